@@ -28,6 +28,7 @@ True
 from __future__ import annotations
 
 import os
+from functools import partial
 from typing import Any, Self
 
 from nplm._kernels.ngrams.decoding._kenlm import FullScoreReturn, Scores, State
@@ -35,7 +36,6 @@ from nplm.formats.loading import load
 from nplm.text.lm.scorer import splitter_of
 from nplm.text.lm.text_lm import TextLM
 from nplm.text.lm.window_scorer import order_of
-from nplm.text.lm.word_ids import word_ids_of
 from nplm.text.tokenizer import BETWEEN_BLANKS, Tokenizer
 
 __all__ = [
@@ -52,9 +52,9 @@ __all__ = [
 class LoadMethod:
     """How `Model` reads a file that can be mapped into memory.
 
-    ``LAZY`` maps a binary file of ``save_binary`` without reading it: for a file that
-    you trust. ``POPULATE_OR_LAZY`` and ``POPULATE_OR_READ`` map the file and check all
-    of it. ``READ`` and ``PARALLEL_READ`` read it into memory.
+    ``LAZY``, ``POPULATE_OR_LAZY`` and ``POPULATE_OR_READ`` map a binary file of
+    ``save_binary``, which is read where it is used. ``READ`` and ``PARALLEL_READ`` read
+    all of it into memory.
     """
 
     LAZY = 0
@@ -108,6 +108,10 @@ class Model(Scores):
         mixture. KenLM's own binary files are not read.
     config : Config, optional
         How to read it.
+    verify : bool, default=False
+        As of `nplm.load`: whether to check all of a binary file of ``save_binary``
+        first, which may be damaged or is not your own. KenLM's module has no such
+        parameter.
 
     Attributes
     ----------
@@ -150,18 +154,18 @@ class Model(Scores):
     path: bytes
 
     def __init__(
-        self, path: str | bytes | os.PathLike[Any], config: Config | None = None
+        self,
+        path: str | bytes | os.PathLike[Any],
+        config: Config | None = None,
+        *,
+        verify: bool = False,
     ) -> None:
         self.path = os.path.abspath(os.fsencode(path))
-        self._config = config
+        self._config, self._verify = config, verify
         name = os.fsdecode(self.path)
         method = Config().load_method if config is None else config.load_method
         try:
-            lm = load(
-                name,
-                mmap=method < LoadMethod.READ,
-                verify=method != LoadMethod.LAZY,
-            )
+            lm = load(name, mmap=method < LoadMethod.READ, verify=verify)
             self._set(lm)
         except (ValueError, TypeError) as error:
             raise OSError(f"Cannot read model {name!r} ({error})") from error
@@ -180,7 +184,7 @@ class Model(Scores):
         model : Model
         """
         model = cls.__new__(cls)
-        model.path, model._config = b"", None
+        model.path, model._config, model._verify = b"", None, False
         model._set(lm)
         return model
 
@@ -195,7 +199,7 @@ class Model(Scores):
         blanks = getattr(tokenizer, "pattern", None) == BETWEEN_BLANKS
         split = splitter_of(tokenizer)
         scorer = lm._word_scorer()
-        word_ids = word_ids_of(lm._codec) if hasattr(scorer, "text") else None
+        word_ids = lm._codec.word_ids if hasattr(scorer, "text") else None
         super().__init__(scorer, split, blanks, ids, unknown, word_ids)
         self._lm = lm
 
@@ -206,7 +210,8 @@ class Model(Scores):
 
     def __reduce__(self) -> Any:
         if self.path:
-            return type(self), (self.path, self._config)
+            make = partial(type(self), verify=self._verify)
+            return make, (self.path, self._config)
         return type(self).from_text_lm, (self._lm,)
 
     def __repr__(self) -> str:

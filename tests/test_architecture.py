@@ -69,6 +69,7 @@ FLOORS = {
             "atomic",
             "blocks",
             "checks",
+            "encoded_words",
             "exceptions",
             "files",
             "fitted",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -85,6 +86,12 @@ class LanguageModel(DensityMixin, Documented, BaseEstimator):
     order: int | None
     n_words: int | None
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {}
+
+    @cached_property
+    def classes_(self) -> NDArray[np.int_]:
+        """The ids, ``arange(n_words_)``: those of the columns of probabilities."""
+        # Set by a fit; of a model in a mapped file made when it is asked for.
+        return np.arange(self.n_words_)
 
     # -- methods that subclasses implement ------------------------------------
 

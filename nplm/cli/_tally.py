@@ -21,8 +21,8 @@ from nplm.text.lm.text_scores import TextScores, TextSize
 
 __all__ = [
     "LineScores", "Scored", "Tally", "as_json", "perplexity",
-    "report_perplexities", "report_words", "scored", "scored_in_detail",
-    "scored_lines", "told", "warning_of_unknown",
+    "report_perplexities", "report_words", "scored", "scored_lines", "told",
+    "warning_of_unknown",
 ]  # fmt: skip
 
 # With a larger share, a perplexity mostly says how well <unk> is predicted.
@@ -47,32 +47,23 @@ class Scored:
 
 def scored(lm: TextLM, documents: list[str]) -> Scored:
     """Score every token of documents."""
-    log_prob, tokens = lm._log_prob(documents)
-    mark = vocabulary_of(lm).unknown_id_
-    unknown = tokens.targets == (-1 if mark is None else mark)
-    log10 = log_prob / np.log(10)
+    ends = bool(lm.predict_boundary)
+    encoded = lm._codec.encode(documents, "X", lm.n_words_)
+    log_prob, details = lm._word_scorer().tokens(*encoded, True, ends)
+    lengths = encoded.lengths + ends
+    unknown = np.zeros(len(log_prob), dtype=bool)
+    is_word = np.ones(len(log_prob), dtype=bool)
+    if ends:
+        is_word[np.cumsum(lengths) - 1] = False
+    unknown[is_word] = encoded.ids == vocabulary_of(lm).unknown_id_
     return Scored(
-        log10, unknown, tokens.document, len(documents), _size_of(lm, documents)
-    )
-
-
-def scored_in_detail(lm: TextLM, documents: list[str]) -> Scored:
-    """Score every token of documents, with the length of the n-gram found."""
-    parts = lm.token_scores(documents)
-    lengths = [len(part.log_prob) for part in parts]
-    orders = [part.order for part in parts if part.order is not None]
-    return Scored(
-        np.concatenate([part.log_prob for part in parts]) / np.log(10),
-        np.concatenate([part.unknown for part in parts]),
-        np.repeat(np.arange(len(parts)), lengths),
+        log_prob / np.log(10),
+        unknown,
+        np.repeat(np.arange(len(documents)), lengths),
         len(documents),
-        _size_of(lm, documents),
-        np.concatenate(orders) if orders else None,
+        TextSize.of(documents, ends=ends),
+        details.get("order"),
     )
-
-
-def _size_of(lm: TextLM, documents: list[str]) -> TextSize:
-    return TextSize.of(documents, ends=bool(lm.predict_boundary))
 
 
 class LineScores(NamedTuple):
@@ -82,24 +73,29 @@ class LineScores(NamedTuple):
     ----------
     log10 : ndarray of float64
         log10 of the probability of each line.
-    n_tokens : list of int
+    n_tokens : ndarray of intp
         Tokens of each line, the end included if it is predicted.
-    words : list of list of str
-        The words of each line.
+    n_unknown : ndarray of intp
+        Unknown words of each line.
     """
 
     log10: NDArray[np.float64]
-    n_tokens: list[int]
-    words: list[list[str]]
+    n_tokens: NDArray[np.intp]
+    n_unknown: NDArray[np.intp]
 
 
 def scored_lines(lm: TextLM, lines: list[str]) -> LineScores:
-    """Score lines as wholes, which is faster than token by token."""
-    ends = bool(lm.predict_boundary)
-    sentences: Any = lm._codec.sentences(lines)
-    words = list(sentences)
-    log_prob = lm._word_scorer().sentences(words, True, ends)
-    return LineScores(log_prob / np.log(10), [len(own) + ends for own in words], words)
+    """Score lines as wholes."""
+    ends, n_lines = bool(lm.predict_boundary), len(lines)
+    ids, lengths = lm._codec.encode(lines, "X", lm.n_words_)
+    log_prob, _ = lm._word_scorer().tokens(ids, lengths, True, ends)
+    n_tokens = lengths + ends
+    line = np.repeat(np.arange(n_lines), n_tokens)
+    log10 = np.bincount(line, log_prob, minlength=n_lines) / np.log(10)
+    unknown = ids == vocabulary_of(lm).unknown_id_
+    line_of_word = np.repeat(np.arange(n_lines), lengths)
+    n_unknown = np.bincount(line_of_word[unknown], minlength=n_lines)
+    return LineScores(log10, n_tokens, n_unknown)
 
 
 @dataclass

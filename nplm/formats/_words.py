@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from nplm._kernels.files import _ngram_parse
 from nplm._kernels.files._words import Words
+from nplm.base.encoded_words import fill_words, sizes_of_words
 from nplm.text.tokenizer import BLANKS, Tokenizer
 from nplm.text.vocabulary import UNKNOWN
 
@@ -116,6 +118,21 @@ class StoredWords:
         self.text = np.frombuffer("\n".join(words).encode(), dtype=np.uint8)
         self.n_words, self.boundary, self.unknown = len(words), boundary, unknown
         self.tokenizer = tokenizer
+
+    @property
+    def sizes(self) -> dict[str, tuple[DTypeLike, int]]:
+        """Type and length of each array of the words, in the order of the file."""
+        return sizes_of_words(len(self.text), self.n_words)
+
+    def fill(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Fill the arrays of the words, which are zeros."""
+        fill_words(arrays, self.text)
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Return the arrays of the words, by name."""
+        arrays = {name: np.zeros(n, dtype) for name, (dtype, n) in self.sizes.items()}
+        self.fill(arrays)
+        return arrays
 
     def spelled(self) -> list[str]:
         """Return the words as Python strings."""

@@ -40,9 +40,9 @@ def load(
         trained, and ARPA files are always read into memory.
     verify : bool, default=False
         Whether to check all of a binary file of ``save_binary``, as
-        ``load_binary(path, verify=True)`` does. By default only its header, words and
-        sizes are checked, and it is ready at once, however large it is. Other files
-        are always checked.
+        ``load_binary(path, verify=True)`` does. By default only its header and sizes
+        are checked, and it is ready at once, however large it and its vocabulary are.
+        Other files are always checked.
 
     Returns
     -------
@@ -75,9 +75,10 @@ def load(
     probabilities that sum to 1. So a file that is damaged, or that comes from someone
     you do not trust, is refused.
 
-    **A binary file is trusted** unless `verify` is True: all that it says of its
-    n-grams is believed. If it is damaged, or made to harm, probabilities are wrong, or
-    an error is raised; look-ups read and write nothing outside of its arrays. `verify`
+    **A binary file is trusted** unless `verify` is True: all that it says of its words
+    and n-grams is believed. If it is damaged, or made to harm, words and probabilities
+    are wrong, or an error is raised; look-ups read and write nothing outside of its
+    arrays. `verify`
     reads all of the file, in blocks. A file that passes is noted in the user's cache
     (``~/.cache/nplm/verified``), so that it is checked again only after it was written,
     replaced or moved.
@@ -156,4 +157,7 @@ def _load_tensors(path: Path, *, mmap: bool, verify: bool) -> Any:
             "predict_boundary=False."
         )
     tokenizer = binary_files.tokenizer_of(file)
-    return TextLM.from_model(model, words, tokenizer=tokenizer)
+    try:
+        return TextLM.from_model(model, words, tokenizer=tokenizer)
+    except ValueError as error:  # the words are not those of their hash table
+        raise binary_files.damaged(path, error) from error

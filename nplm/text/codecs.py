@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable
 from numbers import Number
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +16,7 @@ from sklearn.base import clone
 
 from nplm.base.blocks import blocks
 from nplm.base.checks import check_ids, count_ids
+from nplm.base.encoded_words import word_ids_of
 from nplm.text.documents import Documents, checked_document
 from nplm.text.reading import (
     DocumentStream,
@@ -24,7 +26,7 @@ from nplm.text.reading import (
     first_of,
     readable,
 )
-from nplm.text.samples import check_text, check_tokens, lists_of_tokens
+from nplm.text.samples import check_text, check_tokens, lists_of_tokens, texts_of
 from nplm.text.tokenizer import Tokenizer
 from nplm.text.vocabulary import Vocabulary
 
@@ -32,6 +34,9 @@ __all__ = ["Codec", "Ids", "Text", "Words", "codec_of", "encoded", "fit_codec"]
 
 # Ids that are renumbered at once.
 IDS_A_BLOCK = 1 << 18
+# The words of a vocabulary by their bytes, with its dictionary, which is another one
+# when words are added.
+_WORD_IDS: WeakKeyDictionary[Vocabulary, tuple[object, Any]] = WeakKeyDictionary()
 ITEM = "a string, a list of tokens or an array of word ids"
 
 
@@ -40,6 +45,7 @@ class Ids:
 
     tokenizer = None
     vocabulary = None
+    word_ids = None
 
     def encode(
         self, X: Any, name: str, n_words: int | None, start: int = 0
@@ -83,6 +89,7 @@ class Words:
     """Documents of tokens or other events, and their vocabulary."""
 
     tokenizer: Any = None
+    word_ids: Any = None
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         self.vocabulary = vocabulary
@@ -114,10 +121,10 @@ class Words:
     def _chosen(self, counts: dict[Any, int]) -> NDArray[np.int32]:
         """Choose the words by their counts; return the new id of each token."""
         vocabulary = self.vocabulary._choose(counts)
-        get, unknown = vocabulary.ids_.get, vocabulary.unknown_id_
+        get, unknown = vocabulary._lookup.get, vocabulary.unknown_id_
         ids = [get(token, unknown) for token in counts]
         if unknown is None and None in ids:
-            vocabulary._check_unknown(t for t in counts if t not in vocabulary.ids_)
+            vocabulary._check_unknown(t for t in counts if get(t) is None)
         return np.array(ids, dtype=np.int32)
 
     def _tokens(self, X: Any, start: int, name: str) -> Iterable[Any]:
@@ -157,7 +164,7 @@ class Words:
     def encode_words(self, words: Iterable[Any], n_words: int) -> NDArray[np.int32]:
         """Return the ids of words, which must be in the vocabulary."""
         words = [words] if isinstance(words, str) else list(words)
-        ids = [self.vocabulary.ids_.get(word) for word in words]
+        ids = [self.vocabulary._lookup.get(word) for word in words]
         if None in ids:
             raise ValueError(
                 f"{words[ids.index(None)]!r} is not in the vocabulary of "
@@ -167,7 +174,7 @@ class Words:
 
     def words(self, ids: NDArray[np.int32]) -> list[Any]:
         """Return the words of ids."""
-        return self.vocabulary.words_[ids].tolist()
+        return self.vocabulary._words_of(ids)
 
     def decode(self, ids: NDArray[np.int32]) -> Any:
         """Return the tokens of a document."""
@@ -185,6 +192,29 @@ class Text(Words):
         super().__init__(vocabulary)
         self.tokenizer = tokenizer
 
+    @property
+    def word_ids(self) -> Any:
+        """The ids of words by their bytes, made once for a vocabulary.
+
+        A ``WordIds``. None if documents are no words between blanks, or UTF-8 does not
+        spell all words of the vocabulary.
+        """
+        is_splitter = isinstance(self.tokenizer, Tokenizer)
+        if not is_splitter or not self.tokenizer.splits_at_blanks:
+            return None
+        lookup = self.vocabulary._lookup
+        if not isinstance(lookup, dict):
+            return lookup
+        ids, made = _WORD_IDS.get(self.vocabulary, (None, None))
+        if ids is not lookup:
+            try:
+                is_text = all(type(word) is str for word in lookup)
+                made = word_ids_of(list(lookup)) if is_text else None
+            except UnicodeEncodeError:
+                made = None
+            _WORD_IDS[self.vocabulary] = lookup, made
+        return made
+
     def _tokens(self, X: Any, start: int, name: str) -> Iterable[Any]:
         try:
             return self.tokenizer.transform(X)
@@ -197,7 +227,20 @@ class Text(Words):
         self, X: Any, name: str, n_words: int | None, start: int = 0
     ) -> Documents:
         """Return the word ids of documents; `start` is the index of the first."""
-        return super().encode(self._tokens(X, start, name), name, n_words, start)
+        words = self.word_ids
+        if words is None:
+            return super().encode(self._tokens(X, start, name), name, n_words, start)
+        texts, unknown = list(texts_of(X, start, name)), self.vocabulary.unknown_id_
+        # A word has a letter at least, and there is a blank between words.
+        ids = np.empty(sum(map(len, texts)) // 2 + len(texts), np.int32)
+        lengths = np.empty(len(texts), np.int64)
+        n = words.fill_ids(texts, -1 if unknown is None else unknown, ids, lengths)
+        documents = Documents(ids[:n].copy(), lengths.astype(np.intp, copy=False))
+        if unknown is None and n and documents.ids.min() < 0:
+            document, position = documents.find(int(documents.ids.argmin()))
+            [tokens] = self.tokenizer.transform([texts[document]])
+            self.vocabulary._check_unknown([tokens[position]])
+        return documents
 
     def encode_one(self, document: Any, name: str, n_words: int) -> NDArray[np.int32]:
         """Return the word ids of one document."""

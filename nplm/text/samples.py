@@ -90,10 +90,13 @@ def check_text(document: Any, name: str) -> None:
     )
 
 
-def texts_of(X: Any) -> Iterator[str]:
-    """Yield the documents of `X`, each checked to be a string."""
-    for i, text in enumerate(check_documents(X, "a string")):
-        check_text(text, f"X[{i}]")
+def texts_of(X: Any, start: int = 0, name: str = "X") -> Iterator[str]:
+    """Yield the documents of `X`, each checked to be a string.
+
+    Errors call them `name`, and the first of them ``name[start]``.
+    """
+    for i, text in enumerate(check_documents(X, "a string", name=name), start):
+        check_text(text, f"{name}[{i}]")
         yield text
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence, Set
+from functools import cached_property
 from operator import itemgetter
 from typing import Any, ClassVar, Self, cast
 
@@ -16,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from nplm.base.atomic import all_or_nothing, read_at_once
 from nplm.base.checks import Whole, check_ids
+from nplm.base.encoded_words import EncodedWords
 from nplm.base.fitted import Fitted
 from nplm.base.pages import Documented
 from nplm.text.documents import Documents
@@ -60,9 +62,9 @@ class Vocabulary(TransformerMixin, Documented, BaseEstimator):
     Attributes
     ----------
     words_ : ndarray of object (str), shape (n_words_,)
-        The word of each id.
+        The word of each id. That of a mapped file is made when it is asked for.
     ids_ : dict of str to int
-        The id of each word.
+        The id of each word. That of a mapped file is made when it is asked for.
     n_words_ : int
         Size of the vocabulary, the paper's ``|V|``, special symbols included.
     boundary_id_ : int or None
@@ -92,6 +94,11 @@ class Vocabulary(TransformerMixin, Documented, BaseEstimator):
     >>> vocabulary.words_.tolist()
     ['</s>', '<unk>', 'a', 'is', 'rose']
     """
+
+    # The words of a mapped file, instead of `words_` and `ids_`.
+    _encoded_words: EncodedWords | None = None
+    unknown_id_: int | None
+    boundary_id_: int | None
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "min_count": [Whole(1)],
@@ -186,6 +193,11 @@ class Vocabulary(TransformerMixin, Documented, BaseEstimator):
         """Choose the words by their counts."""
         self._validate_params()
         specials = self._specials()
+        if isinstance(self.words, EncodedWords) and all(
+            symbol in self.words for symbol in specials
+        ):
+            self._set_encoded(self.words)
+            return self
         given = self.words is not None
         words = self._given() if given else self._frequent(counts, specials)
         self._set_words([s for s in specials if s not in words] + words)
@@ -237,11 +249,55 @@ class Vocabulary(TransformerMixin, Documented, BaseEstimator):
         return words
 
     def _set_words(self, words: list[Hashable]) -> None:
+        self.__dict__.pop("_encoded_words", None)
         self.words_ = _objects(words)
         self.ids_ = dict(zip(words, range(len(words))))
         self.n_words_ = len(self.ids_)
-        self.unknown_id_ = None if self.unknown is None else self.ids_[self.unknown]
-        self.boundary_id_ = None if self.boundary is None else self.ids_[self.boundary]
+        self._set_symbols()
+
+    def _set_encoded(self, words: EncodedWords) -> None:
+        """Set words of a file, which become strings when they are asked for."""
+        for made in ("words_", "ids_"):
+            self.__dict__.pop(made, None)
+        self._encoded_words = words
+        self.n_words_ = len(words)
+        self._set_symbols()
+
+    def _set_symbols(self) -> None:
+        find = self._lookup.get
+        self.unknown_id_ = None if self.unknown is None else find(self.unknown)
+        self.boundary_id_ = None if self.boundary is None else find(self.boundary)
+
+    @cached_property
+    def words_(self) -> NDArray[np.object_]:  # noqa: D102  (an attribute)
+        return _objects(self._of_file("words_").tolist())
+
+    @cached_property
+    def ids_(self) -> dict[Any, int]:  # noqa: D102  (an attribute)
+        words = self._of_file("ids_").tolist()
+        return dict(zip(words, range(len(words))))
+
+    def _of_file(self, name: str) -> EncodedWords:
+        if self._encoded_words is None:
+            raise AttributeError(f"{name!r}: this {type(self).__name__} is not fitted")
+        return self._encoded_words
+
+    @property
+    def _lookup(self) -> Any:
+        """Ids of words, with ``get`` and ``in``, without a dictionary of a file's."""
+        return self.ids_ if self._encoded_words is None else self._encoded_words.ids
+
+    @property
+    def _spelled(self) -> Sequence[Any] | NDArray[np.object_]:
+        """Words of ids, without a list of a file's."""
+        return self.words_ if self._encoded_words is None else self._encoded_words
+
+    def _words_of(self, ids: NDArray[np.int32]) -> list[Any]:
+        """Return the words of ids."""
+        if self._encoded_words is None:
+            words: list[Any] = self.words_[ids].tolist()
+            return words
+        return [self._encoded_words[i] for i in ids.tolist()]
 
     @all_or_nothing
     def add_words(self, words: Sequence[Hashable]) -> NDArray[np.int32]:
@@ -292,8 +348,9 @@ class Vocabulary(TransformerMixin, Documented, BaseEstimator):
                     "add each new word once."
                 )
             ids_[word] = len(ids_)
-        self.ids_, self.n_words_ = ids_, len(ids_)
         self.words_ = np.append(self.words_, _objects(words))
+        self.ids_, self.n_words_ = ids_, len(ids_)
+        self.__dict__.pop("_encoded_words", None)
         return np.arange(len(ids_) - len(words), len(ids_), dtype=np.int32)
 
     @read_at_once
@@ -330,8 +387,7 @@ class Vocabulary(TransformerMixin, Documented, BaseEstimator):
         Errors call them `name`, and the first of them ``name[start]``.
         """
         check_is_fitted(self)
-        ids_, unknown = self.ids_, self.unknown_id_
-        get = ids_.get
+        get, unknown = self._lookup.get, self.unknown_id_
         flat: list[Any] = []
         lengths: list[int] = []
         for document in lists_of_tokens(X, start, name):
@@ -341,7 +397,7 @@ class Vocabulary(TransformerMixin, Documented, BaseEstimator):
                 check_tokens(document)
                 raise
             if unknown in own:
-                self._check_unknown(token for token in document if token not in ids_)
+                self._check_unknown(token for token in document if get(token) is None)
             flat += own
             lengths.append(len(own))
         ids = np.fromiter(flat, np.int32, len(flat))
@@ -374,9 +430,7 @@ class Vocabulary(TransformerMixin, Documented, BaseEstimator):
         """
         check_is_fitted(self)
         return [
-            self.words_[
-                check_ids(ids, f"X[{i}]", ndim=1, n_words=self.n_words_)
-            ].tolist()
+            self._words_of(check_ids(ids, f"X[{i}]", ndim=1, n_words=self.n_words_))
             for i, ids in enumerate(check_documents(X, "an array of word ids"))
         ]
 

@@ -136,6 +136,33 @@ def _unverified(path):
                 quiet(lambda use=use: use(lm, words, path))
         if not isinstance(model, QuantizedLM):
             model.prune(1e-3)
+        if model.boundary is not None:
+            _unverified_words(path)
+
+
+def _unverified_words(path):
+    """Words and their ids are as valid as the file, but there is no crash."""
+    lm = nplm.load(path)
+    texts = ["wörd1 wörd2 wörd3", "wörd4 wörd1", "", "none"]
+    for text in texts:
+        # There is no symbol for unknown words.
+        with contextlib.suppress(ValueError):
+            lm.score_samples([text])
+            lm.perplexity([text])
+            lm.scorer().step(lm.scorer().begin(), text)
+            lm.token_scores([text])
+    vocabulary = lm.vocabulary_
+    for ask in (
+        lambda: vocabulary.inverse_transform([range(lm.n_words_)]),
+        lambda: vocabulary.words_,
+        lambda: vocabulary.ids_,
+        lambda: pickle.loads(pickle.dumps(lm)).score_samples(texts[:1]),
+        lambda: clone(vocabulary).fit(),
+        lambda: lm.next_words("wörd1 wörd2", k=3),
+        lambda: nplm.save(lm, path.with_name("saved")),
+    ):
+        with contextlib.suppress(ValueError, IndexError, OverflowError, TypeError):
+            quiet(ask)
 
 
 # Quantized models refuse some of these, by TypeErrors.

@@ -35,6 +35,12 @@ cdef struct Chains:
     int words[1 + BLOCK * MAX_WORDS]
 
 
+cdef inline int check_width(Py_ssize_t width, int n_context) except -1:
+    if width != n_context:
+        raise ValueError(f"X has {width} columns, not {n_context}")
+    return 0
+
+
 cdef inline void begin(
     Chains* chains, const float[::1] prob, const float[::1] bow,
     const int[:, :] X, const int[:] y, Py_ssize_t first, int n,

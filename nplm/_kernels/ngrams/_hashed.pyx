@@ -10,7 +10,7 @@ from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 
 from nplm._kernels.ngrams._bits cimport NPLM_PREFETCH
 from nplm._kernels.ngrams._chains cimport (
-    BLOCK, MAX_WORDS, N_CHAINS, Chains, begin, n_growing, prob_of,
+    BLOCK, MAX_WORDS, N_CHAINS, Chains, begin, check_width, n_growing, prob_of,
 )
 from nplm._kernels.ngrams._trie cimport Trie
 
@@ -224,7 +224,6 @@ cdef inline bint put_block(
         if at != NULL:
             at.prob[slot] = prob[block.which[j]]
             at.low[slot] |= block.filters[j]
-    block.n = 0
     return window.size < window.n_buckets or window.room()
 
 
@@ -281,6 +280,7 @@ def put_ngrams(
                 filters[word] = 0
                 if block.n == N_PUT:
                     enough = enough and put_block(&block, prob, window)
+                    block.n = 0  # also without room, until all filters are zero
             if n_open > 0:
                 for i in range(trie.start[first_child], trie.start[last_child]):
                     word = trie.words[i]
@@ -605,12 +605,6 @@ def take_logs(double[::1] values):
     with nogil:
         for i in range(values.shape[0]):
             values[i] = log(values[i])
-
-
-cdef int check_width(Py_ssize_t width, int n_context) except -1:
-    if width != n_context:
-        raise ValueError(f"X has {width} columns, not {n_context}")
-    return 0
 
 
 cdef void look_up(

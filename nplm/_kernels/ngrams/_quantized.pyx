@@ -5,7 +5,7 @@ from libc.stdint cimport int64_t, uint32_t, uint64_t
 
 from nplm._kernels.ngrams._bits cimport NPLM_PREFETCH, SAMPLE, Offsets
 from nplm._kernels.ngrams._chains cimport (
-    BLOCK, N_CHAINS, Chains, begin, n_growing, prob_of,
+    BLOCK, N_CHAINS, Chains, begin, check_width, n_growing, prob_of,
 )
 
 cdef enum:
@@ -155,6 +155,7 @@ def quantized_prob(
 
     Equivalent to ``backoff_prob(...)`` with the values of the codes.
     """
+    check_width(X.shape[1], trie.n_context)
     with nogil:
         look_up(trie, X, y, out)
 
@@ -173,6 +174,7 @@ def quantized_log_prob(
     cdef unsigned int n_words = <unsigned int> trie.prob.shape[0]
     cdef Py_ssize_t row, column
     cdef bint valid = True
+    check_width(X.shape[1], trie.n_context)
     with nogil:
         for row in range(X.shape[0]):
             valid &= <unsigned int> y[row] < n_words

@@ -18,7 +18,6 @@ from nplm.cli._tally import (
     as_json,
     perplexity,
     scored,
-    scored_in_detail,
     warning_of_unknown,
 )
 from nplm.cli._text import BLANK_LINES, INPUTS, blocks_of_lines
@@ -112,7 +111,7 @@ def query_command(
     for name in inputs or ("-",):
         of_file = Tally(tally.ends_are_predicted)
         for block in blocks_of_lines([name], blank_lines=blank_lines):
-            part = (scored_in_detail if by_word else scored)(lm, block)
+            part = scored(lm, block)
             tally.add(part)
             of_file.add(part)
             words = _words_of(lm, block, part) if by_word else None
@@ -199,7 +198,7 @@ def _print_words(words: list[list[Token]]) -> None:
 def _words_of(lm: TextLM, block: list[str], part: Scored) -> list[list[Token]]:
     """Return the words of each line, with their figures."""
     assert lm.tokenizer_ is not None
-    end = vocabulary_of(lm).words_[lm.boundary_]
+    [end] = vocabulary_of(lm)._words_of(np.array([lm.boundary_]))
     ends = [end] if lm.predict_boundary else []
     words = [[*own, *ends] for own in lm.tokenizer_.transform(block)]
     n = len(part.log10)

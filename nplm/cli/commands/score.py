@@ -12,7 +12,7 @@ import click
 
 from nplm import TextLM
 from nplm.cli._jobs import Jobs, in_order
-from nplm.cli._models import MODEL, read_model, vocabulary_of
+from nplm.cli._models import MODEL, read_model
 from nplm.cli._tally import as_json, perplexity, scored_lines
 from nplm.cli._text import ERRORS, INPUTS, Chunk, chunks_of, n_bytes_of
 from nplm.models.training.parallel.threads import n_threads
@@ -28,7 +28,7 @@ class Line(NamedTuple):
     text: str
     log10: float
     n_tokens: int
-    words: list[str]
+    n_unknown: int
 
     @property
     def per_token(self) -> float:
@@ -55,11 +55,10 @@ class Scoring:
         """Score the lines of a chunk."""
         numbered = chunk.decoded(self.errors)
         scores = scored_lines(self.lm, [text for _, text in numbered])
+        figures = zip(*(own.tolist() for own in scores))
         rows = [
             self.row(Line(chunk.name, number, text, *own))
-            for (number, text), *own in zip(
-                numbered, scores.log10.tolist(), scores.n_tokens, scores.words
-            )
+            for (number, text), own in zip(numbered, figures)
         ]
         return Output(rows, len(chunk.lines) - len(rows), chunk.n_bytes)
 
@@ -131,7 +130,7 @@ def score_command(
     if progress is None:
         progress = sys.stderr.isatty() and not sys.stdout.isatty()
     n_bytes, n_lines, n_skipped = n_bytes_of(inputs), 0, 0
-    row = _json_row(lm, with_text) if in_json else _row(per_token, with_text)
+    row = _json_row(with_text) if in_json else _row(per_token, with_text)
     work = Scoring(lm, errors, row)
     with _stages() if progress else nullcontext() as shown:
         for output in in_order(
@@ -165,9 +164,8 @@ def _row(per_token: bool, with_text: bool) -> Callable[[Line], str]:
     return (lambda line: f"{number(line)}\t{line.text}") if with_text else number
 
 
-def _json_row(lm: TextLM, with_text: bool) -> Callable[[Line], str]:
+def _json_row(with_text: bool) -> Callable[[Line], str]:
     """Return the function that shows a line as an object of JSON."""
-    ids, mark = vocabulary_of(lm).ids_, vocabulary_of(lm).unknown_id_
 
     def row(line: Line) -> str:
         figures = {
@@ -176,7 +174,7 @@ def _json_row(lm: TextLM, with_text: bool) -> Callable[[Line], str]:
             "log10_prob": line.log10,
             "perplexity": perplexity(line.log10, line.n_tokens),
             "tokens": line.n_tokens,
-            "unknown": sum(ids.get(word, mark) == mark for word in line.words),
+            "unknown": line.n_unknown,
         }
         return as_json(figures | ({"text": line.text} if with_text else {}))
 

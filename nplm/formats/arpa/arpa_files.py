@@ -148,7 +148,8 @@ def read_arpa(
     at its end, become one id, the model's ``boundary``; its word is ``</s>``. If
     they have no probability and no n-grams, as in a model of a stream, both are
     left out. If there is no ``</s>``, or if ``</s>`` is also a context, ``<s>`` stays
-    a word of its own that is never predicted.
+    a word of its own that is never predicted. In a file of unigrams, ``</s>`` ends
+    sentences if the file has ``<s>`` too and ``</s>`` has a probability.
     """
     tables: list[Table] = []
     arpa = read_tables(path, tables.append, add_unknown=add_unknown)
@@ -260,7 +261,7 @@ def read_tables(
                 marks.see(ngrams)
                 take(Table(ngrams, _power(log_prob), _power(log_bow)))
         _expect(lines, "\\end\\")
-    words, boundary, unigrams = marks.settle(prob, bow, is_alone=len(counts) == 1)
+    words, boundary, unigrams = marks.settle(prob, bow)
     if not words:
         raise ValueError(f"{os.fspath(path)} has no words besides <s> and </s>.")
     if add_unknown and not any(mark in words for mark in UNKNOWN):
@@ -404,7 +405,7 @@ class Marks:
         self._end_is_last |= bool((ngrams[:, -1] == self._end).any())
 
     def settle(
-        self, prob: NDArray[np.float64], bow: NDArray[np.float64], *, is_alone: bool
+        self, prob: NDArray[np.float64], bow: NDArray[np.float64]
     ) -> tuple[list[str], int | None, Table]:
         """Decide, when all n-grams are seen.
 
@@ -412,8 +413,6 @@ class Marks:
         ----------
         prob, bow : ndarray of float64, shape (n_words,)
             Of the unigrams of the file.
-        is_alone : bool
-            Whether the file has unigrams only.
 
         Returns
         -------
@@ -439,8 +438,9 @@ class Marks:
                 # Nothing follows </s>: the boundary as a context has the weights of
                 # <s>, even if the file has some for </s>.
                 bow[end] = bow[begin]
-            # Pruning may remove all n-grams that begin with <s>, but sentences end.
-            ends = stays[end] and not self._end_is_context and not is_alone
+            # Pruning may remove all n-grams that begin with <s>, and unigrams have
+            # none, but sentences end.
+            ends = stays[end] and not self._end_is_context
             boundary = int(self._new_id[end]) if begin_is_used or ends else None
         remaining = [word for word, stay in zip(words, stays) if stay]
         ids = np.arange(len(remaining), dtype=np.int32)[:, np.newaxis]

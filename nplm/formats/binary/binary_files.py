@@ -16,6 +16,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from nplm.base.blocks import BLOCK_WINDOWS, blocks
 from nplm.base.checks import MAX_N_WORDS
+from nplm.base.encoded_words import WORD_ARRAYS, EncodedWords
 from nplm.base.files.atomic_files import followed
 from nplm.base.files.tensors import (
     NotTensorsError,
@@ -59,7 +60,8 @@ __all__ = [
 FORMAT = "nplm n-grams"
 # Files before version 4 were no safetensors files.
 # Files of version 4 had the arrays of the trie beside its hash table.
-VERSION = "5"
+# Files of version 5 had no hash table of words.
+VERSION = "6"
 # 0 is the code of probability 0; the others are even steps of the logarithm.
 N_CODES = 1 << 16
 # The range of natural logarithms of float32 numbers.
@@ -78,8 +80,9 @@ def save_binary(
 ) -> None:
     """Save an n-gram model in a file that loads by mapping it into memory.
 
-    The file is a safetensors file, with the words of the model, its hash table,
-    ``index_``, and the packed structure of its trie: about 22 bytes per n-gram.
+    The file is a safetensors file, with the words of the model and their hash table
+    (about 20 bytes a word beside its letters), the hash table of the n-grams,
+    ``index_``, and the packed structure of the trie: about 22 bytes per n-gram.
 
     Parameters
     ----------
@@ -132,7 +135,7 @@ def save_binary(
     trie = trie_of(model)
     boundary = None if model.boundary is None else int(model.boundary)
     stored = StoredWords(check_words(words, trie.n_words), boundary)
-    header, arrays = header_of(stored), {"vocabulary": stored.text}
+    header, arrays = header_of(stored), stored.arrays()
     if bits is not None:
         if compact:
             raise ValueError(
@@ -179,9 +182,9 @@ def write_quantized(
     """
     quantizing = Quantizing(trie, bits, scratch)
     metadata = metadata_of(header_of(words) | {"quantized": quantizing.header})
-    sizes = {"vocabulary": (np.dtype("<u1"), len(words.text))} | quantizing.sizes
+    sizes = words.sizes | quantizing.sizes
     with filling_arrays(path, sizes, metadata) as arrays:
-        arrays["vocabulary"][:] = words.text
+        words.fill(arrays)
         quantizing.fill(arrays)
 
 
@@ -231,7 +234,7 @@ def load_binary(
     Only the header and the words are read. The other arrays are mapped into memory and
     read when they are used, once for all processes. A mapped file has the hash table,
     so the first look-up is as fast as later ones. A compact file is read in full and
-    unpacked, and its hash table is made.
+    unpacked, and its hash table is made. (`nplm.load` maps the words too.)
 
     Parameters
     ----------
@@ -241,8 +244,8 @@ def load_binary(
         Whether to read all of the file, compare its checksums, check that all numbers
         are in range, and that the hash table is that of the n-grams: for a file that
         may be damaged, or that comes from someone you do not trust. By default only the
-        header, the words and the sizes are checked (a compact file is checked in any
-        case). A damaged array may then give wrong probabilities, but look-ups read and
+        header and the sizes are checked (a compact file is checked in any case). A
+        damaged array may then give wrong words or probabilities, but look-ups read and
         write nothing outside of the arrays, and pruning or writing the n-grams checks
         their numbers first.
 
@@ -257,7 +260,8 @@ def load_binary(
     ------
     ValueError
         If `save_binary` did not write the file, or another version did; if the file is
-        truncated, or its header or its words (with `verify` any of it) are damaged.
+        truncated, its header (with `verify` any of it) is damaged, or its words are not
+        UTF-8.
     OSError
         If it cannot be read.
 
@@ -285,12 +289,13 @@ def load_binary(
         raise ValueError(_is_no_binary(path)) from error
     except ValueError as error:
         raise damaged(path, error) from error
-    return read_binary(file, verify=verify)
+    model, words = read_binary(file, verify=verify)
+    return model, words.tolist()
 
 
 def read_binary(
     file: TensorFile, *, verify: bool, mmap: bool = True
-) -> tuple[BackoffLM | QuantizedLM, list[str]]:
+) -> tuple[BackoffLM | QuantizedLM, EncodedWords]:
     """Read the model of an open file, as `load_binary` does.
 
     Parameters
@@ -305,7 +310,8 @@ def read_binary(
     Returns
     -------
     model : BackoffLM or QuantizedLM
-    words : list of str
+    words : EncodedWords
+        The word of each id.
 
     Raises
     ------
@@ -354,18 +360,17 @@ def old_binary(path: Path) -> str:
 
 def _read(
     file: TensorFile, *, verify: bool, mmap: bool
-) -> tuple[BackoffLM | QuantizedLM, list[str]]:
+) -> tuple[BackoffLM | QuantizedLM, EncodedWords]:
     header = _header_of(file)
     n_words, boundary, compact = (
         header["n_words"], header["boundary"], "codes" in header
     )  # fmt: skip
     trusted = verify and is_verified(file)
-    # A compact file is read in full anyway, and so are the words.
+    # A compact file is read in full anyway.
     check = compact or (verify and not trusted)
-    arrays = file.arrays(mmap=mmap, check=None if check else ["vocabulary"])
+    arrays = file.arrays(mmap=mmap, check=None if check else [])
     fitted = Fitted(arrays | header.get("quantized", {}))
-    text = fitted.array("vocabulary", np.uint8, (None,))
-    words = _words(text, n_words, check=check)
+    words = _words(fitted, n_words, file.path, check=check)
     if "quantized" in header:
         quantized = restored_quantized(fitted, check=check)
         fitted.done()
@@ -521,15 +526,17 @@ def check_bits(bits: Any, order: int) -> int:
     return int(bits)
 
 
-def _words(text: NDArray[np.uint8], n_words: int, *, check: bool) -> list[str]:
-    try:
-        words = text.tobytes().decode().split("\n")
-        if check:
-            check_words(words, len(words))
-    except ValueError as error:  # UnicodeDecodeError is one
-        raise ValueError(f"its vocabulary is invalid ({error})") from error
+def _words(fitted: Fitted, n_words: int, path: Path, *, check: bool) -> EncodedWords:
+    own = {n: fitted.array(n, kind, (None,)) for n, kind in WORD_ARRAYS.items()}
+    words = EncodedWords(**own, name=os.fspath(path))
     if len(words) != n_words:
         raise ValueError(f"it has {len(words)} words, but n_words={n_words}")
+    if check:
+        try:
+            words.check()
+            check_words(words.tolist(), n_words)
+        except ValueError as error:
+            raise ValueError(f"its vocabulary is invalid ({error})") from error
     return words
 
 

@@ -22,7 +22,7 @@ from nplm.base.system import SYSTEM
 __all__ = ["is_verified", "note_verified"]
 
 # Notes of other rules do not count: increase it when verification checks more.
-RULES = 1
+RULES = 2
 MAX_NOTE_BYTES = 1 << 16
 # Times of files are coarse: a file that was just written may be written again without a
 # change of its times.

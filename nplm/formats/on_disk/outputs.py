@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import NDArray
 
 from nplm.base.blocks import blocks
 from nplm.base.files.tensors import filling_arrays
@@ -169,13 +169,13 @@ class MappedFile:
     def write(self, source: TrieSource, words: StoredWords, scratch: Scratch) -> None:
         """Write the file of a trie."""
         header = metadata_of(header_of(words))
-        text: dict[str, tuple[DTypeLike, int]] = {"vocabulary": ("u1", len(words.text))}
+        text = words.sizes
         for bucket_start in buckets_of_levels(source.n_ngrams, source.level_start):
             if not len(bucket_start):
                 dtypes, own = dtypes_of_trie(source.n_words), _sizes_of_trie(source)
                 text |= {name: (dtype, own[name]) for name, dtype in dtypes.items()}
                 with filling_arrays(self.path, text, header) as arrays:
-                    arrays["vocabulary"][:] = words.text
+                    words.fill(arrays)
                     source.fill(arrays)
                 return
             # The trie may have to be put into a larger table.
@@ -187,7 +187,7 @@ class MappedFile:
                 suppress(TableFullError),
                 filling_arrays(self.path, text | sizes, header) as arrays,
             ):
-                arrays["vocabulary"][:] = words.text
+                words.fill(arrays)
                 arrays["bucket_start"][:] = bucket_start
                 arrays["prob"][:] = trie.prob[: trie.n_words]
                 arrays["bow"][:] = trie.bow[1 : trie.n_words + 1]

@@ -20,6 +20,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
+from nplm.base.encoded_words import EncodedWords
 from nplm.base.files.tensors import is_storable
 from nplm.base.fitted import Fitted
 from nplm.base.generators import plain_state, taken_state
@@ -121,6 +122,8 @@ class Encoder:
             return {"float": str(value)}
         if value is None or type(value) in (bool, int, float, str):
             return value
+        if isinstance(value, EncodedWords):  # those of a mapped file
+            value = value.tolist()
         if type(value) is list:
             return self._list(value, where)
         if type(value) is tuple:

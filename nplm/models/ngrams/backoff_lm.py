@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any, Self
 
-import numpy as np
 from numpy.typing import ArrayLike
 
 from nplm.base.fitted import Fitted
@@ -128,7 +127,6 @@ class BackoffLM(BackoffModel):
         """
         model = cls(trie.order, n_words=trie.n_words, boundary=boundary)
         model.order_, model.n_words_ = trie.order, trie.n_words
-        model.classes_ = np.arange(trie.n_words)
         model.n_features_in_ = max(trie.order - 1, 1)
         model._set_trie(trie, index)
         return model

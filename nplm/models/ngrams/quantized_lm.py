@@ -122,7 +122,6 @@ class QuantizedLM(QuickLookUps, CheapWords, LanguageModel):
         order = len(trie.n_ngrams)
         model = cls(order, n_words=trie.n_words, boundary=boundary)
         model.order_, model.n_words_ = order, trie.n_words
-        model.classes_ = np.arange(trie.n_words)
         model.n_features_in_ = order - 1
         model._set_trie(trie)
         return model

@@ -34,11 +34,12 @@ class FittedText:
         check_is_fitted(self)
         return codec_of(self.tokenizer_, self.vocabulary_)
 
-    def _ids_and_unknown(self) -> tuple[dict[Any, int] | None, int]:
+    def _ids_and_unknown(self) -> tuple[Any, int]:
+        """Return the ids of words, None for documents of ids, and the unknown id."""
         if self.vocabulary_ is None:
             return None, -1
         unknown = self.vocabulary_.unknown_id_
-        return self.vocabulary_.ids_, -1 if unknown is None else unknown
+        return self.vocabulary_._lookup, -1 if unknown is None else unknown
 
     def _tokens(self, documents: Documents, name: str, *, n_known: int = 0) -> Tokens:
         """Cut documents into windows; the model has words with ids below `n_known`."""

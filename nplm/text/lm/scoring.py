@@ -16,7 +16,6 @@ from nplm.text.lm.scorer import Scorer
 from nplm.text.lm.text_scores import TextScores, TextSize
 from nplm.text.lm.token_scores import TokenScores
 from nplm.text.lm.window_scorer import WindowWordScorer
-from nplm.text.lm.word_ids import word_ids_of
 from nplm.text.reading import blocks_of, readable
 from nplm.text.samples import texts_of
 
@@ -45,9 +44,8 @@ class Scoring(FittedText):
         sentences = codec.sentences(X)
         word_scorer = None if sentences is None else self._own_word_scorer()
         if word_scorer is not None:
-            words = word_ids_of(codec)
-            if words is not None:
-                return word_scorer.texts(words, texts_of(X), True, ends)
+            if codec.word_ids is not None:
+                return word_scorer.texts(codec.word_ids, texts_of(X), True, ends)
             return word_scorer.sentences(sentences, True, ends)
         log_prob, tokens = self._log_prob(X)
         return np.bincount(tokens.document, weights=log_prob, minlength=len(X)).astype(
@@ -150,7 +148,7 @@ class Scoring(FittedText):
         """
         codec, eos = self._codec, bool(self.predict_boundary)
         return Scorer(
-            self._word_scorer(), codec.tokenizer, eos=eos, words=word_ids_of(codec)
+            self._word_scorer(), codec.tokenizer, eos=eos, words=codec.word_ids
         )
 
     @read_at_once

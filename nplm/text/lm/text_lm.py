@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from nplm.base.atomic import fit_aside, fitted_or_interrupted
 from nplm.base.checks import Whole, check_boundary, check_over_words, inferred_n_words
+from nplm.base.encoded_words import EncodedWords
 from nplm.base.fitted import Fitted
 from nplm.base.pages import Documented
 from nplm.text.codecs import codec_of, encoded, fit_codec
@@ -552,7 +553,9 @@ def _vocabulary_of(
     words: Sequence[Any] | Vocabulary, n_words: int, boundary: int
 ) -> Vocabulary:
     """Make the vocabulary of a model's words, which clones and fits do not change."""
-    known = list(words.words_ if isinstance(words, Vocabulary) else words)
+    known: Any = words._spelled if isinstance(words, Vocabulary) else words
+    if not isinstance(known, EncodedWords):
+        known = list(known)
     if len(known) != n_words:
         raise ValueError(
             f"words has {len(known)} words, but the model has n_words_={n_words}: pass "

@@ -51,7 +51,8 @@ def test_written_model_is_read_again(tmp_path, settings, name):
     loaded, words = read_arpa(tmp_path / name)
     assert words == WORDS
     assert loaded.order_ == model.order_
-    assert loaded.boundary == (model.boundary if model.order_ > 1 else None)
+    # Of unigrams, </s> ends sentences where it has a probability.
+    assert loaded.boundary == (model.boundary if model.order_ > 1 else 1)
     rng = np.random.default_rng(0)
     contexts = np.concatenate([X[:200], rng.permuted(X[:200], axis=0)])
     contexts = contexts[:, -max(model.order_ - 1, 1) :]
@@ -233,8 +234,7 @@ def log10_probs(model, words, line):
     """Return the score of a sentence under a loaded model."""
     total, n, given = 0, model.n_features_in_, ["<s>"]
     for word in (*line, "</s>"):
-        # Without a boundary the context does not matter to unigrams.
-        assert (model.boundary is None) == (model.order_ == 1)
+        assert words[model.boundary] == "</s>"
         ids = [words.index(w.replace("<s>", "</s>")) for w in given]
         total += model.log_prob([([ids[0]] * n + ids)[-n:]], [words.index(word)])[0]
         given.append(word)
@@ -278,6 +278,35 @@ def test_boundary_has_the_weight_of_the_begin_mark(tmp_path):
     end, a = words.index("</s>"), words.index("a")
     found = model.log_prob([[end, end]], [a]) / np.log(10)
     assert found == pytest.approx(-0.4, abs=1e-6)
+
+
+UNIGRAMS = {("<s>",): (-99, 0), ("</s>",): (-0.5, 0), ("a",): (-0.25, 0)}
+
+
+@pytest.mark.parametrize("begins", [-99, 0, None])
+def test_unigrams_end_sentences_as_longer_ngrams_do(tmp_path, begins):
+    """As in SRILM; KenLM reads no model of order 1."""
+    path = tmp_path / "model.arpa"
+    ngrams = UNIGRAMS | {("<s>",): (begins, 0)}
+    if begins is None:
+        del ngrams["<s>",]
+    path.write_text(arpa_of(ngrams))
+    model, words = read_arpa(path)
+    assert words == ["</s>", "a"]
+    if begins is None:  # </s> may be a word of a stream
+        assert model.boundary is None
+        return
+    assert model.boundary == 0
+    lm = load(path)
+    total = lm.score_samples(["a a"]) / np.log(10)
+    assert total == pytest.approx([2 * -0.25 - 0.5], abs=1e-6)
+
+
+def test_marks_of_a_stream_of_unigrams_are_left_out(tmp_path):
+    path = tmp_path / "model.arpa"
+    path.write_text(arpa_of(UNIGRAMS | {("</s>",): (-99, 0)}))
+    model, words = read_arpa(path)
+    assert words == ["a"] and model.boundary is None
 
 
 @pytest.mark.parametrize("text", [KENLM, SRILM], ids=["kenlm", "srilm"])

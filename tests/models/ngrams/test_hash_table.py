@@ -9,9 +9,10 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from nplm import BackoffLM, KneserNeyLM, TextLM, windows
-from nplm.formats import read_arpa, write_arpa
+from nplm._kernels.ngrams import _hashed
+from nplm.formats import load_binary, read_arpa, save_binary, write_arpa
 from nplm.models.ngrams.trie.backoff_trie import BackoffTrie
-from nplm.models.ngrams.trie.hash_table import HashTable
+from nplm.models.ngrams.trie.hash_table import HashTable, empty_buckets, fill_keys
 from tests.reference import ngrams as reference
 
 N_WORDS = 40
@@ -77,6 +78,44 @@ def test_search_in_a_full_table_of_a_damaged_file_ends():
     buckets[last + 63 :: 64] = 1
     full = replace(whole, buckets=buckets)
     assert_array_equal(full.next_word_prob(X, y), whole.next_word_prob(X, y))
+
+
+@pytest.mark.parametrize("longest", [True, False])
+def test_ngrams_that_a_table_has_no_room_for_are_left_out(longest):
+    """A context has more n-grams than are inserted together."""
+    n = 1000
+    trie = BackoffTrie.from_tables(
+        [
+            np.arange(n, dtype=np.int32)[:, np.newaxis],
+            np.array([[0, w] for w in range(n)] + [[1, 0]], dtype=np.int32),
+        ],
+        [np.full(n, 1 / n), np.full(n + 1, 0.5)],
+        [np.ones(n)],
+        n_words=n,
+    )
+    keys = np.zeros(len(trie.context_word), dtype=np.uint64)
+    fill_keys(trie, trie.parents(), keys)
+    first, last = trie.level_start[1:3].tolist()
+    filters, missing = np.zeros(n, np.uint16), np.empty((3, 0), np.int32)
+    for n_buckets, expected in [(33, -1), (2000, 0)]:
+        window = _hashed.Window(empty_buckets(n_buckets), n_buckets, 0, longest)
+        own = first, last, window, filters, missing
+        assert _hashed.put_ngrams(trie.arrays, keys, trie.prob, *own) == expected
+        assert not filters.any()
+        assert window.n_used == n + 1 or expected < 0 < window.n_used < n
+
+
+@pytest.mark.parametrize("width", [0, 1, 3, 4, 20])
+def test_windows_of_another_width_are_refused(width, tmp_path):
+    model, X, y = fitted(3)
+    save_binary(model, tmp_path / "bits", [f"w{i}" for i in range(N_WORDS + 1)], bits=8)
+    quantized, _ = load_binary(tmp_path / "bits")
+    assert_allclose(quantized.trie_.next_word_prob(X[:9], y[:9]), 0.5, atol=0.5)
+    X = np.zeros((9, width), dtype=np.int32)
+    for ngrams in (model.index_, quantized.trie_):
+        for look_up in (ngrams.next_word_prob, ngrams.next_word_log_prob):
+            with pytest.raises(ValueError, match=f"X has {width} columns, not 2"):
+                look_up(X, y[:9])
 
 
 def test_hash_table_agrees_with_reference():

@@ -8,6 +8,8 @@ compiled, and step by `Steps`. Of a word scorer they call ``begin``, ``full_step
 from cpython.unicode cimport PyUnicode_1BYTE_DATA, PyUnicode_KIND
 from libc.math cimport INFINITY, log
 
+from nplm._kernels.ngrams.decoding._word_ids cimport Ids, ids_of
+
 cdef double LN10 = log(10.0)
 # log10 of probability 0, as of KenLM for unknown words of a file without <unk>.
 cdef double LOG10_ZERO = -100.0
@@ -168,7 +170,7 @@ cdef class Scores:
         Splits a string into words.
     blanks : bool
         Whether it splits at blanks.
-    ids : dict of word to int
+    ids : dict of word to int, or Ids
         The vocabulary.
     unknown : int
         The id of unknown words; -1 if there is none.
@@ -180,19 +182,19 @@ cdef class Scores:
 
     cdef object scorer, split, null, word_ids
     cdef Steps steps
-    cdef dict ids
+    cdef Ids ids
     cdef int unknown
     cdef bint blanks
     cdef bint has_begin  # whether "<s>" is a word like others
 
     def __init__(
-        self, scorer, split, bint blanks, dict ids not None, int unknown, word_ids=None
+        self, scorer, split, bint blanks, ids not None, int unknown, word_ids=None
     ):
-        self.scorer, self.ids, self.unknown = scorer, ids, unknown
+        self.scorer, self.ids, self.unknown = scorer, ids_of(ids), unknown
         self.word_ids = word_ids
         self.split, self.blanks = split, blanks
         self.steps = scorer if isinstance(scorer, Steps) else PythonSteps(scorer)
-        self.has_begin = BEGIN in ids
+        self.has_begin = BEGIN in self.ids
         try:
             self.null = scorer.begin(False)
         except ValueError:  # a model of windows
@@ -357,10 +359,10 @@ cdef class Scores:
         return word == END
 
     cdef bint is_unknown(self, str word) except -1:
-        found = self.ids.get(word)
-        if found is None:
+        cdef int i
+        if not self.ids.find_word(word, &i):
             return word != BEGIN and word != END
-        return found == self.unknown
+        return i == self.unknown
 
     cdef list pieces(self, words, bint bos, bint eos):
         """Return the scores of words, among which marks end sentences."""

@@ -1,26 +1,40 @@
-"""Ids of words by their bytes."""
+"""Ids of words, asked by kernels."""
 
 from libc.stdint cimport int64_t, uint64_t
-from libc.string cimport memcmp
-
-cdef enum:
-    # A slot has 32 bits of the hash above the id + 1; an empty slot is 0.
-    ID_BITS = 32
 
 cdef uint64_t FNV_START
 cdef uint64_t FNV_PRIME
 
 
-cdef class WordIds:
-    cdef list words
-    cdef bytes text
-    cdef const unsigned char* data  # of `text`
-    cdef int64_t[::1] start
-    cdef uint64_t[::1] slots
+cdef struct Word:
+    # Bytes of a text, and their hash.
+    Py_ssize_t begin, end
+    uint64_t hashed
+
+
+cdef class Ids:
+    cdef bint find_word(self, object word, int* id) except -1
+
+
+cdef class DictIds(Ids):
+    cdef dict ids
+
+
+cdef class WordIds(Ids):
+    cdef const unsigned char[::1] text
+    cdef const int64_t[::1] start
+    cdef const uint64_t[::1] slots
 
     cdef int find(
         self, const unsigned char* word, Py_ssize_t n, uint64_t h
     ) noexcept nogil
+
+
+cdef Ids ids_of(object ids)
+
+cdef object encodable(object text)
+
+cdef const unsigned char* utf8_of(object text, Py_ssize_t* n) except NULL
 
 
 cdef inline bint is_blank(unsigned char c) noexcept nogil:
@@ -29,5 +43,21 @@ cdef inline bint is_blank(unsigned char c) noexcept nogil:
 
 
 cdef inline uint64_t mixed(uint64_t h) noexcept nogil:
-    """Mix the high bits of an FNV-1a hash into the low ones."""
-    return h ^ (h >> 29)
+    """Mix all bits of an FNV-1a hash into the high ones, which choose a slot."""
+    return (h ^ (h >> 32)) * <uint64_t> 11400714819323198485U
+
+
+cdef inline bint next_word(
+    const unsigned char* text, Py_ssize_t n, Word* word
+) noexcept nogil:
+    """Find the word after this one, between blanks; return whether there is one."""
+    cdef uint64_t h = FNV_START
+    cdef Py_ssize_t at = word.end
+    while at < n and is_blank(text[at]):
+        at += 1
+    word.begin = at
+    while at < n and not is_blank(text[at]):
+        h = (h ^ text[at]) * FNV_PRIME
+        at += 1
+    word.end, word.hashed = at, mixed(h)
+    return word.begin < at

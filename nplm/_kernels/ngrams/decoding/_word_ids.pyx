@@ -1,82 +1,246 @@
-"""Ids of words by their bytes, for text that is split at blanks.
+"""Ids of words: by Python's dictionary, or by their bytes.
 
 To split a sentence, make a string of each word and ask Python's dictionary for its id
-takes longer than to look its n-grams up. This table is asked with bytes in place.
+takes longer than to look its n-grams up. `WordIds` is asked with bytes in place, and
+its arrays can be mapped from a file. It reads nothing outside of them, whatever is in
+them.
 """
 
 from cpython.bytes cimport PyBytes_AS_STRING
+from cpython.unicode cimport PyUnicode_AsUTF8AndSize
+from libc.limits cimport INT_MAX
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libc.string cimport memcmp
 
 import numpy as np
+
+cdef enum:
+    # A slot has 32 bits of the hash above the id + 1; an empty slot is 0.
+    ID_BITS = 32
 
 # Those of the FNV-1a hash.
 FNV_START = <uint64_t> 14695981039346656037U
 FNV_PRIME = <uint64_t> 1099511628211U
 
 
-cdef class WordIds:
+def fill_slots(
+    const unsigned char[::1] text, const int64_t[::1] start, uint64_t[::1] slots
+):
+    """Fill a hash table of words, which is zeros, for `WordIds`.
+
+    Parameters
+    ----------
+    text, start
+        As of `WordIds`. Each word begins and ends in the text.
+    slots : uint64, shape (n_slots,)
+        More slots than words.
+
+    Notes
+    -----
+    No twin: `WordIds` is tested against a dictionary.
+    """
+    cdef Py_ssize_t at, i, n
+    cdef uint64_t h
+    with nogil:
+        for i in range(start.shape[0] - 1):
+            h = FNV_START
+            for n in range(start[i], start[i + 1] - 1):
+                h = (h ^ text[n]) * FNV_PRIME
+            h = mixed(h)
+            at = home(h, slots.shape[0])
+            while slots[at] != 0:
+                at = at + 1 if at + 1 < slots.shape[0] else 0
+            slots[at] = tag_of(h) | <uint64_t> (i + 1)
+
+
+cdef class Ids:
+    """Ids of words.
+
+    No twin: see its subclasses.
+    """
+
+    cdef bint find_word(self, object word, int* id) except -1:
+        """Return whether a word has an id, and set it.
+
+        Raises TypeError if the word has no hash.
+        """
+        raise NotImplementedError
+
+    def get(self, word, default=None):
+        """Return the id of a word, or the default."""
+        cdef int i
+        return i if self.find_word(word, &i) else default
+
+    def __contains__(self, word):
+        cdef int i
+        return self.find_word(word, &i)
+
+
+cdef class DictIds(Ids):
+    """Ids of words in a dictionary.
+
+    Parameters
+    ----------
+    ids : dict of word to int
+
+    Notes
+    -----
+    No twin: it has no loop.
+    """
+
+    def __init__(self, dict ids not None):
+        self.ids = ids
+
+    def __reduce__(self):
+        return DictIds, (self.ids,)
+
+    cdef bint find_word(self, object word, int* id) except -1:
+        found = self.ids.get(word)
+        if found is None:
+            return False
+        # No word of a kernel's model has the highest number.
+        id[0] = <int> found if 0 <= found < INT_MAX else INT_MAX
+        return True
+
+
+cdef Ids ids_of(object ids):
+    """Return the ids of a dictionary; `Ids` and None as they are."""
+    return DictIds(ids) if isinstance(ids, dict) else ids
+
+
+cdef object encodable(object text):
+    """Return a string, or the bytes of one with lone surrogates, which no word has."""
+    cdef Py_ssize_t n
+    try:
+        PyUnicode_AsUTF8AndSize(text, &n)
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "surrogatepass")
+    return text
+
+
+cdef const unsigned char* utf8_of(object text, Py_ssize_t* n) except NULL:
+    """Return what `encodable` has returned as UTF-8; it owns the memory."""
+    if isinstance(text, bytes):
+        n[0] = len(<bytes> text)
+        return <const unsigned char*> PyBytes_AS_STRING(text)
+    return <const unsigned char*> PyUnicode_AsUTF8AndSize(text, n)
+
+
+cdef inline Py_ssize_t home(uint64_t h, Py_ssize_t n_slots) noexcept nogil:
+    """Return the first slot of a hash."""
+    return <Py_ssize_t> ((h >> 32) * <uint64_t> n_slots >> 32)
+
+
+cdef inline uint64_t tag_of(uint64_t h) noexcept nogil:
+    """Return the bits of a hash that a slot has, the low ones, in their place."""
+    return h << ID_BITS
+
+
+cdef class WordIds(Ids):
     """A hash table of words in UTF-8.
 
     Parameters
     ----------
-    words : list of str
-        The word of each id.
+    text : uint8, shape (n_bytes,)
+        The words, with one byte between them.
+    start : int64, shape (n_words + 1,)
+        Where each word begins, and, last, ``n_bytes + 1``.
+    slots : uint64, shape (n_slots,)
+        The table that `fill_slots` fills.
 
     Raises
     ------
-    UnicodeEncodeError
-        If a word has lone surrogates, which UTF-8 cannot spell.
+    ValueError
+        If there are no words or no slots.
 
     Notes
     -----
-    Equivalent to ``{word: i for i, word in enumerate(words)}.get``.
+    Equivalent to ``{word: i for i, word in enumerate(words)}.get``. If the arrays are
+    damaged, ids are wrong, but below ``n_words``.
 
     No twin: it is tested against a dictionary.
     """
 
-    def __init__(self, list words not None):
-        cdef Py_ssize_t mask, i, at, n, n_slots = 8
-        cdef uint64_t h
-        encoded = [word.encode() for word in words]
-        lengths = np.fromiter(map(len, encoded), np.int64, len(encoded))
-        self.words, self.text = words, b"".join(encoded)
-        self.data = <const unsigned char*> PyBytes_AS_STRING(self.text)
-        self.start = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-        while n_slots < 2 * len(words):
-            n_slots *= 2
-        self.slots = np.zeros(n_slots, dtype=np.uint64)
-        mask = n_slots - 1
-        with nogil:
-            for i in range(self.start.shape[0] - 1):
-                h = FNV_START
-                for n in range(self.start[i], self.start[i + 1]):
-                    h = (h ^ self.data[n]) * FNV_PRIME
-                h = mixed(h)
-                at = h & mask
-                while self.slots[at] != 0:
-                    at = (at + 1) & mask
-                self.slots[at] = (h >> ID_BITS << ID_BITS) | <uint64_t> (i + 1)
+    def __init__(
+        self, const unsigned char[::1] text not None, const int64_t[::1] start not None,
+        const uint64_t[::1] slots not None,
+    ):
+        if start.shape[0] < 2 or slots.shape[0] == 0:
+            raise ValueError("its words have no table")
+        self.text, self.start, self.slots = text, start, slots
+
+    def __len__(self):
+        return self.start.shape[0] - 1
 
     def __reduce__(self):
-        return WordIds, (self.words,)
+        return WordIds, tuple(map(np.asarray, (self.text, self.start, self.slots)))
+
+    cdef bint find_word(self, object word, int* id) except -1:
+        cdef const unsigned char* data
+        cdef Py_ssize_t n, i
+        cdef uint64_t h = FNV_START
+        if not isinstance(word, str):
+            hash(word)
+            return False
+        try:
+            data = <const unsigned char*> PyUnicode_AsUTF8AndSize(word, &n)
+        except UnicodeEncodeError:  # lone surrogates, which no word has
+            return False
+        for i in range(n):
+            h = (h ^ data[i]) * FNV_PRIME
+        id[0] = self.find(data, n, mixed(h))
+        return id[0] >= 0
 
     cdef int find(
         self, const unsigned char* word, Py_ssize_t n, uint64_t h
     ) noexcept nogil:
         """Return the id of a word with this hash, or -1."""
-        cdef Py_ssize_t mask = self.slots.shape[0] - 1
-        cdef Py_ssize_t at = h & mask
+        cdef Py_ssize_t n_slots = self.slots.shape[0], at = home(h, n_slots), _
         cdef uint64_t slot
-        cdef int64_t begin, i
-        while self.slots[at] != 0:
+        cdef int64_t i, begin, end
+        for _ in range(n_slots):  # a damaged table may be full
             slot = self.slots[at]
-            if slot >> ID_BITS == h >> ID_BITS:
-                i = <int64_t> <uint32_t> slot - 1
-                begin = self.start[i]
-                if self.start[i + 1] - begin == n and memcmp(
-                    self.data + begin, word, n
-                ) == 0:
+            if slot == 0:
+                return -1
+            i = <int64_t> <uint32_t> slot - 1
+            if (
+                slot >> ID_BITS << ID_BITS == tag_of(h)
+                and 0 <= i < self.start.shape[0] - 1
+            ):
+                begin, end = self.start[i], self.start[i + 1]
+                if (
+                    0 <= begin < end <= self.text.shape[0] + 1
+                    and end - begin - 1 == n
+                    and (n == 0 or memcmp(&self.text[begin], word, n) == 0)
+                ):
                     return <int> i
-            at = (at + 1) & mask
+            at = at + 1 if at + 1 < n_slots else 0
         return -1
+
+    def fill_ids(
+        self, list texts not None, int unknown, int[::1] ids, int64_t[::1] lengths
+    ):
+        """Fill in the ids of the words of texts, and the number of words of each text.
+
+        Words are between blanks. Those that are not in the table have the id `unknown`.
+        Returns the number of words.
+
+        Equivalent to ``[get(word, unknown) for word in BETWEEN_BLANKS.findall(text)]``
+        of each text.
+        """
+        cdef Py_ssize_t row, n = 0, first, size
+        cdef const unsigned char* data
+        cdef int i
+        cdef Word word
+        for row in range(lengths.shape[0]):
+            text = encodable(texts[row])
+            data = utf8_of(text, &size)
+            first, word.end = n, 0
+            while next_word(data, size, &word):
+                if n == ids.shape[0]:
+                    raise ValueError(f"there is no room for more than {n} words")
+                i = self.find(data + word.begin, word.end - word.begin, word.hashed)
+                ids[n] = unknown if i < 0 else i
+                n += 1
+            lengths[row] = n - first
+        return n

@@ -2,12 +2,10 @@
 
 A sentence of 20 words is scored in less time than NumPy needs to make one array, so
 this kernel takes words and returns numbers. It is the only kernel that handles Python
-strings, and the dictionary of their ids. Its look-ups are those of ``hashed_prob``, one
+strings, and their ids. Its look-ups are those of ``hashed_prob``, one
 word after another.
 """
 
-from cpython.bytes cimport PyBytes_AS_STRING
-from cpython.unicode cimport PyUnicode_AsUTF8AndSize
 from libc.math cimport INFINITY, log
 from libc.stdint cimport int64_t, uint64_t
 
@@ -20,7 +18,7 @@ from nplm._kernels.ngrams._hashed cimport (
 )
 from nplm._kernels.ngrams.decoding._kenlm cimport Steps
 from nplm._kernels.ngrams.decoding._word_ids cimport (
-    FNV_PRIME, FNV_START, WordIds, is_blank, mixed,
+    Ids, Word, WordIds, encodable, ids_of, next_word, utf8_of,
 )
 from nplm._kernels.ngrams._quantized cimport (
     Level, QuantizedTrie, bow_at, children, find_record, prob_at, word_at,
@@ -135,7 +133,7 @@ cdef class WordScorer(Steps):
         The n-grams.
     boundary : int
         Id of the sentence boundary: words before it have no influence.
-    ids : dict of word to int, or None
+    ids : dict of word to int, Ids, or None
         The id of each word, or None if words are given as ids.
     n_words : int
         Size of the vocabulary.
@@ -153,12 +151,12 @@ cdef class WordScorer(Steps):
     """
 
     cdef int n_context, boundary, n_words, unknown
-    cdef dict ids
+    cdef Ids ids
     cdef bint closed
     cdef Context start
 
     def __cinit__(
-        self, ngrams, int boundary, dict ids, int n_words, int unknown, bint closed
+        self, ngrams, int boundary, ids, int n_words, int unknown, bint closed
     ):
         if not (0 <= boundary < n_words > unknown >= -1):
             raise ValueError(
@@ -166,7 +164,7 @@ cdef class WordScorer(Steps):
                 "words"
             )
         self.n_context, self.boundary = ngrams.n_context, boundary
-        self.ids, self.n_words, self.unknown = ids, n_words, unknown
+        self.ids, self.n_words, self.unknown = ids_of(ids), n_words, unknown
         self.closed = closed
 
     cdef void find_start(self) noexcept:
@@ -326,33 +324,23 @@ cdef class WordScorer(Steps):
         cdef Context context
         cdef int ids[CHUNK + 1]
         cdef int n = 0
-        cdef Py_ssize_t size, at = 0, end
+        cdef Py_ssize_t size
         cdef const unsigned char* data
-        cdef uint64_t h
         cdef double total = 0
-        cdef bytes encoded
-        try:
-            data = <const unsigned char*> PyUnicode_AsUTF8AndSize(text, &size)
-        except UnicodeEncodeError:  # lone surrogates, which no word of `words` has
-            encoded = text.encode("utf-8", "surrogatepass")
-            data = <const unsigned char*> PyBytes_AS_STRING(encoded)
-            size = len(encoded)
+        cdef Word word
+        text = encodable(text)
+        data = utf8_of(text, &size)
+        word.end = 0
         self.begin_in(&context, bos)
-        while at < size:
-            if is_blank(data[at]):
-                at += 1
-                continue
-            end, h = at, FNV_START
-            while end < size and not is_blank(data[end]):
-                h = (h ^ data[end]) * FNV_PRIME
-                end += 1
-            ids[n] = words.find(data + at, end - at, mixed(h))
+        while next_word(data, size, &word):
+            ids[n] = words.find(data + word.begin, word.end - word.begin, word.hashed)
             if ids[n] < 0 and self.unknown >= 0:
                 ids[n] = self.unknown
             elif not 0 <= ids[n] < self.n_words:
-                ids[n] = self.id_of(data[at:end].decode("utf-8", "surrogatepass"))
+                ids[n] = self.id_of(
+                    data[word.begin:word.end].decode("utf-8", "surrogatepass")
+                )
             n += 1
-            at = end
             # No context reaches back over a boundary.
             if n == CHUNK or ids[n - 1] == self.boundary:
                 total = self.score_words(&context, ids, n, total, NULL, NULL)
@@ -446,10 +434,8 @@ cdef class WordScorer(Steps):
                     f"{word} is no word id: ids are from 0 to {self.n_words - 1}."
                 )
             return i
-        found = self.ids.get(word)
-        if found is not None:
-            i = found
-            if not 0 <= i < self.n_words:
+        if self.ids.find_word(word, &i):
+            if i >= self.n_words:
                 raise ValueError(
                     f"{word!r} has the id {i}, but the model knows {self.n_words} "
                     "words: the vocabulary is not the one that it was fitted with."
@@ -481,7 +467,7 @@ cdef class HashedWordScorer(WordScorer):
     cdef const float* bow
 
     def __cinit__(
-        self, Table table, int boundary, dict ids, int n_words, int unknown,
+        self, Table table, int boundary, ids, int n_words, int unknown,
         bint closed,
     ):
         check_n_words(n_words, table.prob.shape[0])
@@ -573,7 +559,7 @@ cdef class QuantizedWordScorer(WordScorer):
     cdef const int64_t* bigrams
 
     def __cinit__(
-        self, QuantizedTrie trie, int boundary, dict ids, int n_words, int unknown,
+        self, QuantizedTrie trie, int boundary, ids, int n_words, int unknown,
         bint closed,
     ):
         check_n_words(n_words, trie.prob.shape[0])

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from nplm import KneserNeyLM, TextLM, Tokenizer, Vocabulary
 from nplm.text.codecs import codec_of
-from nplm.text.lm.word_ids import word_ids_of
 from nplm.text.tokenizer import BETWEEN_BLANKS
 
 # Words of one to four bytes a letter, and the blanks that are none here.
@@ -57,6 +56,26 @@ def test_text_has_the_bits_of_its_words(words, blank, eos):
     assert LM.score_samples(np.array([text], dtype=object))[0] == scorer.score(text)
 
 
+@given(st.lists(SOME_TEXT.map(" ".join), max_size=5))
+def test_text_is_encoded_by_bytes_as_by_words(texts):
+    codec = LM._codec
+    expected = LM.vocabulary_._encoded([re.findall(BETWEEN_BLANKS, t) for t in texts])
+    for found in (codec.encode(texts, "X", None), codec.encode(tuple(texts), "X", 99)):
+        np.testing.assert_array_equal(found.ids, expected.ids)
+        np.testing.assert_array_equal(found.lengths, expected.lengths)
+        assert found.ids.dtype == np.int32 and found.lengths.dtype == np.intp
+
+
+def test_errors_of_encoded_text_name_the_document():
+    with pytest.raises(TypeError, match=r"given\[8\] is of type int"):
+        LM._codec.encode(["a", 3], "given", None, start=7)
+    with pytest.raises(TypeError, match="given must be a list of documents"):
+        LM._codec.encode("a rose", "given", None)
+    lm = fitted(vocabulary=Vocabulary(unknown=None))
+    with pytest.raises(ValueError, match="'tulip' is not among the 11 words of the"):
+        lm.perplexity(["a rose", "rose is tulip daisy"])
+
+
 def test_scorer_of_text_pickles():
     again = pickle.loads(pickle.dumps(LM.scorer()))
     assert again.score("a rose é") == LM.scorer().score("a rose é")
@@ -78,16 +97,17 @@ def test_documents_that_are_no_strings_are_refused():
 
 def test_added_words_are_found():
     codec = codec_of(Tokenizer(BETWEEN_BLANKS), Vocabulary().fit([["a", "rose"]]))
-    first = word_ids_of(codec)
-    assert word_ids_of(codec) is first is not None
+    first = codec.word_ids
+    assert codec.word_ids is first is not None
     codec.vocabulary.add_words(["tulip"])
-    assert word_ids_of(codec) is not first
+    assert codec.word_ids is not first
+    assert "tulip" in codec.word_ids
 
 
 @pytest.mark.parametrize("words", [["a", 3], ["a", "\ud800"]])
 def test_words_that_are_no_utf8_have_no_table(words):
     vocabulary = Vocabulary(unknown=None).fit([words])
-    assert word_ids_of(codec_of(Tokenizer(BETWEEN_BLANKS), vocabulary)) is None
+    assert codec_of(Tokenizer(BETWEEN_BLANKS), vocabulary).word_ids is None
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,233 @@
+"""EncodedWords: words as bytes in arrays, which a file can hold."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Self, overload
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from nplm._kernels.ngrams.decoding._word_ids import WordIds, fill_slots
+
+__all__ = ["WORD_ARRAYS", "EncodedWords", "fill_words", "sizes_of_words", "word_ids_of"]
+
+# The arrays of words in a file, in its order.
+WORD_ARRAYS: dict[str, DTypeLike] = {
+    "vocabulary": np.uint8, "word_start": np.int64, "word_slots": np.uint64,
+}  # fmt: skip
+LINE_FEED = 10
+
+
+class EncodedWords(Sequence[str]):
+    """The words of a vocabulary as arrays of a file, which may be mapped into memory.
+
+    A sequence of strings. A word becomes a string when it is asked for, and the hash
+    table is that of the file, so a vocabulary of any size is ready at once.
+
+    Parameters
+    ----------
+    vocabulary : ndarray of uint8, shape (n_bytes,)
+        The words in UTF-8, one a line.
+    word_start : ndarray of int64, shape (n_words + 1,)
+        First byte of each word, and, last, ``n_bytes + 1``.
+    word_slots : ndarray of uint64, shape (n_words + n_words // 2 + 1,)
+        The hash table of the words.
+    name : str, default="the vocabulary"
+        Name of the file, for errors.
+
+    Attributes
+    ----------
+    ids : WordIds
+        The id of each word, for kernels.
+
+    Raises
+    ------
+    ValueError
+        If the sizes of the arrays do not fit together. Their contents are trusted:
+        those of a damaged file give wrong words, ids of other words below ``n_words``,
+        or a ValueError when words are asked for.
+
+    Examples
+    --------
+    >>> from nplm.base.encoded_words import EncodedWords
+    >>> words = EncodedWords.of(["a", "rose"])
+    >>> words[1], "rose" in words, words.index("rose"), len(words)
+    ('rose', True, 1, 2)
+    """
+
+    def __init__(
+        self,
+        vocabulary: NDArray[np.uint8],
+        word_start: NDArray[np.int64],
+        word_slots: NDArray[np.uint64],
+        name: str = "the vocabulary",
+    ) -> None:
+        # As plain arrays: a map of a file would be pickled as one.
+        self._text, self._start, self._slots = map(
+            np.asarray, (vocabulary, word_start, word_slots)
+        )
+        n_words = len(self._start) - 1
+        if n_words < 1 or len(self._slots) != _n_slots(n_words):
+            raise ValueError("the arrays of its words do not fit together")
+        self._name = name
+        self.ids = WordIds(self._text, self._start, self._slots)
+
+    @classmethod
+    def of(cls, words: Sequence[str]) -> Self:
+        """Encode words, which have no line feeds."""
+        text = np.frombuffer("\n".join(words).encode(), np.uint8)
+        sizes = sizes_of_words(len(text), len(words))
+        arrays = {name: np.zeros(n, dtype) for name, (dtype, n) in sizes.items()}
+        fill_words(arrays, text)
+        return cls(*arrays.values())
+
+    def check(self) -> None:
+        """Raise ValueError unless the text is UTF-8, and the other arrays are its."""
+        self._text.tobytes().decode()
+        start, slots = np.zeros_like(self._start), np.zeros_like(self._slots)
+        _find_words(self._text, start, slots)
+        if not np.array_equal(start, self._start):
+            raise ValueError("word_start does not match its vocabulary")
+        if not np.array_equal(slots, self._slots):
+            raise ValueError("word_slots does not match its vocabulary")
+
+    def tolist(self) -> list[str]:
+        """Return all words."""
+        try:
+            words = self._text.tobytes().decode().split("\n")
+        except ValueError as error:
+            raise self._invalid(error) from error
+        if len(words) != len(self):
+            raise self._invalid(f"it has {len(words)} words, not {len(self)}")
+        return words
+
+    def __len__(self) -> int:
+        return len(self._start) - 1
+
+    @overload
+    def __getitem__(self, index: int) -> str: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[str]: ...
+    def __getitem__(self, index: int | slice) -> str | list[str]:
+        if isinstance(index, slice):
+            return [self[i] for i in range(*index.indices(len(self)))]
+        i = range(len(self))[index]
+        first, last = int(self._start[i]), int(self._start[i + 1]) - 1
+        if not 0 <= first <= last <= len(self._text):
+            raise self._invalid(f"word {i} is from {first} to {last}")
+        try:
+            return self._text[first:last].tobytes().decode()
+        except ValueError as error:
+            raise self._invalid(error) from error
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.tolist())
+
+    def __contains__(self, word: Any) -> bool:
+        return word in self.ids
+
+    def index(self, word: Any, start: int = 0, stop: int | None = None) -> int:
+        """Return the id of a word; raise ValueError if it is not there."""
+        found = self.ids.get(word)
+        if found is None or found not in range(len(self))[start:stop]:
+            raise ValueError(f"{word!r} is not among the {len(self)} words")
+        return int(found)
+
+    def __repr__(self) -> str:
+        return f"<{len(self):,} words>"
+
+    def __deepcopy__(self, memo: Any) -> Self:
+        return self  # it never changes
+
+    def __reduce__(self) -> Any:
+        return type(self), (self._text, self._start, self._slots, self._name)
+
+    def _invalid(self, why: object) -> ValueError:
+        return ValueError(
+            f"{self._name} is damaged: its words are invalid ({why}); copy or save it "
+            "again."
+        )
+
+
+def sizes_of_words(n_bytes: int, n_words: int) -> dict[str, tuple[DTypeLike, int]]:
+    """Return the type and length of each array of words.
+
+    Parameters
+    ----------
+    n_bytes : int
+        Length of the text of the words, one a line.
+    n_words : int
+        Their number.
+
+    Returns
+    -------
+    sizes : dict of str to (dtype, int)
+        In the order of the file.
+    """
+    lengths = n_bytes, n_words + 1, _n_slots(n_words)
+    return {
+        name: (dtype, size) for (name, dtype), size in zip(WORD_ARRAYS.items(), lengths)
+    }
+
+
+def fill_words(arrays: Mapping[str, NDArray[Any]], text: NDArray[np.uint8]) -> None:
+    """Fill the arrays of words.
+
+    Parameters
+    ----------
+    arrays : mapping of str to ndarray
+        As `sizes_of_words` says, zeros.
+    text : ndarray of uint8
+        The words, one a line.
+
+    Raises
+    ------
+    ValueError
+        If the text has another number of words.
+    """
+    arrays["vocabulary"][:] = text
+    _find_words(text, arrays["word_start"], arrays["word_slots"])
+
+
+def word_ids_of(words: Sequence[str]) -> WordIds:
+    """Return the ids of words by their bytes.
+
+    Parameters
+    ----------
+    words : sequence of str
+        Any words.
+
+    Returns
+    -------
+    ids : WordIds
+
+    Raises
+    ------
+    UnicodeEncodeError
+        If a word has lone surrogates, which UTF-8 cannot spell.
+    """
+    encoded = [word.encode() for word in words]
+    text = np.frombuffer(b"\n".join(encoded), np.uint8)
+    start = np.zeros(len(words) + 1, np.int64)
+    np.cumsum([len(word) + 1 for word in encoded], out=start[1:])
+    slots = np.zeros(_n_slots(len(words)), np.uint64)
+    fill_slots(text, start, slots)
+    return WordIds(text, start, slots)
+
+
+def _find_words(
+    text: NDArray[np.uint8], start: NDArray[np.int64], slots: NDArray[np.uint64]
+) -> None:
+    """Fill in where words begin, and their hash table."""
+    ends = np.flatnonzero(text == LINE_FEED)
+    if len(ends) != len(start) - 2:
+        raise ValueError(f"it has {len(ends) + 1} words, not {len(start) - 1}")
+    start[0], start[-1] = 0, len(text) + 1
+    start[1:-1] = ends + 1
+    fill_slots(text, start, slots)
+
+
+def _n_slots(n_words: int) -> int:
+    # Two thirds are used: a search reads few of them, and the file stays small.
+    return n_words + n_words // 2 + 1

@@ -1,0 +1,136 @@
+"""Words in arrays are a sequence of strings, and have their ids."""
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from nplm._kernels.ngrams.decoding._word_ids import WordIds
+
+from nplm.base.encoded_words import (
+    WORD_ARRAYS,
+    EncodedWords,
+    fill_words,
+    sizes_of_words,
+    word_ids_of,
+)
+
+SPELLED = st.text(st.characters(exclude_categories=["Cs"]), max_size=4)
+SOME = st.lists(SPELLED, min_size=1, max_size=30, unique=True)
+LINES = SOME.map(lambda words: [word.replace("\n", "_") for word in words]).filter(
+    lambda words: len(set(words)) == len(words)
+)
+OTHERS = st.lists(SPELLED | st.sampled_from(["\ud800", None, 3, ("a", "b"), b"a"]))
+
+
+def arrays_of(words):
+    text = np.frombuffer("\n".join(words).encode(), np.uint8)
+    sizes = sizes_of_words(len(text), len(words))
+    arrays = {name: np.zeros(n, dtype) for name, (dtype, n) in sizes.items()}
+    fill_words(arrays, text)
+    return arrays
+
+
+@given(LINES, OTHERS)
+def test_encoded_words_are_a_sequence_of_strings(words, others):
+    encoded = EncodedWords.of(words)
+    encoded.check()
+    assert list(encoded) == encoded.tolist() == encoded[:] == words
+    assert [encoded[i] for i in range(len(words))] == words
+    assert encoded[-1] == words[-1] and len(encoded) == len(words)
+    expected = {word: i for i, word in enumerate(words)}
+    for word in [*words, *others]:
+        assert encoded.ids.get(word, -7) == expected.get(word, -7)
+        assert (word in encoded) == (word in expected) == (word in encoded.ids)
+    assert encoded.index(words[-1]) == len(words) - 1
+    again = pickle.loads(pickle.dumps(encoded))
+    assert again.tolist() == words and again.ids.get(words[0]) == 0
+    assert copy.deepcopy(encoded) is encoded
+
+
+@given(SOME, OTHERS)
+def test_ids_of_words_are_those_of_a_dictionary(words, others):
+    ids, expected = word_ids_of(words), {word: i for i, word in enumerate(words)}
+    for found in (ids, pickle.loads(pickle.dumps(ids))):
+        assert [found.get(word) for word in words] == list(range(len(words)))
+        assert [found.get(word) for word in others] == list(map(expected.get, others))
+        assert len(found) == len(words)
+
+
+def test_ids_of_many_words_are_found():
+    words = [f"w{i}" for i in range(50_000)]
+    ids = word_ids_of(words)
+    assert [ids.get(word) for word in words] == list(range(len(words)))
+    assert not any(f"v{i}" in ids for i in range(1000))
+
+
+def test_unhashable_words_are_refused_as_by_a_dictionary():
+    with pytest.raises(TypeError, match="unhashable"):
+        word_ids_of(["a"]).get(["a"])
+
+
+def test_words_that_are_not_there_have_no_index():
+    words = EncodedWords.of(["a", "b"])
+    for word in ("c", 3):
+        with pytest.raises(ValueError, match="is not among the 2 words"):
+            words.index(word)
+    with pytest.raises(IndexError):
+        words[2]
+
+
+@pytest.mark.parametrize("name", WORD_ARRAYS)
+@pytest.mark.parametrize("number", range(20))
+def test_damaged_arrays_give_ids_below_the_number_of_words_or_errors(name, number):
+    """Sanitizers see what is read outside of the arrays."""
+    words = ["</s>", "<unk>", *(f"wörd{i}" for i in range(40))]
+    arrays, rng = arrays_of(words), np.random.default_rng(number)
+    own = arrays[name].view(np.uint8)
+    if number % 2:
+        own[rng.integers(0, len(own), 3)] ^= rng.integers(1, 256, 3, dtype=np.uint8)
+    else:
+        own[:] = rng.choice([0, 1, 127, 128, 255], len(own))
+    damaged = EncodedWords(**arrays, name="model.nplm")
+    found = [damaged.ids.get(word, 0) for word in [*words, "", "none", "w" * 99]]
+    assert all(0 <= i < len(words) for i in found)
+    for ask in (damaged.tolist, *(lambda i=i: damaged[i] for i in range(len(words)))):
+        try:
+            assert isinstance(ask(), (str, list))
+        except ValueError as error:
+            assert str(error).startswith("model.nplm is damaged: its words are invalid")
+    if name != "vocabulary":
+        with pytest.raises(ValueError, match=f"{name} does not match its vocabulary"):
+            damaged.check()
+
+
+def test_search_in_a_full_table_ends():
+    arrays = arrays_of(["a", "b", "c"])
+    arrays["word_slots"][:] = 1
+    assert EncodedWords(**arrays).ids.get("a") is None
+
+
+@pytest.mark.parametrize("name", ["word_start", "word_slots"])
+def test_arrays_of_other_sizes_are_refused(name):
+    arrays = arrays_of(["a", "b", "c"])
+    for other in (arrays[name][:-1], np.append(arrays[name], arrays[name][-1:])):
+        with pytest.raises(ValueError, match="do not fit together"):
+            EncodedWords(**arrays | {name: other})
+    with pytest.raises(ValueError, match="its words have no table"):
+        WordIds(arrays["vocabulary"], arrays["word_start"][:1], arrays["word_slots"])
+
+
+def test_text_of_another_number_of_words_is_refused():
+    arrays = arrays_of(["a", "b"])
+    text = np.frombuffer(b"a_b", np.uint8)
+    with pytest.raises(ValueError, match="it has 1 words, not 2"):
+        fill_words(arrays, text)
+
+
+def test_ids_of_texts_need_room():
+    ids = word_ids_of(["a", "b"])
+    out, lengths = np.empty(3, np.int32), np.empty(2, np.int64)
+    assert ids.fill_ids(["b a", "c"], -1, out, lengths) == 3
+    assert out.tolist() == [1, 0, -1] and lengths.tolist() == [2, 1]
+    with pytest.raises(ValueError, match="no room for more than 3 words"):
+        ids.fill_ids(["b a", "c a"], -1, out, lengths)
