@@ -10,7 +10,6 @@ from nplm.base.files.tensors import TensorFile
 from nplm.formats._kinds import Kind, kind_of
 from nplm.formats.arpa.arpa_files import read_arpa
 from nplm.formats.binary import binary_files
-from nplm.formats.saving import files as saved_files
 from nplm.text.lm.text_lm import TextLM
 
 __all__ = ["load", "load_arpa"]
@@ -139,10 +138,13 @@ def _load_tensors(path: Path, *, mmap: bool, verify: bool) -> Any:
     try:
         file = TensorFile(path)
         made_by = file.metadata.get("format")
-        if made_by == saved_files.FORMAT:
-            return saved_files.read_saved(file, mmap=mmap)
         if made_by != binary_files.FORMAT:
-            raise ValueError("it is not a model that nplm.save wrote")
+            # Imported here: it needs all families of models, and n-grams do not.
+            from nplm.formats.saving import files as saved_files
+
+            if made_by != saved_files.FORMAT:
+                raise ValueError("it is not a model that nplm.save wrote")
+            return saved_files.read_saved(file, mmap=mmap)
     except (ValueError, TypeError, RecursionError) as error:
         raise ValueError(
             f"{path} cannot be loaded: {str(error).rstrip('.')}. Copy it again, or "

@@ -19,25 +19,29 @@ from nplm.formats.binary import binary_files, verified
 from tests.helpers import small_text
 
 pytestmark = small_text
-N_WORDS = 3000
-WORDS = ["</s>", "<unk>", *(f"w{i}" for i in range(2, N_WORDS))]
+N_WORDS, MANY_WORDS = 3000, 200_000
 FORMS = [{}, {"bits": 8}]
 
 
-def save(path, n_tokens, **form):
-    ids = np.random.default_rng(0).integers(1, N_WORDS, n_tokens)
+def save(path, n_tokens, n_words=N_WORDS, **form):
+    ids = np.random.default_rng(0).integers(1, n_words, n_tokens)
     ids[::20] = 0
-    model = KneserNeyLM(3, n_words=N_WORDS, boundary=0).fit_stream(ids)
-    save_binary(model, path, WORDS, **form)
+    model = KneserNeyLM(3, n_words=n_words, boundary=0).fit_stream(ids)
+    words = ["</s>", "<unk>", *(f"w{i}" for i in range(2, n_words))]
+    save_binary(model, path, words, **form)
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """A folder with a mapped file of some 25 MB, one of 8 bits, and small ones."""
+    """A folder with a mapped file of some 25 MB, one of 8 bits, and others.
+
+    Small ones, and those of many words.
+    """
     folder = tmp_path_factory.mktemp("opening")
     for name, form in zip(("mapped", "bits"), FORMS):
         save(folder / name, 700_000, **form)
         save(folder / f"small-{name}", 2000, **form)
+        save(folder / f"words-{name}", 20_000, MANY_WORDS, **form)
     return folder
 
 
@@ -55,17 +59,28 @@ import sys
 import numpy as np
 from click.testing import CliRunner
 import nplm
+from nplm import kenlm
 from nplm.cli import main
-from nplm.formats import load_binary
 
 def log_prob(path):
-    load_binary(path)[0].log_prob([[1, 2], [2, 3]], [3, 4])
+    nplm.load(path).estimator_.log_prob([[1, 2], [2, 3]], [3, 4])
 
 def scorer(path):
-    nplm.load(path).scorer().score("w3 w4 w5")
+    scorer = nplm.load(path).scorer()
+    scorer.score("w3 w4 w5"), scorer.step(scorer.begin(), "w3")
 
 def score_samples(path):
     nplm.load(path).score_samples(["w3 w4 w5"])
+
+def token_scores(path):
+    nplm.load(path).token_scores(["w3 w4 w5"])
+
+def model_file(path):
+    nplm.ModelFile(path).load().perplexity(["w3 w4 w5"])
+
+def kenlm_model(path):
+    model = kenlm.Model(path)
+    model.score("w3 w4 w5"), "w3" in model
 
 def command(name):
     def ask(path):
@@ -78,8 +93,11 @@ def peak():
     return next(int(x.split()[1]) for x in lines if x.startswith("VmHWM"))
 
 folder, name = sys.argv[1:]
-for ask in (log_prob, scorer, score_samples, command("score"), command("query")):
-    ask(f"{folder}/small-{name}")
+for ask in (
+    log_prob, scorer, score_samples, token_scores, model_file, kenlm_model,
+    command("score"), command("query"),
+):
+    ask(f"{folder}/small-{name.removeprefix('words-')}")
     open("/proc/self/clear_refs", "w").write("5")
     before = peak()
     ask(f"{folder}/{name}")
@@ -87,14 +105,14 @@ for ask in (log_prob, scorer, score_samples, command("score"), command("query"))
 """
 
 
-@pytest.mark.parametrize("name", ["mapped", "bits"])
+@pytest.mark.parametrize("name", ["mapped", "bits", "words-mapped", "words-bits"])
 def test_peak_memory_of_a_first_question_is_small_beside_the_file(folder, name):
     ran = subprocess.run(
         [sys.executable, "-c", FIRST, str(folder), name],
         check=True, stdout=subprocess.PIPE, text=True,
     )  # fmt: skip
     found = list(map(int, ran.stdout.split()))
-    assert len(found) == 5
+    assert len(found) == 8
     # Also the pages of the file that were read, and their neighbours.
     assert max(found) < 8 << 20
     if name == "mapped":
