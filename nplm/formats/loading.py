@@ -9,7 +9,8 @@ from typing import Any
 from nplm.base.files.tensors import TensorFile
 from nplm.formats._kinds import Kind, kind_of
 from nplm.formats.arpa.arpa_files import read_arpa
-from nplm.formats.binary import binary_files
+from nplm.formats.binary import headers
+from nplm.formats.binary.binary_files import read_binary
 from nplm.text.lm.text_lm import TextLM
 
 __all__ = ["load", "load_arpa"]
@@ -105,7 +106,7 @@ def load(
     if kind is Kind.TEXT:
         return load_arpa(path)
     if kind is Kind.OLD_BINARY:
-        raise ValueError(binary_files.old_binary(path))
+        raise ValueError(headers.old_binary(path))
     if kind.is_vectors:
         binary = ", binary=True" if kind is Kind.BINARY_VECTORS else ""
         raise ValueError(
@@ -138,7 +139,7 @@ def _load_tensors(path: Path, *, mmap: bool, verify: bool) -> Any:
     try:
         file = TensorFile(path)
         made_by = file.metadata.get("format")
-        if made_by != binary_files.FORMAT:
+        if made_by != headers.FORMAT:
             # Imported here: it needs all families of models, and n-grams do not.
             from nplm.formats.saving import files as saved_files
 
@@ -151,15 +152,15 @@ def _load_tensors(path: Path, *, mmap: bool, verify: bool) -> Any:
             "save the model again with this nplm; if it is a file of another kind, "
             "nplm.formats may read it."
         ) from error
-    model, words = binary_files.read_binary(file, verify=verify, mmap=mmap)
+    model, words = read_binary(file, verify=verify, mmap=mmap)
     if model.boundary is None:
         raise ValueError(
             f"{path} has no boundary, the mark of the ends of lines: in Python, read "
             "it by nplm.formats.load_binary, and give TextLM.from_model a boundary and "
             "predict_boundary=False."
         )
-    tokenizer = binary_files.tokenizer_of(file)
+    tokenizer = headers.tokenizer_of(file)
     try:
         return TextLM.from_model(model, words, tokenizer=tokenizer)
     except ValueError as error:  # the words are not those of their hash table
-        raise binary_files.damaged(path, error) from error
+        raise headers.damaged(path, error) from error

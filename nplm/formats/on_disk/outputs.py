@@ -17,15 +17,9 @@ from nplm.base.files.tensors import filling_arrays
 from nplm.formats._words import END, StoredWords, check_marks
 from nplm.formats.arpa.arpa_lines import write_lines
 from nplm.formats.arpa.arpa_on_disk import LinesOnDisk, PrunedLinesOnDisk
-from nplm.formats.binary.binary_files import (
-    ARRAYS,
-    check_bits,
-    dtypes_of_trie,
-    header_of,
-    metadata_of,
-    sizes_of_hashed,
-    write_quantized,
-)
+from nplm.formats.binary.arrays import ARRAYS, dtypes_of_trie, sizes_of_hashed
+from nplm.formats.binary.binary_files import check_bits, write_quantized
+from nplm.formats.binary.headers import header_of, metadata_of
 from nplm.models.ngrams.external.estimation import (
     TableFullError,
     buckets_of_levels,

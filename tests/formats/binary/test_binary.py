@@ -12,7 +12,7 @@ import nplm
 from nplm import KneserNeyLM, TextLM, windows
 from nplm.base.files.tensors import METADATA
 from nplm.formats import load_binary, save_binary
-from nplm.formats.binary import binary_files
+from nplm.formats.binary import mapped_trie
 from nplm.models.ngrams.trie.backoff_trie import BackoffTrie
 from nplm.models.ngrams.trie.hash_table import HashTable
 from tests.helpers_binary import (
@@ -454,7 +454,7 @@ def test_hash_table_is_loaded_from_the_file(saved, monkeypatch):
 def test_mapped_model_scores_words_without_reading_the_whole_file(saved, monkeypatch):
     path, _ = saved
     model, words = load_binary(path)
-    monkeypatch.setattr(binary_files, "check_values", None)
+    monkeypatch.setattr(mapped_trie, "check_values", None)
     text = TextLM.from_model(model, words, boundary=0)
     assert np.isfinite(text.score_samples([" ".join(words[1:9])])).all()
     assert np.isfinite(text.scorer().score(" ".join(words[1:9])))

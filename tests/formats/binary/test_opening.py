@@ -15,7 +15,7 @@ from nplm import KneserNeyLM
 from nplm.base.files.tensors import TensorFile
 from nplm.cli import main
 from nplm.formats import load_binary, save_binary
-from nplm.formats.binary import binary_files, verified
+from nplm.formats.binary import binary_files, mapped_trie, verified
 from tests.helpers import small_text
 
 pytestmark = small_text
@@ -148,15 +148,19 @@ def flip(path):
 def checks(monkeypatch):
     """The names of the checks of numbers that were made."""
     made = []
-    for name in ("check_ranges", "check_hashed", "restored_quantized"):
-        own = getattr(binary_files, name)
+    for module, name in (
+        (binary_files, "check_ranges"),
+        (mapped_trie, "check_hashed"),
+        (binary_files, "restored_quantized"),
+    ):
+        own = getattr(module, name)
 
         def noted(*args, name=name, own=own, **kwargs):
             if kwargs.get("check", True):
                 made.append(name)
             return own(*args, **kwargs)
 
-        monkeypatch.setattr(binary_files, name, noted)
+        monkeypatch.setattr(module, name, noted)
     return made
 
 

@@ -1,0 +1,71 @@
+"""The arrays of binary files of n-grams: names, types and sizes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from nplm.models.ngrams.trie.hash_table import BUCKET_BYTES, HashTable
+from nplm.models.ngrams.trie.packed_trie import PackedTrie, packed_sizes
+
+__all__ = [
+    "ARRAYS", "HASHED", "PACKED", "arrays_of", "dtypes_of_trie", "sizes_of_hashed",
+]  # fmt: skip
+
+# The arrays of a trie.
+ARRAYS = ("level_start", "context_word", "child_start", "start", "words", "prob", "bow")
+# Those of a packed trie, and of its hash table.
+PACKED: dict[str, DTypeLike] = {
+    name: kind for name, (kind, _) in packed_sizes(1, 2, 2, 1).items()
+}
+HASHED = PACKED | {
+    "prob": np.float32, "bow": np.float32, "buckets": np.uint8,
+    "bucket_start": np.int64, "closed": np.bool_,
+}  # fmt: skip
+
+
+def dtypes_of_trie(n_words: int, *, compact: bool = False) -> dict[str, np.dtype[Any]]:
+    """Return the type of each array of a trie, in the order of the file."""
+    dtypes = dict.fromkeys(ARRAYS[:-2], "<i4") | dict.fromkeys(ARRAYS[-2:], "<f4")
+    if compact:
+        word = np.min_scalar_type(n_words - 1).newbyteorder("<").str
+        dtypes |= {"context_word": word, "words": word, "prob": "<u2", "bow": "<u2"}
+    return {name: np.dtype(kind) for name, kind in dtypes.items()}
+
+
+def sizes_of_hashed(
+    n_words: int, n_contexts: int, n_ngrams: int, bucket_start: NDArray[np.int64]
+) -> dict[str, tuple[DTypeLike, int]]:
+    """Return the type and length of each array of a file with a hash table.
+
+    Parameters
+    ----------
+    n_words, n_contexts, n_ngrams : int
+        Sizes of the trie.
+    bucket_start : ndarray of int64, shape (order + 1,)
+        First bucket of each level.
+
+    Returns
+    -------
+    sizes : dict of str to (dtype, int)
+        In the order of the file, after the vocabulary.
+    """
+    order = len(bucket_start) - 1
+    own = packed_sizes(n_words, order, n_contexts, n_ngrams)
+    lengths = {name: size for name, (_, size) in own.items()}
+    lengths |= {"prob": n_words, "bow": n_words, "closed": 1}
+    lengths |= {"buckets": int(bucket_start[-1]) * BUCKET_BYTES}
+    lengths |= {"bucket_start": order + 1}
+    return {name: (kind, lengths[name]) for name, kind in HASHED.items()}
+
+
+def arrays_of(packed: PackedTrie, index: HashTable) -> dict[str, NDArray[Any]]:
+    """Return the arrays of a file with a hash table, in its order."""
+    own = {name: getattr(packed, name) for name in PACKED}
+    table = {
+        "prob": index.prob, "bow": index.bow, "buckets": index.buckets,
+        "bucket_start": index.bucket_start, "closed": np.array([index.closed]),
+    }  # fmt: skip
+    return own | table

@@ -1,0 +1,121 @@
+"""Headers of binary files of n-grams: what a file says of its model."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from nplm.base.checks import MAX_N_WORDS
+from nplm.base.files.tensors import TensorFile
+from nplm.formats._words import StoredWords
+from nplm.text.tokenizer import BETWEEN_BLANKS, Tokenizer
+
+__all__ = [
+    "FORMAT", "VERSION", "damaged", "header_of", "metadata_of", "old_binary",
+    "read_header", "tokenizer_of",
+]  # fmt: skip
+
+FORMAT = "nplm n-grams"
+# Files before version 4 were no safetensors files.
+# Files of version 4 had the arrays of the trie beside its hash table.
+# Files of version 5 had no hash table of words.
+VERSION = "6"
+# The range of natural logarithms of float32 numbers.
+MIN_LOG, MAX_LOG = -104.0, 88.72
+
+
+def header_of(words: StoredWords) -> dict[str, Any]:
+    """Return what a file says of its words."""
+    header = {"n_words": words.n_words, "boundary": words.boundary}
+    if words.tokenizer is not None and words.tokenizer.pattern != BETWEEN_BLANKS:
+        header["tokenizer"] = words.tokenizer.get_params()
+    return header
+
+
+def tokenizer_of(file: TensorFile) -> Tokenizer:
+    """Return the tokenizer of the text that a file's model was estimated from.
+
+    By default it splits at blanks.
+
+    Raises
+    ------
+    ValueError
+        If the file is damaged.
+    """
+    try:
+        given = read_header(file).get("tokenizer")
+        if given is None:
+            return Tokenizer(BETWEEN_BLANKS)
+        names = Tokenizer().get_params()
+        if not isinstance(given, dict) or given.keys() != names.keys():
+            raise ValueError(f"its header has tokenizer={given!r:.80}")
+        tokenizer = Tokenizer(**given)
+        tokenizer._validate_params()
+        tokenizer._finder()  # compiles its pattern
+    except ValueError as error:
+        raise damaged(file.path, error) from error
+    return tokenizer
+
+
+def metadata_of(header: Mapping[str, Any]) -> dict[str, str]:
+    """Return what a file says of the model in it, beside its arrays."""
+    return {"format": FORMAT, "version": VERSION, "model": json.dumps(header)}
+
+
+def damaged(path: Path, why: object) -> ValueError:
+    """Return the error of a damaged file."""
+    why = str(why).rstrip(".")
+    return ValueError(f"{path} is damaged: {why}; copy or save it again.")
+
+
+def old_binary(path: Path) -> str:
+    """Say that a file is of an earlier version, and what to do."""
+    return (
+        f"{path} is a binary file of an earlier nplm, which this one does not read: "
+        "estimate the model again or read it from an ARPA file, and save it with this "
+        "nplm (nplm convert, or save_binary)."
+    )
+
+
+def read_header(file: TensorFile) -> dict[str, Any]:
+    """Return what the file says of its model; refuse what `save_binary` never says."""
+    try:
+        header = json.loads(file.metadata.get("model", ""))
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"its header is not JSON ({error})") from None
+    if not isinstance(header, dict):
+        raise ValueError("its header describes no model")
+    n_words: Any = header.get("n_words")
+    boundary = header.get("boundary", "missing")
+    if not _is_id(n_words, 1, MAX_N_WORDS):
+        raise ValueError(f"its header has n_words={n_words!r:.80}")
+    if boundary is not None and not _is_id(boundary, 0, n_words - 1):
+        raise ValueError(f"its header has boundary={boundary!r:.80}")
+    if "codes" in header and not _are_spans(header["codes"]):
+        raise ValueError(f"its header has codes={header['codes']!r:.80}")
+    if not isinstance(header.get("quantized", {}), dict):
+        raise ValueError(f"its header has quantized={header['quantized']!r:.80}")
+    known = {"n_words", "boundary", "codes", "quantized", "tokenizer"}
+    unknown = header.keys() - known
+    if unknown or {"codes", "quantized"} <= header.keys():
+        raise ValueError(f"its header has {sorted(header)!r:.80}")
+    return header
+
+
+def _is_id(value: Any, least: int, most: int) -> bool:
+    return type(value) is int and least <= value <= most
+
+
+def _are_spans(codes: Any) -> bool:
+    """Return whether these are valid ranges of the logarithms of `prob` and `bow`."""
+    if not isinstance(codes, dict) or codes.keys() != {"prob", "bow"}:
+        return False
+    return all(
+        isinstance(span, list)
+        and len(span) == 2
+        and all(type(end) is float for end in span)
+        and MIN_LOG <= span[0] <= span[1] <= MAX_LOG
+        for span in codes.values()
+    )
