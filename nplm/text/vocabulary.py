@@ -269,11 +269,13 @@ class Vocabulary(TransformerMixin, Documented, BaseEstimator):
         self.boundary_id_ = None if self.boundary is None else find(self.boundary)
 
     @cached_property
-    def words_(self) -> NDArray[np.object_]:  # noqa: D102  (an attribute)
+    def words_(self) -> NDArray[np.object_]:
+        """The word of each id."""
         return _objects(self._of_file("words_").tolist())
 
     @cached_property
-    def ids_(self) -> dict[Any, int]:  # noqa: D102  (an attribute)
+    def ids_(self) -> dict[Any, int]:
+        """The id of each word."""
         words = self._of_file("ids_").tolist()
         return dict(zip(words, range(len(words))))
 
