@@ -80,7 +80,8 @@ class EncodedWords(Sequence[str]):
         sizes = sizes_of_words(len(text), len(words))
         arrays = {name: np.zeros(n, dtype) for name, (dtype, n) in sizes.items()}
         fill_words(arrays, text)
-        return cls(*arrays.values())
+        vocabulary, start, slots = arrays.values()
+        return cls(vocabulary, start, slots)
 
     def check(self) -> None:
         """Raise ValueError unless the text is UTF-8, and the other arrays are its."""
