@@ -11,6 +11,7 @@ from nplm.formats._kinds import Kind, kind_of
 from nplm.formats.arpa.arpa_files import read_arpa
 from nplm.formats.binary import headers
 from nplm.formats.binary.binary_files import read_binary
+from nplm.formats.saving import files as saved_files
 from nplm.text.lm.text_lm import TextLM
 
 __all__ = ["load", "load_arpa"]
@@ -78,10 +79,9 @@ def load(
     **A binary file is trusted** unless `verify` is True: all that it says of its words
     and n-grams is believed. If it is damaged, or made to harm, words and probabilities
     are wrong, or an error is raised; look-ups read and write nothing outside of its
-    arrays. `verify`
-    reads all of the file, in blocks. A file that passes is noted in the user's cache
-    (``~/.cache/nplm/verified``), so that it is checked again only after it was written,
-    replaced or moved.
+    arrays. `verify` reads all of the file, in blocks. A file that passes is noted in
+    the user's cache (``~/.cache/nplm/verified``), so that it is checked again only
+    after it was written, replaced or moved.
 
     The sum of the probabilities is checked after every context of the n-grams in a file
     of `save`, and follows from the way in which the others are computed. It is not
@@ -139,13 +139,10 @@ def _load_tensors(path: Path, *, mmap: bool, verify: bool) -> Any:
     try:
         file = TensorFile(path)
         made_by = file.metadata.get("format")
-        if made_by != headers.FORMAT:
-            # Imported here: it needs all families of models, and n-grams do not.
-            from nplm.formats.saving import files as saved_files
-
-            if made_by != saved_files.FORMAT:
-                raise ValueError("it is not a model that nplm.save wrote")
+        if made_by == saved_files.FORMAT:
             return saved_files.read_saved(file, mmap=mmap)
+        if made_by != headers.FORMAT:
+            raise ValueError("it is not a model that nplm.save wrote")
     except (ValueError, TypeError, RecursionError) as error:
         raise ValueError(
             f"{path} cannot be loaded: {str(error).rstrip('.')}. Copy it again, or "
