@@ -3,26 +3,36 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 from numpy.typing import NDArray
 
 import nplm
-from nplm import TextLM, Tokenizer, Vocabulary, formats
+from nplm import QuantizedLM, TextLM, Tokenizer, Vocabulary, formats
 from nplm.formats._kinds import Kind, kind_of
 from nplm.formats._models import trie_of
-from nplm.formats._words import StoredWords, check_words
 from nplm.formats.loading import load_arpa
-from nplm.models.ngrams.trie.quantized_trie import MAX_BITS, MIN_BITS
+from nplm.models.ngrams.trie.quantized_trie import (
+    MAX_BITS,
+    MIN_BITS,
+    QuantizedTrie,
+)
 from nplm.text.embeddings import features_of
 from nplm.text.tokenizer import BETWEEN_BLANKS
 
+if TYPE_CHECKING:
+    from nplm.formats.on_disk.outputs import Output
+    from nplm.models.ngrams.external.scratch import Scratch
+    from nplm.models.ngrams.trie.backoff_trie import BackoffTrie
+
 __all__ = [
     "BITS", "KEEP_OPTIMIZER", "KINDS", "MODEL", "TARGET", "VERIFY", "convert_ngrams",
-    "convert_vectors", "learned_features", "read_model", "vocabulary_of", "write_model",
+    "convert_vectors", "learned_features", "model_on_disk", "ngrams_file", "read_model",
+    "scratch_of", "vocabulary_of", "write_model", "write_on_disk",
 ]  # fmt: skip
 
 BITS = click.option(
@@ -125,25 +135,13 @@ def convert_vectors(path: str, output: Path, to: str | None) -> bool:
     return True
 
 
-def convert_ngrams(
-    path: str,
-    output: Path,
-    to: str | None,
-    bits: int | None,
-    memory: int,
-    *,
-    verify: bool = False,
-) -> bool:
-    """Write n-grams in bounded memory; return False if the model has none.
+def ngrams_file(output: Path, to: str | None, bits: int | None) -> Output | None:
+    """Return the file to write in bounded memory, or None if it is of another kind.
 
     n-grams are written to ARPA, mapped or quantized files, but not by nplm.save.
     """
-    # Imported here: commands that score need no bars and no estimation.
-    from rich.console import Console
-
-    from nplm.cli._bars import stages
-    from nplm.formats.on_disk.conversion import convert_arpa, convert_trie
-    from nplm.formats.on_disk.outputs import ArpaFile, MappedFile, Output, QuantizedFile
+    # Imported here: commands that score need no estimation.
+    from nplm.formats.on_disk.outputs import ArpaFile, MappedFile, QuantizedFile
 
     kind = "binary" if to is None and bits is not None else to or _kind_of(output)
     if bits is not None and kind != "binary":
@@ -151,11 +149,18 @@ def convert_ngrams(
             "--bits is for mapped n-grams: leave it out, or give --to binary and "
             "another OUTPUT."
         )
-    if kind not in ("arpa", "binary"):
-        return False
-    made: Output = ArpaFile(output)
     if kind == "binary":
-        made = MappedFile(output) if bits is None else QuantizedFile(output, bits)
+        return MappedFile(output) if bits is None else QuantizedFile(output, bits)
+    return ArpaFile(output) if kind == "arpa" else None
+
+
+@contextmanager
+def _stages() -> Iterator[Callable[[str, int, int], None]]:
+    """Yield a function that shows the progress of stages on a terminal."""
+    from rich.console import Console
+
+    from nplm.cli._bars import stages
+
     console = Console(stderr=True)
     with stages(console) as shown:
 
@@ -164,24 +169,86 @@ def convert_ngrams(
             if console.is_terminal:
                 shown.show(stage, done if total else 0, total, note)
 
+        yield show
+
+
+@contextmanager
+def scratch_of(memory: int | None) -> Iterator[tuple[Scratch, int]]:
+    """Make a temporary folder; also yield the bytes of memory."""
+    from nplm.formats.on_disk.outputs import free_memory
+    from nplm.models.ngrams.external.scratch import Scratch
+    from nplm.models.training.parallel.threads import Threads
+
+    n_bytes = free_memory() if memory is None else memory
+    with _stages() as show, Scratch(None, n_bytes, Threads(1), show) as scratch:
+        yield scratch, n_bytes
+
+
+def model_on_disk(
+    path: str | os.PathLike[str], scratch: Scratch, memory: int, *, verify: bool = False
+) -> TextLM:
+    """Read a model of n-grams to a temporary folder; others as `read_model` does."""
+    from nplm.formats.on_disk.sources import arpa_lm_on_disk, limit_memory, lm_on_disk
+
+    if kind_of(path) is Kind.TEXT:
+        return arpa_lm_on_disk(path, scratch, memory)
+    lm = read_model(path, index=False, verify=verify)
+    limit_memory(scratch, memory, lm.n_words_)
+    return lm_on_disk(lm, scratch) if hasattr(lm.estimator_, "prune") else lm
+
+
+def convert_ngrams(
+    path: str,
+    output: Path,
+    to: str | None,
+    bits: int | None,
+    memory: int | None,
+    *,
+    verify: bool = False,
+) -> bool:
+    """Write n-grams in bounded memory; return False if the file is of another kind."""
+    from nplm.formats.on_disk.conversion import convert_arpa, convert_trie
+    from nplm.formats.on_disk.outputs import free_memory
+    from nplm.formats.on_disk.sources import words_of
+
+    made = ngrams_file(output, to, bits)
+    if made is None:
+        return False
+    n_bytes = free_memory() if memory is None else memory
+    with _stages() as show:
         if kind_of(path) is Kind.TEXT:
-            convert_arpa(path, made, memory=memory, progress=show)
+            convert_arpa(path, made, memory=n_bytes, progress=show)
             return True
         lm = read_model(path, index=False, verify=verify)
-        try:
-            trie = trie_of(lm.estimator_)
-        except TypeError as error:
-            raise _no_ngrams(error) from error
-        tokenizer = lm.tokenizer_ if isinstance(lm.tokenizer_, Tokenizer) else None
-        stored = StoredWords(
-            check_words(vocabulary_of(lm).words_.tolist(), trie.n_words),
-            lm.estimator_.boundary,
-            tokenizer=tokenizer,
-        )
-        convert_trie(trie, stored, made, memory=memory, progress=show)
-    if kind == "arpa":
-        _note_tokens(lm, output)
+        trie = _trie_of(lm)
+        convert_trie(trie, words_of(lm), made, memory=n_bytes, progress=show)
+    _note_arpa(lm, made)
     return True
+
+
+def write_on_disk(lm: TextLM, made: Output, scratch: Scratch) -> None:
+    """Write the n-grams of a text model on disk."""
+    from nplm.formats.on_disk.outputs import StoredTrie
+    from nplm.formats.on_disk.sources import words_of
+
+    made.write(StoredTrie(trie_of(lm.estimator_), scratch), words_of(lm), scratch)
+    _note_arpa(lm, made)
+
+
+def _trie_of(lm: TextLM) -> BackoffTrie | QuantizedTrie:
+    if isinstance(lm.estimator_, QuantizedLM):
+        return lm.estimator_.trie_
+    try:
+        return trie_of(lm.estimator_)
+    except TypeError as error:
+        raise _no_ngrams(error) from error
+
+
+def _note_arpa(lm: TextLM, made: Output) -> None:
+    from nplm.formats.on_disk.outputs import ArpaFile
+
+    if isinstance(made, ArpaFile):
+        _note_tokens(lm, Path(made.path))
 
 
 def write_model(

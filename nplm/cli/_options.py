@@ -22,6 +22,7 @@ __all__ = [
     "POSITIVE",
     "Counts",
     "Discounts",
+    "Weights",
     "in_options",
     "is_given",
     "network_options",
@@ -107,6 +108,25 @@ class Counts(click.ParamType):  # type: ignore[type-arg]
                 "by commas, such as 1,1,2."
             )
         return counts
+
+
+class Weights(click.ParamType):  # type: ignore[type-arg]
+    """Weights separated by commas, one for each `argument`."""
+
+    name = "w1,w2,..."
+
+    def __init__(self, argument: str) -> None:
+        self._argument = argument
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> list[float]:
+        """Convert to a list of numbers."""
+        try:
+            return [float(number) for number in value.split(",")]
+        except ValueError:
+            self.fail(
+                f"{value!r} must be a number for each {self._argument}, separated by "
+                "commas, such as 0.7,0.3."
+            )
 
 
 class Discounts(click.ParamType):  # type: ignore[type-arg]
@@ -310,7 +330,9 @@ def _said() -> list[tuple[str, str]]:
         (r"\bmin_counts_of='(\w+)'", r"--min-counts-of \1"),
         (r"\bmin_counts=\(([\d, ]*?),?\)", r"--min-counts \1"),
         (r"\bX_val( and y_val)?\b", "--valid"),
-        (r"the texts have no word: .*", "there is no text to train on."),
+        (r"the texts have no word: .*", "there is no word in the text."),
+        (r"\blower order\b", "lower --order"),
+        (r"\bweights=\[([^\]]*)\]", r"--weights \1"),
         (r"\boutput__direct=False\b", "--no-direct"),
         (r"\boutput__direct(=True)?\b", "--direct"),
     ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -249,18 +249,26 @@ def report_words(n_lines: int, n_tokens: int, n_words: int, unknown: float) -> N
 
 
 def report_perplexities(
-    lm: TextLM, valid: str | None, test: str | None, *, blank_lines: bool
+    lm: TextLM,
+    valid: str | None,
+    test: str | None,
+    *,
+    blank_lines: bool,
+    done: Callable[[], Any] = lambda: None,
 ) -> None:
-    """Report the perplexities of two texts, if they are given."""
+    """Report the perplexities of two texts, if given; call `done` after each block."""
     for name, path in (("validation", valid), ("test", test)):
         if path is not None:
-            _report_perplexity(lm, name, path, blank_lines)
+            _report_perplexity(lm, name, path, blank_lines, done)
 
 
-def _report_perplexity(lm: TextLM, name: str, path: str, blank_lines: bool) -> None:
+def _report_perplexity(
+    lm: TextLM, name: str, path: str, blank_lines: bool, done: Callable[[], Any]
+) -> None:
     tally = Tally(bool(lm.predict_boundary))
     for block in blocks_of_lines([path], blank_lines=blank_lines):
         tally.add(scored(lm, block))
+        done()
     click.echo(
         f"{name}: perplexity {tally.with_unknown:.2f}, without unknown words "
         f"{tally.without_unknown:.2f} ({tally.unknown:,} of {tally.tokens:,} tokens)"

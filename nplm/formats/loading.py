@@ -8,6 +8,7 @@ from typing import Any
 
 from nplm.base.files.tensors import TensorFile
 from nplm.formats._kinds import Kind, kind_of
+from nplm.formats._models import check_boundary_of_arpa
 from nplm.formats.arpa.arpa_files import read_arpa
 from nplm.formats.binary import headers
 from nplm.formats.binary.binary_files import read_binary
@@ -126,12 +127,7 @@ def load(
 def load_arpa(path: str | os.PathLike[str], *, index: bool = True) -> TextLM:
     """Load an ARPA file as a text model; see ``read_arpa`` for `index`."""
     model, words = read_arpa(path, add_unknown=True, index=index)
-    if model.boundary is None:
-        raise ValueError(
-            f"{os.fspath(path)} has no n-grams with <s> or </s>, the marks of the "
-            "ends of lines: in Python, read it by nplm.formats.read_arpa, and give "
-            "TextLM.from_model a boundary and predict_boundary=False."
-        )
+    check_boundary_of_arpa(model.boundary, path)
     return TextLM.from_model(model, words)
 
 

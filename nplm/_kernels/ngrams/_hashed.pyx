@@ -388,6 +388,19 @@ def put_suffixes(
     return n_made if enough else -1
 
 
+cdef inline bint is_in(
+    int window, int n_windows, uint64_t n_buckets, uint64_t key
+) noexcept nogil:
+    """Whether the search for a key begins in a window of the buckets."""
+    cdef uint64_t number
+    if n_windows == 1:
+        return True
+    number = home_number(n_buckets, key)
+    return (
+        n_buckets * window // n_windows <= number < n_buckets * (window + 1) // n_windows
+    )
+
+
 def stored_values(
     Trie trie,
     Table table,
@@ -395,13 +408,16 @@ def stored_values(
     int level,
     int first,
     int last,
+    int window,
+    int n_windows,
     float[::1] prob,
     float[::1] bow,
 ):
     """Read back the values of the contexts ``first <= c < last``, all of `level` words.
 
     `prob` has an entry for each n-gram, `bow` one for each context. An n-gram that the
-    table lacks gets -1, and a context 1.
+    table lacks gets -1, and a context 1. Only those whose search begins in one of
+    `n_windows` equal parts of the buckets of their length get a value.
 
     Equivalent to ``prob[i] = table[key(c, w)].prob`` and ``bow[c] = table[key(c)].bow``.
 
@@ -415,31 +431,34 @@ def stored_values(
     )
     cdef bint longest = level == table.n_context
     cdef uint64_t found[N_PUT]
+    cdef int which[N_PUT]
     cdef const Bucket* at
     cdef int context, i, j, n, slot
     with nogil:
         for context in range(first, last):
             if level == 1:
                 bow[context] = table.bow[trie.context_word[context]]
-            elif level > 1:
+            elif level > 1 and is_in(window, n_windows, n_shorter, keys[context]):
                 at = find_bucket(shorter, n_shorter, keys[context], &slot)
                 bow[context] = at.bow[slot]
             i = trie.start[context]
             while i < trie.start[context + 1]:
-                n = min(<int> N_PUT, trie.start[context + 1] - i)
-                for j in range(n):
-                    found[j] = ngram_key(trie.words[i + j], keys[context])
-                    if level > 0:
-                        NPLM_PREFETCH(home(own, n_own, found[j]))
-                for j in range(n):
+                n = 0
+                while n < N_PUT and i < trie.start[context + 1]:
+                    found[n] = ngram_key(trie.words[i], keys[context])
+                    which[n] = i
                     if level == 0:
-                        prob[i + j] = table.prob[trie.words[i + j]]
-                    elif longest:
-                        prob[i + j] = find_long(own, n_own, found[j])
+                        prob[i] = table.prob[trie.words[i]]
+                    elif is_in(window, n_windows, n_own, found[n]):
+                        NPLM_PREFETCH(home(own, n_own, found[n]))
+                        n += 1
+                    i += 1
+                for j in range(n):
+                    if longest:
+                        prob[which[j]] = find_long(own, n_own, found[j])
                     else:
                         at = find_bucket(own, n_own, found[j], &slot)
-                        prob[i + j] = at.prob[slot]
-                i += n
+                        prob[which[j]] = at.prob[slot]
 
 
 cdef struct Keys:

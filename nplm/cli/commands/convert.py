@@ -19,7 +19,6 @@ from nplm.cli._models import (
 )
 from nplm.cli._outputs import writable_file
 from nplm.cli._tally import told
-from nplm.formats.on_disk.outputs import free_memory
 
 __all__ = ["OUTPUT", "convert_command"]
 
@@ -77,10 +76,9 @@ def convert_command(
             "leave out those that MODEL has no use for."
         )
     with told():
-        n_bytes = free_memory() if memory is None else memory
         is_network = float16 or keep_optimizer
         if not is_network and convert_ngrams(
-            model, output, to, bits, n_bytes, verify=verify
+            model, output, to, bits, memory, verify=verify
         ):
             return
         lm = read_model(model, index=False, verify=verify)

@@ -3,35 +3,35 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import click
 
-from nplm import static_mixture
-from nplm.cli._models import TARGET, VERIFY, read_model, write_model
+from nplm import TextLM, static_mixture
+from nplm.cli._memory import memory_option
+from nplm.cli._models import (
+    BITS,
+    TARGET,
+    VERIFY,
+    model_on_disk,
+    ngrams_file,
+    read_model,
+    scratch_of,
+    write_model,
+    write_on_disk,
+)
+from nplm.cli._options import Weights
 from nplm.cli._outputs import refuse_to_replace, writable_file
 from nplm.cli._tally import report_perplexities, told
 from nplm.cli._text import texts_of
+from nplm.formats.on_disk.changes import mixed_lm
+from nplm.formats.on_disk.sources import limit_memory
+from nplm.models.mixtures.static_mixture import StaticMixture
 
 __all__ = ["mix_command"]
-
-
-class Weights(click.ParamType):  # type: ignore[type-arg]
-    """Weights separated by commas."""
-
-    name = "w1,w2,..."
-
-    def convert(self, value: Any, param: Any, ctx: Any) -> list[float]:
-        """Convert to a list of numbers."""
-        try:
-            return [float(number) for number in value.split(",")]
-        except ValueError:
-            self.fail(
-                f"{value!r} must be a number for each MODEL, separated by commas, such "
-                "as 0.7,0.3."
-            )
 
 
 @click.command("mix")
@@ -51,8 +51,12 @@ class Weights(click.ParamType):  # type: ignore[type-arg]
     type=click.Path(exists=True, dir_okay=False),
     help="Held-out text, on which EM learns the weights.",
 )
-@click.option("--weights", type=Weights(), help="The weights, summing to 1: 0.7,0.3.")
+@click.option(
+    "--weights", type=Weights("MODEL"), help="The weights, summing to 1: 0.7,0.3."
+)
 @TARGET
+@BITS
+@memory_option("sort n-grams and hold parts of the models")
 @VERIFY
 def mix_command(
     models: tuple[str, ...],
@@ -60,6 +64,8 @@ def mix_command(
     valid: str | None,
     weights: list[float] | None,
     to: str | None,
+    bits: int | None,
+    memory: int | None,
     verify: bool,
 ) -> None:
     """Write one n-gram model with the n-grams of all MODELS.
@@ -69,7 +75,8 @@ def mix_command(
     saved, ARPA files, or mapped n-grams, and may have different words: a word that a
     model lacks has probability 0 in it. The weights are given, or learned on a held-out
     text as by compute-best-mix, and printed. With --valid the perplexity of the mixture
-    on it is printed too.
+    on it is printed too. ARPA files and mapped n-grams are written within --memory,
+    whatever the size of MODELS; a file of nplm.save takes their memory.
 
     \b
     Examples:
@@ -81,27 +88,57 @@ def mix_command(
         raise click.UsageError(
             "give --valid, a text on which to learn the weights, or --weights."
         )
-    members = [read_model(model, index=False, verify=verify) for model in models]
     held_out = None if valid is None else texts_of([valid])
-    with told():
-        try:
+    made = ngrams_file(output, to, bits)
+    if made is None:
+        members = [read_model(model, index=False, verify=verify) for model in models]
+        with _named(models):
             mixture = static_mixture(members, weights, X_val=held_out, index=False)
-        except (TypeError, ValueError) as error:
-            raise ValueError(_named(str(error), models)) from error
-    write_model(mixture.lm, output, to)
+        write_model(mixture.lm, output, to)
+        _report(mixture, models, members, valid)
+        return
+    with scratch_of(memory) as (scratch, n_bytes):
+        members = [
+            model_on_disk(model, scratch, n_bytes, verify=verify) for model in models
+        ]
+        limit_memory(scratch, n_bytes, sum(lm.n_words_ for lm in members))
+        with _named(models):
+            mixture = mixed_lm(members, weights, held_out, scratch)
+        write_on_disk(mixture.lm, made, scratch)
+        _report(mixture, models, members, valid, scratch.forget)
+
+
+def _report(
+    mixture: StaticMixture,
+    models: Sequence[str],
+    members: Sequence[TextLM],
+    valid: str | None,
+    done: Callable[[], Any] = lambda: None,
+) -> None:
     for model, weight in zip(models, mixture.weights):
         click.echo(f"{weight:.6f}\t{model}")
     n_ngrams = sum(int(lm.estimator_.n_ngrams_.sum()) for lm in members)
-    made = int(mixture.lm.estimator_.n_ngrams_.sum())
-    click.echo(f"{made:,} n-grams, of {n_ngrams:,} in {len(models)} models", err=True)
-    report_perplexities(mixture.lm, valid, None, blank_lines=False)
-
-
-def _named(message: str, models: Sequence[str]) -> str:
-    """Return a message of `static_mixture` with the names of files."""
-    message = re.sub(r"models\[(\d+)\]", lambda found: models[int(found[1])], message)
-    return re.sub(
-        r"pass a KneserNeyLM.*",
-        "give a MODEL trained with --model kneser-ney, not in 8 bits, or an ARPA file.",
-        message,
+    n_mixed = int(mixture.lm.estimator_.n_ngrams_.sum())
+    click.echo(
+        f"{n_mixed:,} n-grams, of {n_ngrams:,} in {len(models)} models", err=True
     )
+    report_perplexities(mixture.lm, valid, None, blank_lines=False, done=done)
+
+
+@contextmanager
+def _named(models: Sequence[str]) -> Iterator[None]:
+    """Put the names of files into messages of `static_mixture`."""
+    with told():
+        try:
+            yield
+        except (TypeError, ValueError) as error:
+            message = re.sub(
+                r"models\[(\d+)\]", lambda found: models[int(found[1])], str(error)
+            )
+            message = re.sub(
+                r"pass a KneserNeyLM.*",
+                "give a MODEL trained with --model kneser-ney, not in 8 bits, or an "
+                "ARPA file.",
+                message,
+            )
+            raise ValueError(message) from error

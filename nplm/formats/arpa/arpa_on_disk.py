@@ -20,7 +20,6 @@ __all__ = ["LinesOnDisk", "PrunedLinesOnDisk"]
 
 NEWLINE = ord("\n")
 WEIGHTS = "weights"
-PAGE_BYTES = 4096
 
 
 class LinesOnDisk(NgramLines):
@@ -118,13 +117,8 @@ class PrunedLinesOnDisk(LinesOnDisk):
         trie, scratch = self.trie, self._scratch
         n = trie.followers(trie.order - 1).start
         made: NDArray[np.int32] = scratch.array("made", np.int32, n)
-        fill_contexts_made(trie, self._parents, made, self._forget, self._n_at_random)
+        fill_contexts_made(trie, self._parents, made, self._forget, scratch.n_at_random)
         return made
-
-    @property
-    def _n_at_random(self) -> int:
-        """Number of accesses at random whose pages fit in memory."""
-        return max(self._scratch.memory // 4 // PAGE_BYTES, 1 << 10)
 
     def _unpredicted(self) -> list[NDArray[np.int32]]:
         return NgramLines._unpredicted(self)
@@ -133,7 +127,7 @@ class PrunedLinesOnDisk(LinesOnDisk):
         made, scratch = self._contexts_made, self._scratch
         n_contexts = len(self.trie.context_word)
         predicted: NDArray[np.bool_] = scratch.array("predicted", np.bool_, n_contexts)
-        for part in blocks(len(made), self._n_at_random):
+        for part in blocks(len(made), scratch.n_at_random):
             own = made[part]
             predicted[own[own >= 0]] = True
             self._forget()
@@ -145,7 +139,7 @@ class PrunedLinesOnDisk(LinesOnDisk):
             return np.empty(0, dtype=np.float32)
         n = own.stop - own.start
         weights: NDArray[np.float32] = self._scratch.array(WEIGHTS, np.float32, n)
-        for part in blocks(n, self._n_at_random):
+        for part in blocks(n, self._scratch.n_at_random):
             rows = slice(own.start + part.start, own.start + part.stop)
             contexts = self._contexts_made[rows]
             has_none = contexts < 0

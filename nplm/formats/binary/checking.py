@@ -9,28 +9,18 @@ from numpy.typing import NDArray
 
 from nplm.base.blocks import blocks
 from nplm.base.files.atomic_files import forget
+from nplm.formats.binary.unpacking import structure_on_disk, with_values
 from nplm.models.ngrams.external.estimation import (
-    PARENTS,
     TableFullError,
     buckets_of_levels,
-    fill_parents,
     fill_table,
 )
 from nplm.models.ngrams.external.scratch import Scratch
 from nplm.models.ngrams.trie.backoff_trie import BackoffTrie
-from nplm.models.ngrams.trie.checks import (
-    BLOCK_ENTRIES,
-    check_structure,
-    check_values,
-)
+from nplm.models.ngrams.trie.checks import BLOCK_ENTRIES, check_values
 from nplm.models.ngrams.trie.context_trie import ContextTrie
-from nplm.models.ngrams.trie.hash_table import HashTable, fill_keys
-from nplm.models.ngrams.trie.packed_trie import (
-    PackedTrie,
-    fill_packed,
-    fill_values,
-    packed_sizes,
-)
+from nplm.models.ngrams.trie.hash_table import HashTable
+from nplm.models.ngrams.trie.packed_trie import PackedTrie, fill_packed, packed_sizes
 from nplm.models.training.parallel.threads import Threads
 
 __all__ = ["check_hashed"]
@@ -53,47 +43,11 @@ def check_hashed(packed: PackedTrie, table: HashTable) -> None:
         The table, with the values.
     """
     with Scratch(None, CHECKING_BYTES, Threads(1)) as scratch:
-        structure = _unpacked(packed, scratch)
-        trie = _with_values(structure, table, scratch)
+        structure = structure_on_disk(packed, scratch)
+        trie = with_values(structure, table, scratch)
         check_values(trie)
         _check_packed(packed, structure, scratch)
         _check_table(table, trie, scratch)
-
-
-def _unpacked(packed: PackedTrie, scratch: Scratch) -> ContextTrie:
-    n_contexts, n_ngrams = int(packed.level_start[-1]), int(packed.n_ngrams.sum())
-    sizes = {"context_word": n_contexts, "child_start": n_contexts + 1}
-    sizes |= {"start": n_contexts + 1, "words": n_ngrams}
-    own = {name: scratch.array(name, np.int32, n) for name, n in sizes.items()}
-    packed.fill(own)
-    scratch.forget(packed.words)
-    structure = ContextTrie(packed.n_words, packed.level_start, **own)
-    check_structure(structure)
-    if structure.n_ngrams.tolist() != packed.n_ngrams.tolist():
-        raise ValueError("n_ngrams has values out of range")
-    return structure
-
-
-def _with_values(
-    structure: ContextTrie, table: HashTable, scratch: Scratch
-) -> BackoffTrie:
-    n_contexts = len(structure.context_word)
-    prob = scratch.array("prob", np.float32, len(structure.words))
-    bow = scratch.array("bow", np.float32, n_contexts)
-    bow[0] = 1  # the root has no weight
-    parent = fill_parents(structure, scratch)
-    keys = scratch.array("keys", np.uint64, n_contexts)
-    fill_keys(structure, parent, keys, scratch.forget, scratch.block)
-
-    def done() -> None:
-        scratch.forget(table.buckets)
-
-    fill_values(structure, table, keys, prob, bow, done, scratch.block)
-    for name in (PARENTS, "keys"):
-        scratch.remove(name)
-    own = structure.context_word, structure.child_start, structure.start
-    levels = structure.level_start
-    return BackoffTrie(structure.n_words, levels, *own, structure.words, prob, bow)
 
 
 def _check_packed(packed: PackedTrie, structure: ContextTrie, scratch: Scratch) -> None:

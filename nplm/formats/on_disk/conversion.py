@@ -7,19 +7,14 @@ from collections.abc import Callable
 from typing import Any
 
 from nplm.formats._words import StoredWords
-from nplm.formats.arpa.arpa_files import check_weights, read_tables
-from nplm.formats.on_disk.outputs import Output, StoredTrie, stored
+from nplm.formats.on_disk.outputs import Output, StoredTrie
+from nplm.formats.on_disk.sources import arpa_on_disk, limit_memory, trie_on_disk
 from nplm.models.ngrams.external.scratch import Scratch
-from nplm.models.ngrams.external.tables import NgramTables, Table
-from nplm.models.ngrams.trie.backoff_trie import BackoffTrie, DuplicateNgramError
+from nplm.models.ngrams.trie.backoff_trie import BackoffTrie
+from nplm.models.ngrams.trie.quantized_trie import QuantizedTrie
 from nplm.models.training.parallel.threads import Threads
 
 __all__ = ["convert_arpa", "convert_trie"]
-
-# Memory of Python, the libraries and a chunk of text.
-INTERPRETER_BYTES = 230 << 20
-# Bytes of a word of the vocabulary: Python's strings and numbers, and arrays.
-WORD_BYTES = 400
 
 
 def convert_arpa(
@@ -59,31 +54,12 @@ def convert_arpa(
         As `read_arpa`. Also if the file has no boundary.
     """
     with Scratch(folder, memory, Threads(1), progress) as scratch:
-        scratch.memory = memory // 4
-        tables = NgramTables(scratch)
-        scratch.stage("reading", 0)
-
-        def take(table: Table) -> None:
-            tables.add(table)
-            scratch.tell(len(table.ngrams))
-
-        arpa = read_tables(path, take, add_unknown=add_unknown, size=scratch.block)
-        words = StoredWords(arpa.words, arpa.boundary)
-        used = INTERPRETER_BYTES + WORD_BYTES * words.n_words
-        scratch.memory = max(memory - used, memory // 4)
-        try:
-            levels = tables.levels(arpa.order, arpa.unigrams, arpa.settled)
-        except DuplicateNgramError as error:
-            ids = arpa.settled(tables.row(error.order, error.row)).ngrams[0]
-            raise arpa.twice(error, [arpa.words[w] for w in ids]) from error
-        del arpa
-        source = stored(levels, scratch)
-        check_weights(path, source.trie)
+        source, words = arpa_on_disk(path, scratch, memory, add_unknown=add_unknown)
         output.write(source, words, scratch)
 
 
 def convert_trie(
-    trie: BackoffTrie,
+    trie: BackoffTrie | QuantizedTrie,
     words: StoredWords,
     output: Output,
     *,
@@ -95,14 +71,14 @@ def convert_trie(
 
     Parameters
     ----------
-    trie : BackoffTrie
-        The n-grams, in memory or mapped.
+    trie : BackoffTrie or QuantizedTrie
+        The n-grams, in memory or mapped from a file, which is then unpacked to the
+        temporary folder.
     words : StoredWords
         The words, and the id of the boundary.
     output, memory, folder, progress
         As in `convert_arpa`.
     """
     with Scratch(folder, memory, Threads(1), progress) as scratch:
-        used = INTERPRETER_BYTES + WORD_BYTES * words.n_words
-        scratch.memory = max(memory - used, memory // 4)
-        output.write(StoredTrie(trie.verified(), scratch), words, scratch)
+        limit_memory(scratch, memory, words.n_words)
+        output.write(StoredTrie(trie_on_disk(trie, scratch), scratch), words, scratch)

@@ -12,7 +12,7 @@ from nplm.models.ngrams.trie.mixed_trie import LimitedTrie, mixed_trie
 from nplm.text.lm.text_lm import TextLM
 from nplm.text.vocabulary import Vocabulary
 
-__all__ = ["limit_vocabulary"]
+__all__ = ["limit_vocabulary", "limited"]
 
 
 def limit_vocabulary(lm: TextLM, words: Iterable[Any], *, index: bool = True) -> TextLM:
@@ -49,7 +49,8 @@ def limit_vocabulary(lm: TextLM, words: Iterable[Any], *, index: bool = True) ->
 
     Notes
     -----
-    It is made in memory: about 50 bytes for each n-gram of the model.
+    It is made in memory: about 50 bytes for each n-gram of the model. The command
+    ``nplm prune --limit-vocab`` makes it on disk.
 
     References
     ----------
@@ -66,6 +67,12 @@ def limit_vocabulary(lm: TextLM, words: Iterable[Any], *, index: bool = True) ->
     >>> small.next_words("the cat", k=1)[0]
     ['sat']
     """
+    trie, kept = limited(lm, words)
+    return text_model(mixed_trie([trie], [1.0]), kept, lm, index=index)
+
+
+def limited(lm: TextLM, words: Iterable[Any]) -> tuple[LimitedTrie, Vocabulary]:
+    """Return the n-grams of the words to keep, and these; see `limit_vocabulary`."""
     if isinstance(words, str):
         raise TypeError(f"words is a string, {words!r:.80}: pass a list of words.")
     check_backoff(lm, "lm")
@@ -86,5 +93,4 @@ def limit_vocabulary(lm: TextLM, words: Iterable[Any], *, index: bool = True) ->
         unknown=vocabulary.unknown,
         boundary=vocabulary.words_[lm.boundary_],
     )
-    trie = LimitedTrie(lm.estimator_.trie_.verified(), ids, kept.unknown_id_)
-    return text_model(mixed_trie([trie], [1.0]), kept, lm, index=index)
+    return LimitedTrie(lm.estimator_.trie_.verified(), ids, kept.unknown_id_), kept

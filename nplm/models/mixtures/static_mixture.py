@@ -8,18 +8,21 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from nplm.base.blocks import BLOCK_WINDOWS, blocks
 from nplm.models.ngrams.backoff_lm import BackoffLM
 from nplm.models.ngrams.backoff_model import BackoffModel
 from nplm.models.ngrams.trie.backoff_trie import BackoffTrie
 from nplm.models.ngrams.trie.hash_table import index_of
 from nplm.models.ngrams.trie.mixed_trie import AlignedTrie, mixed_trie
+from nplm.models.ngrams.trie.work import IN_MEMORY, Work
 from nplm.models.training.em import MixtureFit, fit_mixture_weights
 from nplm.text.codecs import codec_of
 from nplm.text.lm.text_lm import TextLM
 from nplm.text.vocabulary import Vocabulary
 
 __all__ = [
-    "StaticMixture", "aligned", "check_backoff", "static_mixture", "text_model",
+    "Members", "StaticMixture", "aligned", "check_backoff", "members_of",
+    "static_mixture", "text_model",
 ]  # fmt: skip
 
 
@@ -98,7 +101,8 @@ def static_mixture(
     Notes
     -----
     The mixture is made in memory: about 50 bytes for each of its n-grams, beside the
-    models. It keeps about 20 of these, and 16 for the hash table.
+    models. It keeps about 20 of these, and 16 for the hash table. The command
+    ``nplm mix`` makes it on disk.
 
     References
     ----------
@@ -118,6 +122,60 @@ def static_mixture(
     >>> bool(learned.weights[0] > learned.weights[1]), learned.n_iter > 0
     (True, True)
     """
+    own = members_of(models, weights, X_val, max_iter=max_iter, tol=tol)
+    trie = mixed_trie(own.tries, own.weights.tolist())
+    lm = text_model(trie, own.vocabulary, models[0], index=index)
+    return StaticMixture(lm, own.weights, own.n_iter)
+
+
+class Members(NamedTuple):
+    """The members of a static mixture.
+
+    Attributes
+    ----------
+    vocabulary : Vocabulary
+        The words of all.
+    tries : list of AlignedTrie
+        Their n-grams.
+    weights : ndarray of float64, shape (n_models,)
+        Their weights.
+    n_iter : int
+        Number of EM steps.
+    """
+
+    vocabulary: Vocabulary
+    tries: list[AlignedTrie]
+    weights: NDArray[np.float64]
+    n_iter: int
+
+
+def members_of(
+    models: Sequence[TextLM],
+    weights: ArrayLike | None,
+    X_val: Sequence[Any] | None,
+    *,
+    max_iter: int = 100,
+    tol: float = 1e-5,
+    work: Work = IN_MEMORY,
+) -> Members:
+    """Align the models of a static mixture, and find their weights.
+
+    Parameters
+    ----------
+    models, weights, X_val, max_iter, tol
+        As in `static_mixture`.
+    work : Work
+        Memory, or a folder on disk with the tries of the models.
+
+    Returns
+    -------
+    members : Members
+
+    Raises
+    ------
+    TypeError, ValueError
+        As in `static_mixture`.
+    """
     _check_models(models)
     if (weights is None) == (X_val is None):
         given = "neither" if weights is None else "both"
@@ -125,14 +183,11 @@ def static_mixture(
             f"weights are given, or learned on X_val, and you passed {given}: pass one."
         )
     vocabulary, tries = _aligned(models)
-    if weights is None:
-        fit = _learned(models, vocabulary, tries, X_val, max_iter, tol)
-        chosen, n_iter = fit.weights[0], fit.n_iter
-    else:
-        chosen, n_iter = _checked_weights(weights, len(models)), 0
-    trie = mixed_trie(tries, chosen.tolist())
-    lm = text_model(trie, vocabulary, models[0], index=index)
-    return StaticMixture(lm, chosen, n_iter)
+    if weights is not None:
+        chosen = _checked_weights(weights, len(models))
+        return Members(vocabulary, tries, chosen, 0)
+    fit = _learned(models, vocabulary, tries, X_val, max_iter, tol, work)
+    return Members(vocabulary, tries, fit.weights[0], fit.n_iter)
 
 
 def aligned(models: Sequence[TextLM], *, index: bool = True) -> list[TextLM]:
@@ -279,6 +334,7 @@ def _learned(
     X_val: Any,
     max_iter: int,
     tol: float,
+    work: Work,
 ) -> MixtureFit:
     """Learn the weights by EM on held-out text."""
     lm = models[0]
@@ -294,9 +350,12 @@ def _learned(
         )
     width = max(own.trie.order for own in tries) - 1
     tokens = documents.tokens(max(width, 1), boundary, ends=lm.predict_boundary)
-    probs = np.column_stack(
-        [own.next_word_prob(tokens.contexts, tokens.targets) for own in tries]
-    )
+    probs = np.empty((len(tokens.targets), len(tries)))
+    for i, own in enumerate(tries):
+        for part in blocks(len(probs), min(work.n_at_random, BLOCK_WINDOWS)):
+            given = tokens.contexts[part], tokens.targets[part]
+            probs[part, i] = own.next_word_prob(*given)
+            work.forget(*own.trie.every_array)
     one_bin = np.zeros(len(probs), dtype=np.intp)
     fit = fit_mixture_weights(probs, one_bin, 1, max_iter=max_iter, tol=tol)
     fit.warn_unless_converged("static_mixture", max_iter, tol)

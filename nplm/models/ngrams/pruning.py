@@ -7,9 +7,12 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from nplm.base.blocks import blocks
 from nplm.models.ngrams.trie.backoff_trie import BackoffTrie
+from nplm.models.ngrams.trie.context_trie import blocks_of_contexts
+from nplm.models.ngrams.trie.work import IN_MEMORY, Work
 
-__all__ = ["pruned_by_entropy"]
+__all__ = ["choose_by_entropy", "pruned_by_entropy", "renormalize"]
 
 # If the words that do not follow a context have less probability mass than this, its
 # back-off weight is only rounding error of the stored probabilities.
@@ -35,69 +38,173 @@ def pruned_by_entropy(trie: BackoffTrie, threshold: float) -> BackoffTrie:
     keep = np.ones(len(trie.words), dtype=bool)
     bow = trie.bow.copy()
     made = trie.contexts_made()
-    stays = np.zeros(len(trie.context_word), dtype=bool)
-    for level in range(trie.order - 1, 0, -1):
-        first, last = trie.level_start[level : level + 2]
-        contexts = np.arange(first, last, dtype=np.int32)
-        own = trie.followers(level)
-        # The context of each n-gram, numbered within the level.
-        n_followers = np.diff(trie.start[first : last + 1])
-        context = np.repeat(np.arange(len(contexts)), n_followers)
-        ngrams = trie.ngrams(level)
-        p = trie.prob[own].astype(np.float64)
-        lower = trie.next_word_prob(ngrams[:, 1:-1], ngrams[:, -1])
-        # Equation (3) of Stolcke: the mass left for words that do not follow the
-        # context, in this order and in the one below.
-        numerator = 1 - _sum_by(context, p, len(contexts))
-        denominator = 1 - _sum_by(context, lower, len(contexts))
-        drop = _loss(
-            p,
-            lower,
-            numerator[context],
-            denominator[context],
-            _probability(trie, trie.context_words(contexts, level))[context],
-        ) < np.log1p(threshold)
-        if level + 1 < trie.order:
-            # Files have a line for each context that stays: keep its own probability,
-            # as SRILM does.
-            extended = made[own]
-            drop &= ~((extended >= 0) & stays[extended])
-        keep[own] = ~drop
-        changed = np.zeros(len(contexts), dtype=bool)
-        changed[context[drop]] = True
-        numerator += _sum_by(context[drop], p[drop], len(contexts))
-        denominator += _sum_by(context[drop], lower[drop], len(contexts))
-        bow[contexts[changed]] = numerator[changed] / denominator[changed]
-        stays[contexts[context[~drop]]] = True
-        # A context stays for the longer ones that end with it, too.
-        children = trie.child_start[first : last + 1]
-        parent = np.repeat(contexts, np.diff(children))
-        stays[parent[stays[children[0] : children[-1]]]] = True
-    if keep.all():
+    if not choose_by_entropy(trie, threshold, made, keep, bow, IN_MEMORY):
         return trie
-    return _renormalised(replace(trie, bow=bow).pruned(keep))
+    pruned = replace(trie, bow=bow).pruned(keep)
+    renormalize(pruned, IN_MEMORY)
+    return pruned
 
 
-def _renormalised(trie: BackoffTrie) -> BackoffTrie:
+def choose_by_entropy(
+    trie: BackoffTrie,
+    threshold: float,
+    made: NDArray[np.int32],
+    keep: NDArray[np.bool_],
+    bow: NDArray[np.float32],
+    work: Work,
+) -> int:
+    """Choose the n-grams to keep, block by block, from the longest to the shortest.
+
+    Parameters
+    ----------
+    trie : BackoffTrie
+        The model, in memory or on disk.
+    threshold : float
+        Relative change of perplexity below which an n-gram is dropped.
+    made : ndarray of int32
+        ``trie.contexts_made()``.
+    keep : ndarray of bool, shape (n_ngrams,)
+        Filled.
+    bow : ndarray of float32, shape (n_contexts,)
+        The weights of the trie. Those of contexts that lose an n-gram are replaced.
+    work : Work
+        Memory, or a folder on disk.
+
+    Returns
+    -------
+    n_dropped : int
+    """
+    n_dropped = 0
+    stays = work.array("stays", np.bool_, len(trie.context_word))
+    probability = _probabilities(trie, made, work)
+    keep[: trie.n_words] = True
+    for level in range(trie.order - 1, 0, -1):
+        first, last = map(int, trie.level_start[level : level + 2])
+        for block in blocks_of_contexts(trie.start, first, last, work.block):
+            context, own, X = _block(trie, level, block)
+            p = trie.prob[own].astype(np.float64)
+            lower = trie.next_word_prob(X[:, 1:], trie.words[own])
+            # Equation (3) of Stolcke: the mass left for words that do not follow the
+            # context, in this order and in the one below.
+            n = block[1] - block[0]
+            numerator = 1 - _sum_by(context, p, n)
+            denominator = 1 - _sum_by(context, lower, n)
+            drop = _loss(
+                p,
+                lower,
+                numerator[context],
+                denominator[context],
+                probability[slice(*block)][context],
+            ) < np.log1p(threshold)
+            if level + 1 < trie.order:
+                # Files have a line for each context that stays: keep its own
+                # probability, as SRILM does.
+                drop &= ~_at(stays, made[own], work)
+            keep[own] = ~drop
+            n_dropped += int(np.count_nonzero(drop))
+            changed = np.zeros(n, dtype=bool)
+            changed[context[drop]] = True
+            numerator += _sum_by(context[drop], p[drop], n)
+            denominator += _sum_by(context[drop], lower[drop], n)
+            # Contexts are slices: mapped arrays are written in place.
+            bow[slice(*block)][changed] = numerator[changed] / denominator[changed]
+            own_stay = stays[slice(*block)]
+            own_stay[context[~drop]] = True
+            # A context stays for the longer ones that end with it, too.
+            children = trie.child_start[block[0] : block[1] + 1]
+            parent = np.repeat(np.arange(n), np.diff(children))
+            own_stay[parent[stays[children[0] : children[-1]]]] = True
+            work.forget(*trie.every_array, made, keep, bow)
+    return n_dropped
+
+
+def renormalize(trie: BackoffTrie, work: Work) -> None:
     """Recompute every back-off weight, from the shortest contexts to the longest.
 
     A context that lost no n-gram may still back off to one that did.
+
+    Parameters
+    ----------
+    trie : BackoffTrie
+        The model, whose `bow` is written.
+    work : Work
+        Memory, or a folder on disk.
     """
-    bow = trie.bow.copy()
     for level in range(1, trie.order):
-        first, last = trie.level_start[level : level + 2]
-        n_followers = np.diff(trie.start[first : last + 1])
-        context = np.repeat(np.arange(last - first), n_followers)
-        ngrams = trie.ngrams(level)
-        # The shorter contexts already have their new weights.
-        trie = replace(trie, bow=bow.copy())
-        lower = trie.next_word_prob(ngrams[:, 1:-1], ngrams[:, -1])
-        p = trie.prob[trie.followers(level)].astype(np.float64)
-        left = 1 - _sum_by(context, p, last - first)
-        left_below = 1 - _sum_by(context, lower, last - first)
-        usable = (left >= 0) & (left_below > MIN_BACKOFF_MASS)
-        bow[first:last][usable] = left[usable] / left_below[usable]
-    return replace(trie, bow=bow)
+        first, last = map(int, trie.level_start[level : level + 2])
+        for block in blocks_of_contexts(trie.start, first, last, work.block):
+            context, own, X = _block(trie, level, block)
+            # The shorter contexts already have their new weights.
+            lower = trie.next_word_prob(X[:, 1:], trie.words[own])
+            p = trie.prob[own].astype(np.float64)
+            left = 1 - _sum_by(context, p, block[1] - block[0])
+            left_below = 1 - _sum_by(context, lower, block[1] - block[0])
+            usable = (left >= 0) & (left_below > MIN_BACKOFF_MASS)
+            trie.bow[slice(*block)][usable] = left[usable] / left_below[usable]
+            work.forget(*trie.every_array)
+
+
+def _block(
+    trie: BackoffTrie, level: int, block: tuple[int, int]
+) -> tuple[NDArray[np.intp], slice, NDArray[np.int32]]:
+    """Return the n-grams of a block of contexts.
+
+    The context of each, numbered within the block; where they are in the trie; and the
+    words of their contexts.
+    """
+    first, last = block
+    start = trie.start[first : last + 1]
+    context = np.repeat(np.arange(last - first), np.diff(start))
+    words = trie.context_words(np.arange(first, last, dtype=np.int32), level)
+    return context, slice(int(start[0]), int(start[-1])), words[context]
+
+
+def _probabilities(
+    trie: BackoffTrie, made: NDArray[np.int32], work: Work
+) -> NDArray[np.float64]:
+    """Return the product of the probabilities of the words of each context.
+
+    That of a context c w is that of c times that of the n-gram (c, w).
+    """
+    out = work.array("probabilities", np.float64, len(trie.context_word))
+    out[0] = 1
+    if trie.order > 1:
+        out[1 : 1 + trie.n_words] = trie.prob[: trie.n_words]
+    levels = trie.level_start.tolist()
+    for level in range(2, trie.order):
+        for window in blocks(levels[level + 1] - levels[level], work.n_at_once):
+            first, last = levels[level] + window.start, levels[level] + window.stop
+            own_out = np.full(last - first, np.nan)
+            shorter = levels[level - 1], levels[level]
+            for block in blocks_of_contexts(trie.start, *shorter, work.block):
+                start = trie.start[block[0] : block[1] + 1]
+                own = slice(int(start[0]), int(start[-1]))
+                longer = made[own]
+                rows = np.flatnonzero((longer >= first) & (longer < last))
+                context = np.repeat(np.arange(block[0], block[1]), np.diff(start))
+                prob = out[slice(*block)][context[rows] - block[0]]
+                own_out[longer[rows] - first] = prob * trie.prob[own][rows]
+                work.forget(*trie.every_array, made)
+            # Contexts that are no n-grams, as at the beginning of a text.
+            rest = np.flatnonzero(np.isnan(own_out))
+            for part in blocks(len(rest), work.n_at_random):
+                words = trie.context_words(first + rest[part], level)
+                own_out[rest[part]] = _probability(trie, words)
+                work.forget(*trie.every_array)
+            out[first:last] = own_out
+            work.forget()
+    return out
+
+
+def _at(
+    flags: NDArray[np.bool_], rows: NDArray[np.int32], work: Work
+) -> NDArray[np.bool_]:
+    """Return the flags of some rows, False for negative ones."""
+    found = np.zeros(len(rows), dtype=bool)
+    for part in blocks(len(rows), work.n_at_random):
+        found[part] = (rows[part] >= 0) & flags[rows[part]]
+        work.forget()
+    return found
 
 
 def _loss(
@@ -134,6 +241,6 @@ def _probability(trie: BackoffTrie, X: NDArray[np.int32]) -> NDArray[np.float64]
 
 
 def _sum_by(
-    group: NDArray[np.int64], values: NDArray[np.float64], n: int
+    group: NDArray[np.intp], values: NDArray[np.float64], n: int
 ) -> NDArray[np.float64]:
     return np.bincount(group, weights=values, minlength=n).astype(np.float64)

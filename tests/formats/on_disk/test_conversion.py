@@ -106,6 +106,44 @@ def test_file_is_that_of_the_model_in_memory(
         assert len(list(Path(folder).iterdir())) == 3
 
 
+@settings(max_examples=15, deadline=None)
+@given(
+    order=st.integers(2, 5),
+    boundary=st.sampled_from([None, 0, 3]),
+    memory=st.sampled_from([1 << 10, 1 << 26]),
+    share=st.sampled_from([1.0, 0.7, 0.2]),
+    seed=st.integers(0, 99),
+)
+def test_quantized_file_has_the_lines_of_its_numbers(
+    order, boundary, memory, share, seed
+):
+    model = without_some(fitted(seed, order, boundary), share, seed)
+    words = [f"w{i}" for i in range(9)]
+    if boundary is not None:
+        words[boundary] = "</s>"
+    with tempfile.TemporaryDirectory() as folder:
+        small, found, again = (Path(folder) / name for name in ("q", "found", "again"))
+        save_binary(model, small, words, bits=8)
+        quantized, words = load_binary(small)
+        own = StoredWords(words, quantized.boundary), ArpaFile(found)
+        convert_trie(quantized.trie_, *own, memory=memory, folder=folder)
+        expected = quantized.predict_proba(X := contexts(order, seed))
+        lines, own_words = read_arpa(found)
+        ids = [own_words.index(word) for word in words]
+        renamed = np.array(ids, dtype=np.int32)[X]
+        np.testing.assert_allclose(
+            lines.predict_proba(renamed)[:, ids], expected, rtol=1e-5
+        )
+        # Few values have a code each: nothing is lost in another quantized file.
+        own = StoredWords(words, quantized.boundary), QuantizedFile(again, 8)
+        convert_trie(quantized.trie_, *own, memory=memory, folder=folder)
+        assert again.read_bytes() == small.read_bytes()
+
+
+def contexts(order, seed):
+    return np.random.default_rng(seed).integers(0, 9, (50, order - 1), dtype=np.int32)
+
+
 @pytest.mark.parametrize("share", [1.0, 0.3])
 def test_file_does_not_depend_on_windows(tmp_path, monkeypatch, share):
     monkeypatch.setattr(estimation, "SPILL", 64)
@@ -207,6 +245,44 @@ print(peak() - before)
     assert n_ngrams > 500_000
     # A chunk of text (32 MB while it is appended to) and the memory allowed.
     assert int(done.stdout) < 90 << 20
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="Linux tells a process's peak")
+@pytest.mark.parametrize("change", [*KINDS, "prune", "mix"])
+def test_peak_memory_from_mapped_ngrams_is_bounded(large, tmp_path, change):
+    """A model that takes 25 MB or more in memory is processed in less."""
+    mapped, found = tmp_path / "mapped", tmp_path / "found"
+    convert_arpa(large[0], MappedFile(mapped), memory=1 << 28)
+    code = f"""
+from nplm import TextLM
+from nplm.formats import load_binary
+from nplm.formats.on_disk.changes import mixed_lm, pruned_lm
+from nplm.formats.on_disk.outputs import ArpaFile, MappedFile, QuantizedFile
+from nplm.formats.on_disk.outputs import StoredTrie
+from nplm.formats.on_disk.sources import lm_on_disk, words_of
+from nplm.models.ngrams.external.scratch import Scratch
+from nplm.models.training.parallel.threads import Threads
+def peak():
+    lines = open("/proc/self/status")
+    return 1024 * next(int(x.split()[1]) for x in lines if x.startswith("VmHWM"))
+lm = TextLM.from_model(*load_binary({str(mapped)!r}))
+before = peak()
+with Scratch({str(tmp_path)!r}, 6 << 20, Threads(1)) as scratch:
+    lm, made = lm_on_disk(lm, scratch), MappedFile({str(found)!r})
+    if {change!r} == "prune":
+        lm = pruned_lm(lm, 1e-5, scratch)
+    elif {change!r} == "mix":
+        lm = mixed_lm([lm, lm], [0.5, 0.5], None, scratch).lm
+    elif {change!r} == "arpa":
+        made = ArpaFile(made.path)
+    elif {change!r} == "quantized":
+        made = QuantizedFile(made.path, 6)
+    made.write(StoredTrie(lm.estimator_.trie_, scratch), words_of(lm), scratch)
+print(peak() - before)
+"""
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    assert int(done.stdout) < 20 << 20
 
 
 def test_free_memory_is_some_of_the_memory_there_is():

@@ -33,6 +33,7 @@ T = TypeVar("T")
 OWNER = "owner"
 # Write buffer of a file. Small, because a merge keeps dozens of files open.
 BUFFER_BYTES = 1 << 16
+PAGE_BYTES = 4096
 
 
 class StageAbortedError(Exception):
@@ -127,6 +128,16 @@ class Scratch:
     def block(self) -> int:
         """Number of n-grams in a block that one thread processes at a time."""
         return min(max(self.memory // self.threads.n // 128, 1 << 10), BLOCK_FOLLOWERS)
+
+    @property
+    def n_at_once(self) -> int:
+        """Number of float64 that are held in memory at once."""
+        return max(self.memory // 2 // 8, 1 << 8)
+
+    @property
+    def n_at_random(self) -> int:
+        """Number of accesses at random whose pages fit in memory."""
+        return max(self.memory // 4 // PAGE_BYTES, 1 << 10)
 
     # -- files ---------------------------------------------------------------------
 

@@ -19,8 +19,10 @@ from nplm.models.ngrams.external.scratch import Scratch
 from nplm.models.ngrams.trie.backoff_trie import DuplicateNgramError
 from nplm.models.ngrams.trie.context_trie import TrieBuilder
 
-__all__ = ["NgramTables", "Table"]
+__all__ = ["NOT_AN_NGRAM", "NgramTables", "Table"]
 
+# The probability of a context that is not an n-gram.
+NOT_AN_NGRAM = np.nan
 # Bytes of memory for each n-gram of a range: its words, numbers and ranks, for sorting.
 ROW_BYTES = 200
 
@@ -33,7 +35,8 @@ class Table(NamedTuple):
     ngrams : ndarray of int32, shape (n, k)
         The words, the newest in the last column.
     prob, bow : ndarray of float64, shape (n,)
-        Probabilities, and weights as contexts (1 for the longest).
+        Probabilities (`NOT_AN_NGRAM` of a context alone), and weights as contexts (1
+        for the longest).
     """
 
     ngrams: NDArray[np.int32]
@@ -74,7 +77,12 @@ class NgramTables:
         raise IndexError(row)
 
     def levels(
-        self, order: int, unigrams: Table, settled: Callable[[Table], Table]
+        self,
+        order: int,
+        unigrams: Table,
+        settled: Callable[[Table], Table],
+        *,
+        distinct: bool = True,
     ) -> Levels:
         """Write the levels of the trie, and remove the tables.
 
@@ -86,6 +94,9 @@ class NgramTables:
             Every word of the vocabulary once, in order.
         settled : callable
             Returns a table with the final ids and weights.
+        distinct : bool, default=True
+            Whether to refuse n-grams that occur twice, which else are one n-gram with
+            the numbers of one of them.
 
         Returns
         -------
@@ -95,7 +106,7 @@ class NgramTables:
         Raises
         ------
         DuplicateNgramError
-            If an n-gram occurs twice.
+            If an n-gram occurs twice and `distinct` is True.
         """
         n_words, scratch = len(unigrams.prob), self._scratch
         lengths = range(2, order + 1)
@@ -111,7 +122,9 @@ class NgramTables:
         if lengths:
             ranges = ranges_of_words(n_rows, scratch.memory // ROW_BYTES)
             for own in ranges:
-                sizes = self._write_part(len(parts), own, order, unigrams, settled)
+                sizes = self._write_part(
+                    len(parts), own, order, unigrams, settled, distinct
+                )
                 parts.append(Part(len(parts), sizes))
                 scratch.tell(int(n_rows[slice(*own)].sum()))
         for k in lengths:
@@ -143,6 +156,7 @@ class NgramTables:
         order: int,
         unigrams: Table,
         settled: Callable[[Table], Table],
+        distinct: bool,
     ) -> list[tuple[int, int]]:
         """Write the levels of the contexts that end with a range of words."""
         first, last = words
@@ -167,7 +181,7 @@ class NgramTables:
         sizes = []
         for level in range(1, order):
             position, n = positions[level], builder.n_followers[level]
-            if len(position) != n:
+            if distinct and len(position) != n:
                 by_position = np.argsort(position, kind="stable")
                 repeated = by_position[1:][np.diff(position[by_position]) == 0]
                 raise DuplicateNgramError(level + 1, int(rows[level][repeated].min()))
@@ -216,7 +230,9 @@ def _chosen(
     weights of the contexts.
     """
     ngrams, prob, bow = settled(table)
-    rows = np.flatnonzero((ngrams[:, -2] >= first) & (ngrams[:, -2] < last))
+    rows = np.flatnonzero(
+        (ngrams[:, -2] >= first) & (ngrams[:, -2] < last) & ~np.isnan(prob)
+    )
     ends = (ngrams[:, -1] >= first) & (ngrams[:, -1] < last)
     contexts = np.flatnonzero(ends & (bow != 1))
     own = ngrams[rows], prob[rows], first_row + rows

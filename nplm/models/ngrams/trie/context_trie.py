@@ -139,6 +139,8 @@ class ContextTrie:
         X = np.empty((len(contexts), level), dtype=np.int32)
         for column in range(level):
             X[:, column] = self.context_word[contexts]
+            # The type of the array: otherwise searchsorted would copy the array.
+            contexts = contexts.astype(self.child_start.dtype, copy=False)
             contexts = np.searchsorted(self.child_start, contexts, side="right") - 1
         return X
 
@@ -210,6 +212,11 @@ class WeightedTrie(ContextTrie):
 
     prob: NDArray[np.float32]
     bow: NDArray[np.float32]
+
+    @property
+    def every_array(self) -> list[NDArray[Any]]:
+        """All arrays, whose pages a pass over a mapped trie releases."""
+        return [own for own in vars(self).values() if isinstance(own, np.ndarray)]
 
 
 def blocks_of_contexts(

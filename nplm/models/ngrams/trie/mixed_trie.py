@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 from nplm.base.blocks import blocks_of_rows
 from nplm.models.ngrams.trie.backoff_trie import BackoffTrie
 from nplm.models.ngrams.trie.context_trie import TrieBuilder, blocks_of_contexts
+from nplm.models.ngrams.trie.work import IN_MEMORY, Work
 
-__all__ = ["AlignedTrie", "LimitedTrie", "mixed_trie"]
+__all__ = ["AlignedTrie", "LimitedTrie", "fill_mixture", "mixed_trie"]
 
 # Below this mass of the words that do not follow a context, 1 minus the mass of those
 # that do loses too many digits: the words are added up instead.
@@ -51,11 +52,10 @@ class AlignedTrie:
         own[self.ids] = np.arange(len(self.ids), dtype=np.int32)
         return own
 
-    def ngrams(self, level: int) -> NDArray[np.int32]:
-        """Return the n-grams whose contexts have `level` words, in the larger ids."""
-        if level >= self.trie.order:
-            return np.empty((0, level + 1), dtype=np.int32)
-        return self.ids[self.trie.ngrams(level)]
+    def ngrams(self, level: int, work: Work) -> Iterator[NDArray[np.int32]]:
+        """Yield the n-grams whose contexts have `level` words, in the larger ids."""
+        for ngrams in _ngrams_in_blocks(self.trie, level, work):
+            yield self.ids[ngrams]
 
     def next_word_prob(
         self, X: NDArray[np.int32], y: NDArray[np.int32]
@@ -142,14 +142,13 @@ class LimitedTrie:
         kept[self.unknown] += dropped.sum()
         return kept
 
-    def ngrams(self, level: int) -> NDArray[np.int32]:
-        """Return the n-grams of kept words whose contexts have `level` words."""
+    def ngrams(self, level: int, work: Work) -> Iterator[NDArray[np.int32]]:
+        """Yield the n-grams of kept words whose contexts have `level` words."""
         own = np.full(self.trie.n_words, -1, dtype=np.int32)
         own[self.ids] = np.arange(self.n_words, dtype=np.int32)
-        if level >= self.trie.order:
-            return np.empty((0, level + 1), dtype=np.int32)
-        ngrams = own[self.trie.ngrams(level)]
-        return ngrams[(ngrams >= 0).all(axis=1)]
+        for ngrams in _ngrams_in_blocks(self.trie, level, work):
+            renamed = own[ngrams]
+            yield renamed[(renamed >= 0).all(axis=1)]
 
     def next_word_prob(
         self, X: NDArray[np.int32], y: NDArray[np.int32]
@@ -194,11 +193,33 @@ def mixed_trie(
     trie : BackoffTrie
     """
     trie = _union(members)
+    fill_mixture(trie, members, weights, IN_MEMORY)
+    return trie
+
+
+def fill_mixture(
+    trie: BackoffTrie,
+    members: Sequence[AlignedTrie | LimitedTrie],
+    weights: Sequence[float],
+    work: Work,
+) -> None:
+    """Fill in the numbers of a mixture, block by block.
+
+    Parameters
+    ----------
+    trie : BackoffTrie
+        The n-grams of all members, with `prob` and `bow` to be filled.
+    members, weights
+        As in `mixed_trie`.
+    work : Work
+        Memory, or a folder on disk.
+    """
+    mapped = [own for m in members for own in m.trie.every_array]
     for level in range(trie.order):
         first, last = map(int, trie.level_start[level : level + 2])
-        for begin, end in blocks_of_contexts(trie.start, first, last):
+        for begin, end in blocks_of_contexts(trie.start, first, last, work.block):
             _fill(trie, members, weights, level, np.arange(begin, end, dtype=np.int32))
-    return trie
+            work.forget(*trie.every_array, *mapped)
 
 
 def _union(members: Sequence[AlignedTrie | LimitedTrie]) -> BackoffTrie:
@@ -211,7 +232,12 @@ def _union(members: Sequence[AlignedTrie | LimitedTrie]) -> BackoffTrie:
         [
             words,
             *(
-                np.concatenate([member.ngrams(level) for member in members])
+                np.concatenate(
+                    [
+                        np.empty((0, level + 1), dtype=np.int32),
+                        *(own for m in members for own in m.ngrams(level, IN_MEMORY)),
+                    ]
+                )
                 for level in range(1, order)
             ),
         ]
@@ -239,6 +265,20 @@ def _fill(
     trie.prob[own] = prob
     if level > 0:
         trie.bow[contexts] = _balance(trie, words, X, row, own)
+
+
+def _ngrams_in_blocks(
+    trie: BackoffTrie, level: int, work: Work
+) -> Iterator[NDArray[np.int32]]:
+    """Yield the n-grams whose contexts have `level` words."""
+    if level >= trie.order:
+        return
+    first, last = map(int, trie.level_start[level : level + 2])
+    for begin, end in blocks_of_contexts(trie.start, first, last, work.block):
+        contexts = np.arange(begin, end, dtype=np.int32)
+        words, row, own = _ngrams_of(trie, level, contexts)
+        yield np.column_stack([words[row], trie.words[own]])
+        work.forget(*trie.every_array)
 
 
 def _ngrams_of(

@@ -110,7 +110,12 @@ class PackedTrie:
         sizes = packed_sizes(self.n_words, order, int(levels[-1]), int(n_ngrams.sum()))
         return all(len(getattr(self, n)) == size for n, (_, size) in sizes.items())
 
-    def fill(self, arrays: Mapping[str, NDArray[Any]], size: int = BLOCK) -> None:
+    def fill(
+        self,
+        arrays: Mapping[str, NDArray[Any]],
+        done: Callable[[], Any] = lambda: None,
+        size: int = BLOCK,
+    ) -> None:
         """Unpack the structure into the arrays of a `ContextTrie`, block by block.
 
         Parameters
@@ -118,6 +123,8 @@ class PackedTrie:
         arrays : mapping of str to ndarray
             Arrays of int32 by name: ``context_word``, ``child_start``, ``start`` and
             ``words``.
+        done : callable
+            Called after each block.
         size : int
             Records in a block, a multiple of 64.
 
@@ -133,6 +140,7 @@ class PackedTrie:
                 own = packed[part.start * width // 8 :]
                 n = part.stop - part.start
                 arrays[name][part] = unpack_records(own, width, n)
+                done()
         for code, name in OFFSETS.items():
             n_found = 0
             high = getattr(self, f"{code}_high")
@@ -143,6 +151,7 @@ class PackedTrie:
                 numbers = np.arange(n_found, n_found + len(own)) - 64 * part.start
                 own[:] = is_set[: len(own)] - numbers
                 n_found += len(is_set)
+                done()
             if n_found != len(arrays[name]):
                 raise ValueError(
                     f"there are {n_found} high parts, but {len(arrays[name])} offsets"
@@ -283,6 +292,7 @@ def fill_values(
     bow: NDArray[np.float32],
     done: Callable[[], Any] = lambda: None,
     size: int = BLOCK_FOLLOWERS,
+    n_windows: int = 1,
 ) -> None:
     """Read the probabilities and weights of a trie in its hash table.
 
@@ -300,10 +310,14 @@ def fill_values(
         Called after each block.
     size : int
         Number of n-grams in a block.
+    n_windows : int, default=1
+        Number of equal parts of the buckets of a level. All n-grams are read once for
+        each, so that the buckets read meanwhile fit in memory.
     """
     for level in range(trie.order):
         first, last = map(int, trie.level_start[level : level + 2])
-        for contexts in blocks_of_contexts(trie.start, first, last, size):
-            own = trie.arrays, table.table, keys, level, *contexts, prob, bow
-            _hashed.stored_values(*own)
-            done()
+        for window in range(n_windows):
+            for contexts in blocks_of_contexts(trie.start, first, last, size):
+                own = trie.arrays, table.table, keys, level, *contexts
+                _hashed.stored_values(*own, window, n_windows, prob, bow)
+                done()

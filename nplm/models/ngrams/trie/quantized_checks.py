@@ -24,7 +24,7 @@ from nplm.models.ngrams.trie.quantized_trie import (
     QuantizedTrie,
 )
 
-__all__ = ["quantized_items", "restored_quantized"]
+__all__ = ["check_numbers", "quantized_items", "restored_quantized"]
 
 # Records unpacked together, each to about 100 bytes.
 BLOCK_RECORDS = 1 << 16
@@ -104,7 +104,7 @@ def restored_quantized(fitted: Fitted, *, check: bool = True) -> QuantizedTrie:
     if not _has_valid_sizes(trie):
         raise ValueError("its arrays do not fit together")
     if check:
-        _check_numbers(trie)
+        check_numbers(trie)
     return trie
 
 
@@ -139,7 +139,7 @@ def _has_valid_sizes(trie: QuantizedTrie) -> bool:
     return is_valid
 
 
-def _check_numbers(trie: QuantizedTrie) -> None:
+def check_numbers(trie: QuantizedTrie) -> None:
     """Raise if offsets, ids, probabilities or weights are out of range.
 
     Memory does not grow with the n-grams, which are unpacked in blocks.
