@@ -17,7 +17,7 @@ from nplm import KneserNeyLM, Tokenizer, Vocabulary
 from nplm.cli._bars import stages
 from nplm.cli._tally import report_perplexities, report_words, told
 from nplm.cli._text import files_of
-from nplm.formats import Estimated, estimate_arpa, estimate_binary
+from nplm.formats import CountFiles, Estimated, estimate_arpa, estimate_binary
 from nplm.formats.on_disk.outputs import free_memory
 
 __all__ = ["Estimation", "is_arpa"]
@@ -36,7 +36,7 @@ class Estimation:
     """A Kneser-Ney model to estimate, with files in `folder`.
 
     `memory` is in bytes, by default what is free. Without `tokenizer` words are split
-    at blanks.
+    at blanks. With `of_counts` the inputs are count files.
     """
 
     ngrams: KneserNeyLM
@@ -47,6 +47,7 @@ class Estimation:
     bits: int | None
     n_jobs: int
     blank_lines: bool
+    of_counts: bool = False
 
     def train(
         self, inputs: Sequence[str], output: Path, valid: str | None, test: str | None
@@ -101,7 +102,7 @@ class Estimation:
                 "blank_lines": self.blank_lines,
                 "progress": show,
             }
-            texts = files_of(inputs)
+            texts: Any = CountFiles(inputs) if self.of_counts else files_of(inputs)
             if is_arpa(output):
                 return estimate_arpa(self.ngrams, texts, output, **options)
             options["bits"] = self.bits

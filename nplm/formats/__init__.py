@@ -5,8 +5,10 @@ from typing import Any
 
 # Where each public name is; ``__init__.pyi`` says the same to type checkers.
 MODULES = {
+    "CountFiles": "nplm.formats.counts.merging",
     "CountTables": "nplm.formats.counts.count_tables",
     "Estimated": "nplm.formats.counts.estimation",
+    "count_ngrams": "nplm.formats.counts.counting",
     "estimate_arpa": "nplm.formats.counts.estimation",
     "estimate_binary": "nplm.formats.counts.estimation",
     "load_binary": "nplm.formats.binary.binary_files",

@@ -74,7 +74,8 @@ class WordText:
 
     def __init__(self, words: Sequence[str]) -> None:
         encoded = [word.encode() for word in words]
-        text = np.frombuffer(b"".join(encoded), dtype=np.uint8)
+        self._text = b"".join(encoded)
+        text = np.frombuffer(self._text, dtype=np.uint8)
         self.start = np.zeros(len(encoded) + 1, dtype=np.int64)
         np.cumsum([len(word) for word in encoded], out=self.start[1:])
         self.words = Words(text, self.start)
@@ -86,6 +87,11 @@ class WordText:
         slots = np.full(2 << len(self._known).bit_length(), -1, dtype=np.int32)
         _ngram_parse.hash_words(self.words, slots)
         return slots
+
+    def spelled(self, word: int) -> str:
+        """Return a word."""
+        first, last = self.start[word : word + 2]
+        return self._text[first:last].decode()
 
     def __contains__(self, word: str) -> bool:
         return word in self._known

@@ -47,8 +47,48 @@ def test_a_model_is_estimated_from_the_counts(folder, run):
 
 
 def test_mistakes_are_sentences(folder, run):
-    assert "no line of text" in run("count", "-o", "@no", input="\n", code=1).stderr
+    assert "no word in the text" in run("count", "-o", "@no", input="\n", code=1).stderr
     assert "is read" in run("count", "@train", "-o", "@train", code=2).stderr
     marks = run("count", "-o", "@no", input="a <s> b\n", code=1).stderr
     assert "<s>" in marks
+    assert not (folder / "no").exists()
+
+
+def test_files_of_counts_are_merged_with_weights(folder, run):
+    run("count", "@train", "-o", "@train.counts", "--order", "3")
+    run("count", "@test", "-o", "@test.counts", "--order", "3")
+    both = ["count", "@train.counts", "@test.counts", "--merge", "--order", "3"]
+    run(*both, "-o", "@merged", "--memory", "50M")
+    run("count", "@train", "@test", "-o", "@together", "--order", "3")
+    assert (folder / "merged").read_bytes() == (folder / "together").read_bytes()
+    run(*both, "--weights", "1,4", "-o", "@merged")
+    run("count", "@train", *["@test"] * 4, "-o", "@together", "--order", "3")
+    assert (folder / "merged").read_bytes() == (folder / "together").read_bytes()
+
+
+def test_a_model_of_counts_is_that_of_the_text(folder, run):
+    run("count", "@train", "-o", "@counts.gz", "--order", "4")
+    own = ["--order", "3", "--min-count", "2", "--memory", "50M"]
+    run("train", "@counts.gz", "--counts", "-o", "@of_counts", *own)
+    run("train", "@train", "--tokens", "blanks", "-o", "@of_text", *own)
+    assert (folder / "of_counts").read_bytes() == (folder / "of_text").read_bytes()
+
+
+def test_mistakes_with_counts_are_sentences(folder, run):
+    run("count", "@train", "-o", "@counts.gz", "--order", "2")
+    merge = ["count", "--merge", "-o", "@no"]
+    assert "give their names" in run(*merge, code=2).stderr
+    assert (
+        "for texts"
+        in run(*merge, "@counts.gz", "--blank-lines", "sentences", code=2).stderr
+    )
+    weights = ["@counts.gz", "--weights"]
+    assert "'half'" in run(*merge, *weights, "half", code=2).stderr
+    assert "must be 1 numbers" in run(*merge, *weights, "1,2", code=1).stderr
+    assert "--merge too" in run("count", "-o", "@no", *weights, "1", code=2).stderr
+    assert "lower --order" in run(*merge, "@counts.gz", "--order", "3", code=1).stderr
+    train = ["train", "@counts.gz", "--counts", "-o", "@no"]
+    assert "--tokens is for texts" in run(*train, "--tokens", "blanks", code=2).stderr
+    other = run(*train, "--model", "trigram", code=2).stderr
+    assert "has no --counts" in other
     assert not (folder / "no").exists()

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
+from rich.console import Console
 
-from nplm import KneserNeyLM, TextLM, Tokenizer
-from nplm.cli._models import vocabulary_of
-from nplm.cli._options import MAX_ORDER
+from nplm.cli._bars import StageBars, stages
+from nplm.cli._memory import memory_option
+from nplm.cli._options import MAX_ORDER, Weights
 from nplm.cli._outputs import refuse_to_replace, writable_file
-from nplm.cli._text import BLANK_LINES, INPUTS, texts_of
-from nplm.formats import write_counts
-from nplm.text.tokenizer import BETWEEN_BLANKS
+from nplm.cli._tally import told
+from nplm.cli._text import BLANK_LINES, INPUTS, files_of
+from nplm.formats import CountFiles, count_ngrams
+from nplm.formats.on_disk.outputs import free_memory
 
 __all__ = ["count_command"]
 
@@ -33,25 +36,59 @@ __all__ = ["count_command"]
     default=5,
     help="Words in the longest n-grams.",
 )
+@click.option(
+    "--merge",
+    is_flag=True,
+    help="TEXT is files of counts, such as nplm count writes: add them up, as SRILM's "
+    "ngram-merge.",
+)
+@click.option(
+    "--weights",
+    type=Weights("file of counts"),
+    help="With --merge, a weight above 0 for each file, such as 3,1. Counts stay whole "
+    "numbers: if a weight is not one, they are rounded, and those below a half lost.",
+)
+@memory_option("sort n-grams")
 @BLANK_LINES
 def count_command(
-    inputs: tuple[str, ...], output: Path, order: int, blank_lines: bool
+    inputs: tuple[str, ...],
+    output: Path,
+    order: int,
+    merge: bool,
+    weights: list[float] | None,
+    memory: int | None,
+    blank_lines: bool,
 ) -> None:
     """Count the n-grams of TEXT, as SRILM's ngram-count -write.
 
     A line of TEXT (by default of standard input; plain, gzip, bzip2, xz or zstd) is a
     sentence of words between blanks. A line of OUTPUT is an n-gram, a tab, and its
-    count. The text is counted in memory.
+    count. nplm train --counts estimates a model from such files.
 
     \b
     Examples:
       nplm count train.txt -o counts.gz --order 3
+      nplm count talk.gz news.gz --merge --weights 3,1 -o both.gz --order 3
     """  # noqa: D301  (click reads the control character)
     refuse_to_replace(output, *inputs)
-    texts = texts_of(inputs, blank_lines=blank_lines)
-    if not texts:
-        raise click.ClickException("there is no line of text to count.")
-    model = KneserNeyLM(order, discount_fallback=0.5)
-    lm = TextLM(model, max(order - 1, 1), tokenizer=Tokenizer(BETWEEN_BLANKS))
-    lm.fit(texts)
-    write_counts(lm.estimator_, output, vocabulary_of(lm).words_.tolist())
+    if merge and (not inputs or "-" in inputs):
+        raise click.UsageError("--merge reads files of counts: give their names.")
+    if merge and blank_lines:
+        raise click.UsageError("--blank-lines is for texts: leave it out with --merge.")
+    if weights is not None and not merge:
+        raise click.UsageError("--weights is for files of counts: give --merge too.")
+    with told(), stages(Console(stderr=True)) as shown:
+
+        def show(stage: str, done: int, total: int) -> None:
+            if isinstance(shown, StageBars):
+                shown.show(stage, done if total else 0, total, "")
+
+        texts: Any = CountFiles(inputs, weights) if merge else files_of(inputs)
+        count_ngrams(
+            texts,
+            output,
+            order,
+            memory=free_memory() if memory is None else memory,
+            blank_lines=blank_lines,
+            progress=show,
+        )

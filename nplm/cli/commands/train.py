@@ -52,7 +52,7 @@ __all__ = ["train_command"]
 NETWORKS = ("network", "energy", "shortlist", "mixture")
 MODELS = ("kneser-ney", "trigram", "classes", *NETWORKS)
 # Parameters of a Kneser-Ney model that is estimated on disk.
-ON_DISK = {"memory", "folder", "bits", "min_counts", "min_counts_of"}
+ON_DISK = {"memory", "folder", "bits", "min_counts", "min_counts_of", "of_counts"}
 # Units that are a whole vocabulary, in which no text is unknown.
 OPEN_UNITS = ("bpe", "unigram", "bytes")
 UNITS = (*OPEN_UNITS, "characters")
@@ -86,6 +86,13 @@ TEXT = click.Path(exists=True, dir_okay=False)
     default="words",
     help="Split text into words and punctuation marks, at blanks, or into units below "
     "words: bpe and unigram learn --max-words of them (8,000 by default).",
+)
+@click.option(
+    "--counts",
+    "of_counts",
+    is_flag=True,
+    help="TEXT is files of n-gram counts, such as nplm count writes, as SRILM's -read: "
+    "of complete lines, up to --order words or more, without cut-offs.",
 )
 @click.option(
     "--vocabulary",
@@ -171,6 +178,7 @@ def train_command(
       nplm train large.txt -o model --tokens blanks --memory 2G --jobs -1
       nplm train large.txt -o model.arpa.gz --tokens blanks --min-counts 1,1,2
       nplm train large.txt -o small --bits 8
+      nplm train counts.gz -o model --counts --order 3
     """  # noqa: D301  (click reads the control character)
     _refuse_two_vocabularies(options)
     _refuse_chosen_units(options)
@@ -183,8 +191,10 @@ def train_command(
         _train(lm, options, inputs, output, valid, test)
         return
     _refuse_empty(valid, test)
-    tokenizer = None if options["tokens"] == "blanks" else Tokenizer()
-    own = options["n_jobs"], options["blank_lines"]
+    _refuse_text_options(ctx, inputs, of_counts=options["of_counts"])
+    blanks = options["of_counts"] or options["tokens"] == "blanks"
+    tokenizer = None if blanks else Tokenizer()
+    own = options["n_jobs"], options["blank_lines"], options["of_counts"]
     on_disk = Estimation(
         _kneser_ney(options), vocabulary, tokenizer, memory, folder, bits, *own
     )
@@ -222,6 +232,22 @@ def _refuse_chosen_units(options: dict[str, Any]) -> None:
             f"--max-words {n_words} is too small: --tokens {tokens} has the 256 bytes "
             f"and </s> in its vocabulary, so give {LEAST_UNITS} or more."
         )
+
+
+def _refuse_text_options(
+    ctx: click.Context, inputs: Sequence[str], *, of_counts: bool
+) -> None:
+    """Refuse options of texts with counts."""
+    if not of_counts:
+        return
+    if not inputs or "-" in inputs:
+        raise click.UsageError("--counts reads files of counts: give their names.")
+    for name, option in (("tokens", "--tokens"), ("blank_lines", "--blank-lines")):
+        if is_given(ctx, name):
+            raise click.UsageError(
+                f"{option} is for texts, and --counts has the words of its files: "
+                "leave it out."
+            )
 
 
 def _refuse_on_disk(ctx: click.Context, tokens: str) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,8 +19,9 @@ from nplm.formats._ngram_text import NgramText
 from nplm.formats._words import BEGIN, END, WordText, check_marks, check_words
 from nplm.models.ngrams.counts import MAX_TOTAL
 from nplm.models.ngrams.kneser_ney import KneserNeyLM
+from nplm.models.ngrams.trie.context_trie import ContextTrie
 
-__all__ = ["read_counts", "write_counts"]
+__all__ = ["MAX_ORDER", "parsed", "read_counts", "write_counts", "write_lines"]
 
 MAX_ORDER = 9
 
@@ -56,13 +58,23 @@ def write_counts(
     check_marks(words, boundary)
     if boundary is not None:
         words[boundary] = END
-    text = NgramText(trie, words, boundary)
+    write_lines(path, trie, trie.counts, NgramText(trie, words, boundary))
+
+
+def write_lines(
+    path: str | os.PathLike[str],
+    trie: ContextTrie,
+    counts: NDArray[np.int64],
+    text: NgramText,
+    done: Callable[[], Any] = lambda: None,
+) -> None:
+    """Write the n-grams of a trie and their counts; call `done` after each part."""
     with writing(path) as file:
         for level in range(trie.order):
-            format_lines = _ngram_format.format_counts
-            counts = trie.counts[trie.followers(level)]
-            for part in text.parts(level, 1, format_lines, counts):
+            own = counts[trie.followers(level)]
+            for part in text.parts(level, 1, _ngram_format.format_counts, own):
                 file.write(part)
+                done()
 
 
 def read_counts(
@@ -122,7 +134,7 @@ def read_counts(
     known = _unigrams(data, path) if words is None else list(words)
     if BEGIN not in known:
         known.append(BEGIN)
-    ids, length, counts = _parse(data, WordText(known), path)
+    ids, length, counts = parsed(data, WordText(known), path)
     begin = known.index(BEGIN)
     predicted = ids[:, -1] != begin
     ids, length, counts = ids[predicted], length[predicted], counts[predicted]
@@ -163,9 +175,14 @@ def _unigrams(data: bytes, path: str) -> list[str]:
         ) from error
 
 
-def _parse(
-    data: bytes, text: WordText, path: str
+def parsed(
+    data: bytes, text: WordText, path: str, n_before: int = 0
 ) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int64]]:
+    """Parse lines of n-grams and counts; `n_before` are before them in the file.
+
+    Returns the ids of the words, the last in the last of `MAX_ORDER` columns and -1
+    before the first; their number in each row; and the counts.
+    """
     # A row has at least a word, a blank and a digit; blank lines make no rows.
     n_ends = data.count(b"\n")
     n = 1 + min(n_ends, (len(data) - n_ends) // 3)
@@ -189,5 +206,5 @@ def _parse(
             _ngram_parse.UNKNOWN_WORD: "has a word that is neither a unigram of the "
             "file nor in `words`",
         }[reason]
-        raise ValueError(f"{path}, line {n_lines}: {shown(line)} {why}.")
+        raise ValueError(f"{path}, line {n_before + n_lines}: {shown(line)} {why}.")
     return ids[:rows], length[:rows], counts[:rows]

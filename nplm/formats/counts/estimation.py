@@ -13,8 +13,10 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from nplm.formats._model_files import check_writable
+from nplm.formats._words import StoredWords
 from nplm.formats.binary.binary_files import check_bits
 from nplm.formats.counts.count_tables import CountTables, Tables
+from nplm.formats.counts.merging import CountedFiles, CountFiles
 from nplm.formats.counts.sources import Source, Texts
 from nplm.formats.on_disk.outputs import (
     ArpaFile,
@@ -33,7 +35,10 @@ from nplm.models.training.parallel.threads import Threads, n_threads
 from nplm.text.tokenizer import Tokenizer
 from nplm.text.vocabulary import Vocabulary
 
-__all__ = ["Estimated", "estimate_arpa", "estimate_binary"]
+__all__ = [
+    "Estimated", "estimate_arpa", "estimate_binary", "levels_of", "memory_in_bytes",
+    "source_of",
+]  # fmt: skip
 
 UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 MIN_MEMORY_BYTES = 1 << 10
@@ -69,7 +74,7 @@ class Estimated:
 
 def estimate_binary(
     model: KneserNeyLM,
-    texts: Iterable[str | os.PathLike[str] | BinaryIO] | CountTables,
+    texts: Iterable[str | os.PathLike[str] | BinaryIO] | CountTables | CountFiles,
     path: str | os.PathLike[str],
     *,
     vocabulary: Vocabulary | None = None,
@@ -95,7 +100,7 @@ def estimate_binary(
     texts : iterable of path-like or binary file
         UTF-8 text, plain or compressed. Lines are sentences. Words are separated by
         ASCII blanks, as by lmplz and SRILM. Or `CountTables`: n-grams counted
-        by another program.
+        by another program. Or `CountFiles`: counts in SRILM's format.
     path : path-like
         The file to write, which `load_binary` maps. An existing file is replaced once
         the new one is complete.
@@ -179,7 +184,7 @@ def estimate_binary(
 
 def estimate_arpa(
     model: KneserNeyLM,
-    texts: Iterable[str | os.PathLike[str] | BinaryIO] | CountTables,
+    texts: Iterable[str | os.PathLike[str] | BinaryIO] | CountTables | CountFiles,
     path: str | os.PathLike[str],
     *,
     vocabulary: Vocabulary | None = None,
@@ -282,14 +287,14 @@ class _Estimate:
 
 def _estimated(
     model: KneserNeyLM,
-    texts: Iterable[str | os.PathLike[str] | BinaryIO] | CountTables,
+    texts: Iterable[str | os.PathLike[str] | BinaryIO] | CountTables | CountFiles,
     vocabulary: Vocabulary | None,
     tokenizer: Tokenizer | None,
     blank_lines: bool,
     output: Output,
     work: _Work,
 ) -> Estimated:
-    source = _source(texts, vocabulary, tokenizer, blank_lines, work.path)
+    source = source_of(texts, vocabulary, tokenizer, blank_lines, work.path)
     model = _checked(model)
     n_bytes, threads = memory_in_bytes(work.memory), Threads(n_threads(work.n_jobs))
     with Scratch(work.folder, n_bytes, threads, work.progress) as scratch:
@@ -297,20 +302,8 @@ def _estimated(
         boundary = cast(int, words.boundary)
         _check_sizes(model, words.n_words, boundary)
         of_text, min_counts = model._cuts_by_text(), model._check_min_counts()
-        # A word takes its text, ids and counts, and in each thread numbers for each
-        # order (see ``_fold``) and the probability of one order below.
-        bytes_per_order = 16 if of_text else 8
-        bytes_per_word = 40 + threads.n * (bytes_per_order * model.order_ + 8)
-        used = INTERPRETER_BYTES + bytes_per_word * source.n_known
-        scratch.memory = max(n_bytes - used, n_bytes // 4)
-        packing = Packing(model.order_, words.n_words, boundary)
-        runs = source.runs(packing, scratch)
-        counts = source.counts
-        raw = {"raw": counts} if of_text else {}
-        if model.order_ > 1:
-            levels = build_levels(packing, runs, scratch, **raw)
-        else:
-            levels = Levels(words.n_words, {"counts": counts} | raw, [], scratch)
+        own = words, model.order_, n_bytes, scratch
+        levels, counts = levels_of(source, *own, of_text=of_text)
         estimate = _Estimate(model, levels, scratch)
         trie: TrieSource = estimate
         if (min_counts > 1).any():
@@ -327,13 +320,43 @@ def _estimated(
         )
 
 
-def _source(
+def levels_of(
+    source: Source,
+    words: StoredWords,
+    order: int,
+    memory: int,
+    scratch: Scratch,
+    *,
+    of_text: bool,
+) -> tuple[Levels, NDArray[np.int64]]:
+    """Count the n-grams of a source within bytes of memory.
+
+    Returns them with their modified counts, with `of_text` also with those in the text;
+    and the count of each word.
+    """
+    # A word takes its text, ids and counts, and in each thread numbers for each order
+    # (see ``_fold``) and the probability of one order below.
+    bytes_per_order = 16 if of_text else 8
+    bytes_per_word = 40 + scratch.threads.n * (bytes_per_order * order + 8)
+    used = INTERPRETER_BYTES + bytes_per_word * source.n_known
+    scratch.memory = max(memory - used, memory // 4)
+    packing = Packing(order, words.n_words, cast(int, words.boundary))
+    runs = source.runs(packing, scratch)
+    counts = source.counts
+    raw = {"raw": counts} if of_text else {}
+    if order > 1:
+        return build_levels(packing, runs, scratch, **raw), counts
+    return Levels(words.n_words, {"counts": counts} | raw, [], scratch), counts
+
+
+def source_of(
     texts: Any,
     vocabulary: Vocabulary | None,
     tokenizer: Tokenizer | None,
     blank_lines: bool,
     path: str,
 ) -> Source:
+    """Return what n-grams are counted from."""
     if isinstance(texts, CountTables):
         for name, given in (("vocabulary", vocabulary), ("tokenizer", tokenizer)):
             if given is not None:
@@ -354,6 +377,13 @@ def _source(
             "the vocabulary has boundary=None, but estimation needs a word that ends "
             "lines: set boundary='</s>', for example."
         )
+    if isinstance(texts, CountFiles):
+        if tokenizer is not None:
+            raise ValueError(
+                "tokenizer is given, but count files have words: leave it out."
+            )
+        texts = CountFiles(_not_replaced(texts.paths, path), texts.weights)
+        return CountedFiles(texts, vocabulary)
     if tokenizer is not None:
         tokenizer._validate_params()
     return Texts(_not_replaced(texts, path), vocabulary, tokenizer, blank_lines)

@@ -1,0 +1,116 @@
+"""Count the n-grams of texts, or merge count files, in bounded memory."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from typing import Any, BinaryIO, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nplm.formats._model_files import check_writable
+from nplm.formats._ngram_text import NgramText
+from nplm.formats._words import END, check_marks
+from nplm.formats.counts.count_files import write_lines
+from nplm.formats.counts.estimation import levels_of, memory_in_bytes, source_of
+from nplm.formats.counts.merging import CountFiles
+from nplm.models.ngrams.external.estimation import fill_parents
+from nplm.models.ngrams.external.levels import Levels
+from nplm.models.ngrams.external.scratch import Scratch
+from nplm.models.ngrams.trie.context_trie import ContextTrie
+from nplm.models.training.parallel.threads import Threads, n_threads
+from nplm.text.tokenizer import Tokenizer
+from nplm.text.vocabulary import Vocabulary
+
+__all__ = ["count_ngrams"]
+
+
+def count_ngrams(
+    texts: Iterable[str | os.PathLike[str] | BinaryIO] | CountFiles,
+    path: str | os.PathLike[str],
+    order: int,
+    *,
+    vocabulary: Vocabulary | None = None,
+    memory: int | str = "2G",
+    folder: str | os.PathLike[str] | None = None,
+    n_jobs: int | None = None,
+    progress: Callable[[str, int, int], Any] | None = None,
+    blank_lines: bool = False,
+    tokenizer: Tokenizer | None = None,
+) -> NDArray[np.int64]:
+    r"""Write the n-gram counts of texts, or merge count files, in bounded memory.
+
+    The format is that of SRILM's ``ngram-count -write``, and merged files have the
+    counts of ``ngram-merge``.
+
+    Parameters
+    ----------
+    texts : iterable of path-like or binary file, or CountFiles
+        Texts as in `estimate_binary`, or count files to merge.
+    path : path-like
+        The file to write; compressed if its name ends in ``.gz`` or ``.xz``.
+    order : int
+        Words in the longest n-grams, 1 or more; of count files 9 at most.
+    vocabulary, memory, folder, n_jobs, progress, blank_lines, tokenizer
+        As in `estimate_binary`.
+
+    Returns
+    -------
+    n_ngrams : ndarray of int64, shape (order,)
+        Number of n-grams of each order; every word of the vocabulary is a unigram.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is out of range, a text is not UTF-8, has no word or contains
+        the boundary, or count files are not those of complete lines.
+    OSError
+        If a file cannot be read or written.
+
+    See Also
+    --------
+    write_counts : Write the counts of a fitted model.
+    read_counts : Read a count file into memory.
+
+    Examples
+    --------
+    >>> import io, tempfile
+    >>> from nplm.formats import count_ngrams
+    >>> text = io.BytesIO(b"a rose is a rose\n")
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     n_ngrams = count_ngrams([text], f"{folder}/counts", 2)
+    ...     with open(f"{folder}/counts") as file:
+    ...         lines = file.read().splitlines()
+    >>> n_ngrams, lines[-3:]
+    (array([5, 5]), ['a rose\t2', 'rose is\t1', 'is a\t1'])
+    """
+    check_writable(path)
+    if not isinstance(order, int | np.integer) or order < 1:
+        raise ValueError(f"order must be a whole number, 1 or more, got {order!r}.")
+    order = int(order)
+    source = source_of(texts, vocabulary, tokenizer, blank_lines, os.fspath(path))
+    n_bytes, threads = memory_in_bytes(memory), Threads(n_threads(n_jobs))
+    with Scratch(folder, n_bytes, threads, progress) as scratch:
+        words = source.words(scratch)
+        boundary = cast(int, words.boundary)
+        levels, _ = levels_of(source, words, order, n_bytes, scratch, of_text=True)
+        trie, counts = _counted(levels, scratch)
+        spelled = words.spelled()
+        check_marks(spelled, boundary)
+        spelled[boundary] = END
+        parents = fill_parents(trie, scratch)
+        text = NgramText(trie, spelled, boundary, parents)
+        scratch.stage("writing", 0)
+        write_lines(path, trie, counts, text, scratch.forget)
+        return trie.n_ngrams
+
+
+def _counted(levels: Levels, scratch: Scratch) -> tuple[ContextTrie, NDArray[np.int64]]:
+    """Return the n-grams on disk, and their counts in the text."""
+    structure = {n: scratch.array(n, np.int32, k) for n, k in levels.sizes.items()}
+    n = int(levels.n_ngrams.sum())
+    counted = {name: scratch.array(name, np.int64, n) for name in ("counts", "raw")}
+    levels.fill(structure | counted)
+    scratch.remove("counts")
+    return ContextTrie(levels.n_words, **structure), counted["raw"]

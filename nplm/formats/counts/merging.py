@@ -1,0 +1,277 @@
+"""Count files merged and weighted, as the source of an estimation."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nplm.base.files.compressed import reading
+from nplm.formats._lines import MAX_LINE_BYTES
+from nplm.formats._words import BEGIN, END, StoredWords, WordText, check_words
+from nplm.formats.counts.count_files import MAX_ORDER, parsed
+from nplm.models.ngrams.counts import MAX_TOTAL
+from nplm.models.ngrams.external.runs import Packing, write_counted_runs
+from nplm.models.ngrams.external.scratch import Scratch
+from nplm.text.vocabulary import Vocabulary
+
+__all__ = ["CountFiles", "CountedFiles"]
+
+CHUNK_BYTES = 1 << 20
+UNIGRAM = re.compile(rb"^[ \t\r]*([^ \t\r\n]+)[ \t]+(\d{1,16})[ \t\r]*$", re.M)
+
+
+class CountFiles:
+    r"""Count files of SRILM's format, for `estimate_binary` and `count_ngrams`.
+
+    The counts of equal n-grams add up, each multiplied by the weight of its file: MAP
+    adaptation (Bacchiani and Roark, 2003) gives the counts of a small text of the
+    domain a larger weight than those of a large one.
+
+    The files have the counts of complete texts: those of every order up to that of the
+    model or more, from ``<s>`` to ``</s>``, without cut-offs, as ``nplm count``
+    and SRILM's ``ngram-count -write`` write them.
+
+    Parameters
+    ----------
+    paths : iterable of path-like
+        The files, plain, gzip, bzip2, xz or zstd, with n-grams of up to 9 words. Lines
+        may be in any order.
+    weights : sequence of float, optional
+        Weight of each file, above 0; by default 1.
+
+    Raises
+    ------
+    TypeError
+        If `paths` is a single name.
+    ValueError
+        If there is no file, or there are not as many weights, above 0.
+
+    See Also
+    --------
+    read_counts : Read one file into memory, also with cut-offs.
+
+    Notes
+    -----
+    Kneser-Ney's discounts are estimated from the numbers of n-grams that occur once,
+    twice and so on, so that counts stay whole numbers. Those of a file whose weight is
+    not a whole number are multiplied and rounded to the nearest one, halves up; n-grams
+    whose count becomes 0 are left out. With the weights 0.5 and 0.25 n-grams that occur
+    once in the second file are lost: 2 and 1 keep them.
+
+    Weights are those of the longest n-grams, and of those that begin with ``<s>``. The
+    counts of shorter ones are the sums of these. Kneser-Ney estimates the shorter ones
+    from the number of distinct words before them, which no weight of 0.5 or more
+    changes. To weight models of all orders, mix them: `static_mixture`.
+
+    References
+    ----------
+    M. Bacchiani and B. Roark (2003). Unsupervised language model adaptation. ICASSP.
+
+    Examples
+    --------
+    >>> import io, tempfile
+    >>> from nplm.formats import CountFiles, count_ngrams
+    >>> talk, news = io.BytesIO(b"a rose\n"), io.BytesIO(b"a rose is a rose\n")
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     names = [f"{folder}/{name}" for name in ("talk", "news", "both")]
+    ...     for text, name in zip([talk, news], names):
+    ...         _ = count_ngrams([text], name, 2)
+    ...     _ = count_ngrams(CountFiles(names[:2], weights=[3, 1]), names[2], 2)
+    ...     with open(names[2]) as file:
+    ...         lines = file.read().splitlines()
+    >>> lines[-3:]
+    ['a rose\t5', 'rose is\t1', 'is a\t1']
+    """
+
+    def __init__(
+        self,
+        paths: Iterable[str | os.PathLike[str]],
+        weights: Sequence[float] | None = None,
+    ) -> None:
+        if isinstance(paths, (str, bytes, os.PathLike)):
+            raise TypeError(
+                f"paths is a single {type(paths).__name__}: pass a list, [path], as "
+                "there may be several."
+            )
+        self.paths = [os.fspath(path) for path in paths]
+        given = np.ones(len(self.paths)) if weights is None else np.array(weights)
+        if not self.paths:
+            raise ValueError("paths is empty: pass the name of a count file.")
+        if given.shape != (len(self.paths),) or not (
+            np.issubdtype(given.dtype, np.number)
+            and ((given > 0) & (given < np.inf)).all()
+        ):
+            raise ValueError(
+                f"weights={weights!r} must be {len(self.paths)} numbers above 0: one "
+                "for each file."
+            )
+        self.weights = given.astype(np.float64).tolist()
+
+
+class CountedFiles:
+    """`CountFiles` as the source of an estimation."""
+
+    def __init__(self, given: CountFiles, vocabulary: Vocabulary) -> None:
+        if vocabulary.boundary != END:
+            raise ValueError(
+                f"the vocabulary has boundary={vocabulary.boundary!r}, but the ends of "
+                f"lines in count files are {END!r}: leave it out."
+            )
+        self._given, self._vocabulary = given, vocabulary
+
+    def words(self, scratch: Scratch) -> StoredWords:
+        """Choose the words by their counts."""
+        scratch.stage("reading", 0)
+        seen: dict[bytes, int] = {}
+        for path, weight in zip(self._given.paths, self._given.weights):
+            own: dict[bytes, int] = {}
+            for _, data in _chunks(path):
+                for word, count in UNIGRAM.findall(data):
+                    own[word] = own.get(word, 0) + int(count)
+                scratch.tell(0)
+            if END.encode() not in own:
+                raise ValueError(
+                    f"{path} has no count of {END}, the end of a line: count lines "
+                    f"from {BEGIN} to {END}, as nplm count does."
+                )
+            counts = _weighted(np.array(list(own.values())), weight).tolist()
+            for word, count in zip(own, counts):
+                seen[word] = seen.get(word, 0) + count
+        counts_of = _decoded(seen)
+        for mark in (BEGIN, END):
+            counts_of.pop(mark, None)
+        vocabulary = self._vocabulary
+        vocabulary._choose({word: n for word, n in counts_of.items() if n > 0})
+        words = check_words(vocabulary.words_.tolist(), vocabulary.n_words_)
+        ids, unknown = vocabulary.ids_, vocabulary.unknown_id_
+        if unknown is None:
+            unknown_words = [word for word in counts_of if word not in ids]
+            if unknown_words:
+                vocabulary._check_unknown(unknown_words)
+            unknown = -1
+        self._boundary = end = ids[END]
+        self._text = WordText([*counts_of, BEGIN, END])
+        new_ids = [*(ids.get(word, unknown) for word in counts_of), end, end]
+        self._new_ids = np.array(new_ids, dtype=np.int32)
+        self._begin = len(new_ids) - 2
+        self.counts = np.zeros(len(words), dtype=np.int64)
+        self.n_known = max(len(new_ids), len(words))
+        del self._vocabulary
+        return StoredWords(words, end, unknown)
+
+    def runs(self, packing: Packing, scratch: Scratch) -> list[str]:
+        """Write sorted runs of n-grams (none for order 1); return their names."""
+        if packing.order > MAX_ORDER:
+            raise ValueError(
+                f"order is {packing.order}, but count files have n-grams of up to "
+                f"{MAX_ORDER} words: lower order."
+            )
+        scratch.stage("sorting n-grams", 0)
+        tables = self._tables(packing.order)
+        if packing.order > 1:
+            return write_counted_runs(packing, tables, scratch)
+        for ngrams, _ in tables:
+            scratch.tell(len(ngrams))
+        return []
+
+    def _tables(
+        self, order: int
+    ) -> Iterator[tuple[NDArray[np.int32], NDArray[np.int64]]]:
+        """Yield n-grams of `order` words, with those that begin with <s> filled up."""
+        total = 0.0
+        for path, weight in zip(self._given.paths, self._given.weights):
+            # Counts of the last words of these n-grams, and of the unigrams.
+            ends, unigrams = np.zeros((2, len(self._new_ids)), dtype=np.int64)
+            for n_lines, data in _chunks(path):
+                ids, length, counts = parsed(data, self._text, path, n_lines)
+                # <s> is never predicted.
+                ids, length, counts = (
+                    own[ids[:, -1] != self._begin] for own in (ids, length, counts)
+                )
+                alone = length == 1
+                np.add.at(unigrams, ids[alone, -1], counts[alone])
+                oldest = ids[np.arange(len(ids)), MAX_ORDER - length]
+                own = (length == order) | (
+                    (length < order) & (length > 1) & (oldest == self._begin)
+                )
+                ids, counts = ids[own, -order:], counts[own]
+                np.add.at(ends, ids[:, -1], counts)
+                ngrams = np.where(ids < 0, self._boundary, self._new_ids[ids])
+                counts = _weighted(counts, weight)
+                total += float(counts.sum(dtype=np.float64))
+                if total >= MAX_TOTAL:
+                    raise ValueError(
+                        f"{path}: the counts add up to {total:.3g}, more than "
+                        f"{MAX_TOTAL}: they overflow; lower the weights."
+                    )
+                ngrams, counts = ngrams[counts > 0], counts[counts > 0]
+                np.add.at(self.counts, ngrams[:, -1], counts)
+                yield ngrams.astype(np.int32, copy=False), counts
+            self._check_complete(path, order, ends, unigrams)
+
+    def _check_complete(
+        self,
+        path: str,
+        order: int,
+        ends: NDArray[np.int64],
+        unigrams: NDArray[np.int64],
+    ) -> None:
+        differ = np.flatnonzero(ends != unigrams)
+        if len(differ):
+            word = int(differ[0])
+            raise ValueError(
+                f"{path} does not have the counts of complete lines: "
+                f"{self._text.spelled(word)!r} has the count {unigrams[word]}, but the "
+                f"n-grams of {order} words, and shorter ones from {BEGIN} on, that end "
+                f"with it add up to {ends[word]}. Count n-grams of up to {order} words "
+                "or more, without cut-offs, or lower order."
+            )
+
+
+def _chunks(path: str) -> Iterator[tuple[int, bytes]]:
+    """Yield whole lines, with the number of lines before them."""
+    rest, n_lines = b"", 0
+    with reading(path) as file:
+        while data := file.read(CHUNK_BYTES):
+            data = rest + data
+            end = data.rfind(b"\n") + 1
+            rest = data[end:]
+            if len(rest) > MAX_LINE_BYTES:
+                raise ValueError(
+                    f"{path}, line {n_lines + 1}: longer than {MAX_LINE_BYTES} bytes: "
+                    "the file is of another kind."
+                )
+            if end:
+                yield n_lines, data[:end]
+            n_lines += data.count(b"\n")
+    if rest:
+        yield n_lines, rest
+
+
+def _weighted(counts: NDArray[np.int64], weight: float) -> NDArray[np.int64]:
+    """Return counts times a weight, rounded to the nearest whole number, halves up."""
+    if weight == 1:
+        return counts
+    if float(counts.max(initial=0)) * weight >= MAX_TOTAL:
+        raise ValueError(
+            f"a count of {counts.max()} times the weight {weight:g} overflows: lower "
+            "the weights."
+        )
+    return np.floor(counts * weight + 0.5).astype(np.int64)
+
+
+def _decoded(counts: dict[bytes, int]) -> dict[str, int]:
+    decoded = {}
+    for word, count in counts.items():
+        try:
+            decoded[word.decode()] = count
+        except UnicodeDecodeError as error:
+            raise ValueError(
+                f"the counts have the word {word!r:.80}, which is not UTF-8 "
+                f"({error.reason}): convert the file, with iconv for example."
+            ) from error
+    return decoded

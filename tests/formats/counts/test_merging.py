@@ -1,0 +1,158 @@
+"""Count files: merged as sums of dictionaries, and as the source of models."""
+
+import io
+import math
+import tempfile
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nplm import KneserNeyLM, Vocabulary
+from nplm.formats import (
+    CountFiles,
+    count_ngrams,
+    estimate_binary,
+    read_counts,
+    write_counts,
+)
+
+TEXTS = ["a b a\nb\nc a b a\n", "b a b\nc c c c\nb\n", "d a\n"]
+LINES = st.lists(st.lists(st.sampled_from("abcde"), min_size=1, max_size=6), min_size=1)
+FALLBACK = {"discount_fallback": (0.5, 1, 1.5)}
+
+
+def counted(text, order):
+    """Count the n-grams of a text in a dictionary."""
+    counts = Counter()
+    for line in filter(None, text.splitlines()):
+        words = ["<s>", *line.split(), "</s>"]
+        for end in range(2, len(words) + 1):
+            for n in range(1, min(order, end) + 1):
+                counts[" ".join(words[end - n : end])] += 1
+    return counts
+
+
+def in_file(path):
+    lines = Path(path).read_text().splitlines()
+    rows = (line.split("\t") for line in lines)
+    return Counter({gram: int(count) for gram, count in rows if int(count)})
+
+
+def files_of(folder, texts, order):
+    paths = [f"{folder}/{i}.gz" for i in range(len(texts))]
+    for text, path in zip(texts, paths):
+        count_ngrams([io.BytesIO(text.encode())], path, order)
+    return paths
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    texts=st.lists(LINES, min_size=1, max_size=3),
+    order=st.integers(1, 5),
+    longer=st.integers(0, 2),
+    weights=st.lists(st.sampled_from([1, 3, 0.5, 2.5, 0.4]), min_size=3, max_size=3),
+    memory=st.sampled_from([1 << 10, 1 << 24]),
+)
+def test_merged_counts_are_weighted_sums(texts, order, longer, weights, memory):
+    texts = ["".join(" ".join(line) + "\n" for line in lines) for lines in texts]
+    weights = weights[: len(texts)]
+    expected = Counter()
+    for text, weight in zip(texts, weights):
+        # The longest n-grams and those from <s> on have the weight.
+        for gram, count in counted(text, order).items():
+            words = gram.split()
+            if len(words) < order and words[0] != "<s>":
+                continue
+            count = math.floor(count * weight + 0.5)
+            for first in range(len(words)):
+                suffix = words[first:]
+                if suffix != ["<s>"] and count:
+                    expected[" ".join(suffix)] += count
+    with tempfile.TemporaryDirectory() as folder:
+        paths = files_of(folder, texts, order + longer)
+        found = f"{folder}/found"
+        if not expected:
+            return
+        count_ngrams(CountFiles(paths, weights), found, order, memory=memory)
+        assert in_file(found) == expected
+
+
+def test_merged_counts_are_those_of_the_texts_together(tmp_path):
+    paths = files_of(tmp_path, TEXTS, 4)
+    n_ngrams = count_ngrams(CountFiles(paths), tmp_path / "merged", 4)
+    count_ngrams([io.BytesIO("".join(TEXTS).encode())], tmp_path / "together", 4)
+    merged = (tmp_path / "merged").read_bytes()
+    assert merged == (tmp_path / "together").read_bytes()
+    tables, _, words = read_counts(tmp_path / "merged")
+    # <unk> is a word without a count.
+    assert n_ngrams.tolist() == [len(words) + 1, *(len(own) for own in tables[1:])]
+
+
+def test_counts_on_disk_are_those_in_memory(tmp_path):
+    path = files_of(tmp_path, TEXTS[:1], 3)[0]
+    tables, counts, words = read_counts(path)
+    model = KneserNeyLM(3, boundary=words.index("</s>"), **FALLBACK)
+    write_counts(model.fit_counts(tables, counts), tmp_path / "again", words)
+    count_ngrams(CountFiles([path]), tmp_path / "found", 3)
+    assert in_file(tmp_path / "again") == in_file(tmp_path / "found")
+
+
+@pytest.mark.parametrize("parameters", [{}, {"min_count": 2}, {"words": ["b", "c"]}])
+@pytest.mark.parametrize("order", [1, 2, 4])
+def test_model_is_that_of_the_text(tmp_path, order, parameters):
+    paths = files_of(tmp_path, TEXTS, 4)
+    model, vocabulary = KneserNeyLM(order, **FALLBACK), Vocabulary(**parameters)
+    texts = [io.BytesIO("".join(TEXTS).encode())]
+    for name, source in (("text", texts), ("counts", CountFiles(paths))):
+        own = estimate_binary(model, source, tmp_path / name, vocabulary=vocabulary)
+        assert own.n_tokens == 18
+        assert own.n_lines == 7
+    assert (tmp_path / "text").read_bytes() == (tmp_path / "counts").read_bytes()
+
+
+def test_counts_that_are_not_complete_are_refused(tmp_path):
+    path = Path(files_of(tmp_path, TEXTS[:1], 2)[0]).with_name("plain")
+    count_ngrams([io.BytesIO(TEXTS[0].encode())], path, 2)
+    lines = path.read_text().splitlines()
+    found = tmp_path / "found"
+
+    def refused(lines, message, order=2):
+        path.write_text("\n".join(lines))
+        with pytest.raises(ValueError, match=message):
+            count_ngrams(CountFiles([path]), found, order)
+        assert not found.exists()
+
+    cut = [line for line in lines if line != "b a\t2"]
+    assert len(cut) == len(lines) - 1
+    refused(cut, "plain does not have the counts of complete lines: 'a' has the count")
+    refused(lines, "n-grams of up to 3 words or more, without cut-offs", order=3)
+    refused(lines, "order is 10, but count files", order=10)
+    refused([own for own in lines if not own.startswith("</s>")], "no count of </s>")
+    refused(
+        [*lines, "a nobody\t1"], f"plain, line {len(lines) + 1}: 'a nobody.* a word"
+    )
+    refused([*lines, "a b\tmany"], f"line {len(lines) + 1}: .*whole number")
+
+
+def test_parameters_out_of_range_are_refused(tmp_path):
+    paths = files_of(tmp_path, TEXTS[:2], 2)
+    for weights in ([1], [1, 0], [1, np.inf], [1, "much"]):
+        with pytest.raises(ValueError, match="must be 2 numbers above 0"):
+            CountFiles(paths, weights)
+    with pytest.raises(ValueError, match="paths is empty"):
+        CountFiles([])
+    with pytest.raises(TypeError, match="single str"):
+        CountFiles(paths[0])
+    with pytest.raises(ValueError, match="overflow"):
+        count_ngrams(CountFiles(paths, [1e15, 1e15]), tmp_path / "found", 2)
+    with pytest.raises(ValueError, match="one of the texts"):
+        count_ngrams(CountFiles(paths), paths[0], 2)
+    with pytest.raises(ValueError, match="order must be"):
+        count_ngrams(CountFiles(paths), tmp_path / "found", 0)
+    with pytest.raises(ValueError, match="boundary='<p>', but"):
+        vocabulary = Vocabulary(boundary="<p>")
+        count_ngrams(CountFiles(paths), tmp_path / "found", 2, vocabulary=vocabulary)
