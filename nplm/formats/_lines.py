@@ -88,6 +88,23 @@ class Lines:
             if text:
                 return text
 
+    def match(self, pattern: re.Pattern[bytes]) -> tuple[str, ...] | None:
+        """Return the groups of a pattern in the next line, and read the line.
+
+        The pattern ends with the line end. None if it does not match, or the line is
+        not UTF-8: then nothing is read, and `next` reads the line.
+        """
+        found = pattern.match(self._buffer, self._position)
+        if found is None:
+            return None
+        try:
+            groups = tuple(group.decode() for group in found.groups(b""))
+        except UnicodeDecodeError:
+            return None
+        self._position = found.end()
+        self._n_read += 1
+        return groups
+
     def ngrams(
         self,
         n_words: int,

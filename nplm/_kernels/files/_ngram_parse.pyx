@@ -2,7 +2,7 @@
 
 from libc.math cimport pow
 from libc.stdint cimport int64_t, uint64_t
-from libc.string cimport memcmp
+from libc.string cimport memchr, memcmp
 
 from nplm._kernels.files._words cimport Words
 
@@ -14,6 +14,12 @@ from nplm._kernels.files._words cimport Words
 cdef enum:
     # float64 represents whole numbers exactly up to this one, 2**53.
     MOST = 9007199254740992
+    # Powers of ten up to this one are exact.
+    EXACT_POWERS = 22
+
+cdef double[EXACT_POWERS + 1] POWERS
+for exponent in range(EXACT_POWERS + 1):
+    POWERS[exponent] = 10.0**exponent
 
 
 cdef inline uint64_t hash_text(const unsigned char* text, Py_ssize_t n) noexcept nogil:
@@ -51,16 +57,26 @@ cdef inline int find_word(
     cdef Py_ssize_t mask = slots.shape[0] - 1
     cdef Py_ssize_t at = hash_text(token, n) & mask
     cdef int word = slots[at]
-    cdef int64_t begin
     while word >= 0:
-        begin = words.start[word]
-        if words.start[word + 1] - begin == n and memcmp(
-            &words.text[begin], token, n
-        ) == 0:
+        if is_word(word, token, n, words):
             return word
         at = (at + 1) & mask
         word = slots[at]
     return -1
+
+
+cdef inline bint is_word(
+    int word, const unsigned char* token, Py_ssize_t n, Words words
+) noexcept nogil:
+    """Whether a token is the word of an id."""
+    cdef int64_t begin = words.start[word]
+    return words.start[word + 1] - begin == n and memcmp(
+        &words.text[begin], token, n
+    ) == 0
+
+
+cdef inline double power_of_ten(int n) noexcept nogil:
+    return POWERS[n] if n <= EXACT_POWERS else pow(10, n)
 
 
 cdef inline bint is_blank(unsigned char c) noexcept nogil:
@@ -107,11 +123,11 @@ cdef inline bint read_number(
             exponent = 10 * exponent + (at[0] - 48)
             at += 1
         scale += -exponent if negative_exponent else exponent
-    # Powers of ten below 10**22 are exact, so the quotient is correctly rounded.
+    # Powers of ten up to 10**22 are exact, so the quotient is correctly rounded.
     if scale < 0:
-        value[0] = digits / pow(10, -scale)
+        value[0] = digits / power_of_ten(-scale)
     else:
-        value[0] = digits * pow(10, scale)
+        value[0] = digits * power_of_ten(scale)
     if negative:
         value[0] = -value[0]
     return at == end and value[0] - value[0] == 0
@@ -145,6 +161,7 @@ def parse_ngrams(
     cdef const unsigned char* data = &lines[0]
     cdef Py_ssize_t at = begin
     cdef Py_ssize_t size = lines.shape[0]
+    cdef const void* line_end
     cdef Py_ssize_t end, here, token
     cdef Py_ssize_t n_lines = 0
     cdef Py_ssize_t n_rows = ids.shape[0]
@@ -155,11 +172,10 @@ def parse_ngrams(
     cdef double nan = float("nan")
     with nogil:
         while row < n_rows and reason == 0:
-            end = at
-            while end < size and data[end] != 10:
-                end += 1
-            if end == size:
+            line_end = memchr(data + at, 10, size - at)
+            if line_end == NULL:
                 break
+            end = <const unsigned char*> line_end - data
             here = at
             n_tokens = 0
             if here < end and data[here] == 92:  # a backslash
@@ -176,9 +192,15 @@ def parse_ngrams(
                     here += 1
                 word = n_tokens - 1
                 if 0 <= word < n_words:
-                    ids[row, word] = find_word(
-                        data + token, here - token, words, slots
-                    )
+                    # The n-grams of a context are adjacent in most files.
+                    if row > 0 and is_word(
+                        ids[row - 1, word], data + token, here - token, words
+                    ):
+                        ids[row, word] = ids[row - 1, word]
+                    else:
+                        ids[row, word] = find_word(
+                            data + token, here - token, words, slots
+                        )
                     if ids[row, word] < 0:
                         reason = 5
                         break

@@ -45,6 +45,10 @@ NUMBER = r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
 UNIGRAM = re.compile(
     rf"({NUMBER})[{BLANKS}]+({BETWEEN_BLANKS})(?:[{BLANKS}]+({NUMBER}))?", re.A
 )
+# Nearly all lines of unigrams.
+UNIGRAM_LINE = re.compile(
+    rf"(({NUMBER})[ \t]+({BETWEEN_BLANKS})(?:[ \t]+({NUMBER}))?)[ \t\r]*\n".encode()
+)
 # Far above the order of any model; a trie takes time quadratic in the order.
 MAX_ORDER = 255
 
@@ -342,16 +346,9 @@ def _read_unigrams(
     # They grow as lines come: the size in the header is not trusted.
     prob, bow = array("d"), array("d")
     for row in range(n):
-        line = lines.next()
-        if line is None or line.startswith("\\"):
-            raise lines.error(
-                f"{n} 1-grams in the header, but there are {row}", ended=line is None
-            )
-        found = UNIGRAM.fullmatch(line)
-        log10 = (
-            [float(number) for number in found.group(1, 3) if number] if found else []
-        )
-        if not found or not all(map(math.isfinite, log10)):
+        line, first, word, last = lines.match(UNIGRAM_LINE) or _unigram(lines, n, row)
+        log10 = [float(number) for number in (first, last) if number]
+        if not log10 or not all(map(math.isfinite, log10)):
             raise lines.error(
                 f"{shown(line)} is not a number, a word and a number (a 1-gram), or a "
                 "number is not finite"
@@ -366,7 +363,6 @@ def _read_unigrams(
                 f"{log10[-1]} in {shown(line)} is not the log10 of a back-off weight: "
                 "10 to that power overflows"
             )
-        word = found[2]
         if word in seen:
             raise lines.error(f"the 1-gram {shown(word)} occurs twice")
         seen.add(word)
@@ -374,6 +370,17 @@ def _read_unigrams(
         prob.append(log10[0])
         bow.append(log10[1] if len(log10) == 2 else np.nan)
     return words, _power(np.array(prob)), _power(np.array(bow))
+
+
+def _unigram(lines: Lines, n: int, row: int) -> tuple[str, ...]:
+    """Return a line of any form, a number, the word and a weight, empty if invalid."""
+    line = lines.next()
+    if line is None or line.startswith("\\"):
+        raise lines.error(
+            f"{n} 1-grams in the header, but there are {row}", ended=line is None
+        )
+    found = UNIGRAM.fullmatch(line)
+    return (line, *found.groups("")) if found else (line, "", "", "")
 
 
 def _power(log10: NDArray[np.float64]) -> NDArray[np.float64]:
