@@ -82,8 +82,8 @@ def count_ngrams(
     ...     n_ngrams = count_ngrams([text], f"{folder}/counts", 2)
     ...     with open(f"{folder}/counts") as file:
     ...         lines = file.read().splitlines()
-    >>> n_ngrams, lines[-3:]
-    (array([5, 5]), ['a rose\t2', 'rose is\t1', 'is a\t1'])
+    >>> n_ngrams, lines[-4:]
+    (array([5, 5]), ['a rose\t2', 'rose </s>\t1', 'rose is\t1', 'is a\t1'])
     """
     check_writable(path)
     if not isinstance(order, int | np.integer) or order < 1:

@@ -83,8 +83,8 @@ class CountFiles:
     ...     _ = count_ngrams(CountFiles(names[:2], weights=[3, 1]), names[2], 2)
     ...     with open(names[2]) as file:
     ...         lines = file.read().splitlines()
-    >>> lines[-3:]
-    ['a rose\t5', 'rose is\t1', 'is a\t1']
+    >>> lines[-4:]
+    ['a rose\t5', 'rose </s>\t4', 'rose is\t1', 'is a\t1']
     """
 
     def __init__(

@@ -113,9 +113,10 @@ class NgramTables:
         n_rows = np.zeros(n_words, dtype=np.int64)
         for k in lengths:
             for _, table in self._blocks(k):
-                ngrams, _, bow = settled(table)
-                newest = ngrams[bow != 1, -1] if k < order else ngrams[:0, -1]
-                for words in (ngrams[:, -2], newest):
+                last = table._replace(ngrams=table.ngrams[:, -2:])
+                ngrams, _, bow = settled(last)
+                newest = ngrams[bow != 1, 1] if k < order else ngrams[:0, 1]
+                for words in (ngrams[:, 0], newest):
                     n_rows += np.bincount(words, minlength=n_words)
         scratch.stage("sorting n-grams", int(n_rows.sum()))
         parts: list[Part] = []
