@@ -12,7 +12,8 @@ from nplm.base.blocks import blocks
 from nplm.formats._models import check_boundary_of_arpa, trie_of
 from nplm.formats._words import StoredWords, check_words
 from nplm.formats.arpa.arpa_files import check_weights, read_tables
-from nplm.formats.binary.binary_files import MappedTrie, damaged
+from nplm.formats.binary.headers import damaged
+from nplm.formats.binary.mapped_trie import MappedTrie
 from nplm.formats.binary.unpacking import structure_on_disk, with_values
 from nplm.formats.on_disk.outputs import StoredTrie, stored
 from nplm.models.ngrams.backoff_lm import BackoffLM
