@@ -177,8 +177,9 @@ class TrieMass(WordsMass):
     A context that is not in the trie has the mass of its longest suffix that is.
     """
 
-    _trie: BackoffTrie | None = None
-    _mass: NDArray[np.float64]
+    # Of which trie, and the mass after each of its contexts: one value, because threads
+    # share it.
+    _made: tuple[BackoffTrie, NDArray[np.float64]] | None = None
 
     def after(self, X: NDArray[np.int32]) -> NDArray[np.float64]:
         """Return the sum of the probabilities of the words after each context.
@@ -192,10 +193,11 @@ class TrieMass(WordsMass):
         -------
         mass : ndarray of float64, shape (n_samples,)
         """
-        trie = self.model.trie_
-        if self._trie is not trie:  # the first call, or the model has been pruned
-            self._trie, self._mass = trie, trie.masses(self.words)
-        return self._mass[trie.longest_contexts(self.model._check_X(X))]
+        trie, made = self.model.trie_, self._made
+        # Before the first call, or after the model has been pruned.
+        if made is None or made[0] is not trie:
+            made = self._made = trie, trie.masses(self.words)
+        return made[1][trie.longest_contexts(self.model._check_X(X))]
 
     def __getstate__(self) -> dict[str, Any]:
         # The masses are quick to compute again.

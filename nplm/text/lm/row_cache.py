@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Sequence
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -33,12 +34,14 @@ class RowCache:
     Notes
     -----
     The bits of a row do not depend on the other contexts of a call. Threads may share a
-    cache: two of them may compute a row twice.
+    cache: two of them may compute a row twice, and one that finds another thread
+    keeping rows does not keep its own.
     """
 
     def __init__(self, model: Any, max_bytes: int = MAX_BYTES) -> None:
         self.model, self.max_bytes = model, max_bytes
         self._rows: OrderedDict[Context, NDArray[Any]] = OrderedDict()
+        self._keeping = Lock()
         self.capacity = max(1, max_bytes // (np.dtype(float).itemsize * model.n_words_))
 
     def __reduce__(self) -> Any:
@@ -91,9 +94,17 @@ class RowCache:
             # A view would keep the rows of all of them in memory.
             new = map(np.copy, self.model.predict_log_proba(X))
             rows.update(zip(missing, new))
+        # Without waiting: a fork may lack the thread that holds the lock.
+        if self._keeping.acquire(blocking=False):
+            try:
+                self._keep(rows)
+            finally:
+                self._keeping.release()
+        return rows
+
+    def _keep(self, rows: dict[Context, NDArray[Any]]) -> None:
         for context, row in rows.items():
             self._rows[context] = row
             self._rows.move_to_end(context)
         for _ in range(len(self._rows) - self.capacity):
             self._rows.popitem(last=False)
-        return rows

@@ -1,6 +1,8 @@
 """RowCache: bounded, with the bits of the model."""
 
 import pickle
+import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -55,6 +57,26 @@ def test_rows_used_least_recently_are_dropped():
     assert model.n_rows == 3
     cache.row((0, 1))
     assert model.n_rows == 4
+
+
+def test_threads_share_a_cache_of_one_row():
+    cache = RowCache(Model(), 40)
+
+    def ask(seed):
+        contexts = np.random.default_rng(seed).integers(0, 4, (1500, 2)).tolist()
+        return all(
+            cache.log_prob([(a, b)], [3]).tolist() == [3 + 10 * a + 100 * b]
+            for a, b in contexts
+        )
+
+    switches_after = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(8) as pool:
+            assert all(pool.map(ask, range(8)))
+    finally:
+        sys.setswitchinterval(switches_after)
+    assert len(cache._rows) <= 1
 
 
 def test_rows_do_not_pickle():
