@@ -8,7 +8,7 @@ import numpy as np
 cdef extern from "bfloat16.h" nogil:
     const Loops *find_loops(const char *tier, bint is_double)
     const Bfloat16 *find_bfloat16(const char *tier)
-    const char *COMPILER
+    const char *NPLM_COMPILER
 
 cdef Py_ssize_t ALIGNMENT = 64  # bytes: a cache line, and an AVX-512 vector
 
@@ -244,7 +244,7 @@ def compiler():
 
     No twin: NumPy's is another.
     """
-    return COMPILER.decode()
+    return NPLM_COMPILER.decode()
 
 
 cdef class Tier:

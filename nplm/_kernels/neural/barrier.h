@@ -3,7 +3,7 @@
 #ifndef NPLM_BARRIER_H
 #define NPLM_BARRIER_H
 
-#include <sched.h>
+#include "yield.h"
 
 typedef struct {
   int size;
@@ -28,7 +28,7 @@ static inline int barrier_wait(Barrier *barrier) {
     while (__atomic_load_n(&barrier->round, __ATOMIC_ACQUIRE) == round) {
       if (barrier_broken(barrier)) return 1;
       if (++spins > 2000) {
-        sched_yield();
+        yield_processor();
       } else {
 #if defined(__x86_64__) || defined(__i386__)
         __builtin_ia32_pause();

@@ -4,7 +4,8 @@
 #define NPLM_LOCK_H
 
 #include <math.h>
-#include <sched.h>
+
+#include "yield.h"
 
 typedef struct {
   int taken;
@@ -17,7 +18,7 @@ static inline void lock_acquire(Lock *lock) {
   while (__atomic_exchange_n(&lock->taken, 1, __ATOMIC_ACQUIRE)) {
     /* Wait by reading, which leaves the cache line to its holder. */
     while (__atomic_load_n(&lock->taken, __ATOMIC_RELAXED)) {
-      if (++spins > 2000) sched_yield();
+      if (++spins > 2000) yield_processor();
     }
   }
 }
@@ -49,7 +50,7 @@ static inline int claim(double *stamp, double now, double *old) {
     double busy = NAN;
     if (*old <= now) return 0;
     if (isnan(*old)) {
-      if (++spins > 2000) sched_yield();
+      if (++spins > 2000) yield_processor();
       __atomic_load(stamp, old, __ATOMIC_ACQUIRE);
     } else if (__atomic_compare_exchange(stamp, old, &busy, 0, __ATOMIC_ACQUIRE,
                                          __ATOMIC_ACQUIRE)) {

@@ -98,8 +98,10 @@ static const Bfloat16 bfloat16_plain = {
     pack_rows_plain, pack_columns_plain, pack_pairs_plain, pack_scaled_plain,
     product_plain};
 
-/* GCC supports AMX from version 11. */
-#if defined(NPLM_X86_TIERS) && (defined(__clang__) || __GNUC__ >= 11)
+/* GCC supports AMX from version 11. In Microsoft's dialect clang declares only the
+ * instructions that all of a file may use. */
+#if defined(NPLM_X86_TIERS) && !defined(_MSC_VER) && \
+    (defined(__clang__) || __GNUC__ >= 11)
 #define NPLM_X86_BFLOAT16
 #include <cpuid.h>
 #include <immintrin.h>

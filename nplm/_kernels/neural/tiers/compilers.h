@@ -19,14 +19,14 @@
  * SHUFFLE(ivec, a, b, i, j, ...): numbers i, j, ... of a, then b, all of them constants;
  * ivec is a vector of as many integers. */
 #ifdef __clang__
-#define COMPILER __VERSION__
+#define NPLM_COMPILER __VERSION__
 #define FOR_TARGET(name) \
   NPLM_PRAGMA(clang attribute push(__attribute__((target(name))), apply_to = function))
 #define END_TARGET NPLM_PRAGMA(clang attribute pop)
 #define UNROLL NPLM_PRAGMA(clang loop unroll(full))
 #define SHUFFLE(ivec, a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
 #else
-#define COMPILER "GCC " __VERSION__
+#define NPLM_COMPILER "GCC " __VERSION__
 #define FOR_TARGET(name) NPLM_PRAGMA(GCC push_options) NPLM_PRAGMA(GCC target(name))
 #define END_TARGET NPLM_PRAGMA(GCC pop_options)
 #define UNROLL NPLM_PRAGMA(GCC unroll 16)
