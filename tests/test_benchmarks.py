@@ -1,6 +1,9 @@
 """The networks of the benchmarks: each of their settings makes one that trains."""
 
 import importlib.util
+import json
+import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -84,3 +87,20 @@ def test_the_model_of_processes_that_share_examples():
     assert costs.in_memory(2, wait=1e-4) == pytest.approx(6.2e-3)
     # Each averages 100 MB, all but its own half twice: 100 ms in 10 mini-batches.
     assert costs.averaged(2, 10, link) == pytest.approx(2 * 120 / 220)
+
+
+def test_versions_are_compared_by_ratios(tmp_path):
+    root, report = PATH.parents[2], tmp_path / "report.json"
+    script = root / "benchmarks" / "versions.py"
+    # One interpreter by two names, which has the modules of this checkout.
+    base = os.path.join(os.path.dirname(sys.executable), ".", Path(sys.executable).name)
+    options = ["--rounds", "1", "--windows", "400", "--limit", "0"]
+    done = subprocess.run(
+        [sys.executable, script, base, sys.executable, *options, "--json", report],
+        env=os.environ | {"PYTHONPATH": str(root)}, capture_output=True, text=True,
+    )  # fmt: skip
+    rows = json.loads(report.read_text())["rows"]
+    assert all(row["changed, ms"] / row["base, ms"] == row["ratio"] for row in rows)
+    assert done.returncode == 1
+    names = ", ".join(row["call"] for row in rows)
+    assert f"slower by more than 0.0: {names}." in done.stderr
