@@ -80,6 +80,9 @@ class BuildKernels(build_ext):
                 "cdivision": True,
                 "initializedcheck": DEBUG,
                 "embedsignature": True,
+                # Threads share what is only read, or written by C's atomics. A State of
+                # nplm.kenlm, which scoring overwrites, belongs to one thread.
+                "freethreading_compatible": True,
             },
         )
         c_files = {extension.name: extension.sources for extension in translated}

@@ -138,6 +138,8 @@ class Model(Scores):
     - Models without n-grams need whole windows. ``bos=False`` and `NullContextWrite`
       raise a ValueError, and after ``"</s>"`` a sentence begins.
 
+    Threads may share a model. A `State` that is overwritten belongs to one thread.
+
     Examples
     --------
     >>> from nplm import InterpolatedTrigram, TextLM, kenlm

@@ -4,7 +4,9 @@ import contextlib
 import os
 import pickle
 import signal
+import subprocess
 import sys
+import sysconfig
 import time
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
@@ -284,6 +286,36 @@ def test_eight_threads_score_a_mapped_file(tmp_path, options):
     shared, _ = load_binary(tmp_path / "model")
     with ThreadPoolExecutor(N_THREADS) as pool:
         assert set(map(tuple, pool.map(answers, [shared] * 24))) == {tuple(alone)}
+
+
+@pytest.mark.parametrize("name", ["Kneser-Ney", "neural"])
+def test_eight_threads_share_a_scorer(name):
+    documents = np.array_split(Y, 50)
+    lm = TextLM(clone(estimators()[name]), n_context=2, boundary=11).fit(documents)
+    alone = [lm.scorer().score(document) for document in documents]
+    shared = lm.scorer()
+
+    def score(_):
+        return [shared.score(document) for document in documents]
+
+    with ThreadPoolExecutor(N_THREADS) as pool:
+        assert list(pool.map(score, range(N_THREADS))) == [alone] * N_THREADS
+
+
+IMPORT_KERNELS = """
+import importlib, pkgutil, sys
+import nplm._kernels as kernels
+for module in pkgutil.walk_packages(kernels.__path__, "nplm._kernels."):
+    importlib.import_module(module.name)
+assert not sys._is_gil_enabled()
+"""
+
+
+@pytest.mark.skipif(
+    not sysconfig.get_config_var("Py_GIL_DISABLED"), reason="this Python has a GIL"
+)
+def test_no_kernel_asks_for_the_gil():
+    subprocess.run([sys.executable, "-W", "error", "-c", IMPORT_KERNELS], check=True)
 
 
 def in_a_child(work):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import sys
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
@@ -41,13 +42,20 @@ def show_versions() -> None:
         print(f"{name}: {value}")
 
 
+def _python() -> str:
+    """Return the version, and whether the interpreter lock is off."""
+    # Only Python 3.13 and later have the function.
+    locked = getattr(sys, "_is_gil_enabled", lambda: True)()
+    return platform.python_version() + ("" if locked else " without the GIL")
+
+
 def _lines() -> list[tuple[str, str]]:
     import nplm  # whose __init__ imports this file
 
     precisions = ("float32", "float64", "bfloat16")
     return [
         ("nplm", nplm.__version__),
-        ("python", f"{platform.python_version()}, {platform.platform()}"),
+        ("python", f"{_python()}, {platform.platform()}"),
         ("packages", ", ".join(filter(None, map(_package, PACKAGES)))),
         ("BLAS", ", ".join(blas_libraries())),
         ("processor", processor()),
