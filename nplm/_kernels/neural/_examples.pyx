@@ -21,6 +21,18 @@ from nplm._kernels.neural.outputs._output cimport Output
 from nplm._kernels.neural._network import check_windows
 
 
+cdef Py_ssize_t n_runs(Py_ssize_t K, Py_ssize_t run_length) noexcept nogil:
+    """Return the number of runs of K examples, of which the last may be shorter."""
+    return (K + run_length - 1) // run_length
+
+
+cdef Py_ssize_t first_of(
+    int member, int size, Py_ssize_t K, Py_ssize_t run_length,
+) noexcept nogil:
+    """Return the first of the K examples of a mini-batch that a member takes."""
+    return min(K, n_runs(K, run_length) * member // size * run_length)
+
+
 cdef class ExampleTeam:
     """Threads that share the examples of each mini-batch.
 
@@ -34,10 +46,12 @@ cdef class ExampleTeam:
         Solver that updates the parameters.
     batch_size : int
         Maximum number of examples of a mini-batch, of all members.
+    run_length : int
+        Number of consecutive examples of a mini-batch that a member takes together.
     """
 
     cdef readonly tuple teams
-    cdef readonly Py_ssize_t batch_size
+    cdef readonly Py_ssize_t batch_size, run_length
     cdef public double loss   # summed negative log-likelihood
     cdef Solver solver
     cdef Barrier barrier
@@ -46,17 +60,24 @@ cdef class ExampleTeam:
     cdef double[MAX_MEMBERS] losses
     cdef double[MAX_MEMBERS] noises
 
-    def __cinit__(self, tuple teams, Solver solver, *, Py_ssize_t batch_size):
+    def __cinit__(self, tuple teams, Solver solver, *, Py_ssize_t batch_size,
+                  Py_ssize_t run_length=1):
         cdef Team team
         cdef Gradients own
+        cdef Py_ssize_t room
         if not 1 <= len(teams) <= MAX_MEMBERS:
             raise ValueError(
                 f"1 to {MAX_MEMBERS} threads can share a fit, not {len(teams)}")
+        if run_length < 1:
+            raise ValueError(f"runs of {run_length} examples")
+        room = n_runs(batch_size, run_length) + len(teams) - 1
+        room = min(batch_size, room // len(teams) * run_length)
         self.teams, self.solver, self.batch_size = teams, solver, batch_size
+        self.run_length = run_length
         self.barrier.size = len(teams)
         self.places = np.empty(len(teams) * batch_size, dtype=np.intp)
         for i, team in enumerate(teams):
-            if team.batch_size * len(teams) < batch_size:
+            if team.batch_size < room:
                 raise ValueError(
                     f"{len(teams)} members with room for {team.batch_size} examples do "
                     f"not have it for {batch_size}")
@@ -112,8 +133,8 @@ def train(
     with nogil:
         while start < n and not barrier_broken(&shared.barrier):
             K = min(shared.batch_size, n - start)
-            first = K * member // size
-            mine = K * (member + 1) // size - first
+            first = first_of(member, size, K, shared.run_length)
+            mine = first_of(member + 1, size, K, shared.run_length) - first
             step = solver.step(K)
             own.begin()
             shared.losses[member] = shared.noises[member] = 0

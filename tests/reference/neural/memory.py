@@ -30,16 +30,24 @@ def follows(X: NDArray[np.int32], y: NDArray[np.int32], row: int) -> bool:
     return bool((X[row, :-1] == X[row - 1, 1:]).all())
 
 
+def run_starts(rows: NDArray[np.intp]) -> list[int]:
+    """Return the examples of a mini-batch that do not have the row after the last."""
+    breaks = np.flatnonzero(np.diff(rows) != 1) + 1
+    return [0, *breaks.tolist()]
+
+
 @dataclass
 class Carried:
     """The memory that the runs of a mini-batch leave to the next one.
+
+    A run is a number of examples that are consecutive rows of X.
 
     Parameters
     ----------
     X, y : ndarray
         All windows.
     n_runs : int
-        The number of runs that leave it.
+        The number of runs that leave it, and that begin with it.
     """
 
     X: NDArray[np.int32]
@@ -49,28 +57,29 @@ class Carried:
 
     def of(self, rows: NDArray[np.intp]) -> Memory:
         """Return the memory with which the runs of a mini-batch begin."""
+        starts = run_starts(rows)
         before: dict[int, Array | None] = {}
         for k, row in enumerate(rows.tolist()):
-            goes_on = follows(self.X, self.y, row)
-            if k > 0 and goes_on and row == rows[k - 1] + 1:
-                continue
-            carries = goes_on and len(before) < self.n_runs
-            before[k] = self.left.get(row - 1) if carries else None
+            if not follows(self.X, self.y, row):
+                before[k] = None
+            elif k in starts:
+                carries = starts.index(k) < self.n_runs
+                before[k] = self.left.get(row - 1) if carries else None
         return Memory(rows, before)
 
     def keep(self, memory: Memory, c: Array) -> None:
         """Keep what the first runs of a mini-batch leave."""
-        starts = [*memory.before, len(c)]
-        ends = [stop - 1 for stop in starts[1 : self.n_runs + 1]]
+        stops = [*run_starts(memory.rows)[1:], len(c)]
+        ends = [stop - 1 for stop in stops[: self.n_runs]]
         self.left = {int(memory.rows[k]): c[k] for k in ends}
 
 
 @dataclass
 class Memory:
-    """The examples of a mini-batch, and the memory before each run of them."""
+    """The examples of a mini-batch, and the memory before those that begin anew."""
 
     rows: NDArray[np.intp]
-    before: dict[int, Array | None]
+    before: dict[int, Array | None]  # None is an empty memory
 
     def begin(self, h: int, k: int, c: Array) -> Array:
         """Return the memory before example k; c has that after the ones before."""

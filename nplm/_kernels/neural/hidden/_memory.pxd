@@ -4,12 +4,12 @@ from nplm._kernels.neural._solvers cimport Parameter, Solver, Step
 
 
 cdef class Gates:
-    """What units propose to their memory, and its gates, computed from units below."""
+    """New values for the memory, and its gates, computed from the units below."""
 
     cdef Parameter f
     cdef Weighted by_F
     cdef Py_ssize_t h
-    cdef void *rows           # (K, 3h) z, then the gates f and o; their slopes
+    cdef void *rows           # (K, 3h) z, then the gates k and o; their slopes
     cdef void *df
     cdef char *row(self, Activations at, Py_ssize_t k) noexcept nogil
     cdef void forward(self, Activations below, Py_ssize_t K) noexcept nogil
@@ -22,16 +22,16 @@ cdef class Remembering(Hidden):
     cdef Hidden below
     cdef Activations inner    # of `below`, with the x and dx of the network
     cdef Gates gates
-    cdef Py_ssize_t n_carried # runs of which the memory is kept for the next mini-batch
+    cdef Py_ssize_t n_carried # runs whose memory is kept for the next mini-batch
     cdef unsigned char[:, ::1] memory
     cdef Py_ssize_t[::1] last
     cdef void *c              # (K, h) memory after each example
-    cdef void *before         # (n_carried, h) at the start of a run
+    cdef void *carried        # (n_carried, h) at the start of a run
     cdef void *nothing        # (h,) zeros
     cdef void *dc             # (h,)
-    cdef Py_ssize_t *runs     # (K,) the run that begins with an example, or -1
-    cdef Py_ssize_t find_runs(self, Activations at, Py_ssize_t K) noexcept nogil
-    cdef const void *memory_before(self, Activations at, Py_ssize_t k) noexcept nogil
+    cdef const void **before  # (K,) the memory before each example, in one of these
+    cdef bint begins(self, Activations at, Py_ssize_t k) noexcept nogil
+    cdef void find_memory(self, Activations at, Py_ssize_t K) noexcept nogil
 
 
 cdef class Recalling(Hidden):
@@ -44,5 +44,6 @@ cdef class Recalling(Hidden):
     cdef Py_ssize_t end_of_run(
         self, Activations at, Py_ssize_t first, Py_ssize_t K) noexcept nogil
     cdef Py_ssize_t take_positions(
-        self, Activations at, Py_ssize_t first, Py_ssize_t end) noexcept nogil
+        self, Activations at, Py_ssize_t first, Py_ssize_t end,
+        Py_ssize_t n_before) noexcept nogil
     cdef Py_ssize_t n_filled(self, const int *words) noexcept nogil

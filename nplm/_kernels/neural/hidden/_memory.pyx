@@ -1,15 +1,16 @@
-"""A memory of hidden units, which reaches further back than their window.
+"""A memory of hidden units, which reaches further back than their context.
 
-It lies above the hidden units of the paper, whose activations are a. Each unit of the
-memory c follows from what it was a word before and from what the units propose, z::
+It is computed from the activations a of the paper's hidden units. Each unit has a memory
+c, which follows from the memory of the word before and from a new value z::
 
-    z, f, o = tanh(z_sums), sigmoid(f_sums), sigmoid(o_sums), of F a + f
-    c = f * c_before + (1 - f) * z
+    z, k, o = tanh(f0 + F0 a), sigmoid(f1 + F1 a), sigmoid(f2 + F2 a)
+    c = k * c_before + (1 - k) * z
     above = a + o * c
 
-The gates f and o see the window, not the memory, so that the products with weights are
-those of many examples at once, and only c is computed word by word (Bradbury et al.,
-2017). The paper proposes recurrent networks for longer contexts (section 5.2, item 4).
+The gate k keeps a part of the memory, and the gate o outputs a part of it. Both see the
+context, not the memory. So the products with weights are those of many examples at once,
+and only c is computed word by word (Bradbury et al., 2017). The paper proposes recurrent
+networks for longer contexts (section 5.2, item 4).
 """
 
 from libc.string cimport memcmp, memcpy, memset
@@ -20,7 +21,7 @@ from nplm._kernels.neural._solvers cimport Parameter, Solver, Step
 
 
 cdef class Gates:
-    """The values z, f and o of each example.
+    """The new values z and the gates k and o of each example.
 
     Equivalent to ``reference.neural.gates``.
 
@@ -28,7 +29,7 @@ cdef class Gates:
     ----------
     F, f : Parameter
         Weights and biases, (3 * n_hidden, n_hidden) and (3 * n_hidden,): of z, of the
-        gates f and of the gates o.
+        gates k and of the gates o.
     at : Activations
         Activations that they see.
     scratch : Scratch
@@ -48,7 +49,7 @@ cdef class Gates:
         return <char *>self.rows + k * 3 * self.h * at.itemsize
 
     cdef void forward(self, Activations below, Py_ssize_t K) noexcept nogil:
-        """Compute z, f and o from the activations of the units below."""
+        """Compute z, k and o from the activations of the units below."""
         cdef Py_ssize_t h = self.h, k
         self.by_F.forward(below.a, self.rows, K)
         for k in range(K):
@@ -71,10 +72,11 @@ cdef class Gates:
 cdef class Remembering(Hidden):
     """The memory in training, which goes on from one mini-batch to the next.
 
-    A run is a number of examples of which each follows the one before, in the text and
-    in the mini-batch. It begins with the memory that a run of the last mini-batch left
-    after the example before, or with an empty one. Gradients end where a run begins
-    (truncated back-propagation through time).
+    A run is a number of examples that are consecutive windows of X. The memory goes on
+    within it, but is empty where a window does not follow the one before, as at the start
+    of a document. A run begins with the memory that a run of the last mini-batch left
+    after the window before. Gradients end where a run begins (truncated
+    back-propagation through time).
 
     Equivalent to ``reference.neural.remember``.
 
@@ -93,7 +95,7 @@ cdef class Remembering(Hidden):
     memory : ndarray of bytes, shape (n_carried, bytes of n_hidden numbers)
         What the runs of a mini-batch leave. Further runs leave nothing.
     last : ndarray of intp, shape (n_carried,)
-        The examples after which they left it, or -1.
+        The windows after which they left it, or -1.
     """
 
     def __cinit__(
@@ -108,54 +110,51 @@ cdef class Remembering(Hidden):
         self.below, self.gates, self.inner = below, gates, inner
         self.memory, self.last, self.n_carried = memory, last, last.shape[0]
         self.c = scratch.numbers(at.batch_size * h)
-        self.before = scratch.numbers(self.n_carried * h)
+        self.carried = scratch.numbers(self.n_carried * h)
         self.nothing = scratch.numbers(h)
         memset(self.nothing, 0, h * at.itemsize)
         self.dc = scratch.numbers(h)
-        self.runs = <Py_ssize_t *>scratch.bytes(at.batch_size * sizeof(Py_ssize_t))
+        self.before = <const void **>scratch.bytes(at.batch_size * sizeof(void *))
 
-    cdef Py_ssize_t find_runs(self, Activations at, Py_ssize_t K) noexcept nogil:
-        """Find the runs and the memory before each; return their number."""
-        cdef Py_ssize_t size = at.n_hidden * at.itemsize, n_runs = 0, j, k
-        cdef const void *before
+    cdef bint begins(self, Activations at, Py_ssize_t k) noexcept nogil:
+        """Return whether a run begins with example k."""
+        return k == 0 or at.rows[k] != at.rows[k - 1] + 1
+
+    cdef void find_memory(self, Activations at, Py_ssize_t K) noexcept nogil:
+        """Find the memory before each example."""
+        cdef Py_ssize_t size = at.n_hidden * at.itemsize, run = -1, j, k
+        cdef char *carried
         for k in range(K):
-            self.runs[k] = -1
-            if k > 0 and at.follows[k] and at.rows[k] == at.rows[k - 1] + 1:
+            self.before[k] = self.nothing
+            if not self.begins(at, k):
+                if at.follows[k]:
+                    self.before[k] = <char *>self.c + (k - 1) * size
                 continue
-            self.runs[k] = n_runs
-            if n_runs < self.n_carried:
-                before = self.nothing
-                for j in range(self.n_carried):
-                    if at.follows[k] and self.last[j] == at.rows[k] - 1:
-                        before = &self.memory[j, 0]
-                memcpy(<char *>self.before + n_runs * size, before, size)
-            n_runs += 1
-        return n_runs
-
-    cdef const void *memory_before(self, Activations at, Py_ssize_t k) noexcept nogil:
-        """Return the memory before example k."""
-        cdef Py_ssize_t run = self.runs[k], size = at.n_hidden * at.itemsize
-        if run < 0:
-            return <char *>self.c + (k - 1) * size
-        return <char *>self.before + run * size if run < self.n_carried else self.nothing
+            run += 1
+            if not at.follows[k] or run >= self.n_carried:
+                continue
+            for j in range(self.n_carried):
+                if self.last[j] == at.rows[k] - 1:
+                    carried = <char *>self.carried + run * size
+                    memcpy(carried, &self.memory[j, 0], size)
+                    self.before[k] = carried
 
     cdef void forward(self, Activations at, Py_ssize_t K) noexcept nogil:
-        cdef Py_ssize_t h = at.n_hidden, size = h * at.itemsize, run = -1, n_runs, j, k
+        cdef Py_ssize_t h = at.n_hidden, size = h * at.itemsize, run = -1, j, k
         self.inner.x, self.inner.dx = at.x, at.dx
         self.below.forward(self.inner, K)
         self.gates.forward(self.inner, K)
-        # All of them first: a run writes where another has to read.
-        n_runs = self.find_runs(at, K)
+        # Of all examples first: a run writes where another has to read.
+        self.find_memory(at, K)
         for k in range(K):
-            run = max(run, self.runs[k])
+            run += self.begins(at, k)
             at.loops.remember(
-                self.gates.row(at, k), self.memory_before(at, k),
-                <char *>self.inner.a + k * size, h, <char *>self.c + k * size,
-                <char *>at.a + k * size)
-            if run < self.n_carried and (k == K - 1 or self.runs[k + 1] >= 0):
+                self.gates.row(at, k), self.before[k], <char *>self.inner.a + k * size,
+                h, <char *>self.c + k * size, <char *>at.a + k * size)
+            if run < self.n_carried and (k == K - 1 or self.begins(at, k + 1)):
                 memcpy(&self.memory[run, 0], <char *>self.c + k * size, size)
                 self.last[run] = at.rows[k]
-        for j in range(n_runs, self.n_carried):
+        for j in range(run + 1, self.n_carried):
             self.last[j] = -1
 
     cdef void backward(
@@ -165,9 +164,9 @@ cdef class Remembering(Hidden):
         memset(self.dc, 0, size)
         for k in range(K - 1, -1, -1):
             at.loops.remember_slopes(
-                self.gates.row(at, k), self.memory_before(at, k),
-                <char *>self.c + k * size, <char *>at.da + k * size, h, self.dc)
-            if self.runs[k] >= 0:
+                self.gates.row(at, k), self.before[k], <char *>self.c + k * size,
+                <char *>at.da + k * size, h, self.dc)
+            if self.begins(at, k) or not at.follows[k]:
                 memset(self.dc, 0, size)
         memcpy(self.inner.da, at.da, K * size)
         self.gates.backward(self.inner, K, solver, step)
@@ -227,15 +226,14 @@ cdef class Recalling(Hidden):
         return k
 
     cdef Py_ssize_t take_positions(
-        self, Activations at, Py_ssize_t first, Py_ssize_t end,
+        self, Activations at, Py_ssize_t first, Py_ssize_t end, Py_ssize_t n_before,
     ) noexcept nogil:
         """Copy the contexts in windows that follow each other; return their number.
 
-        Those of the first window, from the most distant to its own, and then that of
-        each further window.
+        The last `n_before` contexts before that of the first window, from the most
+        distant on, and then the context of each window.
         """
-        cdef Py_ssize_t n = self.n_words, window = self.n_window, n_before = n - window
-        cdef Py_ssize_t k, p
+        cdef Py_ssize_t n = self.n_words, window = self.n_window, k, p
         cdef int *contexts = self.positions.contexts
         for p in range(n_before):
             memcpy(contexts + p * window, at.contexts + first * n + n_before - p,
@@ -246,7 +244,7 @@ cdef class Recalling(Hidden):
         return n_before + end - first
 
     cdef Py_ssize_t n_filled(self, const int *words) noexcept nogil:
-        """Return the number of contexts before the text, of the words that fill it."""
+        """Return the number of contexts before the start of the text in a window."""
         cdef Py_ssize_t n = self.n_words, alike = 1
         while alike < n and words[n - 1 - alike] == words[n - 1]:
             alike += 1
@@ -254,16 +252,19 @@ cdef class Recalling(Hidden):
 
     cdef void forward(self, Activations at, Py_ssize_t K) noexcept nogil:
         cdef Py_ssize_t h = at.n_hidden, size = h * at.itemsize
-        cdef Py_ssize_t n_before = self.n_words - self.n_window, first = 0
-        cdef Py_ssize_t n_positions, end, start, k, last
+        cdef Py_ssize_t first = 0, n_filled, n_before, n_positions, end, start, k, last
         while first < K:
             end = self.end_of_run(at, first, K)
-            n_positions = self.take_positions(at, first, end)
+            # No window of these begins to remember earlier than the first.
+            n_filled = self.n_filled(at.contexts + first * self.n_words)
+            n_before = self.n_words - self.n_window - n_filled
+            n_positions = self.take_positions(at, first, end, n_before)
             self.inputs.forward(self.positions, n_positions)
             self.below.forward(self.positions, n_positions)
             self.gates.forward(self.positions, n_positions)
             for k in range(first, end):
-                start = k - first + self.n_filled(at.contexts + k * self.n_words)
+                start = k - first - n_filled
+                start += self.n_filled(at.contexts + k * self.n_words)
                 last = k - first + n_before
                 at.loops.recall(
                     self.gates.row(at, start), <char *>self.positions.a + last * size,

@@ -16,11 +16,12 @@ from sklearn.utils import check_random_state
 from nplm.base.warnings import warn
 from nplm.models.neural.fitting.common import CommonNetwork
 from nplm.models.neural.fitting.epochs import Epochs
-from nplm.models.neural.fitting.orders import in_turns, n_runs
+from nplm.models.neural.fitting.orders import in_turns
 from nplm.models.neural.fitting.replicated import ReplicatedNetwork
 from nplm.models.neural.fitting.sharded import ShardedNetwork, rows_of
 from nplm.models.neural.fitting.windows import Windows
 from nplm.models.neural.network.dropout import Dropout
+from nplm.models.neural.network.memory import n_runs
 from nplm.models.neural.network.network import Network, Parts
 from nplm.models.neural.network.sharing import Rows, sharing_of
 from nplm.models.neural.recipe import HISTORY_COLUMNS, Recipe, TrainedNetwork
@@ -123,9 +124,9 @@ class Training:
         self.processes, self._folder = processes, checkpoint
         if recipe.architecture.n_memory and not isinstance(processes, Alone):
             raise ValueError(
-                f"n_memory={recipe.architecture.n_memory} trains in one process, in "
-                "which each example follows the one before; set n_memory=0 to train in "
-                "several."
+                f"n_memory={recipe.architecture.n_memory} trains without MPI, in one "
+                "process, in which each example follows the one before; call the "
+                "model's own fit, or set n_memory=0."
             )
         self._fingerprint = self._described(before)
         processes.check_same(self._fingerprint | {"checkpoint": str(checkpoint)})

@@ -6,14 +6,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nplm.models.neural.fitting.windows import Windows
+from nplm.models.neural.network.memory import n_runs
 from nplm.models.training.parallel.processes import Processes
 
-__all__ = ["NOT_HERE", "Order", "PartOrder", "in_turns", "n_runs", "order_of"]
+__all__ = ["NOT_HERE", "Order", "PartOrder", "in_turns", "order_of"]
 
 # Stands for an example of another process, in the examples of all.
 NOT_HERE = -1
-# Minimum length of a run: gradients reach so many words back, half of it in the mean.
-MIN_RUN = 32
 
 
 class Order:
@@ -53,12 +52,6 @@ class Order:
     def _taken(self, start: int, stop: int) -> NDArray[np.intp]:
         assert self._index is not None
         return self._index[start:stop].astype(np.intp)
-
-
-def n_runs(batch_size: int) -> int:
-    """Return the number of runs of a mini-batch, all of one length."""
-    most = max(1, batch_size // MIN_RUN)
-    return max(n for n in range(1, most + 1) if batch_size % n == 0)
 
 
 class RunOrder(Order):

@@ -299,7 +299,7 @@ class Architecture:
         units = Tanh(self.h) if self.h else NoHidden()
         if self.n_memory:
             units = Memory(self.h, self.n_memory, units)
-        return Residual(self.h, self.widths, units) if self.widths else units
+        return Residual(self.h, units, self.widths) if self.widths else units
 
     def _output(self, loss: Estimate | None) -> Output:
         if self.output == "energy":

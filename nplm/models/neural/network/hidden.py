@@ -117,6 +117,10 @@ class Tanh:
     def check_memory(self, state: dict[str, NDArray[Any]]) -> None:
         """Raise ValueError unless training can go on from this state."""
 
+    def run_length(self, batch_size: int) -> int:
+        """Return the number of consecutive examples that a thread takes together."""
+        return 1
+
     def initial(
         self, n_inputs: int, rng: np.random.RandomState, dtype: DTypeLike
     ) -> tuple[NDArray[Any], NDArray[Any]]:
@@ -167,23 +171,17 @@ class Linear(Tanh):
 
 
 @dataclass(frozen=True)
-class Residual(Tanh):
-    """The paper's hidden units, and residual blocks above them.
-
-    Each block adds to a what its units make of it, a + U max(d + H norm(a), 0), and
-    the next one, or the output, sees the sum. norm(a) has mean 0 and variance 1.
+class Above(Tanh):
+    """A part above hidden units, whose memory, if any, is theirs.
 
     Parameters
     ----------
     n_hidden : int
         Number of hidden units.
-    widths : tuple of int
-        Number of units of each block.
     below : Tanh
         The hidden units.
     """
 
-    widths: tuple[int, ...]
     below: Tanh
 
     @property
@@ -200,6 +198,30 @@ class Residual(Tanh):
     def check_memory(self, state: dict[str, NDArray[Any]]) -> None:
         """Raise ValueError unless training can go on from this state."""
         self.below.check_memory(state)
+
+    def run_length(self, batch_size: int) -> int:
+        """Return the number of consecutive examples that a thread takes together."""
+        return self.below.run_length(batch_size)
+
+
+@dataclass(frozen=True)
+class Residual(Above):
+    """The paper's hidden units, and residual blocks above them.
+
+    Each block adds to a what its units make of it, a + U max(d + H norm(a), 0), and
+    the next one, or the output, sees the sum. norm(a) has mean 0 and variance 1.
+
+    Parameters
+    ----------
+    n_hidden : int
+        Number of hidden units.
+    below : Tanh
+        The hidden units.
+    widths : tuple of int
+        Number of units of each block.
+    """
+
+    widths: tuple[int, ...]
 
     def initial_arrays(
         self, n_inputs: int, rng: np.random.RandomState, dtype: DTypeLike
@@ -265,14 +287,14 @@ def checked_sizes(n_hidden: Any) -> int | tuple[int, ...]:
 
 
 @dataclass(frozen=True)
-class Projected(Tanh):
+class Projected(Above):
     """Hidden units projected to the number of features of a word, s = R [a | x].
 
     Parameters
     ----------
     n_hidden : int
         Number of hidden units.
-    units : Tanh
+    below : Tanh
         The hidden units, with any residual blocks.
     m : int
         Number of features of a word.
@@ -280,28 +302,12 @@ class Projected(Tanh):
         Whether x is projected too.
     """
 
-    units: Tanh
     m: int
     direct: bool
 
-    @property
-    def n_memory(self) -> int:
-        """Number of words of a window that the units use."""
-        return self.units.n_memory
-
-    def initial_memory(
-        self, n_members: int, n_runs: int, dtype: DTypeLike
-    ) -> dict[str, NDArray[Any]]:
-        """Make the state of the units."""
-        return self.units.initial_memory(n_members, n_runs, dtype)
-
-    def check_memory(self, state: dict[str, NDArray[Any]]) -> None:
-        """Raise ValueError unless training can go on from this state."""
-        self.units.check_memory(state)
-
     def n_weights(self, n_inputs: int) -> int:
         """Return the number of weights between x and a."""
-        return self.units.n_weights(n_inputs)
+        return self.below.n_weights(n_inputs)
 
     @property
     def n_activations(self) -> int:
@@ -314,12 +320,12 @@ class Projected(Tanh):
         """Make R of zeros, so that the initial output is that of the biases."""
         n = self.n_hidden + (n_inputs if self.direct else 0)
         R = {"R": np.zeros((self.m, n), dtype)}
-        return R | self.units.initial_arrays(n_inputs, rng, dtype)
+        return R | self.below.initial_arrays(n_inputs, rng, dtype)
 
     def kernel(self, activations: Any, given: Given) -> Any:
         """Return the kernel."""
         inner = activations.apart(self.n_hidden)
-        kernel, R = self.units.kernel(inner, given), given.trained["R"]
+        kernel, R = self.below.kernel(inner, given), given.trained["R"]
 
         def projected(activations: Any) -> Any:
             return _hidden.Projected(kernel, R, inner, activations, given.scratch)

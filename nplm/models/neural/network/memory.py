@@ -1,4 +1,4 @@
-"""A memory of hidden units, which reaches further back than their window."""
+"""A memory of hidden units, which reaches further back than their context."""
 
 from __future__ import annotations
 
@@ -12,24 +12,34 @@ from nplm._kernels.neural.hidden import _memory
 from nplm.models.neural.network.hidden import Given, Tanh
 from nplm.models.neural.network.parameters import random_normal
 
-__all__ = ["Memory"]
+__all__ = ["Memory", "n_runs"]
 
-# Initial biases of the gates that forget, from the first unit to the last: units at
-# first remember for between 1 and 50 words.
-FORGET_BIASES = (-1.0, 4.0)
+# Initial biases of the gates that keep the memory, from the first unit to the last: the
+# units at first remember for between 1 and 50 words.
+KEEP_BIASES = (-1.0, 4.0)
+# Minimum length of a run: gradients reach at most so many words back, and half of it in
+# the mean.
+MIN_RUN = 32
+
+
+def n_runs(batch_size: int) -> int:
+    """Return the number of runs of a mini-batch, all of one length."""
+    most = max(1, batch_size // MIN_RUN)
+    return max(n for n in range(1, most + 1) if batch_size % n == 0)
 
 
 @dataclass(frozen=True)
 class Memory(Tanh):
-    """Add to hidden units a what they remember.
+    """Hidden units with a memory, above others whose activations are a.
 
     The memory c of each unit follows from that of the word before::
 
-        c = f * c_before + (1 - f) * z
+        c = k * c_before + (1 - k) * z
         above = a + o * c
 
-    with ``z = tanh(f0 + F0 a)`` and the gates ``f = sigmoid(f1 + F1 a)`` and
-    ``o = sigmoid(f2 + F2 a)``, of which F and f are the rows.
+    with ``z = tanh(f0 + F0 a)`` and the gates ``k = sigmoid(f1 + F1 a)`` and
+    ``o = sigmoid(f2 + F2 a)``. F has the rows of F0, F1 and F2, and f those of f0, f1
+    and f2.
 
     Parameters
     ----------
@@ -55,7 +65,7 @@ class Memory(Tanh):
         """Draw F, and make f: the units differ in how long they remember."""
         h = self.n_hidden
         f = np.zeros(3 * h, dtype)
-        f[h : 2 * h] = np.linspace(*FORGET_BIASES, h)
+        f[h : 2 * h] = np.linspace(*KEEP_BIASES, h)
         F = random_normal(rng, 1 / np.sqrt(h), (3 * h, h), dtype)
         return self.below.initial_arrays(n_inputs, rng, dtype) | {"F": F, "f": f}
 
@@ -66,8 +76,8 @@ class Memory(Tanh):
     def initial_memory(
         self, n_members: int, n_runs: int, dtype: DTypeLike
     ) -> dict[str, NDArray[Any]]:
-        """Make the empty memory of each run, and the number of its last example."""
-        n = n_runs + 1  # one is in two parts where the order of an epoch turns over
+        """Make the empty memory after each run, and the row of its last window, -1."""
+        n = n_runs + 1  # one is cut in two where the order of an epoch wraps around
         return {
             "memory": np.zeros((n_members, n, self.n_hidden), dtype),
             "memory_last": np.full((n_members, n), -1, np.intp),
@@ -76,8 +86,12 @@ class Memory(Tanh):
     def check_memory(self, state: dict[str, NDArray[Any]]) -> None:
         """Raise ValueError unless training can go on from this state."""
         # c is a mean of values of tanh.
-        if not (np.abs(state["memory"]) <= 1.001).all():
-            raise ValueError("memory has numbers beyond 1, or NaN")
+        if not (np.abs(state["memory"]) <= 1.001).all():  # nor NaN
+            raise ValueError("memory has NaN, or numbers beyond -1 and 1")
+
+    def run_length(self, batch_size: int) -> int:
+        """Return the number of consecutive examples that a thread takes together."""
+        return batch_size // n_runs(batch_size)
 
     def kernel(self, activations: Any, given: Given) -> Any:
         """Return the kernel: that of training, or that of scoring."""

@@ -388,6 +388,10 @@ class Network:
         """Return memory for kernels, which must outlive them."""
         return Scratch(self.tier)
 
+    def run_length(self, batch_size: int) -> int:
+        """Return the number of consecutive examples that a thread takes together."""
+        return self.parts.hidden.run_length(batch_size)
+
     def solver_kernel(self, scratch: Any) -> Any:
         """Return a solver that updates the parameters."""
         return self.solver.kernel(
@@ -456,14 +460,9 @@ class Network:
             return inputs.kernel(table, trained, activations, scratch)
 
         given = Given(
-            trained,
-            scratch,
-            masks,
-            inputs_kernel,
-            inputs.n_context,
-            self.memory,
-            member,
-        )
+            trained, scratch, masks, inputs_kernel, inputs.n_context,
+            memory=self.memory, member=member,
+        )  # fmt: skip
         below = (
             masks.of_inputs(activations, table, inputs_kernel(activations)),
             hidden.kernel(activations, given),

@@ -35,6 +35,9 @@ class Kernels(Protocol):
     def scratch(self) -> Any:
         """Return memory for kernels, which must outlive them."""
 
+    def run_length(self, batch_size: int) -> int:
+        """Return the number of consecutive examples that a thread takes together."""
+
     def solver_kernel(self, scratch: Any) -> Any:
         """Return a solver that updates the parameters."""
 
@@ -109,15 +112,22 @@ class Examples(Sharing):
 
     def made(self, kernels: Kernels) -> list[Any]:
         """Return the kernel that has a team of one for each thread."""
-        n = self.threads.n
+        n, length = self.threads.n, kernels.run_length(self.batch_size)
+        n_runs = -(-self.batch_size // length)
         self._memory = kernels.scratch()
         solver = kernels.solver_kernel(self._memory)
         collector = partial(kernels.collector, solver)
         teams = [
-            kernels.team(-(-self.batch_size // n), collector, member=i)
+            kernels.team(
+                min(self.batch_size, -(-n_runs // n) * length), collector, member=i
+            )
             for i in range(n)
         ]
-        return [_examples.ExampleTeam(tuple(teams), solver, batch_size=self.batch_size)]
+        return [
+            _examples.ExampleTeam(
+                tuple(teams), solver, batch_size=self.batch_size, run_length=length
+            )
+        ]
 
     def train(self, X: Ids, y: Ids, index: NDArray[np.intp]) -> None:
         """Train once on the examples `index`, and add to `loss`."""
@@ -183,5 +193,6 @@ def sharing_of(
         return Rows, n_threads
     if parts.hidden.n_memory and output.examples_are_arranged:
         return Rows, 1
-    n_threads = max(1, min(n_threads, batch_size // MIN_EXAMPLES_A_THREAD))
+    n_runs = batch_size // parts.hidden.run_length(batch_size)
+    n_threads = max(1, min(n_threads, n_runs, batch_size // MIN_EXAMPLES_A_THREAD))
     return (Rows if n_threads == 1 else Examples), n_threads
