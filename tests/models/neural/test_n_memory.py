@@ -11,9 +11,10 @@ import nplm
 from nplm import NeuralCacheLM, NeuralLM, TextLM, Vocabulary, adapted_log_prob, windows
 from nplm.base.files.tensors import read_tensors, write_tensors
 from nplm.base.fitted import Fitted
-from nplm.models.neural.fitting.fit import fit
-from nplm.models.neural.fitting.orders import RunOrder, n_runs
+from nplm.models.neural.fitting.fit import Training, fit
+from nplm.models.neural.fitting.orders import RunOrder
 from nplm.models.neural.fitting.saved import from_items, to_items
+from nplm.models.neural.network.memory import n_runs
 from tests.helpers import text
 
 SMALL = dict(
@@ -66,6 +67,16 @@ def test_scores_depend_on_nothing_but_the_window(output):
     assert (lm.log_prob(other, Y) != scores).mean() > 0.9
 
 
+@pytest.mark.parametrize("boundary", [None, 0])
+def test_windows_of_a_text_have_the_bits_of_single_ones(boundary):
+    lm = remembering(n_memory=12).fit(X, Y)
+    some, y = windows(text(120), 12, boundary=boundary)
+    every, one = lm.log_prob(some, y), lm.set_params(n_jobs=3)
+    np.testing.assert_array_equal(one.log_prob(some, y), every)
+    alone = [one.log_prob(some[i : i + 1], y[i : i + 1])[0] for i in range(40)]
+    np.testing.assert_array_equal(alone, every[:40])
+
+
 def test_boundaries_before_a_text_are_not_remembered():
     lm, rng = remembering(n_memory=12).fit(X, Y), np.random.default_rng(0)
     lm.F_, lm.f_ = rng.normal(size=lm.F_.shape), rng.normal(size=lm.f_.shape)
@@ -80,10 +91,10 @@ def test_boundaries_before_a_text_are_not_remembered():
     np.testing.assert_allclose(lm.predict_proba(filled)[0], want, rtol=1e-5)
 
 
-@pytest.mark.parametrize("n_jobs", [2, 3])
+@pytest.mark.parametrize("n_jobs", [2, 5])
 @pytest.mark.parametrize("loss", ["exact", "importance"])
 def test_threads_train_the_same_network(loss, n_jobs):
-    # Runs that the threads can share: three whole mini-batches of six.
+    # Threads share whole runs: three mini-batches of six.
     settings = dict(
         loss=loss, precision="float64", batch_size=192, n_hidden=(5, 40),
         early_stopping=False,
@@ -124,6 +135,20 @@ def test_an_epoch_has_every_window_once_in_runs(n, shuffle):
             ends[run].append((own[0], own[-1]))
     for run in ends:  # each goes on where the last mini-batch stopped
         assert all((b[0] - a[1]) % n == 1 for a, b in pairwise(run))
+
+
+def test_short_documents_leave_the_memory_at_the_ends_of_runs():
+    ids = text(600)
+    ids[::5] = 0
+    request = remembering()._request(*windows(ids, 12, boundary=0))
+    training = Training(request.recipe, request.windows)
+    n = len(request.windows.y)
+    order = RunOrder(n, 64, shuffle=False)
+    order.begin(np.random.RandomState(0))
+    training.train(order.examples(0, 64))
+    memory = training.network.memory
+    assert memory["memory_last"].tolist() == [[31, n // 2 + 31, -1]]
+    assert (memory["memory"][0, :2] != 0).all()
 
 
 def test_a_resumed_fit_has_the_bits_of_one_that_was_not_interrupted(tmp_path):
@@ -178,6 +203,15 @@ def test_files_of_other_shapes_are_refused(tmp_path, name, change):
         nplm.load(tmp_path / "other")
 
 
+@pytest.mark.parametrize("n_memory", [-1, 2, 13, 2**70, 9.0, True])
+def test_files_with_another_n_memory_are_refused(n_memory):
+    lm = remembering(n_memory=12).fit(X, Y)
+    fitted = lm._fitted()
+    fitted["architecture"] = fitted["architecture"] | {"n_memory": n_memory}
+    with pytest.raises(ValueError, match=r"n_memory|n_features_in"):
+        clone(lm)._restore(Fitted(fitted))
+
+
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
@@ -185,6 +219,7 @@ def test_files_of_other_shapes_are_refused(tmp_path, name, change):
         (dict(n_memory=2), "n_memory=2 leaves nothing to remember"),
         (dict(n_distant=9), "n_memory=9 leaves nothing to remember"),
         (dict(order=None), "n_memory=9 requires order"),
+        (dict(order=1), "n_memory=9 has nothing to remember"),
         (dict(n_hidden=0, output__direct=True), "n_hidden=0 has none"),
         (dict(parallel="async", n_jobs=2), "n_memory=9 with parallel='async'"),
         (dict(n_memory=-1), "'n_memory' parameter of NeuralLM must be"),
@@ -202,7 +237,7 @@ def test_several_processes_are_refused():
 
     lm = remembering()
     request = lm._request(X, Y)
-    with pytest.raises(ValueError, match="n_memory=9 trains in one process"):
+    with pytest.raises(ValueError, match="n_memory=9 trains without MPI"):
         fit(request.recipe, request.windows, processes=Processes())
 
 
@@ -217,6 +252,8 @@ def test_searches_trainers_and_readers():
     assert adapted_log_prob(lm, X, Y, learning_rate=1e-3).mean() > lm.score(X, Y)
     cached = NeuralCacheLM(remembering(n_memory=7)).fit(X, Y)
     np.testing.assert_allclose(cached.predict_proba(X[:20]).sum(axis=1), 1, atol=1e-6)
+    with pytest.raises(ValueError, match="beside the 12 of the network"):
+        NeuralCacheLM(remembering(n_memory=12)).fit(X, Y)
 
 
 def test_documents_are_scored_alone():

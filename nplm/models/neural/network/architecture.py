@@ -179,6 +179,11 @@ class Architecture:
                 "has none; set n_hidden above 0, or n_memory=0."
             )
         n_inputs = max(self.order - 1, self.n_distant)
+        if n_inputs == 0:
+            raise ValueError(
+                f"n_memory={self.n_memory} has nothing to remember, because the hidden "
+                "units see no word with order=1; set order above 1, or n_memory=0."
+            )
         if self.n_memory <= n_inputs:
             raise ValueError(
                 f"n_memory={self.n_memory} leaves nothing to remember: the hidden "
