@@ -40,10 +40,11 @@ def suggestions(
     Returns
     -------
     suggestions : list of dict
-        ``context`` (list of str, without the distant words of ``n_distant``, which the
-        model sees too), ``next`` (str, the next word of the text) and ``suggestions``
-        (list of (str, float), word and probability). Unknown words are not suggested:
-        the probabilities are conditional on the next word being known.
+        ``context`` (list of str, without the distant words of ``n_distant`` and
+        ``n_memory``, which the model sees too), ``next`` (str, the next word of the
+        text) and ``suggestions`` (list of (str, float), word and probability). Unknown
+        words are not suggested: the probabilities are conditional on the next word
+        being known.
 
     Examples
     --------

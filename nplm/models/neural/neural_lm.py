@@ -76,11 +76,12 @@ class NeuralLM(NetworkLM):
         2, 8, 32, ... words. X then needs this many columns, and `order` must be set. 0
         is the network of the paper.
     n_memory : int, default=0
-        Number of words of a window that the hidden units can remember, more than they
-        see otherwise; 0 is the network of the paper. Each unit has a memory, and gates
-        that decide at each word how much of it is kept and how much the output sees
-        (:ref:`memory`). X then needs this many columns, and `order` must be set.
-        Training takes the windows in the order of X, which should be that of the text.
+        Number of words of a window that the hidden units remember, more than the
+        ``order - 1`` or `n_distant` words that they see; 0 is the network of the paper.
+        Each unit has a memory, and gates that decide at each word how much of it is
+        kept and how much the output sees (:ref:`memory`). X then needs this many
+        columns, and `order` must be set. Training takes the windows in the order of X,
+        which should be that of the text.
     features : {"learned"} or Features, default="learned"
         Features of the words: initial values, whether training changes them, what words
         share, and the number of senses. See `Features`.
@@ -137,7 +138,8 @@ default="auto"
     tol : float, default=1e-3
         Minimum improvement of the held-out loss, in nats per token.
     shuffle : bool, default=True
-        Whether to shuffle the examples of each epoch.
+        Whether to shuffle the examples of each epoch. With `n_memory` they stay in the
+        order of X, and each epoch begins at another one.
     n_jobs : int or None, default=None
         Number of threads; None is 1, and -1 is the number of cores.
     parallel : {"sync", "async", "locked"}, default="sync"
@@ -194,10 +196,10 @@ default="auto"
         U_, W_ and b_, the root first. The first child has the probability
         ``sigmoid(y)``, the second ``sigmoid(-y)``.
     F_ : ndarray, shape (3 * n_hidden, n_hidden), or None
-        Weights of the memory: the rows of what the units propose to it, of the gates
-        that forget, and of those of the output. None without `n_memory`.
+        Weights of the memory: the rows of its new values, of the gates that keep it,
+        and of the gates that output it. None without `n_memory`.
     f_ : ndarray, shape (3 * n_hidden,), or None
-        Biases of the memory.
+        Biases of the memory; None without `n_memory`.
     P_ : ndarray, shape (n_averages, n_distant), or None
         Weights of distant words by position, the nearest first; None without them.
     S_, Q_ : ndarray, shape (min(n_words_, 2001), n_senses * embedding_dim), or None
