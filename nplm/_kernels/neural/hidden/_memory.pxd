@@ -41,9 +41,10 @@ cdef class Recalling(Hidden):
     cdef Gates gates
     cdef Py_ssize_t n_window  # words of the context of a position
     cdef Py_ssize_t n_words   # words of a window
+    cdef Py_ssize_t *last     # (K,) the position of the context of each example
     cdef Py_ssize_t end_of_run(
         self, Activations at, Py_ssize_t first, Py_ssize_t K) noexcept nogil
-    cdef Py_ssize_t take_positions(
+    cdef Py_ssize_t take_run(
         self, Activations at, Py_ssize_t first, Py_ssize_t end,
-        Py_ssize_t n_before) noexcept nogil
-    cdef Py_ssize_t n_filled(self, const int *words) noexcept nogil
+        Py_ssize_t n) noexcept nogil
+    cdef Py_ssize_t n_remembered(self, Activations at, Py_ssize_t k) noexcept nogil

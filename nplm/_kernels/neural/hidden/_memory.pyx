@@ -197,11 +197,13 @@ cdef class Recalling(Hidden):
         Activations of contexts as short as in training.
     at : Activations
         Activations of this part; its contexts are whole windows.
+    scratch : Scratch
+        Memory of the thread.
     """
 
     def __cinit__(
         self, Inputs inputs, Hidden below, Gates gates, Activations positions,
-        Activations at,
+        Activations at, Scratch scratch,
     ):
         self.inputs, self.below, self.gates = inputs, below, gates
         self.positions = positions
@@ -213,6 +215,7 @@ cdef class Recalling(Hidden):
                 f"{at.batch_size} windows of {self.n_words}")
         if gates.h != at.n_hidden or positions.n_hidden != at.n_hidden:
             raise ValueError(f"gates of {gates.h} units for {at.n_hidden}")
+        self.last = <Py_ssize_t *>scratch.bytes(at.batch_size * sizeof(Py_ssize_t))
 
     cdef Py_ssize_t end_of_run(
         self, Activations at, Py_ssize_t first, Py_ssize_t K,
@@ -225,48 +228,55 @@ cdef class Recalling(Hidden):
             k += 1
         return k
 
-    cdef Py_ssize_t take_positions(
-        self, Activations at, Py_ssize_t first, Py_ssize_t end, Py_ssize_t n_before,
+    cdef Py_ssize_t take_run(
+        self, Activations at, Py_ssize_t first, Py_ssize_t end, Py_ssize_t n,
     ) noexcept nogil:
-        """Copy the contexts in windows that follow each other; return their number.
+        """Copy the contexts in windows that follow each other, after n positions.
 
-        The last `n_before` contexts before that of the first window, from the most
-        distant on, and then the context of each window.
+        Return the new number of positions, or n if there is no room. The contexts are
+        those of the first window, from the most distant that it remembers to its own, and
+        that of each further window: none of them begins to remember earlier.
         """
-        cdef Py_ssize_t n = self.n_words, window = self.n_window, k, p
-        cdef int *contexts = self.positions.contexts
-        for p in range(n_before):
-            memcpy(contexts + p * window, at.contexts + first * n + n_before - p,
-                   window * sizeof(int))
+        cdef Py_ssize_t size = self.n_window * sizeof(int), n_words = self.n_words, k, p
+        cdef Py_ssize_t n_before = self.n_remembered(at, first) - 1
+        cdef char *to = <char *>self.positions.contexts + n * size
+        if n + n_before + end - first > self.positions.batch_size:
+            return n
+        for p in range(n_before, 0, -1):
+            memcpy(to, at.contexts + first * n_words + p, size)
+            to += size
         for k in range(first, end):
-            memcpy(contexts + (n_before + k - first) * window, at.contexts + k * n,
-                   window * sizeof(int))
-        return n_before + end - first
+            memcpy(to, at.contexts + k * n_words, size)
+            to += size
+            self.last[k] = n + n_before + k - first
+        return n + n_before + end - first
 
-    cdef Py_ssize_t n_filled(self, const int *words) noexcept nogil:
-        """Return the number of contexts before the start of the text in a window."""
+    cdef Py_ssize_t n_remembered(self, Activations at, Py_ssize_t k) noexcept nogil:
+        """Return the number of contexts of a window from the start of the text on."""
         cdef Py_ssize_t n = self.n_words, alike = 1
+        cdef const int *words = at.contexts + k * n
         while alike < n and words[n - 1 - alike] == words[n - 1]:
             alike += 1
-        return max(alike - self.n_window, 0)
+        return n - self.n_window + 1 - max(alike - self.n_window, 0)
 
     cdef void forward(self, Activations at, Py_ssize_t K) noexcept nogil:
-        cdef Py_ssize_t h = at.n_hidden, size = h * at.itemsize
-        cdef Py_ssize_t first = 0, n_filled, n_before, n_positions, end, start, k, last
+        cdef Py_ssize_t size = at.n_hidden * at.itemsize, first = 0, begin, end, k
+        cdef Py_ssize_t n, taken, length, last
         while first < K:
-            end = self.end_of_run(at, first, K)
-            # No window of these begins to remember earlier than the first.
-            n_filled = self.n_filled(at.contexts + first * self.n_words)
-            n_before = self.n_words - self.n_window - n_filled
-            n_positions = self.take_positions(at, first, end, n_before)
-            self.inputs.forward(self.positions, n_positions)
-            self.below.forward(self.positions, n_positions)
-            self.gates.forward(self.positions, n_positions)
-            for k in range(first, end):
-                start = k - first - n_filled
-                start += self.n_filled(at.contexts + k * self.n_words)
-                last = k - first + n_before
+            # As many windows as there is room for: products are those of whole batches.
+            begin, n = first, 0
+            while first < K:
+                end = self.end_of_run(at, first, K)
+                taken = self.take_run(at, first, end, n)
+                if taken == n:
+                    break
+                first, n = end, taken
+            self.inputs.forward(self.positions, n)
+            self.below.forward(self.positions, n)
+            self.gates.forward(self.positions, n)
+            for k in range(begin, first):
+                length, last = self.n_remembered(at, k), self.last[k]
                 at.loops.recall(
-                    self.gates.row(at, start), <char *>self.positions.a + last * size,
-                    last + 1 - start, h, <char *>at.a + k * size)
-            first = end
+                    self.gates.row(at, last + 1 - length),
+                    <char *>self.positions.a + last * size, length, at.n_hidden,
+                    <char *>at.a + k * size)

@@ -100,7 +100,8 @@ class Memory(Tanh):
             at = activations.positions(self.n_words, given.n_context)
             gates = _memory.Gates(F, f, at, scratch)
             below = self.below.kernel(at, given)
-            return _memory.Recalling(given.inputs(at), below, gates, at, activations)
+            inputs = given.inputs(at)
+            return _memory.Recalling(inputs, below, gates, at, activations, scratch)
         inner = activations.apart(self.n_hidden)
         below = self.below.kernel(inner, given)
         return _memory.Remembering(
