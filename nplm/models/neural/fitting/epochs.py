@@ -79,7 +79,7 @@ class Epochs:
         self.max_iter, self.batch_size = max_iter, batch_size
         self.order = order_of(
             windows, processes, shuffle=shuffle,
-            remembers=batch_size if network.parts.hidden.n_memory else 0,
+            runs_of=batch_size if network.parts.hidden.n_memory else None,
         )  # fmt: skip
         self.held_out, self.learning_rate_init = held_out, learning_rate_init
         self.history, self.verbose, self.name = history, verbose, name

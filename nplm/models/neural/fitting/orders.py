@@ -156,15 +156,16 @@ def order_of(
     processes: Processes,
     *,
     shuffle: bool,
-    remembers: int = 0,
+    runs_of: int | None = None,
 ) -> Order:
     """Return the order of the examples of windows.
 
-    `remembers` is the number of examples of a mini-batch of a network with a memory.
+    For a network with a memory, `runs_of` is the number of examples of a mini-batch,
+    which has runs of consecutive windows.
     """
     n = len(windows.y)
-    if remembers:
-        return RunOrder(n, remembers, shuffle=shuffle)
+    if runs_of is not None:
+        return RunOrder(n, runs_of, shuffle=shuffle)
     if windows.n_least is None:
         return Order(n, shuffle=shuffle)
     return PartOrder(n, windows.n_least, processes, shuffle=shuffle)

@@ -32,6 +32,9 @@ def check_sums(own: Parameters, parts: Parts) -> None:
         of_others = 2 * parts.inputs.n_window * size["C"]
         sums.append(own.C.shape[1] * size["Q"] * of_others)
     a, h = 1.0, len(own.d)
+    if "F" in size:
+        sums.append(size["f"] + h * size["F"])
+        a = 2.0  # those of tanh, and their memory
     for i, block in enumerate(Block.all_of(own.more), 1):
         H, d, U = (size[name] for name in Block.names(i))
         of_units = d + H * h**1.5  # the norm of norm(a) is sqrt(h)
