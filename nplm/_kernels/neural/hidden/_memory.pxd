@@ -22,7 +22,7 @@ cdef class Remembering(Hidden):
     cdef Hidden below
     cdef Activations inner    # of `below`, with the x and dx of the network
     cdef Gates gates
-    cdef Py_ssize_t n_carried # runs whose memory is kept for the next mini-batch
+    cdef Py_ssize_t n_carried  # runs whose memory is kept for the next mini-batch
     cdef unsigned char[:, ::1] memory
     cdef Py_ssize_t[::1] last
     cdef void *c              # (K, h) memory after each example
