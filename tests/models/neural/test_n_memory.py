@@ -91,10 +91,10 @@ def test_boundaries_before_a_text_are_not_remembered():
     np.testing.assert_allclose(lm.predict_proba(filled)[0], want, rtol=1e-5)
 
 
-@pytest.mark.parametrize("n_jobs", [2, 5])
+@pytest.mark.parametrize("n_jobs", [2, 5, 12])
 @pytest.mark.parametrize("loss", ["exact", "importance"])
 def test_threads_train_the_same_network(loss, n_jobs):
-    # Threads share whole runs: three mini-batches of six.
+    # At most six threads, which take whole runs: three mini-batches of six.
     settings = dict(
         loss=loss, precision="float64", batch_size=192, n_hidden=(5, 40),
         early_stopping=False,
