@@ -5,8 +5,6 @@ import io
 import tracemalloc
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -134,6 +132,8 @@ def test_errors_name_the_document_of_a_stream():
 
 def test_rows_of_parquet_are_a_stream(tmp_path):
     path = tmp_path / "texts.parquet"
+    pa = pytest.importorskip("pyarrow", reason="it writes the columns")
+    pq = pytest.importorskip("pyarrow.parquet")
     pq.write_table(pa.table({"text": TEXTS}), path, row_group_size=100)
 
     def texts():
