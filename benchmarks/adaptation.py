@@ -8,10 +8,12 @@ validation part. The corpora are Penn Treebank and Brown, each as one stream: se
 do not empty a cache.
 
     python benchmarks/adaptation.py --folder runs --epochs 3
+    python benchmarks/adaptation.py --corpora PTB --network runs/ptb-network-10.nplm
 
 Networks are kept in --folder. Without --epochs the network is the default, which
 validation stops; with it, its learning rate falls linearly to 0 in so many epochs.
---no-network leaves out all that needs one.
+--network reads one, such as peers.py keeps, trained on the same stream. --no-network
+leaves out all that needs one.
 """
 
 from __future__ import annotations
@@ -41,7 +43,7 @@ from nplm.datasets import Corpus, fetch_brown, fetch_ptb
 CORPORA: dict[str, Callable[[], Corpus]] = {"PTB": fetch_ptb, "Brown": fetch_brown}
 N_CONTEXT = 5  # of the network
 LENGTH = 500
-THETAS = (0.03, 0.1, 0.3, 1.0)
+THETAS = (0.03, 0.06, 0.1, 0.2, 0.3, 1.0)
 STEPS = (5e-4, 1e-3, 2e-3, 4e-3)
 CHOICE = 20_000  # validation windows on which the step is chosen
 EM_STEPS = 200
@@ -136,9 +138,10 @@ def trained(text: Text, folder: Path, epochs: int | None) -> NeuralLM:
 
 def add_network(text: Text, lm: NeuralLM) -> Rows:
     """The network, its own cache, and its adaptation by gradient."""
-    text.add("network", lambda part: lm.log_prob(*part), N_CONTEXT)
+    n_context = max(lm.order_ - 1, lm.n_distant, lm.n_memory)
+    text.add("network", lambda part: lm.log_prob(*part), n_context)
     rows = [text.row("network"), text.row("network", "cache")]
-    width = LENGTH + N_CONTEXT
+    width = LENGTH + n_context
     frozen = NeuralCacheLM(FrozenEstimator(lm), n_words=text.corpus.n_words)
     X, y = text.parts(width).valid
     frozen.fit(X[:1], y[:1])  # learns nothing
@@ -153,7 +156,7 @@ def add_network(text: Text, lm: NeuralLM) -> Rows:
     frozen.set_params(theta=theta)
     text.add("neural cache", lambda part: frozen.log_prob(*part), width)
     rows.append(text.row("network", "neural cache") | {"chosen": f"theta {theta}"})
-    X, y = text.parts(N_CONTEXT).valid
+    X, y = text.parts(n_context).valid
 
     def loss(step: float) -> float:
         found = adapted_log_prob(lm, X[:CHOICE], y[:CHOICE], learning_rate=step)
@@ -163,7 +166,7 @@ def add_network(text: Text, lm: NeuralLM) -> Rows:
     text.add(
         "adapted network",
         lambda part: adapted_log_prob(lm, *part, learning_rate=step),
-        N_CONTEXT,
+        n_context,
     )
     rows.append(text.row("adapted network") | {"chosen": f"step {step}"})
     rows.append(text.row("adapted network", "cache"))
@@ -182,14 +185,19 @@ def main() -> None:
     )
     options.add_argument("--folder", type=Path, default=Path("runs"))
     options.add_argument("--epochs", type=int)
+    options.add_argument("--network", type=Path, help="of the one corpus")
     options.add_argument("--no-network", action="store_true")
     args = options.parse_args()
+    if args.network and len(args.corpora) != 1:
+        options.error("--network is that of one corpus: name it with --corpora")
     args.folder.mkdir(parents=True, exist_ok=True)
     rows: Rows = []
     for name in args.corpora:
         text = Text(name)
         rows += add_counts(text)
-        if not args.no_network:
+        if args.network:
+            rows += add_network(text, nplm.load(args.network))
+        elif not args.no_network:
             rows += add_network(text, trained(text, args.folder, args.epochs))
     report("Perplexity with adaptation", rows, args.json)
 

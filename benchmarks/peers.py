@@ -2,9 +2,10 @@
 
 On one core, for 1 to 100 minutes of training: nplm's default and its best network found
 for the budget; an LSTM and a GPT of PyTorch; and Kneser-Ney, which is KenLM's to five
-digits. A run is a file in --folder, so that the table can be made in several calls. The
-first command trains with the settings with which a search begins, the second changes
-one of them; of each budget the best by the validation part is shown:
+digits. A run is a file in --folder, so that the table can be made in several calls, and
+networks of nplm are kept there too. The first command trains with the settings with
+which a search begins, the second changes one of them; of each budget the best by the
+validation part is shown:
 
     python benchmarks/peers.py ptb lstm 1 3 10 --folder runs
     python benchmarks/peers.py ptb lstm 1 --set batch=64 --folder runs
@@ -34,6 +35,7 @@ from common.peers_page import write
 from common.table import file_name, kept, parser, report
 from numpy.typing import NDArray
 
+import nplm
 from nplm import KneserNeyLM, NeuralLM, available_tiers
 from nplm.datasets import Corpus, fetch_brown, fetch_ptb, load_wiki
 from nplm.experiments import grouped, spelling_of
@@ -98,7 +100,7 @@ def network(corpus: Corpus, settings: Found, minutes: float) -> Found:
         lm.set_params(features__word_features=spelling_of(corpus))
     lm.fit(*train)
     seconds = time.process_time() - began
-    return _of_nplm(lm, len(train[1]), seconds, held_out)
+    return _of_nplm(lm, len(train[1]), seconds, held_out) | {"lm": lm}
 
 
 def default(corpus: Corpus, settings: Found, minutes: float) -> Found:
@@ -168,6 +170,8 @@ def run(
             "minutes": minutes, "changes": told,
         }  # fmt: skip
         found = MODELS[model](corpus, settings, minutes)
+        if "lm" in found:
+            nplm.save(found.pop("lm"), folder / f"{name}.nplm", optimizer=False)
         return about | {"settings": settings} | found
 
     name = file_name(f"{text}-{model}-{minutes}" + (f"-{told}" if told else ""))
