@@ -5,10 +5,9 @@ with the validation part, and scores the test part. A fit is a file in --folder,
 the table can be made in several runs:
 
     python benchmarks/presets.py brown --presets default memory --folder runs
-    python benchmarks/presets.py brown ptb --folder runs --page
+    python benchmarks/presets.py brown ptb --folder runs
 
---page writes docs/measured/presets.inc from the files. --spelling adds features of the
-words' spelling to each network.
+--spelling adds features of the words' spelling to each network.
 """
 
 from __future__ import annotations
@@ -21,16 +20,13 @@ from typing import Any
 
 import numpy as np
 from common.ablations import as_stream
-from common.parallel_page import list_table
-from common.table import Rows, conditions, file_name, kept, parser, report
+from common.table import file_name, kept, parser, report
 
 from nplm import NeuralLM, available_tiers
 from nplm.datasets import Corpus, fetch_brown, fetch_ptb
 from nplm.experiments import spelling_of
 
-PAGE = Path(__file__).parents[1] / "docs" / "measured" / "presets.inc"
 TEXTS: dict[str, Callable[[], Corpus]] = {"brown": fetch_brown, "ptb": fetch_ptb}
-TITLES = {"brown": "Brown", "ptb": "Penn Treebank"}
 PRESETS = ("default", "large_vocabulary", "distant", "memory")
 ORDER = 6  # where the preset has none
 
@@ -56,29 +52,6 @@ def measured(text: str, preset: str, seed: int, *, spelling: bool) -> dict[str, 
     }  # fmt: skip
 
 
-def page(rows: Rows) -> str:
-    """The table of the fits, by text and preset."""
-    cells = [
-        [
-            TITLES[row["text"]], row["preset"], f"{row['million parameters']:.1f}",
-            str(row["epochs"]), f"{row['CPU s']:.0f}", f"{row['valid']:.1f}",
-            f"{row['test']:.1f}",
-        ]
-        for row in rows
-    ]  # fmt: skip
-    header = [
-        "text",
-        "preset",
-        "million parameters",
-        "epochs",
-        "CPU s",
-        "valid",
-        "test",
-    ]
-    made = list_table("Perplexities of the presets", header, cells)
-    return f"{made}\n{conditions(rows)}\n"
-
-
 def main() -> None:
     options = parser(__doc__)
     options.add_argument("texts", nargs="+", choices=list(TEXTS))
@@ -86,7 +59,6 @@ def main() -> None:
     options.add_argument("--seeds", nargs="+", type=int, default=[0])
     options.add_argument("--spelling", action="store_true")
     options.add_argument("--folder", type=Path, required=True, help="a file a fit")
-    options.add_argument("--page", action="store_true", help="write presets.inc")
     args = options.parse_args()
     args.folder.mkdir(parents=True, exist_ok=True)
     rows = [
@@ -101,8 +73,6 @@ def main() -> None:
     ]
     report("Presets", [{k: v for k, v in r.items() if k != "machines"} for r in rows],
            args.json)  # fmt: skip
-    if args.page:
-        PAGE.write_text(page(rows))
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ from common.table import Rows, conditions, file_name
 TITLES = {"ptb": "Penn Treebank", "brown": "Brown", "wiki-2M": "Wiki, 2M words",
           "wiki-14M": "Wiki, 14M words"}  # fmt: skip
 # By the fastest tier of their float32 kernels.
-PROCESSORS = {"avx512": "Zen 4, AVX-512", "avx2": "Zen 3, AVX2"}
+PROCESSORS = {"avx2": "Zen 3, AVX2", "avx512": "Zen 4, AVX-512"}
 NAMES = {"network": "nplm", "lstm": "LSTM", "gpt": "GPT", "default": "nplm, default",
          "kneser-ney": "Kneser-Ney 5"}  # fmt: skip
 BUDGETED = ("network", "lstm", "gpt")
@@ -142,6 +142,7 @@ def draw(path: Path, rows: Rows) -> None:
                          label=NAMES["kneser-ney"])  # fmt: skip
         axis.set(xscale="log", yscale="log", title=place.title,
                  xlabel="CPU minutes of training")  # fmt: skip
+        axis.set_xlim(BUDGETS[0] * 0.7, BUDGETS[-1] * 1.4)
         axis.set_xticks(BUDGETS, [str(n) for n in BUDGETS])
         low, high = axis.get_ylim()
         ticks = [n for n in (80, 100, 120, 150, 200, 250, 300, 400) if low < n < high]
