@@ -79,7 +79,7 @@ class NeuralLM(NetworkLM):
         Number of words of a window that the hidden units remember, more than the
         ``order - 1`` or `n_distant` words that they see; 0 is the network of the paper.
         Each unit has a memory, and gates that decide at each word how much of it is
-        kept and how much the output sees (:ref:`memory`). X then needs this many
+        kept and how much the output sees (:ref:`hidden-memory`). X then needs this many
         columns, and `order` must be set. Training takes the windows in the order of X,
         which should be that of the text.
     features : {"learned"} or Features, default="learned"
