@@ -105,3 +105,16 @@ def test_model_of_a_mapped_file_is_saved_with_its_words(tmp_path, form):
         assert own.next_words("a rose", k=2)[0] == lm.next_words("a rose", k=2)[0]
     nplm.save(again, tmp_path / "twice")
     assert (tmp_path / "twice").read_bytes() == (tmp_path / "saved").read_bytes()
+
+
+def test_invalid_words_of_a_file_are_said_to_be_damaged_once(tmp_path):
+    X, y = windows(np.random.default_rng(0).integers(0, 6, 500), 2, boundary=0)
+    model = KneserNeyLM(boundary=0, discount_fallback=(0.5, 1, 1.5)).fit(X, y)
+    path = tmp_path / "mapped"
+    save_binary(model, path, WORDS)
+    data = path.read_bytes()
+    path.write_bytes(data.replace(b"</s>\n<unk>", b"\xff/s>\n<unk>"))
+    with pytest.raises(ValueError, match="is damaged: its words are invalid") as error:
+        nplm.load(path)
+    assert str(error.value).count("is damaged") == 1
+    assert str(error.value).count("copy or save it again") == 1

@@ -66,8 +66,10 @@ def metadata_of(header: Mapping[str, Any]) -> dict[str, str]:
 
 def damaged(path: Path, why: object) -> ValueError:
     """Return the error of a damaged file."""
-    why = str(why).rstrip(".")
-    return ValueError(f"{path} is damaged: {why}; copy or save it again.")
+    why, begin = str(why).rstrip("."), f"{path} is damaged: "
+    if why.startswith(begin):  # its words have said so
+        return ValueError(f"{why}.")
+    return ValueError(f"{begin}{why}; copy or save it again.")
 
 
 def old_binary(path: Path) -> str:
