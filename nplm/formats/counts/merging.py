@@ -21,7 +21,10 @@ from nplm.text.vocabulary import Vocabulary
 __all__ = ["CountFiles", "CountedFiles"]
 
 CHUNK_BYTES = 1 << 20
-UNIGRAM = re.compile(rb"^[ \t\r]*([^ \t\r\n]+)[ \t]+(\d{1,16})[ \t\r]*$", re.M)
+# A word and its count, or what is in its place: `parsed` refuses that.
+UNIGRAM = re.compile(rb"^[ \t\r]*([^ \t\r\n]+)[ \t\r]+([^ \t\r\n]+)[ \t\r]*$", re.M)
+# Digits of counts, of which larger ones overflow.
+MAX_DIGITS = 17
 
 
 class CountFiles:
@@ -126,12 +129,13 @@ class CountedFiles:
     def words(self, scratch: Scratch) -> StoredWords:
         """Choose the words by their counts."""
         scratch.stage("reading", 0)
-        seen: dict[bytes, int] = {}
+        counts_of: dict[str, int] = {}
         for path, weight in zip(self._given.paths, self._given.weights):
             own: dict[bytes, int] = {}
             for _, data in _chunks(path):
                 for word, count in UNIGRAM.findall(data):
-                    own[word] = own.get(word, 0) + int(count)
+                    number = int(count[:MAX_DIGITS]) if count.isdigit() else 0
+                    own[word] = own.get(word, 0) + number
                 scratch.tell(0)
             if END.encode() not in own:
                 raise ValueError(
@@ -139,9 +143,8 @@ class CountedFiles:
                     f"from {BEGIN} to {END}, as nplm count does."
                 )
             counts = _weighted(np.array(list(own.values())), weight).tolist()
-            for word, count in zip(own, counts):
-                seen[word] = seen.get(word, 0) + count
-        counts_of = _decoded(seen)
+            for word, count in zip(_decoded(own, path), counts):
+                counts_of[word] = counts_of.get(word, 0) + count
         for mark in (BEGIN, END):
             counts_of.pop(mark, None)
         vocabulary = self._vocabulary
@@ -171,12 +174,19 @@ class CountedFiles:
                 f"{MAX_ORDER} words: lower order."
             )
         scratch.stage("sorting n-grams", 0)
+        runs: list[str] = []
         tables = self._tables(packing.order)
         if packing.order > 1:
-            return write_counted_runs(packing, tables, scratch)
-        for ngrams, _ in tables:
-            scratch.tell(len(ngrams))
-        return []
+            runs = write_counted_runs(packing, tables, scratch)
+        else:
+            for ngrams, _ in tables:
+                scratch.tell(len(ngrams))
+        if self.counts.sum() == self.counts[self._boundary]:
+            raise ValueError(
+                "the count files have no word that occurs, or its counts become 0 when "
+                "they are multiplied by the weights: raise the weights."
+            )
+        return runs
 
     def _tables(
         self, order: int
@@ -264,14 +274,12 @@ def _weighted(counts: NDArray[np.int64], weight: float) -> NDArray[np.int64]:
     return np.floor(counts * weight + 0.5).astype(np.int64)
 
 
-def _decoded(counts: dict[bytes, int]) -> dict[str, int]:
-    decoded = {}
-    for word, count in counts.items():
+def _decoded(words: Iterable[bytes], path: str) -> Iterator[str]:
+    for word in words:
         try:
-            decoded[word.decode()] = count
+            yield word.decode()
         except UnicodeDecodeError as error:
             raise ValueError(
-                f"the counts have the word {word!r:.80}, which is not UTF-8 "
+                f"{path} has the word {word!r:.80}, which is not UTF-8 "
                 f"({error.reason}): convert the file, with iconv for example."
             ) from error
-    return decoded
