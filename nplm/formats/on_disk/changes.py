@@ -22,7 +22,11 @@ from nplm.models.ngrams.external.cutting import CutTrie
 from nplm.models.ngrams.external.estimation import PARENTS, fill_parents
 from nplm.models.ngrams.external.scratch import Scratch
 from nplm.models.ngrams.external.tables import NgramTables, Table
-from nplm.models.ngrams.pruning import choose_by_entropy, renormalize
+from nplm.models.ngrams.pruning import (
+    check_threshold,
+    choose_by_entropy,
+    renormalize,
+)
 from nplm.models.ngrams.trie.backoff_trie import BackoffTrie, fill_contexts_made
 from nplm.models.ngrams.trie.mixed_trie import AlignedTrie, LimitedTrie, fill_mixture
 from nplm.text.lm.text_lm import TextLM
@@ -79,7 +83,13 @@ def pruned_on_disk(trie: BackoffTrie, threshold: float, scratch: Scratch) -> Sto
     -------
     pruned : StoredTrie
         With the numbers of a model that is pruned in memory.
+
+    Raises
+    ------
+    ValueError
+        If `threshold` is not a finite number, 0 or more.
     """
+    threshold = check_threshold(threshold)
     if threshold == 0:
         return StoredTrie(trie, scratch)
     scratch.stage("pruning", 0)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numbers
 from typing import Any, Self
 
 import numpy as np
@@ -13,7 +12,7 @@ from nplm.base.atomic import all_or_nothing
 from nplm.base.estimators import LanguageModel, WordsMass
 from nplm.base.fitted import Fitted
 from nplm.models.ngrams.look_ups import QuickLookUps
-from nplm.models.ngrams.pruning import pruned_by_entropy
+from nplm.models.ngrams.pruning import check_threshold, pruned_by_entropy
 from nplm.models.ngrams.saved import arrays_of, restored_trie
 from nplm.models.ngrams.trie.backoff_trie import BackoffTrie
 from nplm.models.ngrams.trie.checks import sums_to_one
@@ -71,10 +70,9 @@ class BackoffModel(QuickLookUps, LanguageModel):
         self : BackoffModel
             The same model, with fewer n-grams.
         """
-        if not isinstance(threshold, numbers.Real) or not 0 <= threshold < np.inf:
-            raise ValueError(f"threshold must be 0 or more, got {threshold!r}.")
+        threshold = check_threshold(threshold)
         if threshold > 0:
-            trie = pruned_by_entropy(self.trie_, float(threshold))
+            trie = pruned_by_entropy(self.trie_, threshold)
             self._set_trie(trie, None if self.index_ is None else index_of(trie))
         return self
 

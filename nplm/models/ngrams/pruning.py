@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 from dataclasses import replace
 
 import numpy as np
@@ -12,11 +13,20 @@ from nplm.models.ngrams.trie.backoff_trie import BackoffTrie
 from nplm.models.ngrams.trie.context_trie import blocks_of_contexts
 from nplm.models.ngrams.trie.work import IN_MEMORY, Work
 
-__all__ = ["choose_by_entropy", "pruned_by_entropy", "renormalize"]
+__all__ = [
+    "check_threshold", "choose_by_entropy", "pruned_by_entropy", "renormalize",
+]  # fmt: skip
 
 # If the words that do not follow a context have less probability mass than this, its
 # back-off weight is only rounding error of the stored probabilities.
 MIN_BACKOFF_MASS = 1e-6
+
+
+def check_threshold(threshold: float) -> float:
+    """Return a relative change of perplexity, or raise ValueError."""
+    if not isinstance(threshold, numbers.Real) or not 0 <= threshold < np.inf:
+        raise ValueError(f"threshold must be 0 or more, got {threshold!r}.")
+    return float(threshold)
 
 
 def pruned_by_entropy(trie: BackoffTrie, threshold: float) -> BackoffTrie:

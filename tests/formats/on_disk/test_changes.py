@@ -121,6 +121,15 @@ def test_mixture_is_that_in_memory(orders, memory, learned, threshold, seed):
                 assert_same(found.lm, expected.lm)
 
 
+@pytest.mark.parametrize("threshold", [np.nan, np.inf, -1, "1"])
+def test_threshold_out_of_range_is_refused(tmp_path, threshold):
+    with (
+        scratch_in(tmp_path, 1 << 12) as scratch,
+        pytest.raises(ValueError, match="threshold must be 0 or more"),
+    ):
+        pruned_lm(fitted(0, 2), threshold, scratch)
+
+
 def test_arpa_file_is_read_as_in_memory(tmp_path):
     lm = fitted(0, 3)
     write_arpa(lm.estimator_, tmp_path / "arpa", WORDS)
