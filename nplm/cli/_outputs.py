@@ -46,8 +46,8 @@ def refuse_to_replace(output: Path, *read: str | None) -> None:
     for name in filter(None, read):
         if name != "-" and output.exists() and output.samefile(name):
             raise click.UsageError(
-                f"{output} is read, and the model would take its place: give --output "
-                "another name."
+                f"{output} is read, and would be replaced: give the output another "
+                "name."
             )
 
 
