@@ -1,7 +1,7 @@
 from nplm._kernels.neural._loops cimport Loops, Moments, Scratch
 from nplm._kernels.neural._products cimport Products
 
-cdef extern from "lock.h" nogil:
+cdef extern from "shared_updates.h" nogil:
     ctypedef struct Lock:
         int taken
     void lock_acquire(Lock *)

@@ -1,7 +1,7 @@
 /* For threads that train on different examples and share the parameters: a spin
  * lock around an update, an atomic sum, and claims on rows. */
-#ifndef NPLM_LOCK_H
-#define NPLM_LOCK_H
+#ifndef NPLM_SHARED_UPDATES_H
+#define NPLM_SHARED_UPDATES_H
 
 #include <math.h>
 
