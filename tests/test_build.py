@@ -2,6 +2,8 @@
 
 import runpy
 import sys
+import sysconfig
+from itertools import chain
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -54,3 +56,12 @@ def test_big_endian_processor_is_refused(check, monkeypatch):
 
 def test_compiler_of_microsoft_is_refused(check):
     assert "Microsoft's compiler lacks" in refused(check, command="cl", kind="msvc")
+
+
+def test_headers_have_names_that_no_others_have():
+    names = {path.name for path in (SETUP.parent / "nplm").rglob("*.h")}
+    # Where compilers look besides: whatever comes first is taken.
+    python = Path(sysconfig.get_path("include"))
+    others = chain(python.rglob("*.h"), Path("/usr/include").glob("*.h"))
+    assert names
+    assert not names & {path.name for path in others}
