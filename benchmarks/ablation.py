@@ -33,8 +33,7 @@ from typing import Any
 
 import numpy as np
 from common.ablations import ABLATIONS, NETWORKS, as_stream, network
-from common.parallel_page import list_table
-from common.table import Rows, machine, parser, report
+from common.table import Rows, list_table, machine, parser, report
 from numpy.typing import NDArray
 from sklearn.frozen import FrozenEstimator
 

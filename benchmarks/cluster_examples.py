@@ -26,8 +26,7 @@ from typing import Any
 import numpy as np
 from common.examples_model import LINKS, Costs, Link
 from common.networks import BROWN, zipf_windows
-from common.parallel_page import list_table
-from common.table import Rows, machine, named, parser, report
+from common.table import Rows, list_table, machine, named, parser, report
 
 from nplm import NeuralLM
 

@@ -24,8 +24,7 @@ from typing import Any
 
 import numpy as np
 from common.networks import energy_lm, paper_lm
-from common.parallel_page import list_table
-from common.table import Rows, conditions, kept, named, parser, report
+from common.table import Rows, conditions, kept, list_table, named, parser, report
 
 from nplm import windows
 from nplm.datasets import Corpus, fetch_brown

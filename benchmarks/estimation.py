@@ -28,9 +28,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from common.parallel_page import list_table
 from common.process import fresh, resident, serve
-from common.table import Rows, kept, parser, report
+from common.table import Rows, kept, list_table, parser, report
 
 OPENERS = {".xz": lzma.open, ".gz": gzip.open}
 PAGE = Path(__file__).parents[1] / "docs" / "measured" / "estimation.inc"

@@ -18,8 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from common.parallel_page import list_table
-from common.table import Rows, conditions, machine, parser, report
+from common.table import Rows, conditions, list_table, machine, parser, report
 from default import N_CONTEXT, brown_stream
 from sklearn.exceptions import ConvergenceWarning
 

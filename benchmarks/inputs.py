@@ -29,8 +29,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from common.parallel_page import list_table
-from common.table import Rows, conditions, file_name, kept, parser, report
+from common.table import Rows, conditions, file_name, kept, list_table, parser, report
 from torch import Tensor, nn
 from torch.nn import functional
 

@@ -14,7 +14,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from common.parallel_page import list_table
+from common.table import list_table
 
 from nplm.experiments import draw, figures, findings, times
 

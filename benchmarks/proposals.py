@@ -24,8 +24,7 @@ from typing import Any
 
 import numpy as np
 from common.networks import paper_lm
-from common.parallel_page import list_table
-from common.table import Rows, parser, report
+from common.table import Rows, list_table, parser, report
 from numpy.typing import NDArray
 
 from nplm import NeuralLM

@@ -18,8 +18,7 @@ from typing import Any
 
 import numpy as np
 from common.networks import paper_lm
-from common.parallel_page import list_table
-from common.table import Rows, conditions, kept, parser, report
+from common.table import Rows, conditions, kept, list_table, parser, report
 
 from nplm.datasets import Corpus, fetch_brown
 

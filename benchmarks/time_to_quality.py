@@ -20,8 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from common.ablations import network
-from common.parallel_page import list_table
-from common.table import Rows, file_name, kept, parser, report
+from common.table import Rows, file_name, kept, list_table, parser, report
 
 from nplm.datasets import Corpus, fetch_brown
 

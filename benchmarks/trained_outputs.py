@@ -19,8 +19,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from common.parallel_page import list_table
-from common.table import Rows, kept, parser, report
+from common.table import Rows, kept, list_table, parser, report
 
 from nplm import Adam, Classes, Importance, NeuralLM, Tree, WordClasses, word_tree
 from nplm.datasets import Corpus, fetch_brown, fetch_ptb

@@ -6,8 +6,7 @@ from math import log
 from pathlib import Path
 from typing import Any
 
-from common.parallel_page import list_table
-from common.table import Rows, conditions
+from common.table import Rows, conditions, list_table
 
 SLOWEST, FASTEST = "exact, K = 1", "exact"
 NEAR = 1.02  # what counts as the same perplexity

@@ -12,7 +12,7 @@ import numpy as np
 
 from common.cost_model import Cluster, Network
 from common.networks import NETWORKS, Shape
-from common.table import Rows, machine
+from common.table import Rows, list_table, machine
 
 BATCHES = (1, 16, 128)
 
@@ -54,18 +54,6 @@ def simulate(slope: dict[int, float], overhead: float) -> Rows:
 
 
 # -- the page ----------------------------------------------------------------------
-
-
-def list_table(title: str, header: list[str], rows: list[list[str]]) -> str:
-    """One of reStructuredText's; a first column that repeats is left empty."""
-    lines = [f".. list-table:: {title}".rstrip(), "   :header-rows: 1", ""]
-    above = ""
-    for row in [header, *rows]:
-        first = "" if row[0] == above else row[0]
-        above = row[0]
-        cells = [first, *row[1:]]
-        lines += [f"   {'* ' if i == 0 else '  '}- {c}" for i, c in enumerate(cells)]
-    return "\n".join(line.rstrip() for line in lines) + "\n"
 
 
 def span(values: list[float]) -> str:

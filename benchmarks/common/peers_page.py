@@ -6,8 +6,7 @@ import json
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from common.parallel_page import list_table
-from common.table import Rows, conditions, file_name
+from common.table import Rows, conditions, file_name, list_table
 
 TITLES = {"ptb": "Penn Treebank", "brown": "Brown", "wiki-2M": "Wiki, 2M words",
           "wiki-14M": "Wiki, 14M words"}  # fmt: skip

@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from common.parallel_page import list_table
-from common.table import Rows, machine
+from common.table import Rows, list_table, machine
 
 
 def kernels(row: dict[str, Any]) -> str:

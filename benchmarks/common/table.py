@@ -1,4 +1,4 @@
-"""What the benchmarks share: a table on the terminal, and the same as JSON."""
+"""What the benchmarks share: a table on the terminal, as JSON, and on a page."""
 
 from __future__ import annotations
 
@@ -91,6 +91,18 @@ def conditions(rows: Rows) -> str:
         f"Other programs ran beside some: the load of the {cores} cores, this thread "
         f"included, was {min(loads):.1f} to {max(loads):.1f}."
     )
+
+
+def list_table(title: str, header: list[str], rows: list[list[str]]) -> str:
+    """A list-table of reStructuredText; a first cell that repeats is left empty."""
+    lines = [f".. list-table:: {title}".rstrip(), "   :header-rows: 1", ""]
+    above = ""
+    for row in [header, *rows]:
+        first = "" if row[0] == above else row[0]
+        above = row[0]
+        cells = [first, *row[1:]]
+        lines += [f"   {'* ' if i == 0 else '  '}- {c}" for i, c in enumerate(cells)]
+    return "\n".join(line.rstrip() for line in lines) + "\n"
 
 
 def named(path: Path | None, part: str) -> Path | None:
