@@ -92,6 +92,7 @@ BREAKING = {"fuzz", "faults", "hours"}
 
 SOURCES = [p for p in ROOT.rglob("*.py") if p.name != "__init__.py" or p.parent != ROOT]
 KERNELS = sorted((ROOT / "_kernels").rglob("*.pyx"))
+BENCHMARKS = sorted((ROOT.parent / "benchmarks").rglob("*.py"))
 
 
 def imported(path):
@@ -226,9 +227,8 @@ def test_few_entries_stand_in_the_package_itself():
 
 
 def test_folders_are_small():
-    found = Counter(
-        path.parent for path in [*SOURCES, *KERNELS] if path.name != "__init__.py"
-    )
+    files = [*SOURCES, *KERNELS, *BENCHMARKS]
+    found = Counter(path.parent for path in files if path.name != "__init__.py")
     assert {f: n for f, n in found.items() if n > MOST_MODULES} == {}
 
 
@@ -275,7 +275,6 @@ def test_only_warnings_warns():
     assert users_of("warnings.warn(") == {"base/warnings.py"}
 
 
-BENCHMARKS = sorted((ROOT.parent / "benchmarks").rglob("*.py"))
 PUBLIC = r"nplm(\.(datasets|experiments|formats|inspection|kenlm|mpi))?"
 
 

@@ -1,8 +1,9 @@
-"""The networks of the benchmarks: each of their settings makes one that trains."""
+"""Every benchmark is in the index, and the networks of the benchmarks train."""
 
 import importlib.util
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -13,13 +14,39 @@ import pytest
 from nplm.experiments import grouped
 from tests.helpers import corpus_of
 
-PATH = Path(__file__).parents[1] / "benchmarks" / "common" / "ablations.py"
-spec = importlib.util.spec_from_file_location("ablations", PATH)
+ROOT = Path(__file__).parents[1]
+BENCHMARKS = ROOT / "benchmarks"
+
+path = BENCHMARKS / "common" / "ablations.py"
+spec = importlib.util.spec_from_file_location("ablations", path)
 ablations = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(ablations)
 ABLATIONS, NETWORKS = ablations.ABLATIONS, ablations.NETWORKS
 
+SCRIPTS = {
+    path.relative_to(BENCHMARKS).as_posix()
+    for path in BENCHMARKS.rglob("*.py")
+    if '__name__ == "__main__"' in path.read_text()
+}
+
 TINY = dict(order=3, n_hidden=4, embedding_dim=3, max_iter=1, batch_size=16)
+
+
+def test_every_script_is_in_the_readme():
+    named, folder = set(), ""
+    for line in (BENCHMARKS / "README.md").read_text().splitlines():
+        if found := re.match(r"## `(\w+/)`", line):
+            folder = found[1]
+        elif found := re.match(r"\| `(\w+\.py)` \|", line):
+            named.add(folder + found[1])
+    assert named == SCRIPTS
+
+
+def test_scripts_of_the_measured_pages_are_there():
+    page = ROOT / "docs" / "measured" / "index.rst"
+    named = set(re.findall(r"``(\w+/\w+\.py)``", page.read_text()))
+    assert named
+    assert named <= SCRIPTS
 
 
 @pytest.fixture(scope="module")
@@ -73,7 +100,7 @@ def test_no_such_network(corpus):
 
 
 def test_the_model_of_processes_that_share_examples():
-    path = PATH.with_name("examples_model.py")
+    path = BENCHMARKS / "parallel" / "examples_model.py"
     spec = importlib.util.spec_from_file_location("examples_model", path)
     model = importlib.util.module_from_spec(spec)
     sys.modules["examples_model"] = model  # for its dataclasses
@@ -90,14 +117,13 @@ def test_the_model_of_processes_that_share_examples():
 
 
 def test_versions_are_compared_by_ratios(tmp_path):
-    root, report = PATH.parents[2], tmp_path / "report.json"
-    script = root / "benchmarks" / "versions.py"
+    report, script = tmp_path / "report.json", BENCHMARKS / "speed" / "versions.py"
     # One interpreter by two names, which has the modules of this checkout.
     base = os.path.join(os.path.dirname(sys.executable), ".", Path(sys.executable).name)
     options = ["--rounds", "1", "--windows", "400", "--limit", "0"]
     done = subprocess.run(
         [sys.executable, script, base, sys.executable, *options, "--json", report],
-        env=os.environ | {"PYTHONPATH": str(root)}, capture_output=True, text=True,
+        env=os.environ | {"PYTHONPATH": str(ROOT)}, capture_output=True, text=True,
     )  # fmt: skip
     rows = json.loads(report.read_text())["rows"]
     assert all(row["changed, ms"] / row["base, ms"] == row["ratio"] for row in rows)

@@ -118,7 +118,7 @@ def messages_of_the_model():
 
     The model takes what two ranks add up and gather for any number of them.
     """
-    path = Path(__file__).parents[3] / "benchmarks" / "common" / "examples_model.py"
+    path = Path(__file__).parents[3] / "benchmarks" / "parallel" / "examples_model.py"
     model = runpy.run_path(str(path), run_name="examples_model")
     K, lm = 256, NeuralLM(
         order=6, n_words=2000, batch_size=256, n_hidden=20, embedding_dim=10,

@@ -1,0 +1,1 @@
+"""Large vocabularies: outputs, losses and short-lists, and new words."""

@@ -1,0 +1,1 @@
+"""Networks: the default, and what each of their options gains."""

@@ -1,0 +1,1 @@
+"""N-gram and class models: speed and memory beside other tools, and perplexity."""

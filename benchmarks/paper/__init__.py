@@ -1,0 +1,1 @@
+"""The figures of the paper, beside nplm's."""

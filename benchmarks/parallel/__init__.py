@@ -1,0 +1,1 @@
+"""Threads, processes and clusters: speed, memory, and models of the cost."""

@@ -1,0 +1,1 @@
+"""Networks of PyTorch and Kneser-Ney beside nplm's, by processor time."""

@@ -1,0 +1,153 @@
+"""What docs/measured shows of run.py: its rows, the best of each cell, a chart."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from common.table import Rows, conditions, file_name, list_table
+
+TITLES = {"ptb": "Penn Treebank", "brown": "Brown", "wiki-2M": "Wiki, 2M words",
+          "wiki-14M": "Wiki, 14M words"}  # fmt: skip
+# By the fastest tier of their float32 kernels.
+PROCESSORS = {"avx2": "Zen 3, AVX2", "avx512": "Zen 4, AVX-512"}
+NAMES = {"network": "nplm", "lstm": "LSTM", "gpt": "GPT", "default": "nplm, default",
+         "kneser-ney": "Kneser-Ney 5"}  # fmt: skip
+BUDGETED = ("network", "lstm", "gpt")
+BUDGETS = (1, 3, 10, 30, 100)
+OVER = 1.1  # a network trains for whole epochs: how far over its budget one may be
+
+
+def write(docs: Path, rows: Rows) -> None:
+    """Add rows to those in peers.json, and make the page of all."""
+    path = docs / "peers.json"
+    known = json.loads(path.read_text()) if path.exists() else []
+    merged = {_key(row): _without_paths(row) for row in known + rows}
+    every = [merged[key] for key in sorted(merged)]
+    lines = ",\n".join(json.dumps(row) for row in every)
+    path.write_text(f"[\n{lines}\n]\n")
+    (docs / "peers.inc").write_text(page(every))
+    draw(docs / "peers.svg", every)
+
+
+def _key(row: dict[str, Any]) -> str:
+    return file_name(
+        f"{row['text']} {row['tier']} {row['model']} {row['minutes']:03d} "
+        f"{row['changes']}"
+    )
+
+
+def _without_paths(row: dict[str, Any]) -> dict[str, Any]:
+    machines = [
+        {name: value for name, value in machine.items() if name != "argv"}
+        for machine in row["machines"]
+    ]
+    return row | {"machines": machines}
+
+
+class Place(NamedTuple):
+    """A text, and the processor on which models were trained on it."""
+
+    text: str
+    tier: str
+
+    @property
+    def title(self) -> str:
+        return f"{TITLES[self.text]} ({PROCESSORS[self.tier]})"
+
+
+def places(rows: Rows) -> list[Place]:
+    """Those that have rows, in the order of `TITLES` and `PROCESSORS`."""
+    every = (Place(text, tier) for text in TITLES for tier in PROCESSORS)
+    have = {(row["text"], row["tier"]) for row in rows}
+    return [place for place in every if place in have]
+
+
+def best(rows: Rows, place: Place, model: str, minutes: int) -> dict[str, Any] | None:
+    """That of a cell with the best validation part, of runs within the budget."""
+    found = [
+        row for row in rows
+        if (row["text"], row["tier"]) == place
+        and (row["model"], row["minutes"]) == (model, minutes)
+        and (not minutes or row["CPU s"] <= OVER * 60 * minutes)
+    ]  # fmt: skip
+    return min(found, key=lambda row: row["valid"], default=None)
+
+
+def page(rows: Rows) -> str:
+    """A table of the cells, one of the best runs, one of all that was tried."""
+    cells, runs = [], []
+    for place in places(rows):
+        for minutes in BUDGETS:
+            found = [best(rows, place, model, minutes) for model in BUDGETED]
+            if any(found):
+                shown = [f"{row['test']:.1f}" if row else "" for row in found]
+                cells.append([place.title, str(minutes), *shown])
+        for model in NAMES:
+            for minutes in (0, *BUDGETS):
+                row = best(rows, place, model, minutes)
+                if row:
+                    budget = str(minutes or "")
+                    runs.append([f"{place.title}, {NAMES[model]}", budget, *_told(row)])
+    header = ["text", "CPU minutes", *(NAMES[model] for model in BUDGETED)]
+    made = list_table("Test perplexity, the best setting of each", header, cells)
+    header = ["", "budget", "CPU s", "epochs", "million parameters", "valid", "test",
+              "words/s in scoring"]  # fmt: skip
+    made += "\n" + list_table("The runs", header, runs)
+    tried = [
+        [f"{Place(row['text'], row['tier']).title}, {NAMES[row['model']]}, "
+         f"{row['minutes']} min",
+         row["changes"].replace("_", " ") or "as in ``settings.py``",
+         f"{row['CPU s']:.0f}", f"{row['valid']:.1f}"]
+        for row in rows if row["minutes"]
+    ]  # fmt: skip
+    made += "\n" + list_table("What was tried", ["", "change", "CPU s", "valid"], tried)
+    return made + "\n" + conditions(rows) + "\n"
+
+
+def _told(row: dict[str, Any]) -> list[str]:
+    return [
+        f"{row['CPU s']:.0f}", f"{row['epochs']:.1f}", f"{row['parameters'] / 1e6:.1f}",
+        f"{row['valid']:.1f}", f"{row['test']:.1f}", f"{row['words/s']:,.0f}",
+    ]  # fmt: skip
+
+
+def draw(path: Path, rows: Rows) -> None:
+    """Test perplexity by CPU minutes, a panel a text."""
+    import matplotlib
+
+    matplotlib.use("svg")
+    from matplotlib import pyplot as plt
+
+    plt.rcParams["svg.hashsalt"] = "nplm"
+    panels = places(rows)
+    figure, axes = plt.subplots(
+        1, len(panels), figsize=(1.5 + 3.5 * len(panels), 3.8), layout="constrained",
+        squeeze=False,
+    )  # fmt: skip
+    for axis, place in zip(axes[0], panels):
+        for i, model in enumerate(BUDGETED):
+            found = [best(rows, place, model, minutes) for minutes in BUDGETS]
+            own = [row for row in found if row]
+            axis.plot(
+                [row["CPU s"] / 60 for row in own], [row["test"] for row in own],
+                f"C{i}o-", label=NAMES[model],
+            )  # fmt: skip
+        if row := best(rows, place, "default", 0):
+            axis.plot(row["CPU s"] / 60, row["test"], "C0*", label=NAMES["default"])
+        if row := best(rows, place, "kneser-ney", 0):
+            axis.axhline(row["test"], color="gray", ls="--", lw=1,
+                         label=NAMES["kneser-ney"])  # fmt: skip
+        axis.set(xscale="log", yscale="log", title=place.title,
+                 xlabel="CPU minutes of training")  # fmt: skip
+        axis.set_xlim(BUDGETS[0] * 0.7, BUDGETS[-1] * 1.4)
+        axis.set_xticks(BUDGETS, [str(n) for n in BUDGETS])
+        low, high = axis.get_ylim()
+        ticks = [n for n in (80, 100, 120, 150, 200, 250, 300, 400) if low < n < high]
+        axis.set_yticks(ticks, [str(n) for n in ticks])
+        axis.minorticks_off()
+    axes[0, 0].set_ylabel("perplexity of the test part")
+    axes[0, -1].legend(fontsize="small")
+    figure.savefig(path, metadata={"Date": None})
+    plt.close(figure)

@@ -1,0 +1,221 @@
+"""Perplexity by processor time, beside what a user would take instead.
+
+On one core, for 1 to 100 minutes of training: nplm's default and its best network found
+for the budget; an LSTM and a GPT of PyTorch; and Kneser-Ney, which is KenLM's to five
+digits. A run is a file in --folder, so that the table can be made in several calls, and
+networks of nplm are kept there too. The first command trains with the settings with
+which a search begins, the second changes one of them; of each budget the best by the
+validation part is shown:
+
+    python benchmarks/peers/run.py ptb lstm 1 3 10 --folder runs
+    python benchmarks/peers/run.py ptb lstm 1 --set batch=64 --folder runs
+    python benchmarks/peers/run.py --page --folder runs
+
+PyTorch 2 is needed for the LSTM and the GPT (its memory allocator needs
+MALLOC_MMAP_MAX_=0 and MALLOC_TRIM_THRESHOLD_=10000000000 in the environment to be
+fast). --page adds the rows to docs/measured/peers.json, which keeps all that were ever
+shown, and writes peers.inc and peers.svg beside it.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from ast import literal_eval
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+sys.path[0] = str(Path(__file__).parents[1])  # benchmarks/
+
+import numpy as np
+from common.ablations import as_stream
+from common.table import file_name, kept, parser, report
+from numpy.typing import NDArray
+from peers.page import write
+from peers.settings import SETTINGS
+
+import nplm
+from nplm import KneserNeyLM, NeuralLM, available_tiers
+from nplm.datasets import Corpus, fetch_brown, fetch_ptb, load_wiki
+from nplm.experiments import grouped, spelling_of
+
+DOCS = Path(__file__).parents[2] / "docs" / "measured"
+BUDGETS = (1, 3, 10, 30, 100)
+# Words of Wiki's held-out parts that are scored: the first ones.
+WIKI_HELD_OUT = 100_000
+N_CONTEXT = 5  # of the default, as in networks/default.py
+HISTORY = 1000  # words before a held-out part that a peer reads
+
+
+def of_wiki(n: int) -> Corpus:
+    """The first words of the training part."""
+    wiki = load_wiki()
+    return replace(
+        wiki, name=f"Wiki, {n:,} words", train=wiki.train[:n],
+        valid=wiki.valid[:WIKI_HELD_OUT], test=wiki.test[:WIKI_HELD_OUT],
+    )  # fmt: skip
+
+
+# bfloat16 helps PyTorch where the processor multiplies it.
+ROUNDS = {"bfloat16": available_tiers("bfloat16")[0] != "plain"}
+TEXTS: dict[str, Callable[[], Corpus]] = {
+    "ptb": fetch_ptb,
+    "brown": fetch_brown,
+    "wiki-2M": lambda: of_wiki(2_000_000),
+    "wiki-14M": lambda: of_wiki(14_000_000),
+}
+# What trains, and is then a row: from the corpus, its settings and the minutes.
+Found = dict[str, Any]
+Measure = Callable[[Corpus, Found, float], Found]
+
+
+def scored(parts: dict[str, Any], log_prob: Callable[..., NDArray[Any]]) -> Found:
+    """Perplexities of the held-out parts, and words a second of the test part."""
+    found: Found = {}
+    for name, data in parts.items():
+        began = time.process_time()
+        scores = log_prob(*data)
+        seconds = time.process_time() - began
+        found[name] = float(np.exp(-np.mean(scores)))
+        found["words/s"] = len(scores) / seconds
+    return found
+
+
+def network(corpus: Corpus, settings: Found, minutes: float) -> Found:
+    """nplm's best: a stream, as the peers read it.
+
+    It trains for whole epochs, of the last `tokens` where a budget is short.
+    """
+    began = time.process_time()
+    settings = dict(settings)
+    spelling, n_tokens = settings.pop("spelling"), settings.pop("tokens", None)
+    if n_tokens:
+        corpus = replace(corpus, train=corpus.train[-n_tokens:])
+    lm = NeuralLM(n_words=corpus.n_words, random_state=0)
+    lm.set_params(**grouped(settings))
+    n_context = max(lm.order - 1, lm.n_distant, lm.n_memory)
+    train, *held_out = as_stream(corpus, n_context).windows(n_context)
+    if spelling:
+        lm.set_params(features__word_features=spelling_of(corpus))
+    lm.fit(*train)
+    seconds = time.process_time() - began
+    return _of_nplm(lm, len(train[1]), seconds, held_out) | {"lm": lm}
+
+
+def default(corpus: Corpus, settings: Found, minutes: float) -> Found:
+    """NeuralLM() with nothing set, which ends by itself: at no budget."""
+    began = time.process_time()
+    lm = NeuralLM(n_words=corpus.n_words, random_state=0, **settings)
+    train, *held_out = corpus.windows(N_CONTEXT)
+    X_val, y_val = held_out[0]
+    lm.fit(*train, X_val=X_val, y_val=y_val)
+    seconds = time.process_time() - began
+    return _of_nplm(lm, len(train[1]), seconds, held_out)
+
+
+def kneser_ney(corpus: Corpus, settings: Found, minutes: float) -> Found:
+    """In no budget either: it takes seconds."""
+    began = time.process_time()
+    lm = KneserNeyLM(5, n_words=corpus.n_words, boundary=corpus.boundary)
+    train, *held_out = corpus.windows(4)
+    lm.fit(*train)
+    seconds = time.process_time() - began
+    return _of_nplm(lm, len(train[1]), seconds, held_out) | {"epochs": 1}
+
+
+def _of_nplm(lm: Any, n_tokens: int, seconds: float, held_out: list[Any]) -> Found:
+    epochs = getattr(lm, "n_iter_", 1)
+    return {
+        "CPU s": seconds, "epochs": epochs, "parameters": lm.n_parameters_,
+        **scored(dict(zip(("valid", "test"), held_out)), lm.log_prob),
+    }  # fmt: skip
+
+
+def of_torch(corpus: Corpus, settings: Found, minutes: float) -> Found:
+    """An LSTM or a GPT, over the same stream."""
+    from peers.torch_models import Network
+
+    began = time.process_time()
+    net = Network(corpus.n_words, ROUNDS | settings).fit(corpus.train, 60 * minutes)
+    seconds = time.process_time() - began
+    before_test = np.concatenate([corpus.train, corpus.valid])
+    parts = {
+        "valid": (corpus.valid, corpus.train[-HISTORY:]),
+        "test": (corpus.test, before_test[-HISTORY:]),
+    }
+    return {
+        "CPU s": seconds, "epochs": net.seen / len(corpus.train),
+        "parameters": net.n_parameters, **scored(parts, net.log_prob),
+    }  # fmt: skip
+
+
+MODELS: dict[str, Measure] = {
+    "network": network, "lstm": of_torch, "gpt": of_torch,
+    "default": default, "kneser-ney": kneser_ney,
+}  # fmt: skip
+AT_NO_BUDGET = ("default", "kneser-ney")
+
+
+def run(
+    folder: Path, text: str, model: str, minutes: int, changes: Found
+) -> Callable[[Corpus], Found]:
+    """One run: what trains it, and tells of it, unless it is in a file already."""
+    settings = SETTINGS[model] | changes
+    told = " ".join(f"{name}={value}" for name, value in changes.items())
+
+    def measure(corpus: Corpus) -> Found:
+        about = {
+            "text": text, "tier": available_tiers()[0], "model": model,
+            "minutes": minutes, "changes": told,
+        }  # fmt: skip
+        found = MODELS[model](corpus, settings, minutes)
+        if "lm" in found:
+            nplm.save(found.pop("lm"), folder / f"{name}.nplm", optimizer=False)
+        return about | {"settings": settings} | found
+
+    name = file_name(f"{text}-{model}-{minutes}" + (f"-{told}" if told else ""))
+    return lambda corpus: kept(folder, name, partial(measure, corpus))
+
+
+def main() -> None:
+    options = parser(__doc__)
+    options.add_argument("text", nargs="?", choices=list(TEXTS))
+    options.add_argument("model", nargs="?", choices=list(MODELS))
+    options.add_argument("minutes", nargs="*", type=int, default=[0])
+    options.add_argument("--set", nargs="*", default=[], metavar="NAME=VALUE")
+    options.add_argument("--folder", type=Path, required=True, help="a file a run")
+    options.add_argument("--page", action="store_true", help="write peers.inc")
+    args = options.parse_args()
+    args.folder.mkdir(parents=True, exist_ok=True)
+    if args.model:
+        corpus = TEXTS[args.text]()
+        changes = dict(given.split("=", 1) for given in args.set)
+        changes = {name: _value(value) for name, value in changes.items()}
+        rows = [
+            run(args.folder, args.text, args.model, minutes, changes)(corpus)
+            for minutes in args.minutes
+        ]
+        report("Peers", [_shown(row) for row in rows], args.json)
+    if args.page:
+        write(DOCS, [json.loads(p.read_text()) for p in args.folder.glob("*.json")])
+
+
+def _value(text: str) -> Any:
+    try:
+        return literal_eval(text)
+    except ValueError:
+        return text
+
+
+def _shown(row: Found) -> Found:
+    names = ("text", "model", "minutes", "changes", "CPU s", "epochs", "parameters",
+             "valid", "test", "words/s")  # fmt: skip
+    return {name: row[name] for name in names}
+
+
+if __name__ == "__main__":
+    main()

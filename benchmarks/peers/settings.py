@@ -1,0 +1,23 @@
+"""The settings with which a search of run.py begins; --set changes them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+Settings = dict[str, Any]
+
+# Those of torch_models.Settings are short budgets' too.
+LSTM: Settings = {"kind": "lstm"}
+GPT: Settings = {"kind": "gpt", "layers": 2, "hidden": 1024, "length": 64}
+# Hidden units that remember 128 words.
+NETWORK: Settings = {
+    "order": 4, "n_hidden": 256, "embedding_dim": 192, "n_memory": 128, "tied": True,
+    "direct": False, "spelling": True, "loss": "importance", "n_noise": 512,
+    "solver": "adam", "epsilon": 1e-8, "learning_rate": "linear",
+    "learning_rate_init": 4e-3, "alpha": 0.1, "dropout": 0.1, "batch_size": 512,
+    "early_stopping": False, "max_iter": 3,
+}  # fmt: skip
+
+SETTINGS: dict[str, Settings] = {
+    "lstm": LSTM, "gpt": GPT, "network": NETWORK, "default": {}, "kneser-ney": {},
+}  # fmt: skip

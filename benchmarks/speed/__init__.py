@@ -1,0 +1,1 @@
+"""Speed of the kernels, beside PyTorch, the processor and other versions."""
