@@ -26,11 +26,11 @@ from typing import Any
 sys.path[0] = str(Path(__file__).parents[1])  # benchmarks/
 
 import numpy as np
-from common.networks import energy_lm
-from common.table import parser, report
 from numpy.typing import NDArray
 from sklearn.linear_model import RidgeCV
 
+from common.networks import energy_lm
+from common.table import parser, report
 from nplm import EnergyLM, windows
 from nplm.datasets import Corpus, fetch_brown
 

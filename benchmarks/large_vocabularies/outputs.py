@@ -42,12 +42,12 @@ from typing import Any
 sys.path[0] = str(Path(__file__).parents[1])  # benchmarks/
 
 import numpy as np
+
 from common.networks import NETWORKS, Windows, random_windows
 from common.process import fresh, resident, serve
 from common.table import file_name, kept, load, machine, parser, report
 from large_vocabularies.page import draw, learnt, summed, tables
 from large_vocabularies.texts import Text, brown, classes_of, of_wiki
-
 from nplm import NCE, NeuralLM, Tree, word_tree
 
 BATCH = 128

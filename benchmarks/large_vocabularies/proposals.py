@@ -26,10 +26,10 @@ from typing import Any
 sys.path[0] = str(Path(__file__).parents[1])  # benchmarks/
 
 import numpy as np
-from common.networks import paper_lm
-from common.table import Rows, list_table, parser, report
 from numpy.typing import NDArray
 
+from common.networks import paper_lm
+from common.table import Rows, list_table, parser, report
 from nplm import NeuralLM
 from nplm.datasets import Corpus, fetch_brown
 

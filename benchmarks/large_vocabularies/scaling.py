@@ -25,10 +25,10 @@ from typing import Any, NamedTuple
 sys.path[0] = str(Path(__file__).parents[1])  # benchmarks/
 
 import numpy as np
+
 from common.networks import NETWORKS, Shape, random_windows, trainer
 from common.process import fresh, resident, serve
 from common.table import Rows, named, parser, report
-
 from nplm import windows
 from nplm.datasets import load_wiki
 

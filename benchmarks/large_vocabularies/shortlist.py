@@ -24,10 +24,10 @@ from typing import Any
 sys.path[0] = str(Path(__file__).parents[1])  # benchmarks/
 
 import numpy as np
-from common.networks import NETWORKS
-from common.table import named, parser, report
 from sklearn.frozen import FrozenEstimator
 
+from common.networks import NETWORKS
+from common.table import named, parser, report
 from nplm import KneserNeyLM, MixtureLM, ShortlistLM
 from nplm.datasets import Corpus, fetch_brown
 

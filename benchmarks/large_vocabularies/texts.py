@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from common.networks import Windows
 from numpy.typing import NDArray
 
+from common.networks import Windows
 from nplm import WordClasses, windows
 from nplm.datasets import fetch_brown, load_wiki
 

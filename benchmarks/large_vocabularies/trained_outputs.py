@@ -23,7 +23,6 @@ from typing import Any
 sys.path[0] = str(Path(__file__).parents[1])  # benchmarks/
 
 from common.table import Rows, kept, list_table, parser, report
-
 from nplm import Adam, Classes, Importance, NeuralLM, Tree, WordClasses, word_tree
 from nplm.datasets import Corpus, fetch_brown, fetch_ptb
 

@@ -36,12 +36,12 @@ from typing import Any
 sys.path[0] = str(Path(__file__).parents[1])  # benchmarks/
 
 import numpy as np
-from common.ablations import ABLATIONS, NETWORKS, as_stream, network
-from common.table import Rows, list_table, machine, parser, report
 from numpy.typing import NDArray
 from sklearn.frozen import FrozenEstimator
 
 import nplm
+from common.ablations import ABLATIONS, NETWORKS, as_stream, network
+from common.table import Rows, list_table, machine, parser, report
 from nplm import (
     ClassLM,
     KneserNeyLM,

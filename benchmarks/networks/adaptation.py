@@ -28,12 +28,12 @@ from typing import Any
 sys.path[0] = str(Path(__file__).parents[1])  # benchmarks/
 
 import numpy as np
-from common.ablations import as_stream
-from common.table import Rows, parser, report
 from numpy.typing import NDArray
 from sklearn.frozen import FrozenEstimator
 
 import nplm
+from common.ablations import as_stream
+from common.table import Rows, parser, report
 from nplm import (
     Adam,
     CacheLM,

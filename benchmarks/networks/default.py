@@ -34,9 +34,9 @@ from typing import Any
 sys.path[0] = str(Path(__file__).parents[1])  # benchmarks/
 
 import numpy as np
-from common.table import Rows, file_name, kept, parser, report
 from numpy.typing import NDArray
 
+from common.table import Rows, file_name, kept, parser, report
 from nplm import NeuralLM, windows
 from nplm.datasets import Corpus, fetch_brown, fetch_ptb, load_python_docs, load_wiki
 from nplm.experiments import grouped

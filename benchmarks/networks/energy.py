@@ -26,9 +26,9 @@ from typing import Any
 sys.path[0] = str(Path(__file__).parents[1])  # benchmarks/
 
 import numpy as np
+
 from common.networks import energy_lm, paper_lm
 from common.table import Rows, conditions, kept, list_table, named, parser, report
-
 from nplm import windows
 from nplm.datasets import Corpus, fetch_brown
 

@@ -26,9 +26,9 @@ from typing import Any
 sys.path[0] = str(Path(__file__).parents[1])  # benchmarks/
 
 import numpy as np
+
 from common.networks import changed
 from common.table import Rows, conditions, kept, list_table, named, parser, report
-
 from nplm import NeuralLM, cooccurrence_embeddings
 from nplm.datasets import Corpus, fetch_brown
 

@@ -21,10 +21,10 @@ from typing import Any
 sys.path[0] = str(Path(__file__).parents[1])  # benchmarks/
 
 import numpy as np
-from common.table import Rows, conditions, list_table, machine, parser, report
-from networks.default import N_CONTEXT, brown_stream
 from sklearn.exceptions import ConvergenceWarning
 
+from common.table import Rows, conditions, list_table, machine, parser, report
+from networks.default import N_CONTEXT, brown_stream
 from nplm import NeuralLM, windows
 from nplm.datasets import load_python_docs
 

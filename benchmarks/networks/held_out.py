@@ -23,9 +23,9 @@ from typing import Any
 sys.path[0] = str(Path(__file__).parents[1])  # benchmarks/
 
 import numpy as np
-from common.table import parser, report
 from numpy.typing import NDArray
 
+from common.table import parser, report
 from nplm import Adam, NeuralLM
 from nplm.datasets import fetch_brown
 

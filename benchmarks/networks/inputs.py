@@ -32,10 +32,10 @@ sys.path[0] = str(Path(__file__).parents[1])  # benchmarks/
 
 import numpy as np
 import torch
-from common.table import Rows, conditions, file_name, kept, list_table, parser, report
 from torch import Tensor, nn
 from torch.nn import functional
 
+from common.table import Rows, conditions, file_name, kept, list_table, parser, report
 from nplm import WordClasses
 from nplm.datasets import Corpus, fetch_brown
 

@@ -22,9 +22,9 @@ from typing import Any
 sys.path[0] = str(Path(__file__).parents[1])  # benchmarks/
 
 import numpy as np
+
 from common.ablations import as_stream
 from common.table import file_name, kept, parser, report
-
 from nplm import NeuralLM, available_tiers
 from nplm.datasets import Corpus, fetch_brown, fetch_ptb
 from nplm.experiments import spelling_of

@@ -20,9 +20,9 @@ from typing import Any
 sys.path[0] = str(Path(__file__).parents[1])  # benchmarks/
 
 import numpy as np
+
 from common.networks import paper_lm
 from common.table import Rows, conditions, kept, list_table, parser, report
-
 from nplm.datasets import Corpus, fetch_brown
 
 PAGE = Path(__file__).parents[2] / "docs" / "measured" / "senses.inc"

@@ -24,7 +24,6 @@ sys.path[0] = str(Path(__file__).parents[1])  # benchmarks/
 
 from common.ablations import network
 from common.table import Rows, file_name, kept, list_table, parser, report
-
 from nplm.datasets import Corpus, fetch_brown
 
 PAGE = Path(__file__).parents[2] / "docs" / "measured" / "quality.inc"

@@ -22,9 +22,9 @@ from typing import Any
 sys.path[0] = str(Path(__file__).parents[1])  # benchmarks/
 
 import numpy as np
+
 from common.process import fresh, resident, serve
 from common.table import parser, report
-
 from nplm import BackoffLM, KneserNeyLM, windows
 from nplm.datasets import load_wiki
 from nplm.formats import load_binary, read_arpa, save_binary, write_arpa

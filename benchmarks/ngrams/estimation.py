@@ -31,6 +31,7 @@ from typing import Any
 sys.path[0] = str(Path(__file__).parents[1])  # benchmarks/
 
 import numpy as np
+
 from common.process import fresh, resident, serve
 from common.table import Rows, kept, list_table, parser, report
 

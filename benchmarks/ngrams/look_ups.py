@@ -28,8 +28,8 @@ sys.path[0] = str(Path(__file__).parents[1])  # benchmarks/
 
 import kenlm
 import numpy as np
-from common.table import parser, report
 
+from common.table import parser, report
 from nplm import TextLM, Tokenizer, windows
 from nplm.formats import load_binary
 

@@ -16,9 +16,9 @@ from typing import Any
 
 sys.path[0] = str(Path(__file__).parents[1])  # benchmarks/
 
-from common.table import parser, report
 from sklearn.frozen import FrozenEstimator
 
+from common.table import parser, report
 from nplm import ClassLM, KneserNeyLM, MixtureLM, UniformLM, WordClasses
 from nplm.datasets import Corpus, fetch_brown, fetch_ptb
 

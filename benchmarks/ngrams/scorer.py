@@ -20,8 +20,8 @@ from typing import Any
 sys.path[0] = str(Path(__file__).parents[1])  # benchmarks/
 
 import numpy as np
-from common.table import parser, report
 
+from common.table import parser, report
 from nplm import KneserNeyLM, NeuralLM, Scorer, TextLM, Tokenizer, windows
 from nplm import kenlm as own_kenlm
 from nplm.datasets import fetch_ptb

@@ -25,9 +25,9 @@ from typing import Any
 sys.path[0] = str(Path(__file__).parents[1])  # benchmarks/
 
 import numpy as np
-from common.table import named, parser, report
 from numpy.typing import NDArray
 
+from common.table import named, parser, report
 from nplm import WordClasses
 from nplm.datasets import fetch_brown, load_wiki
 from nplm.formats import read_classes

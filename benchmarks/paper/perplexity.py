@@ -19,10 +19,10 @@ from typing import Any
 
 sys.path[0] = str(Path(__file__).parents[1])  # benchmarks/
 
-from common.networks import NETWORKS
-from common.table import parser, report
 from sklearn.frozen import FrozenEstimator
 
+from common.networks import NETWORKS
+from common.table import parser, report
 from nplm import InterpolatedTrigram, KneserNeyLM, MixtureLM
 from nplm.datasets import fetch_brown, fetch_ptb
 

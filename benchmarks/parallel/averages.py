@@ -17,8 +17,8 @@ from pathlib import Path
 sys.path[0] = str(Path(__file__).parents[1])  # benchmarks/
 
 import numpy as np
-from common.table import Rows, parser, report
 
+from common.table import Rows, parser, report
 from nplm import Adam, NeuralLM, mpi
 from nplm.datasets import fetch_brown, fetch_ptb
 

@@ -26,11 +26,11 @@ from typing import Any
 sys.path[0] = str(Path(__file__).parents[1])  # benchmarks/
 
 import numpy as np
+
 from common.networks import BROWN, zipf_windows
 from common.table import Rows, list_table, machine, named, parser, report
-from parallel.examples_model import LINKS, Costs, Link
-
 from nplm import NeuralLM
+from parallel.examples_model import LINKS, Costs, Link
 
 K = 256  # the default mini-batch
 RANKS = (1, 2, 4, 8, 16, 32, 64)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+
 from common.networks import NETWORKS, Shape
 from common.table import Rows, list_table, machine
 from parallel.cost_model import Cluster, Network

@@ -28,8 +28,8 @@ from typing import Any
 sys.path[0] = str(Path(__file__).parents[1])  # benchmarks/
 
 import numpy as np
-from common.table import Rows, parser, report
 
+from common.table import Rows, parser, report
 from nplm import Importance, NeuralLM, windows
 from nplm.datasets import load_wiki
 

@@ -36,6 +36,7 @@ from typing import Any
 sys.path[0] = str(Path(__file__).parents[1])  # benchmarks/
 
 import numpy as np
+
 from common.networks import (
     NETWORKS,
     TIMED,
@@ -48,10 +49,9 @@ from common.networks import (
     trainer_of_today,
 )  # fmt: skip
 from common.table import Rows, load, named, parser, report
+from nplm.datasets import fetch_brown
 from parallel.cost_model import Cluster, Network
 from parallel.page import BATCHES, draw, measured_page, model_page, simulate
-
-from nplm.datasets import fetch_brown
 
 # So small that a mini-batch is nothing but Python and the calls of MPI.
 TINY = Shape(64, 2, 2, 2, False)

@@ -32,16 +32,16 @@ from typing import Any
 sys.path[0] = str(Path(__file__).parents[1])  # benchmarks/
 
 import numpy as np
-from common.ablations import as_stream
-from common.table import file_name, kept, parser, report
 from numpy.typing import NDArray
-from peers.page import write
-from peers.settings import SETTINGS
 
 import nplm
+from common.ablations import as_stream
+from common.table import file_name, kept, parser, report
 from nplm import KneserNeyLM, NeuralLM, available_tiers
 from nplm.datasets import Corpus, fetch_brown, fetch_ptb, load_wiki
 from nplm.experiments import grouped, spelling_of
+from peers.page import write
+from peers.settings import SETTINGS
 
 DOCS = Path(__file__).parents[2] / "docs" / "measured"
 BUDGETS = (1, 3, 10, 30, 100)

@@ -20,11 +20,10 @@ from typing import Any
 
 sys.path[0] = str(Path(__file__).parents[1])  # benchmarks/
 
+import nplm
 from common.networks import NETWORKS, TIMED, Shape
 from common.table import named, parser, report
 from speed.limits import gflops
-
-import nplm
 
 TILE = 192  # BFLOAT16_TILE of nplm/_kernels/neural/outputs/_softmax.pyx
 FLAGS = [

@@ -35,12 +35,12 @@ if __name__ == "__main__" and os.environ.get("MALLOC_MMAP_MAX_") != "0":
     os.execve(sys.executable, [sys.executable, *sys.argv], {**os.environ, **TUNED})
 
 import numpy as np
+
 from common.networks import NETWORKS, TIMED, Shape, Windows, random_windows, trainer
 from common.table import Rows, named, parser, report
+from nplm import available_tiers, use_tier
 from speed.limits import bandwidth, clock, gflops
 from speed.page import draw, limited_page, ratios_page, tiers_page
-
-from nplm import available_tiers, use_tier
 
 try:
     import torch

@@ -24,9 +24,9 @@ from typing import Any
 sys.path[0] = str(Path(__file__).parents[1])  # benchmarks/
 
 import numpy as np
-from common.table import Rows, parser, report
 from sklearn.exceptions import ConvergenceWarning
 
+from common.table import Rows, parser, report
 from nplm import Importance, KneserNeyLM, NeuralLM, TextLM, windows
 
 N_WORDS, N_CONTEXT = 2000, 4
