@@ -1,6 +1,6 @@
 """Exceptions of nplm."""
 
-__all__ = ["CheckpointError", "DivergenceError"]
+__all__ = ["CheckpointError", "DivergenceError", "missing_packages"]
 
 
 class CheckpointError(ValueError):
@@ -12,3 +12,29 @@ class DivergenceError(ArithmeticError):
 
     The model stays as it was before the fit.
     """
+
+
+def missing_packages(user: str, *packages: str, otherwise: str = "") -> ImportError:
+    """Return the error for optional packages that cannot be imported.
+
+    Its command names the packages, and no extra of nplm: so it holds in a clone and
+    beside a wheel, whatever name nplm has on a package index.
+
+    Parameters
+    ----------
+    user : str
+        What requires them, such as the name of a function.
+    packages : str
+        Their names on the package index.
+    otherwise : str
+        A sentence about what to do without them.
+
+    Examples
+    --------
+    >>> print(missing_packages("write_onnx", "onnx"))
+    write_onnx requires onnx: python -m pip install onnx
+    """
+    names = " and ".join(packages)
+    command = f"python -m pip install {' '.join(packages)}"
+    end = f". {otherwise}" if otherwise else ""
+    return ImportError(f"{user} requires {names}: {command}{end}")

@@ -127,7 +127,7 @@ def fetch_brown(
     FileNotFoundError
         If it is missing and `download_if_missing` is False.
     ImportError
-        If it has to be downloaded and pooch is missing (``nplm[datasets]``).
+        If it has to be downloaded and pooch or tqdm is missing.
     OSError
         If it is damaged, or cannot be downloaded.
 
@@ -202,7 +202,7 @@ def fetch_ptb(
     FileNotFoundError
         If it is missing and `download_if_missing` is False.
     ImportError
-        If it has to be downloaded and pooch is missing (``nplm[datasets]``).
+        If it has to be downloaded and pooch or tqdm is missing.
     OSError
         If it is damaged, or cannot be downloaded.
 

@@ -8,6 +8,7 @@ import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 
+from nplm.base.exceptions import missing_packages
 from nplm.base.files.user_cache import user_cache
 
 __all__ = ["RemoteFile", "cache_folder", "read_file"]
@@ -37,7 +38,7 @@ def read_file(
         If it is missing and may not be downloaded, or NPLM_DATA names a folder
         that does not exist.
     ImportError
-        If it has to be downloaded and pooch is not installed.
+        If it has to be downloaded and pooch or tqdm is not installed.
     OSError
         If it is damaged or unreadable, or the download fails.
     """
@@ -104,9 +105,11 @@ def _download(file: RemoteFile, cache: Path) -> Path:
         import pooch
         import tqdm  # noqa: F401  (draws pooch's progress bar)
     except ImportError as error:
-        raise ImportError(
-            f"{file.name} is missing, and downloading it requires pooch and tqdm: run "
-            f'pip install "nplm[datasets]". Or: {_where_to_put(file, cache)}'
+        raise missing_packages(
+            f"{file.name} is missing, and downloading it",
+            "pooch",
+            "tqdm",
+            otherwise=f"Or: {_where_to_put(file, cache)}",
         ) from error
     try:
         # Into a temporary file until the digest is checked: nothing damaged stays.

@@ -139,7 +139,7 @@ def draw(results: dict[str, Any], path: str | os.PathLike[str]) -> None:
     Raises
     ------
     ImportError
-        If matplotlib is not installed (``nplm[plots]``).
+        If matplotlib is not installed.
     OSError
         If `path` cannot be written.
     """

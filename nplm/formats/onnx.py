@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from nplm.base.exceptions import missing_packages
 from nplm.formats._model_files import check_writable, writing
 from nplm.models.neural.network.hidden import NORM_EPSILON
 from nplm.models.neural.neural_lm import NeuralLM
@@ -100,9 +101,7 @@ class _Graph:
         try:
             from onnx import helper, numpy_helper
         except ImportError as error:
-            raise ImportError(
-                'ONNX files take the package onnx: run pip install "nplm[onnx]".'
-            ) from error
+            raise missing_packages("write_onnx", "onnx") from error
         self._helper, self._numpy = helper, numpy_helper
         self._model = model
         self._nodes: list[Any] = []

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from nplm.base.exceptions import missing_packages
+
 __all__ = ["Display", "above", "check_matplotlib"]
 
 
@@ -12,9 +14,7 @@ def check_matplotlib(caller: str) -> None:
     try:
         import matplotlib  # noqa: F401
     except ImportError as error:
-        raise ImportError(
-            f'{caller} requires matplotlib: python -m pip install "nplm[plots]".'
-        ) from error
+        raise missing_packages(caller, "matplotlib") from error
 
 
 class Display:

@@ -102,7 +102,7 @@ class FeaturesDisplay(Display):
         Raises
         ------
         ImportError
-            If matplotlib is not installed (``nplm[plots]``).
+            If matplotlib is not installed.
         TypeError
             If the estimator has no word features.
         ValueError

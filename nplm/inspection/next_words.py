@@ -100,7 +100,7 @@ class NextWordsDisplay(Display):
         Raises
         ------
         ImportError
-            If matplotlib is not installed (``nplm[plots]``).
+            If matplotlib is not installed.
         ValueError
             If `words` is missing for a model of windows, or given for a `TextLM`, which
             has its own.

@@ -121,7 +121,7 @@ class PerplexityDisplay(Display):
         Raises
         ------
         ImportError
-            If matplotlib is not installed (``nplm[plots]``).
+            If matplotlib is not installed.
         ValueError
             If `by` is given without training windows, or `bins` do not increase from 0.
         """

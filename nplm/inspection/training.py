@@ -91,7 +91,7 @@ class TrainingDisplay(Display):
         Raises
         ------
         ImportError
-            If matplotlib is not installed (``nplm[plots]``).
+            If matplotlib is not installed.
         TypeError
             If the estimator is not trained in epochs.
         """

@@ -84,7 +84,7 @@ class MixtureWeightsDisplay(Display):
         Raises
         ------
         ImportError
-            If matplotlib is not installed (``nplm[plots]``).
+            If matplotlib is not installed.
         TypeError
             If the estimator is not a mixture.
         """

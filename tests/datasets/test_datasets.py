@@ -238,7 +238,7 @@ def test_missing_file_without_download_is_an_error(fetch, tmp_path, monkeypatch)
 
 def test_error_without_pooch_says_what_to_install(remote, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "pooch", None)
-    with pytest.raises(ImportError, match=r'pip install "nplm\[datasets\]"'):
+    with pytest.raises(ImportError, match="pip install pooch tqdm"):
         _remote_files.read_file(remote, tmp_path, True)
 
 

@@ -77,6 +77,6 @@ def test_unsupported_models_are_refused(tmp_path, monkeypatch):
         with pytest.raises(ValueError, match="an ONNX file has 100 at most"):
             write_onnx(lm, path)
     monkeypatch.setitem(sys.modules, "onnx", None)
-    with pytest.raises(ImportError, match=r'pip install "nplm\[onnx\]"'):
+    with pytest.raises(ImportError, match="pip install onnx"):
         write_onnx(lm, path)
     assert not any(tmp_path.iterdir())

@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from importlib import import_module
 from typing import Any, BinaryIO, cast
 
+from nplm.base.exceptions import missing_packages
 from nplm.base.files.atomic_files import opened
 
 __all__ = ["UnpackingError", "reading", "unpacked", "unpacking_errors"]
@@ -83,10 +84,10 @@ def unpacked(raw: io.BufferedReader, name: str) -> Iterator[BinaryIO]:
     try:
         decompressed = opener(compressed)
     except ImportError:
-        raise ImportError(
-            f"{name} is compressed by zstd, which needs Python 3.14 or the package "
-            "backports.zstd: python -m pip install 'nplm[zstd]'. Or decompress it "
-            "first."
+        raise missing_packages(
+            f"{name} is compressed by zstd, which below Python 3.14",
+            "backports.zstd",
+            otherwise="Or decompress it first.",
         ) from None
     with (
         decompressed as file,

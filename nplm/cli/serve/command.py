@@ -10,6 +10,7 @@ from pathlib import Path
 
 import click
 
+from nplm.base.exceptions import missing_packages
 from nplm.cli._models import VERIFY, read_model
 
 __all__ = ["serve_command"]
@@ -39,7 +40,7 @@ def serve_command(
     the part of each member of a mixture, the n-grams found, and similar words. Each
     MODEL is a text model that nplm saved, an ARPA file, or mapped n-grams. Several are
     compared. It is served to this machine only, unless --host is another address.
-    Requires FastAPI and uvicorn: python -m pip install "nplm[serve]".
+    Requires FastAPI and uvicorn: python -m pip install fastapi uvicorn.
 
     \b
     Examples:
@@ -52,10 +53,10 @@ def serve_command(
         from nplm.cli.serve.app import make_app
         from nplm.cli.serve.messages import MAX_TEXT_CHARS
     except ImportError as error:
-        raise click.ClickException(
-            'nplm serve requires FastAPI and uvicorn: python -m pip install "nplm'
-            f'[serve]" ({error}).'
-        ) from error
+        why = missing_packages(
+            "nplm serve", "fastapi", "uvicorn", otherwise=f"({error})"
+        )
+        raise click.ClickException(str(why)) from error
     if len(text) > MAX_TEXT_CHARS:
         raise click.UsageError(
             f"--text has {len(text):,} characters, and the page takes at most "

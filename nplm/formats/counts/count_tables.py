@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from nplm.base.blocks import blocks
 from nplm.base.checks import check_ids
+from nplm.base.exceptions import missing_packages
 from nplm.base.files.atomic_files import opened
 from nplm.formats._words import StoredWords, check_words
 from nplm.models.ngrams.counts import MAX_TOTAL
@@ -296,6 +297,4 @@ def _arrow(module: str) -> Any:
     try:
         return import_module(module)
     except ImportError as error:
-        raise ImportError(
-            "Arrow and Parquet tables need pyarrow: pip install pyarrow."
-        ) from error
+        raise missing_packages("A table of Arrow or Parquet", "pyarrow") from error

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from nplm.base.exceptions import missing_packages
 from nplm.text.decoding.words import WordSteps
 from nplm.text.lm.text_lm import TextLM
 
@@ -55,10 +56,7 @@ def flashlight_lm(lm: TextLM, words: Sequence[str] | Any) -> Any:
     try:
         from flashlight.lib.text.decoder import LM, LMState
     except ImportError as error:
-        raise ImportError(
-            "flashlight_lm requires flashlight-text: python -m pip install "
-            "flashlight-text."
-        ) from error
+        raise missing_packages("flashlight_lm", "flashlight-text") from error
     steps = WordSteps(lm, "flashlight_lm")
     dictionary: Any = words
     if hasattr(dictionary, "index_size"):

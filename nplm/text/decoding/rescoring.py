@@ -12,6 +12,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import HasMethods, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+from nplm.base.exceptions import missing_packages
 from nplm.base.pages import Documented
 
 __all__ = ["Rescorer"]
@@ -322,9 +323,8 @@ def _word_error_rate() -> Metric:
     try:
         import jiwer
     except ImportError as error:
-        raise ImportError(
-            "metric='wer' requires jiwer: python -m pip install jiwer, or pass a "
-            "callable."
+        raise missing_packages(
+            "metric='wer'", "jiwer", otherwise="Or pass a callable."
         ) from error
     return lambda references, texts: jiwer.wer(_joined(references), _joined(texts))
 
@@ -333,9 +333,8 @@ def _bleu() -> Metric:
     try:
         import sacrebleu
     except ImportError as error:
-        raise ImportError(
-            "metric='bleu' requires sacrebleu: python -m pip install sacrebleu, or "
-            "pass a callable."
+        raise missing_packages(
+            "metric='bleu'", "sacrebleu", otherwise="Or pass a callable."
         ) from error
 
     def bleu(references: list[Any], texts: list[Any]) -> float:

@@ -10,6 +10,7 @@ from importlib import import_module
 from operator import itemgetter
 from typing import Any, Protocol
 
+from nplm.base.exceptions import missing_packages
 from nplm.text.subwords.alphabet import BYTES, spelled, unspelled
 
 __all__ = ["UnitModel", "library_of", "packed", "trained", "unit_model", "unpacked"]
@@ -267,6 +268,4 @@ def _library(name: str, user: str) -> Any:
     try:
         return import_module(name)
     except ImportError:
-        raise ImportError(
-            f"{user} needs the package {name}: python -m pip install 'nplm[subwords]'."
-        ) from None
+        raise missing_packages(user, name) from None

@@ -134,7 +134,7 @@ class Subwords(TransformerMixin, Documented, BaseEstimator):
             If `X` is missing, one string, a dict or several columns, if a document is
             not a string, or if `model` is not a model of units.
         ImportError
-            If the package ``tokenizers`` is missing (``nplm[subwords]``).
+            If the package ``tokenizers`` is missing.
         """
         self._check_model()
         model = self.model if self.model not in UNTRAINED else None

@@ -72,7 +72,7 @@ class Client:
 @pytest.fixture(scope="session")
 def serving():
     """Return a context that serves models, and gives a client."""
-    reason = "FastAPI and uvicorn are not installed (nplm[serve])"
+    reason = "FastAPI and uvicorn are not installed"
     pytest.importorskip("fastapi", reason=reason)
     uvicorn = pytest.importorskip("uvicorn", reason=reason)
     from nplm.cli.serve.app import make_app

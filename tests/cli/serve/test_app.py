@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from nplm import InterpolatedTrigram, TextLM
 
 jsonschema = pytest.importorskip("jsonschema", reason="jsonschema is not installed")
-pytest.importorskip("fastapi", reason="FastAPI is not installed (nplm[serve])")
+pytest.importorskip("fastapi", reason="FastAPI is not installed")
 
 from nplm.cli import serve  # noqa: E402
 from nplm.cli.serve import messages  # noqa: E402

@@ -14,7 +14,7 @@ from click.testing import CliRunner
 from nplm.cli import main
 from nplm.cli.serve import command
 
-REASON = "FastAPI and uvicorn are not installed (nplm[serve])"
+REASON = "FastAPI and uvicorn are not installed"
 
 
 def run(*arguments):
@@ -25,7 +25,7 @@ def test_a_missing_package_is_named_with_what_installs_it(files, monkeypatch):
     monkeypatch.setitem(sys.modules, "uvicorn", None)
     result = run(*files)
     assert result.exit_code == 1
-    assert 'python -m pip install "nplm[serve]"' in result.output
+    assert "python -m pip install fastapi uvicorn" in result.output
 
 
 def test_models_are_served_until_an_interrupt(files):

@@ -286,5 +286,5 @@ def test_missing_pyarrow_is_an_import_error(tmp_path, monkeypatch):
 
     monkeypatch.setattr("importlib.import_module", missing)
     tables = CountTables([tmp_path / "counts.parquet"], WORDS)
-    with pytest.raises(ImportError, match="need pyarrow: pip install pyarrow"):
+    with pytest.raises(ImportError, match="requires pyarrow: python -m pip"):
         estimate_binary(KneserNeyLM(2), tables, tmp_path / "x")

