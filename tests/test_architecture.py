@@ -88,10 +88,13 @@ MOST_MODULES = 12  # in a folder
 
 # Tests that break what they can find, whatever its room.
 BREAKING = {"fuzz", "faults", "hours"}
+# What tests share.
+SHARED = {"helpers", "reference"}
 
 SOURCES = [p for p in ROOT.rglob("*.py") if p.name != "__init__.py" or p.parent != ROOT]
 KERNELS = sorted((ROOT / "_kernels").rglob("*.pyx"))
 BENCHMARKS = sorted((ROOT.parent / "benchmarks").rglob("*.py"))
+TESTS = sorted(Path(__file__).parent.rglob("*.py"))
 
 
 def imported(path):
@@ -226,7 +229,7 @@ def test_few_entries_stand_in_the_package_itself():
 
 
 def test_folders_are_small():
-    files = [*SOURCES, *KERNELS, *BENCHMARKS]
+    files = [*SOURCES, *KERNELS, *BENCHMARKS, *TESTS]
     found = Counter(path.parent for path in files if path.name != "__init__.py")
     assert {f: n for f, n in found.items() if n > MOST_MODULES} == {}
 
@@ -285,10 +288,10 @@ def test_benchmarks_import_public_modules_only(path):
 
 def test_folders_of_tests_are_those_of_the_package():
     tests = Path(__file__).parent
-    folders = {path.parent.relative_to(tests) for path in tests.rglob("*.py")}
+    folders = {path.parent.relative_to(tests) for path in TESTS}
     for folder in folders - {Path()}:
         # What processes of the tests beside it run is in "cases".
-        if folder.parts[0] not in {*BREAKING, "reference"} and folder.name != "cases":
+        if folder.parts[0] not in {*BREAKING, *SHARED} and folder.name != "cases":
             # Of a large module a folder, too.
             assert file_of(folder.parts) or (ROOT / folder).is_dir(), folder
 
@@ -296,11 +299,11 @@ def test_folders_of_tests_are_those_of_the_package():
 def test_no_test_imports_another():
     tests = Path(__file__).parent
     found = set()
-    for path in tests.rglob("*.py"):
+    for path in TESTS:
         name = path.relative_to(tests)
         own = rf"|\.{name.parts[0]}\." if name.parts[0] in BREAKING else ""
-        shared = rf"\.helpers|\.reference\b| import helpers{own}"
+        shared = rf"\.helpers\b|\.reference\b| import helpers{own}"
         imports = rf"^\s*(from|import) tests\b(?!{shared})"
         if re.search(imports, path.read_text(), re.MULTILINE):
             found.add(str(name))
-    assert not found, "what two tests share lives in tests/helpers*.py"
+    assert not found, "what two tests share lives in tests/helpers/"

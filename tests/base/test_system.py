@@ -13,7 +13,7 @@ from nplm import InterpolatedTrigram, load, save
 from nplm.base import system
 from nplm.base.files.atomic_files import _machine_id, replacing
 from nplm.models.ngrams.external.scratch import OWNER
-from tests.helpers_system import Locks
+from tests.helpers.system import Locks
 
 TEXT = ["a rose is a rose", "is a rose a rose"] * 20
 
@@ -155,7 +155,7 @@ WITHOUT_POSIX = """
 import os, sys, types
 import joblib, scipy.linalg, sklearn.model_selection, threadpoolctl
 import socket, tempfile
-from tests.helpers_system import Locks
+from tests.helpers.system import Locks
 
 POSIX = '''register_at_fork fchmod preadv posix_fallocate memfd_create geteuid fork
     O_NOFOLLOW O_NONBLOCK O_DIRECTORY'''

@@ -17,7 +17,7 @@ from nplm.base.files.tensors import (
     header_checksum,
 )
 from tests.fuzz.structures import BUILDERS, FOLDER, PIPE, bomb, codec_of, nodes
-from tests.helpers_binary import tensors_of
+from tests.helpers.binary import tensors_of
 
 TOKENS = [
     "", " ", "\t", "\n", "\r\n", "\0", "\x1c", "\u2028", "\u00a0", "\ufeff", "a", "<s>",

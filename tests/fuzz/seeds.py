@@ -35,7 +35,7 @@ from nplm.formats import (
 )
 from tests.fuzz.structures import CODECS, tables
 from tests.helpers import energy_lm, neural_lm, paper_lm
-from tests.helpers_saving import pipeline
+from tests.helpers.saving import pipeline
 
 N_WORDS = 12
 WORDS = ["</s>", *(f"wörd{i}" for i in range(1, N_WORDS))]

@@ -20,7 +20,7 @@ import numpy as np
 
 from nplm import Adam, NeuralLM, windows
 from nplm.models.training import checkpoint, pace
-from tests.helpers_mpi import start
+from tests.helpers.mpi import start
 
 IDS = np.random.default_rng(0).zipf(1.4, 6000) % 40
 SECONDS, STARTING = 10, 300

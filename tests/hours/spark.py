@@ -24,7 +24,7 @@ import nplm
 from nplm import KneserNeyLM, NeuralLM, TextLM, Vocabulary
 from nplm.formats import CountTables, estimate_binary, save_binary
 from tests.helpers import code_of
-from tests.helpers_ngrams import many_lines, words_of
+from tests.helpers.ngrams import many_lines, words_of
 
 N_WORKERS, N_PARTS, ORDER = 2, 8, 4
 # Networks take longer.

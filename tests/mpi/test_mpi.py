@@ -12,19 +12,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests import helpers_mpi
+from tests.helpers import mpi as jobs
 
 pytest.importorskip("mpi4py", reason="mpi4py is not installed")
-pytestmark = pytest.mark.skipif(
-    helpers_mpi.MPIEXEC is None, reason="there is no mpiexec"
-)
+pytestmark = pytest.mark.skipif(jobs.MPIEXEC is None, reason="there is no mpiexec")
 
 WORKER = Path(__file__).with_name("worker.py")
 SECONDS = 120
 
 
 def start(n_ranks, *args, **options):
-    return helpers_mpi.start(n_ranks, WORKER, *args, **options)
+    return jobs.start(n_ranks, WORKER, *args, **options)
 
 
 def finish(job, seconds=SECONDS):
@@ -89,14 +87,14 @@ def test_error_in_a_rank_ends_the_job(case, message, python):
 @pytest.mark.parametrize("case", ["leaves_before", "leaves_between"])
 @pytest.mark.parametrize("python", [(), ("-m", "mpi4py")])
 def test_missing_rank_times_out(case, python, monkeypatch):
-    monkeypatch.setitem(helpers_mpi.ENVIRONMENT, "NPLM_MPI_TIMEOUT", "2")
+    monkeypatch.setitem(jobs.ENVIRONMENT, "NPLM_MPI_TIMEOUT", "2")
     code, output = finish(start(3, case, python=python), seconds=60)
     assert code != 0
     assert "of 3 waited 2 s for the others, and one did not come" in output
 
 
 def test_invalid_timeout_is_refused(monkeypatch):
-    monkeypatch.setitem(helpers_mpi.ENVIRONMENT, "NPLM_MPI_TIMEOUT", "soon")
+    monkeypatch.setitem(jobs.ENVIRONMENT, "NPLM_MPI_TIMEOUT", "soon")
     code, output = finish(start(2, "disagreements", python=()), seconds=60)
     assert code != 0
     assert "NPLM_MPI_TIMEOUT='soon' must be a number of seconds above 0" in output
@@ -111,7 +109,7 @@ def test_terminated_ranks_save_first(tmp_path, case):
 
 
 def test_terminated_ranks_that_send_messages_save_first(tmp_path, monkeypatch):
-    monkeypatch.setitem(helpers_mpi.ENVIRONMENT, "NPLM_MPI_SHARED_MEMORY", "0")
+    monkeypatch.setitem(jobs.ENVIRONMENT, "NPLM_MPI_SHARED_MEMORY", "0")
     code, output = finish(start(2, "terminated_with_examples", str(tmp_path)))
     assert code == 0, output
 

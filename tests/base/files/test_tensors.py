@@ -15,7 +15,7 @@ from nplm.base.files.tensors import (
     read_tensors,
     write_tensors,
 )
-from tests.helpers_binary import change_header
+from tests.helpers.binary import change_header
 
 ARRAYS = {
     "words": np.arange(13, dtype=np.uint8),

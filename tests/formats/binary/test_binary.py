@@ -15,7 +15,7 @@ from nplm.formats import load_binary, save_binary
 from nplm.formats.binary import mapped_trie
 from nplm.models.ngrams.trie.backoff_trie import BackoffTrie
 from nplm.models.ngrams.trie.hash_table import HashTable
-from tests.helpers_binary import (
+from tests.helpers.binary import (
     change_header,
     read_parts,
     write_header,

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from nplm import KneserNeyLM
 from nplm.formats import load_binary, save_binary
 from tests.helpers import text
-from tests.helpers_binary import read_parts, write_parts
+from tests.helpers.binary import read_parts, write_parts
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*Kneser-Ney")
 N_WORDS = 12

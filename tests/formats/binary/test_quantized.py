@@ -7,7 +7,7 @@ from numpy.testing import assert_array_equal
 from nplm import KneserNeyLM, QuantizedLM, TextLM, windows
 from nplm.formats import load_binary, save_binary
 from tests.helpers import small_text, text
-from tests.helpers_binary import read_parts, write_parts
+from tests.helpers.binary import read_parts, write_parts
 
 pytestmark = small_text
 N_WORDS = 50

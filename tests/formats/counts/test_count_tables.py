@@ -12,7 +12,7 @@ from nplm import KneserNeyLM, Vocabulary, windows
 from nplm.formats import CountTables, estimate_arpa, estimate_binary
 from nplm.formats.counts import count_tables
 from tests.helpers import code_of
-from tests.helpers_ngrams import lines_of, many_lines, words_of
+from tests.helpers.ngrams import lines_of, many_lines, words_of
 
 WORDS = ["</s>", "<unk>", *(f"w{i}" for i in range(30))]
 

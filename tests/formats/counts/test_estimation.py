@@ -33,7 +33,7 @@ from nplm.formats import (
 from nplm.models.ngrams.external import estimation, levels, scratch
 from nplm.models.training.parallel.threads import Threads
 from tests.helpers import text
-from tests.helpers_binary import read_parts
+from tests.helpers.binary import read_parts
 
 LETTERS = st.sampled_from("abcdefgh")
 LINES = st.lists(st.lists(LETTERS, min_size=1, max_size=9), min_size=1, max_size=40)

@@ -5,7 +5,7 @@ from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 
 from nplm import KneserNeyLM, MixtureLM
-from tests.helpers_saving import SIZE, TRIGRAM, WINDOWED, X_VAL, Y_VAL, X, Y, quiet
+from tests.helpers.saving import SIZE, TRIGRAM, WINDOWED, X_VAL, Y_VAL, X, Y, quiet
 
 
 @pytest.fixture(scope="package")

@@ -11,7 +11,7 @@ import nplm
 from nplm import MixtureLM, QuantizedLM, TextLM, Tokenizer
 from nplm.base.files.tensors import read_tensors, write_tensors
 from nplm.formats import load_binary, save_binary
-from tests.helpers_saving import N_WORDS, SIZE, TRIGRAM, X, Y, quiet
+from tests.helpers.saving import N_WORDS, SIZE, TRIGRAM, X, Y, quiet
 
 WORDS = ["</s>", *(f"wörd{i}" for i in range(1, N_WORDS))]
 

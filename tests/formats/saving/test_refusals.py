@@ -28,7 +28,7 @@ from nplm import (
 )
 from nplm.base.files.tensors import read_tensors, write_tensors
 from tests.helpers import neural_lm
-from tests.helpers_saving import N_WORDS, TEXTS, X, Y, pipeline, quiet
+from tests.helpers.saving import N_WORDS, TEXTS, X, Y, pipeline, quiet
 
 
 def test_unsupported_values_are_refused(tmp_path, fitted):

@@ -24,7 +24,7 @@ from nplm import (
 from nplm.base.files.tensors import PADDING, read_tensors
 from nplm.formats import read_arpa, write_arpa
 from tests.helpers import energy_lm, paper_lm, small_text
-from tests.helpers_saving import (
+from tests.helpers.saving import (
     IDS,
     MODELS,
     N_WORDS,

@@ -22,7 +22,7 @@ from nplm import (
 )
 from nplm.formats import read_arpa, write_arpa
 from nplm.models.ngrams.trie.mixed_trie import AlignedTrie, mixed_trie
-from tests.helpers_ngrams import lines_of
+from tests.helpers.ngrams import lines_of
 
 A = [f"a{i}" for i in range(12)]
 SHARED = [f"s{i}" for i in range(6)]

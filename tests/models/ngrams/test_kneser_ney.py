@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from nplm import KneserNeyLM, Vocabulary, windows
 from nplm.models.ngrams.discounts import counts_of_counts, find_discounts
 from tests.helpers import small_text, text
-from tests.helpers_ngrams import DictionaryKneserNey
+from tests.helpers.ngrams import DictionaryKneserNey
 
 N_WORDS = 12
 

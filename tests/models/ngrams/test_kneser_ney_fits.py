@@ -17,7 +17,7 @@ from nplm.formats import read_counts, write_counts
 from nplm.models.ngrams.discounts import counts_of_counts, find_discounts
 from nplm.models.ngrams.trie import context_trie
 from tests.helpers import text
-from tests.helpers_ngrams import DictionaryKneserNey
+from tests.helpers.ngrams import DictionaryKneserNey
 
 # Short texts give no discounts; the fallback has its own tests.
 pytestmark = pytest.mark.filterwarnings("ignore:Kneser-Ney cannot estimate")

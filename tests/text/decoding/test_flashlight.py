@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose
 
 from nplm import InterpolatedTrigram, TextLM, flashlight_lm
 from tests.helpers import small_text
-from tests.helpers_decoding import BLANK, SPACE, TOKENS, WORDS, models, word_errors
+from tests.helpers.decoding import BLANK, SPACE, TOKENS, WORDS, models, word_errors
 
 pytestmark = small_text
 

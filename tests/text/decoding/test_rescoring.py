@@ -12,7 +12,7 @@ from sklearn.base import clone
 from nplm import Rescorer, TextLM
 from nplm.text.decoding.rescoring import _changes
 from tests.helpers import small_text
-from tests.helpers_decoding import WORDS, models, sentences
+from tests.helpers.decoding import WORDS, models, sentences
 
 pytestmark = small_text
 NUMBERS = st.sampled_from(range(-9, 10))

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from nplm._kernels.neural import _network
-from tests.helpers_networks import random_network, random_windows, solver_of, weights_of
+from tests.helpers.networks import random_network, random_windows, solver_of, weights_of
 
 
 def test_failed_thread_releases_the_others(monkeypatch):

@@ -9,7 +9,7 @@ import pytest
 from nplm._kernels.neural._caches import CHUNK, MOST_ROWS, Caches
 
 from nplm._kernels.neural import _caches
-from tests.helpers_networks import random_network, random_windows, solver_of, weights_of
+from tests.helpers.networks import random_network, random_windows, solver_of, weights_of
 
 KB, MB = 1 << 10, 1 << 20
 SMALLEST = Caches(16 * KB, 1, 1)

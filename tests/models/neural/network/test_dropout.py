@@ -7,7 +7,7 @@ from sklearn.base import clone
 from nplm import windows
 from nplm.models.neural.network.dropout import Dropout
 from tests.helpers import paper_lm, text
-from tests.helpers_networks import (
+from tests.helpers.networks import (
     dropout_of,
     random_network,
     random_windows,

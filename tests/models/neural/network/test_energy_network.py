@@ -3,7 +3,7 @@
 import numpy as np
 
 from tests.helpers import FULL_PRECISIONS, pairwise
-from tests.helpers_networks import random_network, random_windows, weights_of, wide
+from tests.helpers.networks import random_network, random_windows, weights_of, wide
 from tests.reference import neural as reference
 
 KINDS = ["energy", "energy, own weights"]

@@ -13,7 +13,7 @@ from nplm.models.neural.network import network as networks
 from nplm.models.neural.network.sharing import Examples
 from nplm.models.training.parallel.threads import Threads
 from tests.helpers import PRECISIONS, pairwise
-from tests.helpers_networks import (
+from tests.helpers.networks import (
     EXACT,
     KINDS,
     SHAPES,

@@ -9,7 +9,7 @@ import pytest
 
 from nplm import DivergenceError, available_tiers, use_tier, windows
 from tests.helpers import paper_lm
-from tests.helpers_networks import (
+from tests.helpers.networks import (
     random_network,
     random_windows,
     reference_of,

@@ -7,7 +7,7 @@ from sklearn.utils.estimator_checks import check_methods_sample_order_invariance
 from nplm import MixtureLM, windows
 from nplm.models.training.parallel.threads import Threads
 from tests.helpers import PRECISIONS, pairwise, paper_lm
-from tests.helpers_networks import EXACT, random_network, random_windows, there_is
+from tests.helpers.networks import EXACT, random_network, random_windows, there_is
 
 SHAPES = {  # n_words, n_context, n_hidden, embedding_dim, direct: no multiples of any
     "hidden": (389, 3, 37, 11, False),

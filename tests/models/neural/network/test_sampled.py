@@ -13,7 +13,7 @@ from sklearn.base import clone
 from nplm import DivergenceError, available_tiers, windows
 from nplm.models.neural.network.outputs.estimates import Importance
 from tests.helpers import changed, energy_lm, pairwise, paper_lm, text
-from tests.helpers_networks import (
+from tests.helpers.networks import (
     SAMPLED,
     UNIGRAM,
     random_network,

@@ -15,7 +15,7 @@ from sklearn.base import clone
 from nplm import CheckpointError
 from nplm.models.training import checkpoint as checkpoints
 from tests.helpers import paper_lm
-from tests.helpers_checkpoint import SETTINGS, Killed, n_saves
+from tests.helpers.checkpoint import SETTINGS, Killed, n_saves
 
 
 @pytest.mark.parametrize("folder", ["", "a file", "a file/below"])
@@ -97,7 +97,7 @@ import numpy as np
 from nplm import windows
 from nplm.models.training import checkpoint
 from tests.helpers import paper_lm
-from tests.helpers_checkpoint import SETTINGS
+from tests.helpers.checkpoint import SETTINGS
 if os.getuid() == 0:
     os.setgid(user)
     os.setuid(user)

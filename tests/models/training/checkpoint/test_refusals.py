@@ -14,7 +14,7 @@ from nplm.base.files.tensors import read_tensors, write_tensors
 from nplm.models.training.checkpoint import Checkpoint
 from nplm.models.training.parallel.processes import ALONE
 from tests.helpers import paper_lm
-from tests.helpers_checkpoint import SAMPLED, SETTINGS, Killed, fit_and_kill
+from tests.helpers.checkpoint import SAMPLED, SETTINGS, Killed, fit_and_kill
 
 
 @pytest.mark.parametrize(

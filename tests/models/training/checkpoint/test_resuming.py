@@ -19,7 +19,7 @@ from nplm import CheckpointError, NeuralLM
 from nplm.models.neural.fitting.scoring import Scoring
 from nplm.models.training import checkpoint as checkpoints
 from tests.helpers import energy_lm, paper_lm
-from tests.helpers_checkpoint import SAMPLED, SETTINGS, fit_and_kill, n_saves
+from tests.helpers.checkpoint import SAMPLED, SETTINGS, fit_and_kill, n_saves
 
 PARAMETERS = ["C_", "H_", "d_", "U_", "b_"]
 FIT = """

@@ -213,7 +213,7 @@ def corpus_of(ids, boundary):
 
 def code_of(page, label):
     """Return the Python code after a label in a page of the guide."""
-    guide = Path(__file__).parents[1] / "docs" / "guide" / page
+    guide = Path(__file__).parents[2] / "docs" / "guide" / page
     section = guide.read_text().split(f".. _{label}:")[1]
     [block] = re.findall(r"code-block:: python\n\n((?:   .*\n|\n)+)", section)[:1]
     return textwrap.dedent(block)
