@@ -1,0 +1,98 @@
+"""Small models of every kind, by few settings."""
+
+import numpy as np
+
+from nplm import (
+    CacheLM,
+    ClassLM,
+    EnergyLM,
+    InterpolatedTrigram,
+    KneserNeyLM,
+    MixtureLM,
+    NeuralLM,
+    ShortlistLM,
+)
+from nplm.experiments import grouped
+
+# Settings of tests of other losses and solvers, unless the tests override them.
+USUAL = dict(n_noise=512, epsilon=1e-8)
+
+
+def changed(lm, **settings):
+    """Return the model with other parameters; those of options by their own name.
+
+    An option has the values of `USUAL`, unless the settings say otherwise.
+    """
+    kinds = {"importance": ["n_noise"], "nce": ["n_noise"], "adam": ["epsilon"]}
+    for option in (settings.get("loss"), settings.get("solver")):
+        if isinstance(option, str):
+            settings = {n: USUAL[n] for n in kinds.get(option, [])} | settings
+    return lm.set_params(**grouped(settings))
+
+
+def paper_lm(order=None, **settings):
+    """Return the paper's MLP9 with its training, but in mini-batches, for few epochs.
+
+    Tests use it instead of the defaults, which may change.
+    """
+    recipe = dict(batch_size=32, learning_rate_init=4e-3, max_iter=12)
+    recipe |= dict(early_stopping=False, order=order)
+    if isinstance(settings.get("solver"), str):  # it would have the default schedule
+        recipe |= dict(learning_rate="constant")
+    return changed(NeuralLM.from_paper("MLP9"), **(recipe | settings))
+
+
+def neural_lm(order=None, **settings):
+    """Return the default network; parameters of options by their own name."""
+    return changed(NeuralLM(order), **settings)
+
+
+def energy_lm(order=None, **settings):
+    """Return an energy model trained as in the paper, but in mini-batches."""
+    recipe = dict(
+        loss="exact", solver="sgd", learning_rate="invscaling", learning_rate_init=1e-2,
+        alpha=1e-4, batch_size=32, max_iter=12, n_iter_no_change=3, tol=1e-4,
+    )  # fmt: skip
+    return changed(EnergyLM(order), **(recipe | settings))
+
+
+def check_shared(lm, n_words=20):
+    """Raise unless processes can share the output units of this network."""
+    recipe = lm._recipe(n_words, order=3)
+    recipe.architecture.check_shared(recipe.loss, recipe.name)
+
+
+def small_models(n_words):
+    """Return a small instance of each model of windows."""
+    size = dict(n_words=n_words)
+    neural = dict(n_hidden=4, embedding_dim=3, max_iter=2, random_state=0)
+    trigram = InterpolatedTrigram(**size)
+    return {
+        "neural": paper_lm(**neural, **size),
+        "neural, direct": paper_lm(**neural, direct=True, **size),
+        "neural, no hidden units": paper_lm(
+            **{**neural, "n_hidden": 0}, direct=True, batch_size=1, **size
+        ),
+        "neural, tied, of parts": paper_lm(
+            **neural, **size, tied=True, word_features=np.eye(n_words)[:, :5]
+        ),
+        "neural, senses": paper_lm(**neural, n_senses=2, **size),
+        "neural, blocks": paper_lm(**neural | {"n_hidden": (4, 7, 5)}, **size),
+        "neural, classes": paper_lm(**neural, output="classes", **size),
+        "neural, tree": paper_lm(**neural, output="tree", direct=True, **size),
+        "neural, importance": paper_lm(**neural, loss="importance", n_noise=5, **size),
+        "neural, nce": paper_lm(**neural, loss="nce", direct=True, **size),
+        "neural, energy": energy_lm(**neural, **size),
+        "neural, energy, target weights": energy_lm(
+            **neural, target_weights=True, batch_size=1, **size
+        ),
+        "trigram": trigram,
+        "Kneser-Ney": KneserNeyLM(**size),
+        "Kneser-Ney, back-off": KneserNeyLM(interpolate=False, **size),
+        "classes": ClassLM(n_classes=4, random_state=0, **size),
+        "cache": CacheLM(**size, half_life=2),
+        "mixture": MixtureLM([("nn", paper_lm(**neural)), ("tri", trigram)], **size),
+        "short-list": ShortlistLM(
+            paper_lm(**neural), KneserNeyLM(), n_shortlist=5, **size
+        ),
+    }
