@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 
 from nplm.base.files.compressed import reading
 from nplm.formats._lines import MAX_LINE_BYTES
-from nplm.formats._words import BEGIN, END, StoredWords, WordText, check_words
+from nplm.formats._words import BEGIN, END, StoredWords, WordText
 from nplm.formats.counts.count_files import MAX_ORDER, parsed
+from nplm.formats.counts.sources import choose_words
 from nplm.models.ngrams.counts import MAX_TOTAL
 from nplm.models.ngrams.external.runs import Packing, write_counted_runs
 from nplm.models.ngrams.external.scratch import Scratch
@@ -147,15 +148,7 @@ class CountedFiles:
                 counts_of[word] = counts_of.get(word, 0) + count
         for mark in (BEGIN, END):
             counts_of.pop(mark, None)
-        vocabulary = self._vocabulary
-        vocabulary._choose({word: n for word, n in counts_of.items() if n > 0})
-        words = check_words(vocabulary.words_.tolist(), vocabulary.n_words_)
-        ids, unknown = vocabulary.ids_, vocabulary.unknown_id_
-        if unknown is None:
-            unknown_words = [word for word in counts_of if word not in ids]
-            if unknown_words:
-                vocabulary._check_unknown(unknown_words)
-            unknown = -1
+        words, ids, unknown = choose_words(self._vocabulary, counts_of)
         self._boundary = end = ids[END]
         self._text = WordText([*counts_of, BEGIN, END])
         new_ids = [*(ids.get(word, unknown) for word in counts_of), end, end]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from typing import Any, BinaryIO, Protocol, cast
 
@@ -19,9 +19,28 @@ from nplm.text.streams import Tokens, WordStream
 from nplm.text.tokenizer import Tokenizer
 from nplm.text.vocabulary import Vocabulary
 
-__all__ = ["Source", "Texts"]
+__all__ = ["Source", "Texts", "choose_words"]
 
 IDS = "ids"
+
+
+def choose_words(
+    vocabulary: Vocabulary, counts: Mapping[Hashable, int]
+) -> tuple[list[str], Mapping[Hashable, int], int]:
+    """Choose the words of a model among those with a positive count.
+
+    Return the words, the id of each, and the id of the unknown word, which is -1 if
+    there is none. Raise if the vocabulary refuses one of the counted words.
+    """
+    vocabulary._choose({word: n for word, n in counts.items() if n > 0})
+    words = check_words(vocabulary.words_.tolist(), vocabulary.n_words_)
+    ids, unknown = vocabulary.ids_, vocabulary.unknown_id_
+    if unknown is not None:
+        return words, ids, unknown
+    unknown_words = [word for word in counts if word not in ids]
+    if unknown_words:
+        vocabulary._check_unknown(unknown_words)
+    return words, ids, -1
 
 
 class Source(Protocol):
@@ -81,14 +100,7 @@ class Texts:
         seen: dict[Hashable, int] = {
             word: n for word, n in zip(spelled, counts.tolist()) if n > 0
         }
-        vocabulary._choose(seen)
-        words = check_words(vocabulary.words_.tolist(), vocabulary.n_words_)
-        ids, unknown = vocabulary.ids_, vocabulary.unknown_id_
-        if unknown is None:
-            unknown_words = [word for word in seen if word not in ids]
-            if unknown_words:
-                vocabulary._check_unknown(unknown_words)
-            unknown = -1
+        words, ids, unknown = choose_words(vocabulary, seen)
         end = cast(int, vocabulary.boundary_id_)
         # New ids of the words in order of appearance, then that of the line end.
         new_ids = [ids.get(word, unknown) for word in spelled]
