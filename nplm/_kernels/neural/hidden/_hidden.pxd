@@ -34,9 +34,8 @@ cdef class Linear(Hidden):
     cdef Parameter d
     cdef Weighted by_H
     cdef void *dd
-    cdef void follow(
-        self, Activations at, Py_ssize_t K, Solver solver,
-        const Step *step) noexcept nogil
+    cdef void activate(self, Activations at, Py_ssize_t K) noexcept nogil
+    cdef void slopes(self, Activations at, Py_ssize_t K) noexcept nogil
 
 
 cdef class Tanh(Linear):

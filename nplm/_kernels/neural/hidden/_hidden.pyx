@@ -125,23 +125,25 @@ cdef class Linear(Hidden):
         self.by_H.forward(at.x, at.a, K)
         for k in range(K):
             at.loops.add(<char *>at.a + k * h * at.itemsize, self.d.values, h, 1)
+        self.activate(at, K)
 
     cdef void backward(
         self, Activations at, Py_ssize_t K, Solver solver, const Step *step,
     ) noexcept nogil:
+        self.slopes(at, K)
+        solver.vector(step, self.d, self.dd)
+        # Add to the part that bypasses the hidden units.
+        self.by_H.backward(at.x, at.da, at.dx, K, solver, step)
+
+    cdef void activate(self, Activations at, Py_ssize_t K) noexcept nogil:
+        """Compute a from the sums, which it holds."""
+
+    cdef void slopes(self, Activations at, Py_ssize_t K) noexcept nogil:
+        """Compute the gradients of d, and of the sums in place of dL/da."""
         cdef Py_ssize_t size = at.n_hidden * at.itemsize, k
         memset(self.dd, 0, size)
         for k in range(K):
             at.loops.add(self.dd, <char *>at.da + k * size, at.n_hidden, 1)
-        self.follow(at, K, solver, step)
-
-    cdef void follow(
-        self, Activations at, Py_ssize_t K, Solver solver, const Step *step,
-    ) noexcept nogil:
-        """Update from the gradients of d and of the sums, which dL/da now holds."""
-        solver.vector(step, self.d, self.dd)
-        # Add to the part that bypasses the hidden units.
-        self.by_H.backward(at.x, at.da, at.dx, K, solver, step)
 
 
 cdef class Tanh(Linear):
@@ -150,15 +152,11 @@ cdef class Tanh(Linear):
     Equivalent to ``reference.neural.tanh_layer``.
     """
 
-    cdef void forward(self, Activations at, Py_ssize_t K) noexcept nogil:
-        Linear.forward(self, at, K)
+    cdef void activate(self, Activations at, Py_ssize_t K) noexcept nogil:
         at.loops.tanh(at.a, K * at.n_hidden)
 
-    cdef void backward(
-        self, Activations at, Py_ssize_t K, Solver solver, const Step *step,
-    ) noexcept nogil:
+    cdef void slopes(self, Activations at, Py_ssize_t K) noexcept nogil:
         at.loops.tanh_slopes(at.a, at.da, K, at.n_hidden, self.dd)
-        self.follow(at, K, solver, step)
 
 
 cdef class Rectified(Linear):
@@ -167,15 +165,11 @@ cdef class Rectified(Linear):
     Equivalent to ``reference.neural.rectified_layer``.
     """
 
-    cdef void forward(self, Activations at, Py_ssize_t K) noexcept nogil:
-        Linear.forward(self, at, K)
+    cdef void activate(self, Activations at, Py_ssize_t K) noexcept nogil:
         at.loops.rectify(at.a, K * at.n_hidden)
 
-    cdef void backward(
-        self, Activations at, Py_ssize_t K, Solver solver, const Step *step,
-    ) noexcept nogil:
+    cdef void slopes(self, Activations at, Py_ssize_t K) noexcept nogil:
         at.loops.rectify_slopes(at.a, at.da, K, at.n_hidden, self.dd)
-        self.follow(at, K, solver, step)
 
 
 cdef class Block(Hidden):
