@@ -1,0 +1,184 @@
+"""The marks <s> and </s>, and weights of both, as in KenLM and SRILM."""
+
+import os
+import re
+from functools import partial
+from itertools import product
+from random import Random
+
+import numpy as np
+import pytest
+
+from nplm import load
+from nplm.formats import read_arpa
+from tests.helpers.arpa import KENLM, SRILM
+
+
+def log10_prob(path, context, word):
+    """Compute one probability by definition from a dictionary of the lines."""
+    prob, weight, order = {}, {}, 0
+    for line in path.read_text().split("\n"):
+        if line.startswith("\\") and "grams" in line:
+            order = int(line[1])
+        elif order and line and not line.startswith("\\"):
+            tokens = line.split()
+            gram = tuple(tokens[1 : order + 1])
+            prob[gram] = float(tokens[0])
+            weight[gram] = float(tokens[order + 1]) if len(tokens) > order + 1 else 0
+    context = tuple(context)
+    if (*context, word) in prob:
+        return prob[(*context, word)]
+    return weight.get(context, 0) + log10_prob(path, context[1:], word)
+
+
+@pytest.mark.parametrize("text", [KENLM, SRILM], ids=["kenlm", "srilm"])
+def test_files_of_the_toolkits_are_read(tmp_path, text):
+    path = tmp_path / "model.arpa"
+    path.write_text(text)
+    model, words = read_arpa(path)
+    assert "<s>" not in words
+    assert words[model.boundary] == "</s>"
+    inner = [w for w in words if w != "</s>"]
+    contexts = [("<s>", "<s>"), *(("<s>", w) for w in inner)]
+    contexts += [(v, w) for v in inner for w in inner]
+    for context in contexts:
+        ids = [words.index(w.replace("<s>", "</s>")) for w in context]
+        scored = context[1:] if context[:2] == ("<s>", "<s>") else context
+        for word in words:
+            found = model.log_prob([ids], [words.index(word)])[0] / np.log(10)
+            expected = log10_prob(path, scored, word)
+            assert found == pytest.approx(expected, abs=1e-6), (context, word)
+
+
+def arpa_of(ngrams):
+    """Return an ARPA file of {words: (log10 probability, log10 weight)}."""
+    order = max(map(len, ngrams))
+    of_order = [[g for g in ngrams if len(g) == k + 1] for k in range(order)]
+    tables = [{gram: ngrams[gram] for gram in own} for own in of_order]
+    text = "\\data\\\n"
+    text += "".join(f"ngram {k}={len(own)}\n" for k, own in enumerate(tables, 1))
+    for k, own in enumerate(tables, 1):
+        text += f"\n\\{k}-grams:\n"
+        for gram, (prob, weight) in own.items():
+            text += f"{prob}\t{' '.join(gram)}" + f"\t{weight}" * (k < order) + "\n"
+    return text + "\n\\end\\\n"
+
+
+def random_ngrams(rng, order):
+    """Return n-grams of a, b and the marks, with random weights, used or not."""
+    number = partial(rng.choice, [0, 0, -0.25, -0.5, -1.25, 0.25])
+    words = ["<s>", "a", "b", "</s>"]
+    ngrams = {(w,): (-0.125 * i - 0.25, number()) for i, w in enumerate(words)}
+    ngrams["<unk>",] = -2, 0
+    if rng.random() < 0.5:
+        ngrams["<s>",] = 0 if rng.random() < 0.5 else -99, ngrams["<s>",][1]
+    pairs = [*product(words[:3], words[1:])]
+    bigrams = [g for g in pairs if rng.random() < 0.5 or g in [("a", "b"), ("b", "b")]]
+    if order > 1:
+        ngrams |= {g: (-0.5 * rng.random(), number()) for g in bigrams}
+    trigrams = [(*u, v[1]) for u in bigrams for v in bigrams if u[1] == v[0]]
+    if order > 2:
+        ngrams |= {g: (-0.25 * rng.random(), 0) for g in trigrams}
+    return ngrams
+
+
+SENTENCES = [line for n in (1, 2, 3) for line in product(["a", "b"], repeat=n)]
+
+
+def log10_probs(model, words, line):
+    """Return the score of a sentence under a loaded model."""
+    total, n, given = 0, model.n_features_in_, ["<s>"]
+    for word in (*line, "</s>"):
+        assert words[model.boundary] == "</s>"
+        ids = [words.index(w.replace("<s>", "</s>")) for w in given]
+        total += model.log_prob([([ids[0]] * n + ids)[-n:]], [words.index(word)])[0]
+        given.append(word)
+    return total / np.log(10)
+
+
+@pytest.mark.parametrize("number", range(60))
+def test_marks_with_random_weights(tmp_path, number):
+    path = tmp_path / "model.arpa"
+    order = number % 3 + 1
+    path.write_text(arpa_of(random_ngrams(Random(number), order)))
+    model, words = read_arpa(path)
+    for line in SENTENCES:
+        given, expected = ["<s>"], 0
+        for word in (*line, "</s>"):
+            context = given[-order + 1 :] if order > 1 else []
+            expected += log10_prob(path, context, word)
+            given.append(word)
+        assert log10_probs(model, words, line) == pytest.approx(expected, abs=1e-5)
+
+
+@pytest.mark.parametrize("number", range(40))
+def test_kenlm_computes_the_same_scores_of_marks_with_random_weights(tmp_path, number):
+    kenlm = pytest.importorskip("kenlm")
+    path = tmp_path / "model.arpa"
+    path.write_text(arpa_of(random_ngrams(Random(number), number % 2 + 2)))
+    model, words = read_arpa(path)
+    other = kenlm.Model(os.fspath(path))
+    for line in SENTENCES:
+        expected = other.score(" ".join(line))
+        assert log10_probs(model, words, line) == pytest.approx(expected, abs=1e-4)
+
+
+def test_boundary_has_the_weight_of_the_begin_mark(tmp_path):
+    path = tmp_path / "model.arpa"
+    text = KENLM.replace("<s>\t-0.3", "<s>\t0").replace("</s>\t0", "</s>\t-0.7", 1)
+    path.write_text(re.sub("ngram 2=4", "ngram 2=3", text).replace("3=2", "3=1")
+                    .replace("-0.3\t<s> a\t-0.05\n", "")
+                    .replace("-0.1\t<s> a b\n", ""))  # fmt: skip
+    model, words = read_arpa(path)
+    end, a = words.index("</s>"), words.index("a")
+    found = model.log_prob([[end, end]], [a]) / np.log(10)
+    assert found == pytest.approx(-0.4, abs=1e-6)
+
+
+UNIGRAMS = {("<s>",): (-99, 0), ("</s>",): (-0.5, 0), ("a",): (-0.25, 0)}
+
+
+@pytest.mark.parametrize("begins", [-99, 0, None])
+def test_unigrams_end_sentences_as_longer_ngrams_do(tmp_path, begins):
+    """As in SRILM; KenLM reads no model of order 1."""
+    path = tmp_path / "model.arpa"
+    ngrams = UNIGRAMS | {("<s>",): (begins, 0)}
+    if begins is None:
+        del ngrams["<s>",]
+    path.write_text(arpa_of(ngrams))
+    model, words = read_arpa(path)
+    assert words == ["</s>", "a"]
+    if begins is None:  # </s> may be a word of a stream
+        assert model.boundary is None
+        return
+    assert model.boundary == 0
+    lm = load(path)
+    total = lm.score_samples(["a a"]) / np.log(10)
+    assert total == pytest.approx([2 * -0.25 - 0.5], abs=1e-6)
+
+
+def test_marks_of_a_stream_of_unigrams_are_left_out(tmp_path):
+    path = tmp_path / "model.arpa"
+    path.write_text(arpa_of(UNIGRAMS | {("</s>",): (-99, 0)}))
+    model, words = read_arpa(path)
+    assert words == ["a"] and model.boundary is None
+
+
+def test_marks_that_are_ordinary_words(tmp_path):
+    without_end = SRILM.replace("-0.9\t</s>\n", "").replace("1=5", "1=4")
+    without_end = without_end.replace("-0.2\tb c </s>\n", "").replace("3=3", "3=2")
+    path = tmp_path / "model.arpa"
+    path.write_text(without_end)
+    model, words = read_arpa(path)
+    assert words == ["<s>", "a", "b", "c"]
+    assert model.boundary is None
+    assert model.log_prob([[1, 2]], [0])[0] == -np.inf
+    # A lone </s> is an ordinary word.
+    path.write_text(
+        KENLM.replace("0\t<s>\t-0.3\n", "")
+        .replace("<s> a", "a a")
+        .replace("1=5", "1=4")
+    )
+    model, words = read_arpa(path)
+    assert words == ["<unk>", "</s>", "a", "b"]
+    assert model.boundary is None

@@ -1,0 +1,182 @@
+"""Invalid ARPA files, and models that no such file can hold, are refused."""
+
+import gzip
+import os
+
+import numpy as np
+import pytest
+
+from nplm.formats import _lines, read_arpa, write_arpa
+from tests.helpers.arpa import KENLM, SRILM, WORDS, fitted
+
+
+def test_number_of_comment_lines_is_limited(tmp_path):
+    path = tmp_path / "model.arpa"
+    path.write_text("a comment\n" * 10_000 + SRILM)
+    assert read_arpa(path)[0].order_ == 3
+    path.write_text("a comment\n" * 10_001 + SRILM)
+    message = r"model.arpa, line 10001: no line '\\data\\' within 10000 lines"
+    with pytest.raises(ValueError, match=message):
+        read_arpa(path)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (KENLM.replace("-1.2\t<unk>\t0\n", "").replace("1=5", "1=4").replace(
+            "b a\t0", "b <unk>\t0"), "'<unk>' in .* is not a unigram"),
+        ("\\data\\\nngram 1=2\n\n\\1-grams:\n-99\t<s>\n-99\t</s>\n\n\\end\\\n",
+         "no words besides"),
+    ],
+)  # fmt: skip
+def test_unknown_word_is_not_added_to_an_invalid_model(tmp_path, text, message):
+    path = tmp_path / "model.arpa"
+    path.write_text(text)
+    with pytest.raises(ValueError, match=message):
+        read_arpa(path, add_unknown=True)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("nothing", "after line 1: no line"),
+        ("", "after line 0: no line"),
+        (KENLM[:36], "after line 4: the file ends in its header: it is truncated"),
+        (KENLM[:150], "the file ends|is not a number|1-grams in the header"),
+        (
+            KENLM[: KENLM.index("-0.5\tb a")],
+            "after line 15: the file ends after 2 of 4",
+        ),
+        (KENLM[: KENLM.index("\\end")], "the file ends before"),
+        (KENLM.replace("ngram 2=4", "ngram 2=5"), "line 19: .* after 4 2-grams, but"),
+        (
+            KENLM.replace("ngram 2=4", "ngram 2=3"),
+            "line 17: expected .*, got '-0.25.*'",
+        ),
+        (KENLM.replace("ngram 1=5", "ngram 1=6"), "6 1-grams in the header, .* are 5"),
+        (
+            KENLM.replace("ngram 2=4", "ngram 4=4"),
+            "line 3: expected 'ngram 2=' .* got 'ngram 4=4'",
+        ),
+        (KENLM.replace("-0.2\ta b", "nan\ta b"), "line 15: .*'nan\\\\ta b.* finite"),
+        (
+            KENLM.replace("-0.2\ta b", "-inf\ta b"),
+            "line 15: .*is invalid or not finite",
+        ),
+        (KENLM.replace("-0.2\ta b", "-0.2x\ta b"), "line 15: .*a number is invalid"),
+        (KENLM.replace("-0.15", "inf"), "line 15: .*a number is invalid"),
+        (KENLM.replace("-0.2\ta b", "0.2\ta b"), "line 15: 0.2 in .*above 0"),
+        (KENLM.replace("-0.4\ta", "nan\ta"), "line 10: .*not finite"),
+        (KENLM.replace("-0.4\ta", "-0_1\ta"), "line 10: .*is not a number"),
+        (KENLM.replace("-0.4\ta", "-\uff10\ta"), "line 10: .*is not a number"),
+        (KENLM.replace("-0.4\ta", "0.4\ta"), "line 10: 0.4 .* above 0"),
+        (
+            KENLM.replace("-0.2\ta b\t-0.15", "-0.2\ta"),
+            "line 15: .* not a number and 2 words",
+        ),
+        (KENLM.replace("a b </s>", "a b </s>\t-1"), "line 21: .* and 3 words"),
+        (KENLM.replace("a b </s>", "a x </s>"), "line 21: 'x' in .* is not a unigram"),
+        (
+            KENLM.replace("-0.5\tb a", "-0.5\ta b"),
+            r"line \d+ .*2-grams.*'a b' occurs twice",
+        ),
+        (KENLM.replace("-0.7\tb", "-0.7\ta"), "the 1-gram 'a' occurs twice"),
+        (KENLM.replace("\\3-", "\\4-"), "line 19: expected .*3-grams:', got .*4-grams"),
+        (KENLM.replace("\\end\\", "more"), "line 23: expected .*, got 'more'"),
+        (KENLM.replace("1=5", f"1={10**9}"), "1000000000 1-grams .* are 5"),
+        (KENLM.replace("2=4", f"2={10**9}"), "line 19: .*after 4 2-grams, .*says 10"),
+        (KENLM.replace("2=4", f"2={10**17}"), "line 3: 1.* n-grams so far; more than"),
+        (
+            KENLM.replace("2=4", "2=" + "9" * 5000),
+            "line 3: .*and a number, got 'ngram 2=9",
+        ),
+        (
+            KENLM.replace("ngram 2", "ngram " + "9" * 5000),
+            "line 3: .*'ngram 2=.* got 'ngram 99",
+        ),
+        (KENLM.replace("-0.15", "38.1"), "line 15: 38.1 in .* a back-off weight"),
+        (KENLM.replace("-0.3\n", "1e300\n", 1), r"line 8: 1e\+300 in .* overflows"),
+        (KENLM.replace("-0.2\ta b", "-0.2\ta b\rc"), "line 15: .*and 2 words"),
+        (KENLM.replace("-0.5\tb a", "-0.5\tb\rx"), "line 16: 'x' in .*not a unigram"),
+        (KENLM.replace("-0.5\tb a", "-0.5\tb " + "x" * 5000), r"line 16: .{99,600}$"),
+        (
+            "\\data\\\n" + "".join(f"ngram {k}=0\n" for k in range(1, 300)),
+            "line 257: n-grams of more than 255 words",
+        ),
+        ("\\data\\\nngram 1=0\n\\1-grams:\n\\end\\\n", "no words besides <s> and </s>"),
+    ],
+)
+def test_invalid_files_are_refused(tmp_path, text, message):
+    path = tmp_path / "bad.arpa"
+    path.write_text(text)
+    with pytest.raises(ValueError, match=message) as caught:
+        read_arpa(path)
+    assert str(path) in str(caught.value)
+
+
+def test_line_too_long_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(_lines, "CHUNK_BYTES", 100)
+    monkeypatch.setattr(_lines, "MAX_LINE_BYTES", 1000)
+    path = tmp_path / "bad.arpa"
+    for text, line in [
+        ("x" * 5000, 1),
+        (KENLM[: KENLM.index("-0.4\ta")] + "x" * 5000, 10),
+        (KENLM[: KENLM.index("-0.2\ta b")] + "x" * 5000, 15),
+    ]:
+        path.write_text(text)
+        with pytest.raises(ValueError, match=f"line {line}: longer than 1000 bytes"):
+            read_arpa(path)
+
+
+def test_weights_whose_product_overflows_are_refused(tmp_path):
+    """Each weight fits in a float32, but the product of nine does not."""
+    path = tmp_path / "model.arpa"
+    counts = "".join(f"ngram {k}=1\n" for k in range(1, 11))
+    lines = "".join(
+        f"\\{k}-grams:\n-1\t{' '.join(['a'] * k)}\t38\n" for k in range(1, 10)
+    )
+    longest = f"\\10-grams:\n-1\t{' '.join(['a'] * 10)}\n"
+    path.write_text(f"\\data\\\n{counts}{lines}{longest}\\end\\\n")
+    with pytest.raises(ValueError, match=r"model\.arpa has back-off weights whose"):
+        read_arpa(path)
+    path.write_text(path.read_text().replace("\t38", "\t33"))
+    model, _ = read_arpa(path)
+    assert np.isfinite(model.predict_proba(np.zeros((1, 9), dtype=int))).all()
+
+
+def test_invalid_encodings_and_archives_are_refused(tmp_path):
+    path = tmp_path / "bad.arpa"
+    path.write_bytes(KENLM.replace("\ta", "\tä").encode("latin-1"))
+    with pytest.raises(ValueError, match="line 10: not UTF-8"):
+        read_arpa(path)
+    path.write_bytes(KENLM.encode("utf-16"))
+    with pytest.raises(ValueError, match="line 1: not UTF-8"):
+        read_arpa(path)
+    path.write_bytes(gzip.compress(KENLM.encode())[:-20])
+    with pytest.raises(ValueError, match="cannot be decompressed"):
+        read_arpa(path)
+    path.write_bytes(b"\xef\xbb\xbf" + KENLM.replace("\n", "\r\n").encode())
+    assert read_arpa(path)[1] == ["<unk>", "</s>", "a", "b"]
+    with pytest.raises(FileNotFoundError):
+        read_arpa(tmp_path / "absent.arpa")
+
+
+def test_refused_writes_leave_no_file(tmp_path):
+    model, *_ = fitted(2)
+    for words, message in [
+        (WORDS[:-1], "29 entries, but .* n_words_=30"),
+        (["a b", *WORDS[1:]], "'a b' at 0"),
+        (["", *WORDS[1:]], "'' at 0"),
+        (["w3", *WORDS[1:]], "'w3' twice, at 0 and 3"),
+        (["<unk>", "<UNK>", *WORDS[2:]], "KenLM reads as one word"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            write_arpa(model, tmp_path / "model.arpa", words)
+    with pytest.raises(FileNotFoundError, match="there is no folder"):
+        write_arpa(model, tmp_path / "absent" / "model.arpa", WORDS)
+    with pytest.raises(IsADirectoryError, match="is a folder"):
+        write_arpa(model, tmp_path, WORDS)
+    boundary = fitted(2, boundary=3)[0]
+    with pytest.raises(ValueError, match="'</s>' at 1, but the model's boundary is 3"):
+        write_arpa(boundary, tmp_path / "model.arpa", WORDS)
+    assert os.listdir(tmp_path) == []
