@@ -136,7 +136,7 @@ def zipf_windows(n_examples: int, n_words: int, n_context: int) -> Windows:
 
 
 class Trainer(Protocol):
-    """What `NeuralLM.trainer` and `nplm.mpi.trainer` give."""
+    """The methods of trainers, of `NeuralLM.trainer` and of `nplm.mpi.trainer`."""
 
     def train(self, examples: Any) -> float: ...
 

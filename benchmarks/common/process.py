@@ -11,7 +11,7 @@ from typing import Any
 
 
 def fresh(script: str, work: str, **options: Any) -> dict[str, Any]:
-    """What a function of a script returns in a process of its own."""
+    """Call a function of a script in a process of its own; return its result."""
     done = subprocess.run(
         [sys.executable, script, "--child", json.dumps([work, options])],
         stdout=subprocess.PIPE, check=True,

@@ -72,9 +72,9 @@ class Guesses:
         lm.b_[-len(new) :] = lm.b_[: self.known].max() + 1
 
     def spelling(self, lm: EnergyLM, new: Ids, share: float = 1.0) -> None:
-        """What the features of words spelled alike say, by regression.
+        """Estimate features from those of words spelled alike, by regression.
 
-        Of v too, where each word has its own.
+        Estimate v too, if each word has its own.
         """
         m, n = lm.C_.shape[1], len(new)
         lm.C_[-n:] += share * (self.spelt[new, :m] - lm.C_[-n:])

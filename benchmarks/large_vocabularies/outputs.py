@@ -75,7 +75,7 @@ TIMED: dict[str, dict[str, Any]] = {
     "tree, K = 1": {"output": "tree", "batch_size": 1, "tree": "huffman"},
     "tree": {"output": "tree", "tree": "huffman"},
 }
-# Those that scores of networks are compared of, less their normaliser.
+# Ways whose sums of exponentials are compared.
 SUMMED: dict[str, dict[str, Any]] = {
     "nce, 128 words": {"loss": "nce", "n_noise": 128},
     "nce, 512 words": WAYS["nce, 512 words"],

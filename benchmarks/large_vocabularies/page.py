@@ -54,7 +54,7 @@ def reached(row: dict[str, Any], level: float) -> tuple[float, float] | None:
 
 
 def seconds_to(row: dict[str, Any], level: float) -> tuple[str, float]:
-    """What the table says, and all in a number, 0 where it did not come so far."""
+    """The cell of a table, and all seconds in a number; 0 if it was not reached."""
     at, grouping = reached(row, level), row["grouping"]
     if at is None:
         return f"not in {shown(row['seconds'])}", 0.0
@@ -67,7 +67,7 @@ def shown(number: float) -> str:
 
 
 def by_way(rows: Rows, corpus: str, ways: list[str]) -> dict[str, dict[str, Any]]:
-    """Those that have a point yet."""
+    """The rows that have a point, by way."""
     found = {r["way"]: r for r in rows if r.get("corpus") == corpus and r["points"]}
     return {way: found[way] for way in ways if way in found}
 
@@ -164,7 +164,7 @@ def sums_table(rows: Rows) -> str:
 
 
 def tables(rows: Rows, ways: list[str], timed: list[str]) -> dict[str, str]:
-    """Those that there are rows for, by name."""
+    """The tables that have rows, by name."""
     made = {}
     for corpus in TEXTS:
         if FASTEST in by_way(rows, corpus, ways):

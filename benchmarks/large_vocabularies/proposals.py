@@ -50,7 +50,7 @@ def trained(corpus: Corpus) -> NeuralLM:
 
 
 def chances(q: Array, n: int) -> Array:
-    """That each word is drawn: min(1, c q), with the c that makes them add up to n."""
+    """The probability that each word is drawn: min(1, c q), which sum to n."""
     certain = np.zeros(len(q), bool)
     while True:
         rest = n - certain.sum()
@@ -61,7 +61,7 @@ def chances(q: Array, n: int) -> Array:
 
 
 def relative_variance(P: Array, q: Array, n: int) -> float:
-    """Of the estimated sums of rows of probabilities, by n words drawn by q."""
+    """The variance of the sums of probabilities, estimated by n words drawn by q."""
     pi = chances(q, n)
     return float((P**2 @ ((1 - pi) / pi)).mean())
 

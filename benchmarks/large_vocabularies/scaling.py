@@ -83,7 +83,7 @@ def peak_of_a_fit(
     settings = dict(
         batch_size=K, n_jobs=n_jobs, parallel=parallel, max_iter=3 if held_out else 1
     )
-    # What only the first fit of a process loads is not the second's.
+    # A first fit loads modules, whose memory is not to count for the second.
     small.estimator(**settings).fit(X, y, **val)
     before = resident("VmRSS")
     large.estimator(**settings).fit(X, y, **val)
@@ -112,7 +112,7 @@ def memory() -> Rows:
 
 
 def bare_loop(shape: Shape, batch_size: int, **settings: Any) -> Callable[[int], float]:
-    """What speed/neural.py times: training by hand, on random windows."""
+    """Make a function that trains by hand on random windows, as speed/neural.py."""
     data = random_windows(64 * batch_size, shape)
     begun = trainer(shape, data, batch_size=batch_size, **settings)
     return lambda n: begun.train(np.arange(n) % len(data[1]))
@@ -156,7 +156,7 @@ def best_of(work: Any, times: int = 200) -> float:
 
 
 def threads() -> Rows:
-    """What n_jobs costs where there is nothing to gain."""
+    """The cost of n_jobs where there is nothing to gain."""
     tiny = Shape(64, 2, 2, 2, False)
     rows = []
     for n in (1, 2):

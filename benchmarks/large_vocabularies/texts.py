@@ -18,7 +18,7 @@ N_CONTEXT = 4
 
 @dataclass(frozen=True)
 class Text:
-    """What is learned, what is watched while it is, and whole held-out parts."""
+    """The training windows, those scored during training, and whole held-out parts."""
 
     name: str
     n_words: int

@@ -43,7 +43,7 @@ from nplm.experiments import grouped
 
 N_CONTEXT = 5
 N_EVENTS = 200
-# Of Python's standard library: the modules at its top, and these packages.
+# Packages of Python's standard library that "code" has, beside the top modules.
 PACKAGES = (
     "asyncio", "collections", "concurrent", "ctypes", "curses", "dbm", "distutils",
     "email", "encodings", "html", "http", "importlib", "json", "lib2to3", "logging",
@@ -53,7 +53,7 @@ PACKAGES = (
 LAYOUT = (tokenize.NEWLINE, tokenize.NL, tokenize.INDENT, tokenize.DEDENT)
 MAX_TOKEN = 24  # characters; longer tokens, such as docstrings, share one
 Windows = tuple[NDArray[np.int32], NDArray[np.int32]]
-# What is changed of the default, one thing at a time.
+# Changes of the default, one thing at a time.
 SEARCH: dict[str, dict[str, Any]] = {
     "default": {},
     "half the step": {"learning_rate_init": 2e-3},
@@ -198,7 +198,7 @@ def measured(text: Text, changes: dict[str, Any]) -> dict[str, Any]:
 
 
 def kept_rows(folder: Path, text: str) -> Rows:
-    """What there is of a text, the default first."""
+    """The rows of a text that are kept, the default first."""
     return [
         {"change": name} | kept(folder, f"{text}-{name}", dict)
         for name in SEARCH
@@ -207,7 +207,7 @@ def kept_rows(folder: Path, text: str) -> Rows:
 
 
 def summary(folder: Path) -> Rows:
-    """Of each text the default beside the best by the validation part."""
+    """The default beside the best network by the validation part, for each text."""
     rows = []
     for text in TEXTS:
         found = kept_rows(folder, text)

@@ -49,7 +49,7 @@ COMPARED: dict[str, Callable[..., Any]] = {
     "EnergyLM": partial(energy_lm, **SIZED),
 }
 OWN = {"target_weights": True}
-# What learns in equal time, of about as many parameters.
+# Networks that train for equal time, with about as many parameters.
 LEARNT: list[tuple[str, str, dict[str, Any]]] = [
     ("NeuralLM", "NeuralLM", {"n_hidden": 40, "learning_rate_init": 1e-2}),
     ("target weights", "EnergyLM", {"n_hidden": 40, **OWN}),
@@ -192,7 +192,7 @@ def sampled(corpus: Corpus, args: Any) -> Rows:
 
 
 def told(lm: Any, scale: float) -> str:
-    """What is not as in the other rows."""
+    """The settings that differ from those of the other rows."""
     usual = {"batch_size": 128, "solver__learning_rate": "linear", "alpha": 1e-4}
     usual |= {"random_state": 0}
     own = lm.get_params()

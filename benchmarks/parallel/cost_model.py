@@ -65,13 +65,13 @@ class Cluster:
     cores: int | None = None  # more ranks take turns
 
     def seconds(self, shape: Shape, ranks: int, K: int) -> float:
-        """Of one mini-batch."""
+        """The seconds of one mini-batch."""
         turns = ceil(ranks / self.cores) if self.cores else 1
         compute = self.overhead + self.slope[K] * K * shape.weights(ranks)
         return turns * compute + self.network.batch(shape, ranks, K)
 
     def speed_up(self, shape: Shape, ranks: int, K: int) -> float:
-        """Over one rank."""
+        """The speed of these ranks, as a multiple of that of one."""
         return self.seconds(shape, 1, K) / self.seconds(shape, ranks, K)
 
     def communication(self, shape: Shape, ranks: int, K: int) -> float:

@@ -20,7 +20,7 @@ BATCHES = (1, 16, 128)
 
 
 def clusters(slope: dict[int, float], overhead: float) -> list[Cluster]:
-    """Those asked about; today's have cores like this machine's."""
+    """The clusters of the page; those of today have cores like this machine's."""
     # The paper's AP network: 5 epochs of 14 million words in three weeks on 40
     # CPUs (section 4.2), of which 1/15 was communication.
     example = 3 * 7 * 86_400 * 40 / (5 * 13_994_528) * 14 / 15

@@ -125,7 +125,7 @@ def on_machine(namespace: str, command: str) -> list[str]:
 def two_ranks(
     delay: float, start: Callable[..., dict[str, Any]], **options: Any
 ) -> dict[str, Any]:
-    """What a worker finds in two ranks with this in between; `start` starts it."""
+    """Measure two ranks with this delay between them; `start` starts the worker."""
     (here, there), addresses = ENDS, ",".join(f"{a}:1" for a in ENDS.values())
     with tempfile.NamedTemporaryFile("w", suffix=".sh", delete=False) as agent:
         # mpiexec calls this with a host and a command, as it would call ssh.

@@ -232,7 +232,7 @@ def mpiexec() -> str:
 
 
 def under_mpi(ranks: int, tcp: bool, **options: Any) -> dict[str, Any]:
-    """What `worker` finds in this many processes."""
+    """The figures of `worker` in this many processes."""
     environment = {"PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe"}
     if ranks > (os.cpu_count() or 1):
         environment["OMPI_MCA_mpi_yield_when_idle"] = "1"

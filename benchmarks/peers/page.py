@@ -58,14 +58,14 @@ class Place(NamedTuple):
 
 
 def places(rows: Rows) -> list[Place]:
-    """Those that have rows, in the order of `TITLES` and `PROCESSORS`."""
+    """The places that have rows, in the order of `TITLES` and `PROCESSORS`."""
     every = (Place(text, tier) for text in TITLES for tier in PROCESSORS)
     have = {(row["text"], row["tier"]) for row in rows}
     return [place for place in every if place in have]
 
 
 def best(rows: Rows, place: Place, model: str, minutes: int) -> dict[str, Any] | None:
-    """That of a cell with the best validation part, of runs within the budget."""
+    """The row of a cell that is best on the validation part, within the budget."""
     found = [
         row for row in rows
         if (row["text"], row["tier"]) == place

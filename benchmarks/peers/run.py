@@ -68,7 +68,7 @@ TEXTS: dict[str, Callable[[], Corpus]] = {
     "wiki-2M": lambda: of_wiki(2_000_000),
     "wiki-14M": lambda: of_wiki(14_000_000),
 }
-# What trains, and is then a row: from the corpus, its settings and the minutes.
+# Trains on a corpus with settings for some minutes; returns a row.
 Found = dict[str, Any]
 Measure = Callable[[Corpus, Found, float], Found]
 

@@ -6,7 +6,7 @@ from typing import Any
 
 Settings = dict[str, Any]
 
-# Those of torch_models.Settings are short budgets' too.
+# The defaults of torch_models.Settings, also for short budgets.
 LSTM: Settings = {"kind": "lstm"}
 GPT: Settings = {"kind": "gpt", "layers": 2, "hidden": 1024, "length": 64}
 # Hidden units that remember 128 words.

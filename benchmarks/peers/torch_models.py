@@ -25,7 +25,7 @@ SCORED_COLUMNS, WARM_UP, SCORED_CHUNK = 16, 512, 64
 
 @dataclass(frozen=True)
 class Settings:
-    """What is tuned. The LSTM's defaults are Merity et al.'s (2018) but for size."""
+    """Tuned settings. The LSTM's defaults are Merity et al.'s (2018) but for size."""
 
     kind: Literal["lstm", "gpt"]
     features: int = 256  # of a word, and what the output sees

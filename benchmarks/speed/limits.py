@@ -21,7 +21,7 @@ SECONDS = 0.05  # of a measurement, of which the best of several counts
 REPEATS = 8
 
 
-# What kernels of a tier may use of the processor.
+# Compiler options: the instructions that kernels of a tier may use.
 TIERS = {"avx2": ["-march=native", "-mno-avx512f"], "plain": []}
 
 

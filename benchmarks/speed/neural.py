@@ -139,7 +139,7 @@ def rate(run: Callable[[int], None], batch: int, args: argparse.Namespace) -> fl
 
 
 def share(mine: float, shape: Shape, part: str, row: dict[str, Any]) -> float:
-    """Of this machine's limit: memory's one example at a time, else arithmetic's."""
+    """The share of this machine's limit: of memory for one example, else arithmetic."""
     threads, size = row["threads"], shape.output_bytes()
     if row["K"] == 1 and part == "train":
         read, change = bandwidth(size, threads)

@@ -38,7 +38,7 @@ ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 
 
 def calls(n_windows: int) -> dict[str, Callable[[], object]]:
-    """What is measured: fits, and questions to models that are fitted here."""
+    """The calls that are measured: fits, and scores of models that are fitted here."""
     probability = 1 / np.arange(1, N_WORDS)
     ids = 1 + np.random.default_rng(0).choice(
         N_WORDS - 1, n_windows, p=probability / probability.sum()

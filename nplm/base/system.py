@@ -1,4 +1,4 @@
-"""What operating systems do differently: locks, open files, forks.
+"""Differences between operating systems: locks, open files, forks.
 
 Everything of POSIX alone is here, beside what Windows has in its place. The rest of
 nplm calls ``system.SYSTEM``, the one of this computer.
@@ -24,7 +24,7 @@ NO_LOCKS = {errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOLCK}
 
 
 class System(Protocol):
-    """What nplm asks of an operating system."""
+    """The operations that nplm needs from an operating system."""
 
     def lock(self, number: int, *, wait: bool) -> None:
         """Lock an open file for this process, until the file is closed.

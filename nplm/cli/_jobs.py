@@ -39,7 +39,7 @@ def _fit(network: Any, *args: Any, **kwargs: Any) -> Any:
 
 
 class Job(NamedTuple):
-    """What differs between one process and several."""
+    """The functions of a command that depend on the number of processes."""
 
     fit_network: Callable[..., Any] = _fit
     quiet: bool = False  # True if another process reports
@@ -105,7 +105,7 @@ def in_order(
 
 
 class _Worker:
-    """What a process does, which it inherits."""
+    """The work of a process, which it inherits."""
 
     work: Callable[[Any], Any]
 

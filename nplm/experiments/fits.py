@@ -70,7 +70,7 @@ class PaperRow:
 
 @dataclass
 class Bench:
-    """What fits share: a corpus as windows, threads, and where to report progress.
+    """The settings that fits share: windows of a corpus, threads, progress reports.
 
     Attributes
     ----------

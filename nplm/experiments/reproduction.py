@@ -103,7 +103,7 @@ def reproduce(
     tempfile.TemporaryFile(dir=kept).close()
     corpus = table.load() if corpus is None else corpus
     bench = Bench(corpus, table.n_context, table.scored, n_jobs, progress)
-    # What is wrong with a file is told before hours of training.
+    # Report faults of a file before hours of training.
     done = {_name(fit): _done(fit, corpus, kept) for fit in fits}
     for i, fit in enumerate(fits):
         if not done[_name(fit)]:

@@ -23,7 +23,7 @@ TABLE = re.compile(rb"([^\t\n]+\t\d+\r?\n)+")
 
 
 class Kind(Enum):
-    """What a file is, as far as its first bytes show."""
+    """The kind of a file, as far as its first bytes show."""
 
     TENSORS = auto()  # of nplm.save, of save_binary, of a checkpoint, or of others
     OLD_BINARY = auto()

@@ -206,7 +206,7 @@ class Lines:
         if len(self._buffer) - self._position > MAX_LINE_BYTES:
             self._n_read += 1
             raise self.error(
-                f"longer than {MAX_LINE_BYTES} bytes: the file is of another kind"
+                f"longer than {MAX_LINE_BYTES} bytes: it is not a text file of n-grams"
             )
         chunk = self._file.read(CHUNK_BYTES)
         self._buffer = self._buffer[self._position :] + chunk

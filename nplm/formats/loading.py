@@ -142,7 +142,7 @@ def _load_tensors(path: Path, *, mmap: bool, verify: bool) -> Any:
     except (ValueError, TypeError, RecursionError) as error:
         raise ValueError(
             f"{path} cannot be loaded: {str(error).rstrip('.')}. Copy it again, or "
-            "save the model again with this nplm; if it is a file of another kind, "
+            "save the model again with this nplm; if nplm.save did not write it, "
             "nplm.formats may read it."
         ) from error
     model, words = read_binary(file, verify=verify, mmap=mmap)

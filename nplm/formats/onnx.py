@@ -16,9 +16,9 @@ from nplm.models.neural.neural_lm import NeuralLM
 
 __all__ = ["write_onnx"]
 
-# Of 2022; runtimes since then know it.
+# Versions of 2022, which runtimes since then read.
 OPSET, IR_VERSION = 17, 8
-# What a file of protocol buffers may have.
+# Limit of a file of protocol buffers.
 MAX_BYTES = (1 << 31) - (1 << 20)
 
 

@@ -18,7 +18,7 @@ from nplm.formats._words import check_words
 __all__ = ["read_vectors", "write_vectors"]
 
 CHUNK_BYTES = 1 << 24
-# Beyond these limits a file is of another kind.
+# Beyond these limits a file does not have word vectors.
 MAX_FEATURES = 1 << 16
 MAX_WORD_BYTES = 1 << 16
 IS_IT_BINARY = "if this is a binary word2vec file, set binary=True"

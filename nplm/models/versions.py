@@ -1,4 +1,4 @@
-"""What a report of a fault should say: versions, processor, kernels."""
+"""Facts that a bug report should state: versions, processor, kernels."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``nplm convert``: a model in another kind of file."""
+"""``nplm convert``: a model in another format."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def convert_command(
     keep_optimizer: bool,
     verify: bool,
 ) -> None:
-    """Write MODEL to OUTPUT as a file of another kind.
+    """Write MODEL to OUTPUT in another format.
 
     MODEL is a text model that nplm saved, an ARPA file, or mapped n-grams. Write
     n-grams to ARPA for KenLM and SRILM, and the features of a network's words to

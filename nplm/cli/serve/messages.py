@@ -1,4 +1,4 @@
-"""What the API is asked and what it answers, as pydantic models.
+"""Requests and answers of the API, as pydantic models.
 
 Requests are checked against them, and openapi.json is made of them.
 """
@@ -78,7 +78,7 @@ class Answer(BaseModel):
 
 
 class MemberScore(Answer):
-    """What one member of a mixture says of a token."""
+    """The score of a token by one member of a mixture."""
 
     bits: Bits = Field(description="Surprisal by this member alone; null: infinite.")
     weight: Share
@@ -117,7 +117,7 @@ class Scores(Answer):
 
 
 class MemberWord(Answer):
-    """What one member of a mixture says of a word."""
+    """The probability of a word by one member of a mixture."""
 
     probability: Share
     order: Order

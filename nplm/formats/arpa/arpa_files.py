@@ -175,7 +175,7 @@ def read_arpa(
 
 @dataclass(frozen=True)
 class ArpaTables:
-    """What an ARPA file has besides its n-grams of 2 words and more.
+    """The contents of an ARPA file without its n-grams of 2 words and more.
 
     Attributes
     ----------

@@ -283,7 +283,7 @@ def read_binary(
 
 
 def _is_no_binary(path: Path) -> str:
-    """Say what a file is that `save_binary` did not write."""
+    """Return the message for a file that `save_binary` did not write."""
     kind = kind_of(path)
     if kind is Kind.OLD_BINARY:
         return old_binary(path)

@@ -73,7 +73,7 @@ def damaged(path: Path, why: object) -> ValueError:
 
 
 def old_binary(path: Path) -> str:
-    """Say that a file is of an earlier version, and what to do."""
+    """Return the message for a file of an earlier version."""
     return (
         f"{path} is a binary file of an earlier nplm, which this one does not read: "
         "estimate the model again or read it from an ARPA file, and save it with this "

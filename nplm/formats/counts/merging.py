@@ -246,7 +246,7 @@ def _chunks(path: str) -> Iterator[tuple[int, bytes]]:
             if len(rest) > MAX_LINE_BYTES:
                 raise ValueError(
                     f"{path}, line {n_lines + 1}: longer than {MAX_LINE_BYTES} bytes: "
-                    "the file is of another kind."
+                    "the file is not a count file."
                 )
             if end:
                 yield n_lines, data[:end]

@@ -53,7 +53,7 @@ class ClassLM(CheapWords, LanguageModel):
         The weight :math:`\epsilon`, from 0 to 1. By default it is estimated:
         with held-out windows by EM, and without them as the share of training
         tokens that are words seen once (Good 1953), which is too low if the text
-        to score is of another kind.
+        to score differs from the training text.
     boundary : int, optional
         Id of the symbol between sentences. It has a class of its own, at which the
         model of classes ends its contexts. For windows made with the same `boundary`.

@@ -19,10 +19,10 @@ __all__ = ["UniformLM"]
 class UniformLM(CheapWords, LanguageModel):
     """Assign the same probability to each word, in any context.
 
-    A member for mixtures. Over all words it is the p_0 of the interpolated
-    trigram (section 4.1). Over the words unseen in training it gives a mixture the
-    probability of new words, which models of counts underestimate if the text to
-    score is of another kind than the training text.
+    A member for mixtures. Over all words it is the p_0 of the interpolated trigram
+    (section 4.1). Over the words unseen in training it gives a mixture the probability
+    of new words, which models of counts underestimate if the text to score differs from
+    the training text.
 
     Parameters
     ----------

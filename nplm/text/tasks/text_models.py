@@ -1,4 +1,4 @@
-"""What classifiers and detectors share: a text model of the estimator given."""
+"""Text models of the estimators that classifiers and detectors are given."""
 
 from __future__ import annotations
 

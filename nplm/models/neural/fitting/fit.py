@@ -142,7 +142,7 @@ class Training:
             generator = check_random_state(recipe.random_state)
         self.generator = processes.generator(generator)
         self.network = self._network(before, counts)
-        # Of the network before, these alone: its arrays may then be freed.
+        # Keep only these of the network before: its arrays may then be freed.
         self._n_seen, self._n_epochs, self._n_added = 0, 0.0, 0
         self._val_loss = math.nan
         history: dict[str, list[float]] = {name: [] for name in HISTORY_COLUMNS}

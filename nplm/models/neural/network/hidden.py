@@ -60,7 +60,7 @@ class Block(NamedTuple):
 
 @dataclass(frozen=True)
 class Given:
-    """What the kernels of hidden units are made with.
+    """The arguments of the kernels of hidden units.
 
     Parameters
     ----------

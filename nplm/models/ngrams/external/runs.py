@@ -25,7 +25,7 @@ MAX_PIECE_ROWS = 1 << 16
 
 @dataclass(frozen=True)
 class Packing:
-    """How n-grams are packed into rows of 64-bit numbers (see ``_runs``).
+    """A packing of n-grams into rows of 64-bit numbers (see ``_runs``).
 
     Attributes
     ----------

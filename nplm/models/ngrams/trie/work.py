@@ -1,4 +1,4 @@
-"""How passes over a trie use memory: as they like, or within bounds."""
+"""The memory that passes over a trie use: as much as they like, or a limited part."""
 
 from __future__ import annotations
 
