@@ -31,7 +31,7 @@ Order = Annotated[int, Field(ge=1)] | None
 
 
 class Request(BaseModel):
-    """A request; a number in quotes is no number, and unknown fields are refused."""
+    """A request. It refuses numbers in quotes, and unknown fields."""
 
     model_config = ConfigDict(strict=True, extra="forbid")
 
