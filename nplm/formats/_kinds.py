@@ -10,11 +10,13 @@ from enum import Enum, auto
 from nplm.base.files.compressed import UnpackingError, reading
 from nplm.base.files.tensors import begins_as_tensors
 
-__all__ = ["Kind", "kind_of"]
+__all__ = ["ARPA", "START_BYTES", "Kind", "kind_of"]
 
 START_BYTES = 512
 # Mapped n-grams before they were safetensors files.
 OLD_BINARY = b"nplm n-grams\r\n\x1a\n"
+# A line of ARPA files, near their beginning.
+ARPA = b"\\data\\"
 # The numbers of words and features; then, in text, a word and its first number.
 VECTORS = re.compile(rb"\d+ \d+\n")
 TEXT_VECTORS = re.compile(rb"\d+ \d+\n\S+ [-+.\d]+(e[-+]?\d+)?[ \n]", re.I)
@@ -81,7 +83,7 @@ def kind_of(path: str | os.PathLike[str]) -> Kind:
 def _is_text(start: bytes) -> bool:
     if not start or b"\0" in start or start[:1] == b"{":
         return False
-    if b"\\data\\" in start:  # of ARPA, whatever the encoding
+    if ARPA in start:  # of ARPA, whatever the encoding
         return True
     try:
         codecs.getincrementaldecoder("utf-8")().decode(start)

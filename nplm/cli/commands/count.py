@@ -46,7 +46,7 @@ __all__ = ["count_command"]
     "--weights",
     type=Weights("file of counts"),
     help="With --merge, a weight above 0 for each file, such as 3,1. Counts stay whole "
-    "numbers: if a weight is not one, they are rounded, and those below a half lost.",
+    "numbers: if a weight is not one, they are rounded, but never below 1.",
 )
 @memory_option("sort n-grams")
 @BLANK_LINES

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nplm.base.files.compressed import reading
+from nplm.formats._kinds import ARPA, START_BYTES, Kind, kind_of
 from nplm.formats._lines import MAX_LINE_BYTES
 from nplm.formats._words import BEGIN, END, StoredWords, WordText
 from nplm.formats.counts.count_files import MAX_ORDER, parsed
@@ -62,14 +63,15 @@ class CountFiles:
     -----
     Kneser-Ney's discounts are estimated from the numbers of n-grams that occur once,
     twice and so on, so that counts stay whole numbers. Those of a file whose weight is
-    not a whole number are multiplied and rounded to the nearest one, halves up; n-grams
-    whose count becomes 0 are left out. With the weights 0.5 and 0.25 n-grams that occur
-    once in the second file are lost: 2 and 1 keep them.
+    not a whole number are multiplied and rounded to the nearest one, halves up, but
+    never below 1: an n-gram that occurs in a file stays, so that every context and
+    every word of an n-gram has a count of its own. With the weights 0.5 and 0.25 an
+    n-gram that occurs once counts as 1 in both files; 2 and 1 keep the ratio.
 
     Weights are those of the longest n-grams, and of those that begin with ``<s>``. The
     counts of shorter ones are the sums of these. Kneser-Ney estimates the shorter ones
-    from the number of distinct words before them, which no weight of 0.5 or more
-    changes. To weight models of all orders, mix them: `static_mixture`.
+    from the number of distinct words before them, which no weight changes. To weight
+    models of all orders, mix them: `static_mixture`.
 
     References
     ----------
@@ -139,10 +141,7 @@ class CountedFiles:
                     own[word] = own.get(word, 0) + number
                 scratch.tell(0)
             if END.encode() not in own:
-                raise ValueError(
-                    f"{path} has no count of {END}, the end of a line: count lines "
-                    f"from {BEGIN} to {END}, as nplm count does."
-                )
+                raise ValueError(_without_ends(path))
             counts = _weighted(np.array(list(own.values())), weight).tolist()
             for word, count in zip(_decoded(own, path), counts):
                 counts_of[word] = counts_of.get(word, 0) + count
@@ -176,8 +175,7 @@ class CountedFiles:
                 scratch.tell(len(ngrams))
         if self.counts.sum() == self.counts[self._boundary]:
             raise ValueError(
-                "the count files have no word that occurs, or its counts become 0 when "
-                "they are multiplied by the weights: raise the weights."
+                "the count files have no word that occurs: count text that has words."
             )
         return runs
 
@@ -235,6 +233,25 @@ class CountedFiles:
             )
 
 
+def _without_ends(path: str) -> str:
+    """Say what is wrong with a file that has no count of line ends."""
+    kind = kind_of(path)
+    if kind is Kind.TABLE:
+        return (
+            f"{path} has no count of {END}, the end of a line: count lines from "
+            f"{BEGIN} to {END}, as nplm count does."
+        )
+    found = "has no lines of an n-gram, a tab and its count"
+    if kind is Kind.TEXT:
+        with reading(path) as file:
+            is_arpa = ARPA in file.read(START_BYTES)
+        found = "is an ARPA file: a model" if is_arpa else "is plain text"
+    return (
+        f"{path} {found}, not counts of n-grams: nplm count writes these, from the "
+        "text that the model is to be estimated from."
+    )
+
+
 def _chunks(path: str) -> Iterator[tuple[int, bytes]]:
     """Yield whole lines, with the number of lines before them."""
     rest, n_lines = b"", 0
@@ -256,7 +273,11 @@ def _chunks(path: str) -> Iterator[tuple[int, bytes]]:
 
 
 def _weighted(counts: NDArray[np.int64], weight: float) -> NDArray[np.int64]:
-    """Return counts times a weight, rounded to the nearest whole number, halves up."""
+    """Return counts times a weight, rounded to whole numbers, halves up.
+
+    Those above 0 stay above 0: the n-grams of a text without some of them are not those
+    of any text, and may lack the contexts of others.
+    """
     if weight == 1:
         return counts
     if float(counts.max(initial=0)) * weight >= MAX_TOTAL:
@@ -264,7 +285,8 @@ def _weighted(counts: NDArray[np.int64], weight: float) -> NDArray[np.int64]:
             f"a count of {counts.max()} times the weight {weight:g} overflows: lower "
             "the weights."
         )
-    return np.floor(counts * weight + 0.5).astype(np.int64)
+    rounded = np.floor(counts * weight + 0.5).astype(np.int64)
+    return np.maximum(rounded, counts > 0)
 
 
 def _decoded(words: Iterable[bytes], path: str) -> Iterator[str]:

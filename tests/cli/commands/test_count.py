@@ -89,6 +89,8 @@ def test_mistakes_with_counts_are_sentences(folder, run):
     assert "--merge too" in run("count", "-o", "@no", *weights, "1", code=2).stderr
     assert "lower --order" in run(*merge, "@counts.gz", "--order", "3", code=1).stderr
     train = ["train", "@counts.gz", "--counts", "-o", "@no"]
+    text = ["train", "@train", "--counts", "-o", "@no"]
+    assert "train is plain text, not counts" in run(*text, code=1).stderr
     assert "--tokens is for texts" in run(*train, "--tokens", "blanks", code=2).stderr
     other = run(*train, "--model", "trigram", code=2).stderr
     assert "has no --counts" in other

@@ -15,7 +15,10 @@ from nplm import KneserNeyLM, Vocabulary
 from nplm.formats import (
     CountFiles,
     count_ngrams,
+    estimate_arpa,
     estimate_binary,
+    load_binary,
+    read_arpa,
     read_counts,
     write_counts,
 )
@@ -67,18 +70,44 @@ def test_merged_counts_are_weighted_sums(texts, order, longer, weights, memory):
             words = gram.split()
             if len(words) < order and words[0] != "<s>":
                 continue
-            count = math.floor(count * weight + 0.5)
+            count = max(1, math.floor(count * weight + 0.5))
             for first in range(len(words)):
                 suffix = words[first:]
-                if suffix != ["<s>"] and count:
+                if suffix != ["<s>"]:
                     expected[" ".join(suffix)] += count
     with tempfile.TemporaryDirectory() as folder:
         paths = files_of(folder, texts, order + longer)
         found = f"{folder}/found"
-        if all(gram.split()[-1] == "</s>" for gram in expected):
-            return  # no word is left
         count_ngrams(CountFiles(paths, weights), found, order, memory=memory)
         assert in_file(found) == expected
+
+
+@settings(max_examples=8, deadline=None)
+@given(
+    texts=st.lists(LINES, min_size=1, max_size=3),
+    order=st.integers(1, 4),
+    weights=st.lists(st.sampled_from([1, 0.4, 0.1, 1e-9, 1.3]), min_size=3, max_size=3),
+)
+def test_whatever_is_merged_is_read_back_and_trained_from(texts, order, weights):
+    texts = ["".join(" ".join(line) + "\n" for line in lines) for lines in texts]
+    model = KneserNeyLM(order, **FALLBACK)
+    with tempfile.TemporaryDirectory() as folder:
+        own = CountFiles(files_of(folder, texts, order), weights[: len(texts)])
+        merged, again = f"{folder}/merged", f"{folder}/again"
+        count_ngrams(own, merged, order)
+        count_ngrams(CountFiles([merged]), again, order)
+        assert in_file(again) == in_file(merged)
+        tables, counts, words = read_counts(merged)
+        assert set(words) == {"</s>", *"".join(texts).split()}
+        assert min(int(n.min()) for n in counts) == 1 or max(weights) > 1
+        in_memory = KneserNeyLM(order, boundary=words.index("</s>"), **FALLBACK)
+        in_memory.fit_counts(tables[:order], counts[:order])
+        for source in (own, CountFiles([merged])):
+            estimate_binary(model, source, f"{folder}/model")
+            loaded, _ = load_binary(f"{folder}/model", verify=True)
+            estimate_arpa(model, source, f"{folder}/arpa")
+            from_arpa, _ = read_arpa(f"{folder}/arpa")
+            assert from_arpa.n_ngrams_.tolist() == loaded.n_ngrams_.tolist()
 
 
 def test_merged_counts_are_those_of_the_texts_together(tmp_path):
@@ -140,6 +169,27 @@ def test_counts_that_are_not_complete_are_refused(tmp_path):
     refused([*lines, f"d\t{10**30}"], f"line {len(lines) + 1}: .*overflows")
 
 
+def test_files_of_other_kinds_are_refused_with_what_they_are(tmp_path):
+    path, found = tmp_path / "given", tmp_path / "found"
+    model = KneserNeyLM(2, **FALLBACK)
+    texts = [io.BytesIO(TEXTS[0].encode())]
+
+    def refused(message):
+        for estimate in (
+            lambda: count_ngrams(CountFiles([path]), found, 2),
+            lambda: estimate_binary(model, CountFiles([path]), found),
+        ):
+            with pytest.raises(ValueError, match=f"given {message}.* nplm count"):
+                estimate()
+
+    path.write_text(TEXTS[0])
+    refused("is plain text, not counts")
+    estimate_arpa(model, texts, path)
+    refused("is an ARPA file: a model, not counts")
+    estimate_binary(model, [io.BytesIO(TEXTS[0].encode())], path)
+    refused("has no lines of an n-gram, a tab and its count")
+
+
 def test_words_that_are_not_utf8_are_refused_with_their_file(tmp_path):
     path = tmp_path / "latin"
     path.write_bytes(b"</s>\t1\ncaf\xe9\t1\n<s> caf\xe9\t1\ncaf\xe9 </s>\t1\n")
@@ -150,13 +200,11 @@ def test_words_that_are_not_utf8_are_refused_with_their_file(tmp_path):
 @pytest.mark.parametrize("order", [1, 2, 3])
 @pytest.mark.parametrize(
     ("lines", "weight"),
-    [("</s>\t0\n", 1), ("</s>\t3\n<s> </s>\t3\n", 1), (None, 0.1)],
+    [("</s>\t0\n", 1), ("</s>\t3\n<s> </s>\t3\n", 1), ("</s>\t0\n", 0.1)],
 )
 def test_counts_without_a_word_are_refused(tmp_path, order, lines, weight):
     path = tmp_path / "counts"
-    count_ngrams([io.BytesIO(b"a b\n")], path, 3)
-    if lines is not None:
-        path.write_text(lines)
+    path.write_text(lines)
     counts = CountFiles([path], [weight])
     with pytest.raises(ValueError, match="no word that occurs"):
         count_ngrams(counts, tmp_path / "found", order)
