@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Self, overload
 
@@ -94,13 +95,16 @@ class EncodedWords(Sequence[str]):
             raise ValueError("word_slots does not match its vocabulary")
 
     def tolist(self) -> list[str]:
-        """Return all words."""
+        """Return all words; raise ValueError if two are equal, or they are not UTF-8."""
         try:
             words = self._text.tobytes().decode().split("\n")
         except ValueError as error:
             raise self._invalid(error) from error
         if len(words) != len(self):
             raise self._invalid(f"it has {len(words)} words, not {len(self)}")
+        if len(set(words)) != len(words):
+            [(twice, _)] = Counter(words).most_common(1)
+            raise self._invalid(f"it has {twice!r} twice")
         return words
 
     def __len__(self) -> int:

@@ -50,6 +50,14 @@ def test_encoded_words_are_a_sequence_of_strings(words, others):
     assert copy.deepcopy(encoded) is encoded
 
 
+def test_words_that_are_equal_are_refused_where_all_are_read():
+    words = EncodedWords(**arrays_of(["a", "b", "c", "b"]), name="model")
+    assert words[3] == "b"
+    for read in (words.tolist, lambda: list(words)):
+        with pytest.raises(ValueError, match="model is damaged: .*it has 'b' twice"):
+            read()
+
+
 @given(SOME, OTHERS)
 def test_ids_of_words_are_those_of_a_dictionary(words, others):
     ids, expected = word_ids_of(words), {word: i for i, word in enumerate(words)}

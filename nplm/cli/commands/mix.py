@@ -137,8 +137,8 @@ def _named(models: Sequence[str]) -> Iterator[None]:
             )
             message = re.sub(
                 r"pass a KneserNeyLM.*",
-                "give a MODEL trained with --model kneser-ney, not in 8 bits, or an "
-                "ARPA file.",
+                "give a MODEL trained with --model kneser-ney, which is not quantized "
+                "(--bits), or an ARPA file.",
                 message,
             )
             raise ValueError(message) from error

@@ -5,6 +5,7 @@ import pytest
 
 import nplm
 from nplm import static_mixture
+from tests.helpers_binary import read_parts, write_parts
 
 
 @pytest.fixture(scope="module")
@@ -67,9 +68,31 @@ def test_mistakes_are_sentences(made, run):
     message = run(*mixed, code=1).stderr
     assert f"{made / 'classes'} is over a ClassLM" in message
     assert "give a MODEL trained with --model kneser-ney" in message
+    run("train", "@train", "-o", "@six", "--bits", "6", "--tokens", "blanks")
+    quantized = ["mix", "@cats", "@six", "--weights", "0.5,0.5", "-o", "@none.arpa"]
+    assert "which is not quantized (--bits)" in run(*quantized, code=1).stderr
     (made / "empty").write_text("")
     empty = run(*two, "--valid", "@empty", code=1).stderr
     assert "--valid has 0 documents and no token" in empty
     over = ["mix", "@cats", "@horses.arpa", "--weights", "1,0", "-o", "@cats"]
     assert "is read" in run(*over, code=2).stderr
     assert not (made / "none.arpa").exists()
+
+
+def test_equal_words_of_a_damaged_file_are_refused(made, run):
+    run("convert", "@cats", "@damaged", "--to", "binary")
+    header, arrays = read_parts(made / "damaged")
+    words = arrays["vocabulary"].tobytes()
+    arrays["vocabulary"] = np.frombuffer(words.replace(b"cat", b"dog"), np.uint8)
+    write_parts(made / "damaged", header, arrays)
+    assert nplm.load(made / "damaged").perplexity(["the dog"]) > 1
+    for command in (
+        ["mix", "@damaged", "@cats", "--weights", "0.5,0.5", "-o", "@none.arpa"],
+        ["convert", "@damaged", "@none.arpa"],
+        ["convert", "@damaged", "@none.nplm", "--to", "binary", "--bits", "8"],
+        ["prune", "@damaged", "@none.arpa", "--threshold", "1e-7"],
+    ):
+        message = run(*command, code=1).stderr
+        assert "damaged is damaged: its words are invalid" in message
+        assert "'dog' twice" in message
+    assert not (made / "none.arpa").exists() and not (made / "none.nplm").exists()
