@@ -25,7 +25,7 @@ from nplm.models.training.parallel.threads import Threads
 
 __all__ = ["check_hashed"]
 
-# Memory of buffers.
+# Memory of buffers, and of the buckets that are mapped at once.
 CHECKING_BYTES = 1 << 24
 
 
@@ -44,7 +44,7 @@ def check_hashed(packed: PackedTrie, table: HashTable) -> None:
     """
     with Scratch(None, CHECKING_BYTES, Threads(1)) as scratch:
         structure = structure_on_disk(packed, scratch)
-        trie = with_values(structure, table, scratch)
+        trie = with_values(structure, table, scratch, CHECKING_BYTES)
         check_values(trie)
         _check_packed(packed, structure, scratch)
         _check_table(table, trie, scratch)

@@ -9,7 +9,7 @@ from nplm.models.ngrams.external.scratch import Scratch
 from nplm.models.ngrams.trie.backoff_trie import BackoffTrie
 from nplm.models.ngrams.trie.checks import check_structure
 from nplm.models.ngrams.trie.context_trie import ContextTrie
-from nplm.models.ngrams.trie.hash_table import HashTable, fill_keys
+from nplm.models.ngrams.trie.hash_table import BUCKET_BYTES, HashTable, fill_keys
 from nplm.models.ngrams.trie.packed_trie import PackedTrie, fill_values
 
 __all__ = ["structure_on_disk", "with_values"]
@@ -32,9 +32,14 @@ def structure_on_disk(packed: PackedTrie, scratch: Scratch) -> ContextTrie:
 
 
 def with_values(
-    structure: ContextTrie, table: HashTable, scratch: Scratch, n_windows: int = 1
+    structure: ContextTrie, table: HashTable, scratch: Scratch, window_bytes: int
 ) -> BackoffTrie:
-    """Return the trie of a structure on disk and a hash table; see `fill_values`."""
+    """Return the trie of a structure on disk and a hash table.
+
+    The buckets of the table are read in windows of `window_bytes`, for which all
+    n-grams are read once each: see `fill_values`.
+    """
+    n_windows = -(-len(table.buckets) // max(window_bytes, BUCKET_BYTES))
     n_contexts = len(structure.context_word)
     prefix = _prefix(scratch)
     prob = scratch.array(f"{prefix} prob", np.float32, len(structure.words))

@@ -22,7 +22,6 @@ from nplm.models.ngrams.external.tables import NOT_AN_NGRAM, NgramTables, Table
 from nplm.models.ngrams.trie.backoff_trie import BackoffTrie, DuplicateNgramError
 from nplm.models.ngrams.trie.checks import check_values
 from nplm.models.ngrams.trie.context_trie import blocks_of_contexts
-from nplm.models.ngrams.trie.hash_table import BUCKET_BYTES
 from nplm.models.ngrams.trie.quantized_checks import check_numbers
 from nplm.models.ngrams.trie.quantized_trie import NO_PROB, NO_WEIGHT, QuantizedTrie
 from nplm.text.lm.text_lm import TextLM
@@ -123,11 +122,9 @@ def trie_on_disk(trie: BackoffTrie | QuantizedTrie, scratch: Scratch) -> Backoff
         return _unquantized(trie, scratch)
     if not isinstance(trie, MappedTrie):
         return trie.verified()
-    window_bytes = max(scratch.memory // 2, BUCKET_BYTES)
-    n_windows = -(-len(trie.table.buckets) // window_bytes)
     try:
         structure = structure_on_disk(trie.packed, scratch)
-        unpacked = with_values(structure, trie.table, scratch, n_windows)
+        unpacked = with_values(structure, trie.table, scratch, scratch.memory // 2)
         check_values(unpacked)
     except ValueError as error:
         raise damaged(trie.file, error) from error

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from nplm import KneserNeyLM
 from nplm.formats import load_binary, save_binary
+from nplm.formats.binary import checking, unpacking
 from tests.helpers import text
 from tests.helpers.binary import read_parts, write_parts
 
@@ -46,3 +47,20 @@ def test_file_is_verified_and_a_damaged_one_is_refused(
         write_parts(path, header, arrays)
         with pytest.raises(ValueError, match="is damaged: "):
             load_binary(path, verify=True)
+
+
+def test_verification_reads_the_hash_table_in_windows(tmp_path, monkeypatch):
+    model = KneserNeyLM(3, n_words=N_WORDS).fit_stream(text(600, n_words=N_WORDS))
+    save_binary(model, tmp_path / "model", WORDS)
+    n_bytes = len(read_parts(tmp_path / "model")[1]["buckets"])
+    fill_values, windows = unpacking.fill_values, []
+
+    def noted(*args):
+        windows.append(args[-1])
+        fill_values(*args)
+
+    monkeypatch.setattr(unpacking, "fill_values", noted)
+    monkeypatch.setattr(checking, "CHECKING_BYTES", 1 << 10)
+    load_binary(tmp_path / "model", verify=True)
+    [n_windows] = windows
+    assert n_bytes / n_windows <= 1 << 10
