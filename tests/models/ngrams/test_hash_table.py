@@ -9,7 +9,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from nplm import BackoffLM, KneserNeyLM, TextLM, windows
-from nplm._kernels.ngrams import _hashed
+from nplm._kernels.ngrams import _hashing
 from nplm.formats import load_binary, read_arpa, save_binary, write_arpa
 from nplm.models.ngrams.trie.backoff_trie import BackoffTrie
 from nplm.models.ngrams.trie.hash_table import HashTable, empty_buckets, fill_keys
@@ -98,9 +98,9 @@ def test_ngrams_that_a_table_has_no_room_for_are_left_out(longest):
     first, last = trie.level_start[1:3].tolist()
     filters, missing = np.zeros(n, np.uint16), np.empty((3, 0), np.int32)
     for n_buckets, expected in [(33, -1), (2000, 0)]:
-        window = _hashed.Window(empty_buckets(n_buckets), n_buckets, 0, longest)
+        window = _hashing.Window(empty_buckets(n_buckets), n_buckets, 0, longest)
         own = first, last, window, filters, missing
-        assert _hashed.put_ngrams(trie.arrays, keys, trie.prob, *own) == expected
+        assert _hashing.put_ngrams(trie.arrays, keys, trie.prob, *own) == expected
         assert not filters.any()
         assert window.n_used == n + 1 or expected < 0 < window.n_used < n
 

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from nplm._kernels.ngrams import _hashed
+from nplm._kernels.ngrams import _hashing
 from nplm.base.blocks import blocks
 from nplm.models.ngrams.discounts import counts_of_counts, find_discounts
 from nplm.models.ngrams.external.cutting import CutTrie
@@ -231,7 +231,7 @@ def fill_table(
             made: list[NDArray[np.int32]] = []
 
             def fill(
-                window: _hashed.Window,
+                window: _hashing.Window,
                 level: int = level,
                 missing: NDArray[np.int32] = missing,
                 made: list[NDArray[np.int32]] = made,
@@ -268,7 +268,7 @@ def fill_parents(trie: ContextTrie, scratch: Scratch) -> NDArray[np.int32]:
 
 def _fill_level(
     buckets: NDArray[np.uint8],
-    fill: Callable[[_hashed.Window], None],
+    fill: Callable[[_hashing.Window], None],
     scratch: Scratch,
     *,
     longest: bool,
@@ -279,7 +279,7 @@ def _fill_level(
     max_buckets = max(scratch.memory * 3 // 4 // n_arcs // BUCKET_BYTES, 4 * SPILL)
     if n_arcs == 1 and n_buckets <= max_buckets:
         window = empty_buckets(n_buckets)
-        fill(_hashed.Window(window, n_buckets, 0, longest))
+        fill(_hashing.Window(window, n_buckets, 0, longest))
         _put(buckets, 0, window, scratch)
         scratch.tell(n_buckets)
         return
@@ -291,7 +291,7 @@ def _fill_level(
         """Fill buckets from `first` to at most `last`; return the next to fill."""
         size = min(max_buckets, last - first + SPILL)
         window = empty_buckets(size)
-        fill(_hashed.Window(window, n_buckets, first, longest))
+        fill(_hashing.Window(window, n_buckets, first, longest))
         n = last - first
         beyond = window[n * BUCKET_BYTES :]
         if len(free := np.flatnonzero(~are_full(beyond, longest=longest))):

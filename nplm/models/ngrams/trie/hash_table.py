@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from nplm._kernels.ngrams import _hashed
+from nplm._kernels.ngrams import _hashed, _hashing
 from nplm.base.blocks import BLOCK_WINDOWS, blocks
 from nplm.models.ngrams.trie.context_trie import (
     BLOCK_FOLLOWERS,
@@ -37,7 +37,7 @@ __all__ = [
 ]
 
 MAX_HASHED_ORDER = _hashed.MAX_ORDER
-BUCKET_BYTES = _hashed.BUCKET_BYTES
+BUCKET_BYTES = _hashing.BUCKET_BYTES
 # Slots per n-gram: fewer make a smaller table, in which more searches need a second
 # bucket.
 SLOTS_PER_NGRAM = 1.25
@@ -98,7 +98,7 @@ class HashTable:
             closed = True
             for level in range(trie.order - 1, 0, -1):
                 first, last = bucket_start[level : level + 2] * BUCKET_BYTES
-                window = _hashed.Window(
+                window = _hashing.Window(
                     buckets[first:last], n_buckets[level], 0, level + 1 == trie.order
                 )
                 filled = fill_window(trie, parent, keys, level, window, missing)
@@ -221,8 +221,8 @@ def sizes_of_levels(
     # The buckets of a level hold n-grams of k + 1 words and contexts of this length.
     n_contexts = np.append(np.diff(level_start)[1:], 0)
     n_slots = np.maximum(n_ngrams, n_contexts).astype(np.float64)
-    slots = np.full(len(n_slots), _hashed.BUCKET_SLOTS)
-    slots[-1] = _hashed.LONG_BUCKET_SLOTS
+    slots = np.full(len(n_slots), _hashing.BUCKET_SLOTS)
+    slots[-1] = _hashing.LONG_BUCKET_SLOTS
     while True:
         n_slots *= SLOTS_PER_NGRAM
         n_buckets = (n_slots / slots).astype(np.int64) + SPARE_BUCKETS
@@ -242,7 +242,7 @@ def fill_keys(
         first, last = map(int, trie.level_start[level : level + 2])
         for begin in range(first, last, size):
             end = min(begin + size, last)
-            _hashed.context_keys(trie.arrays, parent, level, begin, end, keys)
+            _hashing.context_keys(trie.arrays, parent, level, begin, end, keys)
             done()
 
 
@@ -251,7 +251,7 @@ def fill_window(
     parent: NDArray[np.int32],
     keys: NDArray[np.uint64],
     level: int,
-    window: _hashed.Window,
+    window: _hashing.Window,
     missing: NDArray[np.int32],
     done: Callable[[], Any] = lambda: None,
     size: int = BLOCK_FOLLOWERS,
@@ -297,18 +297,18 @@ def fill_window(
         longer = trie.start[trie.child_start[[first, last]]]
         lacking = np.empty((3, longer[1] - longer[0]), dtype=np.int32)
         own = first, last, window, filters, lacking
-        n_lacking = _hashed.put_ngrams(arrays, keys, trie.prob, *own)
+        n_lacking = _hashing.put_ngrams(arrays, keys, trie.prob, *own)
         if n_lacking < 0:
             return None
         found.insert(-1, lacking[:, :n_lacking].copy())
     n_ngrams = window.n_used
     for block in contexts(level + 1):
-        if not _hashed.put_contexts(arrays, keys, trie.bow, *block, window):
+        if not _hashing.put_contexts(arrays, keys, trie.bow, *block, window):
             return None
     closed = window.n_used == n_ngrams
     lacking = np.concatenate(found, axis=1)
     made = np.empty_like(lacking)
-    n_made = _hashed.put_suffixes(arrays, parent, keys, lacking, window, made)
+    n_made = _hashing.put_suffixes(arrays, parent, keys, lacking, window, made)
     return None if n_made < 0 else Filled(made[:, :n_made].copy(), closed)
 
 
@@ -351,15 +351,15 @@ def are_full(buckets: NDArray[np.uint8], *, longest: bool) -> NDArray[np.bool_]:
     if not longest:
         # One part of the key of the last slot is not 0.
         parts = rows.view("<u4")
-        last = _hashed.BUCKET_SLOTS - 1
-        return (parts[:, last] | parts[:, last + _hashed.BUCKET_SLOTS]) != 0
-    last = _hashed.LONG_BUCKET_SLOTS - 1
+        last = _hashing.BUCKET_SLOTS - 1
+        return (parts[:, last] | parts[:, last + _hashing.BUCKET_SLOTS]) != 0
+    last = _hashing.LONG_BUCKET_SLOTS - 1
     return (rows.view("<u4")[:, last] != 0) | (rows[:, -2] != 0)
 
 
 def slots_in_bucket(*, longest: bool) -> int:
     """Return the number of n-grams in a bucket that is full."""
-    return _hashed.LONG_BUCKET_SLOTS if longest else _hashed.BUCKET_SLOTS
+    return _hashing.LONG_BUCKET_SLOTS if longest else _hashing.BUCKET_SLOTS
 
 
 def n_used_slots(buckets: NDArray[np.uint8], *, longest: bool) -> int:

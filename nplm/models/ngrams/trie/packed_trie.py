@@ -10,7 +10,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from nplm._kernels.ngrams import _hashed, _packed
+from nplm._kernels.ngrams import _hashing, _packed
 from nplm.base.blocks import blocks, blocks_of_rows
 from nplm.models.ngrams.trie.backoff_trie import BackoffTrie
 from nplm.models.ngrams.trie.bits import (
@@ -319,5 +319,5 @@ def fill_values(
         for window in range(n_windows):
             for contexts in blocks_of_contexts(trie.start, first, last, size):
                 own = trie.arrays, table.table, keys, level, *contexts
-                _hashed.stored_values(*own, window, n_windows, prob, bow)
+                _hashing.stored_values(*own, window, n_windows, prob, bow)
                 done()
