@@ -4,9 +4,9 @@ The key of words w0 (the newest), w1, ... is the sum of hash_word(wi) M**i: each
 word adds one product, and in a stream each word is hashed once.
 
 The n-grams of a length are in buckets, one per cache line. A search begins at the
-bucket of the key, and goes on to the next one only if an n-gram was put beyond this one
-because it was full. The longest n-grams need no weight and no filter, so more of them
-fit in a bucket.
+bucket of the key, and goes on to the next one only if an n-gram with the same highest
+bits of the key was put beyond this one because it was full. The longest n-grams need no
+weight and no filter, so more of them fit in a bucket.
 """
 
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
@@ -18,8 +18,9 @@ cdef extern from *:
     static const uint64_t MULTIPLIER = 0x9E3779B97F4A7C15U;
     static const uint64_t MIX1 = 0xBF58476D1CE4E5B9U;
     static const uint64_t MIX2 = 0x94D049BB133111EBU;
-    /* Bits of a key that a slot stores, and in the last slot of a bucket the bit that
-       says that a search goes on. The other 16 are the filter. */
+    /* Bits of a key that a slot stores, and the bit that says that the searches of a
+       quarter of the keys go on: slot i has it of the keys with the two highest bits i.
+       The other 16 are the filter. */
     static const uint64_t TAG = 0xFFFFFFFFFFFE0000U;
     static const uint32_t LOW_TAG = 0xFFFE0000U;
     static const uint32_t PASSED = 0x10000U;
@@ -124,7 +125,7 @@ cdef struct LongBucket:
     uint32_t low[LONG_SLOTS]
     float prob[LONG_SLOTS]
     uint8_t high[LONG_SLOTS]
-    uint8_t passed  # whether a search goes on in the next bucket
+    uint8_t passed  # bit i: searches of keys with the three highest bits i go on
 
 
 cdef class Table:
@@ -187,9 +188,14 @@ cdef inline int long_slot_in(const LongBucket* bucket, uint64_t wanted) noexcept
     return NPLM_FIRST(nplm_long_hits(bucket, wanted), LONG_SLOTS)
 
 
-cdef inline bint goes_on(const Bucket* bucket) noexcept nogil:
+cdef inline bint goes_on(const Bucket* bucket, uint64_t key) noexcept nogil:
     """Whether the search for an n-gram that the bucket lacks goes on in the next."""
-    return (bucket.low[SLOTS - 1] & PASSED) != 0
+    return (bucket.low[key >> 62] & PASSED) != 0
+
+
+cdef inline bint long_goes_on(const LongBucket* bucket, uint64_t key) noexcept nogil:
+    """Whether the search for one of the longest n-grams goes on in the next bucket."""
+    return bucket.passed >> (key >> 61) & 1
 
 
 cdef inline const Bucket* find_bucket(
@@ -203,7 +209,7 @@ cdef inline const Bucket* find_bucket(
         slot[0] = slot_in(at, wanted)
         if slot[0] < SLOTS:
             return at
-        if not goes_on(at):
+        if not goes_on(at, key):
             break
         at = next_bucket(buckets, n_buckets, at)
         # In the table of a damaged file the search may not end otherwise.
@@ -227,7 +233,7 @@ cdef inline float find_long(
         hit = long_slot_in(own, wanted)
         if hit < LONG_SLOTS:
             return own.prob[hit]
-        if not own.passed:
+        if not long_goes_on(own, key):
             break
         at = next_bucket(buckets, n_buckets, at)
         if at == first:

@@ -115,7 +115,7 @@ cdef void step(
             bucket = keys.bucket[chain]
             hit = slot_in(bucket, tag(keys.chain[chain]))
             keys.sought[n_missed] = chain
-            n_missed += (hit == SLOTS) & goes_on(bucket)
+            n_missed += (hit == SLOTS) & goes_on(bucket, keys.chain[chain])
             bucket = <Bucket*> nplm_either(hit < SLOTS, bucket, NPLM_NOTHING)
             hit &= SLOTS - 1
             prob = bucket.prob[hit]
@@ -149,7 +149,7 @@ cdef void last_step(
             hit = long_slot_in(bucket, long_tag(keys.chain[chain]))
             found = hit < LONG_SLOTS
             keys.sought[n_missed] = chain
-            n_missed += (1 - found) & (bucket.passed != 0)
+            n_missed += (1 - found) & long_goes_on(bucket, keys.chain[chain])
             chains.prob[k][chain] = bucket.prob[hit - 1 + found]
             chains.n_words[chain] += (k - chains.n_words[chain]) * found
         n_sought = n_missed

@@ -122,7 +122,7 @@ cdef class Window:
                     own.high[i], own.low[i], own.prob[i], own.bow[i] = high, low, -1, 1
                     self.n_used += 1
                     return own
-            own.low[SLOTS - 1] |= PASSED
+            own.low[key >> 62] |= PASSED
             place = self.after(place)
         return NULL
 
@@ -145,7 +145,7 @@ cdef class Window:
                     and own.high[i] == <uint8_t> (wanted >> 32)
                 ):
                     return own.prob + i
-            own.passed = 1
+            own.passed |= <uint8_t> 1 << (key >> 61)
             place = self.after(place)
         return NULL
 

@@ -72,7 +72,7 @@ def save_binary(
 
     The file is a safetensors file, with the words of the model and their hash table
     (about 20 bytes a word beside its letters), the hash table of the n-grams,
-    ``index_``, and the packed structure of the trie: about 22 bytes per n-gram.
+    ``index_``, and the packed structure of the trie: about 21 bytes per n-gram.
 
     Parameters
     ----------

@@ -21,7 +21,8 @@ FORMAT = "nplm n-grams"
 # Files before version 4 were no safetensors files.
 # Files of version 4 had the arrays of the trie beside its hash table.
 # Files of version 5 had no hash table of words.
-VERSION = "6"
+# A bucket of version 6 had one bit of the n-grams beyond it.
+VERSION = "7"
 # The range of natural logarithms of float32 numbers.
 MIN_LOG, MAX_LOG = -104.0, 88.72
 

@@ -240,7 +240,7 @@ def test_other_versions(saved, version):
     path, _ = saved
     write_parts(path, *read_parts(path), version=version)
     with pytest.raises(
-        ValueError, match=r"is of version '.*, but .* reads version '6'; save the model"
+        ValueError, match=r"is of version '.*, but .* reads version '7'; save the model"
     ):
         load_binary(path)
 

@@ -74,8 +74,8 @@ def test_search_in_a_full_table_of_a_damaged_file_ends():
     whole = HashTable.of(model.trie_)
     buckets = whole.buckets.copy()
     last = whole.bucket_start[-2] * 64
-    buckets[:last].view(np.uint32)[7::16] |= 1 << 16  # of the last slot of each bucket
-    buckets[last + 63 :: 64] = 1
+    buckets[:last].view(np.uint32).reshape(-1, 16)[:, 4:8] |= 1 << 16
+    buckets[last + 63 :: 64] = 0xFF
     full = replace(whole, buckets=buckets)
     assert_array_equal(full.next_word_prob(X, y), whole.next_word_prob(X, y))
 

@@ -40,7 +40,7 @@ MAX_HASHED_ORDER = _hashed.MAX_ORDER
 BUCKET_BYTES = _hashing.BUCKET_BYTES
 # Slots per n-gram: fewer make a smaller table, in which more searches need a second
 # bucket.
-SLOTS_PER_NGRAM = 1.25
+SLOTS_PER_NGRAM = 1.2
 # Buckets of a level beyond these.
 SPARE_BUCKETS = 32
 
