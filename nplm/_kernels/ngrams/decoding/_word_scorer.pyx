@@ -2,57 +2,19 @@
 
 A sentence of 20 words is scored in less time than NumPy needs to make one array, so
 this kernel takes words and returns numbers. It is the only kernel that handles Python
-strings, and their ids. Its look-ups are those of ``hashed_prob``, one
-word after another.
+strings, and their ids. The look-ups are those of ``_ngram_scorers``.
 """
 
 from libc.math cimport INFINITY, log
 from libc.stdint cimport int64_t, uint64_t
 
 from nplm._kernels._ids cimport id_below
-from nplm._kernels.ngrams._bits cimport NPLM_PREFETCH
 from nplm._kernels.ngrams._chains cimport MAX_WORDS
-from nplm._kernels.ngrams._hashed cimport (
-    MULTIPLIER, NPLM_NOTHING, Bucket, Table, filter_bit, find_bucket,
-    find_long, hash_word, home,
-)
+from nplm._kernels.ngrams._hashed cimport MULTIPLIER, hash_word
 from nplm._kernels.ngrams.decoding._kenlm cimport Steps
 from nplm._kernels.ngrams.decoding._word_ids cimport (
     Ids, Word, WordIds, encodable, ids_of, next_word, utf8_of,
 )
-from nplm._kernels.ngrams._quantized cimport (
-    Level, QuantizedTrie, bow_at, children, find_record, prob_at, word_at,
-)
-
-cdef enum:
-    # Words looked up together.
-    CHUNK = 32
-    # Ranges of this many records, about two cache lines, are searched one by one.
-    FEW = 16
-
-
-cdef struct Context:
-    # The preceding words that an n-gram can contain, newest first.
-    int n_words
-    int words[MAX_WORDS]
-    uint64_t hashes[MAX_WORDS]
-    # The length of the longest of their contexts in the table; bow[k] is the weight of
-    # the context of k + 1 words.
-    int n_found
-    float bow[MAX_WORDS]
-
-
-cdef struct Chains:
-    # For each word: the number of context words and the probability of the longest
-    # n-gram that it ends, and the weights of the contexts that it ends, as in
-    # `Context`.
-    int known[CHUNK + 1]
-    float prob[CHUNK + 1]
-    int n_found[CHUNK + 1]
-    float bow[CHUNK + 1][MAX_WORDS]
-    # Hashes of the preceding words, oldest first, and of the words.
-    uint64_t hashes[MAX_WORDS + CHUNK + 1]
-
 
 cdef class State:
     """State of a `WordScorer`: the preceding words.
@@ -61,9 +23,6 @@ cdef class State:
 
     No twin: holds the words that ``backoff_prob`` takes as a row of X.
     """
-
-    cdef Context context
-    cdef int n_telling  # the newest words, on which later probabilities depend
 
     @property
     def words(self):
@@ -149,11 +108,6 @@ cdef class WordScorer(Steps):
 
     No twin: it is tested against ``backoff_prob``, which has one.
     """
-
-    cdef int n_context, boundary, n_words, unknown
-    cdef Ids ids
-    cdef bint closed
-    cdef Context start
 
     def __cinit__(
         self, ngrams, int boundary, ids, int n_words, int unknown, bint closed
@@ -452,214 +406,6 @@ cdef class WordScorer(Steps):
                 "which has no symbol for unknown ones."
             )
         return self.unknown
-
-
-cdef class HashedWordScorer(WordScorer):
-    """Word-by-word scorer of a hash table of n-grams; see `WordScorer`.
-
-    No twin: see `WordScorer`.
-    """
-
-    cdef Table table  # owns the memory of the pointers
-    cdef Bucket* buckets
-    cdef const int64_t* bucket_start
-    cdef const float* prob
-    cdef const float* bow
-
-    def __cinit__(
-        self, Table table, int boundary, ids, int n_words, int unknown,
-        bint closed,
-    ):
-        check_n_words(n_words, table.prob.shape[0])
-        self.table = table
-        self.buckets, self.bucket_start = table.buckets, &table.bucket_start[0]
-        self.prob, self.bow = &table.prob[0], &table.bow[0]
-        self.find_start()
-
-    cdef void look_up(
-        self, const Context* context, const int* ids, int n, bint follow,
-        Chains* chains,
-    ) noexcept nogil:
-        # In common steps: the memory of a step is prefetched for all words.
-        cdef uint64_t keys[CHUNK + 1]
-        cdef int live[CHUNK + 1]
-        cdef int n_before = context.n_words
-        cdef int n_live = n, n_next, i, j, k, before
-        cdef uint64_t power = MULTIPLIER, n_buckets
-        cdef Bucket* buckets
-        cdef const Bucket* at
-        cdef int slot
-        cdef float prob
-        for k in range(n_before):
-            chains.hashes[n_before - 1 - k] = context.hashes[k]
-        for j in range(n):
-            keys[j] = chains.hashes[n_before + j] = hash_word(ids[j])
-            chains.prob[j], chains.bow[j][0] = self.prob[ids[j]], self.bow[ids[j]]
-            chains.known[j], chains.n_found[j] = 0, 1
-            live[j] = j
-        if n == 1:
-            self.prefetch(chains.hashes, n_before)
-        for k in range(1, self.n_context + 1):
-            buckets = self.buckets + self.bucket_start[k]
-            n_buckets = self.bucket_start[k + 1] - self.bucket_start[k]
-            n_next = 0
-            for i in range(n_live):
-                j = live[i]
-                before = n_before + (j if follow else 0)
-                if before < k:
-                    continue
-                keys[j] += chains.hashes[before - k] * power
-                NPLM_PREFETCH(home(buckets, n_buckets, keys[j]))
-                live[n_next] = j
-                n_next += 1
-            n_live, n_next = n_next, 0
-            for i in range(n_live if k == self.n_context else 0):
-                j = live[i]
-                prob = find_long(buckets, n_buckets, keys[j])
-                if prob >= 0:
-                    chains.prob[j], chains.known[j] = prob, k
-            for i in range(n_live if k < self.n_context else 0):
-                j = live[i]
-                at = find_bucket(buckets, n_buckets, keys[j], &slot)
-                if at == NPLM_NOTHING:
-                    continue
-                if at.prob[slot] >= 0:
-                    chains.prob[j], chains.known[j] = at.prob[slot], k
-                chains.bow[j][k] = at.bow[slot]
-                chains.n_found[j] = k + 1
-                before = n_before + (j if follow else 0)
-                if before > k and at.low[slot] & filter_bit(chains.hashes[before - k - 1]):
-                    live[n_next] = j
-                    n_next += 1
-            n_live = n_next
-            power *= MULTIPLIER
-
-    cdef void prefetch(self, const uint64_t* hashes, int n_before) noexcept nogil:
-        """Prefetch the buckets of all steps of one word, the last of `hashes`."""
-        cdef uint64_t key = hashes[n_before], power = MULTIPLIER
-        cdef int k
-        for k in range(1, min(n_before, self.n_context) + 1):
-            key += hashes[n_before - k] * power
-            power *= MULTIPLIER
-            NPLM_PREFETCH(home(
-                self.buckets + self.bucket_start[k],
-                self.bucket_start[k + 1] - self.bucket_start[k], key,
-            ))
-
-
-cdef class QuantizedWordScorer(WordScorer):
-    """Word-by-word scorer of a quantized trie; see `WordScorer`.
-
-    No twin: see `WordScorer`.
-    """
-
-    cdef QuantizedTrie trie  # owns the memory of the pointers
-    cdef const float* prob
-    cdef const float* bow
-    cdef const int64_t* bigrams
-
-    def __cinit__(
-        self, QuantizedTrie trie, int boundary, ids, int n_words, int unknown,
-        bint closed,
-    ):
-        check_n_words(n_words, trie.prob.shape[0])
-        self.trie = trie
-        self.prob, self.bow = &trie.prob[0], &trie.bow[0]
-        self.bigrams = &trie.start[0]
-        self.find_start()
-
-    cdef void look_up(
-        self, const Context* context, const int* ids, int n, bint follow,
-        Chains* chains,
-    ) noexcept nogil:
-        cdef int words[MAX_WORDS + CHUNK + 1]
-        cdef int64_t first[CHUNK + 1]
-        cdef int64_t length[CHUNK + 1]
-        cdef int live[CHUNK + 1]
-        cdef int n_before = context.n_words
-        cdef int n_live = n, n_next, i, j, k, before
-        cdef int64_t at, last
-        cdef const Level* level
-        cdef float prob
-        for k in range(n_before):
-            words[n_before - 1 - k] = context.words[k]
-            chains.hashes[n_before - 1 - k] = context.hashes[k]
-        for j in range(n):
-            words[n_before + j] = ids[j]
-            chains.hashes[n_before + j] = hash_word(ids[j])
-            chains.prob[j], chains.bow[j][0] = self.prob[ids[j]], self.bow[ids[j]]
-            chains.known[j], chains.n_found[j] = 0, 1
-            first[j] = self.bigrams[ids[j]]
-            length[j] = length_of(first[j], self.bigrams[ids[j] + 1])
-            live[j] = j
-        for k in range(1, self.n_context + 1):
-            level = &self.trie.level[k - 1]
-            n_next = 0
-            for i in range(n_live):
-                j = live[i]
-                before = n_before + (j if follow else 0)
-                live[n_next] = j
-                # Offsets of a damaged file may be outside the records of the level.
-                n_next += (
-                    before >= k and length[j] > 0 and first[j] + length[j] <= level.n
-                )
-            n_live, n_next = n_next, 0
-            if n_live > 1:
-                self.narrow(level, words, n_before - k, follow, live, n_live, first,
-                            length)
-            for i in range(n_live):
-                j = live[i]
-                before = n_before + (j if follow else 0)
-                at = find_record(level, first[j], length[j], words[before - k])
-                if word_at(level, at) != words[before - k]:
-                    continue
-                prob = prob_at(level, at)
-                if prob >= 0:
-                    chains.prob[j], chains.known[j] = prob, k
-                if k == self.n_context:
-                    continue
-                chains.bow[j][k] = bow_at(level, at)
-                chains.n_found[j] = k + 1
-                children(level, at, &first[j], &last)
-                length[j] = length_of(first[j], last)
-                live[n_next] = j
-                n_next += 1
-            n_live = n_next
-
-    cdef void narrow(
-        self, const Level* level, const int* words, int oldest, bint follow,
-        const int* live, int n_live, int64_t* first, int64_t* length,
-    ) noexcept nogil:
-        """Halve the ranges of the live words in turn, and prefetch their middles."""
-        cdef int64_t half
-        cdef int i, j
-        cdef bint many = True
-        while many:
-            many = False
-            for i in range(n_live):
-                j = live[i]
-                half = length[j] >> 1
-                if length[j] > FEW:
-                    if word_at(level, first[j] + half) <= words[
-                        oldest + (j if follow else 0)
-                    ]:
-                        first[j] += half
-                    length[j] -= half
-                    many = True
-                half = first[j] + (length[j] >> 1)
-                NPLM_PREFETCH(level.records + (half * level.width >> 3))
-
-
-cdef inline int64_t length_of(int64_t first, int64_t last) noexcept nogil:
-    """Return the length of a range; 0 if it is none, as it may be in a damaged file."""
-    # A difference of other numbers may overflow.
-    return last - first if 0 <= first < last else 0
-
-
-cdef int check_n_words(int n_words, Py_ssize_t n_known) except -1:
-    if n_words > n_known:
-        raise ValueError(f"n_words={n_words}, but the n-grams have {n_known} words")
-    return 0
 
 
 cdef inline double log_of(

@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from nplm._kernels.ngrams.decoding._word_scorer import (
+from nplm._kernels.ngrams.decoding._ngram_scorers import (
     HashedWordScorer,
     QuantizedWordScorer,
 )
