@@ -95,7 +95,7 @@ class EncodedWords(Sequence[str]):
             raise ValueError("word_slots does not match its vocabulary")
 
     def tolist(self) -> list[str]:
-        """Return all words; raise ValueError if two are equal, or they are not UTF-8."""
+        """Return all words; raise ValueError if two are equal, or one is not UTF-8."""
         try:
             words = self._text.tobytes().decode().split("\n")
         except ValueError as error:

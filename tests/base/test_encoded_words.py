@@ -54,7 +54,7 @@ def test_words_that_are_equal_are_refused_where_all_are_read():
     words = EncodedWords(**arrays_of(["a", "b", "c", "b"]), name="model")
     assert words[3] == "b"
     for read in (words.tolist, lambda: list(words)):
-        with pytest.raises(ValueError, match="model is damaged: .*it has 'b' twice"):
+        with pytest.raises(ValueError, match=r"model is damaged: .*it has 'b' twice"):
             read()
 
 

@@ -53,6 +53,15 @@ cdef inline void children(
     last[0] = (last[0] << level.low) | read_bits(level.records, low_at, level.low)
 
 
+cdef inline int64_t n_searched(int64_t n, int word) noexcept nogil:
+    """Return how many of `n` records from the first on may have a word.
+
+    Their words are distinct, and sorted: no more than `word` are less than it. Frequent
+    words have low ids.
+    """
+    return n if n <= word else <int64_t> word + 1
+
+
 cdef inline int64_t find_record(
     const Level* level, int64_t first, int64_t n, int word
 ) noexcept nogil:

@@ -81,6 +81,9 @@ cdef void search(
     for i in range(n_many):
         chain = chains.live[i]
         ranges.many[i] = chain
+        ranges.n[chain] = n_searched(
+            ranges.n[chain], chains.words[chains.newest[chain] - k]
+        )
         middle = ranges.first[chain] + (ranges.n[chain] >> 1)
         NPLM_PREFETCH(level.records + (middle * level.width >> 3))
     while n_many > 0:

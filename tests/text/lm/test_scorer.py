@@ -18,8 +18,9 @@ from nplm import (
     Tokenizer,
     Vocabulary,
     load,
+    windows,
 )
-from nplm.formats import read_arpa, save_binary, write_arpa
+from nplm.formats import load_binary, read_arpa, save_binary, write_arpa
 from tests.helpers import paper_lm, small_text
 
 BLANKS = Tokenizer(r"\S+")
@@ -209,6 +210,35 @@ def test_stream_state_depends_on_all_words():
         scorer.step(state, 13)
     with pytest.raises(ValueError, match="-1 is no word id"):
         scorer.score([-1])
+
+
+@pytest.mark.parametrize("closed", [True, False])
+def test_quantized_states_are_as_long_as_later_probabilities_need(tmp_path, closed):
+    rest = np.random.default_rng(0).zipf(1.5, 500) % 9 + 4
+    rest[9::10] = 0 if closed else 4
+    # The first words of a stream are contexts without n-grams.
+    ids = rest if closed else [1, 2, 3, 1, *rest]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        model = KneserNeyLM(4, n_words=13, boundary=0 if closed else None)
+        model.fit_stream(ids)
+    save_binary(model, tmp_path / "bits", [f"w{i}" for i in range(13)], bits=8)
+    quantized, _ = load_binary(tmp_path / "bits")
+    assert quantized.trie_.closed == model.index_.closed == closed
+    lm = TextLM.from_model(quantized, boundary=0)
+    scorer, states = lm.scorer(), set()
+    for length in range(1, 40):
+        words = np.random.default_rng(length).integers(1, 13, length)
+        state, total = scorer.begin(), 0.0
+        for word in words.tolist():
+            log_prob, state = scorer.step(state, word)
+            total += log_prob
+        states.add(state)
+        total += scorer.end(state)
+        X, y = windows(np.append(words, 0), 3, boundary=0)
+        assert_allclose(total, quantized.log_prob(X, y).sum(), 1e-12)
+        assert_allclose(scorer.score(words.tolist()), total, 1e-14)
+    assert (min(len(state.words) for state in states) < 3) == closed
 
 
 def test_token_scores_have_the_order_of_the_ngram_found(models):

@@ -13,7 +13,7 @@ from nplm._kernels.ngrams._hashed cimport (
     find_long, hash_word, home,
 )
 from nplm._kernels.ngrams._quantized cimport (
-    Level, QuantizedTrie, bow_at, children, find_record, prob_at, word_at,
+    Level, QuantizedTrie, bow_at, children, find_record, n_searched, prob_at, word_at,
 )
 from nplm._kernels.ngrams.decoding._word_scorer cimport (
     CHUNK, Chains, Context, WordScorer,
@@ -24,7 +24,26 @@ cdef enum:
     FEW = 16
 
 
-cdef class HashedWordScorer(WordScorer):
+cdef class NgramScorer(WordScorer):
+    """What the scorers of n-grams share.
+
+    No twin: see `WordScorer`.
+    """
+
+    cdef inline bint lacks(
+        self, const Context* context, const Chains* chains, int j, int k, bint follow
+    ) noexcept nogil:
+        """Whether it is known that no n-gram has word j and the `k` words before it.
+
+        The table then lacks these words as a context. Contexts that are not n-grams
+        themselves may be there nevertheless.
+        """
+        return self.closed and k > (
+            chains.n_found[j - 1] if follow and j > 0 else context.n_found
+        )
+
+
+cdef class HashedWordScorer(NgramScorer):
     """Word-by-word scorer of a hash table of n-grams; see `WordScorer`.
 
     No twin: see `WordScorer`.
@@ -67,8 +86,6 @@ cdef class HashedWordScorer(WordScorer):
             chains.prob[j], chains.bow[j][0] = self.prob[ids[j]], self.bow[ids[j]]
             chains.known[j], chains.n_found[j] = 0, 1
             live[j] = j
-        if n == 1:
-            self.prefetch(chains.hashes, n_before)
         for k in range(1, self.n_context + 1):
             buckets = self.buckets + self.bucket_start[k]
             n_buckets = self.bucket_start[k + 1] - self.bucket_start[k]
@@ -76,7 +93,7 @@ cdef class HashedWordScorer(WordScorer):
             for i in range(n_live):
                 j = live[i]
                 before = n_before + (j if follow else 0)
-                if before < k:
+                if before < k or self.lacks(context, chains, j, k, follow):
                     continue
                 keys[j] += chains.hashes[before - k] * power
                 NPLM_PREFETCH(home(buckets, n_buckets, keys[j]))
@@ -104,12 +121,14 @@ cdef class HashedWordScorer(WordScorer):
             n_live = n_next
             power *= MULTIPLIER
 
-    cdef void prefetch(self, const uint64_t* hashes, int n_before) noexcept nogil:
-        """Prefetch the buckets of all steps of one word, the last of `hashes`."""
-        cdef uint64_t key = hashes[n_before], power = MULTIPLIER
-        cdef int k
-        for k in range(1, min(n_before, self.n_context) + 1):
-            key += hashes[n_before - k] * power
+    cdef void expect(self, const Context* context, int id) noexcept nogil:
+        cdef uint64_t key = hash_word(id), power = MULTIPLIER
+        cdef int k, n = context.n_found if self.closed else context.n_words
+        NPLM_PREFETCH(self.prob + id)
+        NPLM_PREFETCH(self.bow + id)
+        # A state may be that of another model.
+        for k in range(1, min(n, self.n_context) + 1):
+            key += context.hashes[k - 1] * power
             power *= MULTIPLIER
             NPLM_PREFETCH(home(
                 self.buckets + self.bucket_start[k],
@@ -117,7 +136,7 @@ cdef class HashedWordScorer(WordScorer):
             ))
 
 
-cdef class QuantizedWordScorer(WordScorer):
+cdef class QuantizedWordScorer(NgramScorer):
     """Word-by-word scorer of a quantized trie; see `WordScorer`.
 
     No twin: see `WordScorer`.
@@ -168,15 +187,24 @@ cdef class QuantizedWordScorer(WordScorer):
             for i in range(n_live):
                 j = live[i]
                 before = n_before + (j if follow else 0)
-                live[n_next] = j
                 # Offsets of a damaged file may be outside the records of the level.
-                n_next += (
+                if not (
                     before >= k and length[j] > 0 and first[j] + length[j] <= level.n
-                )
+                ) or self.lacks(context, chains, j, k, follow):
+                    continue
+                length[j] = n_searched(length[j], words[before - k])
+                live[n_next] = j
+                n_next += 1
             n_live, n_next = n_next, 0
             if n_live > 1:
                 self.narrow(level, words, n_before - k, follow, live, n_live, first,
                             length)
+            elif n_live == 1:
+                j = live[0]
+                narrow_one(
+                    level, words[n_before + (j if follow else 0) - k], &first[j],
+                    &length[j],
+                )
             for i in range(n_live):
                 j = live[i]
                 before = n_before + (j if follow else 0)
@@ -195,6 +223,11 @@ cdef class QuantizedWordScorer(WordScorer):
                 live[n_next] = j
                 n_next += 1
             n_live = n_next
+
+    cdef void expect(self, const Context* context, int id) noexcept nogil:
+        NPLM_PREFETCH(self.bigrams + id)
+        NPLM_PREFETCH(self.prob + id)
+        NPLM_PREFETCH(self.bow + id)
 
     cdef void narrow(
         self, const Level* level, const int* words, int oldest, bint follow,
@@ -218,6 +251,21 @@ cdef class QuantizedWordScorer(WordScorer):
                     many = True
                 half = first[j] + (length[j] >> 1)
                 NPLM_PREFETCH(level.records + (half * level.width >> 3))
+
+
+cdef inline void narrow_one(
+    const Level* level, int word, int64_t* first, int64_t* length
+) noexcept nogil:
+    """Halve the range of a word, while both of the next middles are fetched."""
+    cdef int64_t half, quarter, middle
+    while length[0] > FEW:
+        half = length[0] >> 1
+        quarter = half >> 1
+        NPLM_PREFETCH(level.records + ((first[0] + quarter) * level.width >> 3))
+        NPLM_PREFETCH(level.records + ((first[0] + half + quarter) * level.width >> 3))
+        middle = first[0] + half
+        first[0] = middle if word_at(level, middle) <= word else first[0]
+        length[0] -= half
 
 
 cdef inline int64_t length_of(int64_t first, int64_t last) noexcept nogil:

@@ -25,6 +25,10 @@ cdef class WordIds(Ids):
     cdef const int64_t[::1] start
     cdef const uint64_t[::1] slots
 
+    cdef void expect(self, uint64_t h) noexcept nogil
+
+    cdef void expect_word(self, uint64_t h) noexcept nogil
+
     cdef int find(
         self, const unsigned char* word, Py_ssize_t n, uint64_t h
     ) noexcept nogil

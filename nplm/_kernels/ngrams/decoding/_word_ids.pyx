@@ -14,6 +14,8 @@ from libc.string cimport memcmp
 
 import numpy as np
 
+from nplm._kernels.ngrams._bits cimport NPLM_PREFETCH
+
 cdef enum:
     # A slot has 32 bits of the hash above the id + 1; an empty slot is 0.
     ID_BITS = 32
@@ -190,6 +192,17 @@ cdef class WordIds(Ids):
             h = (h ^ data[i]) * FNV_PRIME
         id[0] = self.find(data, n, mixed(h))
         return id[0] >= 0
+
+    cdef void expect(self, uint64_t h) noexcept nogil:
+        """Prefetch the slot of a hash."""
+        NPLM_PREFETCH(&self.slots[home(h, self.slots.shape[0])])
+
+    cdef void expect_word(self, uint64_t h) noexcept nogil:
+        """Prefetch where the word with a hash begins, if it has its first slot."""
+        cdef uint64_t slot = self.slots[home(h, self.slots.shape[0])]
+        cdef int64_t i = <int64_t> <uint32_t> slot - 1
+        if 0 <= i < self.start.shape[0]:
+            NPLM_PREFETCH(&self.start[i])
 
     cdef int find(
         self, const unsigned char* word, Py_ssize_t n, uint64_t h

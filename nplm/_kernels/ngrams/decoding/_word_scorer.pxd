@@ -52,6 +52,8 @@ cdef class WordScorer(Steps):
         Chains* chains,
     ) noexcept nogil
 
+    cdef void expect(self, const Context* context, int id) noexcept nogil
+
     cdef void begin_in(self, Context* context, bint bos) noexcept nogil
 
     cdef double score_words(

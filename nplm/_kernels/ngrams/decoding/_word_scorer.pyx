@@ -13,7 +13,7 @@ from nplm._kernels.ngrams._chains cimport MAX_WORDS
 from nplm._kernels.ngrams._hashed cimport MULTIPLIER, hash_word
 from nplm._kernels.ngrams.decoding._kenlm cimport Steps
 from nplm._kernels.ngrams.decoding._word_ids cimport (
-    Ids, Word, WordIds, encodable, ids_of, next_word, utf8_of,
+    Word, WordIds, encodable, ids_of, next_word, utf8_of,
 )
 
 cdef class State:
@@ -145,6 +145,9 @@ cdef class WordScorer(Steps):
         context.
         """
 
+    cdef void expect(self, const Context* context, int id) noexcept nogil:
+        """Prefetch what the look-up of a word after a context reads."""
+
     def begin(self, bint bos=True):
         """Return the state before the first word, after a boundary if `bos`."""
         cdef State state = State.__new__(State)
@@ -154,16 +157,20 @@ cdef class WordScorer(Steps):
 
     def step(self, State state not None, word):
         """Return the log-probability of a word, and the state after it."""
-        cdef State after = State.__new__(State)
+        cdef State after
         cdef int i = self.id_of(word)
         cdef double log_prob
+        self.expect(&state.context, i)
+        after = State.__new__(State)
         after.context = state.context
         log_prob = self.score_words(&after.context, &i, 1, 0, NULL, NULL)
         return log_prob, self.telling(after)
 
     def end(self, State state not None):
         """Return the log-probability of the boundary after a state."""
-        cdef Context context = state.context
+        cdef Context context
+        self.expect(&state.context, self.boundary)
+        context = state.context
         return self.score_words(&context, &self.boundary, 1, 0, NULL, NULL)
 
     def fill_steps(self, states, words, double[::1] out):
@@ -187,8 +194,10 @@ cdef class WordScorer(Steps):
 
     cdef object step_to(self, object own, object word, double* log_prob, int* order):
         cdef State state = own
-        cdef State after = State.__new__(State)
+        cdef State after
         cdef int i = self.boundary if word is None else self.id_of(word)
+        self.expect(&state.context, i)
+        after = State.__new__(State)
         after.context = state.context
         self.score_words(&after.context, &i, 1, 0, log_prob, order)
         return self.telling(after)
@@ -277,28 +286,40 @@ cdef class WordScorer(Steps):
         """
         cdef Context context
         cdef int ids[CHUNK + 1]
-        cdef int n = 0
+        cdef int n = 0, n_found = CHUNK, i
         cdef Py_ssize_t size
         cdef const unsigned char* data
         cdef double total = 0
-        cdef Word word
+        cdef Word found[CHUNK + 1]
+        cdef Word* word
         text = encodable(text)
         data = utf8_of(text, &size)
-        word.end = 0
+        found[CHUNK].end = 0
         self.begin_in(&context, bos)
-        while next_word(data, size, &word):
-            ids[n] = words.find(data + word.begin, word.end - word.begin, word.hashed)
-            if ids[n] < 0 and self.unknown >= 0:
-                ids[n] = self.unknown
-            elif not 0 <= ids[n] < self.n_words:
-                ids[n] = self.id_of(
-                    data[word.begin:word.end].decode("utf-8", "surrogatepass")
+        while n_found == CHUNK:
+            found[0].end, n_found = found[CHUNK].end, 0
+            while n_found < CHUNK and next_word(data, size, &found[n_found]):
+                words.expect(found[n_found].hashed)
+                n_found += 1
+                found[n_found].end = found[n_found - 1].end
+            for i in range(n_found):
+                words.expect_word(found[i].hashed)
+            for i in range(n_found):
+                word = &found[i]
+                ids[n] = words.find(
+                    data + word.begin, word.end - word.begin, word.hashed
                 )
-            n += 1
-            # No context reaches back over a boundary.
-            if n == CHUNK or ids[n - 1] == self.boundary:
-                total = self.score_words(&context, ids, n, total, NULL, NULL)
-                n = 0
+                if ids[n] < 0 and self.unknown >= 0:
+                    ids[n] = self.unknown
+                elif not 0 <= ids[n] < self.n_words:
+                    ids[n] = self.id_of(
+                        data[word.begin:word.end].decode("utf-8", "surrogatepass")
+                    )
+                n += 1
+                # No context reaches back over a boundary.
+                if n == CHUNK or ids[n - 1] == self.boundary:
+                    total = self.score_words(&context, ids, n, total, NULL, NULL)
+                    n = 0
         if eos:
             ids[n] = self.boundary
             n += 1

@@ -225,6 +225,12 @@ class QuantizedTrie:
         """Number of words in the longest n-gram."""
         return len(self.n_ngrams)
 
+    @property
+    def closed(self) -> bool:
+        """Whether each context and each suffix is an n-gram; see `HashTable`."""
+        n_ngrams = self.n_ngrams[1:].tolist()
+        return all(level.n == n for level, n in zip(self.levels, n_ngrams))
+
     def width(self, i: int) -> int:
         """Return the number of bits of a record of level `i`."""
         is_last = i + 1 == len(self.levels)

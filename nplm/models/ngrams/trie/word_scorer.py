@@ -148,5 +148,5 @@ class QuantizedNgramWordScorer(ScorerMethods, QuantizedWordScorer):
         ids: dict[Any, int] | None,
         unknown: int,
     ) -> Self:
-        # The trie does not say whether each context is an n-gram.
-        return cls(ngrams.arrays, boundary, ids, ngrams.n_words, unknown, False)
+        own = boundary, ids, ngrams.n_words, unknown, ngrams.closed
+        return cls(ngrams.arrays, *own)
