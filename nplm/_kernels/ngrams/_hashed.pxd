@@ -11,6 +11,8 @@ weight and no filter, so more of them fit in a bucket.
 
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 
+from nplm._kernels.ngrams._trie cimport Ngrams
+
 cdef extern from *:
     """
     /* Odd constants with irregular bits: 2**64 divided by the golden ratio, and the
@@ -128,12 +130,9 @@ cdef struct LongBucket:
     uint8_t passed  # bit i: searches of keys with the three highest bits i go on
 
 
-cdef class Table:
+cdef class Table(Ngrams):
     cdef const unsigned char[::1] memory
     cdef const int64_t[::1] bucket_start
-    cdef const float[::1] prob
-    cdef const float[::1] bow
-    cdef readonly int n_context  # words in the longest context
     cdef Bucket* buckets
 
 

@@ -5,18 +5,18 @@ one bucket, whose address depends only on the words. A step is skipped if the fi
 the previous slot shows that no n-gram is one word longer.
 """
 
-from libc.math cimport log
 from libc.stdint cimport int64_t, uint64_t
 
 from nplm._kernels.ngrams._bits cimport NPLM_PREFETCH
 from nplm._kernels.ngrams._chains cimport (
-    BLOCK, MAX_WORDS, N_CHAINS, Chains, begin, check_width, n_growing, prob_of,
+    BLOCK, MAX_WORDS, N_CHAINS, Chains, begin, n_growing, prob_of,
 )
+from nplm._kernels.ngrams._trie cimport Ngrams
 
 MAX_ORDER = MAX_WORDS
 
 
-cdef class Table:
+cdef class Table(Ngrams):
     """The arrays of a hash table, in one argument.
 
     Parameters
@@ -44,6 +44,28 @@ cdef class Table:
         self.n_context = <int> bucket_start.shape[0] - 2
         # Read only: nothing is written through this pointer.
         self.buckets = <Bucket*> &memory[0]
+
+    cdef void look_up(
+        self, const int[:, :] X, const int[:] y, double[::1] out
+    ) noexcept nogil:
+        cdef int n_context = self.n_context
+        cdef Chains chains
+        cdef Keys keys
+        cdef Py_ssize_t first = 0
+        cdef uint64_t power
+        cdef int n, j, k
+        while first < X.shape[0]:
+            n = <int> min(<Py_ssize_t> BLOCK, X.shape[0] - first)
+            begin(&chains, self.prob, self.bow, X, y, first, n)
+            hash_words(&chains, &keys)
+            power = 1
+            for k in range(1, n_context):
+                power *= MULTIPLIER
+                step(&chains, &keys, self, k, power, n_context)
+            last_step(&chains, &keys, self, n_context, power * MULTIPLIER)
+            for j in range(n):
+                out[first + j] = prob_of(&chains, j, n_context)
+            first += n
 
 
 cdef struct Keys:
@@ -155,80 +177,3 @@ cdef void last_step(
         n_sought = n_missed
         go_to_next_buckets(keys, n_sought, buckets, n_buckets, NPLM_LONG_NOTHING)
     chains.n_live = 0
-
-
-def hashed_prob(
-    Table table, const int[:, :] X, const int[:] y, double[::1] out
-):
-    """Compute the probability of each next word.
-
-    Equivalent to ``backoff_prob(...)``, bit for bit.
-
-    No twin: see ``context_keys``.
-    """
-    check_width(X.shape[1], table.n_context)
-    with nogil:
-        look_up(table, X, y, out)
-
-
-def hashed_log_prob(
-    Table table, const int[:, :] X, const int[:] y, double[::1] out
-):
-    """Compute the natural logarithm of the probability of each next word.
-
-    Returns False if an id is out of range: then `out` is not filled.
-
-    Equivalent to ``np.log(backoff_prob(...))``.
-
-    No twin: see ``context_keys``.
-    """
-    cdef unsigned int n_words = <unsigned int> table.prob.shape[0]
-    cdef Py_ssize_t row, column
-    cdef bint valid = True
-    check_width(X.shape[1], table.n_context)
-    with nogil:
-        for row in range(X.shape[0]):
-            valid &= <unsigned int> y[row] < n_words
-            for column in range(X.shape[1]):
-                valid &= <unsigned int> X[row, column] < n_words
-        if valid:
-            look_up(table, X, y, out)
-            for row in range(X.shape[0]):
-                out[row] = log(out[row])
-    return bool(valid)
-
-
-def take_logs(double[::1] values):
-    """Replace values by their natural logarithms, with the bits of `hashed_log_prob`.
-
-    Equivalent to ``np.log(values, out=values)``, up to rounding.
-
-    No twin: the name says it.
-    """
-    cdef Py_ssize_t i
-    with nogil:
-        for i in range(values.shape[0]):
-            values[i] = log(values[i])
-
-
-cdef void look_up(
-    Table table, const int[:, :] X, const int[:] y, double[::1] out
-) noexcept nogil:
-    cdef int n_context = table.n_context
-    cdef Chains chains
-    cdef Keys keys
-    cdef Py_ssize_t first = 0
-    cdef uint64_t power
-    cdef int n, j, k
-    while first < X.shape[0]:
-        n = <int> min(<Py_ssize_t> BLOCK, X.shape[0] - first)
-        begin(&chains, table.prob, table.bow, X, y, first, n)
-        hash_words(&chains, &keys)
-        power = 1
-        for k in range(1, n_context):
-            power *= MULTIPLIER
-            step(&chains, &keys, table, k, power, n_context)
-        last_step(&chains, &keys, table, n_context, power * MULTIPLIER)
-        for j in range(n):
-            out[first + j] = prob_of(&chains, j, n_context)
-        first += n

@@ -7,6 +7,7 @@ from libc.stdint cimport int64_t
 
 from nplm._kernels.ngrams._bits cimport Offsets, read_bits, read_offsets
 from nplm._kernels.ngrams._chains cimport MAX_WORDS
+from nplm._kernels.ngrams._trie cimport Ngrams
 
 
 cdef struct Level:
@@ -24,13 +25,10 @@ cdef struct Level:
     int low
 
 
-cdef class QuantizedTrie:
-    cdef const float[::1] prob
-    cdef const float[::1] bow
+cdef class QuantizedTrie(Ngrams):
     cdef const int64_t[::1] start
     cdef object levels  # owns the memory of the pointers
     cdef Level level[MAX_WORDS]
-    cdef readonly int n_context  # words in the longest context
 
 
 cdef inline int word_at(const Level* level, int64_t i) noexcept nogil:

@@ -1,12 +1,12 @@
 """Look-ups in a quantized, bit-packed trie of n-grams."""
 
-from libc.math cimport log
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
 from nplm._kernels.ngrams._bits cimport NPLM_PREFETCH, SAMPLE, Offsets
 from nplm._kernels.ngrams._chains cimport (
-    BLOCK, N_CHAINS, Chains, begin, check_width, n_growing, prob_of,
+    BLOCK, N_CHAINS, Chains, begin, n_growing, prob_of,
 )
+from nplm._kernels.ngrams._trie cimport Ngrams
 
 cdef enum:
     # Ranges of this many records, about two cache lines, are searched one chain at a
@@ -16,7 +16,7 @@ cdef enum:
 SAMPLED = SAMPLE
 
 
-cdef class QuantizedTrie:
+cdef class QuantizedTrie(Ngrams):
     """The levels of a quantized trie, in one argument.
 
     Parameters
@@ -61,6 +61,33 @@ cdef class QuantizedTrie:
                 own.offsets = Offsets(&high[0], &sample[0], len(high))
                 own.bow = &bows[0]
                 own.width = word + 2 * code + low
+
+    cdef void look_up(
+        self, const int[:, :] X, const int[:] y, double[::1] out
+    ) noexcept nogil:
+        cdef int n_context = <int> X.shape[1]
+        cdef Chains chains
+        cdef Ranges ranges
+        cdef Py_ssize_t row = 0
+        cdef int n, i, j, k, chain, word, n_next
+        cdef int64_t start, stop
+        while row < X.shape[0]:
+            n = <int> min(<Py_ssize_t> BLOCK, X.shape[0] - row)
+            begin(&chains, self.prob, self.bow, X, y, row, n)
+            n_next = 0
+            for i in range(chains.n_live):
+                chain = chains.live[i]
+                word = chains.words[chains.newest[chain]]
+                start, stop = self.start[word], self.start[word + 1]
+                ranges.first[chain], ranges.n[chain] = start, stop - start
+                chains.live[n_next] = chain
+                n_next += 0 <= start < stop <= self.level[0].n
+            chains.n_live = n_next
+            for k in range(1, n_context + 1):
+                step(&chains, &ranges, self, k, n_context)
+            for j in range(n):
+                out[row + j] = prob_of(&chains, j, n_context)
+            row += n
 
 
 cdef struct Ranges:
@@ -149,70 +176,3 @@ cdef void step(
         # Offsets of a damaged file may be outside the records of the next level.
         n_next += 0 <= first < n <= n_next_level
     chains.n_live = n_next
-
-
-def quantized_prob(
-    QuantizedTrie trie, const int[:, :] X, const int[:] y, double[::1] out
-):
-    """Compute the probability of each next word, from the longest n-gram stored.
-
-    Equivalent to ``backoff_prob(...)`` with the values of the codes.
-    """
-    check_width(X.shape[1], trie.n_context)
-    with nogil:
-        look_up(trie, X, y, out)
-
-
-def quantized_log_prob(
-    QuantizedTrie trie, const int[:, :] X, const int[:] y, double[::1] out
-):
-    """Compute the natural logarithm of the probability of each next word.
-
-    Returns False if an id is out of range: then `out` is not filled.
-
-    Equivalent to ``np.log(quantized_prob(...))``.
-
-    No twin: see ``quantized_prob``.
-    """
-    cdef unsigned int n_words = <unsigned int> trie.prob.shape[0]
-    cdef Py_ssize_t row, column
-    cdef bint valid = True
-    check_width(X.shape[1], trie.n_context)
-    with nogil:
-        for row in range(X.shape[0]):
-            valid &= <unsigned int> y[row] < n_words
-            for column in range(X.shape[1]):
-                valid &= <unsigned int> X[row, column] < n_words
-        if valid:
-            look_up(trie, X, y, out)
-            for row in range(X.shape[0]):
-                out[row] = log(out[row])
-    return bool(valid)
-
-
-cdef void look_up(
-    QuantizedTrie trie, const int[:, :] X, const int[:] y, double[::1] out
-) noexcept nogil:
-    cdef int n_context = <int> X.shape[1]
-    cdef Chains chains
-    cdef Ranges ranges
-    cdef Py_ssize_t row = 0
-    cdef int n, i, j, k, chain, word, n_next
-    cdef int64_t start, stop
-    while row < X.shape[0]:
-        n = <int> min(<Py_ssize_t> BLOCK, X.shape[0] - row)
-        begin(&chains, trie.prob, trie.bow, X, y, row, n)
-        n_next = 0
-        for i in range(chains.n_live):
-            chain = chains.live[i]
-            word = chains.words[chains.newest[chain]]
-            start, stop = trie.start[word], trie.start[word + 1]
-            ranges.first[chain], ranges.n[chain] = start, stop - start
-            chains.live[n_next] = chain
-            n_next += 0 <= start < stop <= trie.level[0].n
-        chains.n_live = n_next
-        for k in range(1, n_context + 1):
-            step(&chains, &ranges, trie, k, n_context)
-        for j in range(n):
-            out[row + j] = prob_of(&chains, j, n_context)
-        row += n

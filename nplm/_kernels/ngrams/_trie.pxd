@@ -1,9 +1,19 @@
-"""Look-up steps in a context trie of sorted arrays.
+"""Look-up steps in a context trie of sorted arrays, and what other n-grams share.
 
 See ``nplm.models.ngrams.trie.context_trie``.
 """
 
 from nplm._kernels._ids cimport id_below
+
+
+cdef class Ngrams:
+    cdef const float[::1] prob
+    cdef const float[::1] bow
+    cdef readonly int n_context  # words in the longest context
+
+    cdef void look_up(
+        self, const int[:, :] X, const int[:] y, double[::1] out
+    ) noexcept nogil
 
 
 cdef class Trie:

@@ -1,4 +1,73 @@
-"""The arrays of a context trie, in the form that kernels take."""
+"""Classes that kernels take: n-grams in which windows are looked up, and a trie."""
+
+from libc.math cimport log
+
+from nplm._kernels.ngrams._chains cimport check_width
+
+
+cdef class Ngrams:
+    """n-grams in which blocks of windows are looked up, as a subclass does.
+
+    It has the probability of each word as a unigram and its back-off weight as a
+    context, `prob` and `bow`, and the number of words in the longest context.
+    """
+
+    cdef void look_up(
+        self, const int[:, :] X, const int[:] y, double[::1] out
+    ) noexcept nogil:
+        """Compute the probability of each next word."""
+
+
+def windows_prob(Ngrams ngrams, const int[:, :] X, const int[:] y, double[::1] out):
+    """Compute the probability of each next word, from the longest n-gram stored.
+
+    Equivalent to ``backoff_prob(...)``: in a hash table bit for bit, in a quantized
+    trie with the values of the codes.
+
+    No twin: look-ups in a quantized trie have ``quantized_prob``, and those in a hash
+    table are tested against the twin of ``backoff_prob``.
+    """
+    check_width(X.shape[1], ngrams.n_context)
+    with nogil:
+        ngrams.look_up(X, y, out)
+
+
+def windows_log_prob(Ngrams ngrams, const int[:, :] X, const int[:] y, double[::1] out):
+    """Compute the natural logarithm of the probability of each next word.
+
+    Returns False if an id is out of range: then `out` is not filled.
+
+    Equivalent to ``np.log(windows_prob(...))``.
+
+    No twin: see ``windows_prob``.
+    """
+    cdef unsigned int n_words = <unsigned int> ngrams.prob.shape[0]
+    cdef Py_ssize_t row, column
+    cdef bint valid = True
+    check_width(X.shape[1], ngrams.n_context)
+    with nogil:
+        for row in range(X.shape[0]):
+            valid &= <unsigned int> y[row] < n_words
+            for column in range(X.shape[1]):
+                valid &= <unsigned int> X[row, column] < n_words
+        if valid:
+            ngrams.look_up(X, y, out)
+            for row in range(X.shape[0]):
+                out[row] = log(out[row])
+    return bool(valid)
+
+
+def take_logs(double[::1] values):
+    """Replace values by their natural logarithms, with the bits of `windows_log_prob`.
+
+    Equivalent to ``np.log(values, out=values)``, up to rounding.
+
+    No twin: the name says it.
+    """
+    cdef Py_ssize_t i
+    with nogil:
+        for i in range(values.shape[0]):
+            values[i] = log(values[i])
 
 
 cdef class Trie:

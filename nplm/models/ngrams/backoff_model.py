@@ -7,7 +7,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from nplm._kernels.ngrams._hashed import take_logs
+from nplm._kernels.ngrams._trie import take_logs
 from nplm.base.atomic import all_or_nothing
 from nplm.base.estimators import LanguageModel, WordsMass
 from nplm.base.fitted import Fitted

@@ -158,7 +158,7 @@ def test_fit_makes_the_index_and_scoring_does_not_change_the_model(tables):
     names = {field.name for field in fields(model.trie_)}
     assert vars(model.trie_).keys() <= names | {"arrays"}
     names = {field.name for field in fields(HashTable)}
-    assert vars(model.index_).keys() <= names | {"table"}
+    assert vars(model.index_).keys() <= names | {"kernel"}
 
 
 def test_first_score_uses_the_index(monkeypatch):

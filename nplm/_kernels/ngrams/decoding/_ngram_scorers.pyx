@@ -1,7 +1,6 @@
 """Look up the n-grams of words that follow one another, for word-by-word scorers.
 
-The look-ups are those of ``hashed_prob`` and ``quantized_prob``, for the words of one
-sentence.
+The look-ups are those of ``windows_prob``, for the words of one sentence.
 """
 
 from libc.stdint cimport int64_t, uint64_t

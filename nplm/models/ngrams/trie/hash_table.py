@@ -11,13 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nplm._kernels.ngrams import _hashed, _hashing
-from nplm.base.blocks import BLOCK_WINDOWS, blocks
 from nplm.models.ngrams.trie.context_trie import (
     BLOCK_FOLLOWERS,
     ContextTrie,
     WeightedTrie,
     blocks_of_contexts,
 )
+from nplm.models.ngrams.trie.look_ups import WindowLookUps
 
 __all__ = [
     "BUCKET_BYTES",
@@ -46,7 +46,7 @@ SPARE_BUCKETS = 32
 
 
 @dataclass(frozen=True, eq=False)
-class HashTable:
+class HashTable(WindowLookUps):
     """Index of a trie: its probabilities and weights by the hash of the words.
 
     Look-ups return the same probabilities as the trie, bit for bit, several times as
@@ -123,7 +123,7 @@ class HashTable:
         return len(self.bucket_start) - 1
 
     @cached_property
-    def table(self) -> _hashed.Table:
+    def kernel(self) -> _hashed.Table:
         """The table in the form that kernels take."""
         return _hashed.Table(self.buckets, self.bucket_start, self.prob, self.bow)
 
@@ -132,43 +132,6 @@ class HashTable:
         own = (getattr(self, field.name) for field in fields(self))
         plain = [v.view(np.ndarray) if isinstance(v, np.ndarray) else v for v in own]
         return _unpickled, tuple(plain)
-
-    def next_word_prob(
-        self, X: NDArray[np.int32], y: NDArray[np.int32]
-    ) -> NDArray[np.float64]:
-        """Return the probability of each next word, as ``BackoffTrie`` does."""
-        out = np.empty(len(y))
-        for rows in blocks(len(y), BLOCK_WINDOWS):
-            _hashed.hashed_prob(self.table, X[rows], y[rows], out[rows])
-        return out
-
-    def next_word_log_prob(
-        self, X: NDArray[np.int32], y: NDArray[np.int32]
-    ) -> NDArray[np.float64] | None:
-        """Return the natural logarithm of the probability of each next word.
-
-        Parameters
-        ----------
-        X : ndarray of int32, shape (n_samples, order - 1)
-            Contexts, the nearest word in the last column. Ids need not be checked.
-        y : ndarray of int32, shape (n_samples,)
-            Next words.
-
-        Returns
-        -------
-        log_prob : ndarray of float64, shape (n_samples,), or None
-            None if an id is out of range.
-        """
-        out = np.empty(len(y))
-        # Slices take a tenth of the time of a sentence.
-        if len(y) <= BLOCK_WINDOWS:
-            valid = _hashed.hashed_log_prob(self.table, X, y, out)
-            return out if valid else None
-        for rows in blocks(len(y), BLOCK_WINDOWS):
-            own = X[rows], y[rows], out[rows]
-            if not _hashed.hashed_log_prob(self.table, *own):
-                return None
-        return out
 
 
 def _unpickled(

@@ -196,7 +196,7 @@ class PackedTrie:
         """Return the probability of every word after each context, as `BackoffTrie`."""
         out = np.empty((len(X), self.n_words))
         for rows in blocks_of_rows(len(X), self.n_words):
-            _packed.packed_distribution(self.arrays, table.table, X[rows], out[rows])
+            _packed.packed_distribution(self.arrays, table.kernel, X[rows], out[rows])
         return out
 
 
@@ -318,6 +318,6 @@ def fill_values(
         first, last = map(int, trie.level_start[level : level + 2])
         for window in range(n_windows):
             for contexts in blocks_of_contexts(trie.start, first, last, size):
-                own = trie.arrays, table.table, keys, level, *contexts
+                own = trie.arrays, table.kernel, keys, level, *contexts
                 _hashing.stored_values(*own, window, n_windows, prob, bow)
                 done()

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nplm._kernels.ngrams import _quantized
-from nplm.base.blocks import BLOCK_WINDOWS, blocks
 from nplm.models.ngrams.trie.bits import set_bits, unpack_records, word_bits
+from nplm.models.ngrams.trie.look_ups import WindowLookUps
 
 __all__ = [
     "MAX_BITS",
@@ -192,7 +192,7 @@ class QuantizedLevel:
 
 
 @dataclass(frozen=True, eq=False)
-class QuantizedTrie:
+class QuantizedTrie(WindowLookUps):
     """Quantized, bit-packed trie of n-grams, with the newest word first.
 
     Attributes
@@ -313,7 +313,7 @@ class QuantizedTrie:
         return words, prob, bow, np.concatenate([own for _, own in self.offsets(i)])
 
     @cached_property
-    def arrays(self) -> _quantized.QuantizedTrie:
+    def kernel(self) -> _quantized.QuantizedTrie:
         """The trie in the form that kernels take."""
         word = word_bits(self.n_words)
         levels = [
@@ -326,52 +326,3 @@ class QuantizedTrie:
     def __getstate__(self) -> dict[str, Any]:
         # Cached properties are quick to compute again.
         return {field.name: getattr(self, field.name) for field in fields(self)}
-
-    def next_word_prob(
-        self, X: NDArray[np.int32], y: NDArray[np.int32]
-    ) -> NDArray[np.float64]:
-        """Return the probability of each next word given its context.
-
-        Parameters
-        ----------
-        X : ndarray of int32, shape (n_samples, order - 1)
-            Contexts, the nearest word in the last column. Ids are not checked.
-        y : ndarray of int32, shape (n_samples,)
-            Next words.
-
-        Returns
-        -------
-        prob : ndarray of float64, shape (n_samples,)
-        """
-        out = np.empty(len(y))
-        for rows in blocks(len(y), BLOCK_WINDOWS):
-            _quantized.quantized_prob(self.arrays, X[rows], y[rows], out[rows])
-        return out
-
-    def next_word_log_prob(
-        self, X: NDArray[np.int32], y: NDArray[np.int32]
-    ) -> NDArray[np.float64] | None:
-        """Return the natural logarithm of the probability of each next word.
-
-        Parameters
-        ----------
-        X : ndarray of int32, shape (n_samples, order - 1)
-            Contexts, the nearest word in the last column. Ids need not be checked.
-        y : ndarray of int32, shape (n_samples,)
-            Next words.
-
-        Returns
-        -------
-        log_prob : ndarray of float64, shape (n_samples,), or None
-            None if an id is out of range.
-        """
-        out = np.empty(len(y))
-        # Slices take a tenth of the time of a sentence.
-        if len(y) <= BLOCK_WINDOWS:
-            valid = _quantized.quantized_log_prob(self.arrays, X, y, out)
-            return out if valid else None
-        for rows in blocks(len(y), BLOCK_WINDOWS):
-            own = X[rows], y[rows], out[rows]
-            if not _quantized.quantized_log_prob(self.arrays, *own):
-                return None
-        return out

@@ -134,7 +134,7 @@ class NgramWordScorer(ScorerMethods, HashedWordScorer):
         cls, ngrams: HashTable, boundary: int, ids: dict[Any, int] | None, unknown: int
     ) -> Self:
         own = boundary, ids, ngrams.n_words, unknown, ngrams.closed
-        return cls(ngrams.table, *own)
+        return cls(ngrams.kernel, *own)
 
 
 class QuantizedNgramWordScorer(ScorerMethods, QuantizedWordScorer):
@@ -149,4 +149,4 @@ class QuantizedNgramWordScorer(ScorerMethods, QuantizedWordScorer):
         unknown: int,
     ) -> Self:
         own = boundary, ids, ngrams.n_words, unknown, ngrams.closed
-        return cls(ngrams.arrays, *own)
+        return cls(ngrams.kernel, *own)

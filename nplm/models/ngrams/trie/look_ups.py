@@ -1,0 +1,71 @@
+"""WindowLookUps: probabilities of windows, looked up by a kernel."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nplm._kernels.ngrams import _trie
+from nplm.base.blocks import BLOCK_WINDOWS, blocks
+
+__all__ = ["WindowLookUps"]
+
+
+class WindowLookUps:
+    """Mixin of n-grams in a form that a kernel looks windows up in.
+
+    Attributes
+    ----------
+    kernel : Ngrams
+        The n-grams as the kernel takes them.
+    """
+
+    kernel: _trie.Ngrams
+
+    def next_word_prob(
+        self, X: NDArray[np.int32], y: NDArray[np.int32]
+    ) -> NDArray[np.float64]:
+        """Return the probability of each next word given its context.
+
+        Parameters
+        ----------
+        X : ndarray of int32, shape (n_samples, order - 1)
+            Contexts, the nearest word in the last column. Ids are not checked.
+        y : ndarray of int32, shape (n_samples,)
+            Next words.
+
+        Returns
+        -------
+        prob : ndarray of float64, shape (n_samples,)
+        """
+        out = np.empty(len(y))
+        for rows in blocks(len(y), BLOCK_WINDOWS):
+            _trie.windows_prob(self.kernel, X[rows], y[rows], out[rows])
+        return out
+
+    def next_word_log_prob(
+        self, X: NDArray[np.int32], y: NDArray[np.int32]
+    ) -> NDArray[np.float64] | None:
+        """Return the natural logarithm of the probability of each next word.
+
+        Parameters
+        ----------
+        X : ndarray of int32, shape (n_samples, order - 1)
+            Contexts, the nearest word in the last column. Ids need not be checked.
+        y : ndarray of int32, shape (n_samples,)
+            Next words.
+
+        Returns
+        -------
+        log_prob : ndarray of float64, shape (n_samples,), or None
+            None if an id is out of range.
+        """
+        out = np.empty(len(y))
+        # Slices take a tenth of the time of a sentence.
+        if len(y) <= BLOCK_WINDOWS:
+            return out if _trie.windows_log_prob(self.kernel, X, y, out) else None
+        for rows in blocks(len(y), BLOCK_WINDOWS):
+            own = X[rows], y[rows], out[rows]
+            if not _trie.windows_log_prob(self.kernel, *own):
+                return None
+        return out
