@@ -11,8 +11,13 @@ from numpy.testing import assert_allclose, assert_array_equal
 from nplm import BackoffLM, KneserNeyLM, TextLM, windows
 from nplm._kernels.ngrams import _hashing
 from nplm.formats import load_binary, read_arpa, save_binary, write_arpa
+from nplm.models.ngrams.external import estimation
+from nplm.models.ngrams.external.estimation import fill_table
+from nplm.models.ngrams.external.scratch import Scratch
+from nplm.models.ngrams.trie import hash_table
 from nplm.models.ngrams.trie.backoff_trie import BackoffTrie
 from nplm.models.ngrams.trie.hash_table import HashTable, empty_buckets, fill_keys
+from nplm.models.training.parallel.threads import Threads
 from tests.reference import ngrams as reference
 
 N_WORDS = 40
@@ -66,6 +71,33 @@ def test_scores_do_not_depend_on_batch_size():
             for i in range(0, len(y), size)
         ]
         assert_array_equal(np.concatenate(parts), whole)
+
+
+@pytest.mark.parametrize("slots", [1.12, 1.2])
+def test_ngrams_beyond_full_buckets_are_found(tmp_path, monkeypatch, slots):
+    """Without spare buckets, as in large tables; filled at once and in windows."""
+    monkeypatch.setattr(hash_table, "SPARE_BUCKETS", 1)
+    monkeypatch.setattr(hash_table, "SLOTS_PER_NGRAM", slots)
+    monkeypatch.setattr(estimation, "MIN_BUCKETS", 8)
+    monkeypatch.setattr(estimation, "SPILL", 64)
+    model, X, y = fitted(5, n=9000, boundary=1)
+    trie = model.trie_
+    table = HashTable.of(trie)
+    first_long = int(table.bucket_start[-2]) * 64
+    middle = table.buckets[:first_long].view(np.uint32).reshape(-1, 16)
+    beyond = np.count_nonzero(middle[:, 4:8] & 1 << 16, axis=1)
+    assert {1, 2} <= set(beyond) and (beyond > 0).sum() > 100
+    assert np.count_nonzero(table.buckets[first_long + 63 :: 64]) > 100
+    expected = trie.next_word_prob(X, y)
+    assert_array_equal(table.next_word_prob(X, y), expected)
+    lm = TextLM.from_model(BackoffLM.from_trie(trie, table, boundary=1))
+    [scores] = lm.token_scores([y[:500]])
+    own, following = windows(np.append(y[:500], 1), 4, boundary=1)
+    assert_allclose(scores.log_prob, np.log(trie.next_word_prob(own, following)), 1e-12)
+    with Scratch(tmp_path, 1 << 12, Threads(2)) as scratch:
+        made = np.zeros_like(table.buckets)
+        assert fill_table(trie, made, table.bucket_start, scratch) == table.closed
+    assert_array_equal(made, table.buckets)
 
 
 def test_search_in_a_full_table_of_a_damaged_file_ends():
