@@ -5,7 +5,7 @@ import pytest
 
 import nplm
 from nplm import static_mixture
-from tests.helpers_binary import read_parts, write_parts
+from tests.helpers.binary import read_parts, write_parts
 
 
 @pytest.fixture(scope="module")
