@@ -13,6 +13,7 @@ from nplm import InterpolatedTrigram, load, save
 from nplm.base import system
 from nplm.base.files.atomic_files import _machine_id, replacing
 from nplm.models.ngrams.external.scratch import OWNER
+from tests.helpers import system as fakes
 from tests.helpers.system import Locks
 
 TEXT = ["a rose is a rose", "is a rose a rose"] * 20
@@ -152,10 +153,12 @@ def test_models_are_saved_and_loaded(windows, tmp_path):
 
 
 WITHOUT_POSIX = """
-import os, sys, types
+import os, runpy, sys, types
 import joblib, scipy.linalg, sklearn.model_selection, threadpoolctl
 import socket, tempfile
-from tests.helpers.system import Locks
+
+# The file alone: the package of helpers imports nplm, which chooses its system then.
+Locks = runpy.run_path(sys.argv[2])["Locks"]
 
 POSIX = '''register_at_fork fchmod preadv posix_fallocate memfd_create geteuid fork
     O_NOFOLLOW O_NONBLOCK O_DIRECTORY'''
@@ -187,7 +190,7 @@ print(len(load_binary(f"{sys.argv[1]}/roses")[1]), sorted(os.listdir(sys.argv[1]
 
 def test_fits_files_and_estimation_need_nothing_of_posix(tmp_path):
     done = subprocess.run(
-        [sys.executable, "-c", WITHOUT_POSIX, tmp_path],
+        [sys.executable, "-c", WITHOUT_POSIX, tmp_path, fakes.__file__],
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.stderr == ""
