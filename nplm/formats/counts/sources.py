@@ -25,7 +25,7 @@ IDS = "ids"
 
 
 def choose_words(
-    vocabulary: Vocabulary, counts: Mapping[Hashable, int]
+    vocabulary: Vocabulary, counts: Mapping[Any, int]
 ) -> tuple[list[str], Mapping[Hashable, int], int]:
     """Choose the words of a model among those with a positive count.
 
