@@ -36,7 +36,8 @@ from nplm.formats.loading import load
 from nplm.text.lm.scorer import splitter_of
 from nplm.text.lm.text_lm import TextLM
 from nplm.text.lm.window_scorer import order_of
-from nplm.text.tokenizer import BETWEEN_BLANKS, Tokenizer
+from nplm.text.tokenizer import Tokenizer
+from nplm.text.words.splitting import BETWEEN_BLANKS
 
 __all__ = [
     "ARPALoadComplain",

@@ -1,20 +1,15 @@
-"""Checks of word ids and of estimators' parameters."""
+"""Checks of word ids, and of what a model says of its words."""
 
 from __future__ import annotations
 
 import contextlib
-from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.exceptions import NotFittedError
-from sklearn.utils._param_validation import Interval
 
 __all__ = [
-    "COMMON",
     "MAX_N_WORDS",
-    "Whole",
     "check_boundary",
     "check_classes",
     "check_ids",
@@ -22,7 +17,6 @@ __all__ = [
     "check_over_words",
     "count_ids",
     "inferred_n_words",
-    "non_negative",
     "own_ids",
     "plain",
     "plain_ids",
@@ -115,6 +109,9 @@ def check_classes(given: Any, name: str, n_words: int | None) -> NDArray[np.int3
     """
     labels = getattr(given, "labels_", given)
     if hasattr(labels, "fit"):
+        # Imported here: files of n-grams are scored without scikit-learn.
+        from sklearn.exceptions import NotFittedError
+
         raise NotFittedError(
             f"{name}={given!r} is not fitted: fit it to the training text first, and "
             "pass its labels_ (grid searches and TextLM fit clones, in which it would "
@@ -234,29 +231,6 @@ def plain(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value
 
 
-class Whole(Interval):
-    """Whole numbers from `least` to `most`, for ``_parameter_constraints``.
-
-    Unlike scikit-learn's interval, it does not accept True for 1.
-    """
-
-    def __init__(self, least: int, most: int | None = None) -> None:
-        closed = "left" if most is None else "both"
-        super().__init__(Integral, least, most, closed=closed)
-
-    def is_satisfied_by(self, val: Any) -> bool:
-        """Return whether `val` is one of them."""
-        return not isinstance(val, bool) and super().is_satisfied_by(val)
-
-
-# Parameters that have the same meaning in every model.
-COMMON: dict[str, list[Any]] = {
-    "order": [Whole(1), None],
-    "n_words": [Whole(1, MAX_N_WORDS), None],
-    "boundary": [Whole(0), None],
-}
-
-
 def check_not_grown(member: Any, n_words: int, model: str) -> None:
     """Raise if words were added to a member since `model` was fitted with it."""
     if member.n_words_ != n_words:
@@ -276,11 +250,6 @@ def check_over_words(model: Any, name: str) -> None:
             f"{model.n_words_} words: it is the network of a ShortlistLM, so pass the "
             "ShortlistLM."
         )
-
-
-def non_negative() -> Interval:
-    """Return the interval of real numbers from 0, including infinity."""
-    return Interval(Real, 0, np.inf, closed="both")
 
 
 def check_boundary(boundary: int | None, n_words: int) -> None:

@@ -5,18 +5,18 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 from functools import cached_property
+from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, DensityMixin
-from sklearn.utils._param_validation import validate_parameter_constraints
+from sklearn.utils._param_validation import Interval, validate_parameter_constraints
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
 from nplm.base.atomic import read_at_once
 from nplm.base.blocks import blocks_of_rows
 from nplm.base.checks import (
-    COMMON,
     MAX_N_WORDS,
     check_ids,
     inferred_n_words,
@@ -28,11 +28,42 @@ from nplm.base.checks import (
 from nplm.base.fitted import Fitted
 from nplm.base.pages import Documented
 
-__all__ = ["CheapWords", "LanguageModel", "WordsMass", "neg_perplexity"]
+__all__ = [
+    "COMMON", "CheapWords", "LanguageModel", "Whole", "WordsMass", "neg_perplexity",
+    "non_negative",
+]  # fmt: skip
 
 # scikit-learn leaves the values unchecked: `check_ids` checks them, and its messages
 # are about word ids, whereas scikit-learn's suggest other estimators for NaN.
 UNCHECKED: dict[str, Any] = {"dtype": None, "order": None, "ensure_all_finite": False}
+
+
+class Whole(Interval):
+    """Whole numbers from `least` to `most`, for ``_parameter_constraints``.
+
+    Unlike scikit-learn's interval, it does not accept True for 1.
+    """
+
+    def __init__(self, least: int, most: int | None = None) -> None:
+        closed = "left" if most is None else "both"
+        super().__init__(Integral, least, most, closed=closed)
+
+    def is_satisfied_by(self, val: Any) -> bool:
+        """Return whether `val` is one of them."""
+        return not isinstance(val, bool) and super().is_satisfied_by(val)
+
+
+# Parameters that have the same meaning in every model.
+COMMON: dict[str, list[Any]] = {
+    "order": [Whole(1), None],
+    "n_words": [Whole(1, MAX_N_WORDS), None],
+    "boundary": [Whole(0), None],
+}
+
+
+def non_negative() -> Interval:
+    """Return the interval of real numbers from 0, including infinity."""
+    return Interval(Real, 0, np.inf, closed="both")
 
 
 def neg_perplexity(estimator: Any, X: Any, y: Any = None) -> float:

@@ -8,8 +8,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
-from sklearn.exceptions import NotFittedError
-from sklearn.utils.validation import check_is_fitted
 
 __all__ = ["Fitted"]
 
@@ -93,6 +91,10 @@ class Fitted:
 
     def estimator(self, name: str, *kinds: type) -> Any:
         """Take a fitted estimator, an instance of one of `kinds` if given."""
+        # Imported here: files of n-grams are read without scikit-learn.
+        from sklearn.exceptions import NotFittedError
+        from sklearn.utils.validation import check_is_fitted
+
         value = self.take(name, *kinds)
         try:
             check_is_fitted(value)

@@ -22,7 +22,7 @@ from nplm.models.ngrams.trie.quantized_trie import (
     QuantizedTrie,
 )
 from nplm.text.embeddings import features_of
-from nplm.text.tokenizer import BETWEEN_BLANKS
+from nplm.text.words.splitting import BETWEEN_BLANKS
 
 if TYPE_CHECKING:
     from nplm.formats.on_disk.outputs import Output

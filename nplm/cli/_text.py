@@ -17,7 +17,7 @@ import click
 from nplm.base.files.atomic_files import opened
 from nplm.base.files.compressed import unpacked
 from nplm.text.streams import HAS_A_NUL
-from nplm.text.tokenizer import BLANKS
+from nplm.text.words.splitting import BLANKS
 
 __all__ = [
     "BLANK_LINES", "ERRORS", "INPUTS", "Chunk", "blocks_of_lines", "chunks_of",

@@ -9,7 +9,7 @@ from typing import Any, BinaryIO, Literal
 
 from nplm.base.files.compressed import reading
 from nplm.text.streams import HAS_A_NUL
-from nplm.text.tokenizer import BLANKS
+from nplm.text.words.splitting import BLANKS
 
 __all__ = ["TextLines"]
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from nplm._kernels.files import _ngram_parse
 from nplm.formats._words import WordText
-from nplm.text.tokenizer import BETWEEN_BLANKS, BLANKS
+from nplm.text.words.splitting import BETWEEN_BLANKS, BLANKS
 
 __all__ = ["Lines", "shown"]
 

@@ -12,8 +12,9 @@ from numpy.typing import DTypeLike, NDArray
 from nplm._kernels.files import _ngram_parse
 from nplm._kernels.files._words import Words
 from nplm.base.encoded_words import fill_words, sizes_of_words
-from nplm.text.tokenizer import BLANKS, Tokenizer
-from nplm.text.vocabulary import UNKNOWN
+from nplm.text.tokenizer import Tokenizer
+from nplm.text.words.known_words import UNKNOWN
+from nplm.text.words.splitting import BLANKS
 
 __all__ = ["BEGIN", "END", "StoredWords", "WordText", "check_marks", "check_words"]
 

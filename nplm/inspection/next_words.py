@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from nplm.inspection._display import Display, check_matplotlib
 from nplm.inspection.words import ids_of
 from nplm.text.lm.drawing import without
-from nplm.text.vocabulary import UNKNOWN
+from nplm.text.words.known_words import UNKNOWN
 
 __all__ = ["NextWordsDisplay"]
 

@@ -5,14 +5,12 @@ A document is text, tokens or ids. A model returns the kind that it was fitted o
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
-from numbers import Number
+from collections.abc import Iterable
 from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import clone
 
 from nplm.base.blocks import blocks
 from nplm.base.checks import check_ids, count_ids
@@ -23,20 +21,19 @@ from nplm.text.reading import (
     IdCollector,
     Numbers,
     blocks_of,
-    first_of,
     readable,
 )
 from nplm.text.samples import check_text, check_tokens, lists_of_tokens, texts_of
-from nplm.text.tokenizer import Tokenizer
-from nplm.text.vocabulary import Vocabulary
+from nplm.text.words.known_words import KnownWords
+from nplm.text.words.splitting import Splitter
 
-__all__ = ["Codec", "Ids", "Text", "Words", "codec_of", "encoded", "fit_codec"]
+__all__ = ["ITEM", "Codec", "Ids", "Text", "Words", "codec_of", "encoded"]
 
 # Ids that are renumbered at once.
 IDS_A_BLOCK = 1 << 18
 # The words of a vocabulary by their bytes, with its dictionary, which is another one
 # when words are added.
-_WORD_IDS: WeakKeyDictionary[Vocabulary, tuple[object, Any]] = WeakKeyDictionary()
+_WORD_IDS: WeakKeyDictionary[KnownWords, tuple[object, Any]] = WeakKeyDictionary()
 ITEM = "a string, a list of tokens or an array of word ids"
 
 
@@ -91,8 +88,9 @@ class Words:
     tokenizer: Any = None
     word_ids: Any = None
 
-    def __init__(self, vocabulary: Vocabulary) -> None:
-        self.vocabulary = vocabulary
+    def __init__(self, vocabulary: KnownWords) -> None:
+        # Of a fitted model, or of a file; only a `Vocabulary` learns words.
+        self.vocabulary: Any = vocabulary
 
     def learn(self, X: Any) -> Documents:
         """Fit the vocabulary to documents, and return their ids.
@@ -188,7 +186,7 @@ class Words:
 class Text(Words):
     """Documents that are strings, with a tokenizer and a vocabulary."""
 
-    def __init__(self, tokenizer: Any, vocabulary: Vocabulary) -> None:
+    def __init__(self, tokenizer: Any, vocabulary: KnownWords) -> None:
         super().__init__(vocabulary)
         self.tokenizer = tokenizer
 
@@ -199,7 +197,7 @@ class Text(Words):
         A ``WordIds``. None if documents are no words between blanks, or UTF-8 does not
         spell all words of the vocabulary.
         """
-        is_splitter = isinstance(self.tokenizer, Tokenizer)
+        is_splitter = isinstance(self.tokenizer, Splitter)
         if not is_splitter or not self.tokenizer.splits_at_blanks:
             return None
         lookup = self.vocabulary._lookup
@@ -289,53 +287,11 @@ class Text(Words):
 Codec = Ids | Words
 
 
-def codec_of(tokenizer: Any, vocabulary: Vocabulary | None) -> Codec:
+def codec_of(tokenizer: Any, vocabulary: KnownWords | None) -> Codec:
     """Return the codec of a tokenizer (or None) and a vocabulary (or None)."""
     if vocabulary is None:
         return Ids()
     return Words(vocabulary) if tokenizer is None else Text(tokenizer, vocabulary)
-
-
-def fit_codec(X: Any, tokenizer: Any, vocabulary: Any) -> tuple[Codec, Documents]:
-    """Choose the codec of training documents, and fit their vocabulary.
-
-    Parameters
-    ----------
-    X : iterable of str, of sequence of hashable, or of array-like of int
-        Training documents.
-    tokenizer, vocabulary : as of `TextLM`
-        "auto" chooses by the kind of documents.
-
-    Returns
-    -------
-    codec : Codec
-    documents : Documents
-        Their ids.
-    """
-    X = readable(X, ITEM)
-    is_stream = isinstance(X, DocumentStream)
-    first = X.first if is_stream else first_of(X)
-    if isinstance(tokenizer, str):
-        tokenizer = Tokenizer() if isinstance(first, (str, bytes)) else None
-    if tokenizer is not None:
-        tokenizer = clone(tokenizer).fit(X)
-    if isinstance(vocabulary, str):
-        # Of a stream the first document decides.
-        is_needed = any(map(_has_words, [first] if is_stream else X))
-        vocabulary = None
-        if tokenizer is not None or is_needed:
-            vocabulary = _vocabulary_of(tokenizer)
-    vocabulary = None if vocabulary is None else clone(vocabulary)
-    codec = codec_of(tokenizer, vocabulary)
-    return codec, codec.learn(X)
-
-
-def _vocabulary_of(tokenizer: Any) -> Vocabulary:
-    """Return a vocabulary of all words, or of those that a tokenizer says it has."""
-    words = getattr(tokenizer, "words_", None)
-    if words is None:
-        return Vocabulary()
-    return Vocabulary(words=words, unknown=tokenizer.unknown_)
 
 
 def encoded(codec: Codec, X: Any, name: str, n_words: int | None) -> Documents:
@@ -350,18 +306,3 @@ def encoded(codec: Codec, X: Any, name: str, n_words: int | None) -> Documents:
             for i, j in zip([0, *ends], ends):
                 collector.add(documents.ids[i:j])
         return collector.documents()
-
-
-def _has_words(document: Any) -> bool:
-    """Return whether a document has a token that is not a number.
-
-    Documents of ids have numbers only. A token without a hash is refused later, as an
-    invalid id.
-    """
-    if not hasattr(document, "__len__") or isinstance(document, (str, bytes)):
-        return False
-    dtype = getattr(document, "dtype", None)
-    if isinstance(dtype, np.dtype) and dtype.kind != "O":
-        return dtype.kind not in "biufc" and np.ndim(document) == 1
-    kinds = set(map(type, document)) - {int, type(None)}
-    return any(issubclass(k, Hashable) and not issubclass(k, Number) for k in kinds)

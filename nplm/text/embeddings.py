@@ -11,7 +11,8 @@ from scipy.sparse import coo_array, csr_array, hstack
 from sklearn.utils._param_validation import validate_parameter_constraints
 from sklearn.utils.extmath import randomized_svd
 
-from nplm.base.checks import Whole, check_ids
+from nplm.base.checks import check_ids
+from nplm.base.estimators import Whole
 
 __all__ = [
     "aligned",

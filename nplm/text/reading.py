@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from nplm.base.files.atomic_files import allocate
 from nplm.text.documents import Documents
 from nplm.text.samples import check_documents, is_missing
-from nplm.text.tokenizer import BLANKS
+from nplm.text.words.splitting import BLANKS
 
 __all__ = [
     "DocumentStream", "IdCollector", "Numbers", "StoredDocuments", "blocks_of",

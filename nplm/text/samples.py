@@ -7,7 +7,6 @@ from collections.abc import Collection, Iterator, Mapping, Set
 from typing import Any
 
 import numpy as np
-from scipy.sparse import issparse
 
 __all__ = [
     "check_document",
@@ -33,7 +32,7 @@ def check_documents(X: Any, item: str, advice: str = "", name: str = "X") -> Any
             f"{', '.join(map(repr, list(X)[:5]))}: pass the documents under one of "
             "them, or list(X.values())."
         )
-    if issparse(X):
+    if hasattr(X, "tocsr"):  # of SciPy, which takes long to import
         raise TypeError(
             f"{name} is a sparse {kind}, which has counts of words, not their order: "
             f"pass a list of documents, each {item}."

@@ -10,7 +10,7 @@ import numpy as np
 from scipy.sparse import csr_array
 from sklearn.utils._param_validation import validate_parameter_constraints
 
-from nplm.base.checks import Whole
+from nplm.base.estimators import Whole
 
 __all__ = ["spelling_features"]
 

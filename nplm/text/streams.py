@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nplm._kernels.files import _tokens
-from nplm.text.tokenizer import BLANKS, Tokenizer
+from nplm.text.tokenizer import Tokenizer
+from nplm.text.words.splitting import BLANKS
 
 __all__ = ["HAS_A_NUL", "Tokens", "WordStream"]
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence, Set
-from functools import cached_property
 from operator import itemgetter
 from typing import Any, ClassVar, Self, cast
 
@@ -16,22 +15,20 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from nplm.base.atomic import all_or_nothing, read_at_once
-from nplm.base.checks import Whole, check_ids
+from nplm.base.checks import check_ids
 from nplm.base.encoded_words import EncodedWords
+from nplm.base.estimators import Whole
 from nplm.base.fitted import Fitted
 from nplm.base.pages import Documented
-from nplm.text.documents import Documents
 from nplm.text.embeddings import aligned
 from nplm.text.samples import check_documents, check_tokens, lists_of_tokens
 from nplm.text.spelling import spelling_features
+from nplm.text.words.known_words import KnownWords, objects
 
-__all__ = ["UNKNOWN", "Vocabulary"]
-
-# Symbols for unknown words in the toolkits' files; the first is more common.
-UNKNOWN = ("<unk>", "<UNK>")
+__all__ = ["Vocabulary"]
 
 
-class Vocabulary(TransformerMixin, Documented, BaseEstimator):
+class Vocabulary(KnownWords, TransformerMixin, Documented, BaseEstimator):
     """Map tokens to word ids, and rare tokens to one symbol.
 
     The order of ids is: the boundary, the unknown symbol, then words by decreasing
@@ -94,11 +91,6 @@ class Vocabulary(TransformerMixin, Documented, BaseEstimator):
     >>> vocabulary.words_.tolist()
     ['</s>', '<unk>', 'a', 'is', 'rose']
     """
-
-    # The words of a mapped file, instead of `words_` and `ids_`.
-    _encoded_words: EncodedWords | None = None
-    unknown_id_: int | None
-    boundary_id_: int | None
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "min_count": [Whole(1)],
@@ -248,59 +240,6 @@ class Vocabulary(TransformerMixin, Documented, BaseEstimator):
         check_tokens(words)
         return words
 
-    def _set_words(self, words: list[Hashable]) -> None:
-        self.__dict__.pop("_encoded_words", None)
-        self.words_ = _objects(words)
-        self.ids_ = dict(zip(words, range(len(words))))
-        self.n_words_ = len(self.ids_)
-        self._set_symbols()
-
-    def _set_encoded(self, words: EncodedWords) -> None:
-        """Set words of a file, which become strings when they are asked for."""
-        for made in ("words_", "ids_"):
-            self.__dict__.pop(made, None)
-        self._encoded_words = words
-        self.n_words_ = len(words)
-        self._set_symbols()
-
-    def _set_symbols(self) -> None:
-        find = self._lookup.get
-        self.unknown_id_ = None if self.unknown is None else find(self.unknown)
-        self.boundary_id_ = None if self.boundary is None else find(self.boundary)
-
-    @cached_property
-    def words_(self) -> NDArray[np.object_]:
-        """The word of each id."""
-        return _objects(self._of_file("words_").tolist())
-
-    @cached_property
-    def ids_(self) -> dict[Any, int]:
-        """The id of each word."""
-        words = self._of_file("ids_").tolist()
-        return dict(zip(words, range(len(words))))
-
-    def _of_file(self, name: str) -> EncodedWords:
-        if self._encoded_words is None:
-            raise AttributeError(f"{name!r}: this {type(self).__name__} is not fitted")
-        return self._encoded_words
-
-    @property
-    def _lookup(self) -> Any:
-        """Ids of words, with ``get`` and ``in``, without a dictionary of a file's."""
-        return self.ids_ if self._encoded_words is None else self._encoded_words.ids
-
-    @property
-    def _spelled(self) -> Sequence[Any] | NDArray[np.object_]:
-        """Words of ids, without a list of a file's."""
-        return self.words_ if self._encoded_words is None else self._encoded_words
-
-    def _words_of(self, ids: NDArray[np.int32]) -> list[Any]:
-        """Return the words of ids."""
-        if self._encoded_words is None:
-            words: list[Any] = self.words_[ids].tolist()
-            return words
-        return [self._encoded_words[i] for i in ids.tolist()]
-
     @all_or_nothing
     def add_words(self, words: Sequence[Hashable]) -> NDArray[np.int32]:
         """Add words, with ids after the existing ones.
@@ -350,7 +289,7 @@ class Vocabulary(TransformerMixin, Documented, BaseEstimator):
                     "add each new word once."
                 )
             ids_[word] = len(ids_)
-        self.words_ = np.append(self.words_, _objects(words))
+        self.words_ = np.append(self.words_, objects(words))
         self.ids_, self.n_words_ = ids_, len(ids_)
         self.__dict__.pop("_encoded_words", None)
         return np.arange(len(ids_) - len(words), len(ids_), dtype=np.int32)
@@ -377,45 +316,10 @@ class Vocabulary(TransformerMixin, Documented, BaseEstimator):
         ValueError
             If a word is outside the vocabulary, and `unknown` is None.
         """
+        check_is_fitted(self)
         documents = self._encoded(X)
         ends = np.cumsum(documents.lengths).tolist()
         return [documents.ids[i:j] for i, j in zip([0, *ends], ends)]
-
-    def _encoded(
-        self, X: Iterable[Sequence[Hashable]], start: int = 0, name: str = "X"
-    ) -> Documents:
-        """Return the word ids of all documents.
-
-        Errors call them `name`, and the first of them ``name[start]``.
-        """
-        check_is_fitted(self)
-        get, unknown = self._lookup.get, self.unknown_id_
-        flat: list[Any] = []
-        lengths: list[int] = []
-        for document in lists_of_tokens(X, start, name):
-            try:
-                own = [get(token, unknown) for token in document]
-            except TypeError:  # a token that cannot be looked up
-                check_tokens(document)
-                raise
-            if unknown in own:
-                self._check_unknown(token for token in document if get(token) is None)
-            flat += own
-            lengths.append(len(own))
-        ids = np.fromiter(flat, np.int32, len(flat))
-        return Documents(ids, np.array(lengths, dtype=np.intp))
-
-    def _check_unknown(self, words: Iterable[Hashable]) -> None:
-        """Raise an error if a word is missing, or unknown words are refused."""
-        words = list(words)
-        check_tokens(words)
-        if self.unknown is not None:
-            return
-        raise ValueError(
-            f"{words[0]!r} is not among the {self.n_words_} words of the vocabulary, "
-            "which has no unknown symbol (unknown=None): leave it out, or set "
-            'unknown="<unk>" and fit again.'
-        )
 
     @read_at_once
     def inverse_transform(self, X: Iterable[ArrayLike]) -> list[list[str]]:
@@ -456,6 +360,7 @@ class Vocabulary(TransformerMixin, Documented, BaseEstimator):
         >>> vocabulary.count_unknown([["a", "c", "d"], ["b"]])
         array([2, 0])
         """
+        check_is_fitted(self)
         ids, lengths = self._encoded(X)
         document = np.repeat(np.arange(len(lengths)), lengths)
         return np.bincount(document[ids == self.unknown_id_], minlength=len(lengths))
@@ -574,7 +479,7 @@ class Vocabulary(TransformerMixin, Documented, BaseEstimator):
     def _restore(self, fitted: Fitted) -> None:
         words = fitted.take("words", list)
         check_tokens(words)
-        self.words_ = _objects(words)
+        self.words_ = objects(words)
         self.ids_ = dict(zip(words, range(len(words))))
         self.n_words_ = len(self.ids_)
         if self.n_words_ != len(words):
@@ -587,8 +492,3 @@ class Vocabulary(TransformerMixin, Documented, BaseEstimator):
         tags.no_validation = True
         tags.input_tags.two_d_array = False
         return tags
-
-
-def _objects(items: Sequence[Any]) -> NDArray[np.object_]:
-    """Return a 1-D array of the items, even if some are sequences."""
-    return np.fromiter(items, dtype=object, count=len(items))

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from nplm import KneserNeyLM, TextLM, Tokenizer, Vocabulary
 from nplm.text.codecs import codec_of
-from nplm.text.tokenizer import BETWEEN_BLANKS
+from nplm.text.words.splitting import BETWEEN_BLANKS
 
 # Words of one to four bytes a letter, and the blanks that are none here.
 WORDS = [

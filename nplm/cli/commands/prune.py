@@ -26,7 +26,7 @@ from nplm.cli._text import texts_of
 from nplm.cli.commands.convert import OUTPUT
 from nplm.formats.on_disk.changes import limited_lm, pruned_lm
 from nplm.models.ngrams.external.scratch import Scratch
-from nplm.text.tokenizer import BLANKS
+from nplm.text.words.splitting import BLANKS
 
 __all__ = ["prune_command"]
 

@@ -45,7 +45,7 @@ from nplm.cli._text import BLANK_LINES, INPUTS, lines_of, texts_of
 from nplm.formats._words import BEGIN, END
 from nplm.models.neural.network_lm import NetworkLM
 from nplm.models.training.bars import BAR
-from nplm.text.tokenizer import BETWEEN_BLANKS, BLANKS
+from nplm.text.words.splitting import BETWEEN_BLANKS, BLANKS
 
 __all__ = ["train_command"]
 

@@ -49,7 +49,7 @@ from nplm.cli.serve.messages import (
 )
 from nplm.inspection import Surprisals, expected_words, feature_map, surprisals
 from nplm.text.embeddings import features_of
-from nplm.text.tokenizer import BLANKS
+from nplm.text.words.splitting import BLANKS
 
 __all__ = ["make_app"]
 

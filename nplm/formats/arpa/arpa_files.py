@@ -27,8 +27,8 @@ from nplm.models.ngrams.trie.backoff_trie import BackoffTrie, DuplicateNgramErro
 from nplm.models.ngrams.trie.checks import multiplies
 from nplm.models.ngrams.trie.context_trie import MAX_NGRAMS
 from nplm.models.ngrams.trie.hash_table import index_of
-from nplm.text.tokenizer import BETWEEN_BLANKS, BLANKS
-from nplm.text.vocabulary import UNKNOWN
+from nplm.text.words.known_words import UNKNOWN
+from nplm.text.words.splitting import BETWEEN_BLANKS, BLANKS
 
 __all__ = ["ArpaTables", "check_weights", "read_arpa", "read_tables", "write_arpa"]
 

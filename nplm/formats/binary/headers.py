@@ -10,7 +10,8 @@ from typing import Any
 from nplm.base.checks import MAX_N_WORDS
 from nplm.base.files.tensors import TensorFile
 from nplm.formats._words import StoredWords
-from nplm.text.tokenizer import BETWEEN_BLANKS, Tokenizer
+from nplm.text.tokenizer import Tokenizer
+from nplm.text.words.splitting import BETWEEN_BLANKS
 
 __all__ = [
     "FORMAT", "VERSION", "damaged", "header_of", "metadata_of", "old_binary",

@@ -46,9 +46,10 @@ from nplm.text.subwords.models import library_of, packed, unpacked
 from nplm.text.subwords.subwords import Subwords
 from nplm.text.tasks.lm_classifier import LMClassifier
 from nplm.text.tasks.lm_detector import LMDetector
-from nplm.text.tokenizer import FLAGS, Tokenizer, check_length, compiled
+from nplm.text.tokenizer import Tokenizer
 from nplm.text.vocabulary import Vocabulary
 from nplm.text.word_rows import is_keyed_vectors
+from nplm.text.words.splitting import FLAGS, check_length, compiled
 
 __all__ = ["Decoder", "Encoder"]
 

@@ -12,8 +12,8 @@ from sklearn.utils._param_validation import Interval
 from nplm._kernels.ngrams import _cache
 from nplm.base.atomic import all_or_nothing
 from nplm.base.blocks import BLOCK_WINDOWS, blocks
-from nplm.base.checks import Whole, check_boundary, count_ids, plain
-from nplm.base.estimators import LanguageModel
+from nplm.base.checks import check_boundary, count_ids, plain
+from nplm.base.estimators import LanguageModel, Whole
 from nplm.base.fitted import Fitted
 
 __all__ = ["CacheLM", "cache_length"]

@@ -14,15 +14,13 @@ from sklearn.utils.validation import check_is_fitted
 from nplm.base.atomic import fit_aside, fitted_or_interrupted
 from nplm.base.blocks import BLOCK_WINDOWS, blocks
 from nplm.base.checks import (
-    Whole,
     check_boundary,
     check_not_grown,
     check_over_words,
-    non_negative,
     own_ids,
     plain,
 )
-from nplm.base.estimators import LanguageModel
+from nplm.base.estimators import LanguageModel, Whole, non_negative
 from nplm.base.fitted import Fitted
 from nplm.models.adaptation.cache_lm import cache_length
 from nplm.models.neural.neural_lm import NeuralLM

@@ -12,8 +12,8 @@ from sklearn.base import clone
 from sklearn.utils._param_validation import Interval
 
 from nplm.base.atomic import all_or_nothing
-from nplm.base.checks import Whole, check_boundary, check_classes, count_ids, own_ids
-from nplm.base.estimators import CheapWords, LanguageModel
+from nplm.base.checks import check_boundary, check_classes, count_ids, own_ids
+from nplm.base.estimators import CheapWords, LanguageModel, Whole
 from nplm.base.fitted import Fitted
 from nplm.models.classes.word_classes import WordClasses
 from nplm.models.ngrams.discounts import check_fallback

@@ -15,14 +15,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from nplm.base.atomic import aside, become, read_at_once
 from nplm.base.checks import (
-    COMMON,
     MAX_N_WORDS,
-    Whole,
     check_boundary,
     check_ids,
     inferred_n_words,
     own_ids,
 )
+from nplm.base.estimators import COMMON, Whole
 from nplm.base.fitted import Fitted
 from nplm.base.pages import Documented
 from nplm.models.classes.annealing import Annealing

@@ -14,8 +14,8 @@ from sklearn.utils.metaestimators import _BaseComposition
 from sklearn.utils.validation import check_is_fitted
 
 from nplm.base.atomic import fit_aside, fitted_or_interrupted
-from nplm.base.checks import Whole, check_not_grown, check_over_words, non_negative
-from nplm.base.estimators import LanguageModel
+from nplm.base.checks import check_not_grown, check_over_words
+from nplm.base.estimators import LanguageModel, Whole, non_negative
 from nplm.base.fitted import Fitted
 from nplm.base.warnings import warn
 from nplm.models.mixtures.uniform_lm import UniformLM

@@ -13,14 +13,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from nplm.base.atomic import fit_aside, fitted_or_interrupted
 from nplm.base.checks import (
-    Whole,
     check_not_grown,
     check_over_words,
     count_ids,
     own_ids,
     plain,
 )
-from nplm.base.estimators import LanguageModel
+from nplm.base.estimators import LanguageModel, Whole
 from nplm.base.fitted import Fitted
 from nplm.models.neural.neural_lm import NeuralLM
 from nplm.models.neural.options.losses import Exact

@@ -11,7 +11,8 @@ from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import _num_samples, check_is_fitted, column_or_1d
 
 from nplm.base.atomic import all_or_nothing
-from nplm.base.checks import Whole, check_ids, plain
+from nplm.base.checks import check_ids, plain
+from nplm.base.estimators import Whole
 from nplm.models.neural.fitted_network import view
 from nplm.models.neural.network.architecture import Architecture
 from nplm.models.neural.network_lm import NetworkLM

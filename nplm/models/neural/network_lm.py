@@ -17,7 +17,8 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from nplm.base.atomic import aside, become
-from nplm.base.checks import Whole, plain
+from nplm.base.checks import plain
+from nplm.base.estimators import Whole
 from nplm.models.neural.fitted_network import FittedNetworkLM
 from nplm.models.neural.fitting.fit import FitInterrupted, Training, fit
 from nplm.models.neural.fitting.windows import Windows

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from nplm.base.atomic import read_at_once
-from nplm.base.checks import Whole, plain
+from nplm.base.checks import plain
+from nplm.base.estimators import Whole
 from nplm.base.warnings import warn
 from nplm.models.neural.fitted_network import view
 from nplm.models.neural.network.architecture import Architecture

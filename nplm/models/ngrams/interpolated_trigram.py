@@ -10,8 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils._param_validation import Interval
 
 from nplm.base.atomic import all_or_nothing
-from nplm.base.checks import Whole, non_negative
-from nplm.base.estimators import CheapWords, LanguageModel
+from nplm.base.estimators import CheapWords, LanguageModel, Whole, non_negative
 from nplm.base.fitted import Fitted
 from nplm.models.ngrams.counts import NgramCounts
 from nplm.models.ngrams.frequencies import RelativeFrequencies

@@ -13,17 +13,21 @@ from sklearn.utils._param_validation import HasMethods, Hidden, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from nplm.base.atomic import fit_aside, fitted_or_interrupted
-from nplm.base.checks import Whole, check_boundary, check_over_words, inferred_n_words
+from nplm.base.checks import check_boundary, check_over_words, inferred_n_words
 from nplm.base.encoded_words import EncodedWords
+from nplm.base.estimators import Whole
 from nplm.base.fitted import Fitted
 from nplm.base.pages import Documented
-from nplm.text.codecs import codec_of, encoded, fit_codec
+from nplm.text.codecs import codec_of, encoded
+from nplm.text.fitting import fit_codec
 from nplm.text.lm.continuing import Continuing
 from nplm.text.lm.scoring import Scoring
 from nplm.text.subwords.subwords import Subwords, with_methods
-from nplm.text.tokenizer import BETWEEN_BLANKS, Tokenizer
-from nplm.text.vocabulary import UNKNOWN, Vocabulary
+from nplm.text.tokenizer import Tokenizer
+from nplm.text.vocabulary import Vocabulary
 from nplm.text.word_rows import matched_rows
+from nplm.text.words.known_words import unknown_among
+from nplm.text.words.splitting import BETWEEN_BLANKS
 
 __all__ = ["TextLM"]
 
@@ -561,10 +565,7 @@ def _vocabulary_of(
             f"words has {len(known)} words, but the model has n_words_={n_words}: pass "
             "the word of each id, in order."
         )
-    if isinstance(words, Vocabulary):
-        unknown = words.unknown
-    else:
-        unknown = next((symbol for symbol in UNKNOWN if symbol in known), None)
+    unknown = words.unknown if isinstance(words, Vocabulary) else unknown_among(known)
     return Vocabulary.from_words(known, unknown=unknown, boundary=known[boundary])
 
 

@@ -10,7 +10,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils._param_validation import HasMethods, StrOptions
 
 from nplm.base.atomic import all_or_nothing
-from nplm.base.checks import Whole
+from nplm.base.estimators import Whole
 from nplm.base.fitted import Fitted
 from nplm.base.pages import Documented
 from nplm.text.reading import DocumentStream, readable

@@ -14,7 +14,7 @@ import pytest
 import nplm
 from nplm import SGD, Importance, KneserNeyLM, TextLM, Tokenizer, Vocabulary
 from nplm.models.neural.fitting.epochs import Epochs
-from nplm.text.tokenizer import BETWEEN_BLANKS
+from nplm.text.words.splitting import BETWEEN_BLANKS
 
 SMALL = ["--epochs", "2", "--hidden", "8", "--embedding", "4"]
 NETWORKS = ["network", "energy", "shortlist", "mixture"]

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 from numpy.typing import NDArray
 from sklearn.utils._param_validation import StrOptions
 
-from nplm.base.checks import Whole
+from nplm.base.estimators import Whole
 from nplm.models.neural.network.features import checked_embeddings
 from nplm.models.neural.options.base import Option
 from nplm.text.word_rows import SPELLING

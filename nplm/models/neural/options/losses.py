@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from nplm.base.checks import Whole, plain
+from nplm.base.checks import plain
+from nplm.base.estimators import Whole
 from nplm.models.neural.network.outputs import estimates
 from nplm.models.neural.options.base import Option
 

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 from numpy.typing import ArrayLike
 from sklearn.utils._param_validation import HasMethods, StrOptions
 
-from nplm.base.checks import Whole
+from nplm.base.estimators import Whole
 from nplm.models.neural.options.base import Option
 
 __all__ = ["OUTPUTS", "Classes", "Softmax", "Tree"]

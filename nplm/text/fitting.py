@@ -1,0 +1,75 @@
+"""Fit a codec: choose the tokenizer and the vocabulary of training documents."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from numbers import Number
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+
+from nplm.text.codecs import ITEM, Codec, codec_of
+from nplm.text.documents import Documents
+from nplm.text.reading import DocumentStream, first_of, readable
+from nplm.text.tokenizer import Tokenizer
+from nplm.text.vocabulary import Vocabulary
+
+__all__ = ["fit_codec"]
+
+
+def fit_codec(X: Any, tokenizer: Any, vocabulary: Any) -> tuple[Codec, Documents]:
+    """Choose the codec of training documents, and fit their vocabulary.
+
+    Parameters
+    ----------
+    X : iterable of str, of sequence of hashable, or of array-like of int
+        Training documents.
+    tokenizer, vocabulary : as of `TextLM`
+        "auto" chooses by the kind of documents.
+
+    Returns
+    -------
+    codec : Codec
+    documents : Documents
+        Their ids.
+    """
+    X = readable(X, ITEM)
+    is_stream = isinstance(X, DocumentStream)
+    first = X.first if is_stream else first_of(X)
+    if isinstance(tokenizer, str):
+        tokenizer = Tokenizer() if isinstance(first, (str, bytes)) else None
+    if tokenizer is not None:
+        tokenizer = clone(tokenizer).fit(X)
+    if isinstance(vocabulary, str):
+        # Of a stream the first document decides.
+        is_needed = any(map(_has_words, [first] if is_stream else X))
+        vocabulary = None
+        if tokenizer is not None or is_needed:
+            vocabulary = _vocabulary_of(tokenizer)
+    vocabulary = None if vocabulary is None else clone(vocabulary)
+    codec = codec_of(tokenizer, vocabulary)
+    return codec, codec.learn(X)
+
+
+def _vocabulary_of(tokenizer: Any) -> Vocabulary:
+    """Return a vocabulary of all words, or of those that a tokenizer says it has."""
+    words = getattr(tokenizer, "words_", None)
+    if words is None:
+        return Vocabulary()
+    return Vocabulary(words=words, unknown=tokenizer.unknown_)
+
+
+def _has_words(document: Any) -> bool:
+    """Return whether a document has a token that is not a number.
+
+    Documents of ids have numbers only. A token without a hash is refused later, as an
+    invalid id.
+    """
+    if not hasattr(document, "__len__") or isinstance(document, (str, bytes)):
+        return False
+    dtype = getattr(document, "dtype", None)
+    if isinstance(dtype, np.dtype) and dtype.kind != "O":
+        return dtype.kind not in "biufc" and np.ndim(document) == 1
+    kinds = set(map(type, document)) - {int, type(None)}
+    return any(issubclass(k, Hashable) and not issubclass(k, Number) for k in kinds)

@@ -1,0 +1,169 @@
+"""KnownWords: the words of a vocabulary, and their ids."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Sequence
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nplm.base.encoded_words import EncodedWords
+from nplm.text.documents import Documents
+from nplm.text.samples import check_tokens, lists_of_tokens
+
+__all__ = ["UNKNOWN", "KnownWords", "objects", "unknown_among"]
+
+# Symbols for unknown words in the toolkits' files; the first is more common.
+UNKNOWN = ("<unk>", "<UNK>")
+
+
+def unknown_among(words: Any) -> str | None:
+    """Return the symbol for unknown words that is among the words, if any."""
+    return next((symbol for symbol in UNKNOWN if symbol in words), None)
+
+
+class KnownWords:
+    """Words and their ids: a fitted `Vocabulary` without scikit-learn.
+
+    Files of n-grams are scored with it, so that they are ready at once.
+
+    Attributes
+    ----------
+    unknown, boundary : str or None
+        The symbols for unknown words, and for the end of a document.
+    words_, ids_, n_words_, unknown_id_, boundary_id_
+        As of `Vocabulary`.
+    """
+
+    unknown: str | None
+    boundary: str | None
+    # The words of a mapped file, instead of `words_` and `ids_`.
+    _encoded_words: EncodedWords | None = None
+    n_words_: int
+    unknown_id_: int | None
+    boundary_id_: int | None
+
+    @classmethod
+    def of(cls, words: Sequence[str] | EncodedWords, boundary: int) -> Self:
+        """Make the vocabulary of the words of a file.
+
+        Parameters
+        ----------
+        words : sequence of str, or EncodedWords
+            The word of each id, all different.
+        boundary : int
+            Id of the boundary.
+
+        Returns
+        -------
+        known : KnownWords
+
+        Raises
+        ------
+        ValueError
+            If the words of a file are damaged.
+        """
+        known = cls()
+        known.unknown, known.boundary = unknown_among(words), words[boundary]
+        if isinstance(words, EncodedWords):
+            known._set_encoded(words)
+        else:
+            known._set_words(list(words))
+        if known.boundary_id_ is None or known.unknown == known.boundary:
+            raise ValueError(f"{known.boundary!r} cannot be the word of the boundary")
+        return known
+
+    def _set_words(self, words: list[Hashable]) -> None:
+        self.__dict__.pop("_encoded_words", None)
+        self.words_ = objects(words)
+        self.ids_ = dict(zip(words, range(len(words))))
+        self.n_words_ = len(self.ids_)
+        self._set_symbols()
+
+    def _set_encoded(self, words: EncodedWords) -> None:
+        """Set words of a file, which become strings when they are asked for."""
+        for made in ("words_", "ids_"):
+            self.__dict__.pop(made, None)
+        self._encoded_words = words
+        self.n_words_ = len(words)
+        self._set_symbols()
+
+    def _set_symbols(self) -> None:
+        find = self._lookup.get
+        self.unknown_id_ = None if self.unknown is None else find(self.unknown)
+        self.boundary_id_ = None if self.boundary is None else find(self.boundary)
+
+    @cached_property
+    def words_(self) -> NDArray[np.object_]:
+        """The word of each id."""
+        return objects(self._of_file("words_").tolist())
+
+    @cached_property
+    def ids_(self) -> dict[Any, int]:
+        """The id of each word."""
+        words = self._of_file("ids_").tolist()
+        return dict(zip(words, range(len(words))))
+
+    def _of_file(self, name: str) -> EncodedWords:
+        if self._encoded_words is None:
+            raise AttributeError(f"{name!r}: this {type(self).__name__} is not fitted")
+        return self._encoded_words
+
+    @property
+    def _lookup(self) -> Any:
+        """Ids of words, with ``get`` and ``in``, without a dictionary of a file's."""
+        return self.ids_ if self._encoded_words is None else self._encoded_words.ids
+
+    @property
+    def _spelled(self) -> Sequence[Any] | NDArray[np.object_]:
+        """Words of ids, without a list of a file's."""
+        return self.words_ if self._encoded_words is None else self._encoded_words
+
+    def _words_of(self, ids: NDArray[np.int32]) -> list[Any]:
+        """Return the words of ids."""
+        if self._encoded_words is None:
+            words: list[Any] = self.words_[ids].tolist()
+            return words
+        return [self._encoded_words[i] for i in ids.tolist()]
+
+    def _encoded(
+        self, X: Iterable[Sequence[Hashable]], start: int = 0, name: str = "X"
+    ) -> Documents:
+        """Return the word ids of all documents.
+
+        Errors call them `name`, and the first of them ``name[start]``.
+        """
+        get, unknown = self._lookup.get, self.unknown_id_
+        flat: list[Any] = []
+        lengths: list[int] = []
+        for document in lists_of_tokens(X, start, name):
+            try:
+                own = [get(token, unknown) for token in document]
+            except TypeError:  # a token that cannot be looked up
+                check_tokens(document)
+                raise
+            if unknown in own:
+                self._check_unknown(token for token in document if get(token) is None)
+            flat += own
+            lengths.append(len(own))
+        ids = np.fromiter(flat, np.int32, len(flat))
+        return Documents(ids, np.array(lengths, dtype=np.intp))
+
+    def _check_unknown(self, words: Iterable[Hashable]) -> None:
+        """Raise an error if a word is missing, or unknown words are refused."""
+        words = list(words)
+        check_tokens(words)
+        if self.unknown is not None:
+            return
+        raise ValueError(
+            f"{words[0]!r} is not among the {self.n_words_} words of the vocabulary, "
+            "which has no unknown symbol (unknown=None): leave it out, or set "
+            'unknown="<unk>" and fit again.'
+        )
+
+
+def objects(items: Sequence[Any]) -> NDArray[np.object_]:
+    """Return a 1-D array of the items, even if some are sequences."""
+    return np.fromiter(items, dtype=object, count=len(items))

@@ -1,0 +1,170 @@
+"""Splitter: split strings into tokens."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Callable, Iterable, Iterator
+from functools import lru_cache
+from itertools import chain
+
+from nplm.text.samples import texts_of
+
+__all__ = [
+    "BETWEEN_BLANKS", "BLANKS", "FLAGS", "Splitter", "check_length", "compiled",
+]  # fmt: skip
+
+# A word, or a punctuation mark. Python's \w lacks combining marks. The lookahead makes
+# words without them as fast as with \w alone.
+MARKS = r"(?![\x00-\u02ff])[{marks}]+"
+LETTERS = rf"\w+(?:{MARKS}\w*)*"
+PATTERN = rf"{LETTERS}(?:[.,]\d+)*(?:['’]{LETTERS})?|[^\w\s](?:{MARKS})?"
+# The planes of Unicode that have combining marks.
+PLANES_OF_MARKS = (range(0x300, 0x20000), range(0xE0000, 0xE0200))
+# Zero width joiners are inside of words in Persian and in Indian scripts.
+JOINERS = "\u200c\u200d"
+# White space of lmplz, SRILM and ARPA files; others, such as U+00A0, are part of words.
+BLANKS = " \t\r\n"
+BETWEEN_BLANKS = r"[^ \t\r\n]+"
+NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
+SENTENCE_END = frozenset({".", "!", "?", "…"})
+# All flags but re.DEBUG, which prints.
+FLAGS = re.A | re.I | re.L | re.M | re.S | re.U | re.X
+# Thousands of character classes take seconds to compile.
+MAX_PATTERN_CHARS = 5000
+PRONOUN_I = re.compile(r"I(?:['’]\w+)?")
+
+
+class Splitter:
+    """Split strings into tokens: a `Tokenizer` without scikit-learn.
+
+    Files of n-grams are scored with it, so that they are ready at once.
+
+    Parameters
+    ----------
+    pattern, lowercase, number, proper_noun
+        As of `Tokenizer`.
+    """
+
+    def __init__(
+        self,
+        pattern: str | None = None,
+        *,
+        lowercase: bool = False,
+        number: str | None = None,
+        proper_noun: str | None = None,
+    ) -> None:
+        self.pattern = pattern
+        self.lowercase = lowercase
+        self.number = number
+        self.proper_noun = proper_noun
+
+    def transform(self, X: Iterable[str]) -> list[list[str]]:
+        """Return the tokens of each document, as `Tokenizer.transform` does."""
+        return list(self._split(X))
+
+    def _split(self, X: Iterable[str]) -> Iterator[list[str]]:
+        """Split the documents one after another, as `transform`."""
+        split = self._splitter()
+        for text in texts_of(X):
+            yield split(text)
+
+    @property
+    def splits_at_blanks(self) -> bool:
+        """Whether tokens are the words between ASCII blanks, as they are."""
+        changes = self.lowercase, self.number, self.proper_noun
+        return self.pattern == BETWEEN_BLANKS and changes == (False, None, None)
+
+    def _finder(self) -> Callable[[str], list[str]]:
+        """Return a function that finds the tokens of a string."""
+        if self.pattern is None:
+            return _words_and_marks().findall
+        return _finder(compiled(self.pattern))
+
+    def _splitter(self) -> Callable[[str], list[str]]:
+        """Return a function that splits one string, without validation."""
+        split = self._finder()
+        if self.proper_noun is None and self.number is None and not self.lowercase:
+            return split
+        return lambda text: self._map(split(text))
+
+    def _map(self, tokens: list[str]) -> list[str]:
+        if self.proper_noun is not None:
+            tokens = _mark_proper_nouns(tokens, self.proper_noun)
+        if self.number is not None:
+            tokens = [self.number if NUMBER.fullmatch(t) else t for t in tokens]
+        if self.lowercase:
+            symbols = {self.number, self.proper_noun}
+            tokens = [t if t in symbols else t.lower() for t in tokens]
+        return tokens
+
+
+@lru_cache(maxsize=1)
+def _words_and_marks() -> re.Pattern[str]:
+    """Return the pattern of words and punctuation marks."""
+    codes = [
+        code
+        for code in chain(*PLANES_OF_MARKS)
+        if unicodedata.category(chr(code)) in ("Mn", "Mc", "Me")
+    ]
+    # Ranges, because a class of single characters is slower.
+    known = set(codes)
+    starts = [code for code in codes if code - 1 not in known]
+    ends = [code for code in codes if code + 1 not in known]
+    marks = "".join(f"{chr(i)}-{chr(j)}" for i, j in zip(starts, ends))
+    return re.compile(PATTERN.format(marks=marks + JOINERS))
+
+
+def compiled(pattern: str | re.Pattern[str], flags: int = 0) -> re.Pattern[str]:
+    """Compile a regular expression, or raise a ValueError that says what is wrong."""
+    check_length(pattern if isinstance(pattern, str) else pattern.pattern)
+    if flags & ~FLAGS:
+        raise ValueError(f"pattern {pattern!r:.200} has unknown flags: {flags}.")
+    try:
+        return re.compile(pattern, flags)
+    except (re.error, OverflowError, RecursionError) as error:
+        raise ValueError(
+            f"pattern {pattern!r:.200} is not a regular expression: {error}."
+        ) from None
+
+
+def check_length(pattern: str) -> None:
+    """Raise an error if a regular expression would take long to compile."""
+    if len(pattern) > MAX_PATTERN_CHARS:
+        raise ValueError(
+            f"pattern {pattern[:40]!r}... has {len(pattern)} characters, and at most "
+            f"{MAX_PATTERN_CHARS} are allowed, because longer ones may take minutes to "
+            "compile: shorten it, or split the text yourself and pass lists of tokens."
+        )
+
+
+def _finder(pattern: re.Pattern[str]) -> Callable[[str], list[str]]:
+    """Return the fastest function that finds the tokens of a pattern."""
+    # str.split is several times as fast.
+    if pattern.pattern == r"\S+" and pattern.flags == re.UNICODE:
+        return str.split
+    if pattern.pattern == BETWEEN_BLANKS and pattern.flags == re.UNICODE:
+        # The only blank in text that is printable is a space.
+        find = pattern.findall
+        return lambda text: text.split() if text.isprintable() else find(text)
+    if pattern.groups == 0:
+        return lambda text: [token for token in pattern.findall(text) if token]
+    # The whole match: findall would return the groups of the pattern.
+    return lambda text: [m[0] for m in pattern.finditer(text) if m[0]]
+
+
+def _mark_proper_nouns(tokens: list[str], symbol: str) -> list[str]:
+    marked = []
+    starts_sentence = True
+    for token in tokens:
+        is_name = (
+            token[0].isupper()
+            and not starts_sentence
+            and not PRONOUN_I.fullmatch(token)
+        )
+        marked.append(symbol if is_name else token)
+        if token in SENTENCE_END:
+            starts_sentence = True
+        elif token[0].isalnum():
+            starts_sentence = False
+    return marked
