@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -12,9 +12,11 @@ from numpy.typing import DTypeLike, NDArray
 from nplm._kernels.files import _ngram_parse
 from nplm._kernels.files._words import Words
 from nplm.base.encoded_words import fill_words, sizes_of_words
-from nplm.text.tokenizer import Tokenizer
 from nplm.text.words.known_words import UNKNOWN
 from nplm.text.words.splitting import BLANKS
+
+if TYPE_CHECKING:
+    from nplm.text.tokenizer import Tokenizer
 
 __all__ = ["BEGIN", "END", "StoredWords", "WordText", "check_marks", "check_words"]
 

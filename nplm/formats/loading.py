@@ -14,6 +14,7 @@ from nplm.formats.binary import headers
 from nplm.formats.binary.binary_files import read_binary
 from nplm.formats.saving import files as saved_files
 from nplm.text.lm.text_lm import TextLM
+from nplm.text.tokenizer import Tokenizer
 
 __all__ = ["load", "load_arpa"]
 
@@ -152,7 +153,7 @@ def _load_tensors(path: Path, *, mmap: bool, verify: bool) -> Any:
             "it by nplm.formats.load_binary, and give TextLM.from_model a boundary and "
             "predict_boundary=False."
         )
-    tokenizer = headers.tokenizer_of(file)
+    tokenizer = Tokenizer(**vars(headers.splitter_of(file)))
     try:
         return TextLM.from_model(model, words, tokenizer=tokenizer)
     except ValueError as error:  # the words are not those of their hash table

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from nplm.base.encoded_words import WORD_ARRAYS, EncodedWords
+from nplm.base.encoded_words import EncodedWords
 from nplm.base.files.atomic_files import followed
 from nplm.base.files.tensors import (
     NotTensorsError,
@@ -17,39 +17,33 @@ from nplm.base.files.tensors import (
     filling_arrays,
     write_tensors,
 )
-from nplm.base.fitted import Fitted
 from nplm.formats._kinds import Kind, kind_of
 from nplm.formats._model_files import check_writable
 from nplm.formats._models import trie_of
 from nplm.formats._words import StoredWords, check_words
-from nplm.formats.binary.arrays import ARRAYS, arrays_of, dtypes_of_trie
-from nplm.formats.binary.compact import restored, rounded
+from nplm.formats.binary.arrays import ARRAYS, arrays_of
+from nplm.formats.binary.compact import rounded
 from nplm.formats.binary.headers import (
     FORMAT,
-    VERSION,
     damaged,
     header_of,
     metadata_of,
     old_binary,
-    read_header,
 )
-from nplm.formats.binary.mapped_trie import read_mapped
-from nplm.formats.binary.verified import is_verified, note_verified
+from nplm.formats.binary.reading import read_ngrams
 from nplm.models.ngrams.backoff_lm import BackoffLM
 from nplm.models.ngrams.backoff_model import BackoffModel
 from nplm.models.ngrams.external.quantizing import Quantizing
 from nplm.models.ngrams.external.scratch import Scratch
 from nplm.models.ngrams.quantized_lm import QuantizedLM
 from nplm.models.ngrams.trie.backoff_trie import BackoffTrie
-from nplm.models.ngrams.trie.checks import check_ranges, check_sizes
 from nplm.models.ngrams.trie.hash_table import (
     MAX_HASHED_ORDER,
     index_of,
     is_hashable,
 )
 from nplm.models.ngrams.trie.packed_trie import PackedTrie
-from nplm.models.ngrams.trie.quantized_checks import restored_quantized
-from nplm.models.ngrams.trie.quantized_trie import MAX_BITS, MIN_BITS
+from nplm.models.ngrams.trie.quantized_trie import MAX_BITS, MIN_BITS, QuantizedTrie
 from nplm.models.training.parallel.threads import Threads
 
 __all__ = [
@@ -270,16 +264,10 @@ def read_binary(
     ValueError
         If the file is of another version, or damaged.
     """
-    version = file.metadata.get("version")
-    if version != VERSION:
-        raise ValueError(
-            f"{file.path} is of version {version!r:.80}, but this nplm reads version "
-            f"{VERSION!r}; save the model again with this nplm, or update it."
-        )
-    try:
-        return _read(file, verify=verify, mmap=mmap)
-    except ValueError as error:
-        raise damaged(file.path, error) from error
+    trie, table, boundary, words = read_ngrams(file, verify=verify, mmap=mmap)
+    if isinstance(trie, QuantizedTrie):
+        return QuantizedLM.from_trie(trie, boundary=boundary), words
+    return BackoffLM.from_trie(trie, table, boundary=boundary), words
 
 
 def _is_no_binary(path: Path) -> str:
@@ -295,44 +283,6 @@ def _is_no_binary(path: Path) -> str:
     return f"{path} is not a file of save_binary: {hint}."
 
 
-def _read(
-    file: TensorFile, *, verify: bool, mmap: bool
-) -> tuple[BackoffLM | QuantizedLM, EncodedWords]:
-    header = read_header(file)
-    n_words, boundary, compact = (
-        header["n_words"], header["boundary"], "codes" in header
-    )  # fmt: skip
-    trusted = verify and is_verified(file)
-    # A compact file is read in full anyway.
-    check = compact or (verify and not trusted)
-    arrays = file.arrays(mmap=mmap, check=None if check else [])
-    fitted = Fitted(arrays | header.get("quantized", {}))
-    words = _words(fitted, n_words, file.path, check=check)
-    if "quantized" in header:
-        quantized = restored_quantized(fitted, check=check)
-        fitted.done()
-        if quantized.n_words != n_words:
-            raise ValueError(f"it has {quantized.n_words} words, not {n_words}")
-        if check:
-            note_verified(file)
-        return QuantizedLM.from_trie(quantized, boundary=boundary), words
-    if "buckets" in arrays:
-        mapped, table = read_mapped(fitted, n_words, file.path, check=check)
-        if check:
-            note_verified(file)
-        return BackoffLM.from_trie(mapped, table, boundary=boundary), words
-    dtypes = dtypes_of_trie(n_words, compact=compact)
-    own = {name: fitted.array(name, kind, (None,)) for name, kind in dtypes.items()}
-    fitted.done()
-    check_sizes(own, n_words, compact=compact)
-    if compact:
-        own = restored(own, header["codes"])
-    trie = BackoffTrie(n_words, **own)
-    # Without a hash table, look-ups trust the trie.
-    check_ranges(trie)
-    return BackoffLM.from_trie(trie, index_of(trie), boundary=boundary), words
-
-
 def check_bits(bits: Any, order: int) -> int:
     """Return the number of bits of a code, or raise."""
     if not isinstance(bits, int | np.integer) or not MIN_BITS <= bits <= MAX_BITS:
@@ -345,17 +295,3 @@ def check_bits(bits: Any, order: int) -> int:
             f"order is {order}: leave bits out."
         )
     return int(bits)
-
-
-def _words(fitted: Fitted, n_words: int, path: Path, *, check: bool) -> EncodedWords:
-    own = {n: fitted.array(n, kind, (None,)) for n, kind in WORD_ARRAYS.items()}
-    words = EncodedWords(**own, name=os.fspath(path))
-    if len(words) != n_words:
-        raise ValueError(f"it has {len(words)} words, but n_words={n_words}")
-    if check:
-        try:
-            words.check()
-            check_words(words.tolist(), n_words)
-        except ValueError as error:
-            raise ValueError(f"its vocabulary is invalid ({error})") from error
-    return words

@@ -10,12 +10,11 @@ from typing import Any
 from nplm.base.checks import MAX_N_WORDS
 from nplm.base.files.tensors import TensorFile
 from nplm.formats._words import StoredWords
-from nplm.text.tokenizer import Tokenizer
-from nplm.text.words.splitting import BETWEEN_BLANKS
+from nplm.text.words.splitting import BETWEEN_BLANKS, Splitter
 
 __all__ = [
     "FORMAT", "VERSION", "damaged", "header_of", "metadata_of", "old_binary",
-    "read_header", "tokenizer_of",
+    "read_header", "splitter_of",
 ]  # fmt: skip
 
 FORMAT = "nplm n-grams"
@@ -36,8 +35,8 @@ def header_of(words: StoredWords) -> dict[str, Any]:
     return header
 
 
-def tokenizer_of(file: TensorFile) -> Tokenizer:
-    """Return the tokenizer of the text that a file's model was estimated from.
+def splitter_of(file: TensorFile) -> Splitter:
+    """Return what splits the text that a file's model was estimated from.
 
     By default it splits at blanks.
 
@@ -49,16 +48,27 @@ def tokenizer_of(file: TensorFile) -> Tokenizer:
     try:
         given = read_header(file).get("tokenizer")
         if given is None:
-            return Tokenizer(BETWEEN_BLANKS)
-        names = Tokenizer().get_params()
-        if not isinstance(given, dict) or given.keys() != names.keys():
+            return Splitter(BETWEEN_BLANKS)
+        if not _is_splitter(given):
             raise ValueError(f"its header has tokenizer={given!r:.80}")
-        tokenizer = Tokenizer(**given)
-        tokenizer._validate_params()
-        tokenizer._finder()  # compiles its pattern
+        splitter = Splitter(**given)
+        splitter._finder()  # compiles its pattern
     except ValueError as error:
         raise damaged(file.path, error) from error
-    return tokenizer
+    return splitter
+
+
+def _is_splitter(given: Any) -> bool:
+    """Return whether these are parameters of a `Splitter`."""
+    return (
+        isinstance(given, dict)
+        and given.keys() == {"pattern", "lowercase", "number", "proper_noun"}
+        and isinstance(given["lowercase"], bool)
+        and all(
+            given[name] is None or isinstance(given[name], str)
+            for name in ("pattern", "number", "proper_noun")
+        )
+    )
 
 
 def metadata_of(header: Mapping[str, Any]) -> dict[str, str]:

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from nplm.base.blocks import BLOCK_WINDOWS, blocks
 from nplm.base.fitted import Fitted
 from nplm.formats.binary.arrays import HASHED, PACKED
-from nplm.formats.binary.checking import check_hashed
 from nplm.formats.binary.headers import damaged
 from nplm.models.ngrams.trie.backoff_trie import BackoffTrie
 from nplm.models.ngrams.trie.checks import check_values
@@ -136,5 +135,8 @@ def read_mapped(
         raise ValueError("its arrays do not fit together")
     trie = MappedTrie(packed, table, path)
     if check:
+        # Imported here: few files are verified, and it needs estimation.
+        from nplm.formats.binary.checking import check_hashed
+
         check_hashed(packed, table)
     return trie, table

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from nplm.base.blocks import blocks
 from nplm.formats._models import check_boundary_of_arpa, trie_of
 from nplm.formats._words import StoredWords, check_words
-from nplm.formats.arpa.arpa_files import check_weights, read_tables
+from nplm.formats.arpa.reading import check_weights, read_tables
 from nplm.formats.binary.headers import damaged
 from nplm.formats.binary.mapped_trie import MappedTrie
 from nplm.formats.binary.unpacking import structure_on_disk, with_values

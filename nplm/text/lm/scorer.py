@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nplm._kernels.ngrams.decoding._word_ids import WordIds
+from nplm.text.codecs import Codec
 
 __all__ = ["Scorer", "splitter_of"]
 
@@ -29,13 +29,10 @@ class Scorer:
     ----------
     word_scorer : object
         Scores the words.
-    tokenizer : Tokenizer, object with ``transform``, or None
-        Splits a string into words; None if documents are not strings.
+    codec : Codec
+        Splits strings into words, and has the vocabulary.
     eos : bool
         Whether the end of a sentence counts by default.
-    words : WordIds or None
-        Words of the vocabulary by their bytes, if strings are split at blanks: compiled
-        code then splits them.
 
     See Also
     --------
@@ -76,24 +73,16 @@ class Scorer:
     1
     """
 
-    def __init__(
-        self,
-        word_scorer: Any,
-        tokenizer: Any = None,
-        *,
-        eos: bool = True,
-        words: WordIds | None = None,
-    ) -> None:
-        self._word_scorer, self._tokenizer, self._eos = word_scorer, tokenizer, eos
+    def __init__(self, word_scorer: Any, codec: Codec, *, eos: bool = True) -> None:
+        self._word_scorer, self._codec, self._eos = word_scorer, codec, eos
         # Of a vocabulary whose words are between blanks; the kernel then splits text.
-        self._words = words if hasattr(word_scorer, "text") else None
-        self._split = splitter_of(tokenizer)
+        self._words = codec.word_ids if hasattr(word_scorer, "text") else None
+        self._split = splitter_of(codec.tokenizer)
         # Without a call in between, which is a tenth of the time of a step.
         self.step = word_scorer.step  # type: ignore[method-assign]
 
     def __reduce__(self) -> Any:
-        own = self._word_scorer, self._tokenizer
-        return partial(type(self), eos=self._eos, words=self._words), own
+        return partial(type(self), eos=self._eos), (self._word_scorer, self._codec)
 
     def begin(self, *, bos: bool = True) -> Any:
         """Return the state before the first word.

@@ -146,10 +146,8 @@ class Scoring(FittedText):
         >>> abs(scorer.score("to be") - lm.score_samples(["to be"])[0]) < 1e-9
         np.True_
         """
-        codec, eos = self._codec, bool(self.predict_boundary)
-        return Scorer(
-            self._word_scorer(), codec.tokenizer, eos=eos, words=codec.word_ids
-        )
+        eos = bool(self.predict_boundary)
+        return Scorer(self._word_scorer(), self._codec, eos=eos)
 
     @read_at_once
     def perplexity(

@@ -53,7 +53,7 @@ class WindowWordScorer:
         self.model, self.n_context, self.boundary = model, n_context, boundary
         self.ids, self.unknown = ids, unknown
         self._start: State = (boundary,) * n_context
-        self._order = order_of(model, n_context)
+        self.order = order_of(model, n_context)
         whole = getattr(model, "_sums_over_words", False)
         self._cache = RowCache(model) if whole else None
         # Positions of the windows of a short sentence.
@@ -88,7 +88,7 @@ class WindowWordScorer:
         """
         [i] = [self.boundary] if word is None else self._ids_of([word])
         log_prob = float(self._log_probs([state], [i])[0])
-        return log_prob, self._order, self._after(state, i)
+        return log_prob, self.order, self._after(state, i)
 
     def full_scores(
         self,
@@ -108,7 +108,7 @@ class WindowWordScorer:
         log_prob, _ = self.tokens(flat, lengths, bos, eos)
         scaled = np.where(np.isneginf(log_prob), zero, log_prob / np.log(base))
         unknown = [i == self.unknown for i in ids] + [False] * eos
-        return [(own, self._order, oov) for own, oov in zip(scaled.tolist(), unknown)]
+        return [(own, self.order, oov) for own, oov in zip(scaled.tolist(), unknown)]
 
     def candidates(self, state: State, words: Sequence[Any]) -> NDArray[np.float64]:
         """Return the log-probabilities of words that may come next."""

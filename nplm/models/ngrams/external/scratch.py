@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Event, Lock
-from typing import Any, BinaryIO, Self, TypeVar
+from typing import TYPE_CHECKING, Any, BinaryIO, Self, TypeVar
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -24,7 +24,9 @@ from nplm.base.files.atomic_files import (
     owned,
 )
 from nplm.models.ngrams.trie.context_trie import BLOCK_FOLLOWERS
-from nplm.models.training.parallel.threads import Threads
+
+if TYPE_CHECKING:
+    from nplm.models.training.parallel.threads import Threads
 
 __all__ = ["Scratch"]
 

@@ -15,7 +15,7 @@ from nplm._kernels.ngrams.decoding._ngram_scorers import (
 from nplm.models.ngrams.trie.hash_table import HashTable
 from nplm.models.ngrams.trie.quantized_trie import QuantizedTrie
 
-__all__ = ["NgramWordScorer", "QuantizedNgramWordScorer"]
+__all__ = ["NgramWordScorer", "QuantizedNgramWordScorer", "word_scorer_of"]
 
 
 class ScorerMethods:
@@ -65,6 +65,17 @@ class ScorerMethods:
 
     def __reduce__(self) -> Any:
         return type(self).of, self._made_of
+
+    @property
+    def boundary(self) -> int:
+        """Id of the sentence boundary."""
+        return self._made_of[1]
+
+    @property
+    def order(self) -> int:
+        """Words in the longest n-gram."""
+        order: int = self._made_of[0].order
+        return order
 
     def steps(
         self, states: Sequence[Any], words: Sequence[Any]
@@ -150,3 +161,15 @@ class QuantizedNgramWordScorer(ScorerMethods, QuantizedWordScorer):
     ) -> Self:
         own = boundary, ids, ngrams.n_words, unknown, ngrams.closed
         return cls(ngrams.kernel, *own)
+
+
+def word_scorer_of(
+    ngrams: HashTable | QuantizedTrie,
+    boundary: int,
+    ids: dict[Any, int] | None,
+    unknown: int,
+) -> NgramWordScorer | QuantizedNgramWordScorer:
+    """Make the scorer of n-grams of either kind; see `ScorerMethods.of`."""
+    if isinstance(ngrams, QuantizedTrie):
+        return QuantizedNgramWordScorer.of(ngrams, boundary, ids, unknown)
+    return NgramWordScorer.of(ngrams, boundary, ids, unknown)

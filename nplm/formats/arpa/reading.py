@@ -1,0 +1,381 @@
+"""Read ARPA files: the n-grams, without a model of them."""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+from array import array
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nplm.base.blocks import blocks
+from nplm.base.files.compressed import reading
+from nplm.formats._lines import Lines, shown
+from nplm.formats._words import BEGIN, END, WordText
+from nplm.models.ngrams.external.tables import Table
+from nplm.models.ngrams.trie.backoff_trie import BackoffTrie, DuplicateNgramError
+from nplm.models.ngrams.trie.checks import multiplies
+from nplm.models.ngrams.trie.context_trie import MAX_NGRAMS
+from nplm.models.ngrams.trie.hash_table import HashTable, index_of
+from nplm.text.words.known_words import UNKNOWN
+from nplm.text.words.splitting import BETWEEN_BLANKS, BLANKS
+
+__all__ = ["ArpaTables", "check_weights", "read_ngrams", "read_tables"]
+
+# Rounding in a file may put the log10 of a probability above 0 by this much.
+MAX_LOG10_PROB = 1e-4
+# SRILM and KenLM write -99 or -100 for log10 of 0.
+LOG_ZERO = -98.0
+# Largest log10 of a back-off weight, close to the largest of float32.
+MAX_LOG10_WEIGHT = 38.0
+# Comment lines above the header: toolkits write a few.
+MAX_COMMENT_LINES = 10_000
+# The numbers that the kernel reads in higher orders; float() accepts more, such as 1_0.
+NUMBER = r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
+UNIGRAM = re.compile(
+    rf"({NUMBER})[{BLANKS}]+({BETWEEN_BLANKS})(?:[{BLANKS}]+({NUMBER}))?", re.A
+)
+# Nearly all lines of unigrams.
+UNIGRAM_LINE = re.compile(
+    rf"(({NUMBER})[ \t]+({BETWEEN_BLANKS})(?:[ \t]+({NUMBER}))?)[ \t\r]*\n".encode()
+)
+# Far above the order of any model; a trie takes time quadratic in the order.
+MAX_ORDER = 255
+
+
+def read_ngrams(
+    path: str | os.PathLike[str], *, add_unknown: bool, index: bool = True
+) -> tuple[BackoffTrie, HashTable | None, int | None, list[str]]:
+    """Read the n-grams of an ARPA file.
+
+    Parameters
+    ----------
+    path, add_unknown, index
+        As in `read_arpa`.
+
+    Returns
+    -------
+    trie : BackoffTrie
+    index : HashTable or None
+        The hash table of the trie.
+    boundary : int or None
+        Id of the boundary.
+    words : list of str
+        The word of each id.
+
+    Raises
+    ------
+    ValueError, OSError
+        As in `read_arpa`.
+    """
+    tables: list[Table] = []
+    arpa = read_tables(path, tables.append, add_unknown=add_unknown)
+    words = arpa.words
+    for i, table in enumerate(tables):
+        tables[i] = arpa.settled(table)
+    ngrams, probs, bows = map(list, zip(arpa.unigrams, *tables))
+    try:
+        trie = BackoffTrie.from_tables(ngrams, probs, bows[:-1], n_words=len(words))
+    except DuplicateNgramError as error:
+        gram = [words[w] for w in ngrams[error.order - 1][error.row]]
+        raise arpa.twice(error, gram) from error
+    except ValueError as error:  # too many contexts for int32
+        raise ValueError(f"{os.fspath(path)} has {error}") from error
+    check_weights(path, trie)
+    hashed = index_of(trie) if index else None
+    return trie, hashed, arpa.boundary, words
+
+
+@dataclass(frozen=True)
+class ArpaTables:
+    """The contents of an ARPA file without its n-grams of 2 words and more.
+
+    Attributes
+    ----------
+    path : str
+        The file.
+    words : list of str
+        The word of each id.
+    boundary : int or None
+        Id of the boundary.
+    unigrams : Table
+        The probability and weight of each word.
+    order : int
+        Words in the longest n-gram.
+    """
+
+    path: str
+    words: list[str]
+    boundary: int | None
+    unigrams: Table
+    order: int
+    _marks: Marks
+    _first_line: dict[int, int]
+
+    def settled(self, table: Table) -> Table:
+        """Return n-grams of the file with final ids and weights."""
+        return self._marks.settled(table)
+
+    def twice(self, error: DuplicateNgramError, gram: list[str]) -> ValueError:
+        """Return the error of an n-gram that occurs twice."""
+        line = self._first_line[error.order] + error.row
+        return ValueError(
+            f"{self.path}, line {line} (not counting blank lines among the "
+            f"{error.order}-grams): {shown(' '.join(gram))} occurs twice."
+        )
+
+
+def read_tables(
+    path: str | os.PathLike[str],
+    take: Callable[[Table], Any],
+    *,
+    add_unknown: bool,
+    size: int | None = None,
+) -> ArpaTables:
+    """Read an ARPA file, and hand out its n-grams of 2 words and more.
+
+    Parameters
+    ----------
+    path : path-like
+        The file.
+    take : callable
+        Called with n-grams as they are in the file, order by order. They are to be
+        settled (`ArpaTables.settled`) when all are read.
+    add_unknown : bool
+        As in `read_arpa`.
+    size : int, optional
+        Maximum number of n-grams handed out at once; by default all of an order are.
+
+    Returns
+    -------
+    arpa : ArpaTables
+
+    Raises
+    ------
+    ValueError, OSError
+        As in `read_arpa`.
+    """
+    with reading(path) as file:
+        lines = Lines(file, path)
+        counts = _read_header(lines)
+        words, prob, bow = _read_unigrams(lines, counts[0])
+        marks, text = Marks(words), WordText(words)
+        first_line = {1: 0}
+        for k, count in enumerate(counts[1:], 2):
+            _expect(lines, f"\\{k}-grams:")
+            first_line[k] = lines.n_read + 1
+            for part in blocks(count, size) if size else [slice(0, count)]:
+                ngrams, log_prob, log_bow = lines.ngrams(
+                    k,
+                    text,
+                    part.stop - part.start,
+                    weights=k < len(counts),
+                    highest=MAX_LOG10_PROB,
+                    heaviest=MAX_LOG10_WEIGHT,
+                    n_before=part.start,
+                    n_in_all=count,
+                )
+                marks.see(ngrams)
+                take(Table(ngrams, _power(log_prob), _power(log_bow)))
+        _expect(lines, "\\end\\")
+    words, boundary, unigrams = marks.settle(prob, bow)
+    if not words:
+        raise ValueError(f"{os.fspath(path)} has no words besides <s> and </s>.")
+    if add_unknown and not any(mark in words for mark in UNKNOWN):
+        words = [*words, UNKNOWN[0]]
+        prob, bow = np.append(unigrams.prob, 0.0), np.append(unigrams.bow, 1.0)
+        ids = np.arange(len(words), dtype=np.int32)[:, np.newaxis]
+        unigrams = Table(ids, prob, bow)
+    own = os.fspath(path), words, boundary, unigrams, len(counts)
+    return ArpaTables(*own, marks, first_line)
+
+
+def check_weights(path: str | os.PathLike[str], trie: BackoffTrie) -> None:
+    """Raise ValueError if products of back-off weights overflow."""
+    if not multiplies(trie):
+        raise ValueError(
+            f"{os.fspath(path)} has back-off weights whose product overflows: the file "
+            "is damaged; estimate the model again."
+        )
+
+
+def _expect(lines: Lines, wanted: str) -> None:
+    line = lines.next()
+    if line is None:
+        raise lines.error(
+            f"the file ends before {wanted!r}: it is truncated", ended=True
+        )
+    if line != wanted:
+        raise lines.error(f"expected {wanted!r}, got {shown(line)}")
+
+
+def _read_header(lines: Lines) -> list[int]:
+    """Return the number of n-grams of each order."""
+    line = lines.next()
+    # SRILM allows comments above the header.
+    n_comments = 0
+    while line is not None and line != "\\data\\":
+        n_comments += 1
+        if n_comments > MAX_COMMENT_LINES:
+            raise lines.error(
+                f"no line '\\data\\' within {MAX_COMMENT_LINES} lines: this is not an "
+                "ARPA file"
+            )
+        line = lines.next()
+    if line is None:
+        raise lines.error("no line '\\data\\': this is not an ARPA file", ended=True)
+    counts: list[int] = []
+    while True:
+        line = lines.next()
+        if line is None:
+            raise lines.error(
+                "the file ends in its header: it is truncated", ended=True
+            )
+        if line == "\\1-grams:" and counts:
+            return counts
+        # At most 18 digits, which fit in int64.
+        found = re.fullmatch(r"ngram\s+0*(\d{1,18})\s*=\s*0*(\d{1,18})", line, re.A)
+        if not found or int(found[1]) != len(counts) + 1:
+            raise lines.error(
+                f"expected 'ngram {len(counts) + 1}=' and a number, got {shown(line)}"
+            )
+        counts.append(int(found[2]))
+        if len(counts) > MAX_ORDER:
+            raise lines.error(
+                f"n-grams of more than {MAX_ORDER} words are not supported"
+            )
+        if sum(counts) > MAX_NGRAMS:
+            raise lines.error(
+                f"{sum(counts)} n-grams so far; more than {MAX_NGRAMS} are not "
+                "supported"
+            )
+
+
+def _read_unigrams(
+    lines: Lines, n: int
+) -> tuple[list[str], NDArray[np.float64], NDArray[np.float64]]:
+    words: list[str] = []
+    seen: set[str] = set()
+    # They grow as lines come: the size in the header is not trusted.
+    prob, bow = array("d"), array("d")
+    for row in range(n):
+        line, first, word, last = lines.match(UNIGRAM_LINE) or _unigram(lines, n, row)
+        log10 = [float(number) for number in (first, last) if number]
+        if not log10 or not all(map(math.isfinite, log10)):
+            raise lines.error(
+                f"{shown(line)} is not a number, a word and a number (a 1-gram), or a "
+                "number is not finite"
+            )
+        if log10[0] > MAX_LOG10_PROB:
+            raise lines.error(
+                f"{log10[0]} in {shown(line)} is not the log10 of a probability: it is "
+                "above 0"
+            )
+        if log10[-1] > MAX_LOG10_WEIGHT:
+            raise lines.error(
+                f"{log10[-1]} in {shown(line)} is not the log10 of a back-off weight: "
+                "10 to that power overflows"
+            )
+        if word in seen:
+            raise lines.error(f"the 1-gram {shown(word)} occurs twice")
+        seen.add(word)
+        words.append(word)
+        prob.append(log10[0])
+        bow.append(log10[1] if len(log10) == 2 else np.nan)
+    return words, _power(np.array(prob)), _power(np.array(bow))
+
+
+def _unigram(lines: Lines, n: int, row: int) -> tuple[str, ...]:
+    """Return a line of any form, a number, the word and a weight, empty if invalid."""
+    line = lines.next()
+    if line is None or line.startswith("\\"):
+        raise lines.error(
+            f"{n} 1-grams in the header, but there are {row}", ended=line is None
+        )
+    found = UNIGRAM.fullmatch(line)
+    return (line, *found.groups("")) if found else (line, "", "", "")
+
+
+def _power(log10: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return 10 to the given power: 1 for NaN, 0 for -99."""
+    return np.where(log10 < LOG_ZERO, 0.0, 10.0 ** np.nan_to_num(log10))
+
+
+class Marks:
+    """The marks <s> and </s> of a file, which become one id, or are left out.
+
+    Parameters
+    ----------
+    words : list of str
+        The unigrams of the file.
+    """
+
+    def __init__(self, words: list[str]) -> None:
+        self._words = words
+        self._begin = words.index(BEGIN) if BEGIN in words else -1
+        self._end = words.index(END) if END in words else -1
+        self._begin_is_context = self._end_is_context = self._end_is_last = False
+        self._new_id: NDArray[np.int32] | None = None
+
+    def see(self, ngrams: NDArray[np.int32]) -> None:
+        """Look for the marks in n-grams of the file."""
+        contexts = ngrams[:, :-1]
+        self._begin_is_context |= bool((contexts == self._begin).any())
+        self._end_is_context |= bool((contexts == self._end).any())
+        self._end_is_last |= bool((ngrams[:, -1] == self._end).any())
+
+    def settle(
+        self, prob: NDArray[np.float64], bow: NDArray[np.float64]
+    ) -> tuple[list[str], int | None, Table]:
+        """Decide, when all n-grams are seen.
+
+        Parameters
+        ----------
+        prob, bow : ndarray of float64, shape (n_words,)
+            Of the unigrams of the file.
+
+        Returns
+        -------
+        words : list of str
+            The remaining words.
+        boundary : int or None
+            Id of the boundary.
+        unigrams : Table
+        """
+        words, begin, end = self._words, self._begin, self._end
+        if begin >= 0:
+            # <s> is never predicted, though KenLM writes a probability of 1.
+            prob[begin] = 0
+        begin_is_used = self._begin_is_context or (begin >= 0 and bow[begin] != 1)
+        stays, boundary = np.ones(len(words), dtype=bool), None
+        if begin >= 0 and end >= 0 and not (begin_is_used and self._end_is_context):
+            end_is_used = self._end_is_context or self._end_is_last
+            stays[begin] = False
+            stays[end] = begin_is_used or end_is_used or prob[end] != 0
+            self._new_id = np.cumsum(stays, dtype=np.int32) - np.int32(1)
+            self._new_id[begin] = self._new_id[end]
+            if not self._end_is_context:
+                # Nothing follows </s>: the boundary as a context has the weights of
+                # <s>, even if the file has some for </s>.
+                bow[end] = bow[begin]
+            # Pruning may remove all n-grams that begin with <s>, and unigrams have
+            # none, but sentences end.
+            ends = stays[end] and not self._end_is_context
+            boundary = int(self._new_id[end]) if begin_is_used or ends else None
+        remaining = [word for word, stay in zip(words, stays) if stay]
+        ids = np.arange(len(remaining), dtype=np.int32)[:, np.newaxis]
+        return remaining, boundary, Table(ids, prob[stays], bow[stays])
+
+    def settled(self, table: Table) -> Table:
+        """Return n-grams with final ids and weights."""
+        if self._new_id is None:
+            return table
+        bow = table.bow
+        if not self._end_is_context:
+            bow = np.where(table.ngrams[:, -1] == self._end, 1.0, bow)
+        return Table(self._new_id[table.ngrams], table.prob, bow)

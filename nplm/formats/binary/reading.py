@@ -1,0 +1,127 @@
+"""Read binary files of n-grams: the n-grams, without a model of them."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import NamedTuple
+
+from nplm.base.encoded_words import WORD_ARRAYS, EncodedWords
+from nplm.base.files.tensors import TensorFile
+from nplm.base.fitted import Fitted
+from nplm.formats._words import check_words
+from nplm.formats.binary.arrays import dtypes_of_trie
+from nplm.formats.binary.compact import restored
+from nplm.formats.binary.headers import VERSION, damaged, read_header
+from nplm.formats.binary.mapped_trie import read_mapped
+from nplm.formats.binary.verified import is_verified, note_verified
+from nplm.models.ngrams.trie.backoff_trie import BackoffTrie
+from nplm.models.ngrams.trie.checks import check_ranges, check_sizes
+from nplm.models.ngrams.trie.hash_table import HashTable, index_of
+from nplm.models.ngrams.trie.quantized_checks import restored_quantized
+from nplm.models.ngrams.trie.quantized_trie import QuantizedTrie
+
+__all__ = ["BinaryNgrams", "read_ngrams"]
+
+
+class BinaryNgrams(NamedTuple):
+    """The n-grams of a binary file.
+
+    Attributes
+    ----------
+    trie : BackoffTrie or, of a quantized file, QuantizedTrie
+    table : HashTable or None
+        The hash table of the trie; None if it is quantized, or of order 1 or above 16.
+    boundary : int or None
+        Id of the boundary.
+    words : EncodedWords
+        The word of each id.
+    """
+
+    trie: BackoffTrie | QuantizedTrie
+    table: HashTable | None
+    boundary: int | None
+    words: EncodedWords
+
+
+def read_ngrams(file: TensorFile, *, verify: bool, mmap: bool = True) -> BinaryNgrams:
+    """Read the n-grams of an open file, as `load_binary` does.
+
+    Parameters
+    ----------
+    file : TensorFile
+        A file whose format is `FORMAT`.
+    verify : bool
+        Whether to check all of it.
+    mmap : bool, default=True
+        Whether arrays stay in the file.
+
+    Returns
+    -------
+    ngrams : BinaryNgrams
+
+    Raises
+    ------
+    ValueError
+        If the file is of another version, or damaged.
+    """
+    version = file.metadata.get("version")
+    if version != VERSION:
+        raise ValueError(
+            f"{file.path} is of version {version!r:.80}, but this nplm reads version "
+            f"{VERSION!r}; save the model again with this nplm, or update it."
+        )
+    try:
+        return _read(file, verify=verify, mmap=mmap)
+    except ValueError as error:
+        raise damaged(file.path, error) from error
+
+
+def _read(file: TensorFile, *, verify: bool, mmap: bool) -> BinaryNgrams:
+    header = read_header(file)
+    n_words, boundary, compact = (
+        header["n_words"], header["boundary"], "codes" in header
+    )  # fmt: skip
+    trusted = verify and is_verified(file)
+    # A compact file is read in full anyway.
+    check = compact or (verify and not trusted)
+    arrays = file.arrays(mmap=mmap, check=None if check else [])
+    fitted = Fitted(arrays | header.get("quantized", {}))
+    words = _words(fitted, n_words, file.path, check=check)
+    if "quantized" in header:
+        quantized = restored_quantized(fitted, check=check)
+        fitted.done()
+        if quantized.n_words != n_words:
+            raise ValueError(f"it has {quantized.n_words} words, not {n_words}")
+        if check:
+            note_verified(file)
+        return BinaryNgrams(quantized, None, boundary, words)
+    if "buckets" in arrays:
+        mapped, table = read_mapped(fitted, n_words, file.path, check=check)
+        if check:
+            note_verified(file)
+        return BinaryNgrams(mapped, table, boundary, words)
+    dtypes = dtypes_of_trie(n_words, compact=compact)
+    own = {name: fitted.array(name, kind, (None,)) for name, kind in dtypes.items()}
+    fitted.done()
+    check_sizes(own, n_words, compact=compact)
+    if compact:
+        own = restored(own, header["codes"])
+    trie = BackoffTrie(n_words, **own)
+    # Without a hash table, look-ups trust the trie.
+    check_ranges(trie)
+    return BinaryNgrams(trie, index_of(trie), boundary, words)
+
+
+def _words(fitted: Fitted, n_words: int, path: Path, *, check: bool) -> EncodedWords:
+    own = {n: fitted.array(n, kind, (None,)) for n, kind in WORD_ARRAYS.items()}
+    words = EncodedWords(**own, name=os.fspath(path))
+    if len(words) != n_words:
+        raise ValueError(f"it has {len(words)} words, but n_words={n_words}")
+    if check:
+        try:
+            words.check()
+            check_words(words.tolist(), n_words)
+        except ValueError as error:
+            raise ValueError(f"its vocabulary is invalid ({error})") from error
+    return words
