@@ -29,15 +29,17 @@ from __future__ import annotations
 
 import os
 from functools import partial
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
+import nplm
 from nplm._kernels.ngrams.decoding._kenlm import FullScoreReturn, Scores, State
-from nplm.formats.loading import load
-from nplm.text.lm.scorer import splitter_of
-from nplm.text.lm.text_lm import TextLM
-from nplm.text.lm.window_scorer import order_of
-from nplm.text.tokenizer import Tokenizer
-from nplm.text.words.splitting import BETWEEN_BLANKS
+from nplm.formats.scorers import ngram_scorer
+from nplm.text.codecs import Text
+from nplm.text.lm.scorer import Scorer, splitter_of
+from nplm.text.words.splitting import BETWEEN_BLANKS, Splitter
+
+if TYPE_CHECKING:
+    from nplm import TextLM
 
 __all__ = [
     "ARPALoadComplain",
@@ -167,9 +169,10 @@ class Model(Scores):
         self._config, self._verify = config, verify
         name = os.fsdecode(self.path)
         method = Config().load_method if config is None else config.load_method
+        how = {"mmap": method < LoadMethod.READ, "verify": verify}
         try:
-            lm = load(name, mmap=method < LoadMethod.READ, verify=verify)
-            self._set(lm)
+            scorer = ngram_scorer(name, **how)
+            self._set(_scorer_of(nplm.load(name, **how)) if scorer is None else scorer)
         except (ValueError, TypeError) as error:
             raise OSError(f"Cannot read model {name!r} ({error})") from error
 
@@ -188,28 +191,26 @@ class Model(Scores):
         """
         model = cls.__new__(cls)
         model.path, model._config, model._verify = b"", None, False
-        model._set(lm)
+        model._lm = lm
+        model._set(_scorer_of(lm))
         return model
 
-    def _set(self, lm: Any) -> None:
-        if not isinstance(lm, TextLM) or lm.vocabulary_ is None:
-            raise TypeError(
-                f"a {type(lm).__name__} without words scores no sentences: pass a "
-                "TextLM that was fitted on words, or TextLM.from_model(model, words)"
-            )
-        tokenizer = lm.tokenizer_ or Tokenizer(BETWEEN_BLANKS)
-        ids, unknown = lm._ids_and_unknown()
-        blanks = getattr(tokenizer, "pattern", None) == BETWEEN_BLANKS
-        split = splitter_of(tokenizer)
-        scorer = lm._word_scorer()
-        word_ids = lm._codec.word_ids if hasattr(scorer, "text") else None
-        super().__init__(scorer, split, blanks, ids, unknown, word_ids)
-        self._lm = lm
+    def _set(self, scorer: Scorer) -> None:
+        codec, word_scorer = scorer._codec, scorer._word_scorer
+        if codec.tokenizer is None:  # of a model of lists of words
+            codec = Text(Splitter(BETWEEN_BLANKS), codec.vocabulary)
+        words = codec.vocabulary
+        unknown = -1 if words.unknown_id_ is None else words.unknown_id_
+        blanks = getattr(codec.tokenizer, "splits_at_blanks", False)
+        word_ids = codec.word_ids if hasattr(word_scorer, "text") else None
+        split = splitter_of(codec.tokenizer)
+        super().__init__(word_scorer, split, blanks, words._lookup, unknown, word_ids)
+        self._order = word_scorer.order
 
     @property
     def order(self) -> int:
         """Words in the longest n-gram."""
-        return order_of(self._lm.estimator_, self._lm.n_context)
+        return self._order
 
     def __reduce__(self) -> Any:
         if self.path:
@@ -219,6 +220,16 @@ class Model(Scores):
 
     def __repr__(self) -> str:
         return f"<Model from {os.path.basename(os.fsdecode(self.path))}>"
+
+
+def _scorer_of(lm: Any) -> Scorer:
+    """Return the scorer of a text model of words, or raise TypeError."""
+    if not isinstance(lm, nplm.TextLM) or lm.vocabulary_ is None:
+        raise TypeError(
+            f"a {type(lm).__name__} without words scores no sentences: pass a TextLM "
+            "that was fitted on words, or TextLM.from_model(model, words)"
+        )
+    return lm.scorer()
 
 
 class LanguageModel(Model):

@@ -6,24 +6,35 @@ from typing import Any
 import click
 
 import nplm
-from nplm import DivergenceError
+from nplm.base.exceptions import DivergenceError
 from nplm.cli._outputs import INTERRUPTED
 
 __all__ = ["main"]
 
-# The module of each command, imported when it is called: what one needs would slow the
-# start of the others.
+# The commands, with their lines in the help. A module is imported when its command is
+# called: what one needs would slow the start of the others.
 COMMANDS = {
-    name: f"nplm.cli.commands.{name}"
-    for name in (
-        "card", "convert", "count", "generate", "mix", "neighbors", "prune", "query",
-        "score", "suggest", "train",
-    )
-} | {
+    "card": "Describe MODEL on a page of Markdown.",
+    "compare": "Train the paper's models on a corpus, side by side.",
+    "convert": "Write MODEL to OUTPUT as a file of another kind.",
+    "count": "Count the n-grams of TEXT, as SRILM's ngram-count -write.",
+    "generate": "Draw texts from a model, word by word.",
+    "mix": "Write one n-gram model with the n-grams of all MODELS.",
+    "neighbors": "Show the words with the most similar features.",
+    "prune": "Write MODEL with fewer n-grams, or fewer words.",
+    "query": "Show log10 of each word's probability, and perplexities.",
+    "reproduce": "Measure a table of the paper again: table1 or table2.",
+    "score": "Show log10 of the probability of each line.",
+    "serve": "Serve a page to look at models, and a JSON API.",
+    "suggest": "Show the most probable words after CONTEXT.",
+    "train": "Train a model on TEXT, and save it.",
+}
+# The modules of commands that are not in a file of their name in ``commands/``.
+ELSEWHERE = {
     "compare": "nplm.cli.commands.paper.compare",
     "reproduce": "nplm.cli.commands.paper.reproduce",
     "serve": "nplm.cli.serve.command",
-}  # fmt: skip
+}
 FAILURES = (OSError, ImportError, ValueError, MemoryError, DivergenceError)
 
 
@@ -38,9 +49,18 @@ class Commands(click.Group):
         """Return a command, imported now."""
         if cmd_name not in COMMANDS:
             return super().get_command(ctx, cmd_name)
-        module = import_module(COMMANDS[cmd_name])
+        module = import_module(ELSEWHERE.get(cmd_name, f"nplm.cli.commands.{cmd_name}"))
         command: click.Command = getattr(module, f"{cmd_name}_command")
         return command
+
+    def format_commands(
+        self, ctx: click.Context, formatter: click.HelpFormatter
+    ) -> None:
+        """Write the commands and what they do; none is imported."""
+        width = formatter.width
+        own = {n: own.get_short_help_str(width) for n, own in self.commands.items()}
+        with formatter.section("Commands"):
+            formatter.write_dl(sorted((COMMANDS | own).items()))
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run a subcommand, and turn its errors into messages."""

@@ -78,7 +78,7 @@ def in_order(
     items : iterable
         Read when a process has room for one.
     n_jobs : int
-        Number of processes; 1 is this one alone.
+        Number of processes; 1 is this one alone, -1 is one for each core.
     waits : callable
         Whether all results up to this item are due before the next item is read.
 
@@ -89,6 +89,10 @@ def in_order(
     if n_jobs == 1:
         yield from map(work, items)
         return
+    # Imported here: commands that score n-grams start without joblib.
+    from nplm.models.training.parallel.threads import n_threads
+
+    n_jobs = n_threads(n_jobs)
     context = get_context("fork")
     with ProcessPoolExecutor(n_jobs, context, _Worker.begin, (work,)) as processes:
         due: deque[Future[Result]] = deque()

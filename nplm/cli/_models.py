@@ -12,19 +12,19 @@ import click
 from numpy.typing import NDArray
 
 import nplm
-from nplm import QuantizedLM, TextLM, Tokenizer, Vocabulary, formats
+from nplm import formats
 from nplm.formats._kinds import Kind, kind_of
-from nplm.formats._models import trie_of
-from nplm.formats.loading import load_arpa
+from nplm.formats.scorers import ngram_scorer
 from nplm.models.ngrams.trie.quantized_trie import (
     MAX_BITS,
     MIN_BITS,
     QuantizedTrie,
 )
-from nplm.text.embeddings import features_of
+from nplm.text.lm.scorer import Scorer
 from nplm.text.words.splitting import BETWEEN_BLANKS
 
 if TYPE_CHECKING:
+    from nplm import TextLM, Vocabulary
     from nplm.formats.on_disk.outputs import Output
     from nplm.models.ngrams.external.scratch import Scratch
     from nplm.models.ngrams.trie.backoff_trie import BackoffTrie
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 __all__ = [
     "BITS", "KEEP_OPTIMIZER", "KINDS", "MODEL", "TARGET", "VERIFY", "convert_ngrams",
     "convert_vectors", "learned_features", "model_on_disk", "ngrams_file", "read_model",
-    "scratch_of", "vocabulary_of", "write_model", "write_on_disk",
+    "read_scorer", "scratch_of", "vocabulary_of", "write_model", "write_on_disk",
 ]  # fmt: skip
 
 BITS = click.option(
@@ -75,6 +75,12 @@ def MODEL(command: Command) -> Command:
     return model(VERIFY(command))
 
 
+def read_scorer(path: str | os.PathLike[str], *, verify: bool = False) -> Scorer:
+    """Read what scores text: of n-grams without the model, which takes longer."""
+    scorer = ngram_scorer(path, verify=verify)
+    return read_model(path, verify=verify).scorer() if scorer is None else scorer
+
+
 def read_model(
     path: str | os.PathLike[str], *, index: bool = True, verify: bool = False
 ) -> TextLM:
@@ -90,9 +96,12 @@ def read_model(
             "writes them in another form, and in Python a network can begin with them."
         )
     if kind is Kind.TEXT:
+        # Imported here: commands that score n-grams start without scikit-learn.
+        from nplm.formats.loading import load_arpa
+
         return load_arpa(path, index=index)
     model = nplm.load(path, verify=verify)
-    if not isinstance(model, TextLM):
+    if not isinstance(model, nplm.TextLM):
         raise ValueError(
             f"{os.fspath(path)} has a {type(model).__name__}, not a TextLM: in Python, "
             "make one with TextLM.from_model(model, words), and save that."
@@ -113,6 +122,8 @@ def vocabulary_of(lm: TextLM) -> Vocabulary:
 
 def learned_features(lm: TextLM) -> NDArray[Any]:
     """Return the features of the words, or raise ClickException if there are none."""
+    from nplm.text.embeddings import features_of
+
     features = features_of(lm.estimator_)
     if features is None:
         raise click.ClickException(
@@ -228,6 +239,7 @@ def convert_ngrams(
 
 def write_on_disk(lm: TextLM, made: Output, scratch: Scratch) -> None:
     """Write the n-grams of a text model on disk."""
+    from nplm.formats._models import trie_of
     from nplm.formats.on_disk.outputs import StoredTrie
     from nplm.formats.on_disk.sources import words_of
 
@@ -236,7 +248,9 @@ def write_on_disk(lm: TextLM, made: Output, scratch: Scratch) -> None:
 
 
 def _trie_of(lm: TextLM) -> BackoffTrie | QuantizedTrie:
-    if isinstance(lm.estimator_, QuantizedLM):
+    from nplm.formats._models import trie_of
+
+    if isinstance(lm.estimator_, nplm.QuantizedLM):
         return lm.estimator_.trie_
     try:
         return trie_of(lm.estimator_)
@@ -277,7 +291,9 @@ def write_model(
                 path, words, features, binary=kind == "vectors-binary"
             )
         else:
-            write = formats.write_arpa if kind == "arpa" else formats.save_binary
+            write = (
+                nplm.formats.write_arpa if kind == "arpa" else nplm.formats.save_binary
+            )
             write(lm.estimator_, path, words)
             _note_tokens(lm, path)
     except TypeError as error:
@@ -306,7 +322,7 @@ def _save(lm: TextLM, path: Path, optimizer: bool, dtype: str | None) -> None:
 
 def _note_tokens(lm: TextLM, path: Path) -> None:
     """Note that the file will have no tokenizer."""
-    split = Tokenizer(BETWEEN_BLANKS)
+    split = nplm.Tokenizer(BETWEEN_BLANKS)
     if getattr(lm.tokenizer_, "get_params", dict)() != split.get_params():
         click.echo(
             f"Note: {path} has no tokenizer, and its text will be split between "

@@ -8,16 +8,19 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 import numpy as np
 from numpy.typing import NDArray
 
-from nplm import DivergenceError, TextLM
-from nplm.cli._models import vocabulary_of
+from nplm.base.exceptions import DivergenceError
 from nplm.cli._text import blocks_of_lines
+from nplm.text.lm.scorer import Scorer
 from nplm.text.lm.text_scores import TextScores, TextSize
+
+if TYPE_CHECKING:
+    from nplm import TextLM
 
 __all__ = [
     "LineScores", "Scored", "Tally", "as_json", "perplexity",
@@ -45,17 +48,17 @@ class Scored:
     order: NDArray[np.int32] | None = None
 
 
-def scored(lm: TextLM, documents: list[str]) -> Scored:
+def scored(scorer: Scorer, documents: list[str]) -> Scored:
     """Score every token of documents."""
-    ends = bool(lm.predict_boundary)
-    encoded = lm._codec.encode(documents, "X", lm.n_words_)
-    log_prob, details = lm._word_scorer().tokens(*encoded, True, ends)
+    ends, codec = scorer._eos, scorer._codec
+    encoded = codec.encode(documents, "X", None)
+    log_prob, details = scorer._word_scorer.tokens(*encoded, True, ends)
     lengths = encoded.lengths + ends
     unknown = np.zeros(len(log_prob), dtype=bool)
     is_word = np.ones(len(log_prob), dtype=bool)
     if ends:
         is_word[np.cumsum(lengths) - 1] = False
-    unknown[is_word] = encoded.ids == vocabulary_of(lm).unknown_id_
+    unknown[is_word] = encoded.ids == codec.vocabulary.unknown_id_
     return Scored(
         log_prob / np.log(10),
         unknown,
@@ -84,15 +87,15 @@ class LineScores(NamedTuple):
     n_unknown: NDArray[np.intp]
 
 
-def scored_lines(lm: TextLM, lines: list[str]) -> LineScores:
+def scored_lines(scorer: Scorer, lines: list[str]) -> LineScores:
     """Score lines as wholes."""
-    ends, n_lines = bool(lm.predict_boundary), len(lines)
-    ids, lengths = lm._codec.encode(lines, "X", lm.n_words_)
-    log_prob, _ = lm._word_scorer().tokens(ids, lengths, True, ends)
+    ends, codec, n_lines = scorer._eos, scorer._codec, len(lines)
+    ids, lengths = codec.encode(lines, "X", None)
+    log_prob, _ = scorer._word_scorer.tokens(ids, lengths, True, ends)
     n_tokens = lengths + ends
     line = np.repeat(np.arange(n_lines), n_tokens)
     log10 = np.bincount(line, log_prob, minlength=n_lines) / np.log(10)
-    unknown = ids == vocabulary_of(lm).unknown_id_
+    unknown = ids == codec.vocabulary.unknown_id_
     line_of_word = np.repeat(np.arange(n_lines), lengths)
     n_unknown = np.bincount(line_of_word[unknown], minlength=n_lines)
     return LineScores(log10, n_tokens, n_unknown)
@@ -257,17 +260,18 @@ def report_perplexities(
     done: Callable[[], Any] = lambda: None,
 ) -> None:
     """Report the perplexities of two texts, if given; call `done` after each block."""
+    scorer = lm.scorer()
     for name, path in (("validation", valid), ("test", test)):
         if path is not None:
-            _report_perplexity(lm, name, path, blank_lines, done)
+            _report_perplexity(scorer, name, path, blank_lines, done)
 
 
 def _report_perplexity(
-    lm: TextLM, name: str, path: str, blank_lines: bool, done: Callable[[], Any]
+    scorer: Scorer, name: str, path: str, blank_lines: bool, done: Callable[[], Any]
 ) -> None:
-    tally = Tally(bool(lm.predict_boundary))
+    tally = Tally(scorer._eos)
     for block in blocks_of_lines([path], blank_lines=blank_lines):
-        tally.add(scored(lm, block))
+        tally.add(scored(scorer, block))
         done()
     click.echo(
         f"{name}: perplexity {tally.with_unknown:.2f}, without unknown words "

@@ -7,9 +7,8 @@ from pathlib import Path
 
 from nplm.base.files.tensors import TensorFile
 from nplm.formats._kinds import Kind, kind_of
-from nplm.formats.arpa import reading as arpa
 from nplm.formats.binary import headers
-from nplm.formats.binary import reading as binary
+from nplm.formats.binary.reading import read_ngrams
 from nplm.models.ngrams.trie.hash_table import HashTable
 from nplm.models.ngrams.trie.quantized_trie import QuantizedTrie
 from nplm.models.ngrams.trie.word_scorer import word_scorer_of
@@ -50,7 +49,10 @@ def ngram_scorer(
     path = Path(path)
     kind = kind_of(path)
     if kind is Kind.TEXT:
-        _, table, boundary, spelled = arpa.read_ngrams(path, add_unknown=True)
+        # Imported here: it would slow the start with other files.
+        from nplm.formats.arpa.reading import read_ngrams as read_arpa
+
+        _, table, boundary, spelled = read_arpa(path, add_unknown=True)
         if table is None or boundary is None:
             return None
         words = KnownWords.of(spelled, boundary)
@@ -63,7 +65,7 @@ def ngram_scorer(
         return None
     if file.metadata.get("format") != headers.FORMAT:
         return None
-    trie, table, boundary, encoded = binary.read_ngrams(file, verify=verify, mmap=mmap)
+    trie, table, boundary, encoded = read_ngrams(file, verify=verify, mmap=mmap)
     ngrams = trie if isinstance(trie, QuantizedTrie) else table
     if ngrams is None or boundary is None:
         return None

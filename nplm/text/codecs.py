@@ -40,9 +40,9 @@ ITEM = "a string, a list of tokens or an array of word ids"
 class Ids:
     """Documents of word ids, with no tokenizer and no vocabulary."""
 
-    tokenizer = None
-    vocabulary = None
-    word_ids = None
+    tokenizer: Any = None
+    vocabulary: Any = None
+    word_ids: Any = None
 
     def encode(
         self, X: Any, name: str, n_words: int | None, start: int = 0

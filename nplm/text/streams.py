@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nplm._kernels.files import _tokens
-from nplm.text.tokenizer import Tokenizer
-from nplm.text.words.splitting import BLANKS
+from nplm.text.words.splitting import BLANKS, Splitter
 
 __all__ = ["HAS_A_NUL", "Tokens", "WordStream"]
 
@@ -43,7 +42,7 @@ class Tokens:
         Name of the file in errors.
     """
 
-    def __init__(self, file: BinaryIO, tokenizer: Tokenizer, name: str) -> None:
+    def __init__(self, file: BinaryIO, tokenizer: Splitter, name: str) -> None:
         self._file, self._split, self._name = file, tokenizer._splitter(), name
         self._rest, self._n_lines = b"", 0
 

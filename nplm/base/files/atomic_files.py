@@ -15,11 +15,12 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, BinaryIO
-
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from nplm.base import system
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 __all__ = [
     "GIBI", "allocate", "followed", "forget", "full_disk_named", "opened", "owned",

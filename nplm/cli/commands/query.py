@@ -9,8 +9,7 @@ from typing import Any, NamedTuple
 import click
 import numpy as np
 
-from nplm import TextLM
-from nplm.cli._models import MODEL, read_model, vocabulary_of
+from nplm.cli._models import MODEL, read_scorer
 from nplm.cli._tally import (
     NO_TEXT,
     Scored,
@@ -21,6 +20,7 @@ from nplm.cli._tally import (
     warning_of_unknown,
 )
 from nplm.cli._text import BLANK_LINES, INPUTS, blocks_of_lines
+from nplm.text.lm.scorer import Scorer
 
 __all__ = ["query_command"]
 
@@ -101,8 +101,8 @@ def query_command(
       nplm query --json model test.txt | jq .perplexity
       nplm query --columns srilm model.arpa test.txt > test.ppl
     """  # noqa: D301  (click reads the control character)
-    lm = read_model(model, verify=verify)
-    tally = Tally(bool(lm.predict_boundary))
+    scorer = read_scorer(model, verify=verify)
+    tally = Tally(scorer._eos)
     by_word = each == "word" and not summary
     if columns == "srilm" and (in_json or not by_word):
         raise click.UsageError(
@@ -111,10 +111,10 @@ def query_command(
     for name in inputs or ("-",):
         of_file = Tally(tally.ends_are_predicted)
         for block in blocks_of_lines([name], blank_lines=blank_lines):
-            part = scored(lm, block)
+            part = scored(scorer, block)
             tally.add(part)
             of_file.add(part)
-            words = _words_of(lm, block, part) if by_word else None
+            words = _words_of(scorer, block, part) if by_word else None
             if in_json and each != "file" and not summary:
                 _print_objects(part, words)
             elif words is not None and columns == "srilm":
@@ -195,12 +195,12 @@ def _print_words(words: list[list[Token]]) -> None:
         click.echo("\t".join([*shown, total]))
 
 
-def _words_of(lm: TextLM, block: list[str], part: Scored) -> list[list[Token]]:
+def _words_of(scorer: Scorer, block: list[str], part: Scored) -> list[list[Token]]:
     """Return the words of each line, with their figures."""
-    assert lm.tokenizer_ is not None
-    [end] = vocabulary_of(lm)._words_of(np.array([lm.boundary_]))
-    ends = [end] if lm.predict_boundary else []
-    words = [[*own, *ends] for own in lm.tokenizer_.transform(block)]
+    codec = scorer._codec
+    [end] = codec.words(np.array([scorer._word_scorer.boundary]))
+    ends = [end] if scorer._eos else []
+    words = [[*own, *ends] for own in codec.tokenizer.transform(block)]
     n = len(part.log10)
     orders = [None] * n if part.order is None else part.order.tolist()
     figures = zip(part.log10.tolist(), part.unknown.tolist(), orders)

@@ -10,12 +10,11 @@ from typing import Any, NamedTuple
 
 import click
 
-from nplm import TextLM
 from nplm.cli._jobs import Jobs, in_order
-from nplm.cli._models import MODEL, read_model
+from nplm.cli._models import MODEL, read_scorer
 from nplm.cli._tally import as_json, perplexity, scored_lines
 from nplm.cli._text import ERRORS, INPUTS, Chunk, chunks_of, n_bytes_of
-from nplm.models.training.parallel.threads import n_threads
+from nplm.text.lm.scorer import Scorer
 
 __all__ = ["score_command"]
 
@@ -47,14 +46,14 @@ class Output(NamedTuple):
 class Scoring:
     """The work of a process: from a chunk of text to lines of output."""
 
-    lm: TextLM
+    scorer: Scorer
     errors: str
     row: Callable[[Line], str]
 
     def __call__(self, chunk: Chunk) -> Output:
         """Score the lines of a chunk."""
         numbered = chunk.decoded(self.errors)
-        scores = scored_lines(self.lm, [text for _, text in numbered])
+        scores = scored_lines(self.scorer, [text for _, text in numbered])
         figures = zip(*(own.tolist() for own in scores))
         rows = [
             self.row(Line(chunk.name, number, text, *own))
@@ -126,15 +125,15 @@ def score_command(
             "--json has the tokens and the perplexity of each line: leave --per-token "
             "out."
         )
-    lm = read_model(model, verify=verify)
+    scorer = read_scorer(model, verify=verify)
     if progress is None:
         progress = sys.stderr.isatty() and not sys.stdout.isatty()
     n_bytes, n_lines, n_skipped = n_bytes_of(inputs), 0, 0
     row = _json_row(with_text) if in_json else _row(per_token, with_text)
-    work = Scoring(lm, errors, row)
+    work = Scoring(scorer, errors, row)
     with _stages() if progress else nullcontext() as shown:
         for output in in_order(
-            work, chunks_of(inputs), n_threads(n_jobs), lambda chunk: chunk.pauses
+            work, chunks_of(inputs), n_jobs, lambda chunk: chunk.pauses
         ):
             click.echo("".join(f"{row}\n" for row in output.rows), nl=False)
             n_lines += len(output.rows)
