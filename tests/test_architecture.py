@@ -33,7 +33,7 @@ FLOORS = {
     "formats": [
         {"__init__"},
         {"model_file"},
-        {"counts", "loading"},
+        {"counts", "loading", "scorers"},
         {"on_disk"},
         {"arpa", "binary", "saving"},
         {"."},
@@ -61,7 +61,15 @@ FLOORS = {
     "models/neural/options": [{"names"}, {"."}, {"base"}],
     "models/ngrams": [{"external"}, {"."}, {"trie"}],
     "models/training": [{"."}, {"parallel"}],
-    "text": [{"decoding", "tasks"}, {"lm"}, {"subwords"}, {"."}],
+    "text": [
+        {"decoding", "tasks"},
+        {"lm"},
+        {"subwords"},
+        {"."},
+        {"words"},
+        {"documents"},
+        {"samples", "windows"},
+    ],
     "base": [
         {"estimators"},
         {"generators"},

@@ -15,7 +15,7 @@ from nplm import KneserNeyLM
 from nplm.base.files.tensors import TensorFile
 from nplm.cli import main
 from nplm.formats import load_binary, save_binary
-from nplm.formats.binary import binary_files, mapped_trie, verified
+from nplm.formats.binary import checking, reading, verified
 from tests.helpers import small_text
 
 pytestmark = small_text
@@ -149,9 +149,9 @@ def checks(monkeypatch):
     """The names of the checks of numbers that were made."""
     made = []
     for module, name in (
-        (binary_files, "check_ranges"),
-        (mapped_trie, "check_hashed"),
-        (binary_files, "restored_quantized"),
+        (reading, "check_ranges"),
+        (checking, "check_hashed"),
+        (reading, "restored_quantized"),
     ):
         own = getattr(module, name)
 
