@@ -1,0 +1,133 @@
+"""Scorers of files of n-grams are those of the models in them."""
+
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import nplm
+from nplm import InterpolatedTrigram, KneserNeyLM, TextLM, Tokenizer, kenlm
+from nplm.base.files.tensors import TensorFile
+from nplm.formats import estimate_binary, save_binary, write_arpa
+from nplm.formats.scorers import ngram_scorer
+from tests.helpers import small_text
+
+pytestmark = small_text
+
+TEXTS = ["a rose is a rose", "is a rose a rose", "the rose is red", "<unk> is red"] * 5
+WORDS = ["a", "rose", "is", "the", "red", "tulip", "</s>", "<unk>", "A", "Rose"]
+FORMS = {"mapped": {}, "8 bits": {"bits": 8}, "compact": {"compact": True}}
+NAMES = [*FORMS, "arpa", "no unknown", "with a tokenizer"]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Files of n-grams of every kind."""
+    folder = tmp_path_factory.mktemp("scorers")
+    lm = TextLM(KneserNeyLM(3), 2, tokenizer=Tokenizer(r"\S+")).fit(TEXTS)
+    words = lm.vocabulary_.words_.tolist()
+    for name, form in FORMS.items():
+        save_binary(lm.estimator_, folder / name, words, **form)
+    write_arpa(lm.estimator_, folder / "arpa", words)
+    others = ["odd" if word == "<unk>" else word for word in words]
+    save_binary(lm.estimator_, folder / "no unknown", others)
+    (folder / "text").write_text("\n".join(TEXTS))
+    tokenizer = Tokenizer(r"\w+|</?\w+>", lowercase=True, number="<num>")
+    path = folder / "with a tokenizer"
+    estimate_binary(KneserNeyLM(3), [folder / "text"], path, tokenizer=tokenizer)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def pairs(folder):
+    """The scorer of each file, and that of the model that is loaded."""
+    return {
+        name: (ngram_scorer(folder / name), nplm.load(folder / name).scorer())
+        for name in NAMES
+    }
+
+
+def outcome(call, scorer):
+    """What a call returns, or the message of its error."""
+    try:
+        return call(scorer)
+    except ValueError as error:
+        return str(error)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@given(
+    words=st.lists(st.sampled_from(WORDS), max_size=6),
+    blank=st.sampled_from([" ", "  ", "\t", "\u00a0"]),
+    bos=st.booleans(),
+    eos=st.booleans(),
+)
+def test_scores_are_those_of_the_model(pairs, name, words, blank, bos, eos):
+    text = blank.join(words)
+    for call in (
+        lambda scorer: scorer.score(text, bos=bos, eos=eos),
+        lambda scorer: scorer.score(words, bos=bos, eos=eos),
+        lambda scorer: scorer.score_many([text, words], bos=bos, eos=eos).tolist(),
+        lambda scorer: scorer._codec.encode([text], "X", None).ids.tolist(),
+        lambda scorer: scorer._codec.tokenizer.transform([text]),
+    ):
+        ours, models = pairs[name]
+        assert outcome(call, ours) == outcome(call, models)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_orders_and_boundaries_are_those_of_the_model(pairs, folder, name):
+    scorer, lm = pairs[name][0], nplm.load(folder / name)
+    [scores] = lm.token_scores(["a rose is red"])
+    ids, lengths = scorer._codec.encode(["a rose is red"], "X", None)
+    log_prob, details = scorer._word_scorer.tokens(ids, lengths, True, True)
+    np.testing.assert_array_equal(log_prob, scores.log_prob)
+    np.testing.assert_array_equal(details["order"], scores.order)
+    assert scorer._word_scorer.boundary == lm.boundary_
+    assert scorer._word_scorer.order == lm.estimator_.order_
+    assert scorer._codec.vocabulary.unknown_id_ == lm.vocabulary_.unknown_id_
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_scorer_of_a_file_pickles(pairs, name):
+    scorer, _ = pairs[name]
+    again = pickle.loads(pickle.dumps(scorer))
+    assert again.score("a rose is red") == scorer.score("a rose is red")
+
+
+def test_other_files_have_no_scorer_without_their_model(tmp_path):
+    lm = TextLM(InterpolatedTrigram(), 2).fit(TEXTS)
+    nplm.save(lm, tmp_path / "saved")
+    unigrams = KneserNeyLM(1, n_words=3, boundary=0).fit_stream([1, 2, 0, 1, 1, 0])
+    words = ["</s>", "a", "rose"]
+    save_binary(unigrams, tmp_path / "unigrams", words)
+    write_arpa(unigrams, tmp_path / "unigrams.arpa", words)
+    stream = KneserNeyLM(2, n_words=3).fit_stream([1, 2, 0, 1, 1, 0] * 9)
+    save_binary(stream, tmp_path / "stream", words)
+    (tmp_path / "classes").write_text("a\t1\nrose\t2\n")
+    (tmp_path / "cut").write_bytes((tmp_path / "saved").read_bytes()[:100])
+    for path in tmp_path.iterdir():
+        assert ngram_scorer(path) is None, path
+    for name in ("stream", "classes", "cut"):
+        with pytest.raises(OSError, match="Cannot read model"):
+            kenlm.Model(tmp_path / name)
+
+
+def test_words_without_the_boundary_in_their_table_are_refused(folder, tmp_path):
+    path = tmp_path / "damaged"
+    data = bytearray((folder / "mapped").read_bytes())
+    slots = TensorFile(folder / "mapped").arrays(mmap=False, check=[])["word_slots"]
+    start = data.find(slots.tobytes())
+    data[start : start + slots.nbytes] = bytes(slots.nbytes)
+    path.write_bytes(data)
+    with pytest.raises(ValueError, match=r"damaged is damaged: '</s>' cannot be the"):
+        ngram_scorer(path)
+
+
+def test_module_of_kenlm_splits_as_a_tokenizer_that_changes_words(tmp_path):
+    tokenizer = Tokenizer(r"[^ \t\r\n]+", lowercase=True)
+    lm = TextLM(KneserNeyLM(3), 2, tokenizer=tokenizer).fit(TEXTS)
+    model = kenlm.Model.from_text_lm(lm)
+    assert model.score("A Rose") == model.score("a rose")
