@@ -199,12 +199,11 @@ class Model(Scores):
         codec, word_scorer = scorer._codec, scorer._word_scorer
         if codec.tokenizer is None:  # of a model of lists of words
             codec = Text(Splitter(BETWEEN_BLANKS), codec.vocabulary)
-        words = codec.vocabulary
-        unknown = -1 if words.unknown_id_ is None else words.unknown_id_
+        own = codec.vocabulary._ids_and_unknown()
         blanks = getattr(codec.tokenizer, "splits_at_blanks", False)
         word_ids = codec.word_ids if hasattr(word_scorer, "text") else None
         split = splitter_of(codec.tokenizer)
-        super().__init__(word_scorer, split, blanks, words._lookup, unknown, word_ids)
+        super().__init__(word_scorer, split, blanks, *own, word_ids)
         self._order = word_scorer.order
 
     @property

@@ -1,6 +1,6 @@
 """Look-ups beside KenLM.
 
-    python benchmarks/ngrams/look_ups.py MODEL KENLM TEXT [--json FILE]
+    python benchmarks/ngrams/look_ups.py MODEL KENLM TEXT [--start] [--json FILE]
 
 MODEL is a mapped or 8-bit file of nplm, KENLM a binary of the same n-grams (or the ARPA
 file), TEXT lines of held-out words. All of it is made by commands::
@@ -13,11 +13,17 @@ file), TEXT lines of held-out words. All of it is made by commands::
 Sentences of ``--words`` words and their ends are scored in turn, CPU time of one
 thread, the least of ``--repeats`` rounds: by nplm as windows of ids made before, and as
 strings; by the ``kenlm`` module as strings.
+
+With ``--start`` whole processes are measured instead: Python starts, imports, opens the
+model, and scores one sentence. Their CPU time is compared with that of a process that
+imports the ``kenlm`` module and does the same.
 """
 
 from __future__ import annotations
 
 import os
+import resource
+import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -99,6 +105,44 @@ def theirs(other: Any, sentences: list[list[str]]) -> dict[str, Callable[[], obj
     return {"score": score, "BaseScore": base_score}
 
 
+def cpu_seconds(arguments: list[str], text: str) -> float:
+    """CPU time of a process of Python that reads a line."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    subprocess.run(
+        [sys.executable, *arguments], input=text, text=True, check=True,
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def starts(model: Path, other: Path, text: str, repeats: int) -> list[dict[str, Any]]:
+    """Whole processes, in turn: the least CPU seconds of each."""
+    ask = "import sys; text = sys.stdin.read(); "
+    peer = f"import kenlm; kenlm.Model({str(other)!r}).score(text)"
+    module = f"from nplm import kenlm; kenlm.Model({str(model)!r}).score(text)"
+    loaded = f"import nplm; nplm.load({str(model)!r}).scorer().score(text)"
+    calls = {
+        "kenlm.Model(KENLM).score": ["-c", ask + peer],
+        "nplm.kenlm.Model(MODEL).score": ["-c", ask + module],
+        "nplm score MODEL": ["-m", "nplm", "score", str(model)],
+        "nplm query MODEL": ["-m", "nplm", "query", str(model)],
+        "nplm.load(MODEL).scorer().score": ["-c", ask + loaded],
+        "nplm --version": ["-m", "nplm", "--version"],
+        "import numpy": ["-c", "import numpy"],
+        "import sklearn": ["-c", "import sklearn"],
+    }
+    seconds = dict.fromkeys(calls, np.inf)
+    for _ in range(repeats):
+        for name, call in calls.items():
+            seconds[name] = min(seconds[name], cpu_seconds(call, text))
+    its = next(iter(seconds.values()))
+    return [
+        {"process": name, "CPU seconds": own, "times kenlm's": own / its}
+        for name, own in seconds.items()
+    ]
+
+
 def main() -> None:
     options = parser(__doc__)
     options.add_argument("model", type=Path)
@@ -106,7 +150,14 @@ def main() -> None:
     options.add_argument("text", type=Path)
     options.add_argument("--words", type=int, default=25, help="of a sentence")
     options.add_argument("--repeats", type=int, default=5)
+    options.add_argument("--start", action="store_true", help="measure processes")
     arguments = options.parse_args()
+    if arguments.start:
+        [sentence, *_] = sentences_of(arguments.text, arguments.words)
+        own = arguments.model, arguments.kenlm, " ".join(sentence), arguments.repeats
+        title = f"processes that score a sentence, load {os.getloadavg()[0]:.1f}"
+        report(title, starts(*own), arguments.json)
+        return
     model, words = load_binary(arguments.model)
     sentences = sentences_of(arguments.text, arguments.words)
     calls = ours(model, words, sentences)

@@ -291,9 +291,7 @@ def write_model(
                 path, words, features, binary=kind == "vectors-binary"
             )
         else:
-            write = (
-                nplm.formats.write_arpa if kind == "arpa" else nplm.formats.save_binary
-            )
+            write = formats.write_arpa if kind == "arpa" else formats.save_binary
             write(lm.estimator_, path, words)
             _note_tokens(lm, path)
     except TypeError as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 from nplm.base.files.tensors import TensorFile
@@ -49,40 +50,42 @@ def ngram_scorer(
     path = Path(path)
     kind = kind_of(path)
     if kind is Kind.TEXT:
-        # Imported here: it would slow the start with other files.
-        from nplm.formats.arpa.reading import read_ngrams as read_arpa
+        return _of_arpa(path)
+    return _of_tensors(path, mmap, verify) if kind is Kind.TENSORS else None
 
-        _, table, boundary, spelled = read_arpa(path, add_unknown=True)
-        if table is None or boundary is None:
-            return None
-        words = KnownWords.of(spelled, boundary)
-        return _scorer_of(table, words, boundary, Splitter(BETWEEN_BLANKS))
-    if kind is not Kind.TENSORS:
-        return None
+
+def _of_arpa(path: Path) -> Scorer | None:
+    # Imported here: it would slow the start with other files.
+    from nplm.formats.arpa.reading import read_ngrams
+
+    _, table, boundary, words = read_ngrams(path, add_unknown=True)
+    return _scorer_of(table, boundary, words, Splitter(BETWEEN_BLANKS))
+
+
+def _of_tensors(path: Path, mmap: bool, verify: bool) -> Scorer | None:
     try:
         file = TensorFile(path)
-    except (ValueError, TypeError, RecursionError):
+    except (ValueError, TypeError, RecursionError):  # `nplm.load` says what is wrong
         return None
     if file.metadata.get("format") != headers.FORMAT:
         return None
-    trie, table, boundary, encoded = read_ngrams(file, verify=verify, mmap=mmap)
+    trie, table, boundary, words = read_ngrams(file, verify=verify, mmap=mmap)
     ngrams = trie if isinstance(trie, QuantizedTrie) else table
-    if ngrams is None or boundary is None:
-        return None
     splitter = headers.splitter_of(file)
     try:
-        words = KnownWords.of(encoded, boundary)
+        return _scorer_of(ngrams, boundary, words, splitter)
     except ValueError as error:  # the words are not those of their hash table
         raise headers.damaged(path, error) from error
-    return _scorer_of(ngrams, words, boundary, splitter)
 
 
 def _scorer_of(
-    ngrams: HashTable | QuantizedTrie,
-    words: KnownWords,
-    boundary: int,
+    ngrams: HashTable | QuantizedTrie | None,
+    boundary: int | None,
+    words: Sequence[str],
     splitter: Splitter,
-) -> Scorer:
-    unknown = -1 if words.unknown_id_ is None else words.unknown_id_
-    word_scorer = word_scorer_of(ngrams, boundary, words._lookup, unknown)
-    return Scorer(word_scorer, Text(splitter, words))
+) -> Scorer | None:
+    if ngrams is None or boundary is None:
+        return None
+    known = KnownWords.of(words, boundary)
+    word_scorer = word_scorer_of(ngrams, boundary, *known._ids_and_unknown())
+    return Scorer(word_scorer, Text(splitter, known))

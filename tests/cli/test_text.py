@@ -422,6 +422,6 @@ def test_files_that_cannot_be_read_are_told_in_sentences(made, run, monkeypatch)
     def refused(path, **options):
         raise PermissionError(13, "Permission denied", path)
 
-    monkeypatch.setattr(nplm, "load", refused)
+    monkeypatch.setattr("nplm.cli._models.ngram_scorer", refused)
     result = run("score", "@kn", code=1)
     assert result.stderr == f"Error: {made / 'kn'}: Permission denied.\n"

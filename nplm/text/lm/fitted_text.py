@@ -38,8 +38,7 @@ class FittedText:
         """Return the ids of words, None for documents of ids, and the unknown id."""
         if self.vocabulary_ is None:
             return None, -1
-        unknown = self.vocabulary_.unknown_id_
-        return self.vocabulary_._lookup, -1 if unknown is None else unknown
+        return self.vocabulary_._ids_and_unknown()
 
     def _tokens(self, documents: Documents, name: str, *, n_known: int = 0) -> Tokens:
         """Cut documents into windows; the model has words with ids below `n_known`."""

@@ -46,13 +46,13 @@ class KnownWords:
     boundary_id_: int | None
 
     @classmethod
-    def of(cls, words: Sequence[str] | EncodedWords, boundary: int) -> Self:
+    def of(cls, words: Sequence[str], boundary: int) -> Self:
         """Make the vocabulary of the words of a file.
 
         Parameters
         ----------
-        words : sequence of str, or EncodedWords
-            The word of each id, all different.
+        words : sequence of str
+            The word of each id, all different; may be `EncodedWords`.
         boundary : int
             Id of the boundary.
 
@@ -115,6 +115,10 @@ class KnownWords:
     def _lookup(self) -> Any:
         """Ids of words, with ``get`` and ``in``, without a dictionary of a file's."""
         return self.ids_ if self._encoded_words is None else self._encoded_words.ids
+
+    def _ids_and_unknown(self) -> tuple[Any, int]:
+        """Return the ids of words, and the unknown id, -1 without one."""
+        return self._lookup, -1 if self.unknown_id_ is None else self.unknown_id_
 
     @property
     def _spelled(self) -> Sequence[Any] | NDArray[np.object_]:
