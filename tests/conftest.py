@@ -4,6 +4,7 @@ import os
 import signal
 
 import pytest
+from hypothesis import HealthCheck, settings
 from nplm._kernels.neural._loops import available_tiers
 
 from tests.helpers import PRECISIONS
@@ -12,6 +13,12 @@ from tests.helpers import PRECISIONS
 # fits that tests interrupt would go on for ever.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# An example may take any time: beside other work, or under QEMU, it takes much.
+settings.register_profile(
+    "untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("untimed")
 
 
 @pytest.fixture(params=available_tiers())
