@@ -16,7 +16,7 @@ __all__ = ["main"]
 COMMANDS = {
     "card": "Describe MODEL on a page of Markdown.",
     "compare": "Train the paper's models on a corpus, side by side.",
-    "convert": "Write MODEL to OUTPUT as a file of another kind.",
+    "convert": "Write MODEL to OUTPUT in another format.",
     "count": "Count the n-grams of TEXT, as SRILM's ngram-count -write.",
     "generate": "Draw texts from a model, word by word.",
     "mix": "Write one n-gram model with the n-grams of all MODELS.",
