@@ -44,7 +44,6 @@ from peers.page import write
 from peers.settings import SETTINGS
 
 DOCS = Path(__file__).parents[2] / "docs" / "measured"
-BUDGETS = (1, 3, 10, 30, 100)
 # Words of Wiki's held-out parts that are scored: the first ones.
 WIKI_HELD_OUT = 100_000
 N_CONTEXT = 5  # of the default, as in networks/default.py
