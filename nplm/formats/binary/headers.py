@@ -13,8 +13,8 @@ from nplm.formats._words import StoredWords
 from nplm.text.words.splitting import BETWEEN_BLANKS, Splitter
 
 __all__ = [
-    "FORMAT", "VERSION", "damaged", "header_of", "metadata_of", "old_binary",
-    "read_header", "splitter_of",
+    "FORMAT", "VERSION", "check_tokenizer", "damaged", "header_of", "metadata_of",
+    "old_binary", "read_header", "splitter_of",
 ]  # fmt: skip
 
 FORMAT = "nplm n-grams"
@@ -30,15 +30,27 @@ MIN_LOG, MAX_LOG = -104.0, 88.72
 def header_of(words: StoredWords) -> dict[str, Any]:
     """Return what a file says of its words."""
     header = {"n_words": words.n_words, "boundary": words.boundary}
-    if words.tokenizer is not None and words.tokenizer.pattern != BETWEEN_BLANKS:
+    if words.tokenizer is not None and not words.tokenizer.splits_at_blanks:
+        check_tokenizer(words.tokenizer)
         header["tokenizer"] = words.tokenizer.get_params()
     return header
 
 
-def splitter_of(file: TensorFile) -> Splitter:
-    """Return what splits the text that a file's model was estimated from.
+def check_tokenizer(tokenizer: Splitter) -> None:
+    """Raise ValueError if a file cannot hold the tokenizer: its pattern is compiled."""
+    pattern = tokenizer.pattern
+    if pattern is not None and not isinstance(pattern, str):
+        raise ValueError(
+            f"the tokenizer has a compiled pattern, {pattern!r:.200}, but a file of "
+            "n-grams holds patterns as strings: set pattern to a string, with its "
+            r"flags inside, such as '(?i)\w+'."
+        )
 
-    By default it splits at blanks.
+
+def splitter_of(file: TensorFile) -> Splitter:
+    """Return the splitter of the text that a file's model was estimated from.
+
+    A file without one has words between blanks.
 
     Raises
     ------

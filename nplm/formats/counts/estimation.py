@@ -15,6 +15,7 @@ from sklearn.base import clone
 from nplm.formats._model_files import check_writable
 from nplm.formats._words import StoredWords
 from nplm.formats.binary.binary_files import check_bits
+from nplm.formats.binary.headers import check_tokenizer
 from nplm.formats.counts.count_tables import CountTables, Tables
 from nplm.formats.counts.merging import CountedFiles, CountFiles
 from nplm.formats.counts.sources import Source, Texts
@@ -128,7 +129,8 @@ def estimate_binary(
         lines are left out, as by SRILM.
     tokenizer : Tokenizer, optional
         Splits lines into words, by default at ASCII blanks. The file of
-        `estimate_binary` has it, and :func:`nplm.load` gives it to the `TextLM`.
+        `estimate_binary` has it, and :func:`nplm.load` gives it to the `TextLM`; its
+        pattern must be a string then, not a compiled one.
     bits : int, optional
         Write a quantized file, as ``save_binary(bits=)`` does: 3 to 12.
 
@@ -174,6 +176,8 @@ def estimate_binary(
     ['</s>', '<unk>', 'a', 'rose', 'is', 'it']
     """
     check_writable(path)
+    if tokenizer is not None:
+        check_tokenizer(tokenizer)
     output: Output = MappedFile(path)
     if bits is not None:
         order = model.order if isinstance(model, KneserNeyLM) else None

@@ -187,6 +187,35 @@ def test_tokenizer_splits_the_text_and_is_loaded_with_the_model(tmp_path):
         )
 
 
+@pytest.mark.parametrize(
+    "changes", [{"lowercase": True}, {"number": "<num>"}, {"proper_noun": "<name>"}]
+)
+def test_tokenizer_that_changes_words_between_blanks_is_loaded(tmp_path, changes):
+    tokenizer = Tokenizer(r"[^ \t\r\n]+", **changes)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        estimate_binary(
+            KneserNeyLM(2), [io.BytesIO(b"a Rose 3\n" * 3)], tmp_path / "model",
+            tokenizer=tokenizer,
+        )  # fmt: skip
+    loaded = nplm.load(tmp_path / "model")
+    assert loaded.tokenizer_.get_params() == tokenizer.get_params()
+    [ids] = loaded.vocabulary_.transform(loaded.tokenizer_.transform(["a Rose 3"]))
+    assert loaded.vocabulary_.unknown_id_ not in ids
+
+
+def test_compiled_pattern_is_refused_before_the_text_is_read(tmp_path):
+    tokenizer = Tokenizer(re.compile(r"\w+", re.I))
+    with pytest.raises(ValueError, match=r"has a compiled pattern, .* to a string"):
+        estimate_binary(KneserNeyLM(2), unread(), tmp_path / "m", tokenizer=tokenizer)
+    assert not (tmp_path / "m").exists()
+
+
+def unread():
+    pytest.fail("the text was read")
+    yield
+
+
 @pytest.mark.parametrize("order", [2, 4])
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_file_does_not_depend_on_runs_and_windows(tmp_path, monkeypatch, order, n_jobs):
