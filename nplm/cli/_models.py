@@ -76,7 +76,7 @@ def MODEL(command: Command) -> Command:
 
 
 def read_scorer(path: str | os.PathLike[str], *, verify: bool = False) -> Scorer:
-    """Read what scores text: of n-grams without the model, which takes longer."""
+    """Read the scorer of a text model; that of n-grams without scikit-learn."""
     scorer = ngram_scorer(path, verify=verify)
     return read_model(path, verify=verify).scorer() if scorer is None else scorer
 
@@ -233,7 +233,7 @@ def convert_ngrams(
         lm = read_model(path, index=False, verify=verify)
         trie = _trie_of(lm)
         convert_trie(trie, words_of(lm), made, memory=n_bytes, progress=show)
-    _note_arpa(lm, made)
+    _note_losses(lm, made)
     return True
 
 
@@ -244,7 +244,7 @@ def write_on_disk(lm: TextLM, made: Output, scratch: Scratch) -> None:
     from nplm.formats.on_disk.sources import words_of
 
     made.write(StoredTrie(trie_of(lm.estimator_), scratch), words_of(lm), scratch)
-    _note_arpa(lm, made)
+    _note_losses(lm, made)
 
 
 def _trie_of(lm: TextLM) -> BackoffTrie | QuantizedTrie:
@@ -258,11 +258,19 @@ def _trie_of(lm: TextLM) -> BackoffTrie | QuantizedTrie:
         raise _no_ngrams(error) from error
 
 
-def _note_arpa(lm: TextLM, made: Output) -> None:
+def _note_losses(lm: TextLM, made: Output) -> None:
+    """Note what a file of n-grams does not hold of its text model."""
     from nplm.formats.on_disk.outputs import ArpaFile
 
-    if isinstance(made, ArpaFile):
-        _note_tokens(lm, Path(made.path))
+    path = Path(made.path)
+    if isinstance(made, ArpaFile) or not isinstance(lm.tokenizer_, nplm.Tokenizer):
+        _note_tokens(lm, path)
+    if not lm.predict_boundary:
+        click.echo(
+            f"Note: the end of a line will count as a token with {path}, but does not "
+            "with MODEL: write it with --to nplm to leave ends out.",
+            err=True,
+        )
 
 
 def write_model(

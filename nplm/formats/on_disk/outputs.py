@@ -144,6 +144,8 @@ def _sizes_of_trie(source: TrieSource) -> dict[str, int]:
 class Output(Protocol):
     """A file to be written."""
 
+    path: str | os.PathLike[str]
+
     def write(self, source: TrieSource, words: StoredWords, scratch: Scratch) -> None:
         """Write the file of a trie."""
 

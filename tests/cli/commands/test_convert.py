@@ -5,6 +5,7 @@ import pytest
 
 import nplm
 from nplm.base.files.tensors import read_tensors
+from tests.helpers import small_text
 
 NETWORK = ["--epochs", "2", "--hidden", "8", "--embedding", "4", "--order", "3"]
 
@@ -61,6 +62,26 @@ def test_options_of_networks_are_refused_elsewhere(made, run, tmp_path):
     result = run("train", "@train", "-o", out, "--keep-optimizer", code=2)
     assert "--model kneser-ney has no --keep-optimizer" in result.stderr
     assert not list(tmp_path.iterdir())
+
+
+@small_text
+def test_convert_notes_what_a_file_of_ngrams_does_not_hold(run, tmp_path):
+    texts = ["a rose is a rose", "the rose is red"] * 5
+    models = {
+        "plain": {"tokenizer": nplm.Tokenizer(lowercase=True)},
+        "pieces": {"tokenizer": nplm.Subwords("bytes")},
+        "no ends": {"predict_boundary": False},
+    }
+    notes = {}
+    for name, options in models.items():
+        lm = nplm.TextLM(nplm.KneserNeyLM(2), 1, **options).fit(texts)
+        nplm.save(lm, tmp_path / name)
+        out = str(tmp_path / "out")
+        made = run("convert", str(tmp_path / name), out, "--to", "binary")
+        notes[name] = made.stderr
+    assert notes["plain"] == ""
+    assert "out has no tokenizer" in notes["pieces"]
+    assert "the end of a line will count as a token" in notes["no ends"]
 
 
 @pytest.mark.parametrize("ending", ["bz2", "zst"])
