@@ -26,8 +26,8 @@ def ngram_scorer(
 ) -> Scorer | None:
     """Make the scorer of a file of n-grams, without the model.
 
-    It is that of ``nplm.load(path).scorer()``. scikit-learn, which takes longer to
-    import than a sentence to score, is not imported.
+    It returns the scores of ``nplm.load(path).scorer()``, but does not import
+    scikit-learn, which takes longer than most texts to score.
 
     Parameters
     ----------
@@ -39,8 +39,8 @@ def ngram_scorer(
     Returns
     -------
     scorer : Scorer or None
-        None of another file than one of n-grams of 2 to 16 words that has a boundary:
-        `nplm.load` loads it, or says what is wrong.
+        None if the file has no n-grams, their order is 1 or above 16, or they have no
+        boundary. `nplm.load` loads such a file, or says what is wrong.
 
     Raises
     ------
@@ -56,9 +56,9 @@ def ngram_scorer(
 
 def _of_arpa(path: Path) -> Scorer | None:
     # Imported here: it would slow the start with other files.
-    from nplm.formats.arpa.reading import read_ngrams
+    from nplm.formats.arpa import reading
 
-    _, table, boundary, words = read_ngrams(path, add_unknown=True)
+    _, table, boundary, words = reading.read_ngrams(path, add_unknown=True)
     return _scorer_of(table, boundary, words, Splitter(BETWEEN_BLANKS))
 
 

@@ -101,13 +101,13 @@ def query_command(
       nplm query --json model test.txt | jq .perplexity
       nplm query --columns srilm model.arpa test.txt > test.ppl
     """  # noqa: D301  (click reads the control character)
-    scorer = read_scorer(model, verify=verify)
-    tally = Tally(scorer._eos)
     by_word = each == "word" and not summary
     if columns == "srilm" and (in_json or not by_word):
         raise click.UsageError(
             "--columns srilm shows each word: leave out --summary, --each and --json."
         )
+    scorer = read_scorer(model, verify=verify)
+    tally = Tally(scorer._eos)
     for name in inputs or ("-",):
         of_file = Tally(tally.ends_are_predicted)
         for block in blocks_of_lines([name], blank_lines=blank_lines):

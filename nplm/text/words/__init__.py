@@ -1,1 +1,1 @@
-"""Words of strings, and their ids: what is fitted or read from a file, as values."""
+"""Split strings into words, and map words to ids, without scikit-learn."""
