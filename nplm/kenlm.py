@@ -196,7 +196,7 @@ class Model(Scores):
         return model
 
     def _set(self, scorer: Scorer) -> None:
-        codec, word_scorer = scorer._codec, scorer._word_scorer
+        codec, word_scorer = scorer.codec, scorer.word_scorer
         if codec.tokenizer is None:  # of a model of lists of words
             codec = Text(Splitter(BETWEEN_BLANKS), codec.vocabulary)
         own = codec.vocabulary._ids_and_unknown()

@@ -50,9 +50,9 @@ class Scored:
 
 def scored(scorer: Scorer, documents: list[str]) -> Scored:
     """Score every token of documents."""
-    ends, codec = scorer._eos, scorer._codec
+    ends, codec = scorer.eos, scorer.codec
     encoded = codec.encode(documents, "X", None)
-    log_prob, details = scorer._word_scorer.tokens(*encoded, True, ends)
+    log_prob, details = scorer.word_scorer.tokens(*encoded, True, ends)
     lengths = encoded.lengths + ends
     unknown = np.zeros(len(log_prob), dtype=bool)
     is_word = np.ones(len(log_prob), dtype=bool)
@@ -89,9 +89,9 @@ class LineScores(NamedTuple):
 
 def scored_lines(scorer: Scorer, lines: list[str]) -> LineScores:
     """Score lines as wholes."""
-    ends, codec, n_lines = scorer._eos, scorer._codec, len(lines)
+    ends, codec, n_lines = scorer.eos, scorer.codec, len(lines)
     ids, lengths = codec.encode(lines, "X", None)
-    log_prob, _ = scorer._word_scorer.tokens(ids, lengths, True, ends)
+    log_prob, _ = scorer.word_scorer.tokens(ids, lengths, True, ends)
     n_tokens = lengths + ends
     line = np.repeat(np.arange(n_lines), n_tokens)
     log10 = np.bincount(line, log_prob, minlength=n_lines) / np.log(10)
@@ -269,7 +269,7 @@ def report_perplexities(
 def _report_perplexity(
     scorer: Scorer, name: str, path: str, blank_lines: bool, done: Callable[[], Any]
 ) -> None:
-    tally = Tally(scorer._eos)
+    tally = Tally(scorer.eos)
     for block in blocks_of_lines([path], blank_lines=blank_lines):
         tally.add(scored(scorer, block))
         done()

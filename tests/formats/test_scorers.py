@@ -70,8 +70,8 @@ def test_scores_are_those_of_the_model(pairs, name, words, blank, bos, eos):
         lambda scorer: scorer.score(text, bos=bos, eos=eos),
         lambda scorer: scorer.score(words, bos=bos, eos=eos),
         lambda scorer: scorer.score_many([text, words], bos=bos, eos=eos).tolist(),
-        lambda scorer: scorer._codec.encode([text], "X", None).ids.tolist(),
-        lambda scorer: scorer._codec.tokenizer.transform([text]),
+        lambda scorer: scorer.codec.encode([text], "X", None).ids.tolist(),
+        lambda scorer: scorer.codec.tokenizer.transform([text]),
     ):
         ours, models = pairs[name]
         assert outcome(call, ours) == outcome(call, models)
@@ -81,13 +81,13 @@ def test_scores_are_those_of_the_model(pairs, name, words, blank, bos, eos):
 def test_orders_and_boundaries_are_those_of_the_model(pairs, folder, name):
     scorer, lm = pairs[name][0], nplm.load(folder / name)
     [scores] = lm.token_scores(["a rose is red"])
-    ids, lengths = scorer._codec.encode(["a rose is red"], "X", None)
-    log_prob, details = scorer._word_scorer.tokens(ids, lengths, True, True)
+    ids, lengths = scorer.codec.encode(["a rose is red"], "X", None)
+    log_prob, details = scorer.word_scorer.tokens(ids, lengths, True, True)
     np.testing.assert_array_equal(log_prob, scores.log_prob)
     np.testing.assert_array_equal(details["order"], scores.order)
-    assert scorer._word_scorer.boundary == lm.boundary_
-    assert scorer._word_scorer.order == lm.estimator_.order_
-    assert scorer._codec.vocabulary.unknown_id_ == lm.vocabulary_.unknown_id_
+    assert scorer.word_scorer.boundary == lm.boundary_
+    assert scorer.word_scorer.order == lm.estimator_.order_
+    assert scorer.codec.vocabulary.unknown_id_ == lm.vocabulary_.unknown_id_
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -107,7 +107,7 @@ def query_command(
             "--columns srilm shows each word: leave out --summary, --each and --json."
         )
     scorer = read_scorer(model, verify=verify)
-    tally = Tally(scorer._eos)
+    tally = Tally(scorer.eos)
     for name in inputs or ("-",):
         of_file = Tally(tally.ends_are_predicted)
         for block in blocks_of_lines([name], blank_lines=blank_lines):
@@ -197,9 +197,9 @@ def _print_words(words: list[list[Token]]) -> None:
 
 def _words_of(scorer: Scorer, block: list[str], part: Scored) -> list[list[Token]]:
     """Return the words of each line, with their figures."""
-    codec = scorer._codec
-    [end] = codec.words(np.array([scorer._word_scorer.boundary]))
-    ends = [end] if scorer._eos else []
+    codec = scorer.codec
+    [end] = codec.words(np.array([scorer.word_scorer.boundary]))
+    ends = [end] if scorer.eos else []
     words = [[*own, *ends] for own in codec.tokenizer.transform(block)]
     n = len(part.log10)
     orders = [None] * n if part.order is None else part.order.tolist()

@@ -34,6 +34,11 @@ class Scorer:
     eos : bool
         Whether the end of a sentence counts by default.
 
+    Attributes
+    ----------
+    word_scorer, codec, eos
+        As given; not to be changed.
+
     See Also
     --------
     TextLM.token_scores : The log-probability and the n-gram order of each token.
@@ -74,7 +79,7 @@ class Scorer:
     """
 
     def __init__(self, word_scorer: Any, codec: Codec, *, eos: bool = True) -> None:
-        self._word_scorer, self._codec, self._eos = word_scorer, codec, eos
+        self.word_scorer, self.codec, self.eos = word_scorer, codec, eos
         # Of a vocabulary whose words are between blanks; the kernel then splits text.
         self._words = codec.word_ids if hasattr(word_scorer, "text") else None
         self._split = splitter_of(codec.tokenizer)
@@ -82,7 +87,7 @@ class Scorer:
         self.step = word_scorer.step  # type: ignore[method-assign]
 
     def __reduce__(self) -> Any:
-        return partial(type(self), eos=self._eos), (self._word_scorer, self._codec)
+        return partial(type(self), eos=self.eos), (self.word_scorer, self.codec)
 
     def begin(self, *, bos: bool = True) -> Any:
         """Return the state before the first word.
@@ -97,7 +102,7 @@ class Scorer:
         -------
         state : hashable
         """
-        return self._word_scorer.begin(bos)
+        return self.word_scorer.begin(bos)
 
     def step(self, state: Any, word: Any) -> tuple[float, Any]:
         """Return the log-probability of a word, and the state after it.
@@ -115,7 +120,7 @@ class Scorer:
             Natural logarithm.
         state : hashable
         """
-        return self._word_scorer.step(state, word)
+        return self.word_scorer.step(state, word)
 
     def steps(
         self, states: Sequence[Any], words: Sequence[Any]
@@ -160,7 +165,7 @@ class Scorer:
                 f"steps got {len(states)} states and {len(words)} words: pass one word "
                 "for each state."
             )
-        return self._word_scorer.steps(states, words)
+        return self.word_scorer.steps(states, words)
 
     def end(self, state: Any) -> float:
         """Return the log-probability that the sentence ends here.
@@ -174,7 +179,7 @@ class Scorer:
         -------
         log_prob : float
         """
-        return self._word_scorer.end(state)
+        return self.word_scorer.end(state)
 
     def candidates(self, state: Any, words: Sequence[Any]) -> NDArray[np.float64]:
         """Return the log-probabilities of words that may come next.
@@ -190,7 +195,7 @@ class Scorer:
         -------
         log_prob : ndarray of float64, shape (n,)
         """
-        return self._word_scorer.candidates(state, words)
+        return self.word_scorer.candidates(state, words)
 
     def score(
         self, sentence: Any, *, bos: bool = True, eos: bool | None = None
@@ -211,12 +216,12 @@ class Scorer:
         log_prob : float
             Natural logarithm.
         """
-        eos = self._eos if eos is None else eos
+        eos = self.eos if eos is None else eos
         if self._split is not None and isinstance(sentence, str):
             if self._words is not None:
-                return self._word_scorer.text(self._words, sentence, bos, eos)
+                return self.word_scorer.text(self._words, sentence, bos, eos)
             sentence = self._split(sentence)
-        return self._word_scorer.sentence(sentence, bos, eos)
+        return self.word_scorer.sentence(sentence, bos, eos)
 
     def score_many(
         self, sentences: Iterable[Any], *, bos: bool = True, eos: bool | None = None
@@ -234,7 +239,7 @@ class Scorer:
         -------
         log_prob : ndarray of float64, shape (n_sentences,)
         """
-        eos = self._eos if eos is None else eos
+        eos = self.eos if eos is None else eos
         if self._words is not None:
             score = self.score
             own = (score(sentence, bos=bos, eos=eos) for sentence in sentences)
@@ -242,7 +247,7 @@ class Scorer:
         if self._split is not None:
             split = self._split
             sentences = (split(s) if isinstance(s, str) else s for s in sentences)
-        return self._word_scorer.sentences(sentences, bos, eos)
+        return self.word_scorer.sentences(sentences, bos, eos)
 
 
 def splitter_of(tokenizer: Any) -> Callable[[str], list[str]] | None:

@@ -27,7 +27,7 @@ def unknown_among(words: Any) -> str | None:
 class KnownWords:
     """Words and their ids: a fitted `Vocabulary` without scikit-learn.
 
-    Files of n-grams are scored with it, so that they are ready at once.
+    Scorers of files of n-grams look words up in it.
 
     Attributes
     ----------

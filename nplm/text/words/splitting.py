@@ -38,7 +38,7 @@ PRONOUN_I = re.compile(r"I(?:['’]\w+)?")
 class Splitter:
     """Split strings into tokens: a `Tokenizer` without scikit-learn.
 
-    Files of n-grams are scored with it, so that they are ready at once.
+    Scorers of files of n-grams split text with it.
 
     Parameters
     ----------
