@@ -7,6 +7,7 @@ import os
 import re
 from enum import Enum, auto
 
+from nplm.base.files.atomic_files import check_regular
 from nplm.base.files.compressed import UnpackingError, reading
 from nplm.base.files.tensors import begins_as_tensors
 
@@ -57,10 +58,11 @@ def kind_of(path: str | os.PathLike[str]) -> Kind:
     Raises
     ------
     OSError
-        If the file cannot be read.
+        If the file cannot be read, or is a pipe: its reader would lack the first bytes.
     ValueError
         If the file is packed by another program than gzip, bzip2, xz and zstd.
     """
+    check_regular(path)
     with reading(path) as file:
         try:
             start = file.read(START_BYTES)

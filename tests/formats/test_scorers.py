@@ -1,5 +1,6 @@
 """Scorers of files of n-grams are those of the models in them."""
 
+import os
 import pickle
 
 import numpy as np
@@ -124,6 +125,21 @@ def test_words_without_the_boundary_in_their_table_are_refused(folder, tmp_path)
     path.write_bytes(data)
     with pytest.raises(ValueError, match=r"damaged is damaged: '</s>' cannot be the"):
         ngram_scorer(path)
+
+
+def test_model_in_a_pipe_is_refused():
+    end, start = os.pipe()
+    try:
+        os.write(start, b"\\data\\\nngram 1=1\n")
+        path = f"/dev/fd/{end}"
+        for read in (ngram_scorer, nplm.load, kenlm.Model):
+            with pytest.raises(
+                OSError, match=r"/dev/fd/\d+ is a pipe or a device: write"
+            ):
+                read(path)
+    finally:
+        os.close(end)
+        os.close(start)
 
 
 def test_module_of_kenlm_splits_as_a_tokenizer_that_changes_words(tmp_path):

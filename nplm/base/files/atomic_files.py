@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 __all__ = [
-    "GIBI", "allocate", "followed", "forget", "full_disk_named", "opened", "owned",
-    "replacing",
+    "GIBI", "allocate", "check_regular", "followed", "forget", "full_disk_named",
+    "opened", "owned", "replacing",
 ]  # fmt: skip
 
 FULL = (errno.ENOSPC, errno.EDQUOT)
@@ -60,12 +60,19 @@ def opened(path: str | os.PathLike[str], *, pipes: bool = False) -> io.BufferedR
             f"{os.fspath(path)} is a folder: pass the name of a file in it."
         )
     is_unnamed = stat.S_ISFIFO(mode) and not os.path.exists(os.path.realpath(path))
-    if not (stat.S_ISREG(mode) or pipes or is_unnamed):
+    if not (pipes or is_unnamed):
+        check_regular(path)
+    return open(path, "rb")
+
+
+def check_regular(path: str | os.PathLike[str]) -> None:
+    """Raise OSError if a file, which is read more than once, is a pipe or a device."""
+    mode = os.stat(path).st_mode
+    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
         raise OSError(
             f"{os.fspath(path)} is a pipe or a device: write its contents to a file, "
             "and pass the name of that file."
         )
-    return open(path, "rb")
 
 
 @contextmanager
