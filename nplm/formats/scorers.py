@@ -15,7 +15,7 @@ from nplm.models.ngrams.trie.quantized_trie import QuantizedTrie
 from nplm.models.ngrams.trie.word_scorer import word_scorer_of
 from nplm.text.codecs import Text
 from nplm.text.lm.scorer import Scorer
-from nplm.text.words.known_words import KnownWords
+from nplm.text.words.known_words import known_words_of
 from nplm.text.words.splitting import BETWEEN_BLANKS, Splitter
 
 __all__ = ["ngram_scorer"]
@@ -86,6 +86,6 @@ def _scorer_of(
 ) -> Scorer | None:
     if ngrams is None or boundary is None:
         return None
-    known = KnownWords.of(words, boundary)
+    known = known_words_of(words, boundary)
     word_scorer = word_scorer_of(ngrams, boundary, *known._ids_and_unknown())
     return Scorer(word_scorer, Text(splitter, known))

@@ -52,9 +52,10 @@ def write_arpa(
 
     Examples
     --------
+    >>> import tempfile
+    >>> import numpy as np
     >>> from nplm import KneserNeyLM, windows
     >>> from nplm.formats import read_arpa, write_arpa
-    >>> import tempfile
     >>> ids = [0, 1, 2, 0, 2, 1, 2, 2] * 5
     >>> model = KneserNeyLM(discount_fallback=(0.5, 1, 1.5)).fit(*windows(ids, 2))
     >>> with tempfile.TemporaryDirectory() as folder:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
 from functools import cached_property
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +13,7 @@ from nplm.base.encoded_words import EncodedWords
 from nplm.text.documents import Documents
 from nplm.text.samples import check_tokens, lists_of_tokens
 
-__all__ = ["UNKNOWN", "KnownWords", "objects", "unknown_among"]
+__all__ = ["UNKNOWN", "KnownWords", "known_words_of", "objects", "unknown_among"]
 
 # Symbols for unknown words in the toolkits' files; the first is more common.
 UNKNOWN = ("<unk>", "<UNK>")
@@ -44,36 +44,6 @@ class KnownWords:
     n_words_: int
     unknown_id_: int | None
     boundary_id_: int | None
-
-    @classmethod
-    def of(cls, words: Sequence[str], boundary: int) -> Self:
-        """Make the vocabulary of the words of a file.
-
-        Parameters
-        ----------
-        words : sequence of str
-            The word of each id, all different; may be `EncodedWords`.
-        boundary : int
-            Id of the boundary.
-
-        Returns
-        -------
-        known : KnownWords
-
-        Raises
-        ------
-        ValueError
-            If the words of a file are damaged.
-        """
-        known = cls()
-        known.unknown, known.boundary = unknown_among(words), words[boundary]
-        if isinstance(words, EncodedWords):
-            known._set_encoded(words)
-        else:
-            known._set_words(list(words))
-        if known.boundary_id_ is None or known.unknown == known.boundary:
-            raise ValueError(f"{known.boundary!r} cannot be the word of the boundary")
-        return known
 
     def _set_words(self, words: list[Hashable]) -> None:
         self.__dict__.pop("_encoded_words", None)
@@ -171,3 +141,33 @@ class KnownWords:
 def objects(items: Sequence[Any]) -> NDArray[np.object_]:
     """Return a 1-D array of the items, even if some are sequences."""
     return np.fromiter(items, dtype=object, count=len(items))
+
+
+def known_words_of(words: Sequence[str], boundary: int) -> KnownWords:
+    """Make the vocabulary of the words of a file.
+
+    Parameters
+    ----------
+    words : sequence of str
+        The word of each id, all different, or those of a mapped file.
+    boundary : int
+        Id of the boundary.
+
+    Returns
+    -------
+    known : KnownWords
+
+    Raises
+    ------
+    ValueError
+        If the words of a file are damaged.
+    """
+    known = KnownWords()
+    known.unknown, known.boundary = unknown_among(words), words[boundary]
+    if isinstance(words, EncodedWords):
+        known._set_encoded(words)
+    else:
+        known._set_words(list(words))
+    if known.boundary_id_ is None or known.unknown == known.boundary:
+        raise ValueError(f"{known.boundary!r} cannot be the word of the boundary")
+    return known

@@ -99,7 +99,7 @@ def test_whatever_is_merged_is_read_back_and_trained_from(texts, order, weights)
         assert in_file(again) == in_file(merged)
         tables, counts, words = read_counts(merged)
         assert set(words) == {"</s>", *"".join(texts).split()}
-        assert min(int(n.min()) for n in counts) == 1 or max(weights) > 1
+        assert all(n.min() >= 1 for n in counts)
         in_memory = KneserNeyLM(order, boundary=words.index("</s>"), **FALLBACK)
         in_memory.fit_counts(tables[:order], counts[:order])
         for source in (own, CountFiles([merged])):
