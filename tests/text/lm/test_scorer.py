@@ -241,6 +241,30 @@ def test_quantized_states_are_as_long_as_later_probabilities_need(tmp_path, clos
     assert (min(len(state.words) for state in states) < 3) == closed
 
 
+@pytest.mark.parametrize("bits", [None, 12])
+@pytest.mark.parametrize("order", [2, 3, 5])
+def test_sentences_begin_after_all_boundaries_that_the_model_has(tmp_path, bits, order):
+    """Several boundaries together are n-grams of a stream of which some are empty."""
+    n_words = 5
+    ids = np.random.default_rng(order).integers(0, n_words, 900)
+    ids[100:110] = 0
+    ids = np.append(ids, ids[: order - 1])  # each context has a next word
+    model = KneserNeyLM(n_words=n_words, discount_fallback=(0.5, 1, 1.5))
+    model.fit(*windows(ids, order - 1))
+    save_binary(model, tmp_path / "file", [f"w{i}" for i in range(n_words)], bits=bits)
+    model, _ = load_binary(tmp_path / "file")
+    assert (model.trie_ if bits else model.index_).closed
+    lm = TextLM.from_model(model, boundary=0)
+    scorer, words = lm.scorer(), np.arange(n_words)
+    X = np.zeros((n_words, order - 1), dtype=np.int32)
+    assert scorer.begin().words == (0,) * (order - 1)
+    found = scorer.candidates(scorer.begin(), words.tolist())
+    assert_allclose(found, model.log_prob(X, words), 1e-12)
+    [scores] = lm.token_scores([ids[:60]])
+    X, y = windows(np.append(ids[:60], 0), order - 1, boundary=0)
+    assert_allclose(scores.log_prob, model.log_prob(X, y), 1e-12)
+
+
 def test_token_scores_have_the_order_of_the_ngram_found(models):
     lm = models["Kneser-Ney"]
     [scores] = lm.token_scores(["w1 zoo w1 w2"])

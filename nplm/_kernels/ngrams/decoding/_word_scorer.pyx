@@ -130,6 +130,8 @@ cdef class WordScorer(Steps):
         for k in range(self.n_context):
             context.words[k] = self.boundary
             context.hashes[k] = hash_word(self.boundary)
+        # Not known yet: each context is looked up.
+        context.n_found = self.n_context
         self.look_up(context, &self.boundary, 1, True, &chains)
         context.n_found = chains.n_found[0]
         for k in range(context.n_found):
