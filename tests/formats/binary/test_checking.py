@@ -1,6 +1,7 @@
 """Mapped files of models of every kind pass their verification, and no others."""
 
 import tempfile
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 from nplm import KneserNeyLM
 from nplm.formats import load_binary, save_binary
 from nplm.formats.binary import checking, unpacking
+from nplm.models.ngrams.trie.hash_table import sizes_of_levels
 from tests.helpers import text
 from tests.helpers.binary import read_parts, write_parts
 
@@ -64,3 +66,20 @@ def test_verification_reads_the_hash_table_in_windows(tmp_path, monkeypatch):
     load_binary(tmp_path / "model", verify=True)
     [n_windows] = windows
     assert n_bytes / n_windows <= 1 << 10
+
+
+def test_empty_buckets_of_a_model_without_bigrams_are_refused(tmp_path):
+    """Sizes of tables grow also if no level has n-grams, so that their search ends."""
+    model = KneserNeyLM(2, n_words=N_WORDS, min_counts=(1, 1000))
+    model.fit_stream(text(600, n_words=N_WORDS))
+    assert model.trie_.n_ngrams.tolist() == [N_WORDS, 0]
+    sizes = sizes_of_levels(model.trie_.n_ngrams, model.trie_.level_start)
+    assert max(own[-1] for own in islice(sizes, 60)) > 1000
+    save_binary(model, tmp_path / "model", WORDS)
+    load_binary(tmp_path / "model", verify=True)
+    header, arrays = read_parts(tmp_path / "model")
+    arrays["bucket_start"][-1] += 50
+    arrays["buckets"] = np.zeros(int(arrays["bucket_start"][-1]) * 64, dtype=np.uint8)
+    write_parts(tmp_path / "model", header, arrays)
+    with pytest.raises(ValueError, match="bucket_start does not match"):
+        load_binary(tmp_path / "model", verify=True)

@@ -183,7 +183,8 @@ def sizes_of_levels(
     """
     # The buckets of a level hold n-grams of k + 1 words and contexts of this length.
     n_contexts = np.append(np.diff(level_start)[1:], 0)
-    n_slots = np.maximum(n_ngrams, n_contexts).astype(np.float64)
+    # Without n-grams the sizes would stay as they are: a file may be larger.
+    n_slots = np.maximum(np.maximum(n_ngrams, n_contexts), 1).astype(np.float64)
     slots = np.full(len(n_slots), _hashing.BUCKET_SLOTS)
     slots[-1] = _hashing.LONG_BUCKET_SLOTS
     while True:
