@@ -265,6 +265,20 @@ def test_sentences_begin_after_all_boundaries_that_the_model_has(tmp_path, bits,
     assert_allclose(scores.log_prob, model.log_prob(X, y), 1e-12)
 
 
+def test_candidates_beyond_the_length_of_their_list_are_refused(models):
+    """A list may grow while its words are read: nothing is written beyond the array."""
+
+    class Growing(str):
+        def __hash__(self):
+            words.append("w2")
+            return super().__hash__()
+
+    scorer = models["Kneser-Ney"].scorer()
+    words = [Growing("w1"), "w2"]
+    with pytest.raises(ValueError, match="more than 2 words"):
+        scorer.candidates(scorer.begin(), words)
+
+
 def test_token_scores_have_the_order_of_the_ngram_found(models):
     lm = models["Kneser-Ney"]
     [scores] = lm.token_scores(["w1 zoo w1 w2"])

@@ -250,6 +250,9 @@ cdef class WordScorer(Steps):
         cdef Py_ssize_t filled = 0
         cdef int n = 0, j
         for word in words:
+            # A list may grow while it is read.
+            if filled == out.shape[0]:
+                raise ValueError(f"there are more than {filled} words")
             ids[n] = self.id_of(word)
             n += 1
             if n == CHUNK or filled + n == out.shape[0]:
