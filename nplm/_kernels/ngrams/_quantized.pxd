@@ -10,6 +10,11 @@ from nplm._kernels.ngrams._chains cimport MAX_WORDS
 from nplm._kernels.ngrams._trie cimport Ngrams
 
 
+cdef enum:
+    # Ranges of this many records, about two cache lines, are searched one by one.
+    FEW = 16
+
+
 cdef struct Level:
     # The n-grams of one length, sorted by their words, newest first. A record has a
     # word, the codes of a probability and a weight, and the low bits of the offset of
@@ -33,6 +38,12 @@ cdef class QuantizedTrie(Ngrams):
 
 cdef inline int word_at(const Level* level, int64_t i) noexcept nogil:
     return <int> read_bits(level.records, i * level.width, level.word)
+
+
+cdef inline int64_t length_of(int64_t first, int64_t last) noexcept nogil:
+    """Return the length of a range; 0 if it is none, as it may be in a damaged file."""
+    # A difference of other numbers may overflow.
+    return last - first if 0 <= first < last else 0
 
 
 cdef inline void children(

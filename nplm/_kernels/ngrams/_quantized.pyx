@@ -8,11 +8,6 @@ from nplm._kernels.ngrams._chains cimport (
 )
 from nplm._kernels.ngrams._trie cimport Ngrams
 
-cdef enum:
-    # Ranges of this many records, about two cache lines, are searched one chain at a
-    # time.
-    FEW = 16
-
 SAMPLED = SAMPLE
 
 
@@ -79,7 +74,7 @@ cdef class QuantizedTrie(Ngrams):
                 chain = chains.live[i]
                 word = chains.words[chains.newest[chain]]
                 start, stop = self.start[word], self.start[word + 1]
-                ranges.first[chain], ranges.n[chain] = start, stop - start
+                ranges.first[chain], ranges.n[chain] = start, length_of(start, stop)
                 chains.live[n_next] = chain
                 n_next += 0 <= start < stop <= self.level[0].n
             chains.n_live = n_next
@@ -171,7 +166,7 @@ cdef void step(
         chain = chains.live[i]
         children(level, ranges.first[chain], &first, &n)
         ranges.first[chain] = first
-        ranges.n[chain] = n - first
+        ranges.n[chain] = length_of(first, n)
         chains.live[n_next] = chain
         # Offsets of a damaged file may be outside the records of the next level.
         n_next += 0 <= first < n <= n_next_level

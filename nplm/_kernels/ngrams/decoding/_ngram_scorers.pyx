@@ -12,15 +12,12 @@ from nplm._kernels.ngrams._hashed cimport (
     find_long, hash_word, home,
 )
 from nplm._kernels.ngrams._quantized cimport (
-    Level, QuantizedTrie, bow_at, children, find_record, n_searched, prob_at, word_at,
+    FEW, Level, QuantizedTrie, bow_at, children, find_record, length_of, n_searched,
+    prob_at, word_at,
 )
 from nplm._kernels.ngrams.decoding._word_scorer cimport (
     CHUNK, Chains, Context, WordScorer,
 )
-
-cdef enum:
-    # Ranges of this many records, about two cache lines, are searched one by one.
-    FEW = 16
 
 
 cdef class NgramScorer(WordScorer):
@@ -265,12 +262,6 @@ cdef inline void narrow_one(
         middle = first[0] + half
         first[0] = middle if word_at(level, middle) <= word else first[0]
         length[0] -= half
-
-
-cdef inline int64_t length_of(int64_t first, int64_t last) noexcept nogil:
-    """Return the length of a range; 0 if it is none, as it may be in a damaged file."""
-    # A difference of other numbers may overflow.
-    return last - first if 0 <= first < last else 0
 
 
 cdef int check_n_words(int n_words, Py_ssize_t n_known) except -1:
