@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from math import ceil
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,6 +17,8 @@ NAMES = {"network": "nplm", "lstm": "LSTM", "gpt": "GPT", "default": "nplm, defa
          "kneser-ney": "Kneser-Ney 5"}  # fmt: skip
 BUDGETED = ("network", "lstm", "gpt")
 BUDGETS = (1, 3, 10, 30, 60, 100)
+ACROSS = 3  # panels of the picture, side by side
+TICKS = (60, 80, 100, 120, 150, 200, 250, 300, 400)
 OVER = 1.1  # a network trains for whole epochs: how far over its budget one may be
 
 
@@ -122,11 +125,10 @@ def draw(path: Path, rows: Rows) -> None:
 
     plt.rcParams["svg.hashsalt"] = "nplm"
     panels = places(rows)
-    figure, axes = plt.subplots(
-        1, len(panels), figsize=(1.5 + 3.5 * len(panels), 3.8), layout="constrained",
-        squeeze=False,
-    )  # fmt: skip
-    for axis, place in zip(axes[0], panels):
+    down = ceil(len(panels) / ACROSS)
+    figure = plt.figure(figsize=(3.6 * ACROSS, 3.4 * down), layout="constrained")
+    axes = [figure.add_subplot(down, ACROSS, 1 + i) for i in range(len(panels))]
+    for axis, place in zip(axes, panels):
         for i, model in enumerate(BUDGETED):
             found = [best(rows, place, model, minutes) for minutes in BUDGETS]
             own = [row for row in found if row]
@@ -144,10 +146,10 @@ def draw(path: Path, rows: Rows) -> None:
         axis.set_xlim(BUDGETS[0] * 0.7, BUDGETS[-1] * 1.4)
         axis.set_xticks(BUDGETS, [str(n) for n in BUDGETS])
         low, high = axis.get_ylim()
-        ticks = [n for n in (80, 100, 120, 150, 200, 250, 300, 400) if low < n < high]
+        ticks = [n for n in TICKS if low < n < high]
         axis.set_yticks(ticks, [str(n) for n in ticks])
         axis.minorticks_off()
-    axes[0, 0].set_ylabel("perplexity of the test part")
-    axes[0, -1].legend(fontsize="small")
+    figure.supylabel("perplexity of the test part")
+    axes[0].legend(fontsize="small")
     figure.savefig(path, metadata={"Date": None})
     plt.close(figure)
