@@ -57,6 +57,7 @@ MODULES = {
     "available_tiers": "nplm.models.neural.tiers",
     "contiguous_split": "nplm.text.windows",
     "cooccurrence_embeddings": "nplm.text.embeddings",
+    "expand_classes": "nplm.models.mixtures.class_expansion",
     "flashlight_lm": "nplm.text.decoding.flashlight",
     "limit_vocabulary": "nplm.models.mixtures.limited_vocabulary",
     "load": "nplm.formats.loading",

@@ -12,6 +12,7 @@ from nplm.models.adaptation.reading import adapted_log_prob as adapted_log_prob
 from nplm.models.classes.class_lm import ClassLM as ClassLM
 from nplm.models.classes.word_classes import WordClasses as WordClasses
 from nplm.models.classes.word_tree import word_tree as word_tree
+from nplm.models.mixtures.class_expansion import expand_classes as expand_classes
 from nplm.models.mixtures.limited_vocabulary import limit_vocabulary as limit_vocabulary
 from nplm.models.mixtures.mixture_lm import MixtureLM as MixtureLM
 from nplm.models.mixtures.shortlist_lm import ShortlistLM as ShortlistLM

@@ -18,6 +18,7 @@ COMMANDS = {
     "compare": "Train the paper's models on a corpus, side by side.",
     "convert": "Write MODEL to OUTPUT in another format.",
     "count": "Count the n-grams of TEXT, as SRILM's ngram-count -write.",
+    "expand": "Write the n-grams of words of MODEL, a model of classes.",
     "generate": "Draw texts from a model, word by word.",
     "mix": "Write one n-gram model with the n-grams of all MODELS.",
     "neighbors": "Show the words with the most similar features.",

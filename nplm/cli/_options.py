@@ -332,6 +332,8 @@ def _said() -> list[tuple[str, str]]:
         (r"\bX_val( and y_val)?\b", "--valid"),
         (r"the texts have no word: .*", "there is no word in the text."),
         (r"\blower order\b", "lower --order"),
+        (r"\bmax_ngrams=(\d+)", r"--max-ngrams \1"),
+        (r"\bmax_ngrams\b", "--max-ngrams"),
         (r"\bweights=\[([^\]]*)\]", r"--weights \1"),
         (r"\boutput__direct=False\b", "--no-direct"),
         (r"\boutput__direct(=True)?\b", "--direct"),

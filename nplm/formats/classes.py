@@ -1,9 +1,10 @@
-"""Class files: a word and its class per line, as mkcls writes them."""
+"""Files of word classes: lines of mkcls, and definitions of classes of SRILM."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,8 +13,16 @@ from nplm.base.checks import MAX_N_WORDS, check_ids
 from nplm.base.files.compressed import reading
 from nplm.formats._lines import MAX_LINE_BYTES, shown
 from nplm.formats._model_files import writing
+from nplm.formats._words import BEGIN, END, check_words
+from nplm.text.words.splitting import BETWEEN_BLANKS
 
-__all__ = ["read_classes", "write_classes"]
+__all__ = [
+    "read_class_definitions", "read_classes", "write_class_definitions",
+    "write_classes",
+]  # fmt: skip
+
+# A probability, as of a definition of a class: a second field of this form is one.
+NUMBER = re.compile(r"\+?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.A | re.I)
 
 
 def write_classes(
@@ -114,6 +123,134 @@ def read_classes(
         words.append(word)
         labels.append(int(label))
     return words, np.array(labels, dtype=np.int32)
+
+
+def write_class_definitions(
+    path: str | os.PathLike[str], classes: Mapping[str, Mapping[str, float]]
+) -> None:
+    """Write definitions of classes: a line ``class probability word`` for each word.
+
+    The format is SRILM's classes-format(5), in UTF-8.
+
+    Parameters
+    ----------
+    path : path-like
+        The file to write; an existing file is replaced. It is compressed if its name
+        ends in ``.gz`` or ``.xz``.
+    classes : mapping of str to mapping of str to float
+        The words of each class, and the probability of each given the class, above 0
+        and at most 1.
+
+    Raises
+    ------
+    ValueError
+        If a probability is out of range, or a class or a word is empty or has a blank.
+
+    See Also
+    --------
+    nplm.expand_classes : Makes a model of words of one of classes.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from nplm.formats import read_class_definitions, write_class_definitions
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = folder + "/definitions"
+    ...     write_class_definitions(path, {"ANIMAL": {"cat": 0.75, "dog": 0.25}})
+    ...     read_class_definitions(path)
+    {'ANIMAL': {'cat': 0.75, 'dog': 0.25}}
+    """
+    lines = []
+    check_words(list(classes), len(classes))
+    for name, words in classes.items():
+        check_words(list(words), len(words))
+        for word, prob in words.items():
+            if not 0 < prob <= 1:
+                raise ValueError(_out_of_range(name, word, prob))
+            lines.append(f"{name} {prob:.9g} {word}\n")
+    with writing(path) as file:
+        file.write("".join(lines).encode())
+
+
+def read_class_definitions(
+    path: str | os.PathLike[str],
+) -> dict[str, dict[str, float]]:
+    """Read definitions of classes: lines ``class [probability] word``, in UTF-8.
+
+    The format is SRILM's classes-format(5), as its ``ngram-class -classes`` and
+    ``replace-words-with-classes`` write it. Probabilities may be left out for all words
+    of a class: then the words are equally probable. (SRILM takes 1 for each, unless
+    its ``uniform-classes`` fills them in.)
+
+    Parameters
+    ----------
+    path : path-like
+        The file; plain, gzip, bzip2, xz or zstd. Blank lines are skipped. A number in
+        the second field is the probability.
+
+    Returns
+    -------
+    classes : dict of str to dict of str to float
+        The words of each class, and the probability of each given the class, for
+        `nplm.expand_classes`.
+
+    Raises
+    ------
+    ValueError
+        If a line is invalid, expands a class to a phrase of several words, repeats a
+        word of a class, or lacks the probability that other lines of its class have;
+        the error names the line. If a compressed file is damaged or decompresses to
+        more than 64 times its size.
+    OSError
+        If the file cannot be read.
+    """
+    classes: dict[str, dict[str, float]] = {}
+    are_given: dict[str, bool] = {}
+    for where, line in _lines(path):
+        fields = re.findall(BETWEEN_BLANKS, line)
+        if not fields:
+            continue
+        name, *words = fields
+        prob = float(words.pop(0)) if words and NUMBER.fullmatch(words[0]) else None
+        if len(words) != 1:
+            raise ValueError(
+                f"{where}: expected a class, its probability if any, and a word, got "
+                f"{shown(line)}."
+                + (
+                    " Phrases are not supported: join the words of each with '_', "
+                    "in the text too."
+                    if words
+                    else ""
+                )
+            )
+        (word,) = words
+        own = classes.setdefault(name, {})
+        if word in own:
+            raise ValueError(f"{where}: class {shown(name)} has {shown(word)} already.")
+        if {name, word} & {BEGIN, END}:
+            raise ValueError(
+                f"{where}: {shown(line)} has {BEGIN} or {END}, which mark the ends of "
+                "lines, and are in no class."
+            )
+        if are_given.setdefault(name, prob is not None) != (prob is not None):
+            raise ValueError(
+                f"{where}: class {shown(name)} has words with a probability and words "
+                "without: give it for all of them, or for none."
+            )
+        if prob is not None and not 0 < prob <= 1:
+            raise ValueError(f"{where}: {_out_of_range(name, word, prob)}")
+        own[word] = 1.0 if prob is None else prob
+    return {
+        name: words if are_given[name] else dict.fromkeys(words, 1 / len(words))
+        for name, words in classes.items()
+    }
+
+
+def _out_of_range(name: str, word: str, prob: float) -> str:
+    return (
+        f"{shown(word)} has the probability {prob} in class {shown(name)}: it must be "
+        "above 0, and at most 1."
+    )
 
 
 def _lines(path: str | os.PathLike[str]) -> Iterator[tuple[str, str]]:

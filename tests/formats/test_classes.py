@@ -4,8 +4,15 @@ import gzip
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from nplm.formats import read_classes, write_classes
+from nplm.formats import (
+    read_class_definitions,
+    read_classes,
+    write_class_definitions,
+    write_classes,
+)
 
 
 def test_class_file_is_written_and_read(tmp_path):
@@ -95,3 +102,79 @@ def test_invalid_words_and_labels_are_refused(tmp_path, words, labels, message):
     with pytest.raises(ValueError, match=message):
         write_classes(tmp_path / "classes.tsv", words, labels)
     assert not (tmp_path / "classes.tsv").exists()
+
+
+WORDS = st.text(
+    st.characters(exclude_characters=" \t\r\n\0", codec="utf-8"), min_size=1
+)
+PROBS = st.floats(1e-30, 1)
+
+
+@settings(max_examples=25, deadline=None)
+@given(classes=st.dictionaries(WORDS, st.dictionaries(WORDS, PROBS, min_size=1)))
+def test_definitions_are_written_and_read(tmp_path_factory, classes):
+    path = tmp_path_factory.mktemp("definitions") / "classes.gz"
+    write_class_definitions(path, classes)
+    found = read_class_definitions(path)
+    assert found.keys() == classes.keys()
+    for name, words in classes.items():
+        assert found[name] == pytest.approx(words, rel=1e-8)
+
+
+def test_definitions_of_srilm_are_read(tmp_path):
+    path = tmp_path / "classes"
+    # Probabilities as of its ngram-class and replace-words-with-classes, none, and of
+    # a word that is a number; words of classes in any order.
+    path.write_bytes(
+        b"CLASS-00001 0.75 cat\nDAY Monday\n\nDAY  Tuesday\t\r\n"
+        b"CLASS-00001 2.5e-01 dog\nYEAR 1.000000 1984\nNUMBER 1.0000.5\nSIGN +\n"
+        b"DAY\xc2\xa0 \xc3\xa9t\xc3\xa9"
+    )
+    assert read_class_definitions(path) == {
+        "CLASS-00001": {"cat": 0.75, "dog": 0.25},
+        "DAY": {"Monday": 0.5, "Tuesday": 0.5},
+        "YEAR": {"1984": 1.0},
+        "NUMBER": {"1.0000.5": 1.0},
+        "SIGN": {"+": 1.0},
+        "DAY\xa0": {"été": 1.0},
+    }
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"A a\nA\n", "line 2: expected a class, its probability if any, and a word"),
+        (b"A 0.5\n", r"line 1: expected a class.* got 'A 0.5'\.$"),
+        (b"A 1984\n", "line 1: expected a class"),
+        (b"A 0.5 new york\n", "got 'A 0.5 new york'. Phrases are not supported: join"),
+        (b"A 0.5 b\nA 0.5 b\n", "line 2: class 'A' has 'b' already"),
+        (b"A 0.5 b\nA c\n", "line 2: class 'A' has words with a probability and words"),
+        (b"A b\nA 0.5 c\n", "line 2: class 'A' has words with a probability and words"),
+        (b"A 0 b\n", "line 1: 'b' has the probability 0.0 in class 'A'"),
+        (b"A 1.5 b\n", "line 1: 'b' has the probability 1.5 in class 'A'"),
+        (b"A 1e999 b\n", "line 1: 'b' has the probability inf in class 'A'"),
+        (b"A <s>\n", "line 1: 'A <s>' has <s> or </s>"),
+        (b"</s> 1 a\n", "line 1: '</s> 1 a' has <s> or </s>"),
+        (b"A \xff\n", "line 1: not UTF-8"),
+    ],
+)
+def test_invalid_definitions_are_refused(tmp_path, content, message):
+    path = tmp_path / "classes"
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=message):
+        read_class_definitions(path)
+
+
+@pytest.mark.parametrize(
+    ("classes", "message"),
+    [
+        ({"A": {"b": 0.0}}, "'b' has the probability 0.0 in class 'A'"),
+        ({"A": {"b": 1.1}}, "'b' has the probability 1.1 in class 'A'"),
+        ({"A B": {"b": 1.0}}, "words has 'A B' at 0"),
+        ({"A": {"b": 0.5, "": 0.5}}, "words has '' at 1"),
+    ],
+)
+def test_definitions_that_cannot_be_read_are_not_written(tmp_path, classes, message):
+    with pytest.raises(ValueError, match=message):
+        write_class_definitions(tmp_path / "classes", classes)
+    assert not (tmp_path / "classes").exists()

@@ -1,8 +1,8 @@
-"""Prune, limit and mix n-gram models on disk, in bounded memory."""
+"""Prune, limit, expand and mix n-gram models on disk, in bounded memory."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from nplm.base.blocks import blocks
 from nplm.formats.on_disk.outputs import StoredTrie, stored
+from nplm.models.mixtures.class_expansion import expanded
 from nplm.models.mixtures.limited_vocabulary import limited
 from nplm.models.mixtures.static_mixture import (
     StaticMixture,
@@ -28,10 +29,13 @@ from nplm.models.ngrams.pruning import (
     renormalize,
 )
 from nplm.models.ngrams.trie.backoff_trie import BackoffTrie, fill_contexts_made
-from nplm.models.ngrams.trie.mixed_trie import AlignedTrie, LimitedTrie, fill_mixture
+from nplm.models.ngrams.trie.mixed_trie import Member, fill_mixture
 from nplm.text.lm.text_lm import TextLM
 
-__all__ = ["limited_lm", "mixed_lm", "mixed_on_disk", "pruned_lm", "pruned_on_disk"]
+__all__ = [
+    "expanded_lm", "limited_lm", "mixed_lm", "mixed_on_disk", "pruned_lm",
+    "pruned_on_disk",
+]  # fmt: skip
 
 
 def pruned_lm(lm: TextLM, threshold: float, scratch: Scratch) -> TextLM:
@@ -52,6 +56,21 @@ def limited_lm(lm: TextLM, words: Iterable[Any], scratch: Scratch) -> TextLM:
     trie, kept = limited(lm, words)
     source = mixed_on_disk([trie], [1.0], scratch)
     return text_model(source.trie, kept, lm, index=False)
+
+
+def expanded_lm(
+    lm: TextLM,
+    classes: Mapping[Any, Mapping[Any, float]],
+    order: int | None,
+    max_ngrams: int,
+    scratch: Scratch,
+) -> TextLM:
+    """Return a text model on disk of the words of classes, as `expand_classes`."""
+    trie, words = expanded(
+        lm, classes, order=order, max_ngrams=max_ngrams, work=scratch
+    )
+    source = mixed_on_disk([trie], [1.0], scratch)
+    return text_model(source.trie, words, lm, index=False)
 
 
 def mixed_lm(
@@ -107,7 +126,7 @@ def pruned_on_disk(trie: BackoffTrie, threshold: float, scratch: Scratch) -> Sto
 
 
 def mixed_on_disk(
-    members: Sequence[AlignedTrie | LimitedTrie],
+    members: Sequence[Member],
     weights: Sequence[float],
     scratch: Scratch,
 ) -> StoredTrie:
@@ -115,7 +134,7 @@ def mixed_on_disk(
 
     Parameters
     ----------
-    members : sequence of AlignedTrie or LimitedTrie
+    members : sequence of Member
         One or more, in one vocabulary, with tries on disk.
     weights : sequence of float
         0 or more, summing to 1.
@@ -128,7 +147,7 @@ def mixed_on_disk(
         With the numbers of a mixture in memory.
     """
     tables, n_words = NgramTables(scratch), members[0].n_words
-    order = max(member.trie.order for member in members)
+    order = max(member.order for member in members)
     scratch.stage("reading", 0)
     for member in members:
         for level in range(1, order):

@@ -1,4 +1,4 @@
-"""Models pruned, limited and mixed on disk have the numbers of those in memory."""
+"""Models made on disk, of one or several, have the numbers of those in memory."""
 
 import tempfile
 import warnings
@@ -9,9 +9,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nplm import KneserNeyLM, TextLM, limit_vocabulary, static_mixture
+from nplm import (
+    KneserNeyLM,
+    TextLM,
+    expand_classes,
+    limit_vocabulary,
+    static_mixture,
+)
 from nplm.formats import load_binary, save_binary, write_arpa
-from nplm.formats.on_disk.changes import limited_lm, mixed_lm, pruned_lm
+from nplm.formats.on_disk.changes import (
+    expanded_lm,
+    limited_lm,
+    mixed_lm,
+    pruned_lm,
+)
 from nplm.formats.on_disk.sources import arpa_lm_on_disk, lm_on_disk
 from nplm.models.ngrams.backoff_lm import BackoffLM
 from nplm.models.ngrams.external.scratch import Scratch
@@ -87,6 +98,20 @@ def test_limited_model_is_that_in_memory(order, memory, kept, seed):
     ):
         found = limited_lm(lm_on_disk(lm, scratch), kept, scratch)
         assert_same(found, limit_vocabulary(lm, kept))
+
+
+@settings(max_examples=8, deadline=None)
+@given(order=st.integers(2, 4), shorter=st.integers(0, 1), memory=MEMORY, seed=SEEDS)
+def test_expanded_model_is_that_in_memory(order, shorter, memory, seed):
+    lm, order = fitted(seed, order), order - shorter
+    # The word "a" is in both classes, and "w5" is a word of the model too.
+    classes = {"w3": {"a": 0.5, "b": 0.5}, "w4": {"a": 0.25, "w5": 0.75}}
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        scratch_in(folder, memory) as scratch,
+    ):
+        found = expanded_lm(lm_on_disk(lm, scratch), classes, order, 10**6, scratch)
+        assert_same(found, expand_classes(lm, classes, order=order))
 
 
 @settings(max_examples=12, deadline=None)

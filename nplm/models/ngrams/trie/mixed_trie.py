@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +15,10 @@ from nplm.models.ngrams.trie.backoff_trie import BackoffTrie
 from nplm.models.ngrams.trie.context_trie import TrieBuilder, blocks_of_contexts
 from nplm.models.ngrams.trie.work import IN_MEMORY, Work
 
-__all__ = ["AlignedTrie", "LimitedTrie", "fill_mixture", "mixed_trie"]
+__all__ = [
+    "AlignedTrie", "LimitedTrie", "Member", "fill_mixture", "mixed_trie",
+    "ngrams_in_blocks",
+]  # fmt: skip
 
 # Below this mass of the words that do not follow a context, 1 minus the mass of those
 # that do loses too many digits: the words are added up instead.
@@ -22,6 +26,42 @@ MIN_MASS_BY_DIFFERENCE = 1e-3
 # The largest back-off weight computed. Where a larger one were needed, the words that
 # do not follow the context have no mass worth a weight.
 MAX_WEIGHT = 1e6
+
+
+class Member(Protocol):
+    """What is mixed: n-grams in the ids of a vocabulary, and their probabilities."""
+
+    @property
+    def trie(self) -> BackoffTrie:
+        """The n-grams that it is made of, in ids of their own."""
+
+    @property
+    def order(self) -> int:
+        """Number of words in the longest n-gram."""
+
+    @property
+    def n_words(self) -> int:
+        """Size of the vocabulary."""
+
+    def ngrams(self, level: int, work: Work) -> Iterator[NDArray[np.int32]]:
+        """Yield the n-grams whose contexts have `level` words, perhaps repeatedly."""
+
+    def next_word_prob(
+        self, X: NDArray[np.int32], y: NDArray[np.int32]
+    ) -> NDArray[np.float64]:
+        """Return the probability of each next word given its context.
+
+        Parameters
+        ----------
+        X : ndarray of int32, shape (n_samples, n_context)
+            Contexts, the nearest word in the last column.
+        y : ndarray of int32, shape (n_samples,)
+            Next words.
+
+        Returns
+        -------
+        prob : ndarray of float64, shape (n_samples,)
+        """
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,6 +85,11 @@ class AlignedTrie:
     ids: NDArray[np.int32]
     n_words: int
 
+    @property
+    def order(self) -> int:
+        """Number of words in the longest n-gram."""
+        return self.trie.order
+
     @cached_property
     def own_ids(self) -> NDArray[np.int32]:
         """The trie's id of each word of the larger vocabulary, or -1."""
@@ -54,7 +99,7 @@ class AlignedTrie:
 
     def ngrams(self, level: int, work: Work) -> Iterator[NDArray[np.int32]]:
         """Yield the n-grams whose contexts have `level` words, in the larger ids."""
-        for ngrams in _ngrams_in_blocks(self.trie, level, work):
+        for ngrams in ngrams_in_blocks(self.trie, level, work):
             yield self.ids[ngrams]
 
     def next_word_prob(
@@ -126,6 +171,11 @@ class LimitedTrie:
     unknown: int | None
 
     @property
+    def order(self) -> int:
+        """Number of words in the longest n-gram."""
+        return self.trie.order
+
+    @property
     def n_words(self) -> int:
         """The number of words that are kept."""
         return len(self.ids)
@@ -146,7 +196,7 @@ class LimitedTrie:
         """Yield the n-grams of kept words whose contexts have `level` words."""
         own = np.full(self.trie.n_words, -1, dtype=np.int32)
         own[self.ids] = np.arange(self.n_words, dtype=np.int32)
-        for ngrams in _ngrams_in_blocks(self.trie, level, work):
+        for ngrams in ngrams_in_blocks(self.trie, level, work):
             renamed = own[ngrams]
             yield renamed[(renamed >= 0).all(axis=1)]
 
@@ -171,9 +221,7 @@ class LimitedTrie:
         return self.trie.next_word_prob(self.ids[X], self.ids[y])
 
 
-def mixed_trie(
-    members: Sequence[AlignedTrie | LimitedTrie], weights: Sequence[float]
-) -> BackoffTrie:
+def mixed_trie(members: Sequence[Member], weights: Sequence[float]) -> BackoffTrie:
     """Mix back-off models into one, with the n-grams of all of them.
 
     The probability of each n-gram is the weighted average of the members', and back-off
@@ -183,7 +231,7 @@ def mixed_trie(
 
     Parameters
     ----------
-    members : sequence of AlignedTrie or LimitedTrie
+    members : sequence of Member
         One or more, in one vocabulary; each word of it is in one of them.
     weights : sequence of float
         0 or more, summing to 1.
@@ -199,7 +247,7 @@ def mixed_trie(
 
 def fill_mixture(
     trie: BackoffTrie,
-    members: Sequence[AlignedTrie | LimitedTrie],
+    members: Sequence[Member],
     weights: Sequence[float],
     work: Work,
 ) -> None:
@@ -222,11 +270,11 @@ def fill_mixture(
             work.forget(*trie.every_array, *mapped)
 
 
-def _union(members: Sequence[AlignedTrie | LimitedTrie]) -> BackoffTrie:
+def _union(members: Sequence[Member]) -> BackoffTrie:
     """Return a trie of the n-grams of all members; its numbers are to be filled in."""
     n_words = members[0].n_words
     words = np.arange(n_words, dtype=np.int32)[:, np.newaxis]
-    order = max(member.trie.order for member in members)
+    order = max(member.order for member in members)
     builder = TrieBuilder(n_words)
     builder.add_tables(
         [
@@ -251,7 +299,7 @@ def _union(members: Sequence[AlignedTrie | LimitedTrie]) -> BackoffTrie:
 
 def _fill(
     trie: BackoffTrie,
-    members: Sequence[AlignedTrie | LimitedTrie],
+    members: Sequence[Member],
     weights: Sequence[float],
     level: int,
     contexts: NDArray[np.int32],
@@ -267,7 +315,7 @@ def _fill(
         trie.bow[contexts] = _balance(trie, words, X, row, own)
 
 
-def _ngrams_in_blocks(
+def ngrams_in_blocks(
     trie: BackoffTrie, level: int, work: Work
 ) -> Iterator[NDArray[np.int32]]:
     """Yield the n-grams whose contexts have `level` words."""

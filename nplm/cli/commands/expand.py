@@ -1,0 +1,123 @@
+"""``nplm expand``: a model of words, from one of classes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from nplm import TextLM, expand_classes
+from nplm.cli._memory import memory_option
+from nplm.cli._models import (
+    BITS,
+    MODEL,
+    TARGET,
+    model_on_disk,
+    ngrams_file,
+    read_model,
+    scratch_of,
+    vocabulary_of,
+    write_model,
+    write_on_disk,
+)
+from nplm.cli._options import MAX_ORDER, POSITIVE
+from nplm.cli._outputs import refuse_to_replace
+from nplm.cli._tally import told
+from nplm.cli.commands.convert import OUTPUT
+from nplm.formats import read_class_definitions
+from nplm.formats.on_disk.changes import expanded_lm
+from nplm.formats.on_disk.sources import limit_memory
+from nplm.models.mixtures.class_expansion import MAX_EXPANDED
+
+__all__ = ["expand_command"]
+
+
+@click.command("expand")
+@MODEL
+@OUTPUT
+@click.option(
+    "--classes",
+    "definitions",
+    required=True,
+    type=click.Path(exists=True, dir_okay=False),
+    help="File of the words of classes, in SRILM's format: lines CLASS PROBABILITY "
+    "WORD, or CLASS WORD for classes whose words are equally probable.",
+)
+@click.option(
+    "--order",
+    type=click.IntRange(1, MAX_ORDER),
+    help="Words in the longest n-grams of OUTPUT; by default those of MODEL.",
+)
+@click.option(
+    "--max-ngrams",
+    type=POSITIVE,
+    default=MAX_EXPANDED,
+    show_default=True,
+    help="Refuse to write more n-grams: those of large classes are many.",
+)
+@TARGET
+@BITS
+@memory_option("sort n-grams and hold parts of the models")
+def expand_command(
+    model: str,
+    output: Path,
+    definitions: str,
+    order: int | None,
+    max_ngrams: int,
+    to: str | None,
+    bits: int | None,
+    memory: int | None,
+    verify: bool,
+) -> None:
+    """Write the n-grams of words of MODEL, a model of classes.
+
+    MODEL has n-grams of classes, or of words and classes mixed. OUTPUT has those of
+    their words, as by SRILM's ngram -expand-classes, and needs no classes. ARPA files
+    and mapped n-grams are written within --memory; a file of nplm.save takes the memory
+    of the model.
+
+    \b
+    Examples:
+      nplm expand classes.arpa words.arpa --classes definitions
+      nplm expand classes.arpa words.arpa.gz --classes definitions --order 2
+    """  # noqa: D301  (click reads the control character)
+    refuse_to_replace(output, definitions)
+    made = ngrams_file(output, to, bits)
+    with told():
+        classes = read_class_definitions(definitions)
+        if made is None:
+            lm = read_model(model, index=False, verify=verify)
+            _check_ngrams(model, lm)
+            words = expand_classes(
+                lm, classes, order=order, max_ngrams=max_ngrams, index=False
+            )
+            write_model(words, output, to)
+            _report(classes, lm, words)
+            return
+        with scratch_of(memory) as (scratch, n_bytes):
+            lm = model_on_disk(model, scratch, n_bytes, verify=verify)
+            _check_ngrams(model, lm)
+            limit_memory(
+                scratch, n_bytes, lm.n_words_ + sum(map(len, classes.values()))
+            )
+            words = expanded_lm(lm, classes, order, max_ngrams, scratch)
+            write_on_disk(words, made, scratch)
+            _report(classes, lm, words)
+
+
+def _check_ngrams(model: str, lm: TextLM) -> None:
+    if not hasattr(lm.estimator_, "prune"):
+        raise click.ClickException(
+            f"{model} has no back-off n-grams ({type(lm.estimator_).__name__}): give a "
+            "Kneser-Ney model, which is not quantized (--bits), or an ARPA file."
+        )
+
+
+def _report(classes: dict[str, dict[str, float]], lm: TextLM, words: TextLM) -> None:
+    n_found = len(classes.keys() & vocabulary_of(lm).ids_.keys())
+    before, after = (int(own.estimator_.n_ngrams_.sum()) for own in (lm, words))
+    click.echo(
+        f"{n_found:,} of {len(classes):,} classes are in the model; {before:,} n-grams "
+        f"became {after:,}",
+        err=True,
+    )
