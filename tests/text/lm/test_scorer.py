@@ -265,17 +265,26 @@ def test_sentences_begin_after_all_boundaries_that_the_model_has(tmp_path, bits,
     assert_allclose(scores.log_prob, model.log_prob(X, y), 1e-12)
 
 
-def test_candidates_beyond_the_length_of_their_list_are_refused(models):
-    """A list may grow while its words are read: nothing is written beyond the array."""
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda words: words.append("w2"), "more than 3 words"),
+        (lambda words: words.pop(), "fewer than 3 words"),
+    ],
+)
+def test_candidates_of_a_list_that_changes_its_length_are_refused(
+    models, change, message
+):
+    """Nothing is written beyond the array, and no number of it is left unset."""
 
-    class Growing(str):
+    class Changing(str):
         def __hash__(self):
-            words.append("w2")
+            change(words)
             return super().__hash__()
 
     scorer = models["Kneser-Ney"].scorer()
-    words = [Growing("w1"), "w2"]
-    with pytest.raises(ValueError, match="more than 2 words"):
+    words = [Changing("w1"), "w2", "w3"]
+    with pytest.raises(ValueError, match=message):
         scorer.candidates(scorer.begin(), words)
 
 

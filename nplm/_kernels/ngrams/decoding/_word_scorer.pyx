@@ -250,7 +250,7 @@ cdef class WordScorer(Steps):
         cdef Py_ssize_t filled = 0
         cdef int n = 0, j
         for word in words:
-            # A list may grow while it is read.
+            # A list may grow or shrink while it is read.
             if filled == out.shape[0]:
                 raise ValueError(f"there are more than {filled} words")
             ids[n] = self.id_of(word)
@@ -263,6 +263,8 @@ cdef class WordScorer(Steps):
                     )
                 filled += n
                 n = 0
+        if filled != out.shape[0]:
+            raise ValueError(f"there are fewer than {out.shape[0]} words")
 
     def sentence(self, words, bint bos=True, bint eos=True):
         """Return the log-probability of a sentence, with its boundary if `eos`."""
