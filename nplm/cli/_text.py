@@ -14,14 +14,14 @@ from typing import Any, BinaryIO, NamedTuple
 
 import click
 
-from nplm.base.files.atomic_files import opened
+from nplm.base.files.atomic_files import check_regular, opened
 from nplm.base.files.compressed import unpacked
 from nplm.text.streams import HAS_A_NUL
 from nplm.text.words.splitting import BLANKS
 
 __all__ = [
-    "BLANK_LINES", "ERRORS", "INPUTS", "Chunk", "blocks_of_lines", "chunks_of",
-    "files_of", "lines_of", "n_bytes_of", "texts_of",
+    "BLANK_LINES", "ERRORS", "INPUTS", "Chunk", "KeptText", "blocks_of_lines",
+    "chunks_of", "files_of", "lines_of", "n_bytes_of", "texts_of",
 ]  # fmt: skip
 
 # Memory does not grow with the text.
@@ -55,6 +55,22 @@ ERRORS = click.option(
     help="A line that is not UTF-8, or has a NUL byte: end with an error, put U+FFFD "
     "in place of each bad byte, or leave the line out.",
 )
+
+
+class KeptText(click.Path):
+    """The name of a text that is read more than once: a pipe would be empty then."""
+
+    def __init__(self) -> None:
+        super().__init__(exists=True, dir_okay=False)
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> str:
+        """Return the name, or refuse a pipe."""
+        path = os.fsdecode(super().convert(value, param, ctx))
+        try:
+            check_regular(path)
+        except OSError as error:
+            self.fail(str(error), param, ctx)
+        return path
 
 
 class Chunk(NamedTuple):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING, Any
 
 from sklearn.utils.validation import check_is_fitted
@@ -14,7 +13,7 @@ if TYPE_CHECKING:
     from nplm.models.ngrams.counts import NgramCounts
     from nplm.models.ngrams.trie.backoff_trie import BackoffTrie
 
-__all__ = ["check_boundary_of_arpa", "counts_of", "trie_of"]
+__all__ = ["counts_of", "trie_of"]
 
 
 def trie_of(model: Any) -> BackoffTrie:
@@ -37,16 +36,6 @@ def counts_of(model: Any) -> NgramCounts:
         )
     check_is_fitted(model, "counts_")
     return model.counts_
-
-
-def check_boundary_of_arpa(boundary: int | None, path: str | os.PathLike[str]) -> None:
-    """Raise ValueError if an ARPA file has no boundary, which a text model needs."""
-    if boundary is None:
-        raise ValueError(
-            f"{os.fspath(path)} has no n-grams with <s> or </s>, the marks of the "
-            "ends of lines: in Python, read it by nplm.formats.read_arpa, and give "
-            "TextLM.from_model a boundary and predict_boundary=False."
-        )
 
 
 def _name(model: Any) -> str:

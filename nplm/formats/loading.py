@@ -8,8 +8,8 @@ from typing import Any
 
 from nplm.base.files.tensors import TensorFile
 from nplm.formats._kinds import Kind, kind_of
-from nplm.formats._models import check_boundary_of_arpa
 from nplm.formats.arpa.arpa_files import read_arpa
+from nplm.formats.arpa.reading import check_boundary
 from nplm.formats.binary import headers
 from nplm.formats.binary.binary_files import read_binary
 from nplm.formats.saving import files as saved_files
@@ -128,7 +128,7 @@ def load(
 def load_arpa(path: str | os.PathLike[str], *, index: bool = True) -> TextLM:
     """Load an ARPA file as a text model; see ``read_arpa`` for `index`."""
     model, words = read_arpa(path, add_unknown=True, index=index)
-    check_boundary_of_arpa(model.boundary, path)
+    check_boundary(model.boundary, path)
     return TextLM.from_model(model, words)
 
 

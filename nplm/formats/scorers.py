@@ -39,8 +39,9 @@ def ngram_scorer(
     Returns
     -------
     scorer : Scorer or None
-        None if the file has no n-grams, their order is 1 or above 16, or they have no
-        boundary. `nplm.load` loads such a file, or says what is wrong.
+        None if the file has no n-grams, their order is 1 or above 16, or those of a
+        binary file have no boundary. `nplm.load` loads such a file, or says what is
+        wrong.
 
     Raises
     ------
@@ -59,6 +60,7 @@ def _of_arpa(path: Path) -> Scorer | None:
     from nplm.formats.arpa import reading
 
     _, table, boundary, words = reading.read_ngrams(path, add_unknown=True)
+    reading.check_boundary(boundary, path)
     return _scorer_of(table, boundary, words, Splitter(BETWEEN_BLANKS))
 
 

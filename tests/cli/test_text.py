@@ -3,6 +3,7 @@
 import bz2
 import gzip
 import lzma
+import os
 import re
 
 import numpy as np
@@ -32,6 +33,21 @@ def made(folder, run):
 def figures(result):
     lines = [line.split(": ") for line in result.stdout.splitlines() if ": " in line]
     return {name: float(value) for name, value in lines}
+
+
+def test_texts_that_are_read_twice_are_no_pipes(made, run):
+    end, start = os.pipe()
+    try:
+        pipe = f"/dev/fd/{end}"
+        for option in ("--valid", "--test"):
+            message = run("train", "@train", option, pipe, "-o", "@none", code=2).stderr
+            assert f"'{option}': {pipe} is a pipe" in " ".join(message.split())
+        mixed = ["mix", "@kn", "@kn", "--valid", pipe, "-o", "@none"]
+        assert "is a pipe or a device: write" in run(*mixed, code=2).stderr
+        assert not (made / "none").exists()
+    finally:
+        os.close(end)
+        os.close(start)
 
 
 def test_query_shows_each_line_and_each_file(made, run):

@@ -116,6 +116,13 @@ def test_other_files_have_no_scorer_without_their_model(tmp_path):
             kenlm.Model(tmp_path / name)
 
 
+def test_arpa_file_without_a_boundary_is_refused_when_it_is_read_first(tmp_path):
+    stream = KneserNeyLM(2, n_words=3).fit_stream([1, 2, 0, 1, 1, 0] * 9)
+    write_arpa(stream, tmp_path / "stream", ["x", "a", "rose"])
+    with pytest.raises(ValueError, match="stream has no n-grams with <s> or </s>"):
+        ngram_scorer(tmp_path / "stream")
+
+
 def test_words_without_the_boundary_in_their_table_are_refused(folder, tmp_path):
     path = tmp_path / "damaged"
     data = bytearray((folder / "mapped").read_bytes())

@@ -37,7 +37,7 @@ JSON_VALUES = [
 ]  # fmt: skip
 # Readers of these kinds accept pipes.
 PIPED = ("text", "stream", "corpus")
-TEXT = ("arpa", "counts", "classes", "vectors", *PIPED)
+TEXT = ("arpa", "counts", "classes", "definitions", "vectors", *PIPED)
 
 
 def mutated(kind, files, rng):

@@ -16,6 +16,7 @@ from nplm.formats import (
     estimate_binary,
     load_binary,
     read_arpa,
+    read_class_definitions,
     read_classes,
     read_counts,
     read_vectors,
@@ -87,6 +88,12 @@ def _classes(path):
     words, labels = read_classes(path)
     if len(set(words)) != len(words) != len(labels) or (labels < 0).any():
         raise InvalidResultError("invalid labels")
+
+
+def _definitions(path):
+    for words in read_class_definitions(path).values():
+        if not words or not all(0 < prob <= 1 for prob in words.values()):
+            raise InvalidResultError("invalid probabilities")
 
 
 def _vectors(path, **options):
@@ -280,6 +287,7 @@ READERS = {
     "arpa": _arpa,
     "counts": _counts,
     "classes": _classes,
+    "definitions": _definitions,
     "vectors": _vectors,
     "vectors, binary": lambda path: _vectors(path, binary=True),
     "binary": _binary,

@@ -29,6 +29,7 @@ from nplm.formats import (
     load_binary,
     save_binary,
     write_arpa,
+    write_class_definitions,
     write_classes,
     write_counts,
     write_vectors,
@@ -204,6 +205,7 @@ def _saved():
     ]
 
 
+DEFINITIONS = {"A": {"rose": 0.75, "röse": 0.25}, "B": {"1984": 1.0}}
 SEEDS = {
     "arpa": lambda: [_arpa(2), _arpa(1), *_compressed(_arpa(3))],
     "counts": lambda: _compressed(
@@ -211,6 +213,9 @@ SEEDS = {
     ),
     "classes": lambda: _compressed(
         lambda path: write_classes(path, WORDS, _classes().labels_)
+    ),
+    "definitions": lambda: _compressed(
+        lambda path: write_class_definitions(path, DEFINITIONS)
     ),
     "vectors": lambda: _compressed(*_vectors()),
     "vectors, binary": lambda: _compressed(*_vectors(binary=True)),

@@ -26,7 +26,7 @@ from nplm.cli._models import (
 from nplm.cli._options import Weights
 from nplm.cli._outputs import refuse_to_replace, writable_file
 from nplm.cli._tally import report_perplexities, told
-from nplm.cli._text import texts_of
+from nplm.cli._text import KeptText, texts_of
 from nplm.formats.on_disk.changes import mixed_lm
 from nplm.formats.on_disk.sources import limit_memory
 from nplm.models.mixtures.static_mixture import StaticMixture
@@ -48,7 +48,7 @@ __all__ = ["mix_command"]
 )
 @click.option(
     "--valid",
-    type=click.Path(exists=True, dir_okay=False),
+    type=KeptText(),
     help="Held-out text, on which EM learns the weights.",
 )
 @click.option(

@@ -41,7 +41,7 @@ from nplm.cli._options import (
 )
 from nplm.cli._outputs import refuse_to_replace, writable_file
 from nplm.cli._tally import report_perplexities, report_words, told
-from nplm.cli._text import BLANK_LINES, INPUTS, lines_of, texts_of
+from nplm.cli._text import BLANK_LINES, INPUTS, KeptText, lines_of, texts_of
 from nplm.formats._words import BEGIN, END
 from nplm.models.neural.network_lm import NetworkLM
 from nplm.models.training.bars import BAR
@@ -58,7 +58,6 @@ OPEN_UNITS = ("bpe", "unigram", "bytes")
 UNITS = (*OPEN_UNITS, "characters")
 # The bytes and </s>.
 LEAST_UNITS = 257
-TEXT = click.Path(exists=True, dir_okay=False)
 
 
 @click.command("train", context_settings={"show_default": True})
@@ -75,11 +74,11 @@ TEXT = click.Path(exists=True, dir_okay=False)
 @click.option("--model", type=click.Choice(MODELS), default="kneser-ney")
 @click.option(
     "--valid",
-    type=TEXT,
+    type=KeptText(),
     help="Held-out text: it stops the training of a network, and sets the weights of "
     "a mixture.",
 )
-@click.option("--test", type=TEXT, help="Text whose perplexity to report.")
+@click.option("--test", type=KeptText(), help="Text whose perplexity to report.")
 @click.option(
     "--tokens",
     type=click.Choice(["words", "blanks", *UNITS]),
@@ -97,7 +96,7 @@ TEXT = click.Path(exists=True, dir_okay=False)
 @click.option(
     "--vocabulary",
     "words_path",
-    type=TEXT,
+    type=click.Path(exists=True, dir_okay=False),
     help="File with the words of the vocabulary, one a line; others are <unk>.",
 )
 @click.option("--min-count", type=POSITIVE, default=1, help="Rarer words are <unk>.")

@@ -119,7 +119,7 @@ def read_arpa(
     a word of its own that is never predicted. In a file of unigrams, ``</s>`` ends
     sentences if the file has ``<s>`` too and ``</s>`` has a probability.
     """
-    trie, hashed, boundary, words = read_ngrams(
+    trie, table, boundary, words = read_ngrams(
         path, add_unknown=add_unknown, index=index
     )
-    return BackoffLM.from_trie(trie, hashed, boundary=boundary), words
+    return BackoffLM.from_trie(trie, table, boundary=boundary), words

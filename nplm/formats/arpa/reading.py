@@ -8,7 +8,7 @@ import re
 from array import array
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +25,10 @@ from nplm.models.ngrams.trie.hash_table import HashTable, index_of
 from nplm.text.words.known_words import UNKNOWN
 from nplm.text.words.splitting import BETWEEN_BLANKS, BLANKS
 
-__all__ = ["ArpaTables", "check_weights", "read_ngrams", "read_tables"]
+__all__ = [
+    "ArpaNgrams", "ArpaTables", "check_boundary", "check_weights", "read_ngrams",
+    "read_tables",
+]  # fmt: skip
 
 # Rounding in a file may put the log10 of a probability above 0 by this much.
 MAX_LOG10_PROB = 1e-4
@@ -48,9 +51,29 @@ UNIGRAM_LINE = re.compile(
 MAX_ORDER = 255
 
 
+class ArpaNgrams(NamedTuple):
+    """The n-grams of an ARPA file, as `BinaryNgrams` has those of a binary file.
+
+    Attributes
+    ----------
+    trie : BackoffTrie
+    table : HashTable or None
+        The hash table of the trie; None without `index`, and of order 1 or above 16.
+    boundary : int or None
+        Id of the boundary.
+    words : list of str
+        The word of each id.
+    """
+
+    trie: BackoffTrie
+    table: HashTable | None
+    boundary: int | None
+    words: list[str]
+
+
 def read_ngrams(
     path: str | os.PathLike[str], *, add_unknown: bool, index: bool = True
-) -> tuple[BackoffTrie, HashTable | None, int | None, list[str]]:
+) -> ArpaNgrams:
     """Read the n-grams of an ARPA file.
 
     Parameters
@@ -60,13 +83,7 @@ def read_ngrams(
 
     Returns
     -------
-    trie : BackoffTrie
-    index : HashTable or None
-        The hash table of the trie.
-    boundary : int or None
-        Id of the boundary.
-    words : list of str
-        The word of each id.
+    ngrams : ArpaNgrams
 
     Raises
     ------
@@ -88,7 +105,7 @@ def read_ngrams(
         raise ValueError(f"{os.fspath(path)} has {error}") from error
     check_weights(path, trie)
     hashed = index_of(trie) if index else None
-    return trie, hashed, arpa.boundary, words
+    return ArpaNgrams(trie, hashed, arpa.boundary, words)
 
 
 @dataclass(frozen=True)
@@ -193,6 +210,16 @@ def read_tables(
         unigrams = Table(ids, prob, bow)
     own = os.fspath(path), words, boundary, unigrams, len(counts)
     return ArpaTables(*own, marks, first_line)
+
+
+def check_boundary(boundary: int | None, path: str | os.PathLike[str]) -> None:
+    """Raise ValueError if an ARPA file has no boundary, which a text model needs."""
+    if boundary is None:
+        raise ValueError(
+            f"{os.fspath(path)} has no n-grams with <s> or </s>, the marks of the "
+            "ends of lines: in Python, read it by nplm.formats.read_arpa, and give "
+            "TextLM.from_model a boundary and predict_boundary=False."
+        )
 
 
 def check_weights(path: str | os.PathLike[str], trie: BackoffTrie) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from nplm.base.files.atomic_files import check_regular
 from nplm.base.files.compressed import reading
 from nplm.formats._kinds import ARPA, START_BYTES, Kind, kind_of
 from nplm.formats._lines import MAX_LINE_BYTES
@@ -131,6 +132,8 @@ class CountedFiles:
 
     def words(self, scratch: Scratch) -> StoredWords:
         """Choose the words by their counts."""
+        for path in self._given.paths:
+            check_regular(path)  # it is read for words, and again for n-grams
         scratch.stage("reading", 0)
         counts_of: dict[str, int] = {}
         for path, weight in zip(self._given.paths, self._given.weights):

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nplm.base.blocks import blocks
-from nplm.formats._models import check_boundary_of_arpa, trie_of
+from nplm.formats._models import trie_of
 from nplm.formats._words import StoredWords, check_words
-from nplm.formats.arpa.reading import check_weights, read_tables
+from nplm.formats.arpa.reading import check_boundary, check_weights, read_tables
 from nplm.formats.binary.headers import damaged
 from nplm.formats.binary.mapped_trie import MappedTrie
 from nplm.formats.binary.unpacking import structure_on_disk, with_values
@@ -209,7 +209,7 @@ def arpa_lm_on_disk(
         As in `nplm.load`.
     """
     source, words = arpa_on_disk(path, scratch, memory)
-    check_boundary_of_arpa(words.boundary, path)
+    check_boundary(words.boundary, path)
     model = BackoffLM.from_trie(source.trie, boundary=words.boundary)
     return TextLM.from_model(model, words.spelled())
 

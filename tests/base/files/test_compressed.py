@@ -24,6 +24,7 @@ from nplm.formats import (
     estimate_arpa,
     load_binary,
     read_arpa,
+    read_class_definitions,
     read_classes,
     read_counts,
     read_vectors,
@@ -39,6 +40,7 @@ READERS = {
     "ARPA": read_arpa,
     "counts": read_counts,
     "classes": read_classes,
+    "definitions": read_class_definitions,
     "vectors": read_vectors,
     "binary vectors": lambda path: read_vectors(path, binary=True),
 }

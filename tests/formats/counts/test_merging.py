@@ -2,6 +2,7 @@
 
 import io
 import math
+import os
 import tempfile
 from collections import Counter
 from pathlib import Path
@@ -188,6 +189,18 @@ def test_files_of_other_kinds_are_refused_with_what_they_are(tmp_path):
     refused("is an ARPA file: a model, not counts")
     estimate_binary(model, [io.BytesIO(TEXTS[0].encode())], path)
     refused("has no lines of an n-gram, a tab and its count")
+
+
+def test_pipes_are_refused_because_files_are_read_twice(tmp_path):
+    end, start = os.pipe()
+    try:
+        os.write(start, b"</s>\t1\na\t1\n<s> a\t1\na </s>\t1\n")
+        counts = CountFiles([f"/dev/fd/{end}"])
+        with pytest.raises(OSError, match=r"/dev/fd/\d+ is a pipe or a device: write"):
+            count_ngrams(counts, tmp_path / "found", 2)
+    finally:
+        os.close(end)
+        os.close(start)
 
 
 def test_words_that_are_not_utf8_are_refused_with_their_file(tmp_path):
