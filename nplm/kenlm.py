@@ -36,6 +36,7 @@ from nplm._kernels.ngrams.decoding._kenlm import FullScoreReturn, Scores, State
 from nplm.formats.scorers import ngram_scorer
 from nplm.text.codecs import Text
 from nplm.text.lm.scorer import Scorer, splitter_of
+from nplm.text.words.known_words import ids_and_unknown
 from nplm.text.words.splitting import BETWEEN_BLANKS, Splitter
 
 if TYPE_CHECKING:
@@ -199,7 +200,7 @@ class Model(Scores):
         codec, word_scorer = scorer.codec, scorer.word_scorer
         if codec.tokenizer is None:  # of a model of lists of words
             codec = Text(Splitter(BETWEEN_BLANKS), codec.vocabulary)
-        own = codec.vocabulary._ids_and_unknown()
+        own = ids_and_unknown(codec.vocabulary)
         blanks = getattr(codec.tokenizer, "splits_at_blanks", False)
         word_ids = codec.word_ids if hasattr(word_scorer, "text") else None
         split = splitter_of(codec.tokenizer)

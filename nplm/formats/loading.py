@@ -153,7 +153,7 @@ def _load_tensors(path: Path, *, mmap: bool, verify: bool) -> Any:
             "it by nplm.formats.load_binary, and give TextLM.from_model a boundary and "
             "predict_boundary=False."
         )
-    tokenizer = Tokenizer(**vars(headers.splitter_of(file)))
+    tokenizer = Tokenizer(**headers.split_params(file))
     try:
         return TextLM.from_model(model, words, tokenizer=tokenizer)
     except ValueError as error:  # the words are not those of their hash table

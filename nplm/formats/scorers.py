@@ -15,7 +15,7 @@ from nplm.models.ngrams.trie.quantized_trie import QuantizedTrie
 from nplm.models.ngrams.trie.word_scorer import word_scorer_of
 from nplm.text.codecs import Text
 from nplm.text.lm.scorer import Scorer
-from nplm.text.words.known_words import known_words_of
+from nplm.text.words.known_words import ids_and_unknown, known_words_of
 from nplm.text.words.splitting import BETWEEN_BLANKS, Splitter
 
 __all__ = ["ngram_scorer"]
@@ -73,7 +73,7 @@ def _of_tensors(path: Path, mmap: bool, verify: bool) -> Scorer | None:
         return None
     trie, table, boundary, words = read_ngrams(file, verify=verify, mmap=mmap)
     ngrams = trie if isinstance(trie, QuantizedTrie) else table
-    splitter = headers.splitter_of(file)
+    splitter = Splitter(**headers.split_params(file))
     try:
         return _scorer_of(ngrams, boundary, words, splitter)
     except ValueError as error:  # the words are not those of their hash table
@@ -89,5 +89,5 @@ def _scorer_of(
     if ngrams is None or boundary is None:
         return None
     known = known_words_of(words, boundary)
-    word_scorer = word_scorer_of(ngrams, boundary, *known._ids_and_unknown())
+    word_scorer = word_scorer_of(ngrams, boundary, *ids_and_unknown(known))
     return Scorer(word_scorer, Text(splitter, known))

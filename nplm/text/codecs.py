@@ -24,7 +24,13 @@ from nplm.text.reading import (
     readable,
 )
 from nplm.text.samples import check_text, check_tokens, lists_of_tokens, texts_of
-from nplm.text.words.known_words import KnownWords
+from nplm.text.words.known_words import (
+    KnownWords,
+    documents_of,
+    lookup_of,
+    refuse_unknown,
+    words_of_ids,
+)
 from nplm.text.words.splitting import Splitter
 
 __all__ = ["ITEM", "Codec", "Ids", "Text", "Words", "codec_of", "encoded"]
@@ -119,10 +125,10 @@ class Words:
     def _chosen(self, counts: dict[Any, int]) -> NDArray[np.int32]:
         """Choose the words by their counts; return the new id of each token."""
         vocabulary = self.vocabulary._choose(counts)
-        get, unknown = vocabulary._lookup.get, vocabulary.unknown_id_
+        get, unknown = lookup_of(vocabulary).get, vocabulary.unknown_id_
         ids = [get(token, unknown) for token in counts]
         if unknown is None and None in ids:
-            vocabulary._check_unknown(t for t in counts if get(t) is None)
+            refuse_unknown(vocabulary, (t for t in counts if get(t) is None))
         return np.array(ids, dtype=np.int32)
 
     def _tokens(self, X: Any, start: int, name: str) -> Iterable[Any]:
@@ -136,7 +142,7 @@ class Words:
         self, X: Any, name: str, n_words: int | None, start: int = 0
     ) -> Documents:
         """Return the word ids of documents; `start` is the index of the first."""
-        return self.vocabulary._encoded(X, start, name)
+        return documents_of(self.vocabulary, X, start, name)
 
     def encode_one(self, document: Any, name: str, n_words: int) -> NDArray[np.int32]:
         """Return the word ids of one document."""
@@ -145,7 +151,7 @@ class Words:
                 f"{name} is a string, {document!r}: this model was fitted on lists of "
                 "tokens; pass a list of tokens."
             )
-        return self.vocabulary._encoded([document]).ids
+        return documents_of(self.vocabulary, [document]).ids
 
     def sentences(self, X: Any) -> Any:
         """Return the words of each document."""
@@ -162,7 +168,8 @@ class Words:
     def encode_words(self, words: Iterable[Any], n_words: int) -> NDArray[np.int32]:
         """Return the ids of words, which must be in the vocabulary."""
         words = [words] if isinstance(words, str) else list(words)
-        ids = [self.vocabulary._lookup.get(word) for word in words]
+        find = lookup_of(self.vocabulary).get
+        ids = [find(word) for word in words]
         if None in ids:
             raise ValueError(
                 f"{words[ids.index(None)]!r} is not in the vocabulary of "
@@ -172,7 +179,7 @@ class Words:
 
     def words(self, ids: NDArray[np.int32]) -> list[Any]:
         """Return the words of ids."""
-        return self.vocabulary._words_of(ids)
+        return words_of_ids(self.vocabulary, ids)
 
     def decode(self, ids: NDArray[np.int32]) -> Any:
         """Return the tokens of a document."""
@@ -200,7 +207,7 @@ class Text(Words):
         is_splitter = isinstance(self.tokenizer, Splitter)
         if not is_splitter or not self.tokenizer.splits_at_blanks:
             return None
-        lookup = self.vocabulary._lookup
+        lookup = lookup_of(self.vocabulary)
         if not isinstance(lookup, dict):
             return lookup
         ids, made = _WORD_IDS.get(self.vocabulary, (None, None))
@@ -237,7 +244,7 @@ class Text(Words):
         if unknown is None and n and documents.ids.min() < 0:
             document, position = documents.find(int(documents.ids.argmin()))
             [tokens] = self.tokenizer.transform([texts[document]])
-            self.vocabulary._check_unknown([tokens[position]])
+            refuse_unknown(self.vocabulary, [tokens[position]])
         return documents
 
     def encode_one(self, document: Any, name: str, n_words: int) -> NDArray[np.int32]:
@@ -255,8 +262,9 @@ class Text(Words):
 
         Words that were just made are in the processor's caches.
         """
-        split = getattr(self.tokenizer, "_split", self.tokenizer.transform)
-        return split(X)
+        if isinstance(self.tokenizer, Splitter):
+            return map(self.tokenizer.split_function(), texts_of(X))
+        return self.tokenizer.transform(X)
 
     def add_unknown(self, X: Any) -> None:
         """Add the words of documents that are not in the vocabulary."""

@@ -43,7 +43,7 @@ class Tokens:
     """
 
     def __init__(self, file: BinaryIO, tokenizer: Splitter, name: str) -> None:
-        self._file, self._split, self._name = file, tokenizer._splitter(), name
+        self._file, self._split, self._name = file, tokenizer.split_function(), name
         self._rest, self._n_lines = b"", 0
 
     def read(self, size: int) -> bytes:

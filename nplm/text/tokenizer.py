@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar, Self
 
 from sklearn.base import BaseEstimator, TransformerMixin
@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from nplm.base.pages import Documented
 from nplm.text.samples import lists_of_tokens
 from nplm.text.words.joining import joined
-from nplm.text.words.splitting import Splitter
+from nplm.text.words.splitting import Splitter, finder_of
 
 __all__ = ["Tokenizer"]
 
@@ -107,12 +107,8 @@ class Tokenizer(Splitter, TransformerMixin, Documented, BaseEstimator):
             If `pattern` is not a regular expression, or is longer than 5,000
             characters.
         """
-        return list(self._split(X))
-
-    def _split(self, X: Iterable[str]) -> Iterator[list[str]]:
-        """Split the documents one after another, as `transform`."""
         self._validate_params()
-        yield from super()._split(X)
+        return super().transform(X)
 
     def inverse_transform(self, X: Iterable[Sequence[str]]) -> list[str]:
         """Join the tokens of each document: the text that they may come from.
@@ -139,8 +135,8 @@ class Tokenizer(Splitter, TransformerMixin, Documented, BaseEstimator):
         ['Well-known, and?']
         """
         self._validate_params()
-        split = self._finder()
-        return [joined(list(map(str, tokens)), split) for tokens in lists_of_tokens(X)]
+        find = finder_of(self)
+        return [joined(list(map(str, tokens)), find) for tokens in lists_of_tokens(X)]
 
     def _fitted(self) -> dict[str, Any]:
         return {}

@@ -23,7 +23,7 @@ from nplm.base.pages import Documented
 from nplm.text.embeddings import aligned
 from nplm.text.samples import check_documents, check_tokens, lists_of_tokens
 from nplm.text.spelling import spelling_features
-from nplm.text.words.known_words import KnownWords, objects
+from nplm.text.words.known_words import KnownWords, documents_of, objects, words_of_ids
 
 __all__ = ["Vocabulary"]
 
@@ -317,7 +317,7 @@ class Vocabulary(KnownWords, TransformerMixin, Documented, BaseEstimator):
             If a word is outside the vocabulary, and `unknown` is None.
         """
         check_is_fitted(self)
-        documents = self._encoded(X)
+        documents = documents_of(self, X)
         ends = np.cumsum(documents.lengths).tolist()
         return [documents.ids[i:j] for i, j in zip([0, *ends], ends)]
 
@@ -336,7 +336,7 @@ class Vocabulary(KnownWords, TransformerMixin, Documented, BaseEstimator):
         """
         check_is_fitted(self)
         return [
-            self._words_of(check_ids(ids, f"X[{i}]", ndim=1, n_words=self.n_words_))
+            words_of_ids(self, check_ids(ids, f"X[{i}]", ndim=1, n_words=self.n_words_))
             for i, ids in enumerate(check_documents(X, "an array of word ids"))
         ]
 
@@ -361,7 +361,7 @@ class Vocabulary(KnownWords, TransformerMixin, Documented, BaseEstimator):
         array([2, 0])
         """
         check_is_fitted(self)
-        ids, lengths = self._encoded(X)
+        ids, lengths = documents_of(self, X)
         document = np.repeat(np.arange(len(lengths)), lengths)
         return np.bincount(document[ids == self.unknown_id_], minlength=len(lengths))
 

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from nplm import KneserNeyLM, TextLM, Tokenizer, Vocabulary
 from nplm.text.codecs import codec_of
+from nplm.text.words.known_words import documents_of
 from nplm.text.words.splitting import BETWEEN_BLANKS
 
 # Words of one to four bytes a letter, and the blanks that are none here.
@@ -59,7 +60,9 @@ def test_text_has_the_bits_of_its_words(words, blank, eos):
 @given(st.lists(SOME_TEXT.map(" ".join), max_size=5))
 def test_text_is_encoded_by_bytes_as_by_words(texts):
     codec = LM._codec
-    expected = LM.vocabulary_._encoded([re.findall(BETWEEN_BLANKS, t) for t in texts])
+    expected = documents_of(
+        LM.vocabulary_, [re.findall(BETWEEN_BLANKS, t) for t in texts]
+    )
     for found in (codec.encode(texts, "X", None), codec.encode(tuple(texts), "X", 99)):
         np.testing.assert_array_equal(found.ids, expected.ids)
         np.testing.assert_array_equal(found.lengths, expected.lengths)

@@ -10,11 +10,11 @@ from typing import Any
 from nplm.base.checks import MAX_N_WORDS
 from nplm.base.files.tensors import TensorFile
 from nplm.formats._words import StoredWords
-from nplm.text.words.splitting import BETWEEN_BLANKS, Splitter
+from nplm.text.words.splitting import BETWEEN_BLANKS, Splitter, finder_of
 
 __all__ = [
     "FORMAT", "VERSION", "check_tokenizer", "damaged", "header_of", "metadata_of",
-    "old_binary", "read_header", "splitter_of",
+    "old_binary", "read_header", "split_params",
 ]  # fmt: skip
 
 FORMAT = "nplm n-grams"
@@ -47,10 +47,10 @@ def check_tokenizer(tokenizer: Splitter) -> None:
         )
 
 
-def splitter_of(file: TensorFile) -> Splitter:
-    """Return the splitter of the text that a file's model was estimated from.
+def split_params(file: TensorFile) -> dict[str, Any]:
+    """Return the parameters of a `Splitter`, or a `Tokenizer`, of a model's text.
 
-    A file without one has words between blanks.
+    A file without them has words between blanks.
 
     Raises
     ------
@@ -60,14 +60,13 @@ def splitter_of(file: TensorFile) -> Splitter:
     try:
         given = read_header(file).get("tokenizer")
         if given is None:
-            return Splitter(BETWEEN_BLANKS)
+            return {"pattern": BETWEEN_BLANKS}
         if not _is_splitter(given):
             raise ValueError(f"its header has tokenizer={given!r:.80}")
-        splitter = Splitter(**given)
-        splitter._finder()  # compiles its pattern
+        finder_of(Splitter(**given))  # compiles its pattern
     except ValueError as error:
         raise damaged(file.path, error) from error
-    return splitter
+    return given
 
 
 def _is_splitter(given: Any) -> bool:

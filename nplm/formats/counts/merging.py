@@ -65,7 +65,7 @@ class CountFiles:
     Kneser-Ney's discounts are estimated from the numbers of n-grams that occur once,
     twice and so on, so that counts stay whole numbers. Those of a file whose weight is
     not a whole number are multiplied and rounded to the nearest one, halves up, but
-    never below 1: an n-gram that occurs in a file stays, so that every context and
+    never below 1, line by line: an n-gram that occurs in a file stays, so that every context and
     every word of an n-gram has a count of its own. With the weights 0.5 and 0.25 an
     n-gram that occurs once counts as 1 in both files; 2 and 1 keep the ratio.
 
@@ -139,14 +139,18 @@ class CountedFiles:
         for path, weight in zip(self._given.paths, self._given.weights):
             own: dict[bytes, int] = {}
             for _, data in _chunks(path):
-                for word, count in UNIGRAM.findall(data):
-                    number = int(count[:MAX_DIGITS]) if count.isdigit() else 0
-                    own[word] = own.get(word, 0) + number
+                found = UNIGRAM.findall(data)
+                numbers = np.array(
+                    [int(n[:MAX_DIGITS]) if n.isdigit() else 0 for _, n in found],
+                    dtype=np.int64,
+                )
+                # Line by line, as the n-grams: a word may have several lines.
+                for (word, _), n in zip(found, _weighted(numbers, weight).tolist()):
+                    own[word] = own.get(word, 0) + n
                 scratch.tell(0)
             if END.encode() not in own:
                 raise ValueError(_without_ends(path))
-            counts = _weighted(np.array(list(own.values())), weight).tolist()
-            for word, count in zip(_decoded(own, path), counts):
+            for word, count in zip(_decoded(own, path), own.values()):
                 counts_of[word] = counts_of.get(word, 0) + count
         for mark in (BEGIN, END):
             counts_of.pop(mark, None)

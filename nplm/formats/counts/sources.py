@@ -18,6 +18,7 @@ from nplm.models.ngrams.external.scratch import Scratch
 from nplm.text.streams import Tokens, WordStream
 from nplm.text.tokenizer import Tokenizer
 from nplm.text.vocabulary import Vocabulary
+from nplm.text.words.known_words import refuse_unknown
 
 __all__ = ["Source", "Texts", "choose_words"]
 
@@ -39,7 +40,7 @@ def choose_words(
         return words, ids, unknown
     unknown_words = [word for word in counts if word not in ids]
     if unknown_words:
-        vocabulary._check_unknown(unknown_words)
+        refuse_unknown(vocabulary, unknown_words)
     return words, ids, -1
 
 

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from nplm.text.codecs import Codec, codec_of
 from nplm.text.documents import Documents, Tokens
 from nplm.text.vocabulary import Vocabulary
+from nplm.text.words.known_words import ids_and_unknown
 
 __all__ = ["FittedText"]
 
@@ -38,7 +39,7 @@ class FittedText:
         """Return the ids of words, None for documents of ids, and the unknown id."""
         if self.vocabulary_ is None:
             return None, -1
-        return self.vocabulary_._ids_and_unknown()
+        return ids_and_unknown(self.vocabulary_)
 
     def _tokens(self, documents: Documents, name: str, *, n_known: int = 0) -> Tokens:
         """Cut documents into windows; the model has words with ids below `n_known`."""

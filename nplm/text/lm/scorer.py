@@ -254,5 +254,5 @@ def splitter_of(tokenizer: Any) -> Callable[[str], list[str]] | None:
     """Return a function that splits one string, without validation where possible."""
     if tokenizer is None:
         return None
-    make = getattr(tokenizer, "_splitter", None)
+    make = getattr(tokenizer, "split_function", None)
     return (lambda text: tokenizer.transform([text])[0]) if make is None else make()

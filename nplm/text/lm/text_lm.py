@@ -26,7 +26,7 @@ from nplm.text.subwords.subwords import Subwords, with_methods
 from nplm.text.tokenizer import Tokenizer
 from nplm.text.vocabulary import Vocabulary
 from nplm.text.word_rows import matched_rows
-from nplm.text.words.known_words import unknown_among
+from nplm.text.words.known_words import all_words_of, unknown_among
 from nplm.text.words.splitting import BETWEEN_BLANKS
 
 __all__ = ["TextLM"]
@@ -557,7 +557,7 @@ def _vocabulary_of(
     words: Sequence[Any] | Vocabulary, n_words: int, boundary: int
 ) -> Vocabulary:
     """Make the vocabulary of a model's words, which clones and fits do not change."""
-    known: Any = words._spelled if isinstance(words, Vocabulary) else words
+    known: Any = all_words_of(words) if isinstance(words, Vocabulary) else words
     if not isinstance(known, EncodedWords):
         known = list(known)
     if len(known) != n_words:

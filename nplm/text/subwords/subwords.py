@@ -187,8 +187,16 @@ class Subwords(TransformerMixin, Documented, BaseEstimator):
         units = self._units()
         return [units.join(list(map(str, tokens))) for tokens in lists_of_tokens(X)]
 
-    def _splitter(self) -> Callable[[str], list[str]]:
-        """Return a function that splits one string, without validation."""
+    def split_function(self) -> Callable[[str], list[str]]:
+        """Return a function that splits one string, as `transform` does.
+
+        It checks nothing, so it is faster in a loop.
+
+        Returns
+        -------
+        split : callable
+            Takes a string, and returns the list of its units.
+        """
         split = self._units().split
         return lambda text: split([text])[0]
 

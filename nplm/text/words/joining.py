@@ -41,7 +41,7 @@ def joined(tokens: Sequence[str], split: Split) -> str:
     Examples
     --------
     >>> from nplm import Tokenizer
-    >>> split = Tokenizer()._splitter()
+    >>> split = Tokenizer().split_function()
     >>> joined(["The", "cat", "(", "it", "'", "sat", "'", ")", "."], split)
     "The cat (it 'sat')."
     """

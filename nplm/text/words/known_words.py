@@ -13,7 +13,11 @@ from nplm.base.encoded_words import EncodedWords
 from nplm.text.documents import Documents
 from nplm.text.samples import check_tokens, lists_of_tokens
 
-__all__ = ["UNKNOWN", "KnownWords", "known_words_of", "objects", "unknown_among"]
+__all__ = [
+    "UNKNOWN", "KnownWords", "all_words_of", "documents_of", "ids_and_unknown",
+    "known_words_of", "lookup_of", "objects", "refuse_unknown", "unknown_among",
+    "words_of_ids",
+]  # fmt: skip
 
 # Symbols for unknown words in the toolkits' files; the first is more common.
 UNKNOWN = ("<unk>", "<UNK>")
@@ -61,7 +65,7 @@ class KnownWords:
         self._set_symbols()
 
     def _set_symbols(self) -> None:
-        find = self._lookup.get
+        find = lookup_of(self).get
         self.unknown_id_ = None if self.unknown is None else find(self.unknown)
         self.boundary_id_ = None if self.boundary is None else find(self.boundary)
 
@@ -81,61 +85,69 @@ class KnownWords:
             raise AttributeError(f"{name!r}: this {type(self).__name__} is not fitted")
         return self._encoded_words
 
-    @property
-    def _lookup(self) -> Any:
-        """Ids of words, with ``get`` and ``in``, without a dictionary of a file's."""
-        return self.ids_ if self._encoded_words is None else self._encoded_words.ids
 
-    def _ids_and_unknown(self) -> tuple[Any, int]:
-        """Return the ids of words, and the unknown id, -1 without one."""
-        return self._lookup, -1 if self.unknown_id_ is None else self.unknown_id_
+def lookup_of(known: KnownWords) -> Any:
+    """Return the ids of words, with ``get`` and ``in``, without a dict of a file's."""
+    encoded_words = known._encoded_words
+    return known.ids_ if encoded_words is None else encoded_words.ids
 
-    @property
-    def _spelled(self) -> Sequence[Any] | NDArray[np.object_]:
-        """Words of ids, without a list of a file's."""
-        return self.words_ if self._encoded_words is None else self._encoded_words
 
-    def _words_of(self, ids: NDArray[np.int32]) -> list[Any]:
-        """Return the words of ids."""
-        if self._encoded_words is None:
-            words: list[Any] = self.words_[ids].tolist()
-            return words
-        return [self._encoded_words[i] for i in ids.tolist()]
+def ids_and_unknown(known: KnownWords) -> tuple[Any, int]:
+    """Return the ids of words, and the unknown id, -1 without one."""
+    return lookup_of(known), -1 if known.unknown_id_ is None else known.unknown_id_
 
-    def _encoded(
-        self, X: Iterable[Sequence[Hashable]], start: int = 0, name: str = "X"
-    ) -> Documents:
-        """Return the word ids of all documents.
 
-        Errors call them `name`, and the first of them ``name[start]``.
-        """
-        get, unknown = self._lookup.get, self.unknown_id_
-        flat: list[Any] = []
-        lengths: list[int] = []
-        for document in lists_of_tokens(X, start, name):
-            try:
-                own = [get(token, unknown) for token in document]
-            except TypeError:  # a token that cannot be looked up
-                check_tokens(document)
-                raise
-            if unknown in own:
-                self._check_unknown(token for token in document if get(token) is None)
-            flat += own
-            lengths.append(len(own))
-        ids = np.fromiter(flat, np.int32, len(flat))
-        return Documents(ids, np.array(lengths, dtype=np.intp))
+def all_words_of(known: KnownWords) -> Sequence[Any] | NDArray[np.object_]:
+    """Return the word of each id, without a list of a file's."""
+    return known.words_ if known._encoded_words is None else known._encoded_words
 
-    def _check_unknown(self, words: Iterable[Hashable]) -> None:
-        """Raise an error if a word is missing, or unknown words are refused."""
-        words = list(words)
-        check_tokens(words)
-        if self.unknown is not None:
-            return
-        raise ValueError(
-            f"{words[0]!r} is not among the {self.n_words_} words of the vocabulary, "
-            "which has no unknown symbol (unknown=None): leave it out, or set "
-            'unknown="<unk>" and fit again.'
-        )
+
+def words_of_ids(known: KnownWords, ids: NDArray[np.int32]) -> list[Any]:
+    """Return the words of ids."""
+    if known._encoded_words is None:
+        words: list[Any] = known.words_[ids].tolist()
+        return words
+    return [known._encoded_words[i] for i in ids.tolist()]
+
+
+def documents_of(
+    known: KnownWords,
+    X: Iterable[Sequence[Hashable]],
+    start: int = 0,
+    name: str = "X",
+) -> Documents:
+    """Return the word ids of all documents.
+
+    Errors call them `name`, and the first of them ``name[start]``.
+    """
+    get, unknown = lookup_of(known).get, known.unknown_id_
+    flat: list[Any] = []
+    lengths: list[int] = []
+    for document in lists_of_tokens(X, start, name):
+        try:
+            own = [get(token, unknown) for token in document]
+        except TypeError:  # a token that cannot be looked up
+            check_tokens(document)
+            raise
+        if unknown in own:
+            refuse_unknown(known, (t for t in document if get(t) is None))
+        flat += own
+        lengths.append(len(own))
+    ids = np.fromiter(flat, np.int32, len(flat))
+    return Documents(ids, np.array(lengths, dtype=np.intp))
+
+
+def refuse_unknown(known: KnownWords, words: Iterable[Hashable]) -> None:
+    """Raise an error if a word is missing, or unknown words are refused."""
+    words = list(words)
+    check_tokens(words)
+    if known.unknown is not None:
+        return
+    raise ValueError(
+        f"{words[0]!r} is not among the {known.n_words_} words of the vocabulary, "
+        "which has no unknown symbol (unknown=None): leave it out, or set "
+        'unknown="<unk>" and fit again.'
+    )
 
 
 def objects(items: Sequence[Any]) -> NDArray[np.object_]:

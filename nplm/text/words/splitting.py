@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from functools import lru_cache
 from itertools import chain
 
@@ -12,6 +12,7 @@ from nplm.text.samples import texts_of
 
 __all__ = [
     "BETWEEN_BLANKS", "BLANKS", "FLAGS", "Splitter", "check_length", "compiled",
+    "finder_of",
 ]  # fmt: skip
 
 # A word, or a punctuation mark. Python's \w lacks combining marks. The lookahead makes
@@ -61,32 +62,25 @@ class Splitter:
 
     def transform(self, X: Iterable[str]) -> list[list[str]]:
         """Return the tokens of each document, as `Tokenizer.transform` does."""
-        return list(self._split(X))
+        return list(map(self.split_function(), texts_of(X)))
 
-    def _split(self, X: Iterable[str]) -> Iterator[list[str]]:
-        """Split the documents one after another, as `transform`."""
-        split = self._splitter()
-        for text in texts_of(X):
-            yield split(text)
+    def split_function(self) -> Callable[[str], list[str]]:
+        """Return a function that splits one string, as `transform` does.
+
+        It checks nothing, so it is faster in a loop.
+
+        Returns
+        -------
+        split : callable
+            Takes a string, and returns the list of its tokens.
+        """
+        find = finder_of(self)
+        return find if _changes_nothing(self) else lambda text: self._map(find(text))
 
     @property
     def splits_at_blanks(self) -> bool:
         """Whether tokens are the words between ASCII blanks, as they are."""
-        changes = self.lowercase, self.number, self.proper_noun
-        return self.pattern == BETWEEN_BLANKS and changes == (False, None, None)
-
-    def _finder(self) -> Callable[[str], list[str]]:
-        """Return a function that finds the tokens of a string."""
-        if self.pattern is None:
-            return _words_and_marks().findall
-        return _finder(compiled(self.pattern))
-
-    def _splitter(self) -> Callable[[str], list[str]]:
-        """Return a function that splits one string, without validation."""
-        split = self._finder()
-        if self.proper_noun is None and self.number is None and not self.lowercase:
-            return split
-        return lambda text: self._map(split(text))
+        return self.pattern == BETWEEN_BLANKS and _changes_nothing(self)
 
     def _map(self, tokens: list[str]) -> list[str]:
         if self.proper_noun is not None:
@@ -97,6 +91,21 @@ class Splitter:
             symbols = {self.number, self.proper_noun}
             tokens = [t if t in symbols else t.lower() for t in tokens]
         return tokens
+
+
+def finder_of(splitter: Splitter) -> Callable[[str], list[str]]:
+    """Return a function that finds the tokens of a string, before they are changed."""
+    if splitter.pattern is None:
+        return _words_and_marks().findall
+    return _finder(compiled(splitter.pattern))
+
+
+def _changes_nothing(splitter: Splitter) -> bool:
+    return (
+        splitter.proper_noun is None
+        and splitter.number is None
+        and not splitter.lowercase
+    )
 
 
 @lru_cache(maxsize=1)

@@ -111,6 +111,21 @@ def test_whatever_is_merged_is_read_back_and_trained_from(texts, order, weights)
             assert from_arpa.n_ngrams_.tolist() == loaded.n_ngrams_.tolist()
 
 
+@pytest.mark.parametrize("order", [1, 2])
+def test_lines_of_equal_ngrams_are_rounded_one_by_one(tmp_path, order):
+    path = tmp_path / "counts"
+    once = "</s>\t1\na\t1\n<s> a\t1\na </s>\t1\n"
+    path.write_text(once + once + "b\t1\n<s> b\t1\nb </s>\t1\n</s>\t1\n")
+    # The vocabulary has the words by the counts that the n-grams have.
+    vocabulary = Vocabulary(min_count=2)
+    count_ngrams(
+        CountFiles([path], [0.5]), tmp_path / "found", order, vocabulary=vocabulary
+    )
+    found = in_file(tmp_path / "found")
+    assert found["a"] == 2
+    assert found["<unk>"] == 1
+
+
 def test_merged_counts_are_those_of_the_texts_together(tmp_path):
     paths = files_of(tmp_path, TEXTS, 4)
     n_ngrams = count_ngrams(CountFiles(paths), tmp_path / "merged", 4)
