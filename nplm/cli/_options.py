@@ -322,9 +322,15 @@ def in_options(message: str) -> str:
     return message
 
 
-def _said() -> list[tuple[str, str]]:
+def _weights_as_given(found: re.Match[str]) -> str:
+    """Return weights as the option takes them."""
+    numbers = found[1].split(", ") if found[1] else []
+    return f"--weights {','.join(f'{float(number):.12g}' for number in numbers)}"
+
+
+def _said() -> list[tuple[str, str | Callable[[re.Match[str]], str]]]:
     """List patterns of messages, and what the command line says."""
-    said = [
+    said: list[tuple[str, str | Callable[[re.Match[str]], str]]] = [
         (r"discount_fallback=\(0\.5, 1, 1\.5\)", "--discount-fallback 0.5,1,1.5"),
         (r"\bmemory='([^']*)'", r"--memory \1"),
         (r"\bmin_counts_of='(\w+)'", r"--min-counts-of \1"),
@@ -334,7 +340,9 @@ def _said() -> list[tuple[str, str]]:
         (r"\blower order\b", "lower --order"),
         (r"\bmax_ngrams=(\d+)", r"--max-ngrams \1"),
         (r"\bmax_ngrams\b", "--max-ngrams"),
-        (r"\bweights=\[([^\]]*)\]", r"--weights \1"),
+        (r"\bweights=\[([^\]]*)\]", _weights_as_given),
+        (r"\bone for each model\b", "one for each MODEL"),
+        (r"\blower the weights\b", "lower --weights"),
         (r"\boutput__direct=False\b", "--no-direct"),
         (r"\boutput__direct(=True)?\b", "--direct"),
     ]

@@ -65,9 +65,9 @@ class CountFiles:
     Kneser-Ney's discounts are estimated from the numbers of n-grams that occur once,
     twice and so on, so that counts stay whole numbers. Those of a file whose weight is
     not a whole number are multiplied and rounded to the nearest one, halves up, but
-    never below 1, line by line: an n-gram that occurs in a file stays, so that every context and
-    every word of an n-gram has a count of its own. With the weights 0.5 and 0.25 an
-    n-gram that occurs once counts as 1 in both files; 2 and 1 keep the ratio.
+    never below 1, line by line: an n-gram that occurs in a file stays, so that every
+    context and every word of an n-gram has a count of its own. With the weights 0.5 and
+    0.25 an n-gram that occurs once counts as 1 in both files; 2 and 1 keep the ratio.
 
     Weights are those of the longest n-grams, and of those that begin with ``<s>``. The
     counts of shorter ones are the sums of these. Kneser-Ney estimates the shorter ones
@@ -113,8 +113,8 @@ class CountFiles:
             and ((given > 0) & (given < np.inf)).all()
         ):
             raise ValueError(
-                f"weights={weights!r} must be {len(self.paths)} numbers above 0: one "
-                "for each file."
+                f"weights={weights!r} must be numbers above 0, one for each file, of "
+                f"which there are {len(self.paths)}."
             )
         self.weights = given.astype(np.float64).tolist()
 
@@ -169,7 +169,7 @@ class CountedFiles:
         """Write sorted runs of n-grams (none for order 1); return their names."""
         if packing.order > MAX_ORDER:
             raise ValueError(
-                f"order is {packing.order}, but count files have n-grams of up to "
+                f"order={packing.order}, but count files have n-grams of up to "
                 f"{MAX_ORDER} words: lower order."
             )
         scratch.stage("sorting n-grams", 0)

@@ -370,7 +370,7 @@ def _checked_weights(weights: ArrayLike, n_models: int) -> NDArray[np.float64]:
         or abs(given.sum() - 1) > 1e-6
     ):
         raise ValueError(
-            f"weights={given.tolist()} must be {n_models} numbers, 0 or more, that sum "
-            "to 1: one for each model."
+            f"weights={given.tolist()} must be numbers, 0 or more, that sum to 1: one "
+            f"for each model, of which there are {n_models}."
         )
     return given

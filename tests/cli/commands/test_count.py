@@ -85,7 +85,8 @@ def test_mistakes_with_counts_are_sentences(folder, run):
     )
     weights = ["@counts.gz", "--weights"]
     assert "'half'" in run(*merge, *weights, "half", code=2).stderr
-    assert "must be 1 numbers" in run(*merge, *weights, "1,2", code=1).stderr
+    message = run(*merge, *weights, "1,2.50", code=1).stderr
+    assert "--weights 1,2.5 must be numbers above 0" in message
     assert "--merge too" in run("count", "-o", "@no", *weights, "1", code=2).stderr
     assert "lower --order" in run(*merge, "@counts.gz", "--order", "3", code=1).stderr
     train = ["train", "@counts.gz", "--counts", "-o", "@no"]
