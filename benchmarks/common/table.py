@@ -46,14 +46,16 @@ def load() -> float:
 
 
 def report(title: str, rows: Rows, path: Path | None = None) -> None:
-    """Print rows of equal keys as a table; write them to `path` as JSON."""
+    """Print rows of equal keys as a table; write them to `path` as JSON.
+
+    The table leaves out where rows were measured, their "machines".
+    """
     table = Table(title=title)
-    for name in rows[0]:
-        table.add_column(
-            name, justify="left" if name == next(iter(rows[0])) else "right"
-        )
+    names = [name for name in rows[0] if name != "machines"]
+    for name in names:
+        table.add_column(name, justify="left" if name == names[0] else "right")
     for row in rows:
-        table.add_row(*(_shown(value) for value in row.values()))
+        table.add_row(*(_shown(row[name]) for name in names))
     Console(width=None if sys.stdout.isatty() else 120).print(table)
     if path is not None:
         data = {"title": title, "machine": machine(), "rows": rows}

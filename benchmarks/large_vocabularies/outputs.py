@@ -283,8 +283,7 @@ def main() -> None:
     until = time.time() + args.limit
     if args.part == "speed":
         rows = list(speeds(args, until))
-        columns = [name for name in rows[0] if name != "machines"]
-        report("Speed", [{c: row[c] for c in columns} for row in rows], args.json)
+        report("Speed", rows, args.json)
     elif args.part == "learn":
         epochs = args.epochs if args.corpus == "brown" else 1
         text = (

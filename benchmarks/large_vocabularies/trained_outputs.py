@@ -101,8 +101,7 @@ def main() -> None:
             )
             for way in args.ways
         ]  # fmt: skip
-    shown = [{k: v for k, v in row.items() if k != "machines"} for row in rows]
-    report("Outputs of well-trained networks", shown, args.json)
+    report("Outputs of well-trained networks", rows, args.json)
     if args.page:
         PAGE.write_text(page(rows))
 

@@ -347,8 +347,7 @@ def main() -> None:
     corpus = fetch_brown()
     for name in args.tables:
         rows = TABLES[name](corpus, args)
-        shown = [{k: v for k, v in row.items() if k != "machines"} for row in rows]
-        report(TITLES[name], shown, named(args.json, name))
+        report(TITLES[name], rows, named(args.json, name))
         if args.page:
             text = PAGE[name](rows) + "\n" + conditions(rows) + "\n"
             (PAGES / f"energy_{name}.inc").write_text(text)

@@ -171,7 +171,7 @@ def main() -> None:
             ]
         else:
             rows = spelling_rows(corpus, args)
-            shown = [{k: v for k, v in r.items() if k != "machines"} for r in rows]
+            shown = rows
         report(TITLES[table], shown, named(args.json, table))
         if args.page:
             (PAGES / f"features_{table}.inc").write_text(TABLES[table](rows))

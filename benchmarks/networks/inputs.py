@@ -255,8 +255,7 @@ def main() -> None:
         )
         for name in args.names
     ]  # fmt: skip
-    shown = [{k: v for k, v in row.items() if k != "machines"} for row in rows]
-    report("Other inputs", shown, args.json)
+    report("Other inputs", rows, args.json)
     if args.page:
         files = args.rows.glob("inputs-*.json")
         PAGE.write_text(page([json.loads(path.read_text()) for path in files]))

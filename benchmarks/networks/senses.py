@@ -83,8 +83,7 @@ def main() -> None:
         for name, settings in KINDS.items()
         for seed in range(args.seeds)
     ]  # fmt: skip
-    shown = [{k: v for k, v in row.items() if k != "machines"} for row in rows]
-    report("Senses of words", shown, args.json)
+    report("Senses of words", rows, args.json)
     if args.page:
         PAGE.write_text(page(rows))
 

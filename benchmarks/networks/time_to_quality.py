@@ -109,10 +109,7 @@ def main() -> None:
         for name in args.networks or EPOCHS
         for epochs in EPOCHS[name]
     ]  # fmt: skip
-    shown = [{k: v for k, v in row.items() if k != "machines"} for row in rows]
-    report("Time to quality", shown)
-    if args.json:
-        report("Time to quality", rows, args.json)
+    report("Time to quality", rows, args.json)
     if args.page:
         PAGE.write_text(page(rows))
         draw(PAGE.with_suffix(".svg"), rows)
