@@ -65,6 +65,15 @@ def save(
     load : Load models from files of any kind.
     nplm.formats.save_binary : Save n-grams alone, to be mapped into memory.
 
+    Notes
+    -----
+    Arrays are written as they are in memory, without a copy, so that saving takes
+    little more memory than the model has: the words, encoded, and with `dtype` the
+    rounded weights. A model whose n-grams are mapped from a file of ``save_binary`` is
+    unpacked into memory first, which takes about 50 bytes for each n-gram, and half of
+    that as long as the model is there. ``nplm convert`` writes mapped and ARPA files of
+    any size in bounded memory.
+
     Examples
     --------
     >>> import tempfile
