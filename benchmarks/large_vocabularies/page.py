@@ -20,7 +20,6 @@ def learnt(rows: Rows) -> Rows:
             "way": row["way"], "windows": row["seen"], "CPU s": row["seconds"],
             "windows/s": windows_a_second(row),
             "watched": row["points"][-1][2] if row["points"] else None,
-            "valid": row.get("valid"), "test": row.get("test"),
         }
         for row in rows
     ]  # fmt: skip
@@ -112,23 +111,6 @@ def is_exact(row: dict[str, Any]) -> bool:
     return row["way"] in (SLOWEST, FASTEST)
 
 
-def quality_table(rows: Rows, ways: list[str]) -> str:
-    """Perplexities on Brown after as many epochs."""
-    own = {w: r for w, r in by_way(rows, "brown", ways).items() if r["done"]}
-    exact = own[FASTEST]
-    epochs = exact["points"][-1][0] / exact["windows"]
-    lines = [
-        [way, f"{row['valid']:.1f}", f"{row['test']:.1f}",
-         f"{row['test'] / exact['test'] - 1:+.1%}", f"{row['points'][-1][1]:,.1f}",
-         f"{row['grouping']:.1f}" if row["grouping"] else ""]
-        for way, row in own.items()
-        if row["points"][-1][0] == exact["points"][-1][0]
-    ]  # fmt: skip
-    header = ["", "valid", "test", "test beside exact", "CPU s of training"]
-    header.append("of grouping")
-    return list_table(f"Brown, after {epochs:.0f} epochs", header, lines)
-
-
 def speed_table(rows: Rows, ways: list[str]) -> str:
     """Examples a second and memory, by the size of the vocabulary."""
     own = [row for row in rows if "trains" in row]
@@ -169,8 +151,6 @@ def tables(rows: Rows, ways: list[str], timed: list[str]) -> dict[str, str]:
     for corpus in TEXTS:
         if FASTEST in by_way(rows, corpus, ways):
             made[corpus] = time_table(rows, corpus, ways)
-    if by_way(rows, "brown", ways).get(FASTEST, {}).get("done"):
-        made["quality"] = quality_table(rows, ways)
     if any("trains" in row for row in rows):
         made["speed"] = speed_table(rows, timed)
     if own := [row for row in rows if "reached" in row]:

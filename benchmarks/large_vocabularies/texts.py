@@ -18,27 +18,20 @@ N_CONTEXT = 4
 
 @dataclass(frozen=True)
 class Text:
-    """The training windows, those scored during training, and whole held-out parts."""
+    """The training windows, and validation windows that are scored during training."""
 
     name: str
     n_words: int
     tokens: NDArray[np.int32]
     train: Windows
     watched: Windows
-    valid: Windows
-    test: Windows
-
-
-def every(n: int, data: Windows) -> Windows:
-    X, y = data
-    return X[::n], y[::n]
 
 
 def brown() -> Text:
     """All of section 4's, watched by every fifth validation window."""
     corpus = fetch_brown()
-    cut = corpus.windows(N_CONTEXT)
-    return Text("brown", corpus.n_words, corpus.train, *_parts(*cut, 5, 1))
+    train, valid, _ = corpus.windows(N_CONTEXT)
+    return Text("brown", corpus.n_words, corpus.train, train, every(5, valid))
 
 
 def of_wiki(n_words: int, n_windows: int, folder: Path) -> Text:
@@ -46,22 +39,18 @@ def of_wiki(n_words: int, n_windows: int, folder: Path) -> Text:
     path = folder / f"wiki-{n_words}.npz"
     if not path.exists():
         wiki = load_wiki(n_words=n_words)
-        train = wiki.train[: n_windows + N_CONTEXT]
-        np.savez(path, train=train, valid=wiki.valid, test=wiki.test)
+        np.savez(path, train=wiki.train[: n_windows + N_CONTEXT], valid=wiki.valid)
     kept = np.load(path)
     tokens = kept["train"][: n_windows + N_CONTEXT]
     if len(tokens) < n_windows + N_CONTEXT:
         raise SystemExit(f"{path} is of fewer windows: remove it, to make it again.")
-    cut = [windows(kept[part], N_CONTEXT) for part in ("valid", "test")]
-    train = windows(tokens, N_CONTEXT)
-    return Text("wiki", n_words, tokens, *_parts(train, *cut, 96, 48))
+    train, valid = (windows(part, N_CONTEXT) for part in (tokens, kept["valid"]))
+    return Text("wiki", n_words, tokens, train, every(96, valid))
 
 
-def _parts(
-    train: Windows, valid: Windows, test: Windows, watched: int, held_out: int
-) -> tuple[Windows, Windows, Windows, Windows]:
-    """Every so many windows are looked at: of all parts of a text alike."""
-    return train, every(watched, valid), every(held_out, valid), every(held_out, test)
+def every(n: int, data: Windows) -> Windows:
+    X, y = data
+    return X[::n], y[::n]
 
 
 def classes_of(text: Text, folder: Path) -> tuple[NDArray[np.int32], float]:

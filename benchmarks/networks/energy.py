@@ -8,9 +8,8 @@ perplexity is that of the epoch with the best validation perplexity.
 Those of training on sampled words are on all of Brown, for networks with as many
 parameters as MLP9 (section 4) and about as much time as its six epochs take, of the
 first 8,000 windows of the validation and test parts: a row each way of training that
-was tried, or those of the numbers of --tried. They use SGD; "trained" has Adam with a
-learning rate that falls to 0, on two corpora and with three seeds, and perplexities of
-the first 24,000 windows.
+was tried, or those of the numbers of --tried. They use SGD; "trained" has networks of
+both that are trained well, as common/trained.py does it.
 
 --rows is a folder that keeps the rows, a file each; rows that it has are not measured
 again. --page writes docs/measured/energy_*.inc of them.
@@ -22,7 +21,6 @@ import sys
 import time
 from collections.abc import Callable
 from functools import partial
-from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -32,9 +30,9 @@ import numpy as np
 
 from common.networks import energy_lm, paper_lm
 from common.table import Rows, conditions, kept, list_table, named, parser, report
-from nplm import Adam, EnergyLM, Importance, NeuralLM, windows
-from nplm.datasets import Corpus, fetch_brown, fetch_ptb
-from nplm.experiments import grouped
+from common.trained import N_CONTEXT, SCHEDULE, measured, network, page
+from nplm import EnergyLM, Importance, NeuralLM, windows
+from nplm.datasets import Corpus, fetch_brown
 
 PAGES = Path(__file__).parents[2] / "docs" / "measured"
 
@@ -197,51 +195,22 @@ def sampled(corpus: Corpus, args: Any) -> Rows:
 
 # -- well-trained networks ---------------------------------------------------------
 
-LONGER = 24_000  # held-out windows
-SEEDS = (0, 1, 2)
-TEXTS: dict[str, Callable[[], Corpus]] = {
-    "Penn Treebank": fetch_ptb,
-    "Brown": fetch_brown,
-}
-# An energy needs fewer noise samples, each of which costs more.
-ADAM: dict[str, Callable[[], Any]] = {
-    "NeuralLM": lambda: NeuralLM(
-        n_hidden=100, embedding_dim=30, n_distant=0, loss=Importance(n_noise=512)
-    ).set_params(**grouped({"direct": False, "dropout": 0.0})),
-    "EnergyLM": lambda: EnergyLM(
-        n_hidden=64, embedding_dim=64, target_weights=True, loss=Importance(n_noise=128)
-    ),
-}
+
+def neural(corpus: Corpus) -> NeuralLM:
+    return network(corpus, loss=Importance(n_noise=512))
 
 
-def well_trained(corpus: Corpus, model: str, seed: int) -> dict[str, Any]:
-    train, *held_out = corpus.windows(4)
-    lm = ADAM[model]().set_params(
-        order=5, n_words=corpus.n_words, solver=Adam(learning_rate="linear"),
-        learning_rate_init=8e-3, alpha=0.03, batch_size=256, max_iter=5,
-        early_stopping=False, random_state=seed,
+def energy(corpus: Corpus) -> EnergyLM:
+    """An energy needs fewer noise samples, each of which costs more."""
+    return EnergyLM(
+        N_CONTEXT + 1, n_words=corpus.n_words, n_hidden=64, embedding_dim=64,
+        target_weights=True, loss=Importance(n_noise=128), **SCHEDULE,
     )  # fmt: skip
-    spent = cpu(lm.fit, *train)
-    valid, test = (lm.perplexity(X[:LONGER], y[:LONGER]) for X, y in held_out)
-    return {
-        "": model, "h": lm.n_hidden, "m": lm.embedding_dim, "samples": lm.loss.n_noise,
-        "parameters": lm.n_parameters_, "CPU s": spent, "valid": valid, "test": test,
-    }  # fmt: skip
 
 
 def trained(_: Corpus, args: Any) -> Rows:
-    """Perplexities after five epochs of Adam, a row for each seed."""
-    rows = []
-    for text, load_corpus in TEXTS.items():
-        corpus = load_corpus()
-        rows += [
-            {"text": text, "seed": seed} | kept(
-                args.rows, f"trained, {text}, {model}, {seed}",
-                partial(well_trained, corpus, model, seed),
-            )
-            for model, seed in product(ADAM, SEEDS)
-        ]  # fmt: skip
-    return rows
+    """With about as many parameters and for about equal time."""
+    return measured(args.rows, "energy", {"NeuralLM": neural, "EnergyLM": energy})
 
 
 def told(lm: Any, scale: float) -> str:
@@ -299,30 +268,12 @@ def sampled_page(rows: Rows) -> str:
     return list_table("", [*header, "test"], lines)
 
 
-def trained_page(rows: Rows) -> str:
-    """Means of the seeds, and the range of the test part."""
-    lines = []
-    for text, model in product(TEXTS, ADAM):
-        own = [row for row in rows if (row["text"], row[""]) == (text, model)]
-        first, tests = own[0], [row["test"] for row in own]
-        seconds, valid, test = (
-            np.mean([row[k] for row in own]) for k in ("CPU s", "valid", "test")
-        )
-        sizes = [str(first[name]) for name in ("h", "m", "samples")]
-        lines.append([
-            text, model, *sizes, f"{first['parameters']:,}", f"{seconds:.0f}",
-            f"{valid:.1f}", f"{test:.1f}", f"{min(tests):.1f} to {max(tests):.1f}",
-        ])  # fmt: skip
-    header = ["", "", "h", "m", "samples", "parameters", "CPU s", "valid", "test"]
-    return list_table("", [*header, "by seed"], lines)
-
-
 TABLES = {
     "speed": speed, "quality": quality, "sampled": sampled, "trained": trained
 }  # fmt: skip
 PAGE = {
     "speed": speed_page, "quality": quality_page, "sampled": sampled_page,
-    "trained": trained_page,
+    "trained": partial(page, what="model"),
 }  # fmt: skip
 TITLES = {
     "speed": "Examples a second of CPU time",

@@ -1,4 +1,4 @@
-"""Binary trees over words: Huffman's, by bisection, and their properties.
+"""Binary trees over words, Huffman's and by bisection, and wider ones made of them.
 
 A tree of n words is an array of shape (n - 1, 2). Each row is an inner node with its
 two children: a word, below n, or n plus the row of another node. scikit-learn's
@@ -7,10 +7,12 @@ two children: a word, below n, or n plus the row of another node. scikit-learn's
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["bisected", "depth_of", "huffman", "masses", "parents_of", "top_down"]
+__all__ = ["Joined", "bisected", "huffman", "joined", "top_down"]
 
 Tree = NDArray[np.int32]
 # Least share of a node's weight on either side of a cut. Half of it makes trees of the
@@ -125,30 +127,86 @@ def top_down(children: Tree) -> Tree:
     return new_number[children[rows]]
 
 
-def parents_of(children: Tree) -> NDArray[np.int32]:
-    """Return the row i of each node's parent; ~i if the node is its second child."""
-    n = len(children) + 1
-    parents = np.zeros(2 * n - 1, np.int32)
-    rows = np.arange(n - 1, dtype=np.int32)
-    parents[children[:, 0]] = rows
-    parents[children[:, 1]] = ~rows
-    return parents
+class Joined(NamedTuple):
+    """A tree of inner nodes with several branches, from a binary one.
+
+    Attributes
+    ----------
+    branches : ndarray of int32, shape (n_words + n_nodes - 1,)
+        The children of all inner nodes, node by node from the root: a word, or
+        n_words plus a node. Parents come before their children.
+    starts : ndarray of intp, shape (n_nodes + 1,)
+        Start of each node's children in `branches`.
+    """
+
+    branches: NDArray[np.int32]
+    starts: NDArray[np.intp]
+
+    @property
+    def parents(self) -> NDArray[np.int32]:
+        """The parent of each word, then of each node; that of the root is 0."""
+        sizes = np.diff(self.starts)
+        parents = np.zeros(len(self.branches) + 1, np.int32)
+        parents[self.branches] = np.repeat(np.arange(len(sizes), dtype=np.int32), sizes)
+        return parents
+
+    @property
+    def places(self) -> NDArray[np.int32]:
+        """Which child of its parent each word and each node is; 0 for the root."""
+        sizes = np.diff(self.starts)
+        places = np.zeros(len(self.branches) + 1, np.int32)
+        within = np.arange(len(self.branches)) - np.repeat(self.starts[:-1], sizes)
+        places[self.branches] = within
+        return places
+
+    def deepest(self) -> tuple[int, int]:
+        """Return the most nodes above a word, and the most branches of them."""
+        n_words = len(self.branches) + 1 - (len(self.starts) - 1)
+        parents, sizes = self.parents[n_words:].tolist(), np.diff(self.starts).tolist()
+        nodes = [1] * len(sizes)
+        rows = sizes.copy()
+        for node in range(1, len(sizes)):
+            nodes[node] += nodes[parents[node]]
+            rows[node] += rows[parents[node]]
+        return max(nodes, default=0), max(rows, default=0)
+
+    def masses(self, weights: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the total weight of the words below each child, as `branches`."""
+        n_words = len(weights)
+        mass = [*weights.tolist(), *[0] * (len(self.starts) - 1)]
+        branches, starts = self.branches.tolist(), self.starts.tolist()
+        for node in range(len(starts) - 2, -1, -1):  # children come after their parent
+            children = branches[starts[node] : starts[node + 1]]
+            mass[n_words + node] = sum(mass[child] for child in children)
+        return np.array(mass, np.int64)[self.branches]
 
 
-def depth_of(children: Tree) -> int:
-    """Return the depth of the tree, whose parents come before their children."""
-    n = len(children) + 1
-    depth = [0] * (2 * n - 1)
-    for row, (one, other) in enumerate(children.tolist()):
-        depth[one] = depth[other] = depth[n + row] + 1
-    return max(depth)
+def joined(children: Tree, n_branches: int) -> Joined:
+    """Return a tree whose inner nodes have up to `n_branches` children, a power of two.
 
-
-def masses(children: Tree, weights: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the total weight of the words below each node, words first."""
-    n = len(children) + 1
-    mass = [*weights.tolist(), *[0] * (n - 1)]
-    for row in range(n - 2, -1, -1):
-        one, other = children[row]
-        mass[n + row] = mass[one] + mass[other]
-    return np.array(mass, np.int64)
+    The inner nodes of every log2(n_branches)th level stay, in the same order, and take
+    in those between.
+    """
+    n, pairs, levels = len(children) + 1, children.tolist(), n_branches.bit_length() - 1
+    depth, kept = [0] * (n - 1), [0] * (n - 1)  # `kept`: the new node of a row
+    rows: list[int] = []
+    for row, pair in enumerate(pairs):  # parents come before their children
+        if depth[row] % levels == 0:
+            kept[row] = n + len(rows)
+            rows.append(row)
+        for child in pair:
+            if child >= n:
+                depth[child - n] = depth[row] + 1
+    branches: list[int] = []
+    starts = [0]
+    for row in rows:
+        below = pairs[row]
+        for _ in range(levels - 1):
+            below = [
+                child
+                for node in below
+                for child in (pairs[node - n] if node >= n else [node])
+            ]
+        branches += [node if node < n else kept[node - n] for node in below]
+        starts.append(len(branches))
+    return Joined(np.array(branches, np.int32), np.array(starts, np.intp))

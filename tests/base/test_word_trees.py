@@ -1,9 +1,9 @@
-"""Trees of words by repeated bisection of points."""
+"""Trees of words: by repeated bisection of points, and with more branches."""
 
 import numpy as np
 import pytest
 
-from nplm.base.word_trees import LEAST_SHARE, bisected
+from nplm.base.word_trees import LEAST_SHARE, bisected, huffman, joined
 from nplm.models.neural.network.outputs.tree import checked_tree
 
 
@@ -66,3 +66,48 @@ def test_each_word_is_a_leaf_even_if_points_are_equal():
     weights = np.array([10**6, *[1] * 30])
     tree = bisected(np.zeros((31, 4)), weights)
     np.testing.assert_array_equal(checked_tree(tree, 31), tree)
+
+
+def paths(branches, starts, n_words):
+    """The choices on the path to each word, as the numbers of branches."""
+    found = {n_words if n_words > 1 else 0: ()}
+    for node in range(len(starts) - 1):  # parents come first
+        for place, child in enumerate(branches[starts[node] : starts[node + 1]]):
+            found[child] = (*found[n_words + node], place)
+    return [found[word] for word in range(n_words)]
+
+
+@pytest.mark.parametrize("n_words", [1, 2, 3, 40])
+@pytest.mark.parametrize("n_branches", [2, 4, 16, 64])
+def test_a_joined_tree_has_the_choices_of_the_binary_one(n_words, n_branches):
+    weights = np.random.default_rng(0).integers(1, 1000, n_words)
+    tree = huffman(weights)
+    binary = paths(tree.ravel(), 2 * np.arange(n_words), n_words)
+    nodes = joined(tree, n_branches)
+    levels = n_branches.bit_length() - 1
+    wide = paths(nodes.branches, nodes.starts, n_words)
+    for path, choices in zip(wide, binary, strict=True):
+        assert len(path) == -(-len(choices) // levels)
+    # A node's branches are in the order of the binary choices that they stand for.
+    order = sorted(range(n_words), key=binary.__getitem__)
+    assert order == sorted(range(n_words), key=wide.__getitem__)
+    assert np.diff(nodes.starts).max(initial=2) <= n_branches
+    assert nodes.deepest()[0] == max(map(len, wide))
+
+
+def test_the_mass_of_a_branch_is_that_of_the_words_below_it():
+    weights = np.random.default_rng(0).integers(1, 1000, 40)
+    nodes = joined(huffman(weights), 4)
+    wide, masses = paths(nodes.branches, nodes.starts, 40), nodes.masses(weights)
+    for place in range(nodes.starts[1]):  # of the root
+        below = [word for word in range(40) if wide[word][0] == place]
+        assert masses[place] == weights[below].sum()
+
+
+def test_a_joined_tree_of_two_branches_is_the_binary_one():
+    tree = huffman(np.arange(1, 30))
+    nodes = joined(tree, 2)
+    np.testing.assert_array_equal(nodes.branches.reshape(-1, 2), tree)
+    np.testing.assert_array_equal(nodes.parents[30:], [
+        np.flatnonzero((tree == row + 29).any(axis=1))[0] for row in range(1, 28)
+    ])  # fmt: skip

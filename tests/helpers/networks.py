@@ -1,6 +1,7 @@
 """Networks of every kind, small and random, and the reference of each."""
 
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -102,7 +103,7 @@ def architecture_of(kind, n_words, n_context, n_hidden, embedding_dim, direct, r
         labels = rng.integers(0, max(1, n_words // 5), n_words)
         own |= dict(output=kind, classes=np.unique(labels, return_inverse=True)[1])
     elif kind == "tree":
-        own |= dict(output=kind)
+        own |= dict(output=kind, n_branches=int(2 ** rng.integers(1, 4)))
     elif kind.startswith("energy"):
         n_hidden = max(1, n_hidden)  # an energy always has hidden units
         own |= dict(output="energy", target_weights="own" in kind)
@@ -166,7 +167,10 @@ def random_network(
 TWINS = {
     "softmax": lambda output: reference.Softmax(),
     "classes": lambda output: reference.Classes(output.labels),
-    "tree": lambda output: reference.Tree(output.children),
+    "tree": lambda output: reference.Tree(
+        len(output.nodes.branches) + 2 - len(output.nodes.starts),
+        [output.nodes.branches[a:b] for a, b in pairwise(output.nodes.starts)],
+    ),
     "energy": lambda output: reference.Softmax(),
 }
 

@@ -1,4 +1,4 @@
-from libc.stdint cimport uint64_t
+from libc.stdint cimport int64_t, uint64_t
 
 cdef extern from "loops.h" nogil:
     ctypedef struct Moments:
@@ -48,15 +48,11 @@ cdef extern from "loops.h" nogil:
                                void *logits) noexcept nogil
         void (*exp_column)(void *logits, Py_ssize_t rows, void *maximum,
                            void *total) noexcept nogil
-        void (*path_margins)(const void *E, Py_ssize_t stride, const int *path,
-                             Py_ssize_t n, const void *z, void *margins) noexcept nogil
-        void (*path_gradients)(const void *E, Py_ssize_t stride, const int *path,
-                               Py_ssize_t n, const void *slopes, const void *z,
-                               const int *slots, void *gradients,
-                               void *dz) noexcept nogil
-        void (*log_sigmoids)(void *margins, Py_ssize_t n, void *slopes) noexcept nogil
-        void (*descend)(const int *children, Py_ssize_t n_inner, Py_ssize_t n_words,
-                        const void *logits, Py_ssize_t columns,
+        void (*branch_gradients)(const void *E, Py_ssize_t rows, Py_ssize_t stride,
+                                 const void *g, const void *z, void *gradients,
+                                 void *dz) noexcept nogil
+        void (*descend)(const int *branches, const int64_t *starts, Py_ssize_t n_nodes,
+                        Py_ssize_t n_words, const void *logits, Py_ssize_t columns,
                         void *log_p) noexcept nogil
         void (*tanh_factors)(void *values, Py_ssize_t n) noexcept nogil
         void (*energies)(const void *G, const void *w, Py_ssize_t w_stride,

@@ -193,9 +193,10 @@ default="auto"
         rows of U_, W_ and b_ are then the classes, followed by the words in the order
         of ``np.argsort(word_classes_, kind="stable")``.
     tree_ : ndarray of int32, shape (n_words_ - 1, 2), or None
-        The tree, with `Tree`: the children of the inner node of each row of
-        U_, W_ and b_, the root first. The first child has the probability
-        ``sigmoid(y)``, the second ``sigmoid(-y)``.
+        The binary tree, with `Tree`: the children of each inner node, the root first.
+        The rows of U_, W_ and b_ are branches, node by node. With ``n_branches=2``,
+        rows 2i and 2i + 1 are the branches to the children of row i; with more, every
+        second, third, ... level of inner nodes stays.
     F_ : ndarray, shape (3 * n_hidden, n_hidden), or None
         Weights of the memory: the rows of its new values, of the gates that keep it,
         and of the gates that output it. None without `n_memory`.

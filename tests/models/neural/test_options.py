@@ -44,7 +44,7 @@ DEFAULTS = {
     Importance: ("loss", NOISE | dict(min_effective_samples=0.0)),
     Softmax: ("output", dict(direct=False, tied=False, n_outputs=None)),
     Classes: ("output", dict(classes=None, direct=False)),
-    Tree: ("output", dict(tree=None, direct=False)),
+    Tree: ("output", dict(tree=None, n_branches=16, direct=False)),
     Features: (
         "features",
         dict(embeddings=None, trained=True, word_features=None, n_senses=1),
@@ -143,6 +143,7 @@ def test_string_selects_the_option_with_its_defaults(data, parameter, word):
         (Classes(direct=None), "'direct' parameter of Classes must be"),
         (Tree("balanced"), "'tree' parameter of Tree must be"),
         (Tree(direct=2), "'direct' parameter of Tree must be"),
+        (Tree(n_branches=12), "'n_branches' parameter of Tree must be"),
         (Features("word2vec"), "'embeddings' parameter of Features must be"),
         (Features(START, trained="no"), "'trained' parameter of Features must be"),
         (Features(trained=False), "trained=False without embeddings"),

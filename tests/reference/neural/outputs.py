@@ -74,44 +74,52 @@ class Classes(Softmax):
 
 @dataclass
 class Tree(Softmax):
-    """The rows of E are the inner nodes of a tree, which choose between two children.
+    """An inner node of a tree is a softmax over its children (Morin and Bengio, 2005).
 
-    A child is a word, or n_words plus a row; the first is chosen with the probability
-    sigmoid(logit), the second with sigmoid(-logit) (Morin and Bengio, 2005).
+    A child is a word, or n_words plus a node. The rows of E are the children of the
+    nodes, node by node.
     """
 
-    children: NDArray[np.int32]
+    n_words: int
+    children: list[list[int]]
 
     def __post_init__(self) -> None:
-        """Compute the rows and signs of the choices on the paths to words and nodes."""
-        n_words = len(self.children) + 1
-        self.paths: list[list[tuple[int, int]]] = [[] for _ in range(2 * n_words - 1)]
-        for row, pair in enumerate(self.children):  # parents come first
-            for child, sign in zip(pair, (1, -1), strict=True):
-                self.paths[child] = [*self.paths[n_words + row], (row, sign)]
+        """Compute the rows of the nodes, and the paths to words and nodes."""
+        self.rows, self.paths, start = [], [[]] * (self.n_words + len(self.children)), 0
+        for node, children in enumerate(self.children):  # parents come first
+            self.rows.append(np.arange(start, start + len(children)))
+            start += len(children)
+            for place, child in enumerate(children):
+                above = self.paths[self.n_words + node]
+                self.paths[child] = [*above, (node, place)]
+
+    def log_choices(self, logits: Array, node: int) -> Array:
+        """Logarithms of the probabilities of a node's children."""
+        return log_softmax(logits[:, self.rows[node]])
 
     def log_p(self, logits: Array) -> Array:
         """Logarithms of the probabilities of all words."""
-        n_words = len(self.children) + 1
-        log_p = np.zeros((len(logits), 2 * n_words - 1))
-        for row, pair in enumerate(self.children):  # parents come first
-            for child, sign in zip(pair, (1, -1), strict=True):
-                choice = -np.logaddexp(0, -sign * logits[:, row])
-                log_p[:, child] = log_p[:, n_words + row] + choice
-        return log_p[:, :n_words]
+        log_p = np.zeros((len(logits), len(self.paths)))
+        for node, children in enumerate(self.children):  # parents come first
+            above = log_p[:, [self.n_words + node]]
+            log_p[:, children] = above + self.log_choices(logits, node)
+        return log_p[:, : self.n_words]
 
     def slopes(self, logits: Array, y: NDArray[np.integer]) -> Array:
         """Return d log P(y) / d logits, which is 0 off the path to y."""
         g = np.zeros_like(logits)
         for k, word in enumerate(y):
-            for row, sign in self.paths[word]:
-                g[k, row] = sign / (1 + np.exp(sign * logits[k, row]))
+            for node, place in self.paths[word]:
+                own = -np.exp(self.log_choices(logits[[k]], node)[0])
+                own[place] += 1
+                g[k, self.rows[node]] = own
         return g
 
     def met(self, y: NDArray[np.int32], n_rows: int) -> NDArray[np.intp]:
-        """Return the visited rows: those above a word of y."""
-        rows = {row for word in y for row, _ in self.paths[word]}
-        return np.array(sorted(rows), np.intp)
+        """Return the visited rows: those of the nodes above a word of y."""
+        nodes = sorted({node for word in y for node, _ in self.paths[word]})
+        rows = [self.rows[node] for node in nodes]
+        return np.concatenate(rows) if rows else np.array([], np.intp)
 
 
 def softmax(

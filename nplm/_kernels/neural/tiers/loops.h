@@ -50,14 +50,10 @@ typedef struct {
   void (*forward_column)(const void *E, int64_t rows, int64_t stride,
                          int64_t n_outputs, const void *z, void *logits);
   void (*exp_column)(void *logits, int64_t rows, void *maximum, void *total);
-  void (*path_margins)(const void *E, int64_t stride, const int *path, int64_t n,
-                       const void *z, void *margins);
-  void (*path_gradients)(const void *E, int64_t stride, const int *path, int64_t n,
-                         const void *slopes, const void *z, const int *slots,
-                         void *gradients, void *dz);
-  void (*log_sigmoids)(void *margins, int64_t n, void *slopes);
-  void (*descend)(const int *children, int64_t n_inner, int64_t n_words,
-                  const void *logits, int64_t columns, void *log_p);
+  void (*branch_gradients)(const void *E, int64_t rows, int64_t stride, const void *g,
+                           const void *z, void *gradients, void *dz);
+  void (*descend)(const int *branches, const int64_t *starts, int64_t n_nodes,
+                  int64_t n_words, const void *logits, int64_t columns, void *log_p);
   void (*add)(void *values, const void *more, int64_t n, double rate);
   void (*fade)(void *values, int64_t n, double share);
   void (*tanh_factors)(void *values, int64_t n);

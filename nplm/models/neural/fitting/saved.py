@@ -186,6 +186,10 @@ def _architecture(
         given["classes"] = check_classes(given["classes"], "classes", n_words)
     if given["tree"] is not None:
         given["tree"] = checked_tree(given["tree"], n_words)
+    # Files of nplm 0.1 have none.
+    n_branches = items.whole("n_branches", 2) if "n_branches" in items else 2
+    if n_branches & (n_branches - 1):
+        raise items.unfit("n_branches", n_branches)
     n_outputs = items.take("n_outputs", int, type(None))
     if n_outputs is not None and n_outputs != len(arrays["E"]):
         raise items.unfit("n_outputs", n_outputs)
@@ -207,6 +211,7 @@ def _architecture(
         output=output,
         n_outputs=n_outputs,
         tree_from=tree_from,
+        n_branches=n_branches,
         **given,
         **flags,
     )

@@ -50,6 +50,7 @@ PARAMETER_NAMES = {
     "word_features": "features__word_features", "direct": "output__direct",
     "tied": "output__tied", "n_outputs": "output__n_outputs",
     "classes": "output__classes", "tree": "output__tree",
+    "n_branches": "output__n_branches",
 }  # fmt: skip
 
 
@@ -92,6 +93,8 @@ class Architecture:
         The tree of words. If "huffman" or None, `learned` makes the tree.
     tree_from : str
         The origin of `tree`: "given", "huffman" or "contexts".
+    n_branches : int
+        Maximum number of branches of the tree's inner nodes, a power of two.
     """
 
     n_words: int
@@ -111,6 +114,7 @@ class Architecture:
     classes: Any = None
     tree: ArrayLike | str | None = None
     tree_from: str = "given"
+    n_branches: int = 2
 
     @property
     def h(self) -> int:
@@ -253,6 +257,7 @@ class Architecture:
             "order", "n_words", "n_hidden", "embedding_dim", "n_distant", "n_memory",
             "n_senses",
             "trained", "output", "direct", "tied", "target_weights", "n_outputs",
+            "n_branches",
         ):  # fmt: skip
             asked, was = getattr(self, name), getattr(fitted, name)
             if asked != was:
@@ -316,7 +321,7 @@ class Architecture:
         if self.output == "classes":
             return Classes.from_labels(self.direct, self.classes)
         if self.output == "tree":
-            return Tree.from_children(self.direct, self.tree)  # type: ignore[arg-type]
+            return Tree.from_children(self.direct, self.tree, self.n_branches)  # type: ignore[arg-type]
         if self.tied:  # direct connections belong to the projection
             if loss is None:
                 return TiedSoftmax(False)

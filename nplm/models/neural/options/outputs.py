@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from numbers import Integral
 from typing import Any, ClassVar
 
 from numpy.typing import ArrayLike
-from sklearn.utils._param_validation import HasMethods, StrOptions
+from sklearn.utils._param_validation import HasMethods, Options, StrOptions
 
 from nplm.base.estimators import Whole
 from nplm.models.neural.options.base import Option
@@ -88,7 +89,7 @@ class Classes(Option):
     See Also
     --------
     WordClasses : Finds classes of words with similar contexts.
-    Tree : Fewer output units for each word.
+    Tree : Several levels, with fewer output units for each word.
 
     References
     ----------
@@ -117,29 +118,34 @@ class Classes(Option):
 
 
 class Tree(Option):
-    """Hierarchical softmax: a binary tree with the words as leaves.
+    """Hierarchical softmax: a tree with the words as leaves.
 
-    The inner nodes are logistic units, about ``log2 |V|`` of them on the path to a word
-    (section 5.2; Morin and Bengio, 2005). The probabilities sum to 1.
+    Each inner node is a softmax over its branches (section 5.2; Morin and Bengio,
+    2005). The probabilities sum to 1.
 
     Parameters
     ----------
     tree : array-like of int, shape (n_words - 1, 2), or "huffman" or None
-        A row for each inner node has its two children: a word, or ``n_words`` plus the
-        row of another node. `nplm.word_tree` makes a tree from classes of words, which
-        may give better results; scikit-learn's hierarchical clusterings have one as
-        ``children_``. None makes a tree in seconds, by repeated bisection of canonical
-        variables of words and the two words before them: words that follow the same
-        words are close. "huffman" makes the tree of the frequencies of the next words:
-        it has the shortest paths, but puts unrelated words together. Continued training
-        keeps its tree.
+        A binary tree. A row for each inner node has its two children: a word, or
+        ``n_words`` plus the row of another node. `nplm.word_tree` makes a tree from
+        classes of words, which may give better results; scikit-learn's hierarchical
+        clusterings have one as ``children_``. None makes a tree in seconds, by repeated
+        bisection of canonical variables of words and the two words before them: words
+        that follow the same words are close. "huffman" makes the tree of the
+        frequencies of the next words: it has the shortest paths, but puts unrelated
+        words together. Continued training keeps its tree.
+    n_branches : int, default=16
+        Maximum number of branches of an inner node, a power of two up to 1,024. A node
+        takes in as many levels of the binary tree as it needs: 16 branches are four
+        levels. More branches give a lower perplexity and take longer. With 2, the tree
+        is `tree` itself, and its nodes are logistic units.
     direct : bool, default=False
         Direct connections W from the features to the output units.
 
     See Also
     --------
     word_tree : Makes a tree from classes of words.
-    Classes : Two levels instead of about ``log2 |V|``.
+    Classes : Two levels.
 
     References
     ----------
@@ -149,24 +155,33 @@ class Tree(Option):
     Examples
     --------
     >>> from nplm import NeuralLM, Tree
-    >>> NeuralLM(output=Tree("huffman")).output
-    Tree(tree='huffman')
+    >>> NeuralLM(output=Tree("huffman", n_branches=2)).output
+    Tree(n_branches=2, tree='huffman')
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "tree": ["array-like", StrOptions({"huffman"}), None],
+        "n_branches": [Options(Integral, {2**i for i in range(1, 11)})],
         "direct": ["boolean"],
     }
 
     def __init__(
-        self, tree: ArrayLike | str | None = None, *, direct: bool = False
+        self,
+        tree: ArrayLike | str | None = None,
+        *,
+        n_branches: int = 16,
+        direct: bool = False,
     ) -> None:
         self.tree = tree
+        self.n_branches = n_branches
         self.direct = direct
 
     def _fields(self) -> dict[str, Any]:
         tree = str(self.tree) if isinstance(self.tree, str) else self.tree
-        return {"output": "tree", "tree": tree, "direct": bool(self.direct)}
+        return {
+            "output": "tree", "tree": tree, "n_branches": int(self.n_branches),
+            "direct": bool(self.direct),
+        }  # fmt: skip
 
 
 OUTPUTS: dict[str, type[Option]] = {

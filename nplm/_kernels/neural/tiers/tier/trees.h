@@ -1,4 +1,4 @@
-/* Trees: an inner node is a row of E, and a branch its sign. */
+/* Trees: a branch of an inner node is a row of E. */
 
 /* Of x >= 0 through e = exp(-x), 0 <= e <= 1: log(1 + e) = 2 atanh(e / (2 + e)), whose
  * series in s <= 1/3 ends where 1e-8 of it is left. */
@@ -24,68 +24,40 @@ INLINE VEC TIER(exp_of_size)(VEC x) {
   return TIER(exp_negative)((VEC)((IVEC)x | sign));
 }
 
-/* margins[i] = E[row] . z where path[i] = row, and -E[row] . z where it is ~row */
-static void TIER(path_margins)(const void *E_, int64_t stride, const int *path,
-                               int64_t n, const void *z_, void *margins_) {
-  const REAL *E = E_, *z = z_;
-  REAL *margins = margins_;
-  for (int64_t i = 0; i < n; i++) {
-    int64_t row = path[i] < 0 ? ~path[i] : path[i];
-    VEC sum = (VEC){};
-    for (int64_t d = 0; d < stride; d += WIDTH)
-      sum += LOAD(E + row * stride + d) * LOAD(z + d);
-    REAL dot = TIER(total)(sum);
-    margins[i] = path[i] < 0 ? -dot : dot;
-  }
-}
-
-/* With g = +-slopes[i], as the branch:
- *   dz += g E[row];  gradients[slots[i]] += g z */
-static void TIER(path_gradients)(const void *E_, int64_t stride, const int *path,
-                                 int64_t n, const void *slopes_, const void *z_,
-                                 const int *slots, void *gradients_, void *dz_) {
-  const REAL *E = E_, *slopes = slopes_, *z = z_;
+/* Of the rows of a node, as g[i] are the slopes of their logits:
+ *   dz += g[i] E[i];  gradients[i] += g[i] z */
+static void TIER(branch_gradients)(const void *E_, int64_t rows, int64_t stride,
+                                   const void *g_, const void *z_, void *gradients_,
+                                   void *dz_) {
+  const REAL *E = E_, *g = g_, *z = z_;
   REAL *gradients = gradients_, *dz = dz_;
-  for (int64_t i = 0; i < n; i++) {
-    const REAL *row = E + (int64_t)(path[i] < 0 ? ~path[i] : path[i]) * stride;
-    REAL *gradient = gradients + slots[i] * stride;
-    VEC g = SPLAT(path[i] < 0 ? -slopes[i] : slopes[i]);
+  for (int64_t i = 0; i < rows; i++, E += stride, gradients += stride) {
+    VEC slope = SPLAT(g[i]);
     for (int64_t d = 0; d < stride; d += WIDTH) {
-      STORE(dz + d, LOAD(dz + d) + g * LOAD(row + d));
-      STORE(gradient + d, LOAD(gradient + d) + g * LOAD(z + d));
+      STORE(dz + d, LOAD(dz + d) + slope * LOAD(E + d));
+      STORE(gradients + d, LOAD(gradients + d) + slope * LOAD(z + d));
     }
   }
 }
 
-/* slopes = sigmoid(-margins);  margins = log sigmoid(margins) */
-static void TIER(log_sigmoids)(void *margins_, int64_t n, void *slopes_) {
-  REAL *margins = margins_, *slopes = slopes_;
-  for (int64_t i = 0; i < n; i += WIDTH) {
-    int64_t count = n - i < WIDTH ? n - i : WIDTH;
-    VEC m = (VEC){};
-    memcpy(&m, margins + i, count * sizeof(REAL));
-    VEC e = TIER(exp_of_size)(m), one = SPLAT(1);
-    IVEC above = m > 0;
-    VEC slope = (VEC)(((IVEC)e & above) | ((IVEC)one & ~above)) / (e + one);
-    m = -TIER(max)(-m, (VEC){}) - TIER(log_1_plus)(e);
-    memcpy(slopes + i, &slope, count * sizeof(REAL));
-    memcpy(margins + i, &m, count * sizeof(REAL));
-  }
-}
-
 /* From the root down, the logarithms of the probabilities of all nodes: of words, then
- * of inner nodes, whose parents come before them. logits (n_inner, columns) are those
- * of the first child. */
-static void TIER(descend)(const int *children, int64_t n_inner, int64_t n_words,
-                          const void *logits_, int64_t columns, void *log_p_) {
+ * of inner nodes, whose parents come before them. Branches starts[i] to starts[i + 1]
+ * are those of node i; logits (branches, columns). */
+static void TIER(descend)(const int *branches, const int64_t *starts, int64_t n_nodes,
+                          int64_t n_words, const void *logits_, int64_t columns,
+                          void *log_p_) {
   const REAL *logits = logits_;
   REAL *log_p = log_p_;
-  for (int64_t i = 0; i < n_inner; i++)
+  for (int64_t node = 0; node < n_nodes; node++)
     for (int64_t k = 0; k < columns; k += WIDTH) {
-      VEC y = LOAD(logits + i * columns + k), zero = (VEC){};
-      VEC here = LOAD(log_p + (n_words + i) * columns + k);
-      VEC rest = here - TIER(log_1_plus)(TIER(exp_of_size)(y));
-      STORE(log_p + children[2 * i] * columns + k, rest - TIER(max)(-y, zero));
-      STORE(log_p + children[2 * i + 1] * columns + k, rest - TIER(max)(y, zero));
+      int64_t first = starts[node], end = starts[node + 1];
+      VEC all = LOAD(logits + first * columns + k); /* log of the sum of exponentials */
+      for (int64_t i = first + 1; i < end; i++) {
+        VEC y = LOAD(logits + i * columns + k);
+        all = TIER(max)(all, y) + TIER(log_1_plus)(TIER(exp_of_size)(all - y));
+      }
+      VEC rest = LOAD(log_p + (n_words + node) * columns + k) - all;
+      for (int64_t i = first; i < end; i++)
+        STORE(log_p + branches[i] * columns + k, rest + LOAD(logits + i * columns + k));
     }
 }

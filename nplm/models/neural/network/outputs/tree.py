@@ -1,4 +1,4 @@
-"""Hierarchical softmax over a binary tree of words (section 5.2)."""
+"""Hierarchical softmax over a tree of words (section 5.2)."""
 
 from __future__ import annotations
 
@@ -12,14 +12,7 @@ from sklearn.utils.extmath import randomized_svd
 
 from nplm._kernels.neural.outputs import _tree
 from nplm.base.checks import check_ids, own_ids
-from nplm.base.word_trees import (
-    bisected,
-    depth_of,
-    huffman,
-    masses,
-    parents_of,
-    top_down,
-)
+from nplm.base.word_trees import Joined, bisected, huffman, joined, top_down
 from nplm.models.neural.network.outputs.base import Output, Workspace
 from nplm.models.training.parallel.threads import blas_threads
 
@@ -35,45 +28,46 @@ N_PSEUDO_COUNTS = 5
 
 @dataclass(frozen=True, eq=False)
 class Tree(Output):
-    """Output with a row of E per inner node of a tree whose leaves are the words.
+    """Output with a softmax over the branches of each inner node of a tree of words.
 
-    `children` has the two children of each inner node, the root first (see
-    `nplm.base.word_trees`).
+    Each branch has a row of E, node by node from the root.
     """
 
     name: ClassVar[str] = "tree"
     rows_are_visited: ClassVar[bool] = True
 
-    children: NDArray[np.int32]
-    parents: NDArray[np.int32]
-    depth: int
+    nodes: Joined
 
     @classmethod
-    def from_children(cls, direct: bool, children: NDArray[np.int32]) -> Self:
-        """Make the output of the given tree."""
-        return cls(direct, children, parents_of(children), depth_of(children))
+    def from_children(
+        cls, direct: bool, children: NDArray[np.int32], n_branches: int
+    ) -> Self:
+        """Make the output of the given binary tree."""
+        return cls(direct, joined(children, n_branches))
 
     def n_rows(self, n_words: int) -> int:
-        """Return the number of rows of E: the inner nodes."""
-        return n_words - 1
+        """Return the number of rows of E: the branches."""
+        return len(self.nodes.branches)
 
     def initial_biases(self, n_words: int, counts: NDArray[np.int64]) -> NDArray[Any]:
-        """Return the log odds of each first child, by the (add-one) unigrams.
+        """Return log shares of branches in their nodes, by the (add-one) unigrams.
 
         With U = W = 0, the network then predicts the unigram probabilities.
         """
-        mass = masses(self.children, counts + 1)
-        first, second = mass[self.children].T
-        return np.log(first) - np.log(second)
+        masses, starts = self.nodes.masses(counts + 1), self.nodes.starts
+        totals = np.add.reduceat(masses, starts[:-1]) if len(masses) else masses
+        return np.log(masses) - np.log(np.repeat(totals, np.diff(starts)))
 
     def kernel(self, team: Workspace, start: int, stop: int, leader: Any) -> Any:
         """Return the kernel of the only member."""
-        n_words = len(self.children) + 1
+        nodes, (depth, most_rows) = self.nodes, self.nodes.deepest()
+        n_words = len(nodes.branches) + 2 - len(nodes.starts)
         rows = self._rows(team, start, stop, leader) | {"n_words": n_words}
         return _tree.Tree(
             team.tier, team.scratch, team.activations, team.trained["E"],
-            solver=team.solver, children=self.children, parents=self.parents,
-            depth=self.depth, **rows,
+            solver=team.solver, branches=nodes.branches, starts=nodes.starts,
+            parents=nodes.parents, places=nodes.places, depth=depth,
+            most_rows=most_rows, **rows,
         )  # fmt: skip
 
 
