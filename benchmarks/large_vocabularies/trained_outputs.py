@@ -35,23 +35,27 @@ def found(corpus: Corpus) -> NDArray[Any]:
     return found.fit(corpus.train).labels_
 
 
+# Output units that few examples train need more weight decay.
+of_few_units = partial(network, alpha=0.1)
+
+
 def of_found_classes(corpus: Corpus) -> NeuralLM:
-    return network(corpus, output=Classes(found(corpus)))
+    return of_few_units(corpus, output=Classes(found(corpus)))
 
 
 def of_tree_of_classes(corpus: Corpus) -> NeuralLM:
-    return network(corpus, output=Tree(word_tree(corpus.train, found(corpus))))
+    return of_few_units(corpus, output=Tree(word_tree(corpus.train, found(corpus))))
 
 
 WAYS: dict[str, Way] = {
     "softmax, 512 noise samples": partial(network, loss=Importance(n_noise=512)),
     "softmax, 128 noise samples": partial(network, loss=Importance(n_noise=128)),
-    "NCE, 512 noise samples": partial(network, loss=NCE(n_noise=512)),
     "found classes": of_found_classes,
-    "classes by frequency": partial(network, output=Classes()),
     "tree of found classes": of_tree_of_classes,
-    "default tree": partial(network, output=Tree()),
-    "Huffman's tree": partial(network, output=Tree("huffman")),
+    "default tree": partial(of_few_units, output=Tree()),
+    "default tree, 2 branches": partial(of_few_units, output=Tree(n_branches=2)),
+    "Huffman's tree": partial(of_few_units, output=Tree("huffman")),
+    "NCE, 512 noise samples": partial(network, loss=NCE(n_noise=512)),
 }
 
 

@@ -44,7 +44,7 @@ DEFAULTS = {
     Importance: ("loss", NOISE | dict(min_effective_samples=0.0)),
     Softmax: ("output", dict(direct=False, tied=False, n_outputs=None)),
     Classes: ("output", dict(classes=None, direct=False)),
-    Tree: ("output", dict(tree=None, n_branches=16, direct=False)),
+    Tree: ("output", dict(tree=None, n_branches=64, direct=False)),
     Features: (
         "features",
         dict(embeddings=None, trained=True, word_features=None, n_senses=1),

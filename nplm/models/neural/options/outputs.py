@@ -134,11 +134,10 @@ class Tree(Option):
         that follow the same words are close. "huffman" makes the tree of the
         frequencies of the next words: it has the shortest paths, but puts unrelated
         words together. Continued training keeps its tree.
-    n_branches : int, default=16
-        Maximum number of branches of an inner node, a power of two up to 1,024. A node
-        takes in as many levels of the binary tree as it needs: 16 branches are four
-        levels. More branches give a lower perplexity and take longer. With 2, the tree
-        is `tree` itself, and its nodes are logistic units.
+    n_branches : int, default=64
+        Maximum number of branches of an inner node, a power of two up to 1,024. With
+        64, a node joins six levels of the binary tree; with 2, the tree is `tree`
+        itself. More branches give a lower perplexity and take longer.
     direct : bool, default=False
         Direct connections W from the features to the output units.
 
@@ -169,7 +168,7 @@ class Tree(Option):
         self,
         tree: ArrayLike | str | None = None,
         *,
-        n_branches: int = 16,
+        n_branches: int = 64,
         direct: bool = False,
     ) -> None:
         self.tree = tree
