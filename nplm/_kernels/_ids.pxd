@@ -12,5 +12,13 @@ cdef extern from *:
         const int id = *(const volatile int *) at;
         return (unsigned int) id < (unsigned int) n ? id : n - 1;
     }
+    /* The same, and clears `valid` if the id was out of range. */
+    static inline int nplm_checked_id(const int *at, int n, int *valid) {
+        const int id = *(const volatile int *) at;
+        const int below = (unsigned int) id < (unsigned int) n;
+        *valid &= below;
+        return below ? id : n - 1;
+    }
     """
     int id_below "nplm_id_below"(const int *at, int n) noexcept nogil
+    int checked_id "nplm_checked_id"(const int *at, int n, int *valid) noexcept nogil

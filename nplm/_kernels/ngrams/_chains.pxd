@@ -3,33 +3,58 @@
 A chain is an n-gram that grows: it begins with its newest word, and each step looks up
 the n-gram with one more older word. The windows of a block step together, so that their
 memory is fetched in parallel. In a stream, the context of a window is the n-gram of the
-previous one, and both share a chain.
+previous one, and both share a chain. The sentences of a block begin after the same
+boundaries, and share the chain of these.
 
-A kernel calls `begin`, stores what it finds in `prob`, `n_words` and `bow`, removes
-the chains that end from `live`, and finally calls `prob_of`.
+A kernel calls `read_windows` and `begin`, stores what it finds in `prob`, `n_words` and
+the weights, removes the chains that end from `live`, and finally calls `prob_of`.
 """
 
-from nplm._kernels._ids cimport id_below
+from nplm._kernels._ids cimport checked_id
+from nplm._kernels.ngrams._bits cimport NPLM_PREFETCH
+
+cdef extern from *:
+    """
+    #include <stdint.h>
+    #include <string.h>
+    /* Whether n ids are equal. A call of memcmp takes longer than the few there are. */
+    static inline int nplm_same_ids(const int *a, const int *b, int n) {
+        uint64_t differ = 0, x, y;
+        int i;
+        for (i = 0; i + 1 < n; i += 2) {
+            memcpy(&x, a + i, 8);
+            memcpy(&y, b + i, 8);
+            differ |= x ^ y;
+        }
+        return !(differ | (n & 1 ? (uint64_t) (a[n - 1] ^ b[n - 1]) : 0));
+    }
+    """
+    bint same_ids "nplm_same_ids"(const int* a, const int* b, int n) noexcept nogil
 
 cdef enum:
     # Windows per block, whose memory accesses overlap.
-    BLOCK = 256
+    BLOCK = 128
     # Words in the longest n-gram.
     MAX_WORDS = 16
-    N_CHAINS = 2 * BLOCK
+    # One more than there are: no chain has the last number.
+    N_CHAINS = 2 * BLOCK + 1
+    # Weights of a chain: of the contexts of no word, one word, ...
+    N_WEIGHTS = MAX_WORDS + 1
 
 
 cdef struct Chains:
-    # Chain j is the n-gram of window j, and chain BLOCK + j its context.
+    # Chain j is the n-gram of window j, and chain BLOCK + i is one of the `n_contexts`
+    # contexts that no window before has as n-gram.
+    int n_contexts
     int n_live
     int live[N_CHAINS]
     int newest[N_CHAINS]  # index of the newest word, after the older ones
-    int n_words[N_CHAINS]  # words of context in the longest n-gram found
-    # By the number of context words: the probability of the n-gram, if found, and the
-    # weight of the context, 1 if not found.
-    float prob[MAX_WORDS][N_CHAINS]
-    float bow[MAX_WORDS + 1][N_CHAINS]
-    int context[BLOCK]  # the chain of the context of each window
+    int context[N_CHAINS]  # the chain of the context of each window
+    # Of each chain: the words of context in the longest n-gram found, its probability,
+    # and weights of contexts, 1 if not found, `stride` apart.
+    int n_words[N_CHAINS]
+    float prob[N_CHAINS]
+    float bow[N_CHAINS * N_WEIGHTS]
     int n_read
     # The entry before the first word is read but never used.
     int words[1 + BLOCK * MAX_WORDS]
@@ -41,52 +66,67 @@ cdef inline int check_width(Py_ssize_t width, int n_context) except -1:
     return 0
 
 
-cdef inline void begin(
-    Chains* chains, const float[::1] prob, const float[::1] bow,
-    const int[:, :] X, const int[:] y, Py_ssize_t first, int n,
+cdef inline bint read_windows(
+    Chains* chains, const float* prob, const float* bow, int n_words,
+    const int* X, const int* y, int n, int n_context,
 ) noexcept nogil:
-    """Begin the chains of `n` windows: read their words and look up the newest.
+    """Read the words of `n` windows of `n_context` words and a next word.
+
+    Returns whether all ids are below `n_words`; those that are not are replaced.
+    What `begin` reads is prefetched.
+    """
+    cdef int end = 1, begun = 0, chain, word, j, k
+    cdef int valid = True
+    cdef const int* row
+    chains.n_contexts = 0
+    chains.words[0] = 0
+    for j in range(n):
+        row = X + j * n_context
+        chain = j - 1
+        if j == 0 or not same_ids(row, &chains.words[end - n_context], n_context):
+            if not (begun and same_ids(row, &chains.words[begun], n_context)):
+                begun = end
+                chains.newest[BLOCK + chains.n_contexts] = end + n_context - 1
+                chains.n_contexts += 1
+            for k in range(n_context):
+                chains.words[end + k] = checked_id(&row[k], n_words, &valid)
+            end += n_context
+            chain = BLOCK + chains.n_contexts - 1
+        chains.context[j] = chain
+        word = checked_id(&y[j], n_words, &valid)
+        NPLM_PREFETCH(prob + word)
+        NPLM_PREFETCH(bow + word)
+        chains.words[end] = word
+        chains.newest[j] = end
+        end += 1
+    chains.n_read = end
+    return valid
+
+
+cdef inline void begin(
+    Chains* chains, const float* prob, const float* bow, int n, int n_context
+) noexcept nogil:
+    """Begin the chains of `n` windows and of their contexts with their newest words.
 
     `prob` and `bow` have the probability of each word as a unigram, and its back-off
     weight as a context.
     """
-    cdef int n_context = <int> X.shape[1]
-    cdef int n_words = <int> prob.shape[0]
-    cdef int end = 1
-    cdef Py_ssize_t row
-    cdef int j, k, word
-    cdef bint follows
+    cdef int stride = n_context + 1
+    cdef int i, k, chain, word
+    cdef float* own
+    # Contexts come first in each step: windows ask what it found of theirs.
     chains.n_live = 0
-    chains.words[0] = 0
-    for k in range(n_context + 1):
-        for j in range(n):
-            chains.bow[k][j] = chains.bow[k][BLOCK + j] = 1
-    for j in range(n):
-        row = first + j
-        follows = j > 0 and X[row, n_context - 1] == y[row - 1]
-        for k in range(n_context - 1 if follows else 0):
-            follows = follows and X[row, k] == X[row - 1, k + 1]
-        chains.context[j] = j - 1
-        if not follows:
-            for k in range(n_context):
-                chains.words[end + k] = id_below(&X[row, k], n_words)
-            end += n_context
-            chains.context[j] = BLOCK + j
-            chains.newest[BLOCK + j] = end - 1
-            chains.n_words[BLOCK + j] = 0
-            chains.bow[1][BLOCK + j] = bow[chains.words[end - 1]]
-            chains.live[chains.n_live] = BLOCK + j
-            chains.n_live += n_context > 1
-        word = id_below(&y[row], n_words)
-        chains.words[end] = word
-        chains.newest[j] = end
-        chains.bow[1][j] = bow[word]
-        chains.prob[0][j] = prob[word]
-        chains.n_words[j] = 0
-        chains.live[chains.n_live] = j
-        chains.n_live += 1
-        end += 1
-    chains.n_read = end
+    for i in range(chains.n_contexts + n):
+        chain = BLOCK + i if i < chains.n_contexts else i - chains.n_contexts
+        word = chains.words[chains.newest[chain]]
+        own = &chains.bow[chain * stride]
+        own[0], own[1] = 1, bow[word]
+        for k in range(2, stride):
+            own[k] = 1
+        chains.prob[chain] = prob[word]
+        chains.n_words[chain] = 0
+        chains.live[chains.n_live] = chain
+        chains.n_live += chain < n_growing(0, n_context)
 
 
 cdef inline int n_growing(int k, int n_context) noexcept nogil:
@@ -99,14 +139,14 @@ cdef inline int n_growing(int k, int n_context) noexcept nogil:
     return BLOCK if k < n_context else 0
 
 
-cdef inline double prob_of(Chains* chains, int j, int n_context) noexcept nogil:
+cdef inline double prob_of(const Chains* chains, int j, int n_context) noexcept nogil:
     """Return the probability of window j: that of its n-gram, times longer weights."""
-    cdef int context = chains.context[j]
+    cdef const float* bow = &chains.bow[chains.context[j] * (n_context + 1)]
     cdef int n_words = chains.n_words[j]
     cdef double scale = 1
     cdef int k
     # Longest context first, as in the trie, for the same bits. Branch-free: skipped
     # contexts multiply by the weight 1 of the empty context.
     for k in range(n_context, 0, -1):
-        scale *= chains.bow[k if k > n_words else 0][context]
-    return scale * chains.prob[n_words][j]
+        scale *= bow[k & -(k > n_words)]
+    return scale * chains.prob[j]

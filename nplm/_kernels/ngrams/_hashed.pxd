@@ -39,9 +39,7 @@ cdef extern from *:
     static const nplm_bucket NPLM_EMPTY __attribute__((aligned(64))) = {
         {0}, {0}, {-1, -1, -1, -1}, {1, 1, 1, 1}
     };
-    static const nplm_long_bucket NPLM_LONG_EMPTY __attribute__((aligned(64))) = {{0}};
     static const void* const NPLM_NOTHING = &NPLM_EMPTY;
-    static const void* const NPLM_LONG_NOTHING = &NPLM_LONG_EMPTY;
 
     /* Bit i is set if slot i of a bucket has the tag. The result is unpredictable, so
        avoid branches: compilers make them from || and ?:. */
@@ -103,7 +101,6 @@ cdef extern from *:
     const uint64_t MULTIPLIER, MIX1, MIX2, TAG
     const uint32_t LOW_TAG, PASSED
     const void* NPLM_NOTHING
-    const void* NPLM_LONG_NOTHING
 
 cdef enum:
     # n-grams per bucket of 64 bytes, and of the longest ones.
@@ -134,6 +131,7 @@ cdef class Table(Ngrams):
     cdef const unsigned char[::1] memory
     cdef const int64_t[::1] bucket_start
     cdef Bucket* buckets
+    cdef bint closed
 
 
 cdef inline uint64_t hash_word(int word) noexcept nogil:
@@ -218,12 +216,14 @@ cdef inline const Bucket* find_bucket(
     return <const Bucket*> NPLM_NOTHING
 
 
-cdef inline float find_long(
-    Bucket* buckets, uint64_t n_buckets, uint64_t key
+cdef inline float find_long_from(
+    Bucket* at, Bucket* first, Bucket* end, uint64_t key
 ) noexcept nogil:
-    """Return the probability of one of the longest n-grams, negative if not found."""
-    cdef Bucket* first = home(buckets, n_buckets, key)
-    cdef Bucket* at = first
+    """Return the probability of one of the longest n-grams, negative if not found.
+
+    Its search begins at a bucket, and `first` follows the one before `end`.
+    """
+    cdef Bucket* begun = at
     cdef uint64_t wanted = long_tag(key)
     cdef LongBucket* own
     cdef int hit
@@ -234,7 +234,15 @@ cdef inline float find_long(
             return own.prob[hit]
         if not long_goes_on(own, key):
             break
-        at = next_bucket(buckets, n_buckets, at)
-        if at == first:
+        at = first if at + 1 == end else at + 1
+        if at == begun:
             break
     return -1
+
+
+cdef inline float find_long(
+    Bucket* buckets, uint64_t n_buckets, uint64_t key
+) noexcept nogil:
+    """Return the probability of one of the longest n-grams, negative if not found."""
+    cdef Bucket* at = home(buckets, n_buckets, key)
+    return find_long_from(at, buckets, buckets + n_buckets, key)

@@ -5,11 +5,11 @@ one bucket, whose address depends only on the words. A step is skipped if the fi
 the previous slot shows that no n-gram is one word longer.
 """
 
-from libc.stdint cimport int64_t, uint64_t
+from libc.stdint cimport int64_t, uint32_t, uint64_t
 
 from nplm._kernels.ngrams._bits cimport NPLM_PREFETCH
 from nplm._kernels.ngrams._chains cimport (
-    BLOCK, MAX_WORDS, N_CHAINS, Chains, begin, n_growing, prob_of,
+    BLOCK, MAX_WORDS, N_CHAINS, Chains, begin, n_growing, prob_of, read_windows,
 )
 from nplm._kernels.ngrams._trie cimport Ngrams
 
@@ -28,6 +28,8 @@ cdef class Table(Ngrams):
         ``bucket_start[k + 1]``; unigrams have none.
     prob, bow : ndarray of float32, shape (n_words,)
         Probability of each word as a unigram, and its back-off weight as a context.
+    closed : bool
+        Whether each context is also an n-gram.
     """
 
     def __cinit__(
@@ -36,144 +38,174 @@ cdef class Table(Ngrams):
         const int64_t[::1] bucket_start,
         const float[::1] prob,
         const float[::1] bow,
+        bint closed,
     ):
         self.memory = memory
         self.bucket_start = bucket_start
         self.prob = prob
         self.bow = bow
         self.n_context = <int> bucket_start.shape[0] - 2
+        self.closed = closed
         # Read only: nothing is written through this pointer.
         self.buckets = <Bucket*> &memory[0]
 
-    cdef void look_up(
-        self, const int[:, :] X, const int[:] y, double[::1] out
+    cdef bint look_up(
+        self, const int* X, const int* y, Py_ssize_t n, double* out
     ) noexcept nogil:
-        cdef int n_context = self.n_context
-        cdef Chains chains
-        cdef Keys keys
-        cdef Py_ssize_t first = 0
-        cdef uint64_t power
-        cdef int n, j, k
-        while first < X.shape[0]:
-            n = <int> min(<Py_ssize_t> BLOCK, X.shape[0] - first)
-            begin(&chains, self.prob, self.bow, X, y, first, n)
-            hash_words(&chains, &keys)
-            power = 1
-            for k in range(1, n_context):
-                power *= MULTIPLIER
-                step(&chains, &keys, self, k, power, n_context)
-            last_step(&chains, &keys, self, n_context, power * MULTIPLIER)
-            for j in range(n):
-                out[first + j] = prob_of(&chains, j, n_context)
-            first += n
+        cdef Words words
+        words.prob, words.bow = &self.prob[0], &self.bow[0]
+        words.n = <int> self.prob.shape[0]
+        # The compiler unrolls the loops over words of the usual orders.
+        if self.n_context == 2:
+            return look_up_all(self, words, X, y, n, out, 2)
+        if self.n_context == 3:
+            return look_up_all(self, words, X, y, n, out, 3)
+        if self.n_context == 4:
+            return look_up_all(self, words, X, y, n, out, 4)
+        if self.n_context == 5:
+            return look_up_all(self, words, X, y, n, out, 5)
+        return look_up_all(self, words, X, y, n, out, self.n_context)
 
 
-cdef struct Keys:
-    # Keys of each word read, and of each chain so far.
-    uint64_t word[1 + BLOCK * MAX_WORDS]
-    uint64_t chain[N_CHAINS]
-    # In a step, the current bucket of each chain, and the chains not found yet.
+cdef struct Words:
+    const float* prob
+    const float* bow
+    int n
+
+
+cdef struct Searches:
+    # Hashes of the words read.
+    uint64_t hash[1 + BLOCK * MAX_WORDS]
+    # Of each live chain, by its place in `live`: its key, and where its search begins.
+    uint64_t key[N_CHAINS]
     Bucket* bucket[N_CHAINS]
-    int sought[N_CHAINS]
+    # The words in the longest n-gram found of each chain.
+    int n_found[N_CHAINS]
 
 
-cdef void hash_words(Chains* chains, Keys* keys) noexcept nogil:
-    """Hash the words, and set the key of each chain to that of its newest word."""
-    cdef int i, chain
+cdef inline bint look_up_all(
+    Table table, Words words, const int* X, const int* y, Py_ssize_t n_windows,
+    double* out, int n_context,
+) noexcept nogil:
+    cdef Chains chains
+    cdef Searches searches
+    cdef bint valid = True
+    cdef uint64_t power
+    cdef Py_ssize_t first = 0
+    cdef int n, j, k
+    while first < n_windows:
+        n = <int> min(<Py_ssize_t> BLOCK, n_windows - first)
+        valid &= read_windows(
+            &chains, words.prob, words.bow, words.n, X + first * n_context, y + first,
+            n, n_context,
+        )
+        begin(&chains, words.prob, words.bow, n, n_context)
+        begin_searches(&chains, &searches, table)
+        power = MULTIPLIER
+        for k in range(1, n_context):
+            power *= MULTIPLIER
+            step(&chains, &searches, table, k, power, n_context)
+        last_step(&chains, &searches, table, n_context)
+        for j in range(n):
+            out[first + j] = prob_of(&chains, j, n_context)
+        first += n
+    return valid
+
+
+cdef inline void begin_searches(
+    Chains* chains, Searches* searches, Table table
+) noexcept nogil:
+    """Set the keys of the chains to those of their two newest words; prefetch."""
+    cdef Bucket* buckets = table.buckets + table.bucket_start[1]
+    cdef uint64_t n_buckets = table.bucket_start[2] - table.bucket_start[1]
+    cdef int i, chain, newest
     for i in range(chains.n_read):
-        keys.word[i] = hash_word(chains.words[i])
+        searches.hash[i] = hash_word(chains.words[i])
     for i in range(chains.n_live):
         chain = chains.live[i]
-        keys.chain[chain] = keys.word[chains.newest[chain]]
+        newest = chains.newest[chain]
+        searches.key[i] = searches.hash[newest] + searches.hash[newest - 1] * MULTIPLIER
+        searches.bucket[i] = home(buckets, n_buckets, searches.key[i])
+        searches.n_found[chain] = 1
+        NPLM_PREFETCH(searches.bucket[i])
+    for i in range(chains.n_contexts):
+        # Contexts of contexts are not looked up.
+        chains.context[BLOCK + i] = N_CHAINS - 1
+    searches.n_found[N_CHAINS - 1] = MAX_WORDS
 
 
-cdef int begin_step(
-    Chains* chains, Keys* keys, Bucket* buckets, uint64_t n_buckets, int k,
-    uint64_t power,
+cdef inline const Bucket* found_from(
+    Bucket* at, uint64_t key, Bucket* first, Bucket* end, int* slot
 ) noexcept nogil:
-    """Extend the keys of the live chains by the k-th word; prefetch their buckets."""
-    cdef int i, chain
-    for i in range(chains.n_live):
-        chain = chains.live[i]
-        keys.chain[chain] += keys.word[chains.newest[chain] - k] * power
-        keys.bucket[chain] = home(buckets, n_buckets, keys.chain[chain])
-        keys.sought[i] = chain
-        NPLM_PREFETCH(keys.bucket[chain])
-    return chains.n_live
+    """Return the bucket of a key, and its slot; NPLM_NOTHING if it is not there.
 
-
-cdef void go_to_next_buckets(
-    Keys* keys, int n_sought, Bucket* buckets, uint64_t n_buckets, const void* nothing
-) noexcept nogil:
-    cdef int i, chain
-    cdef Bucket* at
-    for i in range(n_sought):
-        chain = keys.sought[i]
-        at = next_bucket(buckets, n_buckets, keys.bucket[chain])
+    Branch-free if the search ends at the first bucket: it is unpredictable whether an
+    n-gram is there, and in which slot.
+    """
+    cdef Bucket* begun = at
+    cdef int hits = nplm_hits(at, tag(key))
+    while (hits == 0) & goes_on(at, key):
+        at = first if at + 1 == end else at + 1
         # In the table of a damaged file the search may not end otherwise.
-        if at == home(buckets, n_buckets, keys.chain[chain]):
-            at = <Bucket*> nothing
-        keys.bucket[chain] = at
-        NPLM_PREFETCH(at)
+        if at == begun:
+            break
+        hits = nplm_hits(at, tag(key))
+    slot[0] = NPLM_FIRST(hits, SLOTS) & (SLOTS - 1)
+    return <const Bucket*> nplm_either(hits != 0, at, NPLM_NOTHING)
 
 
-cdef void step(
-    Chains* chains, Keys* keys, Table table, int k, uint64_t power, int n_context
+cdef inline void step(
+    Chains* chains, Searches* searches, Table table, int k, uint64_t power,
+    int n_context,
 ) noexcept nogil:
-    """Look up the live chains extended by the k-th word of their contexts."""
+    """Look up the live chains with k words of context, and prefetch those with more.
+
+    `power` is that of the multiplier for the next older word.
+    """
     cdef Bucket* buckets = table.buckets + table.bucket_start[k]
-    cdef uint64_t n_buckets = table.bucket_start[k + 1] - table.bucket_start[k]
-    cdef int n_longer = n_growing(k, n_context)
-    cdef int n_sought = begin_step(chains, keys, buckets, n_buckets, k, power)
-    cdef int i, chain, hit, n_missed, n_next = 0
+    cdef Bucket* longer = table.buckets + table.bucket_start[k + 1]
+    cdef uint64_t n_longer = table.bucket_start[k + 2] - table.bucket_start[k + 1]
+    cdef int end = n_growing(k, n_context)
+    # n-grams that a longer one may have as context; all if there may be others.
+    cdef int n_needed = k + 1 if table.closed else 0
+    cdef int i, chain, slot, goes, n_next = 0
+    cdef uint64_t key, older
     cdef float prob
-    cdef Bucket* bucket
-    # Branch-free: it is unpredictable whether an n-gram is there, and in which bucket.
-    # Chains that continue in the next bucket do so together.
-    while n_sought > 0:
-        n_missed = 0
-        for i in range(n_sought):
-            chain = keys.sought[i]
-            bucket = keys.bucket[chain]
-            hit = slot_in(bucket, tag(keys.chain[chain]))
-            keys.sought[n_missed] = chain
-            n_missed += (hit == SLOTS) & goes_on(bucket, keys.chain[chain])
-            bucket = <Bucket*> nplm_either(hit < SLOTS, bucket, NPLM_NOTHING)
-            hit &= SLOTS - 1
-            prob = bucket.prob[hit]
-            chains.prob[k][chain] = prob
-            chains.n_words[chain] += (k - chains.n_words[chain]) * (prob >= 0)
-            chains.bow[k + 1][chain] = bucket.bow[hit]
-            chains.live[n_next] = chain
-            # The filter of an empty slot has no bits set.
-            n_next += (chain < n_longer) & (
-                bucket.low[hit] >> (keys.word[chains.newest[chain] - k - 1] >> 60) & 1
-            )
-        n_sought = n_missed
-        go_to_next_buckets(keys, n_sought, buckets, n_buckets, NPLM_NOTHING)
+    cdef const Bucket* at
+    cdef Bucket* after
+    for i in range(chains.n_live):
+        chain, key = chains.live[i], searches.key[i]
+        at = found_from(searches.bucket[i], key, buckets, longer, &slot)
+        prob = at.prob[slot]
+        chains.n_words[chain] += (k - chains.n_words[chain]) * (prob >= 0)
+        chains.prob[chain] = prob if prob >= 0 else chains.prob[chain]
+        chains.bow[chain * (n_context + 1) + k + 1] = at.bow[slot]
+        searches.n_found[chain] = k + (at != NPLM_NOTHING)
+        older = searches.hash[chains.newest[chain] - k - 1]
+        key += older * power
+        after = home(longer, n_longer, key)
+        # The filter of an empty slot has no bits set.
+        goes = (
+            (chain < end) & (searches.n_found[chains.context[chain]] >= n_needed)
+            & <int> (at.low[slot] >> (older >> 60) & 1)
+        )
+        NPLM_PREFETCH(nplm_either(goes, after, at))
+        chains.live[n_next] = chain
+        searches.key[n_next], searches.bucket[n_next] = key, after
+        n_next += goes
     chains.n_live = n_next
 
 
-cdef void last_step(
-    Chains* chains, Keys* keys, Table table, int k, uint64_t power
+cdef inline void last_step(
+    Chains* chains, Searches* searches, Table table, int k
 ) noexcept nogil:
-    """Look up the live chains extended by the oldest word of their contexts."""
-    cdef Bucket* buckets = table.buckets + table.bucket_start[k]
-    cdef uint64_t n_buckets = table.bucket_start[k + 1] - table.bucket_start[k]
-    cdef int n_sought = begin_step(chains, keys, buckets, n_buckets, k, power)
-    cdef int i, chain, hit, found, n_missed
-    cdef LongBucket* bucket
-    while n_sought > 0:
-        n_missed = 0
-        for i in range(n_sought):
-            chain = keys.sought[i]
-            bucket = <LongBucket*> keys.bucket[chain]
-            hit = long_slot_in(bucket, long_tag(keys.chain[chain]))
-            found = hit < LONG_SLOTS
-            keys.sought[n_missed] = chain
-            n_missed += (1 - found) & long_goes_on(bucket, keys.chain[chain])
-            chains.prob[k][chain] = bucket.prob[hit - 1 + found]
-            chains.n_words[chain] += (k - chains.n_words[chain]) * found
-        n_sought = n_missed
-        go_to_next_buckets(keys, n_sought, buckets, n_buckets, NPLM_LONG_NOTHING)
-    chains.n_live = 0
+    """Look up the live chains with the oldest words of their contexts."""
+    cdef Bucket* first = table.buckets + table.bucket_start[k]
+    cdef Bucket* end = table.buckets + table.bucket_start[k + 1]
+    cdef int i, chain
+    cdef float prob
+    for i in range(chains.n_live):
+        chain = chains.live[i]
+        prob = find_long_from(searches.bucket[i], first, end, searches.key[i])
+        if prob >= 0:
+            chains.prob[chain], chains.n_words[chain] = prob, k

@@ -4,7 +4,7 @@ from libc.stdint cimport int64_t, uint32_t, uint64_t
 
 from nplm._kernels.ngrams._bits cimport NPLM_PREFETCH, SAMPLE, Offsets
 from nplm._kernels.ngrams._chains cimport (
-    BLOCK, N_CHAINS, Chains, begin, n_growing, prob_of,
+    BLOCK, N_CHAINS, Chains, begin, n_growing, prob_of, read_windows,
 )
 from nplm._kernels.ngrams._trie cimport Ngrams
 
@@ -57,18 +57,24 @@ cdef class QuantizedTrie(Ngrams):
                 own.bow = &bows[0]
                 own.width = word + 2 * code + low
 
-    cdef void look_up(
-        self, const int[:, :] X, const int[:] y, double[::1] out
+    cdef bint look_up(
+        self, const int* X, const int* y, Py_ssize_t n_windows, double* out
     ) noexcept nogil:
-        cdef int n_context = <int> X.shape[1]
+        cdef int n_context = self.n_context, n_words = <int> self.prob.shape[0]
+        cdef const float* prob = &self.prob[0]
+        cdef const float* bow = &self.bow[0]
         cdef Chains chains
         cdef Ranges ranges
         cdef Py_ssize_t row = 0
+        cdef bint valid = True
         cdef int n, i, j, k, chain, word, n_next
         cdef int64_t start, stop
-        while row < X.shape[0]:
-            n = <int> min(<Py_ssize_t> BLOCK, X.shape[0] - row)
-            begin(&chains, self.prob, self.bow, X, y, row, n)
+        while row < n_windows:
+            n = <int> min(<Py_ssize_t> BLOCK, n_windows - row)
+            valid &= read_windows(
+                &chains, prob, bow, n_words, X + row * n_context, y + row, n, n_context
+            )
+            begin(&chains, prob, bow, n, n_context)
             n_next = 0
             for i in range(chains.n_live):
                 chain = chains.live[i]
@@ -83,6 +89,7 @@ cdef class QuantizedTrie(Ngrams):
             for j in range(n):
                 out[row + j] = prob_of(&chains, j, n_context)
             row += n
+        return valid
 
 
 cdef struct Ranges:
@@ -147,10 +154,9 @@ cdef void step(
         ranges.first[chain] = first
         prob = prob_at(level, first)
         if prob >= 0:
-            chains.prob[k][chain] = prob
-            chains.n_words[chain] = k
+            chains.prob[chain], chains.n_words[chain] = prob, k
         if level.bow != NULL:
-            chains.bow[k + 1][chain] = bow_at(level, first)
+            chains.bow[chain * (n_context + 1) + k + 1] = bow_at(level, first)
             NPLM_PREFETCH(level.offsets.sample + first // SAMPLE)
         chains.live[n_next] = chain
         n_next += chain < n_longer

@@ -11,8 +11,8 @@ cdef class Ngrams:
     cdef const float[::1] bow
     cdef readonly int n_context  # words in the longest context
 
-    cdef void look_up(
-        self, const int[:, :] X, const int[:] y, double[::1] out
+    cdef bint look_up(
+        self, const int* X, const int* y, Py_ssize_t n, double* out
     ) noexcept nogil
 
 

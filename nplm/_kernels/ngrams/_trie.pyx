@@ -1,8 +1,16 @@
 """Classes that kernels take: n-grams in which windows are looked up, and a trie."""
 
+from cpython.buffer cimport (
+    PyBUF_FORMAT, PyBUF_STRIDES, PyObject_GetBuffer, PyBuffer_Release,
+)
 from libc.math cimport log
 
+import numpy as np
+
 from nplm._kernels.ngrams._chains cimport check_width
+
+cdef object ndarray = np.ndarray
+cdef object empty = np.empty
 
 
 cdef class Ngrams:
@@ -12,13 +20,98 @@ cdef class Ngrams:
     context, `prob` and `bow`, and the number of words in the longest context.
     """
 
-    cdef void look_up(
-        self, const int[:, :] X, const int[:] y, double[::1] out
+    @property
+    def n_words(self):
+        """Size of the vocabulary."""
+        return self.prob.shape[0]
+
+    cdef bint look_up(
+        self, const int* X, const int* y, Py_ssize_t n, double* out
     ) noexcept nogil:
-        """Compute the probability of each next word."""
+        """Compute the probabilities of `n` next words; return whether ids are in range.
+
+        The rows of X are contexts of ``n_context`` words. Ids that are out of range are
+        replaced.
+        """
+
+    def few_log_prob(self, X, y, Py_ssize_t most):
+        """Return the natural logarithms of the probabilities of a few next words.
+
+        Parameters
+        ----------
+        X : ndarray of int32, shape (n, n_context)
+            Contexts, in C order.
+        y : ndarray of int32, shape (n,)
+            Next words.
+        most : int
+            Largest `n`.
+
+        Returns
+        -------
+        log_prob : ndarray of float64, shape (n,), or None
+            None if `X` and `y` are other objects, or an id is out of range.
+
+        Notes
+        -----
+        A sentence is looked up in less time than Cython takes for the memoryviews of
+        three arrays, so this function reads the buffers itself.
+
+        Equivalent to ``np.log(windows_prob(...))``, bit for bit `windows_log_prob`.
+
+        No twin: see ``windows_prob``.
+        """
+        cdef Py_buffer rows, words, values
+        cdef bint valid = False
+        cdef Py_ssize_t n, size = sizeof(int)
+        if type(X) is not ndarray or type(y) is not ndarray:
+            return None
+        PyObject_GetBuffer(X, &rows, PyBUF_STRIDES | PyBUF_FORMAT)
+        try:
+            PyObject_GetBuffer(y, &words, PyBUF_STRIDES | PyBUF_FORMAT)
+            try:
+                n = words.shape[0] if words.ndim == 1 else 0
+                if (
+                    0 < n <= most
+                    and are_ids(&rows) and are_ids(&words)
+                    and rows.ndim == 2 and rows.shape[0] == n
+                    and rows.shape[1] == self.n_context
+                    and rows.strides[0] == self.n_context * size
+                    and rows.strides[1] == words.strides[0] == size
+                ):
+                    out = empty(n)
+                    PyObject_GetBuffer(out, &values, PyBUF_STRIDES)
+                    with nogil:
+                        valid = log_prob(
+                            self, <const int*> rows.buf, <const int*> words.buf, n,
+                            <double*> values.buf,
+                        )
+                    PyBuffer_Release(&values)
+            finally:
+                PyBuffer_Release(&words)
+        finally:
+            PyBuffer_Release(&rows)
+        return out if valid else None
 
 
-def windows_prob(Ngrams ngrams, const int[:, :] X, const int[:] y, double[::1] out):
+cdef inline bint are_ids(const Py_buffer* own) noexcept:
+    """Whether an array has native numbers of the type int."""
+    return own.format[0] == c"i" and own.format[1] == 0
+
+
+cdef inline bint log_prob(
+    Ngrams ngrams, const int* X, const int* y, Py_ssize_t n, double* out
+) noexcept nogil:
+    """Fill in the logarithms of the probabilities; return whether ids are in range."""
+    cdef bint valid = ngrams.look_up(X, y, n, out)
+    cdef Py_ssize_t row
+    for row in range(n):
+        out[row] = log(out[row])
+    return valid
+
+
+def windows_prob(
+    Ngrams ngrams, const int[:, ::1] X, const int[::1] y, double[::1] out
+):
     """Compute the probability of each next word, from the longest n-gram stored.
 
     Equivalent to ``backoff_prob(...)``: in a hash table bit for bit, in a quantized
@@ -28,32 +121,27 @@ def windows_prob(Ngrams ngrams, const int[:, :] X, const int[:] y, double[::1] o
     table are tested against the twin of ``backoff_prob``.
     """
     check_width(X.shape[1], ngrams.n_context)
-    with nogil:
-        ngrams.look_up(X, y, out)
+    if X.shape[0] > 0:
+        with nogil:
+            ngrams.look_up(&X[0, 0], &y[0], X.shape[0], &out[0])
 
 
-def windows_log_prob(Ngrams ngrams, const int[:, :] X, const int[:] y, double[::1] out):
+def windows_log_prob(
+    Ngrams ngrams, const int[:, ::1] X, const int[::1] y, double[::1] out
+):
     """Compute the natural logarithm of the probability of each next word.
 
-    Returns False if an id is out of range: then `out` is not filled.
+    Returns False if an id is out of range: then `out` is not to be used.
 
     Equivalent to ``np.log(windows_prob(...))``.
 
     No twin: see ``windows_prob``.
     """
-    cdef unsigned int n_words = <unsigned int> ngrams.prob.shape[0]
-    cdef Py_ssize_t row, column
     cdef bint valid = True
     check_width(X.shape[1], ngrams.n_context)
-    with nogil:
-        for row in range(X.shape[0]):
-            valid &= <unsigned int> y[row] < n_words
-            for column in range(X.shape[1]):
-                valid &= <unsigned int> X[row, column] < n_words
-        if valid:
-            ngrams.look_up(X, y, out)
-            for row in range(X.shape[0]):
-                out[row] = log(out[row])
+    if X.shape[0] > 0:
+        with nogil:
+            valid = log_prob(ngrams, &X[0, 0], &y[0], X.shape[0], &out[0])
     return bool(valid)
 
 

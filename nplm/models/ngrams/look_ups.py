@@ -7,6 +7,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from nplm.base.blocks import BLOCK_WINDOWS
+
 __all__ = ["QuickLookUps"]
 
 INT32 = np.dtype(np.int32)
@@ -42,20 +44,32 @@ class QuickLookUps:
         # The attributes are read from one dictionary, which a fit replaces as a whole.
         fitted = vars(self)
         ngrams: Any = fitted.get(self._looked_up_in)
-        if (
-            ngrams is not None
-            and type(X) is np.ndarray
-            and type(y) is np.ndarray
-            and X.dtype is INT32
-            and y.dtype is INT32
-            and X.ndim == 2
-            and y.shape == X.shape[:1] != (0,)
-            and X.shape[1] == fitted["n_features_in_"] == ngrams.order - 1
-            and fitted["n_words_"] == ngrams.n_words
-            and "feature_names_in_" not in fitted
-        ):
-            log_prob: NDArray[np.float64] | None = ngrams.next_word_log_prob(X, y)
-            if log_prob is not None:
-                return log_prob
+        if ngrams is not None:
+            kernel = ngrams.kernel
+            if (
+                fitted["n_features_in_"] == kernel.n_context
+                and fitted["n_words_"] == kernel.n_words
+                and "feature_names_in_" not in fitted
+            ):
+                log_prob: NDArray[np.float64] | None
+                log_prob = kernel.few_log_prob(X, y, BLOCK_WINDOWS)
+                if log_prob is not None:
+                    return log_prob
+                if are_windows(X, y, kernel.n_context):
+                    log_prob = ngrams.next_word_log_prob(X, y)
+                    if log_prob is not None:
+                        return log_prob
         base: Any = super()
         return base.log_prob(X, y)
+
+
+def are_windows(X: Any, y: Any, n_context: int) -> bool:
+    """Whether `X` and `y` are arrays of int32 of the shapes of windows."""
+    return (
+        type(X) is np.ndarray
+        and type(y) is np.ndarray
+        and X.dtype is INT32
+        and y.dtype is INT32
+        and X.shape == (*y.shape, n_context)
+        and y.shape != (0,)
+    )

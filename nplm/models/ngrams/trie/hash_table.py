@@ -125,7 +125,8 @@ class HashTable(WindowLookUps):
     @cached_property
     def kernel(self) -> _hashed.Table:
         """The table in the form that kernels take."""
-        return _hashed.Table(self.buckets, self.bucket_start, self.prob, self.bow)
+        own = self.buckets, self.bucket_start, self.prob, self.bow
+        return _hashed.Table(*own, self.closed)
 
     def __reduce__(self) -> Any:
         # Plain arrays: those of a mapped file are copied.

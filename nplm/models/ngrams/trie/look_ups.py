@@ -40,7 +40,8 @@ class WindowLookUps:
         """
         out = np.empty(len(y))
         for rows in blocks(len(y), BLOCK_WINDOWS):
-            _trie.windows_prob(self.kernel, X[rows], y[rows], out[rows])
+            own = np.ascontiguousarray(X[rows]), np.ascontiguousarray(y[rows])
+            _trie.windows_prob(self.kernel, *own, out[rows])
         return out
 
     def next_word_log_prob(
@@ -61,11 +62,8 @@ class WindowLookUps:
             None if an id is out of range.
         """
         out = np.empty(len(y))
-        # Slices take a tenth of the time of a sentence.
-        if len(y) <= BLOCK_WINDOWS:
-            return out if _trie.windows_log_prob(self.kernel, X, y, out) else None
         for rows in blocks(len(y), BLOCK_WINDOWS):
-            own = X[rows], y[rows], out[rows]
-            if not _trie.windows_log_prob(self.kernel, *own):
+            own = np.ascontiguousarray(X[rows]), np.ascontiguousarray(y[rows])
+            if not _trie.windows_log_prob(self.kernel, *own, out[rows]):
                 return None
         return out
