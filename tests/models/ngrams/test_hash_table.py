@@ -77,7 +77,8 @@ def test_scores_do_not_depend_on_batch_size():
 def test_ngrams_beyond_full_buckets_are_found(tmp_path, monkeypatch, slots):
     """Without spare buckets, as in large tables; filled at once and in windows."""
     monkeypatch.setattr(hash_table, "SPARE_BUCKETS", 1)
-    monkeypatch.setattr(hash_table, "SLOTS_PER_NGRAM", slots)
+    for name in ("SLOTS_PER_BIGRAM", "SLOTS_PER_NGRAM", "SLOTS_PER_LONGEST"):
+        monkeypatch.setattr(hash_table, name, slots)
     monkeypatch.setattr(estimation, "MIN_BUCKETS", 8)
     monkeypatch.setattr(estimation, "SPILL", 64)
     model, X, y = fitted(5, n=9000, boundary=1)

@@ -39,8 +39,9 @@ __all__ = [
 MAX_HASHED_ORDER = _hashed.MAX_ORDER
 BUCKET_BYTES = _hashing.BUCKET_BYTES
 # Slots per n-gram: fewer make a smaller table, in which more searches need a second
-# bucket.
-SLOTS_PER_NGRAM = 1.2
+# bucket. Each look-up reads bigrams, and often there is none, which takes the longest
+# searches; few look-ups read the longest n-grams.
+SLOTS_PER_BIGRAM, SLOTS_PER_NGRAM, SLOTS_PER_LONGEST = 1.5, 1.2, 1.12
 # Buckets of a level beyond these.
 SPARE_BUCKETS = 32
 
@@ -188,8 +189,10 @@ def sizes_of_levels(
     n_slots = np.maximum(np.maximum(n_ngrams, n_contexts), 1).astype(np.float64)
     slots = np.full(len(n_slots), _hashing.BUCKET_SLOTS)
     slots[-1] = _hashing.LONG_BUCKET_SLOTS
+    growth = np.full(len(n_slots), SLOTS_PER_NGRAM)
+    growth[1], growth[-1] = SLOTS_PER_BIGRAM, SLOTS_PER_LONGEST
     while True:
-        n_slots *= SLOTS_PER_NGRAM
+        n_slots *= growth
         n_buckets = (n_slots / slots).astype(np.int64) + SPARE_BUCKETS
         n_buckets[0] = 0
         yield n_buckets
