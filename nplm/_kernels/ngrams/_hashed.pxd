@@ -216,6 +216,26 @@ cdef inline const Bucket* find_bucket(
     return <const Bucket*> NPLM_NOTHING
 
 
+cdef inline const Bucket* found_from(
+    Bucket* at, uint64_t key, Bucket* first, Bucket* end, int* slot
+) noexcept nogil:
+    """Return the bucket of a key, and its slot; NPLM_NOTHING if it is not there.
+
+    Branch-free if the search ends at the first bucket: it is unpredictable whether an
+    n-gram is there, and in which slot.
+    """
+    cdef Bucket* begun = at
+    cdef int hits = nplm_hits(at, tag(key))
+    while (hits == 0) & goes_on(at, key):
+        at = first if at + 1 == end else at + 1
+        # In the table of a damaged file the search may not end otherwise.
+        if at == begun:
+            break
+        hits = nplm_hits(at, tag(key))
+    slot[0] = NPLM_FIRST(hits, SLOTS) & (SLOTS - 1)
+    return <const Bucket*> nplm_either(hits != 0, at, NPLM_NOTHING)
+
+
 cdef inline float find_long_from(
     Bucket* at, Bucket* first, Bucket* end, uint64_t key
 ) noexcept nogil:

@@ -134,26 +134,6 @@ cdef inline void begin_searches(
     searches.n_found[N_CHAINS - 1] = MAX_WORDS
 
 
-cdef inline const Bucket* found_from(
-    Bucket* at, uint64_t key, Bucket* first, Bucket* end, int* slot
-) noexcept nogil:
-    """Return the bucket of a key, and its slot; NPLM_NOTHING if it is not there.
-
-    Branch-free if the search ends at the first bucket: it is unpredictable whether an
-    n-gram is there, and in which slot.
-    """
-    cdef Bucket* begun = at
-    cdef int hits = nplm_hits(at, tag(key))
-    while (hits == 0) & goes_on(at, key):
-        at = first if at + 1 == end else at + 1
-        # In the table of a damaged file the search may not end otherwise.
-        if at == begun:
-            break
-        hits = nplm_hits(at, tag(key))
-    slot[0] = NPLM_FIRST(hits, SLOTS) & (SLOTS - 1)
-    return <const Bucket*> nplm_either(hits != 0, at, NPLM_NOTHING)
-
-
 cdef inline void step(
     Chains* chains, Searches* searches, Table table, int k, uint64_t power,
     int n_context,

@@ -8,8 +8,8 @@ from libc.stdint cimport int64_t, uint64_t
 from nplm._kernels.ngrams._bits cimport NPLM_PREFETCH
 from nplm._kernels.ngrams._chains cimport MAX_WORDS
 from nplm._kernels.ngrams._hashed cimport (
-    MULTIPLIER, NPLM_NOTHING, Bucket, Table, filter_bit, find_bucket,
-    find_long, hash_word, home,
+    MULTIPLIER, NPLM_NOTHING, Bucket, Table, find_long_from, found_from, hash_word,
+    home, nplm_either,
 )
 from nplm._kernels.ngrams._quantized cimport (
     FEW, Level, QuantizedTrie, bow_at, children, find_record, length_of, n_searched,
@@ -48,8 +48,6 @@ cdef class HashedWordScorer(NgramScorer):
     cdef Table table  # owns the memory of the pointers
     cdef Bucket* buckets
     cdef const int64_t* bucket_start
-    cdef const float* prob
-    cdef const float* bow
 
     def __cinit__(
         self, Table table, int boundary, ids, int n_words, int unknown,
@@ -67,55 +65,65 @@ cdef class HashedWordScorer(NgramScorer):
     ) noexcept nogil:
         # In common steps: the memory of a step is prefetched for all words.
         cdef uint64_t keys[CHUNK + 1]
+        cdef Bucket* bucket[CHUNK + 1]
         cdef int live[CHUNK + 1]
-        cdef int n_before = context.n_words
-        cdef int n_live = n, n_next, i, j, k, before
-        cdef uint64_t power = MULTIPLIER, n_buckets
-        cdef Bucket* buckets
+        cdef int n_before = context.n_words, n_context = self.n_context
+        cdef int n_live = 0, n_next, i, j, k, before, goes
+        cdef uint64_t power = MULTIPLIER, n_buckets, key, older
+        cdef Bucket* buckets = self.buckets + self.bucket_start[1]
+        cdef Bucket* longer
+        cdef Bucket* after
         cdef const Bucket* at
         cdef int slot
         cdef float prob
+        n_buckets = self.bucket_start[2] - self.bucket_start[1]
         for k in range(n_before):
             chains.hashes[n_before - 1 - k] = context.hashes[k]
         for j in range(n):
-            keys[j] = chains.hashes[n_before + j] = hash_word(ids[j])
+            keys[n_live] = chains.hashes[n_before + j] = hash_word(ids[j])
             chains.prob[j], chains.bow[j][0] = self.prob[ids[j]], self.bow[ids[j]]
             chains.known[j], chains.n_found[j] = 0, 1
-            live[j] = j
-        for k in range(1, self.n_context + 1):
-            buckets = self.buckets + self.bucket_start[k]
-            n_buckets = self.bucket_start[k + 1] - self.bucket_start[k]
-            n_next = 0
-            for i in range(n_live):
-                j = live[i]
-                before = n_before + (j if follow else 0)
-                if before < k or self.lacks(context, chains, j, k, follow):
-                    continue
-                keys[j] += chains.hashes[before - k] * power
-                NPLM_PREFETCH(home(buckets, n_buckets, keys[j]))
-                live[n_next] = j
-                n_next += 1
-            n_live, n_next = n_next, 0
-            for i in range(n_live if k == self.n_context else 0):
-                j = live[i]
-                prob = find_long(buckets, n_buckets, keys[j])
-                if prob >= 0:
-                    chains.prob[j], chains.known[j] = prob, k
-            for i in range(n_live if k < self.n_context else 0):
-                j = live[i]
-                at = find_bucket(buckets, n_buckets, keys[j], &slot)
-                if at == NPLM_NOTHING:
-                    continue
-                if at.prob[slot] >= 0:
-                    chains.prob[j], chains.known[j] = at.prob[slot], k
-                chains.bow[j][k] = at.bow[slot]
-                chains.n_found[j] = k + 1
-                before = n_before + (j if follow else 0)
-                if before > k and at.low[slot] & filter_bit(chains.hashes[before - k - 1]):
-                    live[n_next] = j
-                    n_next += 1
-            n_live = n_next
+            before = n_before + (j if follow else 0)
+            if before > 0 and not self.lacks(context, chains, j, 1, follow):
+                keys[n_live] += chains.hashes[before - 1] * MULTIPLIER
+                bucket[n_live] = home(buckets, n_buckets, keys[n_live])
+                NPLM_PREFETCH(bucket[n_live])
+                live[n_live] = j
+                n_live += 1
+        for k in range(1, n_context):
+            longer = self.buckets + self.bucket_start[k + 1]
+            n_buckets = self.bucket_start[k + 2] - self.bucket_start[k + 1]
             power *= MULTIPLIER
+            n_next = 0
+            # Branch-free, as `step` of windows.
+            for i in range(n_live):
+                j, key = live[i], keys[i]
+                at = found_from(bucket[i], key, buckets, longer, &slot)
+                prob = at.prob[slot]
+                chains.known[j] += (k - chains.known[j]) * (prob >= 0)
+                chains.prob[j] = prob if prob >= 0 else chains.prob[j]
+                chains.bow[j][k] = at.bow[slot]
+                chains.n_found[j] = k + (at != NPLM_NOTHING)
+                before = n_before + (j if follow else 0)
+                # Without an older word a hash is read that is not used.
+                older = chains.hashes[before - k - (before > k)]
+                key += older * power
+                after = home(longer, n_buckets, key)
+                goes = (before > k) & <int> (at.low[slot] >> (older >> 60) & 1) & (
+                    not self.lacks(context, chains, j, k + 1, follow)
+                )
+                NPLM_PREFETCH(nplm_either(goes, after, at))
+                live[n_next], keys[n_next], bucket[n_next] = j, key, after
+                n_next += goes
+            n_live, buckets = n_next, longer
+        for i in range(n_live):
+            j = live[i]
+            prob = find_long_from(
+                bucket[i], buckets, self.buckets + self.bucket_start[n_context + 1],
+                keys[i],
+            )
+            if prob >= 0:
+                chains.prob[j], chains.known[j] = prob, n_context
 
     cdef void expect(self, const Context* context, int id) noexcept nogil:
         cdef uint64_t key = hash_word(id), power = MULTIPLIER
@@ -139,8 +147,6 @@ cdef class QuantizedWordScorer(NgramScorer):
     """
 
     cdef QuantizedTrie trie  # owns the memory of the pointers
-    cdef const float* prob
-    cdef const float* bow
     cdef const int64_t* bigrams
 
     def __cinit__(

@@ -1,6 +1,8 @@
 """Ids of words, asked by kernels."""
 
-from libc.stdint cimport int64_t, uint64_t
+from libc.stdint cimport int64_t, uint32_t, uint64_t
+
+from nplm._kernels.ngrams._bits cimport NPLM_PREFETCH
 
 cdef uint64_t FNV_START
 cdef uint64_t FNV_PRIME
@@ -25,9 +27,13 @@ cdef class WordIds(Ids):
     cdef const int64_t[::1] start
     cdef const uint64_t[::1] slots
 
-    cdef void expect(self, uint64_t h) noexcept nogil
+    cdef int find_guessed(
+        self, const unsigned char* word, Py_ssize_t n, uint64_t h, int guess
+    ) noexcept nogil
 
-    cdef void expect_word(self, uint64_t h) noexcept nogil
+    cdef bint spells(
+        self, int64_t i, const unsigned char* word, Py_ssize_t n
+    ) noexcept nogil
 
     cdef int find(
         self, const unsigned char* word, Py_ssize_t n, uint64_t h
@@ -39,6 +45,40 @@ cdef Ids ids_of(object ids)
 cdef object encodable(object text)
 
 cdef const unsigned char* utf8_of(object text, Py_ssize_t* n) except NULL
+
+cdef const unsigned char* hashed_text(
+    object word, Py_ssize_t* n, uint64_t* h
+) except? NULL
+
+
+cdef inline Py_ssize_t home(uint64_t h, Py_ssize_t n_slots) noexcept nogil:
+    """Return the first slot of a hash."""
+    return <Py_ssize_t> ((h >> 32) * <uint64_t> n_slots >> 32)
+
+
+cdef inline void expect(WordIds words, uint64_t h) noexcept nogil:
+    """Prefetch the slot of a hash."""
+    NPLM_PREFETCH(&words.slots[home(h, words.slots.shape[0])])
+
+
+cdef inline int guess_id(WordIds words, uint64_t h) noexcept nogil:
+    """Return the id in the first slot of a hash, or -1; prefetch where it begins.
+
+    It is the word's, unless another one has the slot: its letters are not compared.
+    """
+    cdef uint64_t slot = words.slots[home(h, words.slots.shape[0])]
+    cdef int64_t i = <int64_t> <uint32_t> slot - 1
+    if not 0 <= i < words.start.shape[0] - 1:
+        return -1
+    NPLM_PREFETCH(&words.start[i])
+    return <int> i
+
+
+cdef inline void expect_text(WordIds words, int guess) noexcept nogil:
+    """Prefetch the letters of a word that was guessed."""
+    cdef int64_t begin = words.start[guess] if guess >= 0 else -1
+    if 0 <= begin < words.text.shape[0]:
+        NPLM_PREFETCH(&words.text[begin])
 
 
 cdef inline bint is_blank(unsigned char c) noexcept nogil:

@@ -14,8 +14,6 @@ from libc.string cimport memcmp
 
 import numpy as np
 
-from nplm._kernels.ngrams._bits cimport NPLM_PREFETCH
-
 cdef enum:
     # A slot has 32 bits of the hash above the id + 1; an empty slot is 0.
     ID_BITS = 32
@@ -128,9 +126,21 @@ cdef const unsigned char* utf8_of(object text, Py_ssize_t* n) except NULL:
     return <const unsigned char*> PyUnicode_AsUTF8AndSize(text, n)
 
 
-cdef inline Py_ssize_t home(uint64_t h, Py_ssize_t n_slots) noexcept nogil:
-    """Return the first slot of a hash."""
-    return <Py_ssize_t> ((h >> 32) * <uint64_t> n_slots >> 32)
+cdef const unsigned char* hashed_text(
+    object word, Py_ssize_t* n, uint64_t* h
+) except? NULL:
+    """Return a string in UTF-8, and its hash; NULL if it has lone surrogates."""
+    cdef const unsigned char* data
+    cdef Py_ssize_t i
+    try:
+        data = <const unsigned char*> PyUnicode_AsUTF8AndSize(word, n)
+    except UnicodeEncodeError:  # which no word has
+        return NULL
+    h[0] = FNV_START
+    for i in range(n[0]):
+        h[0] = (h[0] ^ data[i]) * FNV_PRIME
+    h[0] = mixed(h[0])
+    return data
 
 
 cdef inline uint64_t tag_of(uint64_t h) noexcept nogil:
@@ -179,30 +189,33 @@ cdef class WordIds(Ids):
 
     cdef bint find_word(self, object word, int* id) except -1:
         cdef const unsigned char* data
-        cdef Py_ssize_t n, i
-        cdef uint64_t h = FNV_START
+        cdef Py_ssize_t n
+        cdef uint64_t h
         if not isinstance(word, str):
             hash(word)
             return False
-        try:
-            data = <const unsigned char*> PyUnicode_AsUTF8AndSize(word, &n)
-        except UnicodeEncodeError:  # lone surrogates, which no word has
-            return False
-        for i in range(n):
-            h = (h ^ data[i]) * FNV_PRIME
-        id[0] = self.find(data, n, mixed(h))
+        data = hashed_text(word, &n, &h)
+        id[0] = -1 if data == NULL else self.find(data, n, h)
         return id[0] >= 0
 
-    cdef void expect(self, uint64_t h) noexcept nogil:
-        """Prefetch the slot of a hash."""
-        NPLM_PREFETCH(&self.slots[home(h, self.slots.shape[0])])
+    cdef int find_guessed(
+        self, const unsigned char* word, Py_ssize_t n, uint64_t h, int guess
+    ) noexcept nogil:
+        """Return the id of a word that `guess_id` was asked for, or -1."""
+        if guess >= 0 and self.spells(guess, word, n):
+            return guess
+        return self.find(word, n, h)
 
-    cdef void expect_word(self, uint64_t h) noexcept nogil:
-        """Prefetch where the word with a hash begins, if it has its first slot."""
-        cdef uint64_t slot = self.slots[home(h, self.slots.shape[0])]
-        cdef int64_t i = <int64_t> <uint32_t> slot - 1
-        if 0 <= i < self.start.shape[0]:
-            NPLM_PREFETCH(&self.start[i])
+    cdef inline bint spells(
+        self, int64_t i, const unsigned char* word, Py_ssize_t n
+    ) noexcept nogil:
+        """Whether word i, which is in range, has these letters."""
+        cdef int64_t begin = self.start[i], end = self.start[i + 1]
+        return (
+            0 <= begin < end <= self.text.shape[0] + 1
+            and end - begin - 1 == n
+            and (n == 0 or memcmp(&self.text[begin], word, n) == 0)
+        )
 
     cdef int find(
         self, const unsigned char* word, Py_ssize_t n, uint64_t h
@@ -210,7 +223,7 @@ cdef class WordIds(Ids):
         """Return the id of a word with this hash, or -1."""
         cdef Py_ssize_t n_slots = self.slots.shape[0], at = home(h, n_slots), _
         cdef uint64_t slot
-        cdef int64_t i, begin, end
+        cdef int64_t i
         for _ in range(n_slots):  # a damaged table may be full
             slot = self.slots[at]
             if slot == 0:
@@ -219,14 +232,9 @@ cdef class WordIds(Ids):
             if (
                 slot >> ID_BITS << ID_BITS == tag_of(h)
                 and 0 <= i < self.start.shape[0] - 1
+                and self.spells(i, word, n)
             ):
-                begin, end = self.start[i], self.start[i + 1]
-                if (
-                    0 <= begin < end <= self.text.shape[0] + 1
-                    and end - begin - 1 == n
-                    and (n == 0 or memcmp(&self.text[begin], word, n) == 0)
-                ):
-                    return <int> i
+                return <int> i
             at = at + 1 if at + 1 < n_slots else 0
         return -1
 

@@ -4,7 +4,7 @@ from libc.stdint cimport uint64_t
 
 from nplm._kernels.ngrams._chains cimport MAX_WORDS
 from nplm._kernels.ngrams.decoding._kenlm cimport Steps
-from nplm._kernels.ngrams.decoding._word_ids cimport Ids
+from nplm._kernels.ngrams.decoding._word_ids cimport Ids, WordIds
 
 cdef enum:
     # Words looked up together.
@@ -42,6 +42,10 @@ cdef class State:
 cdef class WordScorer(Steps):
     cdef int n_context, boundary, n_words, unknown
     cdef Ids ids
+    cdef WordIds words  # the same, or None if these are others
+    # Probability of each word as a unigram, and its weight as a context.
+    cdef const float* prob
+    cdef const float* bow
     cdef bint closed
     cdef Context start
 
@@ -69,3 +73,5 @@ cdef class WordScorer(Steps):
     cdef State telling(self, State state)
 
     cdef int id_of(self, word) except -1
+
+    cdef int id_after(self, const Context* context, word) except -1

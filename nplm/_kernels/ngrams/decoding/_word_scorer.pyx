@@ -9,11 +9,13 @@ from libc.math cimport INFINITY, log
 from libc.stdint cimport int64_t, uint64_t
 
 from nplm._kernels._ids cimport id_below
+from nplm._kernels.ngrams._bits cimport NPLM_PREFETCH
 from nplm._kernels.ngrams._chains cimport MAX_WORDS
 from nplm._kernels.ngrams._hashed cimport MULTIPLIER, hash_word
 from nplm._kernels.ngrams.decoding._kenlm cimport Steps
 from nplm._kernels.ngrams.decoding._word_ids cimport (
-    Word, WordIds, encodable, ids_of, next_word, utf8_of,
+    Word, WordIds, encodable, expect, expect_text, guess_id, hashed_text, ids_of,
+    next_word, utf8_of,
 )
 
 cdef class State:
@@ -119,6 +121,7 @@ cdef class WordScorer(Steps):
             )
         self.n_context, self.boundary = ngrams.n_context, boundary
         self.ids, self.n_words, self.unknown = ids_of(ids), n_words, unknown
+        self.words = self.ids if isinstance(self.ids, WordIds) else None
         self.closed = closed
 
     cdef void find_start(self) noexcept:
@@ -160,9 +163,8 @@ cdef class WordScorer(Steps):
     def step(self, State state not None, word):
         """Return the log-probability of a word, and the state after it."""
         cdef State after
-        cdef int i = self.id_of(word)
+        cdef int i = self.id_after(&state.context, word)
         cdef double log_prob
-        self.expect(&state.context, i)
         after = State.__new__(State)
         after.context = state.context
         log_prob = self.score_words(&after.context, &i, 1, 0, NULL, NULL)
@@ -197,8 +199,12 @@ cdef class WordScorer(Steps):
     cdef object step_to(self, object own, object word, double* log_prob, int* order):
         cdef State state = own
         cdef State after
-        cdef int i = self.boundary if word is None else self.id_of(word)
-        self.expect(&state.context, i)
+        cdef int i
+        if word is None:
+            i = self.boundary
+            self.expect(&state.context, i)
+        else:
+            i = self.id_after(&state.context, word)
         after = State.__new__(State)
         after.context = state.context
         self.score_words(&after.context, &i, 1, 0, log_prob, order)
@@ -293,6 +299,7 @@ cdef class WordScorer(Steps):
         """
         cdef Context context
         cdef int ids[CHUNK + 1]
+        cdef int guesses[CHUNK]
         cdef int n = 0, n_found = CHUNK, i
         cdef Py_ssize_t size
         cdef const unsigned char* data
@@ -306,15 +313,20 @@ cdef class WordScorer(Steps):
         while n_found == CHUNK:
             found[0].end, n_found = found[CHUNK].end, 0
             while n_found < CHUNK and next_word(data, size, &found[n_found]):
-                words.expect(found[n_found].hashed)
+                expect(words, found[n_found].hashed)
                 n_found += 1
                 found[n_found].end = found[n_found - 1].end
             for i in range(n_found):
-                words.expect_word(found[i].hashed)
+                guesses[i] = guess_id(words, found[i].hashed)
+                if 0 <= guesses[i] < self.n_words:
+                    NPLM_PREFETCH(self.prob + guesses[i])
+                    NPLM_PREFETCH(self.bow + guesses[i])
+            for i in range(n_found):
+                expect_text(words, guesses[i])
             for i in range(n_found):
                 word = &found[i]
-                ids[n] = words.find(
-                    data + word.begin, word.end - word.begin, word.hashed
+                ids[n] = words.find_guessed(
+                    data + word.begin, word.end - word.begin, word.hashed, guesses[i]
                 )
                 if ids[n] < 0 and self.unknown >= 0:
                     ids[n] = self.unknown
@@ -406,6 +418,28 @@ cdef class WordScorer(Steps):
         cdef Context* context = &state.context
         state.n_telling = context.n_found if self.closed else context.n_words
         return state
+
+    cdef inline int id_after(self, const Context* context, word) except -1:
+        """Return the id of a word, and prefetch what its look-up after a context reads.
+
+        That is on its way while the letters of the word are compared.
+        """
+        cdef const unsigned char* data
+        cdef Py_ssize_t n
+        cdef uint64_t h
+        cdef int guess = -1, i = -1
+        if self.words is not None and isinstance(word, str):
+            data = hashed_text(word, &n, &h)
+            if data != NULL:
+                guess = guess_id(self.words, h)
+                if 0 <= guess < self.n_words:
+                    self.expect(context, guess)
+                i = self.words.find_guessed(data, n, h, guess)
+        if not 0 <= i < self.n_words:
+            i = self.id_of(word)
+        if i != guess:
+            self.expect(context, i)
+        return i
 
     cdef inline int id_of(self, word) except -1:
         cdef int i
