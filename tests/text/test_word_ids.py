@@ -8,7 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import nplm
 from nplm import KneserNeyLM, TextLM, Tokenizer, Vocabulary
+from nplm.formats import save_binary
 from nplm.text.codecs import codec_of
 from nplm.text.words.known_words import documents_of
 from nplm.text.words.splitting import BETWEEN_BLANKS
@@ -82,6 +84,28 @@ def test_errors_of_encoded_text_name_the_document():
 def test_scorer_of_text_pickles():
     again = pickle.loads(pickle.dumps(LM.scorer()))
     assert again.score("a rose é") == LM.scorer().score("a rose é")
+
+
+def test_steps_by_bytes_have_the_bits_of_steps_by_words(tmp_path):
+    """Of so many words that some do not have the first slot of their hash."""
+    words = [f"{letter}{i}" for i in range(100) for letter in "aé🌹"]
+    rng = np.random.default_rng(0)
+    texts = [" ".join(rng.choice(words, 20)) for _ in range(200)]
+    own = KneserNeyLM(discount_fallback=(0.5, 1, 1.5))
+    lm = TextLM(own, 2, tokenizer=Tokenizer(BETWEEN_BLANKS)).fit(texts)
+    known = lm.vocabulary_.words_.tolist()
+    save_binary(lm.estimator_, tmp_path / "model", known)
+    mapped = nplm.load(tmp_path / "model").scorer()
+    by_words = lm.scorer()
+    states = mapped.begin(), by_words.begin()
+    for word in [*known[1:], "tulip", "\ud800", "", *known[::-1]]:
+        steps = [
+            own.step(state, word) for own, state in zip((mapped, by_words), states)
+        ]
+        assert steps[0][0] == steps[1][0], word
+        states = [state for _, state in steps]
+        assert states[0].words == states[1].words
+    assert mapped.score(texts[0]) == by_words.score(texts[0].split())
 
 
 def test_unknown_words_are_refused_without_a_symbol_for_them():
