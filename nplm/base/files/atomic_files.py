@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "GIBI", "allocate", "check_regular", "followed", "forget", "full_disk_named",
-    "opened", "owned", "replacing",
+    "opened", "owned", "replacing", "use_large_pages",
 ]  # fmt: skip
 
 FULL = (errno.ENOSPC, errno.EDQUOT)
@@ -188,3 +188,15 @@ def forget(*arrays: NDArray[Any]) -> None:
         pages = getattr(array, "_mmap", None)
         if pages is not None and hasattr(mmap, "MADV_DONTNEED"):
             pages.madvise(mmap.MADV_DONTNEED)
+
+
+def use_large_pages(array: NDArray[Any]) -> None:
+    """Ask the system to fill a mapped array in large pages, where it has them.
+
+    Linux keeps the pages in its cache as they were written, and maps them as such for
+    who reads the file next. Random accesses then take less time.
+    """
+    pages = getattr(array, "_mmap", None)
+    if pages is not None and hasattr(mmap, "MADV_HUGEPAGE"):
+        with suppress(OSError):  # a kernel without them
+            pages.madvise(mmap.MADV_HUGEPAGE)

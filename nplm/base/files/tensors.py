@@ -30,6 +30,7 @@ from nplm.base.files.atomic_files import (
     full_disk_named,
     opened,
     replacing,
+    use_large_pages,
 )
 
 __all__ = [
@@ -145,6 +146,7 @@ def filling_arrays(
             arrays[name] = np.zeros(shape, dtype)
             if arrays[name].size:
                 arrays[name] = np.memmap(file, dtype, "r+", at, shape)
+                use_large_pages(arrays[name])
         yield arrays
         sums = {name: _checksum(array) for name, array in arrays.items()}
         file.seek(0)
