@@ -89,7 +89,7 @@ def fitted(stream):
 
 
 @pytest.mark.parametrize("name", models())
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(
     context=st.lists(st.integers(0, N_WORDS - 1), min_size=3, max_size=3),
     word=st.integers(0, N_WORDS - 1),
@@ -126,7 +126,7 @@ def test_scores_agree(fitted, stream, name):
 
 
 @pytest.mark.parametrize("name", models())
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(data=st.data(), n=st.integers(1, 4), n_candidates=st.integers(0, 5))
 def test_candidates_are_columns_of_all_words(fitted, name, data, n, n_candidates):
     lm, word = fitted[name], st.integers(0, N_WORDS - 1)

@@ -53,7 +53,7 @@ def test_models_are_named_with_what_they_have(client, served, check):
     assert {m["n_words"] for m in about["models"]} == {served["mixture"].n_words_}
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(lines=st.lists(st.lists(WORDS, max_size=4).map(" ".join), max_size=3))
 @pytest.mark.parametrize("model", ["n-grams", "mixture"])
 def test_scores_are_the_models(client, served, check, model, lines):

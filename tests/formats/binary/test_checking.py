@@ -24,7 +24,7 @@ ARRAYS = ["context_word", "child_high", "child_sample", "start_high", "start_sam
           "words", "closed"]  # fmt: skip
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(
     order=st.integers(2, 5),
     boundary=st.sampled_from([None, 0]),

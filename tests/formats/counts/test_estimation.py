@@ -88,7 +88,7 @@ def on_disk(
         )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     lines=LINES,
     order=st.integers(1, 6),

@@ -53,7 +53,7 @@ def files_of(folder, texts, order):
     return paths
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(
     texts=st.lists(LINES, min_size=1, max_size=3),
     order=st.integers(1, 5),
@@ -83,7 +83,7 @@ def test_merged_counts_are_weighted_sums(texts, order, longer, weights, memory):
         assert in_file(found) == expected
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=8)
 @given(
     texts=st.lists(LINES, min_size=1, max_size=3),
     order=st.integers(1, 4),

@@ -70,7 +70,7 @@ SEEDS = st.integers(0, 99)
 THRESHOLDS = st.sampled_from([0.0, 1e-6, 1e-4, 1e-2, 1e6])
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=12)
 @given(order=ORDERS, before=THRESHOLDS, threshold=THRESHOLDS, memory=MEMORY, seed=SEEDS)
 def test_pruned_model_is_that_in_memory(order, before, threshold, memory, seed):
     lm = fitted(seed, order, threshold=before)
@@ -83,7 +83,7 @@ def test_pruned_model_is_that_in_memory(order, before, threshold, memory, seed):
         assert [own.name for own in Path(folder).iterdir()] == ["mapped"]
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=8)
 @given(
     order=ORDERS,
     memory=MEMORY,
@@ -100,7 +100,7 @@ def test_limited_model_is_that_in_memory(order, memory, kept, seed):
         assert_same(found, limit_vocabulary(lm, kept))
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=8)
 @given(order=st.integers(2, 4), shorter=st.integers(0, 1), memory=MEMORY, seed=SEEDS)
 def test_expanded_model_is_that_in_memory(order, shorter, memory, seed):
     lm, order = fitted(seed, order), order - shorter
@@ -114,7 +114,7 @@ def test_expanded_model_is_that_in_memory(order, shorter, memory, seed):
         assert_same(found, expand_classes(lm, classes, order=order))
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=12)
 @given(
     orders=st.lists(ORDERS, min_size=2, max_size=3),
     memory=MEMORY,

@@ -68,7 +68,7 @@ def with_lines_in_disorder(path, seed):
     path.write_text("\n\n".join(parts))
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(
     order=st.integers(1, 5),
     boundary=st.sampled_from([None, 0, 3]),
@@ -106,7 +106,7 @@ def test_file_is_that_of_the_model_in_memory(
         assert len(list(Path(folder).iterdir())) == 3
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(
     order=st.integers(2, 5),
     boundary=st.sampled_from([None, 0, 3]),

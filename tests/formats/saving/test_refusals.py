@@ -161,7 +161,7 @@ def loaded_or_refused(path):
 
 
 @pytest.mark.parametrize("name", FILES)
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(data=st.data())
 def test_damaged_bytes_are_refused(saved, name, data):
     folder, whole = saved[0], bytearray(saved[1][name])
@@ -189,7 +189,7 @@ def test_damaged_bytes_are_refused(saved, name, data):
 
 
 @pytest.mark.parametrize("name", FILES)
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(data=st.data())
 def test_tampered_arrays_with_valid_checksums_are_refused(saved, name, data):
     """Kernels trust their inputs: invalid arrays must not reach them."""
@@ -237,7 +237,7 @@ JSON_VALUES = [None, True, -1, 0, 1, 3, 2**40, 0.5, "", "softmax", "NeuralLM", [
 
 
 @pytest.mark.parametrize("name", FILES)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     kind=st.sampled_from(["value", "lose", "copy"]),
     position=st.floats(0, 1, exclude_max=True),

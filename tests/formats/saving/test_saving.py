@@ -171,7 +171,7 @@ def test_text_model_of_words_is_restored(tmp_path, fitted):
         loaded.score(["w99"])
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(words=st.lists(st.text(st.characters(codec=None)), max_size=300, unique=True))
 def test_words_of_any_characters_are_restored(words, tmp_path_factory):
     path = tmp_path_factory.getbasetemp() / "words"

@@ -62,7 +62,7 @@ def test_exchange_kernel(n_classes, temperature, boundary):
         assert_allclose(fast.tally, naive.tally, atol=1e-8)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(st.integers(2, 400), st.integers(1, 70), st.integers(0, 2**16))
 def test_gain_of_a_move_equals_gain_of_the_objective(n_tokens, n_classes, seed):
     state = partition(text(n_tokens, seed), n_classes)

@@ -36,7 +36,7 @@ def contexts_of(lm):
     return np.random.default_rng(1).integers(0, n_words, (200, width))
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(
     kept=st.sets(st.sampled_from(NAMES[:8]), min_size=1),
     order=st.integers(2, 4),

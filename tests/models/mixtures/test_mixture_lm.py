@@ -78,7 +78,7 @@ def test_probabilities_are_the_weighted_sum(parts, weights):
     assert_allclose(model.weights_.sum(axis=-1), 1)
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(
     st.sampled_from(WEIGHTS), st.integers(12, 200), st.integers(1, 3), st.integers(0, 9)
 )

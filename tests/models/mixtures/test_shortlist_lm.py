@@ -90,7 +90,7 @@ def test_network_is_fitted_to_windows_of_the_list(parts):
     assert model.network_.n_parameters_ == 30 * 3 + 4 * (1 + 3 * 3) + 6 * (4 + 1)
 
 
-@settings(deadline=None, max_examples=20)
+@settings(max_examples=20)
 @given(
     st.integers(12, 200), st.integers(1, 3), st.integers(1, 40), st.booleans(),
     st.integers(0, 9),

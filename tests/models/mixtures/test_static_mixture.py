@@ -107,7 +107,7 @@ def test_probabilities_are_the_averages_of_the_backed_off_ones(models, weights):
     check_definition(models, weights)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(
     texts=st.lists(
         st.lists(st.text("abcdefg", min_size=3, max_size=12), min_size=2, max_size=8),

@@ -108,7 +108,7 @@ def test_trigram_agrees_with_dictionary(order):
         assert_allclose(np.exp(scores), proba[:, w], rtol=1e-12)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(
     st.integers(8, 300), st.integers(1, 10), st.integers(1, 4), st.integers(0, 2**16)
 )

@@ -32,7 +32,7 @@ def settings_of_models():
 
 
 @small_text
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(settings_of_models())
 def test_kneser_ney_agrees_with_dictionary(case):
     n_words, order, boundary = case["n_words"], case["order"], case["boundary"]

@@ -113,7 +113,7 @@ def test_models_of_all_classes_have_the_same_words(classifier):
     }
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(
     documents=st.lists(
         st.lists(st.integers(1, 5), min_size=1, max_size=4), min_size=4, max_size=9
