@@ -1,7 +1,7 @@
 """What docs/measured shows of threads, processes and clusters, from one run.
 
-The tables and the picture are of speedup.py's rows; the clusters that are not at hand
-are asked about here.
+The tables and the picture show speedup.py's rows. What larger clusters would gain is
+estimated here, by the cost model.
 """
 
 from __future__ import annotations

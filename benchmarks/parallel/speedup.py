@@ -8,9 +8,9 @@ is in the longer ones. "2 fits" are two networks of their own in training at onc
 share nothing: as much as this machine's two cores give together.
 
 Then fits the cost model of cost_model.py to one rank of the paper's networks and
-to bare messages, checks it against 2 to 4 ranks, and asks it about clusters that are
-not at hand. MPI runs in processes that this script starts under mpiexec; --tcp makes
-them talk over TCP, as machines of a cluster do, rather than through shared memory.
+to bare messages, checks it against 2 to 4 ranks, and lets it estimate larger
+clusters. MPI runs in processes that this script starts under mpiexec; --tcp makes them
+talk over TCP, as machines of a cluster do, rather than through shared memory.
 --docs writes the tables and the picture that docs/measured shows.
 
 --work measures what a second thread costs instead: the processor time of a mini-batch,

@@ -92,7 +92,7 @@ def read_model(
     kind = kind_of(path)
     if kind.is_vectors:
         raise ValueError(
-            f"{os.fspath(path)} has word vectors, which are no model: nplm convert "
+            f"{os.fspath(path)} has word vectors, not a model: nplm convert "
             "writes them in another form, and in Python a network can begin with them."
         )
     if kind is Kind.TEXT:

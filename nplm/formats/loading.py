@@ -57,7 +57,7 @@ def load(
     Raises
     ------
     ValueError
-        If the file is no model, is of another version, is damaged, or has something of
+        If the file is not a model, has another version, is damaged, or has something of
         which this nplm knows nothing. The message names the reader of files that are no
         models: word vectors, classes, counts. If n-grams have no boundary:
         `TextLM.from_model` takes one.
@@ -112,13 +112,13 @@ def load(
     if kind.is_vectors:
         binary = ", binary=True" if kind is Kind.BINARY_VECTORS else ""
         raise ValueError(
-            f"{path} has word vectors, which are no model: "
+            f"{path} has word vectors, not a model: "
             f"nplm.formats.read_vectors(path{binary}) reads them, and "
             "Features(embeddings=...) starts a network with them."
         )
     if kind is Kind.TABLE:
         raise ValueError(
-            f"{path} has words and whole numbers, which are no model: "
+            f"{path} has words and whole numbers, not a model: "
             "nplm.formats.read_classes reads classes of words, and "
             "nplm.formats.read_counts n-gram counts."
         )

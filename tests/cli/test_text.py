@@ -306,7 +306,7 @@ def test_vectors(made, run, tmp_path, kind):
     assert (tmp_path / "back").read_bytes() == (tmp_path / "words.vec").read_bytes()
     assert (tmp_path / "again").read_bytes() != (tmp_path / "back").read_bytes()
     result = run("query", path, "@test", code=1)
-    assert "has word vectors, which are no model" in result.stderr
+    assert "has word vectors, not a model" in result.stderr
     for arpa in ([again, "--to", "arpa"], [f"{again}.arpa"]):
         result = run("convert", path, *arpa, code=1)
         assert "has word vectors: they cannot be written as arpa" in result.stderr

@@ -262,7 +262,7 @@ def read_binary(
     Raises
     ------
     ValueError
-        If the file is of another version, or damaged.
+        If the file has another version, or damaged.
     """
     trie, table, boundary, words = read_ngrams(file, verify=verify, mmap=mmap)
     if isinstance(trie, QuantizedTrie):

@@ -63,13 +63,13 @@ def read_ngrams(file: TensorFile, *, verify: bool, mmap: bool = True) -> BinaryN
     Raises
     ------
     ValueError
-        If the file is of another version, or damaged.
+        If the file has another version, or damaged.
     """
     version = file.metadata.get("version")
     if version != VERSION:
         raise ValueError(
-            f"{file.path} is of version {version!r:.80}, but this nplm reads version "
-            f"{VERSION!r}; save the model again with this nplm, or update it."
+            f"{file.path} has format version {version!r:.80}, but this nplm reads "
+            f"version {VERSION!r}; save the model again with this nplm, or update it."
         )
     try:
         return _read(file, verify=verify, mmap=mmap)

@@ -133,7 +133,7 @@ def read_saved(file: TensorFile, *, mmap: bool) -> Any:
     Raises
     ------
     ValueError, TypeError, RecursionError
-        If the file is of another version, or damaged. The message does not name the
+        If the file has another version, or damaged. The message does not name the
         file.
     """
     from nplm.formats.saving.values import Decoder
@@ -141,7 +141,8 @@ def read_saved(file: TensorFile, *, mmap: bool) -> Any:
     version = file.metadata.get("version")
     if version != VERSION:
         raise ValueError(
-            f"it is of version {version!r:.80}, and this nplm reads version {VERSION!r}"
+            f"its format version is {version!r:.80}, and this nplm reads version "
+            f"{VERSION!r}"
         )
     # Plain arrays: a result computed from a memmap would be a memmap, too.
     arrays = {n: own.view(np.ndarray) for n, own in file.arrays(mmap=mmap).items()}

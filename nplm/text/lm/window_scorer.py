@@ -193,7 +193,9 @@ class WindowWordScorer:
         n_words = self.model.n_words_
         for i in ids:
             if not 0 <= i < n_words:
-                raise ValueError(f"{i} is no word id: ids are from 0 to {n_words - 1}.")
+                raise ValueError(
+                    f"{i} is not a word id: ids are from 0 to {n_words - 1}."
+                )
         return ids
 
     def _ids_of(self, words: Iterable[Any]) -> list[int]:

@@ -240,7 +240,7 @@ def test_other_versions(saved, version):
     path, _ = saved
     write_parts(path, *read_parts(path), version=version)
     with pytest.raises(
-        ValueError, match=r"is of version '.*, but .* reads version '7'; save the model"
+        ValueError, match=r"version '.*, but .* reads version '7'; save the model"
     ):
         load_binary(path)
 
@@ -258,7 +258,7 @@ def test_a_header_with_another_text(saved, key, other):
 
     change_header(path, change)
     with pytest.raises(
-        ValueError, match=r"model\.nplm is (damaged|not a file|of version)"
+        ValueError, match=r"model\.nplm (is damaged|is not a file|has format version)"
     ):
         load_binary(path)
 

@@ -92,6 +92,6 @@ def test_ids_that_are_no_words_are_refused():
     lm = TextLM(network, 2, boundary=0).fit([[1, 2, 3, 4]] * 20)
     scorer = lm.scorer()
     for word in (5, -1):
-        with pytest.raises(ValueError, match=f"{word} is no word id"):
+        with pytest.raises(ValueError, match=f"{word} is not a word id"):
             scorer.step(scorer.begin(), word)
     assert_array_equal(*[scorer.candidates(scorer.begin(), [1, 2]) for _ in range(2)])

@@ -206,9 +206,9 @@ def test_stream_state_depends_on_all_words():
     scorer = TextLM.from_model(model, boundary=0).scorer()
     _, state = scorer.step(scorer.begin(), 5)
     assert state.words == (0, 0, 5)
-    with pytest.raises(ValueError, match="13 is no word id"):
+    with pytest.raises(ValueError, match="13 is not a word id"):
         scorer.step(state, 13)
-    with pytest.raises(ValueError, match="-1 is no word id"):
+    with pytest.raises(ValueError, match="-1 is not a word id"):
         scorer.score([-1])
 
 

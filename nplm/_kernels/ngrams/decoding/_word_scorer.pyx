@@ -447,7 +447,7 @@ cdef class WordScorer(Steps):
             i = word
             if not 0 <= i < self.n_words:
                 raise ValueError(
-                    f"{word} is no word id: ids are from 0 to {self.n_words - 1}."
+                    f"{word} is not a word id: ids are from 0 to {self.n_words - 1}."
                 )
             return i
         if self.ids.find_word(word, &i):
