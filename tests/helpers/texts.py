@@ -1,5 +1,6 @@
 """Texts of word ids, corpora, and the code in pages of the guide."""
 
+import io
 import os
 import re
 import textwrap
@@ -15,6 +16,18 @@ from nplm.datasets import Corpus, fetch_brown, fetch_ptb
 def text(n, seed=0, n_words=12):
     """Return word ids of which a few are frequent, as in text."""
     return np.random.default_rng(seed).zipf(1.4, size=n) % n_words
+
+
+def lines_of(n=3000, n_words=50, seed=0):
+    """Return lines of words, of which a few are frequent, as in text."""
+    ids = text(n, seed=seed, n_words=n_words)
+    cuts = np.sort(np.random.default_rng(seed).integers(0, n, n // 7))
+    return [[f"w{i}" for i in line] for line in np.split(ids, cuts) if len(line)]
+
+
+def joined(lines):
+    """Return lines of words as a file, open to be read."""
+    return io.BytesIO("\n".join(map(" ".join, lines)).encode())
 
 
 def markov_stream(n, n_words=20, seed=0):
