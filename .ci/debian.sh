@@ -16,18 +16,19 @@ debian_system() {
 }
 
 # in_debian FOLDER COMMAND...: in the system's own environment, with limits on workers and
-# threads that hold here, and the corpora. The command may begin with VARIABLE=VALUE. Its
-# mounts, and processes that it left, end with it.
+# threads that hold here, and the corpora if they are here. The command may begin with
+# VARIABLE=VALUE. Its mounts, and processes that it left, end with it.
 in_debian() {
     local system=$1 corpora limit variables=(
         HOME=/root LANG=C.UTF-8 PATH=/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin
         PIP_CERT=$certificates PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_ROOT_USER_ACTION=ignore
-        NPLM_DATA=/corpora CI=true
+        CI=true
     )
     for limit in PYTEST_XDIST_AUTO_NUM_WORKERS OMP_NUM_THREADS OPENBLAS_NUM_THREADS; do
         [ -z "${!limit-}" ] || variables+=("$limit=${!limit}")
     done
     corpora=$(realpath -m "${NPLM_DATA:-../shared/data}")
+    [ ! -d "$corpora" ] || variables+=(NPLM_DATA=/corpora)
     mkdir -p "$system/corpora"
     unshare --mount --pid --fork --kill-child bash -euc '
         mount -t proc proc "$0/proc"
