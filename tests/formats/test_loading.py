@@ -114,7 +114,9 @@ def test_files_that_are_no_models_name_their_reader(tmp_path, model):
         write()
         for pack in (bytes, gzip.compress):
             path.write_bytes(pack(path.read_bytes()))
-            with pytest.raises(ValueError, match=rf"model has .*not a model: .*{message}"):
+            with pytest.raises(
+                ValueError, match=rf"model has .*not a model: .*{message}"
+            ):
                 nplm.load(path)
 
 
