@@ -1,5 +1,6 @@
 """The ``nplm`` command: a file for each subcommand, and shared modules."""
 
+import sys
 from importlib import import_module
 from typing import Any
 
@@ -95,3 +96,4 @@ def main() -> None:
 def versions_command() -> None:
     """Show versions, processor and kernels, for bug reports."""
     nplm.show_versions()
+    sys.stdout.flush()  # while click handles a reader that left
