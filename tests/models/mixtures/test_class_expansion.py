@@ -75,7 +75,7 @@ def distributions(words):
     return weights.map(lambda w: {k: n / sum(w.values()) for k, n in w.items()})
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(
     order=st.integers(1, 4),
     a=distributions(["a0", "a1", "a2", "a3"]),
@@ -101,7 +101,7 @@ def test_words_of_one_class_have_the_probability_of_the_class_model(
     np.testing.assert_allclose(found.sum(axis=1), 1, atol=1e-6)
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(
     order=st.integers(2, 3),
     a=distributions(["a", "ab", "abc", "v"]),
