@@ -34,6 +34,7 @@ NOBODY_READS = COMMANDS | {
     "convert": ["convert", "--help"],
     "prune": ["prune", "--help"],
     "count": ["count", "--help"],
+    "expand": ["expand", "--help"],
     "show-versions": ["show-versions"],
 }  # fmt: skip
 # Runs commands, each in a process that was forked, with no reader of its output.
