@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,6 +28,8 @@ MAX_ERROR_OF_SUM = 1e-3
 # Takes the place of probability 0 in a product: classes whose probabilities are all 0
 # are then equally probable.
 LEAST_PROB = 1e-300
+# Numbers of n-grams from here on are shown with three digits.
+MAX_EXACT = 1e15
 
 
 def expand_classes(
@@ -77,7 +80,8 @@ def expand_classes(
     Raises
     ------
     TypeError
-        If `lm` is not a text model over back-off n-grams.
+        If `lm` is not a text model over back-off n-grams, or `classes` is not a mapping
+        of mappings.
     ValueError
         If the model has no words, or none of `classes`, if probabilities of a class do
         not sum to 1, a word of a class is a class, a mark is one, or `order` is out of
@@ -133,7 +137,7 @@ def expanded(
     _check_classes(classes, lm, own)
     trie = lm.estimator_.trie_.verified()
     order = trie.order if order is None else order
-    if order not in range(1, trie.order + 1):
+    if not isinstance(order, Integral) or order not in range(1, trie.order + 1):
         raise ValueError(
             f"order={order!r} must be from 1 to {trie.order}, the order of the model."
         )
@@ -155,8 +159,9 @@ def expanded(
     )
     n_ngrams = found.n_ngrams(work)
     if n_ngrams > max_ngrams:
+        shown = f"{n_ngrams:,.0f}" if n_ngrams < MAX_EXACT else f"{n_ngrams:.3g}"
         raise ValueError(
-            f"the model expands to {n_ngrams:,} n-grams of words, more than "
+            f"the model expands to {shown} n-grams of words, more than "
             f"max_ngrams={max_ngrams}: lower order, prune the model first, or raise "
             "max_ngrams."
         )
@@ -192,15 +197,17 @@ class ExpandedTrie:
         """The number of words."""
         return len(self.tokens.n)
 
-    def n_ngrams(self, work: Work) -> int:
-        """Return the number of n-grams, each as often as it has classes."""
-        # float64: a product may be above the largest integer.
-        n = sum(
-            self.words.n[ngrams].prod(axis=1, dtype=np.float64).sum()
-            for level in range(self.order)
-            for ngrams in ngrams_in_blocks(self.trie, level, work)
-        )
-        return int(n)
+    def n_ngrams(self, work: Work) -> float:
+        """Return the number of n-grams, each as often as it has classes.
+
+        A product may be above the largest integer, and even infinite.
+        """
+        with np.errstate(over="ignore"):
+            return sum(
+                float(self.words.n[ngrams].prod(axis=1, dtype=np.float64).sum())
+                for level in range(self.order)
+                for ngrams in ngrams_in_blocks(self.trie, level, work)
+            )
 
     def ngrams(self, level: int, work: Work) -> Iterator[NDArray[np.int32]]:
         """Yield the n-grams of words whose contexts have `level` words."""
@@ -320,7 +327,15 @@ class Choices(NamedTuple):
 def _check_classes(
     classes: Mapping[Any, Mapping[Any, float]], lm: TextLM, vocabulary: Vocabulary
 ) -> None:
-    """Raise ValueError unless classes are distributions over words."""
+    """Raise an error unless classes are distributions over words."""
+    values = classes.values() if isinstance(classes, Mapping) else [classes]
+    for own in values:
+        if not isinstance(own, Mapping):
+            raise TypeError(
+                f"classes has a {type(own).__name__} in place of a mapping: map each "
+                'class to its words, and these to their probabilities, as in {"CITY": '
+                '{"rome": 0.5, "oslo": 0.5}}.'
+            )
     if not classes.keys() & vocabulary.ids_.keys():
         example = next(iter(classes), None)
         raise ValueError(

@@ -193,6 +193,15 @@ def test_too_many_ngrams_are_refused_before_they_are_made():
         expand_classes(lm, ANIMALS, max_ngrams=n - 1)
 
 
+@pytest.mark.parametrize(("order", "shown"), [(5, r"1e\+20"), (80, "inf")])
+def test_a_number_of_ngrams_beyond_integers_is_refused(order, shown):
+    lm = TextLM(KneserNeyLM(discount_fallback=0.5), n_context=order - 1)
+    lm.fit(["A " * 90] * 2)
+    many = {"A": {f"w{i}": 1e-4 for i in range(10**4)}}
+    with pytest.raises(ValueError, match=f"expands to {shown} n-grams"):
+        expand_classes(lm, many)
+
+
 def test_mistakes_are_told():
     lm = trained()
     trigram = TextLM(InterpolatedTrigram(), n_context=2).fit(["a b c"] * 9)
@@ -210,12 +219,14 @@ def test_mistakes_are_told():
         (lm, {"A": {"x": float("nan")}}, ValueError, "'x' has the probability nan"),
         (lm, {"A": {"x": 0.5, "y": 0.4}}, ValueError, "class 'A' sum to 0.9: they"),
         (lm, {"A": {}}, ValueError, "class 'A' sum to 0: they"),
+        (lm, {"A": ["x"]}, TypeError, "classes has a list in place of a mapping"),
+        (lm, [("A", "x")], TypeError, "classes has a list in place of a mapping"),
         (lm.estimator_, ANIMALS, TypeError, "lm is a KneserNeyLM: pass a TextLM"),
         (trigram, ANIMALS, TypeError, "lm is over a InterpolatedTrigram"),
         (ids, ANIMALS, ValueError, "lm has ids and no words"),
     ]:
         with pytest.raises(error, match=message):
             expand_classes(model, classes)
-    for order in (0, 4, 1.5):
+    for order in (0, 4, 1.5, 2.0):
         with pytest.raises(ValueError, match=f"order={order} must be from 1 to 3"):
             expand_classes(lm, ANIMALS, order=order)
