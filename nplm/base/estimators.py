@@ -29,8 +29,8 @@ from nplm.base.fitted import Fitted
 from nplm.base.pages import Documented
 
 __all__ = [
-    "COMMON", "CheapWords", "LanguageModel", "Whole", "WordsMass", "neg_perplexity",
-    "non_negative",
+    "COMMON", "CheapWords", "LanguageModel", "PowerOfTwo", "Whole", "WordsMass",
+    "neg_perplexity", "non_negative",
 ]  # fmt: skip
 
 # scikit-learn leaves the values unchecked: `check_ids` checks them, and its messages
@@ -51,6 +51,17 @@ class Whole(Interval):
     def is_satisfied_by(self, val: Any) -> bool:
         """Return whether `val` is one of them."""
         return not isinstance(val, bool) and super().is_satisfied_by(val)
+
+
+class PowerOfTwo(Whole):
+    """Powers of two from `least` to `most`, for ``_parameter_constraints``."""
+
+    def is_satisfied_by(self, val: Any) -> bool:
+        """Return whether `val` is one of them."""
+        return super().is_satisfied_by(val) and not int(val) & (int(val) - 1)
+
+    def __str__(self) -> str:
+        return f"a power of two from {self.left} to {self.right}"
 
 
 # Parameters that have the same meaning in every model.

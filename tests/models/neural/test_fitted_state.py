@@ -8,6 +8,9 @@ from sklearn.utils import check_random_state
 
 import nplm
 from nplm import NCE, CheckpointError, Classes, Features, Importance, Softmax, Tree
+from nplm.base.fitted import Fitted
+from nplm.base.word_trees import Joined
+from nplm.models.neural.fitting.saved import from_items, to_items
 from tests.helpers import energy_lm, neural_lm, text
 
 N_WORDS = 12
@@ -138,3 +141,28 @@ def test_checkpoint_of_another_fit_names_the_parameter(tmp_path, changes, messag
     lm = neural_lm(**SMALL).fit(X, Y, checkpoint=tmp_path)
     with pytest.raises(CheckpointError, match=message):
         lm.set_params(**changes).fit(X, Y, checkpoint=tmp_path)
+
+
+@pytest.mark.parametrize("n_branches", [0, 1, 3, 2048, 2**70, 8.0, True])
+def test_files_with_another_n_branches_are_refused(n_branches):
+    lm = neural_lm(**SMALL).set_params(output=Tree("huffman")).fit(X, Y)
+    items = to_items(lm._trained)
+    items["architecture"]["n_branches"] = n_branches
+    with pytest.raises(ValueError, match=r"architecture.n_branches is .*which no fit"):
+        from_items(Fitted(items), ("tree",))
+
+
+def test_files_with_a_tree_of_the_first_version_are_refused_in_a_sentence():
+    lm = neural_lm(**SMALL).set_params(output=Tree("huffman", n_branches=2))
+    items = to_items(lm.fit(X, Y)._trained)
+    del items["architecture"]["n_branches"]
+    items["arrays"]["E"] = items["arrays"]["E"][: N_WORDS - 1]
+    with pytest.raises(ValueError, match=r"its tree is of nplm 0\.1.*fit the network"):
+        from_items(Fitted(items), ("tree",))
+
+
+def test_numbers_of_a_tree_are_made_once_for_all_calls(monkeypatch):
+    lm = neural_lm(**SMALL).set_params(output="tree").fit(X, Y)
+    lm.log_prob(X, Y)
+    monkeypatch.delattr(Joined, "deepest")
+    assert np.isfinite(lm.log_prob(X[:1], Y[:1])).all()

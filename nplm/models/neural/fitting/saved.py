@@ -22,7 +22,7 @@ from nplm.models.neural.network.outputs.estimates import (
     NoiseContrastive,
     Proposal,
 )
-from nplm.models.neural.network.outputs.tree import checked_tree
+from nplm.models.neural.network.outputs.tree import MAX_BRANCHES, checked_tree
 from nplm.models.neural.network.parameters import Parameters
 from nplm.models.neural.network.solvers import Adam, Schedule, State
 from nplm.models.neural.network.soundness import check_sums
@@ -186,10 +186,16 @@ def _architecture(
         given["classes"] = check_classes(given["classes"], "classes", n_words)
     if given["tree"] is not None:
         given["tree"] = checked_tree(given["tree"], n_words)
-    # Files of nplm 0.1 have none.
-    n_branches = items.whole("n_branches", 2) if "n_branches" in items else 2
-    if n_branches & (n_branches - 1):
-        raise items.unfit("n_branches", n_branches)
+    n_branches = 2
+    if "n_branches" in items:
+        n_branches = items.whole("n_branches", 2, MAX_BRANCHES)
+        if n_branches & (n_branches - 1):
+            raise items.unfit("n_branches", n_branches)
+    elif output == "tree":
+        raise ValueError(
+            "its tree is of nplm 0.1, whose inner nodes have one row of weights, and "
+            "now have one for each branch: fit the network again"
+        )
     n_outputs = items.take("n_outputs", int, type(None))
     if n_outputs is not None and n_outputs != len(arrays["E"]):
         raise items.unfit("n_outputs", n_outputs)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from numbers import Integral
 from typing import Any, ClassVar
 
 from numpy.typing import ArrayLike
-from sklearn.utils._param_validation import HasMethods, Options, StrOptions
+from sklearn.utils._param_validation import HasMethods, StrOptions
 
-from nplm.base.estimators import Whole
+from nplm.base.estimators import PowerOfTwo, Whole
+from nplm.models.neural.network.outputs.tree import MAX_BRANCHES
 from nplm.models.neural.options.base import Option
 
 __all__ = ["OUTPUTS", "Classes", "Softmax", "Tree"]
@@ -160,7 +160,7 @@ class Tree(Option):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "tree": ["array-like", StrOptions({"huffman"}), None],
-        "n_branches": [Options(Integral, {2**i for i in range(1, 11)})],
+        "n_branches": [PowerOfTwo(2, MAX_BRANCHES)],
         "direct": ["boolean"],
     }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -16,8 +17,9 @@ from nplm.base.word_trees import Joined, bisected, huffman, joined, top_down
 from nplm.models.neural.network.outputs.base import Output, Workspace
 from nplm.models.training.parallel.threads import blas_threads
 
-__all__ = ["Tree", "checked_tree", "make_tree"]
+__all__ = ["MAX_BRANCHES", "Tree", "checked_tree", "make_tree"]
 
+MAX_BRANCHES = 1024  # of an inner node
 # The default tree: positions before the next word, words that are distinguished there,
 # components, and pseudo-counts that shrink the points of rare words to the mean.
 N_POSITIONS = 2
@@ -37,6 +39,15 @@ class Tree(Output):
     rows_are_visited: ClassVar[bool] = True
 
     nodes: Joined
+
+    @cached_property
+    def numbers(self) -> dict[str, Any]:
+        """Options of the kernels, which every call that scores makes."""
+        depth, most_rows = self.nodes.deepest()
+        return {
+            "parents": self.nodes.parents, "places": self.nodes.places,
+            "depth": depth, "most_rows": most_rows,
+        }  # fmt: skip
 
     @classmethod
     def from_children(
@@ -60,14 +71,13 @@ class Tree(Output):
 
     def kernel(self, team: Workspace, start: int, stop: int, leader: Any) -> Any:
         """Return the kernel of the only member."""
-        nodes, (depth, most_rows) = self.nodes, self.nodes.deepest()
+        nodes = self.nodes
         n_words = len(nodes.branches) + 2 - len(nodes.starts)
         rows = self._rows(team, start, stop, leader) | {"n_words": n_words}
         return _tree.Tree(
             team.tier, team.scratch, team.activations, team.trained["E"],
             solver=team.solver, branches=nodes.branches, starts=nodes.starts,
-            parents=nodes.parents, places=nodes.places, depth=depth,
-            most_rows=most_rows, **rows,
+            **self.numbers, **rows,
         )  # fmt: skip
 
 
