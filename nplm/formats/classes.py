@@ -21,8 +21,9 @@ __all__ = [
     "write_classes",
 ]  # fmt: skip
 
-# A probability, as of a definition of a class: a second field of this form is one.
-NUMBER = re.compile(r"\+?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.A | re.I)
+# A probability, as of a definition of a class: a second field of this form is one, or
+# the logarithm of one, which is refused.
+NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.A | re.I)
 
 
 def write_classes(
@@ -144,7 +145,8 @@ def write_class_definitions(
     Raises
     ------
     ValueError
-        If a probability is out of range, or a class or a word is empty or has a blank.
+        If a probability is out of range, a class has no words, or a class or a word is
+        empty, has a blank, or is ``<s>`` or ``</s>``.
 
     See Also
     --------
@@ -164,7 +166,11 @@ def write_class_definitions(
     check_words(list(classes), len(classes))
     for name, words in classes.items():
         check_words(list(words), len(words))
+        if not words:
+            raise ValueError(f"class {shown(name)} has no words: leave it out.")
         for word, prob in words.items():
+            if {name, word} & {BEGIN, END}:
+                raise ValueError(_marks(f"{name} {word}"))
             if not 0 < prob <= 1:
                 raise ValueError(_out_of_range(name, word, prob))
             lines.append(f"{name} {prob:.9g} {word}\n")
@@ -211,7 +217,11 @@ def read_class_definitions(
         if not fields:
             continue
         name, *words = fields
-        prob = float(words.pop(0)) if words and NUMBER.fullmatch(words[0]) else None
+        prob = None
+        # A word may begin with "-", but a phrase is refused: of two, it is a number.
+        is_word = len(words) == 1 and words[0].startswith("-")
+        if words and NUMBER.fullmatch(words[0]) and not is_word:
+            prob = float(words.pop(0))
         if len(words) != 1:
             raise ValueError(
                 f"{where}: expected a class, its probability if any, and a word, got "
@@ -228,10 +238,7 @@ def read_class_definitions(
         if word in own:
             raise ValueError(f"{where}: class {shown(name)} has {shown(word)} already.")
         if {name, word} & {BEGIN, END}:
-            raise ValueError(
-                f"{where}: {shown(line)} has {BEGIN} or {END}, which mark the ends of "
-                "lines, and are in no class."
-            )
+            raise ValueError(f"{where}: {_marks(line)}")
         if are_given.setdefault(name, prob is not None) != (prob is not None):
             raise ValueError(
                 f"{where}: class {shown(name)} has words with a probability and words "
@@ -244,6 +251,13 @@ def read_class_definitions(
         name: words if are_given[name] else dict.fromkeys(words, 1 / len(words))
         for name, words in classes.items()
     }
+
+
+def _marks(line: str) -> str:
+    return (
+        f"{shown(line)} has {BEGIN} or {END}, which mark the ends of lines, and are in "
+        "no class."
+    )
 
 
 def _out_of_range(name: str, word: str, prob: float) -> str:

@@ -140,10 +140,17 @@ def test_definitions_of_srilm_are_read(tmp_path):
     }
 
 
+def test_a_word_may_begin_with_a_minus(tmp_path):
+    (tmp_path / "classes").write_text("A -5\nA -b\nB 1 -5\n")
+    expected = {"A": {"-5": 0.5, "-b": 0.5}, "B": {"-5": 1.0}}
+    assert read_class_definitions(tmp_path / "classes") == expected
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [
         (b"A a\nA\n", "line 2: expected a class, its probability if any, and a word"),
+        (b"A -0.3 a\n", "'a' has the probability -0.3 in class 'A': it must be above"),
         (b"A 0.5\n", r"line 1: expected a class.* got 'A 0.5'\.$"),
         (b"A 1984\n", "line 1: expected a class"),
         (b"A 0.5 new york\n", "got 'A 0.5 new york'. Phrases are not supported: join"),
@@ -169,6 +176,9 @@ def test_invalid_definitions_are_refused(tmp_path, content, message):
     ("classes", "message"),
     [
         ({"A": {"b": 0.0}}, "'b' has the probability 0.0 in class 'A'"),
+        ({"A": {}}, "class 'A' has no words"),
+        ({"A": {"<s>": 1.0}}, "'A <s>' has <s> or </s>, which mark the ends of lines"),
+        ({"</s>": {"a": 1.0}}, "'</s> a' has <s> or </s>, which mark the ends of"),
         ({"A": {"b": 1.1}}, "'b' has the probability 1.1 in class 'A'"),
         ({"A B": {"b": 1.0}}, "words has 'A B' at 0"),
         ({"A": {"b": 0.5, "": 0.5}}, "words has '' at 1"),
