@@ -336,8 +336,10 @@ def _check_classes(
                 'class to its words, and these to their probabilities, as in {"CITY": '
                 '{"rome": 0.5, "oslo": 0.5}}.'
             )
+    if not classes:
+        raise ValueError("there are no classes: give one or more, with their words.")
     if not classes.keys() & vocabulary.ids_.keys():
-        example = next(iter(classes), None)
+        example = next(iter(classes))
         raise ValueError(
             f"the model has none of the {len(classes)} classes, such as {example!r}: "
             "the names of classes are words of its text."

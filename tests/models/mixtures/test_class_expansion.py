@@ -207,7 +207,7 @@ def test_mistakes_are_told():
     trigram = TextLM(InterpolatedTrigram(), n_context=2).fit(["a b c"] * 9)
     ids = TextLM.from_model(lm.estimator_, boundary=0)
     for model, classes, error, message in [
-        (lm, {}, ValueError, "none of the 0 classes, such as None"),
+        (lm, {}, ValueError, "there are no classes: give one"),
         (lm, {"X": {"x": 1.0}}, ValueError, "none of the 1 classes, such as 'X'"),
         (lm, {"A": {"B": 1.0}, "B": {"x": 1.0}}, ValueError, "'B', which is a class"),
         (lm, {"A": {"A": 1.0}}, ValueError, "class 'A' has the word 'A', which is a"),
