@@ -153,7 +153,7 @@ def expanded(
     token_ids, word_ids, shares = zip(*rows)
     found = ExpandedTrie(
         trie,
-        order,
+        int(order),
         Choices.of(token_ids, word_ids, shares, own.n_words_),
         Choices.of(word_ids, token_ids, shares, len(ids)),
     )

@@ -166,3 +166,14 @@ def test_numbers_of_a_tree_are_made_once_for_all_calls(monkeypatch):
     lm.log_prob(X, Y)
     monkeypatch.delattr(Joined, "deepest")
     assert np.isfinite(lm.log_prob(X[:1], Y[:1])).all()
+
+
+def test_training_continues_with_the_same_n_branches_alone(tmp_path):
+    lm = neural_lm(**SMALL).set_params(output=Tree("huffman", n_branches=4))
+    lm.fit(X, Y, checkpoint=tmp_path)
+    lm.set_params(output__n_branches=np.int64(4)).partial_fit(X, Y)
+    lm.set_params(output__n_branches=8)
+    with pytest.raises(ValueError, match=r"output__n_branches=8 is not .* \(4\)"):
+        lm.partial_fit(X, Y)
+    with pytest.raises(CheckpointError, match="its output__n_branches was 4, now it"):
+        lm.fit(X, Y, checkpoint=tmp_path)
