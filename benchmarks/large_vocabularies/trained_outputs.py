@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from common.table import parser, report
 from common.trained import Way, measured, network, page
-from nplm import NCE, Classes, Importance, NeuralLM, Tree, WordClasses, word_tree
+from nplm import Classes, Importance, NeuralLM, Tree, WordClasses, word_tree
 from nplm.datasets import Corpus
 
 PAGE = Path(__file__).parents[2] / "docs" / "measured" / "outputs_trained.inc"
@@ -53,9 +53,6 @@ WAYS: dict[str, Way] = {
     "found classes": of_found_classes,
     "tree of found classes": of_tree_of_classes,
     "default tree": partial(of_few_units, output=Tree()),
-    "default tree, 2 branches": partial(of_few_units, output=Tree(n_branches=2)),
-    "Huffman's tree": partial(of_few_units, output=Tree("huffman")),
-    "NCE, 512 noise samples": partial(network, loss=NCE(n_noise=512)),
 }
 
 

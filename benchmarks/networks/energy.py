@@ -30,7 +30,7 @@ import numpy as np
 
 from common.networks import energy_lm, paper_lm
 from common.table import Rows, conditions, kept, list_table, named, parser, report
-from common.trained import N_CONTEXT, SCHEDULE, measured, network, page
+from common.trained import N_CONTEXT, SCHEDULE, alpha_of, measured, network, page
 from nplm import EnergyLM, Importance, NeuralLM, windows
 from nplm.datasets import Corpus, fetch_brown
 
@@ -204,7 +204,8 @@ def energy(corpus: Corpus) -> EnergyLM:
     """An energy needs fewer noise samples, each of which costs more."""
     return EnergyLM(
         N_CONTEXT + 1, n_words=corpus.n_words, n_hidden=64, embedding_dim=64,
-        target_weights=True, loss=Importance(n_noise=128), **SCHEDULE,
+        target_weights=True, loss=Importance(n_noise=128), alpha=alpha_of(corpus),
+        **SCHEDULE,
     )  # fmt: skip
 
 
