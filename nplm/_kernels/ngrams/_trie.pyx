@@ -65,9 +65,11 @@ cdef class Ngrams:
         cdef Py_ssize_t n, size = sizeof(int)
         if type(X) is not ndarray or type(y) is not ndarray:
             return None
-        PyObject_GetBuffer(X, &rows, PyBUF_STRIDES | PyBUF_FORMAT)
+        if not has_buffer(X, &rows):
+            return None
         try:
-            PyObject_GetBuffer(y, &words, PyBUF_STRIDES | PyBUF_FORMAT)
+            if not has_buffer(y, &words):
+                return None
             try:
                 n = words.shape[0] if words.ndim == 1 else 0
                 if (
@@ -91,6 +93,15 @@ cdef class Ngrams:
         finally:
             PyBuffer_Release(&rows)
         return out if valid else None
+
+
+cdef bint has_buffer(object array, Py_buffer* own) except -1:
+    """Take the buffer of an array; return False if its type has none, as times have."""
+    try:
+        PyObject_GetBuffer(array, own, PyBUF_STRIDES | PyBUF_FORMAT)
+    except (BufferError, ValueError):
+        return False
+    return True
 
 
 cdef inline bint are_ids(const Py_buffer* own) noexcept:

@@ -70,6 +70,7 @@ def are_windows(X: Any, y: Any, n_context: int) -> bool:
         and type(y) is np.ndarray
         and X.dtype is INT32
         and y.dtype is INT32
+        and y.ndim == 1
         and X.shape == (*y.shape, n_context)
         and y.shape != (0,)
     )

@@ -59,6 +59,20 @@ def test_windows_that_do_not_fit_are_refused(fitted):
         model.log_prob(X, y)
 
 
+def test_messages_are_those_of_the_base_class(fitted):
+    """Arrays of other dimensions, and those that have no buffer."""
+    model, X, y = fitted
+    for own, message in (
+        ((X[:6].reshape(2, 3, -1), y[:6].reshape(2, 3)), "array with dim 3"),
+        ((X[0], y[0].reshape(())), "Expected 2D array, got 1D"),
+        ((X.astype("M8[s]"), y), r"X must hold word ids.*datetime64\[s\]"),
+        ((X, y.astype("m8[s]")), r"y must hold word ids.*timedelta64\[s\]"),
+        ((X[:6], y[:6].astype("M8[s]")), r"y must hold word ids.*datetime64\[s\]"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            model.log_prob(*own)
+
+
 def test_usual_windows_skip_the_checks(fitted, monkeypatch):
     model, X, y = fitted
     assert isinstance(model, QuickLookUps)
