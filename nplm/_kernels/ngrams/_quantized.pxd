@@ -3,7 +3,7 @@
 See ``nplm.models.ngrams.trie.quantized_trie``.
 """
 
-from libc.stdint cimport int64_t
+from libc.stdint cimport int64_t, uint64_t
 
 from nplm._kernels.ngrams._bits cimport Offsets, read_bits, read_offsets
 from nplm._kernels.ngrams._chains cimport MAX_WORDS
@@ -51,15 +51,20 @@ cdef inline void children(
 ) noexcept nogil:
     """Find the extensions of n-gram i by one older word.
 
-    The range is empty if a damaged file has too few set bits.
+    The range is empty if a damaged file has too few set bits. Its numbers may be
+    negative, which must not be shifted.
     """
     cdef int64_t low_at = i * level.width + level.width - level.low
     if not read_offsets(&level.offsets, i, first, last):
         first[0] = last[0] = 0
         return
-    first[0] = (first[0] << level.low) | read_bits(level.records, low_at, level.low)
+    first[0] = <int64_t> (
+        <uint64_t> first[0] << level.low | read_bits(level.records, low_at, level.low)
+    )
     low_at += level.width
-    last[0] = (last[0] << level.low) | read_bits(level.records, low_at, level.low)
+    last[0] = <int64_t> (
+        <uint64_t> last[0] << level.low | read_bits(level.records, low_at, level.low)
+    )
 
 
 cdef inline int64_t n_searched(int64_t n, int word) noexcept nogil:

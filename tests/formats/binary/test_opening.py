@@ -113,8 +113,8 @@ def test_peak_memory_of_a_first_question_is_small_beside_the_file(folder, name):
     )  # fmt: skip
     found = list(map(int, ran.stdout.split()))
     assert len(found) == 8
-    # Also the pages of the file that were read, and their neighbours.
-    assert max(found) < 8 << 20
+    # Also the pages of the file that were read, which may be large: of 2 MB each.
+    assert max(found) < 12 << 20
     if name == "mapped":
         assert (folder / name).stat().st_size > 20 << 20
 
