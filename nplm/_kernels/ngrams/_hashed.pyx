@@ -5,7 +5,7 @@ one bucket, whose address depends only on the words. A step is skipped if the fi
 the previous slot shows that no n-gram is one word longer.
 """
 
-from libc.stdint cimport int64_t, uint32_t, uint64_t
+from libc.stdint cimport int64_t, uint64_t
 
 from nplm._kernels.ngrams._bits cimport NPLM_PREFETCH
 from nplm._kernels.ngrams._chains cimport (

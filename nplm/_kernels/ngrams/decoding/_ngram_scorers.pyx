@@ -125,7 +125,7 @@ cdef class HashedWordScorer(NgramScorer):
             if prob >= 0:
                 chains.prob[j], chains.known[j] = prob, n_context
 
-    cdef void expect(self, const Context* context, int id) noexcept nogil:
+    cdef void prefetch(self, const Context* context, int id) noexcept nogil:
         cdef uint64_t key = hash_word(id), power = MULTIPLIER
         cdef int k, n = context.n_found if self.closed else context.n_words
         NPLM_PREFETCH(self.prob + id)
@@ -226,7 +226,7 @@ cdef class QuantizedWordScorer(NgramScorer):
                 n_next += 1
             n_live = n_next
 
-    cdef void expect(self, const Context* context, int id) noexcept nogil:
+    cdef void prefetch(self, const Context* context, int id) noexcept nogil:
         NPLM_PREFETCH(self.bigrams + id)
         NPLM_PREFETCH(self.prob + id)
         NPLM_PREFETCH(self.bow + id)

@@ -56,7 +56,7 @@ cdef class WordScorer(Steps):
         Chains* chains,
     ) noexcept nogil
 
-    cdef void expect(self, const Context* context, int id) noexcept nogil
+    cdef void prefetch(self, const Context* context, int id) noexcept nogil
 
     cdef void begin_in(self, Context* context, bint bos) noexcept nogil
 

@@ -150,7 +150,7 @@ cdef class WordScorer(Steps):
         context.
         """
 
-    cdef void expect(self, const Context* context, int id) noexcept nogil:
+    cdef void prefetch(self, const Context* context, int id) noexcept nogil:
         """Prefetch what the look-up of a word after a context reads."""
 
     def begin(self, bint bos=True):
@@ -173,7 +173,7 @@ cdef class WordScorer(Steps):
     def end(self, State state not None):
         """Return the log-probability of the boundary after a state."""
         cdef Context context
-        self.expect(&state.context, self.boundary)
+        self.prefetch(&state.context, self.boundary)
         context = state.context
         return self.score_words(&context, &self.boundary, 1, 0, NULL, NULL)
 
@@ -202,7 +202,7 @@ cdef class WordScorer(Steps):
         cdef int i
         if word is None:
             i = self.boundary
-            self.expect(&state.context, i)
+            self.prefetch(&state.context, i)
         else:
             i = self.id_after(&state.context, word)
         after = State.__new__(State)
@@ -433,12 +433,12 @@ cdef class WordScorer(Steps):
             if data != NULL:
                 guess = guess_id(self.words, h)
                 if 0 <= guess < self.n_words:
-                    self.expect(context, guess)
+                    self.prefetch(context, guess)
                 i = self.words.find_guessed(data, n, h, guess)
         if not 0 <= i < self.n_words:
             i = self.id_of(word)
         if i != guess:
-            self.expect(context, i)
+            self.prefetch(context, i)
         return i
 
     cdef inline int id_of(self, word) except -1:
