@@ -83,7 +83,7 @@ def _fitted(way: Way, corpus: Corpus, seed: int) -> dict[str, Any]:
 
 
 def page(rows: Rows, what: str) -> str:
-    """Means over the seeds, beside the first way; `what` the ways are of."""
+    """Means over the seeds, compared with the first way. `what` heads the ways."""
     lines = []
     for text in TEXTS:
         own = [row for row in rows if row["text"] == text]

@@ -51,6 +51,7 @@ from large_vocabularies.texts import Text, brown, classes_of, of_wiki
 from nplm import NCE, NeuralLM, Tree, word_tree
 
 BATCH = 128
+BINARY: dict[str, Any] = {"tree": "huffman", "n_branches": 2}
 WAYS: dict[str, dict[str, Any]] = {
     "exact, K = 1": {"batch_size": 1},
     "exact": {},
@@ -60,9 +61,9 @@ WAYS: dict[str, dict[str, Any]] = {
     "classes of WordClasses": {"output": "classes", "groups": "found"},
     "classes by frequency": {"output": "classes"},
     "classes at random": {"output": "classes", "groups": "random"},
-    "tree of WordClasses": {"output": "tree", "groups": "found"},
-    "tree by default": {"output": "tree"},
-    "Huffman's tree": {"output": "tree", "tree": "huffman"},
+    "tree of WordClasses": {"output": "tree", "n_branches": 2, "groups": "found"},
+    "tree by default": {"output": "tree", "n_branches": 2},
+    "Huffman's tree": {"output": "tree"} | BINARY,
 }
 # Only those of which the speed does not depend on what is learned.
 TIMED: dict[str, dict[str, Any]] = {
@@ -72,8 +73,8 @@ TIMED: dict[str, dict[str, Any]] = {
     "nce, 512 words": WAYS["nce, 512 words"],
     "classes, K = 1": {"output": "classes", "batch_size": 1},
     "classes": {"output": "classes"},
-    "tree, K = 1": {"output": "tree", "batch_size": 1, "tree": "huffman"},
-    "tree": {"output": "tree", "tree": "huffman"},
+    "tree, K = 1": {"output": "tree", "batch_size": 1} | BINARY,
+    "tree": {"output": "tree"} | BINARY,
 }
 # Ways whose sums of exponentials are compared.
 SUMMED: dict[str, dict[str, Any]] = {

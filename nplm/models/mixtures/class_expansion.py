@@ -218,19 +218,7 @@ class ExpandedTrie:
     def next_word_prob(
         self, X: NDArray[np.int32], y: NDArray[np.int32]
     ) -> NDArray[np.float64]:
-        """Return the probability of each next word given its context.
-
-        Parameters
-        ----------
-        X : ndarray of int32, shape (n_samples, n_context)
-            Contexts, the nearest word in the last column.
-        y : ndarray of int32, shape (n_samples,)
-            Next words.
-
-        Returns
-        -------
-        prob : ndarray of float64, shape (n_samples,)
-        """
+        """Return the probability of each next word given its context (`Member`)."""
         n, several = len(y), np.any(self.tokens.n[X] > 1, axis=1)
         prob, weight = np.zeros(n), np.zeros(n)
         for contexts in self.tokens.sequences(X, BLOCK_SIZE):

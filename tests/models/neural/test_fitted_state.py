@@ -157,7 +157,7 @@ def test_files_with_a_tree_of_the_first_version_are_refused_in_a_sentence():
     items = to_items(lm.fit(X, Y)._trained)
     del items["architecture"]["n_branches"]
     items["arrays"]["E"] = items["arrays"]["E"][: N_WORDS - 1]
-    with pytest.raises(ValueError, match=r"its tree is of nplm 0\.1.*fit the network"):
+    with pytest.raises(ValueError, match=r"nplm 0\.1 made its tree.*fit the network"):
         from_items(Fitted(items), ("tree",))
 
 

@@ -3,7 +3,7 @@
 An inner node is a softmax over its branches, and the probability of a word is the
 product of the choices on its path (Morin and Bengio, 2005). Training and scoring visit
 the nodes above a word. Each branch has a row of E: without one for the last branch,
-whose logit could be 0, a network with 16 branches has a perplexity 3% higher.
+whose logit could be 0, a network with 16 branches has a perplexity 2% higher.
 """
 
 from libc.math cimport INFINITY, log

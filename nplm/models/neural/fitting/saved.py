@@ -193,8 +193,8 @@ def _architecture(
             raise items.unfit("n_branches", n_branches)
     elif output == "tree":
         raise ValueError(
-            "its tree is of nplm 0.1, whose inner nodes have one row of weights, and "
-            "now have one for each branch: fit the network again"
+            "nplm 0.1 made its tree, with a row of weights for each inner node, and "
+            "not for each branch as now: fit the network again"
         )
     n_outputs = items.take("n_outputs", int, type(None))
     if n_outputs is not None and n_outputs != len(arrays["E"]):

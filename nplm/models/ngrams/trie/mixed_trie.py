@@ -105,19 +105,7 @@ class AlignedTrie:
     def next_word_prob(
         self, X: NDArray[np.int32], y: NDArray[np.int32]
     ) -> NDArray[np.float64]:
-        """Return the probability of each next word given its context.
-
-        Parameters
-        ----------
-        X : ndarray of int32, shape (n_samples, n_context)
-            Contexts, the nearest word in the last column.
-        y : ndarray of int32, shape (n_samples,)
-            Next words.
-
-        Returns
-        -------
-        prob : ndarray of float64, shape (n_samples,)
-        """
+        """Return the probability of each next word given its context (`Member`)."""
         width = min(X.shape[1], self.trie.order - 1)
         X, y = self.own_ids[X[:, X.shape[1] - width :]], self.own_ids[y]
         # Words of each context from the nearest one to the first that the trie lacks.
@@ -203,19 +191,7 @@ class LimitedTrie:
     def next_word_prob(
         self, X: NDArray[np.int32], y: NDArray[np.int32]
     ) -> NDArray[np.float64]:
-        """Return the probability of each next word given its context.
-
-        Parameters
-        ----------
-        X : ndarray of int32, shape (n_samples, n_context)
-            Contexts, the nearest word in the last column.
-        y : ndarray of int32, shape (n_samples,)
-            Next words.
-
-        Returns
-        -------
-        prob : ndarray of float64, shape (n_samples,)
-        """
+        """Return the probability of each next word given its context (`Member`)."""
         if X.shape[1] == 0:
             return self.unigrams[y]
         return self.trie.next_word_prob(self.ids[X], self.ids[y])
