@@ -26,16 +26,16 @@ def check_documents(X: Any, item: str, advice: str = "", name: str = "X") -> Any
     array of strings. A mapping or a set is not a sequence.
     """
     kind = type(X).__name__
+    if hasattr(X, "tocsr"):  # of SciPy, which takes long to import; some are mappings
+        raise TypeError(
+            f"{name} is a sparse {kind}, which has counts of words, not their order: "
+            f"pass a list of documents, each {item}."
+        )
     if isinstance(X, Mapping):
         raise TypeError(
             f"{name} is of type {kind} with the keys "
             f"{', '.join(map(repr, list(X)[:5]))}: pass the documents under one of "
             "them, or list(X.values())."
-        )
-    if hasattr(X, "tocsr"):  # of SciPy, which takes long to import
-        raise TypeError(
-            f"{name} is a sparse {kind}, which has counts of words, not their order: "
-            f"pass a list of documents, each {item}."
         )
     if hasattr(X, "columns") and hasattr(X, "__getitem__"):
         columns = list(X.columns)
