@@ -107,7 +107,7 @@ def test_learned_weights_are_a_fixed_point_of_em(parts):
     # Nearby weights are worse on the held-out windows.
     for direction in np.eye(3):
         near = 0.95 * model.weights_ + 0.05 * direction
-        assert fitted(near, parts).score(X, y) <= model.score(X, y) + 1e-9
+        assert fitted(near, parts).score(X, y) <= model.score(X, y) + 1e-7
 
 
 @pytest.mark.parametrize("weights", ["learned", "context"])
@@ -144,8 +144,11 @@ def test_context_weights_are_those_of_the_interpolated_trigram():
 
 
 def test_context_weights_do_better_than_one_set():
-    # On the data of EM, with enough windows in each bin.
-    parts = windows(chain(900, 0), 3), windows(chain(4000, 1), 3)
+    # On the data of EM, with enough windows in each bin. The second half is of another
+    # kind, so that its contexts, which are rare in training, want other weights.
+    drawn = np.random.default_rng(1).integers(N_WORDS, size=2000)
+    held_out = np.concatenate([chain(2000, 1), drawn])
+    parts = windows(chain(900, 0), 3), windows(held_out, 3)
     learned, context = (
         fitted(w, parts, tol=0, max_iter=1000) for w in ("learned", "context")
     )
@@ -187,7 +190,7 @@ def test_parameters_pickle_and_clone(parts):
 
 def test_grid_search_learns_the_weights_of_each_fold(parts):
     (X, y), (X_val, y_val) = parts
-    search = GridSearchCV(mixture("learned"), {"kn__order": [2, 3]}, cv=3)
+    search = GridSearchCV(mixture("learned", max_iter=1000), {"kn__order": [2, 3]}, cv=3)
     search.fit(X, y, X_val=X_val, y_val=y_val)
     assert np.isfinite(search.cv_results_["mean_test_score"]).all()
 
