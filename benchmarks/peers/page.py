@@ -11,8 +11,9 @@ from common.table import Rows, conditions, file_name, list_table
 
 TITLES = {"ptb": "Penn Treebank", "brown": "Brown", "wiki-2M": "Wiki, 2M words",
           "wiki-14M": "Wiki, 14M words"}  # fmt: skip
-# By the fastest tier of their float32 kernels.
-PROCESSORS = {"avx2": "Zen 3, AVX2", "avx512": "Zen 4, AVX-512"}
+# By their maker and the fastest tier of their float32 kernels.
+PROCESSORS = {"AMD avx2": "Zen 3, AVX2", "AMD avx512": "Zen 4, AVX-512",
+              "Intel(R) avx512": "Xeon, AMX"}  # fmt: skip
 NAMES = {"network": "nplm", "lstm": "LSTM", "gpt": "GPT", "default": "nplm, default",
          "kneser-ney": "Kneser-Ney 5"}  # fmt: skip
 BUDGETED = ("network", "lstm", "gpt")
@@ -36,9 +37,13 @@ def write(docs: Path, rows: Rows) -> None:
 
 def _key(row: dict[str, Any]) -> str:
     return file_name(
-        f"{row['text']} {row['tier']} {row['model']} {row['minutes']:03d} "
+        f"{row['text']} {_processor(row)} {row['model']} {row['minutes']:03d} "
         f"{row['changes']}"
     )
+
+
+def _processor(row: dict[str, Any]) -> str:
+    return f"{row['machines'][0]['cpu'].split()[0]} {row['tier']}"
 
 
 def _without_paths(row: dict[str, Any]) -> dict[str, Any]:
@@ -53,17 +58,21 @@ class Place(NamedTuple):
     """A text, and the processor on which models were trained on it."""
 
     text: str
-    tier: str
+    processor: str
+
+    @classmethod
+    def of(cls, row: dict[str, Any]) -> Place:
+        return cls(row["text"], _processor(row))
 
     @property
     def title(self) -> str:
-        return f"{TITLES[self.text]} ({PROCESSORS[self.tier]})"
+        return f"{TITLES[self.text]} ({PROCESSORS[self.processor]})"
 
 
 def places(rows: Rows) -> list[Place]:
     """The places that have rows, in the order of `TITLES` and `PROCESSORS`."""
-    every = (Place(text, tier) for text in TITLES for tier in PROCESSORS)
-    have = {(row["text"], row["tier"]) for row in rows}
+    every = (Place(text, processor) for text in TITLES for processor in PROCESSORS)
+    have = {Place.of(row) for row in rows}
     return [place for place in every if place in have]
 
 
@@ -71,7 +80,7 @@ def best(rows: Rows, place: Place, model: str, minutes: int) -> dict[str, Any] |
     """The row of a cell that is best on the validation part, within the budget."""
     found = [
         row for row in rows
-        if (row["text"], row["tier"]) == place
+        if Place.of(row) == place
         and (row["model"], row["minutes"]) == (model, minutes)
         and (not minutes or row["CPU s"] <= OVER * 60 * minutes)
     ]  # fmt: skip
@@ -99,7 +108,7 @@ def page(rows: Rows) -> str:
               "words/s in scoring"]  # fmt: skip
     made += "\n" + list_table("The runs", header, runs)
     tried = [
-        [f"{Place(row['text'], row['tier']).title}, {NAMES[row['model']]}, "
+        [f"{Place.of(row).title}, {NAMES[row['model']]}, "
          f"{row['minutes']} min",
          row["changes"].replace("_", " ") or "as in ``settings.py``",
          f"{row['CPU s']:.0f}", f"{row['valid']:.1f}"]

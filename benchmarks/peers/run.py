@@ -48,6 +48,7 @@ DOCS = Path(__file__).parents[2] / "docs" / "measured"
 WIKI_HELD_OUT = 100_000
 N_CONTEXT = 5  # of the default, as in networks/default.py
 HISTORY = 1000  # words before a held-out part that a peer reads
+N_PIECES = 32  # of a text, where a budget is too short for all of it
 
 
 def of_wiki(n: int) -> Corpus:
@@ -87,13 +88,14 @@ def scored(parts: dict[str, Any], log_prob: Callable[..., NDArray[Any]]) -> Foun
 def network(corpus: Corpus, settings: Found, minutes: float) -> Found:
     """nplm's best: a stream, as the peers read it.
 
-    It trains for whole epochs, of the last `tokens` where a budget is short.
+    It trains for whole epochs. Where a budget is short, they are of `tokens` in pieces
+    that are spread over the text, as the columns are from which the peers read.
     """
     began = time.process_time()
     settings = dict(settings)
     spelling, n_tokens = settings.pop("spelling"), settings.pop("tokens", None)
     if n_tokens:
-        corpus = replace(corpus, train=corpus.train[-n_tokens:])
+        corpus = replace(corpus, train=spread(corpus.train, n_tokens))
     lm = NeuralLM(n_words=corpus.n_words, random_state=0)
     lm.set_params(**grouped(settings))
     n_context = max(lm.order - 1, lm.n_distant, lm.n_memory)
@@ -103,6 +105,12 @@ def network(corpus: Corpus, settings: Found, minutes: float) -> Found:
     lm.fit(*train)
     seconds = time.process_time() - began
     return _of_nplm(lm, len(train[1]), seconds, held_out) | {"lm": lm}
+
+
+def spread(ids: NDArray[np.int32], n: int) -> NDArray[np.int32]:
+    """About n of the ids, in pieces at equal distances."""
+    pieces = np.array_split(ids, N_PIECES)
+    return np.concatenate([piece[: round(n / N_PIECES)] for piece in pieces])
 
 
 def default(corpus: Corpus, settings: Found, minutes: float) -> Found:
