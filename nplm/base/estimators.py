@@ -29,7 +29,7 @@ from nplm.base.fitted import Fitted
 from nplm.base.pages import Documented
 
 __all__ = [
-    "COMMON", "CheapWords", "LanguageModel", "PowerOfTwo", "Whole", "WordsMass",
+    "COMMON", "CheapWords", "LanguageModel", "Whole", "WordsMass",
     "neg_perplexity", "non_negative",
 ]  # fmt: skip
 
@@ -51,17 +51,6 @@ class Whole(Interval):
     def is_satisfied_by(self, val: Any) -> bool:
         """Return whether `val` is one of them."""
         return not isinstance(val, bool) and super().is_satisfied_by(val)
-
-
-class PowerOfTwo(Whole):
-    """Powers of two from `least` to `most`, for ``_parameter_constraints``."""
-
-    def is_satisfied_by(self, val: Any) -> bool:
-        """Return whether `val` is one of them."""
-        return super().is_satisfied_by(val) and not int(val) & (int(val) - 1)
-
-    def __str__(self) -> str:
-        return f"a power of two from {self.left} to {self.right}"
 
 
 # Parameters that have the same meaning in every model.

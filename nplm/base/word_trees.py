@@ -7,6 +7,7 @@ two children: a word, below n, or n plus the row of another node. scikit-learn's
 
 from __future__ import annotations
 
+from heapq import heappop, heappush
 from typing import NamedTuple
 
 import numpy as np
@@ -63,24 +64,24 @@ def bisected(points: NDArray[np.float64], weights: NDArray[np.int64]) -> Tree:
     the two sides are furthest apart for their weights (Ward's criterion), with at least
     `LEAST_SHARE` of the weight on each side if the words allow it. So a word is little
     deeper than in Huffman's tree, and a group of words that stands alone is kept whole.
-    The root is first, and nodes are level by level.
+    Rows are in the order of weight, the root first.
     """
     n = len(weights)
     children = np.empty((n - 1, 2), np.int32)
-    level, n_nodes = [np.arange(n)] if n > 1 else [], 1
-    row = 0
-    while level:
-        below = []
-        for words in level:
-            for side, part in enumerate(_cut(words, points[words], weights[words])):
-                if len(part) == 1:
-                    children[row, side] = part[0]
-                else:
-                    children[row, side] = n + n_nodes
-                    n_nodes += 1
-                    below.append(part)
-            row += 1
-        level = below
+    # Nodes that are not cut yet, the heaviest first, with their places in `children`
+    # and their words. That of the root does not matter.
+    uncut = [(0, 0, 0, np.arange(n))] if n > 1 else []
+    n_found = len(uncut)
+    for row in range(n - 1):
+        _, _, place, words = heappop(uncut)
+        children.flat[place] = n + row
+        for side, part in enumerate(_cut(words, points[words], weights[words])):
+            place = 2 * row + side
+            if len(part) == 1:
+                children.flat[place] = part[0]
+            else:
+                heappush(uncut, (-weights[part].sum(), n_found, place, part))
+                n_found += 1
     return children
 
 
@@ -110,12 +111,15 @@ def _cut(
 def top_down(children: Tree) -> Tree:
     """Return the same tree with parents numbered before their children.
 
-    A tree in that order is returned as it is. Nodes that cannot be reached from the
-    root are left out.
+    A tree in that order is returned as it is. The rows of a tree in the reverse order,
+    such as those of clusterings, the last merger last, are reversed. Those of other
+    trees are numbered level by level. Nodes that cannot be reached from the root are
+    left out.
     """
     n = len(children) + 1
-    if (children - n <= np.arange(n - 1)[:, None])[children >= n].sum() == 0:
-        return children
+    for tree in (children, _reversed(children)):
+        if (tree - n > np.arange(n - 1)[:, None])[tree >= n].all():
+            return tree
     below = np.bincount(children.ravel(), minlength=2 * n - 1)
     rows = [int(np.flatnonzero(below[n:] == 0)[0])]
     pairs = children.tolist()
@@ -182,31 +186,29 @@ class Joined(NamedTuple):
 
 
 def joined(children: Tree, n_branches: int) -> Joined:
-    """Return a tree whose inner nodes have up to `n_branches` children, a power of two.
+    """Return a tree whose inner nodes have up to `n_branches` children.
 
-    The inner nodes of every log2(n_branches)th level stay, in the same order, and take
-    in those between.
+    A node takes in the inner nodes below it in the order of their rows, until it has
+    that many children or they all are words. Rows in another order make another tree.
     """
-    n, pairs, levels = len(children) + 1, children.tolist(), n_branches.bit_length() - 1
-    depth, kept = [0] * (n - 1), [0] * (n - 1)  # `kept`: the new node of a row
-    rows: list[int] = []
-    for row, pair in enumerate(pairs):  # parents come before their children
-        if depth[row] % levels == 0:
-            kept[row] = n + len(rows)
-            rows.append(row)
-        for child in pair:
-            if child >= n:
-                depth[child - n] = depth[row] + 1
-    branches: list[int] = []
-    starts = [0]
-    for row in rows:
-        below = pairs[row]
-        for _ in range(levels - 1):
-            below = [
-                child
-                for node in below
-                for child in (pairs[node - n] if node >= n else [node])
-            ]
-        branches += [node if node < n else kept[node - n] for node in below]
-        starts.append(len(branches))
-    return Joined(np.array(branches, np.int32), np.array(starts, np.intp))
+    n, pairs = len(children) + 1, children.tolist()
+    rows, below = [0] if n > 1 else [], []
+    numbers: dict[int, int] = {}  # of the inner nodes that stay
+    while rows:  # a heap: parents come before their children
+        row = heappop(rows)
+        numbers[n + row] = n + len(numbers)
+        own = pairs[row]
+        inner = sorted(node for node in own if node >= n)
+        while inner and len(own) < n_branches:
+            node = heappop(inner)
+            place = own.index(node)
+            own[place : place + 1] = pairs[node - n]
+            for child in pairs[node - n]:
+                if child >= n:
+                    heappush(inner, child)
+        for node in inner:
+            heappush(rows, node - n)
+        below.append(own)
+    branches = [numbers.get(node, node) for own in below for node in own]
+    starts = np.cumsum([0, *map(len, below)], dtype=np.intp)
+    return Joined(np.array(branches, np.int32), starts)

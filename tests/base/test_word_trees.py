@@ -78,21 +78,48 @@ def paths(branches, starts, n_words):
 
 
 @pytest.mark.parametrize("n_words", [1, 2, 3, 40])
-@pytest.mark.parametrize("n_branches", [2, 4, 16, 64])
+@pytest.mark.parametrize("n_branches", [2, 3, 8, 64])
 def test_a_joined_tree_has_the_choices_of_the_binary_one(n_words, n_branches):
-    weights = np.random.default_rng(0).integers(1, 1000, n_words)
-    tree = huffman(weights)
+    tree = huffman(np.random.default_rng(0).integers(1, 1000, n_words))
     binary = paths(tree.ravel(), 2 * np.arange(n_words), n_words)
     nodes = joined(tree, n_branches)
-    levels = n_branches.bit_length() - 1
     wide = paths(nodes.branches, nodes.starts, n_words)
-    for path, choices in zip(wide, binary, strict=True):
-        assert len(path) == -(-len(choices) // levels)
     # A node's branches are in the order of the binary choices that they stand for.
     order = sorted(range(n_words), key=binary.__getitem__)
     assert order == sorted(range(n_words), key=wide.__getitem__)
     assert np.diff(nodes.starts).max(initial=2) <= n_branches
     assert nodes.deepest()[0] == max(map(len, wide))
+
+
+@pytest.mark.parametrize("n_branches", [2, 3, 8, 39, 40])
+def test_a_joined_node_takes_in_the_first_rows_below_it(n_branches):
+    n = 40
+    tree = bisected(np.random.default_rng(0).normal(size=(n, 4)), np.arange(1, n + 1))
+
+    def expected(row):
+        own = tree[row].tolist()
+        while len(own) < n_branches and max(own) >= n:
+            first = own.index(min(child for child in own if child >= n))
+            own[first : first + 1] = tree[own[first] - n].tolist()
+        return [child if child < n else expected(child - n) for child in own]
+
+    def found(node):
+        own = nodes.branches[nodes.starts[node] : nodes.starts[node + 1]].tolist()
+        return [child if child < n else found(child - n) for child in own]
+
+    nodes = joined(tree, n_branches)
+    assert found(0) == expected(0)
+    inner = nodes.branches[nodes.branches >= n]  # from the root, each once
+    assert sorted(inner) == list(range(n + 1, n + len(nodes.starts) - 1))
+
+
+def test_rows_of_a_bisected_tree_are_in_the_order_of_weight():
+    weights = np.random.default_rng(0).integers(1, 1000, 40)
+    tree = bisected(np.random.default_rng(1).normal(size=(40, 4)), weights)
+    below = words_below(tree)[40:]
+    assert below[0] == set(range(40))
+    masses = [weights[list(words)].sum() for words in below]
+    assert masses == sorted(masses, reverse=True)
 
 
 def test_the_mass_of_a_branch_is_that_of_the_words_below_it():

@@ -189,8 +189,6 @@ def _architecture(
     n_branches = 2
     if "n_branches" in items:
         n_branches = items.whole("n_branches", 2, MAX_BRANCHES)
-        if n_branches & (n_branches - 1):
-            raise items.unfit("n_branches", n_branches)
     elif output == "tree":
         raise ValueError(
             "nplm 0.1 made its tree, with a row of weights for each inner node, and "

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 from numpy.typing import ArrayLike
 from sklearn.utils._param_validation import HasMethods, StrOptions
 
-from nplm.base.estimators import PowerOfTwo, Whole
+from nplm.base.estimators import Whole
 from nplm.models.neural.network.outputs.tree import MAX_BRANCHES
 from nplm.models.neural.options.base import Option
 
@@ -134,10 +134,12 @@ class Tree(Option):
         that follow the same words are close. "huffman" makes the tree of the
         frequencies of the next words: it has the shortest paths, but puts unrelated
         words together. Continued training keeps its tree.
-    n_branches : int, default=64
-        Maximum number of branches of an inner node, a power of two up to 1,024. With
-        64, a node joins six levels of the binary tree; with 2, the tree is `tree`
-        itself. More branches give a lower perplexity and take longer.
+    n_branches : int, default=128
+        Maximum number of branches of an inner node, from 2 to 1,024. A node takes in
+        the inner nodes of `tree` below it, one by one in the order of their rows, until
+        it has that many branches. So the first rows should split the most frequent or
+        most different words, as those of made trees do. 2 is `tree` itself. More
+        branches give a lower perplexity and take longer.
     direct : bool, default=False
         Direct connections W from the features to the output units.
 
@@ -160,7 +162,7 @@ class Tree(Option):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "tree": ["array-like", StrOptions({"huffman"}), None],
-        "n_branches": [PowerOfTwo(2, MAX_BRANCHES)],
+        "n_branches": [Whole(2, MAX_BRANCHES)],
         "direct": ["boolean"],
     }
 
@@ -168,7 +170,7 @@ class Tree(Option):
         self,
         tree: ArrayLike | str | None = None,
         *,
-        n_branches: int = 64,
+        n_branches: int = 128,
         direct: bool = False,
     ) -> None:
         self.tree = tree
