@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from common.table import Rows, conditions, kept, list_table
+from common.table import Rows, kept, list_table
 from nplm import Adam, NeuralLM
 from nplm.datasets import Corpus, fetch_brown, fetch_ptb
 from nplm.experiments import grouped
@@ -83,7 +83,7 @@ def _fitted(way: Way, corpus: Corpus, seed: int) -> dict[str, Any]:
 
 
 def page(rows: Rows, what: str) -> str:
-    """Means over the seeds, compared with the first way. `what` heads the ways."""
+    """Table of means over the seeds, beside the first way; `what` heads the ways."""
     lines = []
     for text in TEXTS:
         own = [row for row in rows if row["text"] == text]
@@ -102,7 +102,7 @@ def page(rows: Rows, what: str) -> str:
                 "" if way == ways[0] else f"{beside:+.1%}",
             ])  # fmt: skip
     header = ["", what, "million parameters", "CPU s", "valid", "test", "by seed", ""]
-    return list_table("", header, lines) + "\n" + conditions(rows) + "\n"
+    return list_table("", header, lines)
 
 
 def _mean(rows: Rows, way: str, name: str) -> float:

@@ -14,8 +14,9 @@ from nplm import (
 )
 from nplm.experiments import grouped
 
-# Settings of tests of other losses and solvers, unless the tests override them.
-USUAL = dict(n_noise=512, epsilon=1e-8)
+# Options of losses, solvers and outputs in tests that do not override them. The trees
+# of few words have several inner nodes.
+USUAL = dict(n_noise=512, epsilon=1e-8, n_branches=4)
 
 
 def changed(lm, **settings):
@@ -23,8 +24,11 @@ def changed(lm, **settings):
 
     An option has the values of `USUAL`, unless the settings say otherwise.
     """
-    kinds = {"importance": ["n_noise"], "nce": ["n_noise"], "adam": ["epsilon"]}
-    for option in (settings.get("loss"), settings.get("solver")):
+    kinds = {
+        "importance": ["n_noise"], "nce": ["n_noise"], "adam": ["epsilon"],
+        "tree": ["n_branches"],
+    }  # fmt: skip
+    for option in map(settings.get, ("loss", "solver", "output")):
         if isinstance(option, str):
             settings = {n: USUAL[n] for n in kinds.get(option, [])} | settings
     return lm.set_params(**grouped(settings))

@@ -162,7 +162,7 @@ def test_files_with_a_tree_of_the_first_version_are_refused_in_a_sentence():
 
 
 def test_numbers_of_a_tree_are_made_once_for_all_calls(monkeypatch):
-    lm = neural_lm(**SMALL).set_params(output="tree").fit(X, Y)
+    lm = neural_lm(**SMALL, output="tree").fit(X, Y)
     lm.log_prob(X, Y)
     monkeypatch.delattr(Joined, "deepest")
     assert np.isfinite(lm.log_prob(X[:1], Y[:1])).all()
