@@ -41,10 +41,9 @@ class NeuralLM(NetworkLM):
     the context, nearest first; a softmax turns y into probabilities.
 
     The defaults are a recipe to start with on any text: Adam, dropout, noise samples
-    for a large vocabulary, and a learning rate and early stopping that follow the
-    held-out loss. :doc:`/measured/default` compares it with searches. `preset` makes
-    other recipes by name, and `from_paper` the networks of the paper with their
-    training.
+    for a large vocabulary, a learning rate that falls to 0, and early stopping.
+    :doc:`/measured/default` has its figures. `preset` makes other recipes by name, and
+    `from_paper` the networks of the paper with their training.
 
     The parameters come in five groups:
 
