@@ -30,7 +30,7 @@ from nplm.datasets import Corpus, fetch_brown, fetch_ptb
 from nplm.experiments import spelling_of
 
 TEXTS: dict[str, Callable[[], Corpus]] = {"brown": fetch_brown, "ptb": fetch_ptb}
-PRESETS = ("default", "large_vocabulary", "distant", "memory")
+PRESETS = ("small", "default", "large_vocabulary", "distant", "memory")
 ORDER = 6  # where the preset has none
 
 
