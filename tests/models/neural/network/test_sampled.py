@@ -49,7 +49,8 @@ def test_the_generator_is_xoshiro256():
 def test_sampler_equals_reference(n, power):
     q = zipf(100, power)
     state = np.array(SEED, np.uint64)
-    kernel = Sampler(Scratch(Tier("plain", "float32")), q, state, most=n)
+    scratch = Scratch(Tier("plain", "float32"))  # the kernel points into it
+    kernel = Sampler(scratch, q, state, most=n)
     twin = reference.Sampler(q, list(SEED), n)
     for _ in range(50):
         for got, want in zip(kernel.drawn(n), twin.draw()[:2], strict=True):
