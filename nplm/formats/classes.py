@@ -280,7 +280,8 @@ def _lines(path: str | os.PathLike[str]) -> Iterator[tuple[str, str]]:
                     "file."
                 )
             try:
-                line = raw.decode("utf-8")
+                # The file may begin with a byte order mark.
+                line = raw.decode("utf-8-sig" if number == 1 else "utf-8")
             except UnicodeDecodeError as error:
                 raise ValueError(f"{where}: not UTF-8 ({error.reason}).") from None
             yield where, line.removesuffix("\n").removesuffix("\r")

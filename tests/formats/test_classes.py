@@ -33,6 +33,14 @@ def test_class_file_with_windows_line_ends_is_read(tmp_path):
     assert (words, labels.tolist()) == (["a", "b"], [1, 0])
 
 
+def test_a_byte_order_mark_is_no_part_of_a_class_file(tmp_path):
+    path = tmp_path / "classes"
+    path.write_bytes(b"\xef\xbb\xbfa\t1\n")
+    assert read_classes(path)[0] == ["a"]
+    path.write_bytes(b"\xef\xbb\xbfDAY Monday\n")
+    assert read_class_definitions(path) == {"DAY": {"Monday": 1.0}}
+
+
 def test_long_line_is_neither_read_nor_shown_completely(tmp_path):
     path = tmp_path / "classes.tsv"
     path.write_bytes(b"a\t0\n" + b"a" * (1 << 24) + b"\t1\n")

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from scipy.sparse import csr_array, csr_matrix
+from scipy.sparse import csr_array, csr_matrix, dok_array
 from sklearn.pipeline import make_pipeline
 
 from nplm import InterpolatedTrigram, TextLM, Tokenizer, Vocabulary
@@ -49,8 +49,9 @@ def test_several_columns_are_not_documents(tables):
 
 
 def test_a_sparse_matrix_is_refused_in_its_own_words():
-    for counts in (csr_array(np.eye(3)), csr_matrix(np.eye(3))):
-        with pytest.raises(TypeError, match=r"X is a sparse csr_\w+, which has counts"):
+    # dok_array is a mapping, too.
+    for counts in (csr_array(np.eye(3)), csr_matrix(np.eye(3)), dok_array((3, 3))):
+        with pytest.raises(TypeError, match=r"X is a sparse \w+_\w+, which has counts"):
             TextLM(InterpolatedTrigram()).fit(counts)
 
 
