@@ -152,7 +152,7 @@ def draw(path: Path, rows: Rows) -> None:
                          label=NAMES["kneser-ney"])  # fmt: skip
         axis.set(xscale="log", yscale="log", title=place.title,
                  xlabel="CPU minutes of training")  # fmt: skip
-        axis.set_xlim(BUDGETS[0] * 0.7, BUDGETS[-1] * 1.4)
+        axis.set_xlim(BUDGETS[0] * 0.5, BUDGETS[-1] * 1.4)
         axis.set_xticks(BUDGETS, [str(n) for n in BUDGETS])
         low, high = axis.get_ylim()
         ticks = [n for n in TICKS if low < n < high]

@@ -190,7 +190,9 @@ def test_parameters_pickle_and_clone(parts):
 
 def test_grid_search_learns_the_weights_of_each_fold(parts):
     (X, y), (X_val, y_val) = parts
-    search = GridSearchCV(mixture("learned", max_iter=1000), {"kn__order": [2, 3]}, cv=3)
+    search = GridSearchCV(
+        mixture("learned", max_iter=1000), {"kn__order": [2, 3]}, cv=3
+    )
     search.fit(X, y, X_val=X_val, y_val=y_val)
     assert np.isfinite(search.cv_results_["mean_test_score"]).all()
 
