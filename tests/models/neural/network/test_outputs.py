@@ -7,9 +7,12 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.cluster import AgglomerativeClustering
+from threadpoolctl import threadpool_info, threadpool_limits
 
 import nplm
 from nplm import WordClasses, windows
+from nplm.base.word_trees import bisected
+from nplm.models.neural.network.outputs import tree
 from tests.helpers import bfloat16_is_here, paper_lm
 
 each_output = pytest.mark.parametrize("output", ["classes", "tree"])
@@ -282,3 +285,19 @@ def test_few_words(output, n_words):
     np.testing.assert_allclose(
         lm.log_prob(X, y), np.log(P[np.arange(len(y)), y]), atol=1e-5
     )
+
+
+def test_the_default_tree_is_made_with_one_thread_of_blas(monkeypatch):
+    # Its many small products are slower with more, and may round differently.
+    used = []
+
+    def seen(points, weights):
+        pools = (pool for pool in threadpool_info() if pool["user_api"] == "blas")
+        used.extend(pool["num_threads"] for pool in pools)
+        return bisected(points, weights)
+
+    monkeypatch.setattr(tree, "bisected", seen)
+    ids = np.random.default_rng(0).integers(0, 20, 100)
+    with threadpool_limits(2, user_api="blas"):
+        paper_lm(n_words=20, output="tree", max_iter=1).fit(*windows(ids, 2))
+    assert set(used) == {1}

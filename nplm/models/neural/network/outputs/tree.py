@@ -95,7 +95,8 @@ def make_tree(
     """
     n_words, weights = len(counts), counts + 1
     if given is None:
-        return bisected(context_components(X, y, n_words), weights)
+        with blas_threads(1):  # the cuts are many and small
+            return bisected(context_components(X, y, n_words), weights)
     if isinstance(given, str):
         return huffman(weights)
     return checked_tree(given, n_words)
@@ -127,11 +128,10 @@ def context_components(
         scale = 1 / np.sqrt(counts.sum(axis=0) + N_PSEUDO_COUNTS)
         tables.append(counts @ diags_array(scale))
     table = hstack(tables, format="csr")
-    with blas_threads(1):
-        _, _, axes = randomized_svd(
-            diags_array(root**-0.5) @ table, min(N_COMPONENTS, n_words), random_state=0
-        )
-        points = table @ axes.T / root[:, None]
+    _, _, axes = randomized_svd(
+        diags_array(root**-0.5) @ table, min(N_COMPONENTS, n_words), random_state=0
+    )
+    points = table @ axes.T / root[:, None]
     mean = np.average(points, axis=0, weights=times)
     weights = times / (times + N_PSEUDO_COUNTS)
     shrunk: NDArray[np.float64] = mean + (points - mean) * weights[:, None]
