@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from scipy.sparse import csr_array, csr_matrix, dok_array
+from scipy.sparse import csr_array, csr_matrix, dok_array, dok_matrix
 from sklearn.pipeline import make_pipeline
 
 from nplm import InterpolatedTrigram, TextLM, Tokenizer, Vocabulary
@@ -49,10 +49,11 @@ def test_several_columns_are_not_documents(tables):
 
 
 def test_a_sparse_matrix_is_refused_in_its_own_words():
-    # dok_array is a mapping, too.
-    for counts in (csr_array(np.eye(3)), csr_matrix(np.eye(3)), dok_array((3, 3))):
-        with pytest.raises(TypeError, match=r"X is a sparse \w+_\w+, which has counts"):
-            TextLM(InterpolatedTrigram()).fit(counts)
+    # Those of the kind dok are mappings in some releases of SciPy.
+    for kind in (csr_array, csr_matrix, dok_array, dok_matrix):
+        message = rf"X is a sparse {kind.__name__}, which has counts"
+        with pytest.raises(TypeError, match=message):
+            TextLM(InterpolatedTrigram()).fit(kind(np.eye(3)))
 
 
 def test_a_missing_document_is_named(tables):
