@@ -154,7 +154,7 @@ default="auto"
         Type of the parameters and of the arithmetic. "bfloat16" rounds the factors in
         the products of the output units to 8 bits of precision, in training and in
         scoring; parameters and sums are in float32. It requires a processor that
-        multiplies bfloat16 (AMX, AVX512_BF16), and is at least twice as fast there. A
+        multiplies bfloat16 (AMX, AVX512_BF16), and mini-batches are faster there. A
         fitted model may change between "bfloat16" and "float32".
     warm_start : bool, default=False
         Whether `fit` continues from the weights of the previous fit.

@@ -94,7 +94,7 @@ class Architecture:
     tree_from : str
         The origin of `tree`: "given", "huffman" or "contexts".
     n_branches : int
-        Maximum number of branches of the tree's inner nodes, a power of two.
+        Maximum number of branches of the tree's inner nodes.
     """
 
     n_words: int
