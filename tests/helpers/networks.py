@@ -103,7 +103,7 @@ def architecture_of(kind, n_words, n_context, n_hidden, embedding_dim, direct, r
         labels = rng.integers(0, max(1, n_words // 5), n_words)
         own |= dict(output=kind, classes=np.unique(labels, return_inverse=True)[1])
     elif kind == "tree":
-        own |= dict(output=kind, n_branches=int(2 ** rng.integers(1, 4)))
+        own |= dict(output=kind, n_branches=int(rng.integers(2, 9)))
     elif kind.startswith("energy"):
         n_hidden = max(1, n_hidden)  # an energy always has hidden units
         own |= dict(output="energy", target_weights="own" in kind)
