@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 from sklearn.base import clone
 
-from nplm import NCE, EnergyLM, Importance, NeuralLM, Softmax, mpi, windows
+from nplm import NCE, EnergyLM, Importance, NeuralLM, Softmax, Tree, mpi, windows
 from nplm.models.neural.fitting.common import CommonNetwork
 from nplm.models.neural.fitting.replicated import ReplicatedNetwork
 from nplm.models.neural.network import sharing
@@ -18,13 +18,13 @@ from .base import comm, differences, raises_in_all
 NETWORKS = [
     dict(loss="exact"),
     dict(output="classes"),
-    dict(output="tree", solver="sgd", learning_rate_init=1e-3),
+    dict(output=Tree(n_branches=4), solver="sgd", learning_rate_init=1e-3),
     dict(loss=Importance(n_noise=15)),
     dict(loss=NCE(n_noise=15), n_distant=5, solver="sgd", learning_rate_init=1e-3),
     dict(output=Softmax(tied=True), loss=Importance(n_noise=15)),
     dict(output=Softmax(tied=True), loss="exact"),
     dict(output=Softmax(tied=True, direct=True), loss="exact", batch_size=3),
-    dict(output="tree", batch_size=1),
+    dict(output=Tree(n_branches=4), batch_size=1),
     dict(n_hidden=(6, 9, 5), loss=Importance(n_noise=15)),
 ]
 

@@ -6,7 +6,7 @@ from functools import partial
 import numpy as np
 from sklearn.base import clone
 
-from nplm import EnergyLM, Importance, NeuralLM, mpi, windows
+from nplm import EnergyLM, Importance, NeuralLM, Tree, mpi, windows
 
 from .base import comm, raises_in_all
 from .examples import NETWORKS
@@ -31,7 +31,7 @@ def sharded_data():
     own, serial_windows = parts_of(X, y)
     fit = partial(mpi.fit, data="sharded", **held_out)
     for lm in every[comm.size % 2 :: 2] if comm.size > 2 else every:
-        if getattr(lm, "output", None) == "tree":
+        if isinstance(getattr(lm, "output", None), Tree):
             raises_in_all("cannot make the tree", fit, clone(lm), *own)
             lm.set_params(output__tree="huffman")
         # The same mini-batches as those of one process; masks of dropout differ.
