@@ -137,9 +137,10 @@ class Tree(Option):
     n_branches : int, default=128
         Maximum number of branches of an inner node, from 2 to 1,024. A node takes in
         the inner nodes of `tree` below it, one by one in the order of their rows, until
-        it has that many branches. So the first rows should split the most frequent or
-        most different words, as those of made trees do. 2 is `tree` itself. More
-        branches give a lower perplexity and take longer.
+        it has that many branches. So the first rows should split the most frequent
+        words, as those of the default tree and of "huffman" do, or choose between
+        classes, as those of `word_tree` do: best have as many classes as branches, or
+        more. 2 is `tree` itself. More branches give a lower perplexity and take longer.
     direct : bool, default=False
         Direct connections W from the features to the output units.
 
