@@ -18,7 +18,7 @@ from pathlib import Path
 
 sys.path[0] = str(Path(__file__).parents[1])  # benchmarks/
 
-from common.table import parser, report
+from common.table import conditions, parser, report
 from common.trained import Way, measured, network, page
 from nplm import Features, Importance, NeuralLM
 from nplm.datasets import Corpus
@@ -51,7 +51,7 @@ def main() -> None:
     rows = measured(args.rows, "senses", WAYS)
     report("Senses of words", rows, args.json)
     if args.page:
-        PAGE.write_text(page(rows, "x"))
+        PAGE.write_text(f"{page(rows, 'x')}\n{conditions(rows)}\n")
 
 
 if __name__ == "__main__":

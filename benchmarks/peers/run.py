@@ -88,8 +88,8 @@ def scored(parts: dict[str, Any], log_prob: Callable[..., NDArray[Any]]) -> Foun
 def network(corpus: Corpus, settings: Found, minutes: float) -> Found:
     """nplm's best: a stream, as the peers read it.
 
-    It trains for whole epochs. Where a budget is short, they are of `tokens` in pieces
-    that are spread over the text, as the columns are from which the peers read.
+    It trains for whole epochs. If a budget is too short for one, `tokens` limits the
+    text to pieces of all its parts. The peers' columns also begin all over the text.
     """
     began = time.process_time()
     settings = dict(settings)

@@ -144,8 +144,8 @@ def test_context_weights_are_those_of_the_interpolated_trigram():
 
 
 def test_context_weights_do_better_than_one_set():
-    # On the data of EM, with enough windows in each bin. The second half is of another
-    # kind, so that its contexts, which are rare in training, want other weights.
+    # Scored on the windows of EM. Their second half is random words, whose contexts are
+    # rare in the training text, so that the best weights differ between the bins.
     drawn = np.random.default_rng(1).integers(N_WORDS, size=2000)
     held_out = np.concatenate([chain(2000, 1), drawn])
     parts = windows(chain(900, 0), 3), windows(held_out, 3)
