@@ -4,9 +4,7 @@ The first eight bytes give the length of the header. The header gives the type, 
 shape and the place of each array, and text of the writer's own. Each array begins at a
 line of the cache; the format allows no gaps, so arrays of zeros stand between them.
 
-nplm does not use the ``safetensors`` package: it copies arrays in memory, does not
-replace files atomically, and does not tell where an array is. The tests compare these
-files with it.
+The tests compare these files with the ``safetensors`` package.
 """
 
 from __future__ import annotations

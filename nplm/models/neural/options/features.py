@@ -46,7 +46,7 @@ class Features(Option):
         the weights are a softmax of the product of learned vectors (``Q_``) and the sum
         of the features of the other words of the window. The first 2,000 words (of a
         `Vocabulary`, the most frequent) have their own, and the other words share one
-        set. :doc:`/measured/inputs` has their gain, which is small.
+        set. :doc:`/measured/senses` has their gain, which is small.
 
     Examples
     --------
