@@ -16,7 +16,15 @@ from nplm.base.files.tensors import (
     TYPES,
     header_checksum,
 )
-from tests.fuzz.structures import BUILDERS, FOLDER, PIPE, bomb, codec_of, nodes
+from tests.fuzz.structures import (
+    BUILDERS,
+    FOLDER,
+    PIPE,
+    bomb,
+    codec_of,
+    nodes,
+    streams,
+)
 from tests.helpers.binary import tensors_of
 
 TOKENS = [
@@ -52,6 +60,9 @@ def mutated(kind, files, rng):
         return files
     if kind in TEXT and rng.random() < 0.1:
         files[name] = bomb(files[name], rng)
+        return files
+    if kind in TEXT and rng.random() < 0.15:
+        files[name] = streams(files[name], rng)
         return files
     is_structured = rng.random() < 0.7
     codec = codec_of(files[name])

@@ -1,6 +1,7 @@
 """Check what comes of a damaged file: a valid result, or an error that names it."""
 
 import contextlib
+import io
 import pickle
 import re
 
@@ -24,6 +25,7 @@ from nplm.formats import (
     write_arpa,
 )
 from tests.fuzz.seeds import FITS, fit, quiet
+from tests.fuzz.structures import STREAMS, whole_text
 
 # Sums of rounded probabilities differ from 1, more so if they have few bits.
 TOLERANCE, QUANTIZED_TOLERANCE = 5e-3, 0.3
@@ -194,6 +196,16 @@ UNVERIFIED_USES = [
 ]
 
 
+def _text(path):
+    """Read all of a text, never a part of it."""
+    lines = texts_of([str(path)], blank_lines=True)
+    data = path.read_bytes()
+    if STREAMS.match(data):
+        whole = io.BytesIO(whole_text(data) or b"")
+        if len(lines) != len(whole.readlines()):
+            raise InvalidResultError(f"{len(lines)} lines of a damaged or longer text")
+
+
 def _stream(path):
     """Estimate a model from a text, in bounded memory."""
     model, folder = path.with_name("model"), path.parent
@@ -294,7 +306,7 @@ READERS = {
     "binary, unverified": _unverified,
     "saved": _saved,
     "tables": _tables,
-    "text": lambda path: texts_of([str(path)]),
+    "text": _text,
     "stream": _stream,
     "corpus": lambda path: load_text(path, lines=True),
 }

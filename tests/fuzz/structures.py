@@ -3,10 +3,12 @@
 Mutations change valid files; these structures are unlikely to arise from mutations.
 """
 
+import bz2
 import gzip
 import io
 import json
 import lzma
+import re
 
 import numpy as np
 
@@ -15,7 +17,9 @@ PIPE, FOLDER = "a pipe", "a folder"
 CODECS = {
     b"\x1f\x8b": (gzip.decompress, lambda data: gzip.compress(data, mtime=0)),
     b"\xfd7zXZ\0": (lzma.decompress, lambda data: lzma.compress(data, preset=0)),
+    b"BZh": (bz2.decompress, bz2.compress),
 }
+STREAMS = re.compile(rb"(?P<xz>\xfd7zXZ\0)|BZh[1-9](1AY&SY|\x17rE8P\x90)")
 LINES = [
     b"\n", b"a", b" ", b"\0", b"\xff", b"a 1\n", b"a\t1\n", b"a a a 1\n", b"-1 a\n",
     b"\\data\\\n", b"a 0.5 0.5\n", b"\r", b"1 ",
@@ -51,6 +55,51 @@ def bomb(data, rng):
     data = compress(plain)
     # In parts, as `cat a.gz b.gz` makes them.
     return data * rng.choice([1, 1, 1, 2, 5])
+
+
+def streams(data, rng):
+    """Compress a text in streams, mostly with padding or damage between them."""
+    codec = codec_of(data)
+    plain = codec[0](data) if codec else data
+    compress = codec[1] if codec else rng.choice([*CODECS.values()])[1]
+    parts = []
+    for line in plain.splitlines(keepends=True):
+        parts.append(compress(line))
+        between = rng.choice(["nothing", "nothing", "zeros", "bytes", "cut", "flip"])
+        if between == "zeros":
+            parts.append(bytes(rng.choice([1, 4, 4, 512, 9000])))
+        elif between == "bytes":
+            parts.append(rng.choice([b"a", b"junk", parts[0][:6], parts[0][6:]]))
+        elif between == "cut":
+            parts[-1] = parts[-1][: rng.randrange(len(parts[-1]))]
+        elif between == "flip":
+            flipped = bytearray(parts[-1])
+            flipped[rng.randrange(len(flipped))] ^= 1 << rng.randrange(8)
+            parts[-1] = bytes(flipped)
+        if rng.random() < 0.5:  # most damage is alone
+            parts += [compress(part) for part in plain.splitlines(keepends=True)]
+            break
+    return b"".join(parts)
+
+
+def whole_text(data):
+    """Return the text of all streams of xz or bzip2, with zeros between them or not.
+
+    None of a damaged file, and of one that is neither.
+    """
+    known = STREAMS.match(data)
+    new = lzma.LZMADecompressor if known and known["xz"] else bz2.BZ2Decompressor
+    text = []
+    while data and known:
+        stream = new()
+        try:
+            text.append(stream.decompress(data))
+        except (OSError, lzma.LZMAError):
+            return None
+        if not stream.eof:
+            return None
+        data = stream.unused_data.lstrip(b"\0")
+    return b"".join(text) if known else None
 
 
 def _estimators(objects):

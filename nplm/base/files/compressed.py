@@ -12,6 +12,7 @@ import sys
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from importlib import import_module
 from typing import Any, BinaryIO, cast
 
@@ -28,22 +29,31 @@ UNSUPPORTED_MAGIC = re.compile(rb"(?P<zip>PK\x03\x04)")
 ZSTD = "compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd"
 # The begin of a first block of bzip2, and of the end of a file without blocks.
 BZIP2_BLOCKS = b"1AY&SY", b"\x17rE8P\x90"
-# Decompressors by the first bytes of a file.
-OPENERS: dict[bytes, Callable[[Any], io.BufferedIOBase]] = {
-    b"\x1f\x8b": lambda raw: gzip.GzipFile(fileobj=raw, mode="rb"),
-    b"\xfd7zXZ\x00": lzma.LZMAFile,
-    b"\x28\xb5\x2f\xfd": lambda raw: import_module(ZSTD).ZstdFile(raw),
+# The decompressor of one stream, by the first bytes of a file.
+DECOMPRESSORS: dict[bytes, Callable[[], Any]] = {
+    b"\xfd7zXZ\x00": partial(lzma.LZMADecompressor, lzma.FORMAT_XZ),
     **{
-        b"BZh%d" % n + block: bz2.BZ2File
+        b"BZh%d" % n + block: bz2.BZ2Decompressor
         for n in range(1, 10)
         for block in BZIP2_BLOCKS
     },
+    b"\x28\xb5\x2f\xfd": lambda: import_module(ZSTD).ZstdDecompressor(),
+    # zstd's frames without text, with which pzstd's files begin.
+    **{
+        bytes([first]) + b"\x2a\x4d\x18": lambda: import_module(ZSTD).ZstdDecompressor()
+        for first in range(0x50, 0x60)
+    },
 }
+GZIP = b"\x1f\x8b"
 # Bytes that a file may always decompress to, and more for each byte of the file. Text
 # and models decompress to 3 to 10 times their size; a bomb to 1,000 (gzip), 7,000 (xz)
 # or 20,000 (bzip2).
 FREE_BYTES, MAX_EXPANSION = 16 << 20, 64
 BUFFER_BYTES = 1 << 16
+# Bytes of a compressed file that are read at once; they are copied once a stream.
+COMPRESSED_BYTES = 1 << 13
+# zstd's error of a window above 128 MB, which a file can only ask for.
+LARGE_WINDOW = "requires too much memory"
 
 
 def unpacking_errors() -> tuple[type[Exception], ...]:
@@ -76,13 +86,17 @@ def unpacked(raw: io.BufferedReader, name: str) -> Iterator[BinaryIO]:
             f"{name} is compressed by {other.lastgroup}, but only gzip, bzip2, xz and "
             "zstd are supported: decompress it first."
         )
-    opener = next((OPENERS[m] for m in OPENERS if start.startswith(m)), None)
-    if opener is None:
+    magic = next((m for m in (GZIP, *DECOMPRESSORS) if start.startswith(m)), None)
+    if magic is None:
         yield raw
         return
     compressed = _Counted(raw)
     try:
-        decompressed = opener(compressed)
+        decompressed: Any = (
+            gzip.GzipFile(fileobj=cast(Any, compressed), mode="rb")
+            if magic == GZIP
+            else _Streams(compressed, DECOMPRESSORS[magic])
+        )
     except ImportError:
         raise missing_packages(
             f"{name} is compressed by zstd, which below Python 3.14",
@@ -108,11 +122,42 @@ class _Counted:
         return data
 
 
+class _Streams(io.RawIOBase):
+    """The contents of all streams of a compressed file, with zeros between them or not.
+
+    Other bytes between streams are an error: `lzma.LZMAFile` and `bz2.BZ2File` ignore
+    them, and all streams after them.
+    """
+
+    def __init__(self, compressed: _Counted, decompressor: Callable[[], Any]) -> None:
+        self._compressed, self._new = compressed, decompressor
+        self._decompressor = decompressor()
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
+        while True:
+            data = b""
+            if self._decompressor.eof:
+                data = self._decompressor.unused_data.lstrip(b"\0")
+                while not data:
+                    if not (data := self._compressed.read(COMPRESSED_BYTES)):
+                        return 0
+                    data = data.lstrip(b"\0")
+                self._decompressor = self._new()
+            elif self._decompressor.needs_input and not (
+                data := self._compressed.read(COMPRESSED_BYTES)
+            ):
+                raise EOFError("it ends inside a stream")
+            text = self._decompressor.decompress(data, len(buffer))
+            if text:
+                buffer[: len(text)] = text
+                return len(text)
+
+
 class _Bounded(io.RawIOBase):
     """A decompressed file that raises an error when it becomes too long."""
 
     def __init__(
-        self, file: io.BufferedIOBase, compressed: _Counted, name: str
+        self, file: io.RawIOBase | io.BufferedIOBase, compressed: _Counted, name: str
     ) -> None:
         self._file, self._compressed, self._name = file, compressed, name
         self._n_bytes = 0
@@ -128,10 +173,13 @@ class _Bounded(io.RawIOBase):
                 raise  # of the disk
             if not isinstance(error, (*unpacking_errors(), OSError)):
                 raise
-            raise UnpackingError(
-                f"{self._name} cannot be decompressed ({error}): it is damaged or "
-                "truncated."
-            ) from None
+            reason = f"{self._name} cannot be decompressed ({error}): "
+            if LARGE_WINDOW in str(error):
+                raise UnpackingError(
+                    f"{reason}it needs a window of more than 128 MB, as files of "
+                    "zstd --long=28 do. Decompress it first: zstd -d --long=31."
+                ) from None
+            raise UnpackingError(f"{reason}it is damaged or truncated.") from None
         self._n_bytes += n
         n_read = self._compressed.n_read
         if self._n_bytes > FREE_BYTES + MAX_EXPANSION * n_read:

@@ -19,7 +19,7 @@ import nplm
 from nplm.base.files import compressed
 from nplm.base.files.compressed import UnpackingError, reading, unpacked
 from nplm.cli._text import texts_of
-from nplm.datasets import load_text, load_wiki
+from nplm.datasets import TextLines, load_text, load_wiki
 from nplm.formats import (
     estimate_arpa,
     load_binary,
@@ -65,6 +65,64 @@ def test_compressed_files_are_decompressed(tmp_path, compress, size):
         assert file.read() == content + b"more\nlines\n"
     with reading(path) as file:
         assert b"".join(file) == content + b"more\nlines\n"
+
+
+@pytest.mark.parametrize("compress", COMPRESSORS.values(), ids=COMPRESSORS)
+@pytest.mark.parametrize("padding", [0, 1, 4, 512, 10**5])
+@pytest.mark.parametrize("at_end", [False, True])
+def test_text_after_padding_is_read(tmp_path, compress, padding, at_end):
+    path = tmp_path / "padded"
+    more = b"" if at_end else compress(b"more\n")
+    path.write_bytes(compress(b"a rose\n" * 99) + bytes(padding) + more)
+    with reading(path) as file:
+        assert file.read() == b"a rose\n" * 99 + (b"" if at_end else b"more\n")
+
+
+@pytest.mark.parametrize("compress", COMPRESSORS.values(), ids=COMPRESSORS)
+def test_damage_never_leaves_text_out(tmp_path, compress):
+    """A flipped bit or other bytes between streams: all of the text, or an error."""
+    streams = [compress(b"line %d\n" % i * 50) for i in range(10)]
+    text = b"".join(b"line %d\n" % i * 50 for i in range(10))
+    whole, rng = b"".join(streams), np.random.default_rng(0)
+    damaged = [
+        b"".join(streams[:5]) + junk + b"".join(streams[5:])
+        for junk in (b"\1", b"junk", b"\0\0x\0", streams[0][:-1], streams[0][1:])
+    ]
+    for bit in rng.choice(8 * len(whole), 200, replace=False):
+        damaged.append(bytearray(whole))
+        damaged[-1][bit // 8] ^= 1 << bit % 8
+    path, n_refused = tmp_path / "damaged", 0
+    for data in damaged:
+        path.write_bytes(data)
+        try:
+            with reading(path) as file:
+                # Without its first bytes a file is read as it is.
+                assert file.read() in (text, data)
+        except UnpackingError:
+            n_refused += 1
+    assert n_refused > 100
+
+
+@pytest.mark.skipif("zstd" not in COMPRESSORS, reason="no zstd")
+@pytest.mark.parametrize("first", [0x50, 0x5F])
+def test_zstd_frames_without_text_are_skipped(tmp_path, first):
+    """pzstd begins its files with such a frame, which has the size of the next one."""
+    frame = bytes([first]) + b"\x2a\x4d\x18\x04\0\0\0abcd"
+    path = tmp_path / "text.zst"
+    path.write_bytes(
+        frame + zstd.compress(b"a rose\n") + frame + zstd.compress(b"is\n")
+    )
+    assert list(TextLines(path)) == ["a rose", "is"]
+
+
+@pytest.mark.skipif("zstd" not in COMPRESSORS, reason="no zstd")
+def test_error_says_that_zstd_needs_a_larger_window(tmp_path):
+    compressor = zstd.ZstdCompressor(options={zstd.CompressionParameter.window_log: 28})
+    path = tmp_path / "long.zst"
+    path.write_bytes(compressor.compress(b"a rose\n") + compressor.flush())
+    message = r"needs a window of more than 128 MB, .*: zstd -d --long=31\.$"
+    with pytest.raises(UnpackingError, match=message), reading(path) as file:
+        file.read()
 
 
 @pytest.mark.parametrize("compress", COMPRESSORS.values(), ids=COMPRESSORS)
