@@ -244,14 +244,20 @@ def _saved(path):
         # The probabilities of a quantized model sum to 1 only nearly, and are trusted.
         _check_model(model, sums=b"QuantizedLM" not in path.read_bytes())
         return
-    of_text = {nplm.Tokenizer: "transform", nplm.LMClassifier: "predict_proba"}
+    of_text = {
+        nplm.Tokenizer: "transform", nplm.Subwords: "transform",
+        nplm.LMClassifier: "predict_proba",
+    }  # fmt: skip
     method = of_text.get(type(model), "score_samples")
     try:
         if hasattr(model, method):
             getattr(model, method)(["a rose", "is"])
     except (ValueError, TypeError) as error:
         # Parameters that are only checked in use: patterns, tokenizers, n_context.
-        in_use = "pattern .* (not a regular|has) |X.0. is a string|X has .* features"
+        in_use = (
+            "pattern .* (not a regular|has) |X.0. is a string|X has .* features|"
+            "the tokenizer of "
+        )
         if not re.match(in_use, str(error)):
             raise
 

@@ -9,6 +9,8 @@ import io
 import json
 import lzma
 import re
+from copy import deepcopy
+from importlib.util import find_spec
 
 import numpy as np
 
@@ -28,6 +30,28 @@ PATTERNS = [
     ["[!-\U0010fff0]" * 12_000, 34], ["(?i:[!-\U0010fff0])", 34], ["a" * 5000, 32],
     ["(?:" * 900 + ")" * 900, 0], ["a{99999999999}", 0], ["[[a]]", 0], ["a", 2**40],
     ["a", -1], [3, 0], [None, None], ["(a)", 256], ["a|b" * 1000, 2],
+]  # fmt: skip
+# Files of subword units, and values that break the libraries that read them.
+MARKS = [{"id": 0, "content": "[UNK]", "single_word": False, "lstrip": False,
+          "rstrip": False, "normalized": False, "special": True}]  # fmt: skip
+UNITS = {
+    "tokenizers": {
+        "version": "1.0", "truncation": None, "padding": None, "added_tokens": MARKS,
+        "normalizer": {"type": "Lowercase"}, "pre_tokenizer": {"type": "Whitespace"},
+        "post_processor": None, "decoder": {"type": "WordPiece", "prefix": "##",
+        "cleanup": True}, "model": {"type": "WordLevel", "unk_token": "[UNK]",
+        "vocab": {"[UNK]": 0, "a": 1, "rose": 2}},
+    },
+    "tiktoken": {
+        "name": "few", "pat_str": "[a-z]+|[^a-z]", "special_tokens": {"<end>": 9},
+        "mergeable_ranks": [["YQ==", 0], ["IA==", 1], ["cm9zZQ==", 2]],
+    },
+}  # fmt: skip
+UNIT_VALUES = [
+    None, -1, 2**31, 2**32, 2**64, 0.5, "", "a", "(", [], {}, [[]], "\ud800",
+    {"type": "Precompiled", "precompiled_charsmap": "BAAAAAECAwRhYg=="},
+    {"type": "Precompiled", "precompiled_charsmap": ""}, {"type": "BPE"},
+    {"type": "Replace", "pattern": {"Regex": "("}, "content": ""},
 ]  # fmt: skip
 
 
@@ -203,7 +227,21 @@ def patterns(objects, arrays, rng):
         objects.insert(rng.choice([0, len(objects)]), own)
 
 
-BUILDERS = [chained, chained, repeated, repeated, deep, patterns]
+def units(objects, arrays, rng):
+    """Add subword units whose library refuses them, or panics."""
+    library = rng.choice(sorted(filter(find_spec, UNITS)) or sorted(UNITS))
+    described = deepcopy(UNITS[library])
+    for _ in range(rng.choice([0, 1, 1, 2])):
+        where, key = rng.choice(list(nodes(described)))
+        where[key] = rng.choice(UNIT_VALUES)
+    data = json.dumps(described).encode()
+    arrays["units"] = np.frombuffer(data[: rng.choice([None, None, -9])], np.uint8)
+    model = {"subwords": [library, {"array": "units"}]}
+    given = {"dict": {"model": model}}
+    objects.append({"kind": "Subwords", "params": given, "fitted": given})
+
+
+BUILDERS = [chained, chained, repeated, repeated, deep, patterns, units]
 
 
 def tables():

@@ -5,7 +5,8 @@ from __future__ import annotations
 import base64
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from importlib import import_module
 from operator import itemgetter
 from typing import Any, Protocol
@@ -20,6 +21,9 @@ LIBRARIES = ("tokenizers", "sentencepiece", "tiktoken")
 UNKNOWN = "<unk>"
 # Halves of surrogate pairs, as JSON may escape them. UTF-8 has none.
 LONE_SURROGATE = re.compile("[\ud800-\udfff]")
+# Before the file of a SentencePiece model that splits from right to left. The file
+# itself never begins like this: its first byte is a tag of protobuf.
+REVERSED = b"reversed\n"
 
 
 class UnitModel(Protocol):
@@ -75,21 +79,62 @@ class Bytes:
         return unspelled(tokens)
 
 
-class HuggingFace:
+@contextmanager
+def _errors_of(library: str | None, failure: str) -> Iterator[None]:
+    """Raise a ValueError for an error of a library: each has its own, or a panic."""
+    try:
+        yield
+    except BaseException as error:
+        is_panic = type(error).__name__ == "PanicException"  # of Rust
+        if not (is_panic or isinstance(error, Exception)):
+            raise
+        raise ValueError(f"the tokenizer of {library} {failure} ({error})") from error
+
+
+class LibraryModel:
+    """A model of a library: a copy of what its file has, which is all that is saved.
+
+    Copies and pickles are made as the first one was: those of some libraries forget
+    settings.
+    """
+
+    def __init__(self, model: Any) -> None:
+        self._model = unpacked(str(library_of(model)), packed(model))
+
+    def __reduce__(self) -> Any:
+        return unit_model, (self._model,)
+
+    def split(self, texts: Sequence[str]) -> list[list[str]]:
+        """Return the units of each text."""
+        with _errors_of(library_of(self._model), "cannot split the text"):
+            return self._split(texts)
+
+    def join(self, tokens: Sequence[str]) -> str:
+        """Return the text of units."""
+        with _errors_of(library_of(self._model), "cannot join units"):
+            return self._join(list(tokens))
+
+    def _split(self, texts: Sequence[str]) -> list[list[str]]:
+        raise NotImplementedError
+
+    def _join(self, tokens: list[str]) -> str:
+        raise NotImplementedError
+
+
+class HuggingFace(LibraryModel):
     """A ``tokenizers.Tokenizer``."""
 
     def __init__(self, model: Any) -> None:
+        super().__init__(model)
+        model = self._model
+        model.no_truncation()
+        model.no_padding()
+        # In a document they are text, as for the other libraries.
+        model.encode_special_tokens = True
         described = json.loads(model.to_str())
         special = {
             token["content"] for token in described["added_tokens"] if token["special"]
         }
-        if special or model.truncation is not None or model.padding is not None:
-            model = type(model).from_str(model.to_str())
-            model.no_truncation()
-            model.no_padding()
-            # In a document they are text, as for the other libraries.
-            model.encode_special_tokens = True
-        self._model = model
         units = described["model"]
         numbered = sorted(model.get_vocab().items(), key=itemgetter(1))
         self.unknown: str | None = units.get("unk_token")
@@ -100,23 +145,22 @@ class HuggingFace:
         if self.unknown is None and not set(BYTES) <= set(self.words):
             self.unknown = UNKNOWN
 
-    def split(self, texts: Sequence[str]) -> list[list[str]]:
-        """Return the units of each text."""
+    def _split(self, texts: Sequence[str]) -> list[list[str]]:
         texts = _without_surrogates(texts)
         encodings = self._model.encode_batch(texts, add_special_tokens=False)
         return [encoding.tokens for encoding in encodings]
 
-    def join(self, tokens: Sequence[str]) -> str:
-        """Return the text of units."""
+    def _join(self, tokens: list[str]) -> str:
         decoder = self._model.decoder
-        return " ".join(tokens) if decoder is None else decoder.decode(list(tokens))
+        return " ".join(tokens) if decoder is None else decoder.decode(tokens)
 
 
-class SentencePiece:
+class SentencePiece(LibraryModel):
     """A ``sentencepiece.SentencePieceProcessor``."""
 
     def __init__(self, model: Any) -> None:
-        self._model = model
+        super().__init__(model)
+        model = self._model
         self.unknown: str | None = model.id_to_piece(model.unk_id())
         self.words: list[str] | None = [
             model.id_to_piece(i)
@@ -124,35 +168,32 @@ class SentencePiece:
             if not (model.is_control(i) or model.is_unused(i))
         ]
 
-    def split(self, texts: Sequence[str]) -> list[list[str]]:
-        """Return the units of each text."""
+    def _split(self, texts: Sequence[str]) -> list[list[str]]:
         return self._model.encode(_without_surrogates(texts), out_type=str)
 
-    def join(self, tokens: Sequence[str]) -> str:
-        """Return the text of units."""
-        return self._model.decode(list(tokens))
+    def _join(self, tokens: list[str]) -> str:
+        step = -1 if self._model._reverse else 1
+        return self._model.decode(tokens[::step])
 
 
-class Tiktoken:
+class Tiktoken(LibraryModel):
     """A ``tiktoken.Encoding``, whose bytes are spelled as characters."""
 
     unknown: str | None = None
 
     def __init__(self, model: Any) -> None:
-        self._model = model
-        ranks = model._mergeable_ranks
+        super().__init__(model)
+        ranks = self._model._mergeable_ranks
         self._spelled = {rank: spelled(data) for data, rank in ranks.items()}
         self.words: list[str] | None = [
             self._spelled[rank] for rank in sorted(self._spelled)
         ]
 
-    def split(self, texts: Sequence[str]) -> list[list[str]]:
-        """Return the units of each text."""
+    def _split(self, texts: Sequence[str]) -> list[list[str]]:
         encoded = self._model.encode_ordinary_batch(list(texts))
         return [[self._spelled[i] for i in ids] for ids in encoded]
 
-    def join(self, tokens: Sequence[str]) -> str:
-        """Return the text of units."""
+    def _join(self, tokens: list[str]) -> str:
         return unspelled(tokens)
 
 
@@ -176,7 +217,28 @@ def unit_model(model: Any) -> UnitModel:
     """Return the units of a library's model, or of "characters" or "bytes"."""
     if isinstance(model, str):
         return UNIT_MODELS[model]()
-    return UNIT_MODELS[str(library_of(model))](model)
+    library = str(library_of(model))
+    _refuse_sampling(model)
+    with _errors_of(library, "cannot be kept"):
+        return UNIT_MODELS[library](model)
+
+
+def _refuse_sampling(model: Any) -> None:
+    """Raise if a model splits one text differently each time."""
+    inner = getattr(getattr(model, "_tokenizer", model), "model", None)
+    for owner, name, unset in (
+        (inner, "dropout", (None, 0.0)),
+        (inner, "alpha", (None,)),
+        (inner, "nbest_size", (None,)),
+        (model, "_enable_sampling", (False,)),
+    ):
+        value = getattr(owner, name, unset[0])
+        if value not in unset:
+            raise ValueError(
+                f"the tokenizer samples how it splits a text ({name.strip('_')}="
+                f"{value!r}), so two scores of a text would differ: set it to "
+                f"{unset[0]}."
+            )
 
 
 def trained(kind: str, texts: Iterable[str], n_words: int) -> Any:
@@ -231,7 +293,7 @@ def packed(model: Any) -> bytes:
     if library == "tokenizers":
         return str(model.to_str()).encode()
     if library == "sentencepiece":
-        return bytes(model.serialized_model_proto())
+        return REVERSED * bool(model._reverse) + model.serialized_model_proto()
     ranks = model._mergeable_ranks
     parts = {
         "name": model.name,
@@ -249,19 +311,31 @@ def unpacked(name: str, data: bytes) -> Any:
     if name not in LIBRARIES:
         raise ValueError(f"{name!r:.80} is not a library of subwords")
     library = _library(name, "the model's tokenizer")
-    try:
-        if name == "tokenizers":
-            return library.Tokenizer.from_str(data.decode())
+    with _errors_of(name, "is damaged"):
         if name == "sentencepiece":
-            return library.SentencePieceProcessor(model_proto=data)
+            proto = data.removeprefix(REVERSED)
+            return library.SentencePieceProcessor(
+                model_proto=proto, reverse=len(proto) < len(data)
+            )
         parts = json.loads(data)
+        if name == "tokenizers":
+            _check_ids(parts["model"]["vocab"], len(data))
+            return library.Tokenizer.from_str(data.decode())
         pairs = parts["mergeable_ranks"]
         ranks = {base64.b64decode(text): rank for text, rank in pairs}
         if not len(set(ranks.values())) == len(ranks) == len(pairs):
             raise ValueError("two of its tokens are equal")
         return library.Encoding(**parts | {"mergeable_ranks": ranks})
-    except Exception as error:  # each library has its own
-        raise ValueError(f"its tokenizer of {name} is damaged ({error})") from error
+
+
+def _check_ids(units: Any, n_bytes: int) -> None:
+    """Raise if an id is larger than a file of this size can have.
+
+    The library goes through all ids up to the largest one.
+    """
+    largest = max(units.values(), default=0) if isinstance(units, dict) else 0
+    if largest > n_bytes:
+        raise ValueError(f"a unit has the id {largest}, in a file of {n_bytes} bytes")
 
 
 def _library(name: str, user: str) -> Any:

@@ -50,8 +50,9 @@ class Subwords(TransformerMixin, Documented, BaseEstimator):
           is unknown.
         - "bytes" are the 256 bytes of UTF-8.
         - A ``tokenizers.Tokenizer``, a ``sentencepiece.SentencePieceProcessor`` or a
-          ``tiktoken.Encoding``, which is used as it is. Its special tokens are neither
-          added nor predicted; in a document they are split as other text.
+          ``tiktoken.Encoding``, of which `fit` takes a copy. Its special tokens are
+          neither added nor predicted; in a document they are split as other text.
+          ``reverse`` of SentencePiece is kept; padding and truncation are not used.
     n_words : int, default=8000
         Number of units that "bpe" and "unigram" learn, at most. The 256 bytes are among
         them.
@@ -133,6 +134,9 @@ class Subwords(TransformerMixin, Documented, BaseEstimator):
         TypeError
             If `X` is missing, one string, a dict or several columns, if a document is
             not a string, or if `model` is not a model of units.
+        ValueError
+            If `model` samples how it splits a text (``dropout``, ``alpha``,
+            ``enable_sampling``), or has parts in Python, which no file holds.
         ImportError
             If the package ``tokenizers`` is missing.
         """

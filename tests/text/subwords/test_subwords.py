@@ -1,6 +1,8 @@
 """Subwords: units of three libraries, characters and bytes."""
 
+import copy
 import io
+import json
 import pickle
 from functools import cache
 
@@ -230,6 +232,120 @@ def test_a_saved_model_holds_equal_units_once(kind, tmp_path):
     nplm.save(lm, tmp_path / "lm")
     data = packed(model_of(kind))
     assert (tmp_path / "lm").read_bytes().count(data) == 1
+
+
+def special_pieces():
+    """Return a tokenizer whose special token is split in text by a flag of its own."""
+    tokenizers = pytest.importorskip("tokenizers", reason=REASON)
+    model = tokenizers.ByteLevelBPETokenizer()
+    model.train_from_iterator(
+        TEXTS, vocab_size=280, special_tokens=["<|end|>"], show_progress=False
+    )
+    return model
+
+
+def pieces_with(**options):
+    library = pytest.importorskip("sentencepiece", reason=REASON)
+    proto = sentence_pieces().serialized_model_proto()
+    return library.SentencePieceProcessor(model_proto=proto, **options)
+
+
+COPIES = {
+    "pickle": lambda lm, _: pickle.loads(pickle.dumps(lm)),
+    "deepcopy": lambda lm, _: copy.deepcopy(lm),
+    "copy": lambda lm, _: copy.copy(lm),
+    "saved": lambda lm, path: [nplm.save(lm, path), nplm.load(path)][1],
+    "fitted again": lambda lm, _: clone(lm).fit(TEXTS),
+    "saved and fitted again": lambda lm, path: [
+        nplm.save(lm, path), clone(nplm.load(path)).fit(TEXTS)
+    ][1],
+    "pickled and saved": lambda lm, path: [
+        nplm.save(pickle.loads(pickle.dumps(lm)), path), nplm.load(path)
+    ][1],
+}  # fmt: skip
+MODELS = {
+    "special tokens": special_pieces,
+    "from right to left": lambda: pieces_with(reverse=True),
+    "marks added": lambda: pieces_with(add_bos=True, add_eos=True),
+    "tiktoken": encoding,
+}
+
+
+@pytest.mark.parametrize("kind", MODELS)
+@pytest.mark.parametrize("how", COPIES)
+def test_copies_split_as_the_model_does(kind, how, tmp_path):
+    lm = TextLM(NGRAMS, tokenizer=Subwords(MODELS[kind]())).fit(TEXTS)
+    texts = [*TEXTS, "the cat<|end|> sat", "<s> a zebra </s> 新"]
+    again = COPIES[how](lm, tmp_path / "lm")
+    assert again.tokenizer_.transform(texts) == lm.tokenizer_.transform(texts)
+    assert again.score_samples(texts).tolist() == lm.score_samples(texts).tolist()
+    assert again.generate("The cat", top_k=1) == lm.generate("The cat", top_k=1)
+
+
+def test_right_to_left_units_are_joined_from_left_to_right():
+    units = Subwords(pieces_with(reverse=True)).fit()
+    [tokens] = units.transform(TEXTS[:1])
+    assert tokens == pieces_with(reverse=True).encode(TEXTS[0], out_type=str)
+    assert tokens[::-1] == model_of("SentencePiece").encode(TEXTS[0], out_type=str)
+    assert units.inverse_transform([tokens]) == TEXTS[:1]
+    lm = TextLM(NGRAMS, tokenizer=units).fit(TEXTS)
+    other = TextLM(NGRAMS, tokenizer=model_of("SentencePiece")).fit(TEXTS)
+    with pytest.raises(ValueError, match="train both with the same tokenizer"):
+        static_mixture([lm, other], [0.5, 0.5])
+
+
+def test_special_tokens_are_not_added():
+    marked = Subwords(pieces_with(add_bos=True, add_eos=True)).fit()
+    assert marked.transform(TEXTS) == units("SentencePiece").transform(TEXTS)
+
+
+def test_what_becomes_of_the_given_model_changes_nothing():
+    for model, change in (
+        (special_pieces(), lambda model: model.enable_truncation(1)),
+        (pieces_with(), lambda model: setattr(model, "_reverse", True)),
+    ):
+        units = Subwords(model).fit()
+        before = units.transform(TEXTS)
+        change(model)
+        assert units.transform(TEXTS) == before
+
+
+def test_sampling_and_parts_in_python_are_refused():
+    tokenizers = pytest.importorskip("tokenizers", reason=REASON)
+    unigrams = tokenizers.models.Unigram([("a", -1.0), ("b", -2.0)], 0, False)
+    unigrams.alpha = 0.0
+    wrapped = special_pieces()
+    wrapped._tokenizer.model.dropout = 0.125
+    for model, name in (
+        (tokenizers.Tokenizer(tokenizers.models.BPE(dropout=0.5)), "dropout=0.5"),
+        (tokenizers.Tokenizer(unigrams), "alpha=0.0"),
+        (pieces_with(enable_sampling=True), "enable_sampling=True"),
+        (wrapped, "dropout=0.125"),
+    ):
+        with pytest.raises(ValueError, match=rf"samples how .* \({name}\)"):
+            TextLM(NGRAMS, tokenizer=model).fit(TEXTS)
+    Subwords(tokenizers.Tokenizer(tokenizers.models.BPE(dropout=0.0))).fit()
+    model = special_pieces()._tokenizer
+    model.pre_tokenizer = tokenizers.pre_tokenizers.PreTokenizer.custom(Coder())
+    with pytest.raises(ValueError, match=r"cannot be kept \(Custom PreTokenizer"):
+        Subwords(model).fit()
+
+
+def test_a_forged_tokenizer_raises_a_value_error():
+    given = json.loads(packed(word_pieces()))
+    forged = given | {"normalizer": {"type": "Precompiled", "precompiled_charsmap": ""}}
+    with pytest.raises(ValueError, match="tokenizer of tokenizers is damaged"):
+        unpacked("tokenizers", json.dumps(forged).encode())
+    for kind in ("WordLevel", "WordPiece"):
+        forged = json.loads(packed(word_pieces()))
+        forged["model"] |= {"type": kind}
+        forged["model"]["vocab"]["[UNK]"] = 2**31
+        with pytest.raises(ValueError, match="a unit has the id 2147483648, in a file"):
+            unpacked("tokenizers", json.dumps(forged).encode())
+    forged = json.loads(packed(encoding())) | {"mergeable_ranks": [["YQ==", 0]]}
+    units = Subwords(unpacked("tiktoken", json.dumps(forged).encode())).fit()
+    with pytest.raises(ValueError, match="of tiktoken cannot split the text"):
+        units.transform(TEXTS)
 
 
 def test_damaged_units_are_refused(tmp_path):
