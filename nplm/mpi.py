@@ -192,12 +192,12 @@ def fit(
 
         if keep == "shards":
             shard = train()
-            part = estimator._with(shard)._fit(request, lambda: shard)
+            part = estimator._with(shard)._train(request, lambda: shard)
             return ShardedLM(part, ranks)
         if keep == "root" and ranks.rank > 0:
             train_whole()
             return None
-        return estimator._fit(request, train_whole)
+        return estimator._train(request, train_whole)
 
 
 def trainer(

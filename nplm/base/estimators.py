@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Iterator
 from functools import cached_property
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,7 +14,7 @@ from sklearn.base import BaseEstimator, DensityMixin
 from sklearn.utils._param_validation import Interval, validate_parameter_constraints
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
-from nplm.base.atomic import read_at_once
+from nplm.base.atomic import all_or_nothing, read_at_once
 from nplm.base.blocks import blocks_of_rows
 from nplm.base.checks import (
     MAX_N_WORDS,
@@ -29,9 +29,11 @@ from nplm.base.fitted import Fitted
 from nplm.base.pages import Documented
 
 __all__ = [
-    "COMMON", "CheapWords", "LanguageModel", "Whole", "WordsMass",
+    "COMMON", "CheapWords", "HeldOut", "LanguageModel", "Whole", "WordsMass",
     "neg_perplexity", "non_negative",
 ]  # fmt: skip
+
+HeldOut = tuple[NDArray[np.int32], NDArray[np.int32]]  # contexts, next words
 
 # scikit-learn leaves the values unchecked: `check_ids` checks them, and its messages
 # are about word ids, whereas scikit-learn's suggest other estimators for NaN.
@@ -107,8 +109,9 @@ class LanguageModel(DensityMixin, Documented, BaseEstimator):
     log-likelihood, and scikit-learn then cuts the windows of a text into
     contiguous folds instead of interleaving them by next word.
 
-    A subclass fits in ``fit`` (starting with ``_start_fit``) and implements
-    ``_predict_proba``. It overrides ``_log_prob`` or ``_predict_log_proba`` where it
+    A subclass implements ``_fit`` and ``_predict_proba``. A model whose fit may be
+    interrupted overrides ``fit``, which starts with ``_start_fit``. A subclass
+    overrides ``_log_prob`` or ``_predict_log_proba`` where it
     needs less than the full matrix. These methods get checked int32 ids and only the
     nearest ``order_ - 1`` columns. `nplm.save` and `nplm.load` call ``_fitted`` and
     ``_restore``.
@@ -124,7 +127,50 @@ class LanguageModel(DensityMixin, Documented, BaseEstimator):
         # Set by a fit; of a model in a mapped file made when it is asked for.
         return np.arange(self.n_words_)
 
+    @all_or_nothing
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike | None = None,
+        *,
+        X_val: ArrayLike | None = None,
+        y_val: ArrayLike | None = None,
+    ) -> Self:
+        """Fit the model to windows of a text.
+
+        Parameters
+        ----------
+        X : array-like of int, shape (n_samples, n_context)
+            Contexts, the nearest word in the last column.
+        y : array-like of int, shape (n_samples,)
+            Next words.
+        X_val : array-like of int, shape (n_held_out, n_context), optional
+            Held-out contexts. The description of the class says what it estimates
+            from them; if nothing, they are checked and not used.
+        y_val : array-like of int, shape (n_held_out,), optional
+            Held-out next words.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator. After an error it is as it was before.
+
+        Raises
+        ------
+        ValueError
+            If ids or parameters are out of range, or X has too few columns or rows.
+        """
+        X, y = self._start_fit(X, y)
+        self._fit(X, y, self._check_held_out(X_val, y_val))
+        return self
+
     # -- methods that subclasses implement ------------------------------------
+
+    def _fit(
+        self, X: NDArray[np.int32], y: NDArray[np.int32], held_out: HeldOut | None
+    ) -> None:
+        """Set the fitted attributes from checked windows of ``order_ - 1`` columns."""
+        raise NotImplementedError
 
     def _predict_proba(self, X: NDArray[np.int32]) -> NDArray[Any]:
         raise NotImplementedError
@@ -366,7 +412,7 @@ class LanguageModel(DensityMixin, Documented, BaseEstimator):
 
     def _check_held_out(
         self, X_val: ArrayLike | None, y_val: ArrayLike | None
-    ) -> tuple[NDArray[np.int32], NDArray[np.int32]] | None:
+    ) -> HeldOut | None:
         """Return the checked held-out windows, or None if there are none."""
         if X_val is None and y_val is None:
             return None

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from numbers import Real
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval
 
 from nplm._kernels.ngrams import _cache
-from nplm.base.atomic import all_or_nothing
 from nplm.base.blocks import BLOCK_WINDOWS, blocks
 from nplm.base.checks import check_boundary, count_ids, plain
-from nplm.base.estimators import LanguageModel, Whole
+from nplm.base.estimators import HeldOut, LanguageModel, Whole
 from nplm.base.fitted import Fitted
 
 __all__ = ["CacheLM", "cache_length"]
@@ -115,43 +114,13 @@ class CacheLM(LanguageModel):
         self.boundary = boundary
         self.n_words = n_words
 
-    @all_or_nothing
-    def fit(
-        self,
-        X: ArrayLike,
-        y: ArrayLike | None = None,
-        *,
-        X_val: ArrayLike | None = None,
-        y_val: ArrayLike | None = None,
-    ) -> Self:
-        """Count the next words.
-
-        Parameters
-        ----------
-        X : array-like of int, shape (n_samples, n_context)
-            Contexts, the nearest word in the last column.
-        y : array-like of int, shape (n_samples,)
-            Next words.
-        X_val, y_val : array-like of int, optional
-            Held-out windows, checked but not used.
-
-        Returns
-        -------
-        self : CacheLM
-
-        Raises
-        ------
-        ValueError
-            If X has fewer columns than `length`, or if ids or parameters are out of
-            range.
-        """
-        X, y = self._start_fit(X, y)
-        self._check_held_out(X_val, y_val)
+    def _fit(
+        self, X: NDArray[np.int32], y: NDArray[np.int32], held_out: HeldOut | None
+    ) -> None:
         check_boundary(self.boundary, self.n_words_)
-        self.order_ = cache_length(self.length, X.shape[1]) + 1
+        self.order_ = cache_length(self.length, self.n_features_in_) + 1
         counts = count_ids(y, self.n_words_) + 1.0
         self.proba_ = counts / counts.sum()
-        return self
 
     @property
     def n_parameters_(self) -> int:

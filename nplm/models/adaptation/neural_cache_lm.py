@@ -174,9 +174,9 @@ class NeuralCacheLM(LanguageModel):
             On an interrupt. The model is then fitted with what the network has learned,
             or unchanged if that is nothing.
         """
-        return fit_aside(self, lambda model: model._fit(X, y, X_val, y_val))
+        return fit_aside(self, lambda model: model._fit_parts(X, y, X_val, y_val))
 
-    def _fit(
+    def _fit_parts(
         self,
         X: ArrayLike,
         y: ArrayLike | None,

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from numbers import Real
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 from sklearn.utils._param_validation import Interval
 
-from nplm.base.atomic import all_or_nothing
 from nplm.base.checks import check_boundary, check_classes, count_ids, own_ids
-from nplm.base.estimators import CheapWords, LanguageModel, Whole
+from nplm.base.estimators import CheapWords, HeldOut, LanguageModel, Whole
 from nplm.base.fitted import Fitted
 from nplm.models.classes.word_classes import WordClasses
 from nplm.models.ngrams.discounts import check_fallback
@@ -137,44 +136,14 @@ class ClassLM(CheapWords, LanguageModel):
         self.random_state = random_state
         self.discount_fallback = discount_fallback
 
-    @all_or_nothing
-    def fit(
-        self,
-        X: ArrayLike,
-        y: ArrayLike | None = None,
-        *,
-        X_val: ArrayLike | None = None,
-        y_val: ArrayLike | None = None,
-    ) -> Self:
-        """Find the classes, unless they are given, and count n-grams.
-
-        Parameters
-        ----------
-        X : array-like of int, shape (n_samples, n_context)
-            Contexts, the nearest word in the last column.
-        y : array-like of int, shape (n_samples,)
-            Next words.
-        X_val : array-like of int, shape (n_held_out, n_context), optional
-            Held-out contexts for the uniform weight.
-        y_val : array-like of int, shape (n_held_out,), optional
-            Their next words.
-
-        Returns
-        -------
-        self : ClassLM
-
-        Raises
-        ------
-        ValueError
-            If ids, the order, the classes or the boundary are out of range.
-        """
-        X, y = self._start_fit(X, y)
+    def _fit(
+        self, X: NDArray[np.int32], y: NDArray[np.int32], held_out: HeldOut | None
+    ) -> None:
         if self.order_ < 2:
             raise ValueError(
                 "order=1 is a model without context, in which classes have no effect; "
                 "set order to 2 or more."
             )
-        held_out = self._check_held_out(X_val, y_val)
         check_boundary(self.boundary, self.n_words_)
         check_fallback(self.discount_fallback, interpolate=True)
         labels = self._find_labels(X, y)
@@ -185,7 +154,9 @@ class ClassLM(CheapWords, LanguageModel):
             boundary=boundary,
             discount_fallback=self.discount_fallback,
         )
-        model._fit(_classes_of(labels, X), _classes_of(labels, y), warned_from=2)
+        model._fit_windows(
+            _classes_of(labels, X), _classes_of(labels, y), warned_from=2
+        )
         self.labels_ = np.asarray(labels, np.int32)
         self.n_classes_ = n_classes
         self.class_model_ = model
@@ -196,7 +167,6 @@ class ClassLM(CheapWords, LanguageModel):
         self.word_proba_ = shares / totals[labels]
         self.uniform_weight_ = self._estimate_uniform_weight(counts, held_out)
         self.n_parameters_ = model.n_parameters_ + 2 * self.n_words_ + 1
-        return self
 
     def _find_labels(
         self, X: NDArray[np.int32], y: NDArray[np.int32]
@@ -225,7 +195,7 @@ class ClassLM(CheapWords, LanguageModel):
     def _estimate_uniform_weight(
         self,
         counts: NDArray[np.int64],
-        held_out: tuple[NDArray[np.int32], NDArray[np.int32]] | None,
+        held_out: HeldOut | None,
     ) -> float:
         if self.uniform_weight is not None:
             return float(self.uniform_weight)

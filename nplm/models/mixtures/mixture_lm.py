@@ -218,9 +218,11 @@ class MixtureLM(_BaseComposition, LanguageModel):
             what it has learned, as a network does, the mixture is fitted with it; else
             it stays as it was before the fit. So put a network last.
         """
-        return fit_aside(self, lambda model: model._fit(X, y, X_val, y_val, fit_params))
+        return fit_aside(
+            self, lambda model: model._fit_parts(X, y, X_val, y_val, fit_params)
+        )
 
-    def _fit(
+    def _fit_parts(
         self,
         X: ArrayLike,
         y: ArrayLike | None,

@@ -168,10 +168,11 @@ class ShortlistLM(LanguageModel):
             with what it has learned; else it stays as it was before the fit.
         """
         return fit_aside(
-            self, lambda model: model._fit(X, y, X_val, y_val, progress, checkpoint)
+            self,
+            lambda model: model._fit_parts(X, y, X_val, y_val, progress, checkpoint),
         )
 
-    def _fit(
+    def _fit_parts(
         self,
         X: ArrayLike,
         y: ArrayLike | None,

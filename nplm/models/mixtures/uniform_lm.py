@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from sklearn.utils._param_validation import StrOptions
 
-from nplm.base.atomic import all_or_nothing
 from nplm.base.checks import own_ids
-from nplm.base.estimators import CheapWords, LanguageModel
+from nplm.base.estimators import CheapWords, HeldOut, LanguageModel
 from nplm.base.fitted import Fitted
 
 __all__ = ["UniformLM"]
@@ -59,32 +58,9 @@ class UniformLM(CheapWords, LanguageModel):
         self.words = words
         self.n_words = n_words
 
-    @all_or_nothing
-    def fit(
-        self,
-        X: ArrayLike,
-        y: ArrayLike | None = None,
-        *,
-        X_val: ArrayLike | None = None,
-        y_val: ArrayLike | None = None,
-    ) -> Self:
-        """Find the words that are not in the training windows.
-
-        Parameters
-        ----------
-        X : array-like of int, shape (n_samples, n_context)
-            Contexts, the nearest word in the last column.
-        y : array-like of int, shape (n_samples,)
-            Next words.
-        X_val, y_val : array-like of int, optional
-            Held-out windows, checked but not used.
-
-        Returns
-        -------
-        self : UniformLM
-        """
-        _, y = self._start_fit(X, y)
-        self._check_held_out(X_val, y_val)
+    def _fit(
+        self, X: NDArray[np.int32], y: NDArray[np.int32], held_out: HeldOut | None
+    ) -> None:
         shared = np.ones(self.n_words_)
         if self.words == "unseen":
             shared[own_ids(y, self.n_words_)] = 0
@@ -92,7 +68,6 @@ class UniformLM(CheapWords, LanguageModel):
                 shared[:] = 1
         self.proba_ = shared / shared.sum()
         self.n_parameters_ = 0
-        return self
 
     def _fitted(self) -> dict[str, Any]:
         return super()._fitted() | {"proba": self.proba_}

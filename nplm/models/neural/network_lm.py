@@ -316,7 +316,7 @@ class NetworkLM(FittedNetworkLM):
         request = self._request(X, y, X_val, y_val)
         if request.before is None:
             self._advise(request.recipe.architecture.n_words)
-        return self._fit(
+        return self._train(
             request,
             lambda: fit(
                 request.recipe, request.windows, request.before,
@@ -343,7 +343,7 @@ class NetworkLM(FittedNetworkLM):
         self : NetworkLM
         """
         request = self._request(X, y, further=True)
-        return self._fit(
+        return self._train(
             request,
             lambda: fit(
                 request.recipe,
@@ -460,7 +460,7 @@ class NetworkLM(FittedNetworkLM):
         start = self._start(n_words)
         return replace(recipe, architecture=architecture, embeddings=start)
 
-    def _fit(self, request: Request, train: Callable[[], TrainedNetwork]) -> Self:
+    def _train(self, request: Request, train: Callable[[], TrainedNetwork]) -> Self:
         """Train, and assign the result; an error leaves the model unchanged."""
         interrupt = None
         try:
@@ -496,6 +496,6 @@ class NetworkLM(FittedNetworkLM):
                 )
             # Further training must not change the model.
             last = own = trained.copy()
-            return self._fit(request, lambda: own)
+            return self._train(request, lambda: own)
 
         return keep

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Self
 
-from numpy.typing import ArrayLike
-
 from nplm.base.fitted import Fitted
 from nplm.models.ngrams.backoff_model import BackoffModel
+from nplm.models.ngrams.look_ups import ReadFromFile
 from nplm.models.ngrams.trie.backoff_trie import BackoffTrie
 from nplm.models.ngrams.trie.checks import sums_to_one
 from nplm.models.ngrams.trie.hash_table import HashTable
@@ -15,7 +14,7 @@ from nplm.models.ngrams.trie.hash_table import HashTable
 __all__ = ["BackoffLM"]
 
 
-class BackoffLM(BackoffModel):
+class BackoffLM(ReadFromFile, BackoffModel):
     """Back-off n-gram model read from a file.
 
     The model scores windows and predicts the next word like any other, but cannot be
@@ -61,6 +60,8 @@ class BackoffLM(BackoffModel):
     Broadcast News Transcription and Understanding Workshop.
     """
 
+    _reader = "read_arpa"
+
     def __init__(
         self,
         order: int | None = None,
@@ -71,27 +72,6 @@ class BackoffLM(BackoffModel):
         self.order = order
         self.n_words = n_words
         self.boundary = boundary
-
-    def fit(
-        self,
-        X: ArrayLike,
-        y: ArrayLike | None = None,
-        *,
-        X_val: ArrayLike | None = None,
-        y_val: ArrayLike | None = None,
-    ) -> Self:
-        """Raise TypeError: the model is read from a file, not fitted.
-
-        Raises
-        ------
-        TypeError
-            Always.
-        """
-        raise TypeError(
-            f"{type(self).__name__} is read from a file (nplm.formats.read_arpa) and "
-            "cannot be fitted. To score documents with it, use TextLM.from_model; to "
-            "estimate a model from windows, use KneserNeyLM."
-        )
 
     def _fitted(self) -> dict[str, Any]:
         # The probabilities of a file of another toolkit need not sum to 1.

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from numbers import Real
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval
 
-from nplm.base.atomic import all_or_nothing
-from nplm.base.estimators import CheapWords, LanguageModel, Whole, non_negative
+from nplm.base.estimators import (
+    CheapWords,
+    HeldOut,
+    LanguageModel,
+    Whole,
+    non_negative,
+)
 from nplm.base.fitted import Fitted
 from nplm.models.ngrams.counts import NgramCounts
 from nplm.models.ngrams.frequencies import RelativeFrequencies
@@ -107,41 +112,9 @@ class InterpolatedTrigram(CheapWords, LanguageModel):
         self.max_iter = max_iter
         self.tol = tol
 
-    @all_or_nothing
-    def fit(
-        self,
-        X: ArrayLike,
-        y: ArrayLike | None = None,
-        *,
-        X_val: ArrayLike | None = None,
-        y_val: ArrayLike | None = None,
-    ) -> Self:
-        """Count the training windows and estimate the mixture weights.
-
-        Parameters
-        ----------
-        X : array-like of int, shape (n_samples, n_context)
-            Contexts, the nearest word in the last column.
-        y : array-like of int, shape (n_samples,)
-            Next words.
-        X_val : array-like of int, shape (n_held_out, n_context), optional
-            Held-out contexts for EM; `validation_fraction` of the training windows by
-            default.
-        y_val : array-like of int, shape (n_held_out,), optional
-            Held-out next words.
-
-        Returns
-        -------
-        self : InterpolatedTrigram
-
-        Raises
-        ------
-        ValueError
-            If ids, the order or a parameter are out of range, or there are too few
-            windows to hold some out.
-        """
-        X, y = self._start_fit(X, y)
-        held_out = self._check_held_out(X_val, y_val)
+    def _fit(
+        self, X: NDArray[np.int32], y: NDArray[np.int32], held_out: HeldOut | None
+    ) -> None:
         members = self._count(X, y)
         bins = FrequencyBins.of_training(members.max_frequency, members.n_tokens)
         # Held-out windows must not be counted, or EM overestimates long contexts.
@@ -161,7 +134,6 @@ class InterpolatedTrigram(CheapWords, LanguageModel):
         )
         fit.warn_unless_converged(type(self).__name__, self.max_iter, self.tol)
         self._set_fitted(members, bins, fit.weights, fit.n_iter)
-        return self
 
     def _set_fitted(
         self,

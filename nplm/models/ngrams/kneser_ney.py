@@ -12,6 +12,7 @@ from sklearn.utils._param_validation import StrOptions
 
 from nplm.base.atomic import all_or_nothing
 from nplm.base.checks import MAX_N_WORDS, check_boundary, check_ids
+from nplm.base.estimators import HeldOut
 from nplm.base.fitted import Fitted
 from nplm.models.ngrams.backoff_model import BackoffModel
 from nplm.models.ngrams.counts import MAX_TOTAL, NgramCounts
@@ -166,50 +167,15 @@ class KneserNeyLM(BackoffModel):
         self.discounts = discounts
         self.discount_fallback = discount_fallback
 
-    @all_or_nothing
-    def fit(
-        self,
-        X: ArrayLike,
-        y: ArrayLike | None = None,
-        *,
-        X_val: ArrayLike | None = None,
-        y_val: ArrayLike | None = None,
-    ) -> Self:
-        """Count the training windows and estimate the model.
-
-        Parameters
-        ----------
-        X : array-like of int, shape (n_samples, n_context)
-            Contexts, the nearest word in the last column.
-        y : array-like of int, shape (n_samples,)
-            Next words.
-        X_val, y_val : array-like of int, optional
-            Held-out windows. They are checked but not used: the discounts are
-            estimated from the counts of counts.
-
-        Returns
-        -------
-        self : KneserNeyLM
-
-        Raises
-        ------
-        ValueError
-            If ids, the order, a minimum count, the boundary or `discount_fallback` are
-            out of range.
-        """
-        return self._fit(X, y, X_val, y_val)
-
     def _fit(
-        self,
-        X: ArrayLike,
-        y: ArrayLike | None,
-        X_val: ArrayLike | None = None,
-        y_val: ArrayLike | None = None,
-        *,
-        warned_from: int = 1,
-    ) -> Self:
+        self, X: NDArray[np.int32], y: NDArray[np.int32], held_out: HeldOut | None
+    ) -> None:
+        self._check_relations()
+        self._estimate(self._count(X, y))
+
+    def _fit_windows(self, X: ArrayLike, y: ArrayLike, *, warned_from: int) -> Self:
+        """Fit, and warn of discounts that fall back from an order on."""
         X, y = self._start_fit(X, y)
-        self._check_held_out(X_val, y_val)
         self._check_relations()
         return self._estimate(self._count(X, y), warned_from)
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from nplm.base.blocks import BLOCK_WINDOWS
 
-__all__ = ["QuickLookUps"]
+__all__ = ["QuickLookUps", "ReadFromFile"]
 
 INT32 = np.dtype(np.int32)
 
@@ -61,6 +61,33 @@ class QuickLookUps:
                         return log_prob
         base: Any = super()
         return base.log_prob(X, y)
+
+
+class ReadFromFile:
+    """Mixin of models that are read from a file, not fitted."""
+
+    _reader: ClassVar[str]  # the function of nplm.formats that reads the file
+
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike | None = None,
+        *,
+        X_val: ArrayLike | None = None,
+        y_val: ArrayLike | None = None,
+    ) -> Self:
+        """Raise TypeError: the model is read from a file, not fitted.
+
+        Raises
+        ------
+        TypeError
+            Always.
+        """
+        raise TypeError(
+            f"{type(self).__name__} is read from a file (nplm.formats.{self._reader}) "
+            "and cannot be fitted. To score documents with it, use TextLM.from_model; "
+            "to estimate a model from windows, use KneserNeyLM."
+        )
 
 
 def are_windows(X: Any, y: Any, n_context: int) -> bool:

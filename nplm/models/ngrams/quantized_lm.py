@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from nplm.base.blocks import blocks_of_rows
 from nplm.base.estimators import CheapWords, LanguageModel
 from nplm.base.fitted import Fitted
-from nplm.models.ngrams.look_ups import QuickLookUps
+from nplm.models.ngrams.look_ups import QuickLookUps, ReadFromFile
 from nplm.models.ngrams.trie.quantized_checks import (
     quantized_items,
     restored_quantized,
@@ -21,7 +21,7 @@ from nplm.models.ngrams.trie.word_scorer import QuantizedNgramWordScorer
 __all__ = ["QuantizedLM"]
 
 
-class QuantizedLM(QuickLookUps, CheapWords, LanguageModel):
+class QuantizedLM(ReadFromFile, QuickLookUps, CheapWords, LanguageModel):
     """Quantized back-off n-gram model.
 
     Probabilities and back-off weights are stored as codes of a few bits, with one
@@ -71,6 +71,7 @@ class QuantizedLM(QuickLookUps, CheapWords, LanguageModel):
     """
 
     _looked_up_in = "trie_"
+    _reader = "load_binary"
 
     def __init__(
         self,
@@ -82,27 +83,6 @@ class QuantizedLM(QuickLookUps, CheapWords, LanguageModel):
         self.order = order
         self.n_words = n_words
         self.boundary = boundary
-
-    def fit(
-        self,
-        X: ArrayLike,
-        y: ArrayLike,
-        *,
-        X_val: ArrayLike | None = None,
-        y_val: ArrayLike | None = None,
-    ) -> Self:
-        """Raise TypeError: the model is read from a file, not fitted.
-
-        Raises
-        ------
-        TypeError
-            Always.
-        """
-        raise TypeError(
-            f"{type(self).__name__} is read from a file (nplm.formats.load_binary) and "
-            "cannot be fitted. To score documents with it, use TextLM.from_model; to "
-            "estimate a model from windows, use KneserNeyLM."
-        )
 
     @classmethod
     def from_trie(cls, trie: QuantizedTrie, *, boundary: int | None = None) -> Self:
