@@ -72,26 +72,13 @@ def fitted_or_interrupted(
 ) -> tuple[Any, KeyboardInterrupt | None]:
     """Fit a new estimator; return it and the interrupt that ended the fit, if any.
 
-    Parameters
-    ----------
-    estimator : estimator
-        An unfitted estimator.
-    *args, **kwargs
-        Arguments of its ``fit``.
-    fit : str, default="fit"
-        The method to call, ``fit`` or ``partial_fit``.
+    - `*args`, `**kwargs`: arguments of its ``fit``
+    - `fit`: the method to call, ``fit`` or ``partial_fit``
+    - returns `fitted`: the return value of ``fit``, or the estimator after an interrupt
+    - returns `interrupt`: the interrupt, which the caller raises once it has kept the
+      result
 
-    Returns
-    -------
-    fitted : estimator
-        The return value of ``fit``, or the estimator after an interrupt.
-    interrupt : KeyboardInterrupt or None
-        The interrupt, which the caller raises once it has kept the result.
-
-    Raises
-    ------
-    KeyboardInterrupt
-        If the interrupted estimator is not fitted.
+    Raises KeyboardInterrupt if the interrupted estimator is not fitted.
     """
     try:
         return getattr(estimator, fit)(*args, **kwargs), None

@@ -26,28 +26,15 @@ class EncodedWords(Sequence[str]):
     A sequence of strings. A word becomes a string when it is asked for, and the hash
     table is that of the file, so a vocabulary of any size is ready at once.
 
-    Parameters
-    ----------
-    vocabulary : ndarray of uint8, shape (n_bytes,)
-        The words in UTF-8, one a line.
-    word_start : ndarray of int64, shape (n_words + 1,)
-        First byte of each word, and, last, ``n_bytes + 1``.
-    word_slots : ndarray of uint64, shape (n_words + n_words // 2 + 1,)
-        The hash table of the words.
-    name : str, default="the vocabulary"
-        Name of the file, for errors.
+    - `vocabulary` (n_bytes,): the words in UTF-8, one a line
+    - `word_start` (n_words + 1,): first byte of each word, and, last, ``n_bytes + 1``
+    - `word_slots` (n_words + n_words // 2 + 1,): the hash table of the words
+    - `name`: name of the file, for errors
+    - `ids`: the id of each word, for kernels
 
-    Attributes
-    ----------
-    ids : WordIds
-        The id of each word, for kernels.
-
-    Raises
-    ------
-    ValueError
-        If the sizes of the arrays do not fit together. Their contents are trusted:
-        those of a damaged file give wrong words, ids of other words below ``n_words``,
-        or a ValueError when words are asked for.
+    Raises ValueError if the sizes of the arrays do not fit together. Their contents are
+    trusted: those of a damaged file give wrong words, ids of other words below
+    ``n_words``, or a ValueError when words are asked for.
 
     Examples
     --------
@@ -158,17 +145,7 @@ class EncodedWords(Sequence[str]):
 def sizes_of_words(n_bytes: int, n_words: int) -> dict[str, tuple[DTypeLike, int]]:
     """Return the type and length of each array of words.
 
-    Parameters
-    ----------
-    n_bytes : int
-        Length of the text of the words, one a line.
-    n_words : int
-        Their number.
-
-    Returns
-    -------
-    sizes : dict of str to (dtype, int)
-        In the order of the file.
+    `n_bytes`: length of the text of the words, one a line.
     """
     lengths = n_bytes, n_words + 1, _n_slots(n_words)
     return {
@@ -179,17 +156,10 @@ def sizes_of_words(n_bytes: int, n_words: int) -> dict[str, tuple[DTypeLike, int
 def fill_words(arrays: Mapping[str, NDArray[Any]], text: NDArray[np.uint8]) -> None:
     """Fill the arrays of words.
 
-    Parameters
-    ----------
-    arrays : mapping of str to ndarray
-        As `sizes_of_words` says, zeros.
-    text : ndarray of uint8
-        The words, one a line.
+    - `arrays`: as `sizes_of_words` says, zeros
+    - `text`: the words, one a line
 
-    Raises
-    ------
-    ValueError
-        If the text has another number of words.
+    Raises ValueError if the text has another number of words.
     """
     arrays["vocabulary"][:] = text
     _find_words(text, arrays["word_start"], arrays["word_slots"])
@@ -198,19 +168,7 @@ def fill_words(arrays: Mapping[str, NDArray[Any]], text: NDArray[np.uint8]) -> N
 def word_ids_of(words: Sequence[str]) -> WordIds:
     """Return the ids of words by their bytes.
 
-    Parameters
-    ----------
-    words : sequence of str
-        Any words.
-
-    Returns
-    -------
-    ids : WordIds
-
-    Raises
-    ------
-    UnicodeEncodeError
-        If a word has lone surrogates, which UTF-8 cannot spell.
+    Raises UnicodeEncodeError if a word has lone surrogates, which UTF-8 cannot spell.
     """
     encoded = [word.encode() for word in words]
     text = np.frombuffer(b"\n".join(encoded), np.uint8)

@@ -592,12 +592,8 @@ class CheapWords:
 class WordsMass:
     """Total probability of a set of words after each context.
 
-    Parameters
-    ----------
-    model : LanguageModel
-        The model of the probabilities.
-    words : ndarray of int32, shape (n,)
-        Distinct ids.
+    - `model`: the model of the probabilities
+    - `words` (n,): distinct ids
     """
 
     def __init__(self, model: Any, words: NDArray[np.int32]) -> None:
@@ -606,14 +602,8 @@ class WordsMass:
     def after(self, X: NDArray[np.int32]) -> NDArray[np.float64]:
         """Return the sum of the words' probabilities after each context.
 
-        Parameters
-        ----------
-        X : ndarray of int32, shape (n_samples, n_context)
-            Contexts, with the columns that the model was fitted with.
-
-        Returns
-        -------
-        mass : ndarray of float64, shape (n_samples,)
+        `X` (n_samples, n_context): contexts, with the columns that the model was fitted
+        with. Returns `mass`, (n_samples,).
         """
         mass = np.empty(len(X))
         for rows in blocks_of_rows(len(X), self.model.n_words_):

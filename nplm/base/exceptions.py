@@ -20,14 +20,9 @@ def missing_packages(user: str, *packages: str, otherwise: str = "") -> ImportEr
     Its command names the packages, and no extra of nplm: so it holds in a clone and
     beside a wheel, whatever name nplm has on a package index.
 
-    Parameters
-    ----------
-    user : str
-        What requires them, such as the name of a function.
-    packages : str
-        Their names on the package index.
-    otherwise : str
-        A sentence about what to do without them.
+    - `user`: what requires them, such as the name of a function
+    - `packages`: their names on the package index
+    - `otherwise`: a sentence about what to do without them
 
     Examples
     --------

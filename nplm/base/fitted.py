@@ -18,12 +18,8 @@ class Fitted:
     A model takes each item that it expects and states its type and range. An item that
     is missing, invalid or left over raises a ValueError.
 
-    Parameters
-    ----------
-    items : mapping of str
-        Numbers, text, arrays, estimators; lists and mappings of them.
-    where : str, default=""
-        Prefix of their names in error messages.
+    - `items`: numbers, text, arrays, estimators; lists and mappings of them
+    - `where`: prefix of their names in error messages
     """
 
     def __init__(self, items: Mapping[str, Any], where: str = "") -> None:

@@ -17,10 +17,7 @@ BIT_GENERATOR, KEY_SIZE = "MT19937", 624
 def plain_state(state: dict[str, Any]) -> dict[str, Any]:
     """Return the state of a RandomState as an array, ``key``, and plain numbers.
 
-    Raises
-    ------
-    TypeError
-        If its bit generator is not the one that scikit-learn uses.
+    Raises TypeError if its bit generator is not the one that scikit-learn uses.
     """
     if state["bit_generator"] != BIT_GENERATOR:
         raise TypeError(
@@ -34,10 +31,7 @@ def plain_state(state: dict[str, Any]) -> dict[str, Any]:
 def taken_state(fitted: Fitted) -> dict[str, Any]:
     """Convert the state of `plain_state` back, for ``RandomState.set_state``.
 
-    Raises
-    ------
-    ValueError
-        If it is not the state of a generator.
+    Raises ValueError if it is not the state of a generator.
     """
     key = np.array(fitted.array("key", np.uint32, (KEY_SIZE,)))
     bit_generator = fitted.take("bit_generator", str)

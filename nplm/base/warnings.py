@@ -23,12 +23,8 @@ _SKIPPED_FOLDERS = tuple(
 def warn(message: str, category: type[Warning]) -> None:
     """Warn at the line that called nplm, scikit-learn or joblib from outside.
 
-    Parameters
-    ----------
-    message : str
-        Text of the warning.
-    category : type of Warning
-        Class of the warning.
+    - `message`: text of the warning
+    - `category`: class of the warning
     """
     # Equivalent to skip_file_prefixes of Python 3.12.
     level, frame = 1, sys._getframe()

@@ -134,13 +134,9 @@ def top_down(children: Tree) -> Tree:
 class Joined(NamedTuple):
     """A tree of inner nodes with several branches, from a binary one.
 
-    Attributes
-    ----------
-    branches : ndarray of int32, shape (n_words + n_nodes - 1,)
-        The children of all inner nodes, node by node from the root: a word, or
-        n_words plus a node. Parents come before their children.
-    starts : ndarray of intp, shape (n_nodes + 1,)
-        Start of each node's children in `branches`.
+    - `branches` (n_words + n_nodes - 1,): the children of all inner nodes, node by node
+      from the root: a word, or n_words plus a node. Parents come before their children
+    - `starts` (n_nodes + 1,): start of each node's children in `branches`
     """
 
     branches: NDArray[np.int32]

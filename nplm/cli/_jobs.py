@@ -70,21 +70,11 @@ def in_order(
 ) -> Iterator[Result]:
     """Yield the result of each item, in order, computed by several processes.
 
-    Parameters
-    ----------
-    work : callable
-        Its model is not copied: the processes are forks of this one, and share its
-        memory.
-    items : iterable
-        Read when a process has room for one.
-    n_jobs : int
-        Number of processes; 1 is this one alone, -1 is one for each core.
-    waits : callable
-        Whether all results up to this item are due before the next item is read.
-
-    Yields
-    ------
-    result
+    - `work`: its model is not copied: the processes are forks of this one, and share
+      its memory
+    - `items`: read when a process has room for one
+    - `n_jobs`: number of processes; 1 is this one alone, -1 is one for each core
+    - `waits`: whether all results up to this item are due before the next item is read
     """
     if n_jobs == 1:
         yield from map(work, items)

@@ -72,14 +72,9 @@ def scored(scorer: Scorer, documents: list[str]) -> Scored:
 class LineScores(NamedTuple):
     """Scores of lines.
 
-    Attributes
-    ----------
-    log10 : ndarray of float64
-        log10 of the probability of each line.
-    n_tokens : ndarray of intp
-        Tokens of each line, the end included if it is predicted.
-    n_unknown : ndarray of intp
-        Unknown words of each line.
+    - `log10`: log10 of the probability of each line
+    - `n_tokens`: tokens of each line, the end included if it is predicted
+    - `n_unknown`: unknown words of each line
     """
 
     log10: NDArray[np.float64]
@@ -105,18 +100,13 @@ def scored_lines(scorer: Scorer, lines: list[str]) -> LineScores:
 class Tally:
     """Sums over a text of any size.
 
-    Attributes
-    ----------
-    sentences, tokens : int
-        Documents, and predicted tokens: words, and ends if these are predicted.
-    unknown, zeros : int
-        Words outside the vocabulary, and others with probability 0.
-    lost : int
-        Words outside the vocabulary with probability 0.
-    total, known : float
-        log10 of the probability of all tokens, and without unknown words and zeros.
-    size : TextSize
-        Words between white space, characters and bytes.
+    - `sentences`, `tokens`: documents, and predicted tokens: words, and ends if these
+      are predicted
+    - `unknown`, `zeros`: words outside the vocabulary, and others with probability 0
+    - `lost`: words outside the vocabulary with probability 0
+    - `total`, `known`: log10 of the probability of all tokens, and without unknown
+      words and zeros
+    - `size`: words between white space, characters and bytes
     """
 
     ends_are_predicted: bool

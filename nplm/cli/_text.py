@@ -76,19 +76,12 @@ class KeptText(click.Path):
 class Chunk(NamedTuple):
     """Lines that were read at once.
 
-    Attributes
-    ----------
-    name : str
-        The file; "-" is standard input.
-    first : int
-        Number of the first line in the file, from 1.
-    lines : list of bytes
-        The lines, without the newline.
-    n_bytes : int
-        Bytes read so far of all files, as they are on the disk.
-    pauses : bool
-        Whether the writer of a pipe has written no more yet: it may wait for the
-        answers to these lines.
+    - `name`: the file; "-" is standard input
+    - `first`: number of the first line in the file, from 1
+    - `lines`: the lines, without the newline
+    - `n_bytes`: bytes read so far of all files, as they are on the disk
+    - `pauses`: whether the writer of a pipe has written no more yet: it may wait for
+      the answers to these lines
     """
 
     name: str

@@ -32,15 +32,10 @@ def read_file(
 ) -> bytes:
     """Return the contents of `file`, after checking its digest.
 
-    Raises
-    ------
-    FileNotFoundError
-        If it is missing and may not be downloaded, or NPLM_DATA names a folder
-        that does not exist.
-    ImportError
-        If it has to be downloaded and pooch or tqdm is not installed.
-    OSError
-        If it is damaged or unreadable, or the download fails.
+    Raises FileNotFoundError if it is missing and may not be downloaded, or NPLM_DATA
+    names a folder that does not exist. Raises ImportError if it has to be downloaded
+    and pooch or tqdm is not installed. Raises OSError if it is damaged or unreadable,
+    or the download fails.
     """
     cache = cache_folder(data_home)
     for folder in [*_data_folders(), cache]:

@@ -39,22 +39,14 @@ SEED = 0  # of word classes
 class PaperRow:
     """A row of a table of the paper.
 
-    Attributes
-    ----------
-    name : str
-        Unique name: that of the model, and what distinguishes the row from others of
-        the same model.
-    model : str
-        The paper's name of the model.
-    n : int
-        Order.
-    c, h, m : int or None
-        Word classes, hidden units, features of a word.
-    direct, mix : bool or None
-        Whether a network has direct connections, and is mixed with the trigram.
-    paper : tuple of float
-        The paper's perplexities of the training (None if it has none), validation and
-        test part.
+    - `name`: unique name: that of the model, and what distinguishes the row from others
+      of the same model
+    - `model`: the paper's name of the model
+    - `c`, `h`, `m`: word classes, hidden units, features of a word
+    - `direct`, `mix`: whether a network has direct connections, and is mixed with the
+      trigram
+    - `paper`: the paper's perplexities of the training (None if it has none),
+      validation and test part
     """
 
     name: str
@@ -72,20 +64,11 @@ class PaperRow:
 class Bench:
     """The settings that fits share: windows of a corpus, threads, progress reports.
 
-    Attributes
-    ----------
-    corpus : Corpus
-        The text.
-    n_context : int
-        Context words of a window, enough for the longest order.
-    scored : tuple of str
-        Parts whose perplexities are in the table.
-    n_jobs : int or None
-        Threads of a network.
-    progress : callable
-        Called as ``progress(stage, done, total, note)``.
-    work_after : float
-        The `work` of the fits that come after the current one.
+    - `n_context`: context words of a window, enough for the longest order
+    - `scored`: parts whose perplexities are in the table
+    - `n_jobs`: threads of a network
+    - `progress`: called as ``progress(stage, done, total, note)``
+    - `work_after`: the `work` of the fits that come after the current one
     """
 
     corpus: Corpus
@@ -136,14 +119,9 @@ class Bench:
 class Measured:
     """The results of a fit.
 
-    Attributes
-    ----------
-    scores : dict
-        Log-probabilities, by name of the row and by part.
-    model : LanguageModel or None
-        A model to save.
-    facts : dict
-        Further results, for JSON.
+    - `scores`: log-probabilities, by name of the row and by part
+    - `model`: a model to save
+    - `facts`: further results, for JSON
     """
 
     scores: dict[str, Scores]
@@ -154,16 +132,10 @@ class Measured:
 class Fit(Protocol):
     """A kind of fit.
 
-    Attributes
-    ----------
-    rows : list of PaperRow
-        The rows that it gives; the first one names the fit.
-    settings : dict
-        Its settings as reported, for JSON.
-    decides : dict
-        All that its figures depend on, except the corpus.
-    work : float
-        Relative time that it takes on the same corpus; 0 is seconds to minutes.
+    - `rows`: the rows that it gives; the first one names the fit
+    - `settings`: its settings as reported, for JSON
+    - `decides`: all that its figures depend on, except the corpus
+    - `work`: relative time that it takes on the same corpus; 0 is seconds to minutes
     """
 
     @property
@@ -190,16 +162,10 @@ class Fit(Protocol):
 class NetworkFit:
     """A network of the paper, alone and mixed half and half with the trigram.
 
-    Attributes
-    ----------
-    network : str
-        Name of the network, for `NeuralLM.from_paper`.
-    names : tuple of (str or None, str)
-        Names of the rows: alone (if the table has that row), and mixed.
-    papers : tuple of Perplexities
-        The paper's figures of these rows.
-    changes : dict
-        Our settings that differ from the paper's, as parameters of `NeuralLM`.
+    - `network`: name of the network, for `NeuralLM.from_paper`
+    - `names`: names of the rows: alone (if the table has that row), and mixed
+    - `papers`: the paper's figures of these rows
+    - `changes`: our settings that differ from the paper's, as parameters of `NeuralLM`
     """
 
     network: str
@@ -329,14 +295,8 @@ class KneserNeyFit:
 class ClassFit:
     """Word classes by exchange, and Kneser-Ney models of them.
 
-    Attributes
-    ----------
-    model : str
-        The paper's name of the model.
-    c : int
-        Number of classes.
-    papers : dict of int to Perplexities
-        The paper's figures by order.
+    - `model`: the paper's name of the model
+    - `papers`: the paper's figures by order
     """
 
     model: str

@@ -42,18 +42,10 @@ AS_PRINTED = {"random_state": 0}  # all else is the paper's
 class PaperTable:
     """A table of the paper.
 
-    Attributes
-    ----------
-    name, title : str
-        Such as "table1", and a title for readers.
-    load : callable
-        Returns the corpus.
-    n_context : int
-        Context words of the longest order.
-    scored : tuple of str
-        Parts whose perplexities are measured.
-    fits : tuple of Fit
-        The fits, in the order of the rows.
+    - `name`, `title`: such as "table1", and a title for readers
+    - `n_context`: context words of the longest order
+    - `scored`: parts whose perplexities are measured
+    - `fits`: the fits, in the order of the rows
     """
 
     name: str
@@ -71,17 +63,9 @@ class PaperTable:
     def fits_of(self, names: Sequence[str] | None) -> list[Fit]:
         """Return the fits of some rows, in the order of the names.
 
-        Parameters
-        ----------
-        names : sequence of str or None
-            Names of rows, or patterns such as ``"MLP*"``, in upper or lower case. None
-            is all rows, from the bottom of the table up: n-grams take minutes and
-            networks hours.
-
-        Raises
-        ------
-        ValueError
-            If there is no such row.
+        `names`: names of rows, or patterns such as ``"MLP*"``, in upper or lower case.
+        None is all rows, from the bottom of the table up: n-grams take minutes and
+        networks hours. Raises ValueError if there is no such row.
         """
         if names is None:
             return list(reversed(self.fits))
@@ -102,12 +86,8 @@ class PaperTable:
     ) -> PaperTable:
         """Return a table whose networks have other settings.
 
-        Parameters
-        ----------
-        as_printed : bool
-            Start from the paper's settings, not from ours.
-        changes : dict
-            Parameters of `NeuralLM` that override these settings.
+        - `as_printed`: start from the paper's settings, not from ours
+        - `changes`: parameters of `NeuralLM` that override these settings
         """
 
         def changed(fit: Fit) -> Fit:

@@ -27,14 +27,10 @@ ADVICE = (
 class Tokens(NamedTuple):
     """The tokens of documents, each with its context.
 
-    Attributes
-    ----------
-    contexts : ndarray of int32, shape (n_tokens, n_context)
-        The words before each token, the nearest in the last column.
-    targets : ndarray of int32, shape (n_tokens,)
-        Id of each token.
-    document : ndarray of intp, shape (n_tokens,)
-        Index of the document of each token.
+    - `contexts` (n_tokens, n_context): the words before each token, the nearest in the
+      last column
+    - `targets` (n_tokens,): id of each token
+    - `document` (n_tokens,): index of the document of each token
     """
 
     contexts: NDArray[np.int32]
@@ -45,12 +41,8 @@ class Tokens(NamedTuple):
 class Documents(NamedTuple):
     """The word ids of documents, concatenated.
 
-    Attributes
-    ----------
-    ids : ndarray of int32, shape (n_tokens,)
-        Ids of all documents, without boundaries between them.
-    lengths : ndarray of intp, shape (n_documents,)
-        Number of tokens in each document.
+    - `ids` (n_tokens,): ids of all documents, without boundaries between them
+    - `lengths` (n_documents,): number of tokens in each document
     """
 
     ids: NDArray[np.int32]
@@ -81,18 +73,9 @@ class Documents(NamedTuple):
     def tokens(self, n_context: int, boundary: int, *, ends: bool) -> Tokens:
         """Cut the documents into windows, none of which spans two documents.
 
-        Parameters
-        ----------
-        n_context : int
-            Words of context in each window.
-        boundary : int
-            Id of the boundary, which fills the context before a document.
-        ends : bool
-            Whether the end of a document is a token.
-
-        Returns
-        -------
-        tokens : Tokens
+        - `n_context`: words of context in each window
+        - `boundary`: id of the boundary, which fills the context before a document
+        - `ends`: whether the end of a document is a token
         """
         last = np.cumsum(self.lengths + 1) - 1  # positions of the boundaries
         inside = np.ones(len(self.ids) + len(self.lengths), dtype=bool)
@@ -112,15 +95,8 @@ class Documents(NamedTuple):
 
         Besides them it takes memory for one block of words only.
 
-        Parameters
-        ----------
-        n_context, boundary, ends
-            As in `tokens`.
-
-        Returns
-        -------
-        contexts : ndarray of int32, shape (n_tokens, n_context)
-        targets : ndarray of int32, shape (n_tokens,)
+        - returns `contexts` of shape (n_tokens, n_context)
+        - returns `targets` of shape (n_tokens,)
         """
         n_tokens = len(self.ids) + (len(self.lengths) if ends else 0)
         contexts = self._new_array((n_tokens, n_context))

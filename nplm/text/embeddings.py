@@ -174,22 +174,11 @@ def nearest_rows(
 ) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
     """Find the rows of `C` that are most similar to row `i`, by cosine.
 
-    Parameters
-    ----------
-    C : ndarray of float, shape (n_words, m)
-        Features of each word.
-    i : int
-        Index of the query row.
-    k : int
-        Number of neighbours.
-    among : int or None
-        Search only this many first rows; None searches all.
-
-    Returns
-    -------
-    nearest : ndarray of int32, shape (k,)
-        The nearest first, without `i`.
-    cosines : ndarray of float64, shape (k,)
+    - `C` (n_words, m): features of each word
+    - `i`: index of the query row
+    - `among`: search only this many first rows; None searches all
+    - returns `nearest` (k,): the nearest first, without `i`
+    - returns `cosines` of shape (k,)
 
     Examples
     --------

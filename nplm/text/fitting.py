@@ -21,18 +21,7 @@ __all__ = ["fit_codec"]
 def fit_codec(X: Any, tokenizer: Any, vocabulary: Any) -> tuple[Codec, Documents]:
     """Choose the codec of training documents, and fit their vocabulary.
 
-    Parameters
-    ----------
-    X : iterable of str, of sequence of hashable, or of array-like of int
-        Training documents.
-    tokenizer, vocabulary : as of `TextLM`
-        "auto" chooses by the kind of documents.
-
-    Returns
-    -------
-    codec : Codec
-    documents : Documents
-        Their ids.
+    `tokenizer`, `vocabulary`: "auto" chooses by the kind of documents.
     """
     X = readable(X, ITEM)
     is_stream = isinstance(X, DocumentStream)

@@ -32,11 +32,8 @@ IDS_A_BLOCK = 1 << 18
 def readable(X: Any, item: str, name: str = "X") -> Any:
     """Return the documents of a sequence, or a stream of those of another iterable.
 
-    Raises
-    ------
-    TypeError
-        If `X` is one document, a mapping, a set or several columns, or if it cannot be
-        iterated over.
+    Raises TypeError if `X` is one document, a mapping, a set or several columns, or if
+    it cannot be iterated over.
     """
     is_sequence = hasattr(X, "__len__") or hasattr(X, "columns")
     is_other = isinstance(X, (str, bytes, bytearray, Mapping, Set))
@@ -48,19 +45,11 @@ def readable(X: Any, item: str, name: str = "X") -> Any:
 class DocumentStream:
     """Documents that are read one after another, and read again by each iteration.
 
-    Parameters
-    ----------
-    source : iterable, callable or open file
-        Documents; a function that returns an iterator of them; or a file, whose
-        lines with words are documents. An iterator can be read only once.
-    name : str
-        Name of the stream in errors.
-
-    Attributes
-    ----------
-    first : object
-        The first document that is not empty; else an empty string if there is one,
-        else None.
+    - `source`: documents; a function that returns an iterator of them; or a file, whose
+      lines with words are documents. An iterator can be read only once
+    - `name`: name of the stream in errors
+    - `first`: the first document that is not empty; else an empty string if there is
+      one, else None
     """
 
     def __init__(self, source: Any, name: str) -> None:
@@ -169,11 +158,8 @@ class Numbers(dict[Any, int]):
 class IdCollector:
     """Collect the ids of documents, in memory or in a temporary file.
 
-    Parameters
-    ----------
-    on_disk : bool
-        Whether ids go to a file in the folder of temporary files. It has no name and
-        disappears with the last array of it, also after a kill.
+    `on_disk`: whether ids go to a file in the folder of temporary files. It has no name
+    and disappears with the last array of it, also after a kill.
     """
 
     def __init__(self, *, on_disk: bool) -> None:

@@ -32,14 +32,8 @@ class Tokens:
 
     Lines stay lines.
 
-    Parameters
-    ----------
-    file : binary file
-        Open for reading, UTF-8.
-    tokenizer : Tokenizer
-        Splits each line.
-    name : str
-        Name of the file in errors.
+    - `file`: open for reading, UTF-8
+    - `name`: name of the file in errors
     """
 
     def __init__(self, file: BinaryIO, tokenizer: Splitter, name: str) -> None:
@@ -49,10 +43,7 @@ class Tokens:
     def read(self, size: int) -> bytes:
         """Return the tokens of some lines, of any size; empty at the end.
 
-        Raises
-        ------
-        ValueError
-            If the text is not UTF-8, or a token has blanks.
+        Raises ValueError if the text is not UTF-8, or a token has blanks.
         """
         chunk, text = self._rest, b""
         while not text:
@@ -90,22 +81,12 @@ class WordStream:
     Words are separated by ASCII blanks, as in the n-gram toolkits. A line is a
     sentence.
 
-    Parameters
-    ----------
-    *symbols : str
-        Words that a text must not contain: the symbol for the end of a line, and
-        optionally that for its beginning. They have the first ids.
-    blank_lines : bool, default=False
-        Whether lines without words are sentences; by default they are skipped.
-
-    Attributes
-    ----------
-    n_words : int
-        Number of distinct words.
-    n_lines : int
-        Number of sentences.
-    n_tokens : int
-        Number of words read.
+    - `*symbols`: words that a text must not contain: the symbol for the end of a line,
+      and optionally that for its beginning. They have the first ids
+    - `blank_lines`: whether lines without words are sentences; by default they are
+      skipped
+    - `n_words`: number of distinct words
+    - `n_tokens`: number of words read
     """
 
     def __init__(self, *symbols: str, blank_lines: bool = False) -> None:
@@ -141,23 +122,12 @@ class WordStream:
     ) -> Iterator[NDArray[np.int32]]:
         """Read a file; its end also ends a line.
 
-        Parameters
-        ----------
-        file : binary file
-            Open for reading, UTF-8.
-        name : str or path-like
-            Name of the file in errors.
+        - `file`: open for reading, UTF-8
+        - `name`: name of the file in errors
 
-        Yields
-        ------
-        ids : ndarray of int32
-            Ids of the words, numbered by first occurrence; -1 after each line.
-
-        Raises
-        ------
-        ValueError
-            If the file is not UTF-8, contains such a symbol or a NUL, or has a word of
-            more than 1 MB.
+        Yields the ids of the words, numbered by first occurrence; -1 after each line.
+        Raises ValueError if the file is not UTF-8, contains such a symbol or a NUL, or
+        has a word of more than 1 MB.
         """
         self._state[1] = 0
         name = os.fspath(name)

@@ -50,24 +50,12 @@ def is_by_word(value: Any) -> bool:
 def matched_rows(estimator: Any, vocabulary: Vocabulary | None) -> dict[str, Any]:
     """Return the parameters of an estimator that are given by word, as rows of ids.
 
-    Parameters
-    ----------
-    estimator : estimator of windows
-        Its parameters are read, and those of estimators inside it.
-    vocabulary : Vocabulary or None
-        Fitted; None where documents are ids.
+    - `estimator`: its parameters are read, and those of estimators inside it
+    - `vocabulary`: fitted; None where documents are ids
 
-    Returns
-    -------
-    matched : dict of str
-        The parameters to set, for ``set_params``.
-
-    Raises
-    ------
-    ValueError
-        If rows are given by word and documents are ids; if rows are given by id, or a
-        part is frozen, and the vocabulary is fitted in this fit; if rows cannot be
-        matched.
+    Returns the parameters to set, for ``set_params``. Raises ValueError if rows are
+    given by word and documents are ids; if rows are given by id, or a part is frozen,
+    and the vocabulary is fitted in this fit; if rows cannot be matched.
     """
     matched = {}
     params = estimator.get_params()

@@ -34,25 +34,11 @@ GIBI = 1 << 30
 def opened(path: str | os.PathLike[str], *, pipes: bool = False) -> io.BufferedReader:
     """Open a file for reading.
 
-    Parameters
-    ----------
-    path : path-like
-        The file.
-    pipes : bool, default=False
-        Whether it may be a pipe or a device, as for text. Opening a pipe waits for
-        its writer. A pipe without a name in a folder (``/dev/stdin``, a shell's
-        ``<(...)``) is open already and is always accepted.
-
-    Returns
-    -------
-    file : io.BufferedReader
-
-    Raises
-    ------
-    IsADirectoryError
-        If it is a folder.
-    OSError
-        If it cannot be opened, or is a pipe or a device and `pipes` is False.
+    `pipes`: whether it may be a pipe or a device, as for text. Opening a pipe waits for
+    its writer. A pipe without a name in a folder (``/dev/stdin``, a shell's ``<(...)``)
+    is open already and is always accepted. Raises IsADirectoryError if it is a folder.
+    Raises OSError if it cannot be opened, or is a pipe or a device and `pipes` is
+    False.
     """
     mode = os.stat(path).st_mode
     if stat.S_ISDIR(mode):

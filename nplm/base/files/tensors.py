@@ -70,19 +70,10 @@ def write_tensors(
 ) -> str:
     """Write arrays and text to a file, which appears when it is complete.
 
-    Parameters
-    ----------
-    path : path-like
-        The file.
-    arrays : mapping of str to ndarray
-        Arrays of numbers or booleans. The file keeps their order.
-    metadata : mapping of str to str
-        Text for the header.
+    - `arrays`: arrays of numbers or booleans. The file keeps their order
+    - `metadata`: text for the header
 
-    Returns
-    -------
-    checksum : str
-        Checksum of the header, which holds the checksums of the arrays.
+    Returns the checksum of the header, which holds the checksums of the arrays.
     """
     little = {
         name: np.asarray(array, array.dtype.newbyteorder("<"), order="C")
@@ -111,24 +102,11 @@ def filling_arrays(
     The file appears when the arrays are filled. It is then the file that
     `write_tensors` writes.
 
-    Parameters
-    ----------
-    path : path-like
-        The file.
-    sizes : mapping of str to (dtype, int)
-        Type and length of each array, which has one dimension.
-    metadata : mapping of str to str
-        Text for the header.
+    - `sizes`: type and length of each array, which has one dimension
+    - `metadata`: text for the header
 
-    Yields
-    ------
-    arrays : dict of str to ndarray
-        Zeros.
-
-    Raises
-    ------
-    OSError
-        If the disk has no room for the file, before the caller fills anything.
+    Raises OSError if the disk has no room for the file, before the caller fills
+    anything.
     """
     types = {
         name: (np.dtype(dtype).newbyteorder("<"), (size,))
@@ -203,28 +181,13 @@ def _checksum(array: NDArray[Any]) -> int:
 class TensorFile:
     """A file of `write_tensors`: the header is read and checked, the arrays are not.
 
-    Parameters
-    ----------
-    path : path-like
-        The file.
+    - `metadata`: text of the header, with the header's checksum as `CHECKSUM`
+    - `stamp`: numbers that differ once the file is written, replaced or moved: its
+      device, inode, size and times of the last modification and change
 
-    Attributes
-    ----------
-    path : Path
-        The file.
-    metadata : dict of str to str
-        Text of the header, with the header's checksum as `CHECKSUM`.
-    stamp : tuple of int
-        Numbers that differ once the file is written, replaced or moved: its device,
-        inode, size and times of the last modification and change.
-
-    Raises
-    ------
-    NotTensorsError
-        If the file does not begin as a safetensors file.
-    ValueError
-        If the file is truncated or its header is damaged. The message does not name the
-        file: "its header is not JSON".
+    Raises NotTensorsError if the file does not begin as a safetensors file. Raises
+    ValueError if the file is truncated or its header is damaged. The message does not
+    name the file: "its header is not JSON".
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -275,23 +238,12 @@ class TensorFile:
     ) -> dict[str, NDArray[Any]]:
         """Return the arrays.
 
-        Parameters
-        ----------
-        mmap : bool, default=True
-            Whether arrays are read-only parts of the file, mapped into memory. False
-            reads all of them.
-        check : collection of str, optional
-            Names of the arrays that are read and compared with their checksums. By
-            default all are. Mapped arrays are then released from memory.
+        - `mmap`: whether arrays are read-only parts of the file, mapped into memory.
+          False reads all of them
+        - `check`: names of the arrays that are read and compared with their checksums.
+          By default all are. Mapped arrays are then released from memory
 
-        Returns
-        -------
-        arrays : dict of str to ndarray
-
-        Raises
-        ------
-        ValueError
-            If a checksum is wrong.
+        Raises ValueError if a checksum is wrong.
         """
         data: NDArray[np.uint8] = np.zeros(0, np.uint8)
         if self._end:
@@ -315,23 +267,10 @@ def read_tensors(
 ) -> tuple[dict[str, NDArray[Any]], dict[str, str]]:
     """Read a file of `write_tensors` and compare it with its checksums.
 
-    Parameters
-    ----------
-    path : Path
-        The file.
-    mmap : bool
-        Whether to map the arrays into memory, read-only, instead of reading them.
+    - `mmap`: whether to map the arrays into memory, read-only, instead of reading them
+    - returns `metadata`: text of the header, with the header's checksum as `CHECKSUM`
 
-    Returns
-    -------
-    arrays : dict of str to ndarray
-    metadata : dict of str to str
-        Text of the header, with the header's checksum as `CHECKSUM`.
-
-    Raises
-    ------
-    ValueError
-        If the file is damaged. The message does not name the file.
+    Raises ValueError if the file is damaged. The message does not name the file.
     """
     file = TensorFile(path)
     # Plain arrays: a result computed from a memmap would be a memmap, too.

@@ -67,18 +67,9 @@ def make_app(
 ) -> Guard:
     """Make the application that serves the page and answers its requests.
 
-    Parameters
-    ----------
-    models : dict of str to TextLM
-        Models of text by name; the first is the default of requests.
-    hosts : collection of str, or None
-        Names in the Host header that are answered; None answers all.
-    text : str, default=""
-        The text that the page begins with.
-
-    Returns
-    -------
-    app : ASGI application
+    - `models`: models of text by name; the first is the default of requests
+    - `hosts`: names in the Host header that are answered; None answers all
+    - `text`: the text that the page begins with
     """
     api = Api(models, text)
     app = FastAPI(
@@ -110,12 +101,8 @@ def make_app(
 class Api:
     """The answers to requests.
 
-    Parameters
-    ----------
-    models : dict of str to TextLM
-        Models of text by name.
-    text : str
-        The text that the page begins with.
+    - `models`: models of text by name
+    - `text`: the text that the page begins with
     """
 
     def __init__(self, models: Mapping[str, TextLM], text: str) -> None:

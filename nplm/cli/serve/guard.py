@@ -30,15 +30,11 @@ HEADERS = {
 class Guard:
     """ASGI middleware: hosts, sizes of requests, and headers of answers.
 
-    Parameters
-    ----------
-    app : ASGI application
-        Answers what is not refused.
-    hosts : collection of str, or None
-        Names in the Host header that are answered; None answers all. A page elsewhere
-        whose name is made to point at this machine (DNS rebinding) sends its own.
-    max_bytes : int
-        Most bytes of a request's body.
+    - `app`: answers what is not refused
+    - `hosts`: names in the Host header that are answered; None answers all. A page
+      elsewhere whose name is made to point at this machine (DNS rebinding) sends its
+      own
+    - `max_bytes`: most bytes of a request's body
     """
 
     def __init__(

@@ -35,18 +35,10 @@ RUN_ROWS = 1 << 13  # rows whose hidden activations are kept
 class Cached(NamedTuple):
     """Windows in text order, and the words and hidden activations of their caches.
 
-    Attributes
-    ----------
-    rows : slice
-        The windows.
-    hidden : ndarray, shape (n_rows, n_hidden)
-        Activations after each window.
-    words : ndarray of int32, shape (n_positions,)
-        The words of all caches, in text order.
-    before : ndarray, shape (n_positions, n_hidden)
-        Activations that preceded each of these words.
-    first, last : ndarray of intp, shape (n_rows,)
-        Bounds of the positions of each window's cache.
+    - `hidden` (n_rows, n_hidden): activations after each window
+    - `words` (n_positions,): the words of all caches, in text order
+    - `before` (n_positions, n_hidden): activations that preceded each of these words
+    - `first`, `last` (n_rows,): bounds of the positions of each window's cache
     """
 
     rows: slice

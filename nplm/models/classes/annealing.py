@@ -29,16 +29,10 @@ class Annealing:
     A job has `n_cooling` passes over the words at a falling temperature, then passes at
     temperature 0 until no word moves.
 
-    Parameters
-    ----------
-    partition : Partition
-        The partition to improve.
-    n_cooling : int
-        Number of passes at a falling temperature.
-    verbose : int
-        1 prints a line per pass.
-    name : str
-        Name of the estimator.
+    - `partition`: the partition to improve
+    - `n_cooling`: number of passes at a falling temperature
+    - `verbose`: 1 prints a line per pass
+    - `name`: name of the estimator
     """
 
     pass_name = "pass"

@@ -21,26 +21,14 @@ TABLE_SIZE = 1 << 20
 class Bigrams:
     """Counts of word bigrams, indexed by the second word (side 0) or the first (1).
 
-    Parameters
-    ----------
-    before, after : ndarray of int32, shape (n_bigrams,)
-        The words of each bigram of a text; ids are unchecked.
-    n_words : int
-        Size of the vocabulary.
-
-    Attributes
-    ----------
-    before, after : ndarray of int32
-        Copies of the parameters.
-    start : ndarray of int32, shape (2, n_words + 1)
-        Offsets of the neighbours of each word.
-    neighbour, count : ndarray of int32, shape (2, n_distinct)
-        Distinct neighbours of the words and their counts: on side 0 the words
-        before, on side 1 the words after.
-    totals : ndarray of int64, shape (2, n_words)
-        Number of tokens of each word with a neighbour on that side.
-    table : ndarray of float64
-        ``i log i``.
+    - `before`, `after` (n_bigrams,): the words of each bigram of a text; ids are
+      unchecked
+    - `n_words`: size of the vocabulary
+    - `before`, `after`: copies of the parameters
+    - `start` (2, n_words + 1): offsets of the neighbours of each word
+    - `neighbour`, `count` (2, n_distinct): distinct neighbours of the words and their
+      counts: on side 0 the words before, on side 1 the words after
+    - `totals` (2, n_words): number of tokens of each word with a neighbour on that side
     """
 
     def __init__(
@@ -74,25 +62,14 @@ class Bigrams:
 class Partition:
     """A class for each word, and the counts of the class bigrams.
 
-    Parameters
-    ----------
-    bigrams : Bigrams
-        Bigrams of the training text.
-    n_classes : int
-        Number of classes, including that of the boundary.
-    boundary : int or None
-        A word that is alone in the last class.
-
-    Attributes
-    ----------
-    labels : ndarray of int32, shape (n_words,)
-        The class of each word.
-    counts : ndarray of int32, shape (2, n_classes, n_classes)
-        Class bigrams: ``counts[0, g, h]`` counts g before h, ``counts[1]`` is the
-        transpose.
-    tally : ndarray of float64, shape (3,)
-        Gain in log-likelihood since the start, moves in the pass, and words visited
-        since the start.
+    - `bigrams`: bigrams of the training text
+    - `n_classes`: number of classes, including that of the boundary
+    - `boundary`: a word that is alone in the last class
+    - `labels` (n_words,): the class of each word
+    - `counts` (2, n_classes, n_classes): class bigrams: ``counts[0, g, h]`` counts g
+      before h, ``counts[1]`` is the transpose
+    - `tally` (3,): gain in log-likelihood since the start, moves in the pass, and words
+      visited since the start
     """
 
     def __init__(self, bigrams: Bigrams, n_classes: int, boundary: int | None) -> None:
@@ -127,11 +104,8 @@ class Partition:
     def set_labels(self, labels: NDArray[np.int32]) -> None:
         """Set the class of each word; only movable words may change theirs.
 
-        Raises
-        ------
-        ValueError
-            If the class of another word differs, or a movable word is in the closed
-            class.
+        Raises ValueError if the class of another word differs, or a movable word is in
+        the closed class.
         """
         fixed = np.ones(len(labels), dtype=bool)
         fixed[self.words] = False

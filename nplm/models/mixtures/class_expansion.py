@@ -175,16 +175,10 @@ def expanded(
 class ExpandedTrie:
     """A back-off trie of classes, as one of words.
 
-    Attributes
-    ----------
-    trie : BackoffTrie
-        The n-grams of tokens: words and classes.
-    order : int
-        Words in the longest n-gram.
-    words : Choices
-        The words of each token, with their probabilities given the token.
-    tokens : Choices
-        The tokens of each word, with the same probabilities.
+    - `trie`: the n-grams of tokens: words and classes
+    - `order`: words in the longest n-gram
+    - `words`: the words of each token, with their probabilities given the token
+    - `tokens`: the tokens of each word, with the same probabilities
     """
 
     trie: BackoffTrie
@@ -253,13 +247,9 @@ class ExpandedTrie:
 class Sequences(NamedTuple):
     """Sequences of ids that rows of other ids may stand for.
 
-    Attributes
-    ----------
-    row : ndarray of int, shape (n,)
-        The row of each.
-    ids : ndarray of int32, shape (n, n_columns)
-    prob : ndarray of float64, shape (n, n_columns)
-        The probability of each word given its token.
+    - `row` (n,): the row of each
+    - `ids`: shape (n, n_columns)
+    - `prob` (n, n_columns): the probability of each word given its token
     """
 
     row: NDArray[np.intp]
@@ -270,15 +260,9 @@ class Sequences(NamedTuple):
 class Choices(NamedTuple):
     """The ids that each of other ids may stand for: words of tokens, or the reverse.
 
-    Attributes
-    ----------
-    start : ndarray of int, shape (n_ids,)
-        The first of those of each id.
-    n : ndarray of int, shape (n_ids,)
-        Their number.
-    ids : ndarray of int32
-    prob : ndarray of float64
-        The probability of the word given the token.
+    - `start` (n_ids,): the first of those of each id
+    - `n` (n_ids,): their number
+    - `prob`: the probability of the word given the token
     """
 
     start: NDArray[np.intp]

@@ -29,14 +29,9 @@ __all__ = [
 class StaticMixture(NamedTuple):
     """The result of `static_mixture`.
 
-    Attributes
-    ----------
-    lm : TextLM
-        The mixture, a text model over a `BackoffLM`.
-    weights : ndarray of float64, shape (n_models,)
-        Weight of each model.
-    n_iter : int
-        Number of EM steps; 0 if the weights were given.
+    - `lm`: the mixture, a text model over a `BackoffLM`
+    - `weights` (n_models,): weight of each model
+    - `n_iter`: number of EM steps; 0 if the weights were given
     """
 
     lm: TextLM
@@ -131,16 +126,9 @@ def static_mixture(
 class Members(NamedTuple):
     """The members of a static mixture.
 
-    Attributes
-    ----------
-    vocabulary : Vocabulary
-        The words of all.
-    tries : list of AlignedTrie
-        Their n-grams.
-    weights : ndarray of float64, shape (n_models,)
-        Their weights.
-    n_iter : int
-        Number of EM steps.
+    - `vocabulary`: the words of all
+    - `weights` (n_models,): their weights
+    - `n_iter`: number of EM steps
     """
 
     vocabulary: Vocabulary
@@ -160,21 +148,8 @@ def members_of(
 ) -> Members:
     """Align the models of a static mixture, and find their weights.
 
-    Parameters
-    ----------
-    models, weights, X_val, max_iter, tol
-        As in `static_mixture`.
-    work : Work
-        Memory, or a folder on disk with the tries of the models.
-
-    Returns
-    -------
-    members : Members
-
-    Raises
-    ------
-    TypeError, ValueError
-        As in `static_mixture`.
+    `work`: memory, or a folder on disk with the tries of the models. Raises TypeError,
+    ValueError as in `static_mixture`.
     """
     _check_models(models)
     if (weights is None) == (X_val is None):

@@ -41,18 +41,11 @@ DERIVED = {"begun", "span", "seeds", "tree_from"}
 class Stopping:
     """Settings that end a fit.
 
-    Parameters
-    ----------
-    max_iter : int
-        Maximum number of epochs.
-    early_stopping : bool or "auto"
-        Whether held-out windows end the fit.
-    validation_fraction : float
-        Fraction of the windows to hold out.
-    n_iter_no_change : int
-        Epochs without improvement before the fit ends.
-    tol : float
-        Minimum improvement of the held-out loss, in nats per token.
+    - `max_iter`: maximum number of epochs
+    - `early_stopping`: whether held-out windows end the fit
+    - `validation_fraction`: fraction of the windows to hold out
+    - `n_iter_no_change`: epochs without improvement before the fit ends
+    - `tol`: minimum improvement of the held-out loss, in nats per token
     """
 
     max_iter: int
@@ -70,38 +63,19 @@ class Stopping:
 class Recipe:
     """Settings that, with the windows and an earlier fit, determine a fit.
 
-    Parameters
-    ----------
-    name : str
-        Name of the estimator, for messages.
-    architecture : Architecture
-        Architecture of the network.
-    loss : Estimate or None
-        Training loss; None is the exact likelihood.
-    solver : Solver
-        Solver, with the schedule of the learning rate.
-    stopping : Stopping
-        Settings that end the fit.
-    embeddings : ndarray, shape (n_words, embedding_dim), or None
-        Initial features; drawn by default.
-    dropout : Dropout
-        Dropout during training.
-    batch_size : int
-        Number of examples of an update.
-    shuffle : bool
-        Whether each epoch presents the examples in a new random order.
-    precision : {"float32", "float64", "bfloat16"}
-        Precision of the arithmetic.
-    n_jobs : int
-        Number of threads.
-    parallel : {"sync", "async", "locked"}
-        How the threads share the training.
-    sharded : bool
-        Whether processes must share the output units.
-    average_every : int or None
-        Number of updates of a process between averages of the processes' networks.
-    random_state : int, RandomState or None
-        Seed.
+    - `name`: name of the estimator, for messages
+    - `architecture`: architecture of the network
+    - `loss`: training loss; None is the exact likelihood
+    - `solver`: solver, with the schedule of the learning rate
+    - `stopping`: settings that end the fit
+    - `embeddings` (n_words, embedding_dim): initial features; drawn by default
+    - `batch_size`: number of examples of an update
+    - `shuffle`: whether each epoch presents the examples in a new random order
+    - `precision`: precision of the arithmetic
+    - `parallel`: how the threads share the training
+    - `sharded`: whether processes must share the output units
+    - `average_every`: number of updates of a process between averages of the processes'
+      networks
     """
 
     name: str
@@ -243,28 +217,18 @@ def _leaves(value: Any) -> Iterator[tuple[str, Any]]:
 class TrainedNetwork:
     """A trained network, and the state from which training continues.
 
-    Parameters
-    ----------
-    architecture : Architecture
-        Architecture, with the classes or tree made by training.
-    parameters : Parameters
-        All parameters, or those of one process.
-    solver_state : dict of ndarray
-        State of the solver, such as moments.
-    loss : Estimate or None
-        Training loss; None is the exact likelihood.
-    generator : RandomState or None
-        Random generator for further training; None takes the seed of the recipe.
-    history : dict of list
-        Metrics of each epoch.
-    n_seen, n_updates : float
-        Numbers of examples seen and of updates made.
-    n_epochs : float
-        Number of epochs that the schedule has covered.
-    n_added : int
-        Number of words added after the fit.
-    val_loss : float
-        Loss on all held-out windows of the last fit, in nats per token, or NaN.
+    - `architecture`: architecture, with the classes or tree made by training
+    - `parameters`: all parameters, or those of one process
+    - `solver_state`: state of the solver, such as moments
+    - `loss`: training loss; None is the exact likelihood
+    - `generator`: random generator for further training; None takes the seed of the
+      recipe
+    - `history`: metrics of each epoch
+    - `n_seen`, `n_updates`: numbers of examples seen and of updates made
+    - `n_epochs`: number of epochs that the schedule has covered
+    - `n_added`: number of words added after the fit
+    - `val_loss`: loss on all held-out windows of the last fit, in nats per token, or
+      NaN
     """
 
     architecture: Architecture

@@ -23,20 +23,12 @@ def distinct_windows(
     Windows are compared by a hash of their words, and then word by word, in memory that
     does not grow with the length of contexts.
 
-    Parameters
-    ----------
-    X : ndarray of int32, shape (n_samples, n_context)
-        Contexts.
-    y : ndarray of int32, shape (n_samples,)
-        Next words.
-
-    Returns
-    -------
-    first : ndarray of intp, shape (n_distinct,)
-        Row of the first window of each group, in increasing order.
-    group : ndarray of intp, shape (n_samples,)
-        Index into `first` for each window. The result is None if most windows are
-        distinct, or there are few.
+    - `X` (n_samples, n_context): contexts
+    - `y` (n_samples,): next words
+    - returns `first` (n_distinct,): row of the first window of each group, in
+      increasing order
+    - returns `group` (n_samples,): index into `first` for each window. The result is
+      None if most windows are distinct, or there are few
     """
     if len(y) < MIN_WINDOWS:
         return None

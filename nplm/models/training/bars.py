@@ -27,19 +27,11 @@ def bar(
 ) -> Iterator[OnProgress | None]:
     """Show the progress of a fit as a bar if `verbose` is 2 or more.
 
-    Parameters
-    ----------
-    verbose : int
-        2 or more shows a bar.
-    name : str
-        Name of the estimator.
-    note : callable
-        Formats the figure that the fit optimises.
+    - `verbose`: 2 or more shows a bar
+    - `name`: name of the estimator
+    - `note`: formats the figure that the fit optimises
 
-    Yields
-    ------
-    progress : callable or None
-        Called by the training loop; None without a bar.
+    Yields the callback of the training loop; None without a bar.
     """
     enclosing = _ENCLOSING.get()
     if enclosing is not None:  # share its surface
@@ -62,17 +54,10 @@ def stages(verbose: int, name: str) -> Iterator[Callable[[str], None]]:
     The bars of the stages use the same surface, prefixed by the name of the fit,
     whatever their own `verbose`.
 
-    Parameters
-    ----------
-    verbose : int
-        2 or more shows the stages.
-    name : str
-        Name of the estimator.
+    - `verbose`: 2 or more shows the stages
+    - `name`: name of the estimator
 
-    Yields
-    ------
-    begin : callable
-        Must be called with the name of each stage when it begins.
+    Yields a function to call with the name of each stage when it begins.
     """
     enclosing = _ENCLOSING.get()
     if enclosing is None and verbose < BAR:

@@ -101,14 +101,9 @@ class Checkpoint:
     context manager, a checkpoint locks the folder and handles interrupts of several
     processes.
 
-    Parameters
-    ----------
-    folder : path-like
-        Created if it does not exist.
-    fingerprint : dict of str to str
-        The `fingerprint` of the fit.
-    processes : Processes
-        The processes that share the fit.
+    - `folder`: created if it does not exist
+    - `fingerprint`: the `fingerprint` of the fit
+    - `processes`: the processes that share the fit
     """
 
     def __init__(
@@ -228,11 +223,8 @@ class Checkpoint:
     def load(self, resume: Callable[[Fitted, Fitted], T]) -> T | None:
         """Return the result of `resume` on the latest save; None without a save.
 
-        Parameters
-        ----------
-        resume : callable
-            Called with the arrays and the state, which are untrusted: it must check
-            and take all entries, and raise a ValueError if one is invalid.
+        `resume`: called with the arrays and the state, which are untrusted: it must
+        check and take all entries, and raise a ValueError if one is invalid.
         """
         processes = self._processes
         latest = processes.everyones(processes.all_or_none(self._latest))[0]

@@ -25,10 +25,7 @@ BIN_PRIOR = 1.0
 class FrequencyBins(NamedTuple):
     """Bins of context frequency, footnote 4: ``q = ceil(-log((1 + freq) / T))``.
 
-    Attributes
-    ----------
-    first, last : int
-        The bins of the most frequent context and of a context never seen.
+    `first`, `last`: the bins of the most frequent context and of a context never seen.
     """
 
     first: int
@@ -38,12 +35,8 @@ class FrequencyBins(NamedTuple):
     def of_training(cls, max_frequency: int, n_tokens: int) -> FrequencyBins:
         """Return the bins of a training corpus.
 
-        Parameters
-        ----------
-        max_frequency : int
-            The count of the most frequent context.
-        n_tokens : int
-            T, the size of the training corpus.
+        - `max_frequency`: the count of the most frequent context
+        - `n_tokens`: t, the size of the training corpus
         """
         first, last = (
             math.ceil(-math.log((1 + f) / n_tokens)) for f in (max_frequency, 0)
@@ -58,14 +51,10 @@ class FrequencyBins(NamedTuple):
     def row(self, frequency: NDArray[np.int64], n_tokens: int) -> NDArray[np.intp]:
         """Return the row of each context's bin, 0 for the most frequent ones.
 
-        Parameters
-        ----------
-        frequency : ndarray of int64, shape (n_samples,)
-            Count of each context.
-        n_tokens : int
-            T, the size of the corpus that `frequency` was counted in. If that is
-            not the whole training corpus, a value of q outside the bins is mapped
-            to the nearest bin.
+        - `frequency` (n_samples,): count of each context
+        - `n_tokens`: t, the size of the corpus that `frequency` was counted in. If that
+          is not the whole training corpus, a value of q outside the bins is mapped to
+          the nearest bin
         """
         q = np.ceil(-np.log((1 + frequency) / n_tokens)).astype(np.intp)
         return np.clip(q, self.first, self.last) - self.first
@@ -74,15 +63,10 @@ class FrequencyBins(NamedTuple):
 class MixtureFit(NamedTuple):
     """The result of `fit_mixture_weights`.
 
-    Attributes
-    ----------
-    weights : ndarray of float64, shape (n_bins, n_members)
-        Rows sum to 1.
-    log_likelihood : list of float
-        Mean log-likelihood of the samples before each step, and at the end; it
-        includes the log-density of the weights if there is a prior.
-    converged : bool
-        Whether the last step gained less than `tol`.
+    - `weights` (n_bins, n_members): rows sum to 1
+    - `log_likelihood`: mean log-likelihood of the samples before each step, and at the
+      end; it includes the log-density of the weights if there is a prior
+    - `converged`: whether the last step gained less than `tol`
     """
 
     weights: NDArray[np.float64]
@@ -121,32 +105,15 @@ def fit_mixture_weights(
     nearest bin with samples (of two equally near, that of rarer contexts). A sample
     that has probability 0 under every member is left out.
 
-    Parameters
-    ----------
-    probs : ndarray of float64, shape (n_samples, n_members)
-        Probability of each sample under each member.
-    bins : ndarray of intp, shape (n_samples,)
-        The bin of each sample.
-    n_bins : int
-        Number of bins.
-    max_iter : int
-        Maximum number of steps.
-    tol : float
-        Stop when a step gains less than this, in nats per sample.
-    prior : float, default=0.0
-        Number of prior samples added to each bin, divided between the members by
-        the weights of one bin of all samples (and equally in that bin): a member
-        that few samples never needed then keeps a small weight. 0 is maximum
-        likelihood.
+    - `probs` (n_samples, n_members): probability of each sample under each member
+    - `bins` (n_samples,): the bin of each sample
+    - `max_iter`: maximum number of steps
+    - `tol`: stop when a step gains less than this, in nats per sample
+    - `prior`: number of prior samples added to each bin, divided between the members by
+      the weights of one bin of all samples (and equally in that bin): a member that few
+      samples never needed then keeps a small weight. 0 is maximum likelihood
 
-    Returns
-    -------
-    fit : MixtureFit
-
-    Raises
-    ------
-    ValueError
-        If every sample has probability 0 under every member.
+    Raises ValueError if every sample has probability 0 under every member.
 
     Examples
     --------

@@ -17,13 +17,9 @@ __all__ = ["HeldOut"]
 class HeldOut:
     """The best epoch so far by held-out loss, and its weights.
 
-    Parameters
-    ----------
-    patience : int or None
-        Number of epochs without improvement after which training stops. None never
-        stops and keeps no weights.
-    tol : float
-        Least improvement that counts, in nats per token.
+    - `patience`: number of epochs without improvement after which training stops. None
+      never stops and keeps no weights
+    - `tol`: least improvement that counts, in nats per token
     """
 
     patience: int | None

@@ -182,16 +182,9 @@ def run_passes(
     terminated. If `progress` has a method ``label``, it is called with the name of the
     work that follows passes. With `verbose`, a line reports where a job resumes.
 
-    Returns
-    -------
-    interrupt : KeyboardInterrupt or None
-        The interrupt that ended the job early; raise it once the result is kept.
-
-    Raises
-    ------
-    KeyboardInterrupt
-        In one of several processes, or before the job began: there is no result. In
-        all of them: the state is in the checkpoint.
+    Returns the interrupt that ended the job early; raise it once the result is kept.
+    Raises KeyboardInterrupt in one of several processes, or before the job began: there
+    is no result. In all of them: the state is in the checkpoint.
     """
     position = _Position()
     if checkpoint is not None:

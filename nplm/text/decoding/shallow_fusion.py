@@ -100,16 +100,10 @@ class ShallowFusion:
     def __call__(self, input_ids: Any, scores: Any) -> Any:
         """Return the scores of the next tokens with the language model's added.
 
-        Parameters
-        ----------
-        input_ids : torch.Tensor of int, shape (n_sequences, n_tokens)
-            The tokens so far.
-        scores : torch.Tensor, shape (n_sequences, n_scores)
-            Logits or log-probabilities of the generator.
+        - `input_ids` (n_sequences, n_tokens): the tokens so far
+        - `scores` (n_sequences, n_scores): logits or log-probabilities of the generator
 
-        Returns
-        -------
-        scores : torch.Tensor, shape (n_sequences, n_scores)
+        Returns `scores`, (n_sequences, n_scores).
         """
         n = len(self._start)
         added = np.full(tuple(scores.shape), -np.inf, dtype=np.float32)

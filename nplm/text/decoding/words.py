@@ -27,12 +27,7 @@ def check_words(lm: Any, caller: str) -> None:
 class WordSteps:
     """Steps of a text model with log10 scores, which are never infinite.
 
-    Parameters
-    ----------
-    lm : TextLM
-        Fitted, with a vocabulary.
-    caller : str
-        Named in errors.
+    `lm`: fitted, with a vocabulary.
     """
 
     def __init__(self, lm: TextLM, caller: str) -> None:

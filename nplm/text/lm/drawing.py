@@ -34,22 +34,11 @@ def without(
 ) -> NDArray[np.float64]:
     """Exclude words from distributions.
 
-    Parameters
-    ----------
-    proba : ndarray of float64, shape (n, n_words)
-        One distribution per row.
-    excluded : ndarray of int32, shape (n_excluded,)
-        Words whose probability becomes 0.
+    - `proba` (n, n_words): one distribution per row
+    - `excluded` (n_excluded,): words whose probability becomes 0
 
-    Returns
-    -------
-    proba : ndarray of float64, shape (n, n_words)
-        Renormalised rows; the same array if no word is excluded.
-
-    Raises
-    ------
-    ValueError
-        If no word with a positive probability is left.
+    Returns renormalised rows, (n, n_words); the same array if no word is excluded.
+    Raises ValueError if no word with a positive probability is left.
     """
     if len(excluded) == 0:
         return proba
@@ -73,23 +62,14 @@ def sharpened(
 ) -> NDArray[np.float64]:
     """Apply temperature, top-k and top-p to distributions.
 
-    Parameters
-    ----------
-    proba : ndarray of float64, shape (n, n_words)
-        One distribution per row.
-    temperature : float
-        Probabilities are raised to the power of ``1 / temperature``.
-    top_k : int, optional
-        Keep this many most probable words (Fan et al. 2018). Ties keep the lower
-        ids.
-    top_p : float, optional
-        Then keep the fewest words whose probabilities sum to at least this (the
-        nucleus; Holtzman et al. 2020).
+    - `proba` (n, n_words): one distribution per row
+    - `temperature`: probabilities are raised to the power of ``1 / temperature``
+    - `top_k`: keep this many most probable words (Fan et al. 2018). Ties keep the lower
+      ids
+    - `top_p`: then keep the fewest words whose probabilities sum to at least this (the
+      nucleus; Holtzman et al. 2020)
 
-    Returns
-    -------
-    proba : ndarray of float64, shape (n, n_words)
-        Rows sum to 1.
+    Returns rows that sum to 1, (n, n_words).
 
     Examples
     --------
@@ -122,16 +102,10 @@ def sharpened(
 def drawn(proba: NDArray[np.float64], random: Any) -> NDArray[np.int32]:
     """Draw a word from each distribution.
 
-    Parameters
-    ----------
-    proba : ndarray of float64, shape (n, n_words)
-        One distribution per row.
-    random : RandomState
-        Used for one number per row.
+    - `proba` (n, n_words): one distribution per row
+    - `random`: used for one number per row
 
-    Returns
-    -------
-    words : ndarray of int32, shape (n,)
+    Returns `words`, (n,).
     """
     cdf = np.cumsum(proba, axis=1)
     # Rounding must not reach the sum: the last words may have no probability.

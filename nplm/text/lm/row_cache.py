@@ -23,16 +23,9 @@ class RowCache:
     For a model that sums over all words to score one, such as a network with a softmax:
     hypotheses with the same context, whatever their next words, then cost one sum.
 
-    Parameters
-    ----------
-    model : language model
-        Fitted.
-    max_bytes : int, default=67,108,864
-        Memory of the rows. The rows that were used least recently are dropped. At least
-        one row is kept.
+    `max_bytes`: memory of the rows. The rows that were used least recently are dropped.
+    At least one row is kept.
 
-    Notes
-    -----
     The bits of a row do not depend on the other contexts of a call. Threads may share a
     cache: two of them may compute a row twice, and one that finds another thread
     keeping rows does not keep its own.
@@ -50,14 +43,7 @@ class RowCache:
     def row(self, context: Context) -> NDArray[Any]:
         """Return the log-probabilities of all words after a context.
 
-        Parameters
-        ----------
-        context : tuple of int
-            As wide as the windows.
-
-        Returns
-        -------
-        row : ndarray, shape (n_words_,)
+        `context`: as wide as the windows. Returns `row`, (n_words_,).
         """
         return self._found([context])[context]
 
@@ -66,15 +52,7 @@ class RowCache:
     ) -> NDArray[np.float64]:
         """Return the log-probability of a word after each context.
 
-        Parameters
-        ----------
-        contexts : sequence of tuple of int
-        ids : sequence of int
-            A word for each context.
-
-        Returns
-        -------
-        log_prob : ndarray of float64, shape (n,)
+        `ids`: a word for each context. Returns `log_prob`, (n,).
         """
         out = np.empty(len(ids))
         for start in range(0, len(ids), self.capacity):

@@ -28,18 +28,10 @@ class WindowWordScorer:
 
     The word scorer of backoff n-grams has the same methods.
 
-    Parameters
-    ----------
-    model : language model
-        Fitted.
-    n_context : int
-        Words of context in its windows.
-    boundary : int
-        Id of the boundary.
-    ids : dict of word to int, or None
-        The id of each word; None if words are ids.
-    unknown : int
-        The id of words that are not in `ids`; -1 refuses them.
+    - `n_context`: words of context in its windows
+    - `boundary`: id of the boundary
+    - `ids`: the id of each word; None if words are ids
+    - `unknown`: the id of words that are not in `ids`; -1 refuses them
     """
 
     def __init__(
@@ -149,22 +141,12 @@ class WindowWordScorer:
     ) -> tuple[NDArray[np.float64], dict[str, NDArray[Any]]]:
         """Return the log-probability of each token, and details of the model.
 
-        Parameters
-        ----------
-        ids : ndarray of int32, shape (n_words,)
-            Word ids of the sentences, concatenated.
-        lengths : ndarray of intp, shape (n_sentences,)
-            Number of words in each sentence.
-        bos : bool
-            Whether a boundary precedes each sentence; must be True.
-        eos : bool
-            Whether the boundary after each is a token.
-
-        Returns
-        -------
-        log_prob : ndarray of float64, shape (n_tokens,)
-        details : dict of str to ndarray
-            Such as the ``weights`` of a mixture; empty for most models.
+        - `ids` (n_words,): word ids of the sentences, concatenated
+        - `lengths` (n_sentences,): number of words in each sentence
+        - `bos`: whether a boundary precedes each sentence; must be True
+        - `eos`: whether the boundary after each is a token
+        - returns `log_prob` of shape (n_tokens,)
+        - returns `details`: such as the ``weights`` of a mixture; empty for most models
         """
         self._check(bos)
         if len(ids) + eos * len(lengths) == 0:

@@ -29,12 +29,9 @@ REVERSED = b"reversed\n"
 class UnitModel(Protocol):
     """Splits texts into units, and joins them.
 
-    Attributes
-    ----------
-    words : list of str or None
-        All units; None if those of the training text are all.
-    unknown : str or None
-        The unit for text that no other unit spells; None if there is no such text.
+    - `words`: all units; None if those of the training text are all
+    - `unknown`: the unit for text that no other unit spells; None if there is no such
+      text
     """
 
     words: list[str] | None
@@ -244,18 +241,7 @@ def _refuse_sampling(model: Any) -> None:
 def trained(kind: str, texts: Iterable[str], n_words: int) -> Any:
     """Train a ``tokenizers.Tokenizer`` of units of bytes.
 
-    Parameters
-    ----------
-    kind : {"bpe", "unigram"}
-        The algorithm.
-    texts : iterable of str
-        Training documents.
-    n_words : int
-        Number of units; the 256 bytes are among them.
-
-    Returns
-    -------
-    model : tokenizers.Tokenizer
+    `n_words`: number of units; the 256 bytes are among them.
     """
     library = _library("tokenizers", f"Subwords({kind!r})")
     models, trainers = library.models, library.trainers

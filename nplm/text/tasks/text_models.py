@@ -19,19 +19,7 @@ __all__ = ["as_text_lm", "fitted_text_lm", "with_words_of"]
 def as_text_lm(estimator: Any) -> Any:
     """Return an unfitted text model: a `TextLM`, or one of a model of windows.
 
-    Parameters
-    ----------
-    estimator : TextLM, FrozenEstimator of one, or language model of windows
-        It is cloned.
-
-    Returns
-    -------
-    lm : TextLM, or FrozenEstimator of one
-
-    Raises
-    ------
-    TypeError
-        If it is none of these.
+    Raises TypeError if it is none of these.
     """
     if isinstance(_unfrozen(estimator), TextLM):
         return clone(estimator)
@@ -55,17 +43,8 @@ def with_words_of(lm: TextLM, X: Any) -> TextLM:
     Probabilities of models with different vocabularies do not compare: the fewer words
     one knows, the more of a document is ``<unk>``, which is easy to predict.
 
-    Parameters
-    ----------
-    lm : TextLM
-        Unfitted. It is changed.
-    X : sequence of documents
-        All documents.
-
-    Returns
-    -------
-    lm : TextLM
-        With the fitted tokenizer and vocabulary; of documents of ids, with ``n_words``.
+    `lm` is unfitted, and is changed: it has the fitted tokenizer and vocabulary; of
+    documents of ids, with ``n_words``.
     """
     codec, documents = fit_codec(X, lm.tokenizer, lm.vocabulary)
     known = codec.vocabulary

@@ -27,16 +27,8 @@ def joined(tokens: Sequence[str], split: Split) -> str:
     Two tokens are written without a blank between them if a writer would do so, and
     if the text is then still split into the same tokens.
 
-    Parameters
-    ----------
-    tokens : sequence of str
-        Tokens of one document.
-    split : callable
-        The tokenizer: returns the tokens of a text.
-
-    Returns
-    -------
-    text : str
+    - `tokens`: tokens of one document
+    - `split`: the tokenizer: returns the tokens of a text
 
     Examples
     --------

@@ -158,21 +158,10 @@ def objects(items: Sequence[Any]) -> NDArray[np.object_]:
 def known_words_of(words: Sequence[str], boundary: int) -> KnownWords:
     """Make the vocabulary of the words of a file.
 
-    Parameters
-    ----------
-    words : sequence of str
-        The word of each id, all different, or those of a mapped file.
-    boundary : int
-        Id of the boundary.
+    - `words`: the word of each id, all different, or those of a mapped file
+    - `boundary`: id of the boundary
 
-    Returns
-    -------
-    known : KnownWords
-
-    Raises
-    ------
-    ValueError
-        If the words of a file are damaged.
+    Raises ValueError if the words of a file are damaged.
     """
     known = KnownWords()
     known.unknown, known.boundary = unknown_among(words), words[boundary]

@@ -23,14 +23,9 @@ class RankAverages(Sharing):
     This is local SGD (Stich, 2019), for networks of computers too slow to exchange the
     gradients of every mini-batch.
 
-    Parameters
-    ----------
-    network : ReplicatedNetwork
-        Network of this rank.
-    batch_size : int
-        Maximum number of examples of an update of one rank.
-    every : int
-        Number of updates of a rank between two averages.
+    - `network`: network of this rank
+    - `batch_size`: maximum number of examples of an update of one rank
+    - `every`: number of updates of a rank between two averages
     """
 
     def __init__(self, network: Any, batch_size: int, every: int) -> None:

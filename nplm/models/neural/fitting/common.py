@@ -81,16 +81,10 @@ class CommonNetwork(ReplicatedNetwork):
     Between calls of `train` they only read them, but for what the first process does
     while the others wait.
 
-    Parameters
-    ----------
-    parts : Parts
-        Inputs, hidden units and output.
-    parameters : Parameters
-        All parameters, the same in every process; not kept.
-    processes : Processes
-        Processes that share the examples.
-    **options
-        Options of `ReplicatedNetwork`, but for `average_every`.
+    - `parts`: inputs, hidden units and output
+    - `parameters`: all parameters, the same in every process; not kept
+    - `processes`: processes that share the examples
+    - `**options`: options of `ReplicatedNetwork`, but for `average_every`
     """
 
     def __init__(

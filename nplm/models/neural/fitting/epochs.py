@@ -28,33 +28,18 @@ MIN_CHECKED_EXAMPLES = 1000
 class Epochs:
     """Epochs over windows: a job of the training loop.
 
-    Parameters
-    ----------
-    network : Network
-        Network to train.
-    windows : Windows
-        Training windows.
-    processes : Processes
-        Processes that share the network.
-    max_iter, batch_size : int
-        Maximum number of epochs; number of examples of an update.
-    shuffle : bool
-        Whether each epoch has its examples in a new random order.
-    held_out : HeldOut
-        Early stopping.
-    learning_rate_init : float
-        Initial learning rate, for messages.
-    history : dict of list
-        Extended by each complete epoch: ``loss`` (mean over the epoch of each example's
-        negative log-likelihood just before its update) and ``val_loss``, in nats per
-        token, ``seconds`` of training, ``scoring_seconds``, and the `costs` of the
-        network.
-    scoring_weight : float
-        Duration of a scored window, in windows of training.
-    verbose : int
-        1 prints a line per epoch.
-    name : str
-        Name of the estimator, for messages.
+    - `processes`: processes that share the network
+    - `max_iter`, `batch_size`: maximum number of epochs; number of examples of an
+      update
+    - `shuffle`: whether each epoch has its examples in a new random order
+    - `learning_rate_init`: initial learning rate, for messages
+    - `history`: extended by each complete epoch: ``loss`` (mean over the epoch of each
+      example's negative log-likelihood just before its update) and ``val_loss``, in
+      nats per token, ``seconds`` of training, ``scoring_seconds``, and the `costs` of
+      the network
+    - `scoring_weight`: duration of a scored window, in windows of training
+    - `verbose`: 1 prints a line per epoch
+    - `name`: name of the estimator, for messages
     """
 
     pass_name = "epoch"

@@ -40,10 +40,7 @@ Folder = str | os.PathLike[str]
 class FitInterrupted(KeyboardInterrupt):
     """Interrupt that ended a fit early.
 
-    Attributes
-    ----------
-    trained : TrainedNetwork
-        The network at the interrupt.
+    `trained`: the network at the interrupt.
     """
 
     def __init__(self, interrupt: KeyboardInterrupt, trained: TrainedNetwork) -> None:
@@ -63,32 +60,18 @@ def fit(
 ) -> TrainedNetwork:
     """Train a network.
 
-    Parameters
-    ----------
-    recipe : Recipe
-        Checked settings of the fit.
-    windows : Windows
-        Training and held-out windows.
-    before : TrainedNetwork, optional
-        Network to train further, which is not changed. By default, a new one is drawn.
-    processes : Processes
-        Processes that share the training.
-    checkpoint : path-like, optional
-        Folder in which to save the state of the fit, and from which to resume.
-    progress : callable, optional
-        Called by the first process as ``progress(done, total, loss)``.
-    verbose : int
-        1 prints a line per epoch, 2 shows a progress bar; in the first process.
+    - `recipe`: checked settings of the fit
+    - `windows`: training and held-out windows
+    - `before`: network to train further, which is not changed. By default, a new one is
+      drawn
+    - `processes`: processes that share the training
+    - `checkpoint`: folder in which to save the state of the fit, and from which to
+      resume
+    - `progress`: called by the first process as ``progress(done, total, loss)``
+    - `verbose`: 1 prints a line per epoch, 2 shows a progress bar; in the first process
 
-    Returns
-    -------
-    trained : TrainedNetwork
-        Network with the output units of this process.
-
-    Raises
-    ------
-    FitInterrupted
-        On an interrupt, if there is one process; it has the trained network.
+    Returns the network with the output units of this process. Raises FitInterrupted on
+    an interrupt, if there is one process; it has the trained network.
     """
     training = Training(recipe, windows, before, processes, checkpoint)
     interrupt = training.run(progress, verbose)
@@ -100,16 +83,8 @@ def fit(
 class Training:
     """A network in training.
 
-    Parameters
-    ----------
-    recipe, windows, before, processes, checkpoint
-        As in `fit`.
-
-    Raises
-    ------
-    ValueError
-        In all processes, if they disagree on the recipe, the windows or the earlier
-        fit.
+    Raises ValueError in all processes, if they disagree on the recipe, the windows or
+    the earlier fit.
     """
 
     def __init__(

@@ -18,12 +18,7 @@ NOT_HERE = -1
 class Order:
     """Order of the examples of an epoch; every process has all of them.
 
-    Parameters
-    ----------
-    n_windows : int
-        Number of windows.
-    shuffle : bool
-        Whether each epoch has its examples in a new random order.
+    `shuffle`: whether each epoch has its examples in a new random order.
     """
 
     def __init__(self, n_windows: int, *, shuffle: bool) -> None:
@@ -60,14 +55,8 @@ class RunOrder(Order):
     The text is cut into as many parts as a mini-batch has runs. A mini-batch has the
     next examples of each part, part by part.
 
-    Parameters
-    ----------
-    n_windows : int
-        Number of windows.
-    batch_size : int
-        Number of examples of a mini-batch.
-    shuffle : bool
-        Whether the parts begin at another window in each epoch.
+    - `batch_size`: number of examples of a mini-batch
+    - `shuffle`: whether the parts begin at another window in each epoch
     """
 
     def __init__(self, n_windows: int, batch_size: int, *, shuffle: bool) -> None:
@@ -95,17 +84,10 @@ class PartOrder(Order):
     A mini-batch thus has as many examples of each process, or one more of some, and
     all processes come to their last example together.
 
-    Parameters
-    ----------
-    n_windows : int
-        Number of windows of this process.
-    n_least : int
-        Smallest number of windows of a process.
-    processes : Processes
-        The processes.
-    shuffle : bool
-        See `Order`. A process with more windows than `n_least` leaves out the last ones
-        of its order.
+    - `n_windows`: number of windows of this process
+    - `n_least`: smallest number of windows of a process
+    - `shuffle`: see `Order`. A process with more windows than `n_least` leaves out the
+      last ones of its order
     """
 
     def __init__(
@@ -140,10 +122,7 @@ class PartOrder(Order):
 def in_turns(own: NDArray[np.intp], processes: Processes) -> NDArray[np.intp]:
     """Return examples of all processes in turn, of which `own` are those of this one.
 
-    Raises
-    ------
-    ValueError
-        In all processes, if they do not have as many each.
+    Raises ValueError in all processes, if they do not have as many each.
     """
     processes.check_same({"the number of examples": str(len(own))})
     examples = np.full(len(own) * processes.size, NOT_HERE, np.intp)

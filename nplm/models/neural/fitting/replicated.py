@@ -25,12 +25,8 @@ __all__ = ["RankExamples", "RankMessages", "ReplicatedNetwork"]
 class RankExamples(Sharing):
     """Each rank has examples of its own of every mini-batch.
 
-    Parameters
-    ----------
-    network : ReplicatedNetwork
-        Network of this rank.
-    batch_size : int
-        Maximum number of examples of an update, of all ranks.
+    - `network`: network of this rank
+    - `batch_size`: maximum number of examples of an update, of all ranks
     """
 
     def __init__(self, network: ReplicatedNetwork, batch_size: int) -> None:
@@ -137,21 +133,12 @@ class RankMessages(RankExamples):
 class ReplicatedNetwork(SharedNetwork):
     """A network that every process has, and that all of them train together.
 
-    Parameters
-    ----------
-    parts : Parts
-        Inputs, hidden units and output.
-    parameters : Parameters
-        All parameters, the same in every process.
-    processes : Processes
-        Processes that share the examples.
-    average_every : int or None
-        Number of updates of a rank between averages of the ranks' networks. By default,
-        ranks share every mini-batch.
-    has_parts : bool
-        Whether each process has windows of its own (`orders.PartOrder`).
-    **options
-        Options of `Network`.
+    - `parts`: inputs, hidden units and output
+    - `parameters`: all parameters, the same in every process
+    - `processes`: processes that share the examples
+    - `average_every`: number of updates of a rank between averages of the ranks'
+      networks. By default, ranks share every mini-batch
+    - `has_parts`: whether each process has windows of its own (`orders.PartOrder`)
     """
 
     def __init__(

@@ -49,24 +49,12 @@ def lightened(
 ) -> TrainedNetwork:
     """Return a network whose items take less room.
 
-    Parameters
-    ----------
-    trained : TrainedNetwork
-        The network, which is not changed.
-    optimizer : bool
-        Whether the state of the solver is kept.
-    dtype : str or None
-        Type of the weights, "float16"; None keeps theirs.
+    - `trained`: the network, which is not changed
+    - `optimizer`: whether the state of the solver is kept
+    - `dtype`: type of the weights, "float16"; None keeps theirs
 
-    Returns
-    -------
-    trained : TrainedNetwork
-        For `to_items` only: no kernel computes with float16.
-
-    Raises
-    ------
-    ValueError
-        If the weights are not float32, or too large for `dtype`.
+    The result is for `to_items` only: no kernel computes with float16. Raises
+    ValueError if the weights are not float32, or too large for `dtype`.
     """
     if not optimizer:
         trained = replace(trained, solver_state={})

@@ -46,18 +46,9 @@ def scored_each_epoch(windows: Windows) -> Scored:
 class Scoring:
     """Scores of windows, as closing work of the training loop (`loop.Closing`).
 
-    Parameters
-    ----------
-    network : Network
-        Network that scores.
-    processes : Processes
-        Processes that share the network.
-    scored : tuple of ndarray
-        Contexts and next words.
-    text : str
-        Describes the work.
-    weight : float
-        Duration of a scored window, in windows of training.
+    - `processes`: processes that share the network
+    - `scored`: contexts and next words
+    - `weight`: duration of a scored window, in windows of training
     """
 
     def __init__(

@@ -47,12 +47,8 @@ def gathers_totals(n_ranks: int, n_columns: int) -> bool:
 class RankRows(Sharing):
     """Each rank has output units of its own, of every example (section 3.2).
 
-    Parameters
-    ----------
-    network : ShardedNetwork
-        Network of this rank.
-    batch_size : int
-        Maximum number of examples of an update.
+    - `network`: network of this rank
+    - `batch_size`: maximum number of examples of an update
     """
 
     def __init__(self, network: ShardedNetwork, batch_size: int) -> None:
@@ -116,16 +112,9 @@ class RankRows(Sharing):
 class ShardedNetwork(SharedNetwork):
     """A network with the output rows of one process, and all other parameters.
 
-    Parameters
-    ----------
-    parts : Parts
-        Inputs, hidden units and output.
-    parameters : Parameters
-        Parameters with the output rows of this process.
-    processes : Processes
-        Processes that share the network.
-    **options
-        Options of `Network`.
+    - `parts`: inputs, hidden units and output
+    - `parameters`: parameters with the output rows of this process
+    - `processes`: processes that share the network
     """
 
     def __init__(

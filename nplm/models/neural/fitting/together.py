@@ -51,16 +51,9 @@ class Seconds:
 class SharedNetwork(Network):
     """Base of the networks that processes train together.
 
-    Parameters
-    ----------
-    parts : Parts
-        Inputs, hidden units and output.
-    parameters : Parameters
-        Parameters of this process.
-    processes : Processes
-        Processes that share the network.
-    **options
-        Options of `Network`.
+    - `parts`: inputs, hidden units and output
+    - `parameters`: parameters of this process
+    - `processes`: processes that share the network
     """
 
     def __init__(

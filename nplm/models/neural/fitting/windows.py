@@ -21,17 +21,11 @@ MIN_WINDOWS_TO_SPLIT = 100
 class Windows:
     """Checked contexts and next words of a fit.
 
-    Parameters
-    ----------
-    X : ndarray of int32, shape (n_samples, n_context)
-        Contexts.
-    y : ndarray of int32, shape (n_samples,)
-        Next words.
-    held_out : tuple of ndarray, or None
-        Held-out contexts and next words.
-    n_least : int or None
-        If each process has windows of its own, the least number that one has. If None,
-        all processes have the same windows.
+    - `X` (n_samples, n_context): contexts
+    - `y` (n_samples,): next words
+    - `held_out`: held-out contexts and next words
+    - `n_least`: if each process has windows of its own, the least number that one has.
+      If None, all processes have the same windows
     """
 
     X: NDArray[np.int32]

@@ -58,43 +58,29 @@ PARAMETER_NAMES = {
 class Architecture:
     """Describe a network and make its parts.
 
-    Parameters
-    ----------
-    n_words : int
-        Size of the vocabulary.
-    order : int
-        The n of the n-grams: the context window has the nearest n - 1 words.
-    n_hidden : int or tuple of int
-        Number of hidden units h, or that and the number of units of each residual
-        block. One without blocks is an int.
-    embedding_dim : int
-        Number of features m of a word.
-    n_distant : int
-        Number of distant words whose averaged features are further inputs.
-    n_memory : int
-        Number of words of a window whose hidden units are remembered; 0 without a
-        memory.
-    n_senses : int
-        Number of feature vectors of a word.
-    trained : bool
-        Whether training updates the features.
-    word_features : csr_array, shape (n_words, n_features), or None
-        Features that words share, such as parts of their spelling.
-    output : {"softmax", "classes", "tree", "energy"}
-        The kind of output.
-    direct, tied, target_weights : bool
-        Whether the network has direct connections W, uses the features as output
-        weights, and has weights v of each word ("energy" only).
-    n_outputs : int or None
-        Number of outcomes of a softmax over something other than the vocabulary.
-    classes : ndarray of int32, shape (n_words,), estimator or None
-        The class of each word. If None, `learned` makes the classes.
-    tree : ndarray of int32, shape (n_words - 1, 2), or str or None
-        The tree of words. If "huffman" or None, `learned` makes the tree.
-    tree_from : str
-        The origin of `tree`: "given", "huffman" or "contexts".
-    n_branches : int
-        Maximum number of branches of the tree's inner nodes.
+    - `n_words`: size of the vocabulary
+    - `order`: the n of the n-grams: the context window has the nearest n - 1 words
+    - `n_hidden`: number of hidden units h, or that and the number of units of each
+      residual block. One without blocks is an int
+    - `embedding_dim`: number of features m of a word
+    - `n_distant`: number of distant words whose averaged features are further inputs
+    - `n_memory`: number of words of a window whose hidden units are remembered; 0
+      without a memory
+    - `n_senses`: number of feature vectors of a word
+    - `trained`: whether training updates the features
+    - `word_features` (n_words, n_features): features that words share, such as parts of
+      their spelling
+    - `output`: the kind of output
+    - `direct`, `tied`, `target_weights`: whether the network has direct connections W,
+      uses the features as output weights, and has weights v of each word ("energy"
+      only)
+    - `n_outputs`: number of outcomes of a softmax over something other than the
+      vocabulary
+    - `classes` (n_words,): the class of each word. If None, `learned` makes the classes
+    - `tree` (n_words - 1, 2): the tree of words. If "huffman" or None, `learned` makes
+      the tree
+    - `tree_from`: the origin of `tree`: "given", "huffman" or "contexts"
+    - `n_branches`: maximum number of branches of the tree's inner nodes
     """
 
     n_words: int

@@ -20,15 +20,11 @@ N_LAYERS = 3  # inputs, hidden units and projection
 class Dropout:
     """Dropout rates of three layers (Srivastava et al., 2014).
 
-    Parameters
-    ----------
-    inputs, hidden, projection : float
-        Rates of the features x, of the hidden units a, and of s = R [a | x] if the
-        output is tied.
-    seeds : ndarray of uint64, shape (n_workers, 3 + number of blocks), or None
-        Seeds of each team that trains the same parameters: of the three layers, and
-        of the units of each residual block, which have the rate of the hidden units.
-        None before training.
+    - `inputs`, `hidden`, `projection`: rates of the features x, of the hidden units a,
+      and of s = R [a | x] if the output is tied
+    - `seeds` (n_workers, 3 + number of blocks): seeds of each team that trains the same
+      parameters: of the three layers, and of the units of each residual block, which
+      have the rate of the hidden units. None before training
     """
 
     inputs: float = 0.0

@@ -38,13 +38,9 @@ MAX_ABS_VALUE = 1e6
 class Features:
     """Independent features of each word, as in the paper.
 
-    Parameters
-    ----------
-    m : int
-        Number of features of a word.
-    tied : bool
-        Whether they are also the output weights (`TiedSoftmax`): C is then columns of
-        E, ``[C | b]``.
+    - `m`: number of features of a word
+    - `tied`: whether they are also the output weights (`TiedSoftmax`): C is then
+      columns of E, ``[C | b]``
     """
 
     learned: ClassVar[bool] = True  # whether training needs their gradients
@@ -155,12 +151,7 @@ class Fixed(Features):
 class Composed(Features):
     """Own features of each word plus features that words share: C = own + matrix G.
 
-    Parameters
-    ----------
-    m, tied
-        As in `Features`.
-    matrix : csr_array, shape (n_words, n_parts)
-        Weights of the shared parts in each word.
+    `matrix` (n_words, n_parts): weights of the shared parts in each word.
     """
 
     matrix: csr_array | None = None

@@ -32,14 +32,9 @@ NORM_EPSILON = 1e-5
 class Block(NamedTuple):
     """The parameters of a residual block, a + U max(d + H norm(a), 0).
 
-    Attributes
-    ----------
-    H : ndarray, shape (width, n_hidden)
-        Weights of the block's units, which see the normalised a.
-    d : ndarray, shape (width,)
-        Biases of these units.
-    U : ndarray, shape (n_hidden, width)
-        Weights from these units back to a.
+    - `H` (width, n_hidden): weights of the block's units, which see the normalised a
+    - `d` (width,): biases of these units
+    - `U` (n_hidden, width): weights from these units back to a
     """
 
     H: NDArray[Any]
@@ -62,22 +57,12 @@ class Block(NamedTuple):
 class Given:
     """The arguments of the kernels of hidden units.
 
-    Parameters
-    ----------
-    trained : dict
-        The trained parameters, by name.
-    scratch : Scratch
-        Memory of the thread.
-    masks : Masks
-        Dropout.
-    inputs : callable
-        Makes a further kernel of the inputs, for its activations.
-    n_context : int
-        Number of context words that the inputs use.
-    memory : dict of ndarray
-        State of the hidden units in training (`Tanh.initial_memory`).
-    member : int
-        Number of the thread, which has a part of `memory`.
+    - `trained`: the trained parameters, by name
+    - `scratch`: memory of the thread
+    - `inputs`: makes a further kernel of the inputs, for its activations
+    - `n_context`: number of context words that the inputs use
+    - `memory`: state of the hidden units in training (`Tanh.initial_memory`)
+    - `member`: number of the thread, which has a part of `memory`
     """
 
     trained: dict[str, Any]
@@ -174,12 +159,7 @@ class Linear(Tanh):
 class Above(Tanh):
     """A part above hidden units, whose memory, if any, is theirs.
 
-    Parameters
-    ----------
-    n_hidden : int
-        Number of hidden units.
-    below : Tanh
-        The hidden units.
+    `n_hidden`: number of hidden units.
     """
 
     below: Tanh
@@ -211,14 +191,8 @@ class Residual(Above):
     Each block adds to a what its units make of it, a + U max(d + H norm(a), 0), and
     the next one, or the output, sees the sum. norm(a) has mean 0 and variance 1.
 
-    Parameters
-    ----------
-    n_hidden : int
-        Number of hidden units.
-    below : Tanh
-        The hidden units.
-    widths : tuple of int
-        Number of units of each block.
+    - `n_hidden`: number of hidden units
+    - `widths`: number of units of each block
     """
 
     widths: tuple[int, ...]
@@ -290,16 +264,10 @@ def checked_sizes(n_hidden: Any) -> int | tuple[int, ...]:
 class Projected(Above):
     """Hidden units projected to the number of features of a word, s = R [a | x].
 
-    Parameters
-    ----------
-    n_hidden : int
-        Number of hidden units.
-    below : Tanh
-        The hidden units, with any residual blocks.
-    m : int
-        Number of features of a word.
-    direct : bool
-        Whether x is projected too.
+    - `n_hidden`: number of hidden units
+    - `below`: the hidden units, with any residual blocks
+    - `m`: number of features of a word
+    - `direct`: whether x is projected too
     """
 
     m: int

@@ -41,14 +41,8 @@ class Memory(Tanh):
     ``o = sigmoid(f2 + F2 a)``. F has the rows of F0, F1 and F2, and f those of f0, f1
     and f2.
 
-    Parameters
-    ----------
-    n_hidden : int
-        Number of hidden units.
-    n_words : int
-        Number of words of a window, from which the memory is made in scoring.
-    below : Tanh
-        The hidden units.
+    - `n_hidden`: number of hidden units
+    - `n_words`: number of words of a window, from which the memory is made in scoring
     """
 
     n_words: int

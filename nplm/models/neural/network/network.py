@@ -109,30 +109,16 @@ class Parts(NamedTuple):
 class Network:
     """The parts of a network, their parameters, and the state of training.
 
-    Parameters
-    ----------
-    parts : Parts
-        Inputs, hidden units and output.
-    parameters : Parameters
-        Changed in place by `train`.
-    precision : {"float32", "float64", "bfloat16"}
-        Precision of the arithmetic.
-    threads : Threads, optional
-        One thread by default.
-    parallel : {"sync", "async", "locked"}
-        How threads share the training (`sharing_of`).
-    solver : Solver, optional
-        Required for training.
-    state : dict of ndarray, optional
-        State of the solver; new by default. Unused when scoring.
-    output_state : dict of ndarray, optional
-        State of the output, for training.
-    memory : dict of ndarray, optional
-        State of the hidden units, for training.
-    dropout : Dropout, optional
-        Dropout during training; none by default.
-    clock : tuple of float
-        Numbers of examples seen and of updates made before.
+    - `parts`: inputs, hidden units and output
+    - `parameters`: changed in place by `train`
+    - `precision`: precision of the arithmetic
+    - `threads`: one thread by default
+    - `parallel`: how threads share the training (`sharing_of`)
+    - `state`: state of the solver; new by default. Unused when scoring
+    - `output_state`: state of the output, for training
+    - `memory`: state of the hidden units, for training
+    - `dropout`: dropout during training; none by default
+    - `clock`: numbers of examples seen and of updates made before
     """
 
     def __init__(

@@ -43,34 +43,23 @@ class Parameters:
     b]`` without direct connections), so that the parameters of a word are contiguous.
     Rows are padded with zeros to whole vectors of the processor. U, W and b are views.
 
-    Parameters
-    ----------
-    C : ndarray, shape (n_words, m)
-        Features of the words.
-    H : ndarray, shape (n_hidden, n_inputs)
-        Hidden weights.
-    d : ndarray, shape (n_hidden,)
-        Hidden biases.
-    E : ndarray, shape (rows, stride)
-        Output units of all words, or of part of them. `output_rows` makes it.
-    direct : bool
-        Whether E includes W.
-    weighted : bool
-        Whether E includes U, or C if `tied`.
-    visited : tuple of str
-        Names of the arrays of which an update visits few rows.
-    derived : tuple of str
-        Names of the arrays that are given, or computed from others.
-    tied : bool
-        Whether C is columns of E, ``[C | b]``, and there is no U. E must then have the
-        values of C.
-    **more : ndarray
-        Arrays of some kinds of parts, by name: P, shape (n_averages, n_distant), the
-        weights of distant words by position; S and Q, shape (rows, n_senses * m), the
-        senses of words and the weights that select them; R, shape (m, n_hidden) or (m,
-        n_hidden + n_inputs), a projection; G, shape (n_parts, m), the features that
-        words share, and own, shape (n_words, m or more), those of each word; H_next,
-        shape (n_hidden, m), and v, shape (n_hidden,), of an energy.
+    - `C` (n_words, m): features of the words
+    - `H` (n_hidden, n_inputs): hidden weights
+    - `d` (n_hidden,): hidden biases
+    - `E` (rows, stride): output units of all words, or of part of them. `output_rows`
+      makes it
+    - `direct`: whether E includes W
+    - `weighted`: whether E includes U, or C if `tied`
+    - `visited`: names of the arrays of which an update visits few rows
+    - `derived`: names of the arrays that are given, or computed from others
+    - `tied`: whether C is columns of E, ``[C | b]``, and there is no U. E must then
+      have the values of C
+    - `**more`: arrays of some kinds of parts, by name: P, shape (n_averages,
+      n_distant), the weights of distant words by position; S and Q, shape (rows,
+      n_senses * m), the senses of words and the weights that select them; R, shape (m,
+      n_hidden) or (m, n_hidden + n_inputs), a projection; G, shape (n_parts, m), the
+      features that words share, and own, shape (n_words, m or more), those of each
+      word; H_next, shape (n_hidden, m), and v, shape (n_hidden,), of an energy
     """
 
     def __init__(

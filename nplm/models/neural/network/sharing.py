@@ -48,14 +48,7 @@ class Kernels(Protocol):
 class Sharing(ABC):
     """Threads that train a network, in mini-batches.
 
-    Parameters
-    ----------
-    threads : Threads
-        The threads.
-    kernels : Kernels
-        Makes the kernels.
-    batch_size : int
-        Maximum number of examples of an update.
+    `batch_size`: maximum number of examples of an update.
     """
 
     # Whether each thread trains on mini-batches of its own.

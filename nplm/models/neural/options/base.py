@@ -41,24 +41,14 @@ def expanded(
 ) -> Any:
     """Return the validated option that a string or an option selects.
 
-    Parameters
-    ----------
-    value : str or Option
-        Value of the parameter.
-    parameter : str
-        Name of the parameter.
-    kinds : mapping of str to type
-        Classes of the options, by the string that selects each with its defaults.
-    *others : str
-        Further valid strings, which are returned unchanged.
-    model : str
-        Name of the estimator.
+    - `value`: value of the parameter
+    - `parameter`: name of the parameter
+    - `kinds`: classes of the options, by the string that selects each with its defaults
+    - `*others`: further valid strings, which are returned unchanged
+    - `model`: name of the estimator
 
-    Raises
-    ------
-    InvalidParameterError
-        If the string or the option is not a valid one, or the option has an invalid
-        parameter. It is a ValueError and a TypeError.
+    Raises InvalidParameterError if the string or the option is not a valid one, or the
+    option has an invalid parameter. It is a ValueError and a TypeError.
     """
     if isinstance(value, str):
         value = str(value)  # may be a NumPy string

@@ -128,10 +128,7 @@ def own(comm: MPI.Comm | None) -> MPI.Comm:
 class Ranks:
     """The ranks of a communicator (see `processes.Processes`).
 
-    Parameters
-    ----------
-    comm : mpi4py.MPI.Comm or None
-        None is all ranks. Messages use a duplicate of it.
+    `comm`: None is all ranks. Messages use a duplicate of it.
     """
 
     def __init__(self, comm: MPI.Comm | None = None) -> None:

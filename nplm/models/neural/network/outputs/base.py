@@ -20,26 +20,15 @@ State = dict[str, NDArray[Any]]
 class Workspace:
     """Arguments of the output kernels of one team.
 
-    Parameters
-    ----------
-    tier, scratch, activations : Tier, Scratch, Activations
-    Loops for this processor; memory; arrays that the parts pass to each other.
-    features : Features
-    Kernel of the word features.
-    trained : dict of Parameter
-        All parameters, by name.
-    state : dict of ndarray
-        See `Output.initial_state`; empty when scoring.
-    first : int
-        Id of the word of the first row.
-    n_members : int
-        Number of threads that share the rows: 1 unless the output's `rows_are_shared`.
-    member : int
-        Number of this team among those that share the examples of mini-batches.
-    worker, n_workers : int
-        Number of this team, and how many teams train the same parameters.
-    solver : Solver or None
-        Kernel of the solver; None when scoring.
+    - `trained`: all parameters, by name
+    - `state`: see `Output.initial_state`; empty when scoring
+    - `first`: id of the word of the first row
+    - `n_members`: number of threads that share the rows: 1 unless the output's
+      `rows_are_shared`
+    - `member`: number of this team among those that share the examples of mini-batches
+    - `worker`, `n_workers`: number of this team, and how many teams train the same
+      parameters
+    - `solver`: kernel of the solver; None when scoring
     """
 
     tier: Any
