@@ -19,6 +19,8 @@ from typing import Any, BinaryIO, Protocol
 
 __all__ = ["NO_LOCKS", "SYSTEM", "Posix", "System", "Windows"]
 
+# Linux's file of how much memory there is.
+MEMINFO = Path("/proc/meminfo")
 # Errors of a file system without locks; network file systems return ENOLCK too.
 NO_LOCKS = {errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOLCK}
 
@@ -77,6 +79,9 @@ class System(Protocol):
 
     def trim(self) -> None:
         """Return freed memory to the system."""
+
+    def available_memory(self) -> int | None:
+        """Return the bytes of memory that new work may take, None if unknown."""
 
 
 class Posix:
@@ -156,6 +161,21 @@ class Posix:
         malloc_trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
         if malloc_trim is not None:
             malloc_trim(0)
+
+    def available_memory(self) -> int | None:
+        """Return what Linux calls available; elsewhere half of all memory.
+
+        Linux before 3.14, and some containers, tell only what is free or holds files.
+        """
+        try:
+            lines = MEMINFO.read_text().splitlines()
+            kibi = {name: int(own[0]) for name, *own in map(str.split, lines) if own}
+            names = ["MemAvailable:"]
+            if names[0] not in kibi:
+                names = ["MemFree:", "Buffers:", "Cached:"]
+            return sum(kibi[name] for name in names) << 10
+        except (OSError, ValueError, KeyError):
+            return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2
 
 
 class Windows:
@@ -242,6 +262,10 @@ class Windows:
 
     def trim(self) -> None:
         """Do nothing."""
+
+    def available_memory(self) -> int | None:
+        """Return None: this is untried."""
+        return None
 
 
 def _this() -> System:

@@ -33,5 +33,6 @@ def memory_option(purpose: str) -> Callable[[Command], Command]:
         "--memory",
         type=Memory(),
         help=f"Memory to {purpose} (500M, 2G); the rest is done on disk. By default "
-        "three quarters of the memory that is available.",
+        "three quarters of the memory that is available (of half of all memory where "
+        "the system does not tell, as macOS).",
     )

@@ -42,9 +42,12 @@ def writable_file(_ctx: Any, _param: Any, path: Path | None) -> Path | None:
 
 
 def refuse_to_replace(output: Path, *read: str | None) -> None:
-    """Refuse an output that is one of the inputs, which would be lost."""
+    """Refuse an output that is one of the inputs, which would be lost.
+
+    An input that does not exist is a name for something else, such as "-".
+    """
     for name in filter(None, read):
-        if name != "-" and output.exists() and output.samefile(name):
+        if output.exists() and os.path.exists(name) and output.samefile(name):
             raise click.UsageError(
                 f"{output} is read, and would be replaced: give the output another "
                 "name."

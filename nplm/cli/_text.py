@@ -168,6 +168,10 @@ def n_bytes_of(inputs: Iterable[str]) -> int:
 def _opened(name: str) -> Iterator[tuple[Any, Callable[[], int]]]:
     """Open a file, decompressed, and the function that tells how much is read of it."""
     if name == "-":
+        if sys.stdin is None:
+            raise ValueError(
+                "standard input is closed: give the names of files, or text on it."
+            )
         stdin: Any = sys.stdin.buffer
         if not hasattr(stdin, "peek"):  # not a real one
             stdin = io.BufferedReader(stdin)

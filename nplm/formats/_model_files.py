@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, cast
 
-from nplm.base.files.atomic_files import followed, full_disk_named, replacing
+from nplm.base.files.atomic_files import followed, replacing
 
 __all__ = ["check_writable", "writing"]
 
@@ -49,8 +49,7 @@ def writing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     as it was.
     """
     path = check_writable(path)
-    full = full_disk_named(path.absolute().parent, "more is")
-    with full, replacing(path) as raw:
+    with replacing(path) as raw:
         if path.suffix == ".gz":
             # Without name and time in the header, equal models make equal files.
             with gzip.GzipFile(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import sys
+from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
@@ -75,7 +76,9 @@ def _package(name: str) -> str:
 
 def processor(cpuinfo: Path = Path("/proc/cpuinfo")) -> str:
     """Name of the processor, or of its architecture where Linux tells no more."""
-    text = cpuinfo.read_text() if cpuinfo.exists() else ""
+    text = ""
+    with suppress(OSError):
+        text = cpuinfo.read_text()
     for line in text.splitlines():
         key, _, value = line.partition(":")
         if key.strip() == "model name":

@@ -6,6 +6,7 @@ import math
 import tempfile
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Set
+from contextlib import AbstractContextManager
 from itertools import chain
 from pathlib import Path
 from typing import IO, Any, Self
@@ -13,7 +14,7 @@ from typing import IO, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from nplm.base.files.atomic_files import allocate
+from nplm.base.files.atomic_files import allocate, full_disk_named
 from nplm.text.documents import Documents
 from nplm.text.samples import check_documents, is_missing
 from nplm.text.words.splitting import BLANKS
@@ -166,14 +167,16 @@ class IdCollector:
         self._ids, self._lengths = array("i"), array("q")
         self._file: IO[bytes] | None = None
         if on_disk:
-            self._file = tempfile.TemporaryFile(prefix="nplm-")  # noqa: SIM115
+            with _full_disk_named():
+                self._file = tempfile.TemporaryFile(prefix="nplm-")  # noqa: SIM115
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         if self._file is not None:
-            self._file.close()  # an array that is mapped keeps its own
+            with _full_disk_named():  # closing writes what a full disk refused
+                self._file.close()  # an array that is mapped keeps its own
 
     def add(self, ids: list[int] | NDArray[np.int32]) -> None:
         """Add the ids of a document."""
@@ -187,7 +190,9 @@ class IdCollector:
 
     def _write(self) -> None:
         assert self._file is not None
-        self._file.write(self._ids.tobytes())
+        with _full_disk_named():
+            self._file.write(self._ids.tobytes())
+            self._file.flush()
         del self._ids[:]
 
     def documents(self) -> Documents:
@@ -198,7 +203,6 @@ class IdCollector:
             ids = np.empty(0, np.int32) if is_empty else np.frombuffer(self._ids, "i4")
             return Documents(ids, lengths)
         self._write()
-        self._file.flush()
         # An empty file cannot be mapped.
         ids = np.empty(0, np.int32) if is_empty else _mapped(self._file, (-1,))
         return StoredDocuments(ids, lengths)
@@ -208,9 +212,13 @@ class StoredDocuments(Documents):
     """Documents whose ids are in a temporary file, and so are their windows."""
 
     def _new_array(self, shape: tuple[int, ...]) -> NDArray[np.int32]:
-        with tempfile.TemporaryFile(prefix="nplm-") as file:
+        with _full_disk_named(), tempfile.TemporaryFile(prefix="nplm-") as file:
             allocate(file, 4 * math.prod(shape), Path(tempfile.gettempdir()))
             return _mapped(file, shape)
+
+
+def _full_disk_named() -> AbstractContextManager[None]:
+    return full_disk_named(Path(tempfile.gettempdir()), "more is")
 
 
 def _mapped(file: Any, shape: tuple[int, ...]) -> NDArray[np.int32]:

@@ -19,6 +19,28 @@ from tests.helpers.system import Locks
 TEXT = ["a rose is a rose", "is a rose a rose"] * 20
 
 
+@pytest.mark.parametrize(
+    ("meminfo", "kibi"),
+    [
+        ("MemTotal: 900 kB\nMemFree: 1 kB\nMemAvailable:  700 kB\n", 700),
+        ("MemTotal: 900 kB\nMemFree: 100 kB\nBuffers: 20 kB\nCached: 3 kB\n", 123),
+        ("MemTotal: 900 kB\n", None),
+        ("", None),
+        (None, None),
+    ],
+)
+def test_available_memory_is_told_or_half_of_all(tmp_path, monkeypatch, meminfo, kibi):
+    if not isinstance(system.SYSTEM, system.Posix):
+        pytest.skip("this system is not POSIX's")
+    path = tmp_path / "meminfo"
+    if meminfo is not None:
+        path.write_text(meminfo)
+    monkeypatch.setattr(system, "MEMINFO", path)
+    half = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2
+    expected = half if kibi is None else kibi << 10
+    assert system.SYSTEM.available_memory() == expected
+
+
 @pytest.fixture
 def windows(monkeypatch):
     made = system.Windows(Locks())

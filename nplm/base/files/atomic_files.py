@@ -75,7 +75,8 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
     suffix = _machine_id() + secrets.token_hex(4)
     unfinished = path.with_name(f"{path.name}.{suffix}.part")
     try:
-        with owned(unfinished) as file:
+        full = full_disk_named(path.absolute().parent, "more is")
+        with full, owned(unfinished) as file:
             # Before the first write: the old file may be private.
             _keep_permissions(path, file)
             yield file
@@ -152,16 +153,20 @@ def allocate(file: BinaryIO, n_bytes: int, folder: Path) -> None:
             file.truncate(n_bytes)
 
 
+class FullDiskError(OSError):
+    """The error of a full disk, with its folder."""
+
+
 @contextmanager
 def full_disk_named(folder: Path, needs: str) -> Iterator[None]:
     """Add the folder and the space needed there to the error of a full disk."""
     try:
         yield
     except OSError as error:
-        if error.errno not in FULL:
+        if error.errno not in FULL or isinstance(error, FullDiskError):
             raise
         free = shutil.disk_usage(folder).free
-        raise OSError(
+        raise FullDiskError(
             error.errno,
             f"the disk of {folder} is full: {needs} needed there, and "
             f"{free / GIBI:.3g} GiB left; free some space, or choose another folder",

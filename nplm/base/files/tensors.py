@@ -25,7 +25,6 @@ from nplm.base.files.atomic_files import (
     allocate,
     followed,
     forget,
-    full_disk_named,
     opened,
     replacing,
     use_large_pages,
@@ -82,8 +81,7 @@ def write_tensors(
     entries, _ = _entries({n: (own.dtype, own.shape) for n, own in little.items()})
     sums = {name: zlib.crc32(array.data) for name, array in little.items()}
     header, checksum = _header(entries, metadata, sums)
-    full = full_disk_named(followed(Path(path).absolute()).parent, "more is")
-    with full, replacing(Path(path)) as file:
+    with replacing(Path(path)) as file:
         file.write(header)
         for array in little.values():
             file.write(bytes(-file.tell() % ALIGNMENT_BYTES))

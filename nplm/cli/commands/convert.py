@@ -17,7 +17,7 @@ from nplm.cli._models import (
     read_model,
     write_model,
 )
-from nplm.cli._outputs import writable_file
+from nplm.cli._outputs import refuse_to_replace, writable_file
 from nplm.cli._tally import told
 
 __all__ = ["OUTPUT", "convert_command"]
@@ -67,6 +67,7 @@ def convert_command(
       nplm convert words.vec words.bin --to vectors-binary
       nplm convert network small --float16
     """  # noqa: D301  (click reads the control character)
+    refuse_to_replace(output, model)
     if convert_vectors(model, output, to):
         return
     dtype = "float16" if float16 else None

@@ -81,7 +81,7 @@ def expand_command(
       nplm expand classes.arpa words.arpa --classes definitions
       nplm expand classes.arpa words.arpa.gz --classes definitions --order 2
     """  # noqa: D301  (click reads the control character)
-    refuse_to_replace(output, definitions)
+    refuse_to_replace(output, model, definitions)
     made = ngrams_file(output, to, bits)
     with told():
         classes = read_class_definitions(definitions)

@@ -75,7 +75,7 @@ def prune_command(
       nplm prune --limit-vocab words.txt model.arpa.gz small.arpa.gz
       nplm prune large.nplm small.nplm --to binary --memory 2G
     """  # noqa: D301  (click reads the control character)
-    refuse_to_replace(output, limit_vocab)
+    refuse_to_replace(output, model, limit_vocab)
     words = None if limit_vocab is None else Words(limit_vocab)
     if threshold is None:
         threshold = DEFAULT_THRESHOLD if words is None else 0.0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from copy import copy
 from dataclasses import dataclass
 from typing import Any, BinaryIO, NamedTuple, cast
 
@@ -368,7 +369,9 @@ def source_of(
                     f"{name} is given, but tables of counts have their own words: "
                     "leave it out."
                 )
-        return Tables(texts)
+        given = copy(texts)
+        given.tables = _not_replaced(texts.tables, path)
+        return Tables(given)
     if isinstance(texts, (str, bytes, os.PathLike)) or hasattr(texts, "read"):
         raise TypeError(
             f"texts is a single {type(texts).__name__}: pass a list, [texts], as there "
@@ -394,14 +397,14 @@ def source_of(
 
 
 def _not_replaced(texts: Iterable[Any], path: str) -> Iterator[Any]:
-    """Yield the texts; raise if the model would replace one of them."""
+    """Yield the texts or tables; raise if the output would replace one of them."""
     for text in texts:
         is_name = isinstance(text, (str, bytes, os.PathLike))
         both = is_name and os.path.exists(text) and os.path.exists(path)
         if both and os.path.samefile(text, path):
             raise ValueError(
-                f"path={path!r} is one of the texts, which the model would replace: "
-                "choose another path."
+                f"path={path!r} is one of the files that are read, and would be "
+                "replaced: choose another path."
             )
         yield text
 

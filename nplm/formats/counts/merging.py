@@ -24,10 +24,10 @@ from nplm.text.vocabulary import Vocabulary
 __all__ = ["CountFiles", "CountedFiles"]
 
 CHUNK_BYTES = 1 << 20
-# A word and its count, or what is in its place: `parsed` refuses that.
+# A word and its count, or what is in its place: `parsed` refuses that, and a count that
+# overflows.
 UNIGRAM = re.compile(rb"^[ \t\r]*([^ \t\r\n]+)[ \t\r]+([^ \t\r\n]+)[ \t\r]*$", re.M)
-# Digits of counts, of which larger ones overflow.
-MAX_DIGITS = 17
+COUNT = re.compile(rb"0*\d{1,16}")
 
 
 class CountFiles:
@@ -141,7 +141,7 @@ class CountedFiles:
             for _, data in _chunks(path):
                 found = UNIGRAM.findall(data)
                 numbers = np.array(
-                    [int(n[:MAX_DIGITS]) if n.isdigit() else 0 for _, n in found],
+                    [int(n) if COUNT.fullmatch(n) else 0 for _, n in found],
                     dtype=np.int64,
                 )
                 # Line by line, as the n-grams: a word may have several lines.

@@ -12,6 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from nplm.base import system
 from nplm.base.blocks import blocks
 from nplm.base.files.tensors import filling_arrays
 from nplm.formats._words import END, StoredWords, check_marks
@@ -49,10 +50,17 @@ def free_memory() -> int:
 
     That of the system, or of the control group of a container if it is less. The rest
     is left for the pages of files and for other programs.
+
+    Raises
+    ------
+    OSError
+        If the system does not tell.
     """
-    lines = Path("/proc/meminfo").read_text().splitlines()
-    kibi = next(line.split()[1] for line in lines if line.startswith("MemAvailable"))
-    free = int(kibi) << 10
+    free = system.SYSTEM.available_memory()
+    if free is None:
+        raise OSError(
+            "this system does not tell how much memory is available: give --memory."
+        )
     for limit, used in GROUP_LIMITS:
         with suppress(OSError, ValueError):  # "max" is no number: there is no limit
             own = int(Path(limit).read_text()) - int(Path(used).read_text())

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from nplm.base.files.atomic_files import _machine_id, replacing
+from nplm.base.files.atomic_files import _machine_id, full_disk_named, replacing
 
 
 def test_file_is_replaced_when_the_new_one_is_complete(tmp_path):
@@ -51,6 +51,28 @@ def test_error_leaves_the_old_file(tmp_path, error):
         raise error
     assert path.read_bytes() == b"old"
     assert os.listdir(tmp_path) == ["model"]
+
+
+def test_full_disk_is_named_once(tmp_path):
+    """The innermost folder is the full one; others of the same write are not named."""
+
+    def full():
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with (
+        pytest.raises(OSError, match=f"disk of {tmp_path} is full: more is") as caught,
+        replacing(tmp_path / "model"),
+    ):
+        full()
+    assert caught.value.errno == errno.ENOSPC
+    (tmp_path / "scratch").mkdir()
+    with (
+        pytest.raises(OSError, match=f"disk of {tmp_path}/scratch is full: 5 GiB"),
+        replacing(tmp_path / "model"),
+        full_disk_named(tmp_path / "scratch", "5 GiB"),
+    ):
+        full()
+    assert os.listdir(tmp_path) == ["scratch"]
 
 
 def test_file_and_folder_are_synced(tmp_path, monkeypatch):

@@ -89,6 +89,10 @@ def test_mistakes_with_counts_are_sentences(folder, run):
     assert "--weights 1,2.5 must be numbers above 0" in message
     assert "--merge too" in run("count", "-o", "@no", *weights, "1", code=2).stderr
     assert "lower --order" in run(*merge, "@counts.gz", "--order", "3", code=1).stderr
+    (folder / "huge").write_text("</s>\t1\na\t9223372036854775807\n")
+    for options in ([], ["--weights", "2"]):
+        huge = run(*merge, "@huge", "--order", "1", *options, code=1).stderr
+        assert "line 2: 'a\\t9223372036854775807' has a count that overflows" in huge
     train = ["train", "@counts.gz", "--counts", "-o", "@no"]
     text = ["train", "@train", "--counts", "-o", "@no"]
     assert "train is plain text, not counts" in run(*text, code=1).stderr

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from nplm import KneserNeyLM, Tokenizer, Vocabulary
-from nplm.formats import estimate_arpa, estimate_binary
+from nplm.formats import CountTables, estimate_arpa, estimate_binary
 
 
 def test_compiled_pattern_is_refused_before_the_text_is_read(tmp_path):
@@ -99,9 +99,12 @@ def test_model_does_not_replace_a_text(tmp_path, estimate):
     text, link = tmp_path / "text.txt", tmp_path / "link"
     text.write_bytes(b"a b\n")
     link.symlink_to(text)
+    tables = CountTables([([[0, 1]], [1]), text], ["</s>", "a"])
+    message = r"^path='.*' is one of the files that are read"
     for path in (text, link):
-        with pytest.raises(ValueError, match=r"^path='.*' is one of the texts, which"):
-            estimate(KneserNeyLM(2), [io.BytesIO(b"c\n"), text], path, folder=tmp_path)
+        for source in ([io.BytesIO(b"c\n"), text], tables):
+            with pytest.raises(ValueError, match=message):
+                estimate(KneserNeyLM(1), source, path, folder=tmp_path)
     assert text.read_bytes() == b"a b\n"
     assert sorted(os.listdir(tmp_path)) == ["link", "text.txt"]
 

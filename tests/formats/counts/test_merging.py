@@ -252,7 +252,7 @@ def test_parameters_out_of_range_are_refused(tmp_path):
         CountFiles(paths[0])
     with pytest.raises(ValueError, match="overflow"):
         count_ngrams(CountFiles(paths, [1e15, 1e15]), tmp_path / "found", 2)
-    with pytest.raises(ValueError, match="one of the texts"):
+    with pytest.raises(ValueError, match="one of the files"):
         count_ngrams(CountFiles(paths), paths[0], 2)
     with pytest.raises(ValueError, match="order must be"):
         count_ngrams(CountFiles(paths), tmp_path / "found", 0)

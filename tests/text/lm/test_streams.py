@@ -1,7 +1,11 @@
 """Streams: fits of any iterable are those of a list, in bounded memory."""
 
+import errno
 import gzip
 import io
+import os
+import re
+import tempfile
 import tracemalloc
 
 import numpy as np
@@ -204,6 +208,18 @@ def test_windows_in_blocks_are_those_of_all_documents(
         contexts, targets = collected.windows(n_context, 0, ends=ends)
     np.testing.assert_array_equal(contexts, tokens.contexts)
     np.testing.assert_array_equal(targets, tokens.targets)
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no device is always full")
+def test_error_of_a_full_disk_names_the_folder_of_temporary_files(monkeypatch):
+    def full(**_):
+        return open("/dev/full", "w+b")
+
+    monkeypatch.setattr(reading_module.tempfile, "TemporaryFile", full)
+    folder = re.escape(tempfile.gettempdir())
+    with pytest.raises(OSError, match=f"the disk of {folder} is full: ") as caught:
+        text_lm().fit(iter(TEXTS))
+    assert caught.value.errno == errno.ENOSPC
 
 
 # -- part by part -------------------------------------------------------------------

@@ -26,7 +26,12 @@ from nplm.cli._options import (
     network_options,
     network_settings,
 )
-from nplm.cli._outputs import INTERRUPTED, writable_file, writable_folder
+from nplm.cli._outputs import (
+    INTERRUPTED,
+    refuse_to_replace,
+    writable_file,
+    writable_folder,
+)
 from nplm.cli._tables import one_line, print_corpus, print_examples, print_table
 from nplm.cli._tally import warning_of_unknown
 from nplm.datasets import Corpus
@@ -148,6 +153,8 @@ def compare_command(
       nplm compare --corpus novels/ --epochs 5 --json result.json --output models
       mpiexec -n 4 python -m mpi4py -m nplm compare --corpus brown --mpi
     """  # noqa: D301  (click reads the control character)
+    if json_path is not None:
+        refuse_to_replace(json_path, corpus_name)
     settings = _settings(ctx, parameters, mpi)
     network = _network(settings)
     job = mpi_job(settings["n_jobs"]) if mpi else Job()

@@ -1,0 +1,111 @@
+"""Outputs of every command, never in the place of an input; inputs that are closed."""
+
+import json
+import subprocess
+import sys
+
+import click
+import pytest
+
+from nplm.cli import COMMANDS, main
+from nplm.cli._outputs import writable_file
+from tests.cli.conftest import sentences, write
+
+# A call of each command that writes a file, and the inputs among its arguments.
+CALLS = {
+    "card": (["@kn", "--text", "@test", "-o", "OUTPUT"], ["@kn", "@test"]),
+    "compare": (["--corpus", "@train", "--json", "OUTPUT"], ["@train"]),
+    "convert": (["@kn", "OUTPUT", "--bits", "8"], ["@kn"]),
+    "count": (["@train", "@test", "-o", "OUTPUT"], ["@train", "@test"]),
+    "expand": (["@kn", "OUTPUT", "--classes", "@classes"], ["@kn", "@classes"]),
+    "mix": (["@kn", "--valid", "@test", "-o", "OUTPUT"], ["@kn", "@test"]),
+    "prune": (["@kn", "OUTPUT", "--limit-vocab", "@words"], ["@kn", "@words"]),
+    "train": (
+        ["@train", "--valid", "@valid", "--test", "@test", "--vocabulary", "@words",
+         "-o", "OUTPUT"],
+        ["@train", "@valid", "@test", "@words"],
+    ),
+}  # fmt: skip
+# Takes /proc away from Python, and runs commands. threadpoolctl needs the libraries of
+# the process, on Linux alone.
+WITHOUT_PROC = """
+import json, sys
+
+def hook(event, args):
+    path = str(args[0]) if event == "open" else ""
+    if path.startswith("/proc") and path != "/proc/self/maps":
+        raise FileNotFoundError(2, "No such file or directory", str(args[0]))
+
+from nplm.cli import main
+sys.addaudithook(hook)
+try:
+    open("/proc/meminfo")
+except FileNotFoundError:
+    pass
+else:
+    sys.exit("/proc is still there")
+for arguments in json.loads(sys.stdin.read()):
+    main(arguments, prog_name="nplm", standalone_mode=False)
+"""
+
+
+@pytest.fixture(scope="module")
+def made(folder, run):
+    write(folder / "valid", sentences(20, 2))
+    write(folder / "words", ["the", "a", "cat", "dog"])
+    write(folder / "classes", ["them it"])
+    run("train", "@train", "-o", "@kn", "--order", "2", "--tokens", "blanks")
+    return folder
+
+
+def test_every_command_that_writes_a_file_is_tried():
+    context = click.Context(main)
+    writing = {
+        name
+        for name in COMMANDS
+        for param in main.get_command(context, name).params
+        if param.callback is writable_file
+    }
+    assert writing == set(CALLS)
+
+
+@pytest.mark.parametrize(
+    ("name", "read"), [(name, own) for name in CALLS for own in CALLS[name][1]]
+)
+def test_output_never_replaces_an_input(made, run, name, read):
+    arguments, _ = CALLS[name]
+    before = (made / read[1:]).read_bytes()
+    result = run(name, *(read if a == "OUTPUT" else a for a in arguments), code=2)
+    assert "is read, and would be replaced" in " ".join(result.stderr.split())
+    assert (made / read[1:]).read_bytes() == before
+
+
+def test_commands_find_the_memory_without_proc(made, tmp_path):
+    kn, train, new = str(made / "kn"), str(made / "train"), str(tmp_path / "new")
+    commands = [
+        ["train", train, "-o", new, "--order", "2", "--tokens", "blanks"],
+        ["count", train, "-o", f"{new}.counts", "--order", "2"],
+        ["convert", new, f"{new}.arpa"],
+        ["convert", f"{new}.arpa", f"{new}.8", "--bits", "8"],
+        ["prune", new, f"{new}.small", "--to", "binary"],
+        ["mix", new, kn, "--weights", "0.5,0.5", "-o", f"{new}.both", "--to", "binary"],
+        ["expand", new, f"{new}.words", "--classes", str(made / "classes"), "--to",
+         "binary"],
+        ["score", new, train],
+        ["show-versions"],
+    ]  # fmt: skip
+    done = subprocess.run(
+        [sys.executable, "-c", WITHOUT_PROC], input=json.dumps(commands), text=True,
+        capture_output=True,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "new").read_bytes() == (made / "kn").read_bytes()
+
+
+@pytest.mark.parametrize("name", ["train", "count", "query", "score"])
+def test_closed_standard_input_is_told_in_a_sentence(made, name):
+    own = [str(made / "kn")] if name in ("query", "score") else ["-o", str(made / "no")]
+    command = ["sh", "-c", 'exec "$@" <&-', "sh", sys.executable, "-m", "nplm", name]
+    done = subprocess.run([*command, *own], capture_output=True, text=True)
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1].startswith("Error: standard input is closed")
