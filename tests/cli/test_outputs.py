@@ -9,7 +9,6 @@ import pytest
 
 from nplm.cli import COMMANDS, main
 from nplm.cli._outputs import writable_file
-from tests.cli.conftest import sentences, write
 
 # A call of each command that writes a file, and the inputs among its arguments.
 CALLS = {
@@ -51,9 +50,9 @@ for arguments in json.loads(sys.stdin.read()):
 
 @pytest.fixture(scope="module")
 def made(folder, run):
-    write(folder / "valid", sentences(20, 2))
-    write(folder / "words", ["the", "a", "cat", "dog"])
-    write(folder / "classes", ["them it"])
+    (folder / "valid").write_text("the cat sees it\na dog bites them\n" * 9)
+    (folder / "words").write_text("the\na\ncat\ndog\n")
+    (folder / "classes").write_text("them it\n")
     run("train", "@train", "-o", "@kn", "--order", "2", "--tokens", "blanks")
     return folder
 

@@ -369,9 +369,9 @@ def source_of(
                     f"{name} is given, but tables of counts have their own words: "
                     "leave it out."
                 )
-        given = copy(texts)
-        given.tables = _not_replaced(texts.tables, path)
-        return Tables(given)
+        own = copy(texts)
+        own.tables = _not_replaced(texts.tables, path)
+        return Tables(own)
     if isinstance(texts, (str, bytes, os.PathLike)) or hasattr(texts, "read"):
         raise TypeError(
             f"texts is a single {type(texts).__name__}: pass a list, [texts], as there "
