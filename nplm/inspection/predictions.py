@@ -275,4 +275,4 @@ def _orders(
 
 def _bits(log_prob: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return surprisals in bits; that of a certain word is 0, not -0."""
-    return np.maximum(-log_prob / np.log(2), 0)
+    return 0 - log_prob / np.log(2)

@@ -21,7 +21,7 @@ from starlette.staticfiles import StaticFiles
 import nplm
 from nplm import TextLM
 from nplm.cli._models import vocabulary_of
-from nplm.cli.serve.guard import Guard
+from nplm.cli.serve.guard import HEALTH, Guard
 from nplm.cli.serve.messages import (
     MAX_BODY_BYTES,
     MAX_MAP_WORDS,
@@ -32,6 +32,7 @@ from nplm.cli.serve.messages import (
     ExpectedRequest,
     ExpectedWord,
     Failure,
+    Health,
     Line,
     Map,
     MapRequest,
@@ -55,7 +56,9 @@ __all__ = ["make_app"]
 
 PAGE = Path(__file__).with_name("page")
 REFUSALS: dict[int | str, dict[str, Any]] = {
+    400: {"model": Failure, "description": "Not JSON"},
     404: {"model": Failure, "description": "Nothing of this name"},
+    408: {"model": Failure, "description": "Too slow"},
     413: {"model": Failure, "description": "Too many bytes"},
     421: {"model": Failure, "description": "Another name of the host"},
     422: {"model": Failure, "description": "A field is out of range"},
@@ -91,7 +94,9 @@ def make_app(
         app.add_api_route(
             path, answer, methods=["POST"], summary=summary, responses=REFUSALS
         )
-    app.mount("/", StaticFiles(directory=PAGE, html=True))
+    app.add_api_route(HEALTH, _health, summary="Whether the server answers")
+    # What no route has is a file of the page. Mounted, it would take every method.
+    app.router.default = StaticFiles(directory=PAGE, html=True)
     app.add_exception_handler(StarletteHTTPException, _refused)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(Exception, _failed)
@@ -280,6 +285,11 @@ def _order(order: Any) -> int | None:
     return int(order) if order else None
 
 
+async def _health() -> Health:
+    """Answer at once, also while all cores compute."""
+    return Health(status="ok")
+
+
 @asynccontextmanager
 async def _few_threads(app: FastAPI) -> AsyncIterator[None]:
     """Let as many requests compute at a time as there are cores; others wait."""
@@ -299,21 +309,30 @@ def _refusals() -> Iterator[None]:
         raise HTTPException(422, str(error)) from error
 
 
-def _answer(status: int, sentence: str) -> JSONResponse:
-    return JSONResponse({"error": sentence}, status)
+def _answer(
+    status: int, sentence: str, headers: Mapping[str, str] | None = None
+) -> JSONResponse:
+    return JSONResponse({"error": sentence}, status, headers)
 
 
 async def _refused(request: Request, error: Any) -> JSONResponse:
     """Answer with the sentence of an HTTPException, or with what was asked."""
     sentence = str(error.detail)
+    if error.status_code == 400:  # FastAPI's own
+        sentence = "the request is not JSON in UTF-8."
     if sentence == HTTPStatus(error.status_code).phrase:  # Starlette's own
         sentence = f"{request.method} {request.url.path}: {sentence.lower()}."
-    return _answer(error.status_code, sentence)
+    return _answer(error.status_code, sentence, error.headers)
 
 
 async def _invalid(request: Request, error: Any) -> JSONResponse:
     """Answer with the first field that is out of range."""
     [first, *_] = error.errors()
+    if first["type"] == "json_invalid":
+        why = first["ctx"]["error"]
+        return _answer(
+            400, f"the request is not JSON: {why}, at character {first['loc'][1]}."
+        )
     where = ".".join(str(part) for part in first["loc"][1:]) or "the request"
     return _answer(422, f"{where}: {first['msg']}.")
 

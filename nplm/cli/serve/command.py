@@ -29,10 +29,23 @@ LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
     default=8000,
     help="Port to listen at; 0 takes any that is free.",
 )
+@click.option(
+    "--allow-host",
+    "allowed_hosts",
+    metavar="NAME",
+    multiple=True,
+    help="Answer requests to this name too, as a proxy forwards it in its Host header. "
+    "May be repeated.",
+)
 @click.option("--text", default="", help="The text that the page begins with.")
 @VERIFY
 def serve_command(
-    models: tuple[str, ...], host: str, port: int, text: str, verify: bool
+    models: tuple[str, ...],
+    host: str,
+    port: int,
+    allowed_hosts: tuple[str, ...],
+    text: str,
+    verify: bool,
 ) -> None:
     """Serve a page to look at models, and a JSON API.
 
@@ -48,10 +61,10 @@ def serve_command(
       nplm serve ngrams.arpa.gz network --port 9000
     """  # noqa: D301  (click reads the control character)
     try:
-        import uvicorn
-
         from nplm.cli.serve.app import make_app
+        from nplm.cli.serve.guard import name_of
         from nplm.cli.serve.messages import MAX_TEXT_CHARS
+        from nplm.cli.serve.server import Server
     except ImportError as error:
         why = missing_packages(
             "nplm serve", "fastapi", "uvicorn", otherwise=f"({error})"
@@ -62,14 +75,21 @@ def serve_command(
             f"--text has {len(text):,} characters, and the page takes at most "
             f"{MAX_TEXT_CHARS:,}: give less."
         )
+    if text != _in_utf8(text):
+        raise click.UsageError("--text is not UTF-8: give it in UTF-8.")
+    for name in allowed_hosts:
+        if name_of(name) != name.strip("[]").lower():
+            raise click.UsageError(
+                f"--allow-host {name} is no name of a host: give the name alone, "
+                "without http:// and without a port."
+            )
     names = _names_of(models)
     named = {n: read_model(path, verify=verify) for n, path in zip(names, models)}
     is_local = _is_loopback(host)
-    app = make_app(named, hosts=LOOPBACK | {host} if is_local else None, text=text)
-    config = uvicorn.Config(
-        app, http="h11", ws="none", log_level="warning", access_log=False,
-        server_header=False,
-    )  # fmt: skip
+    hosts = None
+    if is_local or allowed_hosts:
+        hosts = {name.strip("[]").lower() for name in (*LOOPBACK, host, *allowed_hosts)}
+    server = Server(make_app(named, hosts=hosts, text=text))
     with _listening(host, port) as listener:
         port = listener.getsockname()[1]
         shown = f"[{host}]" if ":" in host else host
@@ -82,19 +102,24 @@ def serve_command(
         )
         # uvicorn ends by Ctrl-C, and then hands the interrupt on.
         with suppress(KeyboardInterrupt):
-            uvicorn.Server(config).run(sockets=[listener])
+            server.run(sockets=[listener])
 
 
 def _names_of(paths: tuple[str, ...]) -> list[str]:
     """Return the names of files, or their paths if two have one name."""
-    names = [Path(path).name for path in paths]
+    names = [_in_utf8(Path(path).name) for path in paths]
     if len(set(names)) == len(names):
         return names
     whole = [os.path.abspath(path) for path in paths]
     if len(set(whole)) < len(whole):
         twice = next(path for path in whole if whole.count(path) > 1)
         raise click.UsageError(f"MODEL {twice} is given twice: give it once.")
-    return list(paths)
+    return [_in_utf8(path) for path in paths]
+
+
+def _in_utf8(argument: str) -> str:
+    r"""Return an argument with its bytes that are not UTF-8 as ``\xff``."""
+    return os.fsencode(argument).decode("utf-8", "backslashreplace")
 
 
 def _is_loopback(host: str) -> bool:
@@ -112,10 +137,18 @@ def _listening(host: str, port: int) -> socket.socket:
         *others, last = dict.fromkeys(family for family, *_ in found)
         for family in others:
             with suppress(OSError):
-                return socket.create_server((host, port), family=family)
-        return socket.create_server((host, port), family=last)
+                return _listening_at(family, host, port)
+        return _listening_at(last, host, port)
     except OSError as error:
         raise click.ClickException(
             f"cannot listen at --host {host} --port {port}: {error.strerror}. Give "
             "another, or --port 0 for any that is free."
         ) from error
+
+
+def _listening_at(family: int, host: str, port: int) -> socket.socket:
+    listener = socket.create_server((host, port), family=family)
+    # Connections inherit it. uvicorn sends the head of an answer and its body apart,
+    # and the body waits some 40 ms for the client's acknowledgement without it.
+    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return listener

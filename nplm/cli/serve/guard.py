@@ -7,7 +7,12 @@ from collections.abc import Awaitable, Callable, Collection, MutableMapping
 from typing import Any
 from urllib.parse import urlsplit
 
-__all__ = ["Guard"]
+import anyio
+
+__all__ = ["HEALTH", "Guard", "name_of"]
+
+BODY_SECONDS = 30  # for the whole body of a request
+HEALTH = "/health"  # any host: a load balancer names an address
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
@@ -37,10 +42,19 @@ class Guard:
     - `max_bytes`: most bytes of a request's body
     """
 
+    _is_ending = False
+
     def __init__(
         self, app: Application, hosts: Collection[str] | None, max_bytes: int
     ) -> None:
         self.app, self.hosts, self.max_bytes = app, hosts, max_bytes
+        self._arriving: set[anyio.CancelScope] = set()
+
+    def end(self) -> None:
+        """Refuse the requests of which a part has not arrived."""
+        for scope in self._arriving:
+            scope.cancel()
+        self._is_ending = True
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         """Answer a request, or refuse it."""
@@ -56,17 +70,14 @@ class Guard:
 
         headers = {name.lower(): value for name, value in scope["headers"]}
         host = headers.get(b"host", b"").decode("latin-1")
-        if self.hosts is not None and _name_of(host) not in self.hosts:
-            names = " or ".join(sorted(self.hosts))
-            sentence = f"this server is not {host!r}: open it as {names}."
-            await _refuse(send_with_headers, 421, sentence)
+        try:
+            if not (self.hosts is None or scope["path"] == HEALTH):
+                self._check(host)
+            body = await self._body(receive)
+        except _RefusalError as error:
+            await _refuse(send_with_headers, *error.args)
             return
-        body = await self._body(receive)
         if body is None:
-            sentence = (
-                f"the request has more than {self.max_bytes} bytes: send less text."
-            )
-            await _refuse(send_with_headers, 413, sentence)
             return
         whole = iter([{"type": "http.request", "body": body, "more_body": False}])
 
@@ -74,18 +85,53 @@ class Guard:
             """Give the body that was read, then what else comes."""
             return next(whole, None) or await receive()
 
+        if scope["method"] == "HEAD":  # uvicorn leaves the body out
+            scope = {**scope, "method": "GET"}
         await self.app(scope, receive_whole, send_with_headers)
 
+    def _check(self, host: str) -> None:
+        """Refuse another name of the host."""
+        if self.hosts is not None and name_of(host) not in self.hosts:
+            names = " or ".join(sorted(self.hosts))
+            raise _RefusalError(
+                421,
+                f"this server is not {host!r}: open it as {names}, or start it with "
+                "--allow-host and this name.",
+            )
+
     async def _body(self, receive: Receive) -> bytes | None:
-        """Read the body of a request; return None if it is too large."""
+        """Read the body of a request; return None if the client is gone."""
         body, is_more = b"", True
-        while is_more:
-            message = await receive()
-            body += message.get("body", b"")
-            is_more = message.get("more_body", False)
-            if len(body) > self.max_bytes:
-                return None
+        with anyio.move_on_after(BODY_SECONDS) as scope:
+            self._arriving.add(scope)
+            try:
+                while is_more:
+                    message = await receive()
+                    if message["type"] == "http.disconnect":
+                        return None
+                    body += message.get("body", b"")
+                    is_more = message.get("more_body", False)
+                    if len(body) > self.max_bytes:
+                        raise _RefusalError(
+                            413,
+                            f"the request has more than {self.max_bytes} bytes: send "
+                            "less text.",
+                        )
+            finally:
+                self._arriving.discard(scope)
+        if is_more and self._is_ending:
+            raise _RefusalError(503, "the server ends, and the request is not whole.")
+        if is_more:
+            raise _RefusalError(
+                408,
+                f"the request was not whole after {BODY_SECONDS} seconds: send it "
+                "again.",
+            )
         return body
+
+
+class _RefusalError(Exception):
+    """A status and a sentence."""
 
 
 async def _refuse(send: Send, status: int, sentence: str) -> None:
@@ -100,7 +146,7 @@ async def _refuse(send: Send, status: int, sentence: str) -> None:
     await send({"type": "http.response.body", "body": body})
 
 
-def _name_of(host: str) -> str | None:
+def name_of(host: str) -> str | None:
     """Return the name in a Host header, without its port."""
     try:
         return urlsplit(f"//{host}").hostname

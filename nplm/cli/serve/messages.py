@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 __all__ = [
     "MAX_BODY_BYTES", "MAX_TEXT_CHARS", "About", "Expected", "ExpectedRequest",
-    "Failure", "Line", "Map", "MapRequest", "Nearest", "NearestRequest",
+    "Failure", "Health", "Line", "Map", "MapRequest", "Nearest", "NearestRequest",
     "ScoreRequest", "Scores",
 ]  # fmt: skip
 
@@ -24,9 +24,10 @@ MAX_BODY_BYTES = 12 * MAX_TEXT_CHARS + 12 * MAX_WORD_CHARS + 1_000
 
 Text = Annotated[str, Field(max_length=MAX_TEXT_CHARS)]
 Word = Annotated[str, Field(min_length=1, max_length=MAX_WORD_CHARS)]
-# null stands for infinity, which JSON lacks.
-Bits = Annotated[float, Field(ge=0)] | None
-Share = Annotated[float, Field(ge=0, le=1 + 1e-6)]
+# null stands for infinity, which JSON lacks. Neither is bounded: n-grams of a file need
+# not sum to 1, and a probability above 1 has negative bits.
+Bits = float | None
+Share = Annotated[float, Field(ge=0)]
 Order = Annotated[int, Field(ge=1)] | None
 
 
@@ -201,6 +202,12 @@ class About(Answer):
     max_text_chars: int
     max_next_words: int
     max_map_words: int
+
+
+class Health(Answer):
+    """The server answers."""
+
+    status: str
 
 
 class Failure(Answer):

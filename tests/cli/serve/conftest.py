@@ -2,7 +2,6 @@
 
 import http.client
 import json
-import socket
 from contextlib import contextmanager
 from threading import Thread
 from typing import NamedTuple
@@ -74,16 +73,15 @@ def serving():
     """Return a context that serves models, and gives a client."""
     reason = "FastAPI and uvicorn are not installed"
     pytest.importorskip("fastapi", reason=reason)
-    uvicorn = pytest.importorskip("uvicorn", reason=reason)
+    pytest.importorskip("uvicorn", reason=reason)
     from nplm.cli.serve.app import make_app
-    from nplm.cli.serve.command import LOOPBACK
+    from nplm.cli.serve.command import LOOPBACK, _listening
+    from nplm.cli.serve.server import Server
 
     @contextmanager
     def serving(models, hosts=LOOPBACK, **settings):
-        app = make_app(models, hosts=hosts, **settings)
-        config = uvicorn.Config(app, http="h11", ws="none", log_level="critical")
-        server = uvicorn.Server(config)
-        with socket.create_server(("127.0.0.1", 0)) as listener:
+        server = Server(make_app(models, hosts=hosts, **settings))
+        with _listening("127.0.0.1", 0) as listener:
             thread = Thread(target=server.run, kwargs={"sockets": [listener]})
             thread.start()
             try:

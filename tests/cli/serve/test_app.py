@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nplm import InterpolatedTrigram, TextLM
+from nplm.formats import read_arpa
 
 jsonschema = pytest.importorskip("jsonschema", reason="jsonschema is not installed")
 pytest.importorskip("fastapi", reason="FastAPI is not installed")
@@ -17,6 +18,7 @@ pytest.importorskip("fastapi", reason="FastAPI is not installed")
 from nplm.cli import serve  # noqa: E402
 from nplm.cli.serve import messages  # noqa: E402
 
+LOG2_10 = math.log2(10)
 PAGE = Path(serve.__file__).with_name("page")
 WORDS = st.sampled_from(["a", "cat", "saw", "the", "dog", "sat", "zebra"])
 
@@ -162,14 +164,55 @@ def test_requests_are_refused_by_a_sentence(
     assert re.search(sentence, error) and error.endswith(".")
 
 
-def test_what_is_no_json_is_refused_by_a_sentence(client):
-    response = client.post("/score", b"{")
-    assert response.status == 422
-    assert "JSON decode error" in response.json["error"]
-    missing = client.get("/score")  # the page has no such file
-    assert missing.status == 404
-    assert missing.json == {"error": "GET /score: not found."}
-    assert client.get("/../app.py").status == 404
+@pytest.mark.parametrize(
+    ("body", "sentence"),
+    [
+        (b"{", "the request is not JSON: Expecting .* at character 1."),
+        (b'{"text": "caf\xe9"}', "the request is not JSON in UTF-8."),
+        (b'{"k": ' + b"9" * 5_000 + b"}", "the request is not JSON in UTF-8."),
+        (b"[" * 99_999, "the request is not JSON in UTF-8."),
+    ],
+)
+def test_what_is_no_json_is_refused_by_a_sentence(client, check, body, sentence):
+    response = client.post("/score", body)
+    assert response.status == 400
+    assert re.fullmatch(sentence, check(response, "/score")["error"])
+
+
+@pytest.mark.parametrize("path", ["/nothing", "/../app.py", "/%00", "/%ff", "/a/b"])
+def test_the_page_has_its_own_files_only(client, path):
+    assert client.get(path).status == 404
+    assert re.fullmatch(r"GET /.*: not found\.", client.get(path).json["error"])
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "allowed"),
+    [
+        ("GET", "/score", "POST"), ("HEAD", "/next", "POST"), ("PUT", "/map", "POST"),
+        ("POST", "/models", "GET"), ("DELETE", "/openapi.json", "GET"),
+        ("POST", "/", None), ("PUT", "/page.js", None),
+    ],
+)  # fmt: skip
+def test_a_method_that_a_path_lacks_is_told_from_a_path(client, method, path, allowed):
+    response = client.ask(method, path)
+    assert response.status == 405
+    if method != "HEAD":
+        assert response.json["error"] == f"{method} {path}: method not allowed."
+    if allowed is not None:
+        assert allowed in response.headers["allow"]
+
+
+@pytest.mark.parametrize("path", ["/", "/page.js", "/models", "/openapi.json"])
+def test_head_has_the_headers_of_get(client, path):
+    head, get = client.ask("HEAD", path), client.get(path)
+    assert (head.status, head.text) == (200, "") and get.text
+    for name in ("content-length", "content-type"):
+        assert head.headers[name] == get.headers[name]
+
+
+def test_health_is_told_by_any_name(client, check):
+    response = client.get("/health", host="10.0.0.7:8000")
+    assert check(response, "/health", "get") == {"status": "ok"}
 
 
 @pytest.mark.parametrize("in_chunks", [False, True])
@@ -200,7 +243,9 @@ def test_only_names_of_this_machine_are_answered(client, host, status):
         response = client.get(path, host=host)
         assert response.status == status
         if status != 200:
-            assert "open it as 127.0.0.1 or ::1 or localhost." in response.text
+            assert (
+                "open it as 127.0.0.1 or ::1 or localhost, or start it" in response.text
+            )
 
 
 def test_any_name_is_answered_where_the_server_is_for_others(serving, served):
@@ -235,7 +280,7 @@ def test_the_page_needs_its_own_files_only(client):
 def test_the_page_asks_for_what_is_described(description):
     script = (PAGE / "page.js").read_text(encoding="utf-8")
     asked = set(re.findall(r'ask(?:Only)?\((?:"\w+", )?\s*"(\w+)"', script))
-    assert {f"/{path}" for path in asked} == set(description["paths"])
+    assert {f"/{path}" for path in asked} == set(description["paths"]) - {"/health"}
 
 
 def test_infinite_surprisals_are_null(serving):
@@ -245,6 +290,20 @@ def test_infinite_surprisals_are_null(serving):
         found = client.post("/score", {"text": "b"}).json
     assert (found["bits"], found["perplexity"]) == (None, None)
     assert found["lines"][0]["tokens"][0]["bits"] is None
+
+
+def test_probabilities_above_1_are_the_models(serving, tmp_path, check):
+    (tmp_path / "arpa").write_text(
+        "\\data\\\nngram 1=4\nngram 2=2\n\n\\1-grams:\n-0.1\ta\t0.3\n-99\t<s>\n"
+        "-1\t</s>\n-2\t<unk>\n\n\\2-grams:\n-1\t<s> a\n-1\ta </s>\n\n\\end\\\n"
+    )
+    ngrams, words = read_arpa(tmp_path / "arpa")
+    lm = TextLM.from_model(ngrams, words, boundary=ngrams.boundary)
+    with serving({"file": lm}) as client:
+        scores = check(client.post("/score", {"text": "a a"}), "/score")
+        [most, *_] = check(client.post("/next", {"text": "a"}), "/next")["words"]
+    assert scores["lines"][0]["tokens"][1]["bits"] == pytest.approx(-0.2 * LOG2_10)
+    assert most["word"] == "a" and most["probability"] == pytest.approx(10**0.2)
 
 
 def test_a_model_without_unknown_words_refuses_them_by_a_sentence(serving):

@@ -3,10 +3,15 @@
 import json
 import os
 import re
+import shutil
 import signal
+import socket
 import subprocess
 import sys
-from urllib.request import urlopen
+from contextlib import contextmanager
+from urllib.error import HTTPError
+from urllib.parse import urlsplit
+from urllib.request import Request, urlopen
 
 import pytest
 from click.testing import CliRunner
@@ -23,34 +28,101 @@ def run(*arguments):
 
 def test_a_missing_package_is_named_with_what_installs_it(files, monkeypatch):
     monkeypatch.setitem(sys.modules, "uvicorn", None)
+    monkeypatch.delitem(sys.modules, "nplm.cli.serve.server", raising=False)
     result = run(*files)
     assert result.exit_code == 1
     assert "python -m pip install fastapi uvicorn" in result.output
 
 
-def test_models_are_served_until_an_interrupt(files):
+@contextmanager
+def started(*arguments, **settings):
+    """Run the command; give the process and its address."""
     pytest.importorskip("fastapi", reason=REASON)
     pytest.importorskip("uvicorn", reason=REASON)
-    started = subprocess.Popen(
-        [sys.executable, "-m", "nplm", "serve", *files, "--port", "0", "--text", "the"],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    command = [sys.executable, "-m", "nplm", "serve", *arguments, "--port", "0"]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         env=os.environ | {"PYTHONUNBUFFERED": "1"},
-    )  # fmt: skip
-    with started:
+    ) as process:  # fmt: skip
         try:
-            said = started.stdout.readline()
+            said = process.stdout.readline()
             found = re.fullmatch(
-                r"Serving n-grams, mixture at (http://127\.0\.0\.1:\d+/) .*\n", said
+                r"Serving (.*) at (http://127\.0\.0\.1:\d+/) .*\n", said
             )
-            assert found, said + started.stderr.read()
-            with urlopen(f"{found[1]}models", timeout=30) as answer:
-                about = json.load(answer)
-            assert [m["name"] for m in about["models"]] == ["n-grams", "mixture"]
-            assert about["text"] == "the"
+            assert found, said + process.stderr.read()
+            yield process, *found.groups()
         finally:
-            started.send_signal(signal.SIGINT)
-        assert started.wait(30) == 0
-        assert started.stderr.read() == ""
+            process.kill()
+
+
+def models_at(address, **headers):
+    with urlopen(Request(f"{address}models", headers=headers), timeout=30) as answer:
+        return json.load(answer)
+
+
+def test_models_are_served_until_an_interrupt(files):
+    with started(*files, "--text", "the") as (process, names, address):
+        about = models_at(address)
+        assert names == "n-grams, mixture"
+        assert [m["name"] for m in about["models"]] == ["n-grams", "mixture"]
+        assert about["text"] == "the"
+        process.send_signal(signal.SIGINT)
+        assert process.wait(30) == 0
+        assert process.stderr.read() == ""
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [b"", b"GET /mod", b"POST /score HTTP/1.1\r\nHost: localhost\r\n"
+     b"Content-Length: 99\r\n\r\n{"],
+    ids=["nothing", "half a head", "half a body"],
+)  # fmt: skip
+def test_an_interrupt_ends_it_whatever_clients_hold(files, sent):
+    with started(*files) as (process, _, address):
+        with socket.create_connection(("127.0.0.1", urlsplit(address).port)) as held:
+            held.sendall(sent)
+            models_at(address)  # the server has read both
+            process.send_signal(signal.SIGINT)
+            assert process.wait(30) == 0
+            answer = held.makefile("rb").read()
+        assert process.stderr.read() == ""
+    assert (b"HTTP/1.1 503" in answer) == sent.endswith(b"{"), answer
+
+
+def test_a_name_that_is_not_utf_8_is_shown_by_its_bytes(files, tmp_path):
+    path = os.fsencode(tmp_path) + b"/mod\xffel"
+    shutil.copy(files[0], path)
+    with started(os.fsdecode(path)) as (_, names, address):
+        [model] = models_at(address)["models"]
+        assert names == model["name"] == "mod\\xffel"
+        question = {"text": "the cat", "model": model["name"]}
+        request = Request(
+            f"{address}score", json.dumps(question).encode(),
+            {"Content-Type": "application/json"},
+        )  # fmt: skip
+        with urlopen(request, timeout=30) as answer:
+            assert json.load(answer)["model"] == model["name"]
+    result = run(files[0], "--text", os.fsdecode(b"caf\xe9"))
+    assert result.exit_code == 2
+    assert "--text is not UTF-8" in result.output
+
+
+def test_names_of_a_proxy_are_answered_if_they_are_allowed(files):
+    with started(files[0], "--allow-host", "LM.example.org") as (_, _, address):
+        for name in ("lm.example.org", "lm.example.org:443", "localhost"):
+            assert models_at(address, Host=name)["models"]
+        with pytest.raises(HTTPError, match="421") as refused:
+            models_at(address, Host="evil.example")
+        with refused.value as answer:
+            assert "--allow-host" in json.load(answer)["error"]
+
+
+@pytest.mark.parametrize("name", ["http://lm.example.org", "lm.example.org:80", ""])
+def test_an_allowed_host_is_a_name_alone(files, name):
+    pytest.importorskip("fastapi", reason=REASON)
+    result = run(files[0], "--allow-host", name)
+    assert result.exit_code == 2
+    assert "give the name alone" in " ".join(result.output.split())
 
 
 def test_a_port_in_use_is_named(files):

@@ -6,7 +6,8 @@ import shutil
 
 import pytest
 
-from nplm import TextLM, Tokenizer, UniformLM, Vocabulary
+from nplm import MixtureLM, TextLM, Tokenizer, UniformLM, Vocabulary
+from tests.helpers import paper_lm
 
 by = pytest.importorskip(
     "selenium.webdriver.common.by", reason="Selenium is not installed"
@@ -271,6 +272,67 @@ def test_an_error_is_told(page, client):
     page.one("#text").send_keys("x")
     page.until(lambda: page.one("#failure").text == "too much.")
     assert page.one("#failure").get_attribute("role") == "alert"
+
+
+HOSTILE = [
+    "<script>window.harmed=1</script>", "<img/src=x/onerror=window.harmed=1>",
+    "<svg/onload=window.harmed=1>", "\"onfocus=window.harmed=1", "'\"><b>",
+    "</textarea>", "&lt;i&gt;", "&amp;", "${harmed=1}", "{{1}}", "-->",
+    "javascript:window.harmed=1", "__proto__", "constructor", "hasOwnProperty", "null",
+    "\u202eabc", "e\u0301", "\U0001f469\u200d\U0001f4bb", "\u0000", "\ufeff", "\u2028", "\ufffe", "w" * 900,
+]  # fmt: skip
+
+
+def test_words_are_text_whatever_they_spell(browser, serving):
+    network = paper_lm(n_hidden=4, embedding_dim=3, max_iter=2, random_state=0)
+    mixture = MixtureLM([(HOSTILE[0], network), (HOSTILE[1], UniformLM())], [0.5, 0.5])
+    lm = TextLM(mixture, 2, tokenizer=Tokenizer("[^ ]+")).fit([" ".join(HOSTILE)] * 9)
+    names = [HOSTILE[1], "__proto__"]
+    with serving(dict.fromkeys(names, lm), text=" ".join(HOSTILE)) as client:
+        page = Page(browser, client.url)
+
+        def shown(selector):
+            return page.browser.execute_script(
+                "return [...document.querySelectorAll(arguments[0])]"
+                ".map((element) => element.textContent)",
+                selector,
+            )
+
+        assert shown(".token .word") == [*HOSTILE, "\u21b5"]
+        assert page.one("#text").get_property("value") == " ".join(HOSTILE)
+        assert shown("#model option") == names
+        assert shown("#totals tbody th") == names
+        found = client.post("/next", {"text": " ".join(HOSTILE)}).json
+        assert shown("#expected tbody th") == [word["word"] for word in found["words"]]
+        assert all(name in shown("#expected thead th span") for name in HOSTILE[:2])
+        assert sorted(shown("#map text")) == sorted({*HOSTILE, "</s>", "<unk>"})
+        for i, word in enumerate(HOSTILE[:-1]):
+            page.browser.execute_script(
+                "document.querySelectorAll('.token')[arguments[0]].click()", i
+            )
+            page.until(lambda word=word: shown("#context mark") == [word])
+            label = page.all(".token")[i].get_attribute("aria-label")
+            assert label.startswith(f"{word}: ")
+            if word.isprintable():
+                search = {"word": word, "model": names[0]}
+                nearest = client.post("/nearest", search).json["words"]
+                page.browser.execute_script(
+                    "const input = document.querySelector('#word');"
+                    "input.value = arguments[0];"
+                    "input.dispatchEvent(new Event('input'))",
+                    word,
+                )
+                page.until(
+                    lambda nearest=nearest: (
+                        shown("#nearest .word")
+                        == [neighbour["word"] for neighbour in nearest]
+                    )
+                )
+        # The page's own script and text alone.
+        assert len(shown("script, img, textarea, b")) == 2
+        assert page.browser.execute_script("return window.harmed") is None
+        assert not page.one("#failure").is_displayed()
+        assert [entry["message"] for entry in browser.get_log("browser")] == []
 
 
 def test_models_that_split_a_text_differently_are_shown_apart(browser, serving, served):

@@ -48,7 +48,7 @@ function row(name, weight, surprisal, order, part = null) {
 /** Show the most probable words; the one that was chosen stands out among them. */
 export function showExpected(expected, chosen) {
   const { members, words } = expected;
-  const longest = words[0].probability;
+  const longest = words[0].probability || 1;
   const hasOrders = words.some((word) => orderOf(word) !== null);
   const heads = [
     make("th", { scope: "col" }, "word"),

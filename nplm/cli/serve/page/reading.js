@@ -40,7 +40,7 @@ export function showText(scores, about, choose) {
 function surprisals() {
   return {
     number: (token) => bits(token.bits),
-    heat: (token) => (token.bits === null ? 1 : Math.min(token.bits / MOST_BITS, 1)),
+    heat: (token) => (token.bits === null ? 1 : Math.min(Math.max(token.bits, 0) / MOST_BITS, 1)),
     labels: ["0", "4", "8", "12", "16+ bits"],
   };
 }
