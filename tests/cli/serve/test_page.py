@@ -279,7 +279,8 @@ HOSTILE = [
     "<svg/onload=window.harmed=1>", "\"onfocus=window.harmed=1", "'\"><b>",
     "</textarea>", "&lt;i&gt;", "&amp;", "${harmed=1}", "{{1}}", "-->",
     "javascript:window.harmed=1", "__proto__", "constructor", "hasOwnProperty", "null",
-    "\u202eabc", "e\u0301", "\U0001f469\u200d\U0001f4bb", "\u0000", "\ufeff", "\u2028", "\ufffe", "w" * 900,
+    "\u202eabc", "e\u0301", "\U0001f469\u200d\U0001f4bb", "\u0000", "\ufeff", "\u2028",
+    "\ufffe", "w" * 900,
 ]  # fmt: skip
 
 
