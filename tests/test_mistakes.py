@@ -13,7 +13,6 @@ from nplm import (
     InterpolatedTrigram,
     KneserNeyLM,
     MixtureLM,
-    NeuralLM,
     ShortlistLM,
     TextLM,
     UniformLM,
@@ -140,11 +139,3 @@ def test_falling_held_out_loss_at_max_iter_is_a_warning():
     # Epochs that were asked for, whether or not they are watched.
     clone(network).set_params(early_stopping=False).fit(X, Y)
     clone(network).set_params(early_stopping="auto").fit(X, Y, X_val=X, y_val=Y)
-
-
-@pytest.mark.parametrize("model", [NeuralLM, EnergyLM])
-@pytest.mark.parametrize("method", ["fit", "partial_fit"])
-def test_wrong_argument_is_an_error_of_the_estimator(model, method):
-    message = rf"{model.__name__}\.{method}\(\) got an unexpected keyword"
-    with pytest.raises(TypeError, match=message):
-        getattr(model(), method)([[0]], [0], wrong=1)

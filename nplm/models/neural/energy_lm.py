@@ -67,65 +67,13 @@ class EnergyLM(NetworkLM):
         Whether each next word has a v of its own, "indexed by the identity of the
         target word", with about as many parameters as a `NeuralLM`. False uses one v
         for all words.
-    loss : {"auto", "exact", "importance", "nce"}, Exact, Importance or NCE, \
-default="auto"
-        The training loss: the `Exact` log-likelihood of the paper, or an estimate from
-        noise samples, by `Importance` sampling or `NCE`, which is many times as fast
-        with a large vocabulary. "auto" is "importance" if the vocabulary has more than
-        2,048 words, else "exact". ``loss_`` has the choice.
-    solver : {"adam", "sgd"}, Adam or SGD, default="adam"
-        The solver, with the schedule of the learning rate. The paper uses `SGD`.
-    learning_rate_init : float, default=4e-3
-        Initial learning rate. For `SGD`, it multiplies the gradient of each example;
-        the paper uses 1e-3.
-    alpha : float or "auto", default="auto"
-        Weight decay of C, H, H_next and v, but not of the biases d and b nor of P: each
-        example (`Adam`: each update) subtracts the learning rate times `alpha` times
-        the weight. "auto" is 1e-4 with `SGD`, as in the paper, and ``6 / sqrt(n)`` with
-        `Adam`, where n is the number of updates of an epoch: small corpora need
-        more. It is at most ``0.01 / learning_rate_init``.
-    batch_size : int, default=256
-        Number of examples of an update. `SGD` adds their gradients, so that the
-        learning rate stays that of one example; `Adam` takes the mean. 1 is the
-        algorithm of the paper (section 3.2).
-    max_iter : int, default=100
-        Maximum number of epochs. The default schedule of the learning rate ends a fit
-        after fewer (see `Adam`).
-    early_stopping : {"auto"} or bool, default="auto"
-        Stop when the held-out loss stops improving, and keep the weights of the best
-        epoch. Without ``X_val`` in `fit`, True holds out the last `validation_fraction`
-        of the windows, and so does "auto" with 100 windows or more. False trains
-        all epochs and keeps the last weights; so does "auto" with fewer windows.
-    validation_fraction : float, default=0.1
-        See `early_stopping`.
-    n_iter_no_change : int, default=1
-        Number of epochs without improvement before training stops early.
-    tol : float, default=1e-3
-        Minimum improvement of the held-out loss, in nats per token.
-    shuffle : bool, default=True
-        Whether to shuffle the examples of each epoch.
-    n_jobs : int or None, default=None
-        Number of threads; None is 1, and -1 is the number of cores.
-    parallel : {"sync", "async", "locked"}, default="sync"
-        How the threads of a fit share the work (section 3 of the paper). With "sync"
-        they compute each mini-batch together, and fits are reproducible: each thread
-        has a block of the output units, or some of the examples, at least 8 of them
-        (:doc:`/guide/parallel`). With "async" each thread has mini-batches of its own
-        and updates the parameters without a lock. No thread waits, but fits are not
-        reproducible, because part of an update is sometimes lost. "locked" is "async"
-        with a lock around updates, the first attempt of the paper, which is slow.
     precision : {"float32", "float64"}, default="float32"
         Type of the parameters and of the arithmetic.
-    warm_start : bool, default=False
-        Whether `fit` continues from the weights of the previous fit.
-    random_state : int, RandomState instance or None, default=None
-        Seed of the initial weights and the order of examples. Fits with the same seed,
-        `n_jobs` and machine have the same bits, unless several threads train with
-        ``parallel="async"`` or "locked". Scores have the same bits for any `n_jobs`,
-        and for a window alone or among others.
-    verbose : int, default=0
-        1 prints a line per epoch, 2 shows a progress bar in a notebook, on a terminal,
-        or as lines of a log.
+    loss, solver, learning_rate_init, alpha, batch_size, max_iter, early_stopping, \
+validation_fraction, n_iter_no_change, tol, shuffle, n_jobs, parallel, warm_start, \
+random_state, verbose
+        As in `NeuralLM`. `alpha` is the weight decay of C, H, H_next and v, but not of
+        the biases d and b nor of P.
 
     Attributes
     ----------
@@ -152,26 +100,8 @@ default="auto"
         h) + h(1 + nm)`` with `target_weights`; without `n_distant`.
     n_added_ : int
         Number of words added by `add_words`.
-    n_iter_ : int
-        Number of epochs since the weights were drawn, with those of `partial_fit` and
-        of fits with `warm_start`. Early stopping may keep weights of an earlier epoch.
-    n_seen_ : int
-        Number of examples seen, the t of the schedule.
-    history_ : dict of list
-        Lists with an entry per epoch: ``loss`` (mean negative log-likelihood of each
-        training example just before its update) and ``val_loss`` (NaN without held-out
-        data), both in nats per token, ``seconds`` of training and ``scoring_seconds``
-        of scoring held-out windows after it. With importance sampling, ``loss`` is an
-        estimate, too low with few noise samples; with NCE it is not normalised.
-        ``val_loss`` is always normalised, and is that of a fixed sample of 50,000
-        windows if more are held out. Importance sampling adds ``n_noise`` and
-        ``effective_samples`` at the end of the epoch.
-    val_loss_ : float
-        Loss of the fitted weights on all held-out windows, in nats per token. NaN
-        without held-out data, and after an interrupt, `partial_fit` or `Trainer.keep`.
-        `add_words` keeps it.
-    loss_ : Exact, Importance or NCE
-        The training loss, also if "auto" chose it.
+    n_iter_, n_seen_, history_, val_loss_, loss_
+        As of `NeuralLM`. `add_words` keeps ``val_loss_``.
     order_, n_words_, classes_, n_features_in_
         The order, the vocabulary size, the word ids, and the number of columns of X.
 

@@ -8,7 +8,6 @@ from copy import copy
 from dataclasses import dataclass, replace
 from inspect import signature
 from numbers import Integral, Real
-from types import FunctionType
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -105,20 +104,6 @@ class NetworkLM(FittedNetworkLM):
         "random_state": ["random_state"],
         "verbose": ["verbose"],
     }
-
-    def __init_subclass__(cls) -> None:
-        """Copy methods to the subclass, so that errors show its name."""
-        super().__init_subclass__()
-        for name in ("fit", "partial_fit", "trainer"):
-            shared = getattr(NetworkLM, name)
-            own = FunctionType(
-                shared.__code__, shared.__globals__, name, shared.__defaults__,
-                shared.__closure__,
-            )  # fmt: skip
-            own.__kwdefaults__, own.__doc__ = shared.__kwdefaults__, shared.__doc__
-            own.__annotations__, own.__module__ = shared.__annotations__, cls.__module__
-            own.__qualname__ = f"{cls.__qualname__}.{name}"
-            setattr(cls, name, own)
 
     # -- hyper-parameters -----------------------------------------------------
 
