@@ -134,7 +134,9 @@ class Model(Scores):
     For an ARPA file all numbers are those of KenLM's module, up to its float32. These
     differ:
 
-    - ``"<s>"`` as a word raises a ValueError; KenLM returns the number in the file.
+    - ``"<s>"`` in a sentence raises a ValueError. As a single word it has probability
+      0, and the state after it is the beginning of a sentence. KenLM returns the number
+      in the file.
     - A word of probability 0 has log10 -100, which is KenLM's number for unknown words
       of a file without ``<unk>``. KenLM adds the back-off weights to it.
     - Equal states are equal in KenLM too, which also merges states that differ in a

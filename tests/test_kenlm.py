@@ -19,7 +19,7 @@ from nplm import (
     Tokenizer,
     kenlm,
 )
-from nplm.formats import save_binary, write_arpa
+from nplm.formats import read_arpa, save_binary, write_arpa
 from tests.helpers import paper_lm, small_text
 
 pytestmark = small_text
@@ -219,15 +219,72 @@ def test_states_compare_copy_and_overwrite(models):
 
 
 def test_begin_of_a_sentence_is_no_word(models):
-    model, state = models["Kneser-Ney"], kenlm.State()
+    model = models["Kneser-Ney"]
     assert "<s>" in model
     for use in (
         lambda: model.score("<s> w1"),
         lambda: list(model.full_scores("<s> w1")),
-        lambda: model.BaseScore(state, "<s>", state),
     ):
         with pytest.raises(ValueError, match="'<s>' is the context"):
             use()
+
+
+@pytest.mark.parametrize("name", ["Kneser-Ney", "quantized", "network"])
+def test_begin_mark_as_a_step_begins_a_sentence(models, name):
+    """As ESPnet steps first."""
+    model, state, begin = models[name], kenlm.State(), kenlm.State()
+    model.BeginSentenceWrite(begin)
+    assert model.BaseScore(state, "<s>", state) == -100.0
+    assert state == begin
+    model.BaseScore(begin, "w1", state)
+    full = model.BaseFullScore(state, "<s>", state)
+    assert (full.log_prob, full.ngram_length, full.oov) == (-100.0, 1, False)
+    assert state == begin
+
+
+def test_begin_mark_as_a_step_begins_a_sentence_in_kenlm(both):
+    *two, module = both
+    for model, make in zip(two, (kenlm.State, module.State)):
+        state, begin = make(), make()
+        model.NullContextWrite(state)
+        model.BaseScore(state, "<s>", state)
+        model.BeginSentenceWrite(begin)
+        assert state == begin
+
+
+def test_bytes_that_are_not_utf_8_are_unknown_words(both):
+    ours, theirs, _ = both
+    for text in (b"w1 \xff w2", b"w1 w2\xc3", b"\xff\xfe", b"w1 \xed\xa0\x80 w1"):
+        expected, found = theirs.full_scores(text), list(ours.full_scores(text))
+        assert [oov for *_, oov in found] == [oov for *_, oov in expected]
+        assert ours.score(text) == pytest.approx(theirs.score(text), abs=1e-5)
+        assert ours.perplexity(text) == pytest.approx(theirs.perplexity(text), rel=1e-4)
+        assert (text in ours) is (text in theirs) is False
+
+
+def test_suffix_of_a_longer_ngram_has_its_length_as_in_kenlm(tmp_path):
+    """The file lacks "b c", and "b" has a weight."""
+    path = tmp_path / "model.arpa"
+    path.write_text(
+        "\\data\\\nngram 1=7\nngram 2=7\nngram 3=1\n\n\\1-grams:\n-99\t<s>\t-0.1\n"
+        "-0.6\t</s>\n-0.7\ta\t-0.2\n-0.8\tb\t-0.3\n-0.9\tc\t-0.4\n-2\t<unk>\n-2\tx\n\n"
+        "\\2-grams:\n-0.1\ta b\t-0.5\n-0.2\t<s> b\t-0.6\n-0.2\tc a\n"
+        "-0.1\tx x\n-0.1\tx a\n-0.1\tx b\n-0.1\tx c\n\n"
+        "\\3-grams:\n-0.05\ta b c\n\n\\end\\\n"
+    )
+    own, words = read_arpa(path)
+    save_binary(own, tmp_path / "quantized", words, bits=8)
+    lines = ["a b c", "b c", "b c a", "c b c", "c c", "b b c"]
+    expected = [[1, 2, 3], [2, 2], [2, 2, 2], [1, 1, 2], [1, 1], [2, 1, 2]]
+    for file in (path, tmp_path / "quantized"):
+        model = kenlm.Model(file)
+        found = [[n for _, n, _ in model.full_scores(t, eos=False)] for t in lines]
+        assert found == expected
+    theirs = pytest.importorskip("kenlm", reason="needs KenLM's module")
+    other = theirs.Model(str(path))
+    for line, lengths in zip(lines, found):
+        assert [n for _, n, _ in other.full_scores(line, eos=False)] == lengths
+        assert other.score(line) == pytest.approx(model.score(line), abs=1e-5)
 
 
 def test_types_of_kenlm_are_asked_for(models):

@@ -128,7 +128,7 @@ def load(
 def load_arpa(path: str | os.PathLike[str], *, index: bool = True) -> TextLM:
     """Load an ARPA file as a text model; see ``read_arpa`` for `index`."""
     model, words = read_arpa(path, add_unknown=True, index=index)
-    check_boundary(model.boundary, path)
+    check_boundary(model.boundary, words, path)
     return TextLM.from_model(model, words)
 
 

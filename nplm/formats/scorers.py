@@ -60,7 +60,7 @@ def _of_arpa(path: Path) -> Scorer | None:
     from nplm.formats.arpa import reading
 
     _, table, boundary, words = reading.read_ngrams(path, add_unknown=True)
-    reading.check_boundary(boundary, path)
+    reading.check_boundary(boundary, words, path)
     return _scorer_of(table, boundary, words, Splitter(BETWEEN_BLANKS))
 
 

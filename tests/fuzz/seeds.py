@@ -7,6 +7,7 @@ import warnings
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
+from random import Random
 
 import numpy as np
 from sklearn.frozen import FrozenEstimator
@@ -36,6 +37,7 @@ from nplm.formats import (
 )
 from tests.fuzz.structures import CODECS, tables
 from tests.helpers import energy_lm, neural_lm, paper_lm
+from tests.helpers.arpa import arpa_of, ngrams_with_marks_anywhere
 from tests.helpers.saving import pipeline
 
 N_WORDS = 12
@@ -143,6 +145,11 @@ def _arpa(order):
     return lambda path: write_arpa(_kneser_ney(order), path, WORDS)
 
 
+def _with_marks(path):
+    ngrams = ngrams_with_marks_anywhere(Random(0), 3, suffixes=False)
+    Path(path).write_text(arpa_of(ngrams))
+
+
 def _binary(order=3, **options):
     return lambda path: save_binary(_kneser_ney(order), path, WORDS, **options)
 
@@ -207,7 +214,7 @@ def _saved():
 
 DEFINITIONS = {"A": {"rose": 0.75, "röse": 0.25}, "B": {"1984": 1.0}}
 SEEDS = {
-    "arpa": lambda: [_arpa(2), _arpa(1), *_compressed(_arpa(3))],
+    "arpa": lambda: [_arpa(2), _arpa(1), _with_marks, *_compressed(_arpa(3))],
     "counts": lambda: _compressed(
         lambda path: write_counts(_kneser_ney(), path, WORDS)
     ),

@@ -1,6 +1,8 @@
 """Small models and ARPA files, as KenLM and SRILM write them."""
 
 import warnings
+from functools import partial
+from itertools import product
 
 import numpy as np
 
@@ -74,3 +76,40 @@ ngram 3=3
 
 \\end\\
 """
+
+
+def arpa_of(ngrams):
+    """Return an ARPA file of {words: (log10 probability, log10 weight)}."""
+    order = max(map(len, ngrams))
+    of_order = [[g for g in ngrams if len(g) == k + 1] for k in range(order)]
+    tables = [{gram: ngrams[gram] for gram in own} for own in of_order]
+    text = "\\data\\\n"
+    text += "".join(f"ngram {k}={len(own)}\n" for k, own in enumerate(tables, 1))
+    for k, own in enumerate(tables, 1):
+        text += f"\n\\{k}-grams:\n"
+        for gram, (prob, weight) in own.items():
+            text += f"{prob}\t{' '.join(gram)}" + f"\t{weight}" * (k < order) + "\n"
+    return text + "\n\\end\\\n"
+
+
+def ngrams_with_marks_anywhere(rng, order, suffixes):
+    """Return n-grams in which either mark may stand in any position.
+
+    The context of each is an n-gram and, with `suffixes`, so is its suffix: KenLM reads
+    no file that lacks many.
+    """
+    number = partial(rng.choice, [0, -0.25, -0.5, -1.25, 0.25])
+    words = ["<s>", "a", "b", "</s>"]
+    ngrams = {(w,): (-0.125 * i - 0.25, number()) for i, w in enumerate(words)}
+    ngrams["<unk>",] = -2, 0
+    ngrams["<s>",] = rng.choice([0, -99, -1.5]), rng.choice([0, -0.75])
+    for k in range(2, order + 1):
+        for gram in product(words, repeat=k):
+            wanted = rng.random() < 0.4 or gram in [("<s>", "a"), ("<s>", "a", "b")]
+            if gram[:-1] in ngrams and (gram[1:] in ngrams or not suffixes) and wanted:
+                lowest = rng.choice([-99, -0.5]) if gram[-1] == "<s>" else -0.5
+                ngrams[gram] = (
+                    lowest * rng.uniform(0.2, 1),
+                    number() if k < order else 0,
+                )
+    return ngrams

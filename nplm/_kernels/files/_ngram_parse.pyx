@@ -149,7 +149,7 @@ def parse_ngrams(
     """Parse lines of an ARPA file into the rows of `ids` from `row` on.
 
     A line has a number, the words and, with `weights`, an optional second number (NaN
-    if missing). The first number is at most `highest`, the weight at most `heaviest`.
+    if missing); without, it may only be 0. The first number is at most `highest`, the weight at most `heaviest`.
     Parses the complete lines of `lines` from byte `begin` on, until all rows are
     filled, and stops before a line that begins with a backslash or is invalid. Returns
     the reason (a constant of this module), the byte where it stopped, the number of
@@ -204,16 +204,20 @@ def parse_ngrams(
                     if ids[row, word] < 0:
                         reason = 5
                         break
-                elif word > n_words or (word == n_words and not weights):
+                elif word > n_words:
                     reason = 2
                     break
                 elif not read_number(data + token, data + here, &number):
-                    reason = 3
+                    reason = 3 if word < 0 or weights else 2
                     break
                 elif n_tokens == 0:
                     numbers[row] = number
                     if number > highest:
                         reason = 4
+                        break
+                elif not weights:
+                    if number != 0:
+                        reason = 2
                         break
                 else:
                     weight[row] = number

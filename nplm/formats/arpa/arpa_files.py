@@ -115,9 +115,14 @@ def read_arpa(
     ``<s>``, the context that begins a sentence, and ``</s>``, which is predicted
     at its end, become one id, the model's ``boundary``; its word is ``</s>``. If
     they have no probability and no n-grams, as in a model of a stream, both are
-    left out. If there is no ``</s>``, or if ``</s>`` is also a context, ``<s>`` stays
-    a word of its own that is never predicted. In a file of unigrams, ``</s>`` ends
-    sentences if the file has ``<s>`` too and ``</s>`` has a probability.
+    left out. In a file of unigrams, ``</s>`` ends sentences if the file has ``<s>`` too
+    and ``</s>`` has a probability.
+
+    Some toolkits also write n-grams that no sentence reaches: with ``<s>`` after
+    another word, or with ``</s>`` before one. They are left out. But if no n-gram
+    begins with ``<s>``, which has no weight either, n-grams with ``</s>`` before
+    another word make it a word of a stream, and there is no boundary. If there is no
+    ``</s>``, ``<s>`` stays a word of its own that is never predicted.
     """
     trie, table, boundary, words = read_ngrams(
         path, add_unknown=add_unknown, index=index

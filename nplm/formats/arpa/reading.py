@@ -6,7 +6,7 @@ import math
 import os
 import re
 from array import array
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -17,7 +17,7 @@ from nplm.base.blocks import blocks
 from nplm.base.files.compressed import reading
 from nplm.formats._lines import Lines, shown
 from nplm.formats._words import BEGIN, END, WordText
-from nplm.models.ngrams.external.tables import Table
+from nplm.models.ngrams.external.tables import NOT_AN_NGRAM, Table
 from nplm.models.ngrams.trie.backoff_trie import BackoffTrie, DuplicateNgramError
 from nplm.models.ngrams.trie.checks import multiplies
 from nplm.models.ngrams.trie.context_trie import MAX_NGRAMS
@@ -47,6 +47,8 @@ UNIGRAM = re.compile(
 UNIGRAM_LINE = re.compile(
     rf"(({NUMBER})[ \t]+({BETWEEN_BLANKS})(?:[ \t]+({NUMBER}))?)[ \t\r]*\n".encode()
 )
+# Texts whose first number is not the probability of their n-gram.
+IRSTLM_KINDS = ("iARPA", "qARPA")
 # Far above the order of any model; a trie takes time quadratic in the order.
 MAX_ORDER = 255
 
@@ -93,13 +95,20 @@ def read_ngrams(
     tables: list[Table] = []
     arpa = read_tables(path, tables.append, add_unknown=add_unknown)
     words = arpa.words
-    for i, table in enumerate(tables):
-        tables[i] = arpa.settled(table)
+    rows: dict[int, NDArray[np.intp]] = {}
+    for i, table in enumerate(map(arpa.settled, tables)):
+        kept = ~np.isnan(table.prob)
+        if not kept.all():
+            rows[i + 2] = np.flatnonzero(kept)
+            table = Table(table.ngrams[kept], table.prob[kept], table.bow[kept])
+        tables[i] = table
     ngrams, probs, bows = map(list, zip(arpa.unigrams, *tables))
     try:
         trie = BackoffTrie.from_tables(ngrams, probs, bows[:-1], n_words=len(words))
     except DuplicateNgramError as error:
         gram = [words[w] for w in ngrams[error.order - 1][error.row]]
+        if error.order in rows:
+            error.row = int(rows[error.order][error.row])
         raise arpa.twice(error, gram) from error
     except ValueError as error:  # too many contexts for int32
         raise ValueError(f"{os.fspath(path)} has {error}") from error
@@ -135,11 +144,16 @@ class ArpaTables:
     _first_line: dict[int, int]
 
     def settled(self, table: Table) -> Table:
-        """Return n-grams of the file with final ids and weights."""
+        """Return n-grams of the file with final ids and weights.
+
+        Those that no text reaches have the probability `NOT_AN_NGRAM`.
+        """
         return self._marks.settled(table)
 
     def twice(self, error: DuplicateNgramError, gram: list[str]) -> ValueError:
         """Return the error of an n-gram that occurs twice."""
+        if self.boundary is not None:
+            gram = [BEGIN if word == END else word for word in gram[:-1]] + gram[-1:]
         line = self._first_line[error.order] + error.row
         return ValueError(
             f"{self.path}, line {line} (not counting blank lines among the "
@@ -212,14 +226,22 @@ def read_tables(
     return ArpaTables(*own, marks, first_line)
 
 
-def check_boundary(boundary: int | None, path: str | os.PathLike[str]) -> None:
+def check_boundary(
+    boundary: int | None, words: Container[str], path: str | os.PathLike[str]
+) -> None:
     """Raise ValueError if an ARPA file has no boundary, which a text model needs."""
-    if boundary is None:
-        raise ValueError(
-            f"{os.fspath(path)} has no n-grams with <s> or </s>, the marks of the "
-            "ends of lines: in Python, read it by nplm.formats.read_arpa, and give "
-            "TextLM.from_model a boundary and predict_boundary=False."
-        )
+    if boundary is not None:
+        return
+    if BEGIN in words:
+        lacks = f"has {BEGIN} but not {END}, of the marks of the ends of lines"
+    elif END in words:
+        lacks = f"has {END} as an ordinary word, and no n-grams that begin with {BEGIN}"
+    else:
+        lacks = f"has no n-grams with {BEGIN} or {END}, the marks of the ends of lines"
+    raise ValueError(
+        f"{os.fspath(path)} {lacks}: in Python, read it by nplm.formats.read_arpa, and "
+        "give TextLM.from_model a boundary and predict_boundary=False."
+    )
 
 
 def check_weights(path: str | os.PathLike[str], trie: BackoffTrie) -> None:
@@ -244,6 +266,11 @@ def _expect(lines: Lines, wanted: str) -> None:
 def _read_header(lines: Lines) -> list[int]:
     """Return the number of n-grams of each order."""
     line = lines.next()
+    if line is not None and line.split()[0] in IRSTLM_KINDS:
+        raise lines.error(
+            f"{shown(line)} begins an IRSTLM file, whose numbers are not those of an "
+            "ARPA file: write one by 'compile-lm --text=yes FILE model.arpa'"
+        )
     # SRILM allows comments above the header.
     n_comments = 0
     while line is not None and line != "\\data\\":
@@ -347,14 +374,31 @@ class Marks:
         self._begin = words.index(BEGIN) if BEGIN in words else -1
         self._end = words.index(END) if END in words else -1
         self._begin_is_context = self._end_is_context = self._end_is_last = False
+        self._are_anywhere = self._is_stream = False
         self._new_id: NDArray[np.int32] | None = None
 
     def see(self, ngrams: NDArray[np.int32]) -> None:
         """Look for the marks in n-grams of the file."""
-        contexts = ngrams[:, :-1]
-        self._begin_is_context |= bool((contexts == self._begin).any())
-        self._end_is_context |= bool((contexts == self._end).any())
-        self._end_is_last |= bool((ngrams[:, -1] == self._end).any())
+        begins, ends = ngrams[:, 0] == self._begin, ngrams[:, -1] == self._end
+        if (ngrams[:, 1:] == self._begin).any() or (ngrams[:, :-1] == self._end).any():
+            self._are_anywhere = True
+            never, after_end = self._unreachable(ngrams)
+            begins, ends = begins & ~never & ~after_end, ends & ~never
+            self._end_is_context |= bool((after_end & ~never).any())
+        self._begin_is_context |= bool(begins.any())
+        self._end_is_last |= bool(ends.any())
+
+    def _unreachable(
+        self, ngrams: NDArray[np.int32]
+    ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """Return which n-grams no text reaches, and which none of sentences does.
+
+        No text has <s> after another word, or </s> in a sentence; but if sentences do
+        not begin with <s>, </s> may be a word of a stream.
+        """
+        after_end = (ngrams[:, :-1] == self._end).any(axis=1)
+        never = (ngrams[:, 1:] == self._begin).any(axis=1)
+        return never | (after_end & (ngrams[:, 0] == self._begin)), after_end
 
     def settle(
         self, prob: NDArray[np.float64], bow: NDArray[np.float64]
@@ -380,29 +424,39 @@ class Marks:
             prob[begin] = 0
         begin_is_used = self._begin_is_context or (begin >= 0 and bow[begin] != 1)
         stays, boundary = np.ones(len(words), dtype=bool), None
-        if begin >= 0 and end >= 0 and not (begin_is_used and self._end_is_context):
+        if begin >= 0 and end >= 0:
+            self._is_stream = self._end_is_context and not begin_is_used
             end_is_used = self._end_is_context or self._end_is_last
             stays[begin] = False
             stays[end] = begin_is_used or end_is_used or prob[end] != 0
             self._new_id = np.cumsum(stays, dtype=np.int32) - np.int32(1)
             self._new_id[begin] = self._new_id[end]
-            if not self._end_is_context:
+            if not self._is_stream:
                 # Nothing follows </s>: the boundary as a context has the weights of
                 # <s>, even if the file has some for </s>.
                 bow[end] = bow[begin]
-            # Pruning may remove all n-grams that begin with <s>, and unigrams have
-            # none, but sentences end.
-            ends = stays[end] and not self._end_is_context
-            boundary = int(self._new_id[end]) if begin_is_used or ends else None
+                # Pruning may remove all n-grams that begin with <s>, and unigrams have
+                # none, but sentences end.
+                boundary = int(self._new_id[end]) if stays[end] else None
         remaining = [word for word, stay in zip(words, stays) if stay]
         ids = np.arange(len(remaining), dtype=np.int32)[:, np.newaxis]
         return remaining, boundary, Table(ids, prob[stays], bow[stays])
 
     def settled(self, table: Table) -> Table:
-        """Return n-grams with final ids and weights."""
+        """Return n-grams with final ids and weights.
+
+        Those that no text reaches have the probability `NOT_AN_NGRAM`.
+        """
+        ngrams, prob, bow = table
         if self._new_id is None:
-            return table
-        bow = table.bow
-        if not self._end_is_context:
-            bow = np.where(table.ngrams[:, -1] == self._end, 1.0, bow)
-        return Table(self._new_id[table.ngrams], table.prob, bow)
+            # Without </s>, <s> is a word of a stream, but never predicted.
+            return table._replace(prob=np.where(ngrams[:, -1] == self._begin, 0, prob))
+        if not self._is_stream:
+            bow = np.where(ngrams[:, -1] == self._end, 1.0, bow)
+        if self._are_anywhere:
+            left_out, after_end = self._unreachable(ngrams)
+            if not self._is_stream:
+                left_out |= after_end
+            prob = np.where(left_out, NOT_AN_NGRAM, prob)
+            bow = np.where(left_out, 1.0, bow)
+        return Table(self._new_id[ngrams], prob, bow)

@@ -209,9 +209,10 @@ def arpa_lm_on_disk(
         As in `nplm.load`.
     """
     source, words = arpa_on_disk(path, scratch, memory)
-    check_boundary(words.boundary, path)
+    spelled = words.spelled()
+    check_boundary(words.boundary, spelled, path)
     model = BackoffLM.from_trie(source.trie, boundary=words.boundary)
-    return TextLM.from_model(model, words.spelled())
+    return TextLM.from_model(model, spelled)
 
 
 def lm_on_disk(lm: TextLM, scratch: Scratch) -> TextLM:

@@ -46,12 +46,15 @@ def pyctcdecode_lm(
         A fitted text model of words: of n-grams, a network, classes, or a mixture.
     unigrams : collection of str, optional
         The words that the decoder should prefer; those of the vocabulary by default.
+        Words that are not in the vocabulary are left out. If none remains, the decoder
+        prefers those of the vocabulary, but no beginning of a word.
     alpha : float, default=0.5
         Weight of the language model.
     beta : float, default=1.5
         Added for each word, because a sum of log-probabilities favours few words.
     unk_score_offset : float, default=-10.0
-        Added to log10 of the probability of other words.
+        Added to log10 of the probability of other words, among them all that the
+        vocabulary lacks.
     score_boundary : bool, default=True
         Whether a text begins and ends a sentence. False needs back-off n-grams.
 
@@ -87,17 +90,16 @@ def pyctcdecode_lm(
             "-m pip install --no-deps pyctcdecode."
         ) from error
     steps = WordSteps(lm, "pyctcdecode_lm")
-    if unigrams is None:
-        marks = {lm.boundary_, lm.vocabulary_.unknown_id_}  # type: ignore[union-attr]
-        words = lm.vocabulary_.words_.tolist()  # type: ignore[union-attr]
-        unigrams = [word for i, word in enumerate(words) if i not in marks]
+    marks = {lm.boundary_, lm.vocabulary_.unknown_id_}  # type: ignore[union-attr]
+    every = enumerate(lm.vocabulary_.words_.tolist())  # type: ignore[union-attr]
+    words = frozenset(word for i, word in every if i not in marks)
+    known = words if unigrams is None else words.intersection(unigrams)
 
     class PyctcdecodeLM(AbstractLanguageModel):
         order = order_of(lm.estimator_, lm.n_context)
 
-        def __init__(self, unigrams: Collection[str], **params: Any) -> None:
-            self.known = frozenset(unigrams)
-            self.sorted = sorted(self.known)
+        def __init__(self, **params: Any) -> None:
+            self.sorted = sorted(known)
             self.reset_params(**params)
 
         def reset_params(self, **params: Any) -> None:
@@ -118,14 +120,13 @@ def pyctcdecode_lm(
             self, prev_state: State, word: str, is_last_word: bool = False
         ) -> tuple[float, State]:
             score, after = steps.step(prev_state.own, word)
-            if word not in self.known:
+            if word not in (known or words):
                 score += self.unk_score_offset
             if is_last_word and self.score_boundary:
                 score += steps.end(after)
             return self.alpha * score * LN10 + self.beta, State(after)
 
     return PyctcdecodeLM(
-        unigrams,
         alpha=alpha,
         beta=beta,
         unk_score_offset=unk_score_offset,

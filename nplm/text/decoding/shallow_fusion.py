@@ -45,13 +45,15 @@ class ShallowFusion:
     TypeError
         If `lm` is not a text model, or has a vocabulary without `tokens`.
     ValueError
-        If `n_prompt` or `eos_token_id` is negative or not whole.
+        If `weight` is not finite, or `n_prompt` or `eos_token_id` is negative or not
+        whole.
 
     Notes
     -----
     Tokens beyond the vocabulary of the language model, which pad some generators, get
-    probability 0. Distributions are kept for the contexts used last, so that the beams
-    of a search share them.
+    probability 0, unless `weight` is 0, which leaves all scores as they are.
+    Distributions are kept for the contexts used last, so that the beams of a search
+    share them.
 
     Examples
     --------
@@ -81,6 +83,8 @@ class ShallowFusion:
                 raise ValueError(
                     f"{name} must be a whole number from 0, got {value!r}."
                 )
+        if not np.isfinite(weight):
+            raise ValueError(f"weight must be a finite number, got {weight!r}.")
         self.weight, self.n_prompt = float(weight), int(n_prompt)
         if lm.vocabulary_ is None:
             ids = np.arange(lm.n_words_, dtype=np.int32)
@@ -105,6 +109,8 @@ class ShallowFusion:
 
         Returns `scores`, (n_sequences, n_scores).
         """
+        if self.weight == 0:
+            return scores
         n = len(self._start)
         added = np.full(tuple(scores.shape), -np.inf, dtype=np.float32)
         columns = self._ids[:-1][: added.shape[1]]
@@ -115,4 +121,6 @@ class ShallowFusion:
             if self._eos is not None:
                 out[: len(columns)][columns == self._boundary] = -np.inf
                 out[self._eos] = row[self._boundary]
-        return scores + self.weight * scores.new_tensor(added)
+        # Whatever the weight, probability 0 stays 0.
+        np.multiply(added, self.weight, out=added, where=np.isfinite(added))
+        return scores + scores.new_tensor(added)

@@ -9,9 +9,19 @@ from random import Random
 import numpy as np
 import pytest
 
-from nplm import load
-from nplm.formats import read_arpa
-from tests.helpers.arpa import KENLM, SRILM
+from nplm import kenlm, load
+from nplm.formats import read_arpa, save_binary, write_arpa
+from nplm.formats.on_disk.conversion import convert_arpa
+from nplm.formats.on_disk.outputs import ArpaFile, MappedFile
+from nplm.formats.on_disk.sources import arpa_lm_on_disk
+from nplm.models.ngrams.external.scratch import Scratch
+from nplm.models.training.parallel.threads import Threads
+from tests.helpers.arpa import KENLM, SRILM, arpa_of, ngrams_with_marks_anywhere
+
+try:
+    import kenlm as their_kenlm
+except ImportError:
+    their_kenlm = None
 
 
 def log10_prob(path, context, word):
@@ -48,20 +58,6 @@ def test_files_of_the_toolkits_are_read(tmp_path, text):
             found = model.log_prob([ids], [words.index(word)])[0] / np.log(10)
             expected = log10_prob(path, scored, word)
             assert found == pytest.approx(expected, abs=1e-6), (context, word)
-
-
-def arpa_of(ngrams):
-    """Return an ARPA file of {words: (log10 probability, log10 weight)}."""
-    order = max(map(len, ngrams))
-    of_order = [[g for g in ngrams if len(g) == k + 1] for k in range(order)]
-    tables = [{gram: ngrams[gram] for gram in own} for own in of_order]
-    text = "\\data\\\n"
-    text += "".join(f"ngram {k}={len(own)}\n" for k, own in enumerate(tables, 1))
-    for k, own in enumerate(tables, 1):
-        text += f"\n\\{k}-grams:\n"
-        for gram, (prob, weight) in own.items():
-            text += f"{prob}\t{' '.join(gram)}" + f"\t{weight}" * (k < order) + "\n"
-    return text + "\n\\end\\\n"
 
 
 def random_ngrams(rng, order):
@@ -123,6 +119,42 @@ def test_kenlm_computes_the_same_scores_of_marks_with_random_weights(tmp_path, n
         assert log10_probs(model, words, line) == pytest.approx(expected, abs=1e-4)
 
 
+def expected_score(path, order, line):
+    """Compute the log10 score of a sentence by definition."""
+    given, total = ["<s>"], 0
+    for word in (*line, "</s>"):
+        total += log10_prob(path, given[-order + 1 :], word)
+        given.append(word)
+    return total
+
+
+@pytest.mark.parametrize("number", range(12))
+def test_marks_in_any_position_score_as_defined_by_every_reader(tmp_path, number):
+    path, order, suffixes = tmp_path / "model.arpa", number % 3 + 2, number < 8
+    path.write_text(
+        arpa_of(ngrams_with_marks_anywhere(Random(number), order, suffixes))
+    )
+    model, words = read_arpa(path)
+    assert sorted(words) == ["</s>", "<unk>", "a", "b"]
+    write_arpa(model, tmp_path / "again.arpa", words)
+    save_binary(model, tmp_path / "8 bits", words, bits=8)
+    convert_arpa(path, ArpaFile(tmp_path / "converted.arpa"), memory=1 << 20)
+    convert_arpa(path, MappedFile(tmp_path / "mapped"), memory=1 << 20)
+    written = [tmp_path / n for n in ("again.arpa", "converted.arpa")]
+    assert written[0].read_bytes() == written[1].read_bytes()
+    readers = [kenlm.Model(p) for p in (path, *written, tmp_path / "mapped")]
+    if their_kenlm is not None and suffixes:
+        readers += [their_kenlm.Model(os.fspath(p)) for p in (path, *written)]
+    lm, quantized = load(path), kenlm.Model(tmp_path / "8 bits")
+    for line in [(), *SENTENCES]:
+        expected, text = expected_score(path, order, line), " ".join(line)
+        for reader in readers:
+            assert reader.score(text) == pytest.approx(expected, abs=1e-5), line
+        assert quantized.score(text) == pytest.approx(expected, abs=1e-5)  # few values
+        [found] = lm.score_samples([text]) / np.log(10)
+        assert found == pytest.approx(expected, abs=1e-5)
+
+
 def test_boundary_has_the_weight_of_the_begin_mark(tmp_path):
     path = tmp_path / "model.arpa"
     text = KENLM.replace("<s>\t-0.3", "<s>\t0").replace("</s>\t0", "</s>\t-0.7", 1)
@@ -182,3 +214,61 @@ def test_marks_that_are_ordinary_words(tmp_path):
     model, words = read_arpa(path)
     assert words == ["<unk>", "</s>", "a", "b"]
     assert model.boundary is None
+
+
+def test_ngrams_that_sentences_do_not_reach_are_left_out(tmp_path):
+    path = tmp_path / "model.arpa"
+    ngrams = UNIGRAMS | {("a",): (-0.4, -0.2), ("</s>",): (-0.5, 0)}
+    path.write_text(arpa_of(ngrams | {
+        ("a", "<s>"): (-0.05, 0), ("<s>", "a"): (-0.2, 0), ("b", "</s>"): (-0.3, 0),
+        ("<s>", "<s>"): (-99, 0), ("</s>", "<s>"): (-0.1, 0), ("b",): (-0.7, 0),
+        ("</s>", "</s>"): (-0.1, 0), ("</s>", "a"): (-0.1, 0),
+    }))  # fmt: skip
+    model, words = read_arpa(path)
+    assert words == ["</s>", "a", "b"] and model.boundary == 0
+    assert model.n_ngrams_.tolist() == [3, 2]
+    own = kenlm.Model(path)
+    assert own.score("a") == pytest.approx(-0.2 - 0.2 - 0.5, abs=1e-6)
+    assert own.score("") == pytest.approx(-0.5, abs=1e-6)
+
+
+def test_end_mark_is_a_word_of_a_stream_if_no_ngram_begins_with_the_other(tmp_path):
+    path = tmp_path / "model.arpa"
+    stream = UNIGRAMS | {("</s>", "a"): (-0.1, 0), ("a", "</s>"): (-0.2, 0)}
+    path.write_text(arpa_of(stream | {("a", "<s>"): (-0.3, 0)}))
+    model, words = read_arpa(path)
+    assert words == ["</s>", "a"] and model.boundary is None
+    found = model.log_prob([[0], [1]], [1, 0]) / np.log(10)
+    assert found == pytest.approx([-0.1, -0.2], abs=1e-6)
+    message = "has </s> as an ordinary word, and no n-grams that begin with <s>"
+    with Scratch(tmp_path, 1 << 20, Threads(1)) as scratch:
+        on_disk = partial(arpa_lm_on_disk, scratch=scratch, memory=1 << 20)
+        for read in (load, kenlm.Model, on_disk):
+            with pytest.raises((ValueError, OSError), match=message):
+                read(path)
+
+
+def test_begin_mark_of_a_stream_is_a_context_and_never_predicted(tmp_path):
+    path = tmp_path / "model.arpa"
+    ngrams = {("<s>",): (-0.3, -0.1), ("a",): (-0.4, -0.2), ("a", "<s>"): (-0.1, 0)}
+    path.write_text(arpa_of(ngrams | {("<s>", "a"): (-0.2, 0)}))
+    model, words = read_arpa(path)
+    assert words == ["<s>", "a"]
+    found = model.log_prob([[1], [0], [0]], [0, 1, 0]) / np.log(10)
+    assert found == pytest.approx([-np.inf, -0.2, -np.inf], abs=1e-6)
+    with pytest.raises(ValueError, match="has <s> but not </s>"):
+        load(path)
+
+
+def test_error_names_the_line_whatever_was_left_out_before(tmp_path):
+    path = tmp_path / "model.arpa"
+    gram = ("<s>", "a")
+    ngrams = UNIGRAMS | {("a", "<s>"): (-1, 0), ("</s>", "a"): (-1, 0), gram: (-1, 0)}
+    text = arpa_of(ngrams).replace("ngram 2=3", "ngram 2=4")
+    path.write_text(text.replace("\n\n\\end\\", "\n-2\t<s> a\n\n\\end\\"))
+    [line] = [i for i, t in enumerate(path.read_text().split("\n"), 1) if t[:2] == "-2"]
+    message = rf"line {line} .*'<s> a' occurs twice"
+    with pytest.raises(ValueError, match=message):
+        read_arpa(path)
+    with pytest.raises(ValueError, match=message):
+        convert_arpa(path, MappedFile(tmp_path / "mapped"), memory=1 << 20)

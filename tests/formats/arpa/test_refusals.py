@@ -75,6 +75,7 @@ def test_unknown_word_is_not_added_to_an_invalid_model(tmp_path, text, message):
             "line 15: .* not a number and 2 words",
         ),
         (KENLM.replace("a b </s>", "a b </s>\t-1"), "line 21: .* and 3 words"),
+        (KENLM.replace("a b </s>", "a b </s> a"), "line 21: .* number and 3 words"),
         (KENLM.replace("a b </s>", "a x </s>"), "line 21: 'x' in .* is not a unigram"),
         (
             KENLM.replace("-0.5\tb a", "-0.5\ta b"),
@@ -112,6 +113,29 @@ def test_invalid_files_are_refused(tmp_path, text, message):
     with pytest.raises(ValueError, match=message) as caught:
         read_arpa(path)
     assert str(path) in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "first", ["iARPA", "qARPA 3 256 256 256", "ARPA", "from srilm"]
+)
+def test_first_line_of_irstlm_is_refused_by_name(tmp_path, first):
+    path = tmp_path / "model.arpa"
+    path.write_text(f"{first}\n{KENLM}")
+    if first[1:5] == "ARPA":
+        with pytest.raises(ValueError, match=f"line 1: '{first}' begins an IRSTLM"):
+            read_arpa(path)
+    else:
+        assert read_arpa(path)[1] == ["<unk>", "</s>", "a", "b"]
+
+
+@pytest.mark.parametrize("zero", ["0", "-0.000", "0e5"])
+def test_weight_of_zero_is_read_at_the_highest_order(tmp_path, zero):
+    path = tmp_path / "model.arpa"
+    path.write_text(KENLM.replace("a b </s>", f"a b </s>\t{zero}"))
+    model, words = read_arpa(path)
+    ids = [words.index(word) for word in ("a", "b", "</s>")]
+    found = model.log_prob([ids[:2]], ids[2:]) / np.log(10)
+    assert found == pytest.approx(-0.12, abs=1e-6)
 
 
 def test_line_too_long_is_refused(tmp_path, monkeypatch):

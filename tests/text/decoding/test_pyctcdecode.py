@@ -70,6 +70,21 @@ def test_unknown_words_get_the_offset(interface):
     assert_allclose(own.score(open_start, "da", is_last_word=True)[0], known)
 
 
+@pytest.mark.parametrize(
+    ("unigrams", "others"),
+    [(None, ["zoo"]), (["da", "zoo"], ["zoo", "oft"]), ([], ["zoo"])],
+)
+def test_words_that_the_model_lacks_get_the_offset_too(interface, unigrams, others):
+    lm = models()["n-grams"]
+    own = pyctcdecode_lm(lm, unigrams, alpha=1.0, beta=0.0, unk_score_offset=-3.0)
+    for word in ("da", "oft", "zoo"):
+        log_prob, _ = lm.scorer().step(lm.scorer().begin(), word)
+        offset = -3 * math.log(10) if word in others else 0
+        assert_allclose(own.score(own.get_start_state(), word)[0], log_prob + offset)
+    assert own.score_partial_token("zo") == -3.0
+    assert own.score_partial_token("d") == (-3.0 if unigrams == [] else 0.0)
+
+
 def test_pieces_that_begin_no_word_are_penalised(interface):
     own = pyctcdecode_lm(models()["n-grams"], unk_score_offset=-3.0)
     assert [own.score_partial_token(t) for t in ("b", "bo", "bax", "fas")] == [0.0] * 4
@@ -103,7 +118,8 @@ def test_network_and_mixture_decode_better_than_ngrams():
     assert errors["mixture"] < 0.5 * errors["n-grams"]
 
 
-def test_scores_are_those_of_pyctcdecode_with_kenlm(tmp_path):
+@pytest.mark.parametrize("own", [None, [], ["da", "zoo", "bex"], ["zoo"]])
+def test_scores_are_those_of_pyctcdecode_with_kenlm(tmp_path, own):
     """Its own class, given this model by the interface of KenLM's module."""
     module = pytest.importorskip(
         "pyctcdecode.language_model", reason="needs pyctcdecode"
@@ -115,8 +131,8 @@ def test_scores_are_those_of_pyctcdecode_with_kenlm(tmp_path):
     path = str(tmp_path / "model.arpa")
     write_arpa(lm.estimator_, path, lm.vocabulary_.words_)
     words = [w for w in lm.vocabulary_.words_.tolist() if not w.startswith("<")]
-    theirs = module.LanguageModel(kenlm.Model(path), words)
-    ours = pyctcdecode_lm(lm)
+    theirs = module.LanguageModel(kenlm.Model(path), words if own is None else own)
+    ours = pyctcdecode_lm(lm, own)
     for sentence in ("da oft bax", "zoo nie bex pax", "ki"):
         a, b = theirs.get_start_state(), ours.get_start_state()
         for i, word in enumerate(split := sentence.split()):

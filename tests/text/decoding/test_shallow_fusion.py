@@ -44,6 +44,22 @@ def test_weighted_log_probabilities_are_added(model):
     assert np.isneginf(fused[:, [0, 5]]).all()
 
 
+def test_tokens_of_probability_0_have_it_at_every_weight_but_0():
+    lm = TextLM(InterpolatedTrigram(), 2, boundary=0).fit(CYCLE)
+    scores = tensor(np.arange(7, dtype=np.float32)[None])
+    row = lm.estimator_.predict_log_proba([[1, 2]])
+    order = [6, 1, 2, 3, 4]
+    for weight in (-0.5, 1.0):
+        fused = ShallowFusion(lm, weight, eos_token_id=6)(tensor([[9, 1, 2]]), scores)
+        assert_allclose(fused[:, order], scores[:, order] + weight * row, rtol=1e-5)
+        assert np.isneginf(fused[:, [0, 5]]).all()
+    fused = ShallowFusion(lm, 0.0, eos_token_id=6)(tensor([[9, 1, 2]]), scores)
+    assert_allclose(fused, scores, rtol=0)
+    for weight in (np.nan, np.inf):
+        with pytest.raises(ValueError, match="weight must be a finite number, got"):
+            ShallowFusion(lm, weight)
+
+
 def test_end_of_text_has_the_probability_of_the_boundary():
     lm = TextLM(InterpolatedTrigram(), 2, boundary=0).fit(CYCLE)
     for width in (5, 7):

@@ -297,7 +297,8 @@ cdef class Scores:
         in_state : State
             The state before the word.
         word : str
-            The word; ``"</s>"`` ends the sentence.
+            The word; ``"</s>"`` ends the sentence, and ``"<s>"``, of probability 0,
+            begins one.
         out_state : State
             Overwritten; may be ``in_state``.
 
@@ -339,6 +340,10 @@ cdef class Scores:
     cdef inline int write(
         self, State before, str word, State after, double* log_prob, int* order
     ) except -1:
+        if word == BEGIN and not self.has_begin:
+            log_prob[0], order[0] = -INFINITY, 1  # it is never predicted
+            after.own = self.scorer.begin(True)
+            return 0
         own = self.scorer.begin(False) if before.own is None else before.own
         if self.is_mark(word):
             self.steps.step_to(own, None, log_prob, order)
@@ -401,5 +406,6 @@ cdef inline str text_of(text):
     if isinstance(text, str):
         return text
     if isinstance(text, bytes):
-        return text.decode()
+        # A word that is not UTF-8 is unknown.
+        return text.decode("utf-8", "surrogateescape")
     raise TypeError(f"a sentence is a str or bytes, got {type(text).__name__}: {text!r}")

@@ -62,7 +62,7 @@ cdef class WordScorer(Steps):
 
     cdef double score_words(
         self, Context* context, const int* ids, int n, double total,
-        double* log_prob, int* orders,
+        double* log_prob, int* orders, bint suffixes=*,
     ) noexcept nogil
 
     cdef int score_in_full(

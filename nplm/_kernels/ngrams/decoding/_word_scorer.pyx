@@ -189,7 +189,7 @@ cdef class WordScorer(Steps):
     def full_step(self, State state not None, word):
         """Return the log-probability of a word, its order, and the state after it.
 
-        The order is the length of the n-gram found. None is the boundary.
+        The order is that of KenLM: see `score_words`. None is the boundary.
         """
         cdef double log_prob
         cdef int order
@@ -207,7 +207,7 @@ cdef class WordScorer(Steps):
             i = self.id_after(&state.context, word)
         after = State.__new__(State)
         after.context = state.context
-        self.score_words(&after.context, &i, 1, 0, log_prob, order)
+        self.score_words(&after.context, &i, 1, 0, log_prob, order, True)
         return self.telling(after)
 
     def full_scores(self, words, double base, double zero, bint bos=True, bint eos=True):
@@ -240,7 +240,7 @@ cdef class WordScorer(Steps):
         cdef double log_prob[CHUNK]
         cdef int orders[CHUNK]
         cdef int j
-        self.score_words(context, ids, n, 0, log_prob, orders)
+        self.score_words(context, ids, n, 0, log_prob, orders, True)
         for j in range(n):
             scores.append((
                 zero if log_prob[j] == -INFINITY else log_prob[j] * scale,
@@ -387,11 +387,13 @@ cdef class WordScorer(Steps):
 
     cdef double score_words(
         self, Context* context, const int* ids, int n, double total,
-        double* log_prob, int* orders,
+        double* log_prob, int* orders, bint suffixes=False,
     ) noexcept nogil:
         """Return `total` plus the log-probabilities of words, and store each of them.
 
-        Only the last word may be a boundary. Updates `context` to that of the next
+        The order of a word is the length of the n-gram found. With `suffixes`, as in
+        KenLM, a suffix of a longer n-gram counts as found. Only the last word may be a
+        boundary. Updates `context` to that of the next
         word.
         """
         cdef Chains chains
@@ -408,6 +410,8 @@ cdef class WordScorer(Steps):
             total += own
             if log_prob != NULL:
                 log_prob[j], orders[j] = own, chains.known[j] + 1
+                if suffixes and chains.n_found[j] > orders[j]:
+                    orders[j] = chains.n_found[j]
         if ids[n - 1] == self.boundary:
             context[0] = self.start
         else:
