@@ -84,4 +84,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *MODULES, *SUBMODULES})
+    return sorted({*__all__, *SUBMODULES, "mpi", "__version__"})

@@ -157,7 +157,9 @@ assert not [name for name in sys.modules if name.startswith(("sklearn", "scipy")
 assert nplm.formats.read_arpa and nplm.datasets.load_text
 for name in nplm.__all__:
     assert getattr(nplm, name).__module__.startswith("nplm."), name
-    assert name in dir(nplm)
+doors = {"datasets", "experiments", "formats", "inspection", "kenlm", "mpi"}
+assert set(dir(nplm)) == {*nplm.__all__, *doors, "__version__"}
+assert dir(nplm.formats) == nplm.formats.__all__
 from nplm import *
 try:
     nplm.NoSuchLM
