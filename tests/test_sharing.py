@@ -279,7 +279,7 @@ def test_n_words_set_by_hand_is_refused(name):
             model.log_prob(X, Y)
 
 
-@pytest.mark.parametrize("options", [{}, {"compact": True}, {"bits": 8}], ids=str)
+@pytest.mark.parametrize("options", [{}, {"bits": 8}], ids=str)
 def test_eight_threads_score_a_mapped_file(tmp_path, options):
     save_binary(fitted("Kneser-Ney"), tmp_path / "model", WORDS, **options)
     alone = answers(load_binary(tmp_path / "model")[0])

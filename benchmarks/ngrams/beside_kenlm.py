@@ -35,7 +35,7 @@ N_SCORED = 1_000_000
 LINE_WORDS = 25
 LMPLZ_TOKENS_PER_SECOND = 530e3
 LMPLZ_PEAK_GB = 1.9
-PROBING_MB, TRIE_MB, TRIE_Q8_MB = 691, 323, 130
+PROBING_MB, TRIE_Q8_MB = 691, 130
 # KenLM's trie of 8 bits as a share of the speed of its probing table: the module
 # builds no binary files.
 TRIE_SHARE = 0.43
@@ -238,7 +238,6 @@ def binaries(model, words, folder: Path) -> list[Row]:
     rows = []
     for name, options, peer, size in [
         ("binary", {}, "probing", PROBING_MB),
-        ("compact binary", {"compact": True}, "trie", TRIE_MB),
         ("8-bit binary", {"bits": 8}, "trie -q 8 -b 8 -a 22", TRIE_Q8_MB),
     ]:
         path = folder / "model.nplm"

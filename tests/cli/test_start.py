@@ -49,7 +49,7 @@ def models(tmp_path_factory):
     words = lm.vocabulary_.words_.tolist()
     write_arpa(lm.estimator_, folder / "arpa", words)
     for name, form in {
-        "mapped": {}, "8 bits": {"bits": 8}, "compact": {"compact": True}
+        "mapped": {}, "8 bits": {"bits": 8}
     }.items():  # fmt: skip
         save_binary(lm.estimator_, folder / name, words, **form)
     (folder / "text").write_text("A rose, is red\na tulip is red\n")
@@ -62,9 +62,7 @@ def models(tmp_path_factory):
     return folder
 
 
-@pytest.mark.parametrize(
-    "name", ["mapped", "8 bits", "compact", "arpa", "with a tokenizer"]
-)
+@pytest.mark.parametrize("name", ["mapped", "8 bits", "arpa", "with a tokenizer"])
 def test_ngrams_are_scored_without_scikit_learn(models, name):
     ran = subprocess.run(
         [sys.executable, "-c", SCORE, models / name, models / "text"],

@@ -67,7 +67,6 @@ SAVERS = {
         path, WORDS, np.ones((N_WORDS, 9)), binary=True
     ),
     "binary": lambda path: save_binary(model(), path, WORDS),
-    "compact": lambda path: save_binary(model(), path, WORDS, compact=True),
     "estimated": lambda path: estimated(estimate_binary, path),
     "estimated.arpa": lambda path: estimated(estimate_arpa, path),
     "quantized": lambda path: save_binary(model(), path, WORDS, bits=8),

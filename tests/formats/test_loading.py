@@ -55,7 +55,7 @@ def test_arpa_files_without_unknown_words_have_them_added(tmp_path, model):
     assert lm.score_samples(["w1 new"])[0] == -np.inf
 
 
-@pytest.mark.parametrize("options", [{}, {"compact": True}, {"bits": 8}], ids=str)
+@pytest.mark.parametrize("options", [{}, {"bits": 8}], ids=str)
 @pytest.mark.parametrize("mmap", [True, False])
 def test_binary_files_are_text_models(tmp_path, model, options, mmap):
     path = tmp_path / "model.arpa"

@@ -19,7 +19,7 @@ pytestmark = small_text
 
 TEXTS = ["a rose is a rose", "is a rose a rose", "the rose is red", "<unk> is red"] * 5
 WORDS = ["a", "rose", "is", "the", "red", "tulip", "</s>", "<unk>", "A", "Rose"]
-FORMS = {"mapped": {}, "8 bits": {"bits": 8}, "compact": {"compact": True}}
+FORMS = {"mapped": {}, "8 bits": {"bits": 8}}
 NAMES = [*FORMS, "arpa", "no unknown", "with a tokenizer"]
 
 

@@ -184,9 +184,6 @@ UNVERIFIED_USES = [
     lambda lm, words, path: save_binary(
         lm.estimator_, path.with_name("bits"), words, bits=4
     ),
-    lambda lm, words, path: save_binary(
-        lm.estimator_, path.with_name("compact"), words, compact=True
-    ),
     lambda lm, words, path: save_binary(lm.estimator_, path.with_name("copy"), words),
     lambda lm, words, path: nplm.save(lm, path.with_name("saved")),
     lambda lm, words, path: pickle.loads(pickle.dumps(lm.scorer())).score("w1 w2"),

@@ -226,7 +226,7 @@ SEEDS = {
     ),
     "vectors": lambda: _compressed(*_vectors()),
     "vectors, binary": lambda: _compressed(*_vectors(binary=True)),
-    "binary": lambda: [_binary(), _binary(1), _binary(compact=True), _binary(bits=4)],
+    "binary": lambda: [_binary(), _binary(1), _binary(bits=4)],
     "binary, unverified": lambda: [
         _binary(),
         _binary(bits=4),

@@ -63,7 +63,7 @@ def a_round(folder):
             ).all()
     write_arpa(ngrams, folder / "arpa.gz", WORDS)
     read_arpa(folder / "arpa.gz")
-    for options in ({}, {"compact": True}, {"bits": 8}):
+    for options in ({}, {"bits": 8}):
         save_binary(ngrams, folder / "binary", WORDS, **options)
         model, words = load_binary(folder / "binary", verify=True)
         text = TextLM.from_model(model, words)

@@ -26,12 +26,9 @@ HASHED = PACKED | {
 }  # fmt: skip
 
 
-def dtypes_of_trie(n_words: int, *, compact: bool = False) -> dict[str, np.dtype[Any]]:
+def dtypes_of_trie() -> dict[str, np.dtype[Any]]:
     """Return the type of each array of a trie, in the order of the file."""
     dtypes = dict.fromkeys(ARRAYS[:-2], "<i4") | dict.fromkeys(ARRAYS[-2:], "<f4")
-    if compact:
-        word = np.min_scalar_type(n_words - 1).newbyteorder("<").str
-        dtypes |= {"context_word": word, "words": word, "prob": "<u2", "bow": "<u2"}
     return {name: np.dtype(kind) for name, kind in dtypes.items()}
 
 

@@ -22,7 +22,6 @@ from nplm.formats._model_files import check_writable
 from nplm.formats._models import trie_of
 from nplm.formats._words import StoredWords, check_words
 from nplm.formats.binary.arrays import ARRAYS, arrays_of
-from nplm.formats.binary.compact import rounded
 from nplm.formats.binary.headers import (
     FORMAT,
     damaged,
@@ -59,7 +58,6 @@ def save_binary(
     path: str | os.PathLike[str],
     words: Sequence[str],
     *,
-    compact: bool = False,
     bits: int | None = None,
 ) -> None:
     """Save an n-gram model in a file that loads by mapping it into memory.
@@ -76,12 +74,6 @@ def save_binary(
         The file to write. It appears when it is complete.
     words : sequence of str, shape (n_words_,)
         The word of each id.
-    compact : bool, default=False
-        Write a file of half the size, without the hash table. Loading it unpacks the
-        n-grams and makes the hash table. Probabilities and weights are rounded to
-        65,535 even steps of their logarithm. Each n-gram and weight that makes a
-        probability moves its log10 by 0.0001 at most (half a step; the steps are finer
-        if the probabilities of a model span less than 13 powers of ten).
     bits : int, optional
         Write a quantized file: a tenth of the size. Loading it gives a `QuantizedLM`,
         which scores windows in the file as it is. A probability or a weight takes this
@@ -96,7 +88,7 @@ def save_binary(
         If it is not fitted.
     ValueError
         If there is not one word for each id, or words are equal or have blanks; if
-        `bits` is out of range, is given with `compact`, or the order is 1 or above 16.
+        `bits` is out of range, or the order is 1 or above 16.
     OSError
         If `path` cannot be written, before any work is done.
 
@@ -121,24 +113,16 @@ def save_binary(
     stored = StoredWords(check_words(words, trie.n_words), boundary)
     header, arrays = header_of(stored), stored.arrays()
     if bits is not None:
-        if compact:
-            raise ValueError(
-                f"bits={bits} and compact=True are two kinds of file: set one of them."
-            )
         n_bits = check_bits(bits, trie.order)
         folder = followed(Path(path).absolute()).parent
         with Scratch(folder, QUANTIZING_BYTES, Threads(1)) as scratch:
             write_quantized(path, stored, trie.verified(), n_bits, scratch)
         return
-    if compact:
-        header["codes"], own = rounded(trie)
-        arrays |= own
+    index = index_of(trie) if model.index_ is None else model.index_
+    if index is None:
+        arrays |= {name: getattr(trie, name) for name in ARRAYS}
     else:
-        index = index_of(trie) if model.index_ is None else model.index_
-        if index is None:
-            arrays |= {name: getattr(trie, name) for name in ARRAYS}
-        else:
-            arrays |= arrays_of(PackedTrie.of(trie), index)
+        arrays |= arrays_of(PackedTrie.of(trie), index)
     write_tensors(path, arrays, metadata_of(header))
 
 
@@ -179,8 +163,7 @@ def load_binary(
 
     Only the header and the words are read. The other arrays are mapped into memory and
     read when they are used, once for all processes. A mapped file has the hash table,
-    so the first look-up is as fast as later ones. A compact file is read in full and
-    unpacked, and its hash table is made. (`nplm.load` maps the words too.)
+    so the first look-up is as fast as later ones. (`nplm.load` maps the words too.)
 
     Parameters
     ----------
@@ -190,10 +173,9 @@ def load_binary(
         Whether to read all of the file, compare its checksums, check that all numbers
         are in range, and that the hash table is that of the n-grams: for a file that
         may be damaged, or that comes from someone you do not trust. By default only the
-        header and the sizes are checked (a compact file is checked in any case). A
-        damaged array may then give wrong words or probabilities, but look-ups read and
-        write nothing outside of the arrays, and pruning or writing the n-grams checks
-        their numbers first.
+        header and the sizes are checked. A damaged array may then give wrong words or
+        probabilities, but look-ups read and write nothing outside of the arrays, and
+        pruning or writing the n-grams checks their numbers first.
 
     Returns
     -------
@@ -223,8 +205,7 @@ def load_binary(
     passes is noted in the user's cache, ``nplm/verified`` in ``XDG_CACHE_HOME`` or
     ``~/.cache``. It is
     checked again only after it was written, replaced or moved: the note has its path,
-    size, inode, times and checksum. It is no error if no note can be written. There are
-    no notes of compact files, which are read in full.
+    size, inode, times and checksum. It is no error if no note can be written.
     """
     path = Path(path)
     try:

@@ -23,8 +23,6 @@ FORMAT = "nplm n-grams"
 # Files of version 5 had no hash table of words.
 # A bucket of version 6 had one bit of the n-grams beyond it.
 VERSION = "7"
-# The range of natural logarithms of float32 numbers.
-MIN_LOG, MAX_LOG = -104.0, 88.72
 
 
 def header_of(words: StoredWords) -> dict[str, Any]:
@@ -118,29 +116,13 @@ def read_header(file: TensorFile) -> dict[str, Any]:
         raise ValueError(f"its header has n_words={n_words!r:.80}")
     if boundary is not None and not _is_id(boundary, 0, n_words - 1):
         raise ValueError(f"its header has boundary={boundary!r:.80}")
-    if "codes" in header and not _are_spans(header["codes"]):
-        raise ValueError(f"its header has codes={header['codes']!r:.80}")
     if not isinstance(header.get("quantized", {}), dict):
         raise ValueError(f"its header has quantized={header['quantized']!r:.80}")
-    known = {"n_words", "boundary", "codes", "quantized", "tokenizer"}
-    unknown = header.keys() - known
-    if unknown or {"codes", "quantized"} <= header.keys():
+    known = {"n_words", "boundary", "quantized", "tokenizer"}
+    if header.keys() - known:
         raise ValueError(f"its header has {sorted(header)!r:.80}")
     return header
 
 
 def _is_id(value: Any, least: int, most: int) -> bool:
     return type(value) is int and least <= value <= most
-
-
-def _are_spans(codes: Any) -> bool:
-    """Return whether these are valid ranges of the logarithms of `prob` and `bow`."""
-    if not isinstance(codes, dict) or codes.keys() != {"prob", "bow"}:
-        return False
-    return all(
-        isinstance(span, list)
-        and len(span) == 2
-        and all(type(end) is float for end in span)
-        and MIN_LOG <= span[0] <= span[1] <= MAX_LOG
-        for span in codes.values()
-    )

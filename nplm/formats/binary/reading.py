@@ -11,7 +11,6 @@ from nplm.base.files.tensors import TensorFile
 from nplm.base.fitted import Fitted
 from nplm.formats._words import check_words
 from nplm.formats.binary.arrays import dtypes_of_trie
-from nplm.formats.binary.compact import restored
 from nplm.formats.binary.headers import VERSION, damaged, read_header
 from nplm.formats.binary.mapped_trie import read_mapped
 from nplm.formats.binary.verified import is_verified, note_verified
@@ -71,6 +70,13 @@ def read_ngrams(file: TensorFile, *, verify: bool, mmap: bool = True) -> BinaryN
             f"{file.path} has format version {version!r:.80}, but this nplm reads "
             f"version {VERSION!r}; save the model again with this nplm, or update it."
         )
+    # In JSON only a key is written so.
+    if '"codes":' in file.metadata.get("model", ""):
+        raise ValueError(
+            f"{file.path} was saved with compact=True, which this nplm does not read: "
+            "convert it to ARPA with the nplm that saved it (nplm convert), and save "
+            "that with this one; bits=8 makes smaller files."
+        )
     try:
         return _read(file, verify=verify, mmap=mmap)
     except ValueError as error:
@@ -79,12 +85,8 @@ def read_ngrams(file: TensorFile, *, verify: bool, mmap: bool = True) -> BinaryN
 
 def _read(file: TensorFile, *, verify: bool, mmap: bool) -> BinaryNgrams:
     header = read_header(file)
-    n_words, boundary, compact = (
-        header["n_words"], header["boundary"], "codes" in header
-    )  # fmt: skip
-    trusted = verify and is_verified(file)
-    # A compact file is read in full anyway.
-    check = compact or (verify and not trusted)
+    n_words, boundary = header["n_words"], header["boundary"]
+    check = verify and not is_verified(file)
     arrays = file.arrays(mmap=mmap, check=None if check else [])
     fitted = Fitted(arrays | header.get("quantized", {}))
     words = _words(fitted, n_words, file.path, check=check)
@@ -101,12 +103,10 @@ def _read(file: TensorFile, *, verify: bool, mmap: bool) -> BinaryNgrams:
         if check:
             note_verified(file)
         return BinaryNgrams(mapped, table, boundary, words)
-    dtypes = dtypes_of_trie(n_words, compact=compact)
+    dtypes = dtypes_of_trie()
     own = {name: fitted.array(name, kind, (None,)) for name, kind in dtypes.items()}
     fitted.done()
-    check_sizes(own, n_words, compact=compact)
-    if compact:
-        own = restored(own, header["codes"])
+    check_sizes(own, n_words)
     trie = BackoffTrie(n_words, **own)
     # Without a hash table, look-ups trust the trie.
     check_ranges(trie)

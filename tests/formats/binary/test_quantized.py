@@ -55,7 +55,6 @@ def test_invalid_parameters_are_refused(saved, tmp_path):
     for options, message in [
         ({"bits": 2}, "bits must be None or 3 to 12, got 2"),
         ({"bits": 8.0}, "bits must be None or 3 to 12, got 8.0"),
-        ({"bits": 8, "compact": True}, "two kinds of file"),
     ]:
         with pytest.raises(ValueError, match=message):
             save_binary(model, path, WORDS, **options)

@@ -34,9 +34,7 @@ ROUNDING = 1e-3
 MOST = 300.0
 
 
-def check_sizes(
-    arrays: Mapping[str, NDArray[Any]], n_words: int, *, compact: bool = False
-) -> None:
+def check_sizes(arrays: Mapping[str, NDArray[Any]], n_words: int) -> None:
     """Raise ValueError if the sizes of the arrays are inconsistent.
 
     Parameters
@@ -45,8 +43,6 @@ def check_sizes(
         Arrays of any subclass of `ContextTrie`, by name.
     n_words : int
         Size of the vocabulary.
-    compact : bool, default=False
-        Whether `child_start` omits the longest contexts, which have no children.
 
     Raises
     ------
@@ -64,7 +60,7 @@ def check_sizes(
         and levels[: len(first)].tolist() == first
         and bool((np.diff(levels) >= 0).all())
         and levels[-1] == n_contexts
-        and len(arrays["child_start"]) == (levels[-2] if compact else n_contexts + 1)
+        and len(arrays["child_start"]) == n_contexts + 1
         and all(len(own) == sizes.get(name, len(own)) for name, own in arrays.items())
         and arrays["start"][-1] == n_ngrams >= n_words >= 1
     )
@@ -90,7 +86,7 @@ def check_ranges(trie: BackoffTrie) -> None:
 def check_values(trie: BackoffTrie) -> None:
     """Raise ValueError if probabilities or weights are out of range."""
     sound = {
-        # ARPA files and compact binary files round the logarithm.
+        # ARPA files round the logarithm.
         "prob": every(lambda p: (p >= 0) & (p < 1 + ROUNDING), trie.prob),
         "bow": every(lambda b: (b >= 0) & (b < np.inf), trie.bow) and multiplies(trie),
     }
