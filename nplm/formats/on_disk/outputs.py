@@ -124,7 +124,7 @@ def stored(source: TrieSource, scratch: Scratch) -> StoredTrie:
     """Return the trie of a source, on disk."""
     if isinstance(source, StoredTrie):
         return source
-    dtypes, sizes = dtypes_of_trie(source.n_words), _sizes_of_trie(source)
+    dtypes, sizes = dtypes_of_trie(), _sizes_of_trie(source)
     # The names may be taken, by a trie of which this one is a part.
     prefix = f"trie {len(scratch.arrays)}"
     arrays = {
@@ -176,7 +176,7 @@ class MappedFile:
         text = words.sizes
         for bucket_start in buckets_of_levels(source.n_ngrams, source.level_start):
             if not len(bucket_start):
-                dtypes, own = dtypes_of_trie(source.n_words), _sizes_of_trie(source)
+                dtypes, own = dtypes_of_trie(), _sizes_of_trie(source)
                 text |= {name: (dtype, own[name]) for name, dtype in dtypes.items()}
                 with filling_arrays(self.path, text, header) as arrays:
                     words.fill(arrays)
