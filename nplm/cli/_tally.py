@@ -18,12 +18,13 @@ from nplm.base.exceptions import DivergenceError
 from nplm.cli._text import blocks_of_lines
 from nplm.text.lm.scorer import Scorer
 from nplm.text.lm.text_scores import TextScores, TextSize
+from nplm.text.words.marks import LineMarks
 
 if TYPE_CHECKING:
     from nplm import TextLM
 
 __all__ = [
-    "LineScores", "Scored", "Tally", "as_json", "perplexity",
+    "LineScores", "Scored", "Tally", "as_json", "line_marks", "perplexity",
     "report_perplexities", "report_words", "scored", "scored_lines", "told",
     "warning_of_unknown",
 ]  # fmt: skip
@@ -31,6 +32,12 @@ __all__ = [
 # With a larger share, a perplexity mostly says how well <unk> is predicted.
 MOSTLY_UNKNOWN = 0.5
 NO_TEXT = TextSize(0, 0, 0)
+
+
+def line_marks(codec: Any, boundary: int) -> LineMarks:
+    """Return the marks of the lines of a model's texts."""
+    [end] = codec.words(np.array([boundary]))
+    return LineMarks(end, lambda line: codec.tokenizer.transform([line])[0])
 
 
 @dataclass(frozen=True)
@@ -260,7 +267,8 @@ def _report_perplexity(
     scorer: Scorer, name: str, path: str, blank_lines: bool, done: Callable[[], Any]
 ) -> None:
     tally = Tally(scorer.eos)
-    for block in blocks_of_lines([path], blank_lines=blank_lines):
+    marks = line_marks(scorer.codec, scorer.word_scorer.boundary)
+    for block in blocks_of_lines([path], marks, blank_lines=blank_lines):
         tally.add(scored(scorer, block))
         done()
     click.echo(

@@ -17,6 +17,7 @@ import click
 from nplm.base.files.atomic_files import check_regular, opened
 from nplm.base.files.compressed import unpacked
 from nplm.text.streams import HAS_A_NUL
+from nplm.text.words.marks import LineMarks
 from nplm.text.words.splitting import BLANKS
 
 __all__ = [
@@ -52,8 +53,8 @@ ERRORS = click.option(
     type=click.Choice(["strict", "replace", "skip"]),
     default="strict",
     show_default=True,
-    help="A line that is not UTF-8, or has a NUL byte: end with an error, put U+FFFD "
-    "in place of each bad byte, or leave the line out.",
+    help="A line that is not UTF-8, or has a NUL byte, or a mark (<s>, </s>) inside: "
+    "end with an error, put U+FFFD in place of each, or leave the line out.",
 )
 
 
@@ -90,34 +91,44 @@ class Chunk(NamedTuple):
     n_bytes: int
     pauses: bool
 
-    def decoded(self, errors: str) -> list[tuple[int, str]]:
+    def decoded(self, errors: str, marks: LineMarks) -> list[tuple[int, str]]:
         """Return the number and the text of each line; see `ERRORS`."""
         name = "standard input" if self.name == "-" else self.name
         numbered = (
-            (number, _decoded(line, name, number, errors))
+            (number, _decoded(line, name, number, marks, errors))
             for number, line in enumerate(self.lines, self.first)
         )
         return [(number, text) for number, text in numbered if text is not None]
 
 
-def blocks_of_lines(inputs: Iterable[str], *, blank_lines: bool) -> Iterator[list[str]]:
+def blocks_of_lines(
+    inputs: Iterable[str], marks: LineMarks, *, blank_lines: bool
+) -> Iterator[list[str]]:
     """Yield the lines of all files in lists, by default those of standard input.
 
     A line is a document; `blank_lines` says whether one without words is, too. Files
-    may be compressed.
+    may be compressed. Lines are without the marks of their ends.
     """
-    lines = _documents(inputs, blank_lines)
+    lines = _documents(inputs, marks, blank_lines)
     while block := list(islice(lines, LINES_A_BLOCK)):
         yield block
 
 
-def texts_of(inputs: Iterable[str], *, blank_lines: bool = False) -> list[str]:
+def texts_of(
+    inputs: Iterable[str],
+    marks: LineMarks | None = None,
+    *,
+    blank_lines: bool = False,
+) -> list[str]:
     """Return the lines of all files, by default those with words."""
-    return list(_documents(inputs, blank_lines))
+    return list(_documents(inputs, marks, blank_lines))
 
 
-def _documents(inputs: Iterable[str], blank_lines: bool) -> Iterator[str]:
-    return (line for line in lines_of(inputs) if blank_lines or line.strip(BLANKS))
+def _documents(
+    inputs: Iterable[str], marks: LineMarks | None, blank_lines: bool
+) -> Iterator[str]:
+    lines = lines_of(inputs, marks)
+    return (line for line in lines if blank_lines or line.strip(BLANKS))
 
 
 def files_of(inputs: Iterable[str]) -> Iterator[BinaryIO]:
@@ -127,13 +138,13 @@ def files_of(inputs: Iterable[str]) -> Iterator[BinaryIO]:
             yield file
 
 
-def lines_of(inputs: Iterable[str]) -> Iterator[str]:
-    """Yield the lines of all files, without their ends."""
+def lines_of(inputs: Iterable[str], marks: LineMarks | None = None) -> Iterator[str]:
+    """Yield the lines of all files, without their ends, and the marks of these."""
     for name in inputs or ["-"]:
         shown = "standard input" if name == "-" else name
         with _opened(name) as (file, _):
             for number, line in enumerate(file, 1):
-                text = _decoded(line, shown, number)
+                text = _decoded(line, shown, number, marks)
                 assert text is not None
                 yield text
 
@@ -192,7 +203,11 @@ def _pauses(file: Any) -> bool:
 
 
 def _decoded(
-    line: bytes, name: str, number: int, errors: str | None = None
+    line: bytes,
+    name: str,
+    number: int,
+    marks: LineMarks | None = None,
+    errors: str | None = None,
 ) -> str | None:
     """Return the text of a line, or None if it is left out.
 
@@ -209,6 +224,10 @@ def _decoded(
             f"not UTF-8 ({error.reason}); convert it, for example with: iconv -f "
             "latin1 -t utf-8."
         )
+    text = text.rstrip("\r\n")
+    if marks is not None:
+        text = marks.removed(text)
+        wrong = wrong or marks.error(text)
     if wrong is not None:
         if errors in (None, "strict"):
             advice = " Or give --errors replace, or skip." if errors else ""
@@ -216,4 +235,6 @@ def _decoded(
         if errors == "skip":
             return None
         text = text.replace("\0", "\ufffd")
-    return text.rstrip("\r\n")
+        if marks is not None and marks.error(text):
+            text = marks.replaced(text)
+    return text

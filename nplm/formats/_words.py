@@ -13,6 +13,7 @@ from nplm._kernels.files import _ngram_parse
 from nplm._kernels.files._words import Words
 from nplm.base.encoded_words import fill_words, sizes_of_words
 from nplm.text.words.known_words import UNKNOWN
+from nplm.text.words.marks import BEGIN, END
 from nplm.text.words.splitting import BLANKS
 
 if TYPE_CHECKING:
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
 
 __all__ = ["BEGIN", "END", "StoredWords", "WordText", "check_marks", "check_words"]
 
-# The toolkits' sentence marks: <s> is never predicted, </s> is never a context.
-BEGIN, END = "<s>", "</s>"
 NOT_IN_WORDS = frozenset(BLANKS + "\0")
 
 

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nplm._kernels.files import _tokens
+from nplm.text.words.marks import LineMarks, inside
 from nplm.text.words.splitting import BLANKS, Splitter
 
 __all__ = ["HAS_A_NUL", "Tokens", "WordStream"]
@@ -19,8 +20,6 @@ __all__ = ["HAS_A_NUL", "Tokens", "WordStream"]
 CHUNK_BYTES = 1 << 20
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 HAS_BLANKS = re.compile(f"[{BLANKS}]")
-# A word in a text, between blanks.
-SYMBOL = rb"(?<![^ \t\r\n])%s(?![^ \t\r\n])"
 HAS_A_NUL = (
     "it has a NUL byte, as binary files and UTF-16 have: convert UTF-16, for example "
     "with: iconv -f utf-16 -t utf-8. Remove the NULs from other text."
@@ -30,14 +29,18 @@ HAS_A_NUL = (
 class Tokens:
     """A text split by a tokenizer, read as a file of tokens between blanks.
 
-    Lines stay lines.
+    Lines stay lines, without the marks of their ends.
 
     - `file`: open for reading, UTF-8
     - `name`: name of the file in errors
+    - `boundary`: the word for the end of a line
     """
 
-    def __init__(self, file: BinaryIO, tokenizer: Splitter, name: str) -> None:
+    def __init__(
+        self, file: BinaryIO, tokenizer: Splitter, name: str, boundary: str
+    ) -> None:
         self._file, self._split, self._name = file, tokenizer.split_function(), name
+        self._unmarked = LineMarks(boundary).removed
         self._rest, self._n_lines = b"", 0
 
     def read(self, size: int) -> bytes:
@@ -63,7 +66,7 @@ class Tokens:
         except UnicodeDecodeError as error:
             line = self._n_lines + text.count(b"\n", 0, error.start) + 1
             raise _not_utf8(self._name, line, error) from None
-        tokens = [self._split(line) for line in lines]
+        tokens = [self._split(self._unmarked(line)) for line in lines]
         for number, own in enumerate(tokens, self._n_lines + 1):
             bad = next((token for token in own if HAS_BLANKS.search(token)), None)
             if bad is not None:
@@ -81,8 +84,8 @@ class WordStream:
     Words are separated by ASCII blanks, as in the n-gram toolkits. A line is a
     sentence.
 
-    - `*symbols`: words that a text must not contain: the symbol for the end of a line,
-      and optionally that for its beginning. They have the first ids
+    - `*symbols`: the mark of the end of a line, and optionally that of its beginning.
+      They have the first ids, and are left out at their places
     - `blank_lines`: whether lines without words are sentences; by default they are
       skipped
     - `n_words`: number of distinct words
@@ -94,9 +97,10 @@ class WordStream:
         self._text = np.empty(1 << 15, dtype=np.uint8)
         self._start = np.zeros((1 << 11) + 1, dtype=np.int64)
         self._counts = np.zeros(1 << 11, dtype=np.int64)
-        self._state = np.zeros(4, dtype=np.int64)
+        self._state = np.zeros(5, dtype=np.int64)
         self._blank_lines = blank_lines
         self.n_lines = self.n_tokens = 0
+        self._symbols: tuple[str, ...] = ()
         self._encode(" ".join(symbols).encode(), True, "symbols")
         self._counts[:] = 0
         self._symbols = symbols
@@ -126,8 +130,8 @@ class WordStream:
         - `name`: name of the file in errors
 
         Yields the ids of the words, numbered by first occurrence; -1 after each line.
-        Raises ValueError if the file is not UTF-8, contains such a symbol or a NUL, or
-        has a word of more than 1 MB.
+        Raises ValueError if the file is not UTF-8, has a symbol inside of a line or a
+        NUL, or has a word of more than 1 MB.
         """
         self._state[1] = 0
         name = os.fspath(name)
@@ -145,9 +149,6 @@ class WordStream:
                 line = n_before + chunk.count(b"\n", 0, chunk.index(b"\0")) + 1
                 raise ValueError(f"{name}, line {line}: {HAS_A_NUL}")
             ids, n_read = self._encode(chunk, not more, name)
-            for i, symbol in enumerate(self._symbols):
-                if self._counts[i]:
-                    raise self._has_symbol(chunk, n_before, name, symbol)
             rest = chunk[n_read:]
             if len(rest) > CHUNK_BYTES:
                 raise ValueError(
@@ -169,6 +170,7 @@ class WordStream:
                 n_read,
                 is_last,
                 self._blank_lines,
+                len(self._symbols),
                 self._slots,
                 self._text,
                 self._start,
@@ -179,6 +181,9 @@ class WordStream:
             )
             if reason == _tokens.ENDED:
                 break
+            if reason == _tokens.MARK_INSIDE:
+                why = inside(self._symbols[ids[n]], self._symbols[0])
+                raise ValueError(f"{name}, line {int(self._state[1]) + 1}: {why}")
             self._grow(reason)
         try:
             chunk[:n_read].decode()
@@ -201,20 +206,6 @@ class WordStream:
         self._start = np.concatenate([self._start, np.zeros_like(self._start[1:])])
         self._slots = np.zeros(2 * len(self._slots), dtype=np.uint64)
         _tokens.place_words(self._slots, self._text, self._start, n)
-
-    def _has_symbol(
-        self, chunk: bytes, n_before: int, name: str, symbol: str
-    ) -> ValueError:
-        """Return the error of a text that contains a boundary symbol."""
-        found = re.search(SYMBOL % re.escape(symbol.encode()), chunk)
-        position = found.start() if found else 0
-        line = n_before + chunk.count(b"\n", 0, position) + 1
-        where = "end" if symbol == self._symbols[0] else "beginning"
-        return ValueError(
-            f"{name}, line {line}: it has {symbol!r}, which is the symbol for the "
-            f"{where} of a line and is added to every line: remove it (or choose "
-            "another boundary of the Vocabulary)."
-        )
 
 
 def _not_utf8(name: str, line: int, error: UnicodeDecodeError) -> ValueError:

@@ -80,6 +80,65 @@ def test_query_shows_each_line_and_each_file(made, run):
     assert summary == files[2:]
 
 
+MARKED = [
+    lambda line: f"<s> {line} </s>", lambda line: f"<s>\t{line}",
+    lambda line: f" {line} </s> ", lambda line: line,
+]  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore:Kneser-Ney cannot estimate:UserWarning")
+def test_marks_of_the_ends_of_lines_are_taken_everywhere(made, run, tmp_path):
+    """As by SRILM: a line of a text means the same with its marks and without."""
+    lines = (made / "train").read_text().splitlines()
+    marked = tmp_path / "marked"
+    marked.write_text(
+        "".join(f"{MARKED[i % 4](line)}\n" for i, line in enumerate(lines))
+    )
+    train = ["--order", "2", "--valid", str(marked), "-o"]
+    ways = {
+        "blanks": ["train", "--tokens", "blanks", *train],
+        "words": ["train", *train],
+        "memory": ["train", "--model", "trigram", "--tokens", "blanks", *train],
+        "units": ["train", "--tokens", "characters", *train],
+        "counts": ["count", "--order", "2", "-o"],
+    }
+    for name, command in ways.items():
+        plain = run(*command, str(tmp_path / "plain"), "@train").stdout
+        assert run(*command, str(tmp_path / name), str(marked)).stdout == plain
+        if name != "units":  # whose checkpoints differ
+            assert (tmp_path / name).read_bytes() == (tmp_path / "plain").read_bytes()
+    for model in (tmp_path / "blanks", tmp_path / "words", "@kn.arpa.gz"):
+        for command in (["query"], ["query", "--json"], ["score"]):
+            plain = run(*command, str(model), "@train").stdout
+            assert run(*command, str(model), str(marked)).stdout == plain
+    plain = run("card", "@kn", "--text", "@train").stdout
+    own = run("card", "@kn", "--text", str(marked)).stdout
+    assert own.replace("marked", "train") == plain
+    plain, own = (
+        run("mix", "@kn", "@kn", "--valid", text, "-o", str(tmp_path / "mix"))
+        for text in ("@train", str(marked))
+    )
+    assert own.stdout == plain.stdout
+
+
+def test_marks_inside_of_lines_are_refused_replaced_or_skipped(made, run, tmp_path):
+    text = tmp_path / "text"
+    text.write_text("the cat\nthe </s> <s> cat\n")
+    for command in (["query"], ["score"], ["score", "--errors", "strict"]):
+        result = run(*command, "@kn.arpa.gz", str(text), code=1)
+        message = f"{text}, line 2: it has '</s>' inside, which stands for the end of"
+        assert message in " ".join(result.stderr.split())
+    first = run("score", "@kn.arpa.gz", input="the cat\n").stdout
+    result = run("score", "--errors", "skip", "@kn.arpa.gz", str(text))
+    assert result.stdout == first and "1 of 2 lines were left out" in result.stderr
+    unknown = run("score", "@kn.arpa.gz", input="the cat\nthe x x cat\n").stdout
+    replaced = run("score", "--errors", "replace", "@kn.arpa.gz", str(text)).stdout
+    assert replaced == unknown
+    # A tokenizer of words makes punctuation marks of them.
+    words = run("score", "@kn", input="the < s > cat\n").stdout
+    assert run("score", "@kn", input="the <s> cat\n").stdout == words
+
+
 def test_query_is_kenlms_query(made, run):
     kenlm = pytest.importorskip("kenlm")
     model = kenlm.Model(str(made / "kn.arpa.gz"))
@@ -242,9 +301,9 @@ def test_no_more_lines_are_read_than_are_scored(monkeypatch):
     monkeypatch.setattr(_text, "LINES_A_BLOCK", 5)
     read = []
     monkeypatch.setattr(
-        _text, "lines_of", lambda _: (read.append(i) or str(i) for i in range(100))
+        _text, "lines_of", lambda *_: (read.append(i) or str(i) for i in range(100))
     )
-    blocks = _text.blocks_of_lines([], blank_lines=True)
+    blocks = _text.blocks_of_lines([], None, blank_lines=True)
     assert next(blocks) == ["0", "1", "2", "3", "4"]
     assert len(read) == 5
 

@@ -5,6 +5,7 @@ reproduce it.
 """
 
 import json
+import re
 import zlib
 
 import numpy as np
@@ -113,11 +114,20 @@ def _text(data, rng):
     lines = data.decode(errors="surrogateescape").split("\n")
     for _ in range(rng.choice([1, 1, 2, 5])):
         i, j = rng.randrange(len(lines)), rng.randrange(len(lines))
-        kind = rng.choice(["token", "token", "token", "lose", "twice", "swap", "line"])
+        kind = rng.choice(
+            ["token", "token", "token", "mark", "lose", "twice", "swap", "line"]
+        )
         if kind == "token":
             tokens = lines[i].split(rng.choice(" \t"))
             tokens[rng.randrange(len(tokens))] = rng.choice(TOKENS)
             lines[i] = rng.choice(" \t").join(tokens)
+        elif kind == "mark":
+            # In all places of a word, so that the rest of the file fits to it, or in one.
+            word = re.escape(rng.choice(lines[i].split() or ["a"]))
+            at_most = rng.choice([0, 0, 1])
+            mark = rng.choice(["<s>", "</s>", "<s> </s>", "</s> <s>"])
+            marked = re.sub(rf"(?<!\S){word}(?!\S)", mark, "\n".join(lines), at_most)
+            lines = marked.split("\n")
         elif kind == "lose" and len(lines) > 1:
             del lines[i]
         elif kind == "twice":

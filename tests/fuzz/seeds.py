@@ -239,6 +239,7 @@ SEEDS = {
     "stream": lambda: _texts(
         "\ufeffa rose is\n\na röse is a rose\r\n".encode() * 9,
         b"one two\ntwo one two\n" * 9,
+        b"<s> one two </s>\n<s> two\none </s>\n" * 9,
     ),
     "corpus": lambda: _texts("a rose is\n\na röse\n".encode() * 9),
 }

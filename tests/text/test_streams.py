@@ -5,9 +5,12 @@ import re
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from nplm.text import streams
 from nplm.text.streams import WordStream
+from nplm.text.words.marks import LineMarks
 
 BLANKS = "\t\r "
 # White space of Python that is part of words.
@@ -105,18 +108,57 @@ def test_nul_bytes_are_refused(monkeypatch, chunk):
             read(WordStream(), data, "mine")
 
 
-def test_boundary_symbols_in_text_are_refused():
+def test_boundary_symbols_inside_of_lines_are_refused():
     stream = WordStream("</s>", "<s>")
     assert read(stream, b"a </s>x\n") == [2, 3, -1]
     assert stream.counts.tolist() == [0, 0, 1, 1]
     assert (stream.n_lines, stream.n_tokens) == (1, 2)
     for mark, where in [("</s>", "end"), ("<s>", "beginning")]:
         stream = WordStream("</s>", "<s>")
-        wanted = (
-            rf"mine, line 2: it has '{mark}', which is the symbol for the {where} of"
-        )
+        wanted = rf"mine, line 2: it has '{mark}' inside, .* for the {where} of a line"
         with pytest.raises(ValueError, match=wanted):
-            read(stream, f"a {mark}x\nb {mark}\nc".encode(), "mine")
+            read(stream, f"<s> a {mark}x\nb {mark} c".encode(), "mine")
+
+
+LINES = st.lists(
+    st.sampled_from(["a", "b", "<s>", "</s>", "<s>a", "a</s>"]), max_size=4
+)
+
+
+@given(
+    st.lists(LINES, min_size=1, max_size=4),
+    st.integers(1, 9),
+    st.booleans(),
+    st.booleans(),
+)
+def test_marks_at_the_ends_of_lines_are_left_out(lines, chunk, blank_lines, ends):
+    """One rule for a stream and for single lines, wherever the stream is cut."""
+
+    def unmarked(line):  # the definition
+        line = line[1:] if line[:1] == ["<s>"] else line
+        line = line[:-1] if line[-1:] == ["</s>"] else line
+        return None if {"<s>", "</s>"} & set(line) else line
+
+    bare = [unmarked(line) for line in lines]
+    marks = LineMarks("</s>", str.split)
+    for line, own in zip(lines, bare):
+        text = marks.removed(" ".join(line))
+        assert own is None if marks.error(text) else text.split() == own
+    text = "\n".join(map(" ".join, lines)) + "\n" * ends
+    stream = WordStream("</s>", "<s>", blank_lines=blank_lines)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(streams, "CHUNK_BYTES", chunk + 9)
+        if None in bare:
+            wanted = f"mine, line {bare.index(None) + 1}: it has '</?s>' inside"
+            with pytest.raises(ValueError, match=wanted):
+                read(stream, text.encode(), "mine")
+            return
+        ids = read(stream, text.encode(), "mine")
+    words = [*stream.words(), "end"]
+    kept = [own for own in bare if own or blank_lines]
+    if kept and not ends and not lines[-1] and blank_lines:
+        kept.pop()  # nothing is after the last line feed
+    assert [words[i] for i in ids] == [w for own in kept for w in (*own, "end")]
 
 
 def test_too_long_word_is_refused(monkeypatch):

@@ -4,7 +4,7 @@ from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libc.string cimport memcmp, memcpy
 
 # Reasons to stop.
-ENDED, WORDS_FULL, TEXT_FULL = range(3)
+ENDED, WORDS_FULL, TEXT_FULL, MARK_INSIDE = range(4)
 
 # Entries of `state`.
 cdef enum:
@@ -12,6 +12,13 @@ cdef enum:
     N_LINES
     WORDS_IN_LINE
     HAS_BEGUN
+    MARKED
+
+# Values of `MARKED`: the ids of the marks of the ends of lines, from 2 down.
+cdef enum:
+    NO_MARK
+    BEGIN_MARK
+    END_MARK
 
 cdef enum:
     # A slot has 32 bits of the hash above the id + 1; an empty slot is 0.
@@ -77,6 +84,7 @@ def encode_text(
     Py_ssize_t at,
     bint is_last,
     bint blank_lines,
+    int n_marks,
     uint64_t[::1] slots,
     unsigned char[::1] text,
     int64_t[::1] start,
@@ -92,8 +100,12 @@ def encode_text(
     too. A word at the end of the chunk is left for the next call, unless the chunk
     `is_last`.
 
+    The first `n_marks` words are marks: the last word of a line may be word 0 and its
+    first one word 1, which are left out. Elsewhere they are a reason to stop, with
+    their id in ``ids[n]``.
+
     `state` has the number of words known, of lines ended, and of words in the current
-    line, and whether the current line has begun. Word w is
+    line, whether the current line has begun, and its last mark. Word w is
     ``text[start[w]:start[w + 1]]`` and occurred ``counts[w]`` times. `slots` is a hash
     table whose size is a power of two. `ids` has one more entry than the chunk has bytes.
     Returns the reason to stop, the byte reached, and the number of ids written. If `counts`
@@ -115,6 +127,7 @@ def encode_text(
                 state[HAS_BEGUN] = chunk[at] != 10
                 if chunk[at] == 10:
                     state[N_LINES] += 1
+                    state[MARKED] = NO_MARK
                     if blank_lines or state[WORDS_IN_LINE] > 0:
                         ids[n] = LINE_END
                         n += 1
@@ -145,6 +158,17 @@ def encode_text(
                 counts[word] = 0
                 slots[slot] = (h >> ID_BITS << ID_BITS) | <uint64_t> (word + 1)
                 state[N_WORDS] += 1
+            if word < n_marks or state[MARKED] == END_MARK:
+                if state[MARKED] == END_MARK or (
+                    word == 1 and (state[MARKED] or state[WORDS_IN_LINE] > 0)
+                ):
+                    ids[n] = 0 if state[MARKED] == END_MARK else 1
+                    reason = 3
+                    break
+                state[MARKED] = END_MARK - word
+                state[HAS_BEGUN] = 1
+                at = end
+                continue
             counts[word] += 1
             ids[n] = <int> word
             n += 1
@@ -158,4 +182,6 @@ def encode_text(
             n += 1
             state[WORDS_IN_LINE] = state[HAS_BEGUN] = 0
             state[N_LINES] += 1
+        if is_last and at == size:
+            state[MARKED] = NO_MARK
     return reason, at, n

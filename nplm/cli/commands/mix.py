@@ -25,7 +25,7 @@ from nplm.cli._models import (
 )
 from nplm.cli._options import Weights
 from nplm.cli._outputs import refuse_to_replace, writable_file
-from nplm.cli._tally import report_perplexities, told
+from nplm.cli._tally import line_marks, report_perplexities, told
 from nplm.cli._text import KeptText, texts_of
 from nplm.formats.on_disk.changes import mixed_lm
 from nplm.formats.on_disk.sources import limit_memory
@@ -88,10 +88,10 @@ def mix_command(
         raise click.UsageError(
             "give --valid, a text on which to learn the weights, or --weights."
         )
-    held_out = None if valid is None else texts_of([valid])
     made = ngrams_file(output, to, bits)
     if made is None:
         members = [read_model(model, index=False, verify=verify) for model in models]
+        held_out = _held_out(valid, members[0])
         with _named(models):
             mixture = static_mixture(members, weights, X_val=held_out, index=False)
         write_model(mixture.lm, output, to)
@@ -102,10 +102,17 @@ def mix_command(
             model_on_disk(model, scratch, n_bytes, verify=verify) for model in models
         ]
         limit_memory(scratch, n_bytes, sum(lm.n_words_ for lm in members))
+        held_out = _held_out(valid, members[0])
         with _named(models):
             mixture = mixed_lm(members, weights, held_out, scratch)
         write_on_disk(mixture.lm, made, scratch)
         _report(mixture, models, members, valid, scratch.forget)
+
+
+def _held_out(path: str | None, lm: TextLM) -> list[str] | None:
+    return (
+        None if path is None else texts_of([path], line_marks(lm._codec, lm.boundary_))
+    )
 
 
 def _report(

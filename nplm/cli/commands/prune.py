@@ -26,6 +26,7 @@ from nplm.cli._text import texts_of
 from nplm.cli.commands.convert import OUTPUT
 from nplm.formats.on_disk.changes import limited_lm, pruned_lm
 from nplm.models.ngrams.external.scratch import Scratch
+from nplm.text.words.marks import BEGIN
 from nplm.text.words.splitting import BLANKS
 
 __all__ = ["prune_command"]
@@ -146,7 +147,7 @@ class Words:
         return self._reported(lm, lambda: limited_lm(lm, self._words, scratch))
 
     def _reported(self, lm: TextLM, limited: Callable[[], TextLM]) -> TextLM:
-        lacking = len(self._words - vocabulary_of(lm).ids_.keys())
+        lacking = len(self._words - {BEGIN} - vocabulary_of(lm).ids_.keys())
         try:
             made = limited()
         except ValueError as error:

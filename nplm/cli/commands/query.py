@@ -15,6 +15,7 @@ from nplm.cli._tally import (
     Scored,
     Tally,
     as_json,
+    line_marks,
     perplexity,
     scored,
     warning_of_unknown,
@@ -107,10 +108,11 @@ def query_command(
             "--columns srilm shows each word: leave out --summary, --each and --json."
         )
     scorer = read_scorer(model, verify=verify)
+    marks = line_marks(scorer.codec, scorer.word_scorer.boundary)
     tally = Tally(scorer.eos)
     for name in inputs or ("-",):
         of_file = Tally(tally.ends_are_predicted)
-        for block in blocks_of_lines([name], blank_lines=blank_lines):
+        for block in blocks_of_lines([name], marks, blank_lines=blank_lines):
             part = scored(scorer, block)
             tally.add(part)
             of_file.add(part)

@@ -12,7 +12,7 @@ import click
 
 from nplm.cli._jobs import Jobs, in_order
 from nplm.cli._models import MODEL, read_scorer
-from nplm.cli._tally import as_json, perplexity, scored_lines
+from nplm.cli._tally import as_json, line_marks, perplexity, scored_lines
 from nplm.cli._text import ERRORS, INPUTS, Chunk, chunks_of, n_bytes_of
 from nplm.text.lm.scorer import Scorer
 
@@ -52,8 +52,10 @@ class Scoring:
 
     def __call__(self, chunk: Chunk) -> Output:
         """Score the lines of a chunk."""
-        numbered = chunk.decoded(self.errors)
-        scores = scored_lines(self.scorer, [text for _, text in numbered])
+        scorer = self.scorer
+        marks = line_marks(scorer.codec, scorer.word_scorer.boundary)
+        numbered = chunk.decoded(self.errors, marks)
+        scores = scored_lines(scorer, [text for _, text in numbered])
         figures = zip(*(own.tolist() for own in scores))
         rows = [
             self.row(Line(chunk.name, number, text, *own))
@@ -109,7 +111,8 @@ def score_command(
     number for each line, in order. It is -inf if a word has probability 0, such as a
     word that an ARPA file without <unk> lacks. The end of a line counts as a token, as
     in KenLM, unless the model was made without ends. A blank line has the probability
-    of its end, or 0 if ends do not count.
+    of its end, or 0 if ends do not count. <s> and </s> at the ends of a line are its
+    marks.
 
     Lines of a pipe are scored as they come, so another program may write a line, and
     wait for its number.
@@ -141,8 +144,11 @@ def score_command(
             if shown is not None:
                 shown.show("scoring", output.n_bytes, n_bytes, f"{n_lines:,} lines")
     if n_skipped:
-        click.echo(f"{n_skipped} of {n_lines + n_skipped} lines were left out: they "
-                   "are not UTF-8, or have NUL bytes.", err=True)  # fmt: skip
+        click.echo(
+            f"{n_skipped} of {n_lines + n_skipped} lines were left out: they are not "
+            "UTF-8, or have NUL bytes, or marks inside.",
+            err=True,
+        )
 
 
 def _stages() -> AbstractContextManager[Any]:

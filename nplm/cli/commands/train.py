@@ -42,9 +42,9 @@ from nplm.cli._options import (
 from nplm.cli._outputs import refuse_to_replace, writable_file
 from nplm.cli._tally import report_perplexities, report_words, told
 from nplm.cli._text import BLANK_LINES, INPUTS, KeptText, lines_of, texts_of
-from nplm.formats._words import BEGIN, END
 from nplm.models.neural.network_lm import NetworkLM
 from nplm.models.training.bars import BAR
+from nplm.text.words.marks import BEGIN, END, LineMarks
 from nplm.text.words.splitting import BETWEEN_BLANKS, BLANKS
 
 __all__ = ["train_command"]
@@ -299,7 +299,9 @@ def _vocabulary(options: dict[str, Any]) -> Vocabulary:
     path = options["words_path"]
     vocabulary = Vocabulary(options["min_count"], options["max_words"])
     if path is not None:
-        vocabulary.words = [word.strip(BLANKS) for word in texts_of([path])]
+        words = [word.strip(BLANKS) for word in texts_of([path])]
+        # Lists of SRILM have the marks; <s> is no word of a model.
+        vocabulary.words = [word for word in words if word != BEGIN]
         if not vocabulary.words:
             raise click.ClickException(f"there is no word to know in {path}.")
     return vocabulary
@@ -390,12 +392,12 @@ def _train(
             "kneser-ney, whose n-grams an ARPA file holds."
         )
     keep = options["blank_lines"]
-    texts = _texts(inputs, "train on", keep)
-    if options["tokens"] == "blanks":
-        _refuse_marks(texts)
-    held_out = (
-        None if valid is None else _texts([valid], f"validate on in {valid}", keep)
-    )
+    of_blanks = Tokenizer(BETWEEN_BLANKS).split_function()
+    marks = LineMarks(END, of_blanks if options["tokens"] == "blanks" else None)
+    texts = _texts(inputs, marks, "train on", keep)
+    held_out = None
+    if valid is not None:
+        held_out = _texts([valid], marks, f"validate on in {valid}", keep)
     _refuse_empty(None, test)
     _fit_and_save(lm, options, texts, held_out, output)
     _report(lm, texts)
@@ -432,27 +434,18 @@ def _refuse_empty(valid: str | None, test: str | None) -> None:
     """Refuse texts to score that have no words, before the work of a fit."""
     for path, purpose in ((valid, "validate"), (test, "test")):
         if path is not None and not any(
-            line.strip(BLANKS) for line in lines_of([path])
+            line.strip(BLANKS) for line in lines_of([path], LineMarks(END))
         ):
             raise click.ClickException(f"there is no text to {purpose} on in {path}.")
 
 
-def _texts(inputs: Sequence[str], what_for: str, blank_lines: bool) -> list[str]:
-    texts = texts_of(inputs, blank_lines=blank_lines)
+def _texts(
+    inputs: Sequence[str], marks: LineMarks, what_for: str, blank_lines: bool
+) -> list[str]:
+    texts = texts_of(inputs, marks, blank_lines=blank_lines)
     if not any(line.strip(BLANKS) for line in texts):
         raise click.ClickException(f"there is no text to {what_for}.")
     return texts
-
-
-def _refuse_marks(texts: list[str]) -> None:
-    """Refuse the marks of the ends of lines in a text, as lmplz does."""
-    for i, words in enumerate(Tokenizer(BETWEEN_BLANKS).transform(texts), 1):
-        found = {BEGIN, END}.intersection(words)
-        if found:
-            raise click.ClickException(
-                f"line {i} of those with words has {min(found)!r}, which stands for an "
-                "end of a line: leave it out, for every line gets its own."
-            )
 
 
 def _be_quiet(lm: TextLM) -> None:

@@ -63,8 +63,8 @@ def count_ngrams(
     Raises
     ------
     ValueError
-        If a parameter is out of range, a text is not UTF-8, has no word or contains
-        the boundary, or count files are not those of complete lines.
+        If a parameter is out of range, a text is not UTF-8, has no word or has the
+        boundary inside of a line, or count files are not those of complete lines.
     OSError
         If a file cannot be read or written.
 
@@ -94,10 +94,10 @@ def count_ngrams(
     with Scratch(folder, n_bytes, threads, progress) as scratch:
         words = source.words(scratch)
         boundary = cast(int, words.boundary)
+        check_marks(words.spelled(), boundary)
         levels, _ = levels_of(source, words, order, n_bytes, scratch, of_text=True)
         trie, counts = _counted(levels, scratch)
         spelled = words.spelled()
-        check_marks(spelled, boundary)
         spelled[boundary] = END
         parents = fill_parents(trie, scratch)
         text = NgramText(trie, spelled, boundary, parents)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from nplm.formats._model_files import check_writable
-from nplm.formats._words import StoredWords
+from nplm.formats._words import BEGIN, END, StoredWords, check_marks
 from nplm.formats.binary.binary_files import check_bits
 from nplm.formats.binary.headers import check_tokenizer
 from nplm.formats.counts.count_tables import CountTables, Tables
@@ -143,9 +143,10 @@ def estimate_binary(
     Raises
     ------
     ValueError
-        If a parameter is out of range, a text is not UTF-8, has no word or contains
-        the boundary (or ``<s>``, if the boundary is ``</s>``), or there are more than
-        2**31 - 1 n-grams.
+        If a parameter is out of range, a text is not UTF-8, has no word or has the
+        boundary inside of a line, or there are more than 2**31 - 1 n-grams. At the end
+        of a line the boundary stands for it, and ``<s>`` at its beginning if the
+        boundary is ``</s>``.
     OSError
         If a file cannot be read or written. If a disk is full, the error names the
         folder.
@@ -306,6 +307,8 @@ def _estimated(
         words = source.words(scratch)
         boundary = cast(int, words.boundary)
         _check_sizes(model, words.n_words, boundary)
+        if isinstance(output, ArpaFile):
+            check_marks(words.spelled(), boundary)
         of_text, min_counts = model._cuts_by_text(), model._check_min_counts()
         own = words, model.order_, n_bytes, scratch
         levels, counts = levels_of(source, *own, of_text=of_text)
@@ -383,6 +386,12 @@ def source_of(
         raise ValueError(
             "the vocabulary has boundary=None, but estimation needs a word that ends "
             "lines: set boundary='</s>', for example."
+        )
+    words = () if vocabulary.words is None else list(vocabulary.words)
+    if vocabulary.boundary == END and BEGIN in words:
+        raise ValueError(
+            f"words of the vocabulary has {BEGIN!r}, which stands for the beginning of "
+            "a line and is no word: leave it out."
         )
     if isinstance(texts, CountFiles):
         if tokenizer is not None:

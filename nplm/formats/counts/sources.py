@@ -12,13 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nplm.base.files.compressed import reading, unpacking_errors
-from nplm.formats._words import BEGIN, END, StoredWords, check_words
+from nplm.formats._words import StoredWords, check_words
 from nplm.models.ngrams.external.runs import Packing, write_runs
 from nplm.models.ngrams.external.scratch import Scratch
 from nplm.text.streams import Tokens, WordStream
 from nplm.text.tokenizer import Tokenizer
 from nplm.text.vocabulary import Vocabulary
 from nplm.text.words.known_words import refuse_unknown
+from nplm.text.words.marks import marks_of
 
 __all__ = ["Source", "Texts", "choose_words"]
 
@@ -78,16 +79,15 @@ class Texts:
     def words(self, scratch: Scratch) -> StoredWords:
         """Choose the words, and write all texts as ids in order of appearance."""
         vocabulary = self._vocabulary
-        # As in lmplz, <s> and </s> in a text are not words.
         boundary = cast(str, vocabulary.boundary)
-        symbols = [boundary, BEGIN] if boundary == END else [boundary]
-        stream = WordStream(*symbols, blank_lines=self._blank_lines)
+        stream = WordStream(*marks_of(boundary), blank_lines=self._blank_lines)
         scratch.stage("reading", 0)
         with scratch.writing(IDS) as out:
             for text in self._texts:
                 with _opened(text) as (file, name):
                     if self._tokenizer is not None:
-                        file = cast(BinaryIO, Tokens(file, self._tokenizer, name))
+                        tokens = Tokens(file, self._tokenizer, name, boundary)
+                        file = cast(BinaryIO, tokens)
                     for part in stream.read(file, name):
                         out.write(part.data)
                         scratch.tell(len(part))

@@ -36,6 +36,12 @@ def unread():
         (3, {}, {"bits": 2}, "bits must be None or 3 to 12, got 2"),
         (17, {}, {"bits": 8}, "bits=8 quantizes orders 2 to 16, but the model's order"),
         (3, {}, {"tokenizer": Tokenizer(".+")}, "line 1: the tokenizer made 'a b', wh"),
+        (
+            3,
+            {},
+            {"vocabulary": Vocabulary(words=["<s>", "a"])},
+            "words of the vocabulary has '<s>', which stands for the beginning",
+        ),
         (3, {"n_words": 7}, {}, "has n_words=7, but the vocabulary has 4"),
         (3, {"boundary": 1}, {}, "has boundary=1, but the vocabulary has 0"),
         (
