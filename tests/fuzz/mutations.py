@@ -122,11 +122,11 @@ def _text(data, rng):
             tokens[rng.randrange(len(tokens))] = rng.choice(TOKENS)
             lines[i] = rng.choice(" \t").join(tokens)
         elif kind == "mark":
-            # In all places of a word, so that the rest of the file fits to it, or in one.
+            # In all places of a word, to which the rest of the file fits, or in one.
             word = re.escape(rng.choice(lines[i].split() or ["a"]))
-            at_most = rng.choice([0, 0, 1])
             mark = rng.choice(["<s>", "</s>", "<s> </s>", "</s> <s>"])
-            marked = re.sub(rf"(?<!\S){word}(?!\S)", mark, "\n".join(lines), at_most)
+            places = re.compile(rf"(?<!\S){word}(?!\S)")
+            marked = places.sub(mark, "\n".join(lines), count=rng.choice([0, 0, 1]))
             lines = marked.split("\n")
         elif kind == "lose" and len(lines) > 1:
             del lines[i]
