@@ -109,7 +109,7 @@ def lift(lm, documents, word):
 def cut_windows(lm, documents):
     ids = lm.vocabulary_.transform(documents)
     stream = np.concatenate([[*document, lm.boundary_] for document in ids])
-    return windows(stream, lm.n_context, boundary=lm.boundary_)
+    return windows(stream, lm.n_context_, boundary=lm.boundary_)
 
 
 others = {word: found[3:23] for word, found in apart.items()}

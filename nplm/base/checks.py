@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from array import array
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ __all__ = [
     "check_over_words",
     "count_ids",
     "inferred_n_words",
+    "is_bytes",
     "own_ids",
     "plain",
     "plain_ids",
@@ -39,6 +41,11 @@ def check_ids(
 
     Whole numbers of any type pass; int32 input is returned without a copy.
     """
+    if is_bytes(values):
+        raise TypeError(
+            f"{name} is of type {type(values).__name__}: map words to ids with "
+            "nplm.Vocabulary first. If bytes are the ids, pass np.frombuffer(x, 'u1')."
+        )
     try:
         ids = np.asarray(values)
     except ValueError:
@@ -80,6 +87,17 @@ def check_ids(
             why = f"but ids must be below {MAX_N_WORDS}"
         _refuse(ids, ids >= limit, name, why)
     return ids.astype(np.int32, copy=False)
+
+
+def is_bytes(values: Any) -> bool:
+    """Return whether values are bytes, which NumPy would take for ids."""
+    if isinstance(values, (str, np.ndarray, array)):
+        return False
+    try:
+        view = memoryview(values)
+    except TypeError:
+        return False
+    return view.ndim > 0 and view.format in ("B", "b", "c")
 
 
 def inferred_n_words(

@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, DensityMixin
+from sklearn.frozen import FrozenEstimator
 from sklearn.utils._param_validation import Interval, validate_parameter_constraints
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
@@ -30,7 +31,7 @@ from nplm.base.pages import Documented
 
 __all__ = [
     "COMMON", "CheapWords", "HeldOut", "LanguageModel", "Whole", "WordsMass",
-    "neg_perplexity", "non_negative",
+    "columns_needed", "neg_perplexity", "non_negative", "unless_none",
 ]  # fmt: skip
 
 HeldOut = tuple[NDArray[np.int32], NDArray[np.int32]]  # contexts, next words
@@ -61,6 +62,32 @@ COMMON: dict[str, list[Any]] = {
     "n_words": [Whole(1, MAX_N_WORDS), None],
     "boundary": [Whole(0), None],
 }
+
+
+# Columns of windows for a model that uses all of them.
+USUAL_COLUMNS = 4
+
+
+def columns_needed(estimator: Any) -> int:
+    """Return the words of context that a model of windows is fitted or used with.
+
+    A frozen model needs the columns that it was fitted on. `USUAL_COLUMNS` are those of
+    a model that uses all columns.
+    """
+    if isinstance(estimator, FrozenEstimator):
+        return int(getattr(estimator, "n_features_in_", USUAL_COLUMNS))
+    if isinstance(estimator, LanguageModel):
+        return estimator._columns_needed()
+    return unless_none(getattr(estimator, "order", None), -1)
+
+
+def unless_none(value: Any, change: int = 0) -> int:
+    """Return a parameter plus `change`, at least 1, or `USUAL_COLUMNS` for None.
+
+    A value that is no number counts as None: the fit refuses it.
+    """
+    is_whole = isinstance(value, Integral) and not isinstance(value, bool)
+    return max(int(value) + change, 1) if is_whole else USUAL_COLUMNS
 
 
 def non_negative() -> Interval:
@@ -375,6 +402,10 @@ class LanguageModel(DensityMixin, Documented, BaseEstimator):
             self.get_params(deep=False),
             caller_name=type(self).__name__,
         )
+
+    def _columns_needed(self) -> int:
+        """Return the columns of X that the parameters ask for; see `columns_needed`."""
+        return unless_none(self.order, -1)
 
     def _start_fit(
         self, X: ArrayLike, y: ArrayLike | None, *, reset: bool = True

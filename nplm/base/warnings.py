@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import concurrent.futures
+import multiprocessing
 import os
+import re
 import sys
+import threading
 import warnings
+from types import CodeType, FrameType
+from weakref import WeakKeyDictionary
 
 import joblib
 import sklearn
@@ -13,23 +19,70 @@ import nplm
 
 __all__ = ["warn"]
 
-# A pipeline or a grid search may call a fit, at any depth.
-_SKIPPED_FOLDERS = tuple(
-    os.path.join(os.path.dirname(os.path.abspath(str(package.__file__))), "")
-    for package in (nplm, sklearn, joblib)
+# A pipeline or a grid search may call a fit, at any depth, in a thread or a process.
+_SKIPPED = (
+    *(
+        os.path.join(os.path.dirname(os.path.abspath(str(package.__file__))), "")
+        for package in (nplm, sklearn, joblib, multiprocessing, concurrent.futures)
+    ),
+    str(threading.__file__),
+    "<frozen ",
 )
+# Lines that were warned about, each with the start of the messages.
+_WARNED: WeakKeyDictionary[CodeType, set[tuple[int, str]]] = WeakKeyDictionary()
 
 
 def warn(message: str, category: type[Warning]) -> None:
     """Warn at the line that called nplm, scikit-learn or joblib from outside.
 
+    A line gets one warning of those that differ from the first number on, as those of
+    the folds of a cross-validation do, unless the filters show each warning. In a
+    worker thread or process, which no line of the user's has called, the warning names
+    the worker.
+
     - `message`: text of the warning
     - `category`: class of the warning
     """
     # Equivalent to skip_file_prefixes of Python 3.12.
-    level, frame = 1, sys._getframe()
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(
-        _SKIPPED_FOLDERS
-    ):
-        level, frame = level + 1, frame.f_back
-    warnings.warn(message, category, stacklevel=level)
+    frame: FrameType | None = sys._getframe()
+    while frame is not None and _is_skipped(frame):
+        frame = frame.f_back
+    if frame is None:
+        filename, line, module = f"<worker {_worker()}>", 1, "nplm"
+        code, registry = warn.__code__, {}
+    else:
+        filename, line, code = frame.f_code.co_filename, frame.f_lineno, frame.f_code
+        module = str(frame.f_globals.get("__name__", filename))
+        registry = frame.f_globals.setdefault("__warningregistry__", {})
+    warned = _WARNED.setdefault(code, set())
+    kind = line, re.split(r"\d", message)[0]
+    if kind in warned and not _shows_each(message, category, module, line):
+        return
+    warned.add(kind)
+    warnings.warn_explicit(message, category, filename, line, module, registry)
+
+
+def _is_skipped(frame: FrameType) -> bool:
+    code = frame.f_code
+    # The first line of a process that multiprocessing spawns.
+    return code.co_filename.startswith(_SKIPPED) or "spawn_main" in code.co_names
+
+
+def _worker() -> str:
+    process = multiprocessing.current_process()
+    if multiprocessing.parent_process() is not None:
+        return process.name
+    return threading.current_thread().name
+
+
+def _shows_each(message: str, category: type[Warning], module: str, line: int) -> bool:
+    """Return whether the filters show a warning again at the same line, or raise it."""
+    for action, text, kind, name, number in warnings.filters:
+        if (
+            issubclass(category, kind)
+            and number in (0, line)
+            and (text is None or text.match(message))
+            and (name is None or name.match(module))
+        ):
+            return action in ("always", "all", "error")
+    return False

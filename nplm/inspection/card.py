@@ -179,7 +179,7 @@ def _sizes(lm: TextLM) -> Iterator[list[str]]:
     if ngrams is not None:
         orders = ", ".join(f"{n:,} of order {i}" for i, n in enumerate(ngrams, 1))
         yield ["n-grams", orders]
-    yield ["words of context", str(getattr(estimator, "order_", lm.n_context + 1) - 1)]
+    yield ["words of context", str(getattr(estimator, "order_", lm.n_context_ + 1) - 1)]
     yield ["vocabulary", _vocabulary(lm)]
     yield ["tokenizer", "none" if lm.tokenizer_ is None else f"`{lm.tokenizer_!r}`"]
     ends = "counts" if lm.predict_boundary else "does not count"

@@ -124,7 +124,7 @@ def surprisals(lm: Any, X: Sequence[Any]) -> list[Surprisals]:
     if len(documents.lengths) == 0:
         return []
     ends = bool(lm.predict_boundary)
-    windows = documents.tokens(int(lm.n_context), lm.boundary_, ends=ends)
+    windows = documents.tokens(lm.n_context_, lm.boundary_, ends=ends)
     parts = _taken_apart(lm, windows.contexts, windows.targets)
     unknown_id = None if lm.vocabulary_ is None else lm.vocabulary_.unknown_id_
     unknown = windows.targets == (-1 if unknown_id is None else unknown_id)
@@ -209,7 +209,7 @@ def expected_words(
             f"position must be from 0 to {n_tokens}, the number of tokens of the "
             f"document, got {position}."
         )
-    windows = documents.tokens(int(lm.n_context), lm.boundary_, ends=True)
+    windows = documents.tokens(lm.n_context_, lm.boundary_, ends=True)
     context = windows.contexts[n_tokens if position is None else position]
     [proba] = lm.estimator_.predict_proba([context])
     best = np.argsort(-proba, kind="stable")[:k].astype(np.int32)

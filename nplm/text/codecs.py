@@ -23,10 +23,12 @@ from nplm.text.reading import (
     blocks_of,
     readable,
 )
-from nplm.text.samples import check_text, check_tokens, lists_of_tokens, texts_of
+from nplm.text.samples import check_tokens, lists_of_tokens, texts_of
 from nplm.text.words.known_words import (
     KnownWords,
+    check_one_document,
     documents_of,
+    ids_of_document,
     lookup_of,
     refuse_unknown,
     words_of_ids,
@@ -94,9 +96,10 @@ class Words:
     tokenizer: Any = None
     word_ids: Any = None
 
-    def __init__(self, vocabulary: KnownWords) -> None:
+    def __init__(self, vocabulary: KnownWords, *, refuse: bool = False) -> None:
         # Of a fitted model, or of a file; only a `Vocabulary` learns words.
         self.vocabulary: Any = vocabulary
+        self.refuse = refuse  # unknown words, once the vocabulary is fitted
 
     def learn(self, X: Any) -> Documents:
         """Fit the vocabulary to documents, and return their ids.
@@ -142,7 +145,7 @@ class Words:
         self, X: Any, name: str, n_words: int | None, start: int = 0
     ) -> Documents:
         """Return the word ids of documents; `start` is the index of the first."""
-        return documents_of(self.vocabulary, X, start, name)
+        return documents_of(self.vocabulary, X, start, name, refuse=self.refuse)
 
     def encode_one(self, document: Any, name: str, n_words: int) -> NDArray[np.int32]:
         """Return the word ids of one document."""
@@ -151,11 +154,15 @@ class Words:
                 f"{name} is a string, {document!r}: this model was fitted on lists of "
                 "tokens; pass a list of tokens."
             )
-        return documents_of(self.vocabulary, [document]).ids
+        ids = ids_of_document(self.vocabulary, document, name, refuse=self.refuse)
+        return np.array(ids, dtype=np.int32)
 
     def sentences(self, X: Any) -> Any:
         """Return the words of each document."""
-        return list(lists_of_tokens(X))
+        documents = list(lists_of_tokens(X))
+        for i, document in enumerate(documents):
+            check_one_document(self.vocabulary, document, f"X[{i}]")
+        return documents
 
     def add_unknown(self, X: Any) -> None:
         """Add the words of documents that are not in the vocabulary."""
@@ -169,7 +176,11 @@ class Words:
         """Return the ids of words, which must be in the vocabulary."""
         words = [words] if isinstance(words, str) else list(words)
         find = lookup_of(self.vocabulary).get
-        ids = [find(word) for word in words]
+        try:
+            ids = [find(word) for word in words]
+        except TypeError:  # a word that cannot be looked up
+            check_tokens(words)
+            raise
         if None in ids:
             raise ValueError(
                 f"{words[ids.index(None)]!r} is not in the vocabulary of "
@@ -193,8 +204,10 @@ class Words:
 class Text(Words):
     """Documents that are strings, with a tokenizer and a vocabulary."""
 
-    def __init__(self, tokenizer: Any, vocabulary: KnownWords) -> None:
-        super().__init__(vocabulary)
+    def __init__(
+        self, tokenizer: Any, vocabulary: KnownWords, *, refuse: bool = False
+    ) -> None:
+        super().__init__(vocabulary, refuse=refuse)
         self.tokenizer = tokenizer
 
     @property
@@ -224,8 +237,8 @@ class Text(Words):
         try:
             return self.tokenizer.transform(X)
         except TypeError:
-            for i, document in enumerate(X, start):  # name the index in all of X
-                check_text(document, f"{name}[{i}]")
+            for _ in texts_of(X, start, name):  # names the index in all of X
+                pass
             raise
 
     def encode(
@@ -235,7 +248,8 @@ class Text(Words):
         words = self.word_ids
         if words is None:
             return super().encode(self._tokens(X, start, name), name, n_words, start)
-        texts, unknown = list(texts_of(X, start, name)), self.vocabulary.unknown_id_
+        texts = list(texts_of(X, start, name))
+        unknown = None if self.refuse else self.vocabulary.unknown_id_
         # A word has a letter at least, and there is a blank between words.
         ids = np.empty(sum(map(len, texts)) // 2 + len(texts), np.int32)
         lengths = np.empty(len(texts), np.int64)
@@ -244,7 +258,7 @@ class Text(Words):
         if unknown is None and n and documents.ids.min() < 0:
             document, position = documents.find(int(documents.ids.argmin()))
             [tokens] = self.tokenizer.transform([texts[document]])
-            refuse_unknown(self.vocabulary, [tokens[position]])
+            refuse_unknown(self.vocabulary, [tokens[position]], refuse=self.refuse)
         return documents
 
     def encode_one(self, document: Any, name: str, n_words: int) -> NDArray[np.int32]:
@@ -295,11 +309,18 @@ class Text(Words):
 Codec = Ids | Words
 
 
-def codec_of(tokenizer: Any, vocabulary: KnownWords | None) -> Codec:
-    """Return the codec of a tokenizer (or None) and a vocabulary (or None)."""
+def codec_of(
+    tokenizer: Any, vocabulary: KnownWords | None, *, refuse: bool = False
+) -> Codec:
+    """Return the codec of a tokenizer (or None) and a vocabulary (or None).
+
+    With `refuse`, unknown words are refused once the vocabulary is fitted.
+    """
     if vocabulary is None:
         return Ids()
-    return Words(vocabulary) if tokenizer is None else Text(tokenizer, vocabulary)
+    if tokenizer is None:
+        return Words(vocabulary, refuse=refuse)
+    return Text(tokenizer, vocabulary, refuse=refuse)
 
 
 def encoded(codec: Codec, X: Any, name: str, n_words: int | None) -> Documents:

@@ -22,6 +22,10 @@ ADVICE = (
     "Put a Tokenizer and a Vocabulary before the TextLM, or leave tokenizer and "
     "vocabulary at their defaults."
 )
+FITTED_ADVICE = (
+    "This model was fitted on ids: pass ids, which are p[:-1].transform([text]) if it "
+    "is the last step of a Pipeline p."
+)
 
 
 class Tokens(NamedTuple):
@@ -136,10 +140,10 @@ def checked_document(
     ids: ArrayLike, name: str, n_words: int | None
 ) -> NDArray[np.int32]:
     """Return the ids of one document as int32, or raise an error that names it."""
-    if isinstance(ids, (str, bytes)):
+    if isinstance(ids, str):
         raise TypeError(
             f"{name} is a string, {ids[:30]!r}: a document must be an array of word "
-            f"ids. {ADVICE}"
+            f"ids. {ADVICE if n_words is None else FITTED_ADVICE}"
         )
     check_document(ids, name, ITEM, ADVICE)
     if not isinstance(ids, Sequence) and np.ndim(ids) == 0:

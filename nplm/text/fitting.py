@@ -12,6 +12,7 @@ from sklearn.base import clone
 from nplm.text.codecs import ITEM, Codec, codec_of
 from nplm.text.documents import Documents
 from nplm.text.reading import DocumentStream, first_of, readable
+from nplm.text.samples import unpacked
 from nplm.text.tokenizer import Tokenizer
 from nplm.text.vocabulary import Vocabulary
 
@@ -55,6 +56,7 @@ def _has_words(document: Any) -> bool:
     Documents of ids have numbers only. A token without a hash is refused later, as an
     invalid id.
     """
+    document = unpacked(document)
     if not hasattr(document, "__len__") or isinstance(document, (str, bytes)):
         return False
     dtype = getattr(document, "dtype", None)

@@ -36,7 +36,7 @@ def readable(X: Any, item: str, name: str = "X") -> Any:
     Raises TypeError if `X` is one document, a mapping, a set or several columns, or if
     it cannot be iterated over.
     """
-    is_sequence = hasattr(X, "__len__") or hasattr(X, "columns")
+    is_sequence = any(hasattr(X, name) for name in ("__len__", "collect", "columns"))
     is_other = isinstance(X, (str, bytes, bytearray, Mapping, Set))
     if not is_sequence and not is_other and (hasattr(X, "__iter__") or callable(X)):
         return DocumentStream(X, name)

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterator, Mapping, Set
+from itertools import islice
 from typing import Any
 
 import numpy as np
+
+from nplm.base.checks import is_bytes
 
 __all__ = [
     "check_document",
@@ -16,16 +19,31 @@ __all__ = [
     "is_missing",
     "lists_of_tokens",
     "texts_of",
+    "tokens_of",
+    "unpacked",
 ]
+
+
+TOKENS = "a list of tokens"
+ADVICE = "Split strings first, for example by a Tokenizer."
+# Columns of a table that an error names, and their rows that show what they hold.
+MAX_NAMED, MAX_ROWS_TRIED = 10, 100
 
 
 def check_documents(X: Any, item: str, advice: str = "", name: str = "X") -> Any:
     """Return the documents of `X`, or raise an error that says what `X` must be.
 
-    Documents are the items of a sequence, or the single column of a DataFrame or of an
+    Documents are the items of a sequence, or the single column of a table or of an
     array of strings. A mapping or a set is not a sequence.
     """
     kind = type(X).__name__
+    for method in ("compute", "collect"):  # of Dask, and of Polars and Spark
+        if hasattr(X, method):
+            raise TypeError(
+                f"{name} is a {kind} of {type(X).__module__.partition('.')[0]}, whose "
+                f"values are not computed yet: pass {name}.{method}(), or, if they do "
+                "not fit in memory, a function that yields the documents part by part."
+            )
     if hasattr(X, "tocsr"):  # of SciPy, which takes long to import; some are mappings
         raise TypeError(
             f"{name} is a sparse {kind}, which has counts of words, not their order: "
@@ -38,17 +56,13 @@ def check_documents(X: Any, item: str, advice: str = "", name: str = "X") -> Any
             "them, or list(X.values())."
         )
     if hasattr(X, "columns") and hasattr(X, "__getitem__"):
-        columns = list(X.columns)
-        if len(columns) == 1:
-            return X[columns[0]]
-        raise TypeError(
-            f"{name} has {len(columns)} columns: pass the column that holds the "
-            f"documents, {name}[column], one of {', '.join(map(repr, columns[:10]))}."
-        )
+        return check_documents(_only_column(X, name), item, advice, name)
+    X = unpacked(X)
     if isinstance(X, np.ndarray) and X.ndim == 2 and X.shape[1] == 1 and len(X):
         return X[:, 0] if isinstance(X[0, 0], str) else X
     if (
-        isinstance(X, (str, bytes, bytearray, Set))
+        isinstance(X, (str, Set))
+        or is_bytes(X)
         or not hasattr(X, "__len__")
         or not hasattr(X, "__iter__")
     ):
@@ -61,8 +75,53 @@ def check_documents(X: Any, item: str, advice: str = "", name: str = "X") -> Any
     return X
 
 
+def _only_column(X: Any, name: str) -> Any:
+    """Return the column of a table, or raise an error that names those of text."""
+    # A table of Arrow has its columns themselves in `columns`.
+    columns = list(getattr(X, "column_names", X.columns))
+    if len(columns) == 1:
+        return X[columns[0]]
+    lengths = {column: _mean_length(X[column]) for column in columns}
+    of_text = [c for c in columns if lengths[c]]
+    found = sorted(of_text, key=lengths.__getitem__, reverse=True) or columns
+    names = ", ".join(map(repr, found[:MAX_NAMED]))
+    more = f" and {len(found) - MAX_NAMED} more" if len(found) > MAX_NAMED else ""
+    kind = "those of text are" if of_text else "they are"
+    raise TypeError(
+        f"{name} has {len(columns)} columns: pass the column that holds the documents, "
+        f"for example {name}[{found[0]!r}]; {kind} {names}{more}."
+    )
+
+
+def _mean_length(column: Any) -> float:
+    """Return the mean length of the first texts of a column, 0 without text."""
+    values = islice(unpacked(column[:MAX_ROWS_TRIED]), MAX_ROWS_TRIED)
+    lengths = [len(value) for value in values if isinstance(value, str)]
+    return sum(lengths) / max(len(lengths), 1)
+
+
+def unpacked(values: Any) -> Any:
+    """Return the values of an array of Arrow as a list, and other values as they are.
+
+    Its items are objects of Arrow, which equal no string and no number.
+    """
+    return values.to_pylist() if hasattr(values, "to_pylist") else values
+
+
 def check_document(document: Any, name: str, item: str, advice: str) -> None:
-    """Raise an error if a document is missing or its items have no order."""
+    """Raise an error if a document is missing, or bytes, or has no order."""
+    if type(document) in (list, tuple, str):
+        return
+    if hasattr(document, "as_py"):
+        raise TypeError(
+            f"{name} is {document!r}, of Arrow: a document must be {item}; convert it "
+            "first, by to_pylist() of the array or as_py() of the value."
+        )
+    if is_bytes(document):
+        raise TypeError(
+            f"{name} is of type {type(document).__name__}: a document must be {item}; "
+            "decode it first, for example by bytes(x).decode()."
+        )
     if is_missing(document):
         raise TypeError(
             f"{name} is missing ({document!r}), and a document must be {item}: leave "
@@ -82,10 +141,8 @@ def check_text(document: Any, name: str) -> None:
     if isinstance(document, str):
         return
     check_document(document, name, "a string", "")
-    advice = "; decode it first" if isinstance(document, bytes) else ""
     raise TypeError(
-        f"{name} is of type {type(document).__name__}: a document must be a "
-        f"string{advice}."
+        f"{name} is of type {type(document).__name__}: a document must be a string."
     )
 
 
@@ -104,21 +161,25 @@ def lists_of_tokens(X: Any, start: int = 0, name: str = "X") -> Iterator[Any]:
 
     Errors call them `name`, and the first of them ``name[start]``.
     """
-    advice = "Put a Tokenizer before the Vocabulary."
-    item = "a list of tokens"
-    for i, document in enumerate(check_documents(X, item, advice, name), start):
-        if isinstance(document, (str, bytes)):
-            raise TypeError(
-                f"{name}[{i}] is a string, {document[:30]!r}: a document must be "
-                f"{item}. {advice}"
-            )
-        check_document(document, f"{name}[{i}]", item, advice)
-        if not hasattr(document, "__iter__"):
-            raise TypeError(
-                f"{name}[{i}] is {document!r}: a document must be {item}; pass a "
-                "single document in a list."
-            )
-        yield document
+    for i, document in enumerate(check_documents(X, TOKENS, ADVICE, name), start):
+        yield tokens_of(document, f"{name}[{i}]")
+
+
+def tokens_of(document: Any, name: str) -> Any:
+    """Return the tokens of one document, or raise an error that calls it `name`."""
+    document = unpacked(document)
+    if isinstance(document, str):
+        raise TypeError(
+            f"{name} is a string, {document[:30]!r}: a document must be {TOKENS}. "
+            f"{ADVICE}"
+        )
+    check_document(document, name, TOKENS, ADVICE)
+    if not hasattr(document, "__iter__"):
+        raise TypeError(
+            f"{name} is {document!r}: a document must be {TOKENS}; pass a single "
+            "document in a list."
+        )
+    return document
 
 
 def check_tokens(tokens: Collection[Any]) -> None:
@@ -130,6 +191,11 @@ def check_tokens(tokens: Collection[Any]) -> None:
             raise TypeError(
                 f"a token is missing ({token!r}): leave it out, or put a word in its "
                 "place."
+            )
+        if hasattr(token, "as_py"):
+            raise TypeError(
+                f"the token {token!r} is of Arrow: convert it first, by to_pylist() of "
+                "the array or as_py() of the value."
             )
         try:
             hash(token)

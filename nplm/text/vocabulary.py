@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence, Set
 from operator import itemgetter
-from typing import Any, ClassVar, Self, cast
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -21,7 +21,12 @@ from nplm.base.estimators import Whole
 from nplm.base.fitted import Fitted
 from nplm.base.pages import Documented
 from nplm.text.embeddings import aligned
-from nplm.text.samples import check_documents, check_tokens, lists_of_tokens
+from nplm.text.samples import (
+    check_documents,
+    check_tokens,
+    lists_of_tokens,
+    unpacked,
+)
 from nplm.text.spelling import spelling_features
 from nplm.text.words.known_words import KnownWords, documents_of, objects, words_of_ids
 
@@ -236,7 +241,7 @@ class Vocabulary(KnownWords, TransformerMixin, Documented, BaseEstimator):
                 f"words is of type {type(self.words).__name__}, but ids follow the "
                 "order of words: pass a list."
             )
-        words: list[Hashable] = list(cast(Any, self.words))
+        words: list[Hashable] = list(unpacked(self.words))
         check_tokens(words)
         return words
 
@@ -278,7 +283,7 @@ class Vocabulary(KnownWords, TransformerMixin, Documented, BaseEstimator):
         check_is_fitted(self)
         if isinstance(words, (str, bytes)):
             raise TypeError(f"words is a string, {words!r}: pass a list of words.")
-        words = list(words)
+        words = list(unpacked(words))
         check_tokens(words)
         ids_ = dict(self.ids_)
         for word in words:

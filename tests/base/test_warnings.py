@@ -1,6 +1,8 @@
 """Warnings point at the line that called nplm, at any depth of calls."""
 
+import multiprocessing
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -85,6 +87,47 @@ def test_warning_is_shown_once_per_line():
         warn("so it is", UserWarning)
     assert len(caught) == 2
     assert {warning.filename for warning in caught} == {__file__}
+
+
+def test_folds_with_other_numbers_warn_once():
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("default")
+        for n in range(40, 59, 3):
+            KneserNeyLM(2).fit_stream(DOCUMENTS[:n])  # here
+        search = GridSearchCV(KneserNeyLM(), {"order": [1, 2]}, cv=3)
+        search.fit(X, y)  # here
+    assert len(caught) == 2
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        search.fit(X, y)  # here
+    assert len({str(warning.message) for warning in caught}) > 1
+    assert line_of(caught).endswith("# here")
+    with warnings.catch_warnings(), pytest.raises(UserWarning, match="Kneser-Ney"):
+        for _ in range(2):
+            warnings.simplefilter("error")
+            KneserNeyLM().fit(X, y)
+
+
+def test_warnings_of_workers_name_them(capfd):
+    """No line of the user's is on the stack of a worker."""
+    lm = KneserNeyLM(n_words=3)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        with ThreadPoolExecutor(1, thread_name_prefix="own") as pool:
+            pool.submit(lm.fit, X, y).result()
+        Parallel(n_jobs=2, prefer="threads")(delayed(lm.fit)(X, y) for _ in range(2))
+    names = [warning.filename for warning in caught]
+    assert len(names) == 3
+    assert names[0] == "<worker own_0>"
+    assert all(name.startswith("<worker Thread-") for name in names[1:])
+    Parallel(n_jobs=2)(delayed(lm.fit)(X, y) for _ in range(2))
+    shown = capfd.readouterr().err
+    assert "<worker LokyProcess-" in shown
+    assert "process.py" not in shown
+    context = multiprocessing.get_context("spawn")
+    with context.Pool(1) as pool:
+        pool.apply(lm.fit, (X, y))
+    assert "<worker SpawnPoolWorker-" in capfd.readouterr().err
 
 
 def test_fit_warns_once_about_all_orders_with_a_remedy():

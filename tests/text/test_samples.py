@@ -1,11 +1,14 @@
 """Validation of documents and its error messages."""
 
+import mmap
+from array import array
+
 import numpy as np
 import pytest
 from scipy.sparse import csr_array, csr_matrix, dok_array, dok_matrix
 from sklearn.pipeline import make_pipeline
 
-from nplm import InterpolatedTrigram, TextLM, Tokenizer, Vocabulary
+from nplm import InterpolatedTrigram, TextLM, Tokenizer, Vocabulary, windows
 
 TEXTS = ["the cat sat on the mat .", "the dog sat on the cat .", "a dog saw a zebra ."]
 
@@ -44,8 +47,121 @@ def test_several_columns_are_not_documents(tables):
     table = tables.DataFrame({"text": TEXTS, "year": range(len(TEXTS))})
     model = pipeline().fit(TEXTS)
     for use in (pipeline().fit, model.score, Vocabulary().fit, model["textlm"].score):
-        with pytest.raises(TypeError, match=r"has 2 columns.*one of 'text', 'year'"):
+        with pytest.raises(TypeError, match=r"has 2 columns.*X\['text'\]; .* 'text'\."):
             use(table)
+
+
+def test_the_column_with_the_longest_text_is_named(tables):
+    columns = {f"c{i}": [float("nan"), i, i] for i in range(11)}
+    columns |= {"label": ["x", "y", "x"], "story": TEXTS}
+    with pytest.raises(
+        TypeError, match=r"13 columns.*X\['story'\].* 'story', 'label'\."
+    ):
+        pipeline().fit(tables.DataFrame(columns))
+    numbers = tables.DataFrame({f"c{i}": [i] for i in range(13)})
+    with pytest.raises(TypeError, match=r"X\['c0'\]; they are 'c0', .*'c9' and 3 more"):
+        pipeline().fit(numbers)
+
+
+def arrow_texts(pa, texts):
+    """Return texts in arrays and tables of Arrow of several types."""
+    array = pa.array(texts)
+    return [
+        array,
+        pa.chunked_array([array[:1], array[1:]]),
+        pa.array(texts, pa.large_string()),
+        pa.array(texts, pa.string_view()),
+        array.dictionary_encode(),
+        pa.table({"text": array}),
+        pa.record_batch({"text": array}),
+    ]
+
+
+def test_strings_of_arrow_are_text():
+    pa = pytest.importorskip("pyarrow")
+    expected = TextLM(InterpolatedTrigram()).fit(TEXTS)
+    for texts in arrow_texts(pa, TEXTS):
+        lm = TextLM(InterpolatedTrigram()).fit(texts)
+        assert lm.vocabulary_.ids_ == expected.vocabulary_.ids_
+        for method in ("score_samples", "perplexity", "text_scores"):
+            np.testing.assert_array_equal(
+                getattr(lm, method)(texts), getattr(expected, method)(TEXTS)
+            )
+
+
+def test_lists_of_arrow_are_tokens_or_ids():
+    pa = pytest.importorskip("pyarrow")
+    for documents in ([text.split() for text in TEXTS], [[1, 2, 2], [2]]):
+        expected = TextLM(InterpolatedTrigram()).fit(documents)
+        array = pa.array(documents)
+        for own in (array, [pa.array(document) for document in documents]):
+            lm = TextLM(InterpolatedTrigram()).fit(own)
+            assert lm.perplexity(own) == expected.perplexity(documents)
+        words, proba = lm.next_words(pa.array(documents[0][:2]))
+        expected_words, expected_proba = expected.next_words(documents[0][:2])
+        assert list(words) == list(expected_words)
+        np.testing.assert_array_equal(proba, expected_proba)
+    vocabulary = Vocabulary(words=pa.array(["a", "b"])).fit()
+    assert vocabulary.words_.tolist() == ["</s>", "<unk>", "a", "b"]
+    with pytest.raises(TypeError, match=r"StringScalar: 'a'>.*to_pylist"):
+        Vocabulary().fit([[pa.scalar("a")]])
+    for texts in (list(pa.array(TEXTS)), iter(pa.array(TEXTS))):
+        with pytest.raises(TypeError, match=r"X\[0\] is .*of Arrow.*to_pylist"):
+            TextLM(InterpolatedTrigram()).fit(texts)
+
+
+@pytest.mark.parametrize("kind", [bytes, bytearray, memoryview, np.bytes_, "mmap"])
+def test_bytes_are_no_documents(kind, tmp_path):
+    """Bytes are neither text nor ids, alone and in a list."""
+    data = TEXTS[0].encode()
+    if kind == "mmap":
+        (tmp_path / "text").write_bytes(data)
+        with open(tmp_path / "text", "rb") as file:
+            document = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    else:
+        document = kind(data)
+    models = [
+        TextLM(InterpolatedTrigram()).fit(documents)
+        for documents in (TEXTS, [text.split() for text in TEXTS], [[1, 2], [2]])
+    ]
+    uses = [use for lm in models for use in (lm.score_samples, lm.perplexity)]
+    for use in (TextLM(InterpolatedTrigram()).fit, Vocabulary().fit, *uses):
+        with pytest.raises(TypeError, match=r"X\[0\] is of type .*decode it first"):
+            use([document])
+        with pytest.raises(TypeError, match=f"got {type(document).__name__}; pass"):
+            use(document)
+    for lm in models:
+        with pytest.raises(TypeError, match="context is of type"):
+            lm.next_words(document)
+    with pytest.raises((TypeError, ValueError), match="ids"):
+        windows(document, 2)
+
+
+def test_arrays_of_small_numbers_are_ids():
+    expected = TextLM(InterpolatedTrigram()).fit([[1, 2, 2]])
+    for kind in (np.uint8, np.int8):
+        ids = np.array([1, 2, 2], kind)
+        for document in (ids, array(ids.dtype.char, ids.tolist())):
+            lm = TextLM(InterpolatedTrigram()).fit([document])
+            assert lm.perplexity([document]) == expected.perplexity([[1, 2, 2]])
+    numbers = memoryview(np.array([1, 2, 2], np.int32))
+    assert expected.perplexity([numbers]) == expected.perplexity([[1, 2, 2]])
+
+
+def test_what_is_not_computed_is_refused():
+    dask = pytest.importorskip("dask.dataframe")
+    pandas, polars = map(pytest.importorskip, ("pandas", "polars"))
+    frame = dask.from_pandas(pandas.DataFrame({"text": TEXTS}), npartitions=2)
+    lazy = polars.LazyFrame({"text": TEXTS})
+    lm = TextLM(InterpolatedTrigram()).fit(TEXTS)
+    for X, remedy in (
+        (frame, "compute"),
+        (frame["text"], "compute"),
+        (lazy, "collect"),
+    ):
+        for use in (lm.fit, lm.score_samples, Tokenizer().transform):
+            with pytest.raises(TypeError, match=rf"not computed yet: pass X\.{remedy}"):
+                use(X)
 
 
 def test_a_sparse_matrix_is_refused_in_its_own_words():

@@ -95,7 +95,7 @@ def test_vocabulary_refuses_parameters(params, message):
 
 
 def test_vocabulary_refuses_what_is_not_tokens():
-    with pytest.raises(TypeError, match="Put a Tokenizer before"):
+    with pytest.raises(TypeError, match="Split strings first"):
         Vocabulary().fit(["raw text"])
     with pytest.raises(ValueError, match=r"X\[0\] has 9 at 0, but n_words=3"):
         Vocabulary().fit([["a"]]).inverse_transform([[9]])

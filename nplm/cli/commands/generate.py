@@ -19,6 +19,12 @@ TEXTS_A_BLOCK = 256
 @click.option("--prompt", default="", help="Beginning of the text.")
 @click.option("-n", "n", type=POSITIVE, default=1, help="Number of texts, a line each.")
 @click.option(
+    "--min-words",
+    type=click.IntRange(min=0),
+    default=0,
+    help="Words of a text at least: 1 draws no empty text.",
+)
+@click.option(
     "--max-words",
     type=click.IntRange(min=0),
     default=50,
@@ -48,6 +54,7 @@ def generate_command(
     model: str,
     prompt: str,
     n: int,
+    min_words: int,
     max_words: int,
     temperature: float,
     top_k: int | None,
@@ -67,8 +74,8 @@ def generate_command(
     random = check_random_state(seed)
     for start in range(0, n, TEXTS_A_BLOCK):
         texts = lm.generate(
-            prompt, min(TEXTS_A_BLOCK, n - start), max_words=max_words,
-            temperature=temperature, top_k=top_k, top_p=top_p,
+            prompt, min(TEXTS_A_BLOCK, n - start), min_words=min_words,
+            max_words=max_words, temperature=temperature, top_k=top_k, top_p=top_p,
             unknown=unknown, random_state=random, with_context=True,
         )  # fmt: skip
         for text in texts:

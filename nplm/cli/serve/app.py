@@ -123,7 +123,7 @@ class Api:
                     name=name,
                     kind=type(lm.estimator_).__name__,
                     n_words=lm.n_words_,
-                    n_context=int(lm.n_context),
+                    n_context=lm.n_context_,
                     boundary=str(vocabulary_of(lm).words_[lm.boundary_]),
                     has_features=features_of(lm.estimator_) is not None,
                 )

@@ -12,7 +12,7 @@ from sklearn.utils._param_validation import Interval
 from nplm._kernels.ngrams import _cache
 from nplm.base.blocks import BLOCK_WINDOWS, blocks
 from nplm.base.checks import check_boundary, count_ids, plain
-from nplm.base.estimators import HeldOut, LanguageModel, Whole
+from nplm.base.estimators import HeldOut, LanguageModel, Whole, unless_none
 from nplm.base.fitted import Fitted
 
 __all__ = ["CacheLM", "cache_length"]
@@ -121,6 +121,9 @@ class CacheLM(LanguageModel):
         self.order_ = cache_length(self.length, self.n_features_in_) + 1
         counts = count_ids(y, self.n_words_) + 1.0
         self.proba_ = counts / counts.sum()
+
+    def _columns_needed(self) -> int:
+        return unless_none(self.length)
 
     @property
     def n_parameters_(self) -> int:

@@ -20,7 +20,13 @@ from nplm.base.checks import (
     own_ids,
     plain,
 )
-from nplm.base.estimators import LanguageModel, Whole, non_negative
+from nplm.base.estimators import (
+    LanguageModel,
+    Whole,
+    columns_needed,
+    non_negative,
+    unless_none,
+)
 from nplm.base.fitted import Fitted
 from nplm.models.adaptation.cache_lm import cache_length
 from nplm.models.neural.neural_lm import NeuralLM
@@ -215,6 +221,9 @@ class NeuralCacheLM(LanguageModel):
         _check_hidden(network)
         self.estimator_ = network
         return interrupt
+
+    def _columns_needed(self) -> int:
+        return unless_none(self.length) + columns_needed(self.estimator)
 
     def _set_length(self, n_columns: int, n_context: int) -> None:
         self.order_ = cache_length(self.length, n_columns, n_context) + n_context + 1

@@ -15,7 +15,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from nplm.base.atomic import fit_aside, fitted_or_interrupted
 from nplm.base.checks import check_not_grown, check_over_words
-from nplm.base.estimators import LanguageModel, Whole, non_negative
+from nplm.base.estimators import (
+    LanguageModel,
+    Whole,
+    columns_needed,
+    non_negative,
+)
 from nplm.base.fitted import Fitted
 from nplm.base.warnings import warn
 from nplm.models.mixtures.uniform_lm import UniformLM
@@ -284,6 +289,11 @@ class MixtureLM(_BaseComposition, LanguageModel):
             elif held_out is not None:
                 self.weights_ = self._learn_weights(*held_out)
         return interrupt
+
+    def _columns_needed(self) -> int:
+        """Return those of the member that needs most, and two to count contexts."""
+        kept = [model for _, model in self.estimators if not _is_dropped(model)]
+        return max(2, *map(columns_needed, kept))
 
     def _check_sizes(self, names: list[str], members: list[Any]) -> None:
         sizes = {name: m.n_words_ for name, m in zip(names, members)}

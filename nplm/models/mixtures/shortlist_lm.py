@@ -19,7 +19,7 @@ from nplm.base.checks import (
     own_ids,
     plain,
 )
-from nplm.base.estimators import LanguageModel, Whole
+from nplm.base.estimators import LanguageModel, Whole, columns_needed
 from nplm.base.fitted import Fitted
 from nplm.models.neural.neural_lm import NeuralLM
 from nplm.models.neural.options.losses import Exact
@@ -195,6 +195,9 @@ class ShortlistLM(LanguageModel):
         self.backoff_ = backoff
         self._mass = backoff._words_mass(self.words_)
         return interrupt
+
+    def _columns_needed(self) -> int:
+        return max(columns_needed(self.network), columns_needed(self.backoff))
 
     def _set_list(self, words: NDArray[np.int32]) -> None:
         self.words_ = words

@@ -17,7 +17,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from nplm.base.atomic import aside, become
 from nplm.base.checks import plain
-from nplm.base.estimators import Whole
+from nplm.base.estimators import Whole, unless_none
 from nplm.models.neural.fitted_network import FittedNetworkLM
 from nplm.models.neural.fitting.fit import FitInterrupted, Training, fit
 from nplm.models.neural.fitting.windows import Windows
@@ -410,6 +410,10 @@ class NetworkLM(FittedNetworkLM):
             windows = windows.split(recipe)
         sizes = {name: vars(new)[name] for name in SIZES if name in vars(new)}
         return Request(recipe, windows, before, sizes, int(self.verbose))
+
+    def _columns_needed(self) -> int:
+        further = (getattr(self, name, 0) for name in ("n_distant", "n_memory"))
+        return max(super()._columns_needed(), *map(unless_none, further))
 
     def _full_recipe(self, windows: Windows, before: TrainedNetwork | None) -> Recipe:
         """Return the checked recipe for the sizes of the windows."""

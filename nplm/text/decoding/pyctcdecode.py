@@ -96,7 +96,7 @@ def pyctcdecode_lm(
     known = words if unigrams is None else words.intersection(unigrams)
 
     class PyctcdecodeLM(AbstractLanguageModel):
-        order = order_of(lm.estimator_, lm.n_context)
+        order = order_of(lm.estimator_, lm.n_context_)
 
         def __init__(self, **params: Any) -> None:
             self.sorted = sorted(known)

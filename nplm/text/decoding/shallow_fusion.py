@@ -98,7 +98,7 @@ class ShallowFusion:
         # The id in the language model of each token, and of tokens beyond.
         self._ids = np.append(ids, lm.boundary_).astype(np.intp)
         self._eos, self._boundary = eos_token_id, lm.boundary_
-        self._start = (lm.boundary_,) * int(lm.n_context)
+        self._start = (lm.boundary_,) * lm.n_context_
         self._cache = RowCache(lm.estimator_)
 
     def __call__(self, input_ids: Any, scores: Any) -> Any:

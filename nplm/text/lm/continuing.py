@@ -38,8 +38,8 @@ class Continuing(FittedText):
         Parameters
         ----------
         context : document, default=()
-            The start of a document, of the kind that the model was fitted on; its
-            last `n_context` words count.
+            The start of one document, of the kind that the model was fitted on; its
+            last ``n_context_`` words count.
         k : int, default=5
             Number of words.
         exclude : iterable of words, default=()
@@ -85,6 +85,7 @@ class Continuing(FittedText):
         context: Any = (),
         n: int | None = None,
         *,
+        min_words: int = 0,
         max_words: int = 50,
         temperature: float = 1.0,
         top_k: int | None = None,
@@ -99,10 +100,12 @@ class Continuing(FittedText):
         Parameters
         ----------
         context : document, default=()
-            The start of a document, of the kind that the model was fitted on.
+            The start of one document, of the kind that the model was fitted on.
         n : int, optional
             Number of texts to generate, returned as a list. By default one text, not
             in a list.
+        min_words : int, default=0
+            Do not draw the boundary before this many words: with 1, no text is empty.
         max_words : int, default=50
             Stop after this many words if no boundary was drawn before.
         temperature : float, default=1.0
@@ -155,10 +158,12 @@ class Continuing(FittedText):
         3
         """
         check_drawing(
-            n=n, max_words=max_words, temperature=temperature, top_k=top_k, top_p=top_p
-        )
+            n=n, min_words=min_words, max_words=max_words, temperature=temperature,
+            top_k=top_k, top_p=top_p,
+        )  # fmt: skip
         codec, start = self._codec, self._start(context)
         excluded = self._excluded(exclude, unknown)
+        not_ended = np.union1d(excluded, np.array([self.boundary_], np.int32))
         random = check_random_state(random_state)
         shape = {"temperature": plain(temperature), "top_k": top_k, "top_p": top_p}
         n_drawn = 1 if n is None else int(n)
@@ -167,8 +172,9 @@ class Continuing(FittedText):
         # Texts whose boundary has not been drawn.
         live = np.arange(n_drawn)
         for step in range(int(max_words)):
+            left_out = not_ended if step < min_words else excluded
             for rows in blocks_of_rows(len(live), self.n_words_):
-                proba = without(self._next_proba(last[live[rows]]), excluded)
+                proba = without(self._next_proba(last[live[rows]]), left_out)
                 words[live[rows], step] = drawn(sharpened(proba, **shape), random)
             live = live[words[live, step] != self.boundary_]
             if len(live) == 0:
@@ -247,7 +253,7 @@ class Continuing(FittedText):
         return np.unique(excluded)
 
     def _start(self, context: Any) -> NDArray[np.int32]:
-        """Return the last `n_context` words of a context."""
+        """Return the last ``n_context_`` words of a context."""
         codec = self._codec
         ids = np.empty(0, dtype=np.int32)
         if not isinstance(context, tuple) or len(context):
@@ -255,9 +261,9 @@ class Continuing(FittedText):
         document = Documents(ids, np.array([len(ids)]))
         self._check_zeros(document, lambda i: "context", self.n_words_)
         # The context of the boundary is that of any word that follows.
-        stream = document.tokens(int(self.n_context), self.boundary_, ends=True)
+        stream = document.tokens(self.n_context_, self.boundary_, ends=True)
         return stream.contexts[-1]
 
     def _next_proba(self, last: NDArray[np.int32]) -> NDArray[np.float64]:
-        """Return the probability of every word after the last `n_context` words."""
+        """Return the probability of every word after the last ``n_context_`` words."""
         return self.estimator_.predict_proba(last).astype(np.float64, copy=False)

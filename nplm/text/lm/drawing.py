@@ -15,6 +15,7 @@ __all__ = ["check_drawing", "drawn", "sharpened", "without"]
 
 DRAWING: dict[str, list[Any]] = {
     "n": [Whole(1), None],
+    "min_words": [Whole(0)],
     "max_words": [Whole(0)],
     "temperature": [Interval(Real, 0, None, closed="neither")],
     "top_k": [Whole(1), None],
@@ -27,6 +28,11 @@ def check_drawing(**given: Any) -> None:
     validate_parameter_constraints(
         {name: DRAWING[name] for name in given}, given, "generate"
     )
+    if given["min_words"] > given["max_words"]:
+        raise ValueError(
+            f"min_words={given['min_words']} is more than max_words="
+            f"{given['max_words']}: lower it, or raise max_words."
+        )
 
 
 def without(
@@ -48,7 +54,8 @@ def without(
     if not total.all():
         raise ValueError(
             f"{len(excluded)} words are excluded (among them <unk>, unless "
-            "unknown=True), and no other has any probability here: exclude fewer."
+            "unknown=True, and the end of a text, until it has min_words), and no "
+            "other has any probability here: exclude fewer."
         )
     return proba / total
 

@@ -20,32 +20,38 @@ __all__ = ["FittedText"]
 class FittedText:
     """The fitted attributes of `TextLM`, and the windows of documents."""
 
-    n_context: int
     boundary: int | str
     predict_boundary: bool
+    handle_unknown: str
 
     estimator_: Any
     tokenizer_: Any
     vocabulary_: Vocabulary | None
     n_words_: int
+    n_context_: int
     boundary_: int
 
     @property
     def _codec(self) -> Codec:
         check_is_fitted(self)
-        return codec_of(self.tokenizer_, self.vocabulary_)
+        refuse = self.handle_unknown == "error"
+        return codec_of(self.tokenizer_, self.vocabulary_, refuse=refuse)
 
     def _ids_and_unknown(self) -> tuple[Any, int]:
-        """Return the ids of words, None for documents of ids, and the unknown id."""
+        """Return the ids of words, None for documents of ids, and the unknown id.
+
+        -1 refuses unknown words.
+        """
         if self.vocabulary_ is None:
             return None, -1
-        return ids_and_unknown(self.vocabulary_)
+        ids, unknown = ids_and_unknown(self.vocabulary_)
+        return ids, -1 if self.handle_unknown == "error" else unknown
 
     def _tokens(self, documents: Documents, name: str, *, n_known: int = 0) -> Tokens:
         """Cut documents into windows; the model has words with ids below `n_known`."""
         self._check_documents(documents, name, n_known)
         return documents.tokens(
-            int(self.n_context), self.boundary_, ends=self.predict_boundary
+            self.n_context_, self.boundary_, ends=self.predict_boundary
         )
 
     def _windows(
@@ -54,7 +60,7 @@ class FittedText:
         """Cut documents into contexts and targets, in less memory than `_tokens`."""
         self._check_documents(documents, name, n_known)
         return documents.windows(
-            int(self.n_context), self.boundary_, ends=self.predict_boundary
+            self.n_context_, self.boundary_, ends=self.predict_boundary
         )
 
     def _check_documents(self, documents: Documents, name: str, n_known: int) -> None:

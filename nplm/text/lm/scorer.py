@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nplm.text.codecs import Codec
+from nplm.text.words.known_words import check_one_document
 
 __all__ = ["Scorer", "splitter_of"]
 
@@ -195,6 +196,7 @@ class Scorer:
         -------
         log_prob : ndarray of float64, shape (n,)
         """
+        self._check(words, "words")
         return self.word_scorer.candidates(state, words)
 
     def score(
@@ -217,11 +219,9 @@ class Scorer:
             Natural logarithm.
         """
         eos = self.eos if eos is None else eos
-        if self._split is not None and isinstance(sentence, str):
-            if self._words is not None:
-                return self.word_scorer.text(self._words, sentence, bos, eos)
-            sentence = self._split(sentence)
-        return self.word_scorer.sentence(sentence, bos, eos)
+        if self._words is not None and isinstance(sentence, str):
+            return self.word_scorer.text(self._words, sentence, bos, eos)
+        return self.word_scorer.sentence(self._split_one(sentence), bos, eos)
 
     def score_many(
         self, sentences: Iterable[Any], *, bos: bool = True, eos: bool | None = None
@@ -244,10 +244,19 @@ class Scorer:
             score = self.score
             own = (score(sentence, bos=bos, eos=eos) for sentence in sentences)
             return np.fromiter(own, np.float64)
-        if self._split is not None:
-            split = self._split
-            sentences = (split(s) if isinstance(s, str) else s for s in sentences)
-        return self.word_scorer.sentences(sentences, bos, eos)
+        return self.word_scorer.sentences(map(self._split_one, sentences), bos, eos)
+
+    def _split_one(self, sentence: Any) -> Any:
+        """Return the words of one sentence."""
+        if self._split is not None and isinstance(sentence, str):
+            return self._split(sentence)
+        self._check(sentence, "the sentence")
+        return sentence
+
+    def _check(self, words: Any, name: str) -> None:
+        """Raise an error if a single word stands in place of a list."""
+        if self.codec.vocabulary is not None:
+            check_one_document(self.codec.vocabulary, words, name)
 
 
 def splitter_of(tokenizer: Any) -> Callable[[str], list[str]] | None:

@@ -271,7 +271,7 @@ class Scoring(FittedText):
         if word_scorer is not None:
             return word_scorer
         ids, unknown = self._ids_and_unknown()
-        n_context = int(self.n_context)
+        n_context = self.n_context_
         return WindowWordScorer(
             self.estimator_, n_context, self.boundary_, ids, unknown
         )

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from nplm.base.atomic import fit_aside, fitted_or_interrupted
 from nplm.base.checks import check_boundary, check_over_words, inferred_n_words
 from nplm.base.encoded_words import EncodedWords
-from nplm.base.estimators import Whole
+from nplm.base.estimators import Whole, columns_needed
 from nplm.base.fitted import Fitted
 from nplm.base.pages import Documented
 from nplm.text.codecs import codec_of, encoded
@@ -40,6 +40,10 @@ class TextLM(Scoring, Continuing, DensityMixin, Documented, BaseEstimator):
     scores and returns the kind of documents that it was fitted on. Documents are ids
     if all their tokens are numbers. If one token is not a number, all are events.
 
+    A document may be a tuple instead of a list. The items of a document are its events,
+    so a tuple inside a document is one event: ``[("read", 3)]`` is a document of one
+    event. Methods take a list of documents as `X`, and one document as `context`.
+
     No window spans two documents: the context of the first word of a document consists
     of boundaries.
 
@@ -51,10 +55,12 @@ class TextLM(Scoring, Continuing, DensityMixin, Documented, BaseEstimator):
         set to the size of the vocabulary, or to the boundary. ``embeddings`` and
         ``word_features`` of a network may be given by word (see `Features`), and are
         matched with the vocabulary.
-    n_context : int, default=4
-        Words of context in a window. An ``order`` of the estimator may be at
-        most ``n_context + 1``; a grid search over ``estimator__order`` then
-        scores all orders on the same windows.
+    n_context : int or "auto", default="auto"
+        Words of context in a window. "auto" is what the estimator needs: ``order - 1``
+        words, more for its ``n_distant``, ``n_memory`` or ``length``, and 4 where these
+        do not say (``order=None`` uses all words of the window). Every token of a
+        document is scored with any `n_context`, so a grid search over
+        ``estimator__order`` scores all orders on the same tokens.
     tokenizer : "auto", transformer or None, default="auto"
         Splits strings into tokens. It is cloned, and fitted to the documents. "auto" is
         a `Tokenizer` if the documents are strings, else None. `Subwords` splits words
@@ -74,6 +80,10 @@ class TextLM(Scoring, Continuing, DensityMixin, Documented, BaseEstimator):
         Whether the end of a document is a token: predicted in training and
         counted in every score, as Penn Treebank's ``</s>`` is in published
         figures. It changes perplexities by ten per cent and more, so report it.
+    handle_unknown : {"symbol", "error"}, default="symbol"
+        What a fitted model does with words or events that are not in its vocabulary:
+        count them as its symbol for unknown words, ``<unk>``, or raise an error. It may
+        be set after the fit.
 
     Attributes
     ----------
@@ -85,6 +95,8 @@ class TextLM(Scoring, Continuing, DensityMixin, Documented, BaseEstimator):
         The fitted vocabulary; None where documents are ids.
     n_words_ : int
         Size of the vocabulary: ids must be below this.
+    n_context_ : int
+        Words of context in a window.
     boundary_ : int
         The id of the boundary.
 
@@ -125,7 +137,7 @@ class TextLM(Scoring, Continuing, DensityMixin, Documented, BaseEstimator):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "n_context": [Whole(1)],
+        "n_context": [StrOptions({"auto"}), Whole(1)],
         "tokenizer": [
             StrOptions({"auto"}),
             HasMethods(["fit", "transform"]),
@@ -137,17 +149,19 @@ class TextLM(Scoring, Continuing, DensityMixin, Documented, BaseEstimator):
         # None, the boundary_id_ of a Vocabulary without one, gets an error of its own.
         "boundary": [StrOptions({"auto"}), Whole(0), Hidden(None)],
         "predict_boundary": ["boolean"],
+        "handle_unknown": [StrOptions({"symbol", "error"})],
     }
 
     def __init__(
         self,
         estimator: Any,
-        n_context: int = 4,
+        n_context: int | str = "auto",
         *,
         tokenizer: Any = "auto",
         vocabulary: Vocabulary | str | None = "auto",
         boundary: int | str = "auto",
         predict_boundary: bool = True,
+        handle_unknown: str = "symbol",
     ) -> None:
         self.estimator = estimator
         self.n_context = n_context
@@ -155,6 +169,30 @@ class TextLM(Scoring, Continuing, DensityMixin, Documented, BaseEstimator):
         self.vocabulary = vocabulary
         self.boundary = boundary
         self.predict_boundary = predict_boundary
+        self.handle_unknown = handle_unknown
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters of this model, or ``name__parameter`` of a part.
+
+        Parameters
+        ----------
+        **params
+            Parameters by name. ``tokenizer__lowercase`` and ``vocabulary__min_count``
+            are set on a `Tokenizer` and a `Vocabulary` also where "auto" chooses them.
+
+        Returns
+        -------
+        self : TextLM
+        """
+        for name, part in (("tokenizer", Tokenizer), ("vocabulary", Vocabulary)):
+            value = params.get(name, getattr(self, name))
+            is_auto = isinstance(value, str) and value == "auto"
+            prefix = f"{name}__"
+            inner = [key for key in params if key.startswith(prefix)]
+            if is_auto and inner:
+                own = {key.removeprefix(prefix): params.pop(key) for key in inner}
+                params[name] = part().set_params(**own)
+        return super().set_params(**params)
 
     @classmethod
     def from_model(
@@ -245,7 +283,7 @@ class TextLM(Scoring, Continuing, DensityMixin, Documented, BaseEstimator):
         )
         lm._validate_params()
         lm.tokenizer_, lm.vocabulary_ = tokenizer, vocabulary
-        lm.boundary_ = int(boundary)
+        lm.boundary_, lm.n_context_ = int(boundary), model.n_features_in_
         lm.estimator_, lm.n_words_ = model, model.n_words_
         return lm
 
@@ -295,7 +333,7 @@ class TextLM(Scoring, Continuing, DensityMixin, Documented, BaseEstimator):
         -----
         A stream gives the same model as a list of its documents. It is read once (twice
         if the tokenizer learns from it), and its documents are not kept: ids (4 bytes a
-        token) and windows (``4 * (n_context + 1)`` bytes a token) go to files in the
+        token) and windows (``4 * (n_context_ + 1)`` bytes a token) go to files in the
         folder of temporary files, ``tempfile.gettempdir()``, which the system keeps in
         memory as long as there is room. Besides, the text takes memory for the distinct
         tokens and 16 bytes a document. The first document of a stream decides whether
@@ -373,6 +411,7 @@ class TextLM(Scoring, Continuing, DensityMixin, Documented, BaseEstimator):
                 self, lambda model: model._fit(X, y, None, fit_params, "partial_fit")
             )
         _refuse_windows(X, y)
+        _refuse_weights(fit_params)
         documents = encoded(self._codec, X, "X", self.n_words_)
         contexts, targets = self._windows(documents, "X", n_known=self.n_words_)
         self.estimator_.partial_fit(contexts, targets, **fit_params)
@@ -391,9 +430,14 @@ class TextLM(Scoring, Continuing, DensityMixin, Documented, BaseEstimator):
         _check_model(self.estimator)
         _check_vocabulary(self.vocabulary)
         _refuse_windows(X, y)
+        _refuse_weights(fit_params)
         codec, documents = fit_codec(X, with_methods(self.tokenizer), self.vocabulary)
         self.tokenizer_, self.vocabulary_ = codec.tokenizer, codec.vocabulary
         self.boundary_ = self._check_boundary()
+        n_context = self.n_context
+        if isinstance(n_context, str):
+            n_context = columns_needed(self.estimator)
+        self.n_context_ = int(n_context)
         contexts, targets = self._windows(documents, "X")
         del documents  # frees memory
         estimator = clone(self.estimator)
@@ -521,6 +565,7 @@ class TextLM(Scoring, Continuing, DensityMixin, Documented, BaseEstimator):
         _check_model(self.estimator_)
         check_over_words(self.estimator_, "the estimator")
         self.n_words_ = self.estimator_.n_words_
+        self.n_context_ = self.estimator_.n_features_in_
         self.boundary_ = fitted.whole("boundary", 0, self.n_words_ - 1)
         self.tokenizer_ = fitted.take("tokenizer", Tokenizer, Subwords, type(None))
         self.vocabulary_ = fitted.take("vocabulary", Vocabulary, type(None))
@@ -567,6 +612,15 @@ def _vocabulary_of(
         )
     unknown = words.unknown if isinstance(words, Vocabulary) else unknown_among(known)
     return Vocabulary.from_words(known, unknown=unknown, boundary=known[boundary])
+
+
+def _refuse_weights(fit_params: dict[str, Any]) -> None:
+    """Raise an error if weights of documents are given."""
+    if fit_params.get("sample_weight") is not None:
+        raise TypeError(
+            "sample_weight: a language model has no weights of documents. To count a "
+            "document more often, repeat it in X."
+        )
 
 
 def _refuse_windows(X: Any, y: Any) -> None:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from nplm.text.documents import Documents
 from nplm.text.lm.row_cache import RowCache
+from nplm.text.samples import check_tokens
 
 __all__ = ["WindowWordScorer", "order_of"]
 
@@ -184,11 +185,19 @@ class WindowWordScorer:
         if self.ids is None:
             return list(words)
         get, unknown = self.ids.get, self.unknown
-        found = [get(word, unknown) for word in words]
+        words = list(words)
+        try:
+            found = [get(word, unknown) for word in words]
+        except TypeError:  # a word that cannot be looked up
+            check_tokens(words)
+            raise
+        if unknown in found:
+            check_tokens([word for word in words if get(word) is None])
         if unknown < 0 and unknown in found:
             raise ValueError(
-                f"{words!r} has a word that is not among the {len(self.ids)} words of "
-                "the vocabulary, which has no unknown symbol: leave it out."
+                f"{words[found.index(unknown)]!r} is not among the "
+                f"{self.model.n_words_} words of the vocabulary, and unknown words are "
+                "refused: leave it out."
             )
         return found
 

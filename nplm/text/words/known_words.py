@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 
 from nplm.base.encoded_words import EncodedWords
 from nplm.text.documents import Documents
-from nplm.text.samples import check_tokens, lists_of_tokens
+from nplm.text.samples import ADVICE, TOKENS, check_documents, check_tokens, tokens_of
 
 __all__ = [
-    "UNKNOWN", "KnownWords", "all_words_of", "documents_of", "ids_and_unknown",
-    "known_words_of", "lookup_of", "objects", "refuse_unknown", "unknown_among",
-    "words_of_ids",
+    "UNKNOWN", "KnownWords", "all_words_of", "check_one_document", "documents_of",
+    "ids_and_unknown", "ids_of_document", "known_words_of", "lookup_of", "objects",
+    "refuse_unknown", "unknown_among", "words_of_ids",
 ]  # fmt: skip
 
 # Symbols for unknown words in the toolkits' files; the first is more common.
@@ -115,38 +115,85 @@ def documents_of(
     X: Iterable[Sequence[Hashable]],
     start: int = 0,
     name: str = "X",
+    *,
+    refuse: bool = False,
 ) -> Documents:
-    """Return the word ids of all documents.
+    """Return the word ids of all documents; `refuse` unknown words, or have their id.
 
     Errors call them `name`, and the first of them ``name[start]``.
     """
-    get, unknown = lookup_of(known).get, known.unknown_id_
-    flat: list[Any] = []
+    flat: list[int] = []
     lengths: list[int] = []
-    for document in lists_of_tokens(X, start, name):
-        try:
-            own = [get(token, unknown) for token in document]
-        except TypeError:  # a token that cannot be looked up
-            check_tokens(document)
-            raise
-        if unknown in own:
-            refuse_unknown(known, (t for t in document if get(t) is None))
+    for i, document in enumerate(check_documents(X, TOKENS, ADVICE, name), start):
+        own = ids_of_document(known, document, f"{name}[{i}]", refuse=refuse)
         flat += own
         lengths.append(len(own))
     ids = np.fromiter(flat, np.int32, len(flat))
     return Documents(ids, np.array(lengths, dtype=np.intp))
 
 
-def refuse_unknown(known: KnownWords, words: Iterable[Hashable]) -> None:
+def ids_of_document(
+    known: KnownWords, document: Any, name: str, *, refuse: bool = False
+) -> list[int]:
+    """Return the word ids of one document, which errors call `name`."""
+    get, unknown = lookup_of(known).get, None if refuse else known.unknown_id_
+    tokens = tokens_of(document, name)
+    try:
+        own = [get(token, unknown) for token in tokens]
+    except TypeError:  # a token that cannot be looked up
+        check_tokens(tokens)
+        raise
+    if unknown in own:
+        check_one_document(known, document, name)
+        refuse_unknown(known, (t for t in tokens if get(t) is None), refuse=refuse)
+    return own
+
+
+def check_one_document(known: KnownWords, document: Any, name: str) -> None:
+    """Raise an error if a word or an event stands in place of a document of tokens.
+
+    A tuple is a document or an event. It is taken for an event if it is one of the
+    vocabulary, or if events are tuples and none of its items is known.
+    """
+    if isinstance(document, str):
+        raise TypeError(
+            f"{name} is a string, {document[:30]!r}, where a list of tokens is needed: "
+            "pass a single token in a list."
+        )
+    if not isinstance(document, tuple) or not document:
+        return
+    lookup = lookup_of(known)
+    try:
+        unknown = [item for item in document if item not in lookup]
+        is_event = document in lookup
+    except TypeError:  # an item that cannot be looked up is refused as a token
+        return
+    if unknown and len(unknown) == len(document) and not is_event:
+        is_event = any(isinstance(word, tuple) for word in all_words_of(known))
+    if unknown and is_event:
+        raise TypeError(
+            f"{name} is {document!r}, a tuple like events of the vocabulary, which has "
+            f"no event {unknown[0]!r}: a document is a list of events; pass "
+            f"[{document!r}]."
+        )
+
+
+def refuse_unknown(
+    known: KnownWords, words: Iterable[Hashable], *, refuse: bool = False
+) -> None:
     """Raise an error if a word is missing, or unknown words are refused."""
     words = list(words)
     check_tokens(words)
-    if known.unknown is not None:
+    if not words or (known.unknown is not None and not refuse):
         return
+    remedy = (
+        'set handle_unknown="symbol"'
+        if known.unknown is not None
+        else 'give the vocabulary an unknown symbol (unknown="<unk>") and fit again'
+    )
     raise ValueError(
-        f"{words[0]!r} is not among the {known.n_words_} words of the vocabulary, "
-        "which has no unknown symbol (unknown=None): leave it out, or set "
-        'unknown="<unk>" and fit again.'
+        f"{words[0]!r} is not among the {known.n_words_} words of the vocabulary, and "
+        f"unknown words are refused: leave it out, or {remedy}."
     )
 
 

@@ -7,18 +7,28 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.base import clone
+from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import Pipeline
 
 from nplm import (
+    CacheLM,
+    ClassLM,
     InterpolatedTrigram,
     KneserNeyLM,
+    LMDetector,
     MixtureLM,
+    NeuralCacheLM,
+    NeuralLM,
+    ShortlistLM,
     TextLM,
     Tokenizer,
+    UniformLM,
     Vocabulary,
+    windows,
 )
 from nplm.base.estimators import LanguageModel
+from nplm.models.neural.presets import PRESETS
 from tests.helpers import energy_lm, paper_lm
 
 
@@ -315,8 +325,31 @@ def test_several_texts_are_drawn_by_probability():
         assert set(firsts) == {"" if word == "</s>" else word for word in words[:n]}
 
 
+def test_texts_have_the_least_number_of_words():
+    lm = text_lm()
+    for least in (0, 1, 3):
+        texts = lm.generate("the", 500, min_words=least, random_state=0)
+        lengths = [len(tokens) for tokens in Tokenizer().transform(texts)]
+        assert min(lengths) == least < max(lengths)
+    # The first word is drawn among the others by their probabilities.
+    words, proba = lm.next_words("the", k=99, exclude=["</s>"])
+    firsts = lm.generate("the", 4000, min_words=1, max_words=1, random_state=0)
+    for word, p in zip(words, proba):
+        assert abs(firsts.count(word) / 4000 - p) < 4 * np.sqrt(p / 4000)
+    with pytest.raises(ValueError, match=r"min_words=3 is more than max_words=2"):
+        lm.generate(min_words=3, max_words=2)
+
+
 @pytest.mark.parametrize(
-    "params", [{"n": 0}, {"top_k": 0}, {"top_p": 0.0}, {"top_p": 1.5}, {"n": True}]
+    "params",
+    [
+        {"min_words": -1},
+        {"n": 0},
+        {"top_k": 0},
+        {"top_p": 0.0},
+        {"top_p": 1.5},
+        {"n": True},
+    ],
 )
 def test_generate_refuses(params):
     with pytest.raises(ValueError, match=next(iter(params))):
@@ -331,6 +364,116 @@ def test_grid_search_over_raw_text():
     again = pickle.loads(pickle.dumps(search.best_estimator_))
     assert again.score(TEXTS) == search.score(TEXTS)
     assert not hasattr(clone(again), "vocabulary_")
+
+
+def test_grid_over_the_order_scores_the_same_tokens():
+    """With windows as wide as each order needs, as with those of the highest."""
+    ngrams = KneserNeyLM(discount_fallback=(0.5, 1, 1.5))
+    grid = {"estimator__order": [1, 2, 3, 5, 6]}
+    scores = [
+        GridSearchCV(lm, grid, cv=3, error_score="raise")
+        .fit(TEXTS)
+        .cv_results_["mean_test_score"]
+        for lm in (TextLM(ngrams), TextLM(ngrams, n_context=5))
+    ]
+    np.testing.assert_array_equal(*scores)
+    for order in grid["estimator__order"]:
+        lm = TextLM(clone(ngrams).set_params(order=order)).fit(TEXTS)
+        assert lm.n_context_ == max(order - 1, 1)
+        for scored, text in zip(lm.token_scores(TEXTS), TEXTS):
+            assert scored.words == [*text.split(), "</s>"]
+
+
+FALLBACK = {"discount_fallback": (0.5, 1, 1.5)}
+NETWORK = paper_lm(3, max_iter=1, random_state=0)
+
+
+@pytest.mark.parametrize(
+    ("estimator", "n_context"),
+    [
+        (KneserNeyLM(**FALLBACK), 4),
+        (InterpolatedTrigram(), 2),
+        (UniformLM(), 1),
+        (CacheLM(), 4),
+        (CacheLM(7), 7),
+        (ClassLM(6, n_classes=3, **FALLBACK), 5),
+        (paper_lm(3, n_distant=9, max_iter=1, random_state=0), 9),
+        (paper_lm(3, n_memory=8, solver="adam", max_iter=1, random_state=0), 8),
+        (energy_lm(3, n_distant=6, max_iter=1, random_state=0), 6),
+        (NeuralCacheLM(NETWORK, length=7), 9),
+        (ShortlistLM(NETWORK, KneserNeyLM(6, **FALLBACK)), 5),
+        (MixtureLM([("a", KneserNeyLM(6, **FALLBACK)), ("b", "drop")]), 5),
+        (
+            MixtureLM(
+                [("a", UniformLM()), ("b", clone(NETWORK).set_params(order=None))]
+            ),
+            4,
+        ),
+        (MixtureLM([("a", UniformLM())]), 2),
+        (FrozenEstimator(UniformLM().fit(*windows([1, 2, 3, 0] * 3, 3))), 3),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_windows_are_as_wide_as_the_estimator_needs(estimator, n_context):
+    ids = [[1, 2, 3], [2, 1]] * 9
+    lm = TextLM(estimator).fit(ids)
+    assert lm.n_context == "auto"
+    assert lm.n_context_ == lm.estimator_.n_features_in_ == n_context
+    as_wide = TextLM(estimator, n_context=n_context)
+    assert lm.score(ids) == as_wide.fit(ids).score(ids)
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_every_preset_is_fitted_in_a_text_model(name):
+    network = NeuralLM.preset(name).set_params(
+        n_hidden=4, embedding_dim=4, max_iter=1, early_stopping=False, random_state=0
+    )
+    lm = TextLM(network).fit(TEXTS * 9)
+    needed = max(lm.estimator_.order_ - 1, network.n_distant, network.n_memory)
+    assert lm.n_context_ == needed
+    assert np.isfinite(lm.score(TEXTS))
+
+
+def test_parameters_of_parts_that_auto_chooses_are_set():
+    lm = TextLM(AddOneBigram())
+    lm.set_params(tokenizer__lowercase=True, vocabulary__min_count=2)
+    expected = TextLM(
+        AddOneBigram(),
+        tokenizer=Tokenizer(lowercase=True),
+        vocabulary=Vocabulary(min_count=2),
+    )
+    texts = [text.upper() for text in TEXTS]
+    assert lm.fit(texts).vocabulary_.ids_ == expected.fit(TEXTS).vocabulary_.ids_
+    assert lm.get_params()["tokenizer__lowercase"] is True
+    grid = {"tokenizer__lowercase": [False, True]}
+    search = GridSearchCV(TextLM(AddOneBigram()), grid, cv=3, error_score="raise")
+    assert search.fit([*TEXTS, *texts]).best_params_ == {"tokenizer__lowercase": True}
+    lm.set_params(tokenizer="auto", tokenizer__number="#")  # not those of before
+    assert lm.tokenizer.get_params() == Tokenizer(number="#").get_params()
+    with pytest.raises(ValueError, match="Invalid parameter 'lower' for estimator"):
+        lm.set_params(tokenizer__lower=True)
+
+
+def test_text_for_the_last_step_of_a_pipeline_is_refused_with_advice():
+    model = pipeline().fit(TEXTS)
+    for use in (model["lm"].next_words, lambda text: model["lm"].score([text])):
+        with pytest.raises(TypeError, match=r"fitted on ids.*p\[:-1\]\.transform"):
+            use("the cat")
+    words = model[-1].next_words(model[:-1].transform(["the cat"])[0])[0]
+    text_words = TextLM(AddOneBigram(), n_context=4).fit(TEXTS)
+    text_words = text_words.next_words("the cat", unknown=True)[0]
+    assert model["ids"].words_[words].tolist() == text_words
+
+
+def test_weights_of_documents_are_refused():
+    for model in (TextLM(AddOneBigram()), LMDetector(AddOneBigram())):
+        with pytest.raises(
+            TypeError, match=r"no weights of documents.* repeat it in X"
+        ):
+            model.fit(TEXTS, sample_weight=np.ones(len(TEXTS)))
+    network = TextLM(paper_lm(max_iter=1))
+    with pytest.raises(TypeError, match="no weights of documents"):
+        network.partial_fit(TEXTS, sample_weight=np.ones(len(TEXTS)))
 
 
 def test_vocabulary_of_given_words_survives_clones_and_folds():

@@ -95,7 +95,13 @@ cdef class DictIds(Ids):
         return DictIds, (self.ids,)
 
     cdef bint find_word(self, object word, int* id) except -1:
-        found = self.ids.get(word)
+        try:
+            found = self.ids.get(word)
+        except TypeError:
+            raise TypeError(
+                f"tokens must be strings or hashable events, got {word!r} of type "
+                f"{type(word).__name__}."
+            ) from None
         if found is None:
             return False
         # No word of a kernel's model has the highest number.

@@ -468,8 +468,8 @@ cdef class WordScorer(Steps):
             )
         if self.unknown < 0:
             raise ValueError(
-                f"{word!r} is not among the {self.n_words} words of the vocabulary, "
-                "which has no symbol for unknown ones."
+                f"{word!r} is not among the {self.n_words} words of the vocabulary, and "
+                "unknown words are refused: leave it out."
             )
         return self.unknown
 
