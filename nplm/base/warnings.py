@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import concurrent.futures
 import multiprocessing
 import os
 import re
@@ -10,24 +9,16 @@ import sys
 import threading
 import warnings
 from types import CodeType, FrameType
+from typing import cast
 from weakref import WeakKeyDictionary
-
-import joblib
-import sklearn
-
-import nplm
 
 __all__ = ["warn"]
 
 # A pipeline or a grid search may call a fit, at any depth, in a thread or a process.
-_SKIPPED = (
-    *(
-        os.path.join(os.path.dirname(os.path.abspath(str(package.__file__))), "")
-        for package in (nplm, sklearn, joblib, multiprocessing, concurrent.futures)
-    ),
-    str(threading.__file__),
-    "<frozen ",
-)
+_CALLERS = (
+    "nplm", "sklearn", "joblib", "multiprocessing", "concurrent.futures", "dask",
+    "distributed",
+)  # fmt: skip
 # Lines that were warned about, each with the start of the messages.
 _WARNED: WeakKeyDictionary[CodeType, set[tuple[int, str]]] = WeakKeyDictionary()
 
@@ -44,8 +35,12 @@ def warn(message: str, category: type[Warning]) -> None:
     - `category`: class of the warning
     """
     # Equivalent to skip_file_prefixes of Python 3.12.
-    frame: FrameType | None = sys._getframe()
-    while frame is not None and _is_skipped(frame):
+    frame, skipped = cast(FrameType | None, sys._getframe()), _skipped()
+    while frame is not None and (
+        frame.f_code.co_filename.startswith(skipped)
+        # The first line of a process that multiprocessing spawns.
+        or "spawn_main" in frame.f_code.co_names
+    ):
         frame = frame.f_back
     if frame is None:
         filename, line, module = f"<worker {_worker()}>", 1, "nplm"
@@ -62,10 +57,12 @@ def warn(message: str, category: type[Warning]) -> None:
     warnings.warn_explicit(message, category, filename, line, module, registry)
 
 
-def _is_skipped(frame: FrameType) -> bool:
-    code = frame.f_code
-    # The first line of a process that multiprocessing spawns.
-    return code.co_filename.startswith(_SKIPPED) or "spawn_main" in code.co_names
+def _skipped() -> tuple[str, ...]:
+    """Return how the names of files begin that are not the user's."""
+    packages = [sys.modules[name] for name in _CALLERS if name in sys.modules]
+    folders = [os.path.dirname(os.path.abspath(str(p.__file__))) for p in packages]
+    files = [os.path.join(folder, "") for folder in folders]
+    return (*files, str(threading.__file__), "<frozen ")
 
 
 def _worker() -> str:

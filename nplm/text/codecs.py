@@ -166,11 +166,12 @@ class Words:
 
     def add_unknown(self, X: Any) -> None:
         """Add the words of documents that are not in the vocabulary."""
+        new: dict[Any, None] = {}
+        for document in Words.sentences(self, X):
+            check_tokens(document)
+            new |= dict.fromkeys(document)
         known = self.vocabulary.ids_
-        documents = lists_of_tokens(X)
-        tokens = (token for document in documents for token in document)
-        new = dict.fromkeys(token for token in tokens if token not in known)
-        self.vocabulary.add_words(list(new))
+        self.vocabulary.add_words([token for token in new if token not in known])
 
     def encode_words(self, words: Iterable[Any], n_words: int) -> NDArray[np.int32]:
         """Return the ids of words, which must be in the vocabulary."""

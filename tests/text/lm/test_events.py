@@ -12,7 +12,7 @@ from nplm import (
     Vocabulary,
 )
 from nplm.inspection import expected_words, surprisals
-from tests.helpers import paper_lm
+from tests.helpers import energy_lm, paper_lm
 
 TONIC, FOURTH, FIFTH = (0, 4, 7), (5, 9, 0), (7, 11, 2)
 CHORDS = [[TONIC, FOURTH, FIFTH, TONIC], [TONIC, FIFTH]] * 10
@@ -100,6 +100,16 @@ def test_a_tuple_of_known_events_is_a_document():
     assert lm.score_samples([[("a", "b")]]) != lm.score_samples([["a", "b"]])
     with pytest.raises(TypeError, match=r"no event 'c'"):
         TextLM(InterpolatedTrigram()).fit([[("a", "c"), "a"]]).score([("a", "c")])
+
+
+def test_events_are_added_by_the_same_rule():
+    lm = TextLM(energy_lm(max_iter=1)).fit(CHORDS)
+    with pytest.raises(TypeError, match=r"pass \[\(0, 4, 7\)\]"):
+        lm.add_words([TONIC])
+    with pytest.raises(TypeError, match=r"hashable events, got .* of type list"):
+        lm.add_words([[TONIC, [0, 3, 7]]])
+    minor = (0, 3, 7)
+    assert lm.add_words([[TONIC, minor]]).vocabulary_.words_[-1] == minor
 
 
 def test_unhashable_events_are_named(lm):
