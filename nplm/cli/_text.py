@@ -225,9 +225,11 @@ def _decoded(
             "latin1 -t utf-8."
         )
     text = text.rstrip("\r\n")
-    if marks is not None:
+    inside = None
+    if marks is not None and marks.sign in text:
         text = marks.removed(text)
-        wrong = wrong or marks.error(text)
+        inside = marks.error(text)
+        wrong = wrong or inside
     if wrong is not None:
         if errors in (None, "strict"):
             advice = " Or give --errors replace, or skip." if errors else ""
@@ -235,6 +237,6 @@ def _decoded(
         if errors == "skip":
             return None
         text = text.replace("\0", "\ufffd")
-        if marks is not None and marks.error(text):
+        if marks is not None and inside is not None:
             text = marks.replaced(text)
     return text

@@ -177,7 +177,7 @@ class _Bounded(io.RawIOBase):
             if LARGE_WINDOW in str(error):
                 raise UnpackingError(
                     f"{reason}it needs a window of more than 128 MB, as files of "
-                    "zstd --long=28 do. Decompress it first: zstd -d --long=31."
+                    "zstd --long=28 or more do. Decompress it first: zstd -d --long=31."
                 ) from None
             raise UnpackingError(f"{reason}it is damaged or truncated.") from None
         self._n_bytes += n

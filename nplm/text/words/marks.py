@@ -34,18 +34,20 @@ class LineMarks:
 
     - `boundary`: the word for the end of a line
     - `split`: splits a line into tokens; by default marks elsewhere are not sought
+    - `sign`: what all marks contain; a line without it stays as it is
     """
 
     def __init__(
         self, boundary: str, split: Callable[[str], list[str]] | None = None
     ) -> None:
         self._marks, self._split = marks_of(boundary), split
+        self.sign = "s>" if boundary == END else boundary
         self._begins = [mark + blank for mark in self._marks[1:] for blank in BLANKS]
         self._ends = [blank + boundary for blank in BLANKS]
 
     def removed(self, line: str) -> str:
         """Return a line without the marks at its ends."""
-        if not any(mark in line for mark in self._marks):
+        if self.sign not in line:
             return line
         line = line.strip(BLANKS)
         if line.startswith(tuple(self._begins)) or line in self._marks[1:]:
