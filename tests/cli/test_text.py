@@ -332,6 +332,13 @@ def test_generate_suggest_and_neighbors(made, run):
         again = run("generate", "@kn", "-n", "7", *options[:2], *options[4:]).stdout
         assert again.splitlines()[:3] == shown
         assert len(again.splitlines()) == 7
+    for least in (0, 6):
+        flags = ["-n", "50", "--min-words", least, "--seed", "0"]
+        shown = run("generate", "@kn", *flags).stdout.splitlines()
+        assert len(shown) == 50
+        assert (min(len(text.split()) for text in shown) >= 6) is (least == 6)
+    result = run("generate", "@kn", "--min-words", "9", "--max-words", "8", code=2)
+    assert "--min-words 9 is more than --max-words 8" in result.stderr
     for flags, unknown in [([], False), (["--unknown"], True)]:
         words, proba = lm.next_words("a cat", 30, unknown=unknown)
         assert ("<unk>" in words) is unknown

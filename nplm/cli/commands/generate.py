@@ -70,6 +70,11 @@ def generate_command(
       nplm generate model -n 5 --top-p 0.9
       nplm generate model --prompt "return a list of" --temperature 0.7 --seed 1
     """  # noqa: D301  (click reads the control character)
+    if min_words > max_words:
+        raise click.UsageError(
+            f"--min-words {min_words} is more than --max-words {max_words}: lower it, "
+            "or raise --max-words."
+        )
     lm = read_model(model, verify=verify)
     random = check_random_state(seed)
     for start in range(0, n, TEXTS_A_BLOCK):
