@@ -333,7 +333,7 @@ def test_generate_suggest_and_neighbors(made, run):
         assert again.splitlines()[:3] == shown
         assert len(again.splitlines()) == 7
     for least in (0, 6):
-        flags = ["-n", "50", "--min-words", least, "--seed", "0"]
+        flags = ["-n", "50", "--min-words", str(least), "--seed", "0"]
         shown = run("generate", "@kn", *flags).stdout.splitlines()
         assert len(shown) == 50
         assert (min(len(text.split()) for text in shown) >= 6) is (least == 6)
