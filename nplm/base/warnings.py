@@ -74,7 +74,9 @@ def _worker() -> str:
 
 def _shows_each(message: str, category: type[Warning], module: str, line: int) -> bool:
     """Return whether the filters show a warning again at the same line, or raise it."""
-    for action, text, kind, name, number in warnings.filters:
+    # Python 3.14 may have other filters in each context.
+    filters = getattr(warnings, "_get_filters", lambda: warnings.filters)()
+    for action, text, kind, name, number in filters:
         if (
             issubclass(category, kind)
             and number in (0, line)
