@@ -94,7 +94,7 @@ class Rows(Sharing):
     def train(self, X: Ids, y: Ids, index: NDArray[np.intp]) -> None:
         """Train once on the examples `index`, and add to `loss`."""
         (team,) = self.teams
-        self.threads.abreast(
+        self.threads.run_together(
             lambda member: _network.train(team, member, X, y, index),
             len(team.outputs), give_up=self.give_up,
         )  # fmt: skip
@@ -125,7 +125,7 @@ class Examples(Sharing):
     def train(self, X: Ids, y: Ids, index: NDArray[np.intp]) -> None:
         """Train once on the examples `index`, and add to `loss`."""
         (team,) = self.teams
-        self.threads.abreast(
+        self.threads.run_together(
             lambda member: _examples.train(team, member, X, y, index),
             self.threads.n, give_up=self.give_up,
         )  # fmt: skip

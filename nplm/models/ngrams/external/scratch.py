@@ -240,7 +240,7 @@ class Scratch:
                         return
                     work(thread, part)
 
-        self.threads.abreast(run, self.threads.n, give_up=self._aborted.set)
+        self.threads.run_together(run, self.threads.n, give_up=self._aborted.set)
 
     def _check_aborted(self) -> None:
         if self._aborted.is_set():

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import os
-from _thread import LockType, start_new_thread
-from collections import deque
+import signal
+import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
-from functools import cache
-from queue import Empty, SimpleQueue
+from contextlib import ExitStack, contextmanager
+from functools import cache, partial
 from threading import Lock
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 import scipy.linalg.cython_blas  # noqa: F401 (loads the BLAS that the kernels call)
-from joblib import effective_n_jobs
-from joblib.parallel import get_active_backend
 from threadpoolctl import ThreadpoolController
 
 from nplm.base import system
@@ -22,12 +19,16 @@ from nplm.base import system
 __all__ = ["Threads", "blas_libraries", "blas_threads", "n_threads"]
 
 T = TypeVar("T")
-POLL_SECONDS = 0.05  # interval of checks for signals while threads run
 MAX_THREADS = 256  # the capacity of a Team
+SIGNALS = signal.valid_signals()
 
 
 def n_threads(n_jobs: int | None) -> int:
-    """Return the number of threads of `n_jobs`, as in joblib: None is 1, -1 all cores.
+    """Return the number of threads of `n_jobs`, as joblib settles it.
+
+    That is ``Parallel(n_jobs, require="sharedmem")``: -1 is all cores, None is the
+    number of ``parallel_config("threading", n_jobs=...)`` and otherwise 1, and
+    ``parallel_config("sequential")`` makes any number 1.
 
     In a joblib worker, such as one of a parallel grid search, the number is at
     most the worker's share of the cores: otherwise the search would run `n_jobs`
@@ -35,12 +36,14 @@ def n_threads(n_jobs: int | None) -> int:
     """
     if n_jobs == 0:
         raise ValueError("n_jobs=0: pass 1 or more threads, or -1 for all cores.")
-    n = int(effective_n_jobs(1 if n_jobs is None else n_jobs))
+    if n_jobs == 1:
+        return 1
+    from joblib.parallel import get_active_backend
+
+    backend, configured = get_active_backend(prefer="threads", require="sharedmem")
+    n = int(backend.effective_n_jobs(configured if n_jobs is None else n_jobs))
     if n > MAX_THREADS:
-        raise ValueError(
-            f"n_jobs={n_jobs}: a fit can use at most {MAX_THREADS} threads."
-        )
-    backend, _ = get_active_backend()
+        raise ValueError(f"n_jobs={n}: a fit can use at most {MAX_THREADS} threads.")
     if backend.nesting_level:
         n = min(n, joblibs_limit(backend.MAX_NUM_THREADS_VARS))
     return n
@@ -119,9 +122,9 @@ def blas_threads(n: int) -> Iterator[None]:
 class Threads:
     """A few threads that run kernels concurrently; kernels release the GIL.
 
-    There is no OpenMP, which could clash with the run-time library of another package,
-    with a fork, or with joblib's workers. Each call starts its threads, which takes
-    less than 0.1 ms, and ends them.
+    joblib starts the threads of each call, and ends them. There is no OpenMP, which
+    could clash with the run-time library of another package, with a fork, or with
+    joblib's workers. One thread is the caller's, without joblib.
     """
 
     def __init__(self, n: int) -> None:
@@ -140,31 +143,16 @@ class Threads:
         raises, no part is running, and none starts later. If the system cannot start a
         thread, the error is a MemoryError.
         """
-        n = min(self.n, len(parts))
-        if n > 1:
-            _run(work, parts, n, lambda: None, give_up)
-        else:
-            for part in parts:
-                work(part)
+        _run(work, parts, min(self.n, len(parts)), give_up)
 
-    def abreast(
+    def run_together(
         self, work: Callable[[int], None], n: int, *, give_up: Callable[[], None]
     ) -> None:
         """Run ``work(0)`` to ``work(n - 1)``, which wait for each other, concurrently.
 
-        `give_up` must make them return if one of them fails. When this returns, or
-        raises the first error, none is running. If the system cannot start a thread,
-        the error is a MemoryError.
+        Errors and interrupts are those of `map`.
         """
-
-        def run(i: int) -> None:
-            try:
-                work(i)
-            except BaseException:
-                give_up()
-                raise
-
-        _run(run, range(1, n), n - 1, lambda: run(0), give_up)
+        _run(work, range(n), n, give_up)
 
     def split(self, n: int, block: int, most: int | None = None) -> list[slice]:
         """Split range(n) into a part per thread, or parts of at most `most` blocks.
@@ -177,72 +165,90 @@ class Threads:
 
 
 def _run(
-    work: Callable[[T], None],
-    parts: Sequence[T],
-    n: int,
-    own: Callable[[], None],
-    give_up: Callable[[], None],
+    work: Callable[[T], None], parts: Sequence[T], n: int, give_up: Callable[[], None]
 ) -> None:
-    """Run the parts in n new threads, and `own` in this one.
+    """Run the parts in n threads of joblib, or in this one if n is 1."""
+    if n <= 1:
+        for part in parts:
+            work(part)
+        return
+    # Imported here: joblib is needed only where a second thread starts.
+    from joblib import Parallel, delayed
 
-    Locks and queues are those written in C: an interrupt within those of `threading`
-    and `concurrent.futures` leaves them locked forever.
-    """
-    waiting, ended = deque(parts), SimpleQueue[BaseException | None]()
-    # A running thread holds its lock. After an error all locks are held, so a thread
-    # that starts only then returns at once.
-    locks = [Lock() for _ in range(n)]
+    from nplm.models.training.parallel.team import Team
 
-    def serve(lock: LockType) -> None:
-        if not lock.acquire(blocking=False):
-            return
+    call = _Call(work, give_up)
+    with _handlers_deferred(call.interrupt):
         try:
-            while True:
-                try:
-                    part = waiting.popleft()
-                except IndexError:
-                    break
-                work(part)
-            ended.put(None)
+            Parallel(
+                n, backend=Team(call.stop), prefer="threads", require="sharedmem",
+                pre_dispatch="all", batch_size=1, verbose=0,
+            )(delayed(call.run)(part) for part in parts)  # fmt: skip
         except BaseException as error:
-            ended.put(error)
-        finally:
-            lock.release()
-
-    error: BaseException | None = None
+            call.errors.append(error)
     try:
-        for lock in locks:
-            _start(serve, lock, n)
-        own()
-        for _ in locks:
-            error = _next(ended)
-            if error is not None:
-                raise error
-    except BaseException:
-        waiting.clear()
-        give_up()
-        for lock in locks:
-            lock.acquire()
-        raise
+        if call.errors:
+            raise call.errors[0]
     finally:
-        del error  # avoids a reference cycle with this frame and its arrays
+        call.errors.clear()  # avoids a reference cycle with this frame and its arrays
 
 
-def _start(serve: Callable[[LockType], None], lock: LockType, n: int) -> None:
+class _Call(Generic[T]):
+    """Work on parts, of which none begins after an error or an interrupt."""
+
+    def __init__(self, work: Callable[[T], None], give_up: Callable[[], None]) -> None:
+        self.errors: list[BaseException] = []
+        self._work, self._give_up, self._stopped = work, give_up, False
+
+    def run(self, part: T) -> None:
+        try:
+            if not self._stopped:
+                self._work(part)
+        except BaseException as error:
+            self.errors.append(error)
+            self.stop()
+
+    def interrupt(self, error: BaseException) -> None:
+        self.errors.insert(0, error)
+        self.stop()
+
+    def stop(self) -> None:
+        # Once only: a signal may arrive within `give_up`, which may hold a lock.
+        if not self._stopped:
+            self._stopped = True
+            self._give_up()
+
+
+@contextmanager
+def _handlers_deferred(interrupt: Callable[[BaseException], None]) -> Iterator[None]:
+    """Pass what signal handlers raise to `interrupt`, at any moment of the context.
+
+    Raised within joblib or the standard library, it could leave a lock locked forever.
+    Handlers run in the main thread: in another one this changes nothing.
+    """
+    process = os.getpid()
+
+    def handle(handler: Callable[[int, Any], Any], number: int, frame: Any) -> None:
+        try:
+            handler(number, frame)
+        except BaseException as error:
+            if os.getpid() != process:  # in a fork, or after the context
+                raise
+            interrupt(error)
+
+    def restore(number: int, handler: Any, deferred: Any) -> None:
+        if signal.getsignal(number) is deferred:  # no handler has replaced it
+            signal.signal(number, handler)
+
+    is_main = threading.current_thread() is threading.main_thread()
     try:
-        start_new_thread(serve, (lock,))
-    except RuntimeError as error:
-        # Python has no exception class of its own for it.
-        if "can't start new thread" not in str(error):
-            raise
-        raise MemoryError(
-            f"the system cannot start {n} more threads: lower n_jobs, or raise its "
-            "limits on memory and threads"
-        ) from error
-
-
-def _next(ended: SimpleQueue[BaseException | None]) -> BaseException | None:
-    while True:
-        # An interrupt received in another thread does not wake this one.
-        with suppress(Empty):
-            return ended.get(timeout=POLL_SECONDS)
+        with ExitStack() as stack:
+            for number in SIGNALS if is_main else ():
+                handler = signal.getsignal(number)
+                if callable(handler):
+                    deferred = partial(handle, handler)
+                    stack.callback(restore, number, handler, deferred)
+                    signal.signal(number, deferred)
+            yield
+    finally:
+        process = 0

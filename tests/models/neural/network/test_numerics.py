@@ -177,7 +177,7 @@ train = Network.train
 def checked_train(network, *args, **kwargs):
     train(network, *args, **kwargs)
     # In this thread, and in the one that shared the work.
-    network.threads.abreast(check, 2, give_up=lambda: None)
+    network.threads.run_together(check, 2, give_up=lambda: None)
 Network.train = checked_train
 
 X, y = windows(np.arange(300) % 40, 2)

@@ -1,9 +1,13 @@
-"""Thread counts, alone and inside joblib's workers."""
+"""The number of threads, and what ends them: errors, signals, too little memory."""
 
+import gc
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
+import weakref
 from threading import Lock
 from unittest.mock import patch
 
@@ -11,12 +15,12 @@ import joblib
 import numpy as np
 import pytest
 from joblib import Parallel, delayed, parallel_config
+from joblib.parallel import SequentialBackend
 from sklearn.model_selection import GridSearchCV
 from threadpoolctl import ThreadpoolController, threadpool_info
 
 from nplm import windows
 from nplm._kernels.neural import _network
-from nplm.models.training.parallel import threads as module
 from nplm.models.training.parallel.threads import (
     Threads,
     blas_threads,
@@ -164,7 +168,7 @@ def test_threads_run_every_part_once(n):
     threads, seen, n_before = Threads(n), [], n_running()
     threads.map(seen.append, range(50))
     assert sorted(seen) == list(range(50))
-    threads.abreast(seen.append, n, give_up=lambda: None)
+    threads.run_together(seen.append, n, give_up=lambda: None)
     assert sorted(seen[50:]) == list(range(n))
     assert threads_end(n_before)
 
@@ -175,11 +179,20 @@ def test_single_thread_is_the_caller():
     assert seen == 3 * [threading.get_ident()]
 
 
-@pytest.mark.parametrize("how", ["map", "abreast"])
+def run(how, work, n, give_up):
+    if how == "map":
+        Threads(n).map(work, range(n), give_up=give_up)
+    else:
+        Threads(n).run_together(work, n, give_up=give_up)
+
+
+both_ways = pytest.mark.parametrize("how", ["map", "run_together"])
+
+
+@both_ways
 @pytest.mark.parametrize("error", [ValueError("bad"), KeyboardInterrupt()], ids=repr)
 def test_threads_end_after_an_error(how, error):
-    threads, stop = Threads(3), threading.Event()
-    n_files, n_before = open_files(), n_running()
+    stop, n_files, n_before = threading.Event(), open_files(), n_running()
 
     def work(i):
         if i == 1:
@@ -189,10 +202,7 @@ def test_threads_end_after_an_error(how, error):
     for _ in range(20):
         stop.clear()
         with pytest.raises(type(error)) as raised:
-            if how == "map":
-                threads.map(work, range(3), give_up=stop.set)
-            else:
-                threads.abreast(work, 3, give_up=stop.set)
+            run(how, work, 3, stop.set)
     assert threads_end(n_before)
     assert open_files() == n_files
     assert raised.value is error
@@ -221,34 +231,305 @@ def test_interrupted_scores_leave_no_threads_or_files(parallel):
     np.testing.assert_array_equal(lm.log_prob(X[:500], y[:500]), expected)
 
 
-@pytest.mark.parametrize("n_started", [0, 1])
-@pytest.mark.parametrize("how", ["map", "abreast"])
-def test_a_thread_that_cannot_start_is_a_memory_error(monkeypatch, how, n_started):
-    threads, stop, start = Threads(4), threading.Event(), module.start_new_thread
-    begun = []
-
-    def fail(*args):
-        if len(begun) >= n_started:
-            raise RuntimeError("can't start new thread")
-        begun.append(args)
-        start(*args)
-
-    done = []
+def test_no_part_begins_after_an_error():
+    stop, done = threading.Event(), []
 
     def work(i):
-        stop.wait(10)
+        if i == 0:
+            raise ValueError("bad")
+        assert stop.wait(10)
         done.append(i)
 
-    monkeypatch.setattr(module, "start_new_thread", fail)
+    with pytest.raises(ValueError, match="bad"):
+        Threads(2).map(work, range(50), give_up=stop.set)
+    assert len(done) <= 1
+
+
+@pytest.mark.parametrize("n_started", [0, 1, 3])
+@both_ways
+def test_a_thread_that_cannot_start_is_a_memory_error(monkeypatch, how, n_started):
+    stop, start = threading.Event(), threading.Thread.start
+    n_before, begun, done = n_running(), [], []
+
+    def fail(thread):
+        if len(begun) == n_started:
+            raise RuntimeError("can't start new thread")
+        begun.append(thread)
+        start(thread)
+
+    def work(i):
+        assert stop.wait(10)
+        done.append(i)
+
+    monkeypatch.setattr(threading.Thread, "start", fail)
     with pytest.raises(MemoryError, match="lower n_jobs, or raise"):
-        if how == "map":
-            threads.map(work, range(4), give_up=stop.set)
-        else:
-            threads.abreast(work, 4, give_up=stop.set)
+        run(how, work, 4, stop.set)
     monkeypatch.undo()
-    n_done = len(done)
-    assert n_done <= n_started
-    time.sleep(0.02)
-    assert len(done) == n_done  # none starts later
-    threads.map(done.append, range(4))
-    assert len(done) == n_done + 4
+    assert len(done) <= n_started
+    assert not any(thread.is_alive() for thread in begun)
+    assert threads_end(n_before)
+
+
+TOO_LITTLE_MEMORY = """
+import os, resource, threading
+from nplm.models.training.parallel.threads import Threads
+
+stop = threading.Event()
+Threads(2).map(print, "ab")  # all imports
+page = resource.getpagesize()
+size = int(open("/proc/self/statm").read().split()[0]) * page
+threading.stack_size(1 << 30)
+resource.setrlimit(resource.RLIMIT_AS, (size + (5 << 29), -1))  # two stacks and a half
+try:
+    Threads(4).run_together(lambda i: stop.wait(10), 4, give_up=stop.set)
+except MemoryError as error:
+    print(error)
+print([thread.name for thread in threading.enumerate()])
+"""
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="Linux's limits")
+def test_too_little_memory_for_a_third_thread():
+    ran = subprocess.run(
+        [sys.executable, "-c", TOO_LITTLE_MEMORY],
+        capture_output=True, text=True, check=True, timeout=60,
+    )  # fmt: skip
+    *_, message, left = ran.stdout.splitlines()
+    assert message.startswith("the system cannot start another thread: lower n_jobs")
+    assert left == "['MainThread']"
+
+
+class HandlerError(Exception):
+    """Raised by a handler of a signal."""
+
+
+def raise_it(number, frame):
+    raise HandlerError(number)
+
+
+@pytest.fixture(params=[signal.SIGINT, signal.SIGALRM, signal.SIGTERM])
+def handled(request):
+    """A signal whose handler raises."""
+    before = signal.signal(request.param, raise_it)
+    yield request.param
+    signal.signal(request.param, before)
+
+
+@pytest.mark.parametrize("receiver", ["process", "another thread"])
+@both_ways
+def test_exception_of_a_signal_handler_is_raised_within_a_tenth_of_a_second(
+    handled, how, receiver
+):
+    stop, sent, seconds, n_before = threading.Event(), [], [], n_running()
+
+    def work(i):
+        if i == 1:
+            time.sleep(0.03)  # until the main thread waits
+            sent.append(time.monotonic())
+            if receiver == "process":
+                os.kill(os.getpid(), handled)
+            else:
+                signal.pthread_kill(threading.get_ident(), handled)
+        assert stop.wait(10)
+
+    for _ in range(5):
+        stop.clear()
+        with pytest.raises(HandlerError):
+            run(how, work, 2, stop.set)
+        seconds.append(time.monotonic() - sent[-1])
+        assert signal.getsignal(handled) is raise_it
+    assert min(seconds) < 0.1
+    assert threads_end(n_before)
+
+
+def test_interrupt_is_raised_though_a_thread_failed_before():
+    begun, stop = threading.Event(), threading.Event()
+
+    def work(i):
+        if i == 0:
+            assert begun.wait(10)
+            raise ValueError("bad")
+        begun.set()
+        assert stop.wait(10)
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(0.05)
+
+    with pytest.raises(KeyboardInterrupt):
+        Threads(2).run_together(work, 2, give_up=stop.set)
+
+
+def test_handler_that_raises_nothing_lets_the_call_go_on():
+    seen, done = [], []
+
+    def first(number, frame):
+        seen.append(number)
+        signal.signal(number, raise_it)  # a second signal shall raise
+
+    before = signal.signal(signal.SIGALRM, first)
+    try:
+        Threads(2).run_together(
+            lambda i: (os.kill(os.getpid(), signal.SIGALRM) if i else None,
+                       time.sleep(0.1), done.append(i)),
+            2, give_up=done.clear,
+        )  # fmt: skip
+        assert sorted(done) == [0, 1]
+        assert seen == [signal.SIGALRM]
+        assert signal.getsignal(signal.SIGALRM) is raise_it
+    finally:
+        signal.signal(signal.SIGALRM, before)
+
+
+@pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")
+def test_fork_within_a_call_is_interrupted():
+    """Its handlers raise, as those of any process."""
+    codes = []
+
+    def work(i):
+        if i == 0:
+            child = os.fork()
+            if child == 0:
+                try:
+                    os.kill(os.getpid(), signal.SIGINT)
+                    time.sleep(5)
+                except KeyboardInterrupt:
+                    os._exit(7)
+                os._exit(1)
+            codes.append(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+
+    Threads(2).run_together(work, 2, give_up=lambda: None)
+    assert codes == [7]
+
+
+def test_call_of_another_thread_is_not_interrupted():
+    done, inside = [], threading.Event()
+
+    def work(i):
+        inside.set()
+        time.sleep(0.1)
+        done.append(i)
+
+    def call():
+        Threads(2).run_together(work, 2, give_up=done.clear)
+
+    caller = threading.Thread(target=call)
+    caller.start()
+    with pytest.raises(KeyboardInterrupt):
+        assert inside.wait(10)
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(5)
+    caller.join(10)
+    assert sorted(done) == [0, 1]
+
+
+CONTEXTS = {
+    "sequential": {"backend": "sequential"},
+    "processes": {"prefer": "processes"},
+    "loky": {"backend": "loky", "n_jobs": 1, "verbose": 50},
+    "threading": {"backend": "threading", "n_jobs": 1},
+}
+
+
+@pytest.mark.parametrize("context", CONTEXTS)
+def test_workers_that_wait_for_each_other_meet_in_any_context(capfd, context):
+    def meet(n=3):
+        together = threading.Barrier(n, timeout=10)
+        Threads(n).run_together(lambda i: together.wait(), n, give_up=together.abort)
+        return True
+
+    with parallel_config(**CONTEXTS[context]):
+        assert meet()
+        assert capfd.readouterr() == ("", "")
+        nested = Parallel(2, backend="threading", verbose=0)
+        assert nested(delayed(meet)() for _ in range(2)) == [True, True]
+
+
+def test_fit_in_a_sequential_context_has_one_thread():
+    X, y = windows(np.tile(np.arange(5), 100), 2)
+    lm = paper_lm(n_words=5, n_hidden=2, embedding_dim=2, max_iter=1, random_state=0)
+    alone = lm.fit(X, y).log_prob(X, y)
+    with parallel_config("sequential"):
+        assert n_threads(2) == 1
+        lm.set_params(n_jobs=2).fit(X, y)
+        np.testing.assert_array_equal(lm.log_prob(X, y), alone)
+
+
+class Cluster(SequentialBackend):
+    """A backend without shared memory, of 64 workers."""
+
+    supports_sharedmem = False
+
+    def effective_n_jobs(self, n_jobs):
+        return 64
+
+
+def test_n_jobs_in_a_context_of_joblib():
+    for expected, n_jobs, context in [
+        (3, None, {"backend": "threading", "n_jobs": 3}),
+        (2, 2, {"backend": "threading", "n_jobs": 3}),
+        # Processes are not threads.
+        (1, None, {"n_jobs": 3}),
+        (1, None, {"backend": "loky", "n_jobs": 3}),
+        (1, None, {"backend": Cluster(), "n_jobs": 3}),
+        (2, 2, {"backend": Cluster()}),
+        (2, 2, {"prefer": "processes"}),
+        (1, None, {"backend": "sequential"}),
+        (1, 2, {"backend": "sequential"}),
+    ]:
+        with parallel_config(**context):
+            assert n_threads(n_jobs) == expected
+    with (
+        parallel_config("threading", n_jobs=300),
+        pytest.raises(ValueError, match="300: a fit can use at most 256"),
+    ):
+        n_threads(None)
+
+
+LATE_IMPORT = """
+import sys
+from nplm.models.training.parallel.threads import Threads, n_threads
+
+seen = []
+threads = Threads(n_threads(1))
+threads.map(seen.append, "ab")
+threads.run_together(seen.append, 1, give_up=seen.clear)
+assert seen == ["a", "b", 0]
+assert "joblib" not in sys.modules
+Threads(2).map(seen.append, "cd")
+assert "joblib" in sys.modules
+"""
+
+
+def test_joblib_is_imported_when_a_second_thread_starts():
+    subprocess.run([sys.executable, "-c", LATE_IMPORT], check=True, timeout=60)
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_call_frees_its_arrays_at_once(fails):
+    array = np.zeros(3)
+    freed = weakref.ref(array)
+
+    def work(i, array=array):
+        array += 1
+        if fails:
+            raise ValueError("bad")
+
+    gc.disable()
+    try:
+        try:
+            Threads(2).map(work, range(2))
+        except ValueError:
+            assert fails
+        del work, array
+        assert freed() is None
+    finally:
+        gc.enable()
+
+
+def test_results_are_not_polled_for():
+    """joblib's own backend of threads takes 10 ms a call."""
+    seconds = []
+    for _ in range(20):
+        started = time.perf_counter()
+        Threads(2).map(lambda part: time.sleep(0.002), range(2))
+        seconds.append(time.perf_counter() - started)
+    assert min(seconds) < 0.008
