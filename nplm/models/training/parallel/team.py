@@ -1,21 +1,112 @@
-"""joblib's threads, for calls that leave none behind."""
+"""The threads of a call, which joblib starts and ends."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, Generic, TypeVar
 
+from joblib import Parallel, delayed
 from joblib.parallel import ThreadingBackend
 
-__all__ = ["Team"]
+__all__ = ["run_in_threads"]
 
+T = TypeVar("T")
+SIGNALS = signal.valid_signals()
 POLL_SECONDS = 0.05  # interval of checks for signals while threads run
 
 
-class Team(ThreadingBackend):
+def run_in_threads(
+    work: Callable[[T], None], parts: Sequence[T], n: int, give_up: Callable[[], None]
+) -> None:
+    """Run ``work(part)`` for every part in n threads, in any ``parallel_config``.
+
+    On an error or an interrupt `give_up` must make running parts return.
+    """
+    call = _Call(work, give_up)
+    with _handlers_deferred(call.interrupt):
+        try:
+            Parallel(
+                n, backend=_Backend(call.stop), prefer="threads", require="sharedmem",
+                pre_dispatch="all", batch_size=1, verbose=0,
+            )(delayed(call.run)(part) for part in parts)  # fmt: skip
+        except BaseException as error:
+            call.errors.append(error)
+    try:
+        if call.errors:
+            raise call.errors[0]
+    finally:
+        call.errors.clear()  # avoids a reference cycle with this frame and its arrays
+
+
+class _Call(Generic[T]):
+    """Work on parts, of which none begins after an error or an interrupt."""
+
+    def __init__(self, work: Callable[[T], None], give_up: Callable[[], None]) -> None:
+        self.errors: list[BaseException] = []
+        self._work, self._give_up, self._stopped = work, give_up, False
+
+    def run(self, part: T) -> None:
+        try:
+            if not self._stopped:
+                self._work(part)
+        except BaseException as error:
+            self.errors.append(error)
+            self.stop()
+
+    def interrupt(self, error: BaseException) -> None:
+        self.errors.insert(0, error)
+        self.stop()
+
+    def stop(self) -> None:
+        # Once only: a signal may arrive within `give_up`, which may hold a lock.
+        if not self._stopped:
+            self._stopped = True
+            self._give_up()
+
+
+@contextmanager
+def _handlers_deferred(interrupt: Callable[[BaseException], None]) -> Iterator[None]:
+    """Pass what signal handlers raise to `interrupt`, at any moment of the context.
+
+    Raised within joblib or the standard library, it could leave a lock locked forever.
+    Handlers run in the main thread: in another one this changes nothing.
+    """
+    process = os.getpid()
+
+    def handle(handler: Callable[[int, Any], Any], number: int, frame: Any) -> None:
+        try:
+            handler(number, frame)
+        except BaseException as error:
+            if os.getpid() != process:  # in a fork, or after the context
+                raise
+            interrupt(error)
+
+    def restore(number: int, handler: Any, deferred: Any) -> None:
+        if signal.getsignal(number) is deferred:  # no handler has replaced it
+            signal.signal(number, handler)
+
+    is_main = threading.current_thread() is threading.main_thread()
+    try:
+        with ExitStack() as stack:
+            for number in SIGNALS if is_main else ():
+                handler = signal.getsignal(number)
+                if callable(handler):
+                    deferred = partial(handle, handler)
+                    stack.callback(restore, number, handler, deferred)
+                    signal.signal(number, deferred)
+            yield
+    finally:
+        process = 0
+
+
+class _Backend(ThreadingBackend):
     """The threads of a call: all of them, or an error and none.
 
     joblib's own backend leaves threads behind if it cannot start one, and polls for

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import os
-import signal
-import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
-from functools import cache, partial
+from contextlib import contextmanager
+from functools import cache
 from threading import Lock
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar
 
 import scipy.linalg.cython_blas  # noqa: F401 (loads the BLAS that the kernels call)
 from threadpoolctl import ThreadpoolController
@@ -20,15 +18,14 @@ __all__ = ["Threads", "blas_libraries", "blas_threads", "n_threads"]
 
 T = TypeVar("T")
 MAX_THREADS = 256  # the capacity of a Team
-SIGNALS = signal.valid_signals()
 
 
 def n_threads(n_jobs: int | None) -> int:
     """Return the number of threads of `n_jobs`, as joblib settles it.
 
-    That is ``Parallel(n_jobs, require="sharedmem")``: -1 is all cores, None is the
-    number of ``parallel_config("threading", n_jobs=...)`` and otherwise 1, and
-    ``parallel_config("sequential")`` makes any number 1.
+    As in ``Parallel(n_jobs, require="sharedmem")``, -1 is all cores, None is the number
+    of ``parallel_config("threading", n_jobs=...)`` and 1 elsewhere, and any number is 1
+    in ``parallel_config("sequential")``.
 
     In a joblib worker, such as one of a parallel grid search, the number is at
     most the worker's share of the cores: otherwise the search would run `n_jobs`
@@ -167,88 +164,11 @@ class Threads:
 def _run(
     work: Callable[[T], None], parts: Sequence[T], n: int, give_up: Callable[[], None]
 ) -> None:
-    """Run the parts in n threads of joblib, or in this one if n is 1."""
-    if n <= 1:
+    if n > 1:
+        # Imported here: only a second thread needs joblib.
+        from nplm.models.training.parallel.team import run_in_threads
+
+        run_in_threads(work, parts, n, give_up)
+    else:
         for part in parts:
             work(part)
-        return
-    # Imported here: joblib is needed only where a second thread starts.
-    from joblib import Parallel, delayed
-
-    from nplm.models.training.parallel.team import Team
-
-    call = _Call(work, give_up)
-    with _handlers_deferred(call.interrupt):
-        try:
-            Parallel(
-                n, backend=Team(call.stop), prefer="threads", require="sharedmem",
-                pre_dispatch="all", batch_size=1, verbose=0,
-            )(delayed(call.run)(part) for part in parts)  # fmt: skip
-        except BaseException as error:
-            call.errors.append(error)
-    try:
-        if call.errors:
-            raise call.errors[0]
-    finally:
-        call.errors.clear()  # avoids a reference cycle with this frame and its arrays
-
-
-class _Call(Generic[T]):
-    """Work on parts, of which none begins after an error or an interrupt."""
-
-    def __init__(self, work: Callable[[T], None], give_up: Callable[[], None]) -> None:
-        self.errors: list[BaseException] = []
-        self._work, self._give_up, self._stopped = work, give_up, False
-
-    def run(self, part: T) -> None:
-        try:
-            if not self._stopped:
-                self._work(part)
-        except BaseException as error:
-            self.errors.append(error)
-            self.stop()
-
-    def interrupt(self, error: BaseException) -> None:
-        self.errors.insert(0, error)
-        self.stop()
-
-    def stop(self) -> None:
-        # Once only: a signal may arrive within `give_up`, which may hold a lock.
-        if not self._stopped:
-            self._stopped = True
-            self._give_up()
-
-
-@contextmanager
-def _handlers_deferred(interrupt: Callable[[BaseException], None]) -> Iterator[None]:
-    """Pass what signal handlers raise to `interrupt`, at any moment of the context.
-
-    Raised within joblib or the standard library, it could leave a lock locked forever.
-    Handlers run in the main thread: in another one this changes nothing.
-    """
-    process = os.getpid()
-
-    def handle(handler: Callable[[int, Any], Any], number: int, frame: Any) -> None:
-        try:
-            handler(number, frame)
-        except BaseException as error:
-            if os.getpid() != process:  # in a fork, or after the context
-                raise
-            interrupt(error)
-
-    def restore(number: int, handler: Any, deferred: Any) -> None:
-        if signal.getsignal(number) is deferred:  # no handler has replaced it
-            signal.signal(number, handler)
-
-    is_main = threading.current_thread() is threading.main_thread()
-    try:
-        with ExitStack() as stack:
-            for number in SIGNALS if is_main else ():
-                handler = signal.getsignal(number)
-                if callable(handler):
-                    deferred = partial(handle, handler)
-                    stack.callback(restore, number, handler, deferred)
-                    signal.signal(number, deferred)
-            yield
-    finally:
-        process = 0
