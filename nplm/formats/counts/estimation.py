@@ -121,8 +121,9 @@ def estimate_binary(
         It is removed at the end, also after an error or an interrupt. Temporary
         folders of killed estimations are removed first.
     n_jobs : int, optional
-        Number of threads, as in joblib: None is 1, -1 all cores. The result does not
-        depend on it.
+        Number of threads; -1 is the number of cores. None is 1, or the number of
+        ``joblib.parallel_config("threading", n_jobs=...)``. The result does not depend
+        on it.
     progress : callable, optional
         Called as ``progress(stage, done, total)``; ``total`` is 0 if it is unknown.
     blank_lines : bool, default=False

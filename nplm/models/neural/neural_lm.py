@@ -141,7 +141,8 @@ default="auto"
         Whether to shuffle the examples of each epoch. With `n_memory` they stay in the
         order of X, and each epoch begins at another one.
     n_jobs : int or None, default=None
-        Number of threads; None is 1, and -1 is the number of cores.
+        Number of threads; -1 is the number of cores. None is 1, or the number of
+        ``joblib.parallel_config("threading", n_jobs=...)``.
     parallel : {"sync", "async", "locked"}, default="sync"
         How the threads of a fit share the work (section 3 of the paper). With "sync"
         they compute each mini-batch together, and fits are reproducible: each thread
