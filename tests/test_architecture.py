@@ -86,7 +86,10 @@ FLOORS = {
         },
         {"exceptions", "system"},
     ],
-    "base/files": [{"compressed", "tensors"}, {"atomic_files", "user_cache"}],
+    "base/files": [
+        {"compressed", "tensors"},
+        {"atomic_files", "foreign", "user_cache"},
+    ],
 }
 # Class-based models are n-gram models of classes.
 SISTERS = {("models", "classes", "ngrams")}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from array import array
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -272,7 +273,9 @@ def check_over_words(model: Any, name: str) -> None:
 
 def check_boundary(boundary: int | None, n_words: int) -> None:
     """Raise unless `boundary` is None or below `n_words`."""
-    if boundary is not None and not 0 <= boundary < n_words:
+    if boundary is None:
+        return
+    if not isinstance(boundary, Integral) or not 0 <= boundary < n_words:
         raise ValueError(
             f"boundary must be None or a word id from 0 to {n_words - 1} "
             f"(n_words={n_words}), got {boundary!r}."

@@ -17,12 +17,12 @@ import click
 from nplm.base.files.atomic_files import check_regular, opened
 from nplm.base.files.compressed import unpacked
 from nplm.text.streams import HAS_A_NUL
-from nplm.text.words.marks import LineMarks
+from nplm.text.words.marks import BEGIN, LineMarks
 from nplm.text.words.splitting import BLANKS
 
 __all__ = [
     "BLANK_LINES", "ERRORS", "INPUTS", "Chunk", "KeptText", "blocks_of_lines",
-    "chunks_of", "files_of", "lines_of", "n_bytes_of", "texts_of",
+    "chunks_of", "files_of", "lines_of", "listed_words", "n_bytes_of", "texts_of",
 ]  # fmt: skip
 
 # Memory does not grow with the text.
@@ -129,6 +129,22 @@ def _documents(
 ) -> Iterator[str]:
     lines = lines_of(inputs, marks)
     return (line for line in lines if blank_lines or line.strip(BLANKS))
+
+
+def listed_words(path: str, option: str) -> list[str]:
+    """Return the words of a file with one a line, which an option names."""
+    words = [line.strip(BLANKS) for line in lines_of([path])]
+    for number, word in enumerate(words, 1):
+        if not set(word).isdisjoint(BLANKS):
+            raise click.ClickException(
+                f"{option}: {path}, line {number}: {word!r} is more than a word. Give "
+                "a word a line; of a lexicon, only the first column: awk '{print $1}'."
+            )
+    # Lists of SRILM have the marks; <s> is no word of a model.
+    found = [word for word in words if word and word != BEGIN]
+    if not found:
+        raise click.ClickException(f"{option}: {path} has no words.")
+    return found
 
 
 def files_of(inputs: Iterable[str]) -> Iterator[BinaryIO]:

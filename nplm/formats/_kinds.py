@@ -9,6 +9,7 @@ from enum import Enum, auto
 
 from nplm.base.files.atomic_files import check_regular
 from nplm.base.files.compressed import UnpackingError, reading
+from nplm.base.files.foreign import refuse_foreign
 from nplm.base.files.tensors import begins_as_tensors
 
 __all__ = ["ARPA", "START_BYTES", "Kind", "kind_of"]
@@ -19,8 +20,11 @@ OLD_BINARY = b"nplm n-grams\r\n\x1a\n"
 # A line of ARPA files, near their beginning.
 ARPA = b"\\data\\"
 # The numbers of words and features; then, in text, a word and its first number.
+# Editors may add a byte order mark, blanks and blank lines to text.
 VECTORS = re.compile(rb"\d+ \d+\n")
-TEXT_VECTORS = re.compile(rb"\d+ \d+\n\S+ [-+.\d]+(e[-+]?\d+)?[ \n]", re.I)
+TEXT_VECTORS = re.compile(
+    rb"(\xef\xbb\xbf)?\s*\d+[ \t]+\d+[ \t\r]*\n\s*\S+ +[-+.\d]+(e[-+]?\d+)?\s", re.I
+)
 # All lines of classes and of counts end so.
 TABLE = re.compile(rb"([^\t\n]+\t\d+\r?\n)+")
 
@@ -60,7 +64,8 @@ def kind_of(path: str | os.PathLike[str]) -> Kind:
     OSError
         If the file cannot be read, or is a pipe: its reader would lack the first bytes.
     ValueError
-        If the file is packed by another program than gzip, bzip2, xz and zstd.
+        If the file is packed by another program than gzip, bzip2, xz and zstd, or is a
+        model of another tool that is not read.
     """
     check_regular(path)
     with reading(path) as file:
@@ -68,6 +73,7 @@ def kind_of(path: str | os.PathLike[str]) -> Kind:
             start = file.read(START_BYTES)
         except UnpackingError:
             return Kind.TEXT
+    refuse_foreign(start, os.fspath(path))
     if begins_as_tensors(start):
         return Kind.TENSORS
     if start.startswith(OLD_BINARY):

@@ -6,10 +6,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
 from packaging.requirements import Requirement
 
+import nplm
 from nplm import Vocabulary
 from nplm.formats import read_vectors, write_vectors
+from nplm.formats._kinds import Kind, kind_of
 
 WORDS = ["</s>", "<unk>", "naïve", "’", "New\u00a0York", "1_000"]
 
@@ -61,6 +64,22 @@ def test_text_file_of_word2vec_is_read(tmp_path):
     words, vectors = read_vectors(path)
     assert words == ["a", "rose"]
     np.testing.assert_array_equal(vectors, np.float32([[1, -2.5e-3, 3], [4, 5, 6]]))
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [("\n", "\r\n"), ("2 3", "\ufeff2 3"), ("3\n", "3 \n"), ("3\n", "3\n\n")],
+)
+def test_text_that_an_editor_has_changed_is_recognised_and_read(tmp_path, old, new):
+    path = tmp_path / "vectors.vec"
+    text = "2 3\nthe 0.5 -1 2e-1\nröse 1 2.5 3\n".replace(old, new)
+    path.write_bytes(text.encode())
+    words, vectors = read_vectors(path)
+    assert words == ["the", "röse"]
+    assert_allclose(vectors, [[0.5, -1, 0.2], [1, 2.5, 3]])
+    assert kind_of(path) is Kind.TEXT_VECTORS
+    with pytest.raises(ValueError, match=r"has word vectors.*read_vectors\(path\)"):
+        nplm.load(path)
 
 
 def test_binary_file_of_word2vec_is_read(tmp_path):

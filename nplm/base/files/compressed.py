@@ -18,6 +18,7 @@ from typing import Any, BinaryIO, cast
 
 from nplm.base.exceptions import missing_packages
 from nplm.base.files.atomic_files import opened
+from nplm.base.files.foreign import START_BYTES, refuse_foreign
 
 __all__ = ["UnpackingError", "reading", "unpacked", "unpacking_errors"]
 
@@ -80,7 +81,8 @@ def reading(path: str | os.PathLike[str], *, pipes: bool = False) -> Iterator[Bi
 @contextmanager
 def unpacked(raw: io.BufferedReader, name: str) -> Iterator[BinaryIO]:
     """Decompress an open file of gzip, bzip2, xz or zstd; see `reading`."""
-    start = raw.peek(10)[:10]
+    start = raw.peek(START_BYTES)[:START_BYTES]
+    refuse_foreign(start, name)
     if other := UNSUPPORTED_MAGIC.match(start):
         raise ValueError(
             f"{name} is compressed by {other.lastgroup}, but only gzip, bzip2, xz and "

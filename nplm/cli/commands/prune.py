@@ -22,12 +22,10 @@ from nplm.cli._models import (
     write_on_disk,
 )
 from nplm.cli._outputs import refuse_to_replace
-from nplm.cli._text import texts_of
+from nplm.cli._text import listed_words
 from nplm.cli.commands.convert import OUTPUT
 from nplm.formats.on_disk.changes import limited_lm, pruned_lm
 from nplm.models.ngrams.external.scratch import Scratch
-from nplm.text.words.marks import BEGIN
-from nplm.text.words.splitting import BLANKS
 
 __all__ = ["prune_command"]
 
@@ -132,9 +130,7 @@ class Words:
 
     def __init__(self, path: str) -> None:
         self._path = path
-        self._words = {word.strip(BLANKS) for word in texts_of([path])}
-        if not self._words:
-            raise click.ClickException(f"--limit-vocab: {path} has no words.")
+        self._words = set(listed_words(path, "--limit-vocab"))
 
     def limited(self, lm: TextLM) -> TextLM:
         """Restrict a model to these words, and report them."""
@@ -147,7 +143,7 @@ class Words:
         return self._reported(lm, lambda: limited_lm(lm, self._words, scratch))
 
     def _reported(self, lm: TextLM, limited: Callable[[], TextLM]) -> TextLM:
-        lacking = len(self._words - {BEGIN} - vocabulary_of(lm).ids_.keys())
+        lacking = len(self._words - vocabulary_of(lm).ids_.keys())
         try:
             made = limited()
         except ValueError as error:

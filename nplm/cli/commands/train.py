@@ -41,10 +41,17 @@ from nplm.cli._options import (
 )
 from nplm.cli._outputs import refuse_to_replace, writable_file
 from nplm.cli._tally import report_perplexities, report_words, told
-from nplm.cli._text import BLANK_LINES, INPUTS, KeptText, lines_of, texts_of
+from nplm.cli._text import (
+    BLANK_LINES,
+    INPUTS,
+    KeptText,
+    lines_of,
+    listed_words,
+    texts_of,
+)
 from nplm.models.neural.network_lm import NetworkLM
 from nplm.models.training.bars import BAR
-from nplm.text.words.marks import BEGIN, END, LineMarks
+from nplm.text.words.marks import END, LineMarks
 from nplm.text.words.splitting import BETWEEN_BLANKS, BLANKS
 
 __all__ = ["train_command"]
@@ -299,11 +306,7 @@ def _vocabulary(options: dict[str, Any]) -> Vocabulary:
     path = options["words_path"]
     vocabulary = Vocabulary(options["min_count"], options["max_words"])
     if path is not None:
-        words = [word.strip(BLANKS) for word in texts_of([path])]
-        # Lists of SRILM have the marks; <s> is no word of a model.
-        vocabulary.words = [word for word in words if word != BEGIN]
-        if not vocabulary.words:
-            raise click.ClickException(f"there is no word to know in {path}.")
+        vocabulary.words = listed_words(path, "--vocabulary")
     return vocabulary
 
 

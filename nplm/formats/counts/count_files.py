@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from codecs import BOM_UTF8
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -128,7 +129,7 @@ def read_counts(
     """
     path = os.fspath(path)
     with reading(path) as file:
-        data = file.read()
+        data = file.read().removeprefix(BOM_UTF8)
     if not data or data.isspace():
         raise ValueError(f"{path} is empty: there is no n-gram in it.")
     known = _unigrams(data, path) if words is None else list(words)

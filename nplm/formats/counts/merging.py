@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from codecs import BOM_UTF8
 from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
@@ -261,8 +262,9 @@ def _without_ends(path: str) -> str:
 
 def _chunks(path: str) -> Iterator[tuple[int, bytes]]:
     """Yield whole lines, with the number of lines before them."""
-    rest, n_lines = b"", 0
+    n_lines = 0
     with reading(path) as file:
+        rest = file.read(len(BOM_UTF8)).removeprefix(BOM_UTF8)
         while data := file.read(CHUNK_BYTES):
             data = rest + data
             end = data.rfind(b"\n") + 1

@@ -36,6 +36,10 @@ def test_mistakes_of_words_are_sentences(folder, run):
     others = write(folder / "others", ["lion"])
     command = ["prune", "@limited.kn", "@limited.arpa", "--limit-vocab"]
     assert "none has no words" in run(*command, none, code=1).stderr
+    lexicon = write(folder / "lexicon", ["the\tDH AH", "cat\tK AE T"])
+    for own in (command, ["train", "@train", "-o", "@known.arpa", "--vocabulary"]):
+        message = run(*own, lexicon, code=1).stderr
+        assert f"{own[-1]}: {lexicon}, line 1: 'the\\tDH AH' is more than" in message
     message = run(*command, others, code=1).stderr
     assert "others: the model has none of the words" in message
     own = ["prune", "@limited.kn", "@others", "--limit-vocab", others]

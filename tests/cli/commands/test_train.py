@@ -203,7 +203,7 @@ def test_what_train_refuses(run, tmp_path):
             "--min-counts 1, 3, 2 decreases, but with --min-counts-of text the suff",
         ),
         (["--test", empty], 1, f"there is no text to test on in {empty}."),
-        (["--vocabulary", empty], 1, f"there is no word to know in {empty}."),
+        (["--vocabulary", empty], 1, f"--vocabulary: {empty} has no words."),
         (["--valid", empty], 1, f"there is no text to validate on in {empty}."),
     ]:
         result = run("train", "@train", *output, *options, code=code)
@@ -414,7 +414,7 @@ def test_marks_in_a_list_of_words_are_no_words(run, tmp_path, name):
     assert lm.vocabulary_.words_.tolist() == ["</s>", "<unk>", "the", "cat"]
     words.write_text("<s>\n")
     result = run("train", "--vocabulary", str(words), *texts, code=1)
-    assert "there is no word to know in" in result.stderr
+    assert "words has no words" in result.stderr
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

@@ -1,5 +1,6 @@
 """Count files: merged as sums of dictionaries, and as the source of models."""
 
+import gzip
 import io
 import math
 import os
@@ -144,6 +145,23 @@ def test_counts_on_disk_are_those_in_memory(tmp_path):
     write_counts(model.fit_counts(tables, counts), tmp_path / "again", words)
     count_ngrams(CountFiles([path]), tmp_path / "found", 3)
     assert in_file(tmp_path / "again") == in_file(tmp_path / "found")
+
+
+def test_byte_order_mark_is_no_part_of_a_word(tmp_path):
+    path = Path(files_of(tmp_path, TEXTS[:1], 2)[0])
+    plain, marked = (tmp_path / name for name in ("plain", "marked"))
+    plain.write_bytes(gzip.decompress(path.read_bytes()))
+    marked.write_bytes(b"\xef\xbb\xbf" + plain.read_bytes())
+    found, expected = read_counts(marked), read_counts(plain)
+    assert found[2] == expected[2]
+    for own, other in zip(found[0] + found[1], expected[0] + expected[1]):
+        assert own.tolist() == other.tolist()
+    for own in (marked, plain):
+        count_ngrams(CountFiles([own]), tmp_path / f"{own.name} again", 2)
+    assert in_file(tmp_path / "marked again") == in_file(tmp_path / "plain again")
+    plain.write_bytes(b"\xef\xbb\xbf")
+    with pytest.raises(ValueError, match="is empty"):
+        read_counts(plain)
 
 
 @pytest.mark.parametrize("parameters", [{}, {"min_count": 2}, {"words": ["b", "c"]}])

@@ -503,8 +503,10 @@ def test_from_model_makes_a_text_model():
         TextLM.from_model(fitted.estimator_, ["a", "b"], boundary=0)
     with pytest.raises(ValueError, match="has no boundary"):
         TextLM.from_model(fitted.estimator_, closed)
-    with pytest.raises(ValueError, match="boundary must be"):
-        TextLM.from_model(fitted.estimator_, closed, boundary=99)
+    for boundary in (99, "</s>", 0.5):
+        message = rf"boundary must be .* word id .*got {boundary!r}"
+        with pytest.raises(ValueError, match=message):
+            TextLM.from_model(fitted.estimator_, closed, boundary=boundary)
     with pytest.raises(TypeError, match="language model with log_prob"):
         TextLM.from_model(fitted, closed)
     # Without words, documents are ids.
