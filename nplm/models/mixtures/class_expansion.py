@@ -165,8 +165,9 @@ def expanded(
             f"max_ngrams={max_ngrams}: lower order, prune the model first, or raise "
             "max_ngrams."
         )
+    unknown = unknown_among(ids) if own.unknown_id_ is None else own.unknown
     vocabulary = Vocabulary.from_words(
-        list(ids), unknown=unknown_among(ids), boundary=own.words_[lm.boundary_]
+        list(ids), unknown=unknown, boundary=own.words_[lm.boundary_]
     )
     return found, vocabulary
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -90,8 +91,9 @@ def static_mixture(
         If a model is not a text model over back-off n-grams.
     ValueError
         If there are fewer than two models, the weights are no distribution over them,
-        both or neither of `weights` and `X_val` are given, or the models split text in
-        different ways.
+        both or neither of `weights` and `X_val` are given, the models split text in
+        different ways, or the symbol of one is a word of another: its ``<UNK>`` for
+        unknown words, where a text has the word ``<UNK>``.
 
     Notes
     -----
@@ -189,7 +191,8 @@ def aligned(models: Sequence[TextLM], *, index: bool = True) -> list[TextLM]:
     TypeError
         If a model is not a text model over back-off n-grams.
     ValueError
-        If there are fewer than two models, or they split text in different ways.
+        If there are fewer than two models, they split text in different ways, or the
+        symbol of one is a word of another.
 
     Examples
     --------
@@ -281,6 +284,7 @@ def _split_alike(a: Any, b: Any) -> bool:
 def _aligned(models: Sequence[TextLM]) -> tuple[Vocabulary, list[AlignedTrie]]:
     """Return the vocabulary of all models, and their tries in its ids."""
     vocabularies = [lm.vocabulary_ for lm in models if lm.vocabulary_ is not None]
+    _check_symbols(models, vocabularies)
     unknown = next((v.unknown for v in vocabularies if v.unknown is not None), None)
     end = vocabularies[0].words_[models[0].boundary_]
     ids: dict[Any, int] = {}
@@ -300,6 +304,37 @@ def _aligned(models: Sequence[TextLM]) -> tuple[Vocabulary, list[AlignedTrie]]:
         for lm, column in zip(models, columns)
     ]
     return union, tries
+
+
+def _check_symbols(
+    models: Sequence[TextLM], vocabularies: Sequence[Vocabulary]
+) -> None:
+    """Raise an error if the symbol of a model is another model's word.
+
+    Symbols are aligned whatever they are called. If they are called alike, they may be
+    an ordinary word of a model without such a symbol.
+    """
+    symbols = {
+        "the boundary": [
+            own.words_[lm.boundary_] for lm, own in zip(models, vocabularies)
+        ],
+        "the symbol for unknown words": [
+            None if own.unknown_id_ is None else own.unknown for own in vocabularies
+        ],
+    }
+    for meaning, of_models in symbols.items():
+        if len(set(of_models) - {None}) < 2:
+            continue
+        for (i, word), (j, own) in product(
+            enumerate(of_models), enumerate(vocabularies)
+        ):
+            if word in own.ids_ and of_models[j] != word:
+                roles = (role for role, words in symbols.items() if words[j] == word)
+                raise ValueError(
+                    f"{word!r} is {meaning} in models[{i}], and "
+                    f"{next(roles, 'an ordinary word')} in models[{j}]: rename it in "
+                    "the text of one of them, or train them with the same symbols."
+                )
 
 
 def _learned(

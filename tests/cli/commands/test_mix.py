@@ -81,6 +81,17 @@ def test_mistakes_are_sentences(made, run):
     assert not (made / "none.arpa").exists()
 
 
+def test_a_symbol_that_is_a_word_of_another_file_is_refused(made, run):
+    lines = (made / "horses.arpa").read_text()
+    (made / "UNK.arpa").write_text(lines.replace("<unk>", "<UNK>"))
+    (made / "word.arpa").write_text(lines.replace("horse", "<UNK>"))
+    two = ["mix", "@UNK.arpa", "@word.arpa", "--weights", "0.5,0.5", "-o", "@none.arpa"]
+    message = run(*two, code=1).stderr
+    assert f"'<UNK>' is the symbol for unknown words in {made / 'UNK.arpa'}" in message
+    assert f"an ordinary word in {made / 'word.arpa'}: rename it" in message
+    assert not (made / "none.arpa").exists()
+
+
 def test_equal_words_of_a_damaged_file_are_refused(made, run):
     run("convert", "@cats", "@damaged", "--to", "binary")
     header, arrays = read_parts(made / "damaged")

@@ -7,7 +7,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nplm import ClassLM, InterpolatedTrigram, KneserNeyLM, TextLM, expand_classes
+from nplm import (
+    ClassLM,
+    InterpolatedTrigram,
+    KneserNeyLM,
+    TextLM,
+    Vocabulary,
+    expand_classes,
+)
 from tests.helpers import text
 from tests.helpers.ngrams import lines_of
 
@@ -200,6 +207,18 @@ def test_a_number_of_ngrams_beyond_integers_is_refused(order, shown):
     many = {"A": {f"w{i}": 1e-4 for i in range(10**4)}}
     with pytest.raises(ValueError, match=f"expands to {shown} n-grams"):
         expand_classes(lm, many)
+
+
+@pytest.mark.parametrize("unknown", ["OOV", "<UNK>"])
+def test_the_symbol_for_unknown_words_stays_what_it_is(unknown):
+    """Also where a class has a word that is the symbol in other models."""
+    lm = TextLM(
+        KneserNeyLM(2, discount_fallback=0.5), 1, vocabulary=Vocabulary(unknown=unknown)
+    ).fit([["a", "THING", "b"], ["THING", "a"]])
+    made = expand_classes(lm, {"THING": {"x": 0.5, "<unk>": 0.5}})
+    assert made.vocabulary_.words_[made.vocabulary_.unknown_id_] == unknown
+    rare = [["a", "zebra"], ["zebra", "b"]]
+    np.testing.assert_allclose(made.score_samples(rare), lm.score_samples(rare), 1e-5)
 
 
 def test_mistakes_are_told():

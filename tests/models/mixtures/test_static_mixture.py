@@ -1,11 +1,12 @@
 """Static interpolation against its definition, in dictionaries."""
 
 import itertools
+import re
 import warnings
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.frozen import FrozenEstimator
@@ -239,6 +240,93 @@ def test_names_of_the_boundary_and_unknown_words_may_differ(tmp_path):
     lm = static_mixture([plain, named], [0.5, 0.5]).lm
     assert lm.vocabulary_.words_.tolist() == plain.vocabulary_.words_.tolist()
     assert_allclose(lm.score_samples(lines), plain.score_samples(lines), rtol=1e-5)
+
+
+def named(lines, **symbols):
+    lm = TextLM(
+        KneserNeyLM(2, discount_fallback=0.5),
+        n_context=1,
+        vocabulary=Vocabulary(**symbols),
+    )
+    return lm.fit([line.split() for line in lines])
+
+
+@pytest.mark.parametrize(
+    ("symbols", "others", "word", "meanings"),
+    [
+        ({"unknown": "<UNK>"}, {}, "<UNK>", ("symbol for unknown", "an ordinary word")),
+        ({"boundary": "END"}, {}, "</s>", ("an ordinary word", "the boundary")),
+        ({"boundary": "END"}, {}, "END", ("the boundary", "an ordinary word")),
+        (
+            {"boundary": "X", "unknown": None},
+            {"unknown": "X"},
+            "X",
+            ("the boundary", "symbol for unknown"),
+        ),
+    ],
+)
+def test_a_symbol_that_is_a_word_of_another_model_is_refused(
+    symbols, others, word, meanings
+):
+    text = ["a b", "b a a"]
+    with_word = [f"a {word} b", f"{word} a"]
+    is_first_symbol = word in symbols.values()
+    first = named(text if is_first_symbol else with_word, **symbols)
+    second = named(with_word if is_first_symbol else text, **others)
+    for models, said in [
+        ([first, second], meanings),
+        ([second, first], meanings[::-1]),
+    ]:
+        for mix in (aligned, lambda models: static_mixture(models, [0.5, 0.5])):
+            with pytest.raises(ValueError, match=rf"^'{word}' is ") as refused:
+                mix(models)
+            for i, meaning in enumerate(said):
+                of_model = rf"{meaning}[^.]* in models\[{i}\]"
+                assert re.search(of_model, str(refused.value))
+
+
+@settings(max_examples=50, phases=[Phase.explicit, Phase.reuse, Phase.generate])
+@given(st.data())
+def test_sums_are_one_whatever_symbols_are_called_or_the_models_are_refused(data):
+    """Every model of two or three draws its symbols and its words from one pool."""
+    pool = {"a", "b", "END", "</s>", "<unk>", "<UNK>"}
+    models = []
+    for _ in range(data.draw(st.integers(2, 3))):
+        boundary = data.draw(st.sampled_from(["END", "</s>"]))
+        unknown = data.draw(st.sampled_from(["<unk>", "<UNK>", None]))
+        words = sorted(pool - {boundary, unknown})
+        words = data.draw(st.permutations(words))[: data.draw(st.integers(1, 2))]
+        line = st.lists(st.sampled_from(words), min_size=2, max_size=6).map(" ".join)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)
+            lines = data.draw(st.lists(line, min_size=2, max_size=5))
+            models.append(named(lines, boundary=boundary, unknown=unknown))
+    outcomes = []
+    for order in itertools.permutations(models):
+        try:
+            made = aligned(order)
+        except ValueError as error:
+            assert re.search(r"is the (boundary|symbol).* in models\[", str(error))
+            outcomes.append(None)
+        else:
+            outcomes.append(len(made[0].vocabulary_.words_))
+            for own in made:
+                trie = own.estimator_.trie_
+                mass = trie.masses(np.arange(trie.n_words, dtype=np.int32))
+                assert_allclose(mass, 1, atol=2e-6)
+    assert len(set(outcomes)) == 1
+
+
+def test_a_symbol_may_be_a_word_of_a_model_without_one():
+    """As a text with ``<unk>`` in it is, whose vocabulary is closed."""
+    text = ["a <unk> b", "b a <unk>"]
+    closed, open_ = named(text, unknown=None), named(text)
+    for models in ([closed, open_], [open_, closed]):
+        made = static_mixture(models, [0.5, 0.5]).lm
+        assert sorted(made.vocabulary_.words_) == ["</s>", "<unk>", "a", "b"]
+        documents = [line.split() for line in text]
+        expected = open_.score_samples(documents)
+        assert_allclose(made.score_samples(documents), expected, rtol=1e-5)
 
 
 def test_an_arpa_file_of_the_mixture_scores_alike(models, tmp_path):
