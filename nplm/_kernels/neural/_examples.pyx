@@ -21,16 +21,27 @@ from nplm._kernels.neural.outputs._output cimport Output
 from nplm._kernels.neural._network import check_windows
 
 
-cdef Py_ssize_t n_runs(Py_ssize_t K, Py_ssize_t run_length) noexcept nogil:
-    """Return the number of runs of K examples, of which the last may be shorter."""
-    return (K + run_length - 1) // run_length
-
-
 cdef Py_ssize_t first_of(
-    int member, int size, Py_ssize_t K, Py_ssize_t run_length,
+    int member, int size, Py_ssize_t K, Py_ssize_t batch_size, Py_ssize_t run_length,
 ) noexcept nogil:
-    """Return the first of the K examples of a mini-batch that a member takes."""
-    return min(K, n_runs(K, run_length) * member // size * run_length)
+    """Return the first of the K examples of a mini-batch that a member takes.
+
+    A smaller mini-batch has shorter runs, as many as the others: each member goes on with
+    its own. What is left of it goes on with the last run.
+    """
+    cdef Py_ssize_t n_runs = batch_size // run_length
+    if run_length == 1:
+        return K * member // size
+    if member == size:
+        return K
+    return n_runs * member // size * (K // n_runs)
+
+
+def most_examples(int size, Py_ssize_t batch_size, Py_ssize_t run_length):
+    """Return the maximum number of examples of a mini-batch that a member takes."""
+    cdef Py_ssize_t n_runs = batch_size // run_length
+    left = n_runs - 1 if run_length > 1 else 0
+    return min(batch_size, (n_runs + size - 1) // size * run_length + left)
 
 
 cdef class ExampleTeam:
@@ -47,7 +58,8 @@ cdef class ExampleTeam:
     batch_size : int
         Maximum number of examples of a mini-batch, of all members.
     run_length : int
-        Number of consecutive examples of a mini-batch that a member takes together.
+        Number of consecutive examples of a whole mini-batch that a member takes together;
+        divides `batch_size`.
     """
 
     cdef readonly tuple teams
@@ -68,10 +80,9 @@ cdef class ExampleTeam:
         if not 1 <= len(teams) <= MAX_MEMBERS:
             raise ValueError(
                 f"1 to {MAX_MEMBERS} threads can share a fit, not {len(teams)}")
-        if run_length < 1:
-            raise ValueError(f"runs of {run_length} examples")
-        room = n_runs(batch_size, run_length) + len(teams) - 1
-        room = min(batch_size, room // len(teams) * run_length)
+        if run_length < 1 or batch_size % run_length != 0:
+            raise ValueError(f"runs of {run_length} of {batch_size} examples")
+        room = most_examples(len(teams), batch_size, run_length)
         self.teams, self.solver, self.batch_size = teams, solver, batch_size
         self.run_length = run_length
         self.barrier.size = len(teams)
@@ -124,7 +135,7 @@ def train(
     cdef Output output = team.outputs[0]
     cdef Solver solver = shared.solver
     cdef Activations at = team.at
-    cdef Py_ssize_t n = len(index), start = 0, K, first, mine
+    cdef Py_ssize_t n = len(index), start = 0, batch = shared.batch_size, K, first, mine
     cdef Py_ssize_t *places = &shared.places[member * shared.batch_size]
     cdef int size = shared.barrier.size, i
     cdef double noise
@@ -132,9 +143,9 @@ def train(
     check_windows(team, X, index)
     with nogil:
         while start < n and not barrier_broken(&shared.barrier):
-            K = min(shared.batch_size, n - start)
-            first = first_of(member, size, K, shared.run_length)
-            mine = first_of(member + 1, size, K, shared.run_length) - first
+            K = min(batch, n - start)
+            first = first_of(member, size, K, batch, shared.run_length)
+            mine = first_of(member + 1, size, K, batch, shared.run_length) - first
             step = solver.step(K)
             own.begin()
             shared.losses[member] = shared.noises[member] = 0

@@ -105,6 +105,35 @@ def test_threads_train_the_same_network(loss, n_jobs):
     np.testing.assert_allclose(more.log_prob(X, Y), one.log_prob(X, Y), rtol=1e-9)
 
 
+# Mini-batches of 4 runs of 32: the last one of an epoch is whole, has shorter runs with
+# or without windows that are left, has only such, or is the only one.
+@pytest.mark.parametrize("n", [512, 524, 525, 513, 131, 128, 100])
+@pytest.mark.parametrize("shuffle", [False, True])
+def test_threads_cut_no_run_of_the_text(n, shuffle):
+    settings = dict(
+        precision="float64", batch_size=128, n_hidden=(5, 40), early_stopping=False,
+        shuffle=shuffle, max_iter=3,
+    )  # fmt: skip
+    one, *more = (
+        remembering(**settings, n_jobs=n_jobs).fit(X[:n], Y[:n]).log_prob(X, Y)
+        for n_jobs in (1, 2, 3)
+    )
+    np.testing.assert_allclose(more, [one, one], rtol=1e-9)
+
+
+def test_threads_cut_no_run_that_a_trainer_is_given():
+    settings = dict(precision="float64", batch_size=128, n_hidden=(5, 40))
+    rng = np.random.default_rng(0)
+    examples = [rng.permutation(len(Y)), range(300), [*range(90), *range(200, 290)]]
+    one, two = (
+        remembering(**settings, n_jobs=n_jobs).trainer(X, Y) for n_jobs in (1, 2)
+    )
+    for index in examples:
+        assert two.train(index) == pytest.approx(one.train(index), rel=1e-9)
+    found = [t.keep().log_prob(X, Y) for t in (one, two)]
+    np.testing.assert_allclose(*found, rtol=1e-9)
+
+
 def test_classes_train_in_one_thread():
     lm, two = (
         remembering(output="classes", n_jobs=n_jobs).fit(X, Y) for n_jobs in (1, 2)

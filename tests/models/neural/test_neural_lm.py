@@ -1,5 +1,7 @@
 """NeuralLM: its parameters and weights, what it learns, and what it refuses."""
 
+from itertools import product
+
 import numpy as np
 import pytest
 from nplm._kernels.neural._loops import available_tiers
@@ -7,7 +9,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV
 
-from nplm import windows
+from nplm import NCE, Classes, Importance, NeuralLM, Softmax, Tree, windows
 from nplm.models.neural import tiers
 from tests.helpers import markov_stream, paper_lm
 from tests.reference import neural as reference
@@ -300,3 +302,40 @@ def test_hidden_activations_are_those_of_equation_1(n_hidden, tied):
         a = a + np.maximum(block.d + norm @ block.H.T, 0) @ block.U.T
     want = a @ lm.R_.T if tied else a
     np.testing.assert_allclose(lm.hidden(X), want, atol=1e-12)
+
+
+SOFTMAXES = [Softmax(), Softmax(direct=True), Softmax(tied=True)]
+OTHERS = [Classes(), Tree(), Tree(n_branches=2), Tree("huffman")]
+SAMPLED = [Importance(n_noise=8), NCE(n_noise=8)]
+
+
+@pytest.mark.parametrize(
+    ("output", "loss"),
+    [*product(SOFTMAXES + OTHERS, ["exact"]), *product(SOFTMAXES, SAMPLED)],
+    ids=repr,
+)
+def test_without_contexts_it_learns_the_shares_of_the_words(data, output, loss):
+    X, y, *_ = data
+    lm = NeuralLM(
+        order=1,
+        output=output,
+        loss=loss,
+        n_words=30,
+        max_iter=2,
+        batch_size=16,
+        **SMALL,
+    ).fit(X, y)
+    shares = (np.bincount(y, minlength=30) + 1) / (len(y) + 30)
+    np.testing.assert_allclose(lm.predict_proba(X[:1])[0], shares, atol=0.02)
+    np.testing.assert_array_equal(lm.predict_proba(X[:1]), lm.predict_proba(X[-1:]))
+    target = np.log(lm.predict_proba(X[:1])[0])[y]
+    np.testing.assert_allclose(lm.log_prob(X, y), target, rtol=1e-5)
+
+
+@pytest.mark.parametrize("output", ["softmax", "classes", "tree"])
+def test_grids_over_order_begin_at_1(data, output):
+    X, y, *_ = data
+    lm = NeuralLM(output=output, n_words=30, max_iter=1, **SMALL)
+    found = GridSearchCV(lm, {"order": [1, 2, 3]}, cv=2, error_score="raise").fit(X, y)
+    scores = found.cv_results_["mean_test_score"]
+    assert (scores < -1).all() and scores[0] > -np.log(30)

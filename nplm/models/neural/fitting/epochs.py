@@ -66,6 +66,7 @@ class Epochs:
             windows, processes, shuffle=shuffle,
             runs_of=batch_size if network.parts.hidden.n_memory else None,
         )  # fmt: skip
+        network.has_runs = self.order.has_runs
         self.held_out, self.learning_rate_init = held_out, learning_rate_init
         self.history, self.verbose, self.name = history, verbose, name
         scored, every = scored_each_epoch(windows), windows.held_out
@@ -100,7 +101,7 @@ class Epochs:
         """Set the order of the examples."""
         self.order.begin(rng)
         if anew:
-            self.network.loss = 0.0
+            self.network.begin_epoch()
 
     def work(self, start: int, stop: int) -> None:
         """Train on these examples of the epoch."""

@@ -319,7 +319,7 @@ class Training:
         if self.windows.n_least is not None:
             examples = in_turns(examples, self.processes)
         with blas_threads(1):
-            self.network.loss = 0.0
+            self.network.loss, self.network.has_runs = 0.0, False
             X, y = self.windows.X, self.windows.y
             self.network.train(X, y, examples, self.batch_size)
         return self.network.loss / len(examples)

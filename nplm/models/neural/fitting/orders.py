@@ -21,6 +21,9 @@ class Order:
     `shuffle`: whether each epoch has its examples in a new random order.
     """
 
+    # Whether a mini-batch has runs of windows that do not follow each other.
+    has_runs = False
+
     def __init__(self, n_windows: int, *, shuffle: bool) -> None:
         self.n_windows, self.shuffle = n_windows, shuffle
         self._index: NDArray[np.unsignedinteger] | None = None
@@ -62,6 +65,8 @@ class RunOrder(Order):
     def __init__(self, n_windows: int, batch_size: int, *, shuffle: bool) -> None:
         super().__init__(n_windows, shuffle=shuffle)
         self.batch_size = batch_size
+        runs = n_runs(batch_size)
+        self.has_runs = n_windows // runs > batch_size // runs
 
     def begin(self, rng: np.random.RandomState) -> None:
         """Draw the start of an epoch, and set the order."""

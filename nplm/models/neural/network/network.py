@@ -24,7 +24,7 @@ from nplm.models.neural.network.inputs import (
 )
 from nplm.models.neural.network.outputs.base import Output, Workspace
 from nplm.models.neural.network.parameters import Parameters
-from nplm.models.neural.network.sharing import Sharing, sharing_of
+from nplm.models.neural.network.sharing import Examples, Rows, Sharing, sharing_of
 from nplm.models.neural.network.solvers import SGD, Schedule, Solver, State
 from nplm.models.neural.tiers import kernel_tier
 from nplm.models.training import pace
@@ -153,6 +153,9 @@ class Network:
 
     # Id of the first word of the output rows; above 0 if processes share them.
     first = 0
+    # Whether a mini-batch has separate runs, by which threads may share it where units
+    # have a memory.
+    has_runs = True
 
     @property
     def n_words(self) -> int:
@@ -205,6 +208,12 @@ class Network:
         """
         kind, n = self._kind(batch_size)
         return pace.SECONDS_A_CALL * (5 if kind.is_async and n > 1 else 1)
+
+    def begin_epoch(self) -> None:
+        """Set the loss to 0, and forget what was read in another epoch."""
+        self.loss = 0.0
+        if self.memory:
+            self.memory["memory_last"][...] = -1
 
     def settle(self) -> None:
         """Apply outstanding weight decay and recompute derived features."""
@@ -362,9 +371,11 @@ class Network:
         return kind(Threads(n_threads), self, batch_size)
 
     def _kind(self, batch_size: int) -> tuple[type[Sharing], int]:
-        return sharing_of(
+        kind, n_threads = sharing_of(
             self.parallel, self.parts, self.n_words, batch_size, self.threads.n
         )
+        is_cut = kind is Examples and self.run_length(batch_size) > 1
+        return (Rows, 1) if is_cut and not self.has_runs else (kind, n_threads)
 
     def _release(self) -> None:
         """Free the kernels and their memory, and keep their loss."""

@@ -106,16 +106,11 @@ class Examples(Sharing):
     def made(self, kernels: Kernels) -> list[Any]:
         """Return the kernel that has a team of one for each thread."""
         n, length = self.threads.n, kernels.run_length(self.batch_size)
-        n_runs = -(-self.batch_size // length)
+        most = _examples.most_examples(n, self.batch_size, length)
         self._memory = kernels.scratch()
         solver = kernels.solver_kernel(self._memory)
         collector = partial(kernels.collector, solver)
-        teams = [
-            kernels.team(
-                min(self.batch_size, -(-n_runs // n) * length), collector, member=i
-            )
-            for i in range(n)
-        ]
+        teams = [kernels.team(most, collector, member=i) for i in range(n)]
         return [
             _examples.ExampleTeam(
                 tuple(teams), solver, batch_size=self.batch_size, run_length=length

@@ -91,13 +91,13 @@ def make_tree(
 
     `counts` are those of the next words. "huffman" makes a Huffman code of the word
     frequencies; None makes a tree in which words of similar contexts are close
-    (`context_components`).
+    (`context_components`), or that of Huffman's code if there are no contexts.
     """
     n_words, weights = len(counts), counts + 1
-    if given is None:
+    if given is None and X.shape[1] > 0:
         with blas_threads(1):  # the cuts are many and small
             return bisected(context_components(X, y, n_words), weights)
-    if isinstance(given, str):
+    if given is None or isinstance(given, str):
         return huffman(weights)
     return checked_tree(given, n_words)
 
