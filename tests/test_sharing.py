@@ -22,6 +22,7 @@ from nplm import (
     MixtureLM,
     TextLM,
     UniformLM,
+    Vocabulary,
     WordClasses,
     windows,
 )
@@ -334,6 +335,67 @@ def in_a_child(work):
     os.waitpid(child, 0)
     assert came, f"the child did not answer within {SECONDS} s"
     return reading.recv()
+
+
+def unseeded(name):
+    """Return an estimator without seeds, and how many it has."""
+    model = clone(estimators()[name])
+    seeds = [key for key in model.get_params() if key.endswith("random_state")]
+    return model.set_params(**dict.fromkeys(seeds)), len(seeds)
+
+
+def global_states(n):
+    """Return the states of NumPy's global generator after 0 to n seeds of fits."""
+    rng, states = np.random.RandomState(0), []
+    for _ in range(n + 1):
+        states.append(rng.get_state(legacy=False)["state"])
+        rng.randint(2**32, size=4, dtype=np.uint32)
+    return [(state["key"].tolist(), state["pos"]) for state in states]
+
+
+@every
+def test_a_fit_without_a_seed_draws_one_from_numpys_global_generator(name):
+    """And nothing else: a fork while it is drawn from would have it locked forever."""
+    model, n_seeds = unseeded(name)
+    np.random.seed(0)  # noqa: NPY002
+    fit_again(model, X, Y)
+    state = np.random.get_state(legacy=False)["state"]  # noqa: NPY002
+    assert (state["key"].tolist(), state["pos"]) in global_states(n_seeds)
+
+
+def test_texts_and_vectors_without_a_seed_draw_one_from_it():
+    lm = fitted("text")
+    vocabulary = Vocabulary.from_words(WORDS)
+    for draw in (
+        lambda: lm.generate(n=50),
+        lambda: vocabulary.embeddings(WORDS[:2], np.ones((2, 900))),
+    ):
+        np.random.seed(0)  # noqa: NPY002
+        draw()
+        state = np.random.get_state(legacy=False)["state"]  # noqa: NPY002
+        assert (state["key"].tolist(), state["pos"]) == global_states(1)[1]
+
+
+@pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")
+def test_a_fork_draws_numbers_while_other_threads_fit_without_a_seed():
+    rng, ended = np.random.default_rng(0), Event()
+    wide, y = windows(rng.integers(0, 3000, 3000), 3)
+    lm = paper_lm(n_words=3000, n_hidden=50, max_iter=1)  # which draws for long
+
+    def fits():
+        while not ended.is_set():
+            clone(lm).fit(wide, y)
+
+    with ThreadPoolExecutor(3) as pool:
+        fitting = [pool.submit(fits) for _ in range(3)]
+        try:
+            for _ in range(10):
+                time.sleep(0.02)
+                in_a_child(np.random.random)
+        finally:
+            ended.set()
+        for fit_of_thread in fitting:
+            fit_of_thread.result()
 
 
 # What Python says of a fork of a process with threads.

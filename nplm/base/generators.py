@@ -1,17 +1,32 @@
-"""States of NumPy's random generators for files."""
+"""NumPy's random generators: one for each fit, and their states for files."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
+from sklearn.utils import check_random_state
 
 from nplm.base.fitted import Fitted
 
-__all__ = ["plain_state", "taken_state"]
+__all__ = ["own_generator", "plain_state", "taken_state"]
 
 # scikit-learn's bit generator, and the length of its key.
 BIT_GENERATOR, KEY_SIZE = "MT19937", 624
+
+
+def own_generator(random_state: Any) -> np.random.RandomState:
+    """Return the generator of a seed, or the given one; never NumPy's global one.
+
+    A generator is locked while it draws. A process that is forked meanwhile has it
+    locked forever, and every library uses the global one. With None, a seed is drawn
+    from that, and nothing else.
+    """
+    generator = check_random_state(random_state)
+    if generator is check_random_state(None):
+        seed = generator.randint(2**32, size=4, dtype=np.uint32)
+        return np.random.RandomState(seed)
+    return generator
 
 
 def plain_state(state: dict[str, Any]) -> dict[str, Any]:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+import os
 import tempfile
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Set
 from contextlib import AbstractContextManager
 from itertools import chain
+from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from typing import IO, Any, Self
 
@@ -160,15 +162,16 @@ class IdCollector:
     """Collect the ids of documents, in memory or in a temporary file.
 
     `on_disk`: whether ids go to a file in the folder of temporary files. It has no name
-    and disappears with the last array of it, also after a kill.
+    and disappears with the last array of it, also after a kill. If the source of the
+    documents forks, the new process goes on in a file of its own.
     """
 
     def __init__(self, *, on_disk: bool) -> None:
-        self._ids, self._lengths = array("i"), array("q")
+        self._ids, self._lengths, self._n_bytes = array("i"), array("q"), 0
         self._file: IO[bytes] | None = None
         if on_disk:
             with _full_disk_named():
-                self._file = tempfile.TemporaryFile(prefix="nplm-")  # noqa: SIM115
+                self._open()
 
     def __enter__(self) -> Self:
         return self
@@ -188,11 +191,26 @@ class IdCollector:
         if self._file is not None and len(self._ids) >= IDS_A_BLOCK:
             self._write()
 
+    def _open(self) -> None:
+        self._process = os.getpid()
+        self._file = tempfile.TemporaryFile(prefix="nplm-")  # noqa: SIM115
+
+    def _copy(self) -> None:
+        """Go on in another file with the same ids."""
+        assert self._file is not None
+        with self._file as file:
+            self._open()
+            if self._n_bytes:
+                with mmap(file.fileno(), self._n_bytes, access=ACCESS_READ) as written:
+                    self._file.write(written)
+
     def _write(self) -> None:
         assert self._file is not None
         with _full_disk_named():
-            self._file.write(self._ids.tobytes())
-            self._file.flush()
+            if os.getpid() != self._process:  # the parent goes on in the file
+                self._copy()
+            self._n_bytes += self._file.write(self._ids.tobytes())
+            self._file.flush()  # nothing is left that a fork would write again
         del self._ids[:]
 
     def documents(self) -> Documents:

@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
 from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from nplm.base.atomic import all_or_nothing, read_at_once
@@ -19,6 +18,7 @@ from nplm.base.checks import check_ids
 from nplm.base.encoded_words import EncodedWords
 from nplm.base.estimators import Whole
 from nplm.base.fitted import Fitted
+from nplm.base.generators import own_generator
 from nplm.base.pages import Documented
 from nplm.text.embeddings import aligned
 from nplm.text.samples import (
@@ -413,7 +413,7 @@ class Vocabulary(KnownWords, TransformerMixin, Documented, BaseEstimator):
         [[3.0], [1.0]]
         """
         check_is_fitted(self)
-        return aligned(self.words_, words, vectors, check_random_state(random_state))
+        return aligned(self.words_, words, vectors, own_generator(random_state))
 
     def spelling_features(
         self, *, ngrams: tuple[int, int] = (2, 5), min_words: int = 3

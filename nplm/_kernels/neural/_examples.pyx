@@ -38,7 +38,10 @@ cdef Py_ssize_t first_of(
 
 
 def most_examples(int size, Py_ssize_t batch_size, Py_ssize_t run_length):
-    """Return the maximum number of examples of a mini-batch that a member takes."""
+    """Return the maximum number of examples of a mini-batch that a member takes.
+
+    No twin: NumPy's network has one thread.
+    """
     cdef Py_ssize_t n_runs = batch_size // run_length
     left = n_runs - 1 if run_length > 1 else 0
     return min(batch_size, (n_runs + size - 1) // size * run_length + left)

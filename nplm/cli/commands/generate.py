@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import click
-from sklearn.utils import check_random_state
 
+from nplm.base.generators import own_generator
 from nplm.cli._models import MODEL, read_model
 from nplm.cli._options import POSITIVE
 
@@ -76,7 +76,7 @@ def generate_command(
             "or raise --max-words."
         )
     lm = read_model(model, verify=verify)
-    random = check_random_state(seed)
+    random = own_generator(seed)
     for start in range(0, n, TEXTS_A_BLOCK):
         texts = lm.generate(
             prompt, min(TEXTS_A_BLOCK, n - start), min_words=min_words,

@@ -10,7 +10,6 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from nplm.base.atomic import aside, become, read_at_once
@@ -23,6 +22,7 @@ from nplm.base.checks import (
 )
 from nplm.base.estimators import COMMON, Whole
 from nplm.base.fitted import Fitted
+from nplm.base.generators import own_generator
 from nplm.base.pages import Documented
 from nplm.models.classes.annealing import Annealing
 from nplm.models.classes.partition import Bigrams, Partition
@@ -210,7 +210,7 @@ class WordClasses(TransformerMixin, Documented, BaseEstimator):
         check_boundary(self.boundary, n_words)
         bigrams = Bigrams(before, after, n_words)
         state = Partition(bigrams, min(int(self.n_classes), n_words), self.boundary)
-        rng, n_cooling = check_random_state(self.random_state), int(self.max_iter)
+        rng, n_cooling = own_generator(self.random_state), int(self.max_iter)
         name, verbose = type(self).__name__, int(self.verbose)
         job = Annealing(state, n_cooling, verbose if verbose < BAR else 0, name)
         report: OnProgress | None = None

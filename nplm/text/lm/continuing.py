@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from nplm.base.atomic import read_at_once
 from nplm.base.blocks import blocks_of_rows
 from nplm.base.checks import plain
+from nplm.base.generators import own_generator
 from nplm.text.documents import Documents
 from nplm.text.embeddings import features_of, nearest_rows
 from nplm.text.lm.drawing import check_drawing, drawn, sharpened, without
@@ -164,7 +164,7 @@ class Continuing(FittedText):
         codec, start = self._codec, self._start(context)
         excluded = self._excluded(exclude, unknown)
         not_ended = np.union1d(excluded, np.array([self.boundary_], np.int32))
-        random = check_random_state(random_state)
+        random = own_generator(random_state)
         shape = {"temperature": plain(temperature), "top_k": top_k, "top_p": top_p}
         n_drawn = 1 if n is None else int(n)
         last = np.tile(start, (n_drawn, 1))

@@ -7,6 +7,7 @@ import os
 import re
 import tempfile
 import tracemalloc
+from multiprocessing.connection import Pipe
 
 import numpy as np
 import pytest
@@ -272,3 +273,38 @@ def test_an_error_in_partial_fit_leaves_the_model_as_it_was():
     with pytest.raises(TypeError, match=r"X\[0\] is missing"):
         lm.partial_fit([None])
     assert lm.score(TEXTS) == before
+
+
+@pytest.mark.parametrize("at", [0, 500, 1499])
+@pytest.mark.parametrize("name", ["X", "X_val"])
+def test_a_source_that_forks_is_read_by_both_processes(name, at, monkeypatch):
+    """The child first: what it writes is not in the parent's file."""
+    monkeypatch.setattr(reading_module, "IDS_A_BLOCK", 100)
+    monkeypatch.setattr(reading_module, "DOCUMENTS_A_BLOCK", 7)
+
+    def read(texts):
+        documents = {"X": TEXTS, "X_val": TEXTS, name: texts}
+        return text_lm().fit(**documents).score(TEXTS)
+
+    want = read(TEXTS)
+    receiving, sending = Pipe(duplex=False)
+    child = None
+
+    def forking():
+        nonlocal child
+        for i, text in enumerate(TEXTS):
+            if i == at:
+                child = os.fork()
+                if child != 0:
+                    assert receiving.poll(30)
+            yield text
+
+    got = None
+    try:
+        got = read(forking())
+    finally:
+        if child == 0:
+            sending.send(got)
+            os._exit(0)
+    os.waitpid(child, 0)
+    assert (got, receiving.recv()) == (want, want)

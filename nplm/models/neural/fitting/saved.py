@@ -101,7 +101,7 @@ def to_items(trained: TrainedNetwork) -> dict[str, Any]:
         "n_epochs": trained.n_epochs,
         "n_added": trained.n_added,
     }
-    # Without a seed, the generator is the global one of NumPy.
+    # A network of a file without a generator has NumPy's global one.
     if trained.generator not in (None, np.random.mtrand._rand):
         items["random_state"] = trained.generator
     return items

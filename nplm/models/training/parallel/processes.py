@@ -9,6 +9,8 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from nplm.base.generators import own_generator
+
 __all__ = ["ALONE", "Alone", "Meeting", "Processes", "Sharers"]
 
 T = TypeVar("T")
@@ -105,8 +107,8 @@ class Alone:
         return nullcontext()
 
     def generator(self, rng: np.random.RandomState) -> np.random.RandomState:
-        """Return the generator."""
-        return rng
+        """Return the generator; one of its own in place of NumPy's global one."""
+        return own_generator(rng)
 
     def check_same(self, fingerprint: dict[str, str]) -> None:
         """Do nothing."""
