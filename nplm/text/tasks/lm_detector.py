@@ -8,7 +8,8 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, MetaEstimatorMixin, OutlierMixin
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, OutlierMixin, clone
+from sklearn.frozen import FrozenEstimator
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
@@ -17,12 +18,17 @@ from nplm.base.fitted import Fitted
 from nplm.base.pages import Documented
 from nplm.text.lm.text_lm import TextLM
 from nplm.text.samples import check_documents
-from nplm.text.tasks.text_models import as_text_lm, fitted_text_lm
+from nplm.text.tasks.text_models import as_text_lm, fitted_text_lm, with_words_of
 
 __all__ = ["LMDetector"]
 
 ITEM = "a string, a list of tokens or an array of word ids"
 AGGREGATES = ("mean", "sum", "min")
+# With fewer held-out documents below the threshold, false alarms are often half or
+# twice as many as `contamination` says.
+MIN_BELOW = 10
+# Documents of which a model of four fifths is too unlike one of all.
+FEW = 200
 
 
 class LMDetector(OutlierMixin, MetaEstimatorMixin, Documented, BaseEstimator):
@@ -40,8 +46,16 @@ class LMDetector(OutlierMixin, MetaEstimatorMixin, Documented, BaseEstimator):
         is fitted already is used as it is, and only the threshold is fitted.
     contamination : float, default=0.1
         Share of outliers among the documents on which the threshold is chosen, above 0
-        and at most 0.5: this share of them is below the threshold. On documents
+        and at most 0.5: this share of them is below the threshold. On new documents
         without outliers it is the rate of false alarms.
+    validation_fraction : float, default=0.1
+        Share of the documents of `fit` that is held out for the threshold, if no others
+        are given: between 0 and 1. The model is not fitted on them. They are drawn at
+        random, the same in each fit. If fewer than 10 of them would be below the
+        threshold, five parts are held out in turn instead, or ten of fewer than 200
+        documents: the threshold is one of the scores of all documents, each by a model
+        of the other parts, and the model is fitted on all. That takes six or eleven
+        fits, and a larger fraction, or `X_val`, only one.
     aggregate : {"mean", "sum", "min"}, default="mean"
         The score of a document of the natural-log probabilities of its tokens:
 
@@ -64,9 +78,13 @@ class LMDetector(OutlierMixin, MetaEstimatorMixin, Documented, BaseEstimator):
 
     Notes
     -----
-    A model finds the documents that it was fitted on more probable than others. A
-    threshold of these is too high for new documents, and raises more false alarms than
-    `contamination` says. Pass `X_val` to `fit`.
+    A model finds the documents that it was fitted on more probable than others. So
+    `predict` and `fit_predict` find fewer outliers among them than `contamination`
+    says. A frozen model is not fitted again, and all documents of `fit` set the
+    threshold: pass documents that it has not seen. Pass `X_val` if later documents
+    differ from earlier ones. A `Vocabulary` before it in a pipeline has seen the words
+    of held-out documents: with a `min_count` above 1, there are fewer false alarms than
+    with ``TextLM(vocabulary=...)``.
 
     The labels that scikit-learn's ``scoring="roc_auc"`` compares with are 1 for
     inliers, and -1 or 0 for outliers. Use folds that have both kinds, such as
@@ -85,14 +103,21 @@ class LMDetector(OutlierMixin, MetaEstimatorMixin, Documented, BaseEstimator):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "contamination": [Interval(Real, 0, 0.5, closed="right")],
+        "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
         "aggregate": [StrOptions(set(AGGREGATES))],
     }
 
     def __init__(
-        self, estimator: Any, *, contamination: float = 0.1, aggregate: str = "mean"
+        self,
+        estimator: Any,
+        *,
+        contamination: float = 0.1,
+        validation_fraction: float = 0.1,
+        aggregate: str = "mean",
     ) -> None:
         self.estimator = estimator
         self.contamination = contamination
+        self.validation_fraction = validation_fraction
         self.aggregate = aggregate
 
     def fit(
@@ -107,10 +132,11 @@ class LMDetector(OutlierMixin, MetaEstimatorMixin, Documented, BaseEstimator):
         y : ignored
         X_val : sequence of documents, optional
             Held-out documents, on which the threshold is chosen. They are also those
-            of `TextLM.fit`, for early stopping or weights. By default the threshold is
-            chosen on `X`.
+            of `TextLM.fit`, for early stopping or weights. By default a part of `X` is
+            held out (`validation_fraction`); with a frozen estimator, all of it.
         **fit_params
-            Passed to `fit` of the model.
+            Passed to `fit` of the model. A ``checkpoint`` is one of the model that is
+            kept, not of the models of parts.
 
         Returns
         -------
@@ -121,7 +147,8 @@ class LMDetector(OutlierMixin, MetaEstimatorMixin, Documented, BaseEstimator):
         TypeError
             If the estimator is not a language model.
         ValueError
-            If a parameter is out of range, or there is no document.
+            If a parameter is out of range, or there is no document to fit, or none to
+            hold out.
         """
         return fit_aside(self, lambda model: model._fit(X, X_val, fit_params))
 
@@ -131,18 +158,60 @@ class LMDetector(OutlierMixin, MetaEstimatorMixin, Documented, BaseEstimator):
         """Fit; return the interrupt if one came and left the estimator fitted."""
         self._validate_params()
         X = check_documents(X, ITEM)  # not a stream, which is read again for the scores
-        held_out: dict[str, Any] = {}
+        lm, held_out, scores = as_text_lm(self.estimator), X, None
         if X_val is not None:
-            held_out["X_val"] = X_val = check_documents(X_val, ITEM, name="X_val")
-        fitted, interrupt = fitted_or_interrupted(
-            as_text_lm(self.estimator), X, None, **held_out, **fit_params
-        )
+            held_out = check_documents(X_val, ITEM, name="X_val")
+            fit_params = {"X_val": held_out, **fit_params}
+        elif not isinstance(lm, FrozenEstimator):
+            documents = list(X)
+            part, *others = self._parts(len(documents))
+            lm_of_part = with_words_of(clone(lm), documents, if_closed=True)
+            if others:
+                scores = self._scores_of_parts(
+                    lm_of_part, documents, [part, *others], fit_params
+                )
+            else:
+                lm, (X, held_out) = lm_of_part, _split(documents, part)
+        fitted, interrupt = fitted_or_interrupted(lm, X, None, **fit_params)
         self.estimator_ = fitted_text_lm(fitted)
-        scores = self._score_samples(X if X_val is None else X_val)
+        if scores is None:
+            scores = self._scores(self.estimator_, held_out)
         # A score, not a mean of two, one of which may be -inf.
         share = float(self.contamination)
         self.offset_ = float(np.quantile(scores, share, method="higher"))
         return interrupt
+
+    def _parts(self, n: int) -> list[NDArray[np.intp]]:
+        """Return the documents to hold out: one part, or several, in turn."""
+        if n < 2:
+            raise ValueError(
+                f"X has {n} document{'s' * (n == 0)}, and none can be held out for the "
+                "threshold: pass 2 or more, or X_val."
+            )
+        order = np.random.RandomState(0).permutation(n)
+        n_held_out = min(round(float(self.validation_fraction) * n), n - 1)
+        if n_held_out * float(self.contamination) >= MIN_BELOW:
+            return [order[:n_held_out]]
+        return np.array_split(order, min(n, 10 if n < FEW else 5))
+
+    def _scores_of_parts(
+        self,
+        lm: TextLM,
+        X: list[Any],
+        parts: list[NDArray[np.intp]],
+        fit_params: dict[str, Any],
+    ) -> NDArray[np.float64]:
+        """Return the scores of all documents, each by a model of the other parts."""
+        fit_params = {
+            name: value
+            for name, value in fit_params.items()
+            if name.split("__")[-1] != "checkpoint"
+        }
+        scores = []
+        for part in parts:
+            others, own = _split(X, part)
+            scores.append(self._scores(clone(lm).fit(others, **fit_params), own))
+        return np.concatenate(scores)
 
     @read_at_once
     def score_samples(self, X: Sequence[Any]) -> NDArray[np.float64]:
@@ -159,12 +228,12 @@ class LMDetector(OutlierMixin, MetaEstimatorMixin, Documented, BaseEstimator):
             In nats, as `aggregate` says; 0 for a document without tokens.
         """
         check_is_fitted(self)
-        return self._score_samples(X)
+        return self._scores(self.estimator_, X)
 
-    def _score_samples(self, X: Sequence[Any]) -> NDArray[np.float64]:
+    def _scores(self, lm: TextLM, X: Sequence[Any]) -> NDArray[np.float64]:
         if self.aggregate == "sum":
-            return self.estimator_.score_samples(X)
-        log_prob, tokens = self.estimator_._log_prob(X)
+            return lm.score_samples(X)
+        log_prob, tokens = lm._log_prob(X)
         document, n = tokens.document, len(X)
         if self.aggregate == "min":
             # A document without tokens is as probable as can be.
@@ -222,3 +291,11 @@ class LMDetector(OutlierMixin, MetaEstimatorMixin, Documented, BaseEstimator):
         tags.input_tags.two_d_array = False
         tags.input_tags.string = True
         return tags
+
+
+def _split(X: list[Any], part: NDArray[np.intp]) -> tuple[list[Any], list[Any]]:
+    """Return the documents that are not of a part, and those that are."""
+    is_own = np.zeros(len(X), dtype=bool)
+    is_own[part] = True
+    others = [document for document, own in zip(X, is_own) if not own]
+    return others, [document for document, own in zip(X, is_own) if own]

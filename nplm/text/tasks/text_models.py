@@ -37,17 +37,20 @@ def fitted_text_lm(estimator: Any) -> TextLM:
     return lm
 
 
-def with_words_of(lm: TextLM, X: Any) -> TextLM:
+def with_words_of(lm: TextLM, X: Any, *, if_closed: bool = False) -> TextLM:
     """Give a text model the words of all documents, whatever part it is fitted on.
 
     Probabilities of models with different vocabularies do not compare: the fewer words
     one knows, the more of a document is ``<unk>``, which is easy to predict.
 
     `lm` is unfitted, and is changed: it has the fitted tokenizer and vocabulary; of
-    documents of ids, with ``n_words``.
+    documents of ids, with ``n_words``. With `if_closed`, only a model that refuses
+    words that it has not seen is changed: of ids, or without an unknown word.
     """
     codec, documents = fit_codec(X, lm.tokenizer, lm.vocabulary)
     known = codec.vocabulary
+    if if_closed and known is not None and known.unknown_id_ is not None:
+        return lm
     if known is None:
         boundary = 0 if isinstance(lm.boundary, str) else int(lm.boundary)
         n_words = max(int(documents.ids.max(initial=0)), boundary) + 1

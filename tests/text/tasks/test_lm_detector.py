@@ -1,5 +1,7 @@
 """LMDetector is an outlier detector of scikit-learn's over a language model."""
 
+from typing import ClassVar
+
 import numpy as np
 import pytest
 from sklearn.base import clone, is_outlier_detector
@@ -9,8 +11,8 @@ from sklearn.model_selection import StratifiedKFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 
 import nplm
-from nplm import InterpolatedTrigram, LMDetector, TextLM, Vocabulary
-from tests.helpers import neural_lm
+from nplm import InterpolatedTrigram, KneserNeyLM, LMDetector, TextLM, Vocabulary
+from tests.helpers import neural_lm, published_corpus
 
 USUAL = [
     ["login", "read", "logout"],
@@ -62,13 +64,120 @@ def test_area_under_the_curve_is_scored_in_cross_validation():
 @pytest.mark.parametrize("contamination", [0.01, 0.1, 0.25, 0.5])
 def test_contamination_is_the_share_below_the_threshold(contamination):
     rng = np.random.default_rng(0)
-    words = rng.zipf(1.3, size=(200, 6)).clip(max=500)
-    detector = LMDetector(TRIGRAM, contamination=contamination)
-    found = detector.fit_predict(words.tolist())
-    assert (found == -1).sum() == pytest.approx(200 * contamination, abs=1)
+    words = rng.zipf(1.3, size=(200, 6)).clip(max=500).tolist()
     held_out = rng.zipf(1.3, size=(200, 6)).clip(max=499).tolist()
-    found = detector.fit([*words.tolist(), [500]], X_val=held_out).predict(held_out)
-    assert (found == -1).sum() == pytest.approx(200 * contamination, abs=1)
+    detector = LMDetector(TRIGRAM, contamination=contamination)
+    lm = TextLM(TRIGRAM).fit([*words, [500]])
+    for found in (
+        detector.fit([*words, [500]], X_val=held_out).predict(held_out),
+        clone(detector).set_params(estimator=FrozenEstimator(lm)).fit_predict(held_out),
+    ):
+        assert (found == -1).sum() == pytest.approx(200 * contamination, abs=1)
+
+
+class Counting(InterpolatedTrigram):
+    """A model that keeps how many windows each fit had."""
+
+    sizes: ClassVar[list[int]] = []
+
+    def fit(self, X, y=None, **others):
+        self.sizes.append(len(y))
+        return super().fit(X, y, **others)
+
+
+def test_the_threshold_is_of_documents_that_the_model_has_not_seen():
+    """By hand: the scores of the held-out part, or of ten or five parts in turn."""
+    rng = np.random.default_rng(0)
+    for n, options, n_fits in [
+        (150, {}, 11), (400, {}, 6), (1000, {}, 1), (400, {"contamination": 0.5}, 1),
+        (150, {"validation_fraction": 0.7}, 1), (2, {}, 3),
+    ]:  # fmt: skip
+        X = rng.zipf(1.3, size=(n, 6)).clip(max=500).tolist()
+        Counting.sizes.clear()
+        detector = LMDetector(Counting(n_words=501), **options).fit(X)
+        assert len(Counting.sizes) == n_fits
+        order = np.random.RandomState(0).permutation(n)
+        n_parts = n_fits - 1
+        parts = np.array_split(order, n_parts) if n_parts else [
+            order[: round(detector.validation_fraction * n)]
+        ]  # fmt: skip
+        scores = []
+        for part in parts:
+            others = [X[i] for i in range(n) if i not in set(part)]
+            lm = TextLM(InterpolatedTrigram(n_words=501)).fit(others)
+            scores += [
+                np.mean(s.log_prob) for s in lm.token_scores([X[i] for i in part])
+            ]
+        share = detector.contamination
+        assert detector.offset_ == pytest.approx(
+            np.quantile(scores, share, method="higher")
+        )
+        kept = lm if n_fits == 1 else TextLM(InterpolatedTrigram(n_words=501)).fit(X)
+        np.testing.assert_allclose(
+            detector.estimator_.score_samples(X), kept.score_samples(X)
+        )
+
+
+@pytest.fixture(scope="module")
+def lines():
+    """Lines of words, of which many are rare; each is about one of many things."""
+    rng, found = np.random.default_rng(0), []
+    for _ in range(9000):
+        about = rng.integers(40)
+        ids = rng.zipf(1.4, rng.integers(4, 20)).clip(max=3000)
+        own = rng.random(len(ids)) < 0.3
+        found.append([f"w{i}of{about}" if of else f"w{i}" for i, of in zip(ids, own)])
+    return found
+
+
+@pytest.mark.parametrize("contamination", [0.02, 0.1])
+@pytest.mark.parametrize("n", [1200, 5500])
+@pytest.mark.parametrize("min_count", [1, 2])
+def test_false_alarms_on_new_documents_are_as_many_as_it_says(
+    lines, contamination, n, min_count
+):
+    """Of parts in turn and of one, alone and after a vocabulary in a pipeline.
+
+    A pipeline's vocabulary has seen the parts that are held out. With a `min_count` that
+    raises fewer alarms, the fewer documents there are.
+    """
+    model = KneserNeyLM(3, discount_fallback=(0.5, 1, 1.5))
+    words = Vocabulary(min_count)
+    lm = TextLM(model, n_context=2, vocabulary=words)
+    detector = LMDetector(lm, contamination=contamination)
+    after = LMDetector(TextLM(model, n_context=2), contamination=contamination)
+    chains = [detector, make_pipeline(words, after)]
+    for chain in chains if min_count == 1 or n > 5000 else chains[:1]:
+        alarms = (chain.fit(lines[:n]).predict(lines[n:]) == -1).mean()
+        assert contamination / 2 < alarms < 2 * contamination
+
+
+@pytest.mark.corpora
+@pytest.mark.parametrize("contamination", [0.02, 0.1])
+@pytest.mark.parametrize("name", ["brown", "ptb"])
+def test_false_alarms_on_lines_of_corpora_are_as_many_as_it_says(name, contamination):
+    corpus = published_corpus(name)
+    lines = [
+        corpus.words[ids[ids != corpus.boundary]].tolist()
+        for ids in np.split(corpus.train[: 20 * 7000], 7000)
+    ]
+    np.random.default_rng(0).shuffle(lines)
+    lm = TextLM(KneserNeyLM(3), n_context=2)
+    detector = LMDetector(lm, contamination=contamination).fit(lines[:5000])
+    alarms = (detector.predict(lines[5000:]) == -1).mean()
+    assert contamination / 2 < alarms < 2 * contamination
+
+
+def test_a_checkpoint_is_of_the_model_that_is_kept(tmp_path):
+    network = neural_lm(n_hidden=4, embedding_dim=3, max_iter=2, random_state=0)
+    lm = TextLM(network, 2)
+    once, again = (LMDetector(lm).fit(USUAL, checkpoint=tmp_path) for _ in "12")
+    alone = clone(lm).fit(USUAL)
+    for detector in (once, again):
+        np.testing.assert_array_equal(
+            detector.estimator_.score_samples(ODD), alone.score_samples(ODD)
+        )
+    assert once.offset_ == again.offset_
 
 
 def test_a_long_document_is_no_outlier_per_token():
@@ -92,7 +201,7 @@ def test_a_document_without_tokens_scores_0():
 def test_impossible_documents_are_outliers_without_nan():
     detector = LMDetector(TRIGRAM).fit(USUAL)
     scores = np.array([-np.inf, -np.inf, -1.0, -2.0])
-    detector._score_samples = lambda X: scores
+    detector._scores = lambda lm, X: scores
     detector.offset_ = -np.inf
     assert detector.decision_function(scores).tolist() == [0, 0, np.inf, np.inf]
     detector.offset_ = -1.5
@@ -138,11 +247,16 @@ def test_errors_say_what_to_pass():
         ({"contamination": 0.6}, "contamination"),
         ({"contamination": 0}, "contamination"),
         ({"aggregate": "median"}, "aggregate"),
+        ({"validation_fraction": 1.0}, "validation_fraction"),
     ]:
         with pytest.raises(ValueError, match=message):
             LMDetector(TRIGRAM, **options).fit(USUAL)
     with pytest.raises(TypeError, match="estimator must be a TextLM, or a language"):
         LMDetector(Vocabulary()).fit(USUAL)
+    for n in (0, 1):
+        with pytest.raises(ValueError, match=f"^X has {n} document.* pass 2 or more"):
+            LMDetector(TRIGRAM).fit(USUAL[:n])
+        LMDetector(TRIGRAM).fit(USUAL[:1], X_val=USUAL[1:2])
     for documents, held_out, message in [
         (iter(USUAL), None, "^X must be a list"),
         (USUAL, iter(USUAL), "^X_val must be a list"),
