@@ -138,8 +138,8 @@ def test_false_alarms_on_new_documents_are_as_many_as_it_says(
 ):
     """Of parts in turn and of one, alone and after a vocabulary in a pipeline.
 
-    A pipeline's vocabulary has seen the parts that are held out. With a `min_count` that
-    raises fewer alarms, the fewer documents there are.
+    A pipeline's vocabulary has seen the parts that are held out. With a `min_count`,
+    there are fewer alarms, the fewer documents there are.
     """
     model = KneserNeyLM(3, discount_fallback=(0.5, 1, 1.5))
     words = Vocabulary(min_count)
@@ -254,7 +254,9 @@ def test_errors_say_what_to_pass():
     with pytest.raises(TypeError, match="estimator must be a TextLM, or a language"):
         LMDetector(Vocabulary()).fit(USUAL)
     for n in (0, 1):
-        with pytest.raises(ValueError, match=f"^X has {n} document.* pass 2 or more"):
+        with pytest.raises(
+            ValueError, match=f"^n_samples={n}: of fewer than 2 documents"
+        ):
             LMDetector(TRIGRAM).fit(USUAL[:n])
         LMDetector(TRIGRAM).fit(USUAL[:1], X_val=USUAL[1:2])
     for documents, held_out, message in [
