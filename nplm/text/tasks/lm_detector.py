@@ -185,8 +185,8 @@ class LMDetector(OutlierMixin, MetaEstimatorMixin, Documented, BaseEstimator):
         """Return the documents to hold out: one part, or several, in turn."""
         if n < 2:
             raise ValueError(
-                f"n_samples={n}: of fewer than 2 documents, none can be held out for the "
-                "threshold; pass more, or X_val."
+                f"n_samples={n}: of fewer than 2 documents none can be held out for "
+                "the threshold; pass more, or X_val."
             )
         order = np.random.RandomState(0).permutation(n)
         n_held_out = min(round(float(self.validation_fraction) * n), n - 1)

@@ -255,7 +255,7 @@ def test_errors_say_what_to_pass():
         LMDetector(Vocabulary()).fit(USUAL)
     for n in (0, 1):
         with pytest.raises(
-            ValueError, match=f"^n_samples={n}: of fewer than 2 documents"
+            ValueError, match=f"^n_samples={n}: of fewer than 2 documents none"
         ):
             LMDetector(TRIGRAM).fit(USUAL[:n])
         LMDetector(TRIGRAM).fit(USUAL[:1], X_val=USUAL[1:2])
