@@ -81,6 +81,7 @@ FLOORS = {
             "files",
             "fitted",
             "pages",
+            "progress",
             "warnings",
             "word_trees",
         },

@@ -43,6 +43,8 @@ class StageBars(Progress):
                 self.remove_task(task)
             self._stage = stage
             self.add_task(stage, total=None, note="")
+        if total and self.tasks[0].total is None:  # from where a fit goes on
+            self.reset(self.task_ids[0], total=total, completed=int(done))
         self.update(self.task_ids[0], completed=done, total=total or None, note=note)
 
 
@@ -51,7 +53,8 @@ class StageLines:
 
     def __init__(self, console: Console) -> None:
         self._console, self._stage = console, ""
-        self._began = self._told = self._first = 0.0
+        self._began = self._told = 0.0
+        self._first: float | None = None  # above 0 if a fit goes on from a checkpoint
 
     def __enter__(self) -> Self:
         return self
@@ -63,13 +66,16 @@ class StageLines:
         """Show the progress of a stage; a `progress` of `nplm.experiments`."""
         now = time.monotonic()
         if stage != self._stage:
-            self._stage, self._began, self._told = stage, now, now
-            self._first = done  # above 0 if a fit goes on from a checkpoint
+            self._stage, self._told, self._first = stage, now, None
             self._say(stage)
-        elif now - self._told >= SECONDS_A_LINE and not total and note:
+        if self._first is None and total:
+            self._began, self._first = now, done
+        if now - self._told < SECONDS_A_LINE:
+            return
+        if not total and note:
             self._told = now
             self._say(f"{stage}: {note}")
-        elif now - self._told >= SECONDS_A_LINE and done > self._first:
+        elif self._first is not None and done > self._first:
             self._told = now
             left = (total - done) * (now - self._began) / (done - self._first)
             minutes = f"{left / 60:.0f} minutes" if left > 90 else f"{left:.0f} s"

@@ -227,7 +227,7 @@ def _train(
     stage = f"{name}: training"
 
     def report(done: int, total: int, loss: float) -> None:
-        progress(stage, done, total, f"perplexity {np.exp(loss):.0f}")
+        progress(stage, done, total, f"training perplexity {np.exp(loss):.0f}")
 
     X_val, y_val = parts.valid
     options = {"progress": report} if isinstance(model, NeuralLM) else {}

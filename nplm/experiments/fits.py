@@ -218,7 +218,7 @@ class NetworkFit:
         def report(done: float, total: float, loss: float) -> None:
             nonlocal first
             first = min(first, done)  # above 0 if an unfinished fit goes on
-            note = f"perplexity {np.exp(loss):.0f}"
+            note = f"training perplexity {np.exp(loss):.0f}"
             if bench.work_after and done > first:
                 whole = (time.monotonic() - began) / (done - first) * total
                 left = whole * (1 - done / total + bench.work_after / self.work)

@@ -30,6 +30,7 @@ __all__ = ["reproduce", "results_of"]
 Record = dict[str, Any]
 # Seconds between two saves of the time that a fit has taken.
 SECONDS_A_SAVE = 60.0
+TIMES = ("seconds", "CPU seconds")
 
 
 def reproduce(
@@ -194,13 +195,12 @@ def _measure(fit: Fit, bench: Bench, folder: Path) -> None:
 @contextmanager
 def _clock(path: Path, bench: Bench) -> Iterator[dict[str, float]]:
     """Count the seconds of a fit over all its runs, and save them while it runs."""
-    before = _read(path, ("seconds", "CPU seconds")) or {
-        "seconds": 0.0,
-        "CPU seconds": 0.0,
-    }
+    before = _read(path, TIMES) or dict.fromkeys(TIMES, 0.0)
     wall, cpu = time.perf_counter(), time.process_time()
     spent = dict(before)
     written, tell = wall, bench.progress
+    goes_on = before["seconds"] > 0 and any(path.parent.glob("fit/*"))
+    resumed: tuple[str, str] | None = None  # a stage, and its name from then on
 
     def keep() -> None:
         spent["seconds"] = before["seconds"] + time.perf_counter() - wall
@@ -209,10 +209,15 @@ def _clock(path: Path, bench: Bench) -> Iterator[dict[str, float]]:
             file.write(json.dumps(spent).encode())
 
     def report(stage: str, done: float, total: float, note: str) -> None:
-        nonlocal written
+        nonlocal written, resumed
         if time.perf_counter() - written > SECONDS_A_SAVE:
             keep()
             written = time.perf_counter()
+        if goes_on and total and resumed is None:
+            share = f"{done / total:.0%} after {before['seconds'] / 60:.0f} minutes"
+            resumed = stage, f"{stage} (goes on from {path.parent}, {share})"
+        if resumed is not None and stage == resumed[0]:
+            stage = resumed[1]
         tell(stage, done, total, note)
 
     bench.progress = report

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from numbers import Number
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone
 
+from nplm.base.progress.bars import stages
 from nplm.text.codecs import ITEM, Codec, codec_of
 from nplm.text.documents import Documents
 from nplm.text.reading import DocumentStream, first_of, readable
@@ -19,18 +20,34 @@ from nplm.text.vocabulary import Vocabulary
 __all__ = ["fit_codec"]
 
 
-def fit_codec(X: Any, tokenizer: Any, vocabulary: Any) -> tuple[Codec, Documents]:
+def fit_codec(
+    X: Any, tokenizer: Any, vocabulary: Any, estimator: Any
+) -> tuple[Codec, Documents]:
     """Choose the codec of training documents, and fit their vocabulary.
 
-    `tokenizer`, `vocabulary`: "auto" chooses by the kind of documents.
+    - `tokenizer`, `vocabulary`: "auto" chooses by the kind of documents
+    - `estimator`: if it shows its progress, the stages are shown, too
     """
+    parameters = estimator.get_params().items()
+    verbose = [value for name, value in parameters if name.split("__")[-1] == "verbose"]
+    shown = max((int(value) for value in verbose if isinstance(value, int)), default=0)
+    with stages(shown, "documents") as begin:
+        return _fit_codec(X, tokenizer, vocabulary, begin)
+
+
+def _fit_codec(
+    X: Any, tokenizer: Any, vocabulary: Any, begin: Callable[[str], None]
+) -> tuple[Codec, Documents]:
     X = readable(X, ITEM)
     is_stream = isinstance(X, DocumentStream)
     first = X.first if is_stream else first_of(X)
     if isinstance(tokenizer, str):
         tokenizer = Tokenizer() if isinstance(first, (str, bytes)) else None
     if tokenizer is not None:
+        if not isinstance(tokenizer, Tokenizer):  # which learns nothing
+            begin("fitting the tokenizer")
         tokenizer = clone(tokenizer).fit(X)
+    begin("splitting into tokens")
     if isinstance(vocabulary, str):
         # Of a stream the first document decides.
         is_needed = any(map(_has_words, [first] if is_stream else X))

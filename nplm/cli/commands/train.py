@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 import numpy as np
+from rich.console import Console
 
 import nplm
 from nplm import (
@@ -25,6 +26,8 @@ from nplm import (
     Tokenizer,
     Vocabulary,
 )
+from nplm.base.progress.bars import BAR
+from nplm.cli._bars import stages
 from nplm.cli._estimation import Estimation, is_arpa
 from nplm.cli._kept import Kept
 from nplm.cli._memory import memory_option
@@ -45,12 +48,12 @@ from nplm.cli._text import (
     BLANK_LINES,
     INPUTS,
     KeptText,
+    blocks_of_lines,
     lines_of,
     listed_words,
     texts_of,
 )
 from nplm.models.neural.network_lm import NetworkLM
-from nplm.models.training.bars import BAR
 from nplm.text.words.marks import END, LineMarks
 from nplm.text.words.splitting import BETWEEN_BLANKS, BLANKS
 
@@ -445,7 +448,13 @@ def _refuse_empty(valid: str | None, test: str | None) -> None:
 def _texts(
     inputs: Sequence[str], marks: LineMarks, what_for: str, blank_lines: bool
 ) -> list[str]:
-    texts = texts_of(inputs, marks, blank_lines=blank_lines)
+    texts: list[str] = []
+    stage = f"reading the text to {what_for}"
+    with stages(Console(stderr=True)) as bars:
+        bars.show(stage, 0, 0, "")
+        for block in blocks_of_lines(inputs, marks, blank_lines=blank_lines):
+            texts += block
+            bars.show(stage, 0, 0, f"{len(texts):,} lines")
     if not any(line.strip(BLANKS) for line in texts):
         raise click.ClickException(f"there is no text to {what_for}.")
     return texts

@@ -24,9 +24,9 @@ from nplm.base.estimators import COMMON, Whole
 from nplm.base.fitted import Fitted
 from nplm.base.generators import own_generator
 from nplm.base.pages import Documented
+from nplm.base.progress.bars import BAR, bar
 from nplm.models.classes.annealing import Annealing
 from nplm.models.classes.partition import Bigrams, Partition
-from nplm.models.training.bars import BAR, bar
 from nplm.models.training.checkpoint import Checkpoint, fingerprint
 from nplm.models.training.loop import OnProgress, run_passes
 from nplm.models.training.parallel.processes import ALONE
@@ -69,7 +69,7 @@ class WordClasses(TransformerMixin, Documented, BaseEstimator):
     random_state : int, RandomState instance or None, default=None
         Seeds the drawing of classes; an int makes the result reproducible.
     verbose : int, default=0
-        1 prints a line per pass, 2 shows a bar.
+        1 prints a line per pass and a minute, 2 shows a bar.
 
     Attributes
     ----------

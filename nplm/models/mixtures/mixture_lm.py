@@ -22,12 +22,12 @@ from nplm.base.estimators import (
     non_negative,
 )
 from nplm.base.fitted import Fitted
+from nplm.base.progress.bars import stages
 from nplm.base.warnings import warn
 from nplm.models.mixtures.uniform_lm import UniformLM
 from nplm.models.ngrams.counts import NgramCounts
 from nplm.models.ngrams.frequencies import RelativeFrequencies
 from nplm.models.ngrams.saved import arrays_of, restored_counts
-from nplm.models.training.bars import stages
 from nplm.models.training.em import BIN_PRIOR, FrequencyBins, fit_mixture_weights
 
 __all__ = ["MixtureLM"]
@@ -70,7 +70,7 @@ class MixtureLM(_BaseComposition, LanguageModel):
         EM stops when a step gains less than this, in nats per token.
     verbose : int, default=0
         2 shows a bar of the whole fit: the current member and its progress, then the
-        learning of the weights.
+        learning of the weights. 1 prints a line for each, and one a minute.
 
     Attributes
     ----------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any, Protocol, runtime_checkable
 
@@ -13,16 +13,13 @@ from numpy.typing import NDArray
 
 from nplm.base.fitted import Fitted
 from nplm.base.generators import plain_state, taken_state
+from nplm.base.progress.bars import OnProgress
 from nplm.base.warnings import warn
 from nplm.models.training.checkpoint import Checkpoint
 from nplm.models.training.pace import calls
 from nplm.models.training.parallel.processes import Processes
 
 __all__ = ["Job", "OnProgress", "run_passes"]
-
-# Called a few times a second with (steps done, steps of all passes, the figure that is
-# optimised).
-OnProgress = Callable[[float, float, float], None]
 
 
 @runtime_checkable

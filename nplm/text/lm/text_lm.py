@@ -431,7 +431,9 @@ class TextLM(Scoring, Continuing, DensityMixin, Documented, BaseEstimator):
         _check_vocabulary(self.vocabulary)
         _refuse_windows(X, y)
         _refuse_weights(fit_params)
-        codec, documents = fit_codec(X, with_methods(self.tokenizer), self.vocabulary)
+        codec, documents = fit_codec(
+            X, with_methods(self.tokenizer), self.vocabulary, self.estimator
+        )
         self.tokenizer_, self.vocabulary_ = codec.tokenizer, codec.vocabulary
         self.boundary_ = self._check_boundary()
         n_context = self.n_context

@@ -47,7 +47,7 @@ def with_words_of(lm: TextLM, X: Any, *, if_closed: bool = False) -> TextLM:
     documents of ids, with ``n_words``. With `if_closed`, only a model that refuses
     words that it has not seen is changed: of ids, or without an unknown word.
     """
-    codec, documents = fit_codec(X, lm.tokenizer, lm.vocabulary)
+    codec, documents = fit_codec(X, lm.tokenizer, lm.vocabulary, lm.estimator)
     known = codec.vocabulary
     if if_closed and known is not None and known.unknown_id_ is not None:
         return lm

@@ -124,7 +124,7 @@ def test_scoring_changes_no_pickle():
 
 def test_partial_fit_reports_its_epoch(capsys):
     neural_lm(**SMALL).set_params(verbose=1).partial_fit(X, Y)
-    assert "[NeuralLM] epoch 1: loss" in capsys.readouterr().out
+    assert "[NeuralLM] epoch 1: training loss" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

@@ -187,7 +187,7 @@ class Epochs:
         if not self.verbose:
             return
         loss, val_loss = self.history["loss"][-1], self.history["val_loss"][-1]
-        line = f"[{self.name}] epoch {number}: loss {loss:.4f}"
+        line = f"[{self.name}] epoch {number}: training loss {loss:.4f}"
         if not math.isnan(val_loss):
             line += f", held-out loss {val_loss:.4f} nats"
         line += f", {self.history['seconds'][-1]:.1f} s"

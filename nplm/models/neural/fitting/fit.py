@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
+from nplm.base.progress.bars import BAR, bar
 from nplm.base.warnings import warn
 from nplm.models.neural.fitting.common import CommonNetwork
 from nplm.models.neural.fitting.epochs import Epochs
@@ -25,7 +26,6 @@ from nplm.models.neural.network.memory import n_runs
 from nplm.models.neural.network.network import Network, Parts
 from nplm.models.neural.network.sharing import Rows, sharing_of
 from nplm.models.neural.recipe import HISTORY_COLUMNS, Recipe, TrainedNetwork
-from nplm.models.training.bars import BAR, bar
 from nplm.models.training.checkpoint import Checkpoint, fingerprint
 from nplm.models.training.held_out import HeldOut
 from nplm.models.training.loop import OnProgress, run_passes
@@ -267,7 +267,7 @@ class Training:
         shown = bar(
             0 if progress is not None else verbose,
             job.name,
-            lambda loss: f"perplexity {np.exp(loss):.1f}",
+            lambda loss: _perplexities(loss, self.history["val_loss"]),
         )
         # The kernels have threads of their own.
         with saves or nullcontext(), blas_threads(1), shown as own_progress:
@@ -341,3 +341,11 @@ class Training:
             n_added=self._n_added,
             val_loss=self._val_loss,
         )
+
+
+def _perplexities(loss: float, val_loss: list[float]) -> str:
+    """Return the perplexities of an epoch so far, and of the last held-out windows."""
+    text = f"training perplexity {np.exp(loss):.1f}"
+    if val_loss and not math.isnan(val_loss[-1]):
+        text += f" (held-out {np.exp(val_loss[-1]):.1f})"
+    return text

@@ -1,6 +1,8 @@
 """``nplm reproduce``: what it prints, what it writes, how it ends."""
 
 import json
+import os
+import re
 import sys
 from dataclasses import replace
 
@@ -102,7 +104,15 @@ def test_an_interrupt_is_told_and_gone_on_with(run, tmp_path, monkeypatch):
     assert result.exit_code == 130
     assert "the same command goes on" in " ".join(result.stderr.split())
     assert (tmp_path / "table1" / "MLP9" / "clock.json").exists()
-    assert run(*rows).exit_code == 0
+    result = run(*rows)
+    assert result.exit_code == 0
+    folder = os.path.join("table1", "MLP9")
+    found = re.search(
+        rf"\nMLP9: training \(goes on from {folder}, (\d+)% after 0 minutes\)\n",
+        result.stderr,
+    )
+    assert found and 0 < int(found[1]) < 100, result.stderr
+    assert "1 of 2: Del. Int." in result.stderr and "MLP9 (goes" not in result.stderr
     results = json.loads((tmp_path / "table1" / "results.json").read_text())
     assert {row["name"] for row in results["rows"] if row["ours"]} == {
         "Del. Int.", "MLP9", "MLP10",

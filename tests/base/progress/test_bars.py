@@ -10,11 +10,22 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from nplm import ClassLM, KneserNeyLM, MixtureLM, NeuralLM, TextLM, WordClasses, windows
+from nplm import (
+    ClassLM,
+    KneserNeyLM,
+    MixtureLM,
+    NeuralLM,
+    Subwords,
+    TextLM,
+    WordClasses,
+    windows,
+)
+from nplm.base.progress import surfaces
+from nplm.base.progress.bars import bar
+from nplm.base.progress.surfaces import Notebook
 from nplm.models.neural.fitting import scoring
 from nplm.models.neural.network.network import Network
 from nplm.models.training import checkpoint, pace
-from nplm.models.training.bars import _Notebook, bar
 
 X, Y = windows(np.tile([0, 1, 2, 3], 100), 2)
 
@@ -57,6 +68,44 @@ def test_log_has_a_line_per_tenth(capsys):
     assert len(lines) == 10
     assert lines[4].startswith("a <fit>: 50%, figure 50, ")
     assert lines[4].endswith(" s left")
+
+
+def test_a_slow_fit_has_a_line_a_minute(capsys, monkeypatch):
+    for verbose in (1, 2):
+        clock = iter(range(0, 10_000, 10))  # seconds: one a look
+        monkeypatch.setattr(surfaces.time, "perf_counter", lambda: next(clock))
+        with bar(verbose, "fit", str) as report:
+            for done in range(40):
+                report(done, 10_000, 1)
+        lines = capsys.readouterr().err.splitlines()
+        assert 4 <= len(lines) <= 20
+        assert all(line.startswith("fit: 0%, 1, ") for line in lines)
+
+
+def test_stages_before_a_fit_are_shown(capsys):
+    def lines_of(verbose, tokenizer):
+        network = NeuralLM(n_hidden=4, max_iter=1, verbose=verbose, random_state=0)
+        TextLM(network, n_context=2, tokenizer=tokenizer).fit(["a rose is a rose"] * 9)
+        return [line for line in capsys.readouterr().err.splitlines() if "doc" in line]
+
+    learned = ["documents: fitting the tokenizer", "documents: splitting into tokens"]
+    for verbose in (1, 2):
+        assert lines_of(verbose, Subwords("characters")) == learned
+        assert lines_of(verbose, "auto") == learned[1:]
+    assert lines_of(0, Subwords("characters")) == []
+
+
+def test_perplexities_of_progress_are_named(notebook, monkeypatch):
+    seen = []
+    monkeypatch.setattr(Notebook, "show", lambda _, __, text: seen.append(text))
+    lm = NeuralLM(n_hidden=4, max_iter=2, verbose=2, random_state=0)
+    lm.fit(X, Y, X_val=X, y_val=Y)
+    first = f"(held-out {np.exp(lm.history_['val_loss'][0]):.1f})"
+    assert all("training perplexity " in text for text in seen)
+    epochs = [int(re.search(r" (\d+)%", text)[1]) > 50 for text in seen]
+    assert {(epoch, first in text) for epoch, text in zip(epochs, seen)} == {
+        (False, False), (True, True),
+    }  # fmt: skip
 
 
 class Terminal(io.StringIO):
@@ -110,7 +159,7 @@ def test_notebook_element_is_updated(notebook, capsys):
 
 def test_resumed_fit_estimates_time_left(notebook, monkeypatch):
     clock = iter([0.0, 10.0])
-    clock_of = "nplm.models.training.bars.time.perf_counter"
+    clock_of = "nplm.base.progress.bars.time.perf_counter"
     monkeypatch.setattr(clock_of, lambda: next(clock))
     with bar(2, "fit", str) as report:
         report(50, 100, 1)
@@ -126,12 +175,13 @@ def fit_network(**settings):
 def test_models_show_a_bar(notebook, capsys):
     network = fit_network(max_iter=3, verbose=2)
     [element] = notebook
-    assert element.startswith("NeuralLM: 100%, perplexity ")
+    assert element.startswith("NeuralLM: 100%, training perplexity ")
     WordClasses(2, verbose=2, random_state=0).fit(Y)
     assert notebook[1].startswith("WordClasses: ")
     assert "mutual information" in notebook[1]
     TextLM(network, n_context=2).fit(["a rose is a rose"] * 9)
-    assert len(notebook) == 3
+    assert notebook[2].startswith("documents: ")
+    assert len(notebook) == 4
     assert capsys.readouterr().out == ""
 
 
@@ -146,9 +196,9 @@ def mixture(verbose):
 @pytest.mark.filterwarnings("ignore:Kneser-Ney")
 def test_a_mixture_has_one_bar(notebook, monkeypatch, capsys):
     seen = []
-    update = _Notebook.show
+    update = Notebook.show
     monkeypatch.setattr(
-        _Notebook, "show", lambda *call: (seen.append(call[2]), update(*call))
+        Notebook, "show", lambda *call: (seen.append(call[2]), update(*call))
     )
     mixture(2).fit(X, Y, X_val=X, y_val=Y)
     [element] = notebook
@@ -161,7 +211,9 @@ def test_a_mixture_has_one_bar(notebook, monkeypatch, capsys):
     assert list(dict.fromkeys(found)) == [
         "network (1 of 2)", "classes (2 of 2)", "weights",
     ]  # fmt: skip
-    assert any("network (1 of 2), NeuralLM: 100%, perplexity" in t for t in inside)
+    assert any(
+        "network (1 of 2), NeuralLM: 100%, training perplexity" in t for t in inside
+    )
     assert stages[-1] == "weights"
     mixture(0).fit(X, Y, X_val=X, y_val=Y)
     assert len(notebook) == 1
@@ -191,6 +243,7 @@ def test_bar_counts_and_names_scored_windows(monkeypatch):
     monkeypatch.setattr(scoring, "MAX_SCORED_WINDOWS", 100)
     monkeypatch.setattr(scoring, "WINDOWS_A_CALL", 20)
     monkeypatch.setattr(sys, "stderr", terminal := Terminal())
+    monkeypatch.setenv("COLUMNS", "120")
     lm = NeuralLM(
         n_words=4, n_hidden=2, embedding_dim=2, max_iter=2, verbose=2, random_state=0,
         early_stopping=False,

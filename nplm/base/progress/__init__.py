@@ -1,0 +1,1 @@
+"""The progress of long calls, shown."""
