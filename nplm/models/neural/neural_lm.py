@@ -165,8 +165,8 @@ default="auto"
         ``parallel="async"`` or "locked". Scores have the same bits for any `n_jobs`,
         and for a window alone or among others.
     verbose : int, default=0
-        1 prints a line per epoch and a minute, 2 shows a progress bar in a notebook, on a terminal,
-        or as lines of a log.
+        1 prints a line per epoch and a minute, 2 shows a progress bar in a notebook, on
+        a terminal, or as lines of a log.
 
     Attributes
     ----------

@@ -70,16 +70,16 @@ def test_log_has_a_line_per_tenth(capsys):
     assert lines[4].endswith(" s left")
 
 
-def test_a_slow_fit_has_a_line_a_minute(capsys, monkeypatch):
-    for verbose in (1, 2):
-        clock = iter(range(0, 10_000, 10))  # seconds: one a look
-        monkeypatch.setattr(surfaces.time, "perf_counter", lambda: next(clock))
-        with bar(verbose, "fit", str) as report:
-            for done in range(40):
-                report(done, 10_000, 1)
-        lines = capsys.readouterr().err.splitlines()
-        assert 4 <= len(lines) <= 20
-        assert all(line.startswith("fit: 0%, 1, ") for line in lines)
+@pytest.mark.parametrize("verbose", [1, 2])
+def test_a_slow_fit_has_a_line_a_minute(capsys, monkeypatch, verbose):
+    clock = iter(range(0, 10_000, 10))  # seconds: one a look
+    monkeypatch.setattr(surfaces.time, "perf_counter", lambda: next(clock))
+    with bar(verbose, "fit", str) as report:
+        for done in range(40):
+            report(done, 10_000, 1)
+    lines = capsys.readouterr().err.splitlines()
+    assert 4 <= len(lines) <= 20
+    assert all(line.startswith("fit: 0%, 1, ") for line in lines)
 
 
 def test_stages_before_a_fit_are_shown(capsys):
