@@ -51,7 +51,6 @@ from nplm.cli._text import (
     blocks_of_lines,
     lines_of,
     listed_words,
-    texts_of,
 )
 from nplm.models.neural.network_lm import NetworkLM
 from nplm.text.words.marks import END, LineMarks
