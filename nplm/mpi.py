@@ -21,6 +21,9 @@ With ``data="sharded"``, each rank reads a part of the data of its own.
 Run a script with::
 
     mpiexec -n 4 python -m mpi4py train.py
+
+As root, for example in a container, Open MPI starts nothing unless you set
+``OMPI_ALLOW_RUN_AS_ROOT=1`` and ``OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1``.
 """
 
 from __future__ import annotations

@@ -47,6 +47,12 @@ class Job(NamedTuple):
     guard: Callable[[], AbstractContextManager[Any]] = nullcontext
 
 
+ADVICE = (
+    "For more, start it with: mpiexec -n 4 python -m mpi4py -m nplm ... (as root, Open "
+    "MPI needs OMPI_ALLOW_RUN_AS_ROOT=1 and OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1)."
+)
+
+
 def mpi_job(n_jobs: int | None) -> Job:
     """Return the job of the processes of mpiexec, each with one thread."""
     try:
@@ -59,6 +65,8 @@ def mpi_job(n_jobs: int | None) -> Job:
             "--mpi trains on one thread a process: leave --jobs out."
         )
     ranks = Ranks()
+    if ranks.size == 1:
+        click.echo(f"Note: --mpi has one process. {ADVICE}", err=True)
     return Job(mpi.fit, ranks.rank > 0, ranks.all_or_none, ranks.guard)
 
 

@@ -33,6 +33,7 @@ def disagreements():
     other = y.copy()
     other[7] = (other[7] + odd) % 20
     refused("y is int32", clone(lm), X, other)
+    refused("set data='sharded'; else", clone(lm), X, other)
     beyond = np.full_like(y, 20) if odd else y
     refused("20 at 0" if odd else "Rank 1 of", clone(lm), X, beyond)
     refused("n_jobs=2", clone(lm).set_params(n_jobs=2), X, y)

@@ -104,7 +104,11 @@ class Training:
                 "model's own fit, or set n_memory=0."
             )
         self._fingerprint = self._described(before)
-        processes.check_same(self._fingerprint | {"checkpoint": str(checkpoint)})
+        processes.check_same(
+            self._fingerprint | {"checkpoint": str(checkpoint)},
+            of_data="If each rank reads a part of the data, set data='sharded'; else "
+            "pass the same windows in all.",
+        )
         self._fingerprint |= self._described_parts()
         counts = windows.counts(recipe.architecture.n_words, processes)
         architecture = recipe.architecture

@@ -179,8 +179,11 @@ class Ranks:
         """Return every rank's value in all ranks."""
         return self.comm.allgather(value)
 
-    def check_same(self, fingerprint: dict[str, str]) -> None:
-        """Raise an error in all ranks if parameters or data differ from rank 0's."""
+    def check_same(self, fingerprint: dict[str, str], of_data: str = "") -> None:
+        """Raise an error in all ranks if parameters or data differ from rank 0's.
+
+        `of_data` is what to do if data do, "X" or "y".
+        """
         _meet(self.comm)
         everyone = self.comm.allgather(fingerprint)
         names = dict.fromkeys(name for theirs in everyone for name in theirs)
@@ -192,7 +195,10 @@ class Ranks:
             if theirs.get(name) != everyone[0].get(name)
         ]
         if wrong:
-            error = ValueError(f"The ranks disagree: {'; '.join(wrong[:5])}.")
+            message = f"The ranks disagree: {'; '.join(wrong[:5])}."
+            if of_data and any(one.startswith(("X is ", "y is ")) for one in wrong):
+                message = f"{message} {of_data}"
+            error = ValueError(message)
             raise self._shared(error)
 
     @contextmanager

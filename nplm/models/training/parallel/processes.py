@@ -34,7 +34,7 @@ class Processes(Protocol):
     def everyones(self, value: T) -> list[T]:
         """Return every process's value in all processes."""
 
-    def check_same(self, fingerprint: dict[str, str]) -> None:
+    def check_same(self, fingerprint: dict[str, str], of_data: str = "") -> None:
         """Raise an error in all if parameters or data differ from the first's."""
 
     def guard(self) -> AbstractContextManager[Any]:
@@ -110,7 +110,7 @@ class Alone:
         """Return the generator; one of its own in place of NumPy's global one."""
         return own_generator(rng)
 
-    def check_same(self, fingerprint: dict[str, str]) -> None:
+    def check_same(self, fingerprint: dict[str, str], of_data: str = "") -> None:
         """Do nothing."""
 
     def interrupts(self) -> AbstractContextManager[Meeting]:

@@ -10,6 +10,7 @@ import nplm
 from nplm import NCE, SGD, Adam, Exact, Importance
 from nplm.cli import _corpora, main
 from nplm.cli._bars import StageLines
+from nplm.cli._jobs import mpi_job
 from nplm.cli.commands.paper import compare as command
 from nplm.experiments import QUICK
 from nplm.experiments.comparison import _Table
@@ -295,3 +296,11 @@ def test_help_shows_the_defaults():
         "Threads; -1 is all cores. [default: -1]",
     ):
         assert default in words
+
+
+def test_mpi_with_one_process_says_how_to_start_more(capsys):
+    pytest.importorskip("mpi4py", reason="mpi4py is not installed")
+    mpi_job(None)
+    said = capsys.readouterr().err
+    assert said.startswith("Note: --mpi has one process.") and "mpiexec -n 4" in said
+    assert "OMPI_ALLOW_RUN_AS_ROOT=1" in said
