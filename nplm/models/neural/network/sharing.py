@@ -67,7 +67,11 @@ class Sharing(ABC):
         """Train once on the examples `index`, and add to `loss`."""
 
     def give_up(self) -> None:
-        """Make all threads return soon."""
+        """Make all threads return soon.
+
+        Threads that share a mini-batch return within it, which trains a part of the
+        parameters. So they finish the examples when they are interrupted.
+        """
         for team in self.teams:
             team.give_up()
 
@@ -96,7 +100,7 @@ class Rows(Sharing):
         (team,) = self.teams
         self.threads.run_together(
             lambda member: _network.train(team, member, X, y, index),
-            len(team.outputs), give_up=self.give_up,
+            len(team.outputs), give_up=self.give_up, finish=True,
         )  # fmt: skip
 
 
@@ -122,7 +126,7 @@ class Examples(Sharing):
         (team,) = self.teams
         self.threads.run_together(
             lambda member: _examples.train(team, member, X, y, index),
-            self.threads.n, give_up=self.give_up,
+            self.threads.n, give_up=self.give_up, finish=True,
         )  # fmt: skip
 
 

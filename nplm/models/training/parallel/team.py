@@ -23,13 +23,18 @@ POLL_SECONDS = 0.05  # interval of checks for signals while threads run
 
 
 def run_in_threads(
-    work: Callable[[T], None], parts: Sequence[T], n: int, give_up: Callable[[], None]
+    work: Callable[[T], None],
+    parts: Sequence[T],
+    n: int,
+    give_up: Callable[[], None],
+    finish: bool,
 ) -> None:
     """Run ``work(part)`` for every part in n threads, in any ``parallel_config``.
 
-    On an error or an interrupt `give_up` must make running parts return.
+    On an error `give_up` must make running parts return; on an interrupt too, unless
+    they are to `finish`.
     """
-    call = _Call(work, give_up)
+    call = _Call(work, give_up, finish)
     with _handlers_deferred(call.interrupt):
         try:
             Parallel(
@@ -46,11 +51,14 @@ def run_in_threads(
 
 
 class _Call(Generic[T]):
-    """Work on parts, of which none begins after an error or an interrupt."""
+    """Work on parts, of which none begins once the call stops."""
 
-    def __init__(self, work: Callable[[T], None], give_up: Callable[[], None]) -> None:
+    def __init__(
+        self, work: Callable[[T], None], give_up: Callable[[], None], finish: bool
+    ) -> None:
         self.errors: list[BaseException] = []
-        self._work, self._give_up, self._stopped = work, give_up, False
+        self._work, self._give_up, self._finish = work, give_up, finish
+        self._stopped = False
 
     def run(self, part: T) -> None:
         try:
@@ -62,7 +70,8 @@ class _Call(Generic[T]):
 
     def interrupt(self, error: BaseException) -> None:
         self.errors.insert(0, error)
-        self.stop()
+        if not self._finish:
+            self.stop()
 
     def stop(self) -> None:
         # Once only: a signal may arrive within `give_up`, which may hold a lock.

@@ -143,13 +143,19 @@ class Threads:
         _run(work, parts, min(self.n, len(parts)), give_up)
 
     def run_together(
-        self, work: Callable[[int], None], n: int, *, give_up: Callable[[], None]
+        self,
+        work: Callable[[int], None],
+        n: int,
+        *,
+        give_up: Callable[[], None],
+        finish: bool = False,
     ) -> None:
         """Run ``work(0)`` to ``work(n - 1)``, which wait for each other, concurrently.
 
-        Errors and interrupts are those of `map`.
+        Errors and interrupts are those of `map`. With `finish`, an interrupt is raised
+        once all have done their work.
         """
-        _run(work, range(n), n, give_up)
+        _run(work, range(n), n, give_up, finish)
 
     def split(self, n: int, block: int, most: int | None = None) -> list[slice]:
         """Split range(n) into a part per thread, or parts of at most `most` blocks.
@@ -162,13 +168,17 @@ class Threads:
 
 
 def _run(
-    work: Callable[[T], None], parts: Sequence[T], n: int, give_up: Callable[[], None]
+    work: Callable[[T], None],
+    parts: Sequence[T],
+    n: int,
+    give_up: Callable[[], None],
+    finish: bool = False,
 ) -> None:
     if n > 1:
         # Imported here: only a second thread needs joblib.
         from nplm.models.training.parallel.team import run_in_threads
 
-        run_in_threads(work, parts, n, give_up)
+        run_in_threads(work, parts, n, give_up, finish)
     else:
         for part in parts:
             work(part)

@@ -358,6 +358,21 @@ def test_interrupt_is_raised_though_a_thread_failed_before():
         Threads(2).run_together(work, 2, give_up=stop.set)
 
 
+def test_interrupt_is_raised_once_all_have_finished():
+    together, done = threading.Barrier(2, timeout=10), []
+
+    def work(i):
+        if i == 0:
+            os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(0.1)
+        together.wait()
+        done.append(i)
+
+    with pytest.raises(KeyboardInterrupt):
+        Threads(2).run_together(work, 2, give_up=together.abort, finish=True)
+    assert sorted(done) == [0, 1]
+
+
 def test_handler_that_raises_nothing_lets_the_call_go_on():
     seen, done = [], []
 
