@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from rich.box import SIMPLE_HEAD
@@ -10,16 +11,12 @@ from rich.measure import Measurement
 from rich.table import Table
 
 from nplm.datasets import Corpus
-from nplm.experiments import Row
+from nplm.experiments import Row, figures
 
 __all__ = [
-    "one_line",
-    "one_line_of",
-    "print_corpus",
-    "print_examples",
-    "print_paper_table",
+    "one_line", "one_line_of", "print_corpus", "print_examples", "print_paper_table",
     "print_table",
-]
+]  # fmt: skip
 
 WIDEST = 1000  # columns
 
@@ -36,40 +33,6 @@ def one_line(row: Row) -> str:
     )
 
 
-def _name(row: Row) -> str:
-    return f"{row.model} (interrupted)" if row.interrupted else row.model
-
-
-def print_table(console: Console, rows: list[Row]) -> None:
-    # Without frames and padding it fits a terminal of 80 columns.
-    table = Table(title="Perplexity", box=SIMPLE_HEAD, padding=0, show_edge=False)
-    table.add_column("model", no_wrap=True)
-    for column in ("n", "h", "m", "direct", "train", "valid", "test"):
-        table.add_column(column, justify="right")
-    table.add_column("parameters", justify="right")
-    table.add_column("seconds", justify="right")
-    for row in rows:
-        table.add_row(
-            _name(row),
-            str(row.n),
-            *("" if value is None else str(value) for value in (row.h, row.m)),
-            {None: "", True: "yes", False: "no"}[row.direct],
-            *(f"{perplexity:.1f}" for perplexity in (row.train, row.valid, row.test)),
-            f"{row.parameters:,}",
-            f"{row.seconds:.1f}",
-        )
-    _print_wide(console, table)
-
-
-def _print_wide(console: Console, table: Table) -> None:
-    """Print a table at its full width, also where that is not a terminal's."""
-    options = console.options.update(max_width=WIDEST)
-    given, width = console.width, Measurement.get(console, options, table).maximum
-    console.width = max(given, width)
-    console.print(table)
-    console.width = given
-
-
 def one_line_of(results: dict[str, Any], name: str) -> str:
     """Return a line about a row that is done, from `nplm.experiments.results_of`."""
     [ours] = [row["ours"] for row in results["rows"] if row["name"] == name]
@@ -80,29 +43,63 @@ def one_line_of(results: dict[str, Any], name: str) -> str:
     )
 
 
+def print_table(console: Console, rows: Sequence[Row]) -> None:
+    header = "model", "n", "h", "m", "direct", "train", "valid", "test"
+    cells = [
+        [
+            _name(row),
+            str(row.n),
+            *("" if value is None else str(value) for value in (row.h, row.m)),
+            {None: "", True: "yes", False: "no"}[row.direct],
+            *(f"{perplexity:.1f}" for perplexity in (row.train, row.valid, row.test)),
+            f"{row.parameters:,}",
+            f"{row.seconds:.1f}",
+        ]
+        for row in rows
+    ]
+    _print(console, "Perplexity", [*header, "parameters", "seconds"], cells)
+
+
 def print_paper_table(console: Console, results: dict[str, Any]) -> None:
     """Print the paper's figures and ours, from `nplm.experiments.results_of`."""
-    table = Table(title=results["title"], box=SIMPLE_HEAD, padding=0, show_edge=False)
-    table.add_column("row", no_wrap=True)
-    for part in ("train", "valid", "test"):
-        table.add_column(f"{part}: paper", justify="right")
-        table.add_column("ours", justify="right")
-    table.add_column("minutes", justify="right")
+    header, *rows = figures(results)
+    first = header.index("train, paper")
+    columns = [
+        "ours" if name.endswith("ours") else name.replace(",", ":")
+        for name in header[first:]
+    ]
     minutes = {fit["fit"]: fit["seconds"] / 60 for fit in results["fits"]}
-    for row in results["rows"]:
-        ours = row["ours"] or {}
-        cells = []
-        for part, paper in row["paper"].items():
-            cells.append("" if paper is None else str(paper))
-            cells.append(f"{ours[part]:.1f}" if part in ours else "")
-        spent = f"{minutes[row['name']]:.1f}" if row["name"] in minutes else ""
-        table.add_row(row["name"], *cells, spent)
-    _print_wide(console, table)
+    cells = [
+        [name, *values[first - 1 :], f"{minutes[name]:.1f}" if name in minutes else ""]
+        for name, *values in rows
+    ]
+    _print(console, results["title"], [header[0], *columns, "minutes"], cells)
     total = sum(minutes.values())
     console.print(
         f"{total:.0f} minutes in all; a row without minutes shares the fit of another.",
         highlight=False,
     )
+
+
+def _name(row: Row) -> str:
+    return f"{row.model} (interrupted)" if row.interrupted else row.model
+
+
+def _print(
+    console: Console, title: str, header: Sequence[str], rows: Iterable[Sequence[str]]
+) -> None:
+    """Print a table at its full width, also where that is not a terminal's."""
+    # Without frames and padding it fits a terminal of 80 columns.
+    table = Table(title=title, box=SIMPLE_HEAD, padding=0, show_edge=False)
+    for i, column in enumerate(header):
+        table.add_column(column, justify="right" if i else "left", no_wrap=not i)
+    for row in rows:
+        table.add_row(*row)
+    options = console.options.update(max_width=WIDEST)
+    width, full = console.width, Measurement.get(console, options, table).maximum
+    console.width = max(width, full)
+    console.print(table)
+    console.width = width
 
 
 def print_examples(console: Console, report: dict[str, Any]) -> None:

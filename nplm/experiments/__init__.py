@@ -1,8 +1,8 @@
 """The experiments of the paper, as functions."""
 
+from nplm.experiments.bench import Row
 from nplm.experiments.comparison import (
     QUICK,
-    Row,
     compare,
     conclusion,
     expected_seconds,

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
-from scipy.special import logsumexp
 from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 
@@ -24,16 +23,19 @@ from nplm import (
 )
 from nplm.base.estimators import LanguageModel
 from nplm.datasets import Corpus
-from nplm.datasets.corpus import CorpusWindows
-from nplm.experiments.scoring import ReportStage, log_prob, perplexity
+from nplm.experiments.bench import (
+    Bench,
+    ReportStage,
+    Row,
+    Scores,
+    mixed,
+    perplexities,
+)
 from nplm.models.neural.fitting.scoring import MAX_SCORED_WINDOWS
 from nplm.models.training.em import fit_mixture_weights
 
-__all__ = [
-    "QUICK", "Row", "compare", "conclusion", "expected_seconds", "spelling_of",
-]  # fmt: skip
+__all__ = ["QUICK", "compare", "conclusion", "expected_seconds", "spelling_of"]
 
-LogProbs = dict[str, NDArray[np.float64]]  # of each part
 # Windows of the training part that are scored: scoring them all takes as long as
 # training on them.
 TRAIN_SCORED = 50_000
@@ -83,47 +85,6 @@ MIXTURES = {
     BOTH: (NETWORK, KNESER_NEY),
     ALL: (NETWORK, *NGRAMS),
 }
-
-
-@dataclass(frozen=True)
-class Row:
-    """One line of the table.
-
-    Attributes
-    ----------
-    model : str
-        "trigram", "Kneser-Ney", "classes", "network", or a mixture of them.
-    n : int
-        Order: the words of context and the next word.
-    h, m : int or None
-        Hidden units, and features of a word; None for n-gram models.
-    direct : bool or None
-        Whether the network has direct connections.
-    train, valid, test : float
-        Perplexity of each part over all its tokens, with ``<unk>`` and boundaries; for
-        the training part over at most 50,000 tokens, evenly spread.
-    parameters : int
-        Free parameters; for a mixture those of all members.
-    seconds : float
-        Wall-clock time of training; for a mixture that of all members.
-    interrupted : bool
-        Whether an interrupt ended the training early.
-    distant : int
-        Words whose averaged features the network sees (``n_distant``); 0 without it.
-    """
-
-    model: str
-    n: int
-    h: int | None
-    m: int | None
-    direct: bool | None
-    train: float
-    valid: float
-    test: float
-    parameters: int
-    seconds: float
-    interrupted: bool = False
-    distant: int = 0
 
 
 def compare(
@@ -176,139 +137,74 @@ def compare(
         raise ValueError(
             "Set the order of the network: the width of the windows follows from it."
         )
-    shared: dict[str, Any] = {"n_words": corpus.n_words, "boundary": corpus.boundary}
-    network.set_params(n_words=corpus.n_words)
+    n_context = _n_context(network, ngram_order)
+    bench = Bench(corpus, n_context, progress, max_train=TRAIN_SCORED)
+    network.set_params(**bench.common)
     classes = WordClasses(N_CLASSES, max_iter=CLASS_PASSES, random_state=0)
     models: dict[str, LanguageModel] = {
-        TRIGRAM: InterpolatedTrigram(TRIGRAM_ORDER, n_words=corpus.n_words),
-        KNESER_NEY: KneserNeyLM(ngram_order, **shared),
-        CLASSES: ClassLM(ngram_order, classes=classes, **shared),
+        TRIGRAM: InterpolatedTrigram(TRIGRAM_ORDER, **bench.common),
+        KNESER_NEY: KneserNeyLM(ngram_order, **bench.ngrams),
+        CLASSES: ClassLM(ngram_order, classes=classes, **bench.ngrams),
         NETWORK: network,
     }
-    parts = corpus.windows(_n_context(network, ngram_order))
-    for part, (_, y) in parts._asdict().items():
-        if len(y) == 0:
-            raise ValueError(
-                f"The {part} part of {corpus.name} is empty: a row of the table needs "
-                "all three parts."
-            )
     n_nearest = _longest(network, ngram_order) - 1
-    table = _Table(parts, network, progress)
+    scores: dict[str, Scores] = {}
     seconds: dict[str, float] = {}
     for name, model in models.items():
-        fit = fit_network if model is network else type(model).fit
-        seen = parts if model is network else _nearest(parts, n_nearest)
-        seconds[name], interrupt = _train(name, model, seen, fit, progress)
-        log_probs = table.score(name, model)
-        yield table.row(name, model, log_probs, seconds[name], interrupt), model
+        is_network, interrupt = model is network, None
+        start = time.perf_counter()
+        try:
+            bench.fit(
+                name, model, n_nearest=None if is_network else n_nearest,
+                fit=fit_network if is_network else None,
+            )  # fmt: skip
+        except KeyboardInterrupt as error:
+            if not hasattr(model, "C_"):
+                raise
+            interrupt = error
+        seconds[name] = time.perf_counter() - start
+        scores[name] = bench.scores(name, model)
+        row = _row(name, model, network if is_network else None, scores[name])
+        yield (
+            replace(row, seconds=seconds[name], interrupted=interrupt is not None),
+            model,
+        )
         if interrupt is not None:
             raise interrupt
     for name, members in MIXTURES.items():
+        of_members = [scores[member] for member in members]
         weights = np.full(len(members), 1 / len(members))
         if name != PAPERS:
-            weights = table.learned_weights(members)
+            weights = _learned_weights(of_members)
         mixture = MixtureLM(
             [(member, FrozenEstimator(models[member])) for member in members],
             weights=weights,
-        ).fit(*parts.train)
-        log_probs = table.mixed(members, weights)
+        ).fit(*bench.windows.train)
+        row = _row(name, mixture, network, mixed(of_members, weights))
         spent = sum(seconds[member] for member in members)
-        yield table.row(name, mixture, log_probs, spent), mixture
+        yield replace(row, seconds=spent), mixture
 
 
-def _train(
-    name: str,
-    model: LanguageModel,
-    parts: CorpusWindows,
-    fit: Callable[..., Any],
-    progress: ReportStage,
-) -> tuple[float, KeyboardInterrupt | None]:
-    """Fit a model; return the seconds, and the interrupt that ended the fit, if any."""
-    stage = f"{name}: training"
-
-    def report(done: int, total: int, loss: float) -> None:
-        progress(stage, done, total, f"training perplexity {np.exp(loss):.0f}")
-
-    X_val, y_val = parts.valid
-    options = {"progress": report} if isinstance(model, NeuralLM) else {}
-    interrupt = None
-    progress(stage, 0, 0, "")
-    start = time.perf_counter()
-    try:
-        fit(model, *parts.train, X_val=X_val, y_val=y_val, **options)
-    except KeyboardInterrupt as error:
-        if not hasattr(model, "C_"):
-            raise
-        interrupt = error
-    seconds = time.perf_counter() - start
-    progress(stage, 1, 1, "")
-    return seconds, interrupt
+def _learned_weights(members: Sequence[Scores]) -> NDArray[np.float64]:
+    """Return the weights that make the validation part most probable."""
+    probs = np.exp([scores["valid"] for scores in members]).T
+    one_bin = np.zeros(len(probs), dtype=np.intp)
+    return fit_mixture_weights(probs, one_bin, 1, max_iter=100, tol=1e-5).weights[0]
 
 
-class _Table:
-    """The log-probabilities of each part by each model, and the rows made of them.
-
-    Mixtures use the log-probabilities of their members, so nothing is scored twice.
-    """
-
-    def __init__(
-        self, parts: CorpusWindows, network: NeuralLM, progress: ReportStage
-    ) -> None:
-        X, y = parts.train
-        step = -(-len(y) // TRAIN_SCORED)
-        self.parts = parts._replace(train=(X[::step], y[::step]))
-        self.network, self.progress = network, progress
-        self.scores: dict[str, LogProbs] = {}
-
-    def score(self, name: str, model: LanguageModel) -> LogProbs:
-        """Score the windows of all parts with a model, and keep the scores."""
-        parts = _nearest(self.parts, model.n_features_in_)
-        self.scores[name] = {
-            part: log_prob(model, data, f"{name}: scoring {part}", self.progress)
-            for part, data in parts._asdict().items()
-        }
-        return self.scores[name]
-
-    def learned_weights(self, members: Sequence[str]) -> NDArray[np.float64]:
-        """Return the weights that make the validation part most probable."""
-        probs = np.exp([self.scores[member]["valid"] for member in members]).T
-        one_bin = np.zeros(len(probs), dtype=np.intp)
-        fit = fit_mixture_weights(probs, one_bin, 1, max_iter=100, tol=1e-5)
-        return fit.weights[0]
-
-    def mixed(self, members: Sequence[str], weights: NDArray[np.float64]) -> LogProbs:
-        """Return the scores of a mixture for the windows of all parts."""
-        return {
-            part: logsumexp(
-                [self.scores[member][part] for member in members],
-                axis=0,
-                b=weights[:, None],
-            )
-            for part in self.parts._fields
-        }
-
-    def row(
-        self,
-        name: str,
-        model: LanguageModel,
-        log_probs: LogProbs,
-        seconds: float,
-        interrupt: KeyboardInterrupt | None = None,
-    ) -> Row:
-        """Return the row of a fitted model, with the shape of the network in it."""
-        network = self.network if NETWORK in name or name == ALL else None
-        return Row(
-            model=name,
-            n=(network or model).order_,
-            h=network and network.n_hidden,
-            m=network and network.embedding_dim,
-            direct=network and network.get_params().get("output__direct", False),
-            **{part: perplexity(scores) for part, scores in log_probs.items()},
-            parameters=model.n_parameters_,
-            seconds=seconds,
-            interrupted=interrupt is not None,
-            distant=network.n_distant if network else 0,
-        )
+def _row(
+    name: str, model: LanguageModel, network: NeuralLM | None, scores: Scores
+) -> Row:
+    """Return the row of a fitted model, with the shape of the network in it."""
+    h = m = direct = None
+    if network is not None:
+        h, m = network.n_hidden, network.embedding_dim
+        direct = network.get_params().get("output__direct", False)
+    train, valid, test = perplexities(scores).values()
+    return Row(
+        name, (network or model).order_, h, m, direct, train, valid, test,
+        parameters=model.n_parameters_, distant=network.n_distant if network else 0,
+    )  # fmt: skip
 
 
 def spelling_of(corpus: Corpus) -> csr_array | None:
@@ -409,11 +305,6 @@ def _n_context(network: NeuralLM, ngram_order: int) -> int:
     return max(longest, network.n_distant, network.n_memory)
 
 
-def _nearest(parts: CorpusWindows, n: int) -> CorpusWindows:
-    """Return the windows with the n nearest words."""
-    return CorpusWindows(*((X[:, X.shape[1] - n :], y) for X, y in parts))
-
-
 def conclusion(rows: Sequence[Row]) -> str:
     """Summarise a table in words.
 
@@ -453,22 +344,22 @@ def conclusion(rows: Sequence[Row]) -> str:
     places = " and ".join(
         f"{place} {_listed(names)}" for place, names in placed.items() if names
     )
-    told = (
+    sentences = (
         f"On the test part the network alone is {places}: its perplexity is "
         f"{_change(network.test, baseline.test)} that of {_named(baseline)}, the best "
         "of the n-gram models."
     )
     if not mixtures:
-        return told
+        return sentences
     mixture = min(mixtures, key=lambda row: row.valid)
     best = min(network, baseline, key=lambda row: row.valid)
-    told += (
+    sentences += (
         f" That of {mixture.model} mixed is {_change(mixture.test, best.test)} that of "
         f"{_named(best)}, the best model alone"
     )
     if mixture.test < best.test:
-        return f"{told}: where one is wrong another is right."
-    return f"{told}: here nothing is gained by mixing."
+        return f"{sentences}: where one is wrong another is right."
+    return f"{sentences}: here nothing is gained by mixing."
 
 
 def _named(row: Row) -> str:

@@ -8,15 +8,9 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from nplm.datasets import Corpus, fetch_brown, load_wiki
-from nplm.experiments.fits import (
-    ClassFit,
-    Fit,
-    KneserNeyFit,
-    NetworkFit,
-    PaperRow,
-    Perplexities,
-    TrigramFit,
-)
+from nplm.experiments.bench import PARTS, TRIGRAM_SETTINGS, Row
+from nplm.experiments.fits import ClassFit, Fit, KneserNeyFit, NetworkFit, TrigramFit
+from nplm.models.neural.presets import paper_network
 
 __all__ = ["DIRECT", "FINDINGS", "INDIRECT", "TABLES", "PaperTable"]
 
@@ -36,6 +30,12 @@ FAST_AP = FAST | {
     "loss": "importance", "batch_size": 128, "learning_rate_init": 6e-3, "max_iter": 5,
 }  # fmt: skip
 AS_PRINTED = {"random_state": 0}  # all else is the paper's
+# SRILM's default: n-grams of three words or more are kept if they occur twice.
+SRILM_CUTOFFS = (1, 1, 2)
+
+# The paper's perplexities of the training part (None if it has none), the validation
+# and the test part.
+Perplexities = tuple[float | None, float, float]
 
 
 @dataclass(frozen=True)
@@ -56,8 +56,8 @@ class PaperTable:
     fits: tuple[Fit, ...]
 
     @property
-    def rows(self) -> list[PaperRow]:
-        """All rows."""
+    def rows(self) -> list[Row]:
+        """All rows, with the paper's figures."""
         return [row for fit in self.fits for row in fit.rows]
 
     def fits_of(self, names: Sequence[str] | None) -> list[Fit]:
@@ -71,14 +71,14 @@ class PaperTable:
             return list(reversed(self.fits))
         chosen: list[Fit] = []
         for name in names:
-            found = [fit for fit in self.fits if any(_is(r, name) for r in fit.rows)]
-            if not found:
+            fits = [fit for fit in self.fits if any(_is(r, name) for r in fit.rows)]
+            if not fits:
                 raise ValueError(
                     f"{name!r} is no row of {self.name}: choose among "
                     f"{', '.join(row.name for row in self.rows)}; patterns such as "
                     "'MLP*' choose several."
                 )
-            chosen += [fit for fit in found if fit not in chosen]
+            chosen += [fit for fit in fits if fit not in chosen]
         return chosen
 
     def trained_otherwise(
@@ -94,45 +94,79 @@ class PaperTable:
             if not isinstance(fit, NetworkFit):
                 return fit
             ours = AS_PRINTED if as_printed else fit.changes
-            return replace(fit, changes=ours | changes)
+            network = {"network": fit.settings["network"]}
+            return replace(fit, settings=network | ours | changes)
 
         return replace(self, fits=tuple(map(changed, self.fits)))
 
 
-def _is(row: PaperRow, name: str) -> bool:
-    asked = " ".join(name.lower().split())
-    return any(fnmatchcase(own.lower(), asked) for own in (row.name, row.model))
+def _is(row: Row, name: str) -> bool:
+    pattern = " ".join(name.lower().split())
+    return any(fnmatchcase(text.lower(), pattern) for text in (row.name, row.model))
 
 
-def _pair(
-    i: int, settings: dict[str, Any], alone: Perplexities, mixed: Perplexities
+def _networks(
+    network: str,
+    settings: dict[str, Any],
+    alone: Perplexities | None,
+    mixed: tuple[str, Perplexities],
 ) -> Fit:
-    """Return the fit of MLP i of Table 1, and of MLP i + 1, its mixture."""
-    names = f"MLP{i}", f"MLP{i + 1}"
-    return NetworkFit(names[0], names, (alone, mixed), settings)
+    """Return the fit of a network: alone, if the table has that row, and mixed."""
+    rows = [mixed] if alone is None else [(network, alone), mixed]
+    paper = paper_network(network)
+    shape = paper["n_hidden"], paper["embedding_dim"], paper["output__direct"]
+    return NetworkFit(
+        [
+            Row(name, paper["order"], *shape, *figures, mix=name == mixed[0], name=name)
+            for name, figures in rows
+        ],
+        {"network": network, **settings},
+    )
 
 
-KN, CLASSES = "Kneser-Ney back-off", "class-based back-off"
+def _trigram(figures: Perplexities) -> Fit:
+    return TrigramFit([_ngrams("Del. Int.", 3, figures, "")], TRIGRAM_SETTINGS)
+
+
+def _kneser_ney(model: str, n: int, figures: Perplexities) -> Fit:
+    settings = {"order": n, "interpolate": False, "min_counts": SRILM_CUTOFFS}
+    return KneserNeyFit([_ngrams(model, n, figures, f" {n}")], settings)
+
+
+def _classes(c: int, by_order: dict[int, Perplexities]) -> Fit:
+    rows = [
+        replace(_ngrams("class-based back-off", n, figures, f" {n} c={c}"), c=c)
+        for n, figures in by_order.items()
+    ]
+    settings = {"n_classes": c, "orders": list(by_order), "random_state": 0}
+    return ClassFit(rows, settings)
+
+
+def _ngrams(model: str, n: int, figures: Perplexities, suffix: str) -> Row:
+    return Row(model, n, None, None, None, *figures, name=f"{model}{suffix}")
+
+
+KN, AP_KN = "Kneser-Ney back-off", "Back-off KN"
 TABLES = {
     "table1": PaperTable(
-        "table1", "Table 1: Brown", fetch_brown, 4, ("train", "valid", "test"),
+        "table1", "Table 1: Brown", fetch_brown, 4, PARTS,
         (
-            _pair(1, FAST, (182, 284, 268), (None, 275, 257)),
-            _pair(3, FAST, (201, 327, 310), (None, 286, 272)),
-            _pair(5, FAST, (209, 296, 279), (None, 273, 259)),
-            _pair(7, FAST, (210, 309, 293), (None, 284, 270)),
-            _pair(9, FAST, (175, 280, 276), (None, 265, 252)),
-            TrigramFit("Del. Int.", (31, 352, 336)),
-            KneserNeyFit(KN, 3, (None, 334, 323)),
-            KneserNeyFit(KN, 4, (None, 332, 321)),
-            KneserNeyFit(KN, 5, (None, 332, 321)),
-            ClassFit(CLASSES, 150, {3: (None, 348, 334)}),
-            ClassFit(CLASSES, 200, {3: (None, 354, 340)}),
-            ClassFit(CLASSES, 500, {
+            _networks("MLP1", FAST, (182, 284, 268), ("MLP2", (None, 275, 257))),
+            _networks("MLP3", FAST, (201, 327, 310), ("MLP4", (None, 286, 272))),
+            _networks("MLP5", FAST, (209, 296, 279), ("MLP6", (None, 273, 259))),
+            _networks("MLP7", FAST, (210, 309, 293), ("MLP8", (None, 284, 270))),
+            _networks("MLP9", FAST, (175, 280, 276), ("MLP10", (None, 265, 252))),
+            _trigram((31, 352, 336)),
+            _kneser_ney(KN, 3, (None, 334, 323)),
+            _kneser_ney(KN, 4, (None, 332, 321)),
+            _kneser_ney(KN, 5, (None, 332, 321)),
+            _classes(150, {3: (None, 348, 334)}),
+            _classes(200, {3: (None, 354, 340)}),
+            _classes(500, {
                 3: (None, 326, 312), 4: (None, 327, 312), 5: (None, 327, 312),
             }),
-            ClassFit(CLASSES, 1000, {3: (None, 335, 319)}),
-            ClassFit(CLASSES, 2000, {3: (None, 343, 326)}),
+            _classes(1000, {3: (None, 335, 319)}),
+            _classes(2000, {3: (None, 343, 326)}),
         ),
     ),
     # The paper's corpus is not published, so its figures are for another text.
@@ -140,11 +174,11 @@ TABLES = {
         "table2", "Table 2: Wikipedia, in place of AP News", load_wiki, 5,
         ("valid", "test"),
         (
-            NetworkFit("AP", (None, "MLP10"), (None, (None, 104, 109)), FAST_AP),
-            TrigramFit("Del. Int.", (None, 126, 132)),
-            KneserNeyFit("Back-off KN", 3, (None, 121, 127)),
-            KneserNeyFit("Back-off KN", 4, (None, 113, 119)),
-            KneserNeyFit("Back-off KN", 5, (None, 112, 117)),
+            _networks("AP", FAST_AP, None, ("MLP10", (None, 104, 109))),
+            _trigram((None, 126, 132)),
+            _kneser_ney(AP_KN, 3, (None, 121, 127)),
+            _kneser_ney(AP_KN, 4, (None, 113, 119)),
+            _kneser_ney(AP_KN, 5, (None, 112, 117)),
         ),
     ),
 }  # fmt: skip

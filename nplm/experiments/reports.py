@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 from typing import Any
 
+from nplm.experiments.bench import PARTS
 from nplm.experiments.paper_tables import DIRECT, FINDINGS, INDIRECT
 from nplm.inspection._display import check_matplotlib
 
 __all__ = ["as_markdown", "draw", "figures", "findings", "times"]
 
-PARTS = ("train", "valid", "test")
 SHAPE = ("n", "c", "h", "m", "direct", "mix")
 Table = list[list[str]]
 
@@ -46,15 +46,14 @@ def figures(results: dict[str, Any]) -> Table:
     table : list of list of str
         The header, and a list for each row; "" where there is no value.
     """
-    header = ["row", *SHAPE]
-    table = [header + [f"{part}, {who}" for part in PARTS for who in ("paper", "ours")]]
+    pairs = [f"{part}, {source}" for part in PARTS for source in ("paper", "ours")]
+    table = [["row", *SHAPE, *pairs]]
     for row in results["rows"]:
         ours = row["ours"] or {}
-        pairs = [(row["paper"][part], ours.get(part)) for part in PARTS]
-        values = [row[key] for key in SHAPE] + [
-            value for pair in pairs for value in pair
-        ]
-        table.append([row["name"], *map(_shown, values)])
+        values = [row[key] for key in ("name", *SHAPE)]
+        for part in PARTS:
+            values += [row["paper"][part], ours.get(part)]
+        table.append([_shown(value) for value in values])
     return table
 
 
@@ -116,11 +115,14 @@ def findings(results: dict[str, Any]) -> list[str]:
     networks = [row for row in done.values() if row["h"] is not None]
     ngrams = [row for row in done.values() if row["h"] is None]
     if networks and ngrams:
-        pair = [min(rows, key=_valid) for rows in (networks, ngrams)]
-        network, ngram = (row["ours"]["test"] for row in pair)
+        best = [
+            min(rows, key=lambda row: float(row["ours"]["valid"]))
+            for rows in (networks, ngrams)
+        ]
+        network, ngram = (row["ours"]["test"] for row in best)
         sentences.append(
-            f"The best by validation: {pair[0]['name']} {network:.1f}, of the n-gram "
-            f"models {pair[1]['name']} {ngram:.1f}, which is {ngram / network - 1:.1%} "
+            f"The best by validation: {best[0]['name']} {network:.1f}, of the n-gram "
+            f"models {best[1]['name']} {ngram:.1f}, which is {ngram / network - 1:.1%} "
             "more."
         )
     return sentences
@@ -167,11 +169,6 @@ def draw(results: dict[str, Any], path: str | os.PathLike[str]) -> None:
     metadata = {"Date": None} if os.fspath(path).endswith(".svg") else {}
     with matplotlib.rc_context({"svg.hashsalt": "nplm"}):
         figure.savefig(path, metadata=metadata)
-
-
-def _valid(row: dict[str, Any]) -> float:
-    valid: float = row["ours"]["valid"]
-    return valid
 
 
 def _markdown(table: Table) -> list[str]:

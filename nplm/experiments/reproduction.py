@@ -10,7 +10,6 @@ import time
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +17,9 @@ import nplm
 from nplm.base.exceptions import CheckpointError
 from nplm.base.files.atomic_files import replacing
 from nplm.datasets import Corpus
-from nplm.experiments.fits import Bench, Fit
+from nplm.experiments.bench import PARTS, Bench, ReportStage, perplexities
+from nplm.experiments.fits import Fit
 from nplm.experiments.paper_tables import TABLES, PaperTable
-from nplm.experiments.scoring import ReportStage, perplexity
 from nplm.models.training.checkpoint import fingerprint
 from nplm.models.training.parallel.threads import n_threads
 from nplm.models.versions import processor
@@ -28,6 +27,7 @@ from nplm.models.versions import processor
 __all__ = ["reproduce", "results_of"]
 
 Record = dict[str, Any]
+SHAPE = ("name", "model", "n", "c", "h", "m", "direct", "mix")
 # Seconds between two saves of the time that a fit has taken.
 SECONDS_A_SAVE = 60.0
 TIMES = ("seconds", "CPU seconds")
@@ -98,19 +98,19 @@ def reproduce(
     """
     table = _table(name).trained_otherwise(as_printed, changes or {})
     fits = table.fits_of(rows)
-    kept = Path(folder)
-    kept.mkdir(parents=True, exist_ok=True)
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
     # Only writing tells: permissions say yes on a read-only file system.
-    tempfile.TemporaryFile(dir=kept).close()
+    tempfile.TemporaryFile(dir=folder).close()
     corpus = table.load() if corpus is None else corpus
-    bench = Bench(corpus, table.n_context, table.scored, n_jobs, progress)
+    bench = Bench(corpus, table.n_context, progress, n_jobs=n_jobs, scored=table.scored)
     # Report faults of a file before hours of training.
-    done = {_name(fit): _done(fit, corpus, kept) for fit in fits}
+    done = {fit.name: _done(fit, corpus, folder) for fit in fits}
     for i, fit in enumerate(fits):
-        if not done[_name(fit)]:
-            bench.work_after = sum(f.work for f in fits[i + 1 :] if not done[_name(f)])
-            _measure(fit, bench, kept)
-        yield _name(fit), not done[_name(fit)]
+        if not done[fit.name]:
+            bench.work_after = sum(f.work for f in fits[i + 1 :] if not done[f.name])
+            _measure(fit, bench, folder)
+        yield fit.name, not done[fit.name]
 
 
 def results_of(name: str, folder: str | os.PathLike[str]) -> dict[str, Any]:
@@ -137,14 +137,17 @@ def results_of(name: str, folder: str | os.PathLike[str]) -> dict[str, Any]:
     ValueError
         If there is no such table.
     """
-    table, kept = _table(name), Path(folder)
-    records = [_read(_path(kept, fit)) for fit in table.fits]
+    table = _table(name)
+    records = [_read(_path(Path(folder), fit)) for fit in table.fits]
     ours: dict[str, Any] = {}
     for record in filter(None, records):
         ours |= record["rows"]
-    rows = [asdict(row) | {"ours": ours.get(row.name)} for row in table.rows]
-    for row in rows:
-        row["paper"] = dict(zip(("train", "valid", "test"), row["paper"]))
+    rows = [
+        {key: getattr(row, key) for key in SHAPE}
+        | {"paper": {part: getattr(row, part) for part in PARTS}}
+        | {"ours": ours.get(row.name)}
+        for row in table.rows
+    ]
     return {
         "table": table.name,
         "title": table.title,
@@ -163,19 +166,18 @@ def _table(name: str) -> PaperTable:
 
 def _measure(fit: Fit, bench: Bench, folder: Path) -> None:
     """Train, score, and save the figures; then remove the unfinished fit."""
-    unfinished = folder / _slug(_name(fit))
+    unfinished = folder / _slug(fit.name)
     unfinished.mkdir(exist_ok=True)
     clock = unfinished / "clock.json"
     with warnings.catch_warnings(record=True) as notes, _clock(clock, bench) as spent:
         warnings.simplefilter("always")
         measured = fit.measure(bench, unfinished)
     record = {
-        "fit": _name(fit),
+        "fit": fit.name,
         "marks": _marks(fit, bench.corpus),
         "settings": fit.settings,
         "rows": {
-            name: {part: perplexity(scores[part]) for part in scores}
-            for name, scores in measured.scores.items()
+            name: perplexities(scores) for name, scores in measured.scores.items()
         },
         **spent,
         "facts": measured.facts,
@@ -186,7 +188,7 @@ def _measure(fit: Fit, bench: Bench, folder: Path) -> None:
         "nplm": nplm.__version__,
     }
     if measured.model is not None:
-        nplm.save(measured.model, folder / f"{_slug(_name(fit))}.model")
+        nplm.save(measured.model, folder / f"{_slug(fit.name)}.model")
     with replacing(_path(folder, fit)) as file:
         file.write((json.dumps(record, indent=1) + "\n").encode())
     shutil.rmtree(unfinished)
@@ -198,7 +200,7 @@ def _clock(path: Path, bench: Bench) -> Iterator[dict[str, float]]:
     before = _read(path, TIMES) or dict.fromkeys(TIMES, 0.0)
     wall, cpu = time.perf_counter(), time.process_time()
     spent = dict(before)
-    written, tell = wall, bench.progress
+    written, progress = wall, bench.progress
     goes_on = before["seconds"] > 0 and any(path.parent.glob("fit/*"))
     resumed: tuple[str, str] | None = None  # a stage, and its name from then on
 
@@ -218,13 +220,13 @@ def _clock(path: Path, bench: Bench) -> Iterator[dict[str, float]]:
             resumed = stage, f"{stage} (goes on from {path.parent}, {share})"
         if resumed is not None and stage == resumed[0]:
             stage = resumed[1]
-        tell(stage, done, total, note)
+        progress(stage, done, total, note)
 
     bench.progress = report
     try:
         yield spent
     finally:
-        bench.progress = tell
+        bench.progress = progress
         keep()
 
 
@@ -236,7 +238,7 @@ def _done(fit: Fit, corpus: Corpus, folder: Path) -> bool:
         return False
     marks = _marks(fit, corpus)
     for mark in sorted(marks.keys() | record["marks"].keys()):
-        was, now = (noted.get(mark, "not noted") for noted in (record["marks"], marks))
+        was, now = (m.get(mark, "not noted") for m in (record["marks"], marks))
         if was != now:
             raise CheckpointError(
                 f"{path} has another corpus or other settings: its {mark} was {was}, "
@@ -247,17 +249,15 @@ def _done(fit: Fit, corpus: Corpus, folder: Path) -> bool:
 
 
 def _marks(fit: Fit, corpus: Corpus) -> dict[str, str]:
-    parts = {part: corpus[part] for part in ("train", "valid", "test")}
+    parts = {part: corpus[part] for part in PARTS}
     settings = fit.decides | {"n_words": corpus.n_words, "boundary": corpus.boundary}
     return fingerprint(settings, parts)
 
 
-def _read(
-    path: Path, keys: Sequence[str] = ("rows", "marks", "seconds", "CPU seconds")
-) -> Record | None:
+def _read(path: Path, keys: Sequence[str] = ("rows", "marks", *TIMES)) -> Record | None:
     """Read a record; return None if there is none."""
     try:
-        record = json.loads(path.read_bytes())
+        record: Record = json.loads(path.read_bytes())
         for key in keys:
             record[key]
     except FileNotFoundError:
@@ -267,16 +267,11 @@ def _read(
             f"{path} is damaged ({type(error).__name__}: {error}). Remove it to "
             "measure the row again."
         ) from error
-    found: Record = record
-    return found
-
-
-def _name(fit: Fit) -> str:
-    return fit.rows[0].name
+    return record
 
 
 def _path(folder: Path, fit: Fit) -> Path:
-    return folder / f"{_slug(_name(fit))}.json"
+    return folder / f"{_slug(fit.name)}.json"
 
 
 def _slug(name: str) -> str:

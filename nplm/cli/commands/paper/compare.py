@@ -7,7 +7,6 @@ import math
 import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -51,6 +50,8 @@ __all__ = ["compare_command"]
 
 # Errors of a corpus, a parameter or a full disk: reported without a traceback.
 EXPECTED = (OSError, ImportError, ValueError)
+# What rows of the paper's tables have beside those of a comparison.
+OF_THE_PAPER = ("c", "mix", "name")
 
 
 @click.command("compare", context_settings={"show_default": True})
@@ -155,7 +156,8 @@ def compare_command(
     """  # noqa: D301  (click reads the control character)
     if json_path is not None:
         refuse_to_replace(json_path, corpus_name)
-    settings = _settings(ctx, parameters, mpi)
+    jobs = {} if mpi else {"n_jobs": -1}  # a process of mpiexec is one thread
+    settings = network_settings(ctx, parameters, **QUICK, **jobs)
     network = _network(settings)
     job = mpi_job(settings["n_jobs"]) if mpi else Job()
     files = _Files() if job.quiet else _Files(json_path, folder)
@@ -163,15 +165,15 @@ def compare_command(
     status = Console(stderr=True, quiet=job.quiet)
     with warnings.catch_warnings(record=True) as notes:
         warnings.simplefilter("always")
-        load = partial(load_corpus, ctx, corpus_name, lines, min_count)
-        corpus = _load(load, job, status)
+        corpus = _load(
+            lambda: load_corpus(ctx, corpus_name, lines, min_count), job, status
+        )
         print_corpus(console, corpus_name, corpus)
         if spelling:
             network.set_params(features__word_features=spelling_of(corpus))
         run = _Run(corpus_name, corpus, settings, network, spelling)
         # Under mpiexec an interrupt kills: what is trained is kept at once.
-        keep = partial(_keep, files, status) if mpi else None
-        _train(run, job, status, ngram_order, keep)
+        _train(run, job, status, ngram_order, files if mpi else None)
     report = run.report(run.failure)
     _show(run, report, console)
     _warn(run, report, dict.fromkeys(str(note.message) for note in notes), status)
@@ -186,20 +188,15 @@ def _show(run: _Run, report: dict[str, Any], console: Console) -> None:
     """Print the table, and what the network has learned."""
     rows = [row for row, _ in run.results]
     print_table(console, rows)
-    for told in _beyond_the_window(run):
-        console.print(told, highlight=False)
+    # What the columns of the table do not tell.
+    n_distant = run.network.n_distant
+    seen = [f"averages of the last {n_distant} words"] if n_distant else []
+    seen += ["the spelling of words"] if run.spelling else []
+    if seen:
+        line = f"The network also sees {' and '.join(seen)}."
+        console.print(line, highlight=False)
     console.print(conclusion(rows), highlight=False)
     print_examples(console, report)
-
-
-def _beyond_the_window(run: _Run) -> list[str]:
-    """Say what the network sees that the columns of the table do not tell."""
-    seen = []
-    if run.network.n_distant:
-        seen.append(f"averages of the last {run.network.n_distant} words")
-    if run.spelling:
-        seen.append("the spelling of words")
-    return [f"The network also sees {' and '.join(seen)}."] if seen else []
 
 
 def _warn(
@@ -246,7 +243,7 @@ class _Run:
             "n_words": corpus.n_words,
             "tokens": {part: len(corpus[part]) for part in ("train", "valid", "test")},
             "oov_rate": corpus.oov_rates(),
-            "rows": [_finite(asdict(row)) for row, _ in self.results],
+            "rows": [_as_data(row) for row, _ in self.results],
             "parameters": self.settings,
             "spelling": self.spelling,
             "next_words": [] if network is None else suggestions(network, corpus),
@@ -297,14 +294,6 @@ class _Files(NamedTuple):
             status.print(f"Results: {self.json_path}", markup=False)
 
 
-def _settings(
-    ctx: click.Context, parameters: dict[str, Any], mpi: bool
-) -> dict[str, Any]:
-    """Return the settings of the network: those given, and then those of `QUICK`."""
-    jobs = {} if mpi else {"n_jobs": -1}  # a process of mpiexec is one thread
-    return network_settings(ctx, parameters, **QUICK, **jobs)
-
-
 def _network(settings: dict[str, Any]) -> NeuralLM:
     """Make the network to train, and check its parameters."""
     if settings["n_hidden"] == 0 and not settings.get("output__direct"):
@@ -332,25 +321,33 @@ def _load(load: Callable[[], Corpus], job: Job, status: Console) -> Corpus:
 
 
 def _train(
-    run: _Run,
-    job: Job,
-    status: Console,
-    ngram_order: int,
-    keep: Callable[[_Run], None] | None,
+    run: _Run, job: Job, status: Console, ngram_order: int, files: _Files | None
 ) -> None:
-    """Train the models one by one; note in `run` why training ended early."""
+    """Train the models one by one; note in `run` why training ended early.
+
+    `files` are written after each model, in several processes.
+    """
 
     def train() -> None:
-        if keep is None:  # else processes, whose time a measurement here does not tell
-            status.print(_expectation(run, ngram_order), highlight=False)
+        if files is None:  # a measurement here does not tell the time of processes
+            seconds = expected_seconds(run.corpus, run.network, ngram_order=ngram_order)
+            n_jobs = n_threads(run.network.n_jobs)
+            cores = "one core" if n_jobs == 1 else f"{n_jobs} cores"
+            status.print(
+                f"The models take about {_rounded(seconds)} on {cores} of this "
+                "machine.",
+                highlight=False,
+            )
         with stages(status) as bars:
             for result in compare(
                 run.corpus, run.network, ngram_order=ngram_order,
                 progress=bars.show, fit_network=job.fit_network,
             ):  # fmt: skip
                 run.results.append(result)
-                if keep is not None:
-                    keep(run)
+                if files is not None:
+                    status.print(one_line(result[0]), markup=False)
+                    report = run.report("The comparison did not end.")
+                    files.write(run, report, status)
 
     try:
         with job.guard():
@@ -363,14 +360,6 @@ def _train(
         if job.quiet or not run.results:
             raise _refusal(job, error) from error
         run.end(1, in_options(str(error)))
-
-
-def _expectation(run: _Run, ngram_order: int) -> str:
-    """Say how long the comparison takes."""
-    seconds = expected_seconds(run.corpus, run.network, ngram_order=ngram_order)
-    n_jobs = n_threads(run.network.n_jobs)
-    cores = "one core" if n_jobs == 1 else f"{n_jobs} cores"
-    return f"The models take about {_rounded(seconds)} on {cores} of this machine."
 
 
 def _rounded(seconds: float) -> str:
@@ -391,15 +380,10 @@ def _refusal(job: Job, error: Exception) -> Exception:
     return click.ClickException(in_options(str(error)))
 
 
-def _keep(files: _Files, status: Console, run: _Run) -> None:
-    """Report the latest model, and write the files."""
-    status.print(one_line(run.results[-1][0]), markup=False)
-    files.write(run, run.report("The comparison did not end."), status)
-
-
-def _finite(row: dict[str, Any]) -> dict[str, Any]:
-    """Replace infinity and NaN, which JSON lacks, by null."""
+def _as_data(row: Row) -> dict[str, Any]:
+    """Return a row for JSON, which has null for infinity and NaN."""
     return {
         key: None if isinstance(value, float) and not math.isfinite(value) else value
-        for key, value in row.items()
+        for key, value in asdict(row).items()
+        if key not in OF_THE_PAPER
     }

@@ -12,8 +12,7 @@ from nplm.cli import _corpora, main
 from nplm.cli._bars import StageLines
 from nplm.cli._jobs import mpi_job
 from nplm.cli.commands.paper import compare as command
-from nplm.experiments import QUICK
-from nplm.experiments.comparison import _Table
+from nplm.experiments import QUICK, comparison
 
 MODELS = [
     "trigram", "Kneser-Ney", "classes", "network", "network + trigram",
@@ -250,7 +249,9 @@ def test_an_interrupt_keeps_what_was_trained(run, tmp_path, monkeypatch, stage, 
             raise KeyboardInterrupt
 
     if stage == "network + trigram":
-        monkeypatch.setattr(_Table, "mixed", lambda *_: interrupt(0, stage, 1, 1, ""))
+        monkeypatch.setattr(
+            comparison, "mixed", lambda *_: interrupt(0, stage, 1, 1, "")
+        )
     monkeypatch.setattr(StageLines, "show", interrupt)
     result = run("--output", tmp_path / "models", "--json", tmp_path / "result.json")
     assert result.exit_code == 130, result.output

@@ -121,7 +121,7 @@ def test_an_interrupt_is_told_and_gone_on_with(run, tmp_path, monkeypatch):
 
 def test_divergence_is_told_in_words(run, monkeypatch):
     [fit] = TABLES["table1"].fits_of(["MLP9"])
-    monkeypatch.setitem(fit.changes, "learning_rate_init", 100.0)
+    monkeypatch.setitem(fit.settings, "learning_rate_init", 100.0)
     result = run("table1", "--rows", "MLP9")
     assert result.exit_code == 1
     assert "A network diverged" in result.output
