@@ -34,7 +34,7 @@ from nplm.models.training.parallel.threads import blas_threads
 
 __all__ = ["NeuralCacheLM"]
 
-ROWS_AT_ONCE = 128  # rows whose products with the words of their caches are one matrix
+ROWS_AT_ONCE = 128  # rows whose shares are computed at once
 RUN_ROWS = 1 << 13  # rows whose hidden activations are kept
 
 
@@ -292,20 +292,25 @@ class NeuralCacheLM(LanguageModel):
     ) -> tuple[NDArray[np.float64], NDArray[np.int32]]:
         """Return the shares of positions in some windows' caches, and their words.
 
-        Rows sum to 1, or to 0 if the cache is empty.
+        Both have the shape (n_rows, n_positions), the nearest position last. Rows sum
+        to 1, or to 0 if the cache is empty. Products and sums are those of each row, so
+        that a window has the same bits alone and among others.
         """
         first, last = cached.first[rows], cached.last[rows]
-        span = slice(int(first.min()), int(last.max()))
-        scores = (cached.hidden[rows] @ cached.before[span].T).astype(np.float64)
-        scores *= float(self.theta)
-        position = np.arange(span.start, span.stop)
-        inside = (first[:, None] <= position) & (position < last[:, None])
-        scores[~inside] = -np.inf
+        n = self.order_ - 1 - _n_context(self.estimator_)
+        position = last[:, None] + np.arange(-n, 0)
+        inside = first[:, None] <= position
+        words = np.zeros(inside.shape, dtype=np.int32)
+        words[inside] = cached.words[position[inside]]
+        scores = np.full(inside.shape, -np.inf)
+        for row, own, begin, end in zip(scores, cached.hidden[rows], first, last):
+            row[n - (end - begin) :] = cached.before[begin:end] @ own
+        scores[inside] *= float(self.theta)
         high = scores.max(axis=1, initial=-np.inf, keepdims=True)
         np.exp(scores - np.where(np.isfinite(high), high, 0), out=scores)
         total = scores.sum(axis=1, keepdims=True)
         scores /= np.where(total > 0, total, 1)
-        return scores, cached.words[span]
+        return scores, words
 
     def _blocks_of(self, cached: Cached) -> Iterator[tuple[slice, slice]]:
         """Yield slices of the windows of a run, and the same of all windows."""
@@ -322,8 +327,8 @@ class NeuralCacheLM(LanguageModel):
                 for part, rows in self._blocks_of(cached):
                     shares, words = self._shares(cached, part)
                     words = own_ids(words, self.n_words_)
-                    for own, row in zip(shares, proba[rows]):
-                        np.add.at(row, words, own)
+                    for own, row, ids in zip(shares, proba[rows], words):
+                        np.add.at(row, ids, own)
         empty = np.flatnonzero(~proba.any(axis=1))
         if len(empty):
             network = self.estimator_

@@ -73,6 +73,21 @@ def test_runs_and_blocks_of_any_length(monkeypatch):
     assert_allclose(lm.log_prob(X, y), want, rtol=1e-5)
 
 
+@pytest.mark.parametrize("boundary", [None, 1])
+def test_a_window_has_the_same_bits_alone_and_among_others(boundary):
+    ids = text(1500, n_words=N_WORDS)
+    X, y = windows(ids, 300, boundary=boundary)
+    frozen = FrozenEstimator(NETWORK)
+    lm = NeuralCacheLM(frozen, boundary=boundary, n_words=N_WORDS, theta=2).fit(X, y)
+    log_prob, proba = lm.log_prob(X, y), lm.predict_proba(X)
+    some = np.random.default_rng(0).choice(len(y), 60, replace=False)
+    assert_array_equal(lm.log_prob(X[some], y[some]), log_prob[some])
+    assert_array_equal(lm.predict_proba(X[some]), proba[some])
+    for i in some[:20]:
+        assert_array_equal(lm.log_prob(X[i : i + 1], y[i : i + 1]), log_prob[i : i + 1])
+        assert_array_equal(lm.predict_proba(X[i : i + 1]), proba[i : i + 1])
+
+
 def test_a_run_computes_an_activation_for_each_word(monkeypatch):
     lm, (X, y) = cache(), windows(IDS, 10)
     computed = []
