@@ -40,6 +40,13 @@ FITS = {
         **SMALL, batch_size=16, loss=Importance(n_noise=8)
     ),
     "the default, two threads": NeuralLM(**SMALL, batch_size=16, n_jobs=2),
+    # Mini-batches have several runs of the text, the last one shorter runs.
+    "a memory": NeuralLM(
+        **SMALL, order=2, n_memory=3, batch_size=128, dropout=0.1, shuffle=False
+    ),
+    "a memory, two threads": NeuralLM(
+        **SMALL | dict(n_hidden=(8, 40)), order=2, n_memory=3, batch_size=128, n_jobs=2
+    ),
     "adam, drawn words": paper_lm(
         **SMALL, batch_size=16, solver="adam", loss="importance", n_noise=8,
         dropout=0.1,
