@@ -72,32 +72,18 @@ for name, own in scores.items():
 # %%
 # Words
 # -----
-# The model of words has a token for unknown words. Its score counts the probability of
-# all of them together, as if one word had it:
+# The model of words has a token for unknown words. Its probability is that of all of
+# them together, so it does not say which word it was. The model also has to spell
+# them: its vocabulary has a small model of bytes, learned from the rarest words of the
+# training text. The probability of an unknown word is that of ``<unk>`` times that of
+# its bytes.
 
 words = TextLM(ngrams, 3, vocabulary=Vocabulary(min_count=2)).fit(train)
-own = words.text_scores(test)
+own = scores["words"] = words.text_scores(test)
 print(f"{own.n_unknown} of {own.n_tokens} tokens are unknown")
-print(f"{own.bits_per_character:.3f} bits per character, which is too good")
-
-# %%
-# To compare, the model has to spell them. A model of characters gives each unknown word
-# a probability; it is trained on the words that are rare in training. The probability
-# of an unknown word is then that of ``<unk>`` times that of its letters.
-
-
-def unknown_words(texts):
-    documents = Tokenizer().transform(texts)
-    return [
-        w for tokens in documents for w in tokens if w not in words.vocabulary_.ids_
-    ]
-
-
-spelling = TextLM(ngrams, 5, tokenizer=Subwords("characters"))
-spelling.fit(unknown_words(train))
-log_prob = own.log_prob + spelling.score_samples(unknown_words(test)).sum()
-spelled = own._replace(log_prob=float(log_prob), n_unknown=0)
-print(f"{spelled.bits_per_character:.3f} bits per character with their spelling")
+print(f"{own.bits_per_character:.3f} bits per character")
+too_good = own._replace(spelling_log_prob=0.0)
+print(f"{too_good.bits_per_character:.3f} without the spelling, which is too good")
 
 # %%
 # One advantage of the words is left. Blanks are not among their tokens, and where they
@@ -111,13 +97,10 @@ print(f"the blanks of {n_same} of {len(test)} paragraphs follow from the tokens"
 # %%
 # All models in one figure:
 
-names = [*scores, "words"]
-bits = [
-    *(own.bits_per_character for own in scores.values()),
-    spelled.bits_per_character,
-]
+names = list(scores)
+bits = [own.bits_per_character for own in scores.values()]
 fig, ax = plt.subplots(figsize=(6, 3.5), layout="constrained")
-ax.barh(names[::-1], bits[::-1], color=["C1", *["C0"] * len(scores)])
+ax.barh(names[::-1], bits[::-1], color=["C1", *["C0"] * len(models)])
 ax.set(xlabel="bits per character of the test text")
 ax.set_xlim(min(bits) * 0.9)
 plt.show()
@@ -127,7 +110,7 @@ plt.show()
 # --------------
 # The tokenizer joins what a model generates:
 
-best = min(scores, key=lambda name: scores[name].bits_per_character)
+best = min(models, key=lambda name: scores[name].bits_per_character)
 for name in ("bytes", best):
     text = models[name].generate(
         "The method", max_words=200, temperature=0.6, random_state=0, with_context=True

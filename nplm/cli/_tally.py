@@ -32,6 +32,9 @@ __all__ = [
 # With a larger share, a perplexity mostly says how well <unk> is predicted.
 MOSTLY_UNKNOWN = 0.5
 NO_TEXT = TextSize(0, 0, 0)
+# Names of figures: the probability of the whole text, and those that follow from it.
+SPELLED = "log10 probability with unknown words spelled"
+OF_TEXT = "perplexity per word of the text", "bits per character", "bits per byte"
 
 
 def line_marks(codec: Any, boundary: int) -> LineMarks:
@@ -44,7 +47,8 @@ def line_marks(codec: Any, boundary: int) -> LineMarks:
 class Scored:
     """The log10 probabilities of the tokens of some documents.
 
-    For models that back off, `order` has the length of the n-gram found.
+    `spelling` is the natural logarithm of the probability of how unknown words are
+    spelled. For models that back off, `order` has the length of the n-gram found.
     """
 
     log10: NDArray[np.float64]
@@ -52,6 +56,7 @@ class Scored:
     document: NDArray[np.intp]
     n_documents: int
     size: TextSize
+    spelling: float = 0.0
     order: NDArray[np.int32] | None = None
 
 
@@ -72,6 +77,7 @@ def scored(scorer: Scorer, documents: list[str]) -> Scored:
         np.repeat(np.arange(len(documents)), lengths),
         len(documents),
         TextSize.of(documents, ends=ends),
+        codec.spelling_log_prob(documents, encoded),
         details.get("order"),
     )
 
@@ -114,6 +120,8 @@ class Tally:
     - `total`, `known`: log10 of the probability of all tokens, and without unknown
       words and zeros
     - `size`: words between white space, characters and bytes
+    - `spelling`: natural logarithm of the probability of how unknown words are spelled,
+      NaN if the model does not know it
     """
 
     ends_are_predicted: bool
@@ -125,6 +133,7 @@ class Tally:
     total: float = 0.0
     known: float = 0.0
     size: TextSize = NO_TEXT
+    spelling: float = 0.0
 
     def add(self, part: Scored) -> None:
         """Add the tokens of some documents."""
@@ -138,6 +147,7 @@ class Tally:
         self.lost += int((part.log10[part.unknown] == -np.inf).sum())
         self.total += float(part.log10.sum())
         self.known += float(part.log10[possible].sum())
+        self.spelling += part.spelling
 
     @property
     def with_unknown(self) -> float:
@@ -161,8 +171,9 @@ class Tally:
         """The scores that do not depend on how the text is split into tokens."""
         log_prob = self.total * float(np.log(10))
         return TextScores(
-            self.sentences, self.tokens, self.unknown, *self.size, log_prob
-        )
+            self.sentences, self.tokens, self.unknown, *self.size, log_prob,
+            self.spelling,
+        )  # fmt: skip
 
     def figures(self) -> dict[str, int | float]:
         """Return the figures by name."""
@@ -177,9 +188,10 @@ class Tally:
             "perplexity with unknown words": self.with_unknown,
             "perplexity without unknown words": self.without_unknown,
             "perplexity without unknown words and sentence ends": self.of_words,
-            "perplexity per word of the text": text.word_perplexity,
-            "bits per character": text.bits_per_character,
-            "bits per byte": text.bits_per_byte,
+            SPELLED: self.total + self.spelling / math.log(10),
+            OF_TEXT[0]: text.word_perplexity,
+            OF_TEXT[1]: text.bits_per_character,
+            OF_TEXT[2]: text.bits_per_byte,
         }
 
     def as_srilm(self) -> str:
@@ -196,10 +208,15 @@ class Tally:
         )
 
     def lines(self) -> list[str]:
-        """Return the figures, one a line."""
+        """Return the figures, one a line; without those that the model has not."""
+        figures = self.figures()
+        unused = {SPELLED} if self.unknown == 0 else set[str]()
+        if math.isnan(self.spelling):
+            unused = {SPELLED, *OF_TEXT}
         return [
             f"{name}: {value:.4f}" if isinstance(value, float) else f"{name}: {value}"
-            for name, value in self.figures().items()
+            for name, value in figures.items()
+            if name not in unused
         ]
 
 

@@ -15,6 +15,7 @@ from nplm.base.encoded_words import fill_words, sizes_of_words
 from nplm.text.words.known_words import UNKNOWN
 from nplm.text.words.marks import BEGIN, END
 from nplm.text.words.splitting import BLANKS
+from nplm.text.words.unknown_spelling import UnknownSpelling
 
 if TYPE_CHECKING:
     from nplm.text.tokenizer import Tokenizer
@@ -114,6 +115,8 @@ class StoredWords:
         Id of the unknown word, -1 if there is none.
     tokenizer : Tokenizer or None
         Splits text into these words; None splits at blanks.
+    spelling : UnknownSpelling or None
+        How unknown words are spelled.
     """
 
     def __init__(
@@ -122,10 +125,11 @@ class StoredWords:
         boundary: int | None,
         unknown: int = -1,
         tokenizer: Tokenizer | None = None,
+        spelling: UnknownSpelling | None = None,
     ) -> None:
         self.text = np.frombuffer("\n".join(words).encode(), dtype=np.uint8)
         self.n_words, self.boundary, self.unknown = len(words), boundary, unknown
-        self.tokenizer = tokenizer
+        self.tokenizer, self.spelling = tokenizer, spelling
 
     @property
     def sizes(self) -> dict[str, tuple[DTypeLike, int]]:

@@ -155,6 +155,9 @@ def _load_tensors(path: Path, *, mmap: bool, verify: bool) -> Any:
         )
     tokenizer = Tokenizer(**headers.split_params(file))
     try:
-        return TextLM.from_model(model, words, tokenizer=tokenizer)
+        lm = TextLM.from_model(model, words, tokenizer=tokenizer)
     except ValueError as error:  # the words are not those of their hash table
         raise headers.damaged(path, error) from error
+    known = lm._codec.vocabulary
+    known._spelling = headers.spelling_of(file, known.unknown)
+    return lm

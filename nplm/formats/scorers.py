@@ -75,9 +75,13 @@ def _of_tensors(path: Path, mmap: bool, verify: bool) -> Scorer | None:
     ngrams = trie if isinstance(trie, QuantizedTrie) else table
     splitter = Splitter(**headers.split_params(file))
     try:
-        return _scorer_of(ngrams, boundary, words, splitter)
+        scorer = _scorer_of(ngrams, boundary, words, splitter)
     except ValueError as error:  # the words are not those of their hash table
         raise headers.damaged(path, error) from error
+    if scorer is not None:
+        known = scorer.codec.vocabulary
+        known._spelling = headers.spelling_of(file, known.unknown)
+    return scorer
 
 
 def _scorer_of(

@@ -5,7 +5,9 @@ A document is text, tokens or ids. A model returns the kind that it was fitted o
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -271,6 +273,27 @@ class Text(Words):
             )
         [tokens] = self.tokenizer.transform([document])
         return super().encode_one(tokens, name, n_words)
+
+    def spelling_log_prob(self, texts: Sequence[str], documents: Documents) -> float:
+        """Return the log-probability of how the unknown tokens of texts are spelled.
+
+        NaN if the vocabulary has no model of it, or the tokenizer does not tell.
+        """
+        unknown, spelling = self.vocabulary.unknown_id_, self.vocabulary._spelling
+        is_unknown = documents.ids == unknown
+        if not is_unknown.any():
+            return 0.0
+        document = np.repeat(np.arange(len(texts)), documents.lengths)
+        having = [texts[i] for i in np.unique(document[is_unknown])]
+        find, symbol = lookup_of(self.vocabulary).get, self.vocabulary.unknown
+        words: Counter[str] = Counter()
+        for text, tokens in zip(having, self.tokenizer.transform(having)):
+            own = [token for token in tokens if find(token, unknown) == unknown]
+            # Some tokenizers give the symbol in place of the text.
+            if spelling is None or (symbol in own and symbol not in text):
+                return math.nan
+            words.update(own)
+        return sum(n * spelling.log_prob(word) for word, n in words.items())
 
     def sentences(self, X: Any) -> Any:
         """Return the words of each document, split when they are needed if possible.

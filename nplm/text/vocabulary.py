@@ -28,7 +28,14 @@ from nplm.text.samples import (
     unpacked,
 )
 from nplm.text.spelling import spelling_features
-from nplm.text.words.known_words import KnownWords, documents_of, objects, words_of_ids
+from nplm.text.words.known_words import (
+    KnownWords,
+    documents_of,
+    lookup_of,
+    objects,
+    words_of_ids,
+)
+from nplm.text.words.unknown_spelling import UnknownSpelling
 
 __all__ = ["Vocabulary"]
 
@@ -194,16 +201,20 @@ class Vocabulary(KnownWords, TransformerMixin, Documented, BaseEstimator):
             symbol in self.words for symbol in specials
         ):
             self._set_encoded(self.words)
-            return self
-        given = self.words is not None
-        words = self._given() if given else self._frequent(counts, specials)
-        self._set_words([s for s in specials if s not in words] + words)
-        if self.n_words_ != len(self.words_):
-            (twice, n), *_ = Counter(words).most_common(1)
-            raise ValueError(
-                f"words has {twice!r} {n} times: pass each word once, because its "
-                "index is its id."
-            )
+        else:
+            given = self.words is not None
+            words = self._given() if given else self._frequent(counts, specials)
+            self._set_words([s for s in specials if s not in words] + words)
+            if self.n_words_ != len(self.words_):
+                (twice, n), *_ = Counter(words).most_common(1)
+                raise ValueError(
+                    f"words has {twice!r} {n} times: pass each word once, because its "
+                    "index is its id."
+                )
+        self._spelling = None
+        if self.unknown is not None:
+            known = lookup_of(self)
+            self._spelling = UnknownSpelling.of_counts(counts, known, self.unknown)
         return self
 
     def _counted(self, X: Any) -> Counter[Hashable]:
@@ -479,7 +490,8 @@ class Vocabulary(KnownWords, TransformerMixin, Documented, BaseEstimator):
 
     def _fitted(self) -> dict[str, Any]:
         symbols = {"unknown_id": self.unknown_id_, "boundary_id": self.boundary_id_}
-        return {"words": self.words_.tolist()} | symbols
+        spelling = {} if self._spelling is None else {"spelling": self._spelling.params}
+        return {"words": self.words_.tolist()} | symbols | spelling
 
     def _restore(self, fitted: Fitted) -> None:
         words = fitted.take("words", list)
@@ -491,6 +503,9 @@ class Vocabulary(KnownWords, TransformerMixin, Documented, BaseEstimator):
             raise fitted.unfit("words", words)
         self.unknown_id_ = fitted.optional_id("unknown_id", self.n_words_)
         self.boundary_id_ = fitted.optional_id("boundary_id", self.n_words_)
+        if "spelling" in fitted:
+            params = fitted.take("spelling")
+            self._spelling = UnknownSpelling.of_params(params, self.unknown)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

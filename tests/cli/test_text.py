@@ -2,6 +2,7 @@
 
 import bz2
 import gzip
+import json
 import lzma
 import os
 import re
@@ -185,8 +186,19 @@ def test_query_has_scores_that_compare_between_tokens(made, run):
         "bits per byte": scores.bits_per_byte,
         "perplexity per word of the text": scores.word_perplexity,
     }
+    assert scores.n_unknown > 0
+    total = (scores.log_prob + scores.spelling_log_prob) / np.log(10)
+    shown["log10 probability with unknown words spelled"] = total
     for name, value in shown.items():
         assert found[name] == pytest.approx(value, abs=1e-4)
+    run("convert", "@kn", "@spelled.arpa")
+    result = run("query", "--summary", "@spelled.arpa", "@test")
+    assert not shown.keys() & figures(result).keys()
+    assert "the model does not know how unknown words are spelled" in result.stderr
+    known = figures(run("query", "--summary", "@spelled.arpa", input="the\n"))
+    assert known["bits per character"] > 0
+    in_json = run("query", "--summary", "--json", "@spelled.arpa", "@test").stdout
+    assert json.loads(in_json)["bits_per_character"] is None
 
 
 def test_query_skips_blank_lines_as_srilm_does(made, run):

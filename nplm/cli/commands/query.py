@@ -22,6 +22,7 @@ from nplm.cli._tally import (
 )
 from nplm.cli._text import BLANK_LINES, INPUTS, blocks_of_lines
 from nplm.text.lm.scorer import Scorer
+from nplm.text.lm.text_scores import NO_SPELLING
 
 __all__ = ["query_command"]
 
@@ -92,7 +93,8 @@ def query_command(
     without unknown words) and of SRILM's ngram -ppl (ppl is the perplexity without
     unknown words, ppl1 also without sentence ends), for the words that the model
     splits text into. The perplexity per word of the text and the bits per character
-    and per byte also compare models that split text differently.
+    and per byte also compare models that split text differently. They include how
+    unknown words are spelled, if the model knows it: those that nplm trains do.
 
     \b
     Examples:
@@ -151,6 +153,13 @@ def query_command(
         )
     elif warning:
         click.echo(f"Warning: {warning}", err=True)
+    if np.isnan(tally.spelling):
+        click.echo(
+            f"Note: the text has unknown words ({tally.unknown:,}), so there are no "
+            "bits per character or byte and no perplexity per word of the text: "
+            f"{NO_SPELLING}.",
+            err=True,
+        )
 
 
 def _print_lines(part: Scored) -> None:

@@ -11,10 +11,11 @@ from nplm.base.checks import MAX_N_WORDS
 from nplm.base.files.tensors import TensorFile
 from nplm.formats._words import StoredWords
 from nplm.text.words.splitting import BETWEEN_BLANKS, Splitter, finder_of
+from nplm.text.words.unknown_spelling import UnknownSpelling
 
 __all__ = [
     "FORMAT", "VERSION", "check_tokenizer", "damaged", "header_of", "metadata_of",
-    "old_binary", "read_header", "split_params",
+    "old_binary", "read_header", "spelling_of", "split_params",
 ]  # fmt: skip
 
 FORMAT = "nplm n-grams"
@@ -31,6 +32,8 @@ def header_of(words: StoredWords) -> dict[str, Any]:
     if words.tokenizer is not None and not words.tokenizer.splits_at_blanks:
         check_tokenizer(words.tokenizer)
         header["tokenizer"] = words.tokenizer.get_params()
+    if words.spelling is not None:
+        header["spelling"] = words.spelling.params
     return header
 
 
@@ -65,6 +68,21 @@ def split_params(file: TensorFile) -> dict[str, Any]:
     except ValueError as error:
         raise damaged(file.path, error) from error
     return given
+
+
+def spelling_of(file: TensorFile, symbol: str | None) -> UnknownSpelling | None:
+    """Return how words that a model does not know are spelled, if a file says it.
+
+    Raises
+    ------
+    ValueError
+        If the file is damaged.
+    """
+    try:
+        params = read_header(file).get("spelling")
+        return None if params is None else UnknownSpelling.of_params(params, symbol)
+    except ValueError as error:
+        raise damaged(file.path, error) from error
 
 
 def _is_splitter(given: Any) -> bool:
@@ -118,7 +136,7 @@ def read_header(file: TensorFile) -> dict[str, Any]:
         raise ValueError(f"its header has boundary={boundary!r:.80}")
     if not isinstance(header.get("quantized", {}), dict):
         raise ValueError(f"its header has quantized={header['quantized']!r:.80}")
-    known = {"n_words", "boundary", "quantized", "tokenizer"}
+    known = {"n_words", "boundary", "quantized", "tokenizer", "spelling"}
     if header.keys() - known:
         raise ValueError(f"its header has {sorted(header)!r:.80}")
     return header

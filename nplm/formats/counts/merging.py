@@ -163,8 +163,9 @@ class CountedFiles:
         self._begin = len(new_ids) - 2
         self.counts = np.zeros(len(words), dtype=np.int64)
         self.n_known = max(len(new_ids), len(words))
+        spelling = self._vocabulary._spelling
         del self._vocabulary
-        return StoredWords(words, end, unknown)
+        return StoredWords(words, end, unknown, spelling=spelling)
 
     def runs(self, packing: Packing, scratch: Scratch) -> list[str]:
         """Write sorted runs of n-grams (none for order 1); return their names."""

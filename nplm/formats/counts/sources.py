@@ -102,14 +102,14 @@ class Texts:
             word: n for word, n in zip(spelled, counts.tolist()) if n > 0
         }
         words, ids, unknown = choose_words(vocabulary, seen)
-        end = cast(int, vocabulary.boundary_id_)
+        end, spelling = cast(int, vocabulary.boundary_id_), vocabulary._spelling
         # New ids of the words in order of appearance, then that of the line end.
         new_ids = [ids.get(word, unknown) for word in spelled]
         self._new_ids = np.array([*new_ids, end], dtype=np.int32)
         self._counts = np.append(counts, stream.n_lines)
         self._n_words = len(words)
         del self._vocabulary
-        return StoredWords(words, end, unknown, self._tokenizer)
+        return StoredWords(words, end, unknown, self._tokenizer, spelling)
 
     @property
     def n_known(self) -> int:

@@ -253,4 +253,7 @@ def words_of(lm: TextLM) -> StoredWords:
     assert lm.vocabulary_ is not None
     tokenizer = lm.tokenizer_ if isinstance(lm.tokenizer_, Tokenizer) else None
     words = check_words(lm.vocabulary_.words_.tolist(), lm.n_words_)
-    return StoredWords(words, lm.estimator_.boundary, tokenizer=tokenizer)
+    spelling = lm.vocabulary_._spelling
+    return StoredWords(
+        words, lm.estimator_.boundary, tokenizer=tokenizer, spelling=spelling
+    )

@@ -169,6 +169,7 @@ def expanded(
     vocabulary = Vocabulary.from_words(
         list(ids), unknown=unknown, boundary=own.words_[lm.boundary_]
     )
+    vocabulary._spelling = own._spelling
     return found, vocabulary
 
 

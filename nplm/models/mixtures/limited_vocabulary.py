@@ -93,4 +93,5 @@ def limited(lm: TextLM, words: Iterable[Any]) -> tuple[LimitedTrie, Vocabulary]:
         unknown=vocabulary.unknown,
         boundary=vocabulary.words_[lm.boundary_],
     )
+    kept._spelling = vocabulary._spelling
     return LimitedTrie(lm.estimator_.trie_.verified(), ids, kept.unknown_id_), kept

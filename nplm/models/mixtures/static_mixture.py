@@ -297,6 +297,7 @@ def _aligned(models: Sequence[TextLM]) -> tuple[Vocabulary, list[AlignedTrie]]:
             words[own.unknown_id_] = unknown
         columns.append([ids.setdefault(word, len(ids)) for word in words])
     union = Vocabulary.from_words(list(ids), unknown=unknown, boundary=end)
+    union._spelling = next(filter(None, (v._spelling for v in vocabularies)), None)
     tries = [
         AlignedTrie(
             lm.estimator_.trie_.verified(), np.array(column, dtype=np.int32), len(ids)

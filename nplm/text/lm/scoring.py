@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -10,10 +11,11 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from nplm.base.atomic import read_at_once
+from nplm.base.warnings import warn
 from nplm.text.documents import Tokens
 from nplm.text.lm.fitted_text import FittedText
 from nplm.text.lm.scorer import Scorer
-from nplm.text.lm.text_scores import TextScores, TextSize
+from nplm.text.lm.text_scores import NO_SPELLING, TextScores, TextSize
 from nplm.text.lm.token_scores import TokenScores
 from nplm.text.lm.window_scorer import WindowWordScorer
 from nplm.text.reading import blocks_of, readable
@@ -205,7 +207,8 @@ class Scoring(FittedText):
         -------
         scores : TextScores
             Bits per character and per byte, perplexities of words and of tokens, and
-            the counts behind them, of all documents together.
+            the counts behind them, of all documents together. Bits include how unknown
+            words are spelled.
 
         Raises
         ------
@@ -213,6 +216,12 @@ class Scoring(FittedText):
             If the model was not fitted on strings.
         ValueError
             If there is no token.
+
+        Warns
+        -----
+        UserWarning
+            If there are unknown words and the model cannot spell them: bits per
+            character are then NaN.
 
         Examples
         --------
@@ -238,12 +247,13 @@ class Scoring(FittedText):
         ends = bool(self.predict_boundary)
         unknown = self.vocabulary_.unknown_id_ if self.vocabulary_ else None
         n_documents = n_tokens = n_unknown = 0
-        sizes, total = TextSize(0, 0, 0), 0.0
+        sizes, total, spelling = TextSize(0, 0, 0), 0.0, 0.0
         for start, block in blocks_of(readable(X, "a string")):
             documents = self._codec.encode(block, "X", self.n_words_, start)
             size = TextSize.of(block, ends=ends)
             sizes = TextSize(*(a + b for a, b in zip(sizes, size)))
             n_documents += len(block)
+            spelling += self._codec.spelling_log_prob(block, documents)
             if unknown is not None:
                 n_unknown += int(np.count_nonzero(documents.ids == unknown))
             if len(documents.ids) + ends:
@@ -255,7 +265,14 @@ class Scoring(FittedText):
                 f"X has {n_documents} documents and no token: pass at least one "
                 "document that is not empty."
             )
-        return TextScores(n_documents, n_tokens, n_unknown, *sizes, total)
+        if math.isnan(spelling):
+            warn(
+                f"X has {n_unknown} unknown tokens, so its bits per character and per "
+                f"byte and its word_perplexity are NaN: {NO_SPELLING}.",
+                UserWarning,
+            )
+            spelling = math.nan  # equal to that of another call
+        return TextScores(n_documents, n_tokens, n_unknown, *sizes, total, spelling)
 
     # -- two ways to score: all windows at once, or word by word ----------------------
 

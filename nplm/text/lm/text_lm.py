@@ -613,7 +613,9 @@ def _vocabulary_of(
             "the word of each id, in order."
         )
     unknown = words.unknown if isinstance(words, Vocabulary) else unknown_among(known)
-    return Vocabulary.from_words(known, unknown=unknown, boundary=known[boundary])
+    made = Vocabulary.from_words(known, unknown=unknown, boundary=known[boundary])
+    made._spelling = getattr(words, "_spelling", None)
+    return made
 
 
 def _refuse_weights(fit_params: dict[str, Any]) -> None:

@@ -8,7 +8,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-__all__ = ["TextScores", "TextSize"]
+__all__ = ["NO_SPELLING", "TextScores", "TextSize"]
+
+NO_SPELLING = (
+    "the model does not know how unknown words are spelled. Models that nplm fits to "
+    "text do, if their tokenizer gives the text of unknown words; those read from ARPA "
+    "files do not"
+)
 
 
 class TextSize(NamedTuple):
@@ -37,8 +43,12 @@ class TextScores(NamedTuple):
     """Scores of a text, as `TextLM.text_scores` returns them.
 
     Perplexities of tokens compare between models with the same tokens only. Bits per
-    character and per byte, and the perplexity of a word, compare between any models
-    that spell the whole text: those without unknown tokens (``n_unknown == 0``).
+    character and per byte, and the perplexity of a word, are those of the whole text,
+    and compare between any models. They include how unknown words are spelled, by a
+    small model of the rare words of the training text. Its probabilities sum to 1 over
+    all strings, known words too, so these figures are upper bounds. They are NaN if the
+    text has unknown words and the model has no spelling: n-grams that another toolkit
+    estimated, or a model that was saved before.
 
     Attributes
     ----------
@@ -47,8 +57,8 @@ class TextScores(NamedTuple):
     n_tokens : int
         Number of tokens, with the ends of documents if they are predicted.
     n_unknown : int
-        Number of tokens outside the vocabulary. Each counts with the probability of
-        all unknown tokens together, so the scores are too good if there are any.
+        Number of tokens outside the vocabulary. In `log_prob` and `perplexity` each
+        counts with the probability of all unknown tokens together.
     n_words : int
         Number of words between white space. If the ends of documents are predicted,
         each counts as a word, as ``</s>`` does in published figures.
@@ -57,7 +67,15 @@ class TextScores(NamedTuple):
         documents are predicted, each counts as one: the line feed of a file with a
         document a line.
     log_prob : float
-        Natural logarithm of the probability of the text.
+        Natural logarithm of the probability of the tokens.
+    spelling_log_prob : float, default=nan
+        Natural logarithm of the probability of how the unknown tokens are spelled; 0
+        without unknown tokens.
+
+    Notes
+    -----
+    What a tokenizer leaves out or replaces is not counted: blanks between words, and
+    capitals and numbers if a `Tokenizer` changes these.
 
     Examples
     --------
@@ -77,6 +95,7 @@ class TextScores(NamedTuple):
     n_characters: int
     n_bytes: int
     log_prob: float
+    spelling_log_prob: float = math.nan
 
     @property
     def perplexity(self) -> float:
@@ -85,18 +104,22 @@ class TextScores(NamedTuple):
 
     @property
     def word_perplexity(self) -> float:
-        """Perplexity of a word of the text, ``exp(-log_prob / n_words)``."""
-        return _perplexity(self.log_prob, self.n_words)
+        """Perplexity of a word of the text, unknown ones spelled."""
+        return _perplexity(self._text_log_prob, self.n_words)
 
     @property
     def bits_per_character(self) -> float:
-        """Cross-entropy in bits per character."""
-        return _bits(self.log_prob, self.n_characters)
+        """Cross-entropy in bits per character, unknown words spelled."""
+        return _bits(self._text_log_prob, self.n_characters)
 
     @property
     def bits_per_byte(self) -> float:
-        """Cross-entropy in bits per byte of UTF-8."""
-        return _bits(self.log_prob, self.n_bytes)
+        """Cross-entropy in bits per byte of UTF-8, unknown words spelled."""
+        return _bits(self._text_log_prob, self.n_bytes)
+
+    @property
+    def _text_log_prob(self) -> float:
+        return self.log_prob + (self.spelling_log_prob if self.n_unknown else 0.0)
 
 
 def _perplexity(log_prob: float, n: int) -> float:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from nplm.base.encoded_words import EncodedWords
 from nplm.text.documents import Documents
 from nplm.text.samples import ADVICE, TOKENS, check_documents, check_tokens, tokens_of
+from nplm.text.words.unknown_spelling import UnknownSpelling
 
 __all__ = [
     "UNKNOWN", "KnownWords", "all_words_of", "check_one_document", "documents_of",
@@ -45,6 +46,8 @@ class KnownWords:
     boundary: str | None
     # The words of a mapped file, instead of `words_` and `ids_`.
     _encoded_words: EncodedWords | None = None
+    # Fitted with the words; None if only these are known.
+    _spelling: UnknownSpelling | None = None
     n_words_: int
     unknown_id_: int | None
     boundary_id_: int | None
