@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from nplm.base.exceptions import DivergenceError
 from nplm.cli._text import blocks_of_lines
+from nplm.text.codecs import Text
 from nplm.text.lm.scorer import Scorer
 from nplm.text.lm.text_scores import TextScores, TextSize
 from nplm.text.words.marks import LineMarks
@@ -63,6 +64,7 @@ class Scored:
 def scored(scorer: Scorer, documents: list[str]) -> Scored:
     """Score every token of documents."""
     ends, codec = scorer.eos, scorer.codec
+    assert isinstance(codec, Text)  # others are refused when they are read
     encoded = codec.encode(documents, "X", None)
     log_prob, details = scorer.word_scorer.tokens(*encoded, True, ends)
     lengths = encoded.lengths + ends

@@ -220,7 +220,10 @@ def test_one_model_in_files_of_all_kinds(made, run):
     wanted = figures(run("query", "-s", "@kn", "@test"))
     for name in ("@kn.arpa.gz", "@kn.bin"):
         found = figures(run("query", "--summary", name, "@test"))
-        assert found == pytest.approx(wanted, rel=1e-3)
+        # These files do not say how unknown words are spelled.
+        assert "bits per character" in wanted
+        same = {own: wanted[own] for own in found}
+        assert found == pytest.approx(same, rel=1e-3)
 
 
 def test_query_without_orders_or_text(made, run):
@@ -408,7 +411,8 @@ def test_quantized_ngrams(made, run, tmp_path):
     words = lm.vocabulary_.words_.tolist()
     save_binary(lm.estimator_, path, words, bits=8)
     found = figures(run("query", "-s", str(path), "@test"))
-    assert found == pytest.approx(figures(run("query", "-s", "@kn", "@test")), rel=0.02)
+    wanted = figures(run("query", "-s", "@kn", "@test"))
+    assert found == pytest.approx({name: wanted[name] for name in found}, rel=0.02)
     run("convert", str(path), str(tmp_path / "model"))
     assert figures(run("query", "-s", str(tmp_path / "model"), "@test")) == found
 

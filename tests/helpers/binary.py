@@ -34,6 +34,15 @@ def read_parts(path):
     return json.loads(texts["model"]), arrays
 
 
+def ngrams_of(path):
+    """What a file has, but for how unknown words are spelled: counts do not say it."""
+    if not path.read_bytes()[8:].startswith(b'{"'):
+        return path.read_bytes()
+    header, arrays = read_parts(path)
+    header.pop("spelling", None)
+    return header, {name: array.tobytes() for name, array in arrays.items()}
+
+
 def write_parts(path, header, arrays, **texts):
     """Write a file whose checksums are right, whatever is in it."""
     write_tensors(path, arrays, metadata_of(header) | texts)

@@ -28,7 +28,7 @@ VERSION = "7"
 
 def header_of(words: StoredWords) -> dict[str, Any]:
     """Return what a file says of its words."""
-    header = {"n_words": words.n_words, "boundary": words.boundary}
+    header: dict[str, Any] = {"n_words": words.n_words, "boundary": words.boundary}
     if words.tokenizer is not None and not words.tokenizer.splits_at_blanks:
         check_tokenizer(words.tokenizer)
         header["tokenizer"] = words.tokenizer.get_params()

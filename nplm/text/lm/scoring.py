@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from nplm.base.atomic import read_at_once
 from nplm.base.warnings import warn
+from nplm.text.codecs import Text
 from nplm.text.documents import Tokens
 from nplm.text.lm.fitted_text import FittedText
 from nplm.text.lm.scorer import Scorer
@@ -239,7 +240,8 @@ class Scoring(FittedText):
         >>> scores.perplexity == scores.word_perplexity
         True
         """
-        if self._codec.tokenizer is None:
+        codec = self._codec
+        if not isinstance(codec, Text):
             raise TypeError(
                 "this model was fitted on lists of tokens or on ids, which have no "
                 "characters: fit a TextLM to strings."
@@ -249,11 +251,11 @@ class Scoring(FittedText):
         n_documents = n_tokens = n_unknown = 0
         sizes, total, spelling = TextSize(0, 0, 0), 0.0, 0.0
         for start, block in blocks_of(readable(X, "a string")):
-            documents = self._codec.encode(block, "X", self.n_words_, start)
+            documents = codec.encode(block, "X", self.n_words_, start)
             size = TextSize.of(block, ends=ends)
             sizes = TextSize(*(a + b for a, b in zip(sizes, size)))
             n_documents += len(block)
-            spelling += self._codec.spelling_log_prob(block, documents)
+            spelling += codec.spelling_log_prob(block, documents)
             if unknown is not None:
                 n_unknown += int(np.count_nonzero(documents.ids == unknown))
             if len(documents.ids) + ends:

@@ -57,12 +57,13 @@ class UnknownSpelling:
         n = np.fromiter(map(counts.__getitem__, words), np.int64, len(words))
         last = min(MAX_WORDS, len(n)) - 1
         rare = np.flatnonzero(n <= np.partition(n, last)[last])
-        rare = rare[:: -(-len(rare) // MAX_WORDS)]
+        # In order, so that counts of a text in another order give the same.
+        chosen = sorted(words[i] for i in rare)[:: -(-len(rare) // MAX_WORDS)]
         n_unknown = int(n[[word not in known for word in words]].sum())
         n_symbols = counts.get(symbol, 0)
         # As if one more word were unknown.
         share = n_symbols / (n_symbols + n_unknown + 1)
-        return cls([words[i] for i in rare], symbol, share)
+        return cls(chosen, symbol, share)
 
     @classmethod
     def of_params(cls, params: Any, symbol: str | None) -> Self:

@@ -202,6 +202,7 @@ def test_a_vocabulary_of_given_size_is_that_of_frequent_units():
     assert lm.fit(TEXTS).n_words_ == 9
 
 
+@pytest.mark.filterwarnings("ignore:X has .* unknown tokens")
 @pytest.mark.parametrize("kind", KINDS)
 def test_units_are_saved_with_the_model(kind, tmp_path):
     lm = TextLM(NGRAMS, tokenizer=units(kind)).fit(TEXTS)
