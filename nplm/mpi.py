@@ -56,7 +56,7 @@ KEEP = ("all", "root", "shards")
 Network = TypeVar("Network", bound=NetworkLM)
 DATA = ("same", "sharded")
 # An epoch that uses a smaller share of the windows has a warning.
-LEAST_USED = 0.9
+MIN_USED_SHARE = 0.9
 
 T = TypeVar("T")
 
@@ -297,12 +297,12 @@ def _with_parts(request: Request, data: str, ranks: Ranks) -> Request:
     sizes = ranks.everyones(len(windows.y))
     if ranks.rank == 0:
         _warn_of_unequal_parts(sizes)
-    return replace(request, windows=replace(windows, n_least=min(sizes)))
+    return replace(request, windows=replace(windows, min_windows=min(sizes)))
 
 
 def _warn_of_unequal_parts(sizes: list[int]) -> None:
     used, n_windows = min(sizes) * len(sizes), sum(sizes)
-    if used < LEAST_USED * n_windows:
+    if used < MIN_USED_SHARE * n_windows:
         warn(
             f"Each epoch uses {used:,} of {n_windows:,} windows, because rank "
             f"{sizes.index(min(sizes))} has {min(sizes):,}, and every rank trains on "

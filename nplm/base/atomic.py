@@ -16,8 +16,8 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 __all__ = [
-    "all_or_nothing", "aside", "become", "fit_aside", "fitted_or_interrupted",
-    "read_at_once",
+    "all_or_nothing", "fit_copy", "fitted_or_interrupted", "read_at_once",
+    "replace_state", "shallow_copy",
 ]  # fmt: skip
 
 Method = TypeVar("Method", bound=Callable[..., Any])
@@ -33,32 +33,32 @@ def all_or_nothing(fit: Method) -> Method:
 
     @wraps(fit)
     def guarded(self: Any, *args: Any, **kwargs: Any) -> Any:
-        fitted = aside(self)
+        fitted = shallow_copy(self)
         result = fit(fitted, *args, **kwargs)
-        become(self, fitted)
+        replace_state(self, fitted)
         return self if result is fitted else result
 
     return cast(Method, guarded)
 
 
-def aside(model: Model) -> Model:
+def shallow_copy(model: Model) -> Model:
     """Return a shallow copy of the model to fit, which leaves the model unchanged."""
     return _with_attributes(model, vars(model).copy())
 
 
-def become(model: Model, fitted: Model) -> None:
+def replace_state(model: Model, fitted: Model) -> None:
     """Replace all attributes of a model by those of its fitted copy, in one step."""
     model.__dict__ = vars(fitted)
 
 
-def fit_aside(model: Model, fit: Callable[[Model], KeyboardInterrupt | None]) -> Model:
+def fit_copy(model: Model, fit: Callable[[Model], KeyboardInterrupt | None]) -> Model:
     """Fit a copy of the model, keep the result, then raise the fit's interrupt, if any.
 
     `fit` returns the interrupt that ended it early, or None.
     """
-    fitted = aside(model)
+    fitted = shallow_copy(model)
     interrupt = fit(fitted)
-    become(model, fitted)
+    replace_state(model, fitted)
     try:
         if interrupt is not None:
             raise interrupt

@@ -590,7 +590,7 @@ class LanguageModel(DensityMixin, Documented, BaseEstimator):
         if "columns" in fitted:
             columns = fitted.texts("columns")
             if len(columns) != self.n_features_in_:
-                raise fitted.unfit("columns", columns)
+                raise fitted.invalid_item("columns", columns)
             self.feature_names_in_ = np.array(columns, dtype=object)
         self.n_words_ = n_words
         self.classes_ = np.arange(n_words)

@@ -37,17 +37,17 @@ class Fitted:
         # True is an int in Python, but not a valid number here.
         is_stray_bool = isinstance(value, bool) and bool not in kinds
         if kinds and (is_stray_bool or not isinstance(value, kinds)):
-            raise self.unfit(name, value)
+            raise self.invalid_item(name, value)
         return value
 
-    def unfit(self, name: str, value: Any) -> ValueError:
-        """Return the error of an item whose value no fit makes."""
+    def invalid_item(self, name: str, value: Any) -> ValueError:
+        """Return the error of an item with an invalid value."""
         shown = repr(value)
         if isinstance(value, np.ndarray):
             shown = f"an array of {value.dtype} of shape {value.shape}"
         if len(shown) > 80:
             shown = shown[:80] + "..."
-        return ValueError(f"{self._where}{name} is {shown}, which no fit makes")
+        return ValueError(f"{self._where}{name} is {shown}, which is not valid")
 
     def inner(self, name: str) -> Fitted:
         """Take a mapping as `Fitted` items."""
@@ -59,7 +59,7 @@ class Fitted:
         """Take a whole number from `least` to `most`."""
         value: int = self.take(name, int)
         if not least <= value <= most:
-            raise self.unfit(name, value)
+            raise self.invalid_item(name, value)
         return value
 
     def optional_id(self, name: str, n_words: int) -> int | None:
@@ -75,14 +75,14 @@ class Fitted:
         """Take a number from `least` to `most`, which is not NaN."""
         value = self.take(name, int, float)
         if not least <= value <= most:
-            raise self.unfit(name, value)
+            raise self.invalid_item(name, value)
         return float(value)
 
     def texts(self, name: str) -> list[str]:
         """Take a list of strings."""
         value: list[str] = self.take(name, list)
         if not all(isinstance(text, str) for text in value):
-            raise self.unfit(name, value)
+            raise self.invalid_item(name, value)
         return value
 
     def estimator(self, name: str, *kinds: type) -> Any:
@@ -95,7 +95,7 @@ class Fitted:
         try:
             check_is_fitted(value)
         except (NotFittedError, TypeError):
-            raise self.unfit(name, value) from None
+            raise self.invalid_item(name, value) from None
         return value
 
     def array(
@@ -105,7 +105,7 @@ class Fitted:
         array: NDArray[Any] = self.take(name, np.ndarray)
         is_valid = array.dtype == dtype and len(array.shape) == len(shape)
         if not is_valid or any(n not in (None, m) for n, m in zip(shape, array.shape)):
-            raise self.unfit(name, array)
+            raise self.invalid_item(name, array)
         return array
 
     def ids(
@@ -114,7 +114,7 @@ class Fitted:
         """Take an int32 array of ids from 0 to `most` - 1."""
         array = self.array(name, np.int32, shape)
         if array.size and not (array.min() >= 0 and array.max() < most):
-            raise self.unfit(name, array)
+            raise self.invalid_item(name, array)
         return array
 
     def shares(self, name: str, shape: tuple[int | None, ...]) -> NDArray[np.float64]:
@@ -122,7 +122,7 @@ class Fitted:
         array = self.array(name, np.float64, shape)
         # Comparisons with NaN are False.
         if not (array >= 0).all() or not (abs(array.sum(axis=-1) - 1) < 1e-6).all():
-            raise self.unfit(name, array)
+            raise self.invalid_item(name, array)
         return array
 
     def history(self, name: str, *columns: str) -> dict[str, list[float]]:
@@ -135,7 +135,7 @@ class Fitted:
             for column in value.values()
         )
         if not is_valid:
-            raise self.unfit(name, value)
+            raise self.invalid_item(name, value)
         return value
 
     def done(self) -> None:

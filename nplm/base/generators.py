@@ -51,7 +51,7 @@ def taken_state(fitted: Fitted) -> dict[str, Any]:
     key = np.array(fitted.array("key", np.uint32, (KEY_SIZE,)))
     bit_generator = fitted.take("bit_generator", str)
     if bit_generator != BIT_GENERATOR:
-        raise fitted.unfit("bit_generator", bit_generator)
+        raise fitted.invalid_item("bit_generator", bit_generator)
     return {
         "bit_generator": bit_generator,
         "state": {"key": key, "pos": fitted.whole("pos", 0, KEY_SIZE)},

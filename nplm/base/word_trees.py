@@ -18,7 +18,7 @@ __all__ = ["Joined", "bisected", "huffman", "joined", "top_down"]
 Tree = NDArray[np.int32]
 # Least share of a node's weight on either side of a cut. Half of it makes trees of the
 # least depth, which part similar words; less than a tenth is no better.
-LEAST_SHARE = 0.1
+MIN_SHARE = 0.1
 
 
 def huffman(weights: NDArray[np.int64]) -> Tree:
@@ -62,7 +62,7 @@ def bisected(points: NDArray[np.float64], weights: NDArray[np.int64]) -> Tree:
 
     Each cut is across the first principal axis of a node's words, where the means of
     the two sides are furthest apart for their weights (Ward's criterion), with at least
-    `LEAST_SHARE` of the weight on each side if the words allow it. So a word is little
+    `MIN_SHARE` of the weight on each side if the words allow it. So a word is little
     deeper than in Huffman's tree, and a group of words that stands alone is kept whole.
     Rows are in the order of weight, the root first.
     """
@@ -103,7 +103,7 @@ def _cut(
     total = np.cumsum((weights * projection)[order])
     gap = total[:-1] / first - (total[-1] - total[:-1]) / second
     share = np.minimum(first, second) / mass[-1]
-    allowed = share >= min(LEAST_SHARE, share.max())
+    allowed = share >= min(MIN_SHARE, share.max())
     cut = 1 + int(np.argmax(np.where(allowed, gap**2 * first * second, -1)))
     return words[order[:cut]], words[order[cut:]]
 

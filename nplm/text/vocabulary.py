@@ -500,7 +500,7 @@ class Vocabulary(KnownWords, TransformerMixin, Documented, BaseEstimator):
         self.ids_ = dict(zip(words, range(len(words))))
         self.n_words_ = len(self.ids_)
         if self.n_words_ != len(words):
-            raise fitted.unfit("words", words)
+            raise fitted.invalid_item("words", words)
         self.unknown_id_ = fitted.optional_id("unknown_id", self.n_words_)
         self.boundary_id_ = fitted.optional_id("boundary_id", self.n_words_)
         if "spelling" in fitted:

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from nplm.base.word_trees import LEAST_SHARE, bisected, huffman, joined
+from nplm.base.word_trees import MIN_SHARE, bisected, huffman, joined
 from nplm.models.neural.network.outputs.tree import checked_tree
 
 
@@ -31,7 +31,7 @@ def best_cut(points, weights):
             weights[side].sum() * mean**2
             for side, mean in zip(sides, means, strict=True)
         )
-        found.append((share >= LEAST_SHARE, between, set(sides[0].tolist())))
+        found.append((share >= MIN_SHARE, between, set(sides[0].tolist())))
     return max(found, key=lambda cut: cut[:2])[2]
 
 
@@ -59,7 +59,7 @@ def test_no_side_is_lighter_than_the_least_share_where_words_allow_it():
     points[-1] = 1e6  # one word far from the others is cut off last
     tree = bisected(points, np.ones(40, np.int64))
     sizes = [len(words_below(tree)[child]) for child in tree[0]]
-    assert min(sizes) == LEAST_SHARE * 40
+    assert min(sizes) == MIN_SHARE * 40
 
 
 def test_each_word_is_a_leaf_even_if_points_are_equal():

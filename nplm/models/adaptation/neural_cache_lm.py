@@ -11,7 +11,7 @@ from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from nplm.base.atomic import fit_aside, fitted_or_interrupted
+from nplm.base.atomic import fit_copy, fitted_or_interrupted
 from nplm.base.blocks import BLOCK_WINDOWS, blocks
 from nplm.base.checks import (
     check_boundary,
@@ -172,7 +172,7 @@ class NeuralCacheLM(LanguageModel):
             On an interrupt. The model is then fitted with what the network has learned,
             or unchanged if that is nothing.
         """
-        return fit_aside(self, lambda model: model._fit_parts(X, y, X_val, y_val))
+        return fit_copy(self, lambda model: model._fit_parts(X, y, X_val, y_val))
 
     def _fit_parts(
         self,
@@ -245,7 +245,7 @@ class NeuralCacheLM(LanguageModel):
         check_over_words(network, "the network")
         self._restore_sizes(fitted, network.n_words_)
         if self.order_ <= _n_context(network) + 1:
-            raise fitted.unfit("order", self.order_)
+            raise fitted.invalid_item("order", self.order_)
         _check_hidden(network)
         self.estimator_ = network
 

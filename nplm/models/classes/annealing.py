@@ -134,7 +134,7 @@ class Annealing:
         """Restore the state of `arrays` and `facts`."""
         history = facts.history("history", *self.history)
         if len(history["seconds"]) != passes or history.keys() != self.history.keys():
-            raise facts.unfit("history", history)
+            raise facts.invalid_item("history", history)
         partition = self.partition
         labels = arrays.ids("labels", partition.labels.shape, partition.n_classes)
         tally = arrays.array("tally", np.float64, partition.tally.shape)
@@ -144,7 +144,7 @@ class Annealing:
             or moves not in range(self.n_steps + 1)
             or visited != passes * self.n_steps + steps
         ):
-            raise facts.unfit("tally", tally.tolist())
+            raise facts.invalid_item("tally", tally.tolist())
         partition.set_labels(labels)
         partition.tally[:] = tally
         self.history = history

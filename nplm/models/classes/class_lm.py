@@ -224,10 +224,10 @@ class ClassLM(CheapWords, LanguageModel):
         shares = fitted.array("word_proba", np.float64, labels.shape)
         mass = np.bincount(labels, shares, minlength=model.n_words_)
         if not (shares >= 0).all() or not np.allclose(mass, 1):
-            raise fitted.unfit("word_proba", shares)
+            raise fitted.invalid_item("word_proba", shares)
         self._restore_sizes(fitted, len(labels))
         if not self.order_ == model.order_ == model.n_features_in_ + 1:
-            raise fitted.unfit("order", self.order_)
+            raise fitted.invalid_item("order", self.order_)
         self.labels_, self.word_proba_ = labels, shares
         self.n_classes_, self.class_model_ = model.n_words_, model
         self.uniform_weight_ = fitted.number("uniform_weight", 0, 1)

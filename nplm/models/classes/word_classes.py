@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from nplm.base.atomic import aside, become, read_at_once
+from nplm.base.atomic import read_at_once, replace_state, shallow_copy
 from nplm.base.checks import (
     MAX_N_WORDS,
     check_boundary,
@@ -242,14 +242,14 @@ class WordClasses(TransformerMixin, Documented, BaseEstimator):
                 verbose=verbose,
             )
         # A second interrupt may come before all attributes are set.
-        fitted = aside(self)
+        fitted = shallow_copy(self)
         fitted.n_words_ = n_words
         fitted.n_classes_ = state.n_classes
         fitted.history_ = job.history
         fitted.labels_ = state.labels_by_size()
         fitted.mutual_information_ = state.mutual_information
         fitted.n_iter_ = job.n_ended
-        become(self, fitted)
+        replace_state(self, fitted)
         try:
             if interrupt is not None:
                 raise interrupt

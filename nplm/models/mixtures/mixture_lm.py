@@ -13,7 +13,7 @@ from sklearn.utils import Bunch
 from sklearn.utils.metaestimators import _BaseComposition
 from sklearn.utils.validation import check_is_fitted
 
-from nplm.base.atomic import fit_aside, fitted_or_interrupted
+from nplm.base.atomic import fit_copy, fitted_or_interrupted
 from nplm.base.checks import check_not_grown, check_over_words
 from nplm.base.estimators import (
     LanguageModel,
@@ -223,7 +223,7 @@ class MixtureLM(_BaseComposition, LanguageModel):
             what it has learned, as a network does, the mixture is fitted with it; else
             it stays as it was before the fit. So put a network last.
         """
-        return fit_aside(
+        return fit_copy(
             self, lambda model: model._fit_parts(X, y, X_val, y_val, fit_params)
         )
 
@@ -430,12 +430,12 @@ class MixtureLM(_BaseComposition, LanguageModel):
         sizes: set[Any] = {getattr(member, "n_words_", None) for member in members}
         are_models = all(hasattr(member, "log_prob") for member in members)
         if len(sizes) != 1 or None in sizes or not are_models:
-            raise fitted.unfit("members", members)
+            raise fitted.invalid_item("members", members)
         if len(set(names)) != len(members):
-            raise fitted.unfit("names", names)
+            raise fitted.invalid_item("names", names)
         self._restore_sizes(fitted, sizes.pop())
         if self.order_ <= self.n_features_in_:  # the order of all columns
-            raise fitted.unfit("order", self.order_)
+            raise fitted.invalid_item("order", self.order_)
         for name, member in zip(names, members):
             self._check_member(name, member)
         self.estimators_ = members

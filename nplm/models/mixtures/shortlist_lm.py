@@ -11,7 +11,7 @@ from sklearn.base import clone
 from sklearn.utils._param_validation import HasMethods
 from sklearn.utils.validation import check_is_fitted
 
-from nplm.base.atomic import fit_aside, fitted_or_interrupted
+from nplm.base.atomic import fit_copy, fitted_or_interrupted
 from nplm.base.checks import (
     check_not_grown,
     check_over_words,
@@ -167,7 +167,7 @@ class ShortlistLM(LanguageModel):
             On an interrupt. If the network has begun to train, this model is fitted
             with what it has learned; else it stays as it was before the fit.
         """
-        return fit_aside(
+        return fit_copy(
             self,
             lambda model: model._fit_parts(X, y, X_val, y_val, progress, checkpoint),
         )
@@ -327,11 +327,11 @@ class ShortlistLM(LanguageModel):
         network = fitted.estimator("network", NeuralLM)
         backoff = fitted.estimator("backoff")
         if not hasattr(backoff, "_words_mass"):
-            raise fitted.unfit("backoff", backoff)
+            raise fitted.invalid_item("backoff", backoff)
         check_over_words(backoff, "the back-off model")
         self._restore_sizes(fitted, backoff.n_words_)
         if self.order_ <= self.n_features_in_:  # members get all columns
-            raise fitted.unfit("order", self.order_)
+            raise fitted.invalid_item("order", self.order_)
         words = fitted.ids("words", (None,), self.n_words_)
         self._set_list(words)
         sound = (

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from nplm.base.atomic import aside, read_at_once
+from nplm.base.atomic import read_at_once, shallow_copy
 from nplm.base.checks import plain
 from nplm.base.estimators import LanguageModel
 from nplm.base.fitted import Fitted
@@ -72,7 +72,7 @@ class FittedNetworkLM(LanguageModel):
 
     def _with(self, trained: TrainedNetwork) -> Self:
         """Return a copy of this fitted model with another network."""
-        other = aside(self)
+        other = shallow_copy(self)
         for name in self._options:  # set_params changes options in place
             setattr(other, name, copy(getattr(self, name)))
         other._trained = trained
@@ -266,7 +266,7 @@ class FittedNetworkLM(LanguageModel):
                 f"architecture.order is {architecture.order}, but order {self.order_}"
             )
         if architecture.n_context > self.n_features_in_:
-            raise fitted.unfit("n_features_in", self.n_features_in_)
+            raise fitted.invalid_item("n_features_in", self.n_features_in_)
         self._trained = trained
 
     C_ = view("C", "Features of the words.")

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from nplm.base.atomic import aside, become
+from nplm.base.atomic import replace_state, shallow_copy
 from nplm.base.checks import plain
 from nplm.base.estimators import Whole, unless_none
 from nplm.models.neural.fitted_network import FittedNetworkLM
@@ -127,7 +127,7 @@ class NetworkLM(FittedNetworkLM):
             chooses.
         """
         # Set on a copy, options too, so that an error leaves the model unchanged.
-        changed = aside(self)
+        changed = shallow_copy(self)
         inner = {k: v for k, v in params.items() if "__" in k}
         super(NetworkLM, changed).set_params(
             **{k: v for k, v in params.items() if "__" not in k}
@@ -139,7 +139,7 @@ class NetworkLM(FittedNetworkLM):
             elif name in self.get_params(deep=False):
                 raise ValueError(f"{key} is not a parameter: {name} is not an option.")
         super(NetworkLM, changed).set_params(**inner)
-        become(self, changed)
+        replace_state(self, changed)
         return self
 
     def _inner_option(self, name: str, key: str) -> Any:
@@ -392,7 +392,7 @@ class NetworkLM(FittedNetworkLM):
         before = vars(self).get("_trained")
         if not (further or self.warm_start):
             before = None
-        new = aside(self)
+        new = shallow_copy(self)
         if before is None:
             new.__dict__.pop("_trained", None)
         X, y = new._start_fit(X, y, reset=before is None)
@@ -457,12 +457,12 @@ class NetworkLM(FittedNetworkLM):
         except FitInterrupted as error:
             trained, interrupt = error.trained, KeyboardInterrupt(*error.args)
         # In one step, for threads that score; parameters may have been set meanwhile.
-        fitted = aside(self)
+        fitted = shallow_copy(self)
         for name in SIZES:
             fitted.__dict__.pop(name, None)
         fitted.__dict__.update(request.sizes)
         fitted._trained = trained
-        become(self, fitted)
+        replace_state(self, fitted)
         try:
             if interrupt is not None:
                 raise interrupt

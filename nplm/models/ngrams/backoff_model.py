@@ -125,7 +125,7 @@ class BackoffModel(QuickLookUps, LanguageModel):
         trie = restored_trie(fitted.inner("trie"))
         self._restore_sizes(fitted, trie.n_words)
         if self.order_ != trie.order:
-            raise fitted.unfit("order", self.order_)
+            raise fitted.invalid_item("order", self.order_)
         self._set_trie(trie, index_of(trie))
 
     def _check_sums(self) -> None:

@@ -159,7 +159,7 @@ class InterpolatedTrigram(CheapWords, LanguageModel):
         counts = restored_counts(fitted.inner("counts"))
         self._restore_sizes(fitted, counts.n_words)
         if self.order_ != counts.order:
-            raise fitted.unfit("order", self.order_)
+            raise fitted.invalid_item("order", self.order_)
         members = RelativeFrequencies(counts)
         bins = FrequencyBins.of_training(members.max_frequency, members.n_tokens)
         weights = fitted.shares("weights", (bins.n_bins, counts.order + 1))

@@ -117,7 +117,7 @@ class QuantizedLM(ReadFromFile, QuickLookUps, CheapWords, LanguageModel):
         trie = restored_quantized(fitted.inner("trie"))
         self._restore_sizes(fitted, trie.n_words)
         if self.order_ != len(trie.n_ngrams):
-            raise fitted.unfit("order", self.order_)
+            raise fitted.invalid_item("order", self.order_)
         self._set_trie(trie)
 
     def _n_known(self) -> int:

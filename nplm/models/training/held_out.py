@@ -57,6 +57,6 @@ class HeldOut:
         best_epoch = facts.whole("best_epoch", 0, n_epochs)
         best_loss, stale = facts.number("best_loss"), facts.whole("stale", 0, n_epochs)
         if bool(best) != (best_epoch > 0):
-            raise facts.unfit("best_epoch", best_epoch)
+            raise facts.invalid_item("best_epoch", best_epoch)
         self.best_loss, self.best_epoch, self.stale = best_loss, best_epoch, stale
         self.best = best or None

@@ -12,7 +12,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils._param_validation import HasMethods, Hidden, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from nplm.base.atomic import fit_aside, fitted_or_interrupted
+from nplm.base.atomic import fit_copy, fitted_or_interrupted
 from nplm.base.checks import check_boundary, check_over_words, inferred_n_words
 from nplm.base.encoded_words import EncodedWords
 from nplm.base.estimators import Whole, columns_needed
@@ -354,7 +354,7 @@ class TextLM(Scoring, Continuing, DensityMixin, Documented, BaseEstimator):
         >>> lm.next_words("a rose is", k=1)[0]
         ['a']
         """
-        return fit_aside(self, lambda model: model._fit(X, y, X_val, fit_params))
+        return fit_copy(self, lambda model: model._fit(X, y, X_val, fit_params))
 
     def partial_fit(self, X: Iterable[Any], y: Any = None, **fit_params: Any) -> Self:
         """Train further on documents, by ``partial_fit`` of the estimator.
@@ -407,7 +407,7 @@ class TextLM(Scoring, Continuing, DensityMixin, Documented, BaseEstimator):
                 "documents at once, which may be a stream of any size."
             )
         if not hasattr(self, "estimator_"):
-            return fit_aside(
+            return fit_copy(
                 self, lambda model: model._fit(X, y, None, fit_params, "partial_fit")
             )
         _refuse_windows(X, y)

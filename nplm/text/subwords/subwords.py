@@ -245,7 +245,7 @@ class Subwords(TransformerMixin, Documented, BaseEstimator):
         model = fitted.take("model")
         is_right = model is None if self.model in UNTRAINED else library_of(model)
         if not is_right:
-            raise fitted.unfit("model", model)
+            raise fitted.invalid_item("model", model)
         self._set_model(model)
 
     def __sklearn_is_fitted__(self) -> bool:

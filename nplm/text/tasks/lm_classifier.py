@@ -318,7 +318,7 @@ default="empirical"
         self.priors_ = fitted.shares("priors", (n,))
         estimators = fitted.take("estimators", list)
         if len(estimators) != n or not all(isinstance(e, TextLM) for e in estimators):
-            raise fitted.unfit("estimators", estimators)
+            raise fitted.invalid_item("estimators", estimators)
         for lm in estimators:
             check_is_fitted(lm)
         self.estimators_ = estimators
@@ -388,5 +388,5 @@ def _classes(fitted: Fitted) -> NDArray[Any]:
         or not set(map(type, classes.tolist())) <= {bool, int, float, str}
         or np.unique(classes).tolist() != list(given)
     ):
-        raise fitted.unfit("classes", given)
+        raise fitted.invalid_item("classes", given)
     return classes

@@ -13,7 +13,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from nplm.base.atomic import fit_aside, fitted_or_interrupted, read_at_once
+from nplm.base.atomic import fit_copy, fitted_or_interrupted, read_at_once
 from nplm.base.fitted import Fitted
 from nplm.base.pages import Documented
 from nplm.text.lm.text_lm import TextLM
@@ -150,7 +150,7 @@ class LMDetector(OutlierMixin, MetaEstimatorMixin, Documented, BaseEstimator):
             If a parameter is out of range, or there is no document to fit, or none to
             hold out.
         """
-        return fit_aside(self, lambda model: model._fit(X, X_val, fit_params))
+        return fit_copy(self, lambda model: model._fit(X, X_val, fit_params))
 
     def _fit(
         self, X: Sequence[Any], X_val: Any, fit_params: dict[str, Any]

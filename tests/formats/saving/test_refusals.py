@@ -461,5 +461,5 @@ def test_mixture_of_a_lower_order_than_its_contexts_is_refused(saved, name):
     objects = json.loads(arrays.pop("objects.json").tobytes())
     objects[-1]["fitted"]["dict"]["order"] = 2
     path = written(saved[0] / "tampered", objects, **arrays)
-    with pytest.raises(ValueError, match="order is 2, which no fit makes"):
+    with pytest.raises(ValueError, match="order is 2, which is not valid"):
         nplm.load(path)

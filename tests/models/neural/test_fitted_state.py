@@ -148,7 +148,9 @@ def test_files_with_another_n_branches_are_refused(n_branches):
     lm = neural_lm(**SMALL).set_params(output=Tree("huffman")).fit(X, Y)
     items = to_items(lm._trained)
     items["architecture"]["n_branches"] = n_branches
-    with pytest.raises(ValueError, match=r"architecture.n_branches is .*which no fit"):
+    with pytest.raises(
+        ValueError, match=r"architecture.n_branches is .*which is not val"
+    ):
         from_items(Fitted(items), ("tree",))
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nplm._kernels.neural import _network
-from nplm.models.neural.fitting.orders import NOT_HERE
+from nplm.models.neural.fitting.orders import OTHER_RANK
 from nplm.models.neural.network.sharing import Sharing
 from nplm.models.training.parallel.threads import Threads
 
@@ -70,7 +70,7 @@ class RankAverages(Sharing):
         starts = [n * i // processes.size for i in range(processes.size + 1)]
         own = block[slice(*starts[processes.rank : processes.rank + 2])]
         if self.network.has_parts:
-            own = block[block != NOT_HERE]
+            own = block[block != OTHER_RANK]
         examples, updates, *_ = clock.read()
         loss = team.loss
         _network.train(team, 0, X, y, own)

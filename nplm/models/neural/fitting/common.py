@@ -15,7 +15,7 @@ from nplm.models.neural.fitting.replicated import RankExamples, ReplicatedNetwor
 from nplm.models.neural.network.network import Parts
 from nplm.models.neural.network.parameters import Parameters
 from nplm.models.neural.network.sharing import Sharing
-from nplm.models.training.parallel.memory import Carving, common_memory
+from nplm.models.training.parallel.memory import SharedLayout, common_memory
 from nplm.models.training.parallel.processes import Sharers
 
 __all__ = ["CommonNetwork", "RankMemory"]
@@ -33,7 +33,7 @@ class RankMemory(RankExamples):
         n_ranks, rank = self.processes.size, self.processes.rank
         n_whole = kernels.n_whole * kernels.parameters.dtype.itemsize
         sizes = [_examples.BARRIER_BYTES, 16 * n_ranks, *[n_whole] * n_ranks]
-        parts = Carving(sizes)
+        parts = SharedLayout(sizes)
         memory = common_memory(self.processes, parts.n_bytes)
         info = parts.array(memory, 1, np.float64)
         self._info = info.reshape(n_ranks, 2)  # loss and noise
@@ -98,7 +98,7 @@ class CommonNetwork(ReplicatedNetwork):
         super().__init__(parts, parameters, processes=processes, **options)
         # Derived arrays are caches, which each process fills for itself.
         private = parameters.learned() | self.solver_state
-        sizes = Carving([array.nbytes for array in private.values()])
+        sizes = SharedLayout([array.nbytes for array in private.values()])
         memory = common_memory(processes, sizes.n_bytes)
         common = {
             name: sizes.array(memory, i, array.dtype).reshape(array.shape)

@@ -214,7 +214,7 @@ class Epochs:
         n_before, seen = facts.whole("n_before"), facts.whole("seen")
         history = facts.history("history", *HISTORY_COLUMNS)
         if len(history["loss"]) != n_before + passes:
-            raise facts.unfit("history", history)
+            raise facts.invalid_item("history", history)
         network, best = self.network, []
         if "best_0" in arrays:
             trained = network.parameters.trained().values()

@@ -138,7 +138,7 @@ class Training:
         windows = self.windows
         X_val, y_val = windows.held_out or (None, None)
         arrays: dict[str, Any] = {}
-        if windows.n_least is None:
+        if windows.min_windows is None:
             arrays = {"X": windows.X, "y": windows.y}
         arrays |= {"X_val": X_val, "y_val": y_val}
         facts: dict[str, Any] = {"fitted": before is not None}
@@ -155,7 +155,7 @@ class Training:
     def _described_parts(self) -> dict[str, str]:
         """Return a fingerprint of the windows of each process, if a save needs it."""
         windows = self.windows
-        if self._folder is None or windows.n_least is None:
+        if self._folder is None or windows.min_windows is None:
             return {}
         own = fingerprint({}, {"X": windows.X, "y": windows.y})
         return {
@@ -168,7 +168,7 @@ class Training:
         self, before: TrainedNetwork | None, counts: NDArray[np.int64]
     ) -> Network:
         """Make the network to train, with the output units of this process."""
-        recipe, has_parts = self.recipe, self.windows.n_least is not None
+        recipe, has_parts = self.recipe, self.windows.min_windows is not None
         architecture, rng = self.architecture, self.generator
         parts, n_words = architecture.parts(recipe.loss), architecture.n_words
         processes, rows = self.processes, slice(None)
@@ -228,7 +228,7 @@ class Training:
         """
         dropout, processes = self.recipe.dropout, self.processes
         n_blocks = len(self.architecture.widths)
-        if self.windows.n_least is None or self.recipe.average_every is not None:
+        if self.windows.min_windows is None or self.recipe.average_every is not None:
             return dropout.seeded(rng, self.n_workers, n_blocks)
         every = dropout.seeded(rng, processes.size, n_blocks)
         if every.seeds is None:
@@ -238,7 +238,7 @@ class Training:
     def _shards_rows(self, parts: Parts) -> bool:
         """Return whether processes share the output units, and not the examples."""
         # Processes cannot share features, nor rows for examples that they lack.
-        lacking = self.windows.n_least is not None
+        lacking = self.windows.min_windows is not None
         lacking = lacking or self.recipe.average_every is not None
         if parts.output.rows_are_features or lacking:
             return False
@@ -320,7 +320,7 @@ class Training:
 
         If each process has windows of its own, they are those of this process.
         """
-        if self.windows.n_least is not None:
+        if self.windows.min_windows is not None:
             examples = in_turns(examples, self.processes)
         with blas_threads(1):
             self.network.loss, self.network.has_runs = 0.0, False

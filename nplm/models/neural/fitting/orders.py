@@ -9,10 +9,10 @@ from nplm.models.neural.fitting.windows import Windows
 from nplm.models.neural.network.memory import n_runs
 from nplm.models.training.parallel.processes import Processes
 
-__all__ = ["NOT_HERE", "Order", "PartOrder", "in_turns", "order_of"]
+__all__ = ["OTHER_RANK", "Order", "PartOrder", "in_turns", "order_of"]
 
 # Stands for an example of another process, in the examples of all.
-NOT_HERE = -1
+OTHER_RANK = -1
 
 
 class Order:
@@ -90,21 +90,25 @@ class PartOrder(Order):
     all processes come to their last example together.
 
     - `n_windows`: number of windows of this process
-    - `n_least`: smallest number of windows of a process
-    - `shuffle`: see `Order`. A process with more windows than `n_least` leaves out the
-      last ones of its order
+    - `min_windows`: smallest number of windows of a process
+    - `shuffle`: see `Order`. A process with more windows than `min_windows` leaves out
+      the last ones of its order
     """
 
     def __init__(
-        self, n_windows: int, n_least: int, processes: Processes, *, shuffle: bool
+        self, n_windows: int, min_windows: int, processes: Processes, *, shuffle: bool
     ) -> None:
         super().__init__(n_windows, shuffle=shuffle)
-        self.n_least, self.rank, self.size = n_least, processes.rank, processes.size
+        self.min_windows, self.rank, self.size = (
+            min_windows,
+            processes.rank,
+            processes.size,
+        )
 
     @property
     def n_examples(self) -> int:
         """Number of examples of an epoch, of all processes."""
-        return self.n_least * self.size
+        return self.min_windows * self.size
 
     def begin(self, rng: np.random.RandomState) -> None:
         """Draw the order of an epoch, from a generator of this process.
@@ -117,7 +121,7 @@ class PartOrder(Order):
 
     def _taken(self, start: int, stop: int) -> NDArray[np.intp]:
         assert self._index is not None
-        examples = np.full(stop - start, NOT_HERE, np.intp)
+        examples = np.full(stop - start, OTHER_RANK, np.intp)
         own = examples[(self.rank - start) % self.size :: self.size]
         first = -(-(start - self.rank) // self.size)  # own examples before these
         own[:] = self._index[first : first + len(own)]
@@ -130,7 +134,7 @@ def in_turns(own: NDArray[np.intp], processes: Processes) -> NDArray[np.intp]:
     Raises ValueError in all processes, if they do not have as many each.
     """
     processes.check_same({"the number of examples": str(len(own))})
-    examples = np.full(len(own) * processes.size, NOT_HERE, np.intp)
+    examples = np.full(len(own) * processes.size, OTHER_RANK, np.intp)
     examples[processes.rank :: processes.size] = own
     return examples
 
@@ -150,6 +154,6 @@ def order_of(
     n = len(windows.y)
     if runs_of is not None:
         return RunOrder(n, runs_of, shuffle=shuffle)
-    if windows.n_least is None:
+    if windows.min_windows is None:
         return Order(n, shuffle=shuffle)
-    return PartOrder(n, windows.n_least, processes, shuffle=shuffle)
+    return PartOrder(n, windows.min_windows, processes, shuffle=shuffle)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from nplm._kernels.neural import _examples
 from nplm.models.neural.fitting.averaged import RankAverages
-from nplm.models.neural.fitting.orders import NOT_HERE
+from nplm.models.neural.fitting.orders import OTHER_RANK
 from nplm.models.neural.fitting.together import SharedNetwork
 from nplm.models.neural.network.network import Parts
 from nplm.models.neural.network.parameters import Parameters, aligned_zeros
@@ -58,7 +58,7 @@ class RankExamples(Sharing):
     def _own(self, batch: NDArray[np.intp]) -> tuple[NDArray[np.intp], int, int]:
         """Return examples, and which of them are those of this rank: first, number."""
         if self._has_parts:
-            own = batch[batch != NOT_HERE]
+            own = batch[batch != OTHER_RANK]
             return own, 0, len(own)
         K, rank, n_ranks = len(batch), self.processes.rank, self.processes.size
         first = K * rank // n_ranks

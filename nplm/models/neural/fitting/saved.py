@@ -155,20 +155,20 @@ def _architecture(
     """Return an architecture, after checking its sizes against the arrays."""
     n_words = items.whole("n_words", 1)
     if n_words != len(arrays.get("C", arrays["E"])):
-        raise items.unfit("n_words", n_words)
+        raise items.invalid_item("n_words", n_words)
     output = items.take("output", str)
     if output not in outputs:
-        raise items.unfit("output", output)
+        raise items.invalid_item("output", output)
     tree_from = items.take("tree_from", str)
     if tree_from not in MADE_FROM:
-        raise items.unfit("tree_from", tree_from)
+        raise items.invalid_item("tree_from", tree_from)
     given = {name: items.take(name) for name in ("word_features", "classes", "tree")}
     for name in ("classes", "tree"):
         if (given[name] is not None) != (output == name):
-            raise items.unfit(name, given[name])
+            raise items.invalid_item(name, given[name])
     if given["word_features"] is not None:
         if not isinstance(given["word_features"], csr_array):
-            raise items.unfit("word_features", given["word_features"])
+            raise items.invalid_item("word_features", given["word_features"])
         given["word_features"] = checked_parts(given["word_features"], n_words)
     if given["classes"] is not None:
         given["classes"] = check_classes(given["classes"], "classes", n_words)
@@ -184,13 +184,13 @@ def _architecture(
         )
     n_outputs = items.take("n_outputs", int, type(None))
     if n_outputs is not None and n_outputs != len(arrays["E"]):
-        raise items.unfit("n_outputs", n_outputs)
+        raise items.invalid_item("n_outputs", n_outputs)
     flags = {name: items.take(name, bool) for name in FLAGS}
     for name, owner in (("tied", "softmax"), ("target_weights", "energy")):
         if flags[name] and output != owner:
-            raise items.unfit(name, True)
+            raise items.invalid_item(name, True)
     if flags["direct"] and output == "energy":
-        raise items.unfit("direct", True)
+        raise items.invalid_item("direct", True)
     return Architecture(
         n_words=n_words,
         order=items.whole("order", 1),
@@ -217,7 +217,7 @@ def _hidden_sizes(items: Fitted) -> int | tuple[int, ...]:
     except ValueError:
         is_valid = False
     if not is_valid:
-        raise items.unfit("n_hidden", n_hidden)
+        raise items.invalid_item("n_hidden", n_hidden)
     return n_hidden
 
 
@@ -241,13 +241,13 @@ def _loss(items: Fitted, sizes: range) -> Estimate | None:
     if loss == "exact":
         return None
     if loss not in ("importance", "nce"):
-        raise items.unfit("loss", loss)
+        raise items.invalid_item("loss", loss)
     n_noise = items.whole("n_noise", 1)
     weights = items.take("proposal", np.ndarray, type(None))
     proposal = Proposal(weights, items.number("proposal_power", 0, 1))
     if weights is not None:
         if weights.ndim != 1 or len(weights) not in sizes:
-            raise items.unfit("proposal", weights)
+            raise items.invalid_item("proposal", weights)
         proposal.check(len(weights))
     if loss == "nce":
         return NoiseContrastive(n_noise, proposal)

@@ -33,7 +33,7 @@ def scored_each_epoch(windows: Windows) -> Scored:
     """
     if windows.held_out is None:
         # Processes with windows of their own each score a share of as many.
-        n = windows.n_least or SCORED_TRAINING_WINDOWS
+        n = windows.min_windows or SCORED_TRAINING_WINDOWS
         last = slice(-min(n, SCORED_TRAINING_WINDOWS), None)
         return windows.X[last], windows.y[last]
     X, y = windows.held_out

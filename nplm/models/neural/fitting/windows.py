@@ -24,23 +24,25 @@ class Windows:
     - `X` (n_samples, n_context): contexts
     - `y` (n_samples,): next words
     - `held_out`: held-out contexts and next words
-    - `n_least`: if each process has windows of its own, the least number that one has.
+    - `min_windows`: if each process has windows of its own, the smallest number.
       If None, all processes have the same windows
     """
 
     X: NDArray[np.int32]
     y: NDArray[np.int32]
     held_out: tuple[NDArray[np.int32], NDArray[np.int32]] | None = None
-    n_least: int | None = None
+    min_windows: int | None = None
 
     def n_examples(self, n_processes: int) -> int:
         """Return the number of examples of an epoch, of all processes."""
-        return len(self.y) if self.n_least is None else self.n_least * n_processes
+        return (
+            len(self.y) if self.min_windows is None else self.min_windows * n_processes
+        )
 
     def counts(self, n_words: int, processes: Alone | Sharers) -> NDArray[np.int64]:
         """Count the next words, of all processes."""
         counts = count_ids(self.y, n_words)
-        if self.n_least is not None and not isinstance(processes, Alone):
+        if self.min_windows is not None and not isinstance(processes, Alone):
             processes.sum(counts)
         return counts
 

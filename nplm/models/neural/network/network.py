@@ -217,7 +217,7 @@ class Network:
 
     def settle(self) -> None:
         """Apply outstanding weight decay and recompute derived features."""
-        self.solver.settle(self.parameters, self.solver_state, self.clock)
+        self.solver.apply_pending_decay(self.parameters, self.solver_state, self.clock)
         self.parts.features.settle(self.parameters)
 
     def copy(self) -> list[NDArray[Any]]:
@@ -246,7 +246,7 @@ class Network:
             or not np.isfinite(moving).all()
             or not (updates >= 0 and log_decay <= 0 and -updates <= pause <= 0)
         ):
-            raise state.unfit("moving", moving.tolist())
+            raise state.invalid_item("moving", moving.tolist())
         paused = found.get("paused_C")
         if (
             paused is not None
@@ -348,7 +348,7 @@ class Network:
         The parts are short, so that an interrupt is handled soon.
         """
         batch = max(1, min(SCORING_BATCH, -(-n // self.threads.n)))
-        trained = self.solver.held(self.parameters, self.solver_state)
+        trained = self.solver.kernel_parameters(self.parameters, self.solver_state)
 
         def own(part: slice) -> None:
             work(self._team(batch, trained), part)
@@ -361,7 +361,9 @@ class Network:
         """Return the threads that train with mini-batches of this size."""
         if self._sharing is None or self._sharing.batch_size != batch_size:
             self._release()
-            self._trained = self.solver.held(self.parameters, self.solver_state)
+            self._trained = self.solver.kernel_parameters(
+                self.parameters, self.solver_state
+            )
             self._sharing = self._shared(batch_size)
             self._sharing.loss, self._loss = self._loss, 0.0
         return self._sharing

@@ -143,7 +143,7 @@ class Solver:
         """Return the part of the state that a fitted model keeps for more training."""
         return {}
 
-    def held(self, parameters: Parameters, state: State) -> dict[str, Any]:
+    def kernel_parameters(self, parameters: Parameters, state: State) -> dict[str, Any]:
         """Return the parameters in the form that the kernels take."""
         derived = set(parameters.derived)
         return {
@@ -159,7 +159,9 @@ class Solver:
             for name, array in parameters.trained().items()
         }
 
-    def settle(self, parameters: Parameters, state: State, clock: Any) -> None:
+    def apply_pending_decay(
+        self, parameters: Parameters, state: State, clock: Any
+    ) -> None:
         """Apply the outstanding weight decay of rows that were not visited."""
         examples, updates, log_decay, _ = clock.read()
         for name, array in parameters.trained().items():
@@ -171,7 +173,7 @@ class Solver:
         clock.set(examples, updates, 0.0, 0.0)
 
     def kernel(
-        self, tier: Any, clock: Any, held: dict[str, Any], state: State, scratch: Any
+        self, tier: Any, clock: Any, trained: dict[str, Any], state: State, scratch: Any
     ) -> Any:
         """Return the kernel of one thread, or of a team of threads."""
         raise NotImplementedError
@@ -206,11 +208,11 @@ class SGD(Solver):
         }
 
     def kernel(
-        self, tier: Any, clock: Any, held: dict[str, Any], state: State, scratch: Any
+        self, tier: Any, clock: Any, trained: dict[str, Any], state: State, scratch: Any
     ) -> Any:
         """Return the kernel of one thread, or of a team of threads."""
         return _solvers.SGD(
-            tier, clock, held.get("C"), **self.schedule.kernel_options()
+            tier, clock, trained.get("C"), **self.schedule.kernel_options()
         )
 
 
@@ -272,10 +274,12 @@ class Adam(Solver):
         kept = ("first_", "second_", "paused_")
         return {k: a for k, a in state.items() if k.startswith(kept)}
 
-    def settle(self, parameters: Parameters, state: State, clock: Any) -> None:
+    def apply_pending_decay(
+        self, parameters: Parameters, state: State, clock: Any
+    ) -> None:
         """Apply the outstanding weight decay, and move C by its moments."""
         pause, paused = clock.read()[3], state.get("paused_C")
-        super().settle(parameters, state, clock)
+        super().apply_pending_decay(parameters, state, clock)
         if paused is None or pause == 0:
             return
         dtype = parameters.dtype
@@ -290,17 +294,17 @@ class Adam(Solver):
         paused[:, 0] = 0  # the rates stay: the moments move C on
 
     def kernel(
-        self, tier: Any, clock: Any, held: dict[str, Any], state: State, scratch: Any
+        self, tier: Any, clock: Any, trained: dict[str, Any], state: State, scratch: Any
     ) -> Any:
         """Return the kernel of one thread, or of a team of threads."""
         own = {field.name: getattr(self, field.name) for field in fields(self)}
         del own["schedule"]
         whole = [
             parameter.rows * parameter.columns
-            for name, parameter in held.items()
+            for name, parameter in trained.items()
             if name not in ("C", "E") and f"decayed_{name}" not in state
         ]
-        C = held["C"] if "first_C" in state else None
+        C = trained["C"] if "first_C" in state else None
         return _solvers.Adam(
             tier, clock, C, scratch=scratch, largest=max(1, *whole),
             **self.schedule.kernel_options(), **own,

@@ -111,7 +111,7 @@ def restored_quantized(fitted: Fitted, *, check: bool = True) -> QuantizedTrie:
 def _sizes(fitted: Fitted, name: str) -> list[int]:
     sizes: list[int] = fitted.take(name, list)
     if not all(type(n) is int and 0 <= n <= MAX_SIZE for n in sizes):
-        raise fitted.unfit(name, sizes)
+        raise fitted.invalid_item(name, sizes)
     return sizes
 
 

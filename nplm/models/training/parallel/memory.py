@@ -13,7 +13,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from nplm.models.training.parallel.processes import Processes
 
-__all__ = ["Carving", "common_memory"]
+__all__ = ["SharedLayout", "common_memory"]
 
 ALIGNMENT = 64  # bytes of a cache line
 
@@ -76,7 +76,7 @@ def _identity(number: int) -> list[int]:
     return [status.st_dev, status.st_ino, status.st_size]
 
 
-class Carving:
+class SharedLayout:
     """Arrays of given sizes, one after the other in a memory, each on a cache line."""
 
     def __init__(self, sizes: Sequence[int]) -> None:

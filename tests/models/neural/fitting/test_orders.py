@@ -5,13 +5,13 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from nplm.models.neural.fitting.orders import NOT_HERE, Order, order_of
+from nplm.models.neural.fitting.orders import OTHER_RANK, Order, order_of
 from nplm.models.neural.fitting.windows import Windows
 
 
 def order(rank, sizes, *, shuffle=True):
     y = np.zeros(sizes[rank], np.int32)
-    windows = Windows(y[:, None], y, n_least=min(sizes))
+    windows = Windows(y[:, None], y, min_windows=min(sizes))
     processes = SimpleNamespace(rank=rank, size=len(sizes))
     return order_of(windows, processes, shuffle=shuffle)
 
@@ -33,10 +33,10 @@ def test_each_example_is_of_one_process(sizes, step):
             for rank in range(len(sizes))
         ]
         assert {len(found) for found in everyones} == {len(sizes) * min(sizes)}
-        here = np.array(everyones) != NOT_HERE
+        here = np.array(everyones) != OTHER_RANK
         assert (here.sum(axis=0) == 1).all()
         for found, size in zip(everyones, sizes, strict=True):
-            own = found[found != NOT_HERE]
+            own = found[found != OTHER_RANK]
             assert len(set(own)) == len(own) == min(sizes)
             assert own.max() < size
             assert shuffle or own.tolist() == list(range(min(sizes)))
@@ -53,7 +53,7 @@ def test_mini_batches_have_as_many_examples_of_each_process(size, batch_size):
         ]
     )
     for start in range(0, found.shape[1], batch_size):
-        own = (found[:, start : start + batch_size] != NOT_HERE).sum(axis=1)
+        own = (found[:, start : start + batch_size] != OTHER_RANK).sum(axis=1)
         assert own.max() - own.min() <= 1
 
 
