@@ -10,7 +10,6 @@ from pathlib import Path
 from threading import Lock
 from typing import Any, ClassVar
 
-from nplm.base import system
 from nplm.base.files.atomic_files import opened
 from nplm.base.files.tensors import CHECKSUM, NotTensorsError, TensorFile
 from nplm.formats.loading import load
@@ -164,7 +163,7 @@ def _reset_after_fork() -> None:
     _Cache.lock = Lock()
 
 
-system.SYSTEM.after_fork(_reset_after_fork)
+os.register_at_fork(after_in_child=_reset_after_fork)
 
 
 def _stamp(path: Path) -> tuple[int, ...]:

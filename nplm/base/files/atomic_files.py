@@ -82,13 +82,14 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
             yield file
             file.flush()
             os.fsync(file.fileno())
-            system.SYSTEM.replace(file, unfinished, path)
+            # Under its lock: no other process removes it meanwhile.
+            unfinished.replace(path)
     except BaseException:
         with suppress(OSError):  # it would hide the original error or interrupt
             unfinished.unlink()
         raise
     # The new name is on the disk once the folder is synced.
-    system.SYSTEM.sync_folder(path.parent)
+    system.sync_folder(path.parent)
 
 
 def _keep_permissions(path: Path, file: BinaryIO) -> None:
@@ -99,7 +100,7 @@ def _keep_permissions(path: Path, file: BinaryIO) -> None:
         if stat.S_ISREG(path.lstat().st_mode) and old != stat.S_IMODE(
             os.fstat(file.fileno()).st_mode
         ):
-            system.SYSTEM.set_mode(file.fileno(), old)
+            os.fchmod(file.fileno(), old)
 
 
 def followed(path: Path) -> Path:
@@ -122,8 +123,8 @@ def _remove_unfinished(path: Path) -> None:
     for name in os.listdir(path.parent):
         if own.fullmatch(name):
             with suppress(OSError), open(path.with_name(name), "r+b") as file:
-                system.SYSTEM.lock(file.fileno(), wait=False)
-                system.SYSTEM.unlink(file, path.with_name(name))
+                system.lock(file.fileno(), wait=False)
+                path.with_name(name).unlink()
 
 
 @contextmanager
@@ -132,7 +133,7 @@ def owned(path: Path) -> Iterator[BinaryIO]:
     while True:
         with open(path, "x+b") as file:
             try:
-                system.SYSTEM.lock(file.fileno(), wait=True)
+                system.lock(file.fileno(), wait=True)
             except OSError as error:
                 if error.errno not in system.NO_LOCKS:
                     raise

@@ -14,10 +14,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from nplm.base import system
 from nplm.base.files.atomic_files import replacing
 from nplm.base.files.tensors import CHECKSUM, TensorFile
 from nplm.base.files.user_cache import user_cache
-from nplm.base.system import SYSTEM
 
 __all__ = ["is_verified", "note_verified"]
 
@@ -45,7 +45,7 @@ def is_verified(file: TensorFile) -> bool:
     try:
         with open(_path_of(file), "rb") as note:
             # A note of another user says nothing.
-            if not SYSTEM.is_own(note.fileno()):
+            if not system.is_own(note.fileno()):
                 return False
             found: Any = json.loads(note.read(MAX_NOTE_BYTES))
     except (OSError, RuntimeError, ValueError, RecursionError):

@@ -50,17 +50,8 @@ def free_memory() -> int:
 
     That of the system, or of the control group of a container if it is less. The rest
     is left for the pages of files and for other programs.
-
-    Raises
-    ------
-    OSError
-        If the system does not tell.
     """
-    free = system.SYSTEM.available_memory()
-    if free is None:
-        raise OSError(
-            "this system does not tell how much memory is available: give --memory."
-        )
+    free = system.available_memory()
     for limit, used in GROUP_LIMITS:
         with suppress(OSError, ValueError):  # "max" is no number: there is no limit
             own = int(Path(limit).read_text()) - int(Path(used).read_text())

@@ -166,7 +166,7 @@ class Checkpoint:
             return
         self._lock = _open_lock(self.folder / "lock")
         try:
-            system.SYSTEM.lock(self._lock.fileno(), wait=False)
+            system.lock(self._lock.fileno(), wait=False)
         except BlockingIOError as error:
             raise CheckpointError(
                 f"Another fit is using {self.folder}: wait until it ends, or choose "
@@ -355,7 +355,7 @@ def _check_is_file(path: Path) -> None:
 def _open_lock(path: Path) -> IO[str]:
     """Open a file for writing, without following a link."""
     try:
-        number = system.SYSTEM.open_unfollowed(path)
+        number = system.open_unfollowed(path)
     except IsADirectoryError as error:
         raise CheckpointError(
             f"{path} is a folder, but the checkpoint needs a file of that name: "

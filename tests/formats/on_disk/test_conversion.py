@@ -13,7 +13,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nplm import KneserNeyLM
-from nplm.base import system
 from nplm.formats import load_binary, read_arpa, save_binary, write_arpa
 from nplm.formats._words import StoredWords
 from nplm.formats.on_disk.conversion import convert_arpa, convert_trie
@@ -284,12 +283,6 @@ print(peak() - before)
     command = [sys.executable, "-c", code]
     done = subprocess.run(command, check=True, capture_output=True, text=True)
     assert int(done.stdout) < 20 << 20
-
-
-def test_memory_that_no_system_tells_has_to_be_given(monkeypatch):
-    monkeypatch.setattr(system, "SYSTEM", system.Windows(None))
-    with pytest.raises(OSError, match=r"does not tell .*: give --memory"):
-        free_memory()
 
 
 def test_free_memory_is_some_of_the_memory_there_is():

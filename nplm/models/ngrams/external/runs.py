@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -12,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nplm._kernels.ngrams import _runs
-from nplm.base import system
 from nplm.base.blocks import blocks
 from nplm.models.ngrams.external.scratch import Scratch
 
@@ -99,7 +99,7 @@ class Run:
         buffer = rows.data.cast("B")
         offset = first * self._packing.row_bytes
         while len(buffer):
-            n = system.SYSTEM.read_at(self._file.fileno(), buffer, offset)
+            n = os.preadv(self._file.fileno(), [buffer], offset)
             if n == 0:
                 raise OSError(f"{self._file.name} was truncated while being read")
             buffer, offset = buffer[n:], offset + n

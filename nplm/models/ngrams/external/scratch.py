@@ -97,7 +97,7 @@ class Scratch:
         # Only folders of this host: the locks of other hosts may be invisible.
         for path in parent.glob(f"{glob.escape(prefix)}*"):
             with suppress(OSError):
-                system.SYSTEM.remove_abandoned(path, OWNER)
+                system.remove_abandoned(path, OWNER)
         while True:
             self.folder = Path(tempfile.mkdtemp(prefix=prefix, dir=parent))
             self._owner = owned(self.folder / OWNER)
@@ -207,7 +207,7 @@ class Scratch:
     def stage(self, name: str, total: int) -> None:
         """Begin a stage, whose progress runs from 0 to `total`."""
         # Return freed memory to the system before this stage allocates its own.
-        system.SYSTEM.trim()
+        system.trim()
         self._stage, self._done, self._total = name, 0, total
         self.tell(0)
 

@@ -12,8 +12,6 @@ from typing import Any, TypeVar
 import scipy.linalg.cython_blas  # noqa: F401 (loads the BLAS that the kernels call)
 from threadpoolctl import ThreadpoolController
 
-from nplm.base import system
-
 __all__ = ["Threads", "blas_libraries", "blas_threads", "n_threads"]
 
 T = TypeVar("T")
@@ -93,7 +91,7 @@ def _reset_after_fork() -> None:
     _BlasLimit.lock, _BlasLimit.number = Lock(), 0
 
 
-system.SYSTEM.after_fork(_reset_after_fork)
+os.register_at_fork(after_in_child=_reset_after_fork)
 
 
 @contextmanager
