@@ -15,24 +15,19 @@ import nplm
 from nplm import formats
 from nplm.formats._kinds import Kind, kind_of
 from nplm.formats.scorers import ngram_scorer
-from nplm.models.ngrams.trie.quantized_trie import (
-    MAX_BITS,
-    MIN_BITS,
-    QuantizedTrie,
-)
+from nplm.models.ngrams.trie.quantized_trie import MAX_BITS, MIN_BITS
 from nplm.text.lm.scorer import Scorer
 from nplm.text.words.splitting import BETWEEN_BLANKS
 
 if TYPE_CHECKING:
     from nplm import TextLM, Vocabulary
-    from nplm.formats.on_disk.outputs import Output
-    from nplm.models.ngrams.external.scratch import Scratch
-    from nplm.models.ngrams.trie.backoff_trie import BackoffTrie
+    from nplm.formats.on_disk.outputs import NgramsFile
+    from nplm.models.ngrams.trie.work import Work
 
 __all__ = [
     "BITS", "KEEP_OPTIMIZER", "KINDS", "MODEL", "TARGET", "VERIFY", "convert_ngrams",
-    "convert_vectors", "learned_features", "model_on_disk", "ngrams_file", "read_model",
-    "read_scorer", "scratch_of", "vocabulary_of", "write_model", "write_on_disk",
+    "convert_vectors", "learned_features", "ngrams_file", "read_model", "read_ngrams",
+    "read_scorer", "vocabulary_of", "work_for", "write_changed", "write_model",
 ]  # fmt: skip
 
 BITS = click.option(
@@ -146,13 +141,13 @@ def convert_vectors(path: str, output: Path, to: str | None) -> bool:
     return True
 
 
-def ngrams_file(output: Path, to: str | None, bits: int | None) -> Output | None:
-    """Return the file to write in bounded memory, or None if it is of another kind.
+def ngrams_file(output: Path, to: str | None, bits: int | None) -> NgramsFile | None:
+    """Return the file of n-grams to write, or None if it is of another kind.
 
     n-grams are written to ARPA, mapped or quantized files, but not by nplm.save.
     """
     # Imported here: commands that score need no estimation.
-    from nplm.formats.on_disk.outputs import ArpaFile, MappedFile, QuantizedFile
+    from nplm.formats.on_disk.outputs import NgramsFile
 
     kind = "binary" if to is None and bits is not None else to or _kind_of(output)
     if bits is not None and kind != "binary":
@@ -160,9 +155,9 @@ def ngrams_file(output: Path, to: str | None, bits: int | None) -> Output | None
             "--bits is for mapped n-grams: leave it out, or give --to binary and "
             "another OUTPUT."
         )
-    if kind == "binary":
-        return MappedFile(output) if bits is None else QuantizedFile(output, bits)
-    return ArpaFile(output) if kind == "arpa" else None
+    if kind == "arpa":
+        return NgramsFile(output, "arpa")
+    return NgramsFile(output, "binary", bits) if kind == "binary" else None
 
 
 @contextmanager
@@ -184,86 +179,61 @@ def _stages() -> Iterator[Callable[[str, int, int], None]]:
 
 
 @contextmanager
-def scratch_of(memory: int | None) -> Iterator[tuple[Scratch, int]]:
-    """Make a temporary folder; also yield the bytes of memory."""
+def work_for(target: NgramsFile | None, memory: int | None) -> Iterator[Work]:
+    """Yield a temporary folder, or memory if the target is a file of nplm.save."""
     from nplm.formats.on_disk.outputs import free_memory
-    from nplm.models.ngrams.external.scratch import Scratch
+    from nplm.models.ngrams.stages.scratch import Scratch
+    from nplm.models.ngrams.trie.work import InMemory
     from nplm.models.training.parallel.threads import Threads
 
+    if target is None:
+        yield InMemory()
+        return
     n_bytes = free_memory() if memory is None else memory
     with _stages() as show, Scratch(None, n_bytes, Threads(1), show) as scratch:
-        yield scratch, n_bytes
+        yield scratch
 
 
-def model_on_disk(
-    path: str | os.PathLike[str], scratch: Scratch, memory: int, *, verify: bool = False
+def read_ngrams(
+    path: str | os.PathLike[str], work: Work, *, verify: bool = False
 ) -> TextLM:
-    """Read a model of n-grams to a temporary folder; others as `read_model` does."""
-    from nplm.formats.on_disk.sources import arpa_lm_on_disk, limit_memory, lm_on_disk
+    """Read a model of n-grams, unpacked on disk; others as `read_model` does."""
+    from nplm.formats.on_disk.opening import arpa_lm, unpacked_lm
 
     if kind_of(path) is Kind.TEXT:
-        return arpa_lm_on_disk(path, scratch, memory)
+        return arpa_lm(path, work)
     lm = read_model(path, index=False, verify=verify)
-    limit_memory(scratch, memory, lm.n_words_)
-    return lm_on_disk(lm, scratch) if hasattr(lm.estimator_, "prune") else lm
+    unpacks = work.on_disk and hasattr(lm.estimator_, "prune")
+    return unpacked_lm(lm, work) if unpacks else lm
 
 
 def convert_ngrams(
-    path: str,
-    output: Path,
-    to: str | None,
-    bits: int | None,
-    memory: int | None,
-    *,
-    verify: bool = False,
-) -> bool:
-    """Write n-grams in bounded memory; return False if the file is of another kind."""
-    from nplm.formats.on_disk.conversion import convert_arpa, convert_trie
-    from nplm.formats.on_disk.outputs import free_memory
-    from nplm.formats.on_disk.sources import words_of
+    path: str, target: NgramsFile, memory: int | None, *, verify: bool = False
+) -> None:
+    """Write n-grams to another file in bounded memory."""
+    from nplm.formats._words import StoredWords
+    from nplm.formats.arpa.reading import read_ngrams
+    from nplm.formats.on_disk.opening import unpacked_lm
 
-    made = ngrams_file(output, to, bits)
-    if made is None:
-        return False
-    n_bytes = free_memory() if memory is None else memory
-    with _stages() as show:
+    with work_for(target, memory) as work:
         if kind_of(path) is Kind.TEXT:
-            convert_arpa(path, made, memory=n_bytes, progress=show)
-            return True
-        lm = read_model(path, index=False, verify=verify)
-        trie = _trie_of(lm)
-        convert_trie(trie, words_of(lm), made, memory=n_bytes, progress=show)
-    _note_losses(lm, made)
-    return True
+            trie, boundary, words = read_ngrams(path, work, add_unknown=True)
+            target.write(trie, StoredWords(words, boundary), work)
+            return
+        try:
+            lm = unpacked_lm(read_model(path, index=False, verify=verify), work)
+        except TypeError as error:
+            raise _no_ngrams(error) from error
+        write_ngrams(lm, target, work)
 
 
-def write_on_disk(lm: TextLM, made: Output, scratch: Scratch) -> None:
-    """Write the n-grams of a text model on disk."""
-    from nplm.formats._models import trie_of
-    from nplm.formats.on_disk.outputs import StoredTrie
-    from nplm.formats.on_disk.sources import words_of
+def write_ngrams(lm: TextLM, target: NgramsFile, work: Work) -> None:
+    """Write the n-grams of a text model to a file of n-grams."""
+    from nplm.formats.on_disk.opening import words_of
 
-    made.write(StoredTrie(trie_of(lm.estimator_), scratch), words_of(lm), scratch)
-    _note_losses(lm, made)
-
-
-def _trie_of(lm: TextLM) -> BackoffTrie | QuantizedTrie:
-    from nplm.formats._models import trie_of
-
-    if isinstance(lm.estimator_, nplm.QuantizedLM):
-        return lm.estimator_.trie_
-    try:
-        return trie_of(lm.estimator_)
-    except TypeError as error:
-        raise _no_ngrams(error) from error
-
-
-def _note_losses(lm: TextLM, made: Output) -> None:
-    """Note what a file of n-grams does not hold of its text model."""
-    from nplm.formats.on_disk.outputs import ArpaFile
-
-    path = Path(made.path)
-    if isinstance(made, ArpaFile) or not isinstance(lm.tokenizer_, nplm.Tokenizer):
+    target.write(lm.estimator_.trie_, words_of(lm), work)
+    path = Path(target.path)
+    if target.kind == "arpa" or not isinstance(lm.tokenizer_, nplm.Tokenizer):
         _note_tokens(lm, path)
     if not lm.predict_boundary:
         click.echo(
@@ -271,6 +241,16 @@ def _note_losses(lm: TextLM, made: Output) -> None:
             "with MODEL: write it with --to nplm to leave ends out.",
             err=True,
         )
+
+
+def write_changed(
+    lm: TextLM, output: Path, to: str | None, target: NgramsFile | None, work: Work
+) -> None:
+    """Write a changed model of n-grams to its target, or to a file of nplm.save."""
+    if target is None:
+        write_model(lm, output, to)
+    else:
+        write_ngrams(lm, target, work)
 
 
 def write_model(
@@ -298,10 +278,6 @@ def write_model(
             formats.write_vectors(
                 path, words, features, binary=kind == "vectors-binary"
             )
-        else:
-            write = formats.write_arpa if kind == "arpa" else formats.save_binary
-            write(lm.estimator_, path, words)
-            _note_tokens(lm, path)
     except TypeError as error:
         raise _no_ngrams(error) from error
 

@@ -14,7 +14,7 @@ from nplm.cli._jobs import Jobs
 from nplm.models.neural.network.hidden import checked_sizes
 from nplm.models.neural.options.losses import LOSSES
 from nplm.models.neural.options.solvers import SOLVERS
-from nplm.models.ngrams.discounts import check_fallback
+from nplm.models.ngrams.stages.discounts import check_fallback
 
 __all__ = [
     "COMMON",

@@ -10,7 +10,7 @@ from nplm.models.ngrams.backoff_model import BackoffModel
 from nplm.models.ngrams.kneser_ney import KneserNeyLM
 
 if TYPE_CHECKING:
-    from nplm.models.ngrams.counts import NgramCounts
+    from nplm.models.ngrams.stages.counts import NgramCounts
     from nplm.models.ngrams.trie.backoff_trie import BackoffTrie
 
 __all__ = ["counts_of", "trie_of"]

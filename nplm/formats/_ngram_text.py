@@ -28,8 +28,8 @@ class NgramText:
         The word of each id.
     boundary : int or None
         Id that is written as ``<s>`` in a context.
-    parents : ndarray of int32, shape (n_contexts,), optional
-        The array of ``trie.parents()``, if it is too large to be made in memory.
+    parents : ndarray of int32, shape (n_contexts,)
+        The array of ``trie.parents()``.
     """
 
     def __init__(
@@ -37,12 +37,11 @@ class NgramText:
         trie: ContextTrie,
         words: list[str],
         boundary: int | None,
-        parents: NDArray[np.int32] | None = None,
+        parents: NDArray[np.int32],
     ) -> None:
         text = WordText(words)
         begin = np.frombuffer(BEGIN.encode(), dtype=np.uint8)
         begin_id = -1 if boundary is None else boundary
-        parents = trie.parents() if parents is None else parents
         self._spelling = Spelling(trie.arrays, parents, text.words, begin, begin_id)
         self._trie = trie
         self._longest_word = int(np.diff(text.start).max()) + len(BEGIN) + 1

@@ -18,11 +18,24 @@ from nplm.text.words.splitting import BLANKS
 from nplm.text.words.unknown_spelling import UnknownSpelling
 
 if TYPE_CHECKING:
+    from nplm.models.ngrams.trie.work import Work
     from nplm.text.tokenizer import Tokenizer
 
-__all__ = ["BEGIN", "END", "StoredWords", "WordText", "check_marks", "check_words"]
+__all__ = [
+    "BEGIN", "END", "StoredWords", "WordText", "check_marks", "check_words",
+    "reserve_for_words",
+]  # fmt: skip
 
 NOT_IN_WORDS = frozenset(BLANKS + "\0")
+# Memory of Python, the libraries and a chunk of text.
+INTERPRETER_BYTES = 230 << 20
+# Bytes of a word of the vocabulary: Python's strings and numbers, and arrays.
+WORD_BYTES = 400
+
+
+def reserve_for_words(work: Work, n_words: int) -> None:
+    """Give buffers the memory that the interpreter and the words leave."""
+    work.reserve(INTERPRETER_BYTES + WORD_BYTES * n_words)
 
 
 def check_words(

@@ -11,8 +11,10 @@ from nplm.formats._kinds import Kind, kind_of
 from nplm.formats.binary import headers
 from nplm.formats.binary.reading import read_ngrams
 from nplm.models.ngrams.trie.hash_table import HashTable
+from nplm.models.ngrams.trie.hashing import index_of
 from nplm.models.ngrams.trie.quantized_trie import QuantizedTrie
 from nplm.models.ngrams.trie.word_scorer import word_scorer_of
+from nplm.models.ngrams.trie.work import InMemory
 from nplm.text.codecs import Text
 from nplm.text.lm.scorer import Scorer
 from nplm.text.words.known_words import ids_and_unknown, known_words_of
@@ -59,9 +61,9 @@ def _of_arpa(path: Path) -> Scorer | None:
     # Imported here: it would slow the start with other files.
     from nplm.formats.arpa import reading
 
-    _, table, boundary, words = reading.read_ngrams(path, add_unknown=True)
+    trie, boundary, words = reading.read_ngrams(path, InMemory(), add_unknown=True)
     reading.check_boundary(boundary, words, path)
-    return _scorer_of(table, boundary, words, Splitter(BETWEEN_BLANKS))
+    return _scorer_of(index_of(trie), boundary, words, Splitter(BETWEEN_BLANKS))
 
 
 def _of_tensors(path: Path, mmap: bool, verify: bool) -> Scorer | None:

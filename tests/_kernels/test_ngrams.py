@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from nplm import windows
 from nplm._kernels.ngrams import _backoff, _cache, _interpolation, _kneser_ney
-from nplm.models.ngrams.counts import NgramCounts
+from nplm.models.ngrams.stages.counts import NgramCounts
 from tests.helpers import text
 from tests.reference import ngrams as reference
 

@@ -7,7 +7,7 @@ import pytest
 
 from nplm.base import system
 from nplm.base.files.atomic_files import _machine_id, replacing
-from nplm.models.ngrams.external.scratch import OWNER
+from nplm.models.ngrams.stages.scratch import OWNER
 
 
 @pytest.mark.parametrize(

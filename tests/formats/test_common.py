@@ -17,7 +17,7 @@ from nplm import (
 from nplm.formats import save_binary, write_arpa, write_counts
 from nplm.formats._model_files import check_writable
 from nplm.models.ngrams.backoff_lm import BackoffLM
-from nplm.models.ngrams.trie.backoff_trie import BackoffTrie
+from tests.helpers.ngrams import trie_of_tables
 
 WRITERS = [write_arpa, save_binary, write_counts]
 
@@ -46,7 +46,7 @@ def test_unfitted_models_are_refused(tmp_path, write):
 
 def test_counts_of_a_model_from_a_file_are_refused(tmp_path):
     one = np.zeros((1, 1), dtype=np.int32)
-    read = BackoffLM.from_trie(BackoffTrie.from_tables([one], [one[0]], [], n_words=1))
+    read = BackoffLM.from_trie(trie_of_tables([one], [np.zeros(1)], []))
     with pytest.raises(TypeError, match="BackoffLM keeps no n-gram counts"):
         write_counts(read, tmp_path / "counts", ["a"])
 

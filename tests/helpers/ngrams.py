@@ -5,6 +5,10 @@ from collections import Counter, defaultdict
 
 import numpy as np
 
+from nplm.models.ngrams.stages.cutting import cut
+from nplm.models.ngrams.stages.tables import NgramTable, NgramTables
+from nplm.models.ngrams.trie.work import InMemory
+
 
 def lines_of(n, words, seed=0):
     """Return lines of `n` words together, of the third word of the list and later."""
@@ -25,6 +29,20 @@ def words_of(lines):
     """Return the words of lines with their end, which comes first, by frequency."""
     counts = Counter(word for line in lines for word in line.split())
     return ["</s>", *sorted(counts, key=lambda word: (-counts[word], word))]
+
+
+def cut_in_memory(trie, keep):
+    """Return the trie of the n-grams to keep."""
+    return cut(trie, keep.copy(), InMemory())
+
+
+def trie_of_tables(ngrams, prob, bow):
+    """Return the trie of tables of 1, 2, ... words; the longest have no weights."""
+    tables = NgramTables(InMemory())
+    unigrams, *longer = map(NgramTable, ngrams, prob, [*bow, np.ones(len(ngrams[-1]))])
+    for table in longer:
+        tables.add(table)
+    return tables.trie(len(ngrams), unigrams)
 
 
 class DictionaryKneserNey:

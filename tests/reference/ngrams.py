@@ -57,23 +57,6 @@ def rank_pairs(
     return len(pairs)
 
 
-def count_pairs(
-    left: NDArray[np.int32],
-    right: NDArray[np.int32],
-    n_right: int,
-    start: NDArray[np.int32],
-    words: NDArray[np.int32],
-    counts: NDArray[np.int64],
-) -> int:
-    """Count the distinct pairs (left, right)."""
-    key = left.astype(np.int64) * n_right + right
-    pairs, n = np.unique(key, return_counts=True)
-    words[: len(pairs)] = pairs % n_right
-    counts[: len(pairs)] = n
-    start[:] = np.searchsorted(pairs // n_right, np.arange(len(start)))
-    return len(pairs)
-
-
 def continuation_counts(
     trie: Trie,
     counts: NDArray[np.int64],

@@ -1,4 +1,4 @@
-"""Rank and count pairs of numbers by radix sort, for counting n-grams."""
+"""Rank pairs of numbers by radix sort, and count the distinct words before n-grams."""
 
 from libc.stdint cimport int64_t, uint64_t
 from libc.stdlib cimport free, malloc
@@ -22,7 +22,7 @@ cdef int bit_length(uint64_t value) noexcept nogil:
 
 
 cdef struct Pairs:
-    # Pairs packed into keys and, optionally, the row of each.
+    # Pairs packed into keys, and the row of each.
     uint64_t* keys
     int* rows
     uint64_t* spare_keys
@@ -32,16 +32,17 @@ cdef struct Pairs:
     int bits
 
 
-cdef bint allocate(Pairs* pairs, Py_ssize_t n, bint with_rows) noexcept nogil:
+cdef bint allocate(Pairs* pairs, Py_ssize_t n) noexcept nogil:
     """Allocate memory; return False if out of memory. Call `release` in any case."""
     pairs.n = n
     pairs.keys = <uint64_t*> malloc(n * sizeof(uint64_t))
     pairs.spare_keys = <uint64_t*> malloc(n * sizeof(uint64_t))
-    pairs.rows = <int*> malloc(n * sizeof(int)) if with_rows else NULL
-    pairs.spare_rows = <int*> malloc(n * sizeof(int)) if with_rows else NULL
-    if pairs.keys == NULL or pairs.spare_keys == NULL:
-        return False
-    return not with_rows or (pairs.rows != NULL and pairs.spare_rows != NULL)
+    pairs.rows = <int*> malloc(n * sizeof(int))
+    pairs.spare_rows = <int*> malloc(n * sizeof(int))
+    return (
+        pairs.keys != NULL and pairs.spare_keys != NULL
+        and pairs.rows != NULL and pairs.spare_rows != NULL
+    )
 
 
 cdef void release(Pairs* pairs) noexcept nogil:
@@ -61,9 +62,7 @@ cdef void pack(
     for i in range(pairs.n):
         key = <uint64_t> id_below(&left[i], n_left) << pairs.right_bits
         pairs.keys[i] = key | <uint64_t> id_below(&right[i], n_right)
-    if pairs.rows != NULL:
-        for i in range(pairs.n):
-            pairs.rows[i] = <int> i
+        pairs.rows[i] = <int> i
 
 
 cdef void radix_sort(Pairs* pairs) noexcept nogil:
@@ -93,58 +92,9 @@ cdef void radix_sort(Pairs* pairs) noexcept nogil:
             to = place[digit]
             place[digit] = to + 1
             pairs.spare_keys[to] = pairs.keys[i]
-            if pairs.rows != NULL:
-                pairs.spare_rows[to] = pairs.rows[i]
+            pairs.spare_rows[to] = pairs.rows[i]
         pairs.keys, pairs.spare_keys = pairs.spare_keys, pairs.keys
         pairs.rows, pairs.spare_rows = pairs.spare_rows, pairs.rows
-
-
-cdef int number_pairs(
-    const int[:] left,
-    const int[:] right,
-    int n_right,
-    int[::1] start,
-    int[::1] words,
-    int[::1] rank,
-    int64_t[::1] counts,
-) except -1:
-    """Number the distinct pairs, and fill `rank` or `counts`; the other is None."""
-    cdef Pairs pairs
-    cdef Py_ssize_t i
-    cdef int n_left = <int> start.shape[0] - 1
-    cdef int n_distinct = 0
-    cdef int left_done = 0
-    cdef int row_left
-    cdef uint64_t mask
-    cdef bint with_rows = rank is not None
-    cdef bint enough
-    with nogil:
-        enough = allocate(&pairs, left.shape[0], with_rows)
-        if enough:
-            pack(&pairs, left, right, n_left, n_right)
-            radix_sort(&pairs)
-            mask = (<uint64_t> 1 << pairs.right_bits) - 1
-            for i in range(pairs.n):
-                if i == 0 or pairs.keys[i] != pairs.keys[i - 1]:
-                    row_left = <int> (pairs.keys[i] >> pairs.right_bits)
-                    while left_done <= row_left:
-                        start[left_done] = n_distinct
-                        left_done += 1
-                    words[n_distinct] = <int> (pairs.keys[i] & mask)
-                    if not with_rows:
-                        counts[n_distinct] = 0
-                    n_distinct += 1
-                if with_rows:
-                    rank[pairs.rows[i]] = n_distinct - 1
-                else:
-                    counts[n_distinct - 1] += 1
-            while left_done <= n_left:
-                start[left_done] = n_distinct
-                left_done += 1
-        release(&pairs)
-    if not enough:
-        raise MemoryError(f"no memory to sort {left.shape[0]} pairs")
-    return n_distinct
 
 
 def rank_pairs(
@@ -165,28 +115,36 @@ def rank_pairs(
     return_inverse=True); words[:len(pairs)] = pairs % n_right;
     start[:] = np.searchsorted(pairs // n_right, np.arange(len(start)))``.
     """
-    return number_pairs(left, right, n_right, start, words, rank, None)
-
-
-def count_pairs(
-    const int[:] left,
-    const int[:] right,
-    int n_right,
-    int[::1] start,
-    int[::1] words,
-    int64_t[::1] counts,
-):
-    """Count the distinct pairs (left, right).
-
-    Fills ``words[start[l]:start[l + 1]]`` with the sorted distinct values of `right`
-    for ``left == l``, and `counts` with how often each occurs. Returns the number of
-    distinct pairs.
-
-    Equivalent to ``pairs, counts[:len(pairs)] = np.unique(left * n_right + right,
-    return_counts=True); words[:len(pairs)] = pairs % n_right;
-    start[:] = np.searchsorted(pairs // n_right, np.arange(len(start)))``.
-    """
-    return number_pairs(left, right, n_right, start, words, None, counts)
+    cdef Pairs pairs
+    cdef Py_ssize_t i
+    cdef int n_left = <int> start.shape[0] - 1
+    cdef int n_distinct = 0
+    cdef int left_done = 0
+    cdef int row_left
+    cdef uint64_t mask
+    cdef bint enough
+    with nogil:
+        enough = allocate(&pairs, left.shape[0])
+        if enough:
+            pack(&pairs, left, right, n_left, n_right)
+            radix_sort(&pairs)
+            mask = (<uint64_t> 1 << pairs.right_bits) - 1
+            for i in range(pairs.n):
+                if i == 0 or pairs.keys[i] != pairs.keys[i - 1]:
+                    row_left = <int> (pairs.keys[i] >> pairs.right_bits)
+                    while left_done <= row_left:
+                        start[left_done] = n_distinct
+                        left_done += 1
+                    words[n_distinct] = <int> (pairs.keys[i] & mask)
+                    n_distinct += 1
+                rank[pairs.rows[i]] = n_distinct - 1
+            while left_done <= n_left:
+                start[left_done] = n_distinct
+                left_done += 1
+        release(&pairs)
+    if not enough:
+        raise MemoryError(f"no memory to sort {left.shape[0]} pairs")
+    return n_distinct
 
 
 def continuation_counts(

@@ -69,7 +69,7 @@ def pack_counted(
     int n_bits,
     uint64_t[:, ::1] rows,
 ):
-    """Pack the row of each n-gram of a table, with its count.
+    """Pack the row of each n-gram of a table, with its count unless `counts` is None.
 
     Words before the nearest boundary of a context are replaced by the boundary.
 
@@ -78,11 +78,13 @@ def pack_counted(
     """
     cdef int n_context = <int> ngrams.shape[1] - 1
     cdef Py_ssize_t last = rows.shape[1] - 1
+    cdef bint counted = counts is not None
     cdef Py_ssize_t i
     with nogil:
         for i in range(rows.shape[0]):
             pack_row(&ngrams[i, n_context], n_context, boundary, n_bits, &rows[i, 0])
-            rows[i, last] = counts[i]
+            if counted:
+                rows[i, last] = counts[i]
 
 
 cdef bint sort_column(

@@ -14,6 +14,7 @@ from nplm.cli._models import (
     TARGET,
     convert_ngrams,
     convert_vectors,
+    ngrams_file,
     read_model,
     write_model,
 )
@@ -78,9 +79,9 @@ def convert_command(
         )
     with told():
         is_network = float16 or keep_optimizer
-        if not is_network and convert_ngrams(
-            model, output, to, bits, memory, verify=verify
-        ):
+        target = None if is_network else ngrams_file(output, to, bits)
+        if target is not None:
+            convert_ngrams(model, target, memory, verify=verify)
             return
         lm = read_model(model, index=False, verify=verify)
         write_model(lm, output, to, optimizer=keep_optimizer, dtype=dtype)

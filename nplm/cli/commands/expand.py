@@ -6,28 +6,25 @@ from pathlib import Path
 
 import click
 
-from nplm import TextLM, expand_classes
+from nplm import TextLM
 from nplm.cli._memory import memory_option
 from nplm.cli._models import (
     BITS,
     MODEL,
     TARGET,
-    model_on_disk,
     ngrams_file,
-    read_model,
-    scratch_of,
+    read_ngrams,
     vocabulary_of,
-    write_model,
-    write_on_disk,
+    work_for,
+    write_changed,
 )
 from nplm.cli._options import MAX_ORDER, POSITIVE
 from nplm.cli._outputs import refuse_to_replace
 from nplm.cli._tally import told
 from nplm.cli.commands.convert import OUTPUT
 from nplm.formats import read_class_definitions
-from nplm.formats.on_disk.changes import expanded_lm
-from nplm.formats.on_disk.sources import limit_memory
-from nplm.models.mixtures.class_expansion import MAX_EXPANDED
+from nplm.formats._words import reserve_for_words
+from nplm.models.mixtures.class_expansion import MAX_EXPANDED, expanded
 
 __all__ = ["expand_command"]
 
@@ -82,27 +79,15 @@ def expand_command(
       nplm expand classes.arpa words.arpa.gz --classes definitions --order 2
     """  # noqa: D301  (click reads the control character)
     refuse_to_replace(output, model, definitions)
-    made = ngrams_file(output, to, bits)
-    with told():
+    target = ngrams_file(output, to, bits)
+    with told(), work_for(target, memory) as work:
         classes = read_class_definitions(definitions)
-        if made is None:
-            lm = read_model(model, index=False, verify=verify)
-            _check_ngrams(model, lm)
-            words = expand_classes(
-                lm, classes, order=order, max_ngrams=max_ngrams, index=False
-            )
-            write_model(words, output, to)
-            _report(classes, lm, words)
-            return
-        with scratch_of(memory) as (scratch, n_bytes):
-            lm = model_on_disk(model, scratch, n_bytes, verify=verify)
-            _check_ngrams(model, lm)
-            limit_memory(
-                scratch, n_bytes, lm.n_words_ + sum(map(len, classes.values()))
-            )
-            words = expanded_lm(lm, classes, order, max_ngrams, scratch)
-            write_on_disk(words, made, scratch)
-            _report(classes, lm, words)
+        lm = read_ngrams(model, work, verify=verify)
+        _check_ngrams(model, lm)
+        reserve_for_words(work, lm.n_words_ + sum(map(len, classes.values())))
+        words = expanded(lm, classes, order, max_ngrams, work)
+        write_changed(words, output, to, target, work)
+        _report(classes, lm, words)
 
 
 def _check_ngrams(model: str, lm: TextLM) -> None:

@@ -10,26 +10,23 @@ from typing import Any
 
 import click
 
-from nplm import TextLM, static_mixture
+from nplm import TextLM
 from nplm.cli._memory import memory_option
 from nplm.cli._models import (
     BITS,
     TARGET,
     VERIFY,
-    model_on_disk,
     ngrams_file,
-    read_model,
-    scratch_of,
-    write_model,
-    write_on_disk,
+    read_ngrams,
+    work_for,
+    write_changed,
 )
 from nplm.cli._options import Weights
 from nplm.cli._outputs import refuse_to_replace, writable_file
 from nplm.cli._tally import line_marks, report_perplexities, told
 from nplm.cli._text import KeptText, texts_of
-from nplm.formats.on_disk.changes import mixed_lm
-from nplm.formats.on_disk.sources import limit_memory
-from nplm.models.mixtures.static_mixture import StaticMixture
+from nplm.formats._words import reserve_for_words
+from nplm.models.mixtures.static_mixture import StaticMixture, mixed
 
 __all__ = ["mix_command"]
 
@@ -88,25 +85,15 @@ def mix_command(
         raise click.UsageError(
             "give --valid, a text on which to learn the weights, or --weights."
         )
-    made = ngrams_file(output, to, bits)
-    if made is None:
-        members = [read_model(model, index=False, verify=verify) for model in models]
+    target = ngrams_file(output, to, bits)
+    with work_for(target, memory) as work:
+        members = [read_ngrams(model, work, verify=verify) for model in models]
+        reserve_for_words(work, sum(lm.n_words_ for lm in members))
         held_out = _held_out(valid, members[0])
         with _named(models):
-            mixture = static_mixture(members, weights, X_val=held_out, index=False)
-        write_model(mixture.lm, output, to)
-        _report(mixture, models, members, valid)
-        return
-    with scratch_of(memory) as (scratch, n_bytes):
-        members = [
-            model_on_disk(model, scratch, n_bytes, verify=verify) for model in models
-        ]
-        limit_memory(scratch, n_bytes, sum(lm.n_words_ for lm in members))
-        held_out = _held_out(valid, members[0])
-        with _named(models):
-            mixture = mixed_lm(members, weights, held_out, scratch)
-        write_on_disk(mixture.lm, made, scratch)
-        _report(mixture, models, members, valid, scratch.forget)
+            mixture = mixed(members, weights, held_out, work)
+        write_changed(mixture.lm, output, to, target, work)
+        _report(mixture, models, members, valid, work.forget)
 
 
 def _held_out(path: str | None, lm: TextLM) -> list[str] | None:
@@ -120,7 +107,7 @@ def _report(
     models: Sequence[str],
     members: Sequence[TextLM],
     valid: str | None,
-    done: Callable[[], Any] = lambda: None,
+    done: Callable[[], Any],
 ) -> None:
     for model, weight in zip(models, mixture.weights):
         click.echo(f"{weight:.6f}\t{model}")

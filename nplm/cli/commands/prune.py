@@ -2,30 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import click
 
-from nplm import TextLM, limit_vocabulary
+from nplm import TextLM
 from nplm.cli._memory import memory_option
 from nplm.cli._models import (
     BITS,
     MODEL,
     TARGET,
-    model_on_disk,
     ngrams_file,
-    read_model,
-    scratch_of,
+    read_ngrams,
     vocabulary_of,
-    write_model,
-    write_on_disk,
+    work_for,
+    write_changed,
 )
 from nplm.cli._outputs import refuse_to_replace
 from nplm.cli._text import listed_words
 from nplm.cli.commands.convert import OUTPUT
-from nplm.formats.on_disk.changes import limited_lm, pruned_lm
-from nplm.models.ngrams.external.scratch import Scratch
+from nplm.models.mixtures.limited_vocabulary import limited
+from nplm.models.ngrams.trie.work import Work
 
 __all__ = ["prune_command"]
 
@@ -78,39 +75,16 @@ def prune_command(
     words = None if limit_vocab is None else Words(limit_vocab)
     if threshold is None:
         threshold = DEFAULT_THRESHOLD if words is None else 0.0
-    made = ngrams_file(output, to, bits)
-    if made is None:
-        before, after = _pruned_in_memory(model, output, threshold, words, to, verify)
-    else:
-        with scratch_of(memory) as (scratch, n_bytes):
-            lm = model_on_disk(model, scratch, n_bytes, verify=verify)
-            _check_ngrams(model, lm)
-            before = _n_ngrams(lm)
-            if words is not None:
-                lm = words.limited_on_disk(lm, scratch)
-            lm = pruned_lm(lm, threshold, scratch)
-            after = _n_ngrams(lm)
-            write_on_disk(lm, made, scratch)
-    click.echo(f"{after:,} of {before:,} n-grams kept", err=True)
-
-
-def _pruned_in_memory(
-    model: str,
-    output: Path,
-    threshold: float,
-    words: Words | None,
-    to: str | None,
-    verify: bool,
-) -> tuple[int, int]:
-    """Write a file of nplm.save; return the number of n-grams before and after."""
-    lm = read_model(model, index=False, verify=verify)
-    _check_ngrams(model, lm)
-    before = _n_ngrams(lm)
-    if words is not None:
-        lm = words.limited(lm)
-    lm.estimator_.prune(threshold)
-    write_model(lm, output, to)
-    return before, _n_ngrams(lm)
+    target = ngrams_file(output, to, bits)
+    with work_for(target, memory) as work:
+        lm = read_ngrams(model, work, verify=verify)
+        _check_ngrams(model, lm)
+        before = _n_ngrams(lm)
+        if words is not None:
+            lm = words.limited(lm, work)
+        lm.estimator_.prune_within(work, threshold)
+        write_changed(lm, output, to, target, work)
+    click.echo(f"{_n_ngrams(lm):,} of {before:,} n-grams kept", err=True)
 
 
 def _check_ngrams(model: str, lm: TextLM) -> None:
@@ -132,27 +106,18 @@ class Words:
         self._path = path
         self._words = set(listed_words(path, "--limit-vocab"))
 
-    def limited(self, lm: TextLM) -> TextLM:
+    def limited(self, lm: TextLM, work: Work) -> TextLM:
         """Restrict a model to these words, and report them."""
-        return self._reported(
-            lm, lambda: limit_vocabulary(lm, self._words, index=False)
-        )
-
-    def limited_on_disk(self, lm: TextLM, scratch: Scratch) -> TextLM:
-        """Restrict a model on disk to these words, and report them."""
-        return self._reported(lm, lambda: limited_lm(lm, self._words, scratch))
-
-    def _reported(self, lm: TextLM, limited: Callable[[], TextLM]) -> TextLM:
         lacking = len(self._words - vocabulary_of(lm).ids_.keys())
         try:
-            made = limited()
+            fewer = limited(lm, self._words, work)
         except ValueError as error:
             raise click.ClickException(
                 f"--limit-vocab {self._path}: {error}"
             ) from error
         click.echo(
-            f"{vocabulary_of(made).n_words_:,} of {vocabulary_of(lm).n_words_:,} words "
+            f"{fewer.n_words_:,} of {lm.n_words_:,} words "
             f"kept; {lacking:,} words of {self._path} are not in the model",
             err=True,
         )
-        return made
+        return fewer

@@ -7,11 +7,13 @@ from collections.abc import Sequence
 
 from nplm.formats._model_files import check_writable
 from nplm.formats._models import trie_of
-from nplm.formats._words import END, check_marks, check_words
-from nplm.formats.arpa.arpa_lines import NgramLines, write_lines
+from nplm.formats._words import check_words
+from nplm.formats.arpa.arpa_lines import write_ngrams
 from nplm.formats.arpa.reading import read_ngrams
 from nplm.models.ngrams.backoff_lm import BackoffLM
 from nplm.models.ngrams.backoff_model import BackoffModel
+from nplm.models.ngrams.trie.hashing import index_of
+from nplm.models.ngrams.trie.work import InMemory
 
 __all__ = ["read_arpa", "write_arpa"]
 
@@ -69,10 +71,7 @@ def write_arpa(
     check_writable(path)
     trie, boundary = trie_of(model), model.boundary
     words = check_words(words, trie.n_words)
-    check_marks(words, boundary)
-    if boundary is not None:
-        words[boundary] = END
-    write_lines(path, NgramLines(trie, words, boundary))
+    write_ngrams(path, trie, words, boundary, InMemory())
 
 
 def read_arpa(
@@ -124,7 +123,6 @@ def read_arpa(
     another word make it a word of a stream, and there is no boundary. If there is no
     ``</s>``, ``<s>`` stays a word of its own that is never predicted.
     """
-    trie, table, boundary, words = read_ngrams(
-        path, add_unknown=add_unknown, index=index
-    )
+    trie, boundary, words = read_ngrams(path, InMemory(), add_unknown=add_unknown)
+    table = index_of(trie) if index else None
     return BackoffLM.from_trie(trie, table, boundary=boundary), words

@@ -3,34 +3,73 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nplm._kernels.files import _ngram_format
+from nplm._kernels.ngrams import _backoff
+from nplm.base.blocks import blocks
 from nplm.formats._model_files import writing
 from nplm.formats._ngram_text import NgramText
-from nplm.formats._words import BEGIN, END
+from nplm.formats._words import BEGIN, END, check_marks
 from nplm.models.ngrams.trie.backoff_trie import BackoffTrie
+from nplm.models.ngrams.trie.work import Work
 
-__all__ = ["NgramLines", "write_lines"]
+__all__ = ["write_ngrams"]
 
+NEWLINE = ord("\n")
 # The toolkits write this for the logarithm of 0.
 LOG_ZERO = -99
 
 
-def write_lines(path: str | os.PathLike[str], ngrams: NgramLines) -> None:
-    """Write an ARPA file atomically."""
-    orders = range(ngrams.trie.order)
+def write_ngrams(
+    path: str | os.PathLike[str],
+    trie: BackoffTrie,
+    words: Sequence[str],
+    boundary: int | None,
+    work: Work,
+    *,
+    is_whole: bool = False,
+) -> None:
+    """Write an ARPA file atomically, block by block.
+
+    Parameters
+    ----------
+    path : path-like
+        The file; compressed if its name ends in ``.gz`` or ``.xz``.
+    trie : BackoffTrie
+        The n-grams, in memory or on disk.
+    words : sequence of str
+        The word of each id.
+    boundary : int or None
+        Id that is written as ``</s>``, and as ``<s>`` in a context.
+    work : Work
+        Memory, or a folder on disk. Contexts that are not n-grams, which need lines of
+        their own, are in memory.
+    is_whole : bool, default=False
+        Whether the trie is, as in `Estimate`: then weights on disk are read in turn.
+    """
+    check_marks(words, boundary)
+    spelled = list(words)
+    if boundary is not None:
+        spelled[boundary] = END
+    ngrams = NgramLines(trie.verified(), spelled, boundary, work, is_whole=is_whole)
+    n_lines = [ngrams.n_lines(level) for level in range(trie.order)]
+    work.stage("writing", sum(n_lines))
     with writing(path) as file:
         file.write(b"\\data\\\n")
-        for level in orders:
-            file.write(b"ngram %d=%d\n" % (level + 1, ngrams.n_lines(level)))
-        for level in orders:
+        for level, n in enumerate(n_lines):
+            file.write(b"ngram %d=%d\n" % (level + 1, n))
+        for level in range(trie.order):
             file.write(b"\n\\%d-grams:\n" % (level + 1))
-            file.writelines(ngrams.lines(level))
+            for part in ngrams.lines(level):
+                file.write(part)
+                work.forget(*trie.every_array)
+                is_end = np.frombuffer(part, np.uint8) == NEWLINE
+                work.tell(int(np.count_nonzero(is_end)))
         file.write(b"\n\\end\\\n")
 
 
@@ -39,59 +78,93 @@ class NgramLines:
 
     Parameters
     ----------
-    trie : BackoffTrie
-        The n-grams.
-    words : list of str
-        The word of each id; that of the boundary is ``</s>``.
-    boundary : int or None
-        Id that is written as ``<s>`` in a context.
+    trie, words, boundary, work, is_whole
+        As in `write_ngrams`; the word of the boundary is ``</s>``.
     """
 
     def __init__(
-        self, trie: BackoffTrie, words: list[str], boundary: int | None
+        self,
+        trie: BackoffTrie,
+        words: list[str],
+        boundary: int | None,
+        work: Work,
+        *,
+        is_whole: bool,
     ) -> None:
         self.trie, self.words, self.boundary = trie, words, boundary
-        self.text = self._text()
-        self.unpredicted = self._unpredicted()
-
-    def _text(self) -> NgramText:
-        return NgramText(self.trie, self.words, self.boundary)
+        self._work = work
+        self._text = NgramText(trie, words, boundary, trie.parents(work))
+        # A trie in memory is read at random as fast.
+        self._in_turn = is_whole and work.on_disk and boundary is not None
+        self._unpredicted = [np.empty((0, k + 1), np.int32) for k in range(trie.order)]
+        if not (is_whole and boundary is not None):
+            self._find_unpredicted()
 
     def n_lines(self, level: int) -> int:
         """Count the n-grams of ``level + 1`` words."""
         marks = len(self._marks()) if level == 0 else 0
-        return int(self.trie.n_ngrams[level]) + len(self.unpredicted[level]) + marks
+        return int(self.trie.n_ngrams[level]) + len(self._unpredicted[level]) + marks
 
     def lines(self, level: int) -> Iterator[bytes | memoryview]:
         """Yield the lines of the n-grams of ``level + 1`` words, in parts."""
         if level == 0:
             yield from self._marks()
         yield from self._unpredicted_lines(level)
-        yield from self.text.parts(
-            level,
-            2,
-            _ngram_format.format_ngrams,
-            self.trie.prob[self.trie.followers(level)],
-            self._weights(level),
-        )
+        weights = np.empty(0, dtype=np.float32)  # the highest order has none
+        if level + 1 < self.trie.order:
+            find = self._weights_in_turn if self._in_turn else self._weights
+            weights = find(level)
+        prob = self.trie.prob[self.trie.followers(level)]
+        own = level, 2, _ngram_format.format_ngrams, prob, weights
+        yield from self._text.parts(*own)
+        self._work.drop(weights)
 
     @cached_property
     def _contexts_made(self) -> NDArray[np.int32]:
-        return self.trie.contexts_made()
+        return self.trie.contexts_made(self._work)
 
     def _weights(self, level: int) -> NDArray[np.float32]:
-        """Return the back-off weight of each n-gram, NaN if it is not a context.
-
-        The highest order has no weights.
-        """
+        """Return the back-off weight of each n-gram, NaN if it is not a context."""
         trie, own = self.trie, self.trie.followers(level)
-        if level + 1 == trie.order:
-            return np.empty(0, dtype=np.float32)
-        contexts = self._contexts_made[own]
-        has_none = contexts < 0
-        if self.boundary is not None:
-            has_none |= trie.words[own] == self.boundary
-        return np.where(has_none, np.float32(np.nan), trie.bow[contexts])
+        n = own.stop - own.start
+        weights: NDArray[np.float32] = self._work.array("weights", np.float32, n)
+        for part in blocks(n, self._work.n_at_random):
+            rows = slice(own.start + part.start, own.start + part.stop)
+            contexts = self._contexts_made[rows]
+            has_none = contexts < 0
+            if self.boundary is not None:
+                has_none |= trie.words[rows] == self.boundary
+            weights[part] = np.where(has_none, np.float32(np.nan), trie.bow[contexts])
+            self._work.forget(*trie.every_array)
+        return weights
+
+    def _weights_in_turn(self, level: int) -> NDArray[np.float32]:
+        """Return the same weights, of a whole trie, without accesses at random."""
+        trie, work = self.trie, self._work
+        words = trie.words[trie.followers(level)]
+        weights: NDArray[np.float32] = work.array("weights", np.float32, len(words))
+        for part in blocks(len(words), work.block):
+            weights[part] = np.nan
+            work.forget()
+        # The first context of each nearest word, and the end of the last.
+        contexts = np.arange(1, trie.n_words + 2, dtype=np.int32)
+        for _ in range(level):
+            contexts = trie.child_start[contexts]
+            work.forget(trie.child_start)
+        assert self.boundary is not None
+        # In blocks of weights that fit in memory.
+        size = max(work.memory // 2 // weights.itemsize, 1 << 8)
+        for first in range(int(contexts[0]), int(contexts[-1]), size):
+            bow = np.array(trie.bow[first : min(first + size, int(contexts[-1]))])
+            next_context = contexts[:-1].copy()
+            next_context[self.boundary] = -1
+            for part in blocks(len(words), work.block):
+                own = words[part], next_context, bow, first, weights[part]
+                _backoff.weights_in_turn(*own)
+                work.forget(*trie.every_array)
+            next_context[self.boundary] = contexts[self.boundary + 1]
+            assert np.array_equal(next_context, contexts[1:])
+        return weights
 
     def _marks(self) -> list[bytes]:
         """Return lines for <s>, and for a missing </s>: KenLM requires both."""
@@ -103,15 +176,14 @@ class NgramLines:
             weight = f"\t{_log10(self.trie.bow[1 + self.boundary])}"
         return [f"{LOG_ZERO}\t{BEGIN}{weight}\n".encode()]
 
-    def _unpredicted(self) -> list[NDArray[np.int32]]:
-        """Return the contexts that are not n-grams of the trie, by length minus one.
+    def _find_unpredicted(self) -> None:
+        """Find the contexts that are not n-grams of the trie, by length minus one.
 
         The first words of a text are a context that was not predicted, and pruning an
         n-gram may leave longer ones that begin with it. The toolkits require a line
         for the weight of such a context, and a line for each of its prefixes.
         """
-        trie = self.trie
-        found = [np.empty((0, k), dtype=np.int32) for k in range(1, trie.order + 1)]
+        trie, found = self.trie, self._unpredicted
         predicted = self._predicted()
         for k in range(trie.order - 1, 1, -1):
             first, last = trie.level_start[k : k + 2]
@@ -120,16 +192,21 @@ class NgramLines:
             new = trie.index(longer[:, :-1], longer[:, -1]) < 0
             rows = [trie.context_words(contexts, k), longer[new]]
             found[k - 1] = np.unique(np.concatenate(rows), axis=0)
-        return found
+        self._work.drop(predicted)
 
     def _predicted(self) -> NDArray[np.bool_]:
         """Return whether each context is an n-gram of the trie."""
-        predicted = np.zeros(len(self.trie.context_word), dtype=bool)
-        predicted[self._contexts_made[self._contexts_made >= 0]] = True
+        made, work = self._contexts_made, self._work
+        n_contexts = len(self.trie.context_word)
+        predicted: NDArray[np.bool_] = work.array("predicted", np.bool_, n_contexts)
+        for part in blocks(len(made), work.n_at_random):
+            own = made[part]
+            predicted[own[own >= 0]] = True
+            work.forget()
         return predicted
 
     def _unpredicted_lines(self, level: int) -> Iterator[bytes]:
-        grams = self.unpredicted[level]
+        grams = self._unpredicted[level]
         prob = self.trie.next_word_prob(grams[:, :-1], grams[:, -1])
         contexts = self.trie.context(grams)
         for gram, p, context in zip(grams.tolist(), prob, contexts):

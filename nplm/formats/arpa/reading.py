@@ -16,12 +16,16 @@ from numpy.typing import NDArray
 from nplm.base.blocks import blocks
 from nplm.base.files.compressed import reading
 from nplm.formats._lines import Lines, shown
-from nplm.formats._words import BEGIN, END, WordText
-from nplm.models.ngrams.external.tables import NOT_AN_NGRAM, Table
-from nplm.models.ngrams.trie.backoff_trie import BackoffTrie, DuplicateNgramError
+from nplm.formats._words import BEGIN, END, WordText, reserve_for_words
+from nplm.models.ngrams.stages.tables import (
+    NOT_AN_NGRAM,
+    DuplicateNgramError,
+    NgramTable,
+    NgramTables,
+)
+from nplm.models.ngrams.trie.backoff_trie import BackoffTrie
 from nplm.models.ngrams.trie.checks import multiplies
-from nplm.models.ngrams.trie.context_trie import MAX_NGRAMS
-from nplm.models.ngrams.trie.hash_table import HashTable, index_of
+from nplm.models.ngrams.trie.work import MAX_NGRAMS, MOST, Work
 from nplm.text.words.known_words import UNKNOWN
 from nplm.text.words.splitting import BETWEEN_BLANKS, BLANKS
 
@@ -54,13 +58,11 @@ MAX_ORDER = 255
 
 
 class ArpaNgrams(NamedTuple):
-    """The n-grams of an ARPA file, as `BinaryNgrams` has those of a binary file.
+    """The n-grams of an ARPA file.
 
     Attributes
     ----------
     trie : BackoffTrie
-    table : HashTable or None
-        The hash table of the trie; None without `index`, and of order 1 or above 16.
     boundary : int or None
         Id of the boundary.
     words : list of str
@@ -68,20 +70,21 @@ class ArpaNgrams(NamedTuple):
     """
 
     trie: BackoffTrie
-    table: HashTable | None
     boundary: int | None
     words: list[str]
 
 
 def read_ngrams(
-    path: str | os.PathLike[str], *, add_unknown: bool, index: bool = True
+    path: str | os.PathLike[str], work: Work, *, add_unknown: bool
 ) -> ArpaNgrams:
-    """Read the n-grams of an ARPA file.
+    """Read the n-grams of an ARPA file, in memory or to disk.
 
     Parameters
     ----------
-    path, add_unknown, index
+    path, add_unknown
         As in `read_arpa`.
+    work : Work
+        Memory, or a folder on disk.
 
     Returns
     -------
@@ -92,29 +95,25 @@ def read_ngrams(
     ValueError, OSError
         As in `read_arpa`.
     """
-    tables: list[Table] = []
-    arpa = read_tables(path, tables.append, add_unknown=add_unknown)
-    words = arpa.words
-    rows: dict[int, NDArray[np.intp]] = {}
-    for i, table in enumerate(map(arpa.settled, tables)):
-        kept = ~np.isnan(table.prob)
-        if not kept.all():
-            rows[i + 2] = np.flatnonzero(kept)
-            table = Table(table.ngrams[kept], table.prob[kept], table.bow[kept])
-        tables[i] = table
-    ngrams, probs, bows = map(list, zip(arpa.unigrams, *tables))
+    tables = NgramTables(work)
+    work.reserve(MOST)  # the words may be many
+    work.stage("reading", 0)
+
+    def take(table: NgramTable) -> None:
+        tables.add(table)
+        work.tell(len(table.ngrams))
+
+    arpa = read_tables(path, take, add_unknown=add_unknown, size=work.block)
+    reserve_for_words(work, len(arpa.words))
     try:
-        trie = BackoffTrie.from_tables(ngrams, probs, bows[:-1], n_words=len(words))
+        trie = tables.trie(arpa.order, arpa.unigrams, arpa.settled)
     except DuplicateNgramError as error:
-        gram = [words[w] for w in ngrams[error.order - 1][error.row]]
-        if error.order in rows:
-            error.row = int(rows[error.order][error.row])
-        raise arpa.twice(error, gram) from error
+        [ids] = arpa.settled(tables.row(error.order, error.row)).ngrams
+        raise arpa.twice(error, [arpa.words[w] for w in ids]) from error
     except ValueError as error:  # too many contexts for int32
         raise ValueError(f"{os.fspath(path)} has {error}") from error
     check_weights(path, trie)
-    hashed = index_of(trie) if index else None
-    return ArpaNgrams(trie, hashed, arpa.boundary, words)
+    return ArpaNgrams(trie, arpa.boundary, arpa.words)
 
 
 @dataclass(frozen=True)
@@ -129,7 +128,7 @@ class ArpaTables:
         The word of each id.
     boundary : int or None
         Id of the boundary.
-    unigrams : Table
+    unigrams : NgramTable
         The probability and weight of each word.
     order : int
         Words in the longest n-gram.
@@ -138,12 +137,12 @@ class ArpaTables:
     path: str
     words: list[str]
     boundary: int | None
-    unigrams: Table
+    unigrams: NgramTable
     order: int
     _marks: Marks
     _first_line: dict[int, int]
 
-    def settled(self, table: Table) -> Table:
+    def settled(self, table: NgramTable) -> NgramTable:
         """Return n-grams of the file with final ids and weights.
 
         Those that no text reaches have the probability `NOT_AN_NGRAM`.
@@ -163,10 +162,10 @@ class ArpaTables:
 
 def read_tables(
     path: str | os.PathLike[str],
-    take: Callable[[Table], Any],
+    take: Callable[[NgramTable], Any],
     *,
     add_unknown: bool,
-    size: int | None = None,
+    size: int,
 ) -> ArpaTables:
     """Read an ARPA file, and hand out its n-grams of 2 words and more.
 
@@ -179,8 +178,8 @@ def read_tables(
         settled (`ArpaTables.settled`) when all are read.
     add_unknown : bool
         As in `read_arpa`.
-    size : int, optional
-        Maximum number of n-grams handed out at once; by default all of an order are.
+    size : int
+        Maximum number of n-grams handed out at once.
 
     Returns
     -------
@@ -200,7 +199,7 @@ def read_tables(
         for k, count in enumerate(counts[1:], 2):
             _expect(lines, f"\\{k}-grams:")
             first_line[k] = lines.n_read + 1
-            for part in blocks(count, size) if size else [slice(0, count)]:
+            for part in blocks(count, size):
                 ngrams, log_prob, log_bow = lines.ngrams(
                     k,
                     text,
@@ -212,7 +211,7 @@ def read_tables(
                     n_in_all=count,
                 )
                 marks.see(ngrams)
-                take(Table(ngrams, _power(log_prob), _power(log_bow)))
+                take(NgramTable(ngrams, _power(log_prob), _power(log_bow)))
         _expect(lines, "\\end\\")
     words, boundary, unigrams = marks.settle(prob, bow)
     if not words:
@@ -221,7 +220,7 @@ def read_tables(
         words = [*words, UNKNOWN[0]]
         prob, bow = np.append(unigrams.prob, 0.0), np.append(unigrams.bow, 1.0)
         ids = np.arange(len(words), dtype=np.int32)[:, np.newaxis]
-        unigrams = Table(ids, prob, bow)
+        unigrams = NgramTable(ids, prob, bow)
     own = os.fspath(path), words, boundary, unigrams, len(counts)
     return ArpaTables(*own, marks, first_line)
 
@@ -402,7 +401,7 @@ class Marks:
 
     def settle(
         self, prob: NDArray[np.float64], bow: NDArray[np.float64]
-    ) -> tuple[list[str], int | None, Table]:
+    ) -> tuple[list[str], int | None, NgramTable]:
         """Decide, when all n-grams are seen.
 
         Parameters
@@ -416,7 +415,7 @@ class Marks:
             The remaining words.
         boundary : int or None
             Id of the boundary.
-        unigrams : Table
+        unigrams : NgramTable
         """
         words, begin, end = self._words, self._begin, self._end
         if begin >= 0:
@@ -440,9 +439,9 @@ class Marks:
                 boundary = int(self._new_id[end]) if stays[end] else None
         remaining = [word for word, stay in zip(words, stays) if stay]
         ids = np.arange(len(remaining), dtype=np.int32)[:, np.newaxis]
-        return remaining, boundary, Table(ids, prob[stays], bow[stays])
+        return remaining, boundary, NgramTable(ids, prob[stays], bow[stays])
 
-    def settled(self, table: Table) -> Table:
+    def settled(self, table: NgramTable) -> NgramTable:
         """Return n-grams with final ids and weights.
 
         Those that no text reaches have the probability `NOT_AN_NGRAM`.
@@ -459,4 +458,4 @@ class Marks:
                 left_out |= after_end
             prob = np.where(left_out, NOT_AN_NGRAM, prob)
             bow = np.where(left_out, 1.0, bow)
-        return Table(self._new_id[ngrams], prob, bow)
+        return NgramTable(self._new_id[ngrams], prob, bow)

@@ -7,12 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from nplm.models.ngrams.trie.hash_table import BUCKET_BYTES, HashTable
-from nplm.models.ngrams.trie.packed_trie import PackedTrie, packed_sizes
+from nplm.models.ngrams.trie.hash_table import BUCKET_BYTES
+from nplm.models.ngrams.trie.packed_trie import packed_sizes
 
-__all__ = [
-    "ARRAYS", "HASHED", "PACKED", "arrays_of", "dtypes_of_trie", "sizes_of_hashed",
-]  # fmt: skip
+__all__ = ["ARRAYS", "HASHED", "PACKED", "dtypes_of_trie", "sizes_of_hashed"]
 
 # The arrays of a trie.
 ARRAYS = ("level_start", "context_word", "child_start", "start", "words", "prob", "bow")
@@ -56,13 +54,3 @@ def sizes_of_hashed(
     lengths |= {"buckets": int(bucket_start[-1]) * BUCKET_BYTES}
     lengths |= {"bucket_start": order + 1}
     return {name: (kind, lengths[name]) for name, kind in HASHED.items()}
-
-
-def arrays_of(packed: PackedTrie, index: HashTable) -> dict[str, NDArray[Any]]:
-    """Return the arrays of a file with a hash table, in its order."""
-    own = {name: getattr(packed, name) for name in PACKED}
-    table = {
-        "prob": index.prob, "bow": index.bow, "buckets": index.buckets,
-        "bucket_start": index.bucket_start, "closed": np.array([index.closed]),
-    }  # fmt: skip
-    return own | table

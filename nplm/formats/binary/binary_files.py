@@ -5,49 +5,31 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
-
-import numpy as np
 
 from nplm.base.encoded_words import EncodedWords
 from nplm.base.files.atomic_files import followed
-from nplm.base.files.tensors import (
-    NotTensorsError,
-    TensorFile,
-    filling_arrays,
-    write_tensors,
-)
+from nplm.base.files.tensors import NotTensorsError, TensorFile
 from nplm.formats._kinds import Kind, kind_of
 from nplm.formats._model_files import check_writable
 from nplm.formats._models import trie_of
 from nplm.formats._words import StoredWords, check_words
-from nplm.formats.binary.arrays import ARRAYS, arrays_of
 from nplm.formats.binary.headers import (
     FORMAT,
     damaged,
-    header_of,
-    metadata_of,
     old_binary,
 )
 from nplm.formats.binary.reading import read_ngrams
+from nplm.formats.binary.writing import check_bits, write_mapped, write_quantized
 from nplm.models.ngrams.backoff_lm import BackoffLM
 from nplm.models.ngrams.backoff_model import BackoffModel
-from nplm.models.ngrams.external.quantizing import Quantizing
-from nplm.models.ngrams.external.scratch import Scratch
 from nplm.models.ngrams.quantized_lm import QuantizedLM
-from nplm.models.ngrams.trie.backoff_trie import BackoffTrie
-from nplm.models.ngrams.trie.hash_table import (
-    MAX_HASHED_ORDER,
-    index_of,
-    is_hashable,
-)
-from nplm.models.ngrams.trie.packed_trie import PackedTrie
-from nplm.models.ngrams.trie.quantized_trie import MAX_BITS, MIN_BITS, QuantizedTrie
+from nplm.models.ngrams.stages.scratch import Scratch
+from nplm.models.ngrams.trie.hashing import index_of
+from nplm.models.ngrams.trie.quantized_trie import QuantizedTrie
+from nplm.models.ngrams.trie.work import InMemory
 from nplm.models.training.parallel.threads import Threads
 
-__all__ = [
-    "check_bits", "load_binary", "read_binary", "save_binary", "write_quantized",
-]  # fmt: skip
+__all__ = ["load_binary", "read_binary", "save_binary"]
 
 # Memory in which n-grams are sorted for a quantized file.
 QUANTIZING_BYTES = 1 << 28
@@ -111,49 +93,14 @@ def save_binary(
     trie = trie_of(model)
     boundary = None if model.boundary is None else int(model.boundary)
     stored = StoredWords(check_words(words, trie.n_words), boundary)
-    header, arrays = header_of(stored), stored.arrays()
     if bits is not None:
         n_bits = check_bits(bits, trie.order)
         folder = followed(Path(path).absolute()).parent
         with Scratch(folder, QUANTIZING_BYTES, Threads(1)) as scratch:
             write_quantized(path, stored, trie.verified(), n_bits, scratch)
-        return
-    index = index_of(trie) if model.index_ is None else model.index_
-    if index is None:
-        arrays |= {name: getattr(trie, name) for name in ARRAYS}
     else:
-        arrays |= arrays_of(PackedTrie.of(trie), index)
-    write_tensors(path, arrays, metadata_of(header))
-
-
-def write_quantized(
-    path: str | os.PathLike[str],
-    words: StoredWords,
-    trie: BackoffTrie,
-    bits: int,
-    scratch: Scratch,
-) -> None:
-    """Write a quantized file in bounded memory.
-
-    Parameters
-    ----------
-    path : path-like
-        The file.
-    words : StoredWords
-        The words, and the id of the boundary.
-    trie : BackoffTrie
-        The n-grams, in memory or mapped.
-    bits : int
-        Bits of a code.
-    scratch : Scratch
-        The temporary folder.
-    """
-    quantizing = Quantizing(trie, bits, scratch)
-    metadata = metadata_of(header_of(words) | {"quantized": quantizing.header})
-    sizes = words.sizes | quantizing.sizes
-    with filling_arrays(path, sizes, metadata) as arrays:
-        words.fill(arrays)
-        quantizing.fill(arrays)
+        index = index_of(trie) if model.index_ is None else model.index_
+        write_mapped(path, stored, trie, InMemory(), index=index)
 
 
 def load_binary(
@@ -262,17 +209,3 @@ def _is_no_binary(path: Path) -> str:
     elif kind is Kind.TEXT:
         hint += " (read_arpa reads ARPA files)"
     return f"{path} is not a file of save_binary: {hint}."
-
-
-def check_bits(bits: Any, order: int) -> int:
-    """Return the number of bits of a code, or raise."""
-    if not isinstance(bits, int | np.integer) or not MIN_BITS <= bits <= MAX_BITS:
-        raise ValueError(
-            f"bits must be None or {MIN_BITS} to {MAX_BITS}, got {bits!r}."
-        )
-    if not is_hashable(order):
-        raise ValueError(
-            f"bits={bits} quantizes orders 2 to {MAX_HASHED_ORDER}, but the model's "
-            f"order is {order}: leave bits out."
-        )
-    return int(bits)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -9,18 +10,15 @@ from numpy.typing import NDArray
 
 from nplm.base.blocks import blocks
 from nplm.base.files.atomic_files import forget
-from nplm.formats.binary.unpacking import structure_on_disk, with_values
-from nplm.models.ngrams.external.estimation import (
+from nplm.models.ngrams.stages.scratch import Scratch
+from nplm.models.ngrams.trie.checks import BLOCK_ENTRIES
+from nplm.models.ngrams.trie.hash_table import HashTable
+from nplm.models.ngrams.trie.hashing import (
     TableFullError,
     buckets_of_levels,
     fill_table,
 )
-from nplm.models.ngrams.external.scratch import Scratch
-from nplm.models.ngrams.trie.backoff_trie import BackoffTrie
-from nplm.models.ngrams.trie.checks import BLOCK_ENTRIES, check_values
-from nplm.models.ngrams.trie.context_trie import ContextTrie
-from nplm.models.ngrams.trie.hash_table import HashTable
-from nplm.models.ngrams.trie.packed_trie import PackedTrie, fill_packed, packed_sizes
+from nplm.models.ngrams.trie.packed_trie import PackedTrie, unpacked
 from nplm.models.training.parallel.threads import Threads
 
 __all__ = ["check_hashed"]
@@ -43,39 +41,24 @@ def check_hashed(packed: PackedTrie, table: HashTable) -> None:
         The table, with the values.
     """
     with Scratch(None, CHECKING_BYTES, Threads(1)) as scratch:
-        structure = structure_on_disk(packed, scratch)
-        trie = with_values(structure, table, scratch, CHECKING_BYTES)
-        check_values(trie)
-        _check_packed(packed, structure, scratch)
-        _check_table(table, trie, scratch)
-
-
-def _check_packed(packed: PackedTrie, structure: ContextTrie, scratch: Scratch) -> None:
-    n_contexts, n_ngrams = len(structure.context_word), len(structure.words)
-    sizes = packed_sizes(structure.n_words, structure.order, n_contexts, n_ngrams)
-    again = {
-        name: scratch.array(f"packed {name}", kind, size)
-        for name, (kind, size) in sizes.items()
-    }
-    fill_packed(structure, again, scratch.forget, scratch.block)
-    for name, own in again.items():
-        _check_equal(name, own, getattr(packed, name))
-        scratch.remove(f"packed {name}")
-
-
-def _check_table(table: HashTable, trie: BackoffTrie, scratch: Scratch) -> None:
-    # Sizes below the right ones are too small.
-    sizes = buckets_of_levels(trie.n_ngrams, trie.level_start)
-    expected = next(own for own in sizes if own[-1] >= table.bucket_start[-1])
-    _check_equal("bucket_start", expected, table.bucket_start)
-    buckets = scratch.array("buckets", np.uint8, len(table.buckets))
-    try:
-        closed = fill_table(trie, buckets, expected, scratch)
-    except TableFullError:
-        raise ValueError("bucket_start does not match its n-grams") from None
-    _check_equal("buckets", buckets, table.buckets)
-    if closed != table.closed:
-        raise ValueError("closed does not match its n-grams")
+        trie = unpacked(packed, table, scratch, CHECKING_BYTES)
+        again = PackedTrie.of(trie, scratch)
+        for field in fields(packed):
+            name = field.name
+            if name != "n_words":
+                _check_equal(name, getattr(again, name), getattr(packed, name))
+        # Sizes below the right ones are too small.
+        sizes = buckets_of_levels(trie.n_ngrams, trie.level_start)
+        expected = next(own for own in sizes if own[-1] >= table.bucket_start[-1])
+        _check_equal("bucket_start", expected, table.bucket_start)
+        buckets = scratch.array("buckets", np.uint8, len(table.buckets))
+        try:
+            closed = fill_table(trie, buckets, expected, scratch)
+        except TableFullError:
+            raise ValueError("bucket_start does not match its n-grams") from None
+        _check_equal("buckets", buckets, table.buckets)
+        if closed != table.closed:
+            raise ValueError("closed does not match its n-grams")
 
 
 def _check_equal(name: str, made: NDArray[Any], own: NDArray[Any]) -> None:

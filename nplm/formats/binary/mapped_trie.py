@@ -16,9 +16,10 @@ from nplm.base.fitted import Fitted
 from nplm.formats.binary.arrays import HASHED, PACKED
 from nplm.formats.binary.headers import damaged
 from nplm.models.ngrams.trie.backoff_trie import BackoffTrie
-from nplm.models.ngrams.trie.checks import check_values
-from nplm.models.ngrams.trie.hash_table import BUCKET_BYTES, HashTable, is_hashable
-from nplm.models.ngrams.trie.packed_trie import PackedTrie
+from nplm.models.ngrams.trie.hash_table import BUCKET_BYTES, HashTable
+from nplm.models.ngrams.trie.hashing import is_hashable
+from nplm.models.ngrams.trie.packed_trie import PackedTrie, unpacked
+from nplm.models.ngrams.trie.work import InMemory, Work
 
 __all__ = ["MappedTrie", "read_mapped"]
 
@@ -72,12 +73,14 @@ class MappedTrie(BackoffTrie):
 
     @cached_property
     def _verified(self) -> BackoffTrie:
+        return self.unpacked(InMemory())
+
+    def unpacked(self, work: Work) -> BackoffTrie:
+        """Return the trie unpacked; raise if it is damaged."""
         try:
-            trie = self.packed.unpacked(self.table)
-            check_values(trie)
+            return unpacked(self.packed, self.table, work)
         except ValueError as error:
             raise damaged(self.file, error) from error
-        return trie
 
     def next_word_prob(
         self, X: NDArray[np.int32], y: NDArray[np.int32]

@@ -16,7 +16,8 @@ from nplm.formats.binary.mapped_trie import read_mapped
 from nplm.formats.binary.verified import is_verified, note_verified
 from nplm.models.ngrams.trie.backoff_trie import BackoffTrie
 from nplm.models.ngrams.trie.checks import check_ranges, check_sizes
-from nplm.models.ngrams.trie.hash_table import HashTable, index_of
+from nplm.models.ngrams.trie.hash_table import HashTable
+from nplm.models.ngrams.trie.hashing import index_of
 from nplm.models.ngrams.trie.quantized_checks import restored_quantized
 from nplm.models.ngrams.trie.quantized_trie import QuantizedTrie
 

@@ -18,8 +18,8 @@ from nplm.formats._model_files import check_writable, writing
 from nplm.formats._models import counts_of
 from nplm.formats._ngram_text import NgramText
 from nplm.formats._words import BEGIN, END, WordText, check_marks, check_words
-from nplm.models.ngrams.counts import MAX_TOTAL
 from nplm.models.ngrams.kneser_ney import KneserNeyLM
+from nplm.models.ngrams.stages.counts import MAX_TOTAL
 from nplm.models.ngrams.trie.context_trie import ContextTrie
 
 __all__ = ["MAX_ORDER", "parsed", "read_counts", "write_counts", "write_lines"]
@@ -59,7 +59,8 @@ def write_counts(
     check_marks(words, boundary)
     if boundary is not None:
         words[boundary] = END
-    write_lines(path, trie, trie.counts, NgramText(trie, words, boundary))
+    text = NgramText(trie, words, boundary, trie.parents())
+    write_lines(path, trie, trie.counts, text)
 
 
 def write_lines(

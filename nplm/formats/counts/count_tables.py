@@ -16,10 +16,10 @@ from nplm.base.checks import check_ids
 from nplm.base.exceptions import missing_packages
 from nplm.base.files.atomic_files import opened
 from nplm.formats._words import StoredWords, check_words
-from nplm.models.ngrams.counts import MAX_TOTAL
-from nplm.models.ngrams.discounts import check_counts
-from nplm.models.ngrams.external.runs import Packing, write_counted_runs
-from nplm.models.ngrams.external.scratch import Scratch
+from nplm.models.ngrams.stages.counts import MAX_TOTAL
+from nplm.models.ngrams.stages.discounts import check_counts
+from nplm.models.ngrams.stages.runs import Packing, tables_of_rows, write_runs
+from nplm.models.ngrams.stages.scratch import Scratch
 
 __all__ = ["CountTables", "Tables"]
 
@@ -120,7 +120,9 @@ class Tables:
         scratch.stage("sorting n-grams", 0)
         tables = self._checked(packing.order)
         if packing.order > 1:
-            runs = write_counted_runs(packing, tables, scratch)
+            runs = write_runs(
+                packing, tables_of_rows(packing, tables, scratch), scratch
+            )
         else:
             for ngrams, _ in tables:
                 scratch.tell(len(ngrams))

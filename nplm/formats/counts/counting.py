@@ -13,13 +13,8 @@ from nplm.formats._model_files import check_writable
 from nplm.formats._ngram_text import NgramText
 from nplm.formats._words import END, check_marks
 from nplm.formats.counts.count_files import write_lines
-from nplm.formats.counts.estimation import levels_of, memory_in_bytes, source_of
+from nplm.formats.counts.estimation import Resources, counted, source_of
 from nplm.formats.counts.merging import CountFiles
-from nplm.models.ngrams.external.estimation import fill_parents
-from nplm.models.ngrams.external.levels import Levels
-from nplm.models.ngrams.external.scratch import Scratch
-from nplm.models.ngrams.trie.context_trie import ContextTrie
-from nplm.models.training.parallel.threads import Threads, n_threads
 from nplm.text.tokenizer import Tokenizer
 from nplm.text.vocabulary import Vocabulary
 
@@ -88,29 +83,17 @@ def count_ngrams(
     check_writable(path)
     if not isinstance(order, int | np.integer) or order < 1:
         raise ValueError(f"order must be a whole number, 1 or more, got {order!r}.")
-    order = int(order)
     source = source_of(texts, vocabulary, tokenizer, blank_lines, os.fspath(path))
-    n_bytes, threads = memory_in_bytes(memory), Threads(n_threads(n_jobs))
-    with Scratch(folder, n_bytes, threads, progress) as scratch:
-        words = source.words(scratch)
+    with Resources(memory, folder, n_jobs, progress).scratch() as work:
+        words = source.words(work)
         boundary = cast(int, words.boundary)
         check_marks(words.spelled(), boundary)
-        levels, _ = levels_of(source, words, order, n_bytes, scratch, of_text=True)
-        trie, counts = _counted(levels, scratch)
+        trie, counts, raw = counted(source, words, int(order), work, raw=True)
+        work.drop(counts)
+        assert raw is not None
         spelled = words.spelled()
         spelled[boundary] = END
-        parents = fill_parents(trie, scratch)
-        text = NgramText(trie, spelled, boundary, parents)
-        scratch.stage("writing", 0)
-        write_lines(path, trie, counts, text, scratch.forget)
+        text = NgramText(trie, spelled, boundary, trie.parents(work))
+        work.stage("writing", 0)
+        write_lines(path, trie, raw, text, work.forget)
         return trie.n_ngrams
-
-
-def _counted(levels: Levels, scratch: Scratch) -> tuple[ContextTrie, NDArray[np.int64]]:
-    """Return the n-grams on disk, and their counts in the text."""
-    structure = {n: scratch.array(n, np.int32, k) for n, k in levels.sizes.items()}
-    n = int(levels.n_ngrams.sum())
-    counted = {name: scratch.array(name, np.int64, n) for name in ("counts", "raw")}
-    levels.fill(structure | counted)
-    scratch.remove("counts")
-    return ContextTrie(levels.n_words, **structure), counted["raw"]

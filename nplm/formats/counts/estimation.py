@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from copy import copy
 from dataclasses import dataclass
 from typing import Any, BinaryIO, NamedTuple, cast
@@ -15,31 +15,25 @@ from sklearn.base import clone
 
 from nplm.formats._model_files import check_writable
 from nplm.formats._words import BEGIN, END, StoredWords, check_marks
-from nplm.formats.binary.binary_files import check_bits
 from nplm.formats.binary.headers import check_tokenizer
+from nplm.formats.binary.writing import check_bits
 from nplm.formats.counts.count_tables import CountTables, Tables
 from nplm.formats.counts.merging import CountedFiles, CountFiles
 from nplm.formats.counts.sources import Source, Texts
-from nplm.formats.on_disk.outputs import (
-    ArpaFile,
-    MappedFile,
-    Output,
-    QuantizedFile,
-    TrieSource,
-    stored,
-)
-from nplm.models.ngrams.external.estimation import cut_off, fill_trie
-from nplm.models.ngrams.external.levels import Levels, build_levels
-from nplm.models.ngrams.external.runs import Packing
-from nplm.models.ngrams.external.scratch import Scratch
-from nplm.models.ngrams.kneser_ney import KneserNeyLM
+from nplm.formats.on_disk.outputs import NgramsFile
+from nplm.models.ngrams.kneser_ney import KneserNeyLM, smoothing_of
+from nplm.models.ngrams.stages.levels import merged
+from nplm.models.ngrams.stages.runs import Packing
+from nplm.models.ngrams.stages.scratch import Scratch
+from nplm.models.ngrams.stages.smoothing import estimated
+from nplm.models.ngrams.trie.context_trie import ContextTrie
 from nplm.models.training.parallel.threads import Threads, n_threads
 from nplm.text.tokenizer import Tokenizer
 from nplm.text.vocabulary import Vocabulary
 
 __all__ = [
-    "Estimated", "estimate_arpa", "estimate_binary", "levels_of", "memory_in_bytes",
-    "source_of",
+    "Estimated", "Resources", "counted", "estimate_arpa", "estimate_binary",
+    "memory_in_bytes", "source_of",
 ]  # fmt: skip
 
 UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
@@ -181,12 +175,12 @@ def estimate_binary(
     check_writable(path)
     if tokenizer is not None:
         check_tokenizer(tokenizer)
-    output: Output = MappedFile(path)
     if bits is not None:
         order = model.order if isinstance(model, KneserNeyLM) else None
-        output = QuantizedFile(path, check_bits(bits, 2 if order is None else order))
-    work = _Work(os.fspath(path), memory, folder, n_jobs, progress)
-    return _estimated(model, texts, vocabulary, tokenizer, blank_lines, output, work)
+        bits = check_bits(bits, 2 if order is None else order)
+    resources = Resources(memory, folder, n_jobs, progress)
+    source = source_of(texts, vocabulary, tokenizer, blank_lines, os.fspath(path))
+    return _estimated(model, source, NgramsFile(path, "binary", bits), resources)
 
 
 def estimate_arpa(
@@ -246,116 +240,73 @@ def estimate_arpa(
     (array([6, 7, 7]), array([6, 7, 7]))
     """
     check_writable(path)
-    work = _Work(os.fspath(path), memory, folder, n_jobs, progress)
-    own = vocabulary, tokenizer, blank_lines, ArpaFile(path), work
-    return _estimated(model, texts, *own)
+    resources = Resources(memory, folder, n_jobs, progress)
+    source = source_of(texts, vocabulary, tokenizer, blank_lines, os.fspath(path))
+    return _estimated(model, source, NgramsFile(path, "arpa"), resources)
 
 
-class _Work(NamedTuple):
-    """Resources of an estimation."""
+class Resources(NamedTuple):
+    """What an estimation may use."""
 
-    path: str
     memory: int | str
     folder: str | os.PathLike[str] | None
     n_jobs: int | None
     progress: Callable[[str, int, int], Any] | None
 
-
-class _Estimate:
-    """A model being estimated, as a source of the trie.
-
-    Attributes
-    ----------
-    discounts : ndarray of float64, shape (order, 3)
-        The discounts, once the arrays are filled.
-    """
-
-    is_whole = True
-
-    def __init__(self, model: KneserNeyLM, levels: Levels, scratch: Scratch) -> None:
-        self._model, self._levels, self._scratch = model, levels, scratch
-        self.n_words, self.n_ngrams = levels.n_words, levels.n_ngrams
-        self.level_start = levels.level_start
-
-    def fill(self, arrays: Mapping[str, NDArray[Any]]) -> None:
-        """Fill the arrays, once: the files of the levels are removed."""
-        model = self._model
-        self.discounts = fill_trie(
-            self._levels,
-            arrays,
-            self._scratch,
-            interpolate=model.interpolate,
-            min_counts=model._check_min_counts(),
-            of_text=model._cuts_by_text(),
-            kind=model.discounts,
-            fallback=model._check_fallback(),
-        )
+    def scratch(self) -> Scratch:
+        """Make the temporary folder."""
+        threads = Threads(n_threads(self.n_jobs))
+        n_bytes = memory_in_bytes(self.memory)
+        return Scratch(self.folder, n_bytes, threads, self.progress)
 
 
 def _estimated(
-    model: KneserNeyLM,
-    texts: Iterable[str | os.PathLike[str] | BinaryIO] | CountTables | CountFiles,
-    vocabulary: Vocabulary | None,
-    tokenizer: Tokenizer | None,
-    blank_lines: bool,
-    output: Output,
-    work: _Work,
+    model: KneserNeyLM, source: Source, output: NgramsFile, resources: Resources
 ) -> Estimated:
-    source = source_of(texts, vocabulary, tokenizer, blank_lines, work.path)
-    model = _checked(model)
-    n_bytes, threads = memory_in_bytes(work.memory), Threads(n_threads(work.n_jobs))
-    with Scratch(work.folder, n_bytes, threads, work.progress) as scratch:
-        words = source.words(scratch)
-        boundary = cast(int, words.boundary)
-        _check_sizes(model, words.n_words, boundary)
-        if isinstance(output, ArpaFile):
-            check_marks(words.spelled(), boundary)
-        of_text, min_counts = model._cuts_by_text(), model._check_min_counts()
-        own = words, model.order_, n_bytes, scratch
-        levels, counts = levels_of(source, *own, of_text=of_text)
-        estimate = _Estimate(model, levels, scratch)
-        trie: TrieSource = estimate
-        if (min_counts > 1).any():
-            trie = cut_off(stored(estimate, scratch).trie, min_counts, scratch)
-        output.write(trie, words, scratch)
-        n_lines = int(counts[boundary])
+    """Estimate a model: the stages of `KneserNeyLM`, from a source to a file."""
+    order = _checked_order(model)
+    smoothing = smoothing_of(model, order)
+    with resources.scratch() as work:
+        words = source.words(work)
+        _check_sizes(model, words)
+        if output.kind == "arpa":
+            check_marks(words.spelled(), words.boundary)
+        structure, counts, raw = counted(
+            source, words, order, work, raw=smoothing.cuts_by_text
+        )
+        estimate = estimated(structure, counts, raw, smoothing, work)
+        work.drop(counts, raw)
+        output.write(estimate.trie, words, work, is_whole=estimate.is_whole)
+        n_of_word = source.counts
+        n_lines = int(n_of_word[cast(int, words.boundary)])
         return Estimated(
             n_lines=n_lines,
-            n_tokens=int(counts.sum()) - n_lines,
-            n_unknown=int(counts[words.unknown]) if words.unknown >= 0 else 0,
+            n_tokens=int(n_of_word.sum()) - n_lines,
+            n_unknown=int(n_of_word[words.unknown]) if words.unknown >= 0 else 0,
             n_words=words.n_words,
-            n_ngrams=trie.n_ngrams,
+            n_ngrams=estimate.trie.n_ngrams,
             discounts=estimate.discounts,
         )
 
 
-def levels_of(
-    source: Source,
-    words: StoredWords,
-    order: int,
-    memory: int,
-    scratch: Scratch,
-    *,
-    of_text: bool,
-) -> tuple[Levels, NDArray[np.int64]]:
-    """Count the n-grams of a source within bytes of memory.
+def counted(
+    source: Source, words: StoredWords, order: int, work: Scratch, *, raw: bool
+) -> tuple[ContextTrie, NDArray[np.int64], NDArray[np.int64] | None]:
+    """Count the n-grams of a source: sort, count, merge.
 
-    Returns them with their modified counts, with `of_text` also with those in the text;
-    and the count of each word.
+    Returns the trie of the n-grams and their modified counts, with `raw` also their
+    counts in the text.
     """
     # A word takes its text, ids and counts, and in each thread numbers for each order
     # (see ``_fold``) and the probability of one order below.
-    bytes_per_order = 16 if of_text else 8
-    bytes_per_word = 40 + scratch.threads.n * (bytes_per_order * order + 8)
-    used = INTERPRETER_BYTES + bytes_per_word * source.n_known
-    scratch.memory = max(memory - used, memory // 4)
+    bytes_per_order = 16 if raw else 8
+    bytes_per_word = 40 + work.n_threads * (bytes_per_order * order + 8)
+    work.reserve(INTERPRETER_BYTES + bytes_per_word * source.n_known)
     packing = Packing(order, words.n_words, cast(int, words.boundary))
-    runs = source.runs(packing, scratch)
-    counts = source.counts
-    raw = {"raw": counts} if of_text else {}
-    if order > 1:
-        return build_levels(packing, runs, scratch, **raw), counts
-    return Levels(words.n_words, {"counts": counts} | raw, [], scratch), counts
+    runs = source.runs(packing, work)
+    arrays = merged(packing, runs, source.counts, work, raw=raw)
+    counts, of_text = arrays.pop("counts"), arrays.pop("raw", None)
+    return ContextTrie(words.n_words, **arrays), counts, of_text
 
 
 def source_of(
@@ -431,26 +382,22 @@ def memory_in_bytes(memory: int | str) -> int:
     return n_bytes
 
 
-def _checked(model: KneserNeyLM) -> KneserNeyLM:
-    """Return a validated copy of the model, with ``order_``, or raise."""
+def _checked_order(model: KneserNeyLM) -> int:
+    """Return the order of a model, or raise if its parameters are invalid."""
     if not isinstance(model, KneserNeyLM):
         raise TypeError(f"model must be a KneserNeyLM, got {type(model).__name__}.")
-    model = clone(model)
     model._validate_params()
     if model.order is None:
         raise ValueError(
             "order is None, but a text has no columns to infer it from: set order, "
             "KneserNeyLM(5) for example."
         )
-    model.order_ = int(model.order)
-    model._check_fallback()
-    model._check_min_counts()
-    return model
+    return int(model.order)
 
 
-def _check_sizes(model: KneserNeyLM, n_words: int, boundary: int) -> None:
+def _check_sizes(model: KneserNeyLM, words: StoredWords) -> None:
     """Raise if the model's parameters differ from those of the vocabulary."""
-    for name, own in (("n_words", n_words), ("boundary", boundary)):
+    for name, own in (("n_words", words.n_words), ("boundary", words.boundary)):
         given = getattr(model, name)
         if given is not None and given != own:
             raise ValueError(

@@ -17,9 +17,9 @@ from nplm.formats._lines import MAX_LINE_BYTES
 from nplm.formats._words import BEGIN, END, StoredWords, WordText
 from nplm.formats.counts.count_files import MAX_ORDER, parsed
 from nplm.formats.counts.sources import choose_words
-from nplm.models.ngrams.counts import MAX_TOTAL
-from nplm.models.ngrams.external.runs import Packing, write_counted_runs
-from nplm.models.ngrams.external.scratch import Scratch
+from nplm.models.ngrams.stages.counts import MAX_TOTAL
+from nplm.models.ngrams.stages.runs import Packing, tables_of_rows, write_runs
+from nplm.models.ngrams.stages.scratch import Scratch
 from nplm.text.vocabulary import Vocabulary
 
 __all__ = ["CountFiles", "CountedFiles"]
@@ -178,7 +178,9 @@ class CountedFiles:
         runs: list[str] = []
         tables = self._tables(packing.order)
         if packing.order > 1:
-            runs = write_counted_runs(packing, tables, scratch)
+            runs = write_runs(
+                packing, tables_of_rows(packing, tables, scratch), scratch
+            )
         else:
             for ngrams, _ in tables:
                 scratch.tell(len(ngrams))

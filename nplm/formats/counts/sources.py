@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from nplm.base.files.compressed import reading, unpacking_errors
 from nplm.formats._words import StoredWords, check_words
-from nplm.models.ngrams.external.runs import Packing, write_runs
-from nplm.models.ngrams.external.scratch import Scratch
+from nplm.models.ngrams.stages.runs import Packing, streams, write_runs
+from nplm.models.ngrams.stages.scratch import Scratch
 from nplm.text.streams import Tokens, WordStream
 from nplm.text.tokenizer import Tokenizer
 from nplm.text.vocabulary import Vocabulary
@@ -120,7 +120,12 @@ class Texts:
         """Write sorted runs of n-grams (none for order 1); return their names."""
         if packing.order == 1:
             return []
-        return write_runs(packing, IDS, self._new_ids, scratch)
+        n_tokens = scratch.size(IDS) // 4
+        scratch.stage("sorting n-grams", n_tokens, n_tokens * packing.row_bytes)
+        parts = streams(packing, IDS, self._new_ids, scratch)
+        runs = write_runs(packing, parts, scratch)
+        scratch.remove(IDS)
+        return runs
 
     @property
     def counts(self) -> NDArray[np.int64]:

@@ -15,8 +15,8 @@ from nplm.base.checks import check_boundary, check_classes, count_ids, own_ids
 from nplm.base.estimators import CheapWords, HeldOut, LanguageModel, Whole
 from nplm.base.fitted import Fitted
 from nplm.models.classes.word_classes import WordClasses
-from nplm.models.ngrams.discounts import check_fallback
 from nplm.models.ngrams.kneser_ney import KneserNeyLM
+from nplm.models.ngrams.stages.discounts import check_fallback
 from nplm.models.training.em import fit_mixture_weights
 
 __all__ = ["ClassLM"]

@@ -12,9 +12,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from nplm.base.blocks import BLOCK_SIZE, blocks
 from nplm.models.mixtures.static_mixture import check_backoff, text_model
+from nplm.models.ngrams.stages.mixing import mixed_trie, ngrams_in_blocks
 from nplm.models.ngrams.trie.backoff_trie import BackoffTrie
-from nplm.models.ngrams.trie.mixed_trie import mixed_trie, ngrams_in_blocks
-from nplm.models.ngrams.trie.work import IN_MEMORY, Work
+from nplm.models.ngrams.trie.work import InMemory, Work
 from nplm.text.lm.text_lm import TextLM
 from nplm.text.vocabulary import Vocabulary
 from nplm.text.words.known_words import unknown_among
@@ -118,19 +118,19 @@ def expand_classes(
     >>> (found - log_prob).round(4).tolist()  # the logarithms of 0.75 and 0.25
     [-0.2877, -1.3863]
     """
-    trie, vocabulary = expanded(lm, classes, order=order, max_ngrams=max_ngrams)
-    return text_model(mixed_trie([trie], [1.0]), vocabulary, lm, index=index)
+    return expanded(lm, classes, order, max_ngrams, InMemory(), index=index)
 
 
 def expanded(
     lm: TextLM,
     classes: Mapping[Any, Mapping[Any, float]],
+    order: int | None,
+    max_ngrams: int,
+    work: Work,
     *,
-    order: int | None = None,
-    max_ngrams: int = MAX_EXPANDED,
-    work: Work = IN_MEMORY,
-) -> tuple[ExpandedTrie, Vocabulary]:
-    """Return the n-grams of words, and the words; see `expand_classes`."""
+    index: bool = False,
+) -> TextLM:
+    """Expand a model, in memory or in a folder with it; see `expand_classes`."""
     check_backoff(lm, "lm")
     own = lm.vocabulary_
     assert own is not None
@@ -170,7 +170,7 @@ def expanded(
         list(ids), unknown=unknown, boundary=own.words_[lm.boundary_]
     )
     vocabulary._spelling = own._spelling
-    return found, vocabulary
+    return text_model(mixed_trie([found], [1.0], work), vocabulary, lm, index=index)
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from nplm.models.mixtures.static_mixture import check_backoff, text_model
-from nplm.models.ngrams.trie.mixed_trie import LimitedTrie, mixed_trie
+from nplm.models.ngrams.stages.mixing import LimitedTrie, mixed_trie
+from nplm.models.ngrams.trie.work import InMemory, Work
 from nplm.text.lm.text_lm import TextLM
 from nplm.text.vocabulary import Vocabulary
 
@@ -67,12 +68,13 @@ def limit_vocabulary(lm: TextLM, words: Iterable[Any], *, index: bool = True) ->
     >>> small.next_words("the cat", k=1)[0]
     ['sat']
     """
-    trie, kept = limited(lm, words)
-    return text_model(mixed_trie([trie], [1.0]), kept, lm, index=index)
+    return limited(lm, words, InMemory(), index=index)
 
 
-def limited(lm: TextLM, words: Iterable[Any]) -> tuple[LimitedTrie, Vocabulary]:
-    """Return the n-grams of the words to keep, and these; see `limit_vocabulary`."""
+def limited(
+    lm: TextLM, words: Iterable[Any], work: Work, *, index: bool = False
+) -> TextLM:
+    """Restrict a model, in memory or in a folder; see `limit_vocabulary`."""
     if isinstance(words, str):
         raise TypeError(f"words is a string, {words!r:.80}: pass a list of words.")
     check_backoff(lm, "lm")
@@ -94,4 +96,5 @@ def limited(lm: TextLM, words: Iterable[Any]) -> tuple[LimitedTrie, Vocabulary]:
         boundary=vocabulary.words_[lm.boundary_],
     )
     kept._spelling = vocabulary._spelling
-    return LimitedTrie(lm.estimator_.trie_.verified(), ids, kept.unknown_id_), kept
+    trie = LimitedTrie(lm.estimator_.trie_.verified(), ids, kept.unknown_id_)
+    return text_model(mixed_trie([trie], [1.0], work), kept, lm, index=index)

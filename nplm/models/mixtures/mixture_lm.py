@@ -25,9 +25,9 @@ from nplm.base.fitted import Fitted
 from nplm.base.progress.bars import stages
 from nplm.base.warnings import warn
 from nplm.models.mixtures.uniform_lm import UniformLM
-from nplm.models.ngrams.counts import NgramCounts
 from nplm.models.ngrams.frequencies import RelativeFrequencies
 from nplm.models.ngrams.saved import arrays_of, restored_counts
+from nplm.models.ngrams.stages.counts import NgramCounts
 from nplm.models.training.em import BIN_PRIOR, FrequencyBins, fit_mixture_weights
 
 __all__ = ["MixtureLM"]

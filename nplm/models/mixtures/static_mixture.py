@@ -12,18 +12,18 @@ from numpy.typing import ArrayLike, NDArray
 from nplm.base.blocks import BLOCK_WINDOWS, blocks
 from nplm.models.ngrams.backoff_lm import BackoffLM
 from nplm.models.ngrams.backoff_model import BackoffModel
+from nplm.models.ngrams.stages.mixing import AlignedTrie, mixed_trie
 from nplm.models.ngrams.trie.backoff_trie import BackoffTrie
-from nplm.models.ngrams.trie.hash_table import index_of
-from nplm.models.ngrams.trie.mixed_trie import AlignedTrie, mixed_trie
-from nplm.models.ngrams.trie.work import IN_MEMORY, Work
+from nplm.models.ngrams.trie.hashing import index_of
+from nplm.models.ngrams.trie.work import InMemory, Work
 from nplm.models.training.em import MixtureFit, fit_mixture_weights
 from nplm.text.codecs import codec_of
 from nplm.text.lm.text_lm import TextLM
 from nplm.text.vocabulary import Vocabulary
 
 __all__ = [
-    "Members", "StaticMixture", "aligned", "check_backoff", "members_of",
-    "static_mixture", "text_model",
+    "StaticMixture", "aligned", "check_backoff", "mixed", "static_mixture",
+    "text_model",
 ]  # fmt: skip
 
 
@@ -119,40 +119,21 @@ def static_mixture(
     >>> bool(learned.weights[0] > learned.weights[1]), learned.n_iter > 0
     (True, True)
     """
-    own = members_of(models, weights, X_val, max_iter=max_iter, tol=tol)
-    trie = mixed_trie(own.tries, own.weights.tolist())
-    lm = text_model(trie, own.vocabulary, models[0], index=index)
-    return StaticMixture(lm, own.weights, own.n_iter)
+    own = models, weights, X_val, InMemory()
+    return mixed(*own, max_iter=max_iter, tol=tol, index=index)
 
 
-class Members(NamedTuple):
-    """The members of a static mixture.
-
-    - `vocabulary`: the words of all
-    - `weights` (n_models,): their weights
-    - `n_iter`: number of EM steps
-    """
-
-    vocabulary: Vocabulary
-    tries: list[AlignedTrie]
-    weights: NDArray[np.float64]
-    n_iter: int
-
-
-def members_of(
+def mixed(
     models: Sequence[TextLM],
     weights: ArrayLike | None,
     X_val: Sequence[Any] | None,
+    work: Work,
     *,
     max_iter: int = 100,
     tol: float = 1e-5,
-    work: Work = IN_MEMORY,
-) -> Members:
-    """Align the models of a static mixture, and find their weights.
-
-    `work`: memory, or a folder on disk with the tries of the models. Raises TypeError,
-    ValueError as in `static_mixture`.
-    """
+    index: bool = False,
+) -> StaticMixture:
+    """Mix models, in memory or in a folder with them; see `static_mixture`."""
     _check_models(models)
     if (weights is None) == (X_val is None):
         given = "neither" if weights is None else "both"
@@ -161,10 +142,13 @@ def members_of(
         )
     vocabulary, tries = _aligned(models)
     if weights is not None:
-        chosen = _checked_weights(weights, len(models))
-        return Members(vocabulary, tries, chosen, 0)
-    fit = _learned(models, vocabulary, tries, X_val, max_iter, tol, work)
-    return Members(vocabulary, tries, fit.weights[0], fit.n_iter)
+        chosen, n_iter = _checked_weights(weights, len(models)), 0
+    else:
+        fit = _learned(models, vocabulary, tries, X_val, max_iter, tol, work)
+        chosen, n_iter = fit.weights[0], fit.n_iter
+    trie = mixed_trie(tries, chosen.tolist(), work)
+    lm = text_model(trie, vocabulary, models[0], index=index)
+    return StaticMixture(lm, chosen, n_iter)
 
 
 def aligned(models: Sequence[TextLM], *, index: bool = True) -> list[TextLM]:

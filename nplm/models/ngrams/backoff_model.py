@@ -12,12 +12,14 @@ from nplm.base.atomic import all_or_nothing
 from nplm.base.estimators import LanguageModel, WordsMass
 from nplm.base.fitted import Fitted
 from nplm.models.ngrams.look_ups import QuickLookUps
-from nplm.models.ngrams.pruning import check_threshold, pruned_by_entropy
 from nplm.models.ngrams.saved import arrays_of, restored_trie
+from nplm.models.ngrams.stages.pruning import pruned_by_entropy
 from nplm.models.ngrams.trie.backoff_trie import BackoffTrie
 from nplm.models.ngrams.trie.checks import sums_to_one
-from nplm.models.ngrams.trie.hash_table import HashTable, index_of
+from nplm.models.ngrams.trie.hash_table import HashTable
+from nplm.models.ngrams.trie.hashing import index_of
 from nplm.models.ngrams.trie.word_scorer import NgramWordScorer
+from nplm.models.ngrams.trie.work import InMemory, Work
 
 __all__ = ["BackoffModel"]
 
@@ -70,11 +72,14 @@ class BackoffModel(QuickLookUps, LanguageModel):
         self : BackoffModel
             The same model, with fewer n-grams.
         """
-        threshold = check_threshold(threshold)
-        if threshold > 0:
-            trie = pruned_by_entropy(self.trie_, threshold)
-            self._set_trie(trie, None if self.index_ is None else index_of(trie))
+        self.prune_within(InMemory(), threshold)
         return self
+
+    def prune_within(self, work: Work, threshold: float) -> None:
+        """Prune in memory, or in a folder with the trie; see `prune`."""
+        trie = pruned_by_entropy(self.trie_, threshold, work)
+        if trie is not self.trie_:
+            self._set_trie(trie, None if self.index_ is None else index_of(trie))
 
     @all_or_nothing
     def build_index(self) -> Self:

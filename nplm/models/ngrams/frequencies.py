@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from nplm._kernels.ngrams import _interpolation
 from nplm.base.blocks import BLOCK_WINDOWS, blocks, blocks_of_rows
-from nplm.models.ngrams.counts import NgramCounts
+from nplm.models.ngrams.stages.counts import NgramCounts
 
 __all__ = ["RelativeFrequencies"]
 

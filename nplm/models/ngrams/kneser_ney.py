@@ -15,23 +15,19 @@ from nplm.base.checks import MAX_N_WORDS, check_boundary, check_ids
 from nplm.base.estimators import HeldOut
 from nplm.base.fitted import Fitted
 from nplm.models.ngrams.backoff_model import BackoffModel
-from nplm.models.ngrams.counts import MAX_TOTAL, NgramCounts
-from nplm.models.ngrams.discounts import (
+from nplm.models.ngrams.saved import arrays_of, restored_counts
+from nplm.models.ngrams.stages.counts import MAX_TOTAL, NgramCounts
+from nplm.models.ngrams.stages.discounts import (
     check_counts,
     check_fallback,
-    counts_of_counts,
-    find_discounts,
-    lower_tables,
     tables_within,
 )
-from nplm.models.ngrams.probabilities import probabilities
-from nplm.models.ngrams.saved import arrays_of, restored_counts
-from nplm.models.ngrams.trie.backoff_trie import BackoffTrie
-from nplm.models.ngrams.trie.context_trie import blocks_of_contexts
-from nplm.models.ngrams.trie.hash_table import index_of
+from nplm.models.ngrams.stages.smoothing import Smoothing, estimated
+from nplm.models.ngrams.trie.hashing import index_of
+from nplm.models.ngrams.trie.work import InMemory
 from nplm.text.windows import windows
 
-__all__ = ["KneserNeyLM"]
+__all__ = ["KneserNeyLM", "smoothing_of"]
 
 
 class KneserNeyLM(BackoffModel):
@@ -346,17 +342,20 @@ class KneserNeyLM(BackoffModel):
             )
         self._start_fit(widest[:, :-1], widest[:, -1])
         self._check_relations()
-        if is_list:
-            columns, totals = tables_within(
-                columns[: self.order_], totals[: self.order_], self.boundary
+        if not is_list:
+            return self._estimate(
+                NgramCounts.from_ngrams(
+                    columns[0][:, -self.order_ :],
+                    totals[0],
+                    n_words=self.n_words_,
+                    boundary=self.boundary,
+                )
             )
-        else:
-            columns, totals = lower_tables(
-                columns[0], totals[0], self.order_, self.boundary
-            )
+        columns, totals = tables_within(
+            columns[: self.order_], totals[: self.order_], self.boundary
+        )
         counted = NgramCounts.from_tables(columns, totals, n_words=self.n_words_)
-        if is_list:
-            counted.check_suffixes()
+        counted.check_suffixes()
         return self._estimate(counted)
 
     def _count(
@@ -367,60 +366,18 @@ class KneserNeyLM(BackoffModel):
         )
 
     def _estimate(self, counts: NgramCounts, warned_from: int = 1) -> Self:
-        trie, self.discounts_ = self._estimate_trie(counts, warned_from)
-        self._set_trie(trie, index_of(trie))
-        self.counts_ = counts
-        return self
-
-    def _estimate_trie(
-        self, counts: NgramCounts, warned_from: int
-    ) -> tuple[BackoffTrie, NDArray[np.float64]]:
-        """Return the trie of the counts, and the discounts of each order."""
-        min_counts = self._check_min_counts()
-        modified = counts.continuation_counts()
-        of_text = self._cuts_by_text()
-        tested = counts.counts if of_text else modified
-        levels = range(self.order_)
-        discounts = find_discounts(
-            [counts_of_counts(modified[counts.followers(level)]) for level in levels],
-            self.discounts,
-            interpolate=self.interpolate,
-            fallback=self._check_fallback(),
+        estimate = estimated(
+            counts,
+            counts.continuation_counts(),
+            counts.counts,
+            smoothing_of(self, self.order_),
+            InMemory(),
             warned_from=warned_from,
         )
-        prob = np.empty(len(modified))
-        bow = np.empty(len(counts.context_word))
-        lower = np.empty(self.n_words_)
-        for level in levels:
-            first, last = map(int, counts.level_start[level : level + 2])
-            for contexts in blocks_of_contexts(counts.start, first, last):
-                probabilities(
-                    counts,
-                    level,
-                    contexts,
-                    modified,
-                    discounts,
-                    tested,
-                    min_counts,
-                    lower,
-                    prob,
-                    bow,
-                    interpolate=self.interpolate,
-                    spread=of_text,
-                )
-        trie = BackoffTrie(
-            n_words=counts.n_words,
-            level_start=counts.level_start,
-            context_word=counts.context_word,
-            child_start=counts.child_start,
-            start=counts.start,
-            words=counts.words,
-            prob=prob.astype(np.float32),
-            bow=bow.astype(np.float32),
-        )
-        if (min_counts > 1).any():
-            trie = trie.pruned(tested >= np.repeat(min_counts, counts.n_ngrams))
-        return trie, discounts
+        self.discounts_ = estimate.discounts
+        self._set_trie(estimate.trie, index_of(estimate.trie))
+        self.counts_ = counts
+        return self
 
     def _fitted(self) -> dict[str, Any]:
         own = {"counts": arrays_of(self.counts_), "discounts": self.discounts_}
@@ -435,40 +392,46 @@ class KneserNeyLM(BackoffModel):
         self.discounts_ = fitted.array("discounts", np.float64, (self.order_, 3))
 
     def _check_relations(self) -> None:
-        self._check_min_counts()
-        self._check_fallback()
+        smoothing_of(self, self.order_)
         check_boundary(self.boundary, self.n_words_)
 
-    def _check_fallback(self) -> tuple[float, float, float] | None:
-        return check_fallback(self.discount_fallback, interpolate=self.interpolate)
 
-    def _cuts_by_text(self) -> bool:
-        """Return whether n-grams are dropped by their counts in the text."""
-        return self.min_counts_of == "text" and bool(
-            (self._check_min_counts() > 1).any()
+def smoothing_of(model: KneserNeyLM, order: int) -> Smoothing:
+    """Return the parameters of an estimation; raise ValueError if one is invalid.
+
+    Parameters
+    ----------
+    model : KneserNeyLM
+        Has them as parameters.
+    order : int
+        The order in use.
+
+    Returns
+    -------
+    smoothing : Smoothing
+    """
+    fallback = check_fallback(model.discount_fallback, interpolate=model.interpolate)
+    given = (1,) if model.min_counts is None else model.min_counts
+    if (
+        np.ndim(given) != 1
+        or len(given) == 0
+        or not all(isinstance(n, Integral) and 1 <= n < MAX_TOTAL for n in given)
+    ):
+        raise ValueError(
+            "min_counts must be None or whole numbers from 1 (below 2**53), one "
+            "per order (the last applies to all higher orders), got "
+            f"{model.min_counts!r}."
         )
-
-    def _check_min_counts(self) -> NDArray[np.int64]:
-        """Return the minimum count of each order, shape (order_,)."""
-        given = (1,) if self.min_counts is None else self.min_counts
-        if (
-            np.ndim(given) != 1
-            or len(given) == 0
-            or not all(isinstance(n, Integral) and 1 <= n < MAX_TOTAL for n in given)
-        ):
-            raise ValueError(
-                "min_counts must be None or whole numbers from 1 (below 2**53), one "
-                "per order (the last applies to all higher orders), got "
-                f"{self.min_counts!r}."
-            )
-        if self.min_counts_of == "text" and list(given) != sorted(given):
-            raise ValueError(
-                f"min_counts={self.min_counts!r} decreases, but with "
-                "min_counts_of='text' the suffixes of an n-gram are kept with it: give "
-                "each order at least the minimum count of the one below."
-            )
-        highest = [given[-1]] * (self.order_ - len(given))
-        return np.array([*given, *highest][: self.order_], dtype=np.int64)
+    of_text = model.min_counts_of == "text"
+    if of_text and list(given) != sorted(given):
+        raise ValueError(
+            f"min_counts={model.min_counts!r} decreases, but with "
+            "min_counts_of='text' the suffixes of an n-gram are kept with it: give "
+            "each order at least the minimum count of the one below."
+        )
+    highest = [given[-1]] * (order - len(given))
+    min_counts = np.array([*given, *highest][:order], dtype=np.int64)
+    return Smoothing(model.discounts, fallback, model.interpolate, min_counts, of_text)
 
 
 def _sentence_windows(

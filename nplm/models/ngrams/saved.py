@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nplm.base.fitted import Fitted
-from nplm.models.ngrams.counts import MAX_TOTAL, NgramCounts
+from nplm.models.ngrams.stages.counts import MAX_TOTAL, NgramCounts
 from nplm.models.ngrams.trie.backoff_trie import BackoffTrie
 from nplm.models.ngrams.trie.checks import check_ranges, check_sizes, check_structure
 from nplm.models.ngrams.trie.context_trie import ContextTrie

@@ -8,13 +8,13 @@ from random import Random
 
 import numpy as np
 import pytest
+from nplm.formats.on_disk.conversion import convert_arpa
+from nplm.formats.on_disk.sources import arpa_lm_on_disk
+from nplm.models.ngrams.external.scratch import Scratch
 
 from nplm import kenlm, load
 from nplm.formats import read_arpa, save_binary, write_arpa
-from nplm.formats.on_disk.conversion import convert_arpa
 from nplm.formats.on_disk.outputs import ArpaFile, MappedFile
-from nplm.formats.on_disk.sources import arpa_lm_on_disk
-from nplm.models.ngrams.external.scratch import Scratch
 from nplm.models.training.parallel.threads import Threads
 from tests.helpers.arpa import KENLM, SRILM, arpa_of, ngrams_with_marks_anywhere
 

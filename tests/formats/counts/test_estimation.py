@@ -23,7 +23,8 @@ from nplm.formats import (
     save_binary,
     write_arpa,
 )
-from nplm.models.ngrams.external import estimation, levels
+from nplm.models.ngrams.stages import levels
+from nplm.models.ngrams.trie import hashing
 from tests.helpers.binary import ngrams_of, read_parts
 from tests.helpers.texts import joined, lines_of
 
@@ -121,8 +122,8 @@ def test_file_is_that_of_the_model_in_memory(
 def test_cut_offs_do_not_depend_on_windows(
     tmp_path, monkeypatch, order, n_jobs, min_counts_of
 ):
-    monkeypatch.setattr(estimation, "SPILL", 64)
-    monkeypatch.setattr(estimation, "MIN_BUCKETS", 1 << 8)
+    monkeypatch.setattr(hashing, "SPILL", 64)
+    monkeypatch.setattr(hashing, "MIN_BUCKETS", 1 << 8)
     lines = lines_of()
     cut = {"min_counts": (1, 1, 2), "min_counts_of": min_counts_of}
     cut["min_counts"] = (1, 2) if order == 2 else (1, 1, 2)
@@ -190,8 +191,8 @@ def test_tokenizer_that_changes_words_between_blanks_is_loaded(tmp_path, changes
 def test_file_does_not_depend_on_runs_and_windows(tmp_path, monkeypatch, order, n_jobs):
     # Runs merge in two steps, and each thread fills hash tables in several windows.
     monkeypatch.setattr(levels, "MAX_RUNS", 8)
-    monkeypatch.setattr(estimation, "SPILL", 16)
-    monkeypatch.setattr(estimation, "MIN_BUCKETS", 1 << 8)
+    monkeypatch.setattr(hashing, "SPILL", 16)
+    monkeypatch.setattr(hashing, "MIN_BUCKETS", 1 << 8)
     lines = lines_of()
     seen = []
     with warnings.catch_warnings():

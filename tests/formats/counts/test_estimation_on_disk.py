@@ -16,7 +16,7 @@ import pytest
 import nplm.base.files.atomic_files
 from nplm import KneserNeyLM
 from nplm.formats import estimate_arpa, estimate_binary
-from nplm.models.ngrams.external import scratch
+from nplm.models.ngrams.stages import scratch
 from nplm.models.training.parallel.threads import Threads
 from tests.helpers.texts import joined, lines_of
 

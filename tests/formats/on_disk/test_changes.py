@@ -17,16 +17,13 @@ from nplm import (
     static_mixture,
 )
 from nplm.formats import load_binary, save_binary, write_arpa
-from nplm.formats.on_disk.changes import (
-    expanded_lm,
-    limited_lm,
-    mixed_lm,
-    pruned_lm,
-)
-from nplm.formats.on_disk.sources import arpa_lm_on_disk, lm_on_disk
+from nplm.formats.on_disk.opening import arpa_lm, unpacked_lm
+from nplm.models.mixtures.class_expansion import expanded
+from nplm.models.mixtures.limited_vocabulary import limited
+from nplm.models.mixtures.static_mixture import mixed
 from nplm.models.ngrams.backoff_lm import BackoffLM
-from nplm.models.ngrams.external.scratch import Scratch
 from nplm.models.ngrams.saved import arrays_of
+from nplm.models.ngrams.stages.scratch import Scratch
 from nplm.models.training.parallel.threads import Threads
 from tests.helpers import small_text, text
 
@@ -77,7 +74,8 @@ def test_pruned_model_is_that_in_memory(order, before, threshold, memory, seed):
     with tempfile.TemporaryDirectory() as folder:
         source = mapped(lm, folder, "mapped")
         with scratch_in(folder, memory) as scratch:
-            found = pruned_lm(lm_on_disk(source, scratch), threshold, scratch)
+            found = unpacked_lm(source, scratch)
+            found.estimator_.prune_within(scratch, threshold)
             lm.estimator_.prune(threshold)
             assert_same(found, lm)
         assert [own.name for own in Path(folder).iterdir()] == ["mapped"]
@@ -96,7 +94,7 @@ def test_limited_model_is_that_in_memory(order, memory, kept, seed):
         tempfile.TemporaryDirectory() as folder,
         scratch_in(folder, memory) as scratch,
     ):
-        found = limited_lm(lm_on_disk(lm, scratch), kept, scratch)
+        found = limited(unpacked_lm(lm, scratch), kept, scratch)
         assert_same(found, limit_vocabulary(lm, kept))
 
 
@@ -110,7 +108,7 @@ def test_expanded_model_is_that_in_memory(order, shorter, memory, seed):
         tempfile.TemporaryDirectory() as folder,
         scratch_in(folder, memory) as scratch,
     ):
-        found = expanded_lm(lm_on_disk(lm, scratch), classes, order, 10**6, scratch)
+        found = expanded(unpacked_lm(lm, scratch), classes, order, 10**6, scratch)
         assert_same(found, expand_classes(lm, classes, order=order))
 
 
@@ -139,9 +137,9 @@ def test_mixture_is_that_in_memory(orders, memory, learned, threshold, seed):
             arpa = Path(folder) / "arpa"
             write_arpa(models[0].estimator_, arpa, WORDS)
             with scratch_in(folder, memory) as scratch:
-                first = lm_on_disk(models[0], scratch)
-                own = [first, *(lm_on_disk(lm, scratch) for lm in sources)]
-                found = mixed_lm(own, weights, held_out, scratch)
+                first = unpacked_lm(models[0], scratch)
+                own = [first, *(unpacked_lm(lm, scratch) for lm in sources)]
+                found = mixed(own, weights, held_out, scratch)
                 np.testing.assert_array_equal(found.weights, expected.weights)
                 assert_same(found.lm, expected.lm)
 
@@ -152,7 +150,7 @@ def test_threshold_out_of_range_is_refused(tmp_path, threshold):
         scratch_in(tmp_path, 1 << 12) as scratch,
         pytest.raises(ValueError, match="threshold must be 0 or more"),
     ):
-        pruned_lm(fitted(0, 2), threshold, scratch)
+        fitted(0, 2).estimator_.prune_within(scratch, threshold)
 
 
 def test_arpa_file_is_read_as_in_memory(tmp_path):
@@ -162,7 +160,7 @@ def test_arpa_file_is_read_as_in_memory(tmp_path):
 
     with scratch_in(tmp_path, 1 << 12) as scratch:
         assert_same(
-            arpa_lm_on_disk(tmp_path / "arpa", scratch, 1 << 12),
+            arpa_lm(tmp_path / "arpa", scratch),
             nplm.load(tmp_path / "arpa"),
         )
 
@@ -175,4 +173,4 @@ def test_arpa_file_without_boundary_is_refused(tmp_path):
         scratch_in(tmp_path, 1 << 12) as scratch,
         pytest.raises(ValueError, match="has no n-grams with <s> or </s>"),
     ):
-        arpa_lm_on_disk(tmp_path / "arpa", scratch, 1 << 12)
+        arpa_lm(tmp_path / "arpa", scratch)

@@ -15,24 +15,36 @@ from hypothesis import strategies as st
 from nplm import KneserNeyLM
 from nplm.formats import load_binary, read_arpa, save_binary, write_arpa
 from nplm.formats._words import StoredWords
-from nplm.formats.on_disk.conversion import convert_arpa, convert_trie
-from nplm.formats.on_disk.outputs import (
-    ArpaFile,
-    MappedFile,
-    QuantizedFile,
-    free_memory,
-)
-from nplm.models.ngrams.external import estimation
+from nplm.formats.arpa.reading import read_ngrams
+from nplm.formats.on_disk.outputs import NgramsFile, free_memory
+from nplm.models.ngrams.stages.quantizing import unquantized
+from nplm.models.ngrams.stages.scratch import Scratch
+from nplm.models.ngrams.trie import hashing
+from nplm.models.ngrams.trie.quantized_trie import QuantizedTrie
+from nplm.models.training.parallel.threads import Threads
 from tests.helpers import small_text, text
+from tests.helpers.ngrams import cut_in_memory
 
 pytestmark = small_text
 KINDS = ["mapped", "quantized", "arpa"]
 
 
-def output(path, kind):
-    if kind == "quantized":
-        return QuantizedFile(path, 6)
-    return MappedFile(path) if kind == "mapped" else ArpaFile(path)
+def output(path, kind, bits=6):
+    if kind == "arpa":
+        return NgramsFile(path, "arpa")
+    return NgramsFile(path, "binary", bits if kind == "quantized" else None)
+
+
+def convert_arpa(path, target, memory, folder=None):
+    with Scratch(folder, memory, Threads(1)) as scratch:
+        trie, boundary, words = read_ngrams(path, scratch, add_unknown=True)
+        target.write(trie, StoredWords(words, boundary), scratch)
+
+
+def convert_trie(trie, words, target, memory, folder):
+    with Scratch(folder, memory, Threads(1)) as scratch:
+        unpack = unquantized if isinstance(trie, QuantizedTrie) else type(trie).unpacked
+        target.write(unpack(trie, scratch), words, scratch)
 
 
 def in_memory(model, words, path, kind):
@@ -53,7 +65,7 @@ def without_some(model, share, seed):
     """Drop n-grams at random: contexts and suffixes of the others too."""
     rng = np.random.default_rng(seed)
     keep = rng.random(len(model.trie_.words)) < share
-    model._set_trie(model.trie_.pruned(keep), None)
+    model._set_trie(cut_in_memory(model.trie_, keep), None)
     return model
 
 
@@ -125,7 +137,7 @@ def test_quantized_file_has_the_lines_of_its_numbers(
         small, found, again = (Path(folder) / name for name in ("q", "found", "again"))
         save_binary(model, small, words, bits=8)
         quantized, words = load_binary(small)
-        own = StoredWords(words, quantized.boundary), ArpaFile(found)
+        own = StoredWords(words, quantized.boundary), output(found, "arpa")
         convert_trie(quantized.trie_, *own, memory=memory, folder=folder)
         expected = quantized.predict_proba(X := contexts(order, seed))
         lines, own_words = read_arpa(found)
@@ -135,7 +147,7 @@ def test_quantized_file_has_the_lines_of_its_numbers(
             lines.predict_proba(renamed)[:, ids], expected, rtol=1e-5
         )
         # Few values have a code each: nothing is lost in another quantized file.
-        own = StoredWords(words, quantized.boundary), QuantizedFile(again, 8)
+        own = StoredWords(words, quantized.boundary), output(again, "quantized", 8)
         convert_trie(quantized.trie_, *own, memory=memory, folder=folder)
         assert again.read_bytes() == small.read_bytes()
 
@@ -146,12 +158,12 @@ def contexts(order, seed):
 
 @pytest.mark.parametrize("share", [1.0, 0.3])
 def test_file_does_not_depend_on_windows(tmp_path, monkeypatch, share):
-    monkeypatch.setattr(estimation, "SPILL", 64)
+    monkeypatch.setattr(hashing, "SPILL", 64)
     model = without_some(fitted(0, 4, 0, n=5000, n_words=60), share, 0)
     words = ["</s>", *(f"w{i}" for i in range(1, 60))]
     expected, found = tmp_path / "expected", tmp_path / "found"
     save_binary(model, expected, words)
-    own = StoredWords(words, 0), MappedFile(found)
+    own = StoredWords(words, 0), output(found, "mapped")
     convert_trie(model.trie_, *own, memory=1 << 10, folder=tmp_path)
     assert found.read_bytes() == expected.read_bytes()
 
@@ -167,7 +179,7 @@ def test_table_of_a_trie_with_more_contexts_than_ngrams_grows(tmp_path):
     counts = [f"ngram {k}={n}" for k, n in enumerate((62, 0, 0, len(grams)), 1)]
     path.write_text("\n".join(["\\data\\", *counts, *sections, "\\end\\"]))
     save_binary(*read_arpa(path, add_unknown=True)[:1], expected, _words(path))
-    convert_arpa(path, MappedFile(found), memory=1 << 10, folder=tmp_path)
+    convert_arpa(path, output(found, "mapped"), memory=1 << 10, folder=tmp_path)
     assert found.read_bytes() == expected.read_bytes()
 
 
@@ -202,7 +214,7 @@ def test_order_that_has_no_quantized_file_is_refused(tmp_path, order):
     words = [f"w{i}" for i in range(9)]
     write_arpa(fitted(0, order, None), tmp_path / "arpa", words)
     with pytest.raises(ValueError, match=f"quantizes orders 2 to 16, .* is {order}"):
-        convert_arpa(tmp_path / "arpa", QuantizedFile(tmp_path / "out", 8), memory=1)
+        convert_arpa(tmp_path / "arpa", output(tmp_path / "out", "quantized"), memory=1)
     assert not (tmp_path / "out").exists()
 
 
@@ -218,71 +230,53 @@ def large(tmp_path_factory):
     return path, int(model.n_ngrams_.sum())
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_peak_memory_is_bounded(large, tmp_path, kind):
-    """Half a million n-grams are sorted in less than their tables take."""
-    source, n_ngrams = large
-    path = repr(str(tmp_path / "b"))
-    made = {
-        "quantized": f"QuantizedFile({path}, 6)",
-        "mapped": f"MappedFile({path})",
-        "arpa": f"ArpaFile({path})",
-    }[kind]
-    code = f"""
-import resource
-from nplm.formats.on_disk.conversion import convert_arpa
-from nplm.formats.on_disk.outputs import ArpaFile, MappedFile, QuantizedFile
-def peak():
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
-before = peak()
-convert_arpa({str(source)!r}, {made},
-             memory=24 << 20, folder={str(tmp_path)!r})
-print(peak() - before)
-"""
-    done = subprocess.run(
-        [sys.executable, "-c", code], check=True, capture_output=True, text=True
-    )
-    assert n_ngrams > 500_000
-    # A chunk of text (32 MB while it is appended to) and the memory allowed.
-    assert int(done.stdout) < 90 << 20
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="Linux tells a process's peak")
-@pytest.mark.parametrize("change", [*KINDS, "prune", "mix"])
-def test_peak_memory_from_mapped_ngrams_is_bounded(large, tmp_path, change):
-    """A model that takes 25 MB or more in memory is processed in less."""
-    mapped, found = tmp_path / "mapped", tmp_path / "found"
-    convert_arpa(large[0], MappedFile(mapped), memory=1 << 28)
-    code = f"""
+PEAK = """
+import sys
 from nplm import TextLM
 from nplm.formats import load_binary
-from nplm.formats.on_disk.changes import mixed_lm, pruned_lm
-from nplm.formats.on_disk.outputs import ArpaFile, MappedFile, QuantizedFile
-from nplm.formats.on_disk.outputs import StoredTrie
-from nplm.formats.on_disk.sources import lm_on_disk, words_of
-from nplm.models.ngrams.external.scratch import Scratch
+from nplm.formats.on_disk.opening import arpa_lm, unpacked_lm, words_of
+from nplm.formats.on_disk.outputs import NgramsFile
+from nplm.models.mixtures.static_mixture import mixed
+from nplm.models.ngrams.stages.scratch import Scratch
 from nplm.models.training.parallel.threads import Threads
+
 def peak():
     lines = open("/proc/self/status")
     return 1024 * next(int(x.split()[1]) for x in lines if x.startswith("VmHWM"))
-lm = TextLM.from_model(*load_binary({str(mapped)!r}))
+
+source, change, target, folder, memory = sys.argv[1:]
+mapped = None if source.endswith(".arpa") else TextLM.from_model(*load_binary(source))
 before = peak()
-with Scratch({str(tmp_path)!r}, 6 << 20, Threads(1)) as scratch:
-    lm, made = lm_on_disk(lm, scratch), MappedFile({str(found)!r})
-    if {change!r} == "prune":
-        lm = pruned_lm(lm, 1e-5, scratch)
-    elif {change!r} == "mix":
-        lm = mixed_lm([lm, lm], [0.5, 0.5], None, scratch).lm
-    elif {change!r} == "arpa":
-        made = ArpaFile(made.path)
-    elif {change!r} == "quantized":
-        made = QuantizedFile(made.path, 6)
-    made.write(StoredTrie(lm.estimator_.trie_, scratch), words_of(lm), scratch)
+with Scratch(folder, int(memory), Threads(1)) as work:
+    lm = arpa_lm(source, work) if mapped is None else unpacked_lm(mapped, work)
+    if change == "prune":
+        lm.estimator_.prune_within(work, 1e-5)
+    elif change == "mix":
+        lm = mixed([lm, lm], [0.5, 0.5], None, work).lm
+    bits = 6 if change == "quantized" else None
+    file = NgramsFile(target, "arpa" if change == "arpa" else "binary", bits)
+    file.write(lm.estimator_.trie_, words_of(lm), work)
 print(peak() - before)
 """
-    command = [sys.executable, "-c", code]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="Linux tells a process's peak")
+@pytest.mark.parametrize("kind", ["arpa", "mapped"])
+@pytest.mark.parametrize("change", [*KINDS, "prune", "mix"])
+def test_peak_memory_is_bounded(large, tmp_path, kind, change):
+    """Half a million n-grams, 25 MB or more, are processed in less memory."""
+    source, n_ngrams = large
+    # A chunk of text (32 MB while it is appended to) and the memory allowed.
+    memory, bound = 24 << 20, 90 << 20
+    if kind == "mapped":
+        memory, bound = 6 << 20, 20 << 20
+        convert_arpa(source, output(tmp_path / "mapped", "mapped"), memory=1 << 28)
+        source = tmp_path / "mapped"
+    own = source, change, tmp_path / "found", tmp_path, memory
+    command = [sys.executable, "-c", PEAK, *map(str, own)]
     done = subprocess.run(command, check=True, capture_output=True, text=True)
-    assert int(done.stdout) < 20 << 20
+    assert n_ngrams > 500_000
+    assert int(done.stdout) < bound
 
 
 def test_free_memory_is_some_of_the_memory_there_is():

@@ -11,13 +11,14 @@ from numpy.testing import assert_allclose, assert_array_equal
 from nplm import BackoffLM, KneserNeyLM, TextLM, windows
 from nplm._kernels.ngrams import _hashing
 from nplm.formats import load_binary, read_arpa, save_binary, write_arpa
-from nplm.models.ngrams.external import estimation
-from nplm.models.ngrams.external.estimation import fill_table
-from nplm.models.ngrams.external.scratch import Scratch
-from nplm.models.ngrams.trie import hash_table
+from nplm.models.ngrams.stages.scratch import Scratch
+from nplm.models.ngrams.trie import hashing
 from nplm.models.ngrams.trie.backoff_trie import BackoffTrie
-from nplm.models.ngrams.trie.hash_table import HashTable, empty_buckets, fill_keys
+from nplm.models.ngrams.trie.hash_table import HashTable, empty_buckets
+from nplm.models.ngrams.trie.hashing import fill_table, hash_table_of, keys_of
+from nplm.models.ngrams.trie.work import InMemory
 from nplm.models.training.parallel.threads import Threads
+from tests.helpers.ngrams import cut_in_memory, trie_of_tables
 from tests.reference import ngrams as reference
 
 N_WORDS = 40
@@ -40,7 +41,7 @@ def fitted(order, *, n=3000, min_counts=None, boundary=None, seed=0):
 def without_suffixes(trie):
     """Return a pruned trie that lacks suffixes and prefixes of its n-grams."""
     keep = np.random.default_rng(0).random(len(trie.words)) < 0.3
-    return trie.pruned(keep)
+    return cut_in_memory(trie, keep)
 
 
 @pytest.mark.parametrize("order", range(2, 10))
@@ -55,7 +56,7 @@ def test_hash_table_agrees_with_trie_bit_for_bit(order, min_counts, boundary):
                 for i in range(0, len(y), 97)
             ]
         )
-        hashed = HashTable.of(trie).next_word_prob(X, y)
+        hashed = hash_table_of(trie).next_word_prob(X, y)
         assert_array_equal(hashed[::97], walked)
         rows = trie.distribution(X[::97])
         assert_allclose(walked, rows[np.arange(len(walked)), y[::97]], rtol=1e-12)
@@ -63,7 +64,7 @@ def test_hash_table_agrees_with_trie_bit_for_bit(order, min_counts, boundary):
 
 def test_scores_do_not_depend_on_batch_size():
     model, X, y = fitted(5)
-    hashed = HashTable.of(model.trie_)
+    hashed = hash_table_of(model.trie_)
     whole = hashed.next_word_prob(X, y)
     for size in (1, 7, 255, 257):
         parts = [
@@ -76,14 +77,14 @@ def test_scores_do_not_depend_on_batch_size():
 @pytest.mark.parametrize("slots", [1.12, 1.2])
 def test_ngrams_beyond_full_buckets_are_found(tmp_path, monkeypatch, slots):
     """Without spare buckets, as in large tables; filled at once and in windows."""
-    monkeypatch.setattr(hash_table, "SPARE_BUCKETS", 1)
+    monkeypatch.setattr(hashing, "SPARE_BUCKETS", 1)
     for name in ("SLOTS_PER_BIGRAM", "SLOTS_PER_NGRAM", "SLOTS_PER_LONGEST"):
-        monkeypatch.setattr(hash_table, name, slots)
-    monkeypatch.setattr(estimation, "MIN_BUCKETS", 8)
-    monkeypatch.setattr(estimation, "SPILL", 64)
+        monkeypatch.setattr(hashing, name, slots)
+    monkeypatch.setattr(hashing, "MIN_BUCKETS", 8)
+    monkeypatch.setattr(hashing, "SPILL", 64)
     model, X, y = fitted(5, n=9000, boundary=1)
     trie = model.trie_
-    table = HashTable.of(trie)
+    table = hash_table_of(trie)
     first_long = int(table.bucket_start[-2]) * 64
     middle = table.buckets[:first_long].view(np.uint32).reshape(-1, 16)
     beyond = np.count_nonzero(middle[:, 4:8] & 1 << 16, axis=1)
@@ -104,7 +105,7 @@ def test_ngrams_beyond_full_buckets_are_found(tmp_path, monkeypatch, slots):
 def test_search_in_a_full_table_of_a_damaged_file_ends():
     """All buckets say that a search goes on in the next one."""
     model, X, y = fitted(5)
-    whole = HashTable.of(model.trie_)
+    whole = hash_table_of(model.trie_)
     buckets = whole.buckets.copy()
     last = whole.bucket_start[-2] * 64
     buckets[:last].view(np.uint32).reshape(-1, 16)[:, 4:8] |= 1 << 16
@@ -117,17 +118,15 @@ def test_search_in_a_full_table_of_a_damaged_file_ends():
 def test_ngrams_that_a_table_has_no_room_for_are_left_out(longest):
     """A context has more n-grams than are inserted together."""
     n = 1000
-    trie = BackoffTrie.from_tables(
+    trie = trie_of_tables(
         [
             np.arange(n, dtype=np.int32)[:, np.newaxis],
             np.array([[0, w] for w in range(n)] + [[1, 0]], dtype=np.int32),
         ],
         [np.full(n, 1 / n), np.full(n + 1, 0.5)],
         [np.ones(n)],
-        n_words=n,
     )
-    keys = np.zeros(len(trie.context_word), dtype=np.uint64)
-    fill_keys(trie, trie.parents(), keys)
+    keys = keys_of(trie, trie.parents(), InMemory())
     first, last = trie.level_start[1:3].tolist()
     filters, missing = np.zeros(n, np.uint16), np.empty((3, 0), np.int32)
     for n_buckets, expected in [(33, -1), (2000, 0)]:
@@ -157,20 +156,22 @@ def test_hash_table_agrees_with_reference():
     expected = np.empty((len(y), 1))
     arrays = reference.Trie.of(trie)
     reference.backoff_prob(arrays, trie.prob, trie.bow, X, y[:, None], None, expected)
-    assert_allclose(HashTable.of(trie).next_word_prob(X, y), expected[:, 0], rtol=1e-12)
+    assert_allclose(
+        hash_table_of(trie).next_word_prob(X, y), expected[:, 0], rtol=1e-12
+    )
 
 
 @pytest.fixture
 def tables(monkeypatch):
     """Return a list of the tries that hash tables are made of."""
     made = []
-    make = HashTable.of
+    make = hashing.hash_table_of
 
     def recorded(trie):
         made.append(trie)
         return make(trie)
 
-    monkeypatch.setattr(HashTable, "of", recorded)
+    monkeypatch.setattr(hashing, "hash_table_of", recorded)
     return made
 
 
@@ -222,7 +223,7 @@ def test_model_without_index_gives_the_same_bits_and_can_build_it():
     assert bare.index_ is None
     assert_array_equal(bare.log_prob(X, y), model.log_prob(X, y))
     assert bare.prune(1e-4).index_ is None
-    assert_same_index(bare.build_index().index_, HashTable.of(bare.trie_))
+    assert_same_index(bare.build_index().index_, hash_table_of(bare.trie_))
     index = bare.index_
     assert bare.build_index().index_ is index
 
@@ -232,7 +233,7 @@ def test_read_arpa_builds_the_index_unless_told_not_to(tmp_path):
     write_arpa(model, tmp_path / "arpa", [f"w{i}" for i in range(N_WORDS + 1)])
     whole, _ = read_arpa(tmp_path / "arpa")
     bare, _ = read_arpa(tmp_path / "arpa", index=False)
-    assert_same_index(whole.index_, HashTable.of(bare.trie_))
+    assert_same_index(whole.index_, hash_table_of(bare.trie_))
     assert bare.index_ is None
     assert_array_equal(bare.log_prob(X, y), whole.log_prob(X, y))
 
@@ -245,7 +246,7 @@ def test_index_is_rebuilt_after_pruning_and_partial_fit():
             warnings.simplefilter("ignore", UserWarning)
             change()
         assert model.trie_ is not before
-        assert_same_index(model.index_, HashTable.of(model.trie_))
+        assert_same_index(model.index_, hash_table_of(model.trie_))
 
 
 @pytest.mark.parametrize("change", ["prune", "partial_fit"])
@@ -257,7 +258,7 @@ def test_interrupt_while_the_index_is_built_leaves_the_model(monkeypatch, change
     def interrupted(trie):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(HashTable, "of", interrupted)
+    monkeypatch.setattr(hashing, "hash_table_of", interrupted)
     with pytest.raises(KeyboardInterrupt):
         model.prune(1e-4) if change == "prune" else model.partial_fit(X, y)
     assert vars(model) == before
@@ -277,7 +278,7 @@ def test_index_is_closed_if_all_contexts_are_ngrams(order, boundary):
     for trie in (model.trie_, without_suffixes(model.trie_)):
         n_made = np.count_nonzero(trie.contexts_made() >= 0)
         closed = n_made == len(trie.context_word) - 1
-        assert HashTable.of(trie).closed == closed
+        assert hash_table_of(trie).closed == closed
 
 
 def test_index_of_a_stream_or_pruned_model_is_not_closed():
@@ -288,7 +289,7 @@ def test_index_of_a_stream_or_pruned_model_is_not_closed():
     assert not model.index_.closed
     model, *_ = fitted(4, boundary=1)
     assert (
-        model.index_.closed and not HashTable.of(without_suffixes(model.trie_)).closed
+        model.index_.closed and not hash_table_of(without_suffixes(model.trie_)).closed
     )
 
 
@@ -314,7 +315,7 @@ def test_contexts_made_of_a_high_order():
     tables += [ids[np.newaxis, :order]]
     ones = [np.ones(len(table)) for table in tables]
     tables[-2], ones[-2] = ids[np.newaxis, : order - 1], np.full(1, 0.5)
-    trie = BackoffTrie.from_tables(tables, ones, ones[:-1], n_words=3)
+    trie = trie_of_tables(tables, ones, ones[:-1])
     made = trie.contexts_made()
     assert made[3:].tolist() == trie.context(tables[-2]).tolist()
 
@@ -332,7 +333,7 @@ def test_table_too_small_for_its_contexts_grows():
     tables += [np.empty((0, 3), dtype=np.int32), longest]
     prob = [np.full(len(table), 1 / n) for table in tables]
     bow = [np.ones(len(table)) for table in tables[:-1]]
-    trie = BackoffTrie.from_tables(tables, prob, bow, n_words=n)
+    trie = trie_of_tables(tables, prob, bow)
     X, y = np.ascontiguousarray(longest[:, :-1]), longest[:, -1]
-    again = HashTable.of(trie).next_word_prob(X, y)
+    again = hash_table_of(trie).next_word_prob(X, y)
     assert_array_equal(again, trie.next_word_prob(X[:1], y[:1])[0])

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 from nplm import KneserNeyLM, Vocabulary, windows
-from nplm.models.ngrams.discounts import counts_of_counts, find_discounts
+from nplm.models.ngrams.stages.discounts import counts_of_counts, find_discounts
 from tests.helpers import small_text, text
 from tests.helpers.ngrams import DictionaryKneserNey
 

@@ -14,7 +14,8 @@ from sklearn.base import clone
 
 from nplm import KneserNeyLM, load, save, windows
 from nplm.formats import read_counts, write_counts
-from nplm.models.ngrams.discounts import counts_of_counts, find_discounts
+from nplm.models.ngrams.stages import levels
+from nplm.models.ngrams.stages.discounts import counts_of_counts, find_discounts
 from nplm.models.ngrams.trie import context_trie
 from tests.helpers import text
 from tests.helpers.ngrams import DictionaryKneserNey
@@ -297,16 +298,17 @@ def test_inconsistent_tables_of_counts_are_refused():
 
 def test_too_many_contexts_or_ngrams_are_refused(monkeypatch):
     stream = np.arange(60)
-    monkeypatch.setattr(context_trie, "MAX_NGRAMS", 200)
-    with pytest.raises(ValueError, match=r"more than 200 (contexts|n-grams); lower"):
+    monkeypatch.setattr(levels, "MAX_NGRAMS", 200)
+    with pytest.raises(ValueError, match=r"more than 200; lower order"):
         KneserNeyLM(5).fit_stream(stream)
+    monkeypatch.setattr(context_trie, "MAX_NGRAMS", 200)
     with pytest.raises(ValueError, match="more than 200 contexts; lower order"):
         context_trie.TrieBuilder(300).add_context_level(
             np.zeros(2, int), np.arange(300)
         )
-    rows = np.zeros((201, 2), int)
+    rows, ones = [np.zeros((1, 1), int), np.zeros((201, 2), int)], np.ones(201)
     with pytest.raises(ValueError, match="201 rows of n-grams are too many to sort"):
-        KneserNeyLM().fit_counts(rows, np.ones(201))
+        KneserNeyLM().fit_counts(rows, [[201], ones])
 
 
 def tables(*orders):

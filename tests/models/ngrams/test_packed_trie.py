@@ -1,14 +1,18 @@
 """A packed trie and a hash table together have all that the trie has."""
 
 import warnings
+from dataclasses import fields
 
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
 from nplm import KneserNeyLM, windows
-from nplm.models.ngrams.trie.hash_table import HashTable
-from nplm.models.ngrams.trie.packed_trie import PackedTrie, fill_packed, packed_sizes
+from nplm.models.ngrams.trie import packed_trie
+from nplm.models.ngrams.trie.hashing import hash_table_of
+from nplm.models.ngrams.trie.packed_trie import PackedTrie, unpacked
+from nplm.models.ngrams.trie.work import InMemory
+from tests.helpers.ngrams import cut_in_memory
 
 STRUCTURE = ("level_start", "context_word", "child_start", "start", "words", "prob")
 
@@ -27,8 +31,9 @@ def trie_of(order, n_words, seed=0):
 def test_packed_trie_and_table_restore_the_trie(order, n_words, pruned):
     trie, _ = trie_of(order, n_words)
     if pruned:
-        trie = trie.pruned(np.random.default_rng(0).random(len(trie.words)) < 0.3)
-    again = PackedTrie.of(trie).unpacked(HashTable.of(trie))
+        keep = np.random.default_rng(0).random(len(trie.words)) < 0.3
+        trie = cut_in_memory(trie, keep)
+    again = unpacked(PackedTrie.of(trie, InMemory()), hash_table_of(trie), InMemory())
     for name in STRUCTURE:
         assert_array_equal(getattr(again, name), getattr(trie, name))
     # The weight of the root is not used.
@@ -36,26 +41,26 @@ def test_packed_trie_and_table_restore_the_trie(order, n_words, pruned):
 
 
 @pytest.mark.parametrize("size", [1, 32, 96])
-def test_packed_trie_does_not_depend_on_blocks(size):
+def test_packed_trie_does_not_depend_on_blocks(monkeypatch, size):
     trie, _ = trie_of(4, 70)
-    whole = PackedTrie.of(trie)
-    sizes = packed_sizes(70, 4, len(trie.context_word), len(trie.words))
-    parts = {name: np.zeros(n, kind) for name, (kind, n) in sizes.items()}
+    whole = PackedTrie.of(trie, InMemory())
     calls = []
-    fill_packed(trie, parts, lambda: calls.append(None), size)
+    monkeypatch.setattr(InMemory, "block", size)
+    monkeypatch.setattr(InMemory, "forget", lambda *arrays: calls.append(None))
+    monkeypatch.setattr(packed_trie, "BLOCK", 128)
+    parts = PackedTrie.of(trie, InMemory())
     assert len(calls) > len(trie.words) // max(size, 32)
-    for name, array in parts.items():
-        assert_array_equal(array, getattr(whole, name))
-    names = ("context_word", "child_start", "start", "words")
-    arrays = {name: np.empty_like(getattr(trie, name)) for name in names}
-    whole.fill(arrays, size=64)
-    for name in names:
-        assert_array_equal(arrays[name], getattr(trie, name))
+    for field in fields(whole):
+        assert_array_equal(getattr(parts, field.name), getattr(whole, field.name))
+    again = parts.structure(InMemory())
+    for name in STRUCTURE[:-1]:
+        assert_array_equal(getattr(again, name), getattr(trie, name))
 
 
 @pytest.mark.parametrize("order", [2, 3, 5])
 def test_distribution_of_a_packed_trie_is_that_of_the_trie_bit_for_bit(order):
     trie, X = trie_of(order, 60)
     X = np.concatenate([X[:300], np.random.default_rng(1).permuted(X, axis=0)[:300]])
-    found = PackedTrie.of(trie).distribution(HashTable.of(trie), X.astype(np.int32))
+    packed, X = PackedTrie.of(trie, InMemory()), X.astype(np.int32)
+    found = packed.distribution(hash_table_of(trie), X)
     assert_array_equal(found, trie.distribution(X.astype(np.int32)))

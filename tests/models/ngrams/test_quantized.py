@@ -9,15 +9,16 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from nplm import KneserNeyLM, windows
 from nplm.base.fitted import Fitted
-from nplm.models.ngrams.external import quantizing
-from nplm.models.ngrams.external.quantizing import Quantizing
-from nplm.models.ngrams.external.scratch import Scratch
 from nplm.models.ngrams.quantized_lm import QuantizedLM
+from nplm.models.ngrams.stages import quantizing
+from nplm.models.ngrams.stages.quantizing import Quantizing
+from nplm.models.ngrams.stages.scratch import Scratch
 from nplm.models.ngrams.trie.bits import pack_records, unpack_records
 from nplm.models.ngrams.trie.quantized_checks import quantized_items, restored_quantized
 from nplm.models.ngrams.trie.quantized_trie import Codebook
 from nplm.models.training.parallel.threads import Threads
 from tests.helpers import small_text
+from tests.helpers.ngrams import cut_in_memory
 from tests.reference import ngrams as reference
 
 pytestmark = small_text
@@ -57,7 +58,7 @@ def codebook(values, bits, absent, parts=1):
 def tries(model):
     """Return the trie, and a pruned one that lacks suffixes of its n-grams."""
     keep = np.random.default_rng(0).random(len(model.trie_.words)) < 0.3
-    return model.trie_, model.trie_.pruned(keep)
+    return model.trie_, cut_in_memory(model.trie_, keep)
 
 
 @pytest.mark.parametrize("width", [1, 7, 8, 33, 57])

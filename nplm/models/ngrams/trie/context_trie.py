@@ -20,18 +20,14 @@ from numpy.typing import NDArray
 
 from nplm._kernels.ngrams import _backoff, _counts
 from nplm._kernels.ngrams._trie import Trie
+from nplm.models.ngrams.trie.work import BLOCK_FOLLOWERS, MAX_NGRAMS, InMemory, Work
 
 __all__ = [
-    "BLOCK_FOLLOWERS",
     "ContextTrie",
     "TrieBuilder",
     "WeightedTrie",
     "blocks_of_contexts",
 ]
-
-MAX_NGRAMS = np.iinfo(np.int32).max
-# Followers per block of contexts. Interrupts are handled between blocks.
-BLOCK_FOLLOWERS = 1 << 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,18 +103,27 @@ class ContextTrie:
         first, last = self.level_start[level : level + 2]
         return slice(int(self.start[first]), int(self.start[last]))
 
-    def parents(self) -> NDArray[np.int32]:
+    def parents(self, work: Work | None = None) -> NDArray[np.int32]:
         """Return the parent of each context; the root is its own parent.
+
+        Parameters
+        ----------
+        work : Work, optional
+            Has the array; by default memory.
 
         Returns
         -------
         parent : ndarray of int32, shape (n_contexts,)
         """
         self.verified()
-        contexts = np.arange(len(self.context_word), dtype=np.int32)
-        parent = np.zeros_like(contexts)
+        work, children = work or InMemory(), self.child_start
+        parent = work.array("parents", np.int32, n := len(self.context_word))
         # Children are in the order of their parents, beginning with the root's.
-        parent[1:] = np.repeat(contexts, np.diff(self.child_start))
+        for first, last in blocks_of_contexts(children, 0, n, work.block):
+            numbers = np.arange(first, last, dtype=np.int32)
+            n_children = np.diff(children[first : last + 1])
+            parent[children[first] : children[last]] = np.repeat(numbers, n_children)
+            work.forget(children)
         return parent
 
     def context_words(self, contexts: NDArray[Any], level: int) -> NDArray[np.int32]:
@@ -193,6 +198,11 @@ class ContextTrie:
         _backoff.find_ngrams(self.arrays, self.context(X), y, out)
         return out
 
+    @property
+    def every_array(self) -> list[NDArray[Any]]:
+        """All arrays, whose pages a pass over a mapped trie releases."""
+        return [own for own in vars(self).values() if isinstance(own, np.ndarray)]
+
     def path(self) -> NDArray[np.int32]:
         """Return a scratch array for a look-up: the contexts on the path to its end."""
         return np.empty(self.order, dtype=np.int32)
@@ -212,11 +222,6 @@ class WeightedTrie(ContextTrie):
 
     prob: NDArray[np.float32]
     bow: NDArray[np.float32]
-
-    @property
-    def every_array(self) -> list[NDArray[Any]]:
-        """All arrays, whose pages a pass over a mapped trie releases."""
-        return [own for own in vars(self).values() if isinstance(own, np.ndarray)]
 
 
 def blocks_of_contexts(
@@ -260,7 +265,6 @@ class TrieBuilder:
         self.child_start: list[NDArray[np.int32]] = []
         self.start = [np.zeros(1, dtype=np.int32)]
         self.words = [np.arange(n_words, dtype=np.int32)]
-        self.counts: list[NDArray[np.int64]] = []
 
     def add_context_level(
         self, child_start: NDArray[np.int32], context_word: NDArray[np.int32]
@@ -283,21 +287,18 @@ class TrieBuilder:
         self.add_context_level(child_start, words.copy())
         return rank
 
-    def add_followers(self, context: NDArray[np.int32], y: NDArray[np.int32]) -> None:
-        """Append and count the next words of the contexts of the last level."""
-        start = np.empty(self._n_last() + 1, dtype=np.int32)
-        words = np.empty(len(y), dtype=np.int32)
-        counts = np.empty(len(y), dtype=np.int64)
-        n = _counts.count_pairs(context, y, self.n_words, start, words, counts)
-        self._append_followers(start, words[:n])
-        self.counts.append(counts[:n].copy())
-
     def rank_followers(
         self, context: NDArray[np.int32], y: NDArray[np.int32]
     ) -> NDArray[np.int32]:
         """Append the next words of the last level; return the number of each row's."""
         start, words, rank = self._ranked(context, y)
-        self._append_followers(start, words)
+        if self.n_ngrams + len(words) > MAX_NGRAMS:
+            raise ValueError(
+                f"more than {MAX_NGRAMS} n-grams; lower order, or count less text."
+            )
+        self.start.append(_shifted(start[:-1], self.n_ngrams))
+        self.words.append(words.copy())
+        self.n_ngrams += len(words)
         return rank
 
     def add_tables(
@@ -375,17 +376,6 @@ class TrieBuilder:
         rank = np.empty(len(context), dtype=np.int32)
         n = _counts.rank_pairs(context, words, self.n_words, start, distinct, rank)
         return start, distinct[:n], rank
-
-    def _append_followers(
-        self, start: NDArray[np.int32], words: NDArray[np.int32]
-    ) -> None:
-        if self.n_ngrams + len(words) > MAX_NGRAMS:
-            raise ValueError(
-                f"more than {MAX_NGRAMS} n-grams; lower order, or count less text."
-            )
-        self.start.append(_shifted(start[:-1], self.n_ngrams))
-        self.words.append(words.copy())
-        self.n_ngrams += len(words)
 
     def _n_last(self) -> int:
         return self.level_start[-1] - self.level_start[-2]

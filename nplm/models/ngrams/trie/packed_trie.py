@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Self
@@ -20,17 +20,15 @@ from nplm.models.ngrams.trie.bits import (
     unpack_records,
     word_bits,
 )
-from nplm.models.ngrams.trie.checks import check_structure
-from nplm.models.ngrams.trie.context_trie import (
-    BLOCK_FOLLOWERS,
-    ContextTrie,
-    blocks_of_contexts,
-)
-from nplm.models.ngrams.trie.hash_table import HashTable, fill_keys
+from nplm.models.ngrams.trie.checks import check_structure, check_values
+from nplm.models.ngrams.trie.context_trie import ContextTrie, blocks_of_contexts
+from nplm.models.ngrams.trie.hash_table import HashTable
+from nplm.models.ngrams.trie.hashing import keys_of
+from nplm.models.ngrams.trie.work import Work
 
-__all__ = ["PackedTrie", "fill_packed", "fill_values", "packed_sizes"]
+__all__ = ["PackedTrie", "fill_packed", "packed_sizes", "unpacked"]
 
-# A number of records of which the next ones begin at a byte, and offsets at a sample.
+# Records unpacked together, a multiple of 64.
 BLOCK = 1 << 18
 RECORDS = ("context_word", "words")
 OFFSETS = {"child": "child_start", "start": "start"}
@@ -71,12 +69,12 @@ class PackedTrie:
     words: NDArray[np.uint8]
 
     @classmethod
-    def of(cls, trie: ContextTrie) -> Self:
-        """Pack the structure of a trie."""
+    def of(cls, trie: ContextTrie, work: Work) -> Self:
+        """Pack the structure of a trie, in memory or on disk."""
         n_contexts, n_ngrams = len(trie.context_word), len(trie.words)
         sizes = packed_sizes(trie.n_words, trie.order, n_contexts, n_ngrams)
-        arrays = {name: np.zeros(size, kind) for name, (kind, size) in sizes.items()}
-        fill_packed(trie, arrays)
+        arrays = {n: work.array(n, kind, size) for n, (kind, size) in sizes.items()}
+        fill_packed(trie, arrays, work)
         return cls(trie.n_words, **arrays)
 
     @cached_property
@@ -110,64 +108,17 @@ class PackedTrie:
         sizes = packed_sizes(self.n_words, order, int(levels[-1]), int(n_ngrams.sum()))
         return all(len(getattr(self, n)) == size for n, (_, size) in sizes.items())
 
-    def fill(
-        self,
-        arrays: Mapping[str, NDArray[Any]],
-        done: Callable[[], Any] = lambda: None,
-        size: int = BLOCK,
-    ) -> None:
-        """Unpack the structure into the arrays of a `ContextTrie`, block by block.
+    def structure(self, work: Work) -> ContextTrie:
+        """Unpack the structure, block by block.
 
         Parameters
         ----------
-        arrays : mapping of str to ndarray
-            Arrays of int32 by name: ``context_word``, ``child_start``, ``start`` and
-            ``words``.
-        done : callable
-            Called after each block.
-        size : int
-            Records in a block, a multiple of 64.
-
-        Raises
-        ------
-        ValueError
-            If offsets are missing.
-        """
-        width = word_bits(self.n_words)
-        for name in RECORDS:
-            packed = getattr(self, name)
-            for part in blocks(len(arrays[name]), size):
-                own = packed[part.start * width // 8 :]
-                n = part.stop - part.start
-                arrays[name][part] = unpack_records(own, width, n)
-                done()
-        for code, name in OFFSETS.items():
-            n_found = 0
-            high = getattr(self, f"{code}_high")
-            for part in blocks(len(high), size // 64):
-                bits = np.unpackbits(high[part].view(np.uint8), bitorder="little")
-                is_set = np.flatnonzero(bits)
-                own = arrays[name][n_found : n_found + len(is_set)]
-                numbers = np.arange(n_found, n_found + len(own)) - 64 * part.start
-                own[:] = is_set[: len(own)] - numbers
-                n_found += len(is_set)
-                done()
-            if n_found != len(arrays[name]):
-                raise ValueError(
-                    f"there are {n_found} high parts, but {len(arrays[name])} offsets"
-                )
-
-    def unpacked(self, table: HashTable) -> BackoffTrie:
-        """Unpack the structure, and read the values in the table.
-
-        Parameters
-        ----------
-        table : HashTable
-            The hash table of the same n-grams.
+        work : Work
+            Memory, or a folder on disk.
 
         Returns
         -------
-        trie : BackoffTrie
+        trie : ContextTrie
 
         Raises
         ------
@@ -177,18 +128,38 @@ class PackedTrie:
         n_contexts, n_ngrams = int(self.level_start[-1]), int(self.n_ngrams.sum())
         sizes = {"context_word": n_contexts, "child_start": n_contexts + 1}
         sizes |= {"start": n_contexts + 1, "words": n_ngrams}
-        own = {name: np.empty(size, np.int32) for name, size in sizes.items()}
-        self.fill(own)
-        structure = ContextTrie(self.n_words, self.level_start, **own)
-        check_structure(structure)
-        if structure.n_ngrams.tolist() != self.n_ngrams.tolist():
+        arrays = {
+            name: work.array(name, np.int32, size) for name, size in sizes.items()
+        }
+        work.stage("unpacking", 0)
+        width = word_bits(self.n_words)
+        for name in RECORDS:
+            packed = getattr(self, name)
+            for part in blocks(len(arrays[name]), BLOCK):
+                own = packed[part.start * width // 8 :]
+                n = part.stop - part.start
+                arrays[name][part] = unpack_records(own, width, n)
+                work.forget(packed)
+        for code, name in OFFSETS.items():
+            n_found = 0
+            high = getattr(self, f"{code}_high")
+            for part in blocks(len(high), BLOCK // 64):
+                bits = np.unpackbits(high[part].view(np.uint8), bitorder="little")
+                is_set = np.flatnonzero(bits)
+                own = arrays[name][n_found : n_found + len(is_set)]
+                numbers = np.arange(n_found, n_found + len(own)) - 64 * part.start
+                own[:] = is_set[: len(own)] - numbers
+                n_found += len(is_set)
+                work.forget(high)
+            if n_found != len(arrays[name]):
+                raise ValueError(
+                    f"there are {n_found} high parts, but {len(arrays[name])} offsets"
+                )
+        trie = ContextTrie(self.n_words, self.level_start, **arrays)
+        check_structure(trie)
+        if trie.n_ngrams.tolist() != self.n_ngrams.tolist():
             raise ValueError("n_ngrams has values out of range")
-        prob = np.empty(n_ngrams, dtype=np.float32)
-        bow = np.ones(n_contexts, dtype=np.float32)
-        keys = np.empty(n_contexts, dtype=np.uint64)
-        fill_keys(structure, structure.parents(), keys)
-        fill_values(structure, table, keys, prob, bow)
-        return BackoffTrie(self.n_words, self.level_start, prob=prob, bow=bow, **own)
+        return trie
 
     def distribution(
         self, table: HashTable, X: NDArray[np.int32]
@@ -239,10 +210,7 @@ def packed_sizes(
 
 
 def fill_packed(
-    trie: ContextTrie,
-    arrays: Mapping[str, NDArray[Any]],
-    done: Callable[[], Any] = lambda: None,
-    size: int = BLOCK,
+    trie: ContextTrie, arrays: Mapping[str, NDArray[Any]], work: Work
 ) -> None:
     """Fill the arrays of a `PackedTrie`, block by block.
 
@@ -252,12 +220,11 @@ def fill_packed(
         In memory, or on disk.
     arrays : mapping of str to ndarray
         Arrays of `packed_sizes`, by name; zeros.
-    done : callable
-        Called after each block.
-    size : int
-        Records in a block; rounded up to a multiple of 32.
+    work : Work
+        Says how much is packed at once.
     """
-    size = -(-size // SAMPLED) * SAMPLED
+    # Records begin at a byte, and offsets at a sample.
+    size = -(-min(work.block, BLOCK) // SAMPLED) * SAMPLED
     arrays["n_ngrams"][:] = trie.n_ngrams
     arrays["level_start"][:] = trie.level_start
     width = word_bits(trie.n_words)
@@ -267,57 +234,69 @@ def fill_packed(
             packed = pack_records(values[part].astype(np.uint64), width)[:-READ_BYTES]
             first = part.start * width // 8
             arrays[name][first : first + len(packed)] = packed
-            done()
+            work.forget(values, arrays[name])
     for code, name in OFFSETS.items():
         offsets: NDArray[Any] = getattr(trie, name)
+        high, sample = arrays[f"{code}_high"], arrays[f"{code}_sample"]
         for part in blocks(len(offsets), size):
             is_set = np.arange(part.start, part.stop) + offsets[part]
             first, last = int(is_set[0]) // 64, int(is_set[-1]) // 64 + 1
             bits = np.zeros((last - first) * 64, dtype=np.uint8)
             bits[is_set - first * 64] = 1
-            high = np.packbits(bits, bitorder="little").view("<u8")
             # Blocks share a word of 64 bits.
-            arrays[f"{code}_high"][first:last] |= high
+            high[first:last] |= np.packbits(bits, bitorder="little").view("<u8")
             samples = is_set[::SAMPLED]
             first = part.start // SAMPLED
-            arrays[f"{code}_sample"][first : first + len(samples)] = samples
-            done()
+            sample[first : first + len(samples)] = samples
+            work.forget(offsets, high, sample)
 
 
-def fill_values(
-    trie: ContextTrie,
+def unpacked(
+    packed: PackedTrie,
     table: HashTable,
-    keys: NDArray[np.uint64],
-    prob: NDArray[np.float32],
-    bow: NDArray[np.float32],
-    done: Callable[[], Any] = lambda: None,
-    size: int = BLOCK_FOLLOWERS,
-    n_windows: int = 1,
-) -> None:
-    """Read the probabilities and weights of a trie in its hash table.
+    work: Work,
+    window_bytes: int | None = None,
+) -> BackoffTrie:
+    """Unpack a structure, and read its values in the hash table of the same n-grams.
 
     Parameters
     ----------
-    trie : ContextTrie
-        A valid structure.
+    packed : PackedTrie
+        The structure.
     table : HashTable
         The values.
-    keys : ndarray of uint64, shape (n_contexts,)
-        Return value of `fill_keys`.
-    prob, bow : ndarray of float32
-        Filled, as in `WeightedTrie`; the weight of the root stays as it is.
-    done : callable
-        Called after each block.
-    size : int
-        Number of n-grams in a block.
-    n_windows : int, default=1
-        Number of equal parts of the buckets of a level. All n-grams are read once for
-        each, so that the buckets read meanwhile fit in memory.
+    work : Work
+        Memory, or a folder on disk.
+    window_bytes : int, optional
+        Bytes of buckets that are read together: all n-grams are read once for each of
+        these windows. By default half of the memory.
+
+    Returns
+    -------
+    trie : BackoffTrie
+
+    Raises
+    ------
+    ValueError
+        If offsets or ids are invalid, or probabilities or weights are out of range.
     """
+    trie = packed.structure(work)
+    n_bytes = max(work.memory // 2 if window_bytes is None else window_bytes, 64)
+    n_windows = -(-len(table.buckets) // n_bytes)
+    prob = work.array("prob", np.float32, len(trie.words))
+    bow = work.array("bow", np.float32, len(trie.context_word))
+    bow[0] = 1  # the root has no weight
+    parents = trie.parents(work)
+    keys = keys_of(trie, parents, work)
     for level in range(trie.order):
         first, last = map(int, trie.level_start[level : level + 2])
         for window in range(n_windows):
-            for contexts in blocks_of_contexts(trie.start, first, last, size):
+            for contexts in blocks_of_contexts(trie.start, first, last, work.block):
                 own = trie.arrays, table.kernel, keys, level, *contexts
                 _hashing.stored_values(*own, window, n_windows, prob, bow)
-                done()
+                work.forget(table.buckets)
+    work.drop(parents, keys)
+    arrays = trie.context_word, trie.child_start, trie.start, trie.words
+    result = BackoffTrie(trie.n_words, trie.level_start, *arrays, prob, bow)
+    check_values(result)
+    return result

@@ -14,7 +14,7 @@ from nplm.base.files.atomic_files import forget
 from nplm.base.fitted import Fitted
 from nplm.models.ngrams.trie.bits import MAX_WIDTH, READ_BYTES, SAMPLED
 from nplm.models.ngrams.trie.checks import MOST, ROUNDING
-from nplm.models.ngrams.trie.hash_table import MAX_HASHED_ORDER
+from nplm.models.ngrams.trie.hashing import MAX_HASHED_ORDER
 from nplm.models.ngrams.trie.quantized_trie import (
     MAX_BITS,
     MIN_BITS,

@@ -1,23 +1,55 @@
-"""The memory that passes over a trie use: as much as they like, or a limited part."""
+"""Memory and files of passes over n-grams: as much as they like, or a limited part."""
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from nplm.models.ngrams.trie.context_trie import BLOCK_FOLLOWERS, MAX_NGRAMS
+from nplm.base.blocks import blocks
 
-__all__ = ["IN_MEMORY", "Work"]
+__all__ = ["BLOCK_FOLLOWERS", "MAX_NGRAMS", "MOST", "InMemory", "Work", "Writable"]
+
+T = TypeVar("T")
+MAX_NGRAMS = np.iinfo(np.int32).max
+# More bytes than any memory has.
+MOST = 1 << 62
+# Followers per block of contexts. Interrupts are handled between blocks.
+BLOCK_FOLLOWERS = 1 << 20
+
+
+class Writable(Protocol):
+    """A file open for writing at its end."""
+
+    def write(self, data: Any, /) -> Any:
+        """Append bytes, or the contents of an array."""
 
 
 class Work(Protocol):
-    """Memory of passes over a trie; ``Scratch`` has it on disk."""
+    """Memory, files and threads of passes over n-grams; `Scratch` has them on disk.
+
+    Attributes
+    ----------
+    memory : int
+        Bytes that buffers may take.
+    on_disk : bool
+        Whether arrays are mapped from files, so that random accesses are to be avoided.
+    """
+
+    memory: int
+    on_disk: bool
+
+    @property
+    def n_threads(self) -> int:
+        """Number of threads that do the work."""
 
     @property
     def block(self) -> int:
-        """Number of n-grams in a block."""
+        """Number of n-grams in a block that one thread processes at a time."""
 
     @property
     def n_at_once(self) -> int:
@@ -27,25 +59,113 @@ class Work(Protocol):
     def n_at_random(self) -> int:
         """Number of accesses at random between two calls of `forget`."""
 
+    def reserve(self, n_bytes: int) -> None:
+        """Leave bytes to others: buffers get the rest, or at least a quarter."""
+
     def array(self, name: str, dtype: DTypeLike, size: int) -> NDArray[Any]:
-        """Make an array of zeros."""
+        """Make an array of zeros; the name helps to recognise its file."""
+
+    def drop(self, *arrays: NDArray[Any] | None) -> None:
+        """Remove arrays that `array` returned."""
 
     def forget(self, *arrays: NDArray[Any]) -> None:
         """Release the memory of arrays on disk: `arrays`, and those made."""
 
+    def writing(self, name: str) -> Any:
+        """Open a file for writing at its end, in a ``with`` statement."""
+
+    def size(self, name: str) -> int:
+        """Return the size of a file in bytes."""
+
+    def read(self, name: str, dtype: DTypeLike, size: int) -> Iterator[NDArray[Any]]:
+        """Yield the numbers in a file, at most `size` at once."""
+
+    def read_at(self, name: str, offset: int, buffer: memoryview) -> None:
+        """Fill a buffer of bytes from a place of a file."""
+
+    def remove(self, *names: str) -> None:
+        """Remove files."""
+
+    def stage(self, name: str, total: int, n_bytes: int = 0) -> None:
+        """Begin a stage, whose progress runs from 0 to `total`.
+
+        It writes files of `n_bytes` at most (0: unknown).
+        """
+
+    def tell(self, n: int) -> None:
+        """Report that `n` more units of the stage are done."""
+
+    def each(self, work: Callable[[int, T], Any], parts: Iterable[T]) -> None:
+        """Call ``work(thread, part)`` for each part, by all threads."""
+
 
 class InMemory:
-    """All in memory."""
+    """All in memory, by one thread."""
 
+    memory = MOST
+    on_disk = False
+    n_threads = 1
     block = BLOCK_FOLLOWERS
     n_at_once = n_at_random = MAX_NGRAMS
+
+    def __init__(self) -> None:
+        self._files: defaultdict[str, bytearray] = defaultdict(bytearray)
+
+    def reserve(self, n_bytes: int) -> None:
+        """Change nothing."""
 
     def array(self, name: str, dtype: DTypeLike, size: int) -> NDArray[Any]:
         """Make an array of zeros."""
         return np.zeros(size, dtype=dtype)
 
+    def drop(self, *arrays: NDArray[Any] | None) -> None:
+        """Remove nothing: arrays go with their last use."""
+
     def forget(self, *arrays: NDArray[Any]) -> None:
         """Release nothing."""
 
+    @contextmanager
+    def writing(self, name: str) -> Iterator[Writable]:
+        """Open a file for writing at its end."""
+        yield _Appending(self._files[name])
 
-IN_MEMORY = InMemory()
+    def size(self, name: str) -> int:
+        """Return the size of a file in bytes."""
+        return len(self._files[name])
+
+    def read(self, name: str, dtype: DTypeLike, size: int) -> Iterator[NDArray[Any]]:
+        """Yield the numbers in a file, at most `size` at once."""
+        numbers = np.frombuffer(self._files[name], dtype)
+        for part in blocks(len(numbers), size):
+            yield numbers[part]
+
+    def read_at(self, name: str, offset: int, buffer: memoryview) -> None:
+        """Fill a buffer of bytes from a place of a file."""
+        buffer[:] = memoryview(self._files[name])[offset : offset + len(buffer)]
+
+    def remove(self, *names: str) -> None:
+        """Remove files."""
+        for name in names:
+            self._files.pop(name, None)
+
+    def stage(self, name: str, total: int, n_bytes: int = 0) -> None:
+        """Report nothing."""
+
+    def tell(self, n: int) -> None:
+        """Report nothing."""
+
+    def each(self, work: Callable[[int, T], Any], parts: Iterable[T]) -> None:
+        """Call ``work(0, part)`` for each part."""
+        for part in parts:
+            work(0, part)
+
+
+class _Appending:
+    """A file in memory."""
+
+    def __init__(self, data: bytearray) -> None:
+        self._data = data
+
+    def write(self, data: Any) -> None:
+        """Append bytes, or the contents of an array."""
+        self._data += memoryview(data).cast("B") if len(data) else b""

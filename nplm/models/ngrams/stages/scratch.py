@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from nplm.base import system
+from nplm.base.blocks import blocks
 from nplm.base.files.atomic_files import (
     GIBI,
     allocate,
@@ -23,7 +24,7 @@ from nplm.base.files.atomic_files import (
     full_disk_named,
     owned,
 )
-from nplm.models.ngrams.trie.context_trie import BLOCK_FOLLOWERS
+from nplm.models.ngrams.trie.work import BLOCK_FOLLOWERS
 
 if TYPE_CHECKING:
     from nplm.models.training.parallel.threads import Threads
@@ -54,19 +55,15 @@ class Scratch:
         Folder in which to create the temporary folder. None uses the system's folder
         of temporary files.
     memory : int
-        Bytes that the stages may use for their buffers.
+        Bytes that the stages may use for their buffers, until `reserve` is called.
     threads : Threads
         Threads that do the work.
     progress : callable, optional
         Called with the name of the stage, the amount done, and the total.
 
-    Attributes
-    ----------
-    needs : int
-        Maximum number of bytes that a stage writes to files, 0 if unknown.
-    arrays : dict of ndarray
-        The arrays of the folder, by name.
     """
+
+    on_disk = True
 
     def __init__(
         self,
@@ -76,14 +73,15 @@ class Scratch:
         progress: Callable[[str, int, int], Any] | None = None,
     ) -> None:
         self._parent = folder
-        self.memory, self.threads = memory, threads
-        self.needs = 0
+        self._total = self.memory = memory
+        self._threads = threads
+        self._needs = 0
         self._progress = progress
         self._lock = Lock()
-        self._done = self._total = 0
+        self._done = self._stage_total = 0
         self._stage = ""
         self._names: set[str] = set()  # of the files created
-        self.arrays: dict[str, NDArray[Any]] = {}
+        self._arrays: dict[str, NDArray[Any]] = {}
         self._aborted = Event()
 
     def __enter__(self) -> Self:
@@ -111,7 +109,7 @@ class Scratch:
             return self
 
     def __exit__(self, *error: object) -> None:
-        self.arrays.clear()
+        self._arrays.clear()
         try:
             # First: Windows removes no open file.
             self._owner.__exit__(None, None, None)
@@ -127,9 +125,14 @@ class Scratch:
             self.folder.rmdir()
 
     @property
+    def n_threads(self) -> int:
+        """Number of threads that do the work."""
+        return self._threads.n
+
+    @property
     def block(self) -> int:
         """Number of n-grams in a block that one thread processes at a time."""
-        return min(max(self.memory // self.threads.n // 128, 1 << 10), BLOCK_FOLLOWERS)
+        return min(max(self.memory // self.n_threads // 128, 1 << 10), BLOCK_FOLLOWERS)
 
     @property
     def n_at_once(self) -> int:
@@ -141,46 +144,65 @@ class Scratch:
         """Number of accesses at random whose pages fit in memory."""
         return max(self.memory // 4 // PAGE_BYTES, 1 << 10)
 
+    def reserve(self, n_bytes: int) -> None:
+        """Leave bytes to others: buffers get the rest, or at least a quarter."""
+        self.memory = max(self._total - n_bytes, self._total // 4)
+
     # -- files ---------------------------------------------------------------------
 
     @contextmanager
     def writing(self, name: str) -> Iterator[BinaryIO]:
-        """Open a new file for writing; the error of a full disk names the folder."""
+        """Open a file for writing at its end; the error of a full disk names it."""
         path = self._new(name)
-        needs = f"up to {self.needs / GIBI:.3g} GiB" if self.needs else "more is"
+        needs = f"up to {self._needs / GIBI:.3g} GiB" if self._needs else "more is"
         with (
             full_disk_named(self.folder, needs),
-            open(path, "xb", buffering=BUFFER_BYTES) as file,
+            open(path, "ab", buffering=BUFFER_BYTES) as file,
         ):
-            yield file
-
-    @contextmanager
-    def appending(self, name: str) -> Iterator[BinaryIO]:
-        """Open a file for writing at its end, which may be new."""
-        path = self._new(name)
-        with full_disk_named(self.folder, "more is"), open(path, "ab") as file:
             yield file
 
     def _new(self, name: str) -> Path:
         self._names.add(name)
         return self.folder / name
 
-    def reading(self, name: str) -> BinaryIO:
-        """Open a file of the folder for reading."""
-        return open(self.folder / name, "rb", buffering=0)
-
     def size(self, name: str) -> int:
         """Return the size of a file in bytes."""
         return (self.folder / name).stat().st_size
 
-    def remove(self, name: str) -> None:
-        """Remove the file, or the array, of this name."""
-        self.arrays.pop(name, None)
-        (self.folder / name).unlink()
-        self._names.discard(name)
+    def read(self, name: str, dtype: DTypeLike, size: int) -> Iterator[NDArray[Any]]:
+        """Yield the numbers in a file, at most `size` at once."""
+        n = self.size(name) // np.dtype(dtype).itemsize
+        with open(self.folder / name, "rb", buffering=0) as file:
+            for part in blocks(n, size):
+                yield np.fromfile(file, dtype, part.stop - part.start)
+
+    def read_at(self, name: str, offset: int, buffer: memoryview) -> None:
+        """Fill a buffer of bytes from a place of a file."""
+        with open(self.folder / name, "rb", buffering=0) as file:
+            while len(buffer):
+                n = os.preadv(file.fileno(), [buffer], offset)
+                if n == 0:
+                    raise OSError(f"{file.name} was truncated while being read")
+                buffer, offset = buffer[n:], offset + n
+
+    def remove(self, *names: str) -> None:
+        """Remove files."""
+        for name in names:
+            (self.folder / name).unlink()
+            self._names.discard(name)
+
+    def drop(self, *arrays: NDArray[Any] | None) -> None:
+        """Remove arrays that `array` returned."""
+        for name in [
+            n for n, own in self._arrays.items() if any(own is a for a in arrays)
+        ]:
+            del self._arrays[name]
+            self.remove(name)
 
     def array(self, name: str, dtype: DTypeLike, size: int) -> NDArray[Any]:
         """Make an array on disk, mapped into memory, with its space allocated."""
+        while name in self._names:
+            name = f"{name}'"
         path = self._new(name)
         n_bytes = size * np.dtype(dtype).itemsize
         with open(path, "x+b") as file:
@@ -188,27 +210,25 @@ class Scratch:
         array = np.zeros(0, dtype=dtype)
         if n_bytes:
             array = np.memmap(path, dtype, "r+", shape=(size,))
-        self.arrays[name] = array
+        self._arrays[name] = array
         return array
-
-    def rename(self, name: str, new_name: str) -> None:
-        """Give an array another name."""
-        (self.folder / name).rename(self._new(new_name))
-        self._names.discard(name)
-        self.arrays[new_name] = self.arrays.pop(name)
 
     def forget(self, *arrays: NDArray[Any]) -> None:
         """Release the memory of mapped arrays: `arrays` and those of this folder."""
         self._check_aborted()
-        forget(*self.arrays.values(), *arrays)
+        forget(*self._arrays.values(), *arrays)
 
     # -- work ----------------------------------------------------------------------
 
-    def stage(self, name: str, total: int) -> None:
-        """Begin a stage, whose progress runs from 0 to `total`."""
+    def stage(self, name: str, total: int, n_bytes: int = 0) -> None:
+        """Begin a stage, which writes files of `n_bytes` at most (0: unknown).
+
+        Its progress runs from 0 to `total`.
+        """
+        self._needs = n_bytes
         # Return freed memory to the system before this stage allocates its own.
         system.trim()
-        self._stage, self._done, self._total = name, 0, total
+        self._stage, self._done, self._stage_total = name, 0, total
         self.tell(0)
 
     def tell(self, n: int) -> None:
@@ -217,7 +237,7 @@ class Scratch:
         with self._lock:
             self._done += n
             if self._progress is not None:
-                self._progress(self._stage, self._done, self._total)
+                self._progress(self._stage, self._done, self._stage_total)
 
     def each(self, work: Callable[[int, T], Any], parts: Iterable[T]) -> None:
         """Call ``work(thread, part)`` for each part, in parallel.
@@ -240,7 +260,7 @@ class Scratch:
                         return
                     work(thread, part)
 
-        self.threads.run_together(run, self.threads.n, give_up=self._aborted.set)
+        self._threads.run_together(run, self.n_threads, give_up=self._aborted.set)
 
     def _check_aborted(self) -> None:
         if self._aborted.is_set():

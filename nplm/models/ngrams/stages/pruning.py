@@ -9,56 +9,61 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nplm.base.blocks import blocks
+from nplm.models.ngrams.stages.cutting import cut
 from nplm.models.ngrams.trie.backoff_trie import BackoffTrie
 from nplm.models.ngrams.trie.context_trie import blocks_of_contexts
-from nplm.models.ngrams.trie.work import IN_MEMORY, Work
+from nplm.models.ngrams.trie.work import Work
 
-__all__ = [
-    "check_threshold", "choose_by_entropy", "pruned_by_entropy", "renormalize",
-]  # fmt: skip
+__all__ = ["pruned_by_entropy"]
 
 # If the words that do not follow a context have less probability mass than this, its
 # back-off weight is only rounding error of the stored probabilities.
 MIN_BACKOFF_MASS = 1e-6
 
 
-def check_threshold(threshold: float) -> float:
-    """Return a relative change of perplexity, or raise ValueError."""
-    if not isinstance(threshold, numbers.Real) or not 0 <= threshold < np.inf:
-        raise ValueError(f"threshold must be 0 or more, got {threshold!r}.")
-    return float(threshold)
-
-
-def pruned_by_entropy(trie: BackoffTrie, threshold: float) -> BackoffTrie:
+def pruned_by_entropy(trie: BackoffTrie, threshold: float, work: Work) -> BackoffTrie:
     """Return a model without the n-grams that hardly change its perplexity.
 
     Parameters
     ----------
     trie : BackoffTrie
-        The model.
+        The model, in memory or on disk.
     threshold : float
         Relative change of perplexity below which an n-gram is dropped.
+    work : Work
+        Memory, or a folder on disk.
 
     Returns
     -------
     trie : BackoffTrie
         A new trie, or the same one if nothing is dropped.
+
+    Raises
+    ------
+    ValueError
+        If `threshold` is not a finite number, 0 or more.
     """
-    trie = trie.verified()
-    keep = np.ones(len(trie.words), dtype=bool)
-    bow = trie.bow.copy()
-    made = trie.contexts_made()
-    if not choose_by_entropy(trie, threshold, made, keep, bow, IN_MEMORY):
+    if not isinstance(threshold, numbers.Real) or not 0 <= threshold < np.inf:
+        raise ValueError(f"threshold must be 0 or more, got {threshold!r}.")
+    if threshold == 0:
         return trie
-    pruned = replace(trie, bow=bow).pruned(keep)
-    renormalize(pruned, IN_MEMORY)
+    trie = trie.verified()
+    work.stage("pruning", 0)
+    keep = work.array("keep", np.bool_, len(trie.words))
+    bow = work.array("weights of pruned", np.float32, len(trie.bow))
+    for part in blocks(len(bow), work.block):
+        bow[part] = trie.bow[part]
+        work.forget(trie.bow)
+    if not choose_by_entropy(trie, float(threshold), keep, bow, work):
+        return trie
+    pruned = cut(replace(trie, bow=bow), keep, work)
+    renormalize(pruned, work)
     return pruned
 
 
 def choose_by_entropy(
     trie: BackoffTrie,
     threshold: float,
-    made: NDArray[np.int32],
     keep: NDArray[np.bool_],
     bow: NDArray[np.float32],
     work: Work,
@@ -71,8 +76,6 @@ def choose_by_entropy(
         The model, in memory or on disk.
     threshold : float
         Relative change of perplexity below which an n-gram is dropped.
-    made : ndarray of int32
-        ``trie.contexts_made()``.
     keep : ndarray of bool, shape (n_ngrams,)
         Filled.
     bow : ndarray of float32, shape (n_contexts,)
@@ -84,7 +87,7 @@ def choose_by_entropy(
     -------
     n_dropped : int
     """
-    n_dropped = 0
+    n_dropped, made = 0, trie.contexts_made(work)
     stays = work.array("stays", np.bool_, len(trie.context_word))
     probability = _probabilities(trie, made, work)
     keep[: trie.n_words] = True

@@ -17,7 +17,6 @@ __all__ = [
     "check_fallback",
     "counts_of_counts",
     "find_discounts",
-    "lower_tables",
     "modified_discounts",
     "plain_discounts",
     "tables_within",
@@ -283,41 +282,6 @@ def check_counts(counts: ArrayLike, n: int) -> NDArray[np.int64]:
             i = int(np.argmax(bad))
             raise ValueError(f"counts has {found[i]} at {i}, which {why}.")
     return found.astype(np.int64)
-
-
-def lower_tables(
-    ngrams: NDArray[np.int32],
-    counts: NDArray[np.int64],
-    order: int,
-    boundary: int | None,
-) -> tuple[list[NDArray[np.int32]], list[NDArray[np.int64]]]:
-    """Derive the tables of 1 to `order` words from a table of longer n-grams.
-
-    Parameters
-    ----------
-    ngrams : ndarray of int32, shape (n, k)
-        n-grams of `order` words or more.
-    counts : ndarray of int64, shape (n,)
-        How often each occurs.
-    order : int
-        Words in the longest n-gram of the result.
-    boundary : int or None
-        A context ends at the nearest word with this id.
-
-    Returns
-    -------
-    ngrams : list of ndarray of int32, shape (m, j)
-        n-grams of j = 1 to `order` words; rows may repeat.
-    counts : list of ndarray of int64, shape (m,)
-    """
-    tables, totals = [], []
-    for k in range(1, order + 1):
-        if k > 2 and boundary is not None:
-            within = ngrams[:, -k + 1] != boundary
-            ngrams, counts = ngrams[within], counts[within]
-        tables.append(np.ascontiguousarray(ngrams[:, -k:]))
-        totals.append(counts)
-    return tables, totals
 
 
 def tables_within(

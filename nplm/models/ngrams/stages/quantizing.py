@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nplm.base.blocks import blocks
-from nplm.models.ngrams.external.estimation import fill_parents
-from nplm.models.ngrams.external.levels import ranges_of_words
-from nplm.models.ngrams.external.scratch import Scratch
+from nplm.models.ngrams.stages.levels import ranges_of_words
+from nplm.models.ngrams.stages.tables import NOT_AN_NGRAM, NgramTable, NgramTables
+from nplm.models.ngrams.trie.backoff_trie import BackoffTrie
 from nplm.models.ngrams.trie.bits import (
     MAX_WIDTH,
     READ_BYTES,
@@ -21,19 +21,21 @@ from nplm.models.ngrams.trie.bits import (
     pack_records,
 )
 from nplm.models.ngrams.trie.context_trie import (
-    MAX_NGRAMS,
     TrieBuilder,
     WeightedTrie,
     blocks_of_contexts,
 )
+from nplm.models.ngrams.trie.quantized_checks import check_numbers
 from nplm.models.ngrams.trie.quantized_trie import (
     NO_PROB,
     NO_WEIGHT,
     Codebook,
+    QuantizedTrie,
     word_bits,
 )
+from nplm.models.ngrams.trie.work import MAX_NGRAMS, Work
 
-__all__ = ["Quantizing"]
+__all__ = ["Quantizing", "unquantized"]
 
 # Bytes of memory for each n-gram of a range: its words, numbers and ranks, for sorting.
 ROW_BYTES = 160
@@ -72,8 +74,8 @@ class Quantizing:
         A trie of order 2 to 16, in memory or mapped.
     bits : int
         Bits of a code.
-    scratch : Scratch
-        The temporary folder.
+    work : Work
+        Memory, or a temporary folder.
 
     Attributes
     ----------
@@ -81,12 +83,12 @@ class Quantizing:
         Sizes, for ``quantized_items``.
     """
 
-    def __init__(self, trie: WeightedTrie, bits: int, scratch: Scratch) -> None:
-        self._trie, self._scratch, self._bits = trie, scratch, bits
+    def __init__(self, trie: WeightedTrie, bits: int, work: Work) -> None:
+        self._trie, self._work, self._bits = trie, work, bits
         order, n_words = trie.order, trie.n_words
         self._lengths = range(2, order + 1)
         self._files = {k: (f"values.{k}", f"offsets.{k}") for k in self._lengths}
-        scratch.stage("choosing codes", int(trie.n_ngrams[1:].sum()))
+        work.stage("choosing codes", int(trie.n_ngrams[1:].sum()))
         self._books = {k: self._learned(k) for k in self._lengths}
         self._start = np.zeros(n_words + 1, dtype=np.int64)
         self._n = dict.fromkeys(range(2, order + 2), 0)
@@ -120,11 +122,11 @@ class Quantizing:
 
     def fill(self, arrays: Mapping[str, NDArray[Any]]) -> None:
         """Fill arrays of zeros, which have these `sizes`, and remove the files."""
-        trie, scratch = self._trie, self._scratch
+        trie, work = self._trie, self._work
         arrays["prob"][:] = trie.prob[: trie.n_words]
         arrays["bow"][:] = trie.bow[1 : trie.n_words + 1]
         arrays["start"][:] = self._start
-        scratch.stage("packing", sum(self._n[k] for k in self._lengths))
+        work.stage("packing", sum(self._n[k] for k in self._lengths))
         for k in self._lengths:
             prob, bow = self._books[k]
             arrays[f"prob_{k}"][:] = prob.values
@@ -142,39 +144,39 @@ class Quantizing:
             bow = trie.bow[trie.level_start[k] : trie.level_start[k + 1]]
         for values, absent in ((prob, NO_PROB), (bow, NO_WEIGHT)):
             book = Codebook(self._bits, absent)
-            for part in blocks(len(values), self._scratch.block):
+            for part in blocks(len(values), self._work.block):
                 book.add(values[part])
                 self._forget()
-                self._scratch.tell(part.stop - part.start if values is prob else 0)
+                self._work.tell(part.stop - part.start if values is prob else 0)
             book.learn()
             books.append(book)
         return books[0], books[1]
 
     def _write_nodes(self) -> None:
         """Write the nodes of all lengths, a range of newest words at a time."""
-        trie, scratch = self._trie, self._scratch
+        trie, work = self._trie, self._work
         n_rows = np.zeros(trie.n_words, dtype=np.int64)
         for k in self._lengths:
             words = trie.words[trie.followers(k - 1)]
-            for part in blocks(len(words), scratch.block):
+            for part in blocks(len(words), work.block):
                 n_rows += np.bincount(words[part], minlength=trie.n_words)
                 self._forget()
-        scratch.stage("quantizing", int(n_rows.sum()))
-        parents = fill_parents(trie, scratch)
+        work.stage("quantizing", int(n_rows.sum()))
+        parents = trie.parents(work)
         for first, last in ranges_of_words(
-            n_rows, min(scratch.memory // ROW_BYTES, MAX_ROWS)
+            n_rows, min(work.memory // ROW_BYTES, MAX_ROWS)
         ):
             self._write_range(first, last, parents)
-            scratch.tell(int(n_rows[first:last].sum()))
-        scratch.remove("parents")
+            work.tell(int(n_rows[first:last].sum()))
+        work.drop(parents)
         for names in self._files.values():  # of a model without n-grams of this length
             for name in names:
-                with scratch.appending(name):
+                with work.writing(name):
                     pass
 
     def _write_range(self, first: int, last: int, parents: NDArray[np.int32]) -> None:
         """Append the nodes whose newest word is from `first` to before `last`."""
-        trie, scratch = self._trie, self._scratch
+        trie, work = self._trie, self._work
         tables = {k: self._ngrams(k, first, last, parents) for k in self._lengths}
         for k, own in zip(self._lengths, self._weighted(first, last, parents)):
             tables[-k] = own
@@ -200,7 +202,7 @@ class Quantizing:
             prob, bow = np.zeros((2, end - begin), dtype=np.uint16)
             prob[made[k]] = tables[k].codes
             values |= prob.astype(np.uint64) << np.uint64(width)
-            with scratch.appending(self._files[k][0]) as file:
+            with work.writing(self._files[k][0]) as file:
                 if k < trie.order:
                     bow[made[-k]] = tables[-k].codes
                     values |= bow.astype(np.uint64) << np.uint64(width + bits)
@@ -208,7 +210,7 @@ class Quantizing:
             if k < trie.order:
                 offsets = builder.child_start[k] - np.int32(end)
                 offsets += np.int32(self._n[k + 1])
-                with scratch.appending(self._files[k][1]) as file:
+                with work.writing(self._files[k][1]) as file:
                     file.write(offsets.data)
             self._n[k] += end - begin
             if self._n[k] > MAX_NGRAMS:
@@ -223,7 +225,7 @@ class Quantizing:
         """Return the n-grams of `k` words that end in a word of the range."""
         trie, found = self._trie, []
         begin, end = map(int, trie.level_start[k - 1 : k + 1])
-        for own in blocks_of_contexts(trie.start, begin, end, self._scratch.block):
+        for own in blocks_of_contexts(trie.start, begin, end, self._work.block):
             start = trie.start[own[0] : own[1] + 1]
             words = trie.words[start[0] : start[-1]]
             chosen = np.flatnonzero((words >= first) & (words < last))
@@ -246,7 +248,7 @@ class Quantizing:
             # The contexts with these nearest words are adjacent.
             begin, end = map(int, trie.child_start[[begin, end]])
             found = []
-            for part in blocks(end - begin, self._scratch.block):
+            for part in blocks(end - begin, self._work.block):
                 bow = trie.bow[begin + part.start : begin + part.stop]
                 chosen = np.flatnonzero(bow != NO_WEIGHT)
                 rows = np.empty((len(chosen), k), dtype=np.int32)
@@ -282,44 +284,106 @@ class Quantizing:
 
     def _pack(self, k: int, arrays: Mapping[str, NDArray[Any]]) -> None:
         """Pack the nodes of `k` words from their files."""
-        scratch, n, width = self._scratch, self._n[k], self._width(k)
+        work, n, width = self._work, self._n[k], self._width(k)
         ends, low = k == self._trie.order, self._low[k]
         place = np.uint64(width - low)
         records, high, sample = (
             arrays[f"{name}_{k}"] for name in ("records", "high", "sample")
         )
         names = self._files[k]
-        with scratch.reading(names[0]) as values, scratch.reading(names[1]) as offsets:
-            # The last offset is that of the end, in a record of its own.
-            for part in blocks(n if ends else n + 1, PACKED):
-                own = np.fromfile(values, np.uint64, part.stop - part.start)
-                if not ends:
-                    after = np.fromfile(offsets, np.int32, part.stop - part.start)
-                    after = after.astype(np.int64)
-                    if part.stop > n:
-                        own = np.append(own, np.uint64(0))
-                        after = np.append(after, self._n[k + 1])
-                    own |= (after & ((1 << low) - 1)).astype(np.uint64) << place
-                    first = ((int(after[0]) >> low) + part.start) // 64
-                    shift = first * 64 - part.start << low
-                    bits, _ = pack_offsets(after - shift, low)
-                    high[first : first + len(bits)] |= bits
-                    sampled = after[::SAMPLED] >> low
-                    at = part.start // SAMPLED
-                    ranks = np.arange(part.start, part.stop, SAMPLED)
-                    sample[at : at + len(sampled)] = sampled + ranks
-                packed = pack_records(own, width)[:-READ_BYTES]
-                at = part.start // 8 * width
-                records[at : at + len(packed)] = packed
-                scratch.tell(len(own))
-                scratch.forget(records, high)
-        for name in names:
-            scratch.remove(name)
+        # The last offset is that of the end, in a record of its own.
+        parts = blocks(n if ends else n + 1, PACKED)
+        values = work.read(names[0], np.uint64, PACKED)
+        offsets = work.read(names[1], np.int32, PACKED)
+        for part in parts:
+            own = next(values, np.empty(0, np.uint64))
+            if not ends:
+                after = next(offsets, np.empty(0, np.int32)).astype(np.int64)
+                if part.stop > n:
+                    own = np.append(own, np.uint64(0))
+                    after = np.append(after, self._n[k + 1])
+                own = own | (after & ((1 << low) - 1)).astype(np.uint64) << place
+                first = ((int(after[0]) >> low) + part.start) // 64
+                shift = first * 64 - part.start << low
+                bits, _ = pack_offsets(after - shift, low)
+                high[first : first + len(bits)] |= bits
+                sampled = after[::SAMPLED] >> low
+                at = part.start // SAMPLED
+                ranks = np.arange(part.start, part.stop, SAMPLED)
+                sample[at : at + len(sampled)] = sampled + ranks
+            packed = pack_records(own, width)[:-READ_BYTES]
+            at = part.start // 8 * width
+            records[at : at + len(packed)] = packed
+            work.tell(len(own))
+            work.forget(records, high)
+        work.remove(*names)
 
     def _forget(self, *arrays: NDArray[Any]) -> None:
-        trie = self._trie
-        own = trie.context_word, trie.child_start, trie.start, trie.words
-        self._scratch.forget(*own, trie.prob, trie.bow, *arrays)
+        self._work.forget(*self._trie.every_array, *arrays)
+
+
+def unquantized(trie: QuantizedTrie, work: Work) -> BackoffTrie:
+    """Return the n-grams of a quantized trie, with the values of their codes.
+
+    Raises
+    ------
+    ValueError
+        If its numbers are out of range.
+    """
+    check_numbers(trie)
+    tables = NgramTables(work)
+    work.stage("reading", 0)
+    arrays: dict[int, NDArray[np.int32]] = {}
+    for i, level in enumerate(trie.levels):
+        k = i + 2
+        arrays[k] = work.array(f"nodes {k}", np.int32, level.n * k)
+        for first, offsets in _extensions(trie, i, work.block):
+            begin, end = int(offsets[0]), int(offsets[-1])
+            parents = np.arange(first, first + len(offsets) - 1, dtype=np.int32)
+            newer = parents[:, np.newaxis]
+            if i:
+                newer = arrays[k - 1].reshape(-1, k - 1)[parents]
+            words, prob_code, bow_code, _ = trie.records(i, begin, end)
+            nodes = arrays[k].reshape(-1, k)[begin:end]
+            nodes[:, 0] = words
+            nodes[:, 1:] = np.repeat(newer, np.diff(offsets), axis=0)
+            prob = level.prob[prob_code].astype(np.float64)
+            prob[prob == NO_PROB] = NOT_AN_NGRAM
+            bow = np.ones(len(prob))
+            if k < trie.order:
+                bow = level.bow[bow_code].astype(np.float64)
+            # Suffixes of n-grams that the model lacks have neither.
+            rows = ~np.isnan(prob) | (bow != NO_WEIGHT)
+            tables.add(NgramTable(nodes[rows], prob[rows], bow[rows]))
+            work.tell(end - begin)
+            work.forget(level.records)
+        if i:
+            work.drop(arrays.pop(k - 1))
+    ids = np.arange(trie.n_words, dtype=np.int32)[:, np.newaxis]
+    own = ids, trie.prob.astype(np.float64), trie.bow.astype(np.float64)
+    return tables.trie(trie.order, NgramTable(*own))
+
+
+def _extensions(
+    trie: QuantizedTrie, i: int, size: int
+) -> Iterator[tuple[int, NDArray[np.int64]]]:
+    """Yield the first node of a block one word shorter, and where extensions begin.
+
+    Level `i` has the extensions. The last of the offsets is the end of the block.
+    """
+    if i == 0:
+        starts: Iterable[NDArray[np.int64]] = (
+            trie.start[part] for part in blocks(len(trie.start), size)
+        )
+    else:
+        starts = (offsets for _, offsets in trie.offsets(i - 1))
+    first, before = 0, np.empty(0, dtype=np.int64)
+    for own in starts:
+        offsets = np.concatenate([before, own])
+        for begin, end in blocks_of_contexts(offsets, 0, len(offsets) - 1, size):
+            yield first + begin, offsets[begin : end + 1]
+        first += len(offsets) - 1
+        before = offsets[-1:]
 
 
 def _n_high(n: int, n_next: int, low: int) -> int:

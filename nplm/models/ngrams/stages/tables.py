@@ -1,25 +1,24 @@
-"""Tables of n-grams on disk, and the levels of their trie: as of an ARPA file."""
+"""Tables of n-grams in any order, as of an ARPA file, and the trie of them."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from nplm.models.ngrams.external.levels import (
-    Levels,
+from nplm.models.ngrams.stages.levels import (
     Part,
+    join_parts,
     name_in_part,
     ranges_of_words,
 )
-from nplm.models.ngrams.external.scratch import Scratch
-from nplm.models.ngrams.trie.backoff_trie import DuplicateNgramError
+from nplm.models.ngrams.trie.backoff_trie import BackoffTrie
 from nplm.models.ngrams.trie.context_trie import TrieBuilder
+from nplm.models.ngrams.trie.work import Work
 
-__all__ = ["NOT_AN_NGRAM", "NgramTables", "Table"]
+__all__ = ["NOT_AN_NGRAM", "DuplicateNgramError", "NgramTable", "NgramTables"]
 
 # The probability of a context that is not an n-gram.
 NOT_AN_NGRAM = np.nan
@@ -27,7 +26,15 @@ NOT_AN_NGRAM = np.nan
 ROW_BYTES = 200
 
 
-class Table(NamedTuple):
+class DuplicateNgramError(ValueError):
+    """Raised if a table contains an n-gram twice; has its order and second row."""
+
+    def __init__(self, order: int, row: int) -> None:
+        super().__init__(f"row {row} of the {order}-grams repeats an earlier one")
+        self.order, self.row = order, row
+
+
+class NgramTable(NamedTuple):
     """Some n-grams of one length.
 
     Attributes
@@ -43,56 +50,63 @@ class Table(NamedTuple):
     prob: NDArray[np.float64]
     bow: NDArray[np.float64]
 
+    @classmethod
+    def of_words(cls, ngrams: NDArray[np.int32]) -> NgramTable:
+        """Make a table of n-grams without numbers."""
+        return cls(ngrams, np.zeros(len(ngrams)), np.ones(len(ngrams)))
+
 
 class NgramTables:
-    """Tables of n-grams of 2 words and more, on disk.
+    """Tables of n-grams of 2 words and more.
 
     The trie is made of a range of words at a time: those that contexts end with. Its
     n-grams and contexts are adjacent in each level.
 
     Parameters
     ----------
-    scratch : Scratch
-        The temporary folder.
+    work : Work
+        Memory, or a temporary folder.
     """
 
-    def __init__(self, scratch: Scratch) -> None:
-        self._scratch = scratch
-        self._n: Counter[int] = Counter()
+    def __init__(self, work: Work) -> None:
+        self._work = work
+        self._n: dict[int, int] = {}
 
-    def add(self, table: Table) -> None:
+    def add(self, table: NgramTable) -> None:
         """Append n-grams, in any order."""
         k = table.ngrams.shape[1]
-        self._n[k] += len(table.ngrams)
-        for array, values in zip(Table._fields, table):
-            with self._scratch.appending(f"table.{k}.{array}") as file:
+        self._n[k] = self._n.get(k, 0) + len(table.ngrams)
+        for array, values in zip(NgramTable._fields, table):
+            with self._work.writing(f"table.{k}.{array}") as file:
                 file.write(np.ascontiguousarray(values).data)
 
-    def row(self, k: int, row: int) -> Table:
+    def row(self, k: int, row: int) -> NgramTable:
         """Return a table of one n-gram."""
         for first, table in self._blocks(k):
             if first <= row < first + len(table.ngrams):
                 own = slice(row - first, row - first + 1)
-                return Table(table.ngrams[own], table.prob[own], table.bow[own])
+                return NgramTable(table.ngrams[own], table.prob[own], table.bow[own])
         raise IndexError(row)
 
-    def levels(
+    def trie(
         self,
         order: int,
-        unigrams: Table,
-        settled: Callable[[Table], Table],
+        unigrams: NgramTable,
+        settled: Callable[[NgramTable], NgramTable] = lambda table: table,
         *,
         distinct: bool = True,
-    ) -> Levels:
-        """Write the levels of the trie, and remove the tables.
+    ) -> BackoffTrie:
+        """Make the trie, and remove the tables.
+
+        Every context is added with all its suffixes, even if these have no n-grams.
 
         Parameters
         ----------
         order : int
             Words in the longest n-gram.
-        unigrams : Table
+        unigrams : NgramTable
             Every word of the vocabulary once, in order.
-        settled : callable
+        settled : callable, optional
             Returns a table with the final ids and weights.
         distinct : bool, default=True
             Whether to refuse n-grams that occur twice, which else are one n-gram with
@@ -100,63 +114,72 @@ class NgramTables:
 
         Returns
         -------
-        levels : Levels
-            With probabilities and weights.
+        trie : BackoffTrie
 
         Raises
         ------
         DuplicateNgramError
             If an n-gram occurs twice and `distinct` is True.
         """
-        n_words, scratch = len(unigrams.prob), self._scratch
-        lengths = range(2, order + 1)
-        n_rows = np.zeros(n_words, dtype=np.int64)
-        for k in lengths:
-            for _, table in self._blocks(k):
-                last = table._replace(ngrams=table.ngrams[:, -2:])
-                ngrams, _, bow = settled(last)
-                newest = ngrams[bow != 1, 1] if k < order else ngrams[:0, 1]
-                for words in (ngrams[:, 0], newest):
-                    n_rows += np.bincount(words, minlength=n_words)
-        scratch.stage("sorting n-grams", int(n_rows.sum()))
+        n_words, work = len(unigrams.prob), self._work
         parts: list[Part] = []
+        lengths = range(2, order + 1)
         if lengths:
-            ranges = ranges_of_words(n_rows, scratch.memory // ROW_BYTES)
-            for own in ranges:
+            n_rows = self._rows_of_words(lengths, n_words, settled)
+            work.stage("sorting n-grams", int(n_rows.sum()))
+            for own in ranges_of_words(n_rows, work.memory // ROW_BYTES):
                 sizes = self._write_part(
                     len(parts), own, order, unigrams, settled, distinct
                 )
                 parts.append(Part(len(parts), sizes))
-                scratch.tell(int(n_rows[slice(*own)].sum()))
-        for k in lengths:
-            for array in Table._fields if self._n[k] else ():
-                scratch.remove(f"table.{k}.{array}")
+                work.tell(int(n_rows[slice(*own)].sum()))
+        for k, n in self._n.items():
+            if n:
+                work.remove(*(f"table.{k}.{array}" for array in NgramTable._fields))
         prob = {"prob": unigrams.prob.astype(np.float32)}
-        return Levels(n_words, prob, parts, scratch)
+        return BackoffTrie(n_words, **join_parts(n_words, prob, parts, work))
 
-    def _blocks(self, k: int) -> Iterator[tuple[int, Table]]:
+    def _rows_of_words(
+        self,
+        lengths: range,
+        n_words: int,
+        settled: Callable[[NgramTable], NgramTable],
+    ) -> NDArray[np.int64]:
+        """Return the number of n-grams and contexts that belong to each word."""
+        n_rows = np.zeros(n_words, dtype=np.int64)
+        n_at_most = 2 * sum(self._n.values())
+        if n_at_most <= self._work.memory // ROW_BYTES:
+            n_rows[0] = n_at_most  # all words are in one range
+            return n_rows
+        for k in lengths:
+            for _, table in self._blocks(k):
+                ngrams, _, bow = settled(table._replace(ngrams=table.ngrams[:, -2:]))
+                newest = ngrams[bow != 1, 1] if k < lengths[-1] else ngrams[:0, 1]
+                for words in (ngrams[:, 0], newest):
+                    n_rows += np.bincount(words, minlength=n_words)
+        return n_rows
+
+    def _blocks(self, k: int) -> Iterator[tuple[int, NgramTable]]:
         """Yield the n-grams of a length in blocks, each with its first row."""
-        if not self._n[k]:
+        if not self._n.get(k):
             return
-        size, first = self._scratch.block, 0
-        files = [self._scratch.reading(f"table.{k}.{own}") for own in Table._fields]
-        try:
-            while first < self._n[k]:
-                ngrams = np.fromfile(files[0], np.int32, size * k).reshape(-1, k)
-                rest = (np.fromfile(file, np.float64, size) for file in files[1:])
-                yield first, Table(ngrams, *rest)
-                first += len(ngrams)
-        finally:
-            for file in files:
-                file.close()
+        size, first = self._work.block, 0
+        types = (np.int32, size * k), (np.float64, size), (np.float64, size)
+        files = (
+            self._work.read(f"table.{k}.{array}", *own)
+            for array, own in zip(NgramTable._fields, types)
+        )
+        for ngrams, prob, bow in zip(*files):
+            yield first, NgramTable(ngrams.reshape(-1, k), prob, bow)
+            first += len(prob)
 
     def _write_part(
         self,
         number: int,
         words: tuple[int, int],
         order: int,
-        unigrams: Table,
-        settled: Callable[[Table], Table],
+        unigrams: NgramTable,
+        settled: Callable[[NgramTable], NgramTable],
         distinct: bool,
     ) -> list[tuple[int, int]]:
         """Write the levels of the contexts that end with a range of words."""
@@ -211,7 +234,7 @@ class NgramTables:
                 arrays["child_start"] = children - np.int32(end)
             for name, values in arrays.items():
                 path = name_in_part(number, level, name)
-                with self._scratch.writing(path) as file:
+                with self._work.writing(path) as file:
                     file.write(np.ascontiguousarray(values).data)
             sizes.append((own.stop - own.start, n))
         return sizes
@@ -221,9 +244,9 @@ def _chosen(
     k: int,
     first: int,
     last: int,
-    settled: Callable[[Table], Table],
+    settled: Callable[[NgramTable], NgramTable],
     first_row: int,
-    table: Table,
+    table: NgramTable,
 ) -> tuple[NDArray[Any], ...]:
     """Return the n-grams and the contexts that belong to a range of words.
 

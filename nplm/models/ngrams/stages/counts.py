@@ -11,9 +11,12 @@ from numpy.typing import NDArray
 
 from nplm._kernels.ngrams import _backoff, _counts
 from nplm.base.checks import count_ids
-from nplm.models.ngrams.trie.context_trie import MAX_NGRAMS, ContextTrie, TrieBuilder
+from nplm.models.ngrams.stages.levels import merged
+from nplm.models.ngrams.stages.runs import Packing, Windows, write_runs
+from nplm.models.ngrams.trie.context_trie import ContextTrie, TrieBuilder
+from nplm.models.ngrams.trie.work import InMemory
 
-__all__ = ["NgramCounts"]
+__all__ = ["MAX_TOTAL", "NgramCounts"]
 
 # float64 represents whole numbers exactly up to this one.
 MAX_TOTAL = 1 << 53
@@ -80,38 +83,70 @@ class NgramCounts(ContextTrie):
         Raises
         ------
         ValueError
-            If there are more than 2**31 - 1 windows, or n-grams of all orders together.
+            If there are more than 2**31 - 1 n-grams of all orders together.
         """
-        if len(y) > MAX_NGRAMS:
-            raise ValueError(
-                f"{len(y)} windows are too many to count at once; pass at most "
-                f"{MAX_NGRAMS}."
-            )
-        builder = TrieBuilder(n_words)
-        builder.counts.append(count_ids(y, n_words))
-        if X.shape[1] == 0:
-            return cls(**builder.structure(), counts=builder.counts[0])
         if padded:
-            there = X[:, -1] >= 0
-            X, y = X[there], y[there]
-        nearest = np.ascontiguousarray(X[:, -1])
-        builder.add_context_level(
-            np.array([0, n_words], dtype=np.int32), np.arange(n_words, dtype=np.int32)
-        )
-        # Number, within its level, of the context of k words of each window.
-        context = nearest
-        for k in range(1, X.shape[1] + 1):
-            builder.add_followers(context, y)
-            if k == X.shape[1]:
-                break
-            if boundary is not None:
-                longer = X[:, -k] != boundary
-                X, y, context = X[longer], y[longer], context[longer]
-            if padded:
-                longer = X[:, -1 - k] >= 0
-                X, y, context = X[longer], y[longer], context[longer]
-            context = builder.rank_contexts(context, X[:, -1 - k])
-        return cls(**builder.structure(), counts=np.concatenate(builder.counts))
+            lengths = range(X.shape[1] + 1)
+            rows = [(X[:, X.shape[1] - k :] >= 0).all(axis=1) for k in lengths]
+            tables = [
+                np.column_stack([X[own, X.shape[1] - k :], y[own]])
+                for k, own in zip(lengths, rows)
+            ]
+            ones = [np.ones(len(table), dtype=np.int64) for table in tables]
+            return cls.from_tables(tables, ones, n_words=n_words)
+        return cls._counted(Windows(X, y), count_ids(y, n_words), X.shape[1], boundary)
+
+    @classmethod
+    def from_ngrams(
+        cls,
+        ngrams: NDArray[np.int32],
+        counts: NDArray[np.int64],
+        *,
+        n_words: int,
+        boundary: int | None = None,
+    ) -> Self:
+        """Count the n-grams of all orders in those of the highest.
+
+        Parameters
+        ----------
+        ngrams : ndarray of int32, shape (n, order)
+            n-grams in any order, the next word in the last column; counts of equal rows
+            add up.
+        counts : ndarray of int64, shape (n,)
+            How often each occurs.
+        n_words, boundary
+            As in `from_windows`.
+
+        Returns
+        -------
+        counts : NgramCounts
+
+        Raises
+        ------
+        ValueError
+            As in `from_tables`.
+        """
+        check_total(counts)
+        totals = np.zeros(n_words, dtype=np.int64)
+        np.add.at(totals, ngrams[:, -1], counts)
+        windows = Windows(ngrams[:, :-1], ngrams[:, -1], counts)
+        return cls._counted(windows, totals, ngrams.shape[1] - 1, boundary)
+
+    @classmethod
+    def _counted(
+        cls,
+        windows: Windows,
+        totals: NDArray[np.int64],
+        n_context: int,
+        boundary: int | None,
+    ) -> Self:
+        n_words, work = len(totals), InMemory()
+        end = n_words if boundary is None else boundary
+        packing = Packing(n_context + 1, n_words, end)
+        runs = write_runs(packing, [windows], work) if n_context else []
+        arrays = merged(packing, runs, totals, work, raw=True)
+        del arrays["counts"]
+        return cls(n_words, counts=arrays.pop("raw"), **arrays)
 
     @classmethod
     def from_tables(
@@ -143,12 +178,8 @@ class NgramCounts(ContextTrie):
         ValueError
             If the counts add up to 2**53 or more, or there are too many n-grams.
         """
-        total = max((float(np.sum(c, dtype=np.float64)) for c in counts), default=0)
-        if total >= MAX_TOTAL:
-            raise ValueError(
-                f"counts add up to {total:.3g}, but must stay below {MAX_TOTAL}, or "
-                "they overflow: divide them, or count less text."
-            )
+        for own in counts:
+            check_total(own)
         builder = TrieBuilder(n_words)
         positions, _ = builder.add_tables(ngrams)
         summed = [
@@ -242,3 +273,13 @@ class NgramCounts(ContextTrie):
         """Return how often each context was seen, shape (n_contexts,)."""
         cumulative = np.concatenate([[0], np.cumsum(self.counts)])
         return np.diff(cumulative[self.start])
+
+
+def check_total(counts: NDArray[np.int64]) -> None:
+    """Raise ValueError if counts add up to more than float64 holds exactly."""
+    total = float(np.sum(counts, dtype=np.float64))
+    if total >= MAX_TOTAL:
+        raise ValueError(
+            f"counts add up to {total:.3g}, but must stay below {MAX_TOTAL}, or they "
+            "overflow: divide them, or count less text."
+        )

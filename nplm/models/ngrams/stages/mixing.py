@@ -11,14 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nplm.base.blocks import blocks_of_rows
+from nplm.models.ngrams.stages.tables import NgramTable, NgramTables
 from nplm.models.ngrams.trie.backoff_trie import BackoffTrie
-from nplm.models.ngrams.trie.context_trie import TrieBuilder, blocks_of_contexts
-from nplm.models.ngrams.trie.work import IN_MEMORY, Work
+from nplm.models.ngrams.trie.context_trie import blocks_of_contexts
+from nplm.models.ngrams.trie.work import InMemory, Work
 
-__all__ = [
-    "AlignedTrie", "LimitedTrie", "Member", "fill_mixture", "mixed_trie",
-    "ngrams_in_blocks",
-]  # fmt: skip
+__all__ = ["AlignedTrie", "LimitedTrie", "Member", "mixed_trie", "ngrams_in_blocks"]
 
 # Below this mass of the words that do not follow a context, 1 minus the mass of those
 # that do loses too many digits: the words are added up instead.
@@ -125,7 +123,7 @@ class AlignedTrie:
         trie : BackoffTrie
             Words that this one lacks have probability 0.
         """
-        trie = _union([self])
+        trie = _union([self], InMemory())
         for level in range(trie.order):
             first, last = map(int, trie.level_start[level : level + 2])
             for begin, end in blocks_of_contexts(trie.start, first, last):
@@ -197,7 +195,9 @@ class LimitedTrie:
         return self.trie.next_word_prob(self.ids[X], self.ids[y])
 
 
-def mixed_trie(members: Sequence[Member], weights: Sequence[float]) -> BackoffTrie:
+def mixed_trie(
+    members: Sequence[Member], weights: Sequence[float], work: Work
+) -> BackoffTrie:
     """Mix back-off models into one, with the n-grams of all of them.
 
     The probability of each n-gram is the weighted average of the members', and back-off
@@ -211,66 +211,36 @@ def mixed_trie(members: Sequence[Member], weights: Sequence[float]) -> BackoffTr
         One or more, in one vocabulary; each word of it is in one of them.
     weights : sequence of float
         0 or more, summing to 1.
+    work : Work
+        Memory, or a folder on disk, with the tries of the members.
 
     Returns
     -------
     trie : BackoffTrie
     """
-    trie = _union(members)
-    fill_mixture(trie, members, weights, IN_MEMORY)
-    return trie
-
-
-def fill_mixture(
-    trie: BackoffTrie,
-    members: Sequence[Member],
-    weights: Sequence[float],
-    work: Work,
-) -> None:
-    """Fill in the numbers of a mixture, block by block.
-
-    Parameters
-    ----------
-    trie : BackoffTrie
-        The n-grams of all members, with `prob` and `bow` to be filled.
-    members, weights
-        As in `mixed_trie`.
-    work : Work
-        Memory, or a folder on disk.
-    """
+    trie = _union(members, work)
     mapped = [own for m in members for own in m.trie.every_array]
+    work.stage("mixing", 0)
     for level in range(trie.order):
         first, last = map(int, trie.level_start[level : level + 2])
         for begin, end in blocks_of_contexts(trie.start, first, last, work.block):
             _fill(trie, members, weights, level, np.arange(begin, end, dtype=np.int32))
             work.forget(*trie.every_array, *mapped)
+    return trie
 
 
-def _union(members: Sequence[Member]) -> BackoffTrie:
+def _union(members: Sequence[Member], work: Work) -> BackoffTrie:
     """Return a trie of the n-grams of all members; its numbers are to be filled in."""
-    n_words = members[0].n_words
-    words = np.arange(n_words, dtype=np.int32)[:, np.newaxis]
+    tables, n_words = NgramTables(work), members[0].n_words
     order = max(member.order for member in members)
-    builder = TrieBuilder(n_words)
-    builder.add_tables(
-        [
-            words,
-            *(
-                np.concatenate(
-                    [
-                        np.empty((0, level + 1), dtype=np.int32),
-                        *(own for m in members for own in m.ngrams(level, IN_MEMORY)),
-                    ]
-                )
-                for level in range(1, order)
-            ),
-        ]
-    )
-    return BackoffTrie(
-        **builder.structure(),
-        prob=np.zeros(builder.n_ngrams, dtype=np.float32),
-        bow=np.ones(builder.level_start[-1], dtype=np.float32),
-    )
+    work.stage("reading", 0)
+    for member in members:
+        for level in range(1, order):
+            for ngrams in member.ngrams(level, work):
+                tables.add(NgramTable.of_words(ngrams))
+                work.tell(len(ngrams))
+    unigrams = np.arange(n_words, dtype=np.int32)[:, np.newaxis]
+    return tables.trie(order, NgramTable.of_words(unigrams), distinct=False)
 
 
 def _fill(

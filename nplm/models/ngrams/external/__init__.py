@@ -1,1 +1,0 @@
-"""Estimation in bounded memory: sort n-grams on disk, merge them, build the trie."""

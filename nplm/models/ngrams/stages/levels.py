@@ -1,0 +1,342 @@
+"""Merge sorted runs into the arrays of a trie."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nplm._kernels.ngrams import _fold, _runs
+from nplm.base.blocks import blocks
+from nplm.models.ngrams.stages.runs import NUMBER_BYTES, Packing, Run
+from nplm.models.ngrams.trie.work import MAX_NGRAMS, Work
+
+__all__ = ["Part", "join_parts", "merged", "name_in_part", "ranges_of_words"]
+
+# More runs are merged in several steps, so that the buffer of each is large enough.
+MAX_RUNS = 64
+# Rows merged in one kernel call. Interrupts are handled between calls.
+MAX_MERGED_ROWS = 1 << 16
+# Arrays with an entry for each context, and with one for each n-gram: modified counts
+# and those in the text, or probabilities and weights.
+OF_CONTEXTS = {
+    "context_word": "<i4",
+    "child_start": "<i4",
+    "start": "<i4",
+    "bow": "<f4",
+}
+OF_NGRAMS = {"words": "<i4", "counts": "<i8", "raw": "<i8", "prob": "<f4"}
+DTYPES = {name: np.dtype(kind) for name, kind in (OF_CONTEXTS | OF_NGRAMS).items()}
+COUNTED = ("context_word", "child_start", "start", "words", "counts", "raw")
+
+
+@dataclass(frozen=True)
+class Part:
+    """The levels of the contexts whose nearest word is in one range.
+
+    Attributes
+    ----------
+    number : int
+        Number of the part, used in its file names.
+    sizes : list of (int, int)
+        Numbers of contexts and n-grams of each level but the root.
+    distinct : ndarray of int64, shape (n_words,), optional
+        Number of distinct nearest words before each word.
+    """
+
+    number: int
+    sizes: list[tuple[int, int]]
+    distinct: NDArray[np.int64] | None = None
+
+
+def join_parts(
+    n_words: int, unigrams: dict[str, NDArray[Any]], parts: list[Part], work: Work
+) -> dict[str, NDArray[Any]]:
+    """Make the arrays of a trie of the files of its parts, and remove these.
+
+    Parameters
+    ----------
+    n_words : int
+        Size of the vocabulary.
+    unigrams : dict of ndarray, shape (n_words,)
+        Entries of the words in the arrays of n-grams, by name: their modified counts
+        (``counts``) and those in the text (``raw``), or probabilities (``prob``).
+    parts : list of Part
+        Parts in the order of their words; empty for a unigram model.
+    work : Work
+        Memory, or the folder of the files.
+
+    Returns
+    -------
+    arrays : dict of ndarray
+        Arrays of a ``ContextTrie`` by name, and those of `unigrams`, with an entry for
+        each n-gram. With probabilities there are weights, ``bow``, with an entry for
+        each context.
+
+    Raises
+    ------
+    ValueError
+        If there are more than 2**31 - 1 contexts or n-grams.
+    """
+    sizes = np.array([part.sizes for part in parts], dtype=np.int64)
+    sizes = sizes.sum(axis=0) if parts else np.empty((0, 2), dtype=np.int64)
+    first_ngram = np.cumsum([0, n_words, *sizes[:, 1]])
+    level_start = np.cumsum([0, 1, *sizes[:, 0]])
+    n_ngrams, n_contexts = int(first_ngram[-1]), int(level_start[-1])
+    for n, unit in ((n_ngrams, "n-grams"), (n_contexts, "contexts")):
+        if n > MAX_NGRAMS:
+            raise ValueError(
+                f"{n} {unit}, more than {MAX_NGRAMS}; lower order, or count less text."
+            )
+    lengths = {"context_word": n_contexts, "child_start": n_contexts + 1}
+    lengths |= {"start": n_contexts + 1, "words": n_ngrams}
+    lengths |= dict.fromkeys(unigrams, n_ngrams)
+    if "prob" in unigrams:
+        lengths["bow"] = n_contexts
+    arrays = {name: work.array(name, DTYPES[name], n) for name, n in lengths.items()}
+    # Every word is a follower and a child of the root.
+    every_word = np.arange(n_words, dtype=np.int32)
+    arrays["child_start"][0] = 1
+    for name, values in (unigrams | {"words": every_word}).items():
+        arrays[name][:n_words] = values
+    if "bow" in arrays:
+        arrays["bow"][0] = 1
+    if parts:
+        arrays["context_word"][1 : 1 + n_words] = every_word
+    # The longest contexts have no children.
+    childless = arrays["child_start"][level_start[-2] :]
+    for own in blocks(len(childless), MAX_MERGED_ROWS):
+        childless[own] = n_contexts
+    arrays["start"][-1] = n_ngrams
+    work.stage("putting together", n_ngrams)
+    work.tell(n_words)
+    for level in range(1, len(level_start) - 1):
+        position = {
+            name: int((level_start if name in OF_CONTEXTS else first_ngram)[level])
+            for name in arrays
+        }
+        next_context, next_ngram = int(level_start[level + 1]), int(first_ngram[level])
+        for part in parts:
+            shifts = {"child_start": next_context, "start": next_ngram}
+            for name, out in arrays.items():
+                file = name_in_part(part.number, level, name)
+                size = min(max(work.memory // 4 // out.itemsize, 16), 1 << 20)
+                for values in work.read(file, out.dtype, size):
+                    at = slice(position[name], position[name] + len(values))
+                    out[at] = values + out.dtype.type(shifts.get(name, 0))
+                    position[name] = at.stop
+                    work.forget(out)
+                work.remove(file)
+            n_own = part.sizes[level - 1][1]
+            next_ngram += n_own
+            if level < len(part.sizes):
+                next_context += part.sizes[level][0]
+            work.tell(n_own)
+    return {"level_start": level_start.astype(np.int32)} | arrays
+
+
+def merged(
+    packing: Packing,
+    runs: Sequence[str],
+    counts: NDArray[np.int64],
+    work: Work,
+    *,
+    raw: bool,
+) -> dict[str, NDArray[Any]]:
+    """Merge runs into the arrays of the trie of their n-grams.
+
+    Parameters
+    ----------
+    packing : Packing
+        Layout of the rows.
+    runs : list of str
+        Names of the runs of ``write_runs``. They are removed.
+    counts : ndarray of int64, shape (n_words,)
+        Counts of the words in the text.
+    work : Work
+        Memory, or the folder of the runs.
+    raw : bool
+        Whether the counts in the text are wanted, too.
+
+    Returns
+    -------
+    arrays : dict of ndarray
+        Arrays of `join_parts`, with modified counts (``counts``), and those in the text
+        (``raw``).
+
+    Raises
+    ------
+    ValueError
+        If there are more than 2**31 - 1 contexts or n-grams.
+    """
+    if packing.order == 1:
+        own = {"counts": counts} | ({"raw": counts} if raw else {})
+        return join_parts(packing.n_words, own, [], work)
+    files = _limit_runs(packing, list(runs), work)
+    n_parts = min(work.n_threads, packing.n_words)
+    parts: list[Part] = []
+    sorted_runs = [Run(work, name, packing) for name in files]
+    bounds = _bounds(sorted_runs, packing.n_words, n_parts)
+    n_rows = sum(run.n_rows for run in sorted_runs)
+    # The maximum is that of n-grams that are alone in their contexts.
+    names = COUNTED if raw else COUNTED[:-1]
+    n_bytes = n_rows * (packing.order - 1)
+    n_bytes *= sum(DTYPES[name].itemsize for name in names)
+    work.stage("merging", n_rows, n_bytes)
+
+    def build(_: int, number: int) -> None:
+        own = packing, sorted_runs, number, bounds, names, work
+        parts.append(_build_part(*own))
+
+    work.each(build, range(n_parts))
+    work.remove(*files)
+    parts.sort(key=lambda part: part.number)
+    distinct = [part.distinct for part in parts if part.distinct is not None]
+    unigrams = {"counts": np.stack(distinct).sum(axis=0)}
+    if raw:
+        unigrams["raw"] = counts
+    return join_parts(packing.n_words, unigrams, parts, work)
+
+
+def name_in_part(part: int, level: int, array: str) -> str:
+    """Return the name of the file of an array."""
+    return f"part.{part}.{level}.{array}"
+
+
+def ranges_of_words(
+    n_rows: NDArray[np.int64], max_rows: int
+) -> Iterator[tuple[int, int]]:
+    """Yield ranges of words, first and end, that have at most `max_rows` rows together.
+
+    A word with more rows is alone.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> list(ranges_of_words(np.array([2, 1, 9, 0, 3]), 3))
+    [(0, 2), (2, 3), (3, 5)]
+    """
+    ends, first = np.cumsum(n_rows), 0
+    while first < len(ends):
+        before = ends[first - 1] if first else 0
+        last = int(np.searchsorted(ends, before + max_rows, side="right"))
+        last = max(last, first + 1)
+        yield first, last
+        first = last
+
+
+def _limit_runs(packing: Packing, runs: list[str], work: Work) -> list[str]:
+    """Merge runs until at most `MAX_RUNS` are left."""
+    step = 0
+    while len(runs) > MAX_RUNS:
+        groups = [runs[i : i + MAX_RUNS] for i in range(0, len(runs), MAX_RUNS)]
+        work.stage("merging runs", sum(map(work.size, runs)) // packing.row_bytes)
+        names = [f"merged.{step}.{i}" for i in range(len(groups))]
+
+        def merge(_: int, i: int, groups: Any = groups, names: Any = names) -> None:
+            own = [Run(work, run, packing) for run in groups[i]]
+            with work.writing(names[i]) as file:
+                for rows in _merged(own, [(0, run.n_rows) for run in own], work):
+                    file.write(rows.data)
+            work.remove(*groups[i])
+
+        work.each(merge, range(len(groups)))
+        runs, step = names, step + 1
+    return runs
+
+
+def _bounds(runs: list[Run], n_words: int, n_parts: int) -> list[int]:
+    """Split the vocabulary into ranges of nearest words with similar row counts."""
+    n_rows = sum(run.n_rows for run in runs)
+    cuts = [
+        bisect_left(
+            range(n_words + 1),
+            n_rows * i // n_parts,
+            key=lambda word: sum(run.first_row(word) for run in runs),
+        )
+        for i in range(1, n_parts)
+    ]
+    return [0, *cuts, n_words]
+
+
+def _merged(
+    runs: list[Run], ends: list[tuple[int, int]], work: Work
+) -> Iterator[NDArray[np.uint64]]:
+    """Yield the merged rows of a range of each run, in a buffer that is reused."""
+    active = [i for i, (first, last) in enumerate(ends) if first < last]
+    width = runs[0].width
+    n_bytes = work.memory // work.n_threads // 2 // (len(active) + 1)
+    n_rows = min(max(n_bytes // (width * NUMBER_BYTES), 16), MAX_MERGED_ROWS)
+    buffers = np.empty((len(active), n_rows, width), dtype=np.uint64)
+    out = np.empty((n_rows, width), dtype=np.uint64)
+    position, end = np.zeros((2, len(active)), dtype=np.int64)
+    rest = [iter(range(*ends[i], n_rows)) for i in active]
+
+    def refill(k: int) -> None:
+        run = active[k]
+        first = next(rest[k], None)
+        if first is not None:
+            last = min(first + n_rows, ends[run][1])
+            position[k], end[k] = 0, last - first
+            runs[run].read(first, buffers[k, : last - first])
+            work.tell(last - first)
+
+    for k in range(len(active)):
+        refill(k)
+    heap = np.arange(len(active), dtype=np.int32)
+    _runs.make_heap(buffers, position, heap)
+    n, n_live = 0, len(active)
+    while n_live:
+        n, n_live, exhausted = _runs.merge_runs(
+            buffers, position, end, heap, n_live, out, n
+        )
+        if exhausted >= 0:
+            refill(exhausted)
+        elif n:
+            yield out[:n]
+            n = 0
+    if n:
+        yield out[:n]
+
+
+def _build_part(
+    packing: Packing,
+    runs: list[Run],
+    number: int,
+    bounds: list[int],
+    names: Sequence[str],
+    work: Work,
+) -> Part:
+    """Build the levels of one range of nearest words."""
+    first, last = bounds[number : number + 2]
+    ends = [(run.first_row(first), run.first_row(last)) for run in runs]
+    levels = range(1, packing.order)
+    own = packing.order, packing.n_words, packing.boundary, packing.n_bits, first
+    fold = _fold.Fold(*own, "raw" in names)
+    with ExitStack() as stack:
+        files = {
+            (level, name): stack.enter_context(
+                work.writing(name_in_part(number, level, name))
+            )
+            for level in levels
+            for name in names
+        }
+
+        def write() -> None:
+            for level in levels:
+                taken = fold.take(level)
+                for name in names:
+                    files[level, name].write(taken[name])
+
+        for rows in _merged(runs, ends, work):
+            fold.add(rows)
+            write()
+        fold.end(last)
+        write()
+    distinct = np.frombuffer(fold.distinct(), dtype=np.int32).astype(np.int64)
+    return Part(number, [fold.sizes(level) for level in levels], distinct)

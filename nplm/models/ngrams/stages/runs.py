@@ -1,0 +1,287 @@
+"""Sort and count n-grams, in runs that fit in memory."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nplm._kernels.ngrams import _runs
+from nplm.base.blocks import blocks
+from nplm.models.ngrams.trie.work import Work
+
+__all__ = [
+    "NUMBER_BYTES", "Packing", "Piece", "Run", "Stream", "Windows",
+    "streams", "tables_of_rows", "write_runs",
+]  # fmt: skip
+
+NUMBER_BYTES = 8
+# Rows written at once.
+MAX_PIECE_ROWS = 1 << 16
+
+
+@dataclass(frozen=True)
+class Packing:
+    """A packing of n-grams into rows of 64-bit numbers (see ``_runs``).
+
+    Attributes
+    ----------
+    order : int
+        Number of words in an n-gram.
+    n_words : int
+        Size of the vocabulary.
+    boundary : int
+        A context ends at the nearest word with this id; `n_words` is that of no word.
+    """
+
+    order: int
+    n_words: int
+    boundary: int
+
+    @cached_property
+    def n_bits(self) -> int:
+        """Number of bits of a word id."""
+        return max(1, (self.n_words - 1).bit_length())
+
+    @cached_property
+    def width(self) -> int:
+        """Number of 64-bit numbers in a row, without its count."""
+        return -(-self.order // (64 // self.n_bits))
+
+    @property
+    def row_bytes(self) -> int:
+        """Size of a row with its count, in bytes."""
+        return (self.width + 1) * NUMBER_BYTES
+
+    def nearest(self, number: int) -> int:
+        """Return the nearest word of a row, given its first number."""
+        n_in_first = min(self.order, 64 // self.n_bits)
+        return int(number) >> (n_in_first - 1) * self.n_bits
+
+
+class Run:
+    """A sorted run, read by several threads.
+
+    Parameters
+    ----------
+    work : Work
+        Memory or a folder with the run.
+    name : str
+        Its name.
+    packing : Packing
+        Layout of its rows.
+
+    Attributes
+    ----------
+    n_rows : int
+        Number of rows.
+    width : int
+        Number of 64-bit numbers in a row, with its count.
+    """
+
+    def __init__(self, work: Work, name: str, packing: Packing) -> None:
+        self._work, self._name, self._packing = work, name, packing
+        self.width = packing.width + 1
+        self.n_rows = work.size(name) // packing.row_bytes
+
+    def read(self, first: int, rows: NDArray[np.uint64]) -> None:
+        """Fill `rows` with the rows of the run from `first` on."""
+        offset = first * self._packing.row_bytes
+        self._work.read_at(self._name, offset, rows.data.cast("B"))
+
+    def first_row(self, word: int) -> int:
+        """Return the first row whose nearest word is at least `word`."""
+        row = np.empty((1, self.width), dtype=np.uint64)
+
+        def nearest(i: int) -> int:
+            self.read(i, row)
+            return self._packing.nearest(row[0, 0])
+
+        return bisect_left(range(self.n_rows), word, key=nearest)
+
+
+class Piece(Protocol):
+    """N-grams of the highest order that are sorted together."""
+
+    # Whether rows have their counts before they are sorted.
+    is_counted: bool
+
+    def __len__(self) -> int:
+        """Return the number of n-grams."""
+
+    def pack(self, packing: Packing, rows: NDArray[np.uint64]) -> None:
+        """Fill the rows of the n-grams."""
+
+
+class Stream:
+    """Consecutive words of a text, after those of the first context."""
+
+    is_counted = False
+
+    def __init__(self, ids: NDArray[np.int32], n_context: int) -> None:
+        self._ids, self._n = ids, len(ids) - n_context
+
+    def __len__(self) -> int:
+        return self._n
+
+    def pack(self, packing: Packing, rows: NDArray[np.uint64]) -> None:
+        """Fill the row of each word."""
+        own = packing.order - 1, packing.boundary, packing.n_bits
+        _runs.pack_windows(self._ids, *own, rows)
+
+
+class Windows:
+    """Contexts and the word after each, in any order; counts of equal ones add up.
+
+    Parameters
+    ----------
+    X : ndarray of int32, shape (n, n_context)
+        Contexts, the nearest word in the last column.
+    y : ndarray of int32, shape (n,)
+        Next words.
+    counts : ndarray of int64, shape (n,), optional
+        How often each occurs, by default once.
+    """
+
+    def __init__(
+        self,
+        X: NDArray[np.int32],
+        y: NDArray[np.int32],
+        counts: NDArray[np.int64] | None = None,
+    ) -> None:
+        self._X, self._y, self._counts = X, y, counts
+        self.is_counted = counts is not None
+
+    def __len__(self) -> int:
+        return len(self._y)
+
+    def pack(self, packing: Packing, rows: NDArray[np.uint64]) -> None:
+        """Fill the row of each window."""
+        for part in blocks(len(self), MAX_PIECE_ROWS):
+            ngrams = np.empty((part.stop - part.start, packing.order), dtype=np.int32)
+            ngrams[:, :-1], ngrams[:, -1] = self._X[part], self._y[part]
+            # Ids are checked, but another thread may have changed the array.
+            np.clip(ngrams, 0, packing.n_words - 1, out=ngrams)
+            counts = None if self._counts is None else self._counts[part]
+            own = packing.boundary, packing.n_bits
+            _runs.pack_counted(ngrams, counts, *own, rows[part])
+
+
+def write_runs(packing: Packing, pieces: Iterable[Piece], work: Work) -> list[str]:
+    """Sort and count n-grams, in a run for each piece.
+
+    Parameters
+    ----------
+    packing : Packing
+        Layout of the rows.
+    pieces : iterable of Piece
+        The n-grams, of `streams` or `tables_of_rows`.
+    work : Work
+        Memory, or a folder to which the runs are written.
+
+    Returns
+    -------
+    runs : list of str
+        Names of the runs.
+    """
+    runs: list[str] = []
+    buffers = [np.empty((2, 0, 0), dtype=np.uint64)] * work.n_threads
+
+    def sort(thread: int, numbered: tuple[int, Piece]) -> None:
+        number, piece = numbered
+        n, width = len(piece), packing.width + piece.is_counted
+        if buffers[thread].shape[1] < n:
+            buffers[thread] = np.empty((2, 0, 0), dtype=np.uint64)  # the old one first
+            buffers[thread] = np.empty((2, n, width), dtype=np.uint64)
+        rows, spare = buffers[thread][:, :n]
+        piece.pack(packing, rows)
+        if _runs.sort_rows(rows, spare, packing.order, packing.n_bits):
+            rows = spare
+        name = f"run.{number}"
+        with work.writing(name) as file:
+            for part in [rows] if piece.is_counted else _counted(rows):
+                file.write(part.data)
+        runs.append(name)
+        work.tell(n)
+
+    work.each(sort, enumerate(pieces))
+    return runs
+
+
+def _counted(rows: NDArray[np.uint64]) -> Iterator[NDArray[np.uint64]]:
+    """Yield the distinct ones of sorted rows with their counts."""
+    size = min(len(rows), MAX_PIECE_ROWS)
+    out, row = np.empty((size, rows.shape[1] + 1), dtype=np.uint64), 0
+    while row < len(rows):
+        row, n = _runs.count_rows(rows, row, out)
+        yield out[:n]
+
+
+def streams(
+    packing: Packing, ids: str, new_ids: NDArray[np.int32], work: Work
+) -> Iterator[Stream]:
+    """Yield a text in parts that fit in memory, each preceded by its context.
+
+    Parameters
+    ----------
+    packing : Packing
+        Layout of the rows.
+    ids : str
+        File of the word ids, int32, with -1 at the end of each line.
+    new_ids : ndarray of int32, shape (n_words + 1,)
+        The final id of each id in the file. The last entry is the boundary.
+    work : Work
+        Says how much fits.
+    """
+    n_tokens = work.size(ids) // np.dtype(np.int32).itemsize
+    # Bytes per row: two copies for the sort, and the stream before and after renaming.
+    n_bytes = 2 * packing.width * NUMBER_BYTES + 2 * 4
+    n_rows = max(work.memory // work.n_threads // n_bytes, 16)
+    # Give every thread some work.
+    n_rows = min(n_rows, -(-n_tokens // work.n_threads))
+    n_before = packing.order - 1
+    before = np.full(n_before, packing.boundary, dtype=np.int32)
+    for part in work.read(ids, np.int32, n_rows):
+        stream = np.empty(n_before + len(part), dtype=np.int32)
+        stream[:n_before] = before
+        own = stream[n_before:]
+        # In pieces: indexing converts the ids to int64.
+        for piece in blocks(len(part), MAX_PIECE_ROWS):
+            own[piece] = new_ids[part[piece]]
+        before = stream[len(part) :].copy()
+        del part  # only the stream stays in memory
+        yield Stream(stream, n_before)
+
+
+def tables_of_rows(
+    packing: Packing,
+    tables: Iterable[tuple[NDArray[np.int32], NDArray[np.int64]]],
+    work: Work,
+) -> Iterator[Windows]:
+    """Regroup tables of n-grams and counts into tables that fit in memory."""
+    order = packing.order
+    # Bytes per row: two copies for the sort, and two of its n-gram and count.
+    n_bytes = 2 * packing.row_bytes + 2 * (4 * order + 8)
+    n_rows = max(work.memory // work.n_threads // n_bytes, 16)
+
+    def empty_table() -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+        return np.empty((n_rows, order), dtype=np.int32), np.empty(n_rows, np.int64)
+
+    (ngrams, counts), n = empty_table(), 0
+    for own in tables:
+        first = 0
+        while first < len(own[0]):
+            part = slice(first, first + n_rows - n)
+            taken = len(own[1][part])
+            ngrams[n : n + taken], counts[n : n + taken] = own[0][part], own[1][part]
+            n, first = n + taken, first + taken
+            if n == n_rows:
+                yield Windows(ngrams[:, :-1], ngrams[:, -1], counts)
+                (ngrams, counts), n = empty_table(), 0
+    if n:
+        yield Windows(ngrams[:n, :-1], ngrams[:n, -1], counts[:n])

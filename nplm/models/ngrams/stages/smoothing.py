@@ -1,0 +1,172 @@
+"""Kneser-Ney estimation: discounts, probabilities, cut-offs, after the counts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nplm._kernels.ngrams import _kneser_ney
+from nplm.base.blocks import blocks
+from nplm.models.ngrams.stages.cutting import cut
+from nplm.models.ngrams.stages.discounts import counts_of_counts, find_discounts
+from nplm.models.ngrams.trie.backoff_trie import BackoffTrie
+from nplm.models.ngrams.trie.context_trie import ContextTrie, blocks_of_contexts
+from nplm.models.ngrams.trie.work import Work
+
+__all__ = ["Estimate", "Smoothing", "estimated"]
+
+STRUCTURE = ("level_start", "context_word", "child_start", "start", "words")
+
+
+@dataclass(frozen=True, eq=False)
+class Smoothing:
+    """Parameters of an estimation, as of `KneserNeyLM`.
+
+    Attributes
+    ----------
+    discounts : {"modified", "plain"}
+    fallback : tuple of 3 floats or None
+    interpolate : bool
+    min_counts : ndarray of int64, shape (order,)
+    of_text : bool
+        Whether `min_counts` are of the counts in the text.
+    """
+
+    discounts: Literal["modified", "plain"]
+    fallback: tuple[float, float, float] | None
+    interpolate: bool
+    min_counts: NDArray[np.int64]
+    of_text: bool
+
+    @property
+    def cuts(self) -> bool:
+        """Whether n-grams may be dropped."""
+        return bool((self.min_counts > 1).any())
+
+    @property
+    def cuts_by_text(self) -> bool:
+        """Whether n-grams may be dropped by their counts in the text."""
+        return self.of_text and self.cuts
+
+
+class Estimate(NamedTuple):
+    """An estimated model.
+
+    Attributes
+    ----------
+    trie : BackoffTrie
+    discounts : ndarray of float64, shape (order, 3)
+    is_whole : bool
+        Whether each n-gram below the highest order that does not end a sentence is a
+        context, each context is an n-gram, and all suffixes are there.
+    """
+
+    trie: BackoffTrie
+    discounts: NDArray[np.float64]
+    is_whole: bool
+
+
+def estimated(
+    trie: ContextTrie,
+    counts: NDArray[np.int64],
+    raw: NDArray[np.int64] | None,
+    smoothing: Smoothing,
+    work: Work,
+    *,
+    warned_from: int = 1,
+) -> Estimate:
+    """Estimate a model from counts, block by block.
+
+    Parameters
+    ----------
+    trie : ContextTrie
+        The n-grams. Its arrays are those of the model unless n-grams are dropped.
+    counts : ndarray of int64, shape (n_ngrams,)
+        Their modified counts.
+    raw : ndarray of int64, shape (n_ngrams,), or None
+        Their counts in the text; only used if ``smoothing.cuts_by_text``.
+    smoothing : Smoothing
+        The parameters.
+    work : Work
+        Memory, or the folder of the arrays.
+    warned_from : int, default=1
+        As in `find_discounts`.
+
+    Returns
+    -------
+    estimate : Estimate
+    """
+    n_of_counts = []
+    for level in range(trie.order):
+        n_of_counts.append(np.zeros(6, dtype=np.int64))
+        own = counts[trie.followers(level)]
+        for part in blocks(len(own), work.block):
+            n_of_counts[-1] += counts_of_counts(own[part])
+            work.forget()
+    discounts = find_discounts(
+        n_of_counts,
+        smoothing.discounts,
+        interpolate=smoothing.interpolate,
+        fallback=smoothing.fallback,
+        warned_from=warned_from,
+    )
+    tested = raw if smoothing.cuts_by_text and raw is not None else counts
+    prob, bow = _weighted(trie, counts, tested, discounts, smoothing, work)
+    structure = {name: getattr(trie, name) for name in STRUCTURE}
+    model = BackoffTrie(trie.n_words, **structure, prob=prob, bow=bow)
+    if not smoothing.cuts:
+        return Estimate(model, discounts, True)
+    keep = work.array("keep", np.bool_, len(tested))
+    for level, min_count in enumerate(smoothing.min_counts):
+        rows = trie.followers(level)
+        for part in blocks(rows.stop - rows.start, work.block):
+            at = slice(rows.start + part.start, rows.start + part.stop)
+            keep[at] = tested[at] >= min_count
+            work.forget()
+    return Estimate(cut(model, keep, work), discounts, False)
+
+
+def _weighted(
+    trie: ContextTrie,
+    counts: NDArray[np.int64],
+    tested: NDArray[np.int64],
+    discounts: NDArray[np.float64],
+    smoothing: Smoothing,
+    work: Work,
+) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """Return probabilities and back-off weights, from the root to long contexts."""
+    exact = {
+        "prob": work.array("exact prob", np.float64, len(counts)),
+        "bow": work.array("exact bow", np.float64, len(trie.context_word)),
+    }
+    lower = np.empty((work.n_threads, trie.n_words))
+    own = counts, discounts, tested, smoothing.min_counts
+    ways = smoothing.interpolate, smoothing.cuts_by_text
+    work.stage("estimating", len(counts))
+    for level in range(trie.order):
+        first, last = map(int, trie.level_start[level : level + 2])
+
+        def estimate(
+            thread: int, contexts: tuple[int, int], level: int = level
+        ) -> None:
+            # int32, the type of the array: otherwise searchsorted would copy it.
+            above = np.searchsorted(trie.child_start, np.int32(contexts[0]), "right")
+            place = level, int(above) - 1, *contexts
+            _kneser_ney.kneser_ney(
+                trie.arrays, *place, *own, *ways, lower[thread], *exact.values()
+            )
+            work.forget(*trie.every_array)
+            work.tell(int(trie.start[contexts[1]] - trie.start[contexts[0]]))
+
+        work.each(estimate, blocks_of_contexts(trie.start, first, last, work.block))
+    rounded: list[NDArray[Any]] = []
+    for name, values in exact.items():
+        rounded.append(work.array(name, np.float32, len(values)))
+        for part in blocks(len(values), work.block):
+            rounded[-1][part] = values[part]
+            work.forget()
+    work.drop(*exact.values())
+    return rounded[0], rounded[1]
