@@ -59,7 +59,7 @@ FLOORS = {
         {"."},
     ],
     "models/neural/options": [{"names"}, {"."}, {"base"}],
-    "models/ngrams": [{"external"}, {"."}, {"trie"}],
+    "models/ngrams": [{"."}, {"stages"}, {"trie"}],
     "models/training": [{"."}, {"parallel"}],
     "text": [
         {"decoding", "tasks"},

@@ -5,9 +5,13 @@ from collections import Counter, defaultdict
 
 import numpy as np
 
+from nplm.formats._words import StoredWords
+from nplm.formats.arpa.reading import read_ngrams
 from nplm.models.ngrams.stages.cutting import cut
+from nplm.models.ngrams.stages.scratch import Scratch
 from nplm.models.ngrams.stages.tables import NgramTable, NgramTables
 from nplm.models.ngrams.trie.work import InMemory
+from nplm.models.training.parallel.threads import Threads
 
 
 def lines_of(n, words, seed=0):
@@ -34,6 +38,13 @@ def words_of(lines):
 def cut_in_memory(trie, keep):
     """Return the trie of the n-grams to keep."""
     return cut(trie, keep.copy(), InMemory())
+
+
+def convert_arpa(path, target, memory, folder=None):
+    """Convert an ARPA file in so many bytes of memory."""
+    with Scratch(folder, memory, Threads(1)) as scratch:
+        trie, boundary, words = read_ngrams(path, scratch, add_unknown=True)
+        target.write(trie, StoredWords(words, boundary), scratch)
 
 
 def trie_of_tables(ngrams, prob, bow):

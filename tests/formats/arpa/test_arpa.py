@@ -115,7 +115,7 @@ def test_table_grows_as_lines_are_read(tmp_path, monkeypatch):
 
 
 def test_error_while_writing_keeps_the_old_file(tmp_path, monkeypatch):
-    from nplm.formats.arpa import arpa_files
+    from nplm.formats.arpa import arpa_lines
 
     path = tmp_path / "model.arpa"
     path.write_text("old")
@@ -124,7 +124,7 @@ def test_error_while_writing_keeps_the_old_file(tmp_path, monkeypatch):
         yield b"some"
         raise OSError("disk full")
 
-    monkeypatch.setattr(arpa_files.NgramLines, "lines", lines)
+    monkeypatch.setattr(arpa_lines.NgramLines, "lines", lines)
     with pytest.raises(OSError, match="disk full"):
         write_arpa(fitted(2)[0], path, WORDS)
     assert path.read_text() == "old"

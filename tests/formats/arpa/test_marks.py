@@ -8,15 +8,15 @@ from random import Random
 
 import numpy as np
 import pytest
-from nplm.formats.on_disk.conversion import convert_arpa
-from nplm.formats.on_disk.sources import arpa_lm_on_disk
-from nplm.models.ngrams.external.scratch import Scratch
 
 from nplm import kenlm, load
 from nplm.formats import read_arpa, save_binary, write_arpa
-from nplm.formats.on_disk.outputs import ArpaFile, MappedFile
+from nplm.formats.on_disk.opening import arpa_lm
+from nplm.formats.on_disk.outputs import NgramsFile
+from nplm.models.ngrams.stages.scratch import Scratch
 from nplm.models.training.parallel.threads import Threads
 from tests.helpers.arpa import KENLM, SRILM, arpa_of, ngrams_with_marks_anywhere
+from tests.helpers.ngrams import convert_arpa
 
 try:
     import kenlm as their_kenlm
@@ -138,8 +138,8 @@ def test_marks_in_any_position_score_as_defined_by_every_reader(tmp_path, number
     assert sorted(words) == ["</s>", "<unk>", "a", "b"]
     write_arpa(model, tmp_path / "again.arpa", words)
     save_binary(model, tmp_path / "8 bits", words, bits=8)
-    convert_arpa(path, ArpaFile(tmp_path / "converted.arpa"), memory=1 << 20)
-    convert_arpa(path, MappedFile(tmp_path / "mapped"), memory=1 << 20)
+    convert_arpa(path, NgramsFile(tmp_path / "converted.arpa", "arpa"), memory=1 << 20)
+    convert_arpa(path, NgramsFile(tmp_path / "mapped", "binary"), memory=1 << 20)
     written = [tmp_path / n for n in ("again.arpa", "converted.arpa")]
     assert written[0].read_bytes() == written[1].read_bytes()
     readers = [kenlm.Model(p) for p in (path, *written, tmp_path / "mapped")]
@@ -242,7 +242,7 @@ def test_end_mark_is_a_word_of_a_stream_if_no_ngram_begins_with_the_other(tmp_pa
     assert found == pytest.approx([-0.1, -0.2], abs=1e-6)
     message = "has </s> as an ordinary word, and no n-grams that begin with <s>"
     with Scratch(tmp_path, 1 << 20, Threads(1)) as scratch:
-        on_disk = partial(arpa_lm_on_disk, scratch=scratch, memory=1 << 20)
+        on_disk = partial(arpa_lm, work=scratch)
         for read in (load, kenlm.Model, on_disk):
             with pytest.raises((ValueError, OSError), match=message):
                 read(path)
@@ -271,4 +271,4 @@ def test_error_names_the_line_whatever_was_left_out_before(tmp_path):
     with pytest.raises(ValueError, match=message):
         read_arpa(path)
     with pytest.raises(ValueError, match=message):
-        convert_arpa(path, MappedFile(tmp_path / "mapped"), memory=1 << 20)
+        convert_arpa(path, NgramsFile(tmp_path / "mapped", "binary"), memory=1 << 20)

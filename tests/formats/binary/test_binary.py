@@ -13,8 +13,8 @@ from nplm import KneserNeyLM, TextLM, windows
 from nplm.base.files.tensors import METADATA
 from nplm.formats import load_binary, save_binary
 from nplm.formats.binary import mapped_trie
+from nplm.models.ngrams.trie import hashing
 from nplm.models.ngrams.trie.backoff_trie import BackoffTrie
-from nplm.models.ngrams.trie.hash_table import HashTable
 from tests.helpers.binary import (
     change_header,
     read_parts,
@@ -408,7 +408,7 @@ def test_distribution_stays_inside_the_arrays_of_a_damaged_file(saved, name, arr
 def test_hash_table_is_loaded_from_the_file(saved, monkeypatch):
     model, _ = load_binary(saved)
     assert isinstance(model.index_.buckets, np.memmap)
-    monkeypatch.setattr(HashTable, "of", None)  # must not be called
+    monkeypatch.setattr(hashing, "hash_table_of", None)  # must not be called
     X, y = windows(np.arange(50), 2)
     expected = np.log(model.trie_.verified().next_word_prob(X, y))
     assert_array_equal(load_binary(saved)[0].log_prob(X, y), expected)
@@ -417,7 +417,7 @@ def test_hash_table_is_loaded_from_the_file(saved, monkeypatch):
 @pytest.mark.parametrize("saved", [3], indirect=True)
 def test_mapped_model_scores_words_without_reading_the_whole_file(saved, monkeypatch):
     model, words = load_binary(saved)
-    monkeypatch.setattr(mapped_trie, "check_values", None)
+    monkeypatch.setattr(mapped_trie, "unpacked", None)
     text = TextLM.from_model(model, words, boundary=0)
     assert np.isfinite(text.score_samples([" ".join(words[1:9])])).all()
     assert np.isfinite(text.scorer().score(" ".join(words[1:9])))

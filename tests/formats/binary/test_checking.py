@@ -59,7 +59,7 @@ def test_verification_reads_the_hash_table_in_windows(tmp_path, monkeypatch):
     stored_values, windows = _hashing.stored_values, set()
 
     def noted(*args):
-        windows.add(args[-3])
+        windows.add(args[-4])
         stored_values(*args)
 
     monkeypatch.setattr(_hashing, "stored_values", noted)

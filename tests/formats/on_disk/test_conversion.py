@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from nplm import KneserNeyLM
 from nplm.formats import load_binary, read_arpa, save_binary, write_arpa
 from nplm.formats._words import StoredWords
-from nplm.formats.arpa.reading import read_ngrams
 from nplm.formats.on_disk.outputs import NgramsFile, free_memory
 from nplm.models.ngrams.stages.quantizing import unquantized
 from nplm.models.ngrams.stages.scratch import Scratch
@@ -23,7 +22,7 @@ from nplm.models.ngrams.trie import hashing
 from nplm.models.ngrams.trie.quantized_trie import QuantizedTrie
 from nplm.models.training.parallel.threads import Threads
 from tests.helpers import small_text, text
-from tests.helpers.ngrams import cut_in_memory
+from tests.helpers.ngrams import convert_arpa, cut_in_memory
 
 pytestmark = small_text
 KINDS = ["mapped", "quantized", "arpa"]
@@ -33,12 +32,6 @@ def output(path, kind, bits=6):
     if kind == "arpa":
         return NgramsFile(path, "arpa")
     return NgramsFile(path, "binary", bits if kind == "quantized" else None)
-
-
-def convert_arpa(path, target, memory, folder=None):
-    with Scratch(folder, memory, Threads(1)) as scratch:
-        trie, boundary, words = read_ngrams(path, scratch, add_unknown=True)
-        target.write(trie, StoredWords(words, boundary), scratch)
 
 
 def convert_trie(trie, words, target, memory, folder):
