@@ -49,23 +49,10 @@ class Kind(Enum):
 def kind_of(path: str | os.PathLike[str]) -> Kind:
     """Recognise a file by its first bytes, unpacked if it is packed.
 
-    Parameters
-    ----------
-    path : path-like
-        The file.
-
-    Returns
-    -------
-    kind : Kind
-        ``TEXT`` of a file that cannot be unpacked: its reader says why.
-
-    Raises
-    ------
-    OSError
-        If the file cannot be read, or is a pipe: its reader would lack the first bytes.
-    ValueError
-        If the file is packed by another program than gzip, bzip2, xz and zstd, or is a
-        model of another tool that is not read.
+    Returns `kind`: ``TEXT`` of a file that cannot be unpacked: its reader says why.
+    Raises OSError if the file cannot be read, or is a pipe: its reader would lack the
+    first bytes. Raises ValueError if the file is packed by another program than gzip,
+    bzip2, xz and zstd, or is a model of another tool that is not read.
     """
     check_regular(path)
     with reading(path) as file:

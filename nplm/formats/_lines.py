@@ -37,14 +37,9 @@ def shown(line: str) -> str:
 class Lines:
     """The lines of a text file; errors name the line.
 
-    Parameters
-    ----------
-    file : binary file
-        A file open for reading.
-    path : path-like
-        Its name in error messages.
-    if_not_utf8 : str
-        Advice for a file that is not UTF-8.
+    - `file`: a file open for reading
+    - `path`: its name in error messages
+    - `if_not_utf8`: advice for a file that is not UTF-8
     """
 
     def __init__(

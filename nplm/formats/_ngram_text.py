@@ -20,16 +20,9 @@ BUFFER_BYTES = 1 << 22
 class NgramText:
     """Lines of n-grams, order by order.
 
-    Parameters
-    ----------
-    trie : ContextTrie
-        The n-grams.
-    words : list of str
-        The word of each id.
-    boundary : int or None
-        Id that is written as ``<s>`` in a context.
-    parents : ndarray of int32, shape (n_contexts,)
-        The array of ``trie.parents()``.
+    - `words`: the word of each id
+    - `boundary`: id that is written as ``<s>`` in a context
+    - `parents` (n_contexts,): the array of ``trie.parents()``
     """
 
     def __init__(
@@ -55,16 +48,10 @@ class NgramText:
     ) -> Iterator[memoryview]:
         """Yield the lines of the n-grams of ``level + 1`` words, in parts.
 
-        Parameters
-        ----------
-        level : int
-            Number of words in the contexts.
-        n_numbers : int
-            Number of numbers in a line.
-        format_lines : callable
-            The kernel that writes the lines to a buffer.
-        *arrays : ndarray
-            The numbers of the lines: an entry for each n-gram of the level.
+        - `level`: number of words in the contexts
+        - `n_numbers`: number of numbers in a line
+        - `format_lines`: the kernel that writes the lines to a buffer
+        - `*arrays`: the numbers of the lines: an entry for each n-gram of the level
         """
         trie, own = self._trie, self._trie.followers(level)
         context, first = int(trie.level_start[level]), own.start

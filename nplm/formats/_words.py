@@ -82,10 +82,7 @@ def check_marks(words: Sequence[str], boundary: int | None) -> None:
 class WordText:
     """All words in one array of bytes, for the kernels.
 
-    Parameters
-    ----------
-    words : sequence of str
-        The word of each id.
+    - `words`: the word of each id
     """
 
     def __init__(self, words: Sequence[str]) -> None:
@@ -116,20 +113,12 @@ class WordText:
 class StoredWords:
     """A vocabulary as bytes for a file, instead of Python strings.
 
-    Attributes
-    ----------
-    text : ndarray of uint8
-        The words, one per line.
-    n_words : int
-        Number of words.
-    boundary : int or None
-        Id of the word that ends a line.
-    unknown : int
-        Id of the unknown word, -1 if there is none.
-    tokenizer : Tokenizer or None
-        Splits text into these words; None splits at blanks.
-    spelling : UnknownSpelling or None
-        How unknown words are spelled.
+    - `text`: the words, one per line
+    - `n_words`: number of words
+    - `boundary`: id of the word that ends a line
+    - `unknown`: id of the unknown word, -1 if there is none
+    - `tokenizer`: splits text into these words; None splits at blanks
+    - `spelling`: how unknown words are spelled
     """
 
     def __init__(

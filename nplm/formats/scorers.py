@@ -31,24 +31,12 @@ def ngram_scorer(
     It returns the scores of ``nplm.load(path).scorer()``, but does not import
     scikit-learn, which takes longer than most texts to score.
 
-    Parameters
-    ----------
-    path : path-like
-        Any file.
-    mmap, verify : bool
-        As in `nplm.load`.
+    - `path`: any file
+    - `mmap`, `verify`: as in `nplm.load`
 
-    Returns
-    -------
-    scorer : Scorer or None
-        None if the file has no n-grams, their order is 1 or above 16, or those of a
-        binary file have no boundary. `nplm.load` loads such a file, or says what is
-        wrong.
-
-    Raises
-    ------
-    ValueError, OSError
-        As in `nplm.load`.
+    Returns `scorer`: None if the file has no n-grams, their order is 1 or above 16, or
+    those of a binary file have no boundary. `nplm.load` loads such a file, or says what
+    is wrong. Raises ValueError or OSError, as in `nplm.load`.
     """
     path = Path(path)
     kind = kind_of(path)

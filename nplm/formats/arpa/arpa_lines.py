@@ -36,21 +36,13 @@ def write_ngrams(
 ) -> None:
     """Write an ARPA file atomically, block by block.
 
-    Parameters
-    ----------
-    path : path-like
-        The file; compressed if its name ends in ``.gz`` or ``.xz``.
-    trie : BackoffTrie
-        The n-grams, in memory or on disk.
-    words : sequence of str
-        The word of each id.
-    boundary : int or None
-        Id that is written as ``</s>``, and as ``<s>`` in a context.
-    work : Work
-        Memory, or a folder on disk. Contexts that are not n-grams, which need lines of
-        their own, are in memory.
-    is_whole : bool, default=False
-        Whether the trie is, as in `Estimate`: then weights on disk are read in turn.
+    - `path`: the file; compressed if its name ends in ``.gz`` or ``.xz``
+    - `words`: the word of each id
+    - `boundary`: id that is written as ``</s>``, and as ``<s>`` in a context
+    - `work`: memory, or a folder on disk. Contexts that are not n-grams, which need
+      lines of their own, are in memory
+    - `is_whole`: whether the trie is, as in `Estimate`: then weights on disk are read
+      in turn
     """
     check_marks(words, boundary)
     spelled = list(words)
@@ -76,10 +68,8 @@ def write_ngrams(
 class NgramLines:
     """Lines of an ARPA file, order by order.
 
-    Parameters
-    ----------
-    trie, words, boundary, work, is_whole
-        As in `write_ngrams`; the word of the boundary is ``</s>``.
+    - `trie`, `words`, `boundary`, `work`, `is_whole`: as in `write_ngrams`; the word of
+      the boundary is ``</s>``
     """
 
     def __init__(

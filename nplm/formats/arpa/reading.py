@@ -60,13 +60,8 @@ MAX_ORDER = 255
 class ArpaNgrams(NamedTuple):
     """The n-grams of an ARPA file.
 
-    Attributes
-    ----------
-    trie : BackoffTrie
-    boundary : int or None
-        Id of the boundary.
-    words : list of str
-        The word of each id.
+    - `boundary`: id of the boundary
+    - `words`: the word of each id
     """
 
     trie: BackoffTrie
@@ -79,21 +74,9 @@ def read_ngrams(
 ) -> ArpaNgrams:
     """Read the n-grams of an ARPA file, in memory or to disk.
 
-    Parameters
-    ----------
-    path, add_unknown
-        As in `read_arpa`.
-    work : Work
-        Memory, or a folder on disk.
+    - `path`, `add_unknown`: as in `read_arpa`
 
-    Returns
-    -------
-    ngrams : ArpaNgrams
-
-    Raises
-    ------
-    ValueError, OSError
-        As in `read_arpa`.
+    Raises ValueError or OSError, as in `read_arpa`.
     """
     tables = NgramTables(work)
     work.reserve(MOST)  # the words may be many
@@ -120,18 +103,9 @@ def read_ngrams(
 class ArpaTables:
     """The contents of an ARPA file without its n-grams of 2 words and more.
 
-    Attributes
-    ----------
-    path : str
-        The file.
-    words : list of str
-        The word of each id.
-    boundary : int or None
-        Id of the boundary.
-    unigrams : NgramTable
-        The probability and weight of each word.
-    order : int
-        Words in the longest n-gram.
+    - `words`: the word of each id
+    - `boundary`: id of the boundary
+    - `unigrams`: the probability and weight of each word
     """
 
     path: str
@@ -169,26 +143,12 @@ def read_tables(
 ) -> ArpaTables:
     """Read an ARPA file, and hand out its n-grams of 2 words and more.
 
-    Parameters
-    ----------
-    path : path-like
-        The file.
-    take : callable
-        Called with n-grams as they are in the file, order by order. They are to be
-        settled (`ArpaTables.settled`) when all are read.
-    add_unknown : bool
-        As in `read_arpa`.
-    size : int
-        Maximum number of n-grams handed out at once.
+    - `take`: called with n-grams as they are in the file, order by order. They are to
+      be settled (`ArpaTables.settled`) when all are read
+    - `add_unknown`: as in `read_arpa`
+    - `size`: maximum number of n-grams handed out at once
 
-    Returns
-    -------
-    arpa : ArpaTables
-
-    Raises
-    ------
-    ValueError, OSError
-        As in `read_arpa`.
+    Raises ValueError or OSError, as in `read_arpa`.
     """
     with reading(path) as file:
         lines = Lines(file, path)
@@ -362,10 +322,7 @@ def _power(log10: NDArray[np.float64]) -> NDArray[np.float64]:
 class Marks:
     """The marks <s> and </s> of a file, which become one id, or are left out.
 
-    Parameters
-    ----------
-    words : list of str
-        The unigrams of the file.
+    - `words`: the unigrams of the file
     """
 
     def __init__(self, words: list[str]) -> None:
@@ -404,18 +361,9 @@ class Marks:
     ) -> tuple[list[str], int | None, NgramTable]:
         """Decide, when all n-grams are seen.
 
-        Parameters
-        ----------
-        prob, bow : ndarray of float64, shape (n_words,)
-            Of the unigrams of the file.
+        - `prob`, `bow` (n_words,): of the unigrams of the file
 
-        Returns
-        -------
-        words : list of str
-            The remaining words.
-        boundary : int or None
-            Id of the boundary.
-        unigrams : NgramTable
+        Returns `words`, the remaining words; `boundary`, id of the boundary.
         """
         words, begin, end = self._words, self._begin, self._end
         if begin >= 0:

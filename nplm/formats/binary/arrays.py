@@ -35,17 +35,10 @@ def sizes_of_hashed(
 ) -> dict[str, tuple[DTypeLike, int]]:
     """Return the type and length of each array of a file with a hash table.
 
-    Parameters
-    ----------
-    n_words, n_contexts, n_ngrams : int
-        Sizes of the trie.
-    bucket_start : ndarray of int64, shape (order + 1,)
-        First bucket of each level.
+    - `n_words`, `n_contexts`, `n_ngrams`: sizes of the trie
+    - `bucket_start` (order + 1,): first bucket of each level
 
-    Returns
-    -------
-    sizes : dict of str to (dtype, int)
-        In the order of the file, after the vocabulary.
+    Returns `sizes`: in the order of the file, after the vocabulary.
     """
     order = len(bucket_start) - 1
     own = packed_sizes(n_words, order, n_contexts, n_ngrams)

@@ -172,25 +172,12 @@ def read_binary(
 ) -> tuple[BackoffLM | QuantizedLM, EncodedWords]:
     """Read the model of an open file, as `load_binary` does.
 
-    Parameters
-    ----------
-    file : TensorFile
-        A file whose format is `FORMAT`.
-    verify : bool
-        Whether to check all of it.
-    mmap : bool, default=True
-        Whether arrays stay in the file.
+    - `file`: a file whose format is `FORMAT`
+    - `verify`: whether to check all of it
+    - `mmap`: whether arrays stay in the file
 
-    Returns
-    -------
-    model : BackoffLM or QuantizedLM
-    words : EncodedWords
-        The word of each id.
-
-    Raises
-    ------
-    ValueError
-        If the file has another version, or damaged.
+    Returns `words`, the word of each id. Raises ValueError if the file has another
+    version, or is damaged.
     """
     trie, table, boundary, words = read_ngrams(file, verify=verify, mmap=mmap)
     if isinstance(trie, QuantizedTrie):

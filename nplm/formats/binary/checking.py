@@ -33,12 +33,8 @@ def check_hashed(packed: PackedTrie, table: HashTable) -> None:
     The trie is unpacked to a temporary folder, and its structure packed and its table
     built again: both are unique.
 
-    Parameters
-    ----------
-    packed : PackedTrie
-        The structure.
-    table : HashTable
-        The table, with the values.
+    - `packed`: the structure
+    - `table`: the table, with the values
     """
     with Scratch(None, CHECKING_BYTES, Threads(1)) as scratch:
         trie = unpacked(packed, table, scratch, CHECKING_BYTES)

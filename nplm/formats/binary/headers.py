@@ -53,10 +53,7 @@ def split_params(file: TensorFile) -> dict[str, Any]:
 
     A file without them has words between blanks.
 
-    Raises
-    ------
-    ValueError
-        If the file is damaged.
+    Raises ValueError if the file is damaged.
     """
     try:
         given = read_header(file).get("tokenizer")
@@ -73,10 +70,7 @@ def split_params(file: TensorFile) -> dict[str, Any]:
 def spelling_of(file: TensorFile, symbol: str | None) -> UnknownSpelling | None:
     """Return how words that a model does not know are spelled, if a file says it.
 
-    Raises
-    ------
-    ValueError
-        If the file is damaged.
+    Raises ValueError if the file is damaged.
     """
     try:
         params = read_header(file).get("spelling")

@@ -35,14 +35,9 @@ class MappedTrie(BackoffTrie):
     Probabilities need no unpacking: they come from the hash table, and the words that
     follow a context from the packed structure.
 
-    Parameters
-    ----------
-    packed : PackedTrie
-        The structure.
-    table : HashTable
-        The values.
-    file : Path
-        Named in error messages.
+    - `packed`: the structure
+    - `table`: the values
+    - `file`: named in error messages
     """
 
     context_word = _unpacked("context_word")

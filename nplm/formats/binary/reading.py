@@ -27,15 +27,10 @@ __all__ = ["BinaryNgrams", "read_ngrams"]
 class BinaryNgrams(NamedTuple):
     """The n-grams of a binary file.
 
-    Attributes
-    ----------
-    trie : BackoffTrie or, of a quantized file, QuantizedTrie
-    table : HashTable or None
-        The hash table of the trie; None if it is quantized, or of order 1 or above 16.
-    boundary : int or None
-        Id of the boundary.
-    words : EncodedWords
-        The word of each id.
+    - `table`: the hash table of the trie; None if it is quantized, or of order 1 or
+      above 16
+    - `boundary`: id of the boundary
+    - `words`: the word of each id
     """
 
     trie: BackoffTrie | QuantizedTrie
@@ -47,23 +42,11 @@ class BinaryNgrams(NamedTuple):
 def read_ngrams(file: TensorFile, *, verify: bool, mmap: bool = True) -> BinaryNgrams:
     """Read the n-grams of an open file, as `load_binary` does.
 
-    Parameters
-    ----------
-    file : TensorFile
-        A file whose format is `FORMAT`.
-    verify : bool
-        Whether to check all of it.
-    mmap : bool, default=True
-        Whether arrays stay in the file.
+    - `file`: a file whose format is `FORMAT`
+    - `verify`: whether to check all of it
+    - `mmap`: whether arrays stay in the file
 
-    Returns
-    -------
-    ngrams : BinaryNgrams
-
-    Raises
-    ------
-    ValueError
-        If the file has another version, or damaged.
+    Raises ValueError if the file has another version, or is damaged.
     """
     version = file.metadata.get("version")
     if version != VERSION:

@@ -32,15 +32,10 @@ SETTLED_NANOSECONDS = 2_000_000_000
 def is_verified(file: TensorFile) -> bool:
     """Return whether this user has verified the file as it is now.
 
-    Parameters
-    ----------
-    file : TensorFile
-        An open file.
+    - `file`: an open file
 
-    Returns
-    -------
-    verified : bool
-        False if there is no note, or the file was written, replaced or moved since.
+    Returns False if there is no note, or the file was written, replaced or
+    moved since.
     """
     try:
         with open(_path_of(file), "rb") as note:

@@ -41,18 +41,7 @@ def write_mapped(
 ) -> None:
     """Write a file of mapped n-grams, with their hash table if their order has one.
 
-    Parameters
-    ----------
-    path : path-like
-        The file.
-    words : StoredWords
-        The words, and the id of the boundary.
-    trie : BackoffTrie
-        The n-grams, in memory or on disk.
-    work : Work
-        Memory, or a temporary folder.
-    index : HashTable, optional
-        The hash table, if it is there.
+    - `index`: the hash table, if it is there
     """
     trie, metadata = trie.verified(), metadata_of(header_of(words))
     if not is_hashable(trie.order):
@@ -101,18 +90,7 @@ def write_quantized(
 ) -> None:
     """Write a quantized file in bounded memory.
 
-    Parameters
-    ----------
-    path : path-like
-        The file.
-    words : StoredWords
-        The words, and the id of the boundary.
-    trie : BackoffTrie
-        The n-grams, in memory or mapped.
-    bits : int
-        Bits of a code.
-    work : Work
-        Memory, or a temporary folder.
+    - `bits`: bits of a code
     """
     quantizing = Quantizing(trie, bits, work)
     metadata = metadata_of(header_of(words) | {"quantized": quantizing.header})

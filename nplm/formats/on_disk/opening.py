@@ -20,22 +20,8 @@ __all__ = ["arpa_lm", "unpacked_lm", "words_of"]
 def arpa_lm(path: str | os.PathLike[str], work: Work) -> TextLM:
     """Read an ARPA file as a text model.
 
-    Parameters
-    ----------
-    path : path-like
-        The file.
-    work : Work
-        Memory, or a folder on disk.
-
-    Returns
-    -------
-    lm : TextLM
-        Over a `BackoffLM` without a hash table.
-
-    Raises
-    ------
-    ValueError, OSError
-        As in `nplm.load`.
+    Returns `lm`: over a `BackoffLM` without a hash table. Raises ValueError or OSError,
+    as in `nplm.load`.
     """
     trie, boundary, words = read_ngrams(path, work, add_unknown=True)
     check_boundary(boundary, words, path)
@@ -45,24 +31,10 @@ def arpa_lm(path: str | os.PathLike[str], work: Work) -> TextLM:
 def unpacked_lm(lm: TextLM, work: Work) -> TextLM:
     """Return a text model over a trie whose arrays can be read in order.
 
-    Parameters
-    ----------
-    lm : TextLM
-        A text model over n-grams, in memory or mapped from a file, or quantized.
-    work : Work
-        Memory, or a folder on disk.
+    - `lm`: a text model over n-grams, in memory or mapped from a file, or quantized
 
-    Returns
-    -------
-    lm : TextLM
-        Over a `BackoffLM` without a hash table.
-
-    Raises
-    ------
-    TypeError
-        If it has no n-grams.
-    ValueError
-        If the file is damaged.
+    Returns `lm`: over a `BackoffLM` without a hash table. Raises TypeError if it has no
+    n-grams. Raises ValueError if the file is damaged.
     """
     model = lm.estimator_
     reserve_for_words(work, lm.n_words_)

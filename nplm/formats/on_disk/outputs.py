@@ -43,14 +43,10 @@ def free_memory() -> int:
 class NgramsFile:
     """A file of n-grams to be written.
 
-    Parameters
-    ----------
-    path : path-like
-        The file; an ARPA file is compressed if its name ends in ``.gz`` or ``.xz``.
-    kind : {"arpa", "binary"}
-        An ARPA file, or mapped n-grams.
-    bits : int, optional
-        Bits of a code of a quantized file.
+    - `path`: the file; an ARPA file is compressed if its name ends in ``.gz`` or
+      ``.xz``
+    - `kind`: an ARPA file, or mapped n-grams
+    - `bits`: bits of a code of a quantized file
     """
 
     def __init__(
@@ -71,23 +67,10 @@ class NgramsFile:
     ) -> None:
         """Write the file in memory, or in a folder with the trie.
 
-        Parameters
-        ----------
-        trie : BackoffTrie
-            The n-grams.
-        words : StoredWords
-            The words, and the id of the boundary.
-        work : Work
-            Memory, or a temporary folder.
-        is_whole : bool, default=False
-            As in `Estimate`.
+        - `is_whole`: as in `Estimate`
 
-        Raises
-        ------
-        ValueError
-            If the order has no quantized file, or a word is a mark of ARPA files.
-        OSError
-            If the file cannot be written.
+        Raises ValueError if the order has no quantized file, or a word is a mark of
+        ARPA files. Raises OSError if the file cannot be written.
         """
         if self.kind == "arpa":
             own = words.spelled(), words.boundary, work

@@ -20,17 +20,9 @@ class RelativeFrequencies:
     p_0 is uniform. p_k is the relative frequency of a word after the nearest
     ``k - 1`` words, or p_{k-1} if these were never seen as a context.
 
-    Parameters
-    ----------
-    counts : NgramCounts
-        Counts of the training windows.
-
-    Attributes
-    ----------
-    counts : NgramCounts
-        The counts passed in.
-    totals : ndarray of int64, shape (n_contexts,)
-        How often each context was seen.
+    - `counts`: counts of the training windows
+    - `counts`: the counts passed in
+    - `totals` (n_contexts,): how often each context was seen
 
     Examples
     --------
@@ -62,14 +54,8 @@ class RelativeFrequencies:
     def frequency(self, X: NDArray[np.int32]) -> NDArray[np.int64]:
         """Return how often each whole context was seen in training.
 
-        Parameters
-        ----------
-        X : ndarray of int32, shape (n_samples, order - 1)
-            Contexts, the nearest word in the last column. Ids are not checked.
-
-        Returns
-        -------
-        frequency : ndarray of int64, shape (n_samples,)
+        - `X` (n_samples, order - 1): contexts, the nearest word in the last column. Ids
+          are not checked
         """
         trie = self.counts
         out = np.empty(len(X), dtype=np.int64)
@@ -83,17 +69,11 @@ class RelativeFrequencies:
     def prob(self, X: NDArray[np.int32], y: NDArray[np.int32]) -> NDArray[np.float64]:
         """Return the probability of each next word under each member.
 
-        Parameters
-        ----------
-        X : ndarray of int32, shape (n_samples, order - 1)
-            Contexts, the nearest word in the last column. Ids are not checked.
-        y : ndarray of int32, shape (n_samples,)
-            Next words.
+        - `X` (n_samples, order - 1): contexts, the nearest word in the last column. Ids
+          are not checked
 
-        Returns
-        -------
-        prob : ndarray of float64, shape (n_samples, order + 1)
-            Columns are the uniform distribution, the unigram, and so on.
+        Returns `prob` (n_samples, order + 1): columns are the uniform distribution, the
+        unigram, and so on.
         """
         out = np.empty((len(y), self.counts.order + 1))
         arrays, path = self._arrays(), self.counts.path()
@@ -108,16 +88,10 @@ class RelativeFrequencies:
     ) -> NDArray[np.float64]:
         """Return the mixture's probability of every word after each context.
 
-        Parameters
-        ----------
-        X : ndarray of int32, shape (n_samples, order - 1)
-            Contexts, the nearest word in the last column. Ids are not checked.
-        weights : ndarray of float64, shape (n_samples, order + 1)
-            Weights of the members for each context; rows sum to 1.
-
-        Returns
-        -------
-        prob : ndarray of float64, shape (n_samples, n_words)
+        - `X` (n_samples, order - 1): contexts, the nearest word in the last column. Ids
+          are not checked
+        - `weights` (n_samples, order + 1): weights of the members for each context;
+          rows sum to 1
         """
         out = np.empty((len(X), self.counts.n_words))
         arrays, path = self._arrays(), self.counts.path()

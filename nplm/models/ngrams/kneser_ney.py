@@ -399,16 +399,8 @@ class KneserNeyLM(BackoffModel):
 def smoothing_of(model: KneserNeyLM, order: int) -> Smoothing:
     """Return the parameters of an estimation; raise ValueError if one is invalid.
 
-    Parameters
-    ----------
-    model : KneserNeyLM
-        Has them as parameters.
-    order : int
-        The order in use.
-
-    Returns
-    -------
-    smoothing : Smoothing
+    - `model`: has them as parameters
+    - `order`: the order in use
     """
     fallback = check_fallback(model.discount_fallback, interpolate=model.interpolate)
     given = (1,) if model.min_counts is None else model.min_counts

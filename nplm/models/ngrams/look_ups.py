@@ -29,17 +29,9 @@ class QuickLookUps:
     def log_prob(self, X: ArrayLike, y: ArrayLike | None = None) -> NDArray[np.float64]:
         """Return the log-probability of each next word given its context.
 
-        Parameters
-        ----------
-        X : array-like of int, shape (n_samples, n_context)
-            Contexts, the nearest word in the last column.
-        y : array-like of int, shape (n_samples,)
-            Next words.
+        - `X` (n_samples, n_context): contexts, the nearest word in the last column
 
-        Returns
-        -------
-        log_prob : ndarray of float64, shape (n_samples,)
-            Natural logarithms.
+        Returns `log_prob` (n_samples,): natural logarithms.
         """
         # The attributes are read from one dictionary, which a fit replaces as a whole.
         fitted = vars(self)
@@ -78,10 +70,7 @@ class ReadFromFile:
     ) -> Self:
         """Raise TypeError: the model is read from a file, not fitted.
 
-        Raises
-        ------
-        TypeError
-            Always.
+        Raises TypeError always.
         """
         raise TypeError(
             f"{type(self).__name__} is read from a file (nplm.formats.{self._reader}) "

@@ -30,10 +30,7 @@ _ONE_TEXT = (
 class NgramCounts(ContextTrie):
     """Counts of the n-grams of every order.
 
-    Attributes
-    ----------
-    counts : ndarray of int64, shape (n_ngrams,)
-        The count of each follower after its context.
+    - `counts` (n_ngrams,): the count of each follower after its context
 
     Examples
     --------
@@ -60,30 +57,17 @@ class NgramCounts(ContextTrie):
     ) -> Self:
         """Count the n-grams that end in the next word of each window.
 
-        Parameters
-        ----------
-        X : ndarray of int32, shape (n_samples, n_context)
-            Contexts, the nearest word in the last column; may be a strided view.
-        y : ndarray of int32, shape (n_samples,)
-            Next words. The ids of both must be below `n_words`; this is not checked.
-        n_words : int
-            Size of the vocabulary.
-        boundary : int, optional
-            A context ends at the nearest word with this id: no older word is
-            counted.
-        padded : bool, default=False
-            Whether X is padded with -1 before the beginning of a text: a context ends
-            before the padding.
+        - `X` (n_samples, n_context): contexts, the nearest word in the last column; may
+          be a strided view
+        - `y` (n_samples,): next words. The ids of both must be below `n_words`; this is
+          not checked
+        - `boundary`: a context ends at the nearest word with this id: no older word is
+          counted
+        - `padded`: whether X is padded with -1 before the beginning of a text: a
+          context ends before the padding
 
-        Returns
-        -------
-        counts : NgramCounts
-            The counts, of order ``n_context + 1``.
-
-        Raises
-        ------
-        ValueError
-            If there are more than 2**31 - 1 n-grams of all orders together.
+        Returns `counts`: the counts, of order ``n_context + 1``. Raises ValueError if
+        there are more than 2**31 - 1 n-grams of all orders together.
         """
         if padded:
             lengths = range(X.shape[1] + 1)
@@ -107,24 +91,12 @@ class NgramCounts(ContextTrie):
     ) -> Self:
         """Count the n-grams of all orders in those of the highest.
 
-        Parameters
-        ----------
-        ngrams : ndarray of int32, shape (n, order)
-            n-grams in any order, the next word in the last column; counts of equal rows
-            add up.
-        counts : ndarray of int64, shape (n,)
-            How often each occurs.
-        n_words, boundary
-            As in `from_windows`.
+        - `ngrams` (n, order): n-grams in any order, the next word in the last column;
+          counts of equal rows add up
+        - `counts` (n,): how often each occurs
+        - `n_words`, `boundary`: as in `from_windows`
 
-        Returns
-        -------
-        counts : NgramCounts
-
-        Raises
-        ------
-        ValueError
-            As in `from_tables`.
+        Raises ValueError, as in `from_tables`.
         """
         check_total(counts)
         totals = np.zeros(n_words, dtype=np.int64)
@@ -158,25 +130,12 @@ class NgramCounts(ContextTrie):
     ) -> Self:
         """Build the trie from tables of n-grams, adding up the counts of equal rows.
 
-        Parameters
-        ----------
-        ngrams : sequence of ndarray of int32, shape (n, k)
-            The n-grams of k = 1, 2, ... words, the next word in the last column. The
-            ids must be below `n_words`; this is not checked.
-        counts : sequence of ndarray of int64, shape (n,)
-            How often each occurs.
-        n_words : int
-            Size of the vocabulary.
+        - `ngrams` (n, k): the n-grams of k = 1, 2, ... words, the next word in the last
+          column. The ids must be below `n_words`; this is not checked
+        - `counts` (n,): how often each occurs
 
-        Returns
-        -------
-        counts : NgramCounts
-            The counts, of order ``len(ngrams)``.
-
-        Raises
-        ------
-        ValueError
-            If the counts add up to 2**53 or more, or there are too many n-grams.
+        Returns `counts`: the counts, of order ``len(ngrams)``. Raises ValueError if the
+        counts add up to 2**53 or more, or there are too many n-grams.
         """
         for own in counts:
             check_total(own)
@@ -231,15 +190,10 @@ class NgramCounts(ContextTrie):
     def merged(self, other: NgramCounts) -> Self:
         """Return the sum of these counts and those of another trie.
 
-        Parameters
-        ----------
-        other : NgramCounts
-            Counts of the same order and vocabulary.
+        - `other`: counts of the same order and vocabulary
 
-        Returns
-        -------
-        counts : NgramCounts
-            A new trie, the same as if both texts had been counted at once.
+        Returns `counts`: a new trie, the same as if both texts had been counted at
+        once.
         """
         levels = range(self.order)
         return self.from_tables(
@@ -259,10 +213,6 @@ class NgramCounts(ContextTrie):
         The count of an n-gram is the number of distinct words before it. n-grams of
         the highest order and those whose context begins at a boundary keep their raw
         count (Kneser and Ney 1995; section 3 of Chen and Goodman 1999).
-
-        Returns
-        -------
-        counts : ndarray of int64, shape (n_ngrams,)
         """
         out = np.empty_like(self.counts)
         slot = np.empty(self.n_words, dtype=np.int32)

@@ -18,19 +18,10 @@ __all__ = ["cut"]
 def cut(trie: BackoffTrie, keep: NDArray[np.bool_], work: Work) -> BackoffTrie:
     """Return a trie of some n-grams, and of the contexts that lead to any.
 
-    Parameters
-    ----------
-    trie : BackoffTrie
-        The n-grams, in memory or mapped.
-    keep : ndarray of bool, shape (n_ngrams,)
-        The n-grams to keep. Unigrams are kept in any case, and set to True.
-    work : Work
-        Memory, or a folder on disk.
+    - `keep` (n_ngrams,): the n-grams to keep. Unigrams are kept in any case, and set to
+      True
 
-    Returns
-    -------
-    trie : BackoffTrie
-        N-grams may lack their suffixes, and contexts may be no n-grams.
+    Returns `trie`: n-grams may lack their suffixes, and contexts may be no n-grams.
     """
     trie = trie.verified()
     keep[: trie.n_words] = True

@@ -33,14 +33,9 @@ BLOCK_COUNTS = 1 << 20
 def counts_of_counts(counts: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return the numbers of n-grams of count 0, 1, 2, 3, 4, and 5 or more.
 
-    Parameters
-    ----------
-    counts : ndarray of int64, shape (n,)
-        The (modified) counts of the n-grams of one order.
+    - `counts` (n,): the (modified) counts of the n-grams of one order
 
-    Returns
-    -------
-    n : ndarray of int64, shape (6,)
+    Returns `n` (6,).
 
     Examples
     --------
@@ -68,28 +63,15 @@ def find_discounts(
 ) -> NDArray[np.float64]:
     """Return the discounts of all orders.
 
-    Parameters
-    ----------
-    n : sequence of ndarray of int64, shape (6,)
-        The counts of counts of each order.
-    kind : {"modified", "plain"}
-        Three discounts per order, or one.
-    interpolate : bool
-        As in `modified_discounts`.
-    fallback : tuple of 3 floats or None, default=None
-        Discounts of an order whose counts of counts give none. None uses 0.5, 1 and
-        1.5 (0.5 for plain discounts) and warns.
-    warned_from : int, default=1
-        Lowest order that the warning mentions.
+    - `n` (6,): the counts of counts of each order
+    - `kind`: three discounts per order, or one
+    - `interpolate`: as in `modified_discounts`
+    - `fallback`: discounts of an order whose counts of counts give none. None uses 0.5,
+      1 and 1.5 (0.5 for plain discounts) and warns
+    - `warned_from`: lowest order that the warning mentions
 
-    Returns
-    -------
-    discounts : ndarray of float64, shape (order, 3)
-
-    Warns
-    -----
-    UserWarning
-        Once for all orders, if a fallback is needed and `fallback` is None.
+    Returns `discounts` (order, 3). Warns UserWarning once for all orders, if a fallback
+    is needed and `fallback` is None.
     """
     default = FALLBACKS[kind]
     discounts, reasons = [], []
@@ -128,24 +110,13 @@ def modified_discounts(
     ``D_i = i - (i + 1) Y n_{i+1} / n_i``, where n_i is the number of n-grams of
     count i.
 
-    Parameters
-    ----------
-    n : ndarray of int64, shape (6,)
-        The counts of counts of this order (`counts_of_counts`).
-    interpolate : bool, default=True
-        Whether lower orders are interpolated. If so, a discount may be the whole
-        count, as D_3 is if n4 is 0.
+    - `n` (6,): the counts of counts of this order (`counts_of_counts`)
+    - `interpolate`: whether lower orders are interpolated. If so, a discount may be the
+      whole count, as D_3 is if n4 is 0
 
-    Returns
-    -------
-    d1, d2, d3 : float
-        Discounts of n-grams of count 1, 2, and 3 or more.
-
-    Raises
-    ------
-    NoDiscountsError
-        If one of n1 to n3 is 0 (or n4, without interpolation), or a discount is not
-        between 0 and its count.
+    Returns `d1, d2, d3`: discounts of n-grams of count 1, 2, and 3 or more. Raises
+    NoDiscountsError if one of n1 to n3 is 0 (or n4, without interpolation), or a
+    discount is not between 0 and its count.
 
     Examples
     --------
@@ -178,20 +149,10 @@ def plain_discounts(n: NDArray[np.int64]) -> tuple[float, float, float]:
     ``D = n1 / (n1 + 2 n2)`` (Kneser and Ney 1995, after Ney, Essen and Kneser
     1994), where n_i is the number of n-grams of count i.
 
-    Parameters
-    ----------
-    n : ndarray of int64, shape (6,)
-        The counts of counts of this order (`counts_of_counts`).
+    - `n` (6,): the counts of counts of this order (`counts_of_counts`)
 
-    Returns
-    -------
-    d1, d2, d3 : float
-        The same number.
-
-    Raises
-    ------
-    NoDiscountsError
-        If there are no n-grams of count 1, or none of count 2.
+    Returns `d1, d2, d3`: the same number. Raises NoDiscountsError if there are no
+    n-grams of count 1, or none of count 2.
 
     Examples
     --------
@@ -211,22 +172,11 @@ def check_fallback(
 ) -> tuple[float, float, float] | None:
     """Return the three discounts of `discount_fallback`, or None.
 
-    Parameters
-    ----------
-    given : float, sequence of 3 floats, or None
-        One discount for all n-grams, or three, for counts 1, 2, and 3 or more.
-    interpolate : bool
-        As in `modified_discounts`.
+    - `given`: one discount for all n-grams, or three, for counts 1, 2, and 3 or more
+    - `interpolate`: as in `modified_discounts`
 
-    Returns
-    -------
-    fallback : tuple of 3 floats or None
-
-    Raises
-    ------
-    ValueError
-        If the discounts are not above 0 and at most 1, 2 and 3 (below 3 without
-        interpolation).
+    Raises ValueError if the discounts are not above 0 and at most 1, 2 and 3 (below 3
+    without interpolation).
 
     Examples
     --------
@@ -253,16 +203,7 @@ def check_fallback(
 def check_counts(counts: ArrayLike, n: int) -> NDArray[np.int64]:
     """Return counts as int64, or raise ValueError naming the first invalid one.
 
-    Parameters
-    ----------
-    counts : array-like of int
-        How often each n-gram occurs.
-    n : int
-        Number of n-grams.
-
-    Returns
-    -------
-    counts : ndarray of int64, shape (n,)
+    - `counts`: how often each n-gram occurs
     """
     found = np.asarray(counts)
     if found.shape != (n,):
@@ -291,19 +232,11 @@ def tables_within(
 ) -> tuple[list[NDArray[np.int32]], list[NDArray[np.int64]]]:
     """Drop the n-grams that span a boundary.
 
-    Parameters
-    ----------
-    ngrams : list of ndarray of int32, shape (n, k)
-        Tables of 1, 2, ... words.
-    counts : list of ndarray of int64, shape (n,)
-        How often each occurs.
-    boundary : int or None
-        A context ends at the nearest word with this id.
+    - `ngrams` (n, k): tables of 1, 2, ... words
+    - `counts` (n,): how often each occurs
+    - `boundary`: a context ends at the nearest word with this id
 
-    Returns
-    -------
-    ngrams, counts : list of ndarray
-        The remaining ones.
+    Returns `ngrams, counts`: the remaining ones.
     """
     if boundary is None:
         return ngrams, counts

@@ -39,14 +39,9 @@ COUNTED = ("context_word", "child_start", "start", "words", "counts", "raw")
 class Part:
     """The levels of the contexts whose nearest word is in one range.
 
-    Attributes
-    ----------
-    number : int
-        Number of the part, used in its file names.
-    sizes : list of (int, int)
-        Numbers of contexts and n-grams of each level but the root.
-    distinct : ndarray of int64, shape (n_words,), optional
-        Number of distinct nearest words before each word.
+    - `number`: number of the part, used in its file names
+    - `sizes`: numbers of contexts and n-grams of each level but the root
+    - `distinct` (n_words,): number of distinct nearest words before each word
     """
 
     number: int
@@ -59,29 +54,16 @@ def join_parts(
 ) -> dict[str, NDArray[Any]]:
     """Make the arrays of a trie of the files of its parts, and remove these.
 
-    Parameters
-    ----------
-    n_words : int
-        Size of the vocabulary.
-    unigrams : dict of ndarray, shape (n_words,)
-        Entries of the words in the arrays of n-grams, by name: their modified counts
-        (``counts``) and those in the text (``raw``), or probabilities (``prob``).
-    parts : list of Part
-        Parts in the order of their words; empty for a unigram model.
-    work : Work
-        Memory, or the folder of the files.
+    - `unigrams` (n_words,): entries of the words in the arrays of n-grams, by name:
+      their modified counts (``counts``) and those in the text (``raw``), or
+      probabilities (``prob``)
+    - `parts`: parts in the order of their words; empty for a unigram model
+    - `work`: memory, or the folder of the files
 
-    Returns
-    -------
-    arrays : dict of ndarray
-        Arrays of a ``ContextTrie`` by name, and those of `unigrams`, with an entry for
-        each n-gram. With probabilities there are weights, ``bow``, with an entry for
-        each context.
-
-    Raises
-    ------
-    ValueError
-        If there are more than 2**31 - 1 contexts or n-grams.
+    Returns `arrays`: arrays of a ``ContextTrie`` by name, and those of `unigrams`, with
+    an entry for each n-gram. With probabilities there are weights, ``bow``, with an
+    entry for each context. Raises ValueError if there are more than 2**31 - 1 contexts
+    or n-grams.
     """
     sizes = np.array([part.sizes for part in parts], dtype=np.int64)
     sizes = sizes.sum(axis=0) if parts else np.empty((0, 2), dtype=np.int64)
@@ -150,29 +132,14 @@ def merged(
 ) -> dict[str, NDArray[Any]]:
     """Merge runs into the arrays of the trie of their n-grams.
 
-    Parameters
-    ----------
-    packing : Packing
-        Layout of the rows.
-    runs : list of str
-        Names of the runs of ``write_runs``. They are removed.
-    counts : ndarray of int64, shape (n_words,)
-        Counts of the words in the text.
-    work : Work
-        Memory, or the folder of the runs.
-    raw : bool
-        Whether the counts in the text are wanted, too.
+    - `runs`: names of the runs of ``write_runs``. They are removed
+    - `counts` (n_words,): counts of the words in the text
+    - `work`: memory, or the folder of the runs
+    - `raw`: whether the counts in the text are wanted, too
 
-    Returns
-    -------
-    arrays : dict of ndarray
-        Arrays of `join_parts`, with modified counts (``counts``), and those in the text
-        (``raw``).
-
-    Raises
-    ------
-    ValueError
-        If there are more than 2**31 - 1 contexts or n-grams.
+    Returns `arrays`: arrays of `join_parts`, with modified counts (``counts``), and
+    those in the text (``raw``). Raises ValueError if there are more than 2**31 - 1
+    contexts or n-grams.
     """
     if packing.order == 1:
         own = {"counts": counts} | ({"raw": counts} if raw else {})

@@ -49,16 +49,7 @@ class Member(Protocol):
     ) -> NDArray[np.float64]:
         """Return the probability of each next word given its context.
 
-        Parameters
-        ----------
-        X : ndarray of int32, shape (n_samples, n_context)
-            Contexts, the nearest word in the last column.
-        y : ndarray of int32, shape (n_samples,)
-            Next words.
-
-        Returns
-        -------
-        prob : ndarray of float64, shape (n_samples,)
+        - `X` (n_samples, n_context): contexts, the nearest word in the last column
         """
 
 
@@ -69,14 +60,9 @@ class AlignedTrie:
     A word that the trie lacks has probability 0, and a context reaches back to the
     nearest such word at most, as in SRILM's ``ngram -mix-lm``.
 
-    Attributes
-    ----------
-    trie : BackoffTrie
-        The n-grams, in ids of their own vocabulary.
-    ids : ndarray of int32, shape (trie.n_words,)
-        The larger vocabulary's id of each word; distinct.
-    n_words : int
-        Size of the larger vocabulary.
+    - `trie`: the n-grams, in ids of their own vocabulary
+    - `ids` (trie.n_words,): the larger vocabulary's id of each word; distinct
+    - `n_words`: size of the larger vocabulary
     """
 
     trie: BackoffTrie
@@ -118,10 +104,7 @@ class AlignedTrie:
     def remapped(self) -> BackoffTrie:
         """Return a trie in the larger vocabulary, with the same numbers.
 
-        Returns
-        -------
-        trie : BackoffTrie
-            Words that this one lacks have probability 0.
+        Returns `trie`: words that this one lacks have probability 0.
         """
         trie = _union([self], InMemory())
         for level in range(trie.order):
@@ -141,15 +124,11 @@ class AlignedTrie:
 class LimitedTrie:
     """A back-off trie restricted to some of its words, in ids of a vocabulary of these.
 
-    Attributes
-    ----------
-    trie : BackoffTrie
-        The n-grams, in ids of all words.
-    ids : ndarray of int32, shape (n_words,)
-        The trie's id of each word that is kept; distinct.
-    unknown : int or None
-        The kept word, as the index of its id, that takes the probability of the dropped
-        words as unigrams. If there is none, the unigrams are scaled to sum to 1.
+    - `trie`: the n-grams, in ids of all words
+    - `ids` (n_words,): the trie's id of each word that is kept; distinct
+    - `unknown`: the kept word, as the index of its id, that takes the probability of
+      the dropped words as unigrams. If there is none, the unigrams are scaled to sum to
+      1
     """
 
     trie: BackoffTrie
@@ -205,18 +184,9 @@ def mixed_trie(
     that do not follow a context have no mass in the shorter contexts, the probabilities
     of those that do are scaled to sum to 1.
 
-    Parameters
-    ----------
-    members : sequence of Member
-        One or more, in one vocabulary; each word of it is in one of them.
-    weights : sequence of float
-        0 or more, summing to 1.
-    work : Work
-        Memory, or a folder on disk, with the tries of the members.
-
-    Returns
-    -------
-    trie : BackoffTrie
+    - `members`: one or more, in one vocabulary; each word of it is in one of them
+    - `weights`: 0 or more, summing to 1
+    - `work`: memory, or a folder on disk, with the tries of the members
     """
     trie = _union(members, work)
     mapped = [own for m in members for own in m.trie.every_array]

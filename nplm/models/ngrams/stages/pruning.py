@@ -24,24 +24,10 @@ MIN_BACKOFF_MASS = 1e-6
 def pruned_by_entropy(trie: BackoffTrie, threshold: float, work: Work) -> BackoffTrie:
     """Return a model without the n-grams that hardly change its perplexity.
 
-    Parameters
-    ----------
-    trie : BackoffTrie
-        The model, in memory or on disk.
-    threshold : float
-        Relative change of perplexity below which an n-gram is dropped.
-    work : Work
-        Memory, or a folder on disk.
+    - `threshold`: relative change of perplexity below which an n-gram is dropped
 
-    Returns
-    -------
-    trie : BackoffTrie
-        A new trie, or the same one if nothing is dropped.
-
-    Raises
-    ------
-    ValueError
-        If `threshold` is not a finite number, 0 or more.
+    Returns `trie`: a new trie, or the same one if nothing is dropped. Raises ValueError
+    if `threshold` is not a finite number, 0 or more.
     """
     if not isinstance(threshold, numbers.Real) or not 0 <= threshold < np.inf:
         raise ValueError(f"threshold must be 0 or more, got {threshold!r}.")
@@ -70,22 +56,10 @@ def choose_by_entropy(
 ) -> int:
     """Choose the n-grams to keep, block by block, from the longest to the shortest.
 
-    Parameters
-    ----------
-    trie : BackoffTrie
-        The model, in memory or on disk.
-    threshold : float
-        Relative change of perplexity below which an n-gram is dropped.
-    keep : ndarray of bool, shape (n_ngrams,)
-        Filled.
-    bow : ndarray of float32, shape (n_contexts,)
-        The weights of the trie. Those of contexts that lose an n-gram are replaced.
-    work : Work
-        Memory, or a folder on disk.
-
-    Returns
-    -------
-    n_dropped : int
+    - `threshold`: relative change of perplexity below which an n-gram is dropped
+    - `keep` (n_ngrams,): filled
+    - `bow` (n_contexts,): the weights of the trie. Those of contexts that lose an
+      n-gram are replaced
     """
     n_dropped, made = 0, trie.contexts_made(work)
     stays = work.array("stays", np.bool_, len(trie.context_word))
@@ -136,12 +110,7 @@ def renormalize(trie: BackoffTrie, work: Work) -> None:
 
     A context that lost no n-gram may still back off to one that did.
 
-    Parameters
-    ----------
-    trie : BackoffTrie
-        The model, whose `bow` is written.
-    work : Work
-        Memory, or a folder on disk.
+    - `trie`: the model, whose `bow` is written
     """
     for level in range(1, trie.order):
         first, last = map(int, trie.level_start[level : level + 2])

@@ -49,12 +49,9 @@ PACKED = 1 << 16
 class Rows:
     """The n-grams of one length whose newest word is in a range.
 
-    Attributes
-    ----------
-    words : ndarray of int32, shape (n, k)
-        The n-grams, or contexts with a weight, the newest word in the last column.
-    codes : ndarray of uint16, shape (n,)
-        Codes of their probabilities, or of their weights.
+    - `words` (n, k): the n-grams, or contexts with a weight, the newest word in the
+      last column
+    - `codes` (n,): codes of their probabilities, or of their weights
     """
 
     words: NDArray[np.int32]
@@ -68,19 +65,9 @@ class Quantizing:
     suffixes of both. They are sorted by their words, newest first, so that those of a
     range of newest words are adjacent. A range is processed in memory.
 
-    Parameters
-    ----------
-    trie : WeightedTrie
-        A trie of order 2 to 16, in memory or mapped.
-    bits : int
-        Bits of a code.
-    work : Work
-        Memory, or a temporary folder.
-
-    Attributes
-    ----------
-    header : dict
-        Sizes, for ``quantized_items``.
+    - `trie`: a trie of order 2 to 16, in memory or mapped
+    - `bits`: bits of a code
+    - `header`: sizes, for ``quantized_items``
     """
 
     def __init__(self, trie: WeightedTrie, bits: int, work: Work) -> None:
@@ -325,10 +312,7 @@ class Quantizing:
 def unquantized(trie: QuantizedTrie, work: Work) -> BackoffTrie:
     """Return the n-grams of a quantized trie, with the values of their codes.
 
-    Raises
-    ------
-    ValueError
-        If its numbers are out of range.
+    Raises ValueError if its numbers are out of range.
     """
     check_numbers(trie)
     tables = NgramTables(work)

@@ -29,14 +29,9 @@ MAX_PIECE_ROWS = 1 << 16
 class Packing:
     """A packing of n-grams into rows of 64-bit numbers (see ``_runs``).
 
-    Attributes
-    ----------
-    order : int
-        Number of words in an n-gram.
-    n_words : int
-        Size of the vocabulary.
-    boundary : int
-        A context ends at the nearest word with this id; `n_words` is that of no word.
+    - `order`: number of words in an n-gram
+    - `boundary`: a context ends at the nearest word with this id; `n_words` is that of
+      no word
     """
 
     order: int
@@ -67,21 +62,10 @@ class Packing:
 class Run:
     """A sorted run, read by several threads.
 
-    Parameters
-    ----------
-    work : Work
-        Memory or a folder with the run.
-    name : str
-        Its name.
-    packing : Packing
-        Layout of its rows.
-
-    Attributes
-    ----------
-    n_rows : int
-        Number of rows.
-    width : int
-        Number of 64-bit numbers in a row, with its count.
+    - `work`: memory or a folder with the run
+    - `name`: its name
+    - `n_rows`: number of rows
+    - `width`: number of 64-bit numbers in a row, with its count
     """
 
     def __init__(self, work: Work, name: str, packing: Packing) -> None:
@@ -138,14 +122,9 @@ class Stream:
 class Windows:
     """Contexts and the word after each, in any order; counts of equal ones add up.
 
-    Parameters
-    ----------
-    X : ndarray of int32, shape (n, n_context)
-        Contexts, the nearest word in the last column.
-    y : ndarray of int32, shape (n,)
-        Next words.
-    counts : ndarray of int64, shape (n,), optional
-        How often each occurs, by default once.
+    - `X` (n, n_context): contexts, the nearest word in the last column
+    - `y` (n,): next words
+    - `counts` (n,): how often each occurs, by default once
     """
 
     def __init__(
@@ -175,19 +154,10 @@ class Windows:
 def write_runs(packing: Packing, pieces: Iterable[Piece], work: Work) -> list[str]:
     """Sort and count n-grams, in a run for each piece.
 
-    Parameters
-    ----------
-    packing : Packing
-        Layout of the rows.
-    pieces : iterable of Piece
-        The n-grams, of `streams` or `tables_of_rows`.
-    work : Work
-        Memory, or a folder to which the runs are written.
+    - `pieces`: the n-grams, of `streams` or `tables_of_rows`
+    - `work`: memory, or a folder to which the runs are written
 
-    Returns
-    -------
-    runs : list of str
-        Names of the runs.
+    Returns `runs`: names of the runs.
     """
     runs: list[str] = []
     buffers = [np.empty((2, 0, 0), dtype=np.uint64)] * work.n_threads
@@ -227,16 +197,10 @@ def streams(
 ) -> Iterator[Stream]:
     """Yield a text in parts that fit in memory, each preceded by its context.
 
-    Parameters
-    ----------
-    packing : Packing
-        Layout of the rows.
-    ids : str
-        File of the word ids, int32, with -1 at the end of each line.
-    new_ids : ndarray of int32, shape (n_words + 1,)
-        The final id of each id in the file. The last entry is the boundary.
-    work : Work
-        Says how much fits.
+    - `ids`: file of the word ids, int32, with -1 at the end of each line
+    - `new_ids` (n_words + 1,): the final id of each id in the file. The last entry is
+      the boundary
+    - `work`: says how much fits
     """
     n_tokens = work.size(ids) // np.dtype(np.int32).itemsize
     # Bytes per row: two copies for the sort, and the stream before and after renaming.

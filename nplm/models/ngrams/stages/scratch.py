@@ -49,18 +49,12 @@ class Scratch:
     The folder is removed on exit. Its name contains the host name. Entering also
     removes folders next to it left by killed processes of the same host and user.
 
-    Parameters
-    ----------
-    folder : path-like or None
-        Folder in which to create the temporary folder. None uses the system's folder
-        of temporary files.
-    memory : int
-        Bytes that the stages may use for their buffers, until `reserve` is called.
-    threads : Threads
-        Threads that do the work.
-    progress : callable, optional
-        Called with the name of the stage, the amount done, and the total.
-
+    - `folder`: folder in which to create the temporary folder. None uses the system's
+      folder of temporary files
+    - `memory`: bytes that the stages may use for their buffers, until `reserve` is
+      called
+    - `threads`: threads that do the work
+    - `progress`: called with the name of the stage, the amount done, and the total
     """
 
     on_disk = True

@@ -25,14 +25,7 @@ STRUCTURE = ("level_start", "context_word", "child_start", "start", "words")
 class Smoothing:
     """Parameters of an estimation, as of `KneserNeyLM`.
 
-    Attributes
-    ----------
-    discounts : {"modified", "plain"}
-    fallback : tuple of 3 floats or None
-    interpolate : bool
-    min_counts : ndarray of int64, shape (order,)
-    of_text : bool
-        Whether `min_counts` are of the counts in the text.
+    - `of_text`: whether `min_counts` are of the counts in the text
     """
 
     discounts: Literal["modified", "plain"]
@@ -55,13 +48,8 @@ class Smoothing:
 class Estimate(NamedTuple):
     """An estimated model.
 
-    Attributes
-    ----------
-    trie : BackoffTrie
-    discounts : ndarray of float64, shape (order, 3)
-    is_whole : bool
-        Whether each n-gram below the highest order that does not end a sentence is a
-        context, each context is an n-gram, and all suffixes are there.
+    - `is_whole`: whether each n-gram below the highest order that does not end a
+      sentence is a context, each context is an n-gram, and all suffixes are there
     """
 
     trie: BackoffTrie
@@ -80,24 +68,12 @@ def estimated(
 ) -> Estimate:
     """Estimate a model from counts, block by block.
 
-    Parameters
-    ----------
-    trie : ContextTrie
-        The n-grams. Its arrays are those of the model unless n-grams are dropped.
-    counts : ndarray of int64, shape (n_ngrams,)
-        Their modified counts.
-    raw : ndarray of int64, shape (n_ngrams,), or None
-        Their counts in the text; only used if ``smoothing.cuts_by_text``.
-    smoothing : Smoothing
-        The parameters.
-    work : Work
-        Memory, or the folder of the arrays.
-    warned_from : int, default=1
-        As in `find_discounts`.
-
-    Returns
-    -------
-    estimate : Estimate
+    - `trie`: the n-grams. Its arrays are those of the model unless n-grams are dropped
+    - `counts` (n_ngrams,): their modified counts
+    - `raw` (n_ngrams,): their counts in the text; only used if
+      ``smoothing.cuts_by_text``
+    - `work`: memory, or the folder of the arrays
+    - `warned_from`: as in `find_discounts`
     """
     n_of_counts = []
     for level in range(trie.order):

@@ -37,13 +37,9 @@ class DuplicateNgramError(ValueError):
 class NgramTable(NamedTuple):
     """Some n-grams of one length.
 
-    Attributes
-    ----------
-    ngrams : ndarray of int32, shape (n, k)
-        The words, the newest in the last column.
-    prob, bow : ndarray of float64, shape (n,)
-        Probabilities (`NOT_AN_NGRAM` of a context alone), and weights as contexts (1
-        for the longest).
+    - `ngrams` (n, k): the words, the newest in the last column
+    - `prob`, `bow` (n,): probabilities (`NOT_AN_NGRAM` of a context alone), and weights
+      as contexts (1 for the longest)
     """
 
     ngrams: NDArray[np.int32]
@@ -61,11 +57,6 @@ class NgramTables:
 
     The trie is made of a range of words at a time: those that contexts end with. Its
     n-grams and contexts are adjacent in each level.
-
-    Parameters
-    ----------
-    work : Work
-        Memory, or a temporary folder.
     """
 
     def __init__(self, work: Work) -> None:
@@ -100,26 +91,12 @@ class NgramTables:
 
         Every context is added with all its suffixes, even if these have no n-grams.
 
-        Parameters
-        ----------
-        order : int
-            Words in the longest n-gram.
-        unigrams : NgramTable
-            Every word of the vocabulary once, in order.
-        settled : callable, optional
-            Returns a table with the final ids and weights.
-        distinct : bool, default=True
-            Whether to refuse n-grams that occur twice, which else are one n-gram with
-            the numbers of one of them.
+        - `unigrams`: every word of the vocabulary once, in order
+        - `settled`: returns a table with the final ids and weights
+        - `distinct`: whether to refuse n-grams that occur twice, which else are one
+          n-gram with the numbers of one of them
 
-        Returns
-        -------
-        trie : BackoffTrie
-
-        Raises
-        ------
-        DuplicateNgramError
-            If an n-gram occurs twice and `distinct` is True.
+        Raises DuplicateNgramError if an n-gram occurs twice and `distinct` is True.
         """
         n_words, work = len(unigrams.prob), self._work
         parts: list[Part] = []

@@ -33,16 +33,8 @@ class BackoffTrie(WeightedTrie):
     ) -> NDArray[np.float64]:
         """Return the probability of each next word given its context.
 
-        Parameters
-        ----------
-        X : ndarray of int32, shape (n_samples, order - 1)
-            Contexts, the nearest word in the last column. Ids are not checked.
-        y : ndarray of int32, shape (n_samples,)
-            Next words.
-
-        Returns
-        -------
-        prob : ndarray of float64, shape (n_samples,)
+        - `X` (n_samples, order - 1): contexts, the nearest word in the last column. Ids
+          are not checked
         """
         out = np.empty(len(y))
         arrays, path = (self.arrays, self.prob, self.bow), self.path()
@@ -58,16 +50,9 @@ class BackoffTrie(WeightedTrie):
 
         Each context is looked up once for all its words.
 
-        Parameters
-        ----------
-        X : ndarray of int32, shape (n_samples, order - 1)
-            Contexts, the nearest word in the last column. Ids are not checked.
-        words : ndarray of int32, shape (n_samples, n_candidates)
-            The words of each row.
-
-        Returns
-        -------
-        prob : ndarray of float64, shape (n_samples, n_candidates)
+        - `X` (n_samples, order - 1): contexts, the nearest word in the last column. Ids
+          are not checked
+        - `words` (n_samples, n_candidates): the words of each row
         """
         out = np.empty(words.shape)
         arrays, path = (self.arrays, self.prob, self.bow), self.path()
@@ -78,14 +63,7 @@ class BackoffTrie(WeightedTrie):
     def masses(self, words: NDArray[np.int32]) -> NDArray[np.float64]:
         """Return the total probability of a set of words after each context.
 
-        Parameters
-        ----------
-        words : ndarray of int32, shape (n,)
-            Distinct words.
-
-        Returns
-        -------
-        mass : ndarray of float64, shape (n_contexts,)
+        - `words` (n,): distinct words
         """
         chosen = np.zeros(self.n_words, dtype=np.uint8)
         chosen[words] = 1
@@ -98,14 +76,8 @@ class BackoffTrie(WeightedTrie):
     def longest_contexts(self, X: NDArray[np.int32]) -> NDArray[np.int32]:
         """Return the number of the longest context of the trie that ends each row.
 
-        Parameters
-        ----------
-        X : ndarray of int32, shape (n_samples, order - 1)
-            Contexts, the nearest word in the last column. Ids are not checked.
-
-        Returns
-        -------
-        contexts : ndarray of int32, shape (n_samples,)
+        - `X` (n_samples, order - 1): contexts, the nearest word in the last column. Ids
+          are not checked
         """
         out = np.empty(len(X), dtype=np.int32)
         for rows in blocks(len(X), BLOCK_WINDOWS):
@@ -115,14 +87,8 @@ class BackoffTrie(WeightedTrie):
     def distribution(self, X: NDArray[np.int32]) -> NDArray[np.float64]:
         """Return the probability of every word after each context.
 
-        Parameters
-        ----------
-        X : ndarray of int32, shape (n_samples, order - 1)
-            Contexts, the nearest word in the last column. Ids are not checked.
-
-        Returns
-        -------
-        prob : ndarray of float64, shape (n_samples, n_words)
+        - `X` (n_samples, order - 1): contexts, the nearest word in the last column. Ids
+          are not checked
         """
         out = np.empty((len(X), self.n_words))
         arrays, path = (self.arrays, self.prob, self.bow), self.path()
@@ -133,15 +99,9 @@ class BackoffTrie(WeightedTrie):
     def contexts_made(self, work: Work | None = None) -> NDArray[np.int32]:
         """Return the number of the context c w for each n-gram (c, w), or -1.
 
-        Parameters
-        ----------
-        work : Work, optional
-            Has the array; by default memory.
+        - `work`: has the array; by default memory
 
-        Returns
-        -------
-        made : ndarray of int32
-            One entry for each n-gram below the highest order.
+        Returns `made`: one entry for each n-gram below the highest order.
         """
         work = work or InMemory()
         parents, path = self.parents(work), self.path()

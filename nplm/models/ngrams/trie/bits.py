@@ -37,17 +37,11 @@ def word_bits(n_words: int) -> int:
 def pack_records(values: NDArray[np.uint64], width: int) -> NDArray[np.uint8]:
     """Pack numbers of `width` bits end to end, lowest bits first.
 
-    Parameters
-    ----------
-    values : ndarray of uint64, shape (n,)
-        Numbers below ``2**width``.
-    width : int
-        Bits per number, at most ``MAX_WIDTH``.
+    - `values` (n,): numbers below ``2**width``
+    - `width`: bits per number, at most ``MAX_WIDTH``
 
-    Returns
-    -------
-    packed : ndarray of uint8
-        The records, padded with zeros to a multiple of 8 records and 8 more bytes.
+    Returns `packed`: the records, padded with zeros to a multiple of 8 records and 8
+    more bytes.
 
     Examples
     --------
@@ -98,19 +92,11 @@ def pack_offsets(
 ) -> tuple[NDArray[np.uint64], NDArray[np.uint32]]:
     """Pack the high parts of monotone offsets (Elias 1974, Fano 1971).
 
-    Parameters
-    ----------
-    offsets : ndarray of int64, shape (n,)
-        Non-negative numbers in non-decreasing order.
-    low : int
-        Number of low bits of each offset, which are stored elsewhere.
+    - `offsets` (n,): non-negative numbers in non-decreasing order
+    - `low`: number of low bits of each offset, which are stored elsewhere
 
-    Returns
-    -------
-    high : ndarray of uint64
-        Bit array in which bit ``(offsets[i] >> low) + i`` is set for each i.
-    sample : ndarray of uint32
-        Position of every 32nd bit that is set.
+    Returns `high`, bit array in which bit ``(offsets[i] >> low) + i`` is set for each
+    i; `sample`, position of every 32nd bit that is set.
 
     Examples
     --------
@@ -129,10 +115,7 @@ def pack_offsets(
 def set_bits(words: NDArray[Any]) -> Iterator[NDArray[np.int64]]:
     """Yield the positions of the bits that are set, in increasing order, in blocks.
 
-    Parameters
-    ----------
-    words : ndarray of uint64
-        A bit array, such as that of `pack_offsets`.
+    - `words`: a bit array, such as that of `pack_offsets`
 
     Examples
     --------

@@ -37,17 +37,9 @@ MOST = 300.0
 def check_sizes(arrays: Mapping[str, NDArray[Any]], n_words: int) -> None:
     """Raise ValueError if the sizes of the arrays are inconsistent.
 
-    Parameters
-    ----------
-    arrays : mapping of str to ndarray
-        Arrays of any subclass of `ContextTrie`, by name.
-    n_words : int
-        Size of the vocabulary.
+    - `arrays`: arrays of any subclass of `ContextTrie`, by name
 
-    Raises
-    ------
-    ValueError
-        If the sizes of two arrays do not match.
+    Raises ValueError if the sizes of two arrays do not match.
     """
     n_contexts, n_ngrams = len(arrays["context_word"]), len(arrays["words"])
     sizes = {"start": n_contexts + 1, "bow": n_contexts}
@@ -74,10 +66,7 @@ def check_ranges(trie: BackoffTrie) -> None:
     Memory does not grow with the arrays, which are read in blocks. The pages of mapped
     ones are released.
 
-    Raises
-    ------
-    ValueError
-        If a value is out of range; names the array.
+    Raises ValueError if a value is out of range; names the array.
     """
     check_structure(trie)
     check_values(trie)
@@ -122,16 +111,8 @@ def check_structure(trie: ContextTrie) -> None:
 def every(test: Callable[..., NDArray[np.bool_]], *arrays: NDArray[Any]) -> bool:
     """Return whether a test holds for all entries of arrays of equal length.
 
-    Parameters
-    ----------
-    test : callable
-        Returns a boolean for each entry of its arrays, blocks of `arrays`.
-    *arrays : ndarray
-        The arrays. The pages of mapped ones are released.
-
-    Returns
-    -------
-    holds : bool
+    - `test`: returns a boolean for each entry of its arrays, blocks of `arrays`
+    - `*arrays`: the arrays. The pages of mapped ones are released
     """
     for part in blocks(len(arrays[0]), BLOCK_ENTRIES):
         if not test(*(own[part] for own in arrays)).all():

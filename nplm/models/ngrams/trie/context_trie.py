@@ -38,22 +38,15 @@ class ContextTrie:
     vocabulary. Follower w of the root has index w, and the context of the single word
     w is number ``1 + w``.
 
-    Attributes
-    ----------
-    n_words : int
-        Size of the vocabulary.
-    level_start : ndarray of int32, shape (order + 1,)
-        Contexts of k words are those from ``level_start[k]`` to
-        ``level_start[k + 1]``.
-    context_word : ndarray of int32, shape (n_contexts,)
-        The oldest word of each context (0 for the root, which has none).
-    child_start : ndarray of int32, shape (n_contexts + 1,)
-        Children of context c are those from ``child_start[c]`` to
-        ``child_start[c + 1]``.
-    start : ndarray of int32, shape (n_contexts + 1,)
-        Followers of context c are those from ``start[c]`` to ``start[c + 1]``.
-    words : ndarray of int32, shape (n_ngrams,)
-        The word of each follower, sorted within a context.
+    - `level_start` (order + 1,): contexts of k words are those from ``level_start[k]``
+      to ``level_start[k + 1]``
+    - `context_word` (n_contexts,): the oldest word of each context (0 for the root,
+      which has none)
+    - `child_start` (n_contexts + 1,): children of context c are those from
+      ``child_start[c]`` to ``child_start[c + 1]``
+    - `start` (n_contexts + 1,): followers of context c are those from ``start[c]`` to
+      ``start[c + 1]``
+    - `words` (n_ngrams,): the word of each follower, sorted within a context
     """
 
     n_words: int
@@ -106,14 +99,7 @@ class ContextTrie:
     def parents(self, work: Work | None = None) -> NDArray[np.int32]:
         """Return the parent of each context; the root is its own parent.
 
-        Parameters
-        ----------
-        work : Work, optional
-            Has the array; by default memory.
-
-        Returns
-        -------
-        parent : ndarray of int32, shape (n_contexts,)
+        - `work`: has the array; by default memory
         """
         self.verified()
         work, children = work or InMemory(), self.child_start
@@ -129,16 +115,8 @@ class ContextTrie:
     def context_words(self, contexts: NDArray[Any], level: int) -> NDArray[np.int32]:
         """Return the words of contexts of one level, the nearest in the last column.
 
-        Parameters
-        ----------
-        contexts : ndarray of int, shape (n,)
-            Numbers of contexts of `level` words.
-        level : int
-            Length of the contexts.
-
-        Returns
-        -------
-        X : ndarray of int32, shape (n, level)
+        - `contexts` (n,): numbers of contexts of `level` words
+        - `level`: length of the contexts
         """
         self.verified()
         X = np.empty((len(contexts), level), dtype=np.int32)
@@ -152,10 +130,8 @@ class ContextTrie:
     def ngrams(self, level: int) -> NDArray[np.int32]:
         """Return the n-grams whose contexts have `level` words.
 
-        Returns
-        -------
-        ngrams : ndarray of int32, shape (n, level + 1)
-            The n-grams in the order of `words`, the next word in the last column.
+        Returns `ngrams` (n, level + 1): the n-grams in the order of `words`, the next
+        word in the last column.
         """
         self.verified()
         first, last = self.level_start[level : level + 2]
@@ -167,14 +143,7 @@ class ContextTrie:
     def context(self, X: NDArray[np.int32]) -> NDArray[np.int32]:
         """Return the number of each whole context, -1 if it is not in the trie.
 
-        Parameters
-        ----------
-        X : ndarray of int32, shape (n, level)
-            Contexts of at most ``order - 1`` words. Ids are not checked.
-
-        Returns
-        -------
-        context : ndarray of int32, shape (n,)
+        - `X` (n, level): contexts of at most ``order - 1`` words. Ids are not checked
         """
         out = np.empty(len(X), dtype=np.int32)
         _backoff.find_contexts(self.arrays, X, self.path(), out)
@@ -183,16 +152,9 @@ class ContextTrie:
     def index(self, X: NDArray[np.int32], y: NDArray[np.int32]) -> NDArray[np.int32]:
         """Return the index of each n-gram in `words`, -1 if it is not stored.
 
-        Parameters
-        ----------
-        X : ndarray of int32, shape (n, level)
-            Whole contexts of at most ``order - 1`` words. Ids are not checked.
-        y : ndarray of int32, shape (n,)
-            Next words.
-
-        Returns
-        -------
-        index : ndarray of int32, shape (n,)
+        - `X` (n, level): whole contexts of at most ``order - 1`` words. Ids are not
+          checked
+        - `y` (n,): next words
         """
         out = np.empty(len(y), dtype=np.int32)
         _backoff.find_ngrams(self.arrays, self.context(X), y, out)
@@ -212,12 +174,9 @@ class ContextTrie:
 class WeightedTrie(ContextTrie):
     """Context trie with the probabilities and weights of a back-off model.
 
-    Attributes
-    ----------
-    prob : ndarray of float32, shape (n_ngrams,)
-        The probability of each follower after its context.
-    bow : ndarray of float32, shape (n_contexts,)
-        The back-off weight of each context, for words that do not follow it.
+    - `prob` (n_ngrams,): the probability of each follower after its context
+    - `bow` (n_contexts,): the back-off weight of each context, for words that do not
+      follow it
     """
 
     prob: NDArray[np.float32]
@@ -229,20 +188,13 @@ def blocks_of_contexts(
 ) -> Iterator[tuple[int, int]]:
     """Split contexts `first` to `last` into blocks of about `size` followers.
 
-    Parameters
-    ----------
-    start : ndarray of int32, shape (n_contexts + 1,)
-        The first follower of each context.
-    first, last : int
-        The first context, and the one after the last.
-    size : int, optional
-        Maximum number of followers of a block of more than one context;
-        `BLOCK_FOLLOWERS` by default.
+    - `start` (n_contexts + 1,): the first follower of each context
+    - `first`, `last`: the first context, and the one after the last
+    - `size`: maximum number of followers of a block of more than one context;
+      `BLOCK_FOLLOWERS` by default
 
-    Yields
-    ------
-    first, last : int
-        The contexts of a block. Interrupts are handled between blocks.
+    Yields `first, last`: the contexts of a block. Interrupts are handled between
+    blocks.
     """
     size = BLOCK_FOLLOWERS if size is None else size
     while first < last:

@@ -29,19 +29,14 @@ class HashTable(WindowLookUps):
     bucket implies more: a missing n-gram is mistaken for another one about once in
     10**13 look-ups, or 10**11 of the longest.
 
-    Attributes
-    ----------
-    prob, bow : ndarray of float32, shape (n_words,)
-        Probability of each word as a unigram, and its back-off weight as a context.
-    buckets : ndarray of uint8
-        The n-grams of all levels, in buckets of 64 bytes.
-    bucket_start : ndarray of int64, shape (order + 1,)
-        The first bucket of each level.
-    closed : bool
-        Whether each context c w is also an n-gram: the word w after a context c of the
-        trie. If so, the probabilities of the words that follow a text depend only on
-        the longest context that ends it. The first words of a stream make contexts
-        that are not n-grams, and pruning may make more.
+    - `prob`, `bow` (n_words,): probability of each word as a unigram, and its back-off
+      weight as a context
+    - `buckets`: the n-grams of all levels, in buckets of 64 bytes
+    - `bucket_start` (order + 1,): the first bucket of each level
+    - `closed`: whether each context c w is also an n-gram: the word w after a context c
+      of the trie. If so, the probabilities of the words that follow a text depend only
+      on the longest context that ends it. The first words of a stream make contexts
+      that are not n-grams, and pruning may make more
     """
 
     prob: NDArray[np.float32]
@@ -99,16 +94,8 @@ def empty_buckets(n_buckets: int) -> NDArray[np.uint8]:
 def are_full(buckets: NDArray[np.uint8], *, longest: bool) -> NDArray[np.bool_]:
     """Whether each of the buckets of a level has no empty slot.
 
-    Parameters
-    ----------
-    buckets : ndarray of uint8
-        Buckets of one level.
-    longest : bool
-        Whether the level is that of the longest n-grams.
-
-    Returns
-    -------
-    full : ndarray of bool, shape (n_buckets,)
+    - `buckets`: buckets of one level
+    - `longest`: whether the level is that of the longest n-grams
     """
     rows = buckets.reshape(-1, BUCKET_BYTES)
     if not longest:

@@ -77,13 +77,9 @@ def is_hashable(order: int) -> bool:
 class Filled(NamedTuple):
     """What a window lacks.
 
-    Attributes
-    ----------
-    missing : ndarray of int32, shape (3, n)
-        Contexts, words and filters of suffixes one word shorter, which the trie may
-        lack.
-    closed : bool
-        Whether all contexts of this length are also n-grams.
+    - `missing` (3, n): contexts, words and filters of suffixes one word shorter, which
+      the trie may lack
+    - `closed`: whether all contexts of this length are also n-grams
     """
 
     missing: NDArray[np.int32]
@@ -98,9 +94,7 @@ def buckets_of_levels(
     The first sizes may be too small for a pruned trie, which has contexts and suffixes
     that are not n-grams.
 
-    Yields
-    ------
-    bucket_start : ndarray of int64, shape (order + 1,)
+    Yields `bucket_start` (order + 1,).
     """
     # The buckets of a level hold n-grams of k + 1 words and contexts of this length.
     n_contexts = np.append(np.diff(level_start)[1:], 0)
@@ -198,29 +192,13 @@ def fill_table(
 
     Equal tries give the same bytes, whatever the windows.
 
-    Parameters
-    ----------
-    trie : WeightedTrie
-        The n-grams.
-    buckets : ndarray of uint8
-        Buckets of zeros.
-    bucket_start : ndarray of int64, shape (order + 1,)
-        Sizes of `buckets_of_levels`.
-    work : Work
-        Memory, or a folder for temporary arrays if `buckets` are on disk.
+    - `buckets`: buckets of zeros
+    - `bucket_start` (order + 1,): sizes of `buckets_of_levels`
+    - `work`: memory, or a folder for temporary arrays if `buckets` are on disk
 
-    Returns
-    -------
-    closed : bool
-        As in `HashTable`.
+    Returns `closed`: as in `HashTable`. Raises TableFullError if the slots do not
+    suffice, as may be if n-grams lack their suffixes.
 
-    Raises
-    ------
-    TableFullError
-        If the slots do not suffice, as may be if n-grams lack their suffixes.
-
-    Notes
-    -----
     Suffixes that n-grams lack take 12 bytes of memory each.
     """
     parents = trie.parents(work)

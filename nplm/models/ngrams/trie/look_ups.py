@@ -14,10 +14,7 @@ __all__ = ["WindowLookUps"]
 class WindowLookUps:
     """Mixin of n-grams in a form that a kernel looks windows up in.
 
-    Attributes
-    ----------
-    kernel : Ngrams
-        The n-grams as the kernel takes them.
+    - `kernel`: the n-grams as the kernel takes them
     """
 
     kernel: _trie.Ngrams
@@ -27,16 +24,8 @@ class WindowLookUps:
     ) -> NDArray[np.float64]:
         """Return the probability of each next word given its context.
 
-        Parameters
-        ----------
-        X : ndarray of int32, shape (n_samples, order - 1)
-            Contexts, the nearest word in the last column. Ids are not checked.
-        y : ndarray of int32, shape (n_samples,)
-            Next words.
-
-        Returns
-        -------
-        prob : ndarray of float64, shape (n_samples,)
+        - `X` (n_samples, order - 1): contexts, the nearest word in the last column. Ids
+          are not checked
         """
         out = np.empty(len(y))
         for rows in blocks(len(y), BLOCK_WINDOWS):
@@ -49,17 +38,10 @@ class WindowLookUps:
     ) -> NDArray[np.float64] | None:
         """Return the natural logarithm of the probability of each next word.
 
-        Parameters
-        ----------
-        X : ndarray of int32, shape (n_samples, order - 1)
-            Contexts, the nearest word in the last column. Ids need not be checked.
-        y : ndarray of int32, shape (n_samples,)
-            Next words.
+        - `X` (n_samples, order - 1): contexts, the nearest word in the last column. Ids
+          need not be checked
 
-        Returns
-        -------
-        log_prob : ndarray of float64, shape (n_samples,), or None
-            None if an id is out of range.
+        Returns `log_prob` (n_samples,): None if an id is out of range.
         """
         out = np.empty(len(y))
         for rows in blocks(len(y), BLOCK_WINDOWS):

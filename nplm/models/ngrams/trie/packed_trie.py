@@ -42,20 +42,11 @@ class PackedTrie:
     whose numbers have no low parts: one bit per context, and one per child or follower.
     Probabilities and weights are in the hash table of the same n-grams.
 
-    Attributes
-    ----------
-    n_words : int
-        Size of the vocabulary.
-    n_ngrams : ndarray of int64, shape (order,)
-        Number of n-grams of each order.
-    level_start : ndarray of int32, shape (order + 1,)
-        As in `ContextTrie`.
-    context_word, words : ndarray of uint8
-        Packed words of the contexts, and of their followers.
-    child_high, start_high : ndarray of uint64
-        Codes of `child_start` and `start`.
-    child_sample, start_sample : ndarray of uint32
-        Position of every 32nd bit that is set in them.
+    - `n_ngrams` (order,): number of n-grams of each order
+    - `level_start` (order + 1,): as in `ContextTrie`
+    - `context_word`, `words`: packed words of the contexts, and of their followers
+    - `child_high`, `start_high`: codes of `child_start` and `start`
+    - `child_sample`, `start_sample`: position of every 32nd bit that is set in them
     """
 
     n_words: int
@@ -111,19 +102,7 @@ class PackedTrie:
     def structure(self, work: Work) -> ContextTrie:
         """Unpack the structure, block by block.
 
-        Parameters
-        ----------
-        work : Work
-            Memory, or a folder on disk.
-
-        Returns
-        -------
-        trie : ContextTrie
-
-        Raises
-        ------
-        ValueError
-            If offsets or ids are invalid.
+        Raises ValueError if offsets or ids are invalid.
         """
         n_contexts, n_ngrams = int(self.level_start[-1]), int(self.n_ngrams.sum())
         sizes = {"context_word": n_contexts, "child_start": n_contexts + 1}
@@ -176,15 +155,9 @@ def packed_sizes(
 ) -> dict[str, tuple[type[np.generic], int]]:
     """Return the type and length of each array of a `PackedTrie`, by name.
 
-    Parameters
-    ----------
-    n_words, order, n_contexts, n_ngrams : int
-        Sizes of the trie.
+    - `n_words`, `order`, `n_contexts`, `n_ngrams`: sizes of the trie
 
-    Returns
-    -------
-    sizes : dict of str to (dtype, int)
-        In the order of the fields.
+    Returns `sizes`: in the order of the fields.
     """
 
     def bits(n: int, last: int) -> int:
@@ -214,14 +187,9 @@ def fill_packed(
 ) -> None:
     """Fill the arrays of a `PackedTrie`, block by block.
 
-    Parameters
-    ----------
-    trie : ContextTrie
-        In memory, or on disk.
-    arrays : mapping of str to ndarray
-        Arrays of `packed_sizes`, by name; zeros.
-    work : Work
-        Says how much is packed at once.
+    - `trie`: in memory, or on disk
+    - `arrays`: arrays of `packed_sizes`, by name; zeros
+    - `work`: says how much is packed at once
     """
     # Records begin at a byte, and offsets at a sample.
     size = -(-min(work.block, BLOCK) // SAMPLED) * SAMPLED
@@ -259,26 +227,13 @@ def unpacked(
 ) -> BackoffTrie:
     """Unpack a structure, and read its values in the hash table of the same n-grams.
 
-    Parameters
-    ----------
-    packed : PackedTrie
-        The structure.
-    table : HashTable
-        The values.
-    work : Work
-        Memory, or a folder on disk.
-    window_bytes : int, optional
-        Bytes of buckets that are read together: all n-grams are read once for each of
-        these windows. By default half of the memory.
+    - `packed`: the structure
+    - `table`: the values
+    - `window_bytes`: bytes of buckets that are read together: all n-grams are read once
+      for each of these windows. By default half of the memory
 
-    Returns
-    -------
-    trie : BackoffTrie
-
-    Raises
-    ------
-    ValueError
-        If offsets or ids are invalid, or probabilities or weights are out of range.
+    Raises ValueError if offsets or ids are invalid, or probabilities or weights are out
+    of range.
     """
     trie = packed.structure(work)
     n_bytes = max(work.memory // 2 if window_bytes is None else window_bytes, 64)

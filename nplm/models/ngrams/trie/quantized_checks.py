@@ -58,21 +58,10 @@ def quantized_items(
 def restored_quantized(fitted: Fitted, *, check: bool = True) -> QuantizedTrie:
     """Make a trie of the items that `quantized_items` returned.
 
-    Parameters
-    ----------
-    fitted : Fitted
-        Sizes and arrays together.
-    check : bool, default=True
-        Whether to check all numbers of the arrays. Sizes are always checked.
+    - `fitted`: sizes and arrays together
+    - `check`: whether to check all numbers of the arrays. Sizes are always checked
 
-    Returns
-    -------
-    trie : QuantizedTrie
-
-    Raises
-    ------
-    ValueError
-        If an item is missing, or the items are no trie.
+    Raises ValueError if an item is missing, or the items are no trie.
     """
     own = {n: fitted.array(n, kind, (None,)) for n, kind in TRIE_ARRAYS.items()}
     bits = fitted.whole("bits", MIN_BITS, MAX_BITS)

@@ -47,17 +47,9 @@ class Codebook:
     counts as its mean; the sums are of whole numbers. So the result does not depend on
     the order of the values, and memory not on their number.
 
-    Parameters
-    ----------
-    bits : int
-        Bits of a code.
-    absent : float
-        The value that marks absent entries.
-
-    Attributes
-    ----------
-    values : ndarray of float32, shape (2**bits,)
-        The value of each code, after `learn`.
+    - `bits`: bits of a code
+    - `absent`: the value that marks absent entries
+    - `values` (2**bits,): the value of each code, after `learn`
 
     Examples
     --------
@@ -107,16 +99,7 @@ class Codebook:
         self._codes[used] = np.searchsorted(ends, log) + N_RESERVED_CODES
 
     def codes(self, values: NDArray[np.float32]) -> NDArray[np.uint16]:
-        """Return the codes of values, which were added before.
-
-        Parameters
-        ----------
-        values : ndarray of float32, shape (n,)
-
-        Returns
-        -------
-        codes : ndarray of uint16, shape (n,)
-        """
+        """Return the codes of values, which were added before."""
         codes = np.zeros(len(values), dtype=np.uint16)
         codes[values == ZERO] = 1
         is_there = (values != self._absent) & (values > ZERO)
@@ -163,23 +146,15 @@ def _clusters(
 class QuantizedLevel:
     """The n-grams of one length in a quantized trie.
 
-    Attributes
-    ----------
-    n : int
-        Number of n-grams, including suffixes of longer ones that are not n-grams
-        themselves.
-    low : int
-        Number of low bits of an offset, stored in the records.
-    records : ndarray of uint8
-        For each n-gram its oldest word, the codes of its probability and weight, and
-        the low bits of the offset of its extensions. The longest n-grams have no
-        weights and offsets; the others have one more record, for the last offset.
-    high : ndarray of uint64
-        The high bits of the offsets (see ``bits.pack_offsets``).
-    sample : ndarray of uint32
-        Position of every 32nd set bit of `high`.
-    prob, bow : ndarray of float32, shape (2**bits,)
-        Codebooks: the value of each code.
+    - `n`: number of n-grams, including suffixes of longer ones that are not n-grams
+      themselves
+    - `low`: number of low bits of an offset, stored in the records
+    - `records`: for each n-gram its oldest word, the codes of its probability and
+      weight, and the low bits of the offset of its extensions. The longest n-grams have
+      no weights and offsets; the others have one more record, for the last offset
+    - `high`: the high bits of the offsets (see ``bits.pack_offsets``)
+    - `sample`: position of every 32nd set bit of `high`
+    - `prob`, `bow` (2**bits,): codebooks: the value of each code
     """
 
     n: int
@@ -195,21 +170,13 @@ class QuantizedLevel:
 class QuantizedTrie(WindowLookUps):
     """Quantized, bit-packed trie of n-grams, with the newest word first.
 
-    Attributes
-    ----------
-    n_words : int
-        Size of the vocabulary.
-    bits : int
-        Bits of the code of a probability or a weight.
-    n_ngrams : ndarray of int64, shape (order,)
-        Number of n-grams of each order.
-    prob, bow : ndarray of float32, shape (n_words,)
-        Probability of each word as a unigram, and its back-off weight as a context.
-    start : ndarray of int64, shape (n_words + 1,)
-        The bigrams that end with word w are those from ``start[w]`` to
-        ``start[w + 1]``.
-    levels : list of QuantizedLevel
-        The n-grams of 2 words, 3, ...
+    - `bits`: bits of the code of a probability or a weight
+    - `n_ngrams` (order,): number of n-grams of each order
+    - `prob`, `bow` (n_words,): probability of each word as a unigram, and its back-off
+      weight as a context
+    - `start` (n_words + 1,): the bigrams that end with word w are those from
+      ``start[w]`` to ``start[w + 1]``
+    - `levels`: the n-grams of 2 words, 3, ...
     """
 
     n_words: int
@@ -242,14 +209,9 @@ class QuantizedTrie(WindowLookUps):
     ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]]:
         """Unpack records `first` to `last` of level `i`.
 
-        Returns
-        -------
-        words : ndarray of int64, shape (n,)
-            The oldest word of each n-gram.
-        prob, bow : ndarray of int64, shape (n,)
-            Codes of the probabilities and weights; 0 for weights of the last level.
-        low : ndarray of int64, shape (n,)
-            The low bits of the offsets of the extensions; 0 for the last level.
+        Returns `words` (n,), the oldest word of each n-gram; `prob, bow` (n,), codes of
+        the probabilities and weights; 0 for weights of the last level; `low` (n,), the
+        low bits of the offsets of the extensions; 0 for the last level.
         """
         width, word, code = self.width(i), word_bits(self.n_words), (1 << self.bits) - 1
         skipped = first % 8  # 8 records take `width` bytes
@@ -263,17 +225,10 @@ class QuantizedTrie(WindowLookUps):
     def offsets(self, i: int) -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:
         """Unpack the offsets of level `i`, in blocks; not for the last level.
 
-        Yields
-        ------
-        places : ndarray of int64, shape (n,)
-            The positions in `high` of the bits that are set, one for each offset.
-        offsets : ndarray of int64, shape (n,)
-            First extension of each n-gram by one older word, and, last of all, the end.
-
-        Raises
-        ------
-        ValueError
-            If the numbers of high parts and of offsets differ.
+        Yields `places` (n,), the positions in `high` of the bits that are set, one for
+        each offset; `offsets` (n,), first extension of each n-gram by one older word,
+        and, last of all, the end. Raises ValueError if the numbers of high parts and of
+        offsets differ.
         """
         level, done = self.levels[i], 0
         for places in set_bits(level.high):
@@ -293,19 +248,10 @@ class QuantizedTrie(WindowLookUps):
     ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any] | None, NDArray[Any] | None]:
         """Unpack level `i`.
 
-        Returns
-        -------
-        words : ndarray of int64, shape (n,)
-            The oldest word of each n-gram.
-        prob, bow : ndarray of int64, shape (n,)
-            Codes of the probabilities and weights; `bow` is None for the last level.
-        offsets : ndarray of int64, shape (n + 1,)
-            First extension of each n-gram by one older word; None for the last level.
-
-        Raises
-        ------
-        ValueError
-            If there are fewer offsets than n-grams.
+        Returns `words` (n,), the oldest word of each n-gram; `prob, bow` (n,), codes of
+        the probabilities and weights; `bow` is None for the last level; `offsets` (n +
+        1,), first extension of each n-gram by one older word; None for the last level.
+        Raises ValueError if there are fewer offsets than n-grams.
         """
         words, prob, bow, _ = self.records(i, 0, self.levels[i].n)
         if i + 1 == len(self.levels):

@@ -38,20 +38,10 @@ class ScorerMethods:
     ) -> Self:
         """Make the scorer of a back-off model.
 
-        Parameters
-        ----------
-        ngrams : HashTable or QuantizedTrie
-            The n-grams.
-        boundary : int
-            Id of the sentence boundary.
-        ids : dict of word to int, or None
-            The id of each word, or None if words are given as ids.
-        unknown : int
-            The id of words that are not in `ids`; -1 refuses them.
-
-        Returns
-        -------
-        scorer : ScorerMethods
+        - `ngrams`: the n-grams
+        - `boundary`: id of the sentence boundary
+        - `ids`: the id of each word, or None if words are given as ids
+        - `unknown`: the id of words that are not in `ids`; -1 refuses them
         """
         scorer = cls._kernel_of(ngrams, boundary, ids, unknown)
         scorer._made_of = ngrams, boundary, ids, unknown
@@ -113,22 +103,13 @@ class ScorerMethods:
     ) -> tuple[NDArray[np.float64], dict[str, NDArray[Any]]]:
         """Return the log-probability of each token, and the order of its n-gram.
 
-        Parameters
-        ----------
-        ids : ndarray of int32, shape (n_words,)
-            Word ids of the sentences, concatenated.
-        lengths : ndarray of intp, shape (n_sentences,)
-            Number of words of each sentence.
-        bos : bool
-            Whether each sentence begins after a boundary.
-        eos : bool
-            Whether the boundary after each sentence is a token.
+        - `ids` (n_words,): word ids of the sentences, concatenated
+        - `lengths` (n_sentences,): number of words of each sentence
+        - `bos`: whether each sentence begins after a boundary
+        - `eos`: whether the boundary after each sentence is a token
 
-        Returns
-        -------
-        log_prob : ndarray of float64, shape (n_tokens,)
-        details : dict
-            ``order`` (ndarray of int32, shape (n_tokens,)).
+        Returns `log_prob` (n_tokens,); `details`, ``order`` (ndarray of int32, shape
+        (n_tokens,)).
         """
         n_tokens = len(ids) + eos * len(lengths)
         log_prob, order = np.empty(n_tokens), np.empty(n_tokens, dtype=np.int32)

@@ -32,12 +32,9 @@ class Writable(Protocol):
 class Work(Protocol):
     """Memory, files and threads of passes over n-grams; `Scratch` has them on disk.
 
-    Attributes
-    ----------
-    memory : int
-        Bytes that buffers may take.
-    on_disk : bool
-        Whether arrays are mapped from files, so that random accesses are to be avoided.
+    - `memory`: bytes that buffers may take
+    - `on_disk`: whether arrays are mapped from files, so that random accesses are to be
+      avoided
     """
 
     memory: int
