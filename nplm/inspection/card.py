@@ -11,7 +11,9 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 import nplm
+from nplm.text.lm.scoring import scored_tokens
 from nplm.text.lm.text_lm import TextLM
+from nplm.text.lm.text_scores import perplexity
 
 __all__ = ["model_card"]
 
@@ -112,19 +114,15 @@ class Measured(NamedTuple):
 
 
 def _measured(lm: TextLM, name: str, documents: Sequence[Any]) -> Measured:
-    log_prob, tokens = lm._log_prob(documents)
-    unknown = np.zeros(len(log_prob), dtype=bool)
-    if lm.vocabulary_ is not None and lm.vocabulary_.unknown_id_ is not None:
-        unknown = tokens.targets == lm.vocabulary_.unknown_id_
-    known = log_prob[~unknown]
-    with np.errstate(over="ignore"):
-        return Measured(
-            name,
-            len(log_prob),
-            int(unknown.sum()),
-            float(np.exp(-log_prob.mean())),
-            float(np.exp(-known.mean())) if len(known) else float("nan"),
-        )
+    tokens = scored_tokens(lm, documents)
+    known = tokens.log_prob[~tokens.unknown]
+    return Measured(
+        name,
+        len(tokens.ids),
+        int(tokens.unknown.sum()),
+        perplexity(tokens.log_prob.sum(), len(tokens.ids)),
+        perplexity(known.sum(), len(known)),
+    )
 
 
 # -- the sections ----------------------------------------------------------------------

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,7 +11,6 @@ from scipy.special import logsumexp
 from sklearn.utils.validation import check_is_fitted
 
 from nplm.inspection.weights import member_names
-from nplm.text.documents import Documents
 
 __all__ = ["ExpectedWords", "Surprisals", "expected_words", "surprisals"]
 
@@ -119,37 +117,32 @@ def surprisals(lm: Any, X: Sequence[Any]) -> list[Surprisals]:
     """
     check_is_fitted(lm)
     codec = lm._codec
-    documents = codec.encode(X, "X", lm.n_words_)
-    lm._check_zeros(documents, lambda i: f"X[{i}]", lm.n_words_)
+    split, documents = codec.encode_split(X)
     if len(documents.lengths) == 0:
         return []
     ends = bool(lm.predict_boundary)
-    windows = documents.tokens(lm.n_context_, lm.boundary_, ends=ends)
-    parts = _taken_apart(lm, windows.contexts, windows.targets)
-    unknown_id = None if lm.vocabulary_ is None else lm.vocabulary_.unknown_id_
-    unknown = windows.targets == (-1 if unknown_id is None else unknown_id)
-    split = codec.sentences(X)
-    split = None if split is None else list(split)
-    starts = np.searchsorted(windows.document, np.arange(len(documents.lengths) + 1))
-    found = []
-    for i, (first, last) in enumerate(pairwise(starts)):
-        own = slice(first, last)
-        tokens = codec.words(windows.targets[own])
-        if split is not None:
-            tokens = [*split[i], *tokens[len(split[i]) :]]
-        found.append(
+    contexts, ids = documents.windows(lm.n_context_, lm.boundary_, ends=ends)
+    scores = score_members(lm, contexts, ids)
+    unknown = ids == codec.unknown_id
+    last = np.cumsum(documents.lengths + ends).tolist()
+    surprisals = []
+    for tokens, first, end in zip(split, [0, *last], last):
+        part = slice(first, end)
+        surprisals.append(
             Surprisals(
-                tokens,
-                _bits(parts.log_prob[own]),
-                unknown[own],
-                None if parts.order is None else parts.order[own],
-                parts.members,
-                parts.weights[own],
-                _bits(parts.member_log_prob[own]),
-                parts.member_order[own],
+                [*tokens, *codec.words(ids[first + len(tokens) : end])]
+                if lm.vocabulary_ is not None
+                else ids[part],
+                _bits(scores.log_prob[part]),
+                unknown[part],
+                None if scores.order is None else scores.order[part],
+                scores.members,
+                scores.weights[part],
+                _bits(scores.member_log_prob[part]),
+                scores.member_order[part],
             )
         )
-    return found
+    return surprisals
 
 
 def expected_words(
@@ -198,34 +191,30 @@ def expected_words(
     if k < 1:
         raise ValueError(f"k must be 1 or more, got {k}.")
     codec = lm._codec
-    if isinstance(document, tuple) and not document:
-        documents = Documents(np.empty(0, dtype=np.int32), np.array([0]))
-    else:
-        documents = codec.encode([document], "document", lm.n_words_)
-    lm._check_zeros(documents, lambda i: "document", lm.n_words_)
+    documents = codec.encode_one(document, "document")
     n_tokens = len(documents.ids)
     if position is not None and not 0 <= position <= n_tokens:
         raise ValueError(
             f"position must be from 0 to {n_tokens}, the number of tokens of the "
             f"document, got {position}."
         )
-    windows = documents.tokens(lm.n_context_, lm.boundary_, ends=True)
-    context = windows.contexts[n_tokens if position is None else position]
+    contexts, _ = documents.windows(lm.n_context_, lm.boundary_, ends=True)
+    context = contexts[n_tokens if position is None else position]
     [proba] = lm.estimator_.predict_proba([context])
     best = np.argsort(-proba, kind="stable")[:k].astype(np.int32)
-    parts = _taken_apart(lm, np.tile(context, (len(best), 1)), best)
+    scores = score_members(lm, np.tile(context, (len(best), 1)), best)
     return ExpectedWords(
         codec.words(best),
         proba[best].astype(np.float64),
-        parts.order,
-        parts.members,
-        parts.weights[0],
-        np.exp(parts.member_log_prob),
-        parts.member_order,
+        scores.order,
+        scores.members,
+        scores.weights[0],
+        np.exp(scores.member_log_prob),
+        scores.member_order,
     )
 
 
-class _Parts(NamedTuple):
+class MemberScores(NamedTuple):
     """Log-probabilities of next words, and what they are made of."""
 
     log_prob: NDArray[np.float64]
@@ -236,24 +225,30 @@ class _Parts(NamedTuple):
     member_order: NDArray[np.int32]
 
 
-def _taken_apart(lm: Any, X: NDArray[np.int32], y: NDArray[np.int32]) -> _Parts:
+def score_members(lm: Any, X: NDArray[np.int32], y: NDArray[np.int32]) -> MemberScores:
     """Score windows by a model and by each of its members."""
     model = lm.estimator_
     names = member_names(model)
-    weights = member_log_prob = np.empty((len(y), len(names)))
-    member_order = np.zeros(weights.shape, dtype=np.int32)
+    shape = len(y), len(names)
+    scores = MemberScores(
+        np.empty(0), None, names, np.empty(shape), np.empty(shape),
+        np.zeros(shape, dtype=np.int32),
+    )  # fmt: skip
     if len(y) == 0:
-        return _Parts(np.empty(0), None, names, weights, member_log_prob, member_order)
+        return scores
     if not names:
-        log_prob, order = model.log_prob(X, y), _orders(model, lm.boundary_, X, y)
-        return _Parts(log_prob, order, names, weights, member_log_prob, member_order)
-    weights, member_log_prob = model._by_member(X, y)
+        order = _orders(model, lm.boundary_, X, y)
+        return scores._replace(log_prob=model.log_prob(X, y), order=order)
+    weights, log_probs = model._by_member(X, y)
     for i, member in enumerate(getattr(model, "estimators_", ())):
-        found = _orders(member, lm.boundary_, X, y)
-        if found is not None:
-            member_order[:, i] = found
-    log_prob = logsumexp(member_log_prob, axis=1, b=weights)
-    return _Parts(log_prob, None, names, weights, member_log_prob, member_order)
+        order = _orders(member, lm.boundary_, X, y)
+        if order is not None:
+            scores.member_order[:, i] = order
+    return scores._replace(
+        log_prob=logsumexp(log_probs, axis=1, b=weights),
+        weights=weights,
+        member_log_prob=log_probs,
+    )
 
 
 def _orders(

@@ -47,29 +47,107 @@ _WORD_IDS: WeakKeyDictionary[KnownWords, tuple[object, Any]] = WeakKeyDictionary
 ITEM = "a string, a list of tokens or an array of word ids"
 
 
-class Ids:
-    """Documents of word ids, with no tokenizer and no vocabulary."""
+class Codec:
+    """Documents of one kind, as word ids and back.
+
+    Errors call the documents `name`, and the first of them ``name[start]``.
+    """
 
     tokenizer: Any = None
     vocabulary: Any = None
+    # The ids of words by their bytes, a ``WordIds``; None unless documents are words
+    # between blanks, and UTF-8 spells all words of the vocabulary.
     word_ids: Any = None
 
-    def encode(
-        self, X: Any, name: str, n_words: int | None, start: int = 0
-    ) -> Documents:
-        """Return word ids, which must be below `n_words`.
+    @property
+    def unknown_id(self) -> int:
+        """Id of unknown words; -1 if they have none."""
+        unknown = None if self.vocabulary is None else self.vocabulary.unknown_id_
+        return -1 if unknown is None else unknown
 
-        Errors call the documents `name`, and the first of them ``name[start]``.
-        """
-        return Documents.of_ids(X, name, n_words, start)
+    def encode(self, X: Any, name: str = "X", start: int = 0) -> Documents:
+        """Return the word ids of documents."""
+        return self.checked(self.read(X, name, start), name, start)
+
+    def read(self, X: Any, name: str, start: int = 0) -> Documents:
+        """Return the word ids of a part of the documents, to be `checked` together."""
+        raise NotImplementedError
+
+    def checked(self, documents: Documents, name: str, start: int = 0) -> Documents:
+        """Return documents, or raise an error that only all of them show."""
+        return documents
+
+    def encode_one(self, document: Any, name: str) -> Documents:
+        """Return the word ids of one document, which may be ``()``."""
+        is_empty = isinstance(document, tuple) and not document
+        ids = () if is_empty else self._ids_of_one(document, name)
+        return Documents(np.array(ids, dtype=np.int32), np.array([len(ids)]))
+
+    def _ids_of_one(self, document: Any, name: str) -> Sequence[int] | NDArray[Any]:
+        raise NotImplementedError
+
+
+class Ids(Codec):
+    """Documents of word ids, with no tokenizer and no vocabulary.
+
+    - `n_words`: ids must be below this; None if they may be any
+    - `n_known`: the model, if any, has ids below this
+    - `refuse_zero`: whether 0 is the boundary because no other is given
+    """
+
+    def __init__(
+        self, n_words: int | None = None, n_known: int = 0, *, refuse_zero: bool = False
+    ) -> None:
+        self.n_words, self.n_known = n_words, n_known
+        self.refuse_zero = refuse_zero
+
+    def read(self, X: Any, name: str, start: int = 0) -> Documents:
+        """Return checked ids."""
+        return Documents.of_ids(X, name, self.n_words, start)
+
+    def checked(self, documents: Documents, name: str, start: int = 0) -> Documents:
+        """Return documents, or raise an error if 0 is a word or the boundary."""
+        i = self._zero_at(documents.ids)
+        if i is not None:
+            document, position = documents.find(i)
+            where = f"{name}[{start + document}]"
+            raise self._zero_error(documents.ids, where, position)
+        return documents
 
     def learn(self, X: Any) -> Documents:
         """Return the ids of training documents."""
-        return encoded(self, X, "X", None)
+        documents = encoded(self, X, "X")
+        self.n_known = int(documents.ids.max(initial=-1)) + 1
+        return documents
 
-    def encode_one(self, document: Any, name: str, n_words: int) -> NDArray[np.int32]:
-        """Return the word ids of one document."""
-        return checked_document(document, name, n_words)
+    def _ids_of_one(self, document: Any, name: str) -> NDArray[np.int32]:
+        ids = checked_document(document, name, self.n_words)
+        i = self._zero_at(ids)
+        if i is not None:
+            raise self._zero_error(ids, name, i)
+        return ids
+
+    def _zero_at(self, ids: NDArray[np.int32]) -> int | None:
+        if not self.refuse_zero or ids.all():
+            return None
+        return int(np.flatnonzero(ids == 0)[0])
+
+    def _zero_error(
+        self, ids: NDArray[np.int32], name: str, position: int
+    ) -> ValueError:
+        largest = max(int(ids.max()), self.n_known - 1)
+        return ValueError(
+            f"{name} has the id 0 at position {position}, and 0 is the boundary by "
+            "default. If 0 is a word, set boundary to an unused id (the largest id is "
+            f"{largest}: boundary={largest + 1}); if 0 ends a sentence inside a "
+            "document, set boundary=0; if the numbers are events, not ids, set "
+            "vocabulary=Vocabulary(). Then fit."
+        )
+
+    def encode_split(self, X: Any) -> tuple[list[Any], Documents]:
+        """Return the ids of each document, and of all documents."""
+        documents = self.encode(X)
+        return np.split(documents.ids, np.cumsum(documents.lengths)[:-1]), documents
 
     def sentences(self, X: Any) -> None:
         """Return None: there are no words to look up."""
@@ -77,9 +155,9 @@ class Ids:
     def add_unknown(self, X: Any) -> None:
         """Do nothing: without a vocabulary no word is unknown."""
 
-    def encode_words(self, words: Iterable[Any], n_words: int) -> NDArray[np.int32]:
+    def encode_words(self, words: Iterable[Any]) -> NDArray[np.int32]:
         """Return the ids of words."""
-        return check_ids(list(words), "words", ndim=1, n_words=n_words)
+        return check_ids(list(words), "words", ndim=1, n_words=self.n_words)
 
     def words(self, ids: NDArray[np.int32]) -> NDArray[np.int32]:
         """Return the ids themselves."""
@@ -92,11 +170,8 @@ class Ids:
         return np.concatenate([np.asarray(context, dtype=np.int32), ids])
 
 
-class Words:
+class Words(Codec):
     """Documents of tokens or other events, and their vocabulary."""
-
-    tokenizer: Any = None
-    word_ids: Any = None
 
     def __init__(self, vocabulary: KnownWords, *, refuse: bool = False) -> None:
         # Of a fitted model, or of a file; only a `Vocabulary` learns words.
@@ -113,7 +188,7 @@ class Words:
         numbers = Numbers()
         with IdCollector(on_disk=isinstance(X, DocumentStream)) as collector:
             for start, block in blocks_of(X):
-                for tokens in self._tokens(block, start, "X"):
+                for tokens in self._split(block, "X", start):
                     try:
                         collector.add([numbers[token] for token in tokens])
                     except TypeError:  # a token that cannot be looked up
@@ -136,28 +211,26 @@ class Words:
             refuse_unknown(vocabulary, (t for t in counts if get(t) is None))
         return np.array(ids, dtype=np.int32)
 
-    def _tokens(self, X: Any, start: int, name: str) -> Iterable[Any]:
-        """Return the tokens of each document.
-
-        Errors call the documents `name`, and the first of them ``name[start]``.
-        """
+    def _split(self, X: Any, name: str = "X", start: int = 0) -> Iterable[Any]:
+        """Return the tokens of each document."""
         return lists_of_tokens(X, start, name)
 
-    def encode(
-        self, X: Any, name: str, n_words: int | None, start: int = 0
-    ) -> Documents:
-        """Return the word ids of documents; `start` is the index of the first."""
+    def encode_split(self, X: Any) -> tuple[list[Any], Documents]:
+        """Return the tokens of each document, and their ids."""
+        split = list(self._split(X))
+        return split, Words.read(self, split, "X")
+
+    def read(self, X: Any, name: str, start: int = 0) -> Documents:
+        """Return the word ids of documents."""
         return documents_of(self.vocabulary, X, start, name, refuse=self.refuse)
 
-    def encode_one(self, document: Any, name: str, n_words: int) -> NDArray[np.int32]:
-        """Return the word ids of one document."""
+    def _ids_of_one(self, document: Any, name: str) -> list[int]:
         if isinstance(document, str):
             raise TypeError(
                 f"{name} is a string, {document!r}: this model was fitted on lists of "
                 "tokens; pass a list of tokens."
             )
-        ids = ids_of_document(self.vocabulary, document, name, refuse=self.refuse)
-        return np.array(ids, dtype=np.int32)
+        return ids_of_document(self.vocabulary, document, name, refuse=self.refuse)
 
     def sentences(self, X: Any) -> Any:
         """Return the words of each document."""
@@ -175,7 +248,7 @@ class Words:
         known = self.vocabulary.ids_
         self.vocabulary.add_words([token for token in new if token not in known])
 
-    def encode_words(self, words: Iterable[Any], n_words: int) -> NDArray[np.int32]:
+    def encode_words(self, words: Iterable[Any]) -> NDArray[np.int32]:
         """Return the ids of words, which must be in the vocabulary."""
         words = [words] if isinstance(words, str) else list(words)
         find = lookup_of(self.vocabulary).get
@@ -215,28 +288,24 @@ class Text(Words):
 
     @property
     def word_ids(self) -> Any:
-        """The ids of words by their bytes, made once for a vocabulary.
-
-        A ``WordIds``. None if documents are no words between blanks, or UTF-8 does not
-        spell all words of the vocabulary.
-        """
+        """The ids of words by their bytes, made once for a vocabulary."""
         is_splitter = isinstance(self.tokenizer, Splitter)
         if not is_splitter or not self.tokenizer.splits_at_blanks:
             return None
         lookup = lookup_of(self.vocabulary)
         if not isinstance(lookup, dict):
             return lookup
-        ids, made = _WORD_IDS.get(self.vocabulary, (None, None))
+        ids, word_ids = _WORD_IDS.get(self.vocabulary, (None, None))
         if ids is not lookup:
             try:
                 is_text = all(type(word) is str for word in lookup)
-                made = word_ids_of(list(lookup)) if is_text else None
+                word_ids = word_ids_of(list(lookup)) if is_text else None
             except UnicodeEncodeError:
-                made = None
-            _WORD_IDS[self.vocabulary] = lookup, made
-        return made
+                word_ids = None
+            _WORD_IDS[self.vocabulary] = lookup, word_ids
+        return word_ids
 
-    def _tokens(self, X: Any, start: int, name: str) -> Iterable[Any]:
+    def _split(self, X: Any, name: str = "X", start: int = 0) -> Iterable[Any]:
         try:
             return self.tokenizer.transform(X)
         except TypeError:
@@ -244,47 +313,45 @@ class Text(Words):
                 pass
             raise
 
-    def encode(
-        self, X: Any, name: str, n_words: int | None, start: int = 0
-    ) -> Documents:
-        """Return the word ids of documents; `start` is the index of the first."""
+    def read(self, X: Any, name: str, start: int = 0) -> Documents:
+        """Return the word ids of documents."""
         words = self.word_ids
         if words is None:
-            return super().encode(self._tokens(X, start, name), name, n_words, start)
+            return super().read(self._split(X, name, start), name, start)
         texts = list(texts_of(X, start, name))
-        unknown = None if self.refuse else self.vocabulary.unknown_id_
+        unknown = -1 if self.refuse else self.unknown_id
         # A word has a letter at least, and there is a blank between words.
         ids = np.empty(sum(map(len, texts)) // 2 + len(texts), np.int32)
         lengths = np.empty(len(texts), np.int64)
-        n = words.fill_ids(texts, -1 if unknown is None else unknown, ids, lengths)
+        n = words.fill_ids(texts, unknown, ids, lengths)
         documents = Documents(ids[:n].copy(), lengths.astype(np.intp, copy=False))
-        if unknown is None and n and documents.ids.min() < 0:
+        if unknown < 0 and n and documents.ids.min() < 0:
             document, position = documents.find(int(documents.ids.argmin()))
             [tokens] = self.tokenizer.transform([texts[document]])
             refuse_unknown(self.vocabulary, [tokens[position]], refuse=self.refuse)
         return documents
 
-    def encode_one(self, document: Any, name: str, n_words: int) -> NDArray[np.int32]:
-        """Return the word ids of one document."""
+    def _ids_of_one(self, document: Any, name: str) -> list[int]:
         if not isinstance(document, str):
             raise TypeError(
                 f"{name} is of type {type(document).__name__}: this model was fitted "
                 "on strings; pass a string."
             )
         [tokens] = self.tokenizer.transform([document])
-        return super().encode_one(tokens, name, n_words)
+        return super()._ids_of_one(tokens, name)
 
-    def spelling_log_prob(self, texts: Sequence[str], documents: Documents) -> float:
+    def spelling_log_prob(
+        self, texts: Sequence[str], of_unknown: NDArray[np.intp]
+    ) -> float:
         """Return the log-probability of how the unknown tokens of texts are spelled.
 
-        NaN if the vocabulary has no model of it, or the tokenizer does not tell.
+        `of_unknown` (n_unknown,): index of the text of each. NaN if the vocabulary has
+        no model of it, or the tokenizer does not tell.
         """
-        unknown, spelling = self.vocabulary.unknown_id_, self.vocabulary._spelling
-        is_unknown = documents.ids == unknown
-        if not is_unknown.any():
+        if len(of_unknown) == 0:
             return 0.0
-        document = np.repeat(np.arange(len(texts)), documents.lengths)
-        having = [texts[i] for i in np.unique(document[is_unknown])]
+        unknown, spelling = self.vocabulary.unknown_id_, self.vocabulary._spelling
+        having = [texts[i] for i in np.unique(of_unknown)]
         find, symbol = lookup_of(self.vocabulary).get, self.vocabulary.unknown
         words: Counter[str] = Counter()
         for text, tokens in zip(having, self.tokenizer.transform(having)):
@@ -295,14 +362,13 @@ class Text(Words):
             words.update(own)
         return sum(n * spelling.log_prob(word) for word, n in words.items())
 
-    def sentences(self, X: Any) -> Any:
-        """Return the words of each document, split when they are needed if possible.
+    def sentences(self, X: Any) -> Iterable[Any]:
+        """Return documents for a `Scorer`, which splits each when it is needed.
 
         Words that were just made are in the processor's caches.
         """
-        if isinstance(self.tokenizer, Splitter):
-            return map(self.tokenizer.split_function(), texts_of(X))
-        return self.tokenizer.transform(X)
+        is_splitter = isinstance(self.tokenizer, Splitter)
+        return texts_of(X) if is_splitter else self.tokenizer.transform(X)
 
     def add_unknown(self, X: Any) -> None:
         """Add the words of documents that are not in the vocabulary."""
@@ -330,32 +396,36 @@ class Text(Words):
         return str(text)
 
 
-Codec = Ids | Words
-
-
 def codec_of(
-    tokenizer: Any, vocabulary: KnownWords | None, *, refuse: bool = False
-) -> Codec:
+    tokenizer: Any,
+    vocabulary: KnownWords | None,
+    *,
+    refuse: bool = False,
+    n_words: int | None = None,
+    n_known: int = 0,
+    refuse_zero: bool = False,
+) -> Ids | Words:
     """Return the codec of a tokenizer (or None) and a vocabulary (or None).
 
-    With `refuse`, unknown words are refused once the vocabulary is fitted.
+    - `refuse`: whether unknown words are refused once the vocabulary is fitted
+    - `n_words`, `n_known`, `refuse_zero`: as of `Ids`
     """
     if vocabulary is None:
-        return Ids()
+        return Ids(n_words, n_known, refuse_zero=refuse_zero)
     if tokenizer is None:
         return Words(vocabulary, refuse=refuse)
     return Text(tokenizer, vocabulary, refuse=refuse)
 
 
-def encoded(codec: Codec, X: Any, name: str, n_words: int | None) -> Documents:
+def encoded(codec: Codec, X: Any, name: str) -> Documents:
     """Return the ids of the documents of any iterable; those of a stream on disk."""
     X = readable(X, ITEM, name)
     if not isinstance(X, DocumentStream):
-        return codec.encode(X, name, n_words)
+        return codec.encode(X, name)
     with IdCollector(on_disk=True) as collector:
         for start, block in blocks_of(X):
-            documents = codec.encode(block, name, n_words, start)
+            documents = codec.read(block, name, start)
             ends = np.cumsum(documents.lengths).tolist()
             for i, j in zip([0, *ends], ends):
                 collector.add(documents.ids[i:j])
-        return collector.documents()
+        return codec.checked(collector.documents(), name)

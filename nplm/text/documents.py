@@ -12,7 +12,7 @@ from nplm.base.checks import check_ids
 from nplm.text.samples import check_document, check_documents
 from nplm.text.windows import windows
 
-__all__ = ["Documents", "Tokens", "checked_document"]
+__all__ = ["Documents", "checked_document"]
 
 # Words that are cut into windows at once.
 WORDS_A_BLOCK = 1 << 18
@@ -26,20 +26,6 @@ FITTED_ADVICE = (
     "This model was fitted on ids: pass ids, which are p[:-1].transform([text]) if it "
     "is the last step of a Pipeline p."
 )
-
-
-class Tokens(NamedTuple):
-    """The tokens of documents, each with its context.
-
-    - `contexts` (n_tokens, n_context): the words before each token, the nearest in the
-      last column
-    - `targets` (n_tokens,): id of each token
-    - `document` (n_tokens,): index of the document of each token
-    """
-
-    contexts: NDArray[np.int32]
-    targets: NDArray[np.int32]
-    document: NDArray[np.intp]
 
 
 class Documents(NamedTuple):
@@ -74,33 +60,19 @@ class Documents(NamedTuple):
         document = int(np.searchsorted(ends, i, side="right"))
         return document, int(i - ends[document] + self.lengths[document])
 
-    def tokens(self, n_context: int, boundary: int, *, ends: bool) -> Tokens:
+    def windows(
+        self, n_context: int, boundary: int, *, ends: bool
+    ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
         """Cut the documents into windows, none of which spans two documents.
 
         - `n_context`: words of context in each window
         - `boundary`: id of the boundary, which fills the context before a document
         - `ends`: whether the end of a document is a token
-        """
-        last = np.cumsum(self.lengths + 1) - 1  # positions of the boundaries
-        inside = np.ones(len(self.ids) + len(self.lengths), dtype=bool)
-        inside[last] = False
-        stream = np.full(len(inside), boundary, dtype=np.int32)
-        stream[inside] = self.ids
-        contexts, targets = windows(stream, n_context, boundary=boundary)
-        document = np.repeat(np.arange(len(self.lengths)), self.lengths + 1)
-        if ends:
-            return Tokens(contexts, targets, document)
-        return Tokens(contexts[inside], targets[inside], document[inside])
+        - returns `contexts` (n_tokens, n_context): the words before each token, the
+          nearest in the last column
+        - returns `targets` (n_tokens,): id of each token
 
-    def windows(
-        self, n_context: int, boundary: int, *, ends: bool
-    ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-        """Cut the documents into windows: the contexts and targets of `tokens`.
-
-        Besides them it takes memory for one block of words only.
-
-        - returns `contexts` of shape (n_tokens, n_context)
-        - returns `targets` of shape (n_tokens,)
+        Besides the windows it takes memory for one block of words only.
         """
         n_tokens = len(self.ids) + (len(self.lengths) if ends else 0)
         contexts = self._new_array((n_tokens, n_context))

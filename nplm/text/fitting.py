@@ -21,22 +21,32 @@ __all__ = ["fit_codec"]
 
 
 def fit_codec(
-    X: Any, tokenizer: Any, vocabulary: Any, estimator: Any
+    X: Any,
+    tokenizer: Any,
+    vocabulary: Any,
+    estimator: Any,
+    *,
+    refuse_zero: bool = False,
 ) -> tuple[Codec, Documents]:
     """Choose the codec of training documents, and fit their vocabulary.
 
     - `tokenizer`, `vocabulary`: "auto" chooses by the kind of documents
     - `estimator`: if it shows its progress, the stages are shown, too
+    - `refuse_zero`: as of `Ids`
     """
     parameters = estimator.get_params().items()
     verbose = [value for name, value in parameters if name.split("__")[-1] == "verbose"]
     shown = max((int(value) for value in verbose if isinstance(value, int)), default=0)
     with stages(shown, "documents") as begin:
-        return _fit_codec(X, tokenizer, vocabulary, begin)
+        return _fit_codec(X, tokenizer, vocabulary, begin, refuse_zero)
 
 
 def _fit_codec(
-    X: Any, tokenizer: Any, vocabulary: Any, begin: Callable[[str], None]
+    X: Any,
+    tokenizer: Any,
+    vocabulary: Any,
+    begin: Callable[[str], None],
+    refuse_zero: bool,
 ) -> tuple[Codec, Documents]:
     X = readable(X, ITEM)
     is_stream = isinstance(X, DocumentStream)
@@ -49,13 +59,13 @@ def _fit_codec(
         tokenizer = clone(tokenizer).fit(X)
     begin("splitting into tokens")
     if isinstance(vocabulary, str):
-        # Of a stream the first document decides.
+        # The first document of a stream decides.
         is_needed = any(map(_has_words, [first] if is_stream else X))
         vocabulary = None
         if tokenizer is not None or is_needed:
             vocabulary = _vocabulary_of(tokenizer)
     vocabulary = None if vocabulary is None else clone(vocabulary)
-    codec = codec_of(tokenizer, vocabulary)
+    codec = codec_of(tokenizer, vocabulary, refuse_zero=refuse_zero)
     return codec, codec.learn(X)
 
 

@@ -71,7 +71,7 @@ def test_scores_are_those_of_the_model(pairs, name, words, blank, bos, eos):
         lambda scorer: scorer.score(text, bos=bos, eos=eos),
         lambda scorer: scorer.score(words, bos=bos, eos=eos),
         lambda scorer: scorer.score_many([text, words], bos=bos, eos=eos).tolist(),
-        lambda scorer: scorer.codec.encode([text], "X", None).ids.tolist(),
+        lambda scorer: scorer.codec.encode([text]).ids.tolist(),
         lambda scorer: scorer.codec.tokenizer.transform([text]),
     ):
         ours, models = pairs[name]
@@ -82,7 +82,7 @@ def test_scores_are_those_of_the_model(pairs, name, words, blank, bos, eos):
 def test_orders_and_boundaries_are_those_of_the_model(pairs, folder, name):
     scorer, lm = pairs[name][0], nplm.load(folder / name)
     [scores] = lm.token_scores(["a rose is red"])
-    ids, lengths = scorer.codec.encode(["a rose is red"], "X", None)
+    ids, lengths = scorer.codec.encode(["a rose is red"])
     log_prob, details = scorer.word_scorer.tokens(ids, lengths, True, True)
     np.testing.assert_array_equal(log_prob, scores.log_prob)
     np.testing.assert_array_equal(details["order"], scores.order)

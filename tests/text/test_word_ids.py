@@ -65,7 +65,7 @@ def test_text_is_encoded_by_bytes_as_by_words(texts):
     expected = documents_of(
         LM.vocabulary_, [re.findall(BETWEEN_BLANKS, t) for t in texts]
     )
-    for found in (codec.encode(texts, "X", None), codec.encode(tuple(texts), "X", 99)):
+    for found in (codec.encode(texts), codec.encode(tuple(texts))):
         np.testing.assert_array_equal(found.ids, expected.ids)
         np.testing.assert_array_equal(found.lengths, expected.lengths)
         assert found.ids.dtype == np.int32 and found.lengths.dtype == np.intp
@@ -73,9 +73,9 @@ def test_text_is_encoded_by_bytes_as_by_words(texts):
 
 def test_errors_of_encoded_text_name_the_document():
     with pytest.raises(TypeError, match=r"given\[8\] is of type int"):
-        LM._codec.encode(["a", 3], "given", None, start=7)
+        LM._codec.encode(["a", 3], "given", start=7)
     with pytest.raises(TypeError, match="given must be a list of documents"):
-        LM._codec.encode("a rose", "given", None)
+        LM._codec.encode("a rose", "given")
     lm = fitted(vocabulary=Vocabulary(unknown=None))
     with pytest.raises(ValueError, match="'tulip' is not among the 11 words of the"):
         lm.perplexity(["a rose", "rose is tulip daisy"])

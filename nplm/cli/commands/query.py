@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import pairwise
 from typing import Any, NamedTuple
 
 import click
@@ -11,18 +10,16 @@ import numpy as np
 
 from nplm.cli._models import MODEL, read_scorer
 from nplm.cli._tally import (
-    NO_TEXT,
-    Scored,
-    Tally,
+    LN10,
+    Figures,
     as_json,
     line_marks,
-    perplexity,
-    scored,
     warning_of_unknown,
 )
 from nplm.cli._text import BLANK_LINES, INPUTS, blocks_of_lines
 from nplm.text.lm.scorer import Scorer
-from nplm.text.lm.text_scores import NO_SPELLING
+from nplm.text.lm.text_scores import NO_SPELLING, perplexity
+from nplm.text.lm.token_scores import ScoredTokens
 
 __all__ = ["query_command"]
 
@@ -111,120 +108,123 @@ def query_command(
         )
     scorer = read_scorer(model, verify=verify)
     marks = line_marks(scorer.codec, scorer.word_scorer.boundary)
-    tally = Tally(scorer.eos)
+    whole = Figures(scorer.eos)
     for name in inputs or ("-",):
-        of_file = Tally(tally.ends_are_predicted)
+        of_file = Figures(scorer.eos)
         for block in blocks_of_lines([name], marks, blank_lines=blank_lines):
-            part = scored(scorer, block)
-            tally.add(part)
-            of_file.add(part)
-            words = _words_of(scorer, block, part) if by_word else None
+            part = scorer.tokens(block, words=by_word)
+            measures = scorer.measure(block, part)
+            whole.add(part, *measures)
+            of_file.add(part, *measures)
+            words = _words_of(scorer, part) if by_word else None
             if in_json and each != "file" and not summary:
                 _print_objects(part, words)
             elif words is not None and columns == "srilm":
-                _print_as_srilm(words, ends_are_predicted=tally.ends_are_predicted)
+                _print_as_srilm(words, part, ends=scorer.eos)
             elif words is not None:
                 _print_words(words)
             elif each == "line" and not summary:
                 _print_lines(part)
         if each == "file" and not summary:
-            given = of_file.total, of_file.tokens, of_file.unknown
+            sums = of_file.log_prob, of_file.n_tokens, of_file.n_unknown
             if in_json:
-                click.echo(as_json({"file": name} | _named(*given)))
+                click.echo(as_json({"file": name} | _named(*sums)))
             else:
-                click.echo(f"{_figures(*given)}\t{name}")
+                click.echo(f"{_figures(*sums)}\t{name}")
         if columns == "srilm":
             click.echo(f"file {name}: {of_file.as_srilm()}")
-    if tally.sentences == 0:
+    if whole.n_documents == 0:
         raise click.ClickException("there is no line of text to query.")
     if in_json:
-        figures = tally.figures().items()
-        click.echo(as_json({name.replace(" ", "_"): own for name, own in figures}))
+        figures = whole.figures().items()
+        click.echo(as_json({name.replace(" ", "_"): value for name, value in figures}))
     elif columns == "kenlm":
-        for line in tally.lines():
+        for line in whole.lines():
             click.echo(line)
     advice = "Is the text split into words as the model's was?"
-    warning = warning_of_unknown(tally.unknown / max(tally.tokens, 1), advice)
-    if tally.lost:
+    warning = warning_of_unknown(whole.n_unknown / max(whole.n_tokens, 1), advice)
+    if whole.n_impossible:
         click.echo(
             "Note: unknown words have no probability by this model, where KenLM's "
-            f"query gives each 10^-100. There are {tally.lost}.",
+            f"query gives each 10^-100. There are {whole.n_impossible}.",
             err=True,
         )
     elif warning:
         click.echo(f"Warning: {warning}", err=True)
-    if np.isnan(tally.spelling):
+    if np.isnan(whole.spelling):
         click.echo(
-            f"Note: the text has unknown words ({tally.unknown:,}), so there are no "
+            f"Note: the text has unknown words ({whole.n_unknown:,}), so there are no "
             "bits per character or byte and no perplexity per word of the text: "
             f"{NO_SPELLING}.",
             err=True,
         )
 
 
-def _print_lines(part: Scored) -> None:
-    for given in _of_lines(part):
-        click.echo(_figures(*given))
+def _print_lines(part: ScoredTokens) -> None:
+    for sums in _of_lines(part):
+        click.echo(_figures(*sums))
 
 
-def _print_objects(part: Scored, words: list[list[Token]] | None) -> None:
-    for i, given in enumerate(_of_lines(part)):
-        own = {} if words is None else {"words": [token.named() for token in words[i]]}
-        click.echo(as_json(own | _named(*given)))
+def _print_objects(part: ScoredTokens, words: list[list[Token]] | None) -> None:
+    for i, sums in enumerate(_of_lines(part)):
+        named = {} if words is None else {"words": [word.named() for word in words[i]]}
+        click.echo(as_json(named | _named(*sums)))
 
 
-def _of_lines(part: Scored) -> Iterator[tuple[float, int, int]]:
-    """Yield log10 of the probability, tokens and unknown words of each line."""
-    ends = np.searchsorted(part.document, np.arange(part.n_documents + 1))
-    for first, last in pairwise(ends):
-        own = part.log10[first:last]
-        yield float(own.sum()), len(own), int(part.unknown[first:last].sum())
+def _of_lines(part: ScoredTokens) -> Iterator[tuple[float, int, int]]:
+    """Yield the log-probability, tokens and unknown words of each line."""
+    for line in part.by_document():
+        log_prob = part.log_prob[line]
+        yield float(log_prob.sum()), len(log_prob), int(part.unknown[line].sum())
 
 
-def _named(log10: float, n_tokens: int, n_unknown: int) -> dict[str, int | float]:
+def _named(log_prob: float, n_tokens: int, n_unknown: int) -> dict[str, int | float]:
     return {
-        "log10_prob": log10,
-        "perplexity": perplexity(log10, n_tokens),
+        "log10_prob": log_prob / LN10,
+        "perplexity": perplexity(log_prob, n_tokens),
         "tokens": n_tokens,
         "unknown": n_unknown,
     }
 
 
-def _figures(log10: float, n_tokens: int, n_unknown: int) -> str:
+def _figures(log_prob: float, n_tokens: int, n_unknown: int) -> str:
     """Return log10 of a probability, the perplexity, tokens and unknown words."""
-    return f"{log10:.4f}\t{perplexity(log10, n_tokens):.4f}\t{n_tokens}\t{n_unknown}"
+    shown = f"{log_prob / LN10:.4f}\t{perplexity(log_prob, n_tokens):.4f}"
+    return f"{shown}\t{n_tokens}\t{n_unknown}"
 
 
 def _print_words(words: list[list[Token]]) -> None:
-    for own in words:
+    for line in words:
         shown = [
             f"{token.word}{'' if token.order is None else f' {token.order}'} "
             f"{token.log10:.4f}{' OOV' * token.is_unknown}"
-            for token in own
+            for token in line
         ]
-        total = f"total {sum(token.log10 for token in own):.4f}"
+        total = f"total {sum(token.log10 for token in line):.4f}"
         click.echo("\t".join([*shown, total]))
 
 
-def _words_of(scorer: Scorer, block: list[str], part: Scored) -> list[list[Token]]:
+def _words_of(scorer: Scorer, part: ScoredTokens) -> list[list[Token]]:
     """Return the words of each line, with their figures."""
-    codec = scorer.codec
-    [end] = codec.words(np.array([scorer.word_scorer.boundary]))
+    [end] = scorer.codec.words(np.array([scorer.word_scorer.boundary]))
     ends = [end] if scorer.eos else []
-    words = [[*own, *ends] for own in codec.tokenizer.transform(block)]
-    n = len(part.log10)
+    n = len(part.log_prob)
     orders = [None] * n if part.order is None else part.order.tolist()
-    figures = zip(part.log10.tolist(), part.unknown.tolist(), orders)
-    return [[Token(word, *next(figures)) for word in own] for own in words]
+    figures = zip((part.log_prob / LN10).tolist(), part.unknown.tolist(), orders)
+    return [
+        [Token(word, *next(figures)) for word in [*line, *ends]]
+        for line in part.words or []
+    ]
 
 
-def _print_as_srilm(words: list[list[Token]], *, ends_are_predicted: bool) -> None:
+def _print_as_srilm(
+    words: list[list[Token]], part: ScoredTokens, *, ends: bool
+) -> None:
     """Show each word in a line of SRILM's ``-debug 2``, and the figures of a line."""
-    for own in words:
-        said = own[:-1] if ends_are_predicted else own
-        click.echo(" ".join(token.word for token in said))
+    for line, of_line in zip(words, part.documents()):
+        click.echo(" ".join(token.word for token in (line[:-1] if ends else line)))
         context = "<s> "
-        for token in own:
+        for token in line:
             word = "<unk>" if token.is_unknown else token.word
             found = "" if token.order is None else f"[{token.order}gram] "
             if token.is_unknown and token.log10 == -np.inf:
@@ -232,10 +232,6 @@ def _print_as_srilm(words: list[list[Token]], *, ends_are_predicted: bool) -> No
             prob = f"{10**token.log10:.6g} [ {token.log10:.6g} ]"
             click.echo(f"\tp( {word} | {context}) \t= {found}{prob}")
             context = f"{word} ..."
-        of_line = Tally(ends_are_predicted)
-        of_line.add(Scored(
-            np.array([token.log10 for token in own]),
-            np.array([token.is_unknown for token in own], dtype=bool),
-            np.zeros(len(own), dtype=np.intp), 1, NO_TEXT,
-        ))  # fmt: skip
-        click.echo(f"{of_line.as_srilm()}\n")
+        figures = Figures(ends)
+        figures.add(of_line)
+        click.echo(f"{figures.as_srilm()}\n")

@@ -12,9 +12,10 @@ import click
 
 from nplm.cli._jobs import Jobs, in_order
 from nplm.cli._models import MODEL, read_scorer
-from nplm.cli._tally import as_json, line_marks, perplexity, scored_lines
+from nplm.cli._tally import LN10, as_json, line_marks
 from nplm.cli._text import ERRORS, INPUTS, Chunk, chunks_of, n_bytes_of
 from nplm.text.lm.scorer import Scorer
+from nplm.text.lm.text_scores import perplexity
 
 __all__ = ["score_command"]
 
@@ -25,13 +26,9 @@ class Line(NamedTuple):
     file: str
     number: int
     text: str
-    log10: float
+    log_prob: float
     n_tokens: int
     n_unknown: int
-
-    @property
-    def per_token(self) -> float:
-        return self.log10 / max(self.n_tokens, 1)
 
 
 class Output(NamedTuple):
@@ -55,11 +52,14 @@ class Scoring:
         scorer = self.scorer
         marks = line_marks(scorer.codec, scorer.word_scorer.boundary)
         numbered = chunk.decoded(self.errors, marks)
-        scores = scored_lines(scorer, [text for _, text in numbered])
-        figures = zip(*(own.tolist() for own in scores))
+        tokens = scorer.tokens([text for _, text in numbered])
+        log_prob = tokens.sums(tokens.log_prob)
+        n_unknown = tokens.sums(tokens.unknown).astype(int)
+        columns = (log_prob, tokens.lengths, n_unknown)
+        figures = zip(*(column.tolist() for column in columns))
         rows = [
-            self.row(Line(chunk.name, number, text, *own))
-            for (number, text), own in zip(numbered, figures)
+            self.row(Line(chunk.name, number, text, *of_line))
+            for (number, text), of_line in zip(numbered, figures)
         ]
         return Output(rows, len(chunk.lines) - len(rows), chunk.n_bytes)
 
@@ -164,7 +164,8 @@ def _row(per_token: bool, with_text: bool) -> Callable[[Line], str]:
     """Return the function that shows a line as a number, and its text."""
 
     def number(line: Line) -> str:
-        return f"{line.per_token if per_token else line.log10:.6f}"
+        n = max(line.n_tokens, 1) if per_token else 1
+        return f"{line.log_prob / LN10 / n:.6f}"
 
     return (lambda line: f"{number(line)}\t{line.text}") if with_text else number
 
@@ -176,8 +177,8 @@ def _json_row(with_text: bool) -> Callable[[Line], str]:
         figures = {
             "file": line.file,
             "line": line.number,
-            "log10_prob": line.log10,
-            "perplexity": perplexity(line.log10, line.n_tokens),
+            "log10_prob": line.log_prob / LN10,
+            "perplexity": perplexity(line.log_prob, line.n_tokens),
             "tokens": line.n_tokens,
             "unknown": line.n_unknown,
         }

@@ -469,7 +469,7 @@ def _be_quiet(lm: TextLM) -> None:
 
 
 def _report(lm: TextLM, texts: list[str]) -> None:
-    ids = lm._codec.encode(texts, "X", None).ids
+    ids = lm._codec.encode(texts).ids
     mark = vocabulary_of(lm).unknown_id_
     n_unknown = np.count_nonzero(ids == (-1 if mark is None else mark))
     unknown = float(n_unknown / max(len(ids), 1))

@@ -333,9 +333,7 @@ def _learned(
 ) -> MixtureFit:
     """Learn the weights by EM on held-out text."""
     lm = models[0]
-    documents = codec_of(lm.tokenizer_, vocabulary).encode(
-        X_val, "X_val", vocabulary.n_words_
-    )
+    documents = codec_of(lm.tokenizer_, vocabulary).encode(X_val, "X_val")
     boundary = vocabulary.boundary_id_
     assert boundary is not None
     if len(documents.ids) == 0 and not (lm.predict_boundary and len(documents.lengths)):
@@ -344,12 +342,11 @@ def _learned(
             "text, or give the weights."
         )
     width = max(own.trie.order for own in tries) - 1
-    tokens = documents.tokens(max(width, 1), boundary, ends=lm.predict_boundary)
-    probs = np.empty((len(tokens.targets), len(tries)))
+    X, y = documents.windows(max(width, 1), boundary, ends=lm.predict_boundary)
+    probs = np.empty((len(y), len(tries)))
     for i, own in enumerate(tries):
         for part in blocks(len(probs), min(work.n_at_random, BLOCK_WINDOWS)):
-            given = tokens.contexts[part], tokens.targets[part]
-            probs[part, i] = own.next_word_prob(*given)
+            probs[part, i] = own.next_word_prob(X[part], y[part])
             work.forget(*own.trie.every_array)
     one_bin = np.zeros(len(probs), dtype=np.intp)
     fit = fit_mixture_weights(probs, one_bin, 1, max_iter=max_iter, tol=tol)

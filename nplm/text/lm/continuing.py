@@ -13,7 +13,6 @@ from nplm.base.atomic import read_at_once
 from nplm.base.blocks import blocks_of_rows
 from nplm.base.checks import plain
 from nplm.base.generators import own_generator
-from nplm.text.documents import Documents
 from nplm.text.embeddings import features_of, nearest_rows
 from nplm.text.lm.drawing import check_drawing, drawn, sharpened, without
 from nplm.text.lm.fitted_text import FittedText
@@ -240,29 +239,23 @@ class Continuing(FittedText):
                 "TextLM of a NeuralLM, an EnergyLM, or a mixture with one."
             )
         codec = self._codec
-        [i] = codec.encode_words([word], self.n_words_)
+        [i] = codec.encode_words([word])
         ids, cosines = nearest_rows(features, i, k, among)
         return codec.words(ids), cosines
 
     def _excluded(self, exclude: Iterable[Any], unknown: bool) -> NDArray[np.int32]:
         """Return the ids of excluded words, each once."""
-        excluded = self._codec.encode_words(exclude, self.n_words_)
-        unknown_id = None if self.vocabulary_ is None else self.vocabulary_.unknown_id_
-        if not unknown and unknown_id is not None:
-            excluded = np.append(excluded, np.int32(unknown_id))
+        codec = self._codec
+        excluded = codec.encode_words(exclude)
+        if not unknown and codec.unknown_id >= 0:
+            excluded = np.append(excluded, np.int32(codec.unknown_id))
         return np.unique(excluded)
 
     def _start(self, context: Any) -> NDArray[np.int32]:
         """Return the last ``n_context_`` words of a context."""
-        codec = self._codec
-        ids = np.empty(0, dtype=np.int32)
-        if not isinstance(context, tuple) or len(context):
-            ids = codec.encode_one(context, "context", self.n_words_)
-        document = Documents(ids, np.array([len(ids)]))
-        self._check_zeros(document, lambda i: "context", self.n_words_)
+        document = self._codec.encode_one(context, "context")
         # The context of the boundary is that of any word that follows.
-        stream = document.tokens(self.n_context_, self.boundary_, ends=True)
-        return stream.contexts[-1]
+        return document.windows(self.n_context_, self.boundary_, ends=True)[0][-1]
 
     def _next_proba(self, last: NDArray[np.int32]) -> NDArray[np.float64]:
         """Return the probability of every word after the last ``n_context_`` words."""

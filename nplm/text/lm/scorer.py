@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nplm.text.codecs import Codec
+from nplm.text.codecs import Ids, Text, Words
+from nplm.text.lm.text_scores import TextSize
+from nplm.text.lm.token_scores import ScoredTokens
 from nplm.text.words.known_words import check_one_document
 
 __all__ = ["Scorer", "splitter_of"]
@@ -79,7 +81,9 @@ class Scorer:
     1
     """
 
-    def __init__(self, word_scorer: Any, codec: Codec, *, eos: bool = True) -> None:
+    def __init__(
+        self, word_scorer: Any, codec: Ids | Words, *, eos: bool = True
+    ) -> None:
         self.word_scorer, self.codec, self.eos = word_scorer, codec, eos
         # Of a vocabulary whose words are between blanks; the kernel then splits text.
         self._words = codec.word_ids if hasattr(word_scorer, "text") else None
@@ -241,10 +245,81 @@ class Scorer:
         """
         eos = self.eos if eos is None else eos
         if self._words is not None:
-            score = self.score
-            own = (score(sentence, bos=bos, eos=eos) for sentence in sentences)
-            return np.fromiter(own, np.float64)
+            words, text = self._words, self.word_scorer.text
+            sentence = self.word_scorer.sentence
+            log_probs = (
+                text(words, s, bos, eos)
+                if isinstance(s, str)
+                else sentence(self._split_one(s), bos, eos)
+                for s in sentences
+            )
+            return np.fromiter(log_probs, np.float64)
         return self.word_scorer.sentences(map(self._split_one, sentences), bos, eos)
+
+    def tokens(
+        self,
+        documents: Sequence[Any],
+        *,
+        bos: bool = True,
+        eos: bool | None = None,
+        details: bool = False,
+        words: bool = False,
+        start: int = 0,
+    ) -> ScoredTokens:
+        """Return the log-probability of each token of documents.
+
+        Parameters
+        ----------
+        documents : sequence of documents
+            Of the kind that the model was fitted on. They are checked.
+        bos, eos : bool
+            As in `score`.
+        details : bool, default=False
+            Whether to return the ``weights`` of a mixture, too.
+        words : bool, default=False
+            Whether to return the tokens as the tokenizer splits them, too.
+        start : int, default=0
+            Index of the first document, for errors.
+
+        Returns
+        -------
+        tokens : ScoredTokens
+        """
+        eos = bool(self.eos if eos is None else eos)
+        split: list[Any] | None = None
+        if words:
+            split, (ids, lengths) = self.codec.encode_split(documents)
+        else:
+            ids, lengths = self.codec.encode(documents, start=start)
+        word_scorer = self.word_scorer
+        log_prob, by_token = word_scorer.tokens(ids, lengths, bool(bos), eos, details)
+        if eos:
+            ids = np.insert(ids, np.cumsum(lengths), word_scorer.boundary)
+        unknown = ids == self.codec.unknown_id
+        lengths = lengths + eos
+        return ScoredTokens(ids, log_prob, unknown, lengths, words=split, **by_token)
+
+    def measure(
+        self, texts: Sequence[str], tokens: ScoredTokens
+    ) -> tuple[TextSize, float]:
+        """Return the size of texts, and what spells their unknown words.
+
+        Parameters
+        ----------
+        texts : sequence of str
+            The texts.
+        tokens : ScoredTokens
+            Their tokens.
+
+        Returns
+        -------
+        size : TextSize
+        spelling : float
+            Natural logarithm of the probability of how unknown words are spelled.
+        """
+        assert isinstance(self.codec, Text)  # others have no texts
+        spelling = self.codec.spelling_log_prob(texts, tokens.document[tokens.unknown])
+        return TextSize.of(texts, ends=self.eos), spelling
 
     def _split_one(self, sentence: Any) -> Any:
         """Return the words of one sentence."""

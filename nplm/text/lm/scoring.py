@@ -13,16 +13,19 @@ from sklearn.utils.validation import check_is_fitted
 from nplm.base.atomic import read_at_once
 from nplm.base.warnings import warn
 from nplm.text.codecs import Text
-from nplm.text.documents import Tokens
-from nplm.text.lm.fitted_text import FittedText
+from nplm.text.lm.fitted_text import FittedText, no_token
 from nplm.text.lm.scorer import Scorer
-from nplm.text.lm.text_scores import NO_SPELLING, TextScores, TextSize
-from nplm.text.lm.token_scores import TokenScores
+from nplm.text.lm.text_scores import (
+    NO_SPELLING,
+    PerplexitySums,
+    TextScores,
+    perplexity,
+)
+from nplm.text.lm.token_scores import ScoredTokens, TokenScores
 from nplm.text.lm.window_scorer import WindowWordScorer
 from nplm.text.reading import blocks_of, readable
-from nplm.text.samples import texts_of
 
-__all__ = ["Scoring"]
+__all__ = ["Scoring", "scored_tokens"]
 
 
 class Scoring(FittedText):
@@ -43,17 +46,11 @@ class Scoring(FittedText):
             Natural logarithm, summed over the tokens of the document; 0 for an
             empty document whose boundary is not predicted.
         """
-        codec, ends = self._codec, bool(self.predict_boundary)
-        sentences = codec.sentences(X)
-        word_scorer = None if sentences is None else self._own_word_scorer()
-        if word_scorer is not None:
-            if codec.word_ids is not None:
-                return word_scorer.texts(codec.word_ids, texts_of(X), True, ends)
-            return word_scorer.sentences(sentences, True, ends)
-        log_prob, tokens = self._log_prob(X)
-        return np.bincount(tokens.document, weights=log_prob, minlength=len(X)).astype(
-            np.float64, copy=False
-        )
+        sentences = self._codec.sentences(X)
+        if sentences is not None and self._ngram_scorer() is not None:
+            return self.scorer().score_many(sentences)
+        tokens = scored_tokens(self, X)
+        return tokens.sums(tokens.log_prob)
 
     @read_at_once
     def score(self, X: Sequence[Any], y: Any = None) -> float:
@@ -69,7 +66,7 @@ class Scoring(FittedText):
         -------
         score : float
         """
-        return float(np.mean(self._log_prob(X)[0]))
+        return float(np.mean(scored_tokens(self, X).log_prob))
 
     @read_at_once
     def token_scores(
@@ -109,27 +106,12 @@ class Scoring(FittedText):
         >>> scores.weights.shape  # of p_0 to p_3
         (3, 4)
         """
-        codec = self._codec
-        eos = bool(self.predict_boundary if eos is None else eos)
-        documents = codec.encode(X, "X", self.n_words_)
-        self._check_zeros(documents, lambda i: f"X[{i}]", self.n_words_)
-        log_prob, details = self._word_scorer().tokens(*documents, bool(bos), eos)
-        last = np.cumsum(documents.lengths + eos)
-        ids = np.full(len(log_prob), self.boundary_, dtype=np.int32)
-        inside = np.ones(len(ids), dtype=bool)
-        if eos:
-            inside[last - 1] = False
-        ids[inside] = documents.ids
-        unknown = np.zeros(len(ids), dtype=bool)
-        if self.vocabulary_ is not None:
-            unknown = ids == self.vocabulary_.unknown_id_
+        tokens = self.scorer().tokens(X, bos=bos, eos=eos, details=True)
+        words = self._codec.words
         return [
-            TokenScores(
-                codec.words(ids[i:j]), log_prob[i:j], unknown[i:j],
-                **{name: values[i:j] for name, values in details.items()},
-            )
-            for i, j in zip([0, *last.tolist()], last.tolist())
-        ]  # fmt: skip
+            TokenScores(words(d.ids), d.log_prob, d.unknown, d.order, d.weights)
+            for d in tokens.documents()
+        ]
 
     @read_at_once
     def scorer(self) -> Scorer:
@@ -179,21 +161,21 @@ class Scoring(FittedText):
         ValueError
             If no token is left to count, or `skip` is not in the vocabulary.
         """
-        log_prob, tokens = self._log_prob(X)
-        document = tokens.document
+        tokens = scored_tokens(self, X)
+        counts = np.ones(len(tokens.ids), dtype=bool)
         if skip is not None:
-            [skipped] = self._codec.encode_words([skip], self.n_words_)
-            counts = tokens.targets != skipped
-            log_prob, document = log_prob[counts], document[counts]
-            if len(log_prob) == 0:
+            [skipped] = self._codec.encode_words([skip])
+            counts = tokens.ids != skipped
+            if not counts.any():
                 raise ValueError(
                     f"every token of X is skip={skip!r}: none is left to count."
                 )
+        if not per_document:
+            log_prob = tokens.log_prob[counts]
+            return perplexity(log_prob.sum(), len(log_prob))
+        total = tokens.sums(np.where(counts, tokens.log_prob, 0))
         with np.errstate(over="ignore", invalid="ignore"):
-            if not per_document:
-                return float(np.exp(-np.mean(log_prob)))
-            total = np.bincount(document, weights=log_prob, minlength=len(X))
-            return np.exp(-total / np.bincount(document, minlength=len(X)))
+            return np.exp(-total / tokens.sums(counts))
 
     @read_at_once
     def text_scores(self, X: Iterable[str]) -> TextScores:
@@ -240,53 +222,29 @@ class Scoring(FittedText):
         >>> scores.perplexity == scores.word_perplexity
         True
         """
-        codec = self._codec
-        if not isinstance(codec, Text):
+        if not isinstance(self._codec, Text):
             raise TypeError(
                 "this model was fitted on lists of tokens or on ids, which have no "
                 "characters: fit a TextLM to strings."
             )
-        ends = bool(self.predict_boundary)
-        unknown = self.vocabulary_.unknown_id_ if self.vocabulary_ else None
-        n_documents = n_tokens = n_unknown = 0
-        sizes, total, spelling = TextSize(0, 0, 0), 0.0, 0.0
+        scorer = self.scorer()
+        sums = PerplexitySums(ends=scorer.eos)
         for start, block in blocks_of(readable(X, "a string")):
-            documents = codec.encode(block, "X", self.n_words_, start)
-            size = TextSize.of(block, ends=ends)
-            sizes = TextSize(*(a + b for a, b in zip(sizes, size)))
-            n_documents += len(block)
-            spelling += codec.spelling_log_prob(block, documents)
-            if unknown is not None:
-                n_unknown += int(np.count_nonzero(documents.ids == unknown))
-            if len(documents.ids) + ends:
-                contexts, targets = self._windows(documents, "X")
-                n_tokens += len(targets)
-                total += float(self.estimator_.log_prob(contexts, targets).sum())
-        if n_tokens == 0:
-            raise ValueError(
-                f"X has {n_documents} documents and no token: pass at least one "
-                "document that is not empty."
-            )
-        if math.isnan(spelling):
+            tokens = scorer.tokens(block, start=start)
+            sums.add(tokens, *scorer.measure(block, tokens))
+        if sums.n_tokens == 0:
+            raise no_token(sums.n_documents)
+        if math.isnan(sums.spelling):
             warn(
-                f"X has {n_unknown} unknown tokens, so its bits per character and per "
-                f"byte and its word_perplexity are NaN: {NO_SPELLING}.",
+                f"X has {sums.n_unknown} unknown tokens, so its bits per character and "
+                f"per byte and its word_perplexity are NaN: {NO_SPELLING}.",
                 UserWarning,
             )
-            spelling = math.nan  # equal to that of another call
-        return TextScores(n_documents, n_tokens, n_unknown, *sizes, total, spelling)
-
-    # -- two ways to score: all windows at once, or word by word ----------------------
-
-    def _log_prob(self, X: Sequence[Any]) -> tuple[NDArray[np.float64], Tokens]:
-        """Return the log-probability of each token, and the tokens."""
-        documents = self._codec.encode(X, "X", self.n_words_)
-        tokens = self._tokens(documents, "X", n_known=self.n_words_)
-        return self.estimator_.log_prob(tokens.contexts, tokens.targets), tokens
+        return sums.text_scores
 
     def _word_scorer(self) -> Any:
-        """Return a scorer of single words: the model's own, else one of windows."""
-        word_scorer = self._own_word_scorer()
+        """Return a scorer of single words: that of n-grams, else one of windows."""
+        word_scorer = self._ngram_scorer()
         if word_scorer is not None:
             return word_scorer
         ids, unknown = self._ids_and_unknown()
@@ -295,8 +253,16 @@ class Scoring(FittedText):
             self.estimator_, n_context, self.boundary_, ids, unknown
         )
 
-    def _own_word_scorer(self) -> Any:
-        """Return the model's own scorer of single words; None if it has none."""
+    def _ngram_scorer(self) -> Any:
+        """Return the scorer of the model's n-grams; None if it has none."""
         check_is_fitted(self)
         make = getattr(self.estimator_, "_word_scorer", None)
         return None if make is None else make(self.boundary_, *self._ids_and_unknown())
+
+
+def scored_tokens(lm: Scoring, X: Sequence[Any]) -> ScoredTokens:
+    """Return the log-probability of each token of documents that have one at least."""
+    tokens = lm.scorer().tokens(X)
+    if len(tokens.ids) == 0:
+        raise no_token(len(tokens.lengths))
+    return tokens

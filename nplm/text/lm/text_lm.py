@@ -412,8 +412,7 @@ class TextLM(Scoring, Continuing, DensityMixin, Documented, BaseEstimator):
             )
         _refuse_windows(X, y)
         _refuse_weights(fit_params)
-        documents = encoded(self._codec, X, "X", self.n_words_)
-        contexts, targets = self._windows(documents, "X", n_known=self.n_words_)
+        contexts, targets = self._windows(encoded(self._codec, X, "X"), "X")
         self.estimator_.partial_fit(contexts, targets, **fit_params)
         return self
 
@@ -432,8 +431,9 @@ class TextLM(Scoring, Continuing, DensityMixin, Documented, BaseEstimator):
         _refuse_windows(X, y)
         _refuse_weights(fit_params)
         codec, documents = fit_codec(
-            X, with_methods(self.tokenizer), self.vocabulary, self.estimator
-        )
+            X, with_methods(self.tokenizer), self.vocabulary, self.estimator,
+            refuse_zero=isinstance(self.boundary, str),
+        )  # fmt: skip
         self.tokenizer_, self.vocabulary_ = codec.tokenizer, codec.vocabulary
         self.boundary_ = self._check_boundary()
         n_context = self.n_context
@@ -459,8 +459,7 @@ class TextLM(Scoring, Continuing, DensityMixin, Documented, BaseEstimator):
             estimator.set_params(**params)
         held_out = {}
         if X_val is not None:
-            held_out_documents = encoded(codec, X_val, "X_val", None)
-            X_val, y_val = self._windows(held_out_documents, "X_val", n_known=n_words)
+            X_val, y_val = self._windows(encoded(codec, X_val, "X_val"), "X_val")
             held_out = {"X_val": X_val, "y_val": y_val}
         fitted, interrupt = fitted_or_interrupted(
             estimator, contexts, targets, fit=method, **held_out, **fit_params
@@ -515,16 +514,18 @@ class TextLM(Scoring, Continuing, DensityMixin, Documented, BaseEstimator):
                 "TextLM(EnergyLM()), which can."
             )
         vocabulary = deepcopy(self.vocabulary_)
-        codec = codec_of(self.tokenizer_, vocabulary)
+        codec = codec_of(
+            self.tokenizer_, vocabulary, n_known=self.n_words_,
+            refuse_zero=isinstance(self.boundary, str),
+        )  # fmt: skip
         codec.add_unknown(X)
-        documents = codec.encode(X, "X", None)
-        contexts, targets, _ = self._tokens(documents, "X", n_known=self.n_words_)
+        contexts, targets = self._windows(codec.encode(X), "X")
         known = contexts.max(axis=1, initial=-1) < targets
         new = np.flatnonzero(known & (targets >= self.n_words_))
         new = new[np.argsort(targets[new], kind="stable")]
         # An array of all ids up to the largest could be of any size.
-        last, found = targets.max(), np.unique(targets[new])
-        n_consecutive = int((found == self.n_words_ + np.arange(len(found))).sum())
+        last, ids = targets.max(), np.unique(targets[new])
+        n_consecutive = int((ids == self.n_words_ + np.arange(len(ids))).sum())
         missing = self.n_words_ + n_consecutive
         if missing <= last:
             raise ValueError(

@@ -1,14 +1,19 @@
-"""TextScores: scores of a text that do not depend on how it is split into tokens."""
+"""Perplexities of a text, and scores that compare between models."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
-__all__ = ["NO_SPELLING", "TextScores", "TextSize"]
+from nplm.text.lm.token_scores import ScoredTokens
+
+__all__ = [
+    "NO_SPELLING", "NO_TEXT", "PerplexitySums", "TextScores", "TextSize", "perplexity",
+]  # fmt: skip
 
 NO_SPELLING = (
     "the model does not know how unknown words are spelled. Models that nplm fits to "
@@ -37,6 +42,9 @@ class TextSize(NamedTuple):
             sum(map(len, documents)) + n_ends,
             sum(n_bytes) + n_ends,
         )
+
+
+NO_TEXT = TextSize(0, 0, 0)
 
 
 class TextScores(NamedTuple):
@@ -100,12 +108,12 @@ class TextScores(NamedTuple):
     @property
     def perplexity(self) -> float:
         """Perplexity of a token."""
-        return _perplexity(self.log_prob, self.n_tokens)
+        return perplexity(self.log_prob, self.n_tokens)
 
     @property
     def word_perplexity(self) -> float:
         """Perplexity of a word of the text, unknown ones spelled."""
-        return _perplexity(self._text_log_prob, self.n_words)
+        return perplexity(self._text_log_prob, self.n_words)
 
     @property
     def bits_per_character(self) -> float:
@@ -122,10 +130,84 @@ class TextScores(NamedTuple):
         return self.log_prob + (self.spelling_log_prob if self.n_unknown else 0.0)
 
 
-def _perplexity(log_prob: float, n: int) -> float:
+def perplexity(log_prob: float, n: int) -> float:
+    """Return the perplexity of `n` tokens of a natural-log probability; NaN of none."""
     with np.errstate(over="ignore"):
         return float(np.exp(-log_prob / n)) if n else math.nan
 
 
 def _bits(log_prob: float, n: int) -> float:
     return -log_prob / (math.log(2) * n) if n else math.nan
+
+
+@dataclass
+class PerplexitySums:
+    """Sums over the tokens of a text of any size, and their perplexities.
+
+    - `ends`: whether the end of each document is a token
+    - `n_documents`, `n_tokens`: documents, and tokens with the ends that are
+    - `n_unknown`, `n_zeros`: words outside the vocabulary, and others of probability 0
+    - `n_impossible`: words outside the vocabulary of probability 0
+    - `log_prob`, `known_log_prob`: natural logarithm of the probability of all tokens,
+      and of those that are neither unknown nor of probability 0
+    - `size`: words between white space, characters and bytes
+    - `spelling`: natural logarithm of the probability of how unknown words are spelled,
+      NaN if the model does not know it
+    """
+
+    ends: bool
+    n_documents: int = 0
+    n_tokens: int = 0
+    n_unknown: int = 0
+    n_zeros: int = 0
+    n_impossible: int = 0
+    log_prob: float = 0.0
+    known_log_prob: float = 0.0
+    size: TextSize = NO_TEXT
+    spelling: float = 0.0
+
+    def add(
+        self, tokens: ScoredTokens, size: TextSize = NO_TEXT, spelling: float = 0.0
+    ) -> None:
+        """Add the tokens of some documents."""
+        log_prob, unknown = tokens.log_prob, tokens.unknown
+        is_zero = log_prob == -np.inf
+        self.n_documents += len(tokens.lengths)
+        self.n_tokens += len(log_prob)
+        self.n_unknown += int(unknown.sum())
+        self.n_zeros += int((is_zero & ~unknown).sum())
+        self.n_impossible += int((is_zero & unknown).sum())
+        self.log_prob += float(log_prob.sum())
+        self.known_log_prob += float(log_prob[~(is_zero | unknown)].sum())
+        self.size = TextSize(*(a + b for a, b in zip(self.size, size)))
+        self.spelling += spelling
+
+    @property
+    def n_words(self) -> int:
+        """Number of tokens that are not ends of documents."""
+        return self.n_tokens - (self.n_documents if self.ends else 0)
+
+    @property
+    def with_unknown(self) -> float:
+        """KenLM's perplexity including OOVs."""
+        return perplexity(self.log_prob, self.n_tokens)
+
+    @property
+    def without_unknown(self) -> float:
+        """KenLM's perplexity excluding OOVs, SRILM's ppl; without zeros too."""
+        n_left_out = self.n_unknown + self.n_zeros
+        return perplexity(self.known_log_prob, self.n_tokens - n_left_out)
+
+    @property
+    def of_words(self) -> float:
+        """SRILM's ppl1: the same, divided by the words without sentence ends."""
+        n_left_out = self.n_unknown + self.n_zeros
+        return perplexity(self.known_log_prob, self.n_words - n_left_out)
+
+    @property
+    def text_scores(self) -> TextScores:
+        """The scores that do not depend on how the text is split into tokens."""
+        counts = self.n_documents, self.n_tokens, self.n_unknown
+        # One object, so that the scores of two calls are equal.
+        spelling = math.nan if math.isnan(self.spelling) else self.spelling
+        return TextScores(*counts, *self.size, self.log_prob, spelling)

@@ -138,7 +138,12 @@ class WindowWordScorer:
         return np.bincount(sentence, log_prob, minlength=len(ids)).astype(np.float64)
 
     def tokens(
-        self, ids: NDArray[np.int32], lengths: NDArray[np.intp], bos: bool, eos: bool
+        self,
+        ids: NDArray[np.int32],
+        lengths: NDArray[np.intp],
+        bos: bool,
+        eos: bool,
+        details: bool = False,
     ) -> tuple[NDArray[np.float64], dict[str, NDArray[Any]]]:
         """Return the log-probability of each token, and details of the model.
 
@@ -146,16 +151,17 @@ class WindowWordScorer:
         - `lengths` (n_sentences,): number of words in each sentence
         - `bos`: whether a boundary precedes each sentence; must be True
         - `eos`: whether the boundary after each is a token
+        - `details`: whether to return the ``weights`` of a mixture
         - returns `log_prob` of shape (n_tokens,)
-        - returns `details`: such as the ``weights`` of a mixture; empty for most models
+        - returns `weights` by name; empty for most models
         """
         self._check(bos)
         if len(ids) + eos * len(lengths) == 0:
             return np.empty(0), {}
         documents = Documents(ids, lengths)
-        X, y, _ = documents.tokens(self.n_context, self.boundary, ends=bool(eos))
-        details = getattr(self.model, "_token_details", None)
-        return self.model.log_prob(X, y), {} if details is None else details(X)
+        X, y = documents.windows(self.n_context, self.boundary, ends=bool(eos))
+        weights_of = getattr(self.model, "_token_details", None) if details else None
+        return self.model.log_prob(X, y), {} if weights_of is None else weights_of(X)
 
     def _after(self, state: State, i: int) -> State:
         return self._start if i == self.boundary else (*state[1:], i)

@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from nplm.base.atomic import fit_copy, fitted_or_interrupted, read_at_once
 from nplm.base.fitted import Fitted
 from nplm.base.pages import Documented
+from nplm.text.lm.scoring import scored_tokens
 from nplm.text.lm.text_lm import TextLM
 from nplm.text.samples import check_documents
 from nplm.text.tasks.text_models import as_text_lm, fitted_text_lm, with_words_of
@@ -233,15 +234,13 @@ class LMDetector(OutlierMixin, MetaEstimatorMixin, Documented, BaseEstimator):
     def _scores(self, lm: TextLM, X: Sequence[Any]) -> NDArray[np.float64]:
         if self.aggregate == "sum":
             return lm.score_samples(X)
-        log_prob, tokens = lm._log_prob(X)
-        document, n = tokens.document, len(X)
+        tokens = scored_tokens(lm, X)
         if self.aggregate == "min":
             # A document without tokens is as probable as can be.
-            scores = np.zeros(n)
-            np.minimum.at(scores, document, log_prob)
+            scores = np.zeros(len(tokens.lengths))
+            np.minimum.at(scores, tokens.document, tokens.log_prob)
             return scores
-        total = np.bincount(document, log_prob, minlength=n)
-        return total / np.maximum(np.bincount(document, minlength=n), 1)
+        return tokens.sums(tokens.log_prob) / np.maximum(tokens.lengths, 1)
 
     @read_at_once
     def decision_function(self, X: Sequence[Any]) -> NDArray[np.float64]:

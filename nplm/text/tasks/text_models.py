@@ -47,12 +47,15 @@ def with_words_of(lm: TextLM, X: Any, *, if_closed: bool = False) -> TextLM:
     documents of ids, with ``n_words``. With `if_closed`, only a model that refuses
     words that it has not seen is changed: of ids, or without an unknown word.
     """
-    codec, documents = fit_codec(X, lm.tokenizer, lm.vocabulary, lm.estimator)
+    default = isinstance(lm.boundary, str)
+    codec, documents = fit_codec(
+        X, lm.tokenizer, lm.vocabulary, lm.estimator, refuse_zero=default
+    )
     known = codec.vocabulary
     if if_closed and known is not None and known.unknown_id_ is not None:
         return lm
     if known is None:
-        boundary = 0 if isinstance(lm.boundary, str) else int(lm.boundary)
+        boundary = 0 if default else int(lm.boundary)
         n_words = max(int(documents.ids.max(initial=0)), boundary) + 1
         unset = [
             name

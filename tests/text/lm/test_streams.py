@@ -243,9 +243,9 @@ def test_partial_fit_trains_a_network_on_the_windows_of_each_call():
     assert "zebra" not in lm.vocabulary_.ids_  # which the first call has chosen
     own = paper_lm(**SMALL, n_words=lm.n_words_)
     for texts in (TEXTS[:60], ["a zebra saw the dog"]):
-        documents = lm._codec.encode(texts, "X", None)
+        documents = lm._codec.encode(texts)
         own.partial_fit(*documents.windows(3, 0, ends=True))
-    X, y = lm._codec.encode(TEXTS, "X", None).windows(3, 0, ends=True)
+    X, y = lm._codec.encode(TEXTS).windows(3, 0, ends=True)
     np.testing.assert_array_equal(lm.estimator_.log_prob(X, y), own.log_prob(X, y))
 
 

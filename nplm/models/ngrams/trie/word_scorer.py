@@ -87,19 +87,13 @@ class ScorerMethods:
         score = self.sentence
         return np.fromiter((score(words, bos, eos) for words in sentences), np.float64)
 
-    def texts(
-        self, words: Any, texts: Iterable[str], bos: bool, eos: bool
-    ) -> NDArray[np.float64]:
-        """Return the log-probability of each text, of words between blanks.
-
-        `words` are the ``WordIds`` of the vocabulary.
-        """
-        score = self.text
-        own = (score(words, text, bos, eos) for text in texts)
-        return np.fromiter(own, np.float64)
-
     def tokens(
-        self, ids: NDArray[np.int32], lengths: NDArray[np.intp], bos: bool, eos: bool
+        self,
+        ids: NDArray[np.int32],
+        lengths: NDArray[np.intp],
+        bos: bool,
+        eos: bool,
+        details: bool = True,
     ) -> tuple[NDArray[np.float64], dict[str, NDArray[Any]]]:
         """Return the log-probability of each token, and the order of its n-gram.
 
@@ -107,6 +101,7 @@ class ScorerMethods:
         - `lengths` (n_sentences,): number of words of each sentence
         - `bos`: whether each sentence begins after a boundary
         - `eos`: whether the boundary after each sentence is a token
+        - `details`: unused, because orders cost nothing
 
         Returns `log_prob` (n_tokens,); `details`, ``order`` (ndarray of int32, shape
         (n_tokens,)).
