@@ -205,7 +205,9 @@ def test_windows_in_blocks_are_those_of_all_documents(
     np.testing.assert_array_equal(collected.lengths, expected.lengths)
     padded = [[0] * n_context + ids + [0] * ends for ids in texts]
     expected_windows = [
-        ids[i : i + n_context + 1] for ids in padded for i in range(len(ids) - n_context)
+        ids[i : i + n_context + 1]
+        for ids in padded
+        for i in range(len(ids) - n_context)
     ]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(documents_module, "WORDS_A_BLOCK", n_words_a_block)
