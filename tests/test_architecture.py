@@ -89,7 +89,7 @@ FLOORS = {
     ],
     "base/files": [
         {"compressed", "tensors"},
-        {"atomic_files", "foreign", "user_cache"},
+        {"atomic_files", "foreign", "lines", "user_cache"},
     ],
 }
 # Class-based models are n-gram models of classes.

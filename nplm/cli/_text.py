@@ -16,7 +16,7 @@ import click
 
 from nplm.base.files.atomic_files import check_regular, opened
 from nplm.base.files.compressed import unpacked
-from nplm.text.streams import HAS_A_NUL
+from nplm.base.files.lines import decoded_line
 from nplm.text.words.marks import BEGIN, LineMarks
 from nplm.text.words.splitting import BLANKS
 
@@ -28,7 +28,6 @@ __all__ = [
 # Memory does not grow with the text.
 LINES_A_BLOCK = 2000
 CHUNK_BYTES = 1 << 17
-BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 INPUTS = click.argument(
     "inputs",
@@ -229,18 +228,7 @@ def _decoded(
 
     `errors` is that of `ERRORS`, or None if the command has no such option.
     """
-    if number == 1:
-        line = line.removeprefix(BYTE_ORDER_MARK)
-    wrong = HAS_A_NUL if b"\0" in line else None
-    try:
-        text = line.decode()
-    except UnicodeDecodeError as error:
-        text = line.decode(errors="replace")
-        wrong = wrong or (
-            f"not UTF-8 ({error.reason}); convert it, for example with: iconv -f "
-            "latin1 -t utf-8."
-        )
-    text = text.rstrip("\r\n")
+    text, wrong = decoded_line(line, number)
     inside = None
     if marks is not None and marks.sign in text:
         text = marks.removed(text)
@@ -252,7 +240,6 @@ def _decoded(
             raise ValueError(f"{name}, line {number}: {wrong}{advice}")
         if errors == "skip":
             return None
-        text = text.replace("\0", "\ufffd")
         if marks is not None and inside is not None:
             text = marks.replaced(text)
     return text

@@ -13,10 +13,10 @@ from typing import Literal
 import numpy as np
 
 from nplm.base.files.compressed import reading
+from nplm.base.files.lines import decoded
 from nplm.datasets._python_docs import documented_versions, python_documents
 from nplm.datasets._remote_files import RemoteFile, read_file
 from nplm.datasets.corpus import Corpus
-from nplm.text.streams import HAS_A_NUL
 from nplm.text.tokenizer import Tokenizer
 from nplm.text.vocabulary import Vocabulary
 from nplm.text.windows import contiguous_split
@@ -349,16 +349,7 @@ def _read_text(path: Path) -> str:
         raise type(error)(
             f"The text file {path} cannot be read: {error.strerror}."
         ) from error
-    if b"\0" in data:
-        line = data.count(b"\n", 0, data.index(b"\0")) + 1
-        raise ValueError(f"{path}, line {line}: {HAS_A_NUL}")
-    try:
-        text = data.decode("utf-8").removeprefix("\ufeff")
-    except UnicodeDecodeError as error:
-        raise ValueError(
-            f"{path} is not UTF-8: byte 0x{data[error.start]:02x} at offset "
-            f"{error.start}. Convert it, for example with: iconv -f latin1 -t utf-8."
-        ) from None
+    text = decoded(data, str(path)).removeprefix("\ufeff")
     if not text.strip():
         raise ValueError(f"{path} is empty: it contains no text.")
     return text

@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nplm.base.files.compressed import reading
+from nplm.base.files.lines import read_lines
 from nplm.datasets._remote_files import RemoteFile, read_file
 from nplm.datasets.corpus import Corpus
-from nplm.text.streams import HAS_A_NUL
 from nplm.text.vocabulary import Vocabulary
 
 __all__ = ["load_wiki"]
@@ -115,21 +115,9 @@ def load_wiki(
 
 def _own_tokens(path: Path, n: int) -> tuple[list[str], NDArray[np.int32]]:
     """Return the first n tokens of a user's file, as `_first_tokens` does."""
-    try:
-        with (
-            reading(path, pipes=True) as file,
-            io.TextIOWrapper(file, encoding="utf-8-sig") as lines,
-        ):
-            tokens, ids = _first_tokens(lines, n)
-    except UnicodeDecodeError as error:
-        if b"\0" in error.object:
-            raise ValueError(f"{path}: {HAS_A_NUL}") from None
-        raise ValueError(
-            f"{path} is not UTF-8 ({error.reason}). Convert it, for example with: "
-            "iconv -f latin1 -t utf-8."
-        ) from None
-    if "\0" in tokens:
-        raise ValueError(f"{path}: {HAS_A_NUL}")
+    with reading(path, pipes=True) as file:
+        lines = (text for _, text in read_lines(file, str(path)))
+        tokens, ids = _first_tokens(lines, n)
     if len(ids) < MIN_TOKENS:
         raise ValueError(
             f"{path} has {len(ids)} tokens: three parts need at least {MIN_TOKENS}."

@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
-from typing import Any, BinaryIO, Literal
+from typing import Any, Literal
 
 from nplm.base.files.compressed import reading
-from nplm.text.streams import HAS_A_NUL
+from nplm.base.files.lines import read_lines
 from nplm.text.words.splitting import BLANKS
 
 __all__ = ["TextLines"]
+
+ADVICE = ' Or set errors="replace" or "skip".'
 
 
 class TextLines:
@@ -77,7 +79,9 @@ class TextLines:
     def __iter__(self) -> Iterator[str]:
         for path in self.paths:
             with reading(path) as file:
-                for where, line in self._decoded(file, os.fspath(path)):
+                for where, line in read_lines(
+                    file, os.fspath(path), self.errors, ADVICE
+                ):
                     text = line if self.field is None else self._of_field(line, where)
                     if self.blank_lines or text.strip(BLANKS):
                         yield text
@@ -86,26 +90,6 @@ class TextLines:
         """Return the call that makes it."""
         field = "" if self.field is None else f", field={self.field!r}"
         return f"TextLines({', '.join(repr(os.fspath(p)) for p in self.paths)}{field})"
-
-    def _decoded(self, file: BinaryIO, path: str) -> Iterator[tuple[str, str]]:
-        """Yield lines that are text, each with its place for errors."""
-        for number, line in enumerate(file, 1):
-            where = f"{path}, line {number}"
-            # The file may begin with a byte order mark.
-            encoding = "utf-8-sig" if number == 1 else "utf-8"
-            try:
-                text = line.decode(encoding)
-                wrong = HAS_A_NUL if "\0" in text else None
-            except UnicodeDecodeError as error:
-                text = line.decode(encoding, "replace")
-                wrong = (
-                    f'not UTF-8 ({error.reason}); set errors="replace" or "skip", or '
-                    "convert the file, for example with: iconv -f latin1 -t utf-8."
-                )
-            if wrong is not None and self.errors == "strict":
-                raise ValueError(f"{where}: {wrong}")
-            if wrong is None or self.errors == "replace":
-                yield where, text.rstrip("\r\n").replace("\0", "\ufffd")
 
     def _of_field(self, line: str, where: str) -> str:
         if not line.strip(BLANKS):

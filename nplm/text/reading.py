@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nplm.base.files.atomic_files import allocate, full_disk_named
+from nplm.base.files.lines import read_lines
 from nplm.text.documents import Documents
 from nplm.text.samples import check_documents, is_missing
 from nplm.text.words.splitting import BLANKS
@@ -112,17 +113,14 @@ def _kept(documents: Iterator[Any], read: list[Any]) -> Iterator[Any]:
 
 def _lines(file: Any, name: str) -> Iterator[str]:
     """Yield the lines of an open file that have words, without their ends."""
-    for number, line in enumerate(iter(file.readline, file.read(0)), 1):
-        try:
-            text = line.decode() if isinstance(line, bytes) else line
-        except UnicodeDecodeError as error:
-            raise ValueError(
-                f"{name} is a file, and its line {number} is not UTF-8 "
-                f"({error.reason}): open it as text, or read it by "
-                "nplm.datasets.TextLines, which can skip such lines."
-            ) from None
-        if text.strip(BLANKS):
-            yield text.removeprefix("\ufeff").rstrip("\r\n")
+    lines = iter(file.readline, file.read(0))
+    texts: Iterable[str] = (
+        line.removeprefix("\ufeff").rstrip("\r\n") for line in lines
+    )
+    if isinstance(file.read(0), bytes):
+        advice = " Or read it by nplm.datasets.TextLines, which can skip such lines."
+        texts = (text for _, text in read_lines(lines, name, advice=advice))
+    return (text for text in texts if text.strip(BLANKS))
 
 
 def first_of(documents: Iterable[Any]) -> Any:

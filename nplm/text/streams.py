@@ -12,18 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nplm._kernels.files import _tokens
+from nplm.base.files.lines import BYTE_ORDER_MARK, check_nuls, decoded
 from nplm.text.words.marks import LineMarks, inside
 from nplm.text.words.splitting import BLANKS, Splitter
 
-__all__ = ["HAS_A_NUL", "Tokens", "WordStream"]
+__all__ = ["Tokens", "WordStream"]
 
 CHUNK_BYTES = 1 << 20
-BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 HAS_BLANKS = re.compile(f"[{BLANKS}]")
-HAS_A_NUL = (
-    "it has a NUL byte, as binary files and UTF-16 have: convert UTF-16, for example "
-    "with: iconv -f utf-16 -t utf-8. Remove the NULs from other text."
-)
 
 
 class Tokens:
@@ -58,17 +54,10 @@ class Tokens:
                 break
         if self._n_lines == 0:
             text = text.removeprefix(BYTE_ORDER_MARK)
-        if b"\0" in text:
-            line = self._n_lines + text.count(b"\n", 0, text.index(b"\0")) + 1
-            raise ValueError(f"{self._name}, line {line}: {HAS_A_NUL}")
-        try:
-            lines = text.decode().split("\n")
-        except UnicodeDecodeError as error:
-            line = self._n_lines + text.count(b"\n", 0, error.start) + 1
-            raise _not_utf8(self._name, line, error) from None
+        lines = decoded(text, self._name, self._n_lines + 1).split("\n")
         tokens = [self._split(self._unmarked(line)) for line in lines]
-        for number, own in enumerate(tokens, self._n_lines + 1):
-            bad = next((token for token in own if HAS_BLANKS.search(token)), None)
+        for number, line in enumerate(tokens, self._n_lines + 1):
+            bad = next((token for token in line if HAS_BLANKS.search(token)), None)
             if bad is not None:
                 raise ValueError(
                     f"{self._name}, line {number}: the tokenizer made {bad!r:.80}, "
@@ -144,10 +133,7 @@ class WordStream:
         while more:
             read = file.read(CHUNK_BYTES)
             more, chunk = bool(read), rest + read
-            n_before = int(self._state[1])
-            if b"\0" in chunk:
-                line = n_before + chunk.count(b"\n", 0, chunk.index(b"\0")) + 1
-                raise ValueError(f"{name}, line {line}: {HAS_A_NUL}")
+            check_nuls(chunk, name, int(self._state[1]) + 1)
             ids, n_read = self._encode(chunk, not more, name)
             rest = chunk[n_read:]
             if len(rest) > CHUNK_BYTES:
@@ -163,7 +149,7 @@ class WordStream:
         data = np.frombuffer(chunk, dtype=np.uint8)
         ids = np.empty(len(chunk) + 1, dtype=np.int32)
         n_read = n = 0
-        n_lines = int(self._state[1])
+        first = int(self._state[1]) + 1
         while True:
             reason, n_read, n = _tokens.encode_text(
                 data,
@@ -185,11 +171,7 @@ class WordStream:
                 why = inside(self._symbols[ids[n]], self._symbols[0])
                 raise ValueError(f"{name}, line {int(self._state[1]) + 1}: {why}")
             self._grow(reason)
-        try:
-            chunk[:n_read].decode()
-        except UnicodeDecodeError as error:
-            line = n_lines + chunk.count(b"\n", 0, error.start) + 1
-            raise _not_utf8(name, line, error) from None
+        decoded(chunk[:n_read], name, first)
         ids = ids[:n]
         n_ends = int(np.count_nonzero(ids < 0))
         self.n_lines += n_ends
@@ -206,10 +188,3 @@ class WordStream:
         self._start = np.concatenate([self._start, np.zeros_like(self._start[1:])])
         self._slots = np.zeros(2 * len(self._slots), dtype=np.uint64)
         _tokens.place_words(self._slots, self._text, self._start, n)
-
-
-def _not_utf8(name: str, line: int, error: UnicodeDecodeError) -> ValueError:
-    return ValueError(
-        f"{name}, line {line}: not UTF-8 ({error.reason}); convert it, for example "
-        "with: iconv -f latin1 -t utf-8."
-    )

@@ -86,7 +86,7 @@ def test_text_of_the_user_is_read(folder, monkeypatch, name):
     ("name", "content", "error", "message"),
     [
         ("short", b"a b c", ValueError, "has 3 tokens: three parts need at least 100"),
-        ("latin", "é a ".encode("latin1") * 99, ValueError, "is not UTF-8"),
+        ("latin", "é a ".encode("latin1") * 99, ValueError, "line 1: not UTF-8"),
         ("wide", "é a ".encode("utf-16") * 99, ValueError, "has a NUL .* -f utf-16"),
         (
             "thin",

@@ -129,7 +129,7 @@ def test_errors_name_the_document_of_a_stream():
         lm.text_scores(Again([*TEXTS[:1001], 3]))
     with pytest.raises(TypeError, match=r"X\[0\] is of type dict with the keys 'text'"):
         text_lm().fit(Again([{"text": "a rose"}]))
-    with pytest.raises(ValueError, match=r"X is a file, and its line 2 is not UTF-8"):
+    with pytest.raises(ValueError, match=r"X, line 2: not UTF-8 .*TextLines"):
         text_lm().fit(io.BytesIO(b"good\ncaf\xe9\n"))
     with pytest.raises(ValueError, match="X has 0 documents and no token"):
         text_lm().fit(Again([]))
