@@ -33,7 +33,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import nplm
 from nplm._kernels.ngrams.decoding._kenlm import FullScoreReturn, Scores, State
-from nplm.formats.scorers import ngram_scorer
+from nplm.formats.open_model import open_model
 from nplm.text.codecs import Text
 from nplm.text.lm.scorer import Scorer, splitter_of
 from nplm.text.words.known_words import ids_and_unknown
@@ -172,10 +172,9 @@ class Model(Scores):
         self._config, self._verify = config, verify
         name = os.fsdecode(self.path)
         method = Config().load_method if config is None else config.load_method
-        how = {"mmap": method < LoadMethod.READ, "verify": verify}
         try:
-            scorer = ngram_scorer(name, **how)
-            self._set(_scorer_of(nplm.load(name, **how)) if scorer is None else scorer)
+            with open_model(name, mmap=method < LoadMethod.READ, verify=verify) as file:
+                self._set(file.scorer())
         except (ValueError, TypeError) as error:
             raise OSError(f"Cannot read model {name!r} ({error})") from error
 

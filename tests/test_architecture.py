@@ -33,8 +33,8 @@ FLOORS = {
     "formats": [
         {"__init__"},
         {"model_file"},
-        {"counts", "loading", "scorers"},
-        {"on_disk"},
+        {"counts", "loading"},
+        {"on_disk", "open_model"},
         {"arpa", "binary", "saving"},
         {"."},
     ],

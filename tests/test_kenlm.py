@@ -371,5 +371,5 @@ def test_files_without_words_are_refused(lms, tmp_path):
     with pytest.raises(OSError, match="Cannot read model"):
         kenlm.Model(tmp_path / "text")
     nplm.save(lms["Kneser-Ney"].estimator_, tmp_path / "model")
-    with pytest.raises(OSError, match="KneserNeyLM without words scores no sentences"):
+    with pytest.raises(OSError, match="has a KneserNeyLM, not a TextLM"):
         kenlm.Model(tmp_path / "model")

@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 
 import nplm
 from nplm import formats
-from nplm.formats._kinds import Kind, kind_of
-from nplm.formats.scorers import ngram_scorer
+from nplm.formats.open_model import OpenModel, open_model
 from nplm.models.ngrams.trie.quantized_trie import MAX_BITS, MIN_BITS
 from nplm.text.lm.scorer import Scorer
 from nplm.text.words.splitting import BETWEEN_BLANKS
@@ -27,7 +26,8 @@ if TYPE_CHECKING:
 __all__ = [
     "BITS", "KEEP_OPTIMIZER", "KINDS", "MODEL", "TARGET", "VERIFY", "convert_ngrams",
     "convert_vectors", "learned_features", "ngrams_file", "read_model", "read_ngrams",
-    "read_scorer", "vocabulary_of", "work_for", "write_changed", "write_model",
+    "read_scorer", "text_lm_in", "vocabulary_of", "work_for", "write_changed",
+    "write_model",
 ]  # fmt: skip
 
 BITS = click.option(
@@ -72,41 +72,47 @@ def MODEL(command: Command) -> Command:
 
 def read_scorer(path: str | os.PathLike[str], *, verify: bool = False) -> Scorer:
     """Read the scorer of a text model; that of n-grams without scikit-learn."""
-    scorer = ngram_scorer(path, verify=verify)
-    return read_model(path, verify=verify).scorer() if scorer is None else scorer
+    with open_model(path, verify=verify) as file:
+        refuse_vectors(file)
+        scorer = file.scorer()
+        _check_tokenizer(file, scorer.codec.tokenizer)
+        return scorer
 
 
-def read_model(
-    path: str | os.PathLike[str], *, index: bool = True, verify: bool = False
-) -> TextLM:
+def read_model(path: str | os.PathLike[str], *, verify: bool = False) -> TextLM:
     """Read a text model: a file of nplm.save, an ARPA file, or mapped n-grams.
 
-    Without `index`, a model of an ARPA file can only be written again. `verify` checks
-    all of a file of mapped n-grams.
+    `verify` checks all of a file of mapped n-grams.
     """
-    kind = kind_of(path)
-    if kind.is_vectors:
-        raise ValueError(
-            f"{os.fspath(path)} has word vectors, not a model: nplm convert "
-            "writes them in another form, and in Python a network can begin with them."
-        )
-    if kind is Kind.TEXT:
-        # Imported here: commands that score n-grams start without scikit-learn.
-        from nplm.formats.loading import load_arpa
+    with open_model(path, verify=verify) as file:
+        return text_lm_in(file)
 
-        return load_arpa(path, index=index)
-    model = nplm.load(path, verify=verify)
-    if not isinstance(model, nplm.TextLM):
+
+def text_lm_in(
+    file: OpenModel, work: Work | None = None, *, index: bool = True
+) -> TextLM:
+    """Read the text model of an open file; see `OpenModel.ngrams`."""
+    refuse_vectors(file)
+    lm = file.text_lm(work, index=index)
+    _check_tokenizer(file, lm.tokenizer_)
+    return lm
+
+
+def refuse_vectors(file: OpenModel) -> None:
+    """Raise ValueError if a file has word vectors."""
+    if file.kind.is_vectors:
         raise ValueError(
-            f"{os.fspath(path)} has a {type(model).__name__}, not a TextLM: in Python, "
-            "make one with TextLM.from_model(model, words), and save that."
+            f"{file.path} has word vectors, not a model: nplm convert writes them in "
+            "another form, and in Python a network can begin with them."
         )
-    if model.tokenizer_ is None or model.vocabulary_ is None:
+
+
+def _check_tokenizer(file: OpenModel, tokenizer: object) -> None:
+    if tokenizer is None:
         raise ValueError(
-            f"{os.fspath(path)} has a model of ids or of lists of tokens, not of text: "
-            "in Python, fit a TextLM to strings, or give TextLM.from_model the words."
+            f"{file.path} has a model of lists of tokens, not of text: in Python, fit "
+            "a TextLM to strings, or give TextLM.from_model the words."
         )
-    return model
 
 
 def vocabulary_of(lm: TextLM) -> Vocabulary:
@@ -128,17 +134,15 @@ def learned_features(lm: TextLM) -> NDArray[Any]:
     return features
 
 
-def convert_vectors(path: str, output: Path, to: str | None) -> bool:
-    """Write word vectors in another form; return False if the file has none."""
-    form = kind_of(path)
-    if not form.is_vectors:
-        return False
+def convert_vectors(file: OpenModel, output: Path, to: str | None) -> None:
+    """Write the word vectors of an open file in another form."""
     kind = to or ("arpa" if _kind_of(output) == "arpa" else "vectors")
     if not kind.startswith("vectors"):
-        raise ValueError(f"{path} has word vectors: they cannot be written as {kind}.")
-    words, vectors = formats.read_vectors(path, binary=form is Kind.BINARY_VECTORS)
+        raise ValueError(
+            f"{file.path} has word vectors: they cannot be written as {kind}."
+        )
+    words, vectors = file.vectors()
     formats.write_vectors(output, words, vectors, binary=kind == "vectors-binary")
-    return True
 
 
 def ngrams_file(output: Path, to: str | None, bits: int | None) -> NgramsFile | None:
@@ -198,30 +202,29 @@ def read_ngrams(
     path: str | os.PathLike[str], work: Work, *, verify: bool = False
 ) -> TextLM:
     """Read a model of n-grams, unpacked on disk; others as `read_model` does."""
-    from nplm.formats.on_disk.opening import arpa_lm, unpacked_lm
+    from nplm.formats.on_disk.opening import unpacked_lm
 
-    if kind_of(path) is Kind.TEXT:
-        return arpa_lm(path, work)
-    lm = read_model(path, index=False, verify=verify)
-    unpacks = work.on_disk and hasattr(lm.estimator_, "prune")
-    return unpacked_lm(lm, work) if unpacks else lm
+    with open_model(path, verify=verify) as file:
+        lm = text_lm_in(file, work, index=False)
+        is_unpacked = file.kind.is_text or not work.on_disk
+    if is_unpacked or not hasattr(lm.estimator_, "prune"):
+        return lm
+    return unpacked_lm(lm, work)
 
 
-def convert_ngrams(
-    path: str, target: NgramsFile, memory: int | None, *, verify: bool = False
-) -> None:
-    """Write n-grams to another file in bounded memory."""
+def convert_ngrams(file: OpenModel, target: NgramsFile, memory: int | None) -> None:
+    """Write the n-grams of an open file to another file in bounded memory."""
     from nplm.formats._words import StoredWords
-    from nplm.formats.arpa.reading import read_ngrams
     from nplm.formats.on_disk.opening import unpacked_lm
 
     with work_for(target, memory) as work:
-        if kind_of(path) is Kind.TEXT:
-            trie, boundary, words = read_ngrams(path, work, add_unknown=True)
-            target.write(trie, StoredWords(words, boundary), work)
+        if file.kind.is_text:
+            ngrams = file.arpa_ngrams(work)
+            words = StoredWords(ngrams.words, ngrams.boundary)
+            target.write(ngrams.trie, words, work)
             return
         try:
-            lm = unpacked_lm(read_model(path, index=False, verify=verify), work)
+            lm = unpacked_lm(text_lm_in(file), work)
         except TypeError as error:
             raise _no_ngrams(error) from error
         write_ngrams(lm, target, work)

@@ -11,7 +11,7 @@ MODULES = {
     "count_ngrams": "nplm.formats.counts.counting",
     "estimate_arpa": "nplm.formats.counts.estimation",
     "estimate_binary": "nplm.formats.counts.estimation",
-    "load_binary": "nplm.formats.binary.binary_files",
+    "load_binary": "nplm.formats.loading",
     "read_arpa": "nplm.formats.arpa.arpa_files",
     "read_class_definitions": "nplm.formats.classes",
     "read_classes": "nplm.formats.classes",

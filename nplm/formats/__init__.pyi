@@ -2,7 +2,6 @@
 
 from nplm.formats.arpa.arpa_files import read_arpa as read_arpa
 from nplm.formats.arpa.arpa_files import write_arpa as write_arpa
-from nplm.formats.binary.binary_files import load_binary as load_binary
 from nplm.formats.binary.binary_files import save_binary as save_binary
 from nplm.formats.classes import read_class_definitions as read_class_definitions
 from nplm.formats.classes import read_classes as read_classes
@@ -16,6 +15,7 @@ from nplm.formats.counts.estimation import Estimated as Estimated
 from nplm.formats.counts.estimation import estimate_arpa as estimate_arpa
 from nplm.formats.counts.estimation import estimate_binary as estimate_binary
 from nplm.formats.counts.merging import CountFiles as CountFiles
+from nplm.formats.loading import load_binary as load_binary
 from nplm.formats.onnx import write_onnx as write_onnx
 from nplm.formats.vectors import read_vectors as read_vectors
 from nplm.formats.vectors import write_vectors as write_vectors

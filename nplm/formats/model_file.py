@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import os
 import platform
-import zlib
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
 from typing import Any, ClassVar
 
-from nplm.base.files.atomic_files import opened
-from nplm.base.files.tensors import CHECKSUM, NotTensorsError, TensorFile
-from nplm.formats.loading import load
+from nplm.formats.open_model import OpenModel, open_model
 
 __all__ = ["ModelFile"]
-
-BLOCK_BYTES = 1 << 20
 
 
 class ModelFile:
@@ -87,7 +83,12 @@ class ModelFile:
     def __init__(self, path: str | os.PathLike[str], *, verify: bool = False) -> None:
         self.path = Path(path).absolute()
         self.verify = bool(verify)
-        self.checksum = _checksum(self.path)
+        _stamp(self.path)  # says which machine lacks the file
+        with self._opened() as file:
+            self.checksum = _checksum(file)
+
+    def _opened(self) -> AbstractContextManager[OpenModel]:
+        return open_model(self.path, verify=self.verify)
 
     def __repr__(self) -> str:
         verify = ", verify=True" if self.verify else ""
@@ -115,20 +116,21 @@ class ModelFile:
         key = self.path, self.verify
         with _Cache.lock:
             stamp = _stamp(self.path)
-            found = _Cache.models.get(key)
-            if found is None or found.stamp != stamp:
-                checksum = _checksum(self.path)
-                self._check(checksum)
-                if found is None or found.checksum != checksum:
-                    _Cache.models.pop(key, None)  # two models may be too large
-                    model = load(self.path, verify=self.verify)
-                else:
-                    model = found.model
+            loaded = _Cache.models.get(key)
+            if loaded is None or loaded.stamp != stamp:
+                with self._opened() as file:
+                    checksum = _checksum(file)
+                    self._check(checksum)
+                    if loaded is None or loaded.checksum != checksum:
+                        _Cache.models.pop(key, None)  # two models may be too large
+                        model = file.load()
+                    else:
+                        model = loaded.model
                 if _stamp(self.path) != stamp:
                     raise self._changed("it was written while it was read")
-                found = _Cache.models[key] = _Loaded(stamp, checksum, model)
-            self._check(found.checksum)
-            return found.model
+                loaded = _Cache.models[key] = _Loaded(stamp, checksum, model)
+            self._check(loaded.checksum)
+            return loaded.model
 
     def _check(self, checksum: str) -> None:
         if checksum != self.checksum:
@@ -179,20 +181,13 @@ def _stamp(path: Path) -> tuple[int, ...]:
     return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
 
 
-def _checksum(path: Path) -> str:
+def _checksum(file: OpenModel) -> str:
     """Return the size and the CRC-32 of a file, of a safetensors file by its header."""
-    size = _stamp(path)[2]
     try:
-        own = TensorFile(path).metadata[CHECKSUM]
-    except NotTensorsError:
-        crc = 0
-        with opened(path) as file:
-            while block := file.read(BLOCK_BYTES):
-                crc = zlib.crc32(block, crc)
-        own = f"{crc:08x}"
+        return f"{file.n_bytes}-{file.checksum()}"
     except ValueError as error:
         raise ValueError(
-            f"{path} on {platform.node()} cannot be loaded: {str(error).rstrip('.')}. "
-            "Copy it again, or save the model again with this nplm."
+            f"{file.path} on {platform.node()} cannot be loaded: "
+            f"{str(error).rstrip('.')}. Copy it again, or save the model again with "
+            "this nplm."
         ) from error
-    return f"{size}-{own}"

@@ -121,29 +121,39 @@ def read_vectors(
     OSError
         If the file cannot be read.
     """
+    with reading(path) as file:
+        return vectors_in(file, os.fspath(path), words, binary=binary)
+
+
+def vectors_in(
+    file: BinaryIO,
+    name: str,
+    words: Collection[str] | None = None,
+    *,
+    binary: bool = False,
+) -> tuple[list[str], NDArray[np.float32]]:
+    """Read word vectors from an open file, which errors call `name`."""
     wanted = None if words is None else frozenset(words)
     read = _read_binary if binary else _read_text
-    name = os.fspath(path)
     seen: dict[str, str] = {}
     kept: list[str] = []
     vectors: list[NDArray[np.float32]] = []
-    with reading(path) as file:
-        for where, word, vector in read(file, name):
-            if word in seen:
-                raise ValueError(
-                    f"{name}, {where}: {word!r} has a vector already, at {seen[word]}; "
-                    "remove one of them."
-                )
-            if not np.isfinite(vector).all():
-                bad = vector[~np.isfinite(vector)][0]
-                raise ValueError(
-                    f"{name}, {where}: the vector of {word!r} has {bad}, which is not "
-                    "a finite float32."
-                )
-            seen[word] = where
-            if wanted is None or word in wanted:
-                kept.append(word)
-                vectors.append(vector)
+    for where, word, vector in read(file, name):
+        if word in seen:
+            raise ValueError(
+                f"{name}, {where}: {word!r} has a vector already, at {seen[word]}; "
+                "remove one of them."
+            )
+        if not np.isfinite(vector).all():
+            bad = vector[~np.isfinite(vector)][0]
+            raise ValueError(
+                f"{name}, {where}: the vector of {word!r} has {bad}, which is not "
+                "a finite float32."
+            )
+        seen[word] = where
+        if wanted is None or word in wanted:
+            kept.append(word)
+            vectors.append(vector)
     if not vectors:
         raise ValueError(
             f"{name} has no vector"

@@ -15,7 +15,7 @@ from nplm import TextLM
 from nplm.cli import _text, main
 from nplm.cli.commands import generate
 from nplm.formats import read_arpa, read_vectors, save_binary
-from nplm.models.ngrams.trie.hash_table import HashTable
+from nplm.models.ngrams.trie import hashing
 
 NETWORK = ["--model", "network", "--epochs", "2", "--hidden", "8", "--embedding", "4"]
 
@@ -258,7 +258,7 @@ def test_packed_arpa_is_a_model_everywhere(made, run, tmp_path, packed):
 def test_arpa_is_converted_without_an_index(made, run, tmp_path, monkeypatch):
     path, again = str(tmp_path / "kn.arpa"), str(tmp_path / "again.arpa")
     run("convert", "@kn", path)
-    monkeypatch.setattr(HashTable, "of", None)  # none is made
+    monkeypatch.setattr(hashing, "hash_table_of", None)  # none is made
     run("convert", path, again)
     run("prune", path, again, "--threshold", "1e-5")
 
@@ -491,7 +491,7 @@ def test_a_model_without_words_or_boundary(made, run, tmp_path):
     ids = TextLM.from_model(lm.estimator_)
     nplm.save(ids, tmp_path / "ids")
     result = run("query", str(tmp_path / "ids"), "@test", code=1)
-    assert "has a model of ids or of lists of tokens, not of text" in result.stderr
+    assert "has a model of ids, not of text" in result.stderr
     words = lm.vocabulary_.words_.tolist()
     stream = nplm.KneserNeyLM(2, n_words=len(words))
     with pytest.warns(UserWarning, match="Kneser-Ney"):
@@ -520,6 +520,6 @@ def test_files_that_cannot_be_read_are_told_in_sentences(made, run, monkeypatch)
     def refused(path, **options):
         raise PermissionError(13, "Permission denied", path)
 
-    monkeypatch.setattr("nplm.cli._models.ngram_scorer", refused)
+    monkeypatch.setattr("nplm.cli._models.open_model", refused)
     result = run("score", "@kn", code=1)
     assert result.stderr == f"Error: {made / 'kn'}: Permission denied.\n"

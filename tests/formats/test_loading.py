@@ -18,7 +18,7 @@ from nplm.formats import (
     write_counts,
     write_vectors,
 )
-from nplm.formats._kinds import Kind, kind_of
+from nplm.formats.open_model import Kind, open_model
 from tests.helpers import small_text, text
 
 pytestmark = small_text
@@ -40,7 +40,8 @@ def test_arpa_files_are_text_models(tmp_path, model, pack):
     path = tmp_path / "model.nplm"  # the name says nothing
     write_arpa(model, path, WORDS)
     path.write_bytes(pack(path.read_bytes()))
-    assert kind_of(path) is Kind.TEXT
+    with open_model(path) as file:
+        assert file.kind is Kind.ARPA
     lm = nplm.load(path)
     wanted = TextLM.from_model(*read_arpa(path))
     assert isinstance(lm, TextLM)

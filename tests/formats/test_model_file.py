@@ -12,10 +12,12 @@ import pytest
 import nplm
 from nplm import KneserNeyLM, ModelFile, NeuralLM, TextLM
 from nplm.formats import model_file, save_binary, write_arpa
+from nplm.formats.open_model import OpenModel
 from tests.helpers import code_of, small_text
 
 pytestmark = small_text
 N_WORDS = 30
+LOAD = OpenModel.load
 
 
 def lines_of(n, seed=0):
@@ -54,11 +56,11 @@ def loads(monkeypatch):
     """The files that this process loads."""
     found = []
 
-    def counted(path, **options):
-        found.append(path)
-        return nplm.load(path, **options)
+    def counted(file):
+        found.append(file.path)
+        return LOAD(file)
 
-    monkeypatch.setattr(model_file, "load", counted)
+    monkeypatch.setattr(OpenModel, "load", counted)
     monkeypatch.setattr(model_file._Cache, "models", {})
     return found
 
@@ -118,14 +120,13 @@ def test_replaced_files_are_refused(tmp_path, models, loads, write):
 
 def test_file_that_is_replaced_while_it_is_loaded_is_refused(path, loads, monkeypatch):
     file = ModelFile(path)
-    load = model_file.load
 
-    def replaced(path, **options):
-        lm = load(path, **options)
-        os.utime(path, (0, 0))
+    def replaced(file):
+        lm = LOAD(file)
+        os.utime(file.path, (0, 0))
         return lm
 
-    monkeypatch.setattr(model_file, "load", replaced)
+    monkeypatch.setattr(OpenModel, "load", replaced)
     with pytest.raises(ValueError, match="it was written while it was read"):
         file.load()
 
@@ -186,11 +187,11 @@ def count_loads():
     """Replace the loader of a worker by one that counts."""
     model_file.n_loads = 0
 
-    def counted(path, **options):
+    def counted(file):
         model_file.n_loads += 1
-        return nplm.load(path, **options)
+        return LOAD(file)
 
-    model_file.load = counted
+    OpenModel.load = counted
 
 
 def loads_here():

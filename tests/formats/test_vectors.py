@@ -12,7 +12,7 @@ from packaging.requirements import Requirement
 import nplm
 from nplm import Vocabulary
 from nplm.formats import read_vectors, write_vectors
-from nplm.formats._kinds import Kind, kind_of
+from nplm.formats.open_model import Kind, open_model
 
 WORDS = ["</s>", "<unk>", "naïve", "’", "New\u00a0York", "1_000"]
 
@@ -77,7 +77,8 @@ def test_text_that_an_editor_has_changed_is_recognised_and_read(tmp_path, old, n
     words, vectors = read_vectors(path)
     assert words == ["the", "röse"]
     assert_allclose(vectors, [[0.5, -1, 0.2], [1, 2.5, 3]])
-    assert kind_of(path) is Kind.TEXT_VECTORS
+    with open_model(path) as file:
+        assert file.kind is Kind.TEXT_VECTORS
     with pytest.raises(ValueError, match=r"has word vectors.*read_vectors\(path\)"):
         nplm.load(path)
 

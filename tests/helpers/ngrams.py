@@ -7,6 +7,7 @@ import numpy as np
 
 from nplm.formats._words import StoredWords
 from nplm.formats.arpa.reading import read_ngrams
+from nplm.formats.open_model import open_model
 from nplm.models.ngrams.stages.cutting import cut
 from nplm.models.ngrams.stages.scratch import Scratch
 from nplm.models.ngrams.stages.tables import NgramTable, NgramTables
@@ -43,8 +44,15 @@ def cut_in_memory(trie, keep):
 def convert_arpa(path, target, memory, folder=None):
     """Convert an ARPA file in so many bytes of memory."""
     with Scratch(folder, memory, Threads(1)) as scratch:
-        trie, boundary, words = read_ngrams(path, scratch, add_unknown=True)
-        target.write(trie, StoredWords(words, boundary), scratch)
+        ngrams = read_ngrams(path, scratch, add_unknown=True)
+        words = StoredWords(ngrams.words, ngrams.boundary)
+        target.write(ngrams.trie, words, scratch)
+
+
+def arpa_lm(path, work):
+    """The text model of an ARPA file, in memory or on disk, without a hash table."""
+    with open_model(path) as file:
+        return file.load(work, index=False)
 
 
 def trie_of_tables(ngrams, prob, bow):

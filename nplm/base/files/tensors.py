@@ -16,7 +16,7 @@ import zlib
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -179,6 +179,7 @@ def _checksum(array: NDArray[Any]) -> int:
 class TensorFile:
     """A file of `write_tensors`: the header is read and checked, the arrays are not.
 
+    - `file`: the file, if it is open already
     - `metadata`: text of the header, with the header's checksum as `CHECKSUM`
     - `stamp`: numbers that differ once the file is written, replaced or moved: its
       device, inode, size and times of the last modification and change
@@ -188,18 +189,27 @@ class TensorFile:
     name the file: "its header is not JSON".
     """
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
+    def __init__(
+        self, path: str | os.PathLike[str], file: BinaryIO | None = None
+    ) -> None:
         self.path = Path(path)
-        with opened(self.path) as file:
-            self.stamp = _stamp(os.fstat(file.fileno()))
-            size = os.fstat(file.fileno()).st_size
-            start = file.read(9)
-            n = int.from_bytes(start[:8], "little")
-            if not begins_as_tensors(start):
-                raise NotTensorsError("it does not begin like a safetensors file")
-            if n > size - 8:
-                raise ValueError(f"it is truncated: its header has {n} bytes")
-            header = _parsed(start[8:] + file.read(n - 1))
+        if file is None:
+            with opened(self.path) as file:
+                self._read(file)
+        else:
+            self._read(file)
+
+    def _read(self, file: BinaryIO) -> None:
+        file.seek(0)
+        self.stamp = _stamp(os.fstat(file.fileno()))
+        size = os.fstat(file.fileno()).st_size
+        start = file.read(9)
+        n = int.from_bytes(start[:8], "little")
+        if not begins_as_tensors(start):
+            raise NotTensorsError("it does not begin like a safetensors file")
+        if n > size - 8:
+            raise ValueError(f"it is truncated: its header has {n} bytes")
+        header = _parsed(start[8:] + file.read(n - 1))
         self._start = 8 + n
         self.metadata: dict[str, str] = header.pop(METADATA)
         places = {name: _layout(name, entry) for name, entry in header.items()}
@@ -212,7 +222,6 @@ class TensorFile:
             if first != end or last - first != n_bytes or not is_aligned:
                 raise ValueError(f"the offsets of {name} are wrong")
             end = last
-        self._end = end
         if self._start + end != size:
             kind = "is truncated: it " if size < self._start + end else ""
             raise ValueError(
@@ -226,6 +235,11 @@ class TensorFile:
             or not all(type(own) is int for own in self._sums.values())
         ):
             raise ValueError("its header has no checksums of its arrays")
+        self._data: NDArray[np.uint8] = np.zeros(0, np.uint8)
+        if end:
+            self._data = np.memmap(
+                file, np.uint8, "r", offset=self._start, shape=(end,)
+            )
 
     def stamp_now(self) -> tuple[int, ...]:
         """Return the stamp of the file that now has this path."""
@@ -243,13 +257,7 @@ class TensorFile:
 
         Raises ValueError if a checksum is wrong.
         """
-        data: NDArray[np.uint8] = np.zeros(0, np.uint8)
-        if self._end:
-            data = np.memmap(
-                self.path, np.uint8, "r", offset=self._start, shape=(self._end,)
-            )
-            if not mmap:
-                data = np.array(data)
+        data = self._data if mmap else np.array(self._data)
         for name, (_, _, first, end) in self._places.items():
             is_checked = check is None or name in check
             if is_checked and _checksum(data[first:end]) != self._sums[name]:

@@ -15,11 +15,12 @@ from nplm.cli._models import (
     convert_ngrams,
     convert_vectors,
     ngrams_file,
-    read_model,
+    text_lm_in,
     write_model,
 )
 from nplm.cli._outputs import refuse_to_replace, writable_file
 from nplm.cli._tally import told
+from nplm.formats.open_model import open_model
 
 __all__ = ["OUTPUT", "convert_command"]
 
@@ -69,19 +70,19 @@ def convert_command(
       nplm convert network small --float16
     """  # noqa: D301  (click reads the control character)
     refuse_to_replace(output, model)
-    if convert_vectors(model, output, to):
-        return
-    dtype = "float16" if float16 else None
-    if bits is not None and (float16 or keep_optimizer):
-        raise click.UsageError(
-            "--bits is for n-grams, --float16 and --keep-optimizer are for networks: "
-            "leave out those that MODEL has no use for."
-        )
-    with told():
+    with told(), open_model(model, verify=verify) as file:
+        if file.kind.is_vectors:
+            convert_vectors(file, output, to)
+            return
         is_network = float16 or keep_optimizer
+        if bits is not None and is_network:
+            raise click.UsageError(
+                "--bits is for n-grams, --float16 and --keep-optimizer are for "
+                "networks: leave out those that MODEL has no use for."
+            )
         target = None if is_network else ngrams_file(output, to, bits)
         if target is not None:
-            convert_ngrams(model, target, memory, verify=verify)
+            convert_ngrams(file, target, memory)
             return
-        lm = read_model(model, index=False, verify=verify)
+        lm, dtype = text_lm_in(file, index=False), "float16" if float16 else None
         write_model(lm, output, to, optimizer=keep_optimizer, dtype=dtype)

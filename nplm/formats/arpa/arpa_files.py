@@ -123,6 +123,7 @@ def read_arpa(
     another word make it a word of a stream, and there is no boundary. If there is no
     ``</s>``, ``<s>`` stays a word of its own that is never predicted.
     """
-    trie, boundary, words = read_ngrams(path, InMemory(), add_unknown=add_unknown)
-    table = index_of(trie) if index else None
-    return BackoffLM.from_trie(trie, table, boundary=boundary), words
+    ngrams = read_ngrams(path, InMemory(), add_unknown=add_unknown)
+    table = index_of(ngrams.trie) if index else None
+    model = BackoffLM.from_trie(ngrams.trie, table, boundary=ngrams.boundary)
+    return model, list(ngrams.words)

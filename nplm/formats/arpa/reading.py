@@ -7,8 +7,9 @@ import os
 import re
 from array import array
 from collections.abc import Callable, Container
+from contextlib import nullcontext
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +17,7 @@ from numpy.typing import NDArray
 from nplm.base.blocks import blocks
 from nplm.base.files.compressed import reading
 from nplm.formats._lines import Lines, shown
+from nplm.formats._ngrams import Ngrams
 from nplm.formats._words import BEGIN, END, WordText, reserve_for_words
 from nplm.models.ngrams.stages.tables import (
     NOT_AN_NGRAM,
@@ -30,7 +32,7 @@ from nplm.text.words.known_words import UNKNOWN
 from nplm.text.words.splitting import BETWEEN_BLANKS, BLANKS
 
 __all__ = [
-    "ArpaNgrams", "ArpaTables", "check_boundary", "check_weights", "read_ngrams",
+    "ArpaTables", "check_boundary", "check_weights", "read_ngrams",
     "read_tables",
 ]  # fmt: skip
 
@@ -57,24 +59,17 @@ IRSTLM_KINDS = ("iARPA", "qARPA")
 MAX_ORDER = 255
 
 
-class ArpaNgrams(NamedTuple):
-    """The n-grams of an ARPA file.
-
-    - `boundary`: id of the boundary
-    - `words`: the word of each id
-    """
-
-    trie: BackoffTrie
-    boundary: int | None
-    words: list[str]
-
-
 def read_ngrams(
-    path: str | os.PathLike[str], work: Work, *, add_unknown: bool
-) -> ArpaNgrams:
+    path: str | os.PathLike[str],
+    work: Work,
+    *,
+    add_unknown: bool,
+    file: BinaryIO | None = None,
+) -> Ngrams[BackoffTrie]:
     """Read the n-grams of an ARPA file, in memory or to disk.
 
     - `path`, `add_unknown`: as in `read_arpa`
+    - `file`: the file, decompressed, if it is open already
 
     Raises ValueError or OSError, as in `read_arpa`.
     """
@@ -86,7 +81,7 @@ def read_ngrams(
         tables.add(table)
         work.tell(len(table.ngrams))
 
-    arpa = read_tables(path, take, add_unknown=add_unknown, size=work.block)
+    arpa = read_tables(path, take, add_unknown=add_unknown, size=work.block, file=file)
     reserve_for_words(work, len(arpa.words))
     try:
         trie = tables.trie(arpa.order, arpa.unigrams, arpa.settled)
@@ -96,7 +91,7 @@ def read_ngrams(
     except ValueError as error:  # too many contexts for int32
         raise ValueError(f"{os.fspath(path)} has {error}") from error
     check_weights(path, trie)
-    return ArpaNgrams(trie, arpa.boundary, arpa.words)
+    return Ngrams(trie, None, arpa.boundary, arpa.words)
 
 
 @dataclass(frozen=True)
@@ -140,6 +135,7 @@ def read_tables(
     *,
     add_unknown: bool,
     size: int,
+    file: BinaryIO | None = None,
 ) -> ArpaTables:
     """Read an ARPA file, and hand out its n-grams of 2 words and more.
 
@@ -147,11 +143,12 @@ def read_tables(
       be settled (`ArpaTables.settled`) when all are read
     - `add_unknown`: as in `read_arpa`
     - `size`: maximum number of n-grams handed out at once
+    - `file`: as in `read_ngrams`
 
     Raises ValueError or OSError, as in `read_arpa`.
     """
-    with reading(path) as file:
-        lines = Lines(file, path)
+    with reading(path) if file is None else nullcontext(file) as contents:
+        lines = Lines(contents, path)
         counts = _read_header(lines)
         words, prob, bow = _read_unigrams(lines, counts[0])
         marks, text = Marks(words), WordText(words)

@@ -6,30 +6,18 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from nplm.base.encoded_words import EncodedWords
 from nplm.base.files.atomic_files import followed
-from nplm.base.files.tensors import NotTensorsError, TensorFile
-from nplm.formats._kinds import Kind, kind_of
 from nplm.formats._model_files import check_writable
 from nplm.formats._models import trie_of
 from nplm.formats._words import StoredWords, check_words
-from nplm.formats.binary.headers import (
-    FORMAT,
-    damaged,
-    old_binary,
-)
-from nplm.formats.binary.reading import read_ngrams
 from nplm.formats.binary.writing import check_bits, write_mapped, write_quantized
-from nplm.models.ngrams.backoff_lm import BackoffLM
 from nplm.models.ngrams.backoff_model import BackoffModel
-from nplm.models.ngrams.quantized_lm import QuantizedLM
 from nplm.models.ngrams.stages.scratch import Scratch
 from nplm.models.ngrams.trie.hashing import index_of
-from nplm.models.ngrams.trie.quantized_trie import QuantizedTrie
 from nplm.models.ngrams.trie.work import InMemory
 from nplm.models.training.parallel.threads import Threads
 
-__all__ = ["load_binary", "read_binary", "save_binary"]
+__all__ = ["save_binary"]
 
 # Memory in which n-grams are sorted for a quantized file.
 QUANTIZING_BYTES = 1 << 28
@@ -101,98 +89,3 @@ def save_binary(
     else:
         index = index_of(trie) if model.index_ is None else model.index_
         write_mapped(path, stored, trie, InMemory(), index=index)
-
-
-def load_binary(
-    path: str | os.PathLike[str], *, verify: bool = False
-) -> tuple[BackoffLM | QuantizedLM, list[str]]:
-    """Load a model that `save_binary` wrote.
-
-    Only the header and the words are read. The other arrays are mapped into memory and
-    read when they are used, once for all processes. A mapped file has the hash table,
-    so the first look-up is as fast as later ones. (`nplm.load` maps the words too.)
-
-    Parameters
-    ----------
-    path : path-like
-        The file; it must stay as it is while the model is in use.
-    verify : bool, default=False
-        Whether to read all of the file, compare its checksums, check that all numbers
-        are in range, and that the hash table is that of the n-grams: for a file that
-        may be damaged, or that comes from someone you do not trust. By default only the
-        header and the sizes are checked. A damaged array may then give wrong words or
-        probabilities, but look-ups read and write nothing outside of the arrays, and
-        pruning or writing the n-grams checks their numbers first.
-
-    Returns
-    -------
-    model : BackoffLM or, of a quantized file, QuantizedLM
-        A model that scores as the one that was saved.
-    words : list of str
-        The word of each id.
-
-    Raises
-    ------
-    ValueError
-        If `save_binary` did not write the file, or another version did; if the file is
-        truncated, its header (with `verify` any of it) is damaged, or its words are not
-        UTF-8.
-    OSError
-        If it cannot be read.
-
-    See Also
-    --------
-    nplm.load : Gives a `TextLM`.
-
-    Notes
-    -----
-    `verify` takes under a microsecond for each n-gram, and some tens of megabytes of
-    memory whatever the size of the file, which it reads in blocks; of a file that is
-    not quantized also temporary files, about 60 bytes for each n-gram. A file that
-    passes is noted in the user's cache, ``nplm/verified`` in ``XDG_CACHE_HOME`` or
-    ``~/.cache``. It is
-    checked again only after it was written, replaced or moved: the note has its path,
-    size, inode, times and checksum. It is no error if no note can be written.
-    """
-    path = Path(path)
-    try:
-        file = TensorFile(path)
-        if file.metadata.get("format") != FORMAT:
-            raise NotTensorsError("it has no n-grams of save_binary")
-    except NotTensorsError as error:
-        raise ValueError(_is_no_binary(path)) from error
-    except ValueError as error:
-        raise damaged(path, error) from error
-    model, words = read_binary(file, verify=verify)
-    return model, words.tolist()
-
-
-def read_binary(
-    file: TensorFile, *, verify: bool, mmap: bool = True
-) -> tuple[BackoffLM | QuantizedLM, EncodedWords]:
-    """Read the model of an open file, as `load_binary` does.
-
-    - `file`: a file whose format is `FORMAT`
-    - `verify`: whether to check all of it
-    - `mmap`: whether arrays stay in the file
-
-    Returns `words`, the word of each id. Raises ValueError if the file has another
-    version, or is damaged.
-    """
-    trie, table, boundary, words = read_ngrams(file, verify=verify, mmap=mmap)
-    if isinstance(trie, QuantizedTrie):
-        return QuantizedLM.from_trie(trie, boundary=boundary), words
-    return BackoffLM.from_trie(trie, table, boundary=boundary), words
-
-
-def _is_no_binary(path: Path) -> str:
-    """Return the message for a file that `save_binary` did not write."""
-    kind = kind_of(path)
-    if kind is Kind.OLD_BINARY:
-        return old_binary(path)
-    hint = "it does not begin as one"
-    if kind is Kind.TENSORS:
-        hint = "nplm.load reads files of nplm.save"
-    elif kind is Kind.TEXT:
-        hint += " (read_arpa reads ARPA files)"
-    return f"{path} is not a file of save_binary: {hint}."

@@ -9,13 +9,13 @@ from typing import Any
 
 from nplm.base.checks import MAX_N_WORDS
 from nplm.base.files.tensors import TensorFile
+from nplm.formats._ngrams import AT_BLANKS
 from nplm.formats._words import StoredWords
-from nplm.text.words.splitting import BETWEEN_BLANKS, Splitter, finder_of
-from nplm.text.words.unknown_spelling import UnknownSpelling
+from nplm.text.words.splitting import Splitter, finder_of
 
 __all__ = [
     "FORMAT", "VERSION", "check_tokenizer", "damaged", "header_of", "metadata_of",
-    "old_binary", "read_header", "spelling_of", "split_params",
+    "read_header", "split_of",
 ]  # fmt: skip
 
 FORMAT = "nplm n-grams"
@@ -48,45 +48,29 @@ def check_tokenizer(tokenizer: Splitter) -> None:
         )
 
 
-def split_params(file: TensorFile) -> dict[str, Any]:
+def split_of(header: dict[str, Any]) -> dict[str, Any]:
     """Return the parameters of a `Splitter`, or a `Tokenizer`, of a model's text.
 
     A file without them has words between blanks.
 
     Raises ValueError if the file is damaged.
     """
-    try:
-        given = read_header(file).get("tokenizer")
-        if given is None:
-            return {"pattern": BETWEEN_BLANKS}
-        if not _is_splitter(given):
-            raise ValueError(f"its header has tokenizer={given!r:.80}")
-        finder_of(Splitter(**given))  # compiles its pattern
-    except ValueError as error:
-        raise damaged(file.path, error) from error
-    return given
+    split = header.get("tokenizer", AT_BLANKS)
+    if split is not AT_BLANKS:
+        if not _is_splitter(split):
+            raise ValueError(f"its header has tokenizer={split!r:.80}")
+        finder_of(Splitter(**split))  # compiles its pattern
+    return split
 
 
-def spelling_of(file: TensorFile, symbol: str | None) -> UnknownSpelling | None:
-    """Return how words that a model does not know are spelled, if a file says it.
-
-    Raises ValueError if the file is damaged.
-    """
-    try:
-        params = read_header(file).get("spelling")
-        return None if params is None else UnknownSpelling.of_params(params, symbol)
-    except ValueError as error:
-        raise damaged(file.path, error) from error
-
-
-def _is_splitter(given: Any) -> bool:
+def _is_splitter(params: Any) -> bool:
     """Return whether these are parameters of a `Splitter`."""
     return (
-        isinstance(given, dict)
-        and given.keys() == {"pattern", "lowercase", "number", "proper_noun"}
-        and isinstance(given["lowercase"], bool)
+        isinstance(params, dict)
+        and params.keys() == {"pattern", "lowercase", "number", "proper_noun"}
+        and isinstance(params["lowercase"], bool)
         and all(
-            given[name] is None or isinstance(given[name], str)
+            params[name] is None or isinstance(params[name], str)
             for name in ("pattern", "number", "proper_noun")
         )
     )
@@ -103,15 +87,6 @@ def damaged(path: Path, why: object) -> ValueError:
     if why.startswith(begin):  # its words have said so
         return ValueError(f"{why}.")
     return ValueError(f"{begin}{why}; copy or save it again.")
-
-
-def old_binary(path: Path) -> str:
-    """Return the message for a file of an earlier version."""
-    return (
-        f"{path} is a binary file of an earlier nplm, which this one does not read: "
-        "estimate the model again or read it from an ARPA file, and save it with this "
-        "nplm (nplm convert, or save_binary)."
-    )
 
 
 def read_header(file: TensorFile) -> dict[str, Any]:

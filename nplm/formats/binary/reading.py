@@ -4,42 +4,28 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import NamedTuple
 
 from nplm.base.encoded_words import WORD_ARRAYS, EncodedWords
 from nplm.base.files.tensors import TensorFile
 from nplm.base.fitted import Fitted
+from nplm.formats._ngrams import Ngrams
 from nplm.formats._words import check_words
 from nplm.formats.binary.arrays import dtypes_of_trie
-from nplm.formats.binary.headers import VERSION, damaged, read_header
+from nplm.formats.binary.headers import VERSION, damaged, read_header, split_of
 from nplm.formats.binary.mapped_trie import read_mapped
 from nplm.formats.binary.verified import is_verified, note_verified
 from nplm.models.ngrams.trie.backoff_trie import BackoffTrie
 from nplm.models.ngrams.trie.checks import check_ranges, check_sizes
-from nplm.models.ngrams.trie.hash_table import HashTable
 from nplm.models.ngrams.trie.hashing import index_of
 from nplm.models.ngrams.trie.quantized_checks import restored_quantized
 from nplm.models.ngrams.trie.quantized_trie import QuantizedTrie
 
-__all__ = ["BinaryNgrams", "read_ngrams"]
+__all__ = ["read_ngrams"]
 
 
-class BinaryNgrams(NamedTuple):
-    """The n-grams of a binary file.
-
-    - `table`: the hash table of the trie; None if it is quantized, or of order 1 or
-      above 16
-    - `boundary`: id of the boundary
-    - `words`: the word of each id
-    """
-
-    trie: BackoffTrie | QuantizedTrie
-    table: HashTable | None
-    boundary: int | None
-    words: EncodedWords
-
-
-def read_ngrams(file: TensorFile, *, verify: bool, mmap: bool = True) -> BinaryNgrams:
+def read_ngrams(
+    file: TensorFile, *, verify: bool, mmap: bool = True
+) -> Ngrams[BackoffTrie | QuantizedTrie]:
     """Read the n-grams of an open file, as `load_binary` does.
 
     - `file`: a file whose format is `FORMAT`
@@ -67,9 +53,12 @@ def read_ngrams(file: TensorFile, *, verify: bool, mmap: bool = True) -> BinaryN
         raise damaged(file.path, error) from error
 
 
-def _read(file: TensorFile, *, verify: bool, mmap: bool) -> BinaryNgrams:
+def _read(
+    file: TensorFile, *, verify: bool, mmap: bool
+) -> Ngrams[BackoffTrie | QuantizedTrie]:
     header = read_header(file)
     n_words, boundary = header["n_words"], header["boundary"]
+    split, spelling = split_of(header), header.get("spelling")
     check = verify and not is_verified(file)
     arrays = file.arrays(mmap=mmap, check=None if check else [])
     fitted = Fitted(arrays | header.get("quantized", {}))
@@ -81,12 +70,12 @@ def _read(file: TensorFile, *, verify: bool, mmap: bool) -> BinaryNgrams:
             raise ValueError(f"it has {quantized.n_words} words, not {n_words}")
         if check:
             note_verified(file)
-        return BinaryNgrams(quantized, None, boundary, words)
+        return Ngrams(quantized, None, boundary, words, split, spelling)
     if "buckets" in arrays:
         mapped, table = read_mapped(fitted, n_words, file.path, check=check)
         if check:
             note_verified(file)
-        return BinaryNgrams(mapped, table, boundary, words)
+        return Ngrams(mapped, table, boundary, words, split, spelling)
     dtypes = dtypes_of_trie()
     own = {name: fitted.array(name, kind, (None,)) for name, kind in dtypes.items()}
     fitted.done()
@@ -94,7 +83,7 @@ def _read(file: TensorFile, *, verify: bool, mmap: bool) -> BinaryNgrams:
     trie = BackoffTrie(n_words, **own)
     # Without a hash table, look-ups trust the trie.
     check_ranges(trie)
-    return BinaryNgrams(trie, index_of(trie), boundary, words)
+    return Ngrams(trie, index_of(trie), boundary, words, split, spelling)
 
 
 def _words(fitted: Fitted, n_words: int, path: Path, *, check: bool) -> EncodedWords:

@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 
 from nplm.base.files.atomic_files import check_regular
 from nplm.base.files.compressed import reading
-from nplm.formats._kinds import ARPA, START_BYTES, Kind, kind_of
 from nplm.formats._lines import MAX_LINE_BYTES
 from nplm.formats._words import BEGIN, END, StoredWords, WordText
 from nplm.formats.counts.count_files import MAX_ORDER, parsed
 from nplm.formats.counts.sources import choose_words
+from nplm.formats.open_model import Kind, open_model
 from nplm.models.ngrams.stages.counts import MAX_TOTAL
 from nplm.models.ngrams.stages.runs import Packing, tables_of_rows, write_runs
 from nplm.models.ngrams.stages.scratch import Scratch
@@ -246,17 +246,16 @@ class CountedFiles:
 
 def _without_ends(path: str) -> str:
     """Say what is wrong with a file that has no count of line ends."""
-    kind = kind_of(path)
+    with open_model(path) as file:
+        kind = file.kind
     if kind is Kind.TABLE:
         return (
             f"{path} has no count of {END}, the end of a line: count lines from "
             f"{BEGIN} to {END}, as nplm count does."
         )
     found = "has no lines of an n-gram, a tab and its count"
-    if kind is Kind.TEXT:
-        with reading(path) as file:
-            is_arpa = ARPA in file.read(START_BYTES)
-        found = "is an ARPA file: a model" if is_arpa else "is plain text"
+    if kind.is_text:
+        found = "is an ARPA file: a model" if kind is Kind.ARPA else "is plain text"
     return (
         f"{path} {found}, not counts of n-grams: nplm count writes these, from the "
         "text that the model is to be estimated from."

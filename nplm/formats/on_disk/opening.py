@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import os
-
 from nplm.formats._models import trie_of
 from nplm.formats._words import StoredWords, check_words, reserve_for_words
-from nplm.formats.arpa.reading import check_boundary, read_ngrams
 from nplm.models.ngrams.backoff_lm import BackoffLM
 from nplm.models.ngrams.quantized_lm import QuantizedLM
 from nplm.models.ngrams.stages.quantizing import unquantized
@@ -14,18 +11,7 @@ from nplm.models.ngrams.trie.work import Work
 from nplm.text.lm.text_lm import TextLM
 from nplm.text.tokenizer import Tokenizer
 
-__all__ = ["arpa_lm", "unpacked_lm", "words_of"]
-
-
-def arpa_lm(path: str | os.PathLike[str], work: Work) -> TextLM:
-    """Read an ARPA file as a text model.
-
-    Returns `lm`: over a `BackoffLM` without a hash table. Raises ValueError or OSError,
-    as in `nplm.load`.
-    """
-    trie, boundary, words = read_ngrams(path, work, add_unknown=True)
-    check_boundary(boundary, words, path)
-    return TextLM.from_model(BackoffLM.from_trie(trie, boundary=boundary), words)
+__all__ = ["unpacked_lm", "words_of"]
 
 
 def unpacked_lm(lm: TextLM, work: Work) -> TextLM:

@@ -122,7 +122,7 @@ def read_saved(file: TensorFile, *, mmap: bool) -> Any:
     Parameters
     ----------
     file : TensorFile
-        A file whose format is `FORMAT`.
+        Any file of arrays.
     mmap : bool
         Whether n-grams and counts stay in the file.
 
@@ -133,11 +133,13 @@ def read_saved(file: TensorFile, *, mmap: bool) -> Any:
     Raises
     ------
     ValueError, TypeError, RecursionError
-        If the file has another version, or damaged. The message does not name the
-        file.
+        If `save` did not write the file, or another version did, or it is damaged.
+        The message does not name the file.
     """
     from nplm.formats.saving.values import Decoder
 
+    if file.metadata.get("format") != FORMAT:
+        raise ValueError("it is not a model that nplm.save wrote")
     version = file.metadata.get("version")
     if version != VERSION:
         raise ValueError(

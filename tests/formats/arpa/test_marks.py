@@ -11,12 +11,11 @@ import pytest
 
 from nplm import kenlm, load
 from nplm.formats import read_arpa, save_binary, write_arpa
-from nplm.formats.on_disk.opening import arpa_lm
 from nplm.formats.on_disk.outputs import NgramsFile
 from nplm.models.ngrams.stages.scratch import Scratch
 from nplm.models.training.parallel.threads import Threads
 from tests.helpers.arpa import KENLM, SRILM, arpa_of, ngrams_with_marks_anywhere
-from tests.helpers.ngrams import convert_arpa
+from tests.helpers.ngrams import arpa_lm, convert_arpa
 
 try:
     import kenlm as their_kenlm

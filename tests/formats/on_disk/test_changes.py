@@ -17,7 +17,7 @@ from nplm import (
     static_mixture,
 )
 from nplm.formats import load_binary, save_binary, write_arpa
-from nplm.formats.on_disk.opening import arpa_lm, unpacked_lm
+from nplm.formats.on_disk.opening import unpacked_lm
 from nplm.models.mixtures.class_expansion import expanded
 from nplm.models.mixtures.limited_vocabulary import limited
 from nplm.models.mixtures.static_mixture import mixed
@@ -26,6 +26,7 @@ from nplm.models.ngrams.saved import arrays_of
 from nplm.models.ngrams.stages.scratch import Scratch
 from nplm.models.training.parallel.threads import Threads
 from tests.helpers import small_text, text
+from tests.helpers.ngrams import arpa_lm
 
 pytestmark = small_text
 WORDS = ["</s>", "<unk>", *(f"w{i}" for i in range(2, 12))]

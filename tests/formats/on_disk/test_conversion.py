@@ -227,8 +227,9 @@ PEAK = """
 import sys
 from nplm import TextLM
 from nplm.formats import load_binary
-from nplm.formats.on_disk.opening import arpa_lm, unpacked_lm, words_of
+from nplm.formats.on_disk.opening import unpacked_lm, words_of
 from nplm.formats.on_disk.outputs import NgramsFile
+from nplm.formats.open_model import open_model
 from nplm.models.mixtures.static_mixture import mixed
 from nplm.models.ngrams.stages.scratch import Scratch
 from nplm.models.training.parallel.threads import Threads
@@ -241,7 +242,11 @@ source, change, target, folder, memory = sys.argv[1:]
 mapped = None if source.endswith(".arpa") else TextLM.from_model(*load_binary(source))
 before = peak()
 with Scratch(folder, int(memory), Threads(1)) as work:
-    lm = arpa_lm(source, work) if mapped is None else unpacked_lm(mapped, work)
+    if mapped is None:
+        with open_model(source) as file:
+            lm = file.load(work, index=False)
+    else:
+        lm = unpacked_lm(mapped, work)
     if change == "prune":
         lm.estimator_.prune_within(work, 1e-5)
     elif change == "mix":

@@ -1,7 +1,8 @@
-"""Scorers of files of n-grams are those of the models in them."""
+"""A file is opened once; the scorer of its n-grams is that of their model."""
 
 import os
 import pickle
+import sys
 
 import numpy as np
 import pytest
@@ -11,8 +12,9 @@ from hypothesis import strategies as st
 import nplm
 from nplm import InterpolatedTrigram, KneserNeyLM, TextLM, Tokenizer, kenlm
 from nplm.base.files.tensors import TensorFile
+from nplm.cli import main
 from nplm.formats import estimate_binary, save_binary, write_arpa
-from nplm.formats.scorers import ngram_scorer
+from nplm.formats.open_model import open_model
 from tests.helpers import small_text
 
 pytestmark = small_text
@@ -21,6 +23,12 @@ TEXTS = ["a rose is a rose", "is a rose a rose", "the rose is red", "<unk> is re
 WORDS = ["a", "rose", "is", "the", "red", "tulip", "</s>", "<unk>", "A", "Rose"]
 FORMS = {"mapped": {}, "8 bits": {"bits": 8}}
 NAMES = [*FORMS, "arpa", "no unknown", "with a tokenizer"]
+
+
+def scorer_of(path):
+    """The scorer of a file."""
+    with open_model(path) as file:
+        return file.scorer()
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +53,7 @@ def folder(tmp_path_factory):
 def pairs(folder):
     """The scorer of each file, and that of the model that is loaded."""
     return {
-        name: (ngram_scorer(folder / name), nplm.load(folder / name).scorer())
+        name: (scorer_of(folder / name), nplm.load(folder / name).scorer())
         for name in NAMES
     }
 
@@ -98,7 +106,7 @@ def test_scorer_of_a_file_pickles(pairs, name):
     assert again.score("a rose is red") == scorer.score("a rose is red")
 
 
-def test_other_files_have_no_scorer_without_their_model(tmp_path):
+def test_other_files_have_the_scorer_of_their_model_or_are_refused(tmp_path):
     lm = TextLM(InterpolatedTrigram(), 2).fit(TEXTS)
     nplm.save(lm, tmp_path / "saved")
     unigrams = KneserNeyLM(1, n_words=3, boundary=0).fit_stream([1, 2, 0, 1, 1, 0])
@@ -109,18 +117,69 @@ def test_other_files_have_no_scorer_without_their_model(tmp_path):
     save_binary(stream, tmp_path / "stream", words)
     (tmp_path / "classes").write_text("a\t1\nrose\t2\n")
     (tmp_path / "cut").write_bytes((tmp_path / "saved").read_bytes()[:100])
-    for path in tmp_path.iterdir():
-        assert ngram_scorer(path) is None, path
-    for name in ("stream", "classes", "cut"):
-        with pytest.raises(OSError, match="Cannot read model"):
+    nplm.save(lm.estimator_, tmp_path / "no words")
+    nplm.save(TextLM.from_model(unigrams), tmp_path / "ids")
+    for name in ("saved", "unigrams", "unigrams.arpa"):
+        model = nplm.load(tmp_path / name)
+        assert scorer_of(tmp_path / name).score("a rose") == model.scorer().score(
+            "a rose"
+        )
+    for name, message in [
+        ("stream", "has no boundary"),
+        ("classes", "has words and whole numbers"),
+        ("cut", "cannot be loaded: it is truncated"),
+        ("no words", "has a InterpolatedTrigram, not a TextLM"),
+        ("ids", "has a model of ids, not of text"),
+    ]:
+        with pytest.raises(ValueError, match=f"{name} {message}"):
+            scorer_of(tmp_path / name)
+        with pytest.raises(OSError, match=f"Cannot read model .*{name} {message}"):
             kenlm.Model(tmp_path / name)
+
+
+@pytest.fixture(scope="module")
+def openings():
+    """The files that are opened, for as long as the process lives."""
+    opened = []
+    sys.addaudithook(
+        lambda event, arguments: (
+            opened.append(arguments[0]) if event == "open" else None
+        )
+    )
+    return opened
+
+
+@pytest.mark.parametrize("name", [*NAMES, "saved", "unigrams"])
+def test_file_is_opened_once(folder, openings, tmp_path, name):
+    path = folder / name
+    if name == "saved":
+        nplm.save(TextLM(InterpolatedTrigram(), 2).fit(TEXTS), path)
+    elif name == "unigrams":
+        unigrams = KneserNeyLM(1, n_words=3, boundary=0).fit_stream([1, 2, 0, 1, 1, 0])
+        write_arpa(unigrams, path, ["</s>", "a", "rose"])
+    file, text, saved = nplm.ModelFile(path), tmp_path / "text", tmp_path / "saved"
+    text.write_text("a rose\n")
+
+    def command(*arguments):
+        main(list(map(str, arguments)), standalone_mode=False)
+
+    for read in (
+        nplm.load,
+        kenlm.Model,
+        lambda path: file.load(),
+        lambda path: command("score", path, text),
+        lambda path: command("convert", path, saved),
+    ):
+        openings.clear()
+        read(path)
+        assert [os.fspath(p) for p in openings].count(os.fspath(path)) == 1
 
 
 def test_arpa_file_without_a_boundary_is_refused_when_it_is_read_first(tmp_path):
     stream = KneserNeyLM(2, n_words=3).fit_stream([1, 2, 0, 1, 1, 0] * 9)
     write_arpa(stream, tmp_path / "stream", ["x", "a", "rose"])
     with pytest.raises(ValueError, match="stream has no n-grams with <s> or </s>"):
-        ngram_scorer(tmp_path / "stream")
+        scorer_of(tmp_path / "stream")
 
 
 def test_words_without_the_boundary_in_their_table_are_refused(folder, tmp_path):
@@ -131,7 +190,7 @@ def test_words_without_the_boundary_in_their_table_are_refused(folder, tmp_path)
     data[start : start + slots.nbytes] = bytes(slots.nbytes)
     path.write_bytes(data)
     with pytest.raises(ValueError, match=r"damaged is damaged: '</s>' cannot be the"):
-        ngram_scorer(path)
+        scorer_of(path)
 
 
 def test_model_in_a_pipe_is_refused():
@@ -139,7 +198,7 @@ def test_model_in_a_pipe_is_refused():
     try:
         os.write(start, b"\\data\\\nngram 1=1\n")
         path = f"/dev/fd/{end}"
-        for read in (ngram_scorer, nplm.load, kenlm.Model):
+        for read in (scorer_of, nplm.load, kenlm.Model):
             with pytest.raises(
                 OSError, match=r"/dev/fd/\d+ is a pipe or a device: write"
             ):

@@ -1,0 +1,84 @@
+"""Ngrams: the n-grams of a file, from which a scorer or a model is made."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
+
+from nplm.models.ngrams.trie.backoff_trie import BackoffTrie
+from nplm.models.ngrams.trie.hash_table import HashTable
+from nplm.models.ngrams.trie.quantized_trie import QuantizedTrie
+from nplm.models.ngrams.trie.word_scorer import word_scorer_of
+from nplm.text.codecs import Text
+from nplm.text.lm.scorer import Scorer
+from nplm.text.words.known_words import KnownWords, ids_and_unknown, known_words_of
+from nplm.text.words.splitting import BETWEEN_BLANKS, Splitter
+from nplm.text.words.unknown_spelling import UnknownSpelling
+
+if TYPE_CHECKING:
+    from nplm.models.ngrams.backoff_lm import BackoffLM
+    from nplm.models.ngrams.quantized_lm import QuantizedLM
+    from nplm.text.lm.text_lm import TextLM
+
+__all__ = ["AT_BLANKS", "Ngrams"]
+
+# The parameters of a `Splitter`, or a `Tokenizer`, of files without a tokenizer.
+AT_BLANKS: dict[str, Any] = {"pattern": BETWEEN_BLANKS}
+
+
+Trie = TypeVar("Trie", bound=BackoffTrie | QuantizedTrie, covariant=True)
+
+
+class Ngrams(NamedTuple, Generic[Trie]):
+    """The n-grams of a file. Only a model of them needs scikit-learn.
+
+    - `table`: the hash table of the trie; None of a quantized trie, of orders 1 and
+      above 16, and if it was not asked for
+    - `boundary`: id of the boundary, None without one
+    - `words`: the word of each id
+    - `split`: parameters of the `Splitter`, or the `Tokenizer`, of the text
+    - `spelling`: parameters of how unknown words are spelled, None if it is not known
+
+    The words and the spelling of a damaged file raise a ValueError when they are used.
+    """
+
+    trie: Trie
+    table: HashTable | None
+    boundary: int | None
+    words: Sequence[str]
+    split: dict[str, Any] = AT_BLANKS
+    spelling: Any = None
+
+    def scorer(self) -> Scorer | None:
+        """Return the scorer of `text_lm`, if look-ups need no model."""
+        table = self.trie if isinstance(self.trie, QuantizedTrie) else self.table
+        if table is None or self.boundary is None:
+            return None
+        known = known_words_of(self.words, self.boundary)
+        self._set_spelling(known)
+        word_scorer = word_scorer_of(table, self.boundary, *ids_and_unknown(known))
+        return Scorer(word_scorer, Text(Splitter(**self.split), known))
+
+    def model(self) -> BackoffLM | QuantizedLM:
+        """Return the model."""
+        from nplm.models.ngrams.backoff_lm import BackoffLM
+        from nplm.models.ngrams.quantized_lm import QuantizedLM
+
+        if isinstance(self.trie, QuantizedTrie):
+            return QuantizedLM.from_trie(self.trie, boundary=self.boundary)
+        return BackoffLM.from_trie(self.trie, self.table, boundary=self.boundary)
+
+    def text_lm(self) -> TextLM:
+        """Return the model of text."""
+        from nplm.text.lm.text_lm import TextLM
+        from nplm.text.tokenizer import Tokenizer
+
+        tokenizer = Tokenizer(**self.split)
+        lm = TextLM.from_model(self.model(), self.words, tokenizer=tokenizer)
+        assert lm.vocabulary_ is not None
+        self._set_spelling(lm.vocabulary_)
+        return lm
+
+    def _set_spelling(self, known: KnownWords) -> None:
+        if self.spelling is not None:
+            known._spelling = UnknownSpelling.of_params(self.spelling, known.unknown)

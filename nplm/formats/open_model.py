@@ -1,0 +1,281 @@
+"""`open_model`: a file of any kind, opened once and recognised by its contents."""
+
+from __future__ import annotations
+
+import codecs
+import io
+import os
+import re
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from enum import Enum, auto
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nplm.base.files.atomic_files import check_regular, opened
+from nplm.base.files.compressed import UnpackingError, unpacked
+from nplm.base.files.tensors import (
+    CHECKSUM,
+    NotTensorsError,
+    TensorFile,
+    begins_as_tensors,
+)
+from nplm.formats._ngrams import Ngrams
+from nplm.formats.binary import headers, reading
+from nplm.models.ngrams.trie.backoff_trie import BackoffTrie
+from nplm.models.ngrams.trie.hashing import index_of
+from nplm.models.ngrams.trie.quantized_trie import QuantizedTrie
+from nplm.models.ngrams.trie.work import InMemory, Work
+from nplm.text.lm.scorer import Scorer
+
+if TYPE_CHECKING:
+    from nplm.text.lm.text_lm import TextLM
+
+__all__ = ["Kind", "OpenModel", "open_model"]
+
+START_BYTES = 512
+BLOCK_BYTES = 1 << 20
+# A line of ARPA files, near their beginning.
+ARPA = b"\\data\\"
+# The numbers of words and features; then, in text, a word and its first number.
+# Editors may add a byte order mark, blanks and blank lines to text.
+VECTORS = re.compile(rb"\d+ \d+\n")
+TEXT_VECTORS = re.compile(
+    rb"(\xef\xbb\xbf)?\s*\d+[ \t]+\d+[ \t\r]*\n\s*\S+ +[-+.\d]+(e[-+]?\d+)?\s", re.I
+)
+# All lines of classes and of counts end so.
+TABLE = re.compile(rb"([^\t\n]+\t\d+\r?\n)+")
+
+
+class Kind(Enum):
+    """The kind of a file, as far as its first bytes show."""
+
+    TENSORS = auto()  # of nplm.save, of save_binary, of a checkpoint, or of others
+    TEXT_VECTORS = auto()
+    BINARY_VECTORS = auto()
+    TABLE = auto()  # classes or counts
+    ARPA = auto()
+    TEXT = auto()  # the reader of ARPA says what is wrong
+    OTHER = auto()
+
+    @property
+    def is_vectors(self) -> bool:
+        """Whether it has word vectors."""
+        return self in (Kind.TEXT_VECTORS, Kind.BINARY_VECTORS)
+
+    @property
+    def is_text(self) -> bool:
+        """Whether it is read as an ARPA file."""
+        return self in (Kind.ARPA, Kind.TEXT)
+
+
+# What files have that are no models, and their readers.
+NO_MODELS = {
+    Kind.TEXT_VECTORS: "word vectors, not a model: nplm.formats.read_vectors(path) "
+    "reads them, and Features(embeddings=...) starts a network with them.",
+    Kind.BINARY_VECTORS: "word vectors, not a model: nplm.formats.read_vectors(path, "
+    "binary=True) reads them, and Features(embeddings=...) starts a network with them.",
+    Kind.TABLE: "words and whole numbers, not a model: nplm.formats.read_classes reads "
+    "classes of words, and nplm.formats.read_counts n-gram counts.",
+}
+
+
+@contextmanager
+def open_model(
+    path: str | os.PathLike[str], *, mmap: bool = True, verify: bool = False
+) -> Iterator[OpenModel]:
+    """Open a file and recognise it by its first bytes, decompressed.
+
+    - `mmap`, `verify`: as of `nplm.load`
+
+    Raises OSError if the file cannot be read, or is a pipe. Raises ValueError if it is
+    compressed by another program than gzip, bzip2, xz and zstd, or is a model of
+    another tool that is not read. All other errors are those of its reader.
+    """
+    check_regular(path)
+    with opened(path) as raw:
+        yield OpenModel(raw, Path(path), mmap=mmap, verify=verify)
+
+
+class OpenModel:
+    """An open file, which is read once it is asked for a model; see `open_model`."""
+
+    def __init__(
+        self, raw: io.BufferedReader, path: Path, *, mmap: bool, verify: bool
+    ) -> None:
+        self.path, self._raw, self._mmap, self._verify = path, raw, mmap, verify
+        try:
+            with self.contents() as file:
+                self.kind = _kind_of(file.read(START_BYTES))
+        except UnpackingError:
+            self.kind = Kind.TEXT
+
+    @contextmanager
+    def contents(self) -> Iterator[BinaryIO]:
+        """Yield the file at its beginning, decompressed."""
+        self._raw.seek(0)
+        with unpacked(self._raw, os.fspath(self.path)) as file:
+            yield file
+
+    @cached_property
+    def tensors(self) -> TensorFile:
+        """The file as a safetensors file. A ValueError does not name it."""
+        return TensorFile(self.path, self._raw)
+
+    @property
+    def n_bytes(self) -> int:
+        """Size of the file."""
+        return os.fstat(self._raw.fileno()).st_size
+
+    def checksum(self) -> str:
+        """Return the CRC-32 of the file, or of a safetensors file's header."""
+        try:
+            return self.tensors.metadata[CHECKSUM]
+        except NotTensorsError:
+            crc = 0
+            self._raw.seek(0)
+            while block := self._raw.read(BLOCK_BYTES):
+                crc = zlib.crc32(block, crc)
+            return f"{crc:08x}"
+
+    def vectors(self) -> tuple[list[str], NDArray[np.float32]]:
+        """Return the words and vectors of a file of vectors."""
+        from nplm.formats.vectors import vectors_in
+
+        is_binary = self.kind is Kind.BINARY_VECTORS
+        with self.contents() as file:
+            return vectors_in(file, os.fspath(self.path), binary=is_binary)
+
+    def arpa_ngrams(self, work: Work) -> Ngrams[BackoffTrie]:
+        """Return the n-grams of an ARPA file, in memory or on disk, without a table."""
+        # Imported here: it would slow the start with other files.
+        from nplm.formats.arpa.reading import read_ngrams
+
+        with self.contents() as file:
+            return read_ngrams(self.path, work, add_unknown=True, file=file)
+
+    def ngrams(
+        self, work: Work | None = None, *, index: bool = True
+    ) -> Ngrams[BackoffTrie | QuantizedTrie]:
+        """Return the n-grams of an ARPA file or of a file of `save_binary`.
+
+        - `work`: where those of an ARPA file are sorted; memory by default
+        - `index`: whether those of an ARPA file get a hash table
+        """
+        if not self.kind.is_text:
+            return reading.read_ngrams(
+                self.tensors, verify=self._verify, mmap=self._mmap
+            )
+        ngrams = self.arpa_ngrams(work or InMemory())
+        return ngrams._replace(table=index_of(ngrams.trie)) if index else ngrams
+
+    def scorer(self) -> Scorer:
+        """Return the scorer of a model of words; that of n-grams without scikit-learn.
+
+        Raises as `text_lm`.
+        """
+        if not self._has_ngrams():
+            return self.text_lm().scorer()
+        ngrams = self._bounded_ngrams()
+        with self._named_words():
+            scorer = ngrams.scorer()
+            return ngrams.text_lm().scorer() if scorer is None else scorer
+
+    def text_lm(self, work: Work | None = None, *, index: bool = True) -> TextLM:
+        """Return the model as `load` does; raise ValueError if it is not of words."""
+        from nplm.text.lm.text_lm import TextLM
+
+        model = self.load(work, index=index)
+        if not isinstance(model, TextLM):
+            raise ValueError(
+                f"{self.path} has a {type(model).__name__}, not a TextLM: in Python, "
+                "make one with TextLM.from_model(model, words), and save that."
+            )
+        if model.vocabulary_ is None:
+            raise ValueError(
+                f"{self.path} has a model of ids, not of text: in Python, fit a TextLM "
+                "to strings, or give TextLM.from_model the words."
+            )
+        return model
+
+    def load(self, work: Work | None = None, *, index: bool = True) -> Any:
+        """Return the model, as `nplm.load` does; see `ngrams` for the parameters."""
+        if self._has_ngrams():
+            ngrams = self._bounded_ngrams(work, index=index)
+            with self._named_words():
+                return ngrams.text_lm()
+        # Imported here: files of n-grams are read without scikit-learn.
+        from nplm.formats.saving.files import read_saved
+
+        try:
+            return read_saved(self.tensors, mmap=self._mmap)
+        except (ValueError, TypeError, RecursionError) as error:
+            raise self._unreadable(error) from error
+
+    def _has_ngrams(self) -> bool:
+        """Whether it has n-grams; raise ValueError if it is recognised as no model."""
+        if self.kind in NO_MODELS:
+            raise ValueError(f"{self.path} has {NO_MODELS[self.kind]}")
+        if self.kind.is_text:
+            return True
+        try:
+            return self.tensors.metadata.get("format") == headers.FORMAT
+        except ValueError as error:
+            raise self._unreadable(error) from error
+
+    def _bounded_ngrams(
+        self, work: Work | None = None, *, index: bool = True
+    ) -> Ngrams[BackoffTrie | QuantizedTrie]:
+        """Return n-grams; raise ValueError if they have no boundary."""
+        ngrams = self.ngrams(work, index=index)
+        if self.kind.is_text:
+            from nplm.formats.arpa.reading import check_boundary
+
+            check_boundary(ngrams.boundary, ngrams.words, self.path)
+        elif ngrams.boundary is None:
+            raise ValueError(
+                f"{self.path} has no boundary, the mark of the ends of lines: in "
+                "Python, read it by nplm.formats.load_binary, and give "
+                "TextLM.from_model a boundary and predict_boundary=False."
+            )
+        return ngrams
+
+    @contextmanager
+    def _named_words(self) -> Iterator[None]:
+        """Name the file in the error of words that are not those of their table."""
+        try:
+            yield
+        except ValueError as error:
+            raise headers.damaged(self.path, error) from error
+
+    def _unreadable(self, error: Exception) -> ValueError:
+        return ValueError(
+            f"{self.path} cannot be loaded: {str(error).rstrip('.')}. Copy it again, "
+            "or save the model again with this nplm; if nplm.save did not write it, "
+            "nplm.formats may read it."
+        )
+
+
+def _kind_of(start: bytes) -> Kind:
+    if begins_as_tensors(start):
+        return Kind.TENSORS
+    if TEXT_VECTORS.match(start):
+        return Kind.TEXT_VECTORS
+    if VECTORS.match(start):
+        return Kind.BINARY_VECTORS
+    if not start or b"\0" in start or start[:1] == b"{":
+        return Kind.OTHER
+    is_arpa = ARPA in start
+    try:
+        codecs.getincrementaldecoder("utf-8")().decode(start)
+    except UnicodeDecodeError:
+        if not is_arpa:
+            return Kind.OTHER
+    if TABLE.fullmatch(start[: start.rfind(b"\n") + 1]):
+        return Kind.TABLE
+    return Kind.ARPA if is_arpa else Kind.TEXT
