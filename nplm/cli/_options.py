@@ -1,4 +1,4 @@
-"""Options for the parameters of the network."""
+"""Options for the parameters of the network, and messages in terms of options."""
 
 from __future__ import annotations
 
@@ -7,149 +7,36 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 import click
-import numpy as np
 
 from nplm import Adam, Importance, NeuralLM, Softmax
 from nplm.cli._jobs import Jobs
-from nplm.models.neural.network.hidden import checked_sizes
+from nplm.cli._model_options import is_given
+from nplm.cli._values import (
+    ABOVE_ZERO,
+    DECAY,
+    MAX_ORDER,
+    NOT_NEGATIVE,
+    POSITIVE,
+    SHARES,
+    UNITS,
+)
 from nplm.models.neural.options.losses import LOSSES
 from nplm.models.neural.options.solvers import SOLVERS
-from nplm.models.ngrams.stages.discounts import check_fallback
 
 __all__ = [
-    "COMMON",
-    "NETWORK",
-    "POSITIVE",
-    "Counts",
-    "Discounts",
-    "Weights",
-    "in_options",
-    "is_given",
-    "network_options",
-    "network_settings",
-]
+    "NETWORK", "in_options", "network_options", "network_settings",
+]  # fmt: skip
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
-# Longer n-grams do not repeat in a text; they only take memory and time.
-MAX_ORDER = 32
 COMMON: dict[str, Any] = {"order": 5, "n_jobs": 1, "random_state": 0}
-POSITIVE = click.IntRange(min=1)
-NOT_NEGATIVE = click.FloatRange(min=0)
-ABOVE_ZERO = click.FloatRange(min=0, min_open=True)
-
-
-class Decay(click.ParamType):  # type: ignore[type-arg]
-    """A weight decay, or "auto"."""
-
-    name = "float|auto"
-
-    def convert(self, value: Any, param: Any, ctx: Any) -> float | str:
-        """Convert to a number, or return "auto"."""
-        if value == "auto":
-            return "auto"
-        number: float = NOT_NEGATIVE.convert(value, param, ctx)
-        return number
-
-
-class Shares(click.ParamType):  # type: ignore[type-arg]
-    """A dropout share, or three separated by commas."""
-
-    name = "share"
-    one = click.FloatRange(0, 1, max_open=True)
-
-    def convert(self, value: Any, param: Any, ctx: Any) -> float | tuple[float, ...]:
-        """Convert to one share, or to three."""
-        given: Any = (
-            value.split(",") if isinstance(value, str) else np.atleast_1d(value)
-        )
-        shares = tuple(self.one.convert(share, param, ctx) for share in given)
-        if len(shares) not in (1, 3):
-            self.fail(f"{value} has {len(shares)} shares: give one or three.")
-        return shares[0] if len(shares) == 1 else shares
-
-
-class Units(click.ParamType):  # type: ignore[type-arg]
-    """A number of hidden units, or also those of residual blocks, by commas."""
-
-    name = "integer"
-
-    def convert(self, value: Any, param: Any, ctx: Any) -> int | tuple[int, ...]:
-        """Convert to the `n_hidden` of `NeuralLM`."""
-        given: Any = value.split(",") if isinstance(value, str) else value
-        try:
-            return checked_sizes(
-                [int(n) for n in given] if np.iterable(given) else given
-            )
-        except ValueError:
-            self.fail(
-                f"{value!r} must be a whole number from 0 on, or the numbers of hidden "
-                "units and of those of each residual block, from 1 on, separated by "
-                "commas, such as 400,800,800."
-            )
-
-
-class Counts(click.ParamType):  # type: ignore[type-arg]
-    """Minimum counts, one per order, separated by commas."""
-
-    name = "counts"
-
-    def convert(self, value: Any, param: Any, ctx: Any) -> tuple[int, ...]:
-        """Convert to the `min_counts` of `KneserNeyLM`."""
-        try:
-            counts = tuple(
-                map(int, value.split(",") if isinstance(value, str) else value)
-            )
-        except ValueError:
-            counts = (0,)
-        if min(counts) < 1:
-            self.fail(
-                f"{value!r} must be whole numbers from 1 on, one per order, separated "
-                "by commas, such as 1,1,2."
-            )
-        return counts
-
-
-class Weights(click.ParamType):  # type: ignore[type-arg]
-    """Weights separated by commas, one for each `argument`."""
-
-    name = "w1,w2,..."
-
-    def __init__(self, argument: str) -> None:
-        self._argument = argument
-
-    def convert(self, value: Any, param: Any, ctx: Any) -> list[float]:
-        """Convert to a list of numbers."""
-        try:
-            return [float(number) for number in value.split(",")]
-        except ValueError:
-            self.fail(
-                f"{value!r} must be a number for each {self._argument}, separated by "
-                "commas, such as 0.7,0.3."
-            )
-
-
-class Discounts(click.ParamType):  # type: ignore[type-arg]
-    """A discount, or three separated by commas."""
-
-    name = "discounts"
-
-    def convert(self, value: Any, param: Any, ctx: Any) -> tuple[float, float, float]:
-        """Convert to the three discounts that `KneserNeyLM` takes."""
-        if isinstance(value, tuple):
-            return value
-        try:
-            numbers = [float(number) for number in value.split(",")]
-            given = numbers if len(numbers) > 1 else numbers[0]
-            fallback = check_fallback(given, interpolate=True)
-        except ValueError:
-            self.fail(
-                f"{value!r} must be one number above 0 and at most 1, or three, above "
-                "0 and at most 1, 2 and 3, separated by commas, such as 0.5,1,1.5."
-            )
-        assert fallback is not None
-        return fallback
-
+# A parameter in a message: named with its value, as what to change, or by
+# scikit-learn.
+PARAMETER = re.compile(
+    r"The '(?P<inner>\w+)' parameter of \w+"
+    r"|(?P<verb>\b(?:lower|raise|set) )?(?<![\w.'-])(?P<name>[A-Za-z]\w*)"
+    r"(?:=(?P<value>'[^']*'|\([^)]*\)|\[[^\]]*\]|[\w.+-]*\w)| and y_val\b)?"
+)
 
 # In the order of --help: name, the name that set_params takes, type, and help text.
 OPTIONS: list[tuple[str, str, Any, str]] = [
@@ -162,7 +49,7 @@ OPTIONS: list[tuple[str, str, Any, str]] = [
     (
         "--hidden",
         "n_hidden",
-        Units(),
+        UNITS,
         "Hidden units, h; 400,800,800 adds residual blocks of 800 units.",
     ),
     ("--embedding", "embedding_dim", POSITIVE, "Features of a word, m."),
@@ -211,13 +98,13 @@ OPTIONS: list[tuple[str, str, Any, str]] = [
     (
         "--alpha",
         "alpha",
-        Decay(),
+        DECAY,
         "Weight decay, not on the biases; auto is larger for small corpora.",
     ),
     (
         "--dropout",
         "dropout",
-        Shares(),
+        SHARES,
         "Share of the features and hidden units that each example leaves out; or three "
         "shares: of the features, the hidden units, and their projection.",
     ),
@@ -277,11 +164,6 @@ def network_options(**changed: Any) -> Callable[[Command], Command]:
     return decorate
 
 
-def is_given(ctx: click.Context, name: str) -> bool:
-    """Whether the user gave this parameter, and not its default."""
-    return ctx.get_parameter_source(name) != click.core.ParameterSource.DEFAULT
-
-
 def network_settings(
     ctx: click.Context, parameters: Mapping[str, Any], **usual: Any
 ) -> dict[str, Any]:
@@ -311,50 +193,53 @@ def network_settings(
 
 
 def in_options(message: str) -> str:
-    """Return a message about parameters of a network in terms of the options."""
-    model = re.match(r"(\w+LM|\w+Trigram|WordClasses): ", message)
-    if model and model[1] not in ("NeuralLM", "EnergyLM"):
+    """Return a message about parameters in terms of the options of this command.
+
+    A message names a parameter with its value (``n_hidden=0``), or alone.
+    """
+    context = click.get_current_context(silent=True)
+    if context is None:
+        return message
+    if re.match(r"(MixtureLM|InterpolatedTrigram|ClassLM|WordClasses): ", message):
         # Its max_iter is not that of a network, and no option sets it.
-        iterations = r" at max_iter=(\d+); raise it, or tol=\S+$"
+        iterations = r" at max_iter=(\d+); raise max_iter, or tol=\S+$"
         return re.sub(iterations, r" after \1 iterations, the most there are.", message)
-    for pattern, said in SAID:
-        message = re.sub(pattern, said, message)
-    return message
+    # Files and standard input are read once only, unlike texts in Python.
+    message = re.sub(
+        r"the texts have no word: .*", "there is no word in the text.", message
+    )
+    options = {
+        str(option.name): option
+        for option in context.command.params
+        if isinstance(option, click.Option)
+    }
+    if "valid" in options:
+        options["X_val"] = options["valid"]
+    inner = {name.partition("__")[2]: option for name, option in options.items()}
+
+    def replaced(parameter: re.Match[str]) -> str:
+        name, value = parameter["name"], parameter["value"]
+        if parameter["inner"]:
+            option = options.get(parameter["inner"]) or inner.get(parameter["inner"])
+            return option.opts[0] if option else parameter[0]
+        option = options.get(name)
+        # A name without "_" may be a word like any other.
+        if option is None or not (value or parameter["verb"] or "_" in name):
+            return parameter[0]
+        verb = parameter["verb"] or ""
+        if option.is_flag:
+            is_off = value == "False" and option.secondary_opts
+            return verb + (option.secondary_opts if is_off else option.opts)[0]
+        return " ".join([verb + option.opts[0], *([_as_typed(value)] if value else [])])
+
+    return PARAMETER.sub(replaced, message)
 
 
-def _weights_as_given(found: re.Match[str]) -> str:
-    """Return weights as the option takes them."""
-    numbers = found[1].split(", ") if found[1] else []
-    return f"--weights {','.join(f'{float(number):.12g}' for number in numbers)}"
-
-
-def _said() -> list[tuple[str, str | Callable[[re.Match[str]], str]]]:
-    """List patterns of messages, and what the command line says."""
-    said: list[tuple[str, str | Callable[[re.Match[str]], str]]] = [
-        (r"discount_fallback=\(0\.5, 1, 1\.5\)", "--discount-fallback 0.5,1,1.5"),
-        (r"\bmemory='([^']*)'", r"--memory \1"),
-        (r"\bmin_counts_of='(\w+)'", r"--min-counts-of \1"),
-        (r"\bmin_counts=\(([\d, ]*?),?\)", r"--min-counts \1"),
-        (r"\bX_val( and y_val)?\b", "--valid"),
-        (r"the texts have no word: .*", "there is no word in the text."),
-        (r"\blower order\b", "lower --order"),
-        (r"\bmax_ngrams=(\d+)", r"--max-ngrams \1"),
-        (r"\bmax_ngrams\b", "--max-ngrams"),
-        (r"\bweights=\[([^\]]*)\]", _weights_as_given),
-        (r"\bone for each model\b", "one for each MODEL"),
-        (r"\blower the weights\b", "lower --weights"),
-        (r"\boutput__direct=False\b", "--no-direct"),
-        (r"\boutput__direct(=True)?\b", "--direct"),
-    ]
-    for name, parameter, *_ in OPTIONS:
-        if parameter != "output__direct":
-            inner = re.escape(parameter.partition("__")[2] or parameter)
-            full = rf"(?<![\w.'-]){re.escape(parameter)}"
-            said.append((rf"{full}=(?:'(\w+)'|([\w.+-]*\w))", rf"{name} \1\2"))
-            said.append((rf"The '{inner}' parameter of \w+", name))
-            if "_" in parameter:  # else a word like any other
-                said.append((rf"{full}\b(?!=)", name))
-    return said
-
-
-SAID = _said()
+def _as_typed(value: str) -> str:
+    """Return a value of a message as an option takes it."""
+    if value[0] == "'":
+        return value[1:-1]
+    if value[0] not in "([":
+        return value
+    numbers = value[1:-1].rstrip(",").split(",")
+    return ",".join(f"{float(number):.12g}" for number in numbers)

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import click
 
-from nplm.cli._memory import memory_option
 from nplm.cli._models import (
     BITS,
     KEEP_OPTIMIZER,
@@ -20,6 +19,7 @@ from nplm.cli._models import (
 )
 from nplm.cli._outputs import refuse_to_replace, writable_file
 from nplm.cli._tally import told
+from nplm.cli._values import memory_option
 from nplm.formats.open_model import open_model
 
 __all__ = ["OUTPUT", "convert_command"]

@@ -9,11 +9,10 @@ import click
 from rich.console import Console
 
 from nplm.cli._bars import StageBars, stages
-from nplm.cli._memory import memory_option
-from nplm.cli._options import MAX_ORDER, Weights
 from nplm.cli._outputs import refuse_to_replace, writable_file
 from nplm.cli._tally import told
 from nplm.cli._text import BLANK_LINES, INPUTS, files_of
+from nplm.cli._values import MAX_ORDER, memory_option, weights_of
 from nplm.formats import CountFiles, count_ngrams
 from nplm.formats.on_disk.outputs import free_memory
 
@@ -44,7 +43,7 @@ __all__ = ["count_command"]
 )
 @click.option(
     "--weights",
-    type=Weights("file of counts"),
+    type=weights_of("file of counts"),
     help="With --merge, a weight above 0 for each file, such as 3,1. Counts stay whole "
     "numbers: if a weight is not one, they are rounded, but never below 1.",
 )

@@ -7,7 +7,6 @@ from pathlib import Path
 import click
 
 from nplm import TextLM
-from nplm.cli._memory import memory_option
 from nplm.cli._models import (
     BITS,
     MODEL,
@@ -18,9 +17,9 @@ from nplm.cli._models import (
     work_for,
     write_changed,
 )
-from nplm.cli._options import MAX_ORDER, POSITIVE
 from nplm.cli._outputs import refuse_to_replace
 from nplm.cli._tally import told
+from nplm.cli._values import MAX_ORDER, POSITIVE, memory_option
 from nplm.cli.commands.convert import OUTPUT
 from nplm.formats import read_class_definitions
 from nplm.formats._words import reserve_for_words

@@ -6,7 +6,7 @@ import click
 
 from nplm.base.generators import own_generator
 from nplm.cli._models import MODEL, read_model
-from nplm.cli._options import POSITIVE
+from nplm.cli._values import POSITIVE
 
 __all__ = ["generate_command"]
 

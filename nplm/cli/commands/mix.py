@@ -11,7 +11,6 @@ from typing import Any
 import click
 
 from nplm import TextLM
-from nplm.cli._memory import memory_option
 from nplm.cli._models import (
     BITS,
     TARGET,
@@ -21,10 +20,10 @@ from nplm.cli._models import (
     work_for,
     write_changed,
 )
-from nplm.cli._options import Weights
 from nplm.cli._outputs import refuse_to_replace, writable_file
 from nplm.cli._tally import line_marks, report_perplexities, told
 from nplm.cli._text import KeptText, texts_of
+from nplm.cli._values import memory_option, weights_of
 from nplm.formats._words import reserve_for_words
 from nplm.models.mixtures.static_mixture import StaticMixture, mixed
 
@@ -49,7 +48,7 @@ __all__ = ["mix_command"]
     help="Held-out text, on which EM learns the weights.",
 )
 @click.option(
-    "--weights", type=Weights("MODEL"), help="The weights, summing to 1: 0.7,0.3."
+    "--weights", type=weights_of("MODEL"), help="The weights, summing to 1: 0.7,0.3."
 )
 @TARGET
 @BITS

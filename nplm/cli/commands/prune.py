@@ -7,7 +7,6 @@ from pathlib import Path
 import click
 
 from nplm import TextLM
-from nplm.cli._memory import memory_option
 from nplm.cli._models import (
     BITS,
     MODEL,
@@ -20,6 +19,7 @@ from nplm.cli._models import (
 )
 from nplm.cli._outputs import refuse_to_replace
 from nplm.cli._text import listed_words
+from nplm.cli._values import memory_option
 from nplm.cli.commands.convert import OUTPUT
 from nplm.models.mixtures.limited_vocabulary import limited
 from nplm.models.ngrams.trie.work import Work

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from nplm.cli._models import MODEL, read_model
-from nplm.cli._options import POSITIVE
+from nplm.cli._values import POSITIVE
 
 __all__ = ["suggest_command"]
 

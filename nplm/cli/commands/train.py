@@ -30,18 +30,15 @@ from nplm.base.progress.bars import BAR
 from nplm.cli._bars import stages
 from nplm.cli._estimation import Estimation, is_arpa
 from nplm.cli._kept import Kept
-from nplm.cli._memory import memory_option
-from nplm.cli._models import BITS, KEEP_OPTIMIZER, vocabulary_of
-from nplm.cli._options import (
-    COMMON,
-    NETWORK,
-    POSITIVE,
-    Counts,
-    Discounts,
+from nplm.cli._model_options import (
+    MODELS,
+    ON_DISK,
+    ModelCommand,
     is_given,
-    network_options,
-    network_settings,
+    refuse_other_models,
 )
+from nplm.cli._models import BITS, KEEP_OPTIMIZER, vocabulary_of
+from nplm.cli._options import NETWORK, network_options, network_settings
 from nplm.cli._outputs import refuse_to_replace, writable_file
 from nplm.cli._tally import report_perplexities, report_words, told
 from nplm.cli._text import (
@@ -52,16 +49,15 @@ from nplm.cli._text import (
     lines_of,
     listed_words,
 )
+from nplm.cli._values import COUNTS, DISCOUNTS, POSITIVE, memory_option
 from nplm.models.neural.network_lm import NetworkLM
 from nplm.text.words.marks import END, LineMarks
 from nplm.text.words.splitting import BETWEEN_BLANKS, BLANKS
 
 __all__ = ["train_command"]
 
+# Models with a checkpoint.
 NETWORKS = ("network", "energy", "shortlist", "mixture")
-MODELS = ("kneser-ney", "trigram", "classes", *NETWORKS)
-# Parameters of a Kneser-Ney model that is estimated on disk.
-ON_DISK = {"memory", "folder", "bits", "min_counts", "min_counts_of", "of_counts"}
 # Units that are a whole vocabulary, in which no text is unknown.
 OPEN_UNITS = ("bpe", "unigram", "bytes")
 UNITS = (*OPEN_UNITS, "characters")
@@ -69,7 +65,7 @@ UNITS = (*OPEN_UNITS, "characters")
 LEAST_UNITS = 257
 
 
-@click.command("train", context_settings={"show_default": True})
+@click.command("train", cls=ModelCommand, context_settings={"show_default": True})
 @INPUTS
 @click.option(
     "--output",
@@ -127,7 +123,7 @@ LEAST_UNITS = 257
 @BITS
 @click.option(
     "--min-counts",
-    type=Counts(),
+    type=COUNTS,
     help="Minimum count of the n-grams to keep, one per order, such as 1,1,2; the last "
     "one is that of all higher orders. By default every n-gram is kept.",
 )
@@ -149,7 +145,7 @@ LEAST_UNITS = 257
 )
 @click.option(
     "--discount-fallback",
-    type=Discounts(),
+    type=DISCOUNTS,
     help="Kneser-Ney's discounts where a text is too small to estimate them, such as "
     "0.5,1,1.5. By default these are used with a note.",
 )
@@ -191,7 +187,7 @@ def train_command(
     _refuse_two_vocabularies(options)
     _refuse_chosen_units(options)
     _refuse_on_disk(ctx, options["tokens"])
-    _refuse_others(ctx, options["model"])
+    refuse_other_models(ctx, options["model"])
     refuse_to_replace(output, *inputs, valid, test, options["words_path"])
     vocabulary = _vocabulary(options)
     if options["model"] != "kneser-ney" or options["tokens"] in UNITS:
@@ -260,36 +256,11 @@ def _refuse_text_options(
 
 def _refuse_on_disk(ctx: click.Context, tokens: str) -> None:
     for option in ctx.command.params:
-        if tokens in UNITS and option.name in ON_DISK and is_given(ctx, option.name):
+        name = str(option.name)
+        if tokens in UNITS and name in ON_DISK.split() and is_given(ctx, name):
             raise click.UsageError(
                 f"{option.opts[0]} is for models that are estimated on disk, and those "
                 f"of --tokens {tokens} are fitted in memory: leave it out."
-            )
-
-
-def _refuse_others(ctx: click.Context, model: str) -> None:
-    """Refuse an option that only other models have: it would change nothing."""
-    energy = EnergyLM().get_params(deep=False)
-    network = NETWORK | {"keep_optimizer"}
-    taken: dict[str, set[str]] = {
-        "kneser-ney": {"discount_fallback"} | ON_DISK,
-        "trigram": set(),
-        "classes": {"n_classes", "discount_fallback"},
-        "network": network,
-        "energy": {name for name in network if name.partition("__")[0] in energy}
-        | {"keep_optimizer"},
-        # A short-list network trains on all words of its list.
-        "shortlist": network - {"loss__n_noise"} | {"n_shortlist", "discount_fallback"},
-        "mixture": network | {"discount_fallback"},
-    }
-    for option in ctx.command.params:
-        name = str(option.name)
-        having = [other for other in MODELS if name in taken[other]]
-        refused = having and model not in having and name not in COMMON
-        if refused and is_given(ctx, name):
-            raise click.UsageError(
-                f"--model {model} has no {option.opts[0]}, which is of "
-                f"{', '.join(having)}: leave it out, or train another --model."
             )
 
 

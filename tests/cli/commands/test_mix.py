@@ -61,7 +61,7 @@ def test_mistakes_are_sentences(made, run):
     assert "'half'" in run(*two, "--weights", "half", code=2).stderr
     message = run(*two, "--weights", "0.25,-3,1e-7", code=1).stderr
     assert "Error: --weights 0.25,-3,1e-07 must be numbers, 0 or more" in message
-    assert "one for each MODEL, of which there are 2." in message
+    assert "one for each model, of which there are 2." in message
     alone = ["mix", "@cats", "--weights", "1", "-o", "@none.arpa"]
     assert "two models or more" in run(*alone, code=1).stderr
     classes = ["@train", "-o", "@classes", "--model", "classes", "--classes", "3"]

@@ -8,12 +8,18 @@ import subprocess
 import sys
 import time
 
+import click
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
 import nplm
-from nplm import SGD, Importance, KneserNeyLM, TextLM, Tokenizer, Vocabulary
+from nplm import SGD, EnergyLM, Importance, KneserNeyLM, TextLM, Tokenizer, Vocabulary
+from nplm.cli._model_options import MODELS_OF
+from nplm.cli._options import NETWORK, in_options
+from nplm.cli.commands.train import train_command
 from nplm.models.neural.fitting.epochs import Epochs
+from nplm.models.training.em import MixtureFit
 from nplm.text.words.splitting import BETWEEN_BLANKS
 
 SMALL = ["--epochs", "2", "--hidden", "8", "--embedding", "4"]
@@ -203,7 +209,7 @@ def test_what_train_refuses(run, tmp_path):
         (
             ["--min-counts", "1,3,2", "--min-counts-of", "text"],
             1,
-            "--min-counts 1, 3, 2 decreases, but with --min-counts-of text the suff",
+            "--min-counts 1,3,2 decreases, but with --min-counts-of text the suff",
         ),
         (["--test", empty], 1, f"there is no text to test on in {empty}."),
         (["--vocabulary", empty], 1, f"--vocabulary: {empty} has no words."),
@@ -223,6 +229,53 @@ def test_what_train_refuses(run, tmp_path):
     (tmp_path / "link").symlink_to(tmp_path / "absent" / "model")
     result = run("train", "@train", "-o", str(tmp_path / "link"), code=2)
     assert "absent cannot be written to: No" in " ".join(result.stderr.split())
+
+
+def test_options_of_a_model_are_those_that_it_has():
+    options = {option.name: option.opts[0] for option in train_command.params}
+    assert MODELS_OF.keys() <= options.keys()
+    for name in NETWORK & MODELS_OF.keys():
+        models = set(MODELS_OF[name])
+        in_energy = name.partition("__")[0] in EnergyLM().get_params(deep=False)
+        assert ("energy" in models) == in_energy, name
+    shown = CliRunner().invoke(train_command, ["--help"]).output
+    sections = shown.split("\nOptions of --model ")[1:]
+    for section in sections:
+        models, _, lines = section.partition(":\n")
+        found = re.findall(r"^  (--[a-z-]+)", lines, re.M)
+        expected = {
+            option
+            for name, option in options.items()
+            if MODELS_OF.get(name) == models.split(", ")
+        }
+        assert set(found) == expected, models
+
+
+@pytest.mark.parametrize(
+    ("message", "said"),
+    [
+        ("n_hidden=0: set output__direct=True", "--hidden 0: set --direct"),
+        ("output__direct=False, or n_hidden=(8, 9)", "--no-direct, or --hidden 8,9"),
+        ("min_counts_of='text', bits=3", "--min-counts-of text, --bits 3"),
+        ("min_counts=(3,), lower batch_size", "--min-counts 3, lower --batch-size"),
+        ("learning_rate_init, now 5", "--learning-rate, now 5"),
+        ("The 'n_noise' parameter of NCE must be", "--samples must be"),
+        ("pass X_val and y_val; order is a word", "pass --valid; order is a word"),
+        ("raise order, or lower alpha", "raise --order, or lower --alpha"),
+    ],
+)
+def test_messages_name_options(message, said):
+    with click.Context(train_command):
+        assert in_options(message) == said
+    assert in_options(message) == message  # outside of a command
+
+
+def test_iterations_of_a_mixture_are_not_epochs(recwarn):
+    fit = MixtureFit(np.ones((1, 2)), [-2.0, -1.0], converged=False)
+    fit.warn_unless_converged("MixtureLM", 1, 1e-9)
+    with click.Context(train_command):
+        said = in_options(str(recwarn[0].message))
+    assert said.endswith("nats per token after 1 iterations, the most there are.")
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
@@ -252,7 +305,7 @@ def test_options_reach_the_network(run, tmp_path, model):
 def test_notes_and_errors_name_options(run, tmp_path):
     wrong = ["--tokens", "blanks", "--memory", "much", "-o", str(tmp_path / "x")]
     result = run("train", "@train", *wrong, code=2)
-    assert "Invalid value for '--memory': must be a number of" in result.stderr
+    assert "Invalid value for '--memory': 'much' must be a number of" in result.stderr
     command = ["train", "-o", str(tmp_path / "model"), "--model", "network", *SMALL]
     run(*command, input="a b c\n" * 9)
     result = run(*command, "@train", "--learning-rate", "5000", "--alpha", "0", code=1)

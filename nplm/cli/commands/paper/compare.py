@@ -17,10 +17,8 @@ import nplm
 from nplm import DivergenceError, NeuralLM
 from nplm.base.estimators import LanguageModel
 from nplm.cli._bars import stages
-from nplm.cli._corpora import load_corpus
 from nplm.cli._jobs import Job, mpi_job
 from nplm.cli._options import (
-    POSITIVE,
     in_options,
     network_options,
     network_settings,
@@ -31,8 +29,15 @@ from nplm.cli._outputs import (
     writable_file,
     writable_folder,
 )
-from nplm.cli._tables import one_line, print_corpus, print_examples, print_table
 from nplm.cli._tally import warning_of_unknown
+from nplm.cli._values import POSITIVE
+from nplm.cli.commands.paper.corpora import load_corpus
+from nplm.cli.commands.paper.tables import (
+    one_line,
+    print_corpus,
+    print_examples,
+    print_table,
+)
 from nplm.datasets import Corpus
 from nplm.experiments import (
     QUICK,

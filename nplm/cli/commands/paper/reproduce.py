@@ -15,7 +15,7 @@ from nplm.cli._bars import stages
 from nplm.cli._jobs import Jobs
 from nplm.cli._options import in_options
 from nplm.cli._outputs import INTERRUPTED, writable_folder
-from nplm.cli._tables import one_line_of, print_paper_table
+from nplm.cli.commands.paper.tables import one_line_of, print_paper_table
 from nplm.datasets import load_wiki
 from nplm.experiments import TABLES, as_markdown, draw, findings, reproduce, results_of
 

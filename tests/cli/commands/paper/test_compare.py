@@ -8,10 +8,11 @@ from click.testing import CliRunner
 
 import nplm
 from nplm import NCE, SGD, Adam, Exact, Importance
-from nplm.cli import _corpora, main
+from nplm.cli import main
 from nplm.cli._bars import StageLines
 from nplm.cli._jobs import mpi_job
 from nplm.cli.commands.paper import compare as command
+from nplm.cli.commands.paper import corpora
 from nplm.experiments import QUICK, comparison
 
 MODELS = [
@@ -269,7 +270,7 @@ def test_an_interrupt_while_the_corpus_loads(run, monkeypatch):
     def interrupt(*args, **kwargs):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(_corpora, "load_text", interrupt)
+    monkeypatch.setattr(corpora, "load_text", interrupt)
     assert run().exit_code == 130
 
 

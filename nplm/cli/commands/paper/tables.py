@@ -22,11 +22,13 @@ WIDEST = 1000  # columns
 
 
 def print_corpus(console: Console, name: str, corpus: Corpus) -> None:
+    """Print the name of a corpus, and what it is."""
     console.print(f"[bold]{name}[/bold]", highlight=False)
     console.print(corpus.DESCR, markup=False, highlight=False)
 
 
 def one_line(row: Row) -> str:
+    """Return a line about a row of a comparison."""
     return (
         f"{_name(row)}: perplexity {row.train:.1f} (training), {row.valid:.1f} "
         f"(validation), {row.test:.1f} (test), {row.seconds:.1f} s"
@@ -44,6 +46,7 @@ def one_line_of(results: dict[str, Any], name: str) -> str:
 
 
 def print_table(console: Console, rows: Sequence[Row]) -> None:
+    """Print the rows of a comparison."""
     header = "model", "n", "h", "m", "direct", "train", "valid", "test"
     cells = [
         [
@@ -103,6 +106,7 @@ def _print(
 
 
 def print_examples(console: Console, report: dict[str, Any]) -> None:
+    """Print next words and nearest words by the network."""
     rates = (f"{rate:.2%} of {part}" for part, rate in report["oov_rate"].items())
     console.print(f"\nOut of vocabulary (<unk>): {', '.join(rates)}.", markup=False)
     if not report["nearest_words"]:

@@ -1,0 +1,67 @@
+"""The options of each ``--model`` of ``nplm train``: refusals and --help."""
+
+from __future__ import annotations
+
+import click
+
+__all__ = ["MODELS", "ON_DISK", "ModelCommand", "is_given", "refuse_other_models"]
+
+MODELS = (
+    "kneser-ney", "trigram", "classes", "network", "energy", "shortlist", "mixture",
+)  # fmt: skip
+ON_DISK = "memory folder bits min_counts min_counts_of of_counts"
+# Models, and the parameters of the options that only these have.
+TABLE = {
+    "kneser-ney": ON_DISK,
+    "kneser-ney classes shortlist mixture": "discount_fallback",
+    "classes": "n_classes",
+    "network energy shortlist mixture": "n_hidden embedding_dim loss solver "
+    "solver__learning_rate learning_rate_init solver__learning_rate_decay alpha "
+    "max_iter n_iter_no_change batch_size parallel precision keep_optimizer",
+    "network shortlist mixture": "output__direct dropout",
+    # A short-list network trains on all words of its list.
+    "network energy mixture": "loss__n_noise",
+    "shortlist": "n_shortlist",
+}
+MODELS_OF = {
+    parameter: models.split()
+    for models, parameters in TABLE.items()
+    for parameter in parameters.split()
+}
+
+
+def is_given(ctx: click.Context, name: str) -> bool:
+    """Whether the user gave this parameter, and not its default."""
+    return ctx.get_parameter_source(name) != click.core.ParameterSource.DEFAULT
+
+
+def refuse_other_models(ctx: click.Context, model: str) -> None:
+    """Refuse an option that only other models have: it would change nothing."""
+    for option in ctx.command.params:
+        models = MODELS_OF.get(str(option.name), [model])
+        if model not in models and is_given(ctx, str(option.name)):
+            raise click.UsageError(
+                f"--model {model} has no {option.opts[0]}, which is of "
+                f"{', '.join(models)}: leave it out, or train another --model."
+            )
+
+
+class ModelCommand(click.Command):
+    """A command whose --help has a section for the options of some models."""
+
+    def format_options(
+        self, ctx: click.Context, formatter: click.HelpFormatter
+    ) -> None:
+        """Write the options that all models have, then the others."""
+        sections: dict[str, list[tuple[str, str]]] = {}
+        for option in self.get_params(ctx):
+            models = MODELS_OF.get(str(option.name))
+            title = "Options"
+            if models is not None:
+                title += f" of --model {', '.join(models)}"
+            record = option.get_help_record(ctx)
+            if record is not None:
+                sections.setdefault(title, []).append(record)
+        for title, records in sections.items():
+            with formatter.section(title):
+                formatter.write_dl(records)

@@ -1,0 +1,131 @@
+"""Values of options: how they are written, and what a wrong one is told."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+import numpy as np
+
+from nplm.formats.counts.estimation import MIN_MEMORY_BYTES, memory_in_bytes
+from nplm.models.neural.network.hidden import checked_sizes
+from nplm.models.ngrams.stages.discounts import check_fallback
+
+__all__ = [
+    "ABOVE_ZERO", "COUNTS", "DECAY", "DISCOUNTS", "MAX_ORDER", "NOT_NEGATIVE",
+    "POSITIVE", "SHARES", "UNITS", "Parsed", "memory_option", "weights_of",
+]  # fmt: skip
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+# Longer n-grams do not repeat in a text; they only take memory and time.
+MAX_ORDER = 32
+POSITIVE = click.IntRange(min=1)
+NOT_NEGATIVE = click.FloatRange(min=0)
+ABOVE_ZERO = click.FloatRange(min=0, min_open=True)
+
+
+class Parsed(click.ParamType):  # type: ignore[type-arg]
+    """A value that a function reads from text.
+
+    - `name`: what --help shows
+    - `parse`: returns the value, or raises ValueError
+    - `wanted`: what a value must be
+    """
+
+    def __init__(self, name: str, parse: Callable[[str], Any], wanted: str) -> None:
+        self.name, self._parse, self._wanted = name, parse, wanted
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
+        """Convert text; a default is a value already."""
+        if not isinstance(value, str):
+            return value
+        try:
+            return self._parse(value)
+        except ValueError:
+            self.fail(f"{value!r} must be {self._wanted}")
+
+
+def _numbers(text: str) -> list[float]:
+    return [float(number) for number in text.split(",")]
+
+
+def _share(text: str) -> float | tuple[float, ...]:
+    shares = _numbers(text)
+    if len(shares) not in (1, 3) or not all(0 <= share < 1 for share in shares):
+        raise ValueError
+    return shares[0] if len(shares) == 1 else tuple(shares)
+
+
+def _decay(text: str) -> float | str:
+    if text != "auto" and not 0 <= float(text) < np.inf:
+        raise ValueError
+    return text if text == "auto" else float(text)
+
+
+def _counts(text: str) -> tuple[int, ...]:
+    counts = tuple(map(int, text.split(",")))
+    if min(counts) < 1:
+        raise ValueError
+    return counts
+
+
+def _discounts(text: str) -> tuple[float, float, float] | None:
+    numbers = _numbers(text)
+    value = numbers if len(numbers) > 1 else numbers[0]
+    return check_fallback(value, interpolate=True)
+
+
+def _units(text: str) -> int | tuple[int, ...]:
+    return checked_sizes([int(number) for number in text.split(",")])
+
+
+DECAY = Parsed("float|auto", _decay, "a number from 0 on, or auto.")
+SHARES = Parsed(
+    "share",
+    _share,
+    "a number from 0 to below 1, or three, separated by commas, such as 0.1,0.2,0.1.",
+)
+UNITS = Parsed(
+    "integer",
+    _units,
+    "a whole number from 0 on, or the numbers of hidden units and of those of each "
+    "residual block, from 1 on, separated by commas, such as 400,800,800.",
+)
+COUNTS = Parsed(
+    "counts",
+    _counts,
+    "whole numbers from 1 on, one per order, separated by commas, such as 1,1,2.",
+)
+DISCOUNTS = Parsed(
+    "discounts",
+    _discounts,
+    "one number above 0 and at most 1, or three, above 0 and at most 1, 2 and 3, "
+    "separated by commas, such as 0.5,1,1.5.",
+)
+MEMORY = Parsed(
+    "size",
+    memory_in_bytes,
+    f"a number of bytes, at least {MIN_MEMORY_BYTES}, or a size such as 500M or 2G.",
+)
+
+
+def weights_of(argument: str) -> Parsed:
+    """Return the type of weights, one for each `argument`."""
+    return Parsed(
+        "w1,w2,...",
+        _numbers,
+        f"a number for each {argument}, separated by commas, such as 0.7,0.3.",
+    )
+
+
+def memory_option(purpose: str) -> Callable[[Command], Command]:
+    """Return the option of a command that needs memory for a purpose."""
+    return click.option(
+        "--memory",
+        type=MEMORY,
+        help=f"Memory to {purpose} (500M, 2G); the rest is done on disk. By default "
+        "three quarters of the memory that is available (of half of all memory where "
+        "the system does not tell, as macOS).",
+    )
