@@ -100,10 +100,10 @@ def test_no_such_network(corpus):
 
 
 def test_the_model_of_processes_that_share_examples():
-    path = BENCHMARKS / "parallel" / "examples_model.py"
-    spec = importlib.util.spec_from_file_location("examples_model", path)
+    path = BENCHMARKS / "parallel" / "costs.py"
+    spec = importlib.util.spec_from_file_location("costs", path)
     model = importlib.util.module_from_spec(spec)
-    sys.modules["examples_model"] = model  # for its dataclasses
+    sys.modules["costs"] = model  # for its dataclasses
     spec.loader.exec_module(model)
     # 10 ms of examples and 2 of the update, 3 MB added up and 1 MB gathered.
     costs = model.Costs(1e-4, 2e-3, summed=3e6, gathered=1e4, whole=1e8, K=100)

@@ -1,4 +1,4 @@
-"""What the benchmarks share: a table on the terminal, as JSON, and on a page."""
+"""What the benchmarks share: a table on the terminal and as JSON."""
 
 from __future__ import annotations
 
@@ -80,31 +80,6 @@ def kept(
 
 def file_name(name: str) -> str:
     return name.replace(", ", "-").replace(" ", "_")
-
-
-def conditions(rows: Rows) -> str:
-    """On what rows that files keep were measured, and beside how much else."""
-    runs = [run for row in rows for run in row["machines"]]
-    loads = [run[name] for run in runs for name in run if name.startswith("load")]
-    cpus = " and an ".join(sorted({run["cpu"] for run in runs}))
-    cores = max(run["cores"] for run in runs)
-    return (
-        f"One thread of an {cpus}, float32, by processor time, in {len(runs)} runs. "
-        f"Other programs ran beside some: the load of the {cores} cores, this thread "
-        f"included, was {min(loads):.1f} to {max(loads):.1f}."
-    )
-
-
-def list_table(title: str, header: list[str], rows: list[list[str]]) -> str:
-    """A list-table of reStructuredText; a first cell that repeats is left empty."""
-    lines = [f".. list-table:: {title}".rstrip(), "   :header-rows: 1", ""]
-    above = ""
-    for row in [header, *rows]:
-        first = "" if row[0] == above else row[0]
-        above = row[0]
-        cells = [first, *row[1:]]
-        lines += [f"   {'* ' if i == 0 else '  '}- {c}" for i, c in enumerate(cells)]
-    return "\n".join(line.rstrip() for line in lines) + "\n"
 
 
 def named(path: Path | None, part: str) -> Path | None:

@@ -17,7 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from common.table import Rows, kept, list_table
+from common.page import list_table, with_conditions
+from common.table import Rows, kept
 from nplm import Adam, NeuralLM
 from nplm.datasets import Corpus, fetch_brown, fetch_ptb
 from nplm.experiments import grouped
@@ -86,23 +87,23 @@ def page(rows: Rows, what: str) -> str:
     """Table of means over the seeds, beside the first way; `what` heads the ways."""
     lines = []
     for text in TEXTS:
-        own = [row for row in rows if row["text"] == text]
-        ways = list(dict.fromkeys(row["way"] for row in own))
-        first = _mean(own, ways[0], "test")
+        same = [row for row in rows if row["text"] == text]
+        ways = list(dict.fromkeys(row["way"] for row in same))
+        first = _mean(same, ways[0], "test")
         for way in ways:
-            tests = [row["test"] for row in own if row["way"] == way]
-            beside = _mean(own, way, "test") / first - 1
-            before = _mean(own, way, "before")
+            tests = [row["test"] for row in same if row["way"] == way]
+            beside = _mean(same, way, "test") / first - 1
+            before = _mean(same, way, "before")
             lines.append([
-                text, way, f"{_mean(own, way, 'parameters') / 1e6:.2f}",
-                f"{_mean(own, way, 'CPU s'):.0f}"
+                text, way, f"{_mean(same, way, 'parameters') / 1e6:.2f}",
+                f"{_mean(same, way, 'CPU s'):.0f}"
                 + (f" and {before:.0f}" if before > 0.5 else ""),
-                f"{_mean(own, way, 'valid'):.1f}", f"{_mean(own, way, 'test'):.1f}",
+                f"{_mean(same, way, 'valid'):.1f}", f"{_mean(same, way, 'test'):.1f}",
                 f"{min(tests):.1f} to {max(tests):.1f}",
                 "" if way == ways[0] else f"{beside:+.1%}",
             ])  # fmt: skip
     header = ["", what, "million parameters", "CPU s", "valid", "test", "by seed", ""]
-    return list_table("", header, lines)
+    return with_conditions(list_table("", header, lines), rows)
 
 
 def _mean(rows: Rows, way: str, name: str) -> float:

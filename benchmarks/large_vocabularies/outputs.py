@@ -46,7 +46,7 @@ import numpy as np
 from common.networks import NETWORKS, Windows, random_windows
 from common.process import fresh, resident, serve
 from common.table import file_name, kept, load, machine, parser, report
-from large_vocabularies.page import draw, learnt, summed, tables
+from large_vocabularies.outputs_page import draw, learnt, summed, tables
 from large_vocabularies.texts import Text, brown, classes_of, of_wiki
 from nplm import NCE, NeuralLM, Tree, word_tree
 

@@ -20,7 +20,7 @@ sys.path[0] = str(Path(__file__).parents[1])  # benchmarks/
 
 from numpy.typing import NDArray
 
-from common.table import conditions, parser, report
+from common.table import parser, report
 from common.trained import Way, measured, network, page
 from nplm import Classes, Importance, NeuralLM, Tree, WordClasses, word_tree
 from nplm.datasets import Corpus
@@ -66,7 +66,7 @@ def main() -> None:
     rows = measured(args.rows, "outputs", {way: WAYS[way] for way in args.ways})
     report("Outputs of well-trained networks", rows, args.json)
     if args.page:
-        PAGE.write_text(f"{page(rows, 'output')}\n{conditions(rows)}\n")
+        PAGE.write_text(page(rows, "output"))
 
 
 if __name__ == "__main__":

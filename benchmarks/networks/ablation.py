@@ -41,7 +41,8 @@ from sklearn.frozen import FrozenEstimator
 
 import nplm
 from common.ablations import ABLATIONS, NETWORKS, as_stream, network
-from common.table import Rows, list_table, machine, parser, report
+from common.page import list_table
+from common.table import Rows, machine, parser, report
 from nplm import (
     ClassLM,
     KneserNeyLM,

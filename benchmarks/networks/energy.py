@@ -1,11 +1,7 @@
 """How does `EnergyLM` compare with `NeuralLM`: speed, and perplexity for CPU time?
 
 Speed is that of training and scoring on Brown with all its words, in mini-batches of
-32. Perplexities of exact training are on its first tokens, with only the most frequent
-words: each model is trained epoch by epoch until its CPU time is spent, and the test
-perplexity is that of the epoch with the best validation perplexity.
-
-"trained" has networks of both that are trained well on noise samples, as
+32. "trained" has networks of both that are trained well on noise samples, as
 common/trained.py does it, with a learning rate and a weight decay that are good for
 both.
 
@@ -24,10 +20,9 @@ from typing import Any
 
 sys.path[0] = str(Path(__file__).parents[1])  # benchmarks/
 
-import numpy as np
-
 from common.networks import energy_lm, paper_lm
-from common.table import Rows, conditions, kept, list_table, named, parser, report
+from common.page import table, with_conditions
+from common.table import Rows, kept, named, parser, report
 from common.trained import N_CONTEXT, SCHEDULE, measured, network, page
 from nplm import EnergyLM, Importance, NeuralLM, windows
 from nplm.datasets import Corpus, fetch_brown
@@ -41,23 +36,12 @@ def cpu(work: Callable[..., Any], *args: Any) -> float:
     return time.process_time() - started
 
 
-# -- exact training ----------------------------------------------------------------
+# -- speed -------------------------------------------------------------------------
 
-SIZED: dict[str, Any] = {"random_state": 0}
 COMPARED: dict[str, Callable[..., Any]] = {
-    "NeuralLM": partial(paper_lm, order=None, **SIZED),
-    "EnergyLM": partial(energy_lm, **SIZED),
+    "NeuralLM": partial(paper_lm, order=None, random_state=0),
+    "EnergyLM": partial(energy_lm, random_state=0),
 }
-OWN = {"target_weights": True}
-# Networks that train for equal time, with about as many parameters.
-LEARNT: list[tuple[str, str, dict[str, Any]]] = [
-    ("NeuralLM", "NeuralLM", {"n_hidden": 40, "learning_rate_init": 1e-2}),
-    ("target weights", "EnergyLM", {"n_hidden": 40, **OWN}),
-    ("target weights", "EnergyLM",
-     {"n_hidden": 24, "embedding_dim": 48, "learning_rate_init": 1.5e-2, **OWN}),
-    ("one v", "EnergyLM",
-     {"n_hidden": 32, "embedding_dim": 65, "learning_rate_init": 1.5e-2}),
-]  # fmt: skip
 
 
 def speed(corpus: Corpus, args: Any) -> Rows:
@@ -70,39 +54,10 @@ def speed(corpus: Corpus, args: Any) -> Rows:
         trainer.train(range(64))
         trained = cpu(trainer.train, range(n))
         scored = cpu(trainer.keep().log_prob, X[:n], y[:n])
-        return {"": model, "trained/s": n / trained, "scored/s": n / scored}
+        return {"model": model, "trained/s": n / trained, "scored/s": n / scored}
 
     return [
         kept(args.rows, f"speed, {model}", partial(rates, model)) for model in COMPARED
-    ]
-
-
-def quality(corpus: Corpus, args: Any) -> Rows:
-    """Perplexity after `args.seconds` of CPU time."""
-
-    def cut(part: Any, n: int) -> Any:
-        return windows(np.where(part[:n] < args.words, part[:n], 1), 3)
-
-    train = cut(corpus.train, args.tokens)
-    valid, test = (cut(part, args.tokens // 5) for part in (corpus.valid, corpus.test))
-
-    def learnt(name: str, model: str, settings: dict[str, Any]) -> dict[str, Any]:
-        lm = COMPARED[model](n_words=args.words, **settings)
-        spent, best, tested = 0.0, np.inf, np.inf
-        while spent < args.seconds:
-            spent += cpu(lm.partial_fit, *train)
-            reached = lm.perplexity(*valid)
-            if reached < best:
-                best, tested = reached, lm.perplexity(*test)
-        return {
-            "": name, "h": lm.n_hidden, "m": lm.embedding_dim,
-            "parameters": lm.n_parameters_, "epochs": lm.n_iter_, "CPU s": spent,
-            "valid": best, "test": tested,
-        }  # fmt: skip
-
-    return [
-        kept(args.rows, f"quality, {i}", partial(learnt, *one))
-        for i, one in enumerate(LEARNT)
     ]
 
 
@@ -139,32 +94,15 @@ def trained(_: Corpus, args: Any) -> Rows:
 
 
 def speed_page(rows: Rows) -> str:
-    header = ["", "trained a second", "scored a second"]
-    lines = [
-        [row[""], f"{row['trained/s']:,.0f}", f"{row['scored/s']:,.0f}"] for row in rows
-    ]
-    return list_table("", header, lines)
+    columns = [("", "{model}"), ("trained a second", "{trained/s:,.0f}"),
+               ("scored a second", "{scored/s:,.0f}")]  # fmt: skip
+    return with_conditions(table("", columns, rows), rows)
 
 
-def quality_page(rows: Rows) -> str:
-    lines = [
-        [row[""], str(row["h"]), str(row["m"]), f"{row['parameters']:,}",
-         str(row["epochs"]), f"{row['CPU s']:.1f}", f"{row['valid']:.2f}",
-         f"{row['test']:.2f}"]
-        for row in rows
-    ]  # fmt: skip
-    header = ["", "h", "m", "parameters", "epochs", "CPU s", "valid", "test"]
-    return list_table("", header, lines)
-
-
-TABLES = {"speed": speed, "quality": quality, "trained": trained}
-PAGE = {
-    "speed": speed_page, "quality": quality_page,
-    "trained": partial(page, what="model"),
-}  # fmt: skip
+TABLES = {"speed": speed, "trained": trained}
+PAGE = {"speed": speed_page, "trained": partial(page, what="model")}
 TITLES = {
     "speed": "Examples a second of CPU time",
-    "quality": "Perplexity for CPU time",
     "trained": "Perplexity for CPU time, after Adam with a learning rate that falls",
 }
 
@@ -172,9 +110,6 @@ TITLES = {
 def main() -> None:
     options = parser(__doc__ or "")
     options.add_argument("--rows", type=Path, required=True, help="what was measured")
-    options.add_argument("--words", type=int, default=1000)
-    options.add_argument("--tokens", type=int, default=100_000)
-    options.add_argument("--seconds", type=float, default=5.0)
     options.add_argument("--examples", type=int, default=2048, help="to time")
     options.add_argument("--tables", nargs="+", default=TABLES, choices=TABLES)
     options.add_argument("--page", action="store_true", help="write the docs' tables")
@@ -185,8 +120,7 @@ def main() -> None:
         rows = TABLES[name](corpus, args)
         report(TITLES[name], rows, named(args.json, name))
         if args.page:
-            text = PAGE[name](rows) + "\n" + conditions(rows) + "\n"
-            (PAGES / f"energy_{name}.inc").write_text(text)
+            (PAGES / f"energy_{name}.inc").write_text(PAGE[name](rows))
 
 
 if __name__ == "__main__":

@@ -32,8 +32,9 @@ sys.path[0] = str(Path(__file__).parents[1])  # benchmarks/
 
 import numpy as np
 
+from common.page import list_table, loads, table
 from common.process import fresh, resident, serve
-from common.table import Rows, kept, list_table, parser, report
+from common.table import Rows, kept, parser, report
 
 OPENERS = {".xz": lzma.open, ".gz": gzip.open}
 PAGE = Path(__file__).parents[2] / "docs" / "measured" / "estimation.inc"
@@ -178,19 +179,25 @@ def number_of(text: str) -> int:
     return round(float(text.removesuffix("M")) * (MILLION if text[-1] == "M" else 1))
 
 
+COLUMNS = [
+    ("", "{way}"), ("million words", "{millions:,g}"), ("order", "{order}"),
+    ("allowed", "{allowed}"), ("CPU s", "{cpu:,.1f}"),
+    ("words a CPU second", "{speed:,.0f}"), ("peak MB", "{peak MB:,.0f}"),
+    ("file MB", "{file MB:,.0f}"),
+]  # fmt: skip
+
+
 def page(rows: dict[str, dict[str, Any]]) -> str:
     """Make the tables of docs/measured/estimation.rst."""
-    header = ["", "million words", "order", "allowed", "CPU s", "words a CPU second"]
-    header += ["peak MB", "file MB"]
     shown = []
     for name, row in sorted(rows.items(), key=lambda item: _place(*item)):
         n_words = number_of(row["tokens"])
-        shown += [[
-            WAYS[way_of(name)], f"{n_words / MILLION:,g}", str(row["order"]),
-            row["memory"] if way_of(name) != "probing" else "",
-            f"{row['cpu']:,.1f}", f"{n_words / row['cpu']:,.0f}",
-            f"{row['peak'] / 1e6:,.0f}", f"{row['file'] / 1e6:,.0f}",
-        ]]  # fmt: skip
+        shown.append(row | {
+            "way": WAYS[way_of(name)], "millions": n_words / MILLION,
+            "allowed": row["memory"] if way_of(name) != "probing" else "",
+            "speed": n_words / row["cpu"], "peak MB": row["peak"] / 1e6,
+            "file MB": row["file"] / 1e6,
+        })  # fmt: skip
     texts = sorted(
         {
             (row["words"], row["vocabulary"], row["ngrams"], row["order"])
@@ -203,21 +210,20 @@ def page(rows: dict[str, dict[str, Any]]) -> str:
         f"{ngrams / MILLION:,.1f} million n-grams of order {order} and below"
         for words, vocabulary, ngrams, order in texts
     )
-    own = {name: row for name, row in rows.items() if way_of(name) == "nplm"}
-    name, largest = max(own.items(), key=lambda item: number_of(item[1]["tokens"]))
+    mapped = {name: row for name, row in rows.items() if way_of(name) == "nplm"}
+    name, largest = max(mapped.items(), key=lambda item: number_of(item[1]["tokens"]))
     stages = [[stage, f"{s:,.1f}"] for stage, s in largest["stages"].items() if s]
     runs = [run for row in rows.values() for run in row["machines"]]
-    loads = [run[key] for run in runs for key in run if key.startswith("load")]
     cpus = " and an ".join(sorted({run["cpu"] for run in runs}))
     threads = max(row["threads"] for row in rows.values())
     where = (
         f"An {cpus}, {max(run['cores'] for run in runs)} cores, of which nplm used "
-        f"{threads}; the load, this included, was {min(loads):.1f} to {max(loads):.1f}."
+        f"{threads}; the load, this included, was {loads(runs)}."
     )
     return "\n\n".join(
         [
             told,
-            list_table("", header, shown),
+            table("", COLUMNS, shown),
             where,
             list_table(
                 f"{WAYS[way_of(name)]}, {largest['tokens']} words, order "

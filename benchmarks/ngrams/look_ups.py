@@ -1,6 +1,6 @@
 """Look-ups beside KenLM.
 
-    python benchmarks/ngrams/look_ups.py MODEL KENLM TEXT [--start] [--json FILE]
+    python benchmarks/ngrams/look_ups.py MODEL KENLM TEXT [--start | --lines]
 
 MODEL is a mapped or 8-bit file of nplm, KENLM a binary of the same n-grams (or the ARPA
 file), TEXT lines of held-out words. All of it is made by commands. With the Wiki corpus
@@ -16,11 +16,15 @@ file), TEXT lines of held-out words. All of it is made by commands. With the Wik
 
 Sentences of ``--words`` words and their ends are scored in turn, CPU time of one
 thread, the least of ``--repeats`` rounds: by nplm as windows of ids made before, and as
-strings; by the ``kenlm`` module as strings.
+strings; by the ``kenlm`` module and by ``nplm.kenlm``, which has its calls, as strings.
 
 With ``--start`` whole processes are measured instead: Python starts, imports, opens the
 model, and scores one sentence. Their CPU time is compared with that of a process that
 imports the ``kenlm`` module and does the same.
+
+With ``--lines`` whole processes filter a crawl: ``nplm score --per-token`` and a loop
+over the ``score`` of the ``kenlm`` module score the lines of TEXT. The time of their
+start, with no line to score, is subtracted.
 """
 
 from __future__ import annotations
@@ -41,11 +45,22 @@ import numpy as np
 
 from common.table import parser, report
 from nplm import TextLM, Tokenizer, windows
+from nplm import kenlm as nplm_kenlm
 from nplm.formats import load_binary
 
 BLANKS = r"[^ \t\r\n]+"
-# KenLM's BaseScore and `step` take longer: they score this many sentences.
+# Calls for each word take longer: they score this many sentences.
 N_STEPPED = 4000
+Calls = dict[str, Callable[[], object]]
+FILTER = """
+import sys
+import kenlm
+
+model = kenlm.Model(sys.argv[1])
+for line in sys.stdin:
+    line = line.rstrip("\\n")
+    print(f"{model.score(line) / (len(line.split()) + 1):.6f}")
+"""
 
 
 def sentences_of(path: Path, n_words: int) -> list[list[str]]:
@@ -58,14 +73,12 @@ def sentences_of(path: Path, n_words: int) -> list[list[str]]:
     ]
 
 
-def ours(
-    model: Any, words: list[str], sentences: list[list[str]]
-) -> dict[str, tuple[Callable[[], object], str]]:
-    """Calls of nplm, and the call of KenLM beside each."""
+def of_nplm(model: Any, words: list[str], sentences: list[list[str]]) -> Calls:
+    """Calls of nplm."""
     lm = TextLM.from_model(model, words, tokenizer=Tokenizer(BLANKS))
-    scorer, texts = lm.scorer(), [" ".join(own) for own in sentences]
+    scorer, texts = lm.scorer(), [" ".join(sentence) for sentence in sentences]
     ids = lm.vocabulary_.transform(sentences)
-    stream = np.concatenate([[*own, lm.boundary_] for own in ids]).astype(np.int32)
+    stream = np.concatenate([[*part, lm.boundary_] for part in ids]).astype(np.int32)
     X, y = windows(stream, model.order_ - 1, boundary=lm.boundary_)
     X, y = X.astype(np.int32), y.astype(np.int32)
 
@@ -74,60 +87,86 @@ def ours(
         return lambda: [model.log_prob(*part) for part in parts]
 
     def step() -> None:
-        for own in sentences[:N_STEPPED]:
+        for sentence in sentences[:N_STEPPED]:
             state = scorer.begin()
-            for word in own:
+            for word in sentence:
                 _, state = scorer.step(state, word)
             scorer.end(state)
 
     length = len(sentences[0]) + 1
     calls = {f"log_prob, {n:,} windows": in_batches(n) for n in (len(y), 1000, length)}
-    calls["Scorer.score"] = lambda: [scorer.score(text) for text in texts]
-    calls["Scorer.score_many"] = lambda: scorer.score_many(texts)
-    calls["TextLM.score_samples"] = lambda: lm.score_samples(texts)
-    own = {name: (call, "score") for name, call in calls.items()}
-    return own | {"Scorer.step": (step, "BaseScore")}
+    return calls | {
+        "Scorer.score": lambda: [scorer.score(text) for text in texts],
+        "Scorer.score_many": lambda: scorer.score_many(texts),
+        "TextLM.score_samples": lambda: lm.score_samples(texts),
+        "Scorer.step": step,
+    }
 
 
-def theirs(other: Any, sentences: list[list[str]]) -> dict[str, Callable[[], object]]:
-    """Calls of the ``kenlm`` module."""
-    texts = [" ".join(own) for own in sentences]
+def of_kenlm(module: Any, path: Path, sentences: list[list[str]]) -> Calls:
+    """Calls of KenLM's module, by it or by `nplm.kenlm`."""
+    model, texts = module.Model(str(path)), [" ".join(part) for part in sentences]
 
-    def base_score() -> None:
-        for own in sentences[:N_STEPPED]:
-            state, after = kenlm.State(), kenlm.State()
-            other.BeginSentenceWrite(state)
-            for word in own:
-                other.BaseScore(state, word, after)
+    def steps(method: Callable[..., object]) -> None:
+        for sentence in sentences[:N_STEPPED]:
+            state, after = module.State(), module.State()
+            model.BeginSentenceWrite(state)
+            for word in [*sentence, "</s>"]:
+                method(state, word, after)
                 state, after = after, state
-            other.BaseScore(state, "</s>", after)
 
-    def score() -> None:
-        for text in texts:
-            other.score(text)
+    return {
+        "score": lambda: [model.score(text) for text in texts],
+        "full_scores": lambda: [list(model.full_scores(text)) for text in texts],
+        "BaseScore": lambda: steps(model.BaseScore),
+        "BaseFullScore": lambda: steps(model.BaseFullScore),
+    }
 
-    return {"score": score, "BaseScore": base_score}
 
-
-def cpu_seconds(arguments: list[str], text: str) -> float:
-    """CPU time of a process of Python that reads a line."""
+def cpu_seconds(arguments: list[str], text: str) -> tuple[float, str]:
+    """CPU time of a process of Python that reads a text, and its output."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    subprocess.run(
+    done = subprocess.run(
         [sys.executable, *arguments], input=text, text=True, check=True,
-        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
     )  # fmt: skip
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    seconds = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return seconds, done.stdout
+
+
+def filters(model: Path, other: Path, text: str, repeats: int) -> list[dict[str, Any]]:
+    """Filters of a crawl, in turn: the least CPU seconds of each without its start."""
+    calls = {
+        "nplm score": ["-m", "nplm", "score", "--per-token", str(model)],
+        "kenlm": ["-c", FILTER, str(other)],
+    }
+    whole, start = (dict.fromkeys(calls, np.inf) for _ in range(2))
+    printed = {}
+    for _ in range(repeats):
+        for name, call in calls.items():
+            start[name] = min(start[name], cpu_seconds(call, "")[0])
+            seconds, printed[name] = cpu_seconds(call, text)
+            whole[name] = min(whole[name], seconds)
+    numbers = [np.array(lines.split(), float) for lines in printed.values()]
+    print(f"scores within {np.abs(np.subtract(*numbers)).max():.6f}")
+    scored = {name: whole[name] - start[name] for name in calls}
+    return [
+        {"command": name, "seconds": seconds,
+         "words a second": len(text.split()) / seconds,
+         "times kenlm": seconds / scored["kenlm"]}
+        for name, seconds in scored.items()
+    ]  # fmt: skip
 
 
 def starts(model: Path, other: Path, text: str, repeats: int) -> list[dict[str, Any]]:
     """Whole processes, in turn: the least CPU seconds of each."""
     ask = "import sys; text = sys.stdin.read(); "
-    peer = f"import kenlm; kenlm.Model({str(other)!r}).score(text)"
+    theirs = f"import kenlm; kenlm.Model({str(other)!r}).score(text)"
     module = f"from nplm import kenlm; kenlm.Model({str(model)!r}).score(text)"
     loaded = f"import nplm; nplm.load({str(model)!r}).scorer().score(text)"
     calls = {
-        "kenlm.Model(KENLM).score": ["-c", ask + peer],
+        "kenlm.Model(KENLM).score": ["-c", ask + theirs],
         "nplm.kenlm.Model(MODEL).score": ["-c", ask + module],
         "nplm score MODEL": ["-m", "nplm", "score", str(model)],
         "nplm query MODEL": ["-m", "nplm", "query", str(model)],
@@ -139,11 +178,11 @@ def starts(model: Path, other: Path, text: str, repeats: int) -> list[dict[str, 
     seconds = dict.fromkeys(calls, np.inf)
     for _ in range(repeats):
         for name, call in calls.items():
-            seconds[name] = min(seconds[name], cpu_seconds(call, text))
-    its = next(iter(seconds.values()))
+            seconds[name] = min(seconds[name], cpu_seconds(call, text)[0])
+    peer = next(iter(seconds.values()))
     return [
-        {"process": name, "CPU seconds": own, "times kenlm's": own / its}
-        for name, own in seconds.items()
+        {"process": name, "CPU seconds": spent, "times kenlm's": spent / peer}
+        for name, spent in seconds.items()
     ]
 
 
@@ -154,38 +193,50 @@ def main() -> None:
     options.add_argument("text", type=Path)
     options.add_argument("--words", type=int, default=25, help="of a sentence")
     options.add_argument("--repeats", type=int, default=5)
-    options.add_argument("--start", action="store_true", help="measure processes")
+    way = options.add_mutually_exclusive_group()
+    way.add_argument("--start", action="store_true", help="measure processes")
+    way.add_argument("--lines", action="store_true", help="measure filters of TEXT")
     arguments = options.parse_args()
+    files = arguments.model, arguments.kenlm
+    if arguments.lines:
+        rows = filters(*files, arguments.text.read_text(), arguments.repeats)
+        report("Filters of a crawl, without their starts", rows, arguments.json)
+        return
+    sentences = sentences_of(arguments.text, arguments.words)
     if arguments.start:
-        [sentence, *_] = sentences_of(arguments.text, arguments.words)
-        own = arguments.model, arguments.kenlm, " ".join(sentence), arguments.repeats
+        rows = starts(*files, " ".join(sentences[0]), arguments.repeats)
         title = f"processes that score a sentence, load {os.getloadavg()[0]:.1f}"
-        report(title, starts(*own), arguments.json)
+        report(title, rows, arguments.json)
         return
     model, words = load_binary(arguments.model)
-    sentences = sentences_of(arguments.text, arguments.words)
-    calls = ours(model, words, sentences)
-    peers = theirs(kenlm.Model(str(arguments.kenlm)), sentences)
-    every = {name: call for name, (call, _) in calls.items()} | peers
-    seconds = dict.fromkeys(every, np.inf)
+    calls = of_nplm(model, words, sentences)
+    theirs = of_kenlm(kenlm, arguments.kenlm, sentences)
+    ours = of_kenlm(nplm_kenlm, arguments.model, sentences)
+    # The call of KenLM's module beside each.
+    peers = dict.fromkeys(calls, "kenlm score") | {"Scorer.step": "kenlm BaseScore"}
+    peers |= {f"nplm.kenlm {name}": f"kenlm {name}" for name in theirs}
+    calls |= {f"nplm.kenlm {name}": call for name, call in ours.items()}
+    calls |= {f"kenlm {name}": call for name, call in theirs.items()}
+    seconds = dict.fromkeys(calls, np.inf)
     for _ in range(arguments.repeats):
-        for name, call in every.items():
+        for name, call in calls.items():
             start = time.process_time()
             call()
             seconds[name] = min(seconds[name], time.process_time() - start)
-    stepped = min(len(sentences), N_STEPPED)
-    length = arguments.words + 1
-    n = {"BaseScore": stepped * length, "Scorer.step": stepped * length}
+    stepped = (arguments.words + 1) * min(len(sentences), N_STEPPED)
     ns = {
-        name: 1e9 * own / n.get(name, len(sentences) * length)
-        for name, own in seconds.items()
-    }
+        name: 1e9 * spent / (
+            stepped if name.endswith((".step", "BaseScore", "BaseFullScore"))
+            else len(sentences) * (arguments.words + 1)
+        )
+        for name, spent in seconds.items()
+    }  # fmt: skip
     rows = [
         {
-            "what": name, "ns a token": ns[name], "beside": f"kenlm {peer}",
+            "what": name, "ns a token": ns[name], "beside": peer,
             "its": ns[peer], "times its speed": ns[peer] / ns[name],
         }
-        for name, (_, peer) in calls.items()
+        for name, peer in peers.items()
     ]  # fmt: skip
     n_ngrams = int(model.n_ngrams_.sum())
     sizes = [os.path.getsize(p) / n_ngrams for p in (arguments.model, arguments.kenlm)]

@@ -1,9 +1,7 @@
 """What do class models, mixtures and their weightings gain over Kneser-Ney alone?
 
 Perplexities on the Brown corpus (the paper's section 4) and on Penn Treebank.
-"recorded" is the test perplexity of the same set-up with other tools, on another
-day: SRILM's Kneser-Ney, the classes of mkcls or brown-cluster, weights by EM on
-the validation part. "paper" is Table 1 of Bengio et al. (2003), on its own
+"paper" is Table 1 of Bengio et al. (2003), on its own
 edition of Brown.
 
 --networks adds networks that peers/run.py keeps, trained on the corpus as one stream:
@@ -37,16 +35,6 @@ from nplm import (
 from nplm.datasets import Corpus, fetch_brown, fetch_ptb
 
 # Test perplexities by corpus and model.
-RECORDED = {
-    ("Brown", "KN5"): 307.29,
-    ("PTB", "KN5"): 141.19,
-    ("Brown", "C150 order 3"): 301.2,
-    ("Brown", "C200 order 3"): 294.8,
-    ("Brown", "C500 order 3"): 289.5,
-    ("Brown", "KN5 + u, learned"): 299.1,
-    ("Brown", "KN5 + C500 + u, learned"): 260.4,
-    ("Brown", "KN5 + C150 + C200 + C500 + u, learned"): 247.3,
-}
 PAPER = {
     ("Brown", "KN5"): 321,
     ("Brown", "C150 order 3"): 334,
@@ -103,7 +91,6 @@ class Comparison:
                 "model": name,
                 "valid": f"{model.perplexity(*valid):.2f}",
                 "test": f"{model.perplexity(*test):.2f}",
-                "recorded": RECORDED.get((self.name, name)),
                 "paper": PAPER.get((self.name, name)),
                 "fit, CPU s": seconds,
             }

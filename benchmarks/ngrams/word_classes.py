@@ -1,15 +1,14 @@
-"""How good are the classes of WordClasses, how fast, and what does a pass cost?
+"""What does a pass of WordClasses cost, and how good are the classes?
 
-The Brown corpus (the paper's section 4; ``fetch_brown``). Perplexity is that of
-the class bigrams on the text clustered, ``exp(H - I)``: H the entropy of its
-words, I the mutual information of neighbouring classes. Rows marked "recorded"
-were measured on another day, on a machine like this one: mkcls (exchange with
-threshold accepting), brown-cluster (Liang 2005) and SRILM's ngram-class.
+Prints the time of a pass on the Brown corpus (``fetch_brown``), as text and classes
+grow.
 
     python benchmarks/ngrams/word_classes.py --mkcls mkcls-v2/mkcls
 
 instead runs that program (which is in no Python package) and WordClasses, one after the
-other, on the first two million tokens of Wiki.
+other, on the first two million tokens of Wiki. Perplexity is that of the class bigrams
+on the text clustered, ``exp(H - I)``: H the entropy of its words, I the mutual
+information of neighbouring classes.
 """
 
 from __future__ import annotations
@@ -27,36 +26,10 @@ sys.path[0] = str(Path(__file__).parents[1])  # benchmarks/
 import numpy as np
 from numpy.typing import NDArray
 
-from common.table import named, parser, report
+from common.table import parser, report
 from nplm import WordClasses
 from nplm.datasets import fetch_brown, load_wiki
 from nplm.formats import read_classes
-
-# Tokens, classes, program, CPU seconds, mutual information (or perplexity).
-RECORDED = [
-    (100_000, 100, "mkcls", 4.4, None, 193.9),
-    (100_000, 500, "mkcls", 20.5, None, 92.2),
-    (100_000, 500, "brown-cluster", 60.6, None, 96.0),
-    (800_000, 150, "mkcls", 26.2, 1.0571, 271.5),
-    (800_000, 150, "brown-cluster", 20.7, 1.0168, 282.7),
-    (800_000, 200, "mkcls", 45.8, 1.1143, 256.4),
-    (800_000, 200, "brown-cluster", 41.8, 1.0742, 266.9),
-    (800_000, 500, "mkcls", 208.0, 1.3417, 204.28),
-    (800_000, 500, "brown-cluster", 204.0, 1.3103, 210.78),
-    (800_000, 500, "ngram-class", 1149.0, 1.3059, 211.72),
-]
-RUNS = [
-    (100_000, 100, 80),
-    (100_000, 500, 80),
-    (800_000, 150, 80),
-    (800_000, 200, 80),
-    (800_000, 500, 0),
-    (800_000, 500, 20),
-    (800_000, 500, 80),
-    (800_000, 500, 300),
-    (800_000, 1000, 80),
-    (800_000, 2000, 80),
-]
 
 
 def entropy(ids: NDArray[np.int32]) -> float:
@@ -65,43 +38,10 @@ def entropy(ids: NDArray[np.int32]) -> float:
     return float(-(p * np.log(p)).sum())
 
 
-def row(
-    n_tokens: int,
-    n_classes: int,
-    program: str,
-    seconds: float,
-    information: float | None,
-    perplexity: float,
-) -> dict[str, Any]:
-    return {
-        "program": program,
-        "tokens": n_tokens,
-        "classes": n_classes,
-        "CPU s": seconds,
-        "MI, nats": None if information is None else f"{information:.4f}",
-        "perplexity": f"{perplexity:.2f}",
-    }
-
-
 def fit(ids: NDArray[np.int32], n_classes: int, max_iter: int) -> tuple[Any, float]:
     started = time.process_time()
     model = WordClasses(n_classes, max_iter=max_iter, random_state=0).fit(ids)
     return model, time.process_time() - started
-
-
-def quality(stream: NDArray[np.int32], max_classes: int) -> list[dict[str, Any]]:
-    rows = []
-    for n_tokens, n_classes, max_iter in RUNS:
-        if n_classes > max_classes:
-            continue
-        ids = stream[:n_tokens]
-        model, seconds = fit(ids, n_classes, max_iter)
-        information = model.mutual_information_
-        perplexity = float(np.exp(entropy(ids) - information))
-        name = f"nplm, max_iter={max_iter}"
-        rows.append(row(n_tokens, n_classes, name, seconds, information, perplexity))
-    rows += [row(t, c, f"{name} (recorded)", *rest) for t, c, name, *rest in RECORDED]
-    return sorted(rows, key=lambda r: (r["tokens"], r["classes"]))
 
 
 def cost(stream: NDArray[np.int32], max_classes: int) -> list[dict[str, Any]]:
@@ -165,9 +105,11 @@ def beside_mkcls(program: Path, sizes: list[int]) -> list[dict[str, Any]]:
             made["mkcls"] = float(spent[2] + spent[3]), np.array(labels)
             for name, (seconds, labels) in made.items():
                 nats = information(stream, labels)
-                perplexity = float(np.exp(entropy(stream) - nats))
-                own = len(stream), n_classes, name, seconds, nats, perplexity
-                rows.append(row(*own))
+                rows.append({
+                    "program": name, "tokens": len(stream), "classes": n_classes,
+                    "CPU s": seconds, "MI, nats": f"{nats:.4f}",
+                    "perplexity": f"{np.exp(entropy(stream) - nats):.2f}",
+                })  # fmt: skip
     return rows
 
 
@@ -192,11 +134,7 @@ def main() -> None:
         rows = beside_mkcls(given.mkcls, given.classes)
         report("Word classes on Wiki", rows, given.json)
         return
-    stream = fetch_brown().train
-    rows = quality(stream, given.max_classes)
-    report("Word classes on Brown", rows, given.json)
-    costs = cost(stream, given.max_classes)
-    report("Cost of a pass", costs, named(given.json, "cost"))
+    report("Cost of a pass", cost(fetch_brown().train, given.max_classes), given.json)
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ from typing import Any
 
 sys.path[0] = str(Path(__file__).parents[1])  # benchmarks/
 
-from common.table import list_table
+from common.page import list_table
 from nplm.experiments import draw, figures, findings, times
 
 DOCS = Path(__file__).parents[2] / "docs" / "paper"

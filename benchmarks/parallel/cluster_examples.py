@@ -1,7 +1,7 @@
 """What would a cluster do for the default, whose processes share the examples?
 
 One rank gives the seconds of an example and of an update, and two ranks the bytes that
-they send each other; examples_model.py makes of them, of a bandwidth and of a
+they send each other; costs.py makes of them, of a bandwidth and of a
 latency the time of a mini-batch on M ranks. `--ranks` also measures 2 and more ranks
 here, in common memory and with messages, beside the model with the bandwidth and
 latency of messages between them. The ways take turns; the shortest of --rounds counts.
@@ -28,9 +28,10 @@ sys.path[0] = str(Path(__file__).parents[1])  # benchmarks/
 import numpy as np
 
 from common.networks import BROWN, zipf_windows
-from common.table import Rows, list_table, machine, named, parser, report
+from common.page import picture, table
+from common.table import Rows, machine, named, parser, report
 from nplm import NeuralLM
-from parallel.examples_model import LINKS, Costs, Link
+from parallel.costs import LINKS, Costs, Link
 
 K = 256  # the default mini-batch
 RANKS = (1, 2, 4, 8, 16, 32, 64)
@@ -177,6 +178,13 @@ def simulated(costs: Costs) -> Rows:
 # -- the page --------------------------------------------------------------------
 
 
+MEASURED = [
+    ("processes", "{ranks}"), ("through", "{through}"),
+    ("ms a mini-batch", "{ms:.1f}"), ("the model", "{model, ms:.1f}"),
+    ("times as fast as one", "{speed-up:.2f}"), ("the model", "{its model:.2f}"),
+]  # fmt: skip
+
+
 def page(costs: Costs, here: Rows, there: Rows) -> str:
     """Return what docs/measured/clusters.rst includes."""
     about = (
@@ -186,50 +194,38 @@ def page(costs: Costs, here: Rows, there: Rows) -> str:
         f"other {costs.gathered * K / 1e6:.1f} MB more.\n"
     )
     ways = {"memory": "common memory", "messages": "messages"}
-    measured_rows = [
-        [str(r["ranks"]), ways[r["way"]], f"{r['ms']:.1f}", f"{r['model, ms']:.1f}",
-         f"{r['speed-up']:.2f}", f"{r['its model']:.2f}"]
-        for r in here
-    ]  # fmt: skip
-    header = ["processes", "through", "ms a mini-batch", "the model",
-              "times as fast as one", "the model"]  # fmt: skip
+    estimates = [
+        {"ranks": str(row["ranks"])}
+        | {name: f"{value:.2g}" for name, value in row.items() if name != "ranks"}
+        for row in there[1:]
+    ]
+    simulated = [(f"{k}, ``{APART}``", f"{{{k}, {APART}}}") for k in LINKS]
+    simulated = [(k, f"{{{k}}}") for k in LINKS] + simulated
     return "\n".join([
         about,
-        list_table("", header, measured_rows),
+        table("", MEASURED, [row | {"through": ways[row["way"]]} for row in here]),
         "Times as fast as one process, for networks with latencies of 60, 25 and 2\n"
         "microseconds:\n",
-        list_table(
-            "", ["processes", *LINKS, *(f"{k}, ``{APART}``" for k in LINKS)],
-            [[f"{v:.2g}" if k != "ranks" else str(v) for k, v in row.items()]
-             for row in there[1:]],
-        ),
+        table("", [("processes", "{ranks}"), *simulated], estimates),
     ])  # fmt: skip
 
 
 def draw(path: Path, costs: Costs) -> None:
     """Draw the speed-up by ranks, for each network."""
-    import matplotlib
-
-    matplotlib.use("svg")
-    from matplotlib import pyplot as plt
-
-    plt.rcParams["svg.hashsalt"] = "nplm"
-    figure, axes = plt.subplots(figsize=(6, 4), layout="constrained")
-    for i, (name, link) in enumerate(LINKS.items()):
-        shared = [costs.speed_up(ranks, link) for ranks in RANKS]
-        apart = [costs.averaged(ranks, AVERAGE_EVERY, link) for ranks in RANKS]
-        axes.plot(RANKS, shared, f"C{i}o-", label=name)
-        axes.plot(RANKS, apart, f"C{i}s--", label=f"{name}, {APART}")
-    axes.plot(*PAPER, "k*", ms=11, label="the paper's 40 CPUs (its network)")
-    axes.plot(RANKS, RANKS, color="gray", lw=0.5)
-    axes.set(xscale="log", yscale="log", xlabel="processes", ylabel="times as fast")
-    axes.set_xticks(RANKS, [str(n) for n in RANKS])
-    ticks = [0.25, 0.5, 1, 2, 4, 8, 16, 32, 64]
-    axes.set_yticks(ticks, [f"{n:g}" for n in ticks])
-    axes.minorticks_off()
-    axes.legend(fontsize="small")
-    figure.savefig(path, metadata={"Date": None})
-    plt.close(figure)
+    with picture(path, 1, (6, 4)) as (_, [axes]):
+        for i, (name, link) in enumerate(LINKS.items()):
+            shared = [costs.speed_up(ranks, link) for ranks in RANKS]
+            apart = [costs.averaged(ranks, AVERAGE_EVERY, link) for ranks in RANKS]
+            axes.plot(RANKS, shared, f"C{i}o-", label=name)
+            axes.plot(RANKS, apart, f"C{i}s--", label=f"{name}, {APART}")
+        axes.plot(*PAPER, "k*", ms=11, label="the paper's 40 CPUs (its network)")
+        axes.plot(RANKS, RANKS, color="gray", lw=0.5)
+        axes.set(xscale="log", yscale="log", xlabel="processes", ylabel="times as fast")
+        axes.set_xticks(RANKS, [str(n) for n in RANKS])
+        ticks = [0.25, 0.5, 1, 2, 4, 8, 16, 32, 64]
+        axes.set_yticks(ticks, [f"{n:g}" for n in ticks])
+        axes.minorticks_off()
+        axes.legend(fontsize="small")
 
 
 def main() -> None:

@@ -5,8 +5,8 @@ they are made slow: two ranks, each in a network namespace and with a host name 
 its own, talk over TCP through a pair of TUN interfaces between which this script
 carries every packet a fixed time late (the kernel's netem is not needed). The
 cost model, fitted to one rank and to messages without delay, predicts what the delay
-does: cost_model.py of the paper's networks, whose ranks share the output units,
-examples_model.py of the default, whose ranks share the examples. Needs root and
+does (costs.py): that of the paper's networks, whose ranks share the output units, and
+that of the default, whose ranks share the examples. Needs root and
 /dev/net/tun; what it makes it removes.
 
     sudo python benchmarks/parallel/slow_network.py --delays 0 1 5
@@ -39,7 +39,7 @@ sys.path[0] = str(Path(__file__).parents[1])  # benchmarks/
 from common.networks import NETWORKS
 from common.table import Rows, parser, report
 from parallel import cluster_examples, speedup
-from parallel.examples_model import Link
+from parallel.costs import Link
 
 ENDS = {"nplm-slow-a": "10.77.0.1", "nplm-slow-b": "10.77.0.2"}
 MTU = 65_000  # a message in few packets: the relay is to be late, not slow
@@ -158,8 +158,8 @@ def of_paper(network: str, delays: list[float], **options: Any) -> tuple[Rows, R
             measured[2] = found
             fitted = speedup.fit_cluster(measured, [network])
         more = (delay - delays[0]) / 1000
-        latency = fitted.network.latency + more
-        cluster = replace(fitted, network=replace(fitted.network, latency=latency))
+        link = replace(fitted.link, latency=fitted.link.latency + more)
+        cluster = replace(fitted, link=link)
         for K in speedup.BATCHES:
             run, one = (m[f"{network} {K}"]["seconds"] for m in (found, measured[1]))
             rows.append({
@@ -169,7 +169,7 @@ def of_paper(network: str, delays: list[float], **options: Any) -> tuple[Rows, R
             })  # fmt: skip
         sizes += [
             {"delay, ms": delay, "bytes": size, "ms": 1e3 * took,
-             "model": 1e3 * cluster.network.allreduce(2, size)}
+             "model": 1e3 * link.allreduce(2, size)}
             for size, took in found[f"{network} messages"]
         ]  # fmt: skip
     return rows, sizes

@@ -7,17 +7,11 @@ measurements, between which the ways take turns: what other programs take of the
 is in the longer ones. "2 fits" are two networks of their own in training at once, which
 share nothing: as much as this machine's two cores give together.
 
-Then fits the cost model of cost_model.py to one rank of the paper's networks and
+Then fits the cost model of costs.py to one rank of the paper's networks and
 to bare messages, checks it against 2 to 4 ranks, and lets it estimate larger
 clusters. MPI runs in processes that this script starts under mpiexec; --tcp makes them
 talk over TCP, as machines of a cluster do, rather than through shared memory.
 --docs writes the tables and the picture that docs/measured shows.
-
---work measures what a second thread costs instead: the processor time of a mini-batch,
-with all threads on one core, where a thread that waits leaves the core to the other.
-
---losses 1 16 compares what is learned instead: MLP9 on Brown, serial and with
-asynchronous threads.
 """
 
 from __future__ import annotations
@@ -43,15 +37,13 @@ from common.networks import (
     TODAY,
     Shape,
     Trainer,
-    paper_lm,
     random_windows,
     trainer,
     trainer_of_today,
 )  # fmt: skip
 from common.table import Rows, load, named, parser, report
-from nplm.datasets import fetch_brown
-from parallel.cost_model import Cluster, Network
-from parallel.page import BATCHES, draw, measured_page, model_page, simulate
+from parallel.costs import Cluster, Link
+from parallel.speedup_page import BATCHES, draw, measured_page, model_page, simulate
 
 # So small that a mini-batch is nothing but Python and the calls of MPI.
 TINY = Shape(64, 2, 2, 2, False)
@@ -194,34 +186,6 @@ def idle_seconds() -> float:
     return (int(idle) + int(waiting)) / os.sysconf("SC_CLK_TCK")
 
 
-def work(names: list[str], seconds: float, rounds: int) -> Rows:
-    """Processor time of a mini-batch of today's networks, of all threads together."""
-    os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
-    rows: Rows = []
-    for name in (name for name in names if name in TODAY):
-        K, best = TODAY[name].batch_size, dict.fromkeys(THREADS[:3], np.inf)
-        runs = {
-            way: trainer_of_today(name, parallel=way[0], n_jobs=way[1]) for way in best
-        }
-        for training in runs.values():
-            training.train(np.arange(4 * K))
-        for _ in range(rounds):
-            for way, training in runs.items():
-                started, n_batches = time.process_time(), 0
-                while time.process_time() - started < seconds:
-                    training.train(np.arange(8 * K))
-                    n_batches += 8
-                spent = (time.process_time() - started) / n_batches
-                best[way] = min(best[way], spent)
-        row: dict[str, Any] = {"network": name, "K": K}
-        one, *others = best.values()
-        row["1 thread, ms"] = 1e3 * one
-        row |= {f"{k[0]} 2": s / one for k, s in zip(THREADS[1:3], others)}
-        print(row, file=sys.stderr)
-        rows.append(row)
-    return rows
-
-
 def mpiexec() -> str:
     """The one beside this interpreter, or else the system's."""
     beside = Path(sys.executable).parent
@@ -307,32 +271,6 @@ def messages(MPI: Any, n_weights: int) -> list[tuple[int, float]]:
     return found
 
 
-def losses(batches: list[int], ways: list[str], epochs: int) -> Rows:
-    """Held-out loss on Brown after each epoch, by the way two threads share it."""
-    corpus = fetch_brown()
-    train, valid, _ = corpus.windows(4)
-    rows: Rows = []
-    for K in batches:
-        serial = None
-        for way in ways:
-            lm = paper_lm(
-                n_words=corpus.n_words, max_iter=epochs, early_stopping=False,
-                batch_size=K, random_state=0, verbose=1,
-            )  # fmt: skip
-            if way != "serial":
-                lm.set_params(n_jobs=2, parallel=way)
-            history = lm.fit(*train, X_val=valid[0], y_val=valid[1]).history_
-            serial = history["val_loss"] if way == "serial" else serial
-            for i, loss in enumerate(history["val_loss"]):
-                rows.append({
-                    "K": K, "way": way, "epoch": i + 1, "held-out loss": loss,
-                    "to serial": loss / serial[i] if serial else None,
-                    "training loss": history["loss"][i],
-                    "seconds": history["seconds"][i],
-                })  # fmt: skip
-    return rows
-
-
 # -- the model -------------------------------------------------------------------
 
 
@@ -348,22 +286,21 @@ def fit_cluster(measured: dict[int, dict[str, Any]], names: list[str]) -> Cluste
         runs = [measured[1][f"{name} {K}"]["seconds"] for name in names]
         slope[K] = float(((np.array(runs) - overhead / K) / weights).mean())
     return Cluster(
-        "here", slope, overhead, fit_network(measured, names[0]), os.cpu_count()
+        "here", slope, overhead, fit_link(measured, names[0]), os.cpu_count()
     )
 
 
-def fit_network(measured: dict[int, dict[str, Any]], name: str) -> Network:
+def fit_link(measured: dict[int, dict[str, Any]], name: str) -> Link:
     sizes, took = np.array(measured[2][f"{name} messages"]).T
-    latency, steps = float(took[0]), Network(0, 1).exchanges(2, sizes[-1])
-    bandwidth = float(sizes[-1] / max(took[-1] - steps * latency, 1e-9))
-    return Network(latency, bandwidth)
+    latency, steps = float(took[0]), Link(1, 0).exchanges(2, sizes[-1])
+    return Link(float(sizes[-1] / max(took[-1] - steps * latency, 1e-9)), latency)
 
 
 def mpi_rows(measured: dict[int, dict[str, Any]], names: list[str]) -> Rows:
     rows = []
     for name in names:
         here = fit_cluster(measured, names)
-        here = replace(here, network=fit_network(measured, name))
+        here = replace(here, link=fit_link(measured, name))
         for K in BATCHES:
             shape = NETWORKS[name]
             for ranks, found in measured.items():
@@ -398,19 +335,6 @@ def main() -> None:
         "cores idle",
     )  # fmt: skip
     options.add_argument("--tcp", action="store_true")
-    options.add_argument(
-        "--work", action="store_true",
-        help="instead, processor time of a mini-batch with all threads on one core",
-    )  # fmt: skip
-    options.add_argument(
-        "--losses", nargs="+", type=int, metavar="K",
-        help="instead, the loss on Brown with these batch sizes: takes half an hour",
-    )  # fmt: skip
-    options.add_argument(
-        "--ways", nargs="+", default=["serial", "async"],
-        choices=["serial", "sync", "async", "locked"], help="to train for --losses",
-    )  # fmt: skip
-    options.add_argument("--epochs", type=int, default=5, help="of --losses")
     options.add_argument("--docs", type=Path, help="docs/measured, to write to")
     options.add_argument("--worker", help="of the script itself, under mpiexec")
     args = options.parse_args()
@@ -420,15 +344,6 @@ def main() -> None:
         found = worker(**json.loads(args.worker))
         if int(os.environ["OMPI_COMM_WORLD_RANK"]) == 0:
             print(json.dumps(found))
-        return
-    if args.losses:
-        rows = losses(args.losses, args.ways, args.epochs)
-        report("Held-out loss on Brown (MLP9, nats a token)", rows, args.json)
-        return
-
-    if args.work:
-        rows = work(args.networks, args.seconds, args.rounds)
-        report("Processor time, as a ratio to one thread", rows, args.json)
         return
     everything = {*TODAY, *PAPER} <= {*args.networks}
     if args.docs and (args.skip_threads or args.skip_mpi or not everything):
@@ -460,8 +375,8 @@ def main() -> None:
     here = fit_cluster(measured, papers)
     print(
         f"Fitted: {', '.join(f'K = {K}: {s:.3g}' for K, s in here.slope.items())} s a "
-        f"weight, {here.overhead:.3g} s a batch, {here.network.latency:.3g} s a "
-        f"message, {here.network.bandwidth:.3g} bytes/s."
+        f"weight, {here.overhead:.3g} s a batch, {here.link.latency:.3g} s a "
+        f"message, {here.link.bandwidth:.3g} bytes/s."
     )
     simulated = simulate(here.slope, here.overhead)
     report("Simulated", simulated, named(args.json, "simulated"))

@@ -40,7 +40,7 @@ from common.table import file_name, kept, parser, report
 from nplm import KneserNeyLM, NeuralLM, available_tiers
 from nplm.datasets import Corpus, fetch_brown, fetch_ptb, load_wiki
 from nplm.experiments import grouped, spelling_of
-from peers.page import write
+from peers.run_page import write
 from peers.settings import SETTINGS
 
 DOCS = Path(__file__).parents[2] / "docs" / "measured"
@@ -164,7 +164,6 @@ MODELS: dict[str, Measure] = {
     "network": network, "lstm": of_torch, "gpt": of_torch,
     "default": default, "kneser-ney": kneser_ney,
 }  # fmt: skip
-AT_NO_BUDGET = ("default", "kneser-ney")
 
 
 def run(

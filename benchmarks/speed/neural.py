@@ -40,7 +40,7 @@ from common.networks import NETWORKS, TIMED, Shape, Windows, random_windows, tra
 from common.table import Rows, named, parser, report
 from nplm import available_tiers, use_tier
 from speed.limits import bandwidth, clock, gflops
-from speed.page import draw, limited_page, ratios_page, tiers_page
+from speed.neural_page import draw, limited_page, ratios_page, tiers_page
 
 try:
     import torch

@@ -131,4 +131,4 @@ ax.legend(ncols=2, loc="lower center", bbox_to_anchor=(0.5, 1))
 plt.show()
 
 # %%
-# :doc:`/measured/new_words` compares the estimate with others on Brown.
+# :ref:`A decision <decision-new-words>` compares the estimate with others on Brown.

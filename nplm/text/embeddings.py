@@ -118,7 +118,7 @@ def cooccurrence_embeddings(
     frequencies, (N(w, c) / N(w))^(1/2), are decomposed into U S V': without the root
     a few frequent neighbours would dominate. The features are U S^(1/2), up to a
     scale. As initial embeddings on Brown they did better than logarithms of the counts
-    or their positive mutual information (:doc:`/measured/features`).
+    or their positive mutual information (:ref:`figures <decision-features>`).
 
     References
     ----------

@@ -118,8 +118,8 @@ def messages_of_the_model():
 
     The model takes what two ranks add up and gather for any number of them.
     """
-    path = Path(__file__).parents[3] / "benchmarks" / "parallel" / "examples_model.py"
-    model = runpy.run_path(str(path), run_name="examples_model")
+    path = Path(__file__).parents[3] / "benchmarks" / "parallel" / "costs.py"
+    model = runpy.run_path(str(path), run_name="costs")
     K, lm = 256, NeuralLM(
         order=6, n_words=2000, batch_size=256, n_hidden=20, embedding_dim=10,
         loss=Importance(n_noise=100), random_state=0, learning_rate_init=1e-6,

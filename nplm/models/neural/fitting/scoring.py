@@ -14,9 +14,8 @@ __all__ = ["MAX_SCORED_WINDOWS", "Scoring", "scored_each_epoch"]
 
 Scored = tuple[NDArray[np.int32], NDArray[np.int32]]
 
-# The standard error of a change between epochs, by benchmarks/networks/held_out.py, is
-# 0.002 nats at first and 0.0002 with a small learning rate, where it is below the
-# default `tol`.
+# The standard error of a change between epochs is 0.002 nats at first and 0.0002 with
+# a small learning rate, where it is below the default `tol`.
 MAX_SCORED_WINDOWS = 50_000  # held-out windows that an epoch scores
 # Training windows scored after an epoch without held-out data, because the loss of the
 # epoch precedes its last updates, which may diverge.

@@ -31,7 +31,7 @@ class Features(Option):
         vocabulary are given.
     trained : bool, default=True
         False keeps C at `embeddings`. (The paper found such fixed features
-        "unsuccessful"; :doc:`/measured/features` has figures.)
+        "unsuccessful", and so does nplm: :ref:`figures <decision-features>`.)
     word_features : sparse matrix or array-like, shape (n_words, n_features), or None
         Parts that words share, such as ``Vocabulary.spelling_features`` or parts of
         speech. The features of word w are its own, plus for each part f trained
@@ -46,7 +46,7 @@ class Features(Option):
         the weights are a softmax of the product of learned vectors (``Q_``) and the sum
         of the features of the other words of the window. The first 2,000 words (of a
         `Vocabulary`, the most frequent) have their own, and the other words share one
-        set. :doc:`/measured/senses` has their gain, which is small.
+        set. :ref:`Their gain <decision-senses>` is small.
 
     Examples
     --------

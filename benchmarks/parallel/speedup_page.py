@@ -11,8 +11,9 @@ from pathlib import Path
 import numpy as np
 
 from common.networks import NETWORKS, Shape
-from common.table import Rows, list_table, machine
-from parallel.cost_model import Cluster, Network
+from common.page import list_table, loads, picture, table
+from common.table import Rows, machine
+from parallel.costs import Cluster, Link
 
 BATCHES = (1, 16, 128)
 
@@ -28,10 +29,10 @@ def clusters(slope: dict[int, float], overhead: float) -> list[Cluster]:
     return [
         # Myrinet 2000 under MPI: about 10 us and 200 MB/s.
         Cluster("Athlon, Myrinet", dict.fromkeys(slope, athlon), 1e-5,
-                Network(10e-6, 200e6)),
-        Cluster("today, 100 Gb/s InfiniBand", slope, overhead, Network(2e-6, 12e9)),
-        Cluster("today, 10 Gb/s Ethernet", slope, overhead, Network(25e-6, 1.1e9)),
-        Cluster("today, 1 Gb/s Ethernet", slope, overhead, Network(60e-6, 0.11e9)),
+                Link(200e6, 10e-6)),
+        Cluster("today, 100 Gb/s InfiniBand", slope, overhead, Link(12e9, 2e-6)),
+        Cluster("today, 10 Gb/s Ethernet", slope, overhead, Link(1.1e9, 25e-6)),
+        Cluster("today, 1 Gb/s Ethernet", slope, overhead, Link(0.11e9, 60e-6)),
     ]  # fmt: skip
 
 
@@ -48,7 +49,6 @@ def simulate(slope: dict[int, float], overhead: float) -> Rows:
                     "64 ranks": cluster.speed_up(shape, 64, K),
                     "its messages": cluster.communication(shape, 64, K),
                     "1024 ranks": cluster.speed_up(shape, 1024, K),
-                    "pays up to": cluster.best_ranks(shape, K),
                 })  # fmt: skip
     return rows
 
@@ -61,44 +61,36 @@ def span(values: list[float]) -> str:
     return low if low == high else f"{low} to {high}"
 
 
+RATIOS = [
+    ("sync, 2 threads", "{sync 2:.2f}"), ("async, 2", "{async 2:.2f}"),
+    ("locked, 2", "{locked 2:.2f}"), ("two fits at once", "{2 fits:.2f}"),
+]  # fmt: skip
+TODAY = [
+    ("network", "{network}"), ("``batch_size``", "{K}"),
+    ("examples a second, 1 thread", "{1 thread ex/s:,.0f}"), *RATIOS,
+]  # fmt: skip
+PAPER = [
+    ("network", "{network}"), ("``batch_size``", "{K}"), *RATIOS,
+    ("MPI, 2 processes", "{speed-up:.2f}"),
+    ("share of its messages", "{communicating:.1%}"),
+    ("by the model", "{its model:.1%}"),
+]  # fmt: skip
+
+
 def measured_page(today: Rows, threads: Rows, processes: Rows) -> str:
     """Two threads and two processes beside one."""
     here = machine()
-    loads = [row[name] for row in today + threads for name in ("load before", "after")]
+    runs = [{"load before": r["load before"], "load after": r["after"]}
+            for r in today + threads]  # fmt: skip
     about = (
         f"{here['cores']} cores of an {here['cpu']}, float32, as a ratio to one thread "
         "or one process: the shortest of several measurements, taken in turn. The load "
-        f"of the machine, with the threads measured, was {min(loads):.1f} to "
-        f"{max(loads):.1f}.\n\n"
+        f"of the machine, with the threads measured, was {loads(runs)}.\n\n"
     )
-    ways = ["sync 2", "async 2", "locked 2", "2 fits"]
-    rows = [
-        [row["network"], str(row["K"]), f"{row['1 thread ex/s']:,.0f}"]
-        + [f"{row[way]:.2f}" for way in ways]
-        for row in today
-    ]
-    header = ["network", "``batch_size``", "examples a second, 1 thread"]
-    header += ["sync, 2 threads", "async, 2", "locked, 2", "two fits at once"]
-    table = list_table("The default, presets and other outputs", header, rows)
     two = {(r["network"], r["K"]): r for r in processes if r["ranks"] == 2}
-    rows = []
-    for row in threads:
-        mpi = two[row["network"], row["K"]]
-        ratios = [*(row[way] for way in ways), mpi["speed-up"]]
-        shares = [mpi["communicating"], mpi["its model"]]
-        rows.append(
-            [row["network"], str(row["K"])]
-            + [f"{ratio:.2f}" for ratio in ratios]
-            + [f"{share:.1%}" for share in shares]
-        )
-    header = ["network", "``batch_size``", "sync, 2 threads", "async, 2", "locked, 2"]
-    header += [
-        "two fits at once",
-        "MPI, 2 processes",
-        "share of its messages",
-        "by the model",
-    ]
-    return f"{about}{table}\n{list_table('Networks of the paper', header, rows)}"
+    paper = [two[row["network"], row["K"]] | row for row in threads]
+    first = table("The default, presets and other outputs", TODAY, today)
+    return f"{about}{first}\n{table('Networks of the paper', PAPER, paper)}"
 
 
 def model_page(processes: Rows, simulated: Rows) -> str:
@@ -125,33 +117,27 @@ def model_page(processes: Rows, simulated: Rows) -> str:
 
 
 def draw(path: Path, slope: dict[int, float], overhead: float, rows: Rows) -> None:
-    import matplotlib
-
-    matplotlib.use("agg")
-    import matplotlib.pyplot as plt
-
     ranks = 2 ** np.arange(11)
-    figure, axes = plt.subplots(1, 3, figsize=(12, 3.8), layout="constrained")
-    for K, colour in zip(BATCHES, ("C0", "C1", "C2")):
-        same = [r for r in rows if r["network"] == "MLP9" and r["K"] == K]
-        M = [r["ranks"] for r in same]
-        axes[0].plot(M, [r["model"] for r in same], color=colour, label=f"K = {K}")
-        axes[0].plot(M, [r["speed-up"] for r in same], "o", color=colour)
-    axes[0].set(title="MLP9 here: measured (dots), model", xticks=M, ylim=(0, None))
-    shape = NETWORKS["AP"]
-    for cluster, colour in zip(clusters(slope, overhead), ("C3", "C0", "C1", "C2")):
-        for K, style in ((1, ":"), (128, "-")):
-            speed = [cluster.speed_up(shape, M, K) for M in ranks]
-            label = f"{cluster.name}, K = {K}"
-            axes[1].loglog(ranks, speed, style, color=colour, label=label)
-    axes[1].set(title="AP network, |V| = 17,964")
-    cluster = clusters(slope, overhead)[2]
-    for n_words in (10_000, 100_000, 1_000_000, 10_000_000):
-        large = Shape(n_words, 6, 60, 100, True)
-        speed = [cluster.speed_up(large, M, 128) for M in ranks]
-        axes[2].loglog(ranks, speed, label=f"|V| = {n_words:,}")
-    axes[2].set(title=f"{cluster.name}, K = 128")
-    for axis in axes:
-        axis.set(xlabel="ranks", ylabel="speed-up")
-        axis.legend(fontsize=7)
-    figure.savefig(path)
+    with picture(path, 3, (12, 3.8)) as (_, axes):
+        for K, colour in zip(BATCHES, ("C0", "C1", "C2")):
+            same = [r for r in rows if r["network"] == "MLP9" and r["K"] == K]
+            M = [r["ranks"] for r in same]
+            axes[0].plot(M, [r["model"] for r in same], color=colour, label=f"K = {K}")
+            axes[0].plot(M, [r["speed-up"] for r in same], "o", color=colour)
+        axes[0].set(title="MLP9 here: measured (dots), model", xticks=M, ylim=(0, None))
+        shape = NETWORKS["AP"]
+        for cluster, colour in zip(clusters(slope, overhead), ("C3", "C0", "C1", "C2")):
+            for K, style in ((1, ":"), (128, "-")):
+                speed = [cluster.speed_up(shape, M, K) for M in ranks]
+                label = f"{cluster.name}, K = {K}"
+                axes[1].loglog(ranks, speed, style, color=colour, label=label)
+        axes[1].set(title="AP network, |V| = 17,964")
+        cluster = clusters(slope, overhead)[2]
+        for n_words in (10_000, 100_000, 1_000_000, 10_000_000):
+            large = Shape(n_words, 6, 60, 100, True)
+            speed = [cluster.speed_up(large, M, 128) for M in ranks]
+            axes[2].loglog(ranks, speed, label=f"|V| = {n_words:,}")
+        axes[2].set(title=f"{cluster.name}, K = 128")
+        for axis in axes:
+            axis.set(xlabel="ranks", ylabel="speed-up")
+            axis.legend(fontsize=7)

@@ -6,7 +6,8 @@ from math import log
 from pathlib import Path
 from typing import Any
 
-from common.table import Rows, conditions, list_table
+from common.page import list_table, picture, table, with_conditions
+from common.table import Rows
 
 SLOWEST, FASTEST = "exact, K = 1", "exact"
 NEAR = 1.02  # what counts as the same perplexity
@@ -73,11 +74,11 @@ def by_way(rows: Rows, corpus: str, ways: list[str]) -> dict[str, dict[str, Any]
 
 def time_table(rows: Rows, corpus: str, ways: list[str]) -> str:
     """CPU seconds to the perplexity of the exact loss."""
-    own = by_way(rows, corpus, ways)
-    least = min(row["points"][-1][2] for row in own.values() if is_exact(row))
-    level, exact = NEAR * least, own[FASTEST]
-    times = {way: seconds_to(row, level) for way, row in own.items()}
-    rates = {way: windows_a_second(row) for way, row in own.items()}
+    by_name = by_way(rows, corpus, ways)
+    least = min(row["points"][-1][2] for row in by_name.values() if is_exact(row))
+    level, exact = NEAR * least, by_name[FASTEST]
+    times = {way: seconds_to(row, level) for way, row in by_name.items()}
+    rates = {way: windows_a_second(row) for way, row in by_name.items()}
     if not times.get(SLOWEST, ("", 0.0))[1]:
         # An example at a time is too slow to wait for, but it learns as much of one
         # as mini-batches do, or more: it needs as many, at its best speed measured.
@@ -103,8 +104,8 @@ def time_table(rows: Rows, corpus: str, ways: list[str]) -> str:
         f"come to a perplexity of {least:.1f} when it had seen {seen:,}, and time is "
         f"that to {level:.1f}, 2% above.\n\n"
     )
-    rest = conditions(list(own.values()))
-    return about + list_table("", header, lines) + f"\n{rest}\n"
+    made = list_table("", header, lines)
+    return about + with_conditions(made, list(by_name.values()))
 
 
 def is_exact(row: dict[str, Any]) -> bool:
@@ -113,36 +114,32 @@ def is_exact(row: dict[str, Any]) -> bool:
 
 def speed_table(rows: Rows, ways: list[str]) -> str:
     """Examples a second and memory, by the size of the vocabulary."""
-    own = [row for row in rows if "trains" in row]
+    timed = [row for row in rows if "trains" in row]
     lines = []
-    for n_words in sorted({row["words"] for row in own}):
-        same = {row["way"]: row for row in own if row["words"] == n_words}
+    for n_words in sorted({row["words"] for row in timed}):
+        same = {row["way"]: row for row in timed if row["words"] == n_words}
         first = same.get(SLOWEST)
-        for way in (way for way in ways if way in same):
-            row = same[way]
-            times = shown(row["trains"] / first["trains"]) if first else ""
-            lines.append(
-                [f"{n_words:,}", way, f"{row['trains']:,.0f}", times]
-                + [f"{row['scores']:,.0f}"]
-                + [f"{row[f'{part} MB']:,.0f}" for part in ("parameters", "training")]
-                + [f"{row['scoring MB']:,.1f}"]
-            )
-    header = [":math:`|V|`", "", "trained a CPU second", "times exact, K = 1"]
-    header += ["scored", "MB of parameters", "MB of training, in all"]
-    header.append("MB of scoring beside the parameters")
-    return list_table("", header, lines) + "\n" + conditions(own) + "\n"
+        lines += [
+            same[way] | {"times": shown(same[way]["trains"] / first["trains"])
+                         if first else ""}
+            for way in ways if way in same
+        ]  # fmt: skip
+    return with_conditions(table("", SPEED, lines), timed)
 
 
-def sums_table(rows: Rows) -> str:
-    """How far normalisers are from 1, and what leaving them out does."""
-    lines = [
-        [r["way"], str(r["epochs"]), f"{r['mean']:+.3f}", f"{r['deviation']:.3f}",
-         f"{r['farthest']:.2f}", f"{r['perplexity']:.1f}", f"{r['of the scores']:.1f}"]
-        for r in summed(rows)
-    ]  # fmt: skip
-    header = ["", "epochs", ":math:`\\log Z`, mean", "deviation", "farthest from 0"]
-    header += ["perplexity", "by the scores as they are"]
-    return list_table("", header, lines) + "\n" + conditions(rows) + "\n"
+SPEED = [
+    (":math:`|V|`", "{words:,}"), ("", "{way}"),
+    ("trained a CPU second", "{trains:,.0f}"), ("times exact, K = 1", "{times}"),
+    ("scored", "{scores:,.0f}"), ("MB of parameters", "{parameters MB:,.0f}"),
+    ("MB of training, in all", "{training MB:,.0f}"),
+    ("MB of scoring beside the parameters", "{scoring MB:,.1f}"),
+]  # fmt: skip
+SUMS = [
+    ("", "{way}"), ("epochs", "{epochs}"),
+    (":math:`\\log Z`, mean", "{mean:+.3f}"), ("deviation", "{deviation:.3f}"),
+    ("farthest from 0", "{farthest:.2f}"), ("perplexity", "{perplexity:.1f}"),
+    ("by the scores as they are", "{of the scores:.1f}"),
+]  # fmt: skip
 
 
 def tables(rows: Rows, ways: list[str], timed: list[str]) -> dict[str, str]:
@@ -153,36 +150,29 @@ def tables(rows: Rows, ways: list[str], timed: list[str]) -> dict[str, str]:
             made[corpus] = time_table(rows, corpus, ways)
     if any("trains" in row for row in rows):
         made["speed"] = speed_table(rows, timed)
-    if own := [row for row in rows if "reached" in row]:
-        made["sums"] = sums_table(own)
+    if sums := [row for row in rows if "reached" in row]:
+        # How far normalisers are from 1, and what leaving them out does.
+        made["sums"] = with_conditions(table("", SUMS, summed(sums)), sums)
     return made
 
 
 def draw(path: Path, rows: Rows, ways: list[str]) -> None:
     """Perplexity against time, a panel a text."""
-    import matplotlib
-
-    matplotlib.use("agg")
-    import matplotlib.pyplot as plt
-
-    shown = [corpus for corpus in TEXTS if by_way(rows, corpus, ways)]
-    figure, axes = plt.subplots(
-        1, len(shown), figsize=(2 + 4.5 * len(shown), 4.5), layout="constrained",
-        squeeze=False,
-    )  # fmt: skip
-    for axis, corpus in zip(axes[0], shown):
-        own = by_way(rows, corpus, ways)
-        for way, row in own.items():
-            _, seconds, perplexity = zip(*row["points"])
-            style = "k" if is_exact(row) else f"C{ways.index(way)}"
-            marker = ".--" if way == SLOWEST else ".-"
-            axis.loglog(seconds, perplexity, marker, color=style, label=way)
-        n_words = next(iter(own.values()))["words"]
-        axis.set(
-            title=f"{TEXTS[corpus]}, |V| = {n_words:,}",
-            xlabel="CPU seconds of training", ylabel="perplexity of validation windows",
-        )  # fmt: skip
-        axis.yaxis.set_minor_formatter("{x:.0f}")
-    names = axes[0][0].get_legend_handles_labels()
-    figure.legend(*names, loc="outside right center", fontsize=8)
-    figure.savefig(path)
+    texts = [corpus for corpus in TEXTS if by_way(rows, corpus, ways)]
+    with picture(path, len(texts), (2 + 4.5 * len(texts), 4.5)) as (figure, axes):
+        for axis, corpus in zip(axes, texts):
+            by_name = by_way(rows, corpus, ways)
+            for way, row in by_name.items():
+                _, seconds, perplexity = zip(*row["points"])
+                style = "k" if is_exact(row) else f"C{ways.index(way)}"
+                marker = ".--" if way == SLOWEST else ".-"
+                axis.loglog(seconds, perplexity, marker, color=style, label=way)
+            n_words = next(iter(by_name.values()))["words"]
+            axis.set(
+                title=f"{TEXTS[corpus]}, |V| = {n_words:,}",
+                xlabel="CPU seconds of training",
+                ylabel="perplexity of validation windows",
+            )  # fmt: skip
+            axis.yaxis.set_minor_formatter("{x:.0f}")
+        names = axes[0].get_legend_handles_labels()
+        figure.legend(*names, loc="outside right center", fontsize=8)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from common.table import Rows, list_table, machine
+from common.page import list_table, picture
+from common.table import Rows, machine
 
 
 def kernels(row: dict[str, Any]) -> str:
@@ -39,7 +40,7 @@ def tiers_page(rows: Rows) -> str:
     lines = []
     for part, title in parts.items():
         for network in networks(rows):
-            same = [r for r in rows if r["part"] == part and r["network"] == network]
+            same = having(rows, {"part": part, "network": network})
             lines += one_network(f"{network}, {title}", same, batches)
     here = machine()
     with_torch = any(row["PyTorch ex/s"] for row in rows)
@@ -86,8 +87,8 @@ def beside(
 ) -> tuple[dict[str, Any], float]:
     """Give the best row of a tier, by default the fastest, and PyTorch's best rate."""
     same = having(rows, wanted)
-    own = having(same, {"tier": tier or same[0]["tier"]})
-    return best(own, "nplm ex/s"), best(same, "PyTorch ex/s")["PyTorch ex/s"]
+    mine = having(same, {"tier": tier or same[0]["tier"]})
+    return best(mine, "nplm ex/s"), best(same, "PyTorch ex/s")["PyTorch ex/s"]
 
 
 def having(rows: Rows, wanted: dict[str, Any]) -> Rows:
@@ -104,16 +105,16 @@ def one_network(title: str, rows: Rows, batches: list[int]) -> list[list[str]]:
     """Its lines of the table: a tier each, then PyTorch."""
     lines = []
     for name in dict.fromkeys(kernels(row) for row in rows):
-        own = {row["K"]: row for row in rows if kernels(row) == name}
+        by_K = {row["K"]: row for row in rows if kernels(row) == name}
         cells = [
-            f"{own[K]['nplm ex/s']:,.0f} ({own[K]['share']:.0%})" if K in own else ""
+            "{nplm ex/s:,.0f} ({share:.0%})".format_map(by_K[K]) if K in by_K else ""
             for K in batches
         ]
         lines.append([title, name, *cells])
     for precision in dict.fromkeys(row["precision"] for row in rows):
         cells = []
         for K in batches:
-            same = [r for r in rows if r["K"] == K and r["precision"] == precision]
+            same = having(rows, {"K": K, "precision": precision})
             theirs = best(same, "PyTorch ex/s")["PyTorch ex/s"] if same else None
             cells.append(f"{theirs:,.0f}" if theirs else "")
         if any(cells):
@@ -124,39 +125,28 @@ def one_network(title: str, rows: Rows, batches: list[int]) -> list[list[str]]:
 
 def draw(path: Path, rows: Rows) -> None:
     """Training by K, a line a tier, a panel a network."""
-    import matplotlib
-
-    matplotlib.use("agg")
-    import matplotlib.pyplot as plt
-
     trained = [row for row in rows if row["part"] == "train"]
     names = networks(trained)
-    figure, axes = plt.subplots(
-        1, len(names), figsize=(4 * len(names), 3.6), layout="constrained",
-        squeeze=False,
-    )  # fmt: skip
-    for axis, network in zip(axes[0], names, strict=True):
-        same = [row for row in trained if row["network"] == network]
-        for i, name in enumerate(dict.fromkeys(kernels(row) for row in same)):
-            own = [row for row in same if kernels(row) == name]
-            axis.loglog(
-                [r["K"] for r in own], [r["nplm ex/s"] for r in own], "o-",
-                color=f"C{i}", label=name,
-            )  # fmt: skip
-        theirs = {
-            row["K"]: best(
-                [r for r in same if r["K"] == row["K"] and r["precision"] == "float32"],
-                "PyTorch ex/s",
-            )["PyTorch ex/s"]
-            for row in same
-            if row["precision"] == "float32"
-        }
-        if any(theirs.values()):
-            axis.loglog(theirs.keys(), theirs.values(), "k:", label="PyTorch, float32")
-        ticks = sorted({row["K"] for row in same})
-        axis.set(title=network, xlabel="batch_size", xticks=ticks)
-        axis.set_xticklabels([str(K) for K in ticks])
-        axis.minorticks_off()
-    axes[0][0].set(ylabel="examples a second")
-    axes[0][0].legend(fontsize=7)
-    figure.savefig(path)
+    with picture(path, len(names), (4 * len(names), 3.6)) as (_, axes):
+        for axis, network in zip(axes, names, strict=True):
+            same = having(trained, {"network": network})
+            for i, name in enumerate(dict.fromkeys(kernels(row) for row in same)):
+                tier = [row for row in same if kernels(row) == name]
+                axis.loglog(
+                    [r["K"] for r in tier], [r["nplm ex/s"] for r in tier], "o-",
+                    color=f"C{i}", label=name,
+                )  # fmt: skip
+            single = having(same, {"precision": "float32"})
+            theirs = {
+                K: best(having(single, {"K": K}), "PyTorch ex/s")["PyTorch ex/s"]
+                for K in dict.fromkeys(row["K"] for row in single)
+            }
+            if any(theirs.values()):
+                label = "PyTorch, float32"
+                axis.loglog(theirs.keys(), theirs.values(), "k:", label=label)
+            ticks = sorted({row["K"] for row in same})
+            axis.set(title=network, xlabel="batch_size", xticks=ticks)
+            axis.set_xticklabels([str(K) for K in ticks])
+            axis.minorticks_off()
+        axes[0].set(ylabel="examples a second")
+        axes[0].legend(fontsize=7)

@@ -7,7 +7,8 @@ from math import ceil
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from common.table import Rows, conditions, file_name, list_table
+from common.page import list_table, picture, table, with_conditions
+from common.table import Rows, file_name
 
 TITLES = {"ptb": "Penn Treebank", "brown": "Brown", "wiki-2M": "Wiki, 2M words",
           "wiki-14M": "Wiki, 14M words"}  # fmt: skip
@@ -87,78 +88,78 @@ def best(rows: Rows, place: Place, model: str, minutes: int) -> dict[str, Any] |
     return min(found, key=lambda row: row["valid"], default=None)
 
 
+RUN = [
+    ("", "{place}, {name}"), ("budget", "{budget}"), ("CPU s", "{CPU s:.0f}"),
+    ("epochs", "{epochs:.1f}"), ("million parameters", "{million:.1f}"),
+    ("valid", "{valid:.1f}"), ("test", "{test:.1f}"),
+    ("words/s in scoring", "{words/s:,.0f}"),
+]  # fmt: skip
+TRIED = [
+    ("", "{place}, {name}, {minutes} min"), ("change", "{change}"),
+    ("CPU s", "{CPU s:.0f}"), ("valid", "{valid:.1f}"),
+]  # fmt: skip
+
+
 def page(rows: Rows) -> str:
     """A table of the cells, one of the best runs, one of all that was tried."""
     cells, runs = [], []
     for place in places(rows):
         for minutes in BUDGETS:
-            found = [best(rows, place, model, minutes) for model in BUDGETED]
-            if any(found):
-                shown = [f"{row['test']:.1f}" if row else "" for row in found]
+            reached = [best(rows, place, model, minutes) for model in BUDGETED]
+            if any(reached):
+                shown = [f"{row['test']:.1f}" if row else "" for row in reached]
                 cells.append([place.title, str(minutes), *shown])
-        for model in NAMES:
-            for minutes in (0, *BUDGETS):
-                row = best(rows, place, model, minutes)
-                if row:
-                    budget = str(minutes or "")
-                    runs.append([f"{place.title}, {NAMES[model]}", budget, *_told(row)])
+        runs += [
+            best(rows, place, model, minutes)
+            for model in NAMES for minutes in (0, *BUDGETS)
+        ]  # fmt: skip
     header = ["text", "CPU minutes", *(NAMES[model] for model in BUDGETED)]
-    made = list_table("Test perplexity, the best setting of each", header, cells)
-    header = ["", "budget", "CPU s", "epochs", "million parameters", "valid", "test",
-              "words/s in scoring"]  # fmt: skip
-    made += "\n" + list_table("The runs", header, runs)
-    tried = [
-        [f"{Place.of(row).title}, {NAMES[row['model']]}, "
-         f"{row['minutes']} min",
-         row["changes"].replace("_", " ") or "as in ``settings.py``",
-         f"{row['CPU s']:.0f}", f"{row['valid']:.1f}"]
-        for row in rows if row["minutes"]
-    ]  # fmt: skip
-    made += "\n" + list_table("What was tried", ["", "change", "CPU s", "valid"], tried)
-    return made + "\n" + conditions(rows) + "\n"
+    tables = [
+        list_table("Test perplexity, the best setting of each", header, cells),
+        table("The runs", RUN, [_in_words(row) for row in runs if row]),
+        table("What was tried", TRIED, [_in_words(r) for r in rows if r["minutes"]]),
+    ]
+    return with_conditions("\n".join(tables), rows)
 
 
-def _told(row: dict[str, Any]) -> list[str]:
-    return [
-        f"{row['CPU s']:.0f}", f"{row['epochs']:.1f}", f"{row['parameters'] / 1e6:.1f}",
-        f"{row['valid']:.1f}", f"{row['test']:.1f}", f"{row['words/s']:,.0f}",
-    ]  # fmt: skip
+def _in_words(row: dict[str, Any]) -> dict[str, Any]:
+    """A row, and how the page spells parts of it."""
+    return row | {
+        "place": Place.of(row).title, "name": NAMES[row["model"]],
+        "budget": row["minutes"] or "", "million": row["parameters"] / 1e6,
+        "change": row["changes"].replace("_", " ") or "as in ``settings.py``",
+    }  # fmt: skip
 
 
 def draw(path: Path, rows: Rows) -> None:
     """Test perplexity by CPU minutes, a panel a text."""
-    import matplotlib
-
-    matplotlib.use("svg")
-    from matplotlib import pyplot as plt
-
-    plt.rcParams["svg.hashsalt"] = "nplm"
     panels = places(rows)
-    down = ceil(len(panels) / ACROSS)
-    figure = plt.figure(figsize=(3.6 * ACROSS, 3.4 * down), layout="constrained")
-    axes = [figure.add_subplot(down, ACROSS, 1 + i) for i in range(len(panels))]
-    for axis, place in zip(axes, panels):
-        for i, model in enumerate(BUDGETED):
-            found = [best(rows, place, model, minutes) for minutes in BUDGETS]
-            own = [row for row in found if row]
-            axis.plot(
-                [row["CPU s"] / 60 for row in own], [row["test"] for row in own],
-                f"C{i}o-", label=NAMES[model],
-            )  # fmt: skip
-        if row := best(rows, place, "default", 0):
-            axis.plot(row["CPU s"] / 60, row["test"], "C0*", label=NAMES["default"])
-        if row := best(rows, place, "kneser-ney", 0):
-            axis.axhline(row["test"], color="gray", ls="--", lw=1,
-                         label=NAMES["kneser-ney"])  # fmt: skip
-        axis.set(xscale="log", yscale="log", title=place.title,
-                 xlabel="CPU minutes of training")  # fmt: skip
-        axis.set_xlim(BUDGETS[0] * 0.5, BUDGETS[-1] * 1.4)
-        axis.set_xticks(BUDGETS, [str(n) for n in BUDGETS])
-        low, high = axis.get_ylim()
-        ticks = [n for n in TICKS if low < n < high]
-        axis.set_yticks(ticks, [str(n) for n in ticks])
-        axis.minorticks_off()
-    figure.supylabel("perplexity of the test part")
-    axes[0].legend(fontsize="small")
-    figure.savefig(path, metadata={"Date": None})
-    plt.close(figure)
+    size = 3.6 * ACROSS, 3.4 * ceil(len(panels) / ACROSS)
+    with picture(path, len(panels), size, ACROSS) as (figure, axes):
+        for axis, place in zip(axes, panels):
+            _draw_place(axis, rows, place)
+        figure.supylabel("perplexity of the test part")
+        axes[0].legend(fontsize="small")
+
+
+def _draw_place(axis: Any, rows: Rows, place: Place) -> None:
+    for i, model in enumerate(BUDGETED):
+        cells = [best(rows, place, model, minutes) for minutes in BUDGETS]
+        reached = [row for row in cells if row]
+        axis.plot(
+            [row["CPU s"] / 60 for row in reached], [row["test"] for row in reached],
+            f"C{i}o-", label=NAMES[model],
+        )  # fmt: skip
+    if row := best(rows, place, "default", 0):
+        axis.plot(row["CPU s"] / 60, row["test"], "C0*", label=NAMES["default"])
+    if row := best(rows, place, "kneser-ney", 0):
+        axis.axhline(row["test"], color="gray", ls="--", lw=1,
+                     label=NAMES["kneser-ney"])  # fmt: skip
+    axis.set(xscale="log", yscale="log", title=place.title,
+             xlabel="CPU minutes of training")  # fmt: skip
+    axis.set_xlim(BUDGETS[0] * 0.5, BUDGETS[-1] * 1.4)
+    axis.set_xticks(BUDGETS, [str(n) for n in BUDGETS])
+    low, high = axis.get_ylim()
+    ticks = [n for n in TICKS if low < n < high]
+    axis.set_yticks(ticks, [str(n) for n in ticks])
+    axis.minorticks_off()
