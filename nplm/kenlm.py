@@ -201,11 +201,11 @@ class Model(Scores):
         codec, word_scorer = scorer.codec, scorer.word_scorer
         if codec.tokenizer is None:  # of a model of lists of words
             codec = Text(Splitter(BETWEEN_BLANKS), codec.vocabulary)
-        own = ids_and_unknown(codec.vocabulary)
+        lookup = ids_and_unknown(codec.vocabulary)
         blanks = getattr(codec.tokenizer, "splits_at_blanks", False)
         word_ids = codec.word_ids if hasattr(word_scorer, "text") else None
         split = splitter_of(codec.tokenizer)
-        super().__init__(word_scorer, split, blanks, *own, word_ids)
+        super().__init__(word_scorer, split, blanks, *lookup, word_ids)
         self._order = word_scorer.order
 
     @property

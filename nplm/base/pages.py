@@ -1,11 +1,14 @@
-"""The link from an estimator's HTML representation to its page."""
+"""Bases of estimators: the link to their page, and documents as samples."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
 
-__all__ = ["Documented"]
+from sklearn.base import BaseEstimator
+from sklearn.utils import Tags
+
+__all__ = ["DocumentEstimator", "Documented"]
 
 # The documentation of a checkout, if it is built.
 BUILT = Path(__file__).parents[2] / "docs" / "_build" / "html"
@@ -28,3 +31,14 @@ class Documented:
                 return ""
             address = BUILT.as_uri()
         return address + "/api/generated/nplm.{estimator_name}.html"
+
+
+class DocumentEstimator(Documented, BaseEstimator):
+    """Base of the estimators whose samples are documents: text, tokens or ids."""
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.no_validation = True
+        tags.input_tags.two_d_array = False
+        tags.input_tags.string = True
+        return tags

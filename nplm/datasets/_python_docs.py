@@ -34,9 +34,9 @@ SENTENCE_END = re.compile(r"(?<=\S[.:;?!]) ")
 
 def documented_versions() -> str:
     """Return the names and versions of the packages that `python_documents` reads."""
-    found = [f"Python {'.'.join(map(str, sys.version_info[:3]))}"]
-    found += [f"{project} {version(project)}" for project in PACKAGES.values()]
-    return ", ".join(found)
+    versions = [f"Python {'.'.join(map(str, sys.version_info[:3]))}"]
+    versions += [f"{project} {version(project)}" for project in PACKAGES.values()]
+    return ", ".join(versions)
 
 
 def python_documents() -> Iterator[list[str]]:

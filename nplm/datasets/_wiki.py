@@ -131,10 +131,12 @@ def _first_tokens(lines: Iterable[str], n: int) -> tuple[list[str], NDArray[np.i
     ids = np.empty(n, np.int32)
     n_read = 0
     for line in lines:
-        found = [token_ids.setdefault(t, len(token_ids)) for t in TOKEN.findall(line)]
-        found = found[: n - n_read]
-        ids[n_read : n_read + len(found)] = found
-        n_read += len(found)
+        line_ids = [
+            token_ids.setdefault(t, len(token_ids)) for t in TOKEN.findall(line)
+        ]
+        line_ids = line_ids[: n - n_read]
+        ids[n_read : n_read + len(line_ids)] = line_ids
+        n_read += len(line_ids)
     return list(token_ids), ids[:n_read]
 
 

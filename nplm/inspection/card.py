@@ -90,7 +90,7 @@ def model_card(
     if not isinstance(model, TextLM):
         raise TypeError(f"model must be a TextLM, got {type(model).__name__}.")
     check_is_fitted(model)
-    measured = [_measured(model, key, own) for key, own in (texts or {}).items()]
+    measured = [_measured(model, key, text) for key, text in (texts or {}).items()]
     sections = [
         _metadata(model, name, licence, language, measured),
         f"# {name}\n\n{_sentence(model)}",
@@ -146,13 +146,13 @@ def _metadata(
     results = [
         {
             "task": {"type": "text-generation"},
-            "dataset": {"name": own.text, "type": own.text},
+            "dataset": {"name": text.text, "type": text.text},
             "metrics": [
-                {"type": "perplexity", "value": round(own.perplexity, 4)},
+                {"type": "perplexity", "value": round(text.perplexity, 4)},
             ],
         }
-        for own in measured
-        if np.isfinite(own.perplexity)
+        for text in measured
+        if np.isfinite(text.perplexity)
     ]
     if results:
         metadata["model-index"] = [{"name": name, "results": results}]
@@ -183,8 +183,8 @@ def _sizes(lm: TextLM) -> Iterator[list[str]]:
     ends = "counts" if lm.predict_boundary else "does not count"
     yield ["end of a document", f"{ends} as a token"]
     for member, weight in _members(estimator):
-        found = "".join(f", {n:,} {what}" for what, n in _figures(member))
-        yield ["member", f"{type(member).__name__}{weight}{found}"]
+        sizes = "".join(f", {n:,} {what}" for what, n in _figures(member))
+        yield ["member", f"{type(member).__name__}{weight}{sizes}"]
 
 
 def _parameters(lm: TextLM) -> str:
@@ -206,10 +206,10 @@ def _perplexities(lm: TextLM, measured: list[Measured]) -> str:
         return "None was measured for this page."
     rows = (
         [
-            own.text, f"{own.n_tokens:,}", f"{own.n_unknown:,}",
-            f"{own.perplexity:.2f}", f"{own.without_unknown:.2f}",
+            text.text, f"{text.n_tokens:,}", f"{text.n_unknown:,}",
+            f"{text.perplexity:.2f}", f"{text.without_unknown:.2f}",
         ]
-        for own in measured
+        for text in measured
     )  # fmt: skip
     header = ["text", "tokens", "unknown", "perplexity", "without unknown words"]
     ends = "count as tokens" if lm.predict_boundary else "do not count"
@@ -265,10 +265,10 @@ def _members(estimator: Any) -> list[tuple[Any, str]]:
 
 def _figures(estimator: Any) -> list[tuple[str, int]]:
     figures = [(what, getattr(estimator, name, None)) for name, what in FIGURES.items()]
-    found = [(what, int(n)) for what, n in figures if n is not None]
+    known = [(what, int(n)) for what, n in figures if n is not None]
     if hasattr(estimator, "n_seen_"):  # a network
-        found.append(("epochs", int(estimator.n_iter_)))
-    return found
+        known.append(("epochs", int(estimator.n_iter_)))
+    return known
 
 
 def _vocabulary(lm: TextLM) -> str:

@@ -109,11 +109,11 @@ class FeaturesDisplay(Display):
             If `words` does not have one word per id, or lacks a word of `of`.
         """
         check_matplotlib(f"{cls.__name__}.from_estimator")
-        found = feature_map(estimator, words, of=of, n_words=n_words)
+        features = feature_map(estimator, words, of=of, n_words=n_words)
         display = cls(
-            found.positions,
-            found.words,
-            explained_variance_ratio=found.explained_variance_ratio,
+            features.positions,
+            features.words,
+            explained_variance_ratio=features.explained_variance_ratio,
         )
         return display.plot(ax, **kwargs)
 

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from nplm.inspection._display import Display, check_matplotlib
 from nplm.inspection.words import ids_of
-from nplm.text.lm.drawing import without
+from nplm.text.lm.drawing import most_probable
 from nplm.text.words.known_words import UNKNOWN
 
 __all__ = ["NextWordsDisplay"]
@@ -159,15 +159,14 @@ def _next_words(
 ) -> tuple[list[Any], NDArray[np.float64]]:
     """Return the most probable next words of a model of windows."""
     if words is None or len(words) != model.n_words_:
-        given = None if words is None else f"{len(words)} words"
+        shown = None if words is None else f"{len(words)} words"
         raise ValueError(
-            f"words={given}, but {type(model).__name__} has n_words_={model.n_words_}: "
+            f"words={shown}, but {type(model).__name__} has n_words_={model.n_words_}: "
             "pass the word of each id."
         )
     left_out = ids_of(exclude, words, "exclude")
     if not unknown:
         left_out += [i for i, word in enumerate(words) if word in UNKNOWN]
     excluded = np.unique(np.array(left_out, dtype=np.int32))
-    [proba] = without(model.predict_proba([context]).astype(np.float64), excluded)
-    best = np.argsort(-proba, kind="stable")[: min(k, len(words) - len(excluded))]
-    return [words[i] for i in best], proba[best]
+    ids, proba = most_probable(model.predict_proba([context]), k, excluded)
+    return [words[i] for i in ids], proba

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from nplm.base.estimators import LanguageModel
 from nplm.datasets import Corpus
 from nplm.text.embeddings import nearest_rows
-from nplm.text.lm.drawing import without
+from nplm.text.lm.drawing import most_probable
 
 __all__ = ["ids_of", "nearest_words", "suggestions"]
 
@@ -72,15 +72,12 @@ def suggestions(
     chosen = plain[_spread(len(plain), n_contexts)]
     shown = []
     for i in chosen:
-        context, word = X[i], y[i]
-        proba = model.predict_proba([context]).astype(np.float64)
-        [proba] = without(proba, unknown)
-        best = np.argsort(-proba, kind="stable")[: min(k, len(proba) - len(unknown))]
+        ids, proba = most_probable(model.predict_proba([X[i]]), k, unknown)
         shown.append(
             {
                 "context": corpus.words[near[i]].tolist(),
-                "next": corpus.words[word],
-                "suggestions": [(corpus.words[i], float(proba[i])) for i in best],
+                "next": corpus.words[y[i]],
+                "suggestions": list(zip(corpus.words[ids].tolist(), proba.tolist())),
             }
         )
     return shown

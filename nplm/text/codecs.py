@@ -355,11 +355,13 @@ class Text(Words):
         find, symbol = lookup_of(self.vocabulary).get, self.vocabulary.unknown
         words: Counter[str] = Counter()
         for text, tokens in zip(having, self.tokenizer.transform(having)):
-            own = [token for token in tokens if find(token, unknown) == unknown]
+            unknown_tokens = [
+                token for token in tokens if find(token, unknown) == unknown
+            ]
             # Some tokenizers give the symbol in place of the text.
-            if spelling is None or (symbol in own and symbol not in text):
+            if spelling is None or (symbol in unknown_tokens and symbol not in text):
                 return math.nan
-            words.update(own)
+            words.update(unknown_tokens)
         return sum(n * spelling.log_prob(word) for word, n in words.items())
 
     def sentences(self, X: Any) -> Iterable[Any]:

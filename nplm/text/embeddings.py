@@ -35,27 +35,29 @@ def aligned(
 
     See `Vocabulary.embeddings`.
     """
-    given = np.asarray(vectors, dtype=np.float64)
-    if given.ndim != 2 or len(given) != len(words):
+    rows = np.asarray(vectors, dtype=np.float64)
+    if rows.ndim != 2 or len(rows) != len(words):
         raise ValueError(
             f"vectors must have a row for each of the {len(words)} words, got shape "
-            f"{given.shape}."
+            f"{rows.shape}."
         )
     # Values beyond float32 would become infinite in the result.
-    bad = np.argwhere(~(np.abs(given) <= np.finfo(np.float32).max))
+    bad = np.argwhere(~(np.abs(rows) <= np.finfo(np.float32).max))
     if len(bad):
         row, column = bad[0].tolist()
         raise ValueError(
-            f"vectors has {given[row, column]} at row {row}, column {column} (of "
+            f"vectors has {rows[row, column]} at row {row}, column {column} (of "
             f"{words[row]!r}), which is not a finite float32."
         )
-    found = indices_of(vocabulary, words)
-    here = found >= 0
-    made = np.empty((len(vocabulary), given.shape[1]))
-    made[here] = given[found[here]]
-    mean, deviation = made[here].mean(axis=0), made[here].std(axis=0)
-    made[~here] = mean + deviation * rng.normal(size=(int(np.sum(~here)), len(mean)))
-    return made.astype(np.float32)
+    indices = indices_of(vocabulary, words)
+    is_given = indices >= 0
+    rows_of_ids = np.empty((len(vocabulary), rows.shape[1]))
+    rows_of_ids[is_given] = rows[indices[is_given]]
+    known = rows_of_ids[is_given]
+    mean, deviation = known.mean(axis=0), known.std(axis=0)
+    drawn = rng.normal(size=(len(rows_of_ids) - len(known), len(mean)))
+    rows_of_ids[~is_given] = mean + deviation * drawn
+    return rows_of_ids.astype(np.float32)
 
 
 def indices_of(vocabulary: NDArray[Any], words: Sequence[Any]) -> NDArray[np.intp]:
@@ -64,13 +66,13 @@ def indices_of(vocabulary: NDArray[Any], words: Sequence[Any]) -> NDArray[np.int
     if len(rows) != len(words):
         twice = next(word for i, word in enumerate(words) if rows[word] != i)
         raise ValueError(f"words has {twice!r} twice: leave one of them out.")
-    found = np.array([rows.get(word, -1) for word in vocabulary], dtype=np.intp)
-    if not (found >= 0).any():
+    indices = np.array([rows.get(word, -1) for word in vocabulary], dtype=np.intp)
+    if not (indices >= 0).any():
         raise ValueError(
             f"none of the words is in the vocabulary: compare {list(words[:3])} with "
             f"{vocabulary[-3:].tolist()}; upper and lower case differ."
         )
-    return found
+    return indices
 
 
 def cooccurrence_embeddings(
@@ -154,9 +156,9 @@ def cooccurrence_embeddings(
     frequency = np.repeat(counts.sum(axis=1), np.diff(counts.indptr))
     counts.data = np.sqrt(counts.data / frequency)
     U, S, _ = randomized_svd(counts, embedding_dim, random_state=random_state)
-    made = U * np.sqrt(S)
-    made *= ROOT_MEAN_SQUARE / np.sqrt(np.mean(made**2))
-    return made.astype(np.float32)
+    features = U * np.sqrt(S)
+    features *= ROOT_MEAN_SQUARE / np.sqrt(np.mean(features**2))
+    return features.astype(np.float32)
 
 
 def _cooccurrences(tokens: NDArray[np.int32], n_words: int, window: int) -> csr_array:
@@ -189,8 +191,8 @@ def nearest_rows(
     rows = C[:among]
     tiny = np.finfo(C.dtype).tiny
     lengths = np.maximum(np.linalg.norm(rows, axis=1), tiny)
-    own = C[i] / max(np.linalg.norm(C[i]), tiny)
-    cosines = (rows @ own / lengths).astype(np.float64)
+    direction = C[i] / max(np.linalg.norm(C[i]), tiny)
+    cosines = (rows @ direction / lengths).astype(np.float64)
     nearest = np.argsort(-cosines, kind="stable")
     nearest = nearest[nearest != i][:k]
     return nearest.astype(np.int32), cosines[nearest]

@@ -83,13 +83,13 @@ def _only_column(X: Any, name: str) -> Any:
         return X[columns[0]]
     lengths = {column: _mean_length(X[column]) for column in columns}
     of_text = [c for c in columns if lengths[c]]
-    found = sorted(of_text, key=lengths.__getitem__, reverse=True) or columns
-    names = ", ".join(map(repr, found[:MAX_NAMED]))
-    more = f" and {len(found) - MAX_NAMED} more" if len(found) > MAX_NAMED else ""
+    ranked = sorted(of_text, key=lengths.__getitem__, reverse=True) or columns
+    names = ", ".join(map(repr, ranked[:MAX_NAMED]))
+    more = f" and {len(ranked) - MAX_NAMED} more" if len(ranked) > MAX_NAMED else ""
     kind = "those of text are" if of_text else "they are"
     raise TypeError(
         f"{name} has {len(columns)} columns: pass the column that holds the documents, "
-        f"for example {name}[{found[0]!r}]; {kind} {names}{more}."
+        f"for example {name}[{ranked[0]!r}]; {kind} {names}{more}."
     )
 
 

@@ -32,7 +32,9 @@ def spelling_features(
             "lower min_words."
         )
     column = {name: j for j, name in enumerate(names)}
-    rows = [[column[name] for name in own if name in column] for own in features]
+    rows = [
+        [column[name] for name in of_word if name in column] for of_word in features
+    ]
     indptr = np.cumsum([0, *map(len, rows)])
     indices = [j for row in rows for j in row]
     # The sum of a word's features then has the variance of a single feature.
@@ -50,9 +52,9 @@ def _checked(ngrams: tuple[int, int], min_words: int) -> tuple[int, int]:
             "ngrams must be a pair of the least and the greatest number of letters, "
             f"got {ngrams!r}."
         ) from None
-    given = {"ngrams[0]": least, "ngrams[1]": most, "min_words": min_words}
-    allowed: dict[str, list[Any]] = {name: [Whole(1)] for name in given}
-    validate_parameter_constraints(allowed, given, "spelling_features")
+    params = {"ngrams[0]": least, "ngrams[1]": most, "min_words": min_words}
+    allowed: dict[str, list[Any]] = {name: [Whole(1)] for name in params}
+    validate_parameter_constraints(allowed, params, "spelling_features")
     if least > most:
         raise ValueError(f"ngrams={ngrams!r} has its bounds reversed: swap them.")
     return least, most

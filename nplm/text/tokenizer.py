@@ -6,9 +6,10 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar, Self
 
-from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.base import TransformerMixin
+from sklearn.utils import Tags
 
-from nplm.base.pages import Documented
+from nplm.base.pages import DocumentEstimator
 from nplm.text.samples import lists_of_tokens
 from nplm.text.words.joining import joined
 from nplm.text.words.splitting import Splitter, finder_of
@@ -16,7 +17,7 @@ from nplm.text.words.splitting import Splitter, finder_of
 __all__ = ["Tokenizer"]
 
 
-class Tokenizer(Splitter, TransformerMixin, Documented, BaseEstimator):
+class Tokenizer(Splitter, TransformerMixin, DocumentEstimator):
     r"""Split documents into tokens, with the preprocessing of the paper's AP News.
 
     Stateless and row-preserving: one list of tokens per document, so that a
@@ -147,10 +148,7 @@ class Tokenizer(Splitter, TransformerMixin, Documented, BaseEstimator):
     def __sklearn_is_fitted__(self) -> bool:
         return True
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.requires_fit = False
-        tags.no_validation = True
-        tags.input_tags.two_d_array = False
-        tags.input_tags.string = True
         return tags

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
-from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.base import TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from nplm.base.atomic import all_or_nothing, read_at_once
@@ -19,7 +19,7 @@ from nplm.base.encoded_words import EncodedWords
 from nplm.base.estimators import Whole
 from nplm.base.fitted import Fitted
 from nplm.base.generators import own_generator
-from nplm.base.pages import Documented
+from nplm.base.pages import DocumentEstimator
 from nplm.text.embeddings import aligned
 from nplm.text.samples import (
     check_documents,
@@ -40,7 +40,7 @@ from nplm.text.words.unknown_spelling import UnknownSpelling
 __all__ = ["Vocabulary"]
 
 
-class Vocabulary(KnownWords, TransformerMixin, Documented, BaseEstimator):
+class Vocabulary(KnownWords, TransformerMixin, DocumentEstimator):
     """Map tokens to word ids, and rare tokens to one symbol.
 
     The order of ids is: the boundary, the unknown symbol, then words by decreasing
@@ -202,8 +202,8 @@ class Vocabulary(KnownWords, TransformerMixin, Documented, BaseEstimator):
         ):
             self._set_encoded(self.words)
         else:
-            given = self.words is not None
-            words = self._given() if given else self._frequent(counts, specials)
+            is_listed = self.words is not None
+            words = self._given() if is_listed else self._frequent(counts, specials)
             self._set_words([s for s in specials if s not in words] + words)
             if self.n_words_ != len(self.words_):
                 (twice, n), *_ = Counter(words).most_common(1)
@@ -506,9 +506,3 @@ class Vocabulary(KnownWords, TransformerMixin, Documented, BaseEstimator):
         if "spelling" in fitted:
             params = fitted.take("spelling")
             self._spelling = UnknownSpelling.of_params(params, self.unknown)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.no_validation = True
-        tags.input_tags.two_d_array = False
-        return tags

@@ -64,32 +64,30 @@ def matched_rows(estimator: Any, vocabulary: Vocabulary | None) -> dict[str, Any
     ):
         _check_ids_are_given("a FrozenEstimator uses the ids", "", vocabulary)
     for name, value in params.items():
-        own = name.split("__")[-1]
-        if own not in BY_ID or value is None or hasattr(value, "get_params"):
+        part = name.split("__")[-1]
+        if part not in BY_ID or value is None or hasattr(value, "get_params"):
             continue
-        if own == "embeddings" and isinstance(value, (str, os.PathLike)):
+        if part == "embeddings" and isinstance(value, (str, os.PathLike)):
             read = f"nplm.formats.read_vectors({os.fspath(value)!r})"
             raise ValueError(f"embeddings={value!r} is a path: set embeddings={read}.")
-        is_spelling = own == "word_features" and isinstance(value, str)
-        if is_spelling or (own in BY_WORD and is_by_word(value)):
-            network = name.removesuffix(f"features__{own}")
+        is_spelling = part == "word_features" and isinstance(value, str)
+        if is_spelling or (part in BY_WORD and is_by_word(value)):
+            network = name.removesuffix(f"features__{part}")
             seed = params.get(f"{network}random_state")
-            matched[name] = _rows_of_ids(own, value, vocabulary, seed)
+            matched[name] = _rows_of_ids(part, value, vocabulary, seed)
         elif not isinstance(value, str):
-            by_word = f"pass the words too, {own}=(words, rows), or "
-            remedy = by_word if own in BY_WORD else ""
-            _check_ids_are_given(f"{own} is an array for the ids", remedy, vocabulary)
+            by_word = f"pass the words too, {part}=(words, rows), or "
+            remedy = by_word if part in BY_WORD else ""
+            _check_ids_are_given(f"{part} is an array for the ids", remedy, vocabulary)
     return matched
 
 
-def _check_ids_are_given(
-    given: str, remedy: str, vocabulary: Vocabulary | None
-) -> None:
+def _check_ids_are_given(what: str, remedy: str, vocabulary: Vocabulary | None) -> None:
     """Raise an error if rows are given by id but the vocabulary is fitted here."""
     if vocabulary is None or vocabulary.words is not None:
         return
     raise ValueError(
-        f"{given} of words, but the vocabulary is fitted to the documents and may give "
+        f"{what} of words, but the vocabulary is fitted to the documents and may give "
         f"words other ids: {remedy}set vocabulary=Vocabulary.from_words(words) to the "
         "words of these ids."
     )
@@ -152,7 +150,7 @@ def _features(
             f"{matrix.shape}."
         )
     indices = indices_of(vocabulary.words_, words)
-    found = np.flatnonzero(indices >= 0)
-    chosen = (np.ones(len(found)), (found, indices[found]))
+    known = np.flatnonzero(indices >= 0)
+    chosen = (np.ones(len(known)), (known, indices[known]))
     shape = vocabulary.n_words_, len(words)
     return csr_array(csr_array(chosen, shape=shape) @ matrix)

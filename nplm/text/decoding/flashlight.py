@@ -68,12 +68,12 @@ def flashlight_lm(lm: TextLM, words: Sequence[str] | Any) -> Any:
         def __init__(self, words: list[str]) -> None:
             super().__init__()
             self.words = words
-            self.found: dict[Any, tuple[Any, float]] = {}
+            self.scored: dict[Any, tuple[Any, float]] = {}
 
         def start(self, start_with_nothing: bool) -> Any:
-            self.found.clear()
+            self.scored.clear()
             state = LMState()
-            self.found[state] = steps.begin(not start_with_nothing), 0.0
+            self.scored[state] = steps.begin(not start_with_nothing), 0.0
             return state
 
         def score(self, state: Any, usr_token_idx: int) -> tuple[Any, float]:
@@ -83,24 +83,24 @@ def flashlight_lm(lm: TextLM, words: Sequence[str] | Any) -> Any:
                     f"{len(self.words)}: pass the words of its dictionary, in order."
                 )
             after = state.child(usr_token_idx)
-            if after not in self.found:
-                before = self.own(state)
-                score, own = steps.step(before, self.words[usr_token_idx])
-                self.found[after] = own, score
-            return after, self.found[after][1]
+            if after not in self.scored:
+                before = self.state_of(state)
+                score, following = steps.step(before, self.words[usr_token_idx])
+                self.scored[after] = following, score
+            return after, self.scored[after][1]
 
         def finish(self, state: Any) -> tuple[Any, float]:
             after = state.child(-1)
-            if after not in self.found:
-                self.found[after] = None, steps.end(self.own(state))
-            return after, self.found[after][1]
+            if after not in self.scored:
+                self.scored[after] = None, steps.end(self.state_of(state))
+            return after, self.scored[after][1]
 
-        def own(self, state: Any) -> Any:
-            if state not in self.found:
+        def state_of(self, state: Any) -> Any:
+            if state not in self.scored:
                 raise RuntimeError(
                     "the state is not of this utterance: make one flashlight_lm for "
                     "each decoder."
                 )
-            return self.found[state][0]
+            return self.scored[state][0]
 
     return FlashlightLM(list(words))

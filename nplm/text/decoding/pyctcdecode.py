@@ -22,7 +22,7 @@ PIECE_CHARS = 6
 class State:
     """State of a decoder: that of a word scorer, with the method of its interface."""
 
-    own: Any
+    state: Any
 
     def get_mp_safe_state(self) -> State:
         """Return a state that can be sent to another process: this one."""
@@ -119,7 +119,7 @@ def pyctcdecode_lm(
         def score(
             self, prev_state: State, word: str, is_last_word: bool = False
         ) -> tuple[float, State]:
-            score, after = steps.step(prev_state.own, word)
+            score, after = steps.step(prev_state.state, word)
             if word not in (known or words):
                 score += self.unk_score_offset
             if is_last_word and self.score_boundary:

@@ -136,8 +136,8 @@ class Rescorer(Documented, BaseEstimator):
         _check_lengths(X, y)
         metric, sign = self._metric()
         search = _Search(X, self._features(X), list(y), metric, sign)
-        found = search.tune([0, 1] if self.weight_length else [0])
-        (self.lm_weight_, self.length_weight_), value = found
+        best = search.tune([0, 1] if self.weight_length else [0])
+        (self.lm_weight_, self.length_weight_), value = best
         self.metric_value_ = sign * value
         return self
 
@@ -183,11 +183,11 @@ class Rescorer(Documented, BaseEstimator):
         for i, candidates in enumerate(X):
             if len(candidates) == 0:
                 raise ValueError(f"X[{i}] is empty: leave out lists without texts.")
-            own = [_score_of(candidate, f"X[{i}]") for candidate in candidates]
+            scores = [_score_of(candidate, f"X[{i}]") for candidate in candidates]
             texts = [text for text, _ in candidates]
             words = [t.split() if isinstance(t, str) else t for t in texts]
             log_prob = np.maximum(scorer.score_many(texts), np.finfo(np.float32).min)
-            features.append(np.array([own, log_prob, [len(w) for w in words]]))
+            features.append(np.array([scores, log_prob, [len(w) for w in words]]))
         return features
 
     def _metric(self) -> tuple[Metric, int]:
@@ -221,16 +221,16 @@ class _Search:
         for _ in range(MAX_ROUNDS):
             before = value
             for k in free:
-                best, found = self.along(weights, k)
-                if found > value:
-                    weights[k], value = best, found
+                best, improved = self.along(weights, k)
+                if improved > value:
+                    weights[k], value = best, improved
             if value == before:
                 break
         return (weights[0], weights[1]), value
 
     def along(self, weights: list[float], k: int) -> tuple[float, float]:
         """Return the best value of weight k, the other one fixed, and the metric's."""
-        changes = [_changes(own, weights, k) for own in self.features]
+        changes = [_changes(scores, weights, k) for scores in self.features]
         at = np.unique(np.concatenate([*changes, [0.0] if k == 0 else []]))
         at = at[at >= 0] if k == 0 else at
         if len(at) == 0:
@@ -291,7 +291,9 @@ def _choices(
     features: Iterable[NDArray[np.float64]], weights: Sequence[float]
 ) -> list[int]:
     """Return the index of the best candidate of each list."""
-    return [int((own[0] + np.dot(weights, own[1:])).argmax()) for own in features]
+    return [
+        int((scores[0] + np.dot(weights, scores[1:])).argmax()) for scores in features
+    ]
 
 
 def _chosen(X: Sequence[Any], choices: Iterable[int]) -> list[Any]:

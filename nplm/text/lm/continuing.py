@@ -14,7 +14,13 @@ from nplm.base.blocks import blocks_of_rows
 from nplm.base.checks import plain
 from nplm.base.generators import own_generator
 from nplm.text.embeddings import features_of, nearest_rows
-from nplm.text.lm.drawing import check_drawing, drawn, sharpened, without
+from nplm.text.lm.drawing import (
+    check_drawing,
+    drawn,
+    most_probable,
+    sharpened,
+    without,
+)
 from nplm.text.lm.fitted_text import FittedText
 
 __all__ = ["Continuing"]
@@ -74,9 +80,8 @@ class Continuing(FittedText):
             raise ValueError(f"k must be 1 or more, got {k}.")
         codec, start = self._codec, self._start(context)
         excluded = self._excluded(exclude, unknown)
-        [proba] = without(self._next_proba(start[np.newaxis]), excluded)
-        best = np.argsort(-proba, kind="stable")[: min(k, len(proba) - len(excluded))]
-        return codec.words(best.astype(np.int32)), proba[best]
+        ids, proba = most_probable(self._next_proba(start[np.newaxis]), k, excluded)
+        return codec.words(ids), proba
 
     @read_at_once
     def generate(

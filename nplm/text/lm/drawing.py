@@ -11,7 +11,7 @@ from sklearn.utils._param_validation import Interval, validate_parameter_constra
 
 from nplm.base.estimators import Whole
 
-__all__ = ["check_drawing", "drawn", "sharpened", "without"]
+__all__ = ["check_drawing", "drawn", "most_probable", "sharpened", "without"]
 
 DRAWING: dict[str, list[Any]] = {
     "n": [Whole(1), None],
@@ -23,15 +23,15 @@ DRAWING: dict[str, list[Any]] = {
 }
 
 
-def check_drawing(**given: Any) -> None:
+def check_drawing(**params: Any) -> None:
     """Raise an error unless the parameters of `TextLM.generate` are in range."""
     validate_parameter_constraints(
-        {name: DRAWING[name] for name in given}, given, "generate"
+        {name: DRAWING[name] for name in params}, params, "generate"
     )
-    if given["min_words"] > given["max_words"]:
+    if params["min_words"] > params["max_words"]:
         raise ValueError(
-            f"min_words={given['min_words']} is more than max_words="
-            f"{given['max_words']}: lower it, or raise max_words."
+            f"min_words={params['min_words']} is more than max_words="
+            f"{params['max_words']}: lower it, or raise max_words."
         )
 
 
@@ -58,6 +58,21 @@ def without(
             "other has any probability here: exclude fewer."
         )
     return proba / total
+
+
+def most_probable(
+    proba: NDArray[Any], k: int, excluded: NDArray[np.int32]
+) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
+    """Return the most probable words of a distribution, without some.
+
+    - `proba` (1, n_words)
+    - `k`: number of words; fewer if fewer are left
+    - `excluded` (n_excluded,): words to leave out, each once
+    - returns `words` (k,), the most probable first, and `proba` (k,), renormalised
+    """
+    [proba] = without(proba.astype(np.float64, copy=False), excluded)
+    best = np.argsort(-proba, kind="stable")[: min(k, len(proba) - len(excluded))]
+    return best.astype(np.int32), proba[best]
 
 
 def sharpened(

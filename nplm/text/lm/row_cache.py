@@ -58,8 +58,8 @@ class RowCache:
         for start in range(0, len(ids), self.capacity):
             part = slice(start, start + self.capacity)
             rows = self._found(contexts[part])
-            own = [rows[c][i] for c, i in zip(contexts[part], ids[part])]
-            out[part] = own
+            log_probs = [rows[c][i] for c, i in zip(contexts[part], ids[part])]
+            out[part] = log_probs
         return out
 
     def _found(self, contexts: Sequence[Context]) -> dict[Context, NDArray[Any]]:

@@ -7,7 +7,7 @@ from copy import deepcopy
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, DensityMixin, clone
+from sklearn.base import DensityMixin, clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils._param_validation import HasMethods, Hidden, StrOptions
 from sklearn.utils.validation import check_is_fitted
@@ -17,7 +17,7 @@ from nplm.base.checks import check_boundary, check_over_words, inferred_n_words
 from nplm.base.encoded_words import EncodedWords
 from nplm.base.estimators import Whole, columns_needed
 from nplm.base.fitted import Fitted
-from nplm.base.pages import Documented
+from nplm.base.pages import DocumentEstimator
 from nplm.text.codecs import codec_of, encoded
 from nplm.text.fitting import fit_codec
 from nplm.text.lm.continuing import Continuing
@@ -32,7 +32,7 @@ from nplm.text.words.splitting import BETWEEN_BLANKS
 __all__ = ["TextLM"]
 
 
-class TextLM(Scoring, Continuing, DensityMixin, Documented, BaseEstimator):
+class TextLM(Scoring, Continuing, DensityMixin, DocumentEstimator):
     """A language model of documents: text in, text out.
 
     The samples are documents of one of three kinds: strings, lists of tokens (or
@@ -190,8 +190,10 @@ class TextLM(Scoring, Continuing, DensityMixin, Documented, BaseEstimator):
             prefix = f"{name}__"
             inner = [key for key in params if key.startswith(prefix)]
             if is_auto and inner:
-                own = {key.removeprefix(prefix): params.pop(key) for key in inner}
-                params[name] = part().set_params(**own)
+                inner_params = {
+                    key.removeprefix(prefix): params.pop(key) for key in inner
+                }
+                params[name] = part().set_params(**inner_params)
         return super().set_params(**params)
 
     @classmethod
@@ -576,12 +578,6 @@ class TextLM(Scoring, Continuing, DensityMixin, Documented, BaseEstimator):
         if known != self.n_words_:
             raise ValueError(f"its vocabulary has {known} words, not {self.n_words_}")
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.no_validation = True
-        tags.input_tags.two_d_array = False
-        return tags
-
 
 def _check_model(estimator: Any) -> None:
     if not hasattr(estimator, "log_prob"):
@@ -614,9 +610,9 @@ def _vocabulary_of(
             "the word of each id, in order."
         )
     unknown = words.unknown if isinstance(words, Vocabulary) else unknown_among(known)
-    made = Vocabulary.from_words(known, unknown=unknown, boundary=known[boundary])
-    made._spelling = getattr(words, "_spelling", None)
-    return made
+    vocabulary = Vocabulary.from_words(known, unknown=unknown, boundary=known[boundary])
+    vocabulary._spelling = getattr(words, "_spelling", None)
+    return vocabulary
 
 
 def _refuse_weights(fit_params: dict[str, Any]) -> None:

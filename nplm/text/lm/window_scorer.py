@@ -101,7 +101,9 @@ class WindowWordScorer:
         log_prob, _ = self.tokens(flat, lengths, bos, eos)
         scaled = np.where(np.isneginf(log_prob), zero, log_prob / np.log(base))
         unknown = [i == self.unknown for i in ids] + [False] * eos
-        return [(own, self.order, oov) for own, oov in zip(scaled.tolist(), unknown)]
+        return [
+            (score, self.order, oov) for score, oov in zip(scaled.tolist(), unknown)
+        ]
 
     def candidates(self, state: State, words: Sequence[Any]) -> NDArray[np.float64]:
         """Return the log-probabilities of words that may come next."""
@@ -131,8 +133,8 @@ class WindowWordScorer:
     ) -> NDArray[np.float64]:
         """Return the log-probability of each sentence."""
         ids = [self._ids_of(words) for words in sentences]
-        lengths = np.array([len(own) for own in ids], dtype=np.intp)
-        flat = np.fromiter((i for own in ids for i in own), dtype=np.int32)
+        lengths = np.array([len(sentence) for sentence in ids], dtype=np.intp)
+        flat = np.fromiter((i for sentence in ids for i in sentence), dtype=np.int32)
         log_prob, _ = self.tokens(flat, lengths, bos, eos)
         sentence = np.repeat(np.arange(len(ids)), lengths + eos)
         return np.bincount(sentence, log_prob, minlength=len(ids)).astype(np.float64)
@@ -193,19 +195,19 @@ class WindowWordScorer:
         get, unknown = self.ids.get, self.unknown
         words = list(words)
         try:
-            found = [get(word, unknown) for word in words]
+            ids = [get(word, unknown) for word in words]
         except TypeError:  # a word that cannot be looked up
             check_tokens(words)
             raise
-        if unknown in found:
+        if unknown in ids:
             check_tokens([word for word in words if get(word) is None])
-        if unknown < 0 and unknown in found:
+        if unknown < 0 and unknown in ids:
             raise ValueError(
-                f"{words[found.index(unknown)]!r} is not among the "
+                f"{words[ids.index(unknown)]!r} is not among the "
                 f"{self.model.n_words_} words of the vocabulary, and unknown words are "
                 "refused: leave it out."
             )
-        return found
+        return ids
 
     def _check(self, bos: bool) -> None:
         if not bos:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, ClassVar, Self
 
-from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.base import TransformerMixin
 from sklearn.exceptions import NotFittedError
 from sklearn.utils._param_validation import HasMethods, StrOptions
 
 from nplm.base.atomic import all_or_nothing
 from nplm.base.estimators import Whole
 from nplm.base.fitted import Fitted
-from nplm.base.pages import Documented
+from nplm.base.pages import DocumentEstimator
 from nplm.text.reading import DocumentStream, readable
 from nplm.text.samples import check_documents, check_text, lists_of_tokens
 from nplm.text.subwords.models import (
@@ -29,7 +29,7 @@ TRAINED = ("bpe", "unigram")
 UNTRAINED = ("characters", "bytes")
 
 
-class Subwords(TransformerMixin, Documented, BaseEstimator):
+class Subwords(TransformerMixin, DocumentEstimator):
     """Split documents into subword units, characters or bytes.
 
     A vocabulary of units is open: it spells every text, so a model gives every text a
@@ -250,13 +250,6 @@ class Subwords(TransformerMixin, Documented, BaseEstimator):
 
     def __sklearn_is_fitted__(self) -> bool:
         return "_fitted_units" in vars(self)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.no_validation = True
-        tags.input_tags.two_d_array = False
-        tags.input_tags.string = True
-        return tags
 
 
 def with_methods(tokenizer: Any) -> Any:

@@ -10,7 +10,7 @@ import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import logsumexp
-from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
+from sklearn.base import ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.multiclass import check_classification_targets
@@ -22,7 +22,7 @@ from sklearn.utils.validation import (
 
 from nplm.base.atomic import all_or_nothing, read_at_once
 from nplm.base.fitted import Fitted
-from nplm.base.pages import Documented
+from nplm.base.pages import DocumentEstimator
 from nplm.text.lm.text_lm import TextLM
 from nplm.text.samples import check_document, check_documents, is_missing
 from nplm.text.tasks.text_models import as_text_lm, with_words_of
@@ -30,7 +30,7 @@ from nplm.text.tasks.text_models import as_text_lm, with_words_of
 __all__ = ["LMClassifier"]
 
 
-class LMClassifier(ClassifierMixin, MetaEstimatorMixin, Documented, BaseEstimator):
+class LMClassifier(ClassifierMixin, MetaEstimatorMixin, DocumentEstimator):
     """Classify documents by Bayes' rule, with a language model of each class.
 
     The model of a class is fitted on the documents of that class. A document belongs
@@ -155,13 +155,13 @@ default="empirical"
         check_classification_targets(labels)
         classes, index = np.unique(labels, return_inverse=True)
         priors = self._priors(index, len(classes))
-        parts = [{"X": own} for own in _by_class(documents, labels, classes)]
+        parts = [{"X": of_class} for of_class in _by_class(documents, labels, classes)]
         if X_val is not None or y_val is not None:
             held_out = _by_class(*_labelled(X_val, y_val, "_val"), classes)
-            for part, own, label in zip(parts, held_out, classes.tolist()):
-                if not own:
+            for part, of_class, label in zip(parts, held_out, classes.tolist()):
+                if not of_class:
                     raise ValueError(f"y_val has no document of the class {label!r}.")
-                part["X_val"] = own
+                part["X_val"] = of_class
         base = with_words_of(base, documents)
         fitted = Parallel(n_jobs=self.n_jobs)(
             delayed(_fitted)(clone(base), part | fit_params) for part in parts
@@ -323,13 +323,6 @@ default="empirical"
             check_is_fitted(lm)
         self.estimators_ = estimators
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.no_validation = True
-        tags.input_tags.two_d_array = False
-        tags.input_tags.string = True
-        return tags
-
 
 def _labelled(X: Any, y: Any, suffix: str = "") -> tuple[list[Any], NDArray[Any]]:
     """Return documents and their labels, checked to be as many."""
@@ -377,16 +370,16 @@ def _fitted(lm: TextLM, arguments: dict[str, Any]) -> TextLM:
 
 def _classes(fitted: Fitted) -> NDArray[Any]:
     """Take sorted labels, which are text in a list or numbers in an array."""
-    given = fitted.take("classes", list, np.ndarray)
+    labels = fitted.take("classes", list, np.ndarray)
     dtype = np.dtype(fitted.take("dtype", str))
-    classes = np.asarray(given, dtype=dtype if isinstance(given, list) else None)
+    classes = np.asarray(labels, dtype=dtype if isinstance(labels, list) else None)
     if (
         classes.ndim != 1
         or not len(classes)
         or classes.dtype != dtype
         or dtype.kind not in "biufOU"
         or not set(map(type, classes.tolist())) <= {bool, int, float, str}
-        or np.unique(classes).tolist() != list(given)
+        or np.unique(classes).tolist() != list(labels)
     ):
-        raise fitted.invalid_item("classes", given)
+        raise fitted.invalid_item("classes", labels)
     return classes

@@ -8,14 +8,14 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, MetaEstimatorMixin, OutlierMixin, clone
+from sklearn.base import MetaEstimatorMixin, OutlierMixin, clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from nplm.base.atomic import fit_copy, fitted_or_interrupted, read_at_once
 from nplm.base.fitted import Fitted
-from nplm.base.pages import Documented
+from nplm.base.pages import DocumentEstimator
 from nplm.text.lm.scoring import scored_tokens
 from nplm.text.lm.text_lm import TextLM
 from nplm.text.samples import check_documents
@@ -32,7 +32,7 @@ MIN_BELOW = 10
 FEW = 200
 
 
-class LMDetector(OutlierMixin, MetaEstimatorMixin, Documented, BaseEstimator):
+class LMDetector(OutlierMixin, MetaEstimatorMixin, DocumentEstimator):
     """Detect outliers among documents: those that a language model finds improbable.
 
     It has the methods of scikit-learn's outlier detectors, such as
@@ -210,8 +210,8 @@ class LMDetector(OutlierMixin, MetaEstimatorMixin, Documented, BaseEstimator):
         }
         scores = []
         for part in parts:
-            others, own = _split(X, part)
-            scores.append(self._scores(clone(lm).fit(others, **fit_params), own))
+            others, held_out = _split(X, part)
+            scores.append(self._scores(clone(lm).fit(others, **fit_params), held_out))
         return np.concatenate(scores)
 
     @read_at_once
@@ -284,17 +284,10 @@ class LMDetector(OutlierMixin, MetaEstimatorMixin, Documented, BaseEstimator):
         self.estimator_ = fitted.estimator("estimator", TextLM)
         self.offset_ = fitted.number("offset", most=0)
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.no_validation = True
-        tags.input_tags.two_d_array = False
-        tags.input_tags.string = True
-        return tags
-
 
 def _split(X: list[Any], part: NDArray[np.intp]) -> tuple[list[Any], list[Any]]:
     """Return the documents that are not of a part, and those that are."""
-    is_own = np.zeros(len(X), dtype=bool)
-    is_own[part] = True
-    others = [document for document, own in zip(X, is_own) if not own]
-    return others, [document for document, own in zip(X, is_own) if own]
+    is_held_out = np.zeros(len(X), dtype=bool)
+    is_held_out[part] = True
+    others = [document for document, out in zip(X, is_held_out) if not out]
+    return others, [document for document, out in zip(X, is_held_out) if out]

@@ -52,13 +52,13 @@ def joined(tokens: Sequence[str], split: Split) -> str:
         links = token in INSIDE and _is_word(before) and _is_word(after)
         is_wide = token in WIDE
         glued = (opens or closes or links or is_wide) and chunks
-        own = split(token)
-        if glued and split(chunks[-1] + token) == inside + own:
+        pieces = split(token)
+        if glued and split(chunks[-1] + token) == inside + pieces:
             chunks[-1] += token
-            inside += own
+            inside += pieces
         else:
             chunks.append(token)
-            inside = own
+            inside = pieces
         opens = links or is_wide or token in OPENING or (is_straight and not closes)
         if is_straight:
             n_straight[token] += 1

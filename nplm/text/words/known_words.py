@@ -61,8 +61,8 @@ class KnownWords:
 
     def _set_encoded(self, words: EncodedWords) -> None:
         """Set words of a file, which become strings when they are asked for."""
-        for made in ("words_", "ids_"):
-            self.__dict__.pop(made, None)
+        for name in ("words_", "ids_"):
+            self.__dict__.pop(name, None)
         self._encoded_words = words
         self.n_words_ = len(words)
         self._set_symbols()
@@ -128,9 +128,9 @@ def documents_of(
     flat: list[int] = []
     lengths: list[int] = []
     for i, document in enumerate(check_documents(X, TOKENS, ADVICE, name), start):
-        own = ids_of_document(known, document, f"{name}[{i}]", refuse=refuse)
-        flat += own
-        lengths.append(len(own))
+        n_before = len(flat)
+        flat += ids_of_document(known, document, f"{name}[{i}]", refuse=refuse)
+        lengths.append(len(flat) - n_before)
     ids = np.fromiter(flat, np.int32, len(flat))
     return Documents(ids, np.array(lengths, dtype=np.intp))
 
@@ -142,14 +142,14 @@ def ids_of_document(
     get, unknown = lookup_of(known).get, None if refuse else known.unknown_id_
     tokens = tokens_of(document, name)
     try:
-        own = [get(token, unknown) for token in tokens]
+        ids = [get(token, unknown) for token in tokens]
     except TypeError:  # a token that cannot be looked up
         check_tokens(tokens)
         raise
-    if unknown in own:
+    if unknown in ids:
         check_one_document(known, document, name)
         refuse_unknown(known, (t for t in tokens if get(t) is None), refuse=refuse)
-    return own
+    return ids
 
 
 def check_one_document(known: KnownWords, document: Any, name: str) -> None:

@@ -58,11 +58,11 @@ class LineMarks:
 
     def error(self, line: str) -> str | None:
         """Say what is wrong with a line that has other marks, None if nothing."""
-        found = [mark for mark in self._marks if mark in line]
-        if not found or self._split is None:
+        marks = [mark for mark in self._marks if mark in line]
+        if not marks or self._split is None:
             return None
         tokens = self._split(line)
-        bad = next((mark for mark in found if mark in tokens), None)
+        bad = next((mark for mark in marks if mark in tokens), None)
         return None if bad is None else inside(bad, self._marks[0])
 
     def replaced(self, line: str) -> str:

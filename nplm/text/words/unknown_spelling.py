@@ -100,11 +100,11 @@ class UnknownSpelling:
         for context, byte in _steps(word):
             prob = 1 / N_SYMBOLS
             for start in range(len(context), -1, -1):
-                found = self._counts.get(context[start:])
-                if found is None:
+                seen = self._counts.get(context[start:])
+                if seen is None:
                     break
                 # Witten and Bell: as many unseen bytes as different ones were seen.
-                prob = (found[byte] + len(found) * prob) / (found.total() + len(found))
+                prob = (seen[byte] + len(seen) * prob) / (seen.total() + len(seen))
             total += math.log(prob)
         if word != self.symbol:
             return total + math.log1p(-self.share)
