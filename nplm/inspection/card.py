@@ -113,7 +113,7 @@ class Measured(NamedTuple):
     without_unknown: float
 
 
-def _measured(lm: TextLM, name: str, documents: Sequence[Any]) -> Measured:
+def _measured(lm: TextLM, name: str, documents: Sequence[object]) -> Measured:
     tokens = scored_tokens(lm, documents)
     known = tokens.log_prob[~tokens.unknown]
     return Measured(

@@ -55,7 +55,7 @@ class FeaturesDisplay(Display):
     def __init__(
         self,
         positions: ArrayLike,
-        words: Sequence[Any],
+        words: Sequence[object],
         *,
         explained_variance_ratio: ArrayLike | None = None,
     ) -> None:
@@ -67,7 +67,7 @@ class FeaturesDisplay(Display):
     def from_estimator(
         cls,
         estimator: Any,
-        words: Sequence[Any] | NDArray[np.object_] | None = None,
+        words: Sequence[object] | NDArray[np.object_] | None = None,
         *,
         of: Sequence[Any] | None = None,
         n_words: int = 100,

@@ -37,7 +37,7 @@ class FeatureMap(NamedTuple):
 
 def feature_map(
     estimator: Any,
-    words: Sequence[Any] | NDArray[np.object_] | None = None,
+    words: Sequence[object] | NDArray[np.object_] | None = None,
     *,
     of: Sequence[Any] | None = None,
     n_words: int = 100,

@@ -51,7 +51,7 @@ class NextWordsDisplay(Display):
     """
 
     def __init__(
-        self, words: Sequence[Any], proba: ArrayLike, *, context: str | None = None
+        self, words: Sequence[object], proba: ArrayLike, *, context: str | None = None
     ) -> None:
         self.words = list(words)
         self.proba = np.asarray(proba)
@@ -63,9 +63,9 @@ class NextWordsDisplay(Display):
         estimator: Any,
         context: Any,
         *,
-        words: Sequence[Any] | NDArray[np.object_] | None = None,
+        words: Sequence[object] | NDArray[np.object_] | None = None,
         k: int = 10,
-        exclude: Iterable[Any] = (),
+        exclude: Iterable[object] = (),
         unknown: bool = False,
         ax: Any = None,
         **kwargs: Any,
@@ -154,7 +154,7 @@ def _next_words(
     context: ArrayLike,
     words: Any,
     k: int,
-    exclude: Iterable[Any],
+    exclude: Iterable[object],
     unknown: bool,
 ) -> tuple[list[Any], NDArray[np.float64]]:
     """Return the most probable next words of a model of windows."""

@@ -82,7 +82,7 @@ class ExpectedWords(NamedTuple):
     member_order: NDArray[np.int32]
 
 
-def surprisals(lm: Any, X: Sequence[Any]) -> list[Surprisals]:
+def surprisals(lm: Any, X: Sequence[object]) -> list[Surprisals]:
     """Return the surprisal of each token in bits, and that of each member.
 
     Parameters
@@ -146,7 +146,7 @@ def surprisals(lm: Any, X: Sequence[Any]) -> list[Surprisals]:
 
 
 def expected_words(
-    lm: Any, document: Any = (), k: int = 10, *, position: int | None = None
+    lm: Any, document: object = (), k: int = 10, *, position: int | None = None
 ) -> ExpectedWords:
     """Return the most probable next words, and their probabilities by each member.
 

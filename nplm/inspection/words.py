@@ -142,7 +142,7 @@ def nearest_words(
     return neighbours
 
 
-def ids_of(queries: Iterable[Any], words: Iterable[Any], name: str) -> list[int]:
+def ids_of(queries: Iterable[object], words: Iterable[object], name: str) -> list[int]:
     """Return the ids of words, or raise an error that names the parameter `name`."""
     ids = {word: i for i, word in enumerate(words)}
     queries = list(queries)

@@ -65,11 +65,11 @@ class Codec:
         unknown = None if self.vocabulary is None else self.vocabulary.unknown_id_
         return -1 if unknown is None else unknown
 
-    def encode(self, X: Any, name: str = "X", start: int = 0) -> Documents:
+    def encode(self, X: object, name: str = "X", start: int = 0) -> Documents:
         """Return the word ids of documents."""
         return self.checked(self.read(X, name, start), name, start)
 
-    def read(self, X: Any, name: str, start: int = 0) -> Documents:
+    def read(self, X: object, name: str, start: int = 0) -> Documents:
         """Return the word ids of a part of the documents, to be `checked` together."""
         raise NotImplementedError
 
@@ -77,13 +77,13 @@ class Codec:
         """Return documents, or raise an error that only all of them show."""
         return documents
 
-    def encode_one(self, document: Any, name: str) -> Documents:
+    def encode_one(self, document: object, name: str) -> Documents:
         """Return the word ids of one document, which may be ``()``."""
         is_empty = isinstance(document, tuple) and not document
         ids = () if is_empty else self._ids_of_one(document, name)
         return Documents(np.array(ids, dtype=np.int32), np.array([len(ids)]))
 
-    def _ids_of_one(self, document: Any, name: str) -> Sequence[int] | NDArray[Any]:
+    def _ids_of_one(self, document: object, name: str) -> Sequence[int] | NDArray[Any]:
         raise NotImplementedError
 
 
@@ -101,7 +101,7 @@ class Ids(Codec):
         self.n_words, self.n_known = n_words, n_known
         self.refuse_zero = refuse_zero
 
-    def read(self, X: Any, name: str, start: int = 0) -> Documents:
+    def read(self, X: object, name: str, start: int = 0) -> Documents:
         """Return checked ids."""
         return Documents.of_ids(X, name, self.n_words, start)
 
@@ -114,13 +114,13 @@ class Ids(Codec):
             raise self._zero_error(documents.ids, where, position)
         return documents
 
-    def learn(self, X: Any) -> Documents:
+    def learn(self, X: object) -> Documents:
         """Return the ids of training documents."""
         documents = encoded(self, X, "X")
         self.n_known = int(documents.ids.max(initial=-1)) + 1
         return documents
 
-    def _ids_of_one(self, document: Any, name: str) -> NDArray[np.int32]:
+    def _ids_of_one(self, document: object, name: str) -> NDArray[np.int32]:
         ids = checked_document(document, name, self.n_words)
         i = self._zero_at(ids)
         if i is not None:
@@ -144,15 +144,15 @@ class Ids(Codec):
             "vocabulary=Vocabulary(). Then fit."
         )
 
-    def encode_split(self, X: Any) -> tuple[list[Any], Documents]:
+    def encode_split(self, X: object) -> tuple[list[Any], Documents]:
         """Return the ids of each document, and of all documents."""
         documents = self.encode(X)
         return np.split(documents.ids, np.cumsum(documents.lengths)[:-1]), documents
 
-    def sentences(self, X: Any) -> None:
+    def sentences(self, X: object) -> None:
         """Return None: there are no words to look up."""
 
-    def add_unknown(self, X: Any) -> None:
+    def add_unknown(self, X: object) -> None:
         """Do nothing: without a vocabulary no word is unknown."""
 
     def encode_words(self, words: Iterable[Any]) -> NDArray[np.int32]:
@@ -165,7 +165,7 @@ class Ids(Codec):
 
     decode = words
 
-    def continued(self, context: Any, ids: NDArray[np.int32]) -> NDArray[np.int32]:
+    def continued(self, context: object, ids: NDArray[np.int32]) -> NDArray[np.int32]:
         """Return a context and the words after it, as one document."""
         return np.concatenate([np.asarray(context, dtype=np.int32), ids])
 
@@ -178,7 +178,7 @@ class Words(Codec):
         self.vocabulary: Any = vocabulary
         self.refuse = refuse  # unknown words, once the vocabulary is fitted
 
-    def learn(self, X: Any) -> Documents:
+    def learn(self, X: Iterable[object]) -> Documents:
         """Fit the vocabulary to documents, and return their ids.
 
         The documents are read once: their tokens are numbered in the order of first
@@ -211,20 +211,20 @@ class Words(Codec):
             refuse_unknown(vocabulary, (t for t in counts if get(t) is None))
         return np.array(ids, dtype=np.int32)
 
-    def _split(self, X: Any, name: str = "X", start: int = 0) -> Iterable[Any]:
+    def _split(self, X: object, name: str = "X", start: int = 0) -> Iterable[Any]:
         """Return the tokens of each document."""
         return lists_of_tokens(X, start, name)
 
-    def encode_split(self, X: Any) -> tuple[list[Any], Documents]:
+    def encode_split(self, X: object) -> tuple[list[Any], Documents]:
         """Return the tokens of each document, and their ids."""
         split = list(self._split(X))
         return split, Words.read(self, split, "X")
 
-    def read(self, X: Any, name: str, start: int = 0) -> Documents:
+    def read(self, X: object, name: str, start: int = 0) -> Documents:
         """Return the word ids of documents."""
         return documents_of(self.vocabulary, X, start, name, refuse=self.refuse)
 
-    def _ids_of_one(self, document: Any, name: str) -> list[int]:
+    def _ids_of_one(self, document: object, name: str) -> list[int]:
         if isinstance(document, str):
             raise TypeError(
                 f"{name} is a string, {document!r}: this model was fitted on lists of "
@@ -232,14 +232,14 @@ class Words(Codec):
             )
         return ids_of_document(self.vocabulary, document, name, refuse=self.refuse)
 
-    def sentences(self, X: Any) -> Any:
+    def sentences(self, X: object) -> Any:
         """Return the words of each document."""
         documents = list(lists_of_tokens(X))
         for i, document in enumerate(documents):
             check_one_document(self.vocabulary, document, f"X[{i}]")
         return documents
 
-    def add_unknown(self, X: Any) -> None:
+    def add_unknown(self, X: object) -> None:
         """Add the words of documents that are not in the vocabulary."""
         new: dict[Any, None] = {}
         for document in Words.sentences(self, X):
@@ -248,7 +248,7 @@ class Words(Codec):
         known = self.vocabulary.ids_
         self.vocabulary.add_words([token for token in new if token not in known])
 
-    def encode_words(self, words: Iterable[Any]) -> NDArray[np.int32]:
+    def encode_words(self, words: Iterable[object]) -> NDArray[np.int32]:
         """Return the ids of words, which must be in the vocabulary."""
         words = [words] if isinstance(words, str) else list(words)
         find = lookup_of(self.vocabulary).get
@@ -272,7 +272,7 @@ class Words(Codec):
         """Return the tokens of a document."""
         return self.words(ids)
 
-    def continued(self, context: Any, ids: NDArray[np.int32]) -> Any:
+    def continued(self, context: Iterable[object], ids: NDArray[np.int32]) -> Any:
         """Return a context and the words after it, as one document."""
         return [*context, *self.words(ids)]
 
@@ -305,7 +305,7 @@ class Text(Words):
             _WORD_IDS[self.vocabulary] = lookup, word_ids
         return word_ids
 
-    def _split(self, X: Any, name: str = "X", start: int = 0) -> Iterable[Any]:
+    def _split(self, X: object, name: str = "X", start: int = 0) -> Iterable[Any]:
         try:
             return self.tokenizer.transform(X)
         except TypeError:
@@ -313,7 +313,7 @@ class Text(Words):
                 pass
             raise
 
-    def read(self, X: Any, name: str, start: int = 0) -> Documents:
+    def read(self, X: object, name: str, start: int = 0) -> Documents:
         """Return the word ids of documents."""
         words = self.word_ids
         if words is None:
@@ -331,7 +331,7 @@ class Text(Words):
             refuse_unknown(self.vocabulary, [tokens[position]], refuse=self.refuse)
         return documents
 
-    def _ids_of_one(self, document: Any, name: str) -> list[int]:
+    def _ids_of_one(self, document: object, name: str) -> list[int]:
         if not isinstance(document, str):
             raise TypeError(
                 f"{name} is of type {type(document).__name__}: this model was fitted "
@@ -364,7 +364,7 @@ class Text(Words):
             words.update(unknown_tokens)
         return sum(n * spelling.log_prob(word) for word, n in words.items())
 
-    def sentences(self, X: Any) -> Iterable[Any]:
+    def sentences(self, X: object) -> Iterable[Any]:
         """Return documents for a `Scorer`, which splits each when it is needed.
 
         Words that were just made are in the processor's caches.
@@ -372,7 +372,7 @@ class Text(Words):
         is_splitter = isinstance(self.tokenizer, Splitter)
         return texts_of(X) if is_splitter else self.tokenizer.transform(X)
 
-    def add_unknown(self, X: Any) -> None:
+    def add_unknown(self, X: object) -> None:
         """Add the words of documents that are not in the vocabulary."""
         super().add_unknown(self.tokenizer.transform(X))
 
@@ -419,7 +419,7 @@ def codec_of(
     return Text(tokenizer, vocabulary, refuse=refuse)
 
 
-def encoded(codec: Codec, X: Any, name: str) -> Documents:
+def encoded(codec: Codec, X: object, name: str) -> Documents:
     """Return the ids of the documents of any iterable; those of a stream on disk."""
     X = readable(X, ITEM, name)
     if not isinstance(X, DocumentStream):

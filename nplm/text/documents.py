@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from nplm.base.checks import check_ids
 from nplm.text.samples import check_document, check_documents
@@ -39,17 +39,15 @@ class Documents(NamedTuple):
     lengths: NDArray[np.intp]
 
     @classmethod
-    def of_ids(
-        cls, X: Sequence[ArrayLike], name: str, n_words: int | None, start: int = 0
-    ) -> Self:
+    def of_ids(cls, X: object, name: str, n_words: int | None, start: int = 0) -> Self:
         """Check documents of ids, or raise an error that names what is wrong.
 
         `start` is the index of the first, for errors.
         """
-        X = check_documents(X, ITEM, ADVICE, name)
+        documents = check_documents(X, ITEM, ADVICE, name)
         checked = [
             checked_document(ids, f"{name}[{i}]", n_words)
-            for i, ids in enumerate(X, start)
+            for i, ids in enumerate(documents, start)
         ]
         lengths = np.array([len(ids) for ids in checked], dtype=np.intp)
         return cls(np.concatenate([np.empty(0, np.int32), *checked]), lengths)
@@ -108,9 +106,7 @@ class Documents(NamedTuple):
             first = last
 
 
-def checked_document(
-    ids: ArrayLike, name: str, n_words: int | None
-) -> NDArray[np.int32]:
+def checked_document(ids: Any, name: str, n_words: int | None) -> NDArray[np.int32]:
     """Return the ids of one document as int32, or raise an error that names it."""
     if isinstance(ids, str):
         raise TypeError(

@@ -60,7 +60,7 @@ def aligned(
     return rows_of_ids.astype(np.float32)
 
 
-def indices_of(vocabulary: NDArray[Any], words: Sequence[Any]) -> NDArray[np.intp]:
+def indices_of(vocabulary: NDArray[Any], words: Sequence[object]) -> NDArray[np.intp]:
     """Return the index in `words` of each word of a vocabulary, -1 if it is missing."""
     rows = {word: i for i, word in enumerate(words)}
     if len(rows) != len(words):

@@ -21,7 +21,7 @@ __all__ = ["fit_codec"]
 
 
 def fit_codec(
-    X: Any,
+    X: object,
     tokenizer: Any,
     vocabulary: Any,
     estimator: Any,
@@ -42,31 +42,31 @@ def fit_codec(
 
 
 def _fit_codec(
-    X: Any,
+    X: object,
     tokenizer: Any,
     vocabulary: Any,
     begin: Callable[[str], None],
     refuse_zero: bool,
 ) -> tuple[Codec, Documents]:
-    X = readable(X, ITEM)
-    is_stream = isinstance(X, DocumentStream)
-    first = X.first if is_stream else first_of(X)
+    documents = readable(X, ITEM)
+    is_stream = isinstance(documents, DocumentStream)
+    first = documents.first if is_stream else first_of(documents)
     if isinstance(tokenizer, str):
         tokenizer = Tokenizer() if isinstance(first, (str, bytes)) else None
     if tokenizer is not None:
         if not isinstance(tokenizer, Tokenizer):  # which learns nothing
             begin("fitting the tokenizer")
-        tokenizer = clone(tokenizer).fit(X)
+        tokenizer = clone(tokenizer).fit(documents)
     begin("splitting into tokens")
     if isinstance(vocabulary, str):
         # The first document of a stream decides.
-        is_needed = any(map(_has_words, [first] if is_stream else X))
+        is_needed = any(map(_has_words, [first] if is_stream else documents))
         vocabulary = None
         if tokenizer is not None or is_needed:
             vocabulary = _vocabulary_of(tokenizer)
     vocabulary = None if vocabulary is None else clone(vocabulary)
     codec = codec_of(tokenizer, vocabulary, refuse_zero=refuse_zero)
-    return codec, codec.learn(X)
+    return codec, codec.learn(documents)
 
 
 def _vocabulary_of(tokenizer: Any) -> Vocabulary:
@@ -77,17 +77,17 @@ def _vocabulary_of(tokenizer: Any) -> Vocabulary:
     return Vocabulary(words=words, unknown=tokenizer.unknown_)
 
 
-def _has_words(document: Any) -> bool:
+def _has_words(document: object) -> bool:
     """Return whether a document has a token that is not a number.
 
     Documents of ids have numbers only. A token without a hash is refused later, as an
     invalid id.
     """
-    document = unpacked(document)
-    if not hasattr(document, "__len__") or isinstance(document, (str, bytes)):
+    tokens = unpacked(document)
+    if not hasattr(tokens, "__len__") or isinstance(tokens, (str, bytes)):
         return False
-    dtype = getattr(document, "dtype", None)
+    dtype = getattr(tokens, "dtype", None)
     if isinstance(dtype, np.dtype) and dtype.kind != "O":
-        return dtype.kind not in "biufc" and np.ndim(document) == 1
-    kinds = set(map(type, document)) - {int, type(None)}
+        return dtype.kind not in "biufc" and np.ndim(tokens) == 1
+    kinds = set(map(type, tokens)) - {int, type(None)}
     return any(issubclass(k, Hashable) and not issubclass(k, Number) for k in kinds)

@@ -33,7 +33,7 @@ DOCUMENTS_A_BLOCK, LENGTH_A_BLOCK = 1000, 1 << 20
 IDS_A_BLOCK = 1 << 18
 
 
-def readable(X: Any, item: str, name: str = "X") -> Any:
+def readable(X: object, item: str, name: str = "X") -> Any:
     """Return the documents of a sequence, or a stream of those of another iterable.
 
     Raises TypeError if `X` is one document, a mapping, a set or several columns, or if
@@ -123,7 +123,7 @@ def _lines(file: Any, name: str) -> Iterator[str]:
     return (text for text in texts if text.strip(BLANKS))
 
 
-def first_of(documents: Iterable[Any]) -> Any:
+def first_of(documents: Iterable[object]) -> Any:
     """Return the first document that is not empty, else an empty string, else None."""
     empty = None
     for document in documents:
@@ -135,7 +135,7 @@ def first_of(documents: Iterable[Any]) -> Any:
     return empty
 
 
-def blocks_of(documents: Iterable[Any]) -> Iterator[tuple[int, list[Any]]]:
+def blocks_of(documents: Iterable[object]) -> Iterator[tuple[int, list[Any]]]:
     """Yield lists of documents of bounded size, each with the index of its first."""
     start, size, block = 0, 0, []
     for document in documents:

@@ -30,7 +30,7 @@ ADVICE = "Split strings first, for example by a Tokenizer."
 MAX_NAMED, MAX_ROWS_TRIED = 10, 100
 
 
-def check_documents(X: Any, item: str, advice: str = "", name: str = "X") -> Any:
+def check_documents(X: object, item: str, advice: str = "", name: str = "X") -> Any:
     """Return the documents of `X`, or raise an error that says what `X` must be.
 
     Documents are the items of a sequence, or the single column of a table or of an
@@ -108,7 +108,7 @@ def unpacked(values: Any) -> Any:
     return values.to_pylist() if hasattr(values, "to_pylist") else values
 
 
-def check_document(document: Any, name: str, item: str, advice: str) -> None:
+def check_document(document: object, name: str, item: str, advice: str) -> None:
     """Raise an error if a document is missing, or bytes, or has no order."""
     if type(document) in (list, tuple, str):
         return
@@ -136,7 +136,7 @@ def check_document(document: Any, name: str, item: str, advice: str) -> None:
         )
 
 
-def check_text(document: Any, name: str) -> None:
+def check_text(document: object, name: str) -> None:
     """Raise an error unless a document is a string."""
     if isinstance(document, str):
         return
@@ -146,7 +146,7 @@ def check_text(document: Any, name: str) -> None:
     )
 
 
-def texts_of(X: Any, start: int = 0, name: str = "X") -> Iterator[str]:
+def texts_of(X: object, start: int = 0, name: str = "X") -> Iterator[str]:
     """Yield the documents of `X`, each checked to be a string.
 
     Errors call them `name`, and the first of them ``name[start]``.
@@ -156,7 +156,7 @@ def texts_of(X: Any, start: int = 0, name: str = "X") -> Iterator[str]:
         yield text
 
 
-def lists_of_tokens(X: Any, start: int = 0, name: str = "X") -> Iterator[Any]:
+def lists_of_tokens(X: object, start: int = 0, name: str = "X") -> Iterator[Any]:
     """Yield the documents of `X`, each checked to be a list of tokens.
 
     Errors call them `name`, and the first of them ``name[start]``.
@@ -165,7 +165,7 @@ def lists_of_tokens(X: Any, start: int = 0, name: str = "X") -> Iterator[Any]:
         yield tokens_of(document, f"{name}[{i}]")
 
 
-def tokens_of(document: Any, name: str) -> Any:
+def tokens_of(document: object, name: str) -> Any:
     """Return the tokens of one document, or raise an error that calls it `name`."""
     document = unpacked(document)
     if isinstance(document, str):
@@ -206,7 +206,7 @@ def check_tokens(tokens: Collection[Any]) -> None:
             ) from None
 
 
-def is_missing(value: Any) -> bool:
+def is_missing(value: object) -> bool:
     """Return whether a value is None, NaN, or a missing value of pandas."""
     if isinstance(value, (float, np.floating)):
         return math.isnan(value)

@@ -72,7 +72,7 @@ class Tokenizer(Splitter, TransformerMixin, DocumentEstimator):
         "proper_noun": [str, None],
     }
 
-    def fit(self, X: Any = None, y: Any = None) -> Self:
+    def fit(self, X: object = None, y: object = None) -> Self:
         """Do nothing: a tokenizer learns nothing.
 
         Parameters

@@ -217,7 +217,7 @@ class Vocabulary(KnownWords, TransformerMixin, DocumentEstimator):
             self._spelling = UnknownSpelling.of_counts(counts, known, self.unknown)
         return self
 
-    def _counted(self, X: Any) -> Counter[Hashable]:
+    def _counted(self, X: object) -> Counter[Hashable]:
         """Count the words of documents."""
         counts: Counter[Hashable] = Counter()
         for document in lists_of_tokens(X):

@@ -23,12 +23,12 @@ BY_WORD = {"embeddings", "word_features"}
 BY_ID = BY_WORD | {"classes", "proposal", "tree"}
 
 
-def is_keyed_vectors(value: Any) -> bool:
+def is_keyed_vectors(value: object) -> bool:
     """Return whether a value has the words and vectors of gensim's ``KeyedVectors``."""
     return hasattr(value, "key_to_index") and hasattr(value, "vectors")
 
 
-def is_by_word(value: Any) -> bool:
+def is_by_word(value: object) -> bool:
     """Return whether a value has rows and the words that they belong to.
 
     Such a value is a dict of word to row, a `KeyedVectors`, or a tuple of words and
@@ -94,7 +94,7 @@ def _check_ids_are_given(what: str, remedy: str, vocabulary: Vocabulary | None) 
 
 
 def _rows_of_ids(
-    name: str, value: Any, vocabulary: Vocabulary | None, seed: Any
+    name: str, value: object, vocabulary: Vocabulary | None, seed: Any
 ) -> NDArray[np.float32] | csr_array:
     if vocabulary is None:
         raise ValueError(

@@ -17,7 +17,10 @@ from nplm.base.pages import Documented
 
 __all__ = ["Rescorer"]
 
-Metric = Callable[[list[Any], list[Any]], float]
+# A text, and the score of a recogniser: a list has several.
+Text = str | Sequence[str]
+Candidates = Sequence[tuple[Text, float]]
+Metric = Callable[[list[Text], list[Text]], float]
 
 # Values of one weight that are tried in a search along it.
 MAX_VALUES = 100
@@ -109,7 +112,7 @@ class Rescorer(Documented, BaseEstimator):
         self.greater_is_better = greater_is_better
         self.weight_length = weight_length
 
-    def fit(self, X: Sequence[Any], y: Sequence[Any]) -> Self:
+    def fit(self, X: Sequence[Candidates], y: Sequence[Text]) -> Self:
         """Tune the weights on n-best lists with references.
 
         Parameters
@@ -141,7 +144,7 @@ class Rescorer(Documented, BaseEstimator):
         self.metric_value_ = sign * value
         return self
 
-    def predict(self, X: Sequence[Any]) -> list[Any]:
+    def predict(self, X: Sequence[Candidates]) -> list[Text]:
         """Return the best text of each list.
 
         Parameters
@@ -157,7 +160,7 @@ class Rescorer(Documented, BaseEstimator):
         weights = self.lm_weight_, self.length_weight_
         return _chosen(X, _choices(self._features(X), weights))
 
-    def score(self, X: Sequence[Any], y: Sequence[Any]) -> float:
+    def score(self, X: Sequence[Candidates], y: Sequence[Text]) -> float:
         """Return the metric of the chosen texts, so that greater is better.
 
         Parameters
@@ -176,7 +179,7 @@ class Rescorer(Documented, BaseEstimator):
         metric, sign = self._metric()
         return sign * metric(list(y), self.predict(X))
 
-    def _features(self, X: Iterable[Any]) -> list[NDArray[np.float64]]:
+    def _features(self, X: Iterable[Candidates]) -> list[NDArray[np.float64]]:
         """Return own scores, log-probabilities and lengths: (3, n) for each list."""
         scorer = self.lm.scorer() if hasattr(self.lm, "scorer") else self.lm
         features = []
@@ -204,9 +207,9 @@ class _Search:
 
     def __init__(
         self,
-        X: Sequence[Any],
+        X: Sequence[Candidates],
         features: list[NDArray[np.float64]],
-        references: list[Any],
+        references: list[Text],
         metric: Metric,
         sign: int,
     ) -> None:
@@ -260,7 +263,7 @@ class _Search:
         return self.known[choices]
 
 
-def _check_lengths(X: Sequence[Any], y: Sequence[Any]) -> None:
+def _check_lengths(X: Sequence[Candidates], y: Sequence[Text]) -> None:
     """Raise an error unless there is a reference for each of some lists."""
     if len(X) != len(y):
         raise ValueError(
@@ -296,7 +299,7 @@ def _choices(
     ]
 
 
-def _chosen(X: Sequence[Any], choices: Iterable[int]) -> list[Any]:
+def _chosen(X: Sequence[Candidates], choices: Iterable[int]) -> list[Text]:
     return [candidates[i][0] for candidates, i in zip(X, choices)]
 
 
@@ -339,11 +342,11 @@ def _bleu() -> Metric:
             "metric='bleu'", "sacrebleu", otherwise="Or pass a callable."
         ) from error
 
-    def bleu(references: list[Any], texts: list[Any]) -> float:
+    def bleu(references: list[Text], texts: list[Text]) -> float:
         return sacrebleu.corpus_bleu(_joined(texts), [_joined(references)]).score
 
     return bleu
 
 
-def _joined(texts: Iterable[Any]) -> list[str]:
+def _joined(texts: Iterable[Text]) -> list[str]:
     return [text if isinstance(text, str) else " ".join(text) for text in texts]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from typing import Any
 
 import numpy as np
@@ -35,7 +35,7 @@ class Continuing(FittedText):
         context: Any = (),
         k: int = 5,
         *,
-        exclude: Iterable[Any] = (),
+        exclude: Iterable[object] = (),
         unknown: bool = False,
     ) -> tuple[Any, NDArray[np.float64]]:
         """Return the most probable next words.
@@ -94,7 +94,7 @@ class Continuing(FittedText):
         temperature: float = 1.0,
         top_k: int | None = None,
         top_p: float | None = None,
-        exclude: Iterable[Any] = (),
+        exclude: Iterable[object] = (),
         unknown: bool = False,
         with_context: bool = False,
         random_state: int | np.random.RandomState | None = None,
@@ -195,7 +195,7 @@ class Continuing(FittedText):
 
     @read_at_once
     def nearest(
-        self, word: Any, k: int = 10, *, among: int | None = 2000
+        self, word: Hashable, k: int = 10, *, among: int | None = 2000
     ) -> tuple[Any, NDArray[np.float64]]:
         """Return the words with the most similar features learned by a network.
 
@@ -248,7 +248,7 @@ class Continuing(FittedText):
         ids, cosines = nearest_rows(features, i, k, among)
         return codec.words(ids), cosines
 
-    def _excluded(self, exclude: Iterable[Any], unknown: bool) -> NDArray[np.int32]:
+    def _excluded(self, exclude: Iterable[object], unknown: bool) -> NDArray[np.int32]:
         """Return the ids of excluded words, each once."""
         codec = self._codec
         excluded = codec.encode_words(exclude)

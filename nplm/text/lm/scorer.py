@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from functools import partial
 from typing import Any
 
@@ -109,7 +109,7 @@ class Scorer:
         """
         return self.word_scorer.begin(bos)
 
-    def step(self, state: Any, word: Any) -> tuple[float, Any]:
+    def step(self, state: Any, word: Hashable) -> tuple[float, Any]:
         """Return the log-probability of a word, and the state after it.
 
         Parameters
@@ -128,7 +128,7 @@ class Scorer:
         return self.word_scorer.step(state, word)
 
     def steps(
-        self, states: Sequence[Any], words: Sequence[Any]
+        self, states: Sequence[Any], words: Sequence[object]
     ) -> tuple[NDArray[np.float64], list[Any]]:
         """Return the log-probabilities of words after many states, and the new states.
 
@@ -186,7 +186,7 @@ class Scorer:
         """
         return self.word_scorer.end(state)
 
-    def candidates(self, state: Any, words: Sequence[Any]) -> NDArray[np.float64]:
+    def candidates(self, state: Any, words: Sequence[object]) -> NDArray[np.float64]:
         """Return the log-probabilities of words that may come next.
 
         Parameters
@@ -228,7 +228,7 @@ class Scorer:
         return self.word_scorer.sentence(self._split_one(sentence), bos, eos)
 
     def score_many(
-        self, sentences: Iterable[Any], *, bos: bool = True, eos: bool | None = None
+        self, sentences: Iterable[object], *, bos: bool = True, eos: bool | None = None
     ) -> NDArray[np.float64]:
         """Return the log-probability of each sentence.
 
@@ -258,7 +258,7 @@ class Scorer:
 
     def tokens(
         self,
-        documents: Sequence[Any],
+        documents: Sequence[object],
         *,
         bos: bool = True,
         eos: bool | None = None,

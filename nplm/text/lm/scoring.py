@@ -32,7 +32,7 @@ class Scoring(FittedText):
     """Methods of `TextLM` that score documents."""
 
     @read_at_once
-    def score_samples(self, X: Sequence[Any]) -> NDArray[np.float64]:
+    def score_samples(self, X: Sequence[object]) -> NDArray[np.float64]:
         """Return the log-probability of each document.
 
         Parameters
@@ -53,7 +53,7 @@ class Scoring(FittedText):
         return tokens.sums(tokens.log_prob)
 
     @read_at_once
-    def score(self, X: Sequence[Any], y: Any = None) -> float:
+    def score(self, X: Sequence[object], y: object = None) -> float:
         """Return the mean natural-log probability per token of all documents.
 
         Parameters
@@ -70,7 +70,7 @@ class Scoring(FittedText):
 
     @read_at_once
     def token_scores(
-        self, X: Sequence[Any], *, bos: bool = True, eos: bool | None = None
+        self, X: Sequence[object], *, bos: bool = True, eos: bool | None = None
     ) -> list[TokenScores]:
         """Return the log-probability of each token, and how it was obtained.
 
@@ -136,7 +136,7 @@ class Scoring(FittedText):
 
     @read_at_once
     def perplexity(
-        self, X: Sequence[Any], *, skip: Any = None, per_document: bool = False
+        self, X: Sequence[object], *, skip: Any = None, per_document: bool = False
     ) -> Any:
         """Return ``exp(-score)`` of all documents together, or of each.
 
@@ -260,7 +260,7 @@ class Scoring(FittedText):
         return None if make is None else make(self.boundary_, *self._ids_and_unknown())
 
 
-def scored_tokens(lm: Scoring, X: Sequence[Any]) -> ScoredTokens:
+def scored_tokens(lm: Scoring, X: Sequence[object]) -> ScoredTokens:
     """Return the log-probability of each token of documents that have one at least."""
     tokens = lm.scorer().tokens(X)
     if len(tokens.ids) == 0:

@@ -200,7 +200,7 @@ class TextLM(Scoring, Continuing, DensityMixin, DocumentEstimator):
     def from_model(
         cls,
         model: Any,
-        words: Sequence[Any] | Vocabulary | None = None,
+        words: Sequence[object] | Vocabulary | None = None,
         *,
         tokenizer: Any = "auto",
         boundary: int | None = None,
@@ -290,7 +290,12 @@ class TextLM(Scoring, Continuing, DensityMixin, DocumentEstimator):
         return lm
 
     def fit(
-        self, X: Iterable[Any], y: Any = None, *, X_val: Any = None, **fit_params: Any
+        self,
+        X: Iterable[object],
+        y: Any = None,
+        *,
+        X_val: Any = None,
+        **fit_params: Any,
     ) -> Self:
         """Fit the vocabulary, and a clone of the estimator to the windows.
 
@@ -358,7 +363,9 @@ class TextLM(Scoring, Continuing, DensityMixin, DocumentEstimator):
         """
         return fit_copy(self, lambda model: model._fit(X, y, X_val, fit_params))
 
-    def partial_fit(self, X: Iterable[Any], y: Any = None, **fit_params: Any) -> Self:
+    def partial_fit(
+        self, X: Iterable[object], y: Any = None, **fit_params: Any
+    ) -> Self:
         """Train further on documents, by ``partial_fit`` of the estimator.
 
         The first call fits the vocabulary to its documents, as `fit` does; words that
@@ -420,7 +427,7 @@ class TextLM(Scoring, Continuing, DensityMixin, DocumentEstimator):
 
     def _fit(
         self,
-        X: Iterable[Any],
+        X: Iterable[object],
         y: Any,
         X_val: Any,
         fit_params: dict[str, Any],
@@ -478,7 +485,7 @@ class TextLM(Scoring, Continuing, DensityMixin, DocumentEstimator):
         self.estimator_, self.n_words_ = fitted, fitted.n_words_
         return interrupt
 
-    def add_words(self, X: Sequence[Any]) -> Self:
+    def add_words(self, X: Sequence[object]) -> Self:
         """Add words that were not in training, if the estimator supports it.
 
         Parameters
@@ -598,7 +605,7 @@ def _check_vocabulary(vocabulary: Any) -> None:
 
 
 def _vocabulary_of(
-    words: Sequence[Any] | Vocabulary, n_words: int, boundary: int
+    words: Sequence[object] | Vocabulary, n_words: int, boundary: int
 ) -> Vocabulary:
     """Make the vocabulary of a model's words, which clones and fits do not change."""
     known: Any = all_words_of(words) if isinstance(words, Vocabulary) else words
@@ -624,7 +631,7 @@ def _refuse_weights(fit_params: dict[str, Any]) -> None:
         )
 
 
-def _refuse_windows(X: Any, y: Any) -> None:
+def _refuse_windows(X: object, y: Any) -> None:
     """Raise an error if windows and next words are given instead of documents."""
     if y is not None and isinstance(X, np.ndarray) and X.ndim == 2:
         raise ValueError(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -57,13 +57,13 @@ class WindowWordScorer:
         self._check(bos)
         return self._start
 
-    def step(self, state: State, word: Any) -> tuple[float, State]:
+    def step(self, state: State, word: Hashable) -> tuple[float, State]:
         """Return the log-probability of a word, and the state after it."""
         [log_prob], [after] = self.steps([state], [word])
         return float(log_prob), after
 
     def steps(
-        self, states: Sequence[State], words: Sequence[Any]
+        self, states: Sequence[State], words: Sequence[object]
     ) -> tuple[NDArray[np.float64], list[State]]:
         """Return the results of `step` for pairs of a state and a word."""
         ids = self._ids_of(words)
@@ -74,7 +74,7 @@ class WindowWordScorer:
         """Return the log-probability of the boundary."""
         return float(self._log_probs([state], [self.boundary])[0])
 
-    def full_step(self, state: State, word: Any) -> tuple[float, int, State]:
+    def full_step(self, state: State, word: Hashable) -> tuple[float, int, State]:
         """Return the log-probability of a word, the size of its window, the state.
 
         None is the boundary.
@@ -85,7 +85,7 @@ class WindowWordScorer:
 
     def full_scores(
         self,
-        words: Sequence[Any],
+        words: Sequence[object],
         base: float,
         zero: float,
         bos: bool = True,
@@ -105,7 +105,7 @@ class WindowWordScorer:
             (score, self.order, oov) for score, oov in zip(scaled.tolist(), unknown)
         ]
 
-    def candidates(self, state: State, words: Sequence[Any]) -> NDArray[np.float64]:
+    def candidates(self, state: State, words: Sequence[object]) -> NDArray[np.float64]:
         """Return the log-probabilities of words that may come next."""
         ids = self._ids_of(words)
         if self._cache is not None:
@@ -116,7 +116,7 @@ class WindowWordScorer:
         return self.model.candidate_log_prob(X, y)[0]
 
     def sentence(
-        self, words: Iterable[Any], bos: bool = True, eos: bool = True
+        self, words: Iterable[object], bos: bool = True, eos: bool = True
     ) -> float:
         """Return the log-probability of a sentence, by default with its boundary."""
         ids = self._ids_of(words)
@@ -129,7 +129,7 @@ class WindowWordScorer:
         return float(self.model.log_prob(X, y).sum())
 
     def sentences(
-        self, sentences: Iterable[Any], bos: bool, eos: bool
+        self, sentences: Iterable[Iterable[Hashable]], bos: bool, eos: bool
     ) -> NDArray[np.float64]:
         """Return the log-probability of each sentence."""
         ids = [self._ids_of(words) for words in sentences]

@@ -115,7 +115,7 @@ class Subwords(TransformerMixin, DocumentEstimator):
         self.n_words = n_words
 
     @all_or_nothing
-    def fit(self, X: Iterable[str] | None = None, y: Any = None) -> Self:
+    def fit(self, X: Iterable[str] | None = None, y: object = None) -> Self:
         """Learn the units of "bpe" and "unigram"; for others, do nothing.
 
         Parameters

@@ -110,10 +110,10 @@ default="empirical"
     @all_or_nothing
     def fit(
         self,
-        X: Sequence[Any],
+        X: Sequence[object],
         y: ArrayLike,
         *,
-        X_val: Any = None,
+        X_val: object = None,
         y_val: Any = None,
         **fit_params: Any,
     ) -> Self:
@@ -170,7 +170,7 @@ default="empirical"
         return self
 
     @read_at_once
-    def predict_joint_log_proba(self, X: Sequence[Any]) -> NDArray[np.float64]:
+    def predict_joint_log_proba(self, X: Sequence[object]) -> NDArray[np.float64]:
         """Return the joint log-probability of each document with each class.
 
         Parameters
@@ -189,7 +189,7 @@ default="empirical"
             return np.column_stack(scores) + np.log(self.priors_)
 
     @read_at_once
-    def predict_log_proba(self, X: Sequence[Any]) -> NDArray[np.float64]:
+    def predict_log_proba(self, X: Sequence[object]) -> NDArray[np.float64]:
         """Return the log-probability of each class for each document.
 
         Parameters
@@ -209,7 +209,7 @@ default="empirical"
             joint[impossible] = np.log(self.priors_)
         return joint - logsumexp(joint, axis=1, keepdims=True)
 
-    def predict_proba(self, X: Sequence[Any]) -> NDArray[np.float64]:
+    def predict_proba(self, X: Sequence[object]) -> NDArray[np.float64]:
         """Return the probability of each class for each document.
 
         Parameters
@@ -225,7 +225,7 @@ default="empirical"
         return np.exp(self.predict_log_proba(X))
 
     @read_at_once
-    def decision_function(self, X: Sequence[Any]) -> NDArray[np.float64]:
+    def decision_function(self, X: Sequence[object]) -> NDArray[np.float64]:
         """Return the log-odds of the second of two classes, else `predict_log_proba`.
 
         Parameters
@@ -245,7 +245,7 @@ default="empirical"
         return log_proba[:, 1] - log_proba[:, 0]
 
     @read_at_once
-    def predict(self, X: Sequence[Any]) -> NDArray[Any]:
+    def predict(self, X: Sequence[object]) -> NDArray[Any]:
         """Return the most probable class of each document.
 
         Parameters
@@ -261,7 +261,7 @@ default="empirical"
         labels: NDArray[Any] = self.classes_[best]
         return labels
 
-    def score(self, X: Sequence[Any], y: Any, sample_weight: Any = None) -> float:
+    def score(self, X: Sequence[object], y: Any, sample_weight: Any = None) -> float:
         """Return the share of documents whose class is predicted.
 
         Parameters
@@ -324,7 +324,7 @@ default="empirical"
         self.estimators_ = estimators
 
 
-def _labelled(X: Any, y: Any, suffix: str = "") -> tuple[list[Any], NDArray[Any]]:
+def _labelled(X: object, y: Any, suffix: str = "") -> tuple[list[Any], NDArray[Any]]:
     """Return documents and their labels, checked to be as many."""
     if X is None or y is None:
         missing = f"{'X' if X is None else 'y'}{suffix}"

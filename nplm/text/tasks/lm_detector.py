@@ -122,7 +122,12 @@ class LMDetector(OutlierMixin, MetaEstimatorMixin, DocumentEstimator):
         self.aggregate = aggregate
 
     def fit(
-        self, X: Sequence[Any], y: Any = None, *, X_val: Any = None, **fit_params: Any
+        self,
+        X: Sequence[object],
+        y: Any = None,
+        *,
+        X_val: Any = None,
+        **fit_params: Any,
     ) -> Self:
         """Fit the model to documents, and choose the threshold.
 
@@ -154,7 +159,7 @@ class LMDetector(OutlierMixin, MetaEstimatorMixin, DocumentEstimator):
         return fit_copy(self, lambda model: model._fit(X, X_val, fit_params))
 
     def _fit(
-        self, X: Sequence[Any], X_val: Any, fit_params: dict[str, Any]
+        self, X: Sequence[object], X_val: Any, fit_params: dict[str, Any]
     ) -> KeyboardInterrupt | None:
         """Fit; return the interrupt if one came and left the estimator fitted."""
         self._validate_params()
@@ -215,7 +220,7 @@ class LMDetector(OutlierMixin, MetaEstimatorMixin, DocumentEstimator):
         return np.concatenate(scores)
 
     @read_at_once
-    def score_samples(self, X: Sequence[Any]) -> NDArray[np.float64]:
+    def score_samples(self, X: Sequence[object]) -> NDArray[np.float64]:
         """Return the score of each document: the lower, the more abnormal.
 
         Parameters
@@ -231,7 +236,7 @@ class LMDetector(OutlierMixin, MetaEstimatorMixin, DocumentEstimator):
         check_is_fitted(self)
         return self._scores(self.estimator_, X)
 
-    def _scores(self, lm: TextLM, X: Sequence[Any]) -> NDArray[np.float64]:
+    def _scores(self, lm: TextLM, X: Sequence[object]) -> NDArray[np.float64]:
         if self.aggregate == "sum":
             return lm.score_samples(X)
         tokens = scored_tokens(lm, X)
@@ -243,7 +248,7 @@ class LMDetector(OutlierMixin, MetaEstimatorMixin, DocumentEstimator):
         return tokens.sums(tokens.log_prob) / np.maximum(tokens.lengths, 1)
 
     @read_at_once
-    def decision_function(self, X: Sequence[Any]) -> NDArray[np.float64]:
+    def decision_function(self, X: Sequence[object]) -> NDArray[np.float64]:
         """Return the score of each document, minus the threshold.
 
         Parameters
@@ -261,7 +266,7 @@ class LMDetector(OutlierMixin, MetaEstimatorMixin, DocumentEstimator):
         return np.subtract(scores, self.offset_, out=np.zeros(len(scores)), where=above)
 
     @read_at_once
-    def predict(self, X: Sequence[Any]) -> NDArray[np.int64]:
+    def predict(self, X: Sequence[object]) -> NDArray[np.int64]:
         """Return 1 for each inlier and -1 for each outlier.
 
         Parameters

@@ -37,7 +37,7 @@ def fitted_text_lm(estimator: Any) -> TextLM:
     return lm
 
 
-def with_words_of(lm: TextLM, X: Any, *, if_closed: bool = False) -> TextLM:
+def with_words_of(lm: TextLM, X: object, *, if_closed: bool = False) -> TextLM:
     """Give a text model the words of all documents, whatever part it is fitted on.
 
     Probabilities of models with different vocabularies do not compare: the fewer words

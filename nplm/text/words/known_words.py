@@ -115,7 +115,7 @@ def words_of_ids(known: KnownWords, ids: NDArray[np.int32]) -> list[Any]:
 
 def documents_of(
     known: KnownWords,
-    X: Iterable[Sequence[Hashable]],
+    X: object,
     start: int = 0,
     name: str = "X",
     *,
@@ -136,7 +136,7 @@ def documents_of(
 
 
 def ids_of_document(
-    known: KnownWords, document: Any, name: str, *, refuse: bool = False
+    known: KnownWords, document: object, name: str, *, refuse: bool = False
 ) -> list[int]:
     """Return the word ids of one document, which errors call `name`."""
     get, unknown = lookup_of(known).get, None if refuse else known.unknown_id_
@@ -152,7 +152,7 @@ def ids_of_document(
     return ids
 
 
-def check_one_document(known: KnownWords, document: Any, name: str) -> None:
+def check_one_document(known: KnownWords, document: object, name: str) -> None:
     """Raise an error if a word or an event stands in place of a document of tokens.
 
     A tuple is a document or an event. It is taken for an event if it is one of the
