@@ -213,7 +213,7 @@ class Model(Scores):
         """Words in the longest n-gram."""
         return self._order
 
-    def __reduce__(self) -> Any:
+    def __reduce__(self) -> tuple[object, ...]:
         if self.path:
             make = partial(type(self), verify=self._verify)
             return make, (self.path, self._config)

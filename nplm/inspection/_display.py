@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from nplm.base.exceptions import missing_packages
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure, SubFigure
 
 __all__ = ["Display", "above", "check_matplotlib"]
 
@@ -24,10 +28,10 @@ class Display:
     them, repeatedly and in other styles, without computing them again.
     """
 
-    ax_: Any
-    figure_: Any
+    ax_: Axes
+    figure_: Figure | SubFigure
 
-    def _axes(self, ax: Any) -> Any:
+    def _axes(self, ax: Axes | None) -> Axes:
         """Return the given axes or new ones, and store them."""
         check_matplotlib(f"{type(self).__name__}.plot")
         import matplotlib.pyplot as plt
@@ -37,7 +41,7 @@ class Display:
         return self.ax_
 
 
-def above(ax: Any) -> None:
+def above(ax: Axes) -> None:
     """Put a legend above the axes, where it hides no data."""
     _, labels = ax.get_legend_handles_labels()
     ax.legend(

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from nplm.inspection._display import Display, check_matplotlib
 from nplm.inspection.maps import feature_map
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 __all__ = ["FeaturesDisplay"]
 
@@ -71,7 +74,7 @@ class FeaturesDisplay(Display):
         *,
         of: Sequence[Any] | None = None,
         n_words: int = 100,
-        ax: Any = None,
+        ax: Axes | None = None,
         **kwargs: Any,
     ) -> Self:
         """Plot the word features that a network has learned.
@@ -117,7 +120,9 @@ class FeaturesDisplay(Display):
         )
         return display.plot(ax, **kwargs)
 
-    def plot(self, ax: Any = None, *, text_kw: dict[str, Any] | None = None) -> Self:
+    def plot(
+        self, ax: Axes | None = None, *, text_kw: dict[str, Any] | None = None
+    ) -> Self:
         """Draw the words.
 
         Parameters

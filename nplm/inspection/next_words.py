@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,6 +13,9 @@ from nplm.inspection._display import Display, check_matplotlib
 from nplm.inspection.words import ids_of
 from nplm.text.lm.drawing import most_probable
 from nplm.text.words.known_words import UNKNOWN
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 __all__ = ["NextWordsDisplay"]
 
@@ -67,7 +70,7 @@ class NextWordsDisplay(Display):
         k: int = 10,
         exclude: Iterable[object] = (),
         unknown: bool = False,
-        ax: Any = None,
+        ax: Axes | None = None,
         **kwargs: Any,
     ) -> Self:
         """Plot the most probable next words after a context.
@@ -123,7 +126,7 @@ class NextWordsDisplay(Display):
             title = " ".join(str(words[i]) for i in np.asarray(context))
         return cls(likely, proba, context=title).plot(ax, **kwargs)
 
-    def plot(self, ax: Any = None, **kwargs: Any) -> Self:
+    def plot(self, ax: Axes | None = None, **kwargs: Any) -> Self:
         """Draw a bar for each word, the most probable at the top.
 
         Parameters

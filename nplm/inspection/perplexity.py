@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from nplm.base.checks import check_ids
 from nplm.inspection._display import Display, above, check_matplotlib
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 __all__ = ["PerplexityDisplay"]
 
@@ -86,7 +89,7 @@ class PerplexityDisplay(Display):
         train: tuple[ArrayLike, ArrayLike] | None = None,
         n_context: int = 2,
         bins: ArrayLike | None = None,
-        ax: Any = None,
+        ax: Axes | None = None,
         **kwargs: Any,
     ) -> Self:
         """Plot the perplexity of one or several models on windows.
@@ -142,7 +145,7 @@ class PerplexityDisplay(Display):
         display = cls(perplexity, list(models), n_tokens, bins=edges, by=by)
         return display.plot(ax, **kwargs)
 
-    def plot(self, ax: Any = None, **kwargs: Any) -> Self:
+    def plot(self, ax: Axes | None = None, **kwargs: Any) -> Self:
         """Draw a bar for each model, or a line if there are bins.
 
         Parameters
@@ -164,7 +167,7 @@ class PerplexityDisplay(Display):
             self._plot_lines(ax, kwargs)
         return self
 
-    def _plot_bars(self, ax: Any, kwargs: dict[str, Any]) -> None:
+    def _plot_bars(self, ax: Axes, kwargs: dict[str, Any]) -> None:
         values = self.perplexity[:, 0]
         rows = np.arange(len(values))
         self.bars_ = ax.barh(rows, values, **kwargs)
@@ -174,7 +177,7 @@ class PerplexityDisplay(Display):
         ax.margins(x=0.12)
         ax.set_xlabel("perplexity")
 
-    def _plot_lines(self, ax: Any, kwargs: dict[str, Any]) -> None:
+    def _plot_lines(self, ax: Axes, kwargs: dict[str, Any]) -> None:
         from matplotlib.ticker import LogFormatter
 
         assert self.bins is not None

@@ -11,6 +11,7 @@ from scipy.special import logsumexp
 from sklearn.utils.validation import check_is_fitted
 
 from nplm.inspection.weights import member_names
+from nplm.text.lm.text_lm import TextLM
 
 __all__ = ["ExpectedWords", "Surprisals", "expected_words", "surprisals"]
 
@@ -82,7 +83,7 @@ class ExpectedWords(NamedTuple):
     member_order: NDArray[np.int32]
 
 
-def surprisals(lm: Any, X: Sequence[object]) -> list[Surprisals]:
+def surprisals(lm: TextLM, X: Sequence[object]) -> list[Surprisals]:
     """Return the surprisal of each token in bits, and that of each member.
 
     Parameters
@@ -146,7 +147,7 @@ def surprisals(lm: Any, X: Sequence[object]) -> list[Surprisals]:
 
 
 def expected_words(
-    lm: Any, document: object = (), k: int = 10, *, position: int | None = None
+    lm: TextLM, document: object = (), k: int = 10, *, position: int | None = None
 ) -> ExpectedWords:
     """Return the most probable next words, and their probabilities by each member.
 
@@ -225,7 +226,9 @@ class MemberScores(NamedTuple):
     member_order: NDArray[np.int32]
 
 
-def score_members(lm: Any, X: NDArray[np.int32], y: NDArray[np.int32]) -> MemberScores:
+def score_members(
+    lm: TextLM, X: NDArray[np.int32], y: NDArray[np.int32]
+) -> MemberScores:
     """Score windows by a model and by each of its members."""
     model = lm.estimator_
     names = member_names(model)

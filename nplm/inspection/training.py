@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from nplm.inspection._display import Display, check_matplotlib
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 __all__ = ["TrainingDisplay"]
 
@@ -69,7 +72,12 @@ class TrainingDisplay(Display):
 
     @classmethod
     def from_estimator(
-        cls, estimator: Any, *, name: str | None = None, ax: Any = None, **kwargs: Any
+        cls,
+        estimator: Any,
+        *,
+        name: str | None = None,
+        ax: Axes | None = None,
+        **kwargs: Any,
     ) -> Self:
         """Plot the learning curves of a fitted network.
 
@@ -116,7 +124,7 @@ class TrainingDisplay(Display):
 
     def plot(
         self,
-        ax: Any = None,
+        ax: Axes | None = None,
         *,
         name: str | None = None,
         x: Literal["epochs", "seconds"] = "epochs",
@@ -147,7 +155,7 @@ class TrainingDisplay(Display):
         label = "" if name is None else f"{name}, "
         if x == "epochs":
             times = np.arange(1, len(self.perplexity) + 1)
-            ax.xaxis.get_major_locator().set_params(integer=True)
+            ax.locator_params(axis="x", integer=True)
         else:
             times = np.cumsum(self.seconds)
         style = {"marker": ".", "linestyle": "--"} | kwargs

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from nplm.inspection._display import Display, above, check_matplotlib
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 __all__ = ["MixtureWeightsDisplay", "member_names"]
 
@@ -65,7 +68,9 @@ class MixtureWeightsDisplay(Display):
         self.bins = None if bins is None else np.asarray(bins)
 
     @classmethod
-    def from_estimator(cls, estimator: Any, *, ax: Any = None, **kwargs: Any) -> Self:
+    def from_estimator(
+        cls, estimator: Any, *, ax: Axes | None = None, **kwargs: Any
+    ) -> Self:
         """Plot the weights of a mixture.
 
         Parameters
@@ -101,7 +106,7 @@ class MixtureWeightsDisplay(Display):
         bins = getattr(model, "bins_", None) if weights.ndim == 2 else None
         return cls(weights, names, bins=bins).plot(ax, **kwargs)
 
-    def plot(self, ax: Any = None, **kwargs: Any) -> Self:
+    def plot(self, ax: Axes | None = None, **kwargs: Any) -> Self:
         """Draw the weights of each bin as a stacked bar.
 
         Parameters
@@ -129,7 +134,7 @@ class MixtureWeightsDisplay(Display):
             ax.set_xticks([0], ["all contexts"])
         else:
             ax.set_xlabel("bin q of the context: often seen (left) to never (right)")
-            ax.xaxis.get_major_locator().set_params(integer=True)
+            ax.locator_params(axis="x", integer=True)
         ax.set_ylabel("weight")
         above(ax)
         return self

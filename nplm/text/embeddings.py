@@ -140,7 +140,7 @@ def cooccurrence_embeddings(
     ['rose', 'wine']
     """
     whole = {"n_words": n_words, "embedding_dim": embedding_dim, "window": window}
-    allowed: dict[str, list[Any]] = {name: [Whole(1)] for name in whole}
+    allowed: dict[str, list[object]] = {name: [Whole(1)] for name in whole}
     validate_parameter_constraints(allowed, whole, "cooccurrence_embeddings")
     if embedding_dim > n_words:
         raise ValueError(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -53,7 +52,7 @@ def _checked(ngrams: tuple[int, int], min_words: int) -> tuple[int, int]:
             f"got {ngrams!r}."
         ) from None
     params = {"ngrams[0]": least, "ngrams[1]": most, "min_words": min_words}
-    allowed: dict[str, list[Any]] = {name: [Whole(1)] for name in params}
+    allowed: dict[str, list[object]] = {name: [Whole(1)] for name in params}
     validate_parameter_constraints(allowed, params, "spelling_features")
     if least > most:
         raise ValueError(f"ngrams={ngrams!r} has its bounds reversed: swap them.")

@@ -65,7 +65,7 @@ class Tokenizer(Splitter, TransformerMixin, DocumentEstimator):
     ["Don't pay $3.50."]
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+    _parameter_constraints: ClassVar[dict[str, list[object]]] = {
         "pattern": [str, re.Pattern, None],
         "lowercase": ["boolean"],
         "number": [str, None],
@@ -139,7 +139,7 @@ class Tokenizer(Splitter, TransformerMixin, DocumentEstimator):
         find = finder_of(self)
         return [joined(list(map(str, tokens)), find) for tokens in lists_of_tokens(X)]
 
-    def _fitted(self) -> dict[str, Any]:
+    def _fitted(self) -> dict[str, object]:
         return {}
 
     def _restore(self, fitted: Any) -> None:

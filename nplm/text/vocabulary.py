@@ -104,7 +104,7 @@ class Vocabulary(KnownWords, TransformerMixin, DocumentEstimator):
     ['</s>', '<unk>', 'a', 'is', 'rose']
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+    _parameter_constraints: ClassVar[dict[str, list[object]]] = {
         "min_count": [Whole(1)],
         "max_words": [Whole(1), None],
         "unknown": [str, None],
@@ -488,7 +488,7 @@ class Vocabulary(KnownWords, TransformerMixin, DocumentEstimator):
             )
         return specials
 
-    def _fitted(self) -> dict[str, Any]:
+    def _fitted(self) -> dict[str, object]:
         symbols = {"unknown_id": self.unknown_id_, "boundary_id": self.boundary_id_}
         spelling = {} if self._spelling is None else {"spelling": self._spelling.params}
         return {"words": self.words_.tolist()} | symbols | spelling

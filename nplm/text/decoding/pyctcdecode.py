@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Collection
+from collections.abc import Collection, Hashable
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,7 +22,7 @@ PIECE_CHARS = 6
 class State:
     """State of a decoder: that of a word scorer, with the method of its interface."""
 
-    state: Any
+    state: Hashable
 
     def get_mp_safe_state(self) -> State:
         """Return a state that can be sent to another process: this one."""
@@ -98,11 +98,11 @@ def pyctcdecode_lm(
     class PyctcdecodeLM(AbstractLanguageModel):
         order = order_of(lm.estimator_, lm.n_context_)
 
-        def __init__(self, **params: Any) -> None:
+        def __init__(self, **params: object) -> None:
             self.sorted = sorted(known)
             self.reset_params(**params)
 
-        def reset_params(self, **params: Any) -> None:
+        def reset_params(self, **params: object) -> None:
             for name in PARAMS:
                 if params.get(name) is not None:
                     setattr(self, name, params[name])

@@ -92,7 +92,7 @@ class Rescorer(Documented, BaseEstimator):
     (['to be or'], 0.0)
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+    _parameter_constraints: ClassVar[dict[str, list[object]]] = {
         "lm": [HasMethods(["scorer"]), HasMethods(["score_many"])],
         "metric": [StrOptions({"wer", "bleu"}), callable],
         "greater_is_better": ["boolean"],

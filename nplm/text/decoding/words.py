@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Hashable
 from typing import Any
 
 from nplm.text.lm.text_lm import TextLM
@@ -34,15 +35,15 @@ class WordSteps:
         check_words(lm, caller)
         self.scorer = lm.scorer()
 
-    def begin(self, bos: bool) -> Any:
+    def begin(self, bos: bool) -> Hashable:
         """Return the state before the first word."""
         return self.scorer.begin(bos=bos)
 
-    def step(self, state: Any, word: str) -> tuple[float, Any]:
+    def step(self, state: Hashable, word: str) -> tuple[float, Hashable]:
         """Return log10 of the probability of a word, and the state after it."""
         log_prob, after = self.scorer.step(state, word)
         return max(log_prob / LN10, LOG10_ZERO), after
 
-    def end(self, state: Any) -> float:
+    def end(self, state: Hashable) -> float:
         """Return log10 of the probability that the sentence ends here."""
         return max(self.scorer.end(state) / LN10, LOG10_ZERO)

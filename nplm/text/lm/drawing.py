@@ -13,7 +13,7 @@ from nplm.base.estimators import Whole
 
 __all__ = ["check_drawing", "drawn", "most_probable", "sharpened", "without"]
 
-DRAWING: dict[str, list[Any]] = {
+DRAWING: dict[str, list[object]] = {
     "n": [Whole(1), None],
     "min_words": [Whole(0)],
     "max_words": [Whole(0)],

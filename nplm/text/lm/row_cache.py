@@ -37,7 +37,7 @@ class RowCache:
         self._keeping = Lock()
         self.capacity = max(1, max_bytes // (np.dtype(float).itemsize * model.n_words_))
 
-    def __reduce__(self) -> Any:
+    def __reduce__(self) -> tuple[object, ...]:
         return type(self), (self.model, self.max_bytes)
 
     def row(self, context: Context) -> NDArray[Any]:

@@ -91,10 +91,10 @@ class Scorer:
         # Without a call in between, which is a tenth of the time of a step.
         self.step = word_scorer.step  # type: ignore[method-assign]
 
-    def __reduce__(self) -> Any:
+    def __reduce__(self) -> tuple[object, ...]:
         return partial(type(self), eos=self.eos), (self.word_scorer, self.codec)
 
-    def begin(self, *, bos: bool = True) -> Any:
+    def begin(self, *, bos: bool = True) -> Hashable:
         """Return the state before the first word.
 
         Parameters
@@ -109,7 +109,7 @@ class Scorer:
         """
         return self.word_scorer.begin(bos)
 
-    def step(self, state: Any, word: Hashable) -> tuple[float, Any]:
+    def step(self, state: Hashable, word: Hashable) -> tuple[float, Hashable]:
         """Return the log-probability of a word, and the state after it.
 
         Parameters
@@ -128,8 +128,8 @@ class Scorer:
         return self.word_scorer.step(state, word)
 
     def steps(
-        self, states: Sequence[Any], words: Sequence[object]
-    ) -> tuple[NDArray[np.float64], list[Any]]:
+        self, states: Sequence[Hashable], words: Sequence[Hashable]
+    ) -> tuple[NDArray[np.float64], list[Hashable]]:
         """Return the log-probabilities of words after many states, and the new states.
 
         The results are those of `step`, with the same bits. A network computes all
@@ -172,7 +172,7 @@ class Scorer:
             )
         return self.word_scorer.steps(states, words)
 
-    def end(self, state: Any) -> float:
+    def end(self, state: Hashable) -> float:
         """Return the log-probability that the sentence ends here.
 
         Parameters
@@ -186,7 +186,9 @@ class Scorer:
         """
         return self.word_scorer.end(state)
 
-    def candidates(self, state: Any, words: Sequence[object]) -> NDArray[np.float64]:
+    def candidates(
+        self, state: Hashable, words: Sequence[Hashable]
+    ) -> NDArray[np.float64]:
         """Return the log-probabilities of words that may come next.
 
         Parameters

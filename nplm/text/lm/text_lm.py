@@ -136,7 +136,7 @@ class TextLM(Scoring, Continuing, DensityMixin, DocumentEstimator):
     (1,)
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+    _parameter_constraints: ClassVar[dict[str, list[object]]] = {
         "n_context": [StrOptions({"auto"}), Whole(1)],
         "tokenizer": [
             StrOptions({"auto"}),
@@ -171,7 +171,7 @@ class TextLM(Scoring, Continuing, DensityMixin, DocumentEstimator):
         self.predict_boundary = predict_boundary
         self.handle_unknown = handle_unknown
 
-    def set_params(self, **params: Any) -> Self:
+    def set_params(self, **params: object) -> Self:
         """Set parameters of this model, or ``name__parameter`` of a part.
 
         Parameters
@@ -290,12 +290,7 @@ class TextLM(Scoring, Continuing, DensityMixin, DocumentEstimator):
         return lm
 
     def fit(
-        self,
-        X: Iterable[object],
-        y: Any = None,
-        *,
-        X_val: Any = None,
-        **fit_params: Any,
+        self, X: Iterable[Any], y: Any = None, *, X_val: Any = None, **fit_params: Any
     ) -> Self:
         """Fit the vocabulary, and a clone of the estimator to the windows.
 
@@ -363,9 +358,7 @@ class TextLM(Scoring, Continuing, DensityMixin, DocumentEstimator):
         """
         return fit_copy(self, lambda model: model._fit(X, y, X_val, fit_params))
 
-    def partial_fit(
-        self, X: Iterable[object], y: Any = None, **fit_params: Any
-    ) -> Self:
+    def partial_fit(self, X: Iterable[Any], y: Any = None, **fit_params: Any) -> Self:
         """Train further on documents, by ``partial_fit`` of the estimator.
 
         The first call fits the vocabulary to its documents, as `fit` does; words that
@@ -430,7 +423,7 @@ class TextLM(Scoring, Continuing, DensityMixin, DocumentEstimator):
         X: Iterable[object],
         y: Any,
         X_val: Any,
-        fit_params: dict[str, Any],
+        fit_params: dict[str, object],
         method: str = "fit",
     ) -> KeyboardInterrupt | None:
         """Fit; return the interrupt if one came and left the estimator fitted."""
@@ -564,7 +557,7 @@ class TextLM(Scoring, Continuing, DensityMixin, DocumentEstimator):
             )
         return int(boundary)
 
-    def _fitted(self) -> dict[str, Any]:
+    def _fitted(self) -> dict[str, object]:
         return {
             "estimator": self.estimator_,
             "tokenizer": self.tokenizer_,
@@ -622,7 +615,7 @@ def _vocabulary_of(
     return vocabulary
 
 
-def _refuse_weights(fit_params: dict[str, Any]) -> None:
+def _refuse_weights(fit_params: dict[str, object]) -> None:
     """Raise an error if weights of documents are given."""
     if fit_params.get("sample_weight") is not None:
         raise TypeError(

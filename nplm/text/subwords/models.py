@@ -98,7 +98,7 @@ class LibraryModel:
     def __init__(self, model: Any) -> None:
         self._model = unpacked(str(library_of(model)), packed(model))
 
-    def __reduce__(self) -> Any:
+    def __reduce__(self) -> tuple[object, ...]:
         return unit_model, (self._model,)
 
     def split(self, texts: Sequence[str]) -> list[list[str]]:

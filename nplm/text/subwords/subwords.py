@@ -105,7 +105,7 @@ class Subwords(TransformerMixin, DocumentEstimator):
         units = Subwords(tiktoken.get_encoding("gpt2"))
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+    _parameter_constraints: ClassVar[dict[str, list[object]]] = {
         "model": [StrOptions({*TRAINED, *UNTRAINED}), HasMethods(["encode", "decode"])],
         "n_words": [Whole(256)],
     }
@@ -238,7 +238,7 @@ class Subwords(TransformerMixin, DocumentEstimator):
         units = self._fitted_units = unit_model(self.model if model is None else model)
         self.words_, self.unknown_ = units.words, units.unknown
 
-    def _fitted(self) -> dict[str, Any]:
+    def _fitted(self) -> dict[str, object]:
         return {"model": self.model_}
 
     def _restore(self, fitted: Fitted) -> None:

@@ -91,7 +91,7 @@ default="empirical"
     (1, 2)
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+    _parameter_constraints: ClassVar[dict[str, list[object]]] = {
         "priors": [StrOptions({"empirical", "uniform"}), "array-like"],
         "n_jobs": [Integral, None],
     }
@@ -115,7 +115,7 @@ default="empirical"
         *,
         X_val: object = None,
         y_val: Any = None,
-        **fit_params: Any,
+        **fit_params: object,
     ) -> Self:
         """Fit a clone of the estimator to the documents of each class.
 
@@ -304,7 +304,7 @@ default="empirical"
 
     # -- files ----------------------------------------------------------------
 
-    def _fitted(self) -> dict[str, Any]:
+    def _fitted(self) -> dict[str, object]:
         return {
             "classes": self.classes_,
             "dtype": self.classes_.dtype.str,

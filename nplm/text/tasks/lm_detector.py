@@ -102,7 +102,7 @@ class LMDetector(OutlierMixin, MetaEstimatorMixin, DocumentEstimator):
     (1,)
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+    _parameter_constraints: ClassVar[dict[str, list[object]]] = {
         "contamination": [Interval(Real, 0, 0.5, closed="right")],
         "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
         "aggregate": [StrOptions(set(AGGREGATES))],
@@ -122,12 +122,7 @@ class LMDetector(OutlierMixin, MetaEstimatorMixin, DocumentEstimator):
         self.aggregate = aggregate
 
     def fit(
-        self,
-        X: Sequence[object],
-        y: Any = None,
-        *,
-        X_val: Any = None,
-        **fit_params: Any,
+        self, X: Sequence[Any], y: Any = None, *, X_val: Any = None, **fit_params: Any
     ) -> Self:
         """Fit the model to documents, and choose the threshold.
 
@@ -205,7 +200,7 @@ class LMDetector(OutlierMixin, MetaEstimatorMixin, DocumentEstimator):
         lm: TextLM,
         X: list[Any],
         parts: list[NDArray[np.intp]],
-        fit_params: dict[str, Any],
+        fit_params: dict[str, object],
     ) -> NDArray[np.float64]:
         """Return the scores of all documents, each by a model of the other parts."""
         fit_params = {
@@ -282,7 +277,7 @@ class LMDetector(OutlierMixin, MetaEstimatorMixin, DocumentEstimator):
 
     # -- files ----------------------------------------------------------------
 
-    def _fitted(self) -> dict[str, Any]:
+    def _fitted(self) -> dict[str, object]:
         return {"estimator": self.estimator_, "offset": self.offset_}
 
     def _restore(self, fitted: Fitted) -> None:
