@@ -34,7 +34,7 @@ FLOORS = {
         {"__init__"},
         {"model_file"},
         {"counts", "loading"},
-        {"on_disk", "open_model"},
+        {"ngrams", "open_model"},
         {"arpa", "binary", "saving"},
         {"."},
     ],

@@ -18,7 +18,7 @@ from nplm.cli._bars import stages
 from nplm.cli._tally import report_perplexities, report_words, told
 from nplm.cli._text import files_of
 from nplm.formats import CountFiles, Estimated, estimate_arpa, estimate_binary
-from nplm.formats.on_disk.outputs import free_memory
+from nplm.formats.ngrams.outputs import free_memory
 
 __all__ = ["Estimation", "is_arpa"]
 

@@ -20,7 +20,7 @@ from nplm.text.words.splitting import BETWEEN_BLANKS
 
 if TYPE_CHECKING:
     from nplm import TextLM, Vocabulary
-    from nplm.formats.on_disk.outputs import NgramsFile
+    from nplm.formats.ngrams.outputs import NgramsFile
     from nplm.models.ngrams.trie.work import Work
 
 __all__ = [
@@ -151,7 +151,7 @@ def ngrams_file(output: Path, to: str | None, bits: int | None) -> NgramsFile | 
     n-grams are written to ARPA, mapped or quantized files, but not by nplm.save.
     """
     # Imported here: commands that score need no estimation.
-    from nplm.formats.on_disk.outputs import NgramsFile
+    from nplm.formats.ngrams.outputs import NgramsFile
 
     kind = "binary" if to is None and bits is not None else to or _kind_of(output)
     if bits is not None and kind != "binary":
@@ -185,7 +185,7 @@ def _stages() -> Iterator[Callable[[str, int, int], None]]:
 @contextmanager
 def work_for(target: NgramsFile | None, memory: int | None) -> Iterator[Work]:
     """Yield a temporary folder, or memory if the target is a file of nplm.save."""
-    from nplm.formats.on_disk.outputs import free_memory
+    from nplm.formats.ngrams.outputs import free_memory
     from nplm.models.ngrams.stages.scratch import Scratch
     from nplm.models.ngrams.trie.work import InMemory
     from nplm.models.training.parallel.threads import Threads
@@ -202,7 +202,7 @@ def read_ngrams(
     path: str | os.PathLike[str], work: Work, *, verify: bool = False
 ) -> TextLM:
     """Read a model of n-grams, unpacked on disk; others as `read_model` does."""
-    from nplm.formats.on_disk.opening import unpacked_lm
+    from nplm.formats.ngrams.opening import unpacked_lm
 
     with open_model(path, verify=verify) as file:
         lm = text_lm_in(file, work, index=False)
@@ -215,7 +215,7 @@ def read_ngrams(
 def convert_ngrams(file: OpenModel, target: NgramsFile, memory: int | None) -> None:
     """Write the n-grams of an open file to another file in bounded memory."""
     from nplm.formats._words import StoredWords
-    from nplm.formats.on_disk.opening import unpacked_lm
+    from nplm.formats.ngrams.opening import unpacked_lm
 
     with work_for(target, memory) as work:
         if file.kind.is_text:
@@ -232,7 +232,7 @@ def convert_ngrams(file: OpenModel, target: NgramsFile, memory: int | None) -> N
 
 def write_ngrams(lm: TextLM, target: NgramsFile, work: Work) -> None:
     """Write the n-grams of a text model to a file of n-grams."""
-    from nplm.formats.on_disk.opening import words_of
+    from nplm.formats.ngrams.opening import words_of
 
     target.write(lm.estimator_.trie_, words_of(lm), work)
     path = Path(target.path)

@@ -20,7 +20,7 @@ from nplm.formats.binary.writing import check_bits
 from nplm.formats.counts.count_tables import CountTables, Tables
 from nplm.formats.counts.merging import CountedFiles, CountFiles
 from nplm.formats.counts.sources import Source, Texts
-from nplm.formats.on_disk.outputs import NgramsFile
+from nplm.formats.ngrams.outputs import NgramsFile
 from nplm.models.ngrams.kneser_ney import KneserNeyLM, smoothing_of
 from nplm.models.ngrams.stages.levels import merged
 from nplm.models.ngrams.stages.runs import Packing

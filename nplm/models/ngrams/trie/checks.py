@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -11,20 +12,13 @@ from numpy.typing import NDArray
 from nplm.base.blocks import blocks
 from nplm.base.files.atomic_files import forget
 from nplm.models.ngrams.trie.backoff_trie import BackoffTrie
-from nplm.models.ngrams.trie.context_trie import ContextTrie, blocks_of_contexts
+from nplm.models.ngrams.trie.context_trie import ContextTrie
 
 __all__ = [
-    "BLOCK_ENTRIES",
-    "MOST",
-    "ROUNDING",
-    "check_ranges",
-    "check_sizes",
-    "check_structure",
-    "check_values",
-    "every",
-    "multiplies",
-    "sums_to_one",
-]
+    "BLOCK_ENTRIES", "are_bounded", "are_probabilities", "are_weights", "check_ranges",
+    "check_sizes", "check_structure", "check_values", "every", "increases",
+    "multiplies", "sums_to_one",
+]  # fmt: skip
 
 # Entries checked together.
 BLOCK_ENTRIES = 1 << 18
@@ -74,11 +68,8 @@ def check_ranges(trie: BackoffTrie) -> None:
 
 def check_values(trie: BackoffTrie) -> None:
     """Raise ValueError if probabilities or weights are out of range."""
-    sound = {
-        # ARPA files round the logarithm.
-        "prob": every(lambda p: (p >= 0) & (p < 1 + ROUNDING), trie.prob),
-        "bow": every(lambda b: (b >= 0) & (b < np.inf), trie.bow) and multiplies(trie),
-    }
+    sound = {"prob": are_probabilities(trie.prob)}
+    sound["bow"] = are_weights(trie.bow) and multiplies(trie)
     _refuse(sound)
 
 
@@ -104,7 +95,7 @@ def check_structure(trie: ContextTrie) -> None:
         ("context_word", context_word, children),
         ("words", words, start),
     ):
-        if not _is_increasing(values, offsets):
+        if not increases(_parts(values), _parts(offsets)):
             raise ValueError(f"{name} is not sorted")
 
 
@@ -135,36 +126,59 @@ def _is_sorted(values: NDArray[np.int32]) -> bool:
     return every(lambda this, following: this <= following, values[:-1], values[1:])
 
 
-def _is_increasing(values: NDArray[np.int32], offsets: NDArray[np.int32]) -> bool:
-    """Whether the values between consecutive offsets are strictly increasing."""
-    for part in blocks(len(offsets) - 1, BLOCK_ENTRIES):
-        both = part.start, part.stop
-        for first, last in blocks_of_contexts(offsets, *both, BLOCK_ENTRIES):
-            own = values[offsets[first] : offsets[last]]
-            begins = offsets[first:last] - offsets[first]
-            begins = begins[(begins > 0) & (begins < len(own))]
-            increases = own[1:] > own[:-1]
-            increases[begins - 1] = True
-            if not increases.all():
-                return False
-        forget(values, offsets)
-    return True
+def are_probabilities(values: NDArray[np.float32]) -> bool:
+    """Return whether these are probabilities, up to the rounding of a file."""
+    return every(lambda p: (p >= 0) & (p < 1 + ROUNDING), values)
+
+
+def are_weights(values: NDArray[np.float32]) -> bool:
+    """Return whether these are back-off weights."""
+    return every(lambda b: (b >= 0) & (b < np.inf), values)
 
 
 def multiplies(trie: BackoffTrie) -> bool:
-    """Whether products of back-off weights of nested contexts are finite."""
-    levels = zip(trie.level_start, trie.level_start[1:])
-    heaviest = [_largest(trie.bow[first:last]) for first, last in levels]
-    return bool(np.log10(heaviest, dtype=np.float64).sum() < MOST)
+    """Return whether products of back-off weights of nested contexts are finite."""
+    return are_bounded(trie.bow[a:b] for a, b in pairwise(trie.level_start))
 
 
-def _largest(weights: NDArray[np.float32]) -> np.float32:
-    """Return the largest weight, 1 or more."""
-    largest = np.float32(1)
-    for part in blocks(len(weights), BLOCK_ENTRIES):
-        largest = np.maximum(largest, weights[part].max())
-        forget(weights)
-    return largest
+def are_bounded(weights: Iterable[NDArray[np.float32]]) -> bool:
+    """Return whether products of weights, one of each array, are finite."""
+    heaviest = [
+        max(1.0, *(float(part.max()) for part in _parts(own))) if len(own) else 1.0
+        for own in weights
+    ]
+    return bool(np.log10(heaviest).sum() < MOST)
+
+
+def increases(values: Iterable[NDArray[Any]], begins: Iterator[NDArray[Any]]) -> bool:
+    """Return whether numbers strictly increase, but where new groups begin.
+
+    Both come in blocks; `begins` has the index of the first of each group, in order.
+    """
+    before, first, rest = -1, 0, np.empty(0, dtype=np.int64)
+    for own in values:
+        end = first + len(own)
+        found = [rest]
+        while not len(found[-1]) or found[-1][-1] < end:
+            block = next(begins, None)
+            if block is None:
+                break
+            found.append(block[np.diff(block, prepend=-1) > 0])
+        rest = np.concatenate(found)
+        at = np.searchsorted(rest, end)
+        is_larger = np.diff(own, prepend=before) > 0
+        is_larger[rest[:at] - first] = True
+        if not is_larger.all():
+            return False
+        rest, before, first = rest[at:], own[-1], end
+    return True
+
+
+def _parts(values: NDArray[Any]) -> Iterator[NDArray[Any]]:
+    """Yield an array in blocks, and release it if it is mapped."""
+    for part in blocks(len(values), BLOCK_ENTRIES):
+        yield values[part]
+        forget(values)
 
 
 def sums_to_one(trie: BackoffTrie) -> bool:

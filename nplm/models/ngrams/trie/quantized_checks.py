@@ -13,7 +13,12 @@ from nplm.base.checks import MAX_N_WORDS
 from nplm.base.files.atomic_files import forget
 from nplm.base.fitted import Fitted
 from nplm.models.ngrams.trie.bits import MAX_WIDTH, READ_BYTES, SAMPLED
-from nplm.models.ngrams.trie.checks import MOST, ROUNDING
+from nplm.models.ngrams.trie.checks import (
+    are_bounded,
+    are_probabilities,
+    are_weights,
+    increases,
+)
 from nplm.models.ngrams.trie.hashing import MAX_HASHED_ORDER
 from nplm.models.ngrams.trie.quantized_trie import (
     MAX_BITS,
@@ -135,8 +140,8 @@ def check_numbers(trie: QuantizedTrie) -> None:
     """
     is_valid = (
         bool((trie.start[1:] >= trie.start[:-1]).all())
-        and _are_probabilities(trie.prob)
-        and _are_weights(trie.bow)
+        and are_probabilities(trie.prob)
+        and are_weights(trie.bow)
     )
     begins: Iterator[NDArray[Any]] = iter([trie.start])
     for i, level in enumerate(trie.levels):
@@ -146,20 +151,19 @@ def check_numbers(trie: QuantizedTrie) -> None:
             is_valid = (
                 _are_sorted(trie, i, begins)
                 and level.prob[0] == NO_PROB
-                and _are_probabilities(level.prob[1:])
+                and are_probabilities(level.prob[1:])
             )
             if is_valid and i + 1 < len(trie.levels):
                 is_valid = (
                     _has_valid_offsets(trie, i)
                     and level.bow[0] == NO_WEIGHT
-                    and _are_weights(level.bow)
+                    and are_weights(level.bow)
                 )
                 begins = (own for _, own in trie.offsets(i))
         except ValueError as error:
             raise ValueError(f"in its {i + 2}-grams, {error}") from error
     weights = [trie.bow, *(level.bow for level in trie.levels)]
-    heaviest = [own.max(initial=1) for own in weights]
-    if not is_valid or np.log10(heaviest, dtype=np.float64).sum() >= MOST:
+    if not (is_valid and are_bounded(weights)):
         raise ValueError("its n-grams have numbers out of range")
 
 
@@ -169,17 +173,19 @@ def _are_sorted(trie: QuantizedTrie, i: int, begins: Iterator[NDArray[Any]]) -> 
     `begins` has the number of the first n-gram of each context, in blocks. The n-grams
     with a probability are counted, too.
     """
-    level, starts = trie.levels[i], _Sorted(begins)
-    before, n_ngrams = -1, 0
-    for part in blocks(level.n, BLOCK_RECORDS):
-        words, prob, _, _ = trie.records(i, part.start, part.stop)
-        increases = np.diff(words, prepend=before) > 0
-        increases[starts.below(part.stop) - part.start] = True
-        if not (increases.all() and (words < trie.n_words).all()):
-            return False
-        before, n_ngrams = int(words[-1]), n_ngrams + int(np.count_nonzero(prob))
-        forget(level.records, level.high)
-    return bool(n_ngrams == trie.n_ngrams[i + 1])
+    level, n_ngrams, largest = trie.levels[i], 0, 0
+
+    def words() -> Iterator[NDArray[Any]]:
+        nonlocal n_ngrams, largest
+        for part in blocks(level.n, BLOCK_RECORDS):
+            own, prob, _, _ = trie.records(i, part.start, part.stop)
+            n_ngrams += int(np.count_nonzero(prob))
+            largest = max(largest, int(own.max()))
+            yield own
+            forget(level.records, level.high)
+
+    are_sorted = increases(words(), begins) and largest < trie.n_words
+    return bool(are_sorted and n_ngrams == trie.n_ngrams[i + 1])
 
 
 def _has_valid_offsets(trie: QuantizedTrie, i: int) -> bool:
@@ -197,31 +203,3 @@ def _has_valid_offsets(trie: QuantizedTrie, i: int) -> bool:
         before, done = (offsets[-1] if len(offsets) else before), end
         forget(level.records, level.high)
     return bool(before == trie.levels[i + 1].n)
-
-
-class _Sorted:
-    """Numbers in non-decreasing order that arrive in blocks, each taken once."""
-
-    def __init__(self, blocks: Iterator[NDArray[Any]]) -> None:
-        self._blocks, self._rest = blocks, np.empty(0, dtype=np.int64)
-
-    def below(self, end: int) -> NDArray[Any]:
-        """Take the numbers that are below `end`, those that are equal once."""
-        parts = [self._rest]
-        while not len(parts[-1]) or parts[-1][-1] < end:
-            block = next(self._blocks, None)
-            if block is None:
-                break
-            parts.append(block[np.diff(block, prepend=-1) > 0])
-        found = np.concatenate(parts)
-        at = np.searchsorted(found, end)
-        self._rest = found[at:]
-        return found[:at]
-
-
-def _are_probabilities(values: NDArray[np.float32]) -> bool:
-    return bool(((values >= 0) & (values < 1 + ROUNDING)).all())
-
-
-def _are_weights(values: NDArray[np.float32]) -> bool:
-    return bool(((values >= 0) & (values < np.inf)).all())

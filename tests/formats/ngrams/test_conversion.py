@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from nplm import KneserNeyLM
 from nplm.formats import load_binary, read_arpa, save_binary, write_arpa
 from nplm.formats._words import StoredWords
-from nplm.formats.on_disk.outputs import NgramsFile, free_memory
+from nplm.formats.ngrams.outputs import NgramsFile, free_memory
 from nplm.models.ngrams.stages.quantizing import unquantized
 from nplm.models.ngrams.stages.scratch import Scratch
 from nplm.models.ngrams.trie import hashing
@@ -227,8 +227,8 @@ PEAK = """
 import sys
 from nplm import TextLM
 from nplm.formats import load_binary
-from nplm.formats.on_disk.opening import unpacked_lm, words_of
-from nplm.formats.on_disk.outputs import NgramsFile
+from nplm.formats.ngrams.opening import unpacked_lm, words_of
+from nplm.formats.ngrams.outputs import NgramsFile
 from nplm.formats.open_model import open_model
 from nplm.models.mixtures.static_mixture import mixed
 from nplm.models.ngrams.stages.scratch import Scratch

@@ -17,7 +17,7 @@ from nplm import (
     static_mixture,
 )
 from nplm.formats import load_binary, save_binary, write_arpa
-from nplm.formats.on_disk.opening import unpacked_lm
+from nplm.formats.ngrams.opening import unpacked_lm
 from nplm.models.mixtures.class_expansion import expanded
 from nplm.models.mixtures.limited_vocabulary import limited
 from nplm.models.mixtures.static_mixture import mixed

@@ -1,4 +1,4 @@
-"""Files of n-gram models, written in as much memory as there is, or in less."""
+"""Files of n-grams to be written, and the memory for it."""
 
 from __future__ import annotations
 

@@ -1,1 +1,0 @@
-"""Files of n-gram models written in bounded memory."""
