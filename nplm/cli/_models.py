@@ -91,7 +91,7 @@ def read_model(path: str | os.PathLike[str], *, verify: bool = False) -> TextLM:
 def text_lm_in(
     file: OpenModel, work: Work | None = None, *, index: bool = True
 ) -> TextLM:
-    """Read the text model of an open file; see `OpenModel.ngrams`."""
+    """Read the text model of an open file; see `OpenModel.load`."""
     refuse_vectors(file)
     lm = file.text_lm(work, index=index)
     _check_tokenizer(file, lm.tokenizer_)

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from nplm.base.checks import MAX_N_WORDS, check_ids
 from nplm.base.files.compressed import reading
+from nplm.base.files.lines import decoded_line
 from nplm.formats._lines import MAX_LINE_BYTES, shown
 from nplm.formats._model_files import writing
 from nplm.formats._words import BEGIN, END, check_words
@@ -234,8 +235,8 @@ def read_class_definitions(
                 )
             )
         (word,) = words
-        own = classes.setdefault(name, {})
-        if word in own:
+        members = classes.setdefault(name, {})
+        if word in members:
             raise ValueError(f"{where}: class {shown(name)} has {shown(word)} already.")
         if {name, word} & {BEGIN, END}:
             raise ValueError(f"{where}: {_marks(line)}")
@@ -246,7 +247,7 @@ def read_class_definitions(
             )
         if prob is not None and not 0 < prob <= 1:
             raise ValueError(f"{where}: {_out_of_range(name, word, prob)}")
-        own[word] = 1.0 if prob is None else prob
+        members[word] = 1.0 if prob is None else prob
     return {
         name: words if are_given[name] else dict.fromkeys(words, 1 / len(words))
         for name, words in classes.items()
@@ -279,9 +280,7 @@ def _lines(path: str | os.PathLike[str]) -> Iterator[tuple[str, str]]:
                     f"{where}: longer than {MAX_LINE_BYTES} bytes: this is not a class "
                     "file."
                 )
-            try:
-                # The file may begin with a byte order mark.
-                line = raw.decode("utf-8-sig" if number == 1 else "utf-8")
-            except UnicodeDecodeError as error:
-                raise ValueError(f"{where}: not UTF-8 ({error.reason}).") from None
-            yield where, line.removesuffix("\n").removesuffix("\r")
+            line, wrong = decoded_line(raw, number)
+            if wrong is not None:
+                raise ValueError(f"{where}: {wrong}")
+            yield where, line

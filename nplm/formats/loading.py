@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from nplm.base.files.tensors import NotTensorsError
 from nplm.formats.binary.headers import FORMAT, damaged
+from nplm.formats.binary.reading import read_ngrams
 from nplm.formats.open_model import Kind, open_model
 
 if TYPE_CHECKING:
@@ -169,5 +170,5 @@ def load_binary(
             elif file.kind.is_text:
                 hint += " (read_arpa reads ARPA files)"
             raise ValueError(f"{file.path} is not a file of save_binary: {hint}.")
-        ngrams = file.ngrams()
+        ngrams = read_ngrams(file.tensors, verify=verify)
     return ngrams.model(), list(ngrams.words)

@@ -159,21 +159,6 @@ class OpenModel:
         with self.contents() as file:
             return read_ngrams(self.path, work, add_unknown=True, file=file)
 
-    def ngrams(
-        self, work: Work | None = None, *, index: bool = True
-    ) -> Ngrams[BackoffTrie | QuantizedTrie]:
-        """Return the n-grams of an ARPA file or of a file of `save_binary`.
-
-        - `work`: where those of an ARPA file are sorted; memory by default
-        - `index`: whether those of an ARPA file get a hash table
-        """
-        if not self.kind.is_text:
-            return reading.read_ngrams(
-                self.tensors, verify=self._verify, mmap=self._mmap
-            )
-        ngrams = self.arpa_ngrams(work or InMemory())
-        return ngrams._replace(table=index_of(ngrams.trie)) if index else ngrams
-
     def scorer(self) -> Scorer:
         """Return the scorer of a model of words; that of n-grams without scikit-learn.
 
@@ -181,7 +166,7 @@ class OpenModel:
         """
         if not self._has_ngrams():
             return self.text_lm().scorer()
-        ngrams = self._bounded_ngrams()
+        ngrams = self._ngrams()
         with self._named_words():
             scorer = ngrams.scorer()
             return ngrams.text_lm().scorer() if scorer is None else scorer
@@ -204,9 +189,13 @@ class OpenModel:
         return model
 
     def load(self, work: Work | None = None, *, index: bool = True) -> Any:
-        """Return the model, as `nplm.load` does; see `ngrams` for the parameters."""
+        """Return the model, as `nplm.load` does.
+
+        - `work`: where n-grams of an ARPA file are sorted; memory by default
+        - `index`: whether they get a hash table
+        """
         if self._has_ngrams():
-            ngrams = self._bounded_ngrams(work, index=index)
+            ngrams = self._ngrams(work, index=index)
             with self._named_words():
                 return ngrams.text_lm()
         # Imported here: files of n-grams are read without scikit-learn.
@@ -228,22 +217,26 @@ class OpenModel:
         except ValueError as error:
             raise self._unreadable(error) from error
 
-    def _bounded_ngrams(
+    def _ngrams(
         self, work: Work | None = None, *, index: bool = True
     ) -> Ngrams[BackoffTrie | QuantizedTrie]:
         """Return n-grams; raise ValueError if they have no boundary."""
-        ngrams = self.ngrams(work, index=index)
-        if self.kind.is_text:
-            from nplm.formats.arpa.reading import check_boundary
-
-            check_boundary(ngrams.boundary, ngrams.words, self.path)
-        elif ngrams.boundary is None:
+        if not self.kind.is_text:
+            ngrams = reading.read_ngrams(
+                self.tensors, verify=self._verify, mmap=self._mmap
+            )
+            if ngrams.boundary is not None:
+                return ngrams
             raise ValueError(
                 f"{self.path} has no boundary, the mark of the ends of lines: in "
                 "Python, read it by nplm.formats.load_binary, and give "
                 "TextLM.from_model a boundary and predict_boundary=False."
             )
-        return ngrams
+        from nplm.formats.arpa.reading import check_boundary
+
+        of_arpa = self.arpa_ngrams(work or InMemory())
+        check_boundary(of_arpa.boundary, of_arpa.words, self.path)
+        return of_arpa._replace(table=index_of(of_arpa.trie)) if index else of_arpa
 
     @contextmanager
     def _named_words(self) -> Iterator[None]:
