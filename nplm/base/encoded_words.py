@@ -64,12 +64,7 @@ class EncodedWords(Sequence[str]):
     @classmethod
     def of(cls, words: Sequence[str]) -> Self:
         """Encode words, which have no line feeds."""
-        text = np.frombuffer("\n".join(words).encode(), np.uint8)
-        sizes = sizes_of_words(len(text), len(words))
-        arrays = {name: np.zeros(n, dtype) for name, (dtype, n) in sizes.items()}
-        fill_words(arrays, text)
-        vocabulary, start, slots = arrays.values()
-        return cls(vocabulary, start, slots)
+        return cls(*_encoded(words))
 
     def check(self) -> None:
         """Raise ValueError unless the text is UTF-8, and the other arrays are its."""
@@ -116,20 +111,20 @@ class EncodedWords(Sequence[str]):
     def __iter__(self) -> Iterator[str]:
         return iter(self.tolist())
 
-    def __contains__(self, word: Any) -> bool:
+    def __contains__(self, word: object) -> bool:
         return word in self.ids
 
-    def index(self, word: Any, start: int = 0, stop: int | None = None) -> int:
+    def index(self, word: object, start: int = 0, stop: int | None = None) -> int:
         """Return the id of a word; raise ValueError if it is not there."""
-        found = self.ids.get(word)
-        if found is None or found not in range(len(self))[start:stop]:
+        i = self.ids.get(word)
+        if i is None or i not in range(len(self))[start:stop]:
             raise ValueError(f"{word!r} is not among the {len(self)} words")
-        return int(found)
+        return int(i)
 
     def __repr__(self) -> str:
         return f"<{len(self):,} words>"
 
-    def __deepcopy__(self, memo: Any) -> Self:
+    def __deepcopy__(self, memo: object) -> Self:
         return self  # it never changes
 
     def __reduce__(self) -> Any:
@@ -170,13 +165,20 @@ def word_ids_of(words: Sequence[str]) -> WordIds:
 
     Raises UnicodeEncodeError if a word has lone surrogates, which UTF-8 cannot spell.
     """
+    return WordIds(*_encoded(words))
+
+
+def _encoded(
+    words: Sequence[str],
+) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.uint64]]:
+    """Return the text of words, where they begin, and their hash table."""
     encoded = [word.encode() for word in words]
     text = np.frombuffer(b"\n".join(encoded), np.uint8)
     start = np.zeros(len(words) + 1, np.int64)
     np.cumsum([len(word) + 1 for word in encoded], out=start[1:])
     slots = np.zeros(_n_slots(len(words)), np.uint64)
     fill_slots(text, start, slots)
-    return WordIds(text, start, slots)
+    return text, start, slots
 
 
 def _find_words(

@@ -42,14 +42,14 @@ def check_words(
     words: Sequence[str], n_words: int, of: str = "the model has n_words_"
 ) -> list[str]:
     """Return the words as a list; raise unless one per id, distinct, without blanks."""
-    found = [str(word) for word in words]
-    if len(found) != n_words:
+    texts = [str(word) for word in words]
+    if len(texts) != n_words:
         raise ValueError(
-            f"words has {len(found)} entries, but {of}={n_words}; pass the word of "
+            f"words has {len(texts)} entries, but {of}={n_words}; pass the word of "
             "each id, in order."
         )
     seen: dict[str, int] = {}
-    for i, word in enumerate(found):
+    for i, word in enumerate(texts):
         if not word or NOT_IN_WORDS.intersection(word):
             raise ValueError(
                 f"words has {word!r} at {i}: a word in a text format must not be "
@@ -61,7 +61,7 @@ def check_words(
                 "confused; make the words distinct."
             )
         seen[word] = i
-    return found
+    return texts
 
 
 def check_marks(words: Sequence[str], boundary: int | None) -> None:
@@ -141,12 +141,6 @@ class StoredWords:
     def fill(self, arrays: Mapping[str, NDArray[Any]]) -> None:
         """Fill the arrays of the words, which are zeros."""
         fill_words(arrays, self.text)
-
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        """Return the arrays of the words, by name."""
-        arrays = {name: np.zeros(n, dtype) for name, (dtype, n) in self.sizes.items()}
-        self.fill(arrays)
-        return arrays
 
     def spelled(self) -> list[str]:
         """Return the words as Python strings."""

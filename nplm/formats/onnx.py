@@ -126,11 +126,11 @@ class _Graph:
             [helper.make_tensor_value_info("log_proba", kind, ["n", n_outcomes])],
             self._weights,
         )  # fmt: skip
-        made = helper.make_model(
+        graph_file = helper.make_model(
             graph, producer_name="nplm", ir_version=IR_VERSION,
             opset_imports=[helper.make_opsetid("", OPSET)],
         )  # fmt: skip
-        encoded: bytes = made.SerializeToString()
+        encoded: bytes = graph_file.SerializeToString()
         return encoded
 
     def _inputs(self) -> str:
@@ -165,9 +165,9 @@ class _Graph:
         S, Q, m = self._model.S_, self._model.Q_, self._model.C_.shape[1]
         rows = self._op("Min", words, self._weight("last", np.array([len(S) - 1])))
 
-        def of_words(array: Any) -> str:  # a row a sense
-            found = self._op("Gather", self._weight("senses", array), rows, axis=0)
-            return shaped(found, -1, n, S.shape[1] // m, m)
+        def of_words(array: NDArray[Any]) -> str:  # a row a sense
+            senses = self._op("Gather", self._weight("senses", array), rows, axis=0)
+            return shaped(senses, -1, n, S.shape[1] // m, m)
 
         def shaped(values: str, *shape: int) -> str:
             return self._op("Reshape", values, self._weight("shape", np.array(shape)))
@@ -207,20 +207,20 @@ class _Graph:
             return self._op("Add", logits, self._product(x, W))
         return self._affine(x, W, b)
 
-    def _affine(self, x: str, weights: Any, biases: Any) -> str:
+    def _affine(self, x: str, weights: NDArray[Any], biases: NDArray[Any]) -> str:
         return self._op("Add", self._product(x, weights), self._weight("b", biases))
 
-    def _product(self, x: str, weights: Any) -> str:
+    def _product(self, x: str, weights: NDArray[Any]) -> str:
         return self._op("MatMul", x, self._weight("W", weights.T))
 
     def _weight(self, name: str, array: NDArray[Any]) -> str:
         name = f"{name}{len(self._weights)}"
-        own = np.ascontiguousarray(array)
-        self._weights.append(self._numpy.from_array(own, name))
+        array = np.ascontiguousarray(array)
+        self._weights.append(self._numpy.from_array(array, name))
         return name
 
-    def _op(self, kind: str, *given: str, result: str = "", **options: Any) -> str:
+    def _op(self, kind: str, *inputs: str, result: str = "", **options: Any) -> str:
         result = result or f"{kind}{len(self._nodes)}"
-        node = self._helper.make_node(kind, list(given), [result], **options)
+        node = self._helper.make_node(kind, list(inputs), [result], **options)
         self._nodes.append(node)
         return result

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from nplm.base.files.atomic_files import check_regular, opened
 from nplm.base.files.compressed import UnpackingError, unpacked
+from nplm.base.files.foreign import refuse_foreign
 from nplm.base.files.tensors import (
     CHECKSUM,
     NotTensorsError,
@@ -111,9 +112,12 @@ class OpenModel:
         self.path, self._raw, self._mmap, self._verify = path, raw, mmap, verify
         try:
             with self.contents() as file:
-                self.kind = _kind_of(file.read(START_BYTES))
+                start = file.read(START_BYTES)
         except UnpackingError:
             self.kind = Kind.TEXT
+        else:
+            refuse_foreign(start, os.fspath(path))
+            self.kind = _kind_of(start)
 
     @contextmanager
     def contents(self) -> Iterator[BinaryIO]:

@@ -71,10 +71,10 @@ def write_vectors(
             f"row, got shape {numbers.shape}."
         )
     _check_finite(numbers, "vectors")
-    found = check_words(words, len(numbers), of="len(vectors)")
+    texts = check_words(words, len(numbers), of="len(vectors)")
     with writing(path) as file:
         file.write(f"{len(numbers)} {numbers.shape[1]}\n".encode())
-        for word, vector in zip(found, numbers):
+        for word, vector in zip(texts, numbers):
             if binary:
                 file.write(word.encode() + b" " + vector.tobytes() + b"\n")
             else:

@@ -118,10 +118,10 @@ def _remove_unfinished(path: Path) -> None:
     """Remove the unfinished files of this machine's killed processes."""
     # The locks of other machines may be invisible here.
     suffix = _machine_id() + "[0-9a-f]{8}"
-    own = re.compile(rf"{re.escape(path.name)}\.{suffix}\.part")
+    unfinished = re.compile(rf"{re.escape(path.name)}\.{suffix}\.part")
     # All names at once: an interrupt would leave a folder's iterator open.
     for name in os.listdir(path.parent):
-        if own.fullmatch(name):
+        if unfinished.fullmatch(name):
             with suppress(OSError), open(path.with_name(name), "r+b") as file:
                 system.lock(file.fileno(), wait=False)
                 path.with_name(name).unlink()
@@ -186,7 +186,7 @@ def use_large_pages(array: NDArray[Any]) -> None:
     """Ask the system to fill a mapped array in large pages, where it has them.
 
     Linux keeps the pages in its cache as they were written, and maps them as such for
-    who reads the file next. Random accesses then take less time.
+    the next reader of the file. Random accesses then take less time.
     """
     pages = getattr(array, "_mmap", None)
     if pages is not None and hasattr(mmap, "MADV_HUGEPAGE"):

@@ -78,7 +78,7 @@ def write_tensors(
         name: np.asarray(array, array.dtype.newbyteorder("<"), order="C")
         for name, array in arrays.items()
     }
-    entries, _ = _entries({n: (own.dtype, own.shape) for n, own in little.items()})
+    entries, _ = _entries({n: (a.dtype, a.shape) for n, a in little.items()})
     sums = {name: zlib.crc32(array.data) for name, array in little.items()}
     header, checksum = _header(entries, metadata, sums)
     with replacing(Path(path)) as file:
@@ -135,8 +135,9 @@ def _entries(
     end = 0
     for name, (dtype, shape) in types.items():
         if padding := -end % ALIGNMENT_BYTES:
-            own = f"{PADDING}{len(entries)}"
-            entries[own] = _entry("U8", (padding,), end, end + padding)
+            entries[f"{PADDING}{len(entries)}"] = _entry(
+                "U8", (padding,), end, end + padding
+            )
             end += padding
         start, end = end, end + dtype.itemsize * math.prod(shape)
         entries[name] = _entry(NAMES[dtype], shape, start, end)
@@ -163,8 +164,8 @@ def _header(
 
     n = len(encoded(dict.fromkeys(sums, MAX_CHECKSUM))[0])
     n += -(8 + n) % ALIGNMENT_BYTES
-    own, checksum = encoded(sums)
-    return n.to_bytes(8, "little") + own.ljust(n), checksum
+    header, checksum = encoded(sums)
+    return n.to_bytes(8, "little") + header.ljust(n), checksum
 
 
 def _checksum(array: NDArray[Any]) -> int:
@@ -232,7 +233,7 @@ class TensorFile:
         if (
             not isinstance(self._sums, dict)
             or self._sums.keys() != self._places.keys()
-            or not all(type(own) is int for own in self._sums.values())
+            or not all(type(checksum) is int for checksum in self._sums.values())
         ):
             raise ValueError("its header has no checksums of its arrays")
         self._data: NDArray[np.uint8] = np.zeros(0, np.uint8)
@@ -267,6 +268,11 @@ class TensorFile:
             for name, (dtype, shape, first, end) in self._places.items()
         }
 
+    def plain_arrays(self, *, mmap: bool = True) -> dict[str, NDArray[Any]]:
+        """Return `arrays` without the class of a map, which results would have too."""
+        arrays = self.arrays(mmap=mmap)
+        return {name: array.view(np.ndarray) for name, array in arrays.items()}
+
 
 def read_tensors(
     path: Path, *, mmap: bool
@@ -279,9 +285,7 @@ def read_tensors(
     Raises ValueError if the file is damaged. The message does not name the file.
     """
     file = TensorFile(path)
-    # Plain arrays: a result computed from a memmap would be a memmap, too.
-    arrays = {n: own.view(np.ndarray) for n, own in file.arrays(mmap=mmap).items()}
-    return arrays, file.metadata
+    return file.plain_arrays(mmap=mmap), file.metadata
 
 
 def begins_as_tensors(start: bytes) -> bool:
@@ -313,7 +317,7 @@ def _json(text: str | bytes) -> Any:
         raise ValueError(f"its header is not JSON ({error})") from None
 
 
-def header_checksum(header: dict[str, Any]) -> str:
+def header_checksum(header: Mapping[str, object]) -> str:
     """CRC-32 of the contents of the header, whatever its blanks and its order."""
     return f"{zlib.crc32(json.dumps(header, sort_keys=True).encode()):08x}"
 
@@ -342,7 +346,7 @@ def _layout(name: str, entry: Any) -> Layout:
     return DTYPES[entry["dtype"]], tuple(entry["shape"]), *entry["data_offsets"]
 
 
-def _are_sizes(values: Any) -> bool:
+def _are_sizes(values: object) -> bool:
     return isinstance(values, list) and all(
         type(n) is int and 0 <= n < 1 << 60 for n in values
     )

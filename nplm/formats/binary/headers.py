@@ -63,7 +63,7 @@ def split_of(header: dict[str, Any]) -> dict[str, Any]:
     return split
 
 
-def _is_splitter(params: Any) -> bool:
+def _is_splitter(params: object) -> bool:
     """Return whether these are parameters of a `Splitter`."""
     return (
         isinstance(params, dict)
@@ -76,7 +76,7 @@ def _is_splitter(params: Any) -> bool:
     )
 
 
-def metadata_of(header: Mapping[str, Any]) -> dict[str, str]:
+def metadata_of(header: Mapping[str, object]) -> dict[str, str]:
     """Return what a file says of the model in it, beside its arrays."""
     return {"format": FORMAT, "version": VERSION, "model": json.dumps(header)}
 
@@ -111,5 +111,5 @@ def read_header(file: TensorFile) -> dict[str, Any]:
     return header
 
 
-def _is_id(value: Any, least: int, most: int) -> bool:
+def _is_id(value: object, least: int, most: int) -> bool:
     return type(value) is int and least <= value <= most

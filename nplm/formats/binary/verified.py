@@ -12,7 +12,6 @@ import os
 import time
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 from nplm.base import system
 from nplm.base.files.atomic_files import replacing
@@ -42,10 +41,10 @@ def is_verified(file: TensorFile) -> bool:
             # A note of another user says nothing.
             if not system.is_own(note.fileno()):
                 return False
-            found: Any = json.loads(note.read(MAX_NOTE_BYTES))
+            noted = json.loads(note.read(MAX_NOTE_BYTES))
     except (OSError, RuntimeError, ValueError, RecursionError):
         return False
-    return bool(found == _note_of(file))
+    return bool(noted == _note_of(file))
 
 
 def note_verified(file: TensorFile) -> None:
@@ -71,7 +70,7 @@ def _path_of(file: TensorFile) -> Path:
     return user_cache() / "verified" / f"{name}.json"
 
 
-def _note_of(file: TensorFile) -> dict[str, Any]:
+def _note_of(file: TensorFile) -> dict[str, object]:
     # The time of the last change (ctime) cannot be set back, unlike mtime.
     return {
         "rules": RULES,

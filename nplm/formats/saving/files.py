@@ -119,22 +119,8 @@ def save(
 def read_saved(file: TensorFile, *, mmap: bool) -> Any:
     """Read the estimator of an open file, as `nplm.load` does.
 
-    Parameters
-    ----------
-    file : TensorFile
-        Any file of arrays.
-    mmap : bool
-        Whether n-grams and counts stay in the file.
-
-    Returns
-    -------
-    model : estimator
-
-    Raises
-    ------
-    ValueError, TypeError, RecursionError
-        If `save` did not write the file, or another version did, or it is damaged.
-        The message does not name the file.
+    Raises ValueError, TypeError or RecursionError if `save` did not write the file, or
+    another version did, or it is damaged. The message does not name the file.
     """
     from nplm.formats.saving.values import Decoder
 
@@ -146,8 +132,7 @@ def read_saved(file: TensorFile, *, mmap: bool) -> Any:
             f"its format version is {version!r:.80}, and this nplm reads version "
             f"{VERSION!r}"
         )
-    # Plain arrays: a result computed from a memmap would be a memmap, too.
-    arrays = {n: own.view(np.ndarray) for n, own in file.arrays(mmap=mmap).items()}
+    arrays = file.plain_arrays(mmap=mmap)
     if OBJECTS not in arrays:
         raise ValueError(f"{OBJECTS} is missing")
     objects = json.loads(arrays.pop(OBJECTS).tobytes())

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -84,38 +84,26 @@ FREE_ARRAY_BYTES, MAX_ARRAY_REUSE = 1 << 20, 16
 
 
 class Encoder:
-    """Encode an estimator as JSON objects and arrays.
+    """Encode a fitted estimator as JSON objects and arrays.
 
-    Parameters
-    ----------
-    estimator : estimator
-        A fitted estimator.
-    optimizer, dtype
-        As of `nplm.save`.
-
-    Attributes
-    ----------
-    objects : list of dict
-        Estimators and random generators as JSON objects; the last is the estimator
-        itself.
-    arrays : dict of str to ndarray
-        The arrays that they refer to.
-    n_networks : int
-        Number of fitted networks.
+    - `optimizer`, `dtype`: as of `nplm.save`
+    - `objects`: estimators and random generators; the last is the estimator itself
+    - `arrays`: the arrays that they refer to, by name
+    - `n_networks`: number of fitted networks
     """
 
     def __init__(
         self, estimator: Any, *, optimizer: bool = True, dtype: str | None = None
     ) -> None:
         self._optimizer, self._dtype, self.n_networks = optimizer, dtype, 0
-        self.objects: list[dict[str, Any]] = []
+        self.objects: list[dict[str, object]] = []
         self.arrays: dict[str, NDArray[Any]] = {}
         # By id, with the value itself, which keeps its id from being reused.
-        self._known: dict[int, tuple[Any, Any]] = {}
-        self._data: dict[bytes, Any] = {}
+        self._known: dict[int, tuple[object, object]] = {}
+        self._data: dict[bytes, object] = {}
         self._encoded(estimator, "model")
 
-    def _encoded(self, value: Any, where: str) -> Any:
+    def _encoded(self, value: Any, where: str) -> object:
         """Return a value as JSON; `where` is its path, for names and errors."""
         if isinstance(value, np.generic):
             value = value.item()
@@ -140,7 +128,7 @@ class Encoder:
         self._known[id(value)] = value, known
         return known
 
-    def _encoded_once(self, value: Any, where: str) -> Any:
+    def _encoded_once(self, value: Any, where: str) -> object:
         if isinstance(value, np.ndarray) and is_storable(value.dtype):
             name = where if where not in self.arrays else f"{where} {len(self.arrays)}"
             self.arrays[name] = value
@@ -174,21 +162,21 @@ class Encoder:
             "joblib.dump for others."
         )
 
-    def _bytes(self, data: bytes, where: str) -> Any:
+    def _bytes(self, data: bytes, where: str) -> object:
         """Return the array of these bytes; equal ones have one array."""
         if data not in self._data:
             self._data[data] = self._encoded(np.frombuffer(data, np.uint8), where)
         return self._data[data]
 
-    def _list(self, values: list[Any], where: str) -> Any:
+    def _list(self, values: list[Any], where: str) -> object:
         if len(values) > MAX_JSON_WORDS and all(type(value) is str for value in values):
             return {"words": self._encoded(_bytes_of(values), where)}
         return self._items(values, where)
 
-    def _items(self, values: Any, where: str) -> list[Any]:
+    def _items(self, values: Iterable[object], where: str) -> list[object]:
         return [self._encoded(value, f"{where}.{i}") for i, value in enumerate(values)]
 
-    def _estimator(self, estimator: Any, where: str) -> dict[str, Any]:
+    def _estimator(self, estimator: Any, where: str) -> dict[str, object]:
         fitted = None
         _check_parameters(estimator)
         if isinstance(estimator, OWN):
@@ -208,7 +196,7 @@ class Encoder:
         self.n_networks += 1
         return lightened(optimizer=self._optimizer, dtype=self._dtype)
 
-    def _object(self, kind: str, params: Any, fitted: Any) -> dict[str, Any]:
+    def _object(self, kind: str, params: object, fitted: object) -> dict[str, object]:
         entry = {
             "kind": kind,
             "params": self._encoded(params, f"{kind}.params"),
@@ -222,22 +210,12 @@ class Encoder:
 class Decoder:
     """Decode an estimator from untrusted JSON objects and arrays.
 
-    Parameters
-    ----------
-    objects : list
-        The parsed JSON.
-    arrays : dict of str to ndarray
-        The arrays that it refers to.
-
-    Raises
-    ------
-    ValueError
-        If a value is invalid or not supported.
+    Raises ValueError if a value is invalid or not supported.
     """
 
-    def __init__(self, objects: Any, arrays: dict[str, NDArray[Any]]) -> None:
+    def __init__(self, objects: object, arrays: dict[str, NDArray[Any]]) -> None:
         self._arrays, self._used = arrays, set[str]()
-        self._objects: list[Any] = []
+        self._objects: list[object] = []
         # For each estimator, and for the current one: the number of its members and
         # itself, and the steps of its representation.
         self._sizes: list[tuple[int, int]] = []
@@ -245,7 +223,7 @@ class Decoder:
         n_bytes = sum(array.nbytes for array in arrays.values())
         self._n_bytes_left = FREE_ARRAY_BYTES + MAX_ARRAY_REUSE * n_bytes
         self._patterns: dict[tuple[str, int], re.Pattern[str]] = {}
-        self._unit_models: dict[tuple[str, str], Any] = {}
+        self._unit_models: dict[tuple[str, str], object] = {}
         if not isinstance(objects, list) or not objects:
             raise ValueError("it lists no estimators")
         for entry in objects:
@@ -309,7 +287,7 @@ class Decoder:
         matrix.check_format(full_check=True)
         return matrix
 
-    def _subwords(self, value: list[Any]) -> Any:
+    def _subwords(self, value: list[Any]) -> object:
         library, node = value
         key = library, node["array"]
         data = self._decoded(node)
@@ -317,10 +295,9 @@ class Decoder:
             self._unit_models[key] = unpacked(library, data.tobytes())
         return self._unit_models[key]
 
-    def _reference(self, number: int) -> Any:
+    def _reference(self, number: int) -> object:
         if type(number) is not int or number < 0:
             raise ValueError(f"{number!r:.80} is not the index of an estimator")
-        found = self._objects[number]
         size, shown = self._sizes[number]
         self._size, self._shown = self._size + size, self._shown + 2 * shown
         # A walk over the members of an estimator takes this many steps.
@@ -330,39 +307,39 @@ class Decoder:
                 f"an estimator has more than {most} members, counted once per "
                 "reference, or they are nested too deeply"
             )
-        return found
+        return self._objects[number]
 
-    def _pattern(self, given: list[Any]) -> re.Pattern[str]:
-        pattern, flags = given
+    def _pattern(self, value: list[Any]) -> re.Pattern[str]:
+        pattern, flags = value
         if (pattern, flags) not in self._patterns:
             # The limit is on all patterns together: each takes time by its length.
             check_length("".join([pattern, *(text for text, _ in self._patterns)]))
             self._patterns[pattern, flags] = compiled(pattern, flags)
         return self._patterns[pattern, flags]
 
-    def _object(self, kind: Any, params: Any, fitted: Any) -> Any:
-        given, shown = self._decoded(params), self._shown
+    def _object(self, kind: object, params: object, fitted: object) -> object:
+        values, shown = self._decoded(params), self._shown
         # The fitted state is not part of the representation.
         state, self._shown = self._decoded(fitted), shown
-        if not isinstance(given, dict) or not isinstance(kind, str):
+        if not isinstance(values, dict) or not isinstance(kind, str):
             raise ValueError(f"{kind!r:.80} has no parameters")
         if kind == "RandomState":
-            return _generator(given)
+            return _generator(values)
         if kind not in KINDS:
             raise ValueError(
                 f"it has a {kind!r:.80}, which this nplm does not support: a newer "
                 "nplm may have written it"
             )
-        unknown = given.keys() - KINDS[kind]._get_param_names()
+        unknown = values.keys() - KINDS[kind]._get_param_names()
         if unknown:
             raise ValueError(
                 f"{kind} has the parameter {min(unknown)!r}, which this nplm does not "
                 "support: a newer nplm may have written it"
             )
-        return _made(KINDS[kind], given, state)
+        return _restored(KINDS[kind], values, state)
 
 
-DECODERS: dict[str, Callable[[Decoder, Any], Any]] = {
+DECODERS: dict[str, Callable[[Decoder, Any], object]] = {
     "array": Decoder._array,
     "dict": Decoder._dict,
     "float": lambda _, text: NUMBERS[text],
@@ -370,12 +347,12 @@ DECODERS: dict[str, Callable[[Decoder, Any], Any]] = {
     "pattern": Decoder._pattern,
     "sparse": Decoder._sparse,
     "subwords": Decoder._subwords,
-    "tuple": lambda self, items: tuple(self._decoded(list(items))),
+    "tuple": lambda self, items: tuple(self._decoded(item) for item in items),
     "words": Decoder._words,
 }
 
 
-def _check_nesting(entry: dict[str, Any]) -> None:
+def _check_nesting(entry: dict[str, object]) -> None:
     """Raise if an estimator has values nested too deeply to be shown."""
     level: list[Any] = [entry]
     for _ in range(MAX_NESTING):
@@ -388,7 +365,7 @@ def _check_nesting(entry: dict[str, Any]) -> None:
     )
 
 
-def _made(kind: Any, params: dict[str, Any], state: Any) -> Any:
+def _restored(kind: Any, params: dict[str, object], state: Any) -> object:
     """Return an estimator with these parameters and this fitted state."""
     try:
         estimator = kind(**params)
@@ -438,10 +415,10 @@ def _words_of(data: NDArray[np.uint8]) -> list[str]:
     return words
 
 
-def _generator(given: dict[str, Any]) -> np.random.RandomState:
-    fitted = Fitted(given, "RandomState.")
-    state = taken_state(fitted)
+def _generator(state: dict[str, object]) -> np.random.RandomState:
+    fitted = Fitted(state, "RandomState.")
+    taken = taken_state(fitted)
     fitted.done()
     generator = np.random.RandomState(0)
-    generator.set_state(state)
+    generator.set_state(taken)
     return generator
