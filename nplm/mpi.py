@@ -175,7 +175,7 @@ def fit(
             request = replace(request, recipe=recipe)
         if keep == "shards":
             recipe = replace(request.recipe, sharded=True)
-            recipe.architecture.check_shared(recipe.loss, recipe.name)
+            recipe.architecture.check_shared(recipe.loss, recipe.estimator)
             return replace(request, recipe=recipe)
         return request
 
@@ -352,8 +352,8 @@ def _check_held_out_data(estimator: Any, keep: str, *, has_held_out: bool) -> No
 def _check_tree(request: Request) -> None:
     """Raise ValueError if a tree is to be made from windows that differ by rank."""
     architecture = request.recipe.architecture
-    makes = request.before is None and architecture.output == "tree"
-    if makes and architecture.tree is None:
+    makes = request.before is None and architecture.output.name == "tree"
+    if makes and architecture.output.tree is None:
         raise ValueError(
             "data='sharded' cannot make the tree of output='tree', which depends on "
             "the contexts of all ranks; set output__tree='huffman', or give a tree "

@@ -71,10 +71,10 @@ def write_onnx(model: NeuralLM, path: str | os.PathLike[str]) -> None:
         )
     check_is_fitted(model)
     architecture = model._trained.architecture
-    if architecture.output != "softmax":
+    if architecture.output.name != "softmax":
         raise ValueError(
-            f"the network ends in output={architecture.output!r}, and only a softmax "
-            "is written to ONNX: fit one with output='softmax'."
+            f"the network ends in output={architecture.output.name!r}, and only a "
+            "softmax is written to ONNX: fit one with output='softmax'."
         )
     if architecture.n_memory:
         raise ValueError(

@@ -63,7 +63,7 @@ def energy_lm(order=None, **settings):
 def check_shared(lm, n_words=20):
     """Raise unless processes can share the output units of this network."""
     recipe = lm._recipe(n_words, order=3)
-    recipe.architecture.check_shared(recipe.loss, recipe.name)
+    recipe.architecture.check_shared(recipe.loss, recipe.estimator)
 
 
 def small_models(n_words):

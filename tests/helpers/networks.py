@@ -6,18 +6,15 @@ from itertools import pairwise
 import numpy as np
 from scipy.sparse import csr_array
 
-from nplm import windows
-from nplm.models.neural.network.architecture import Architecture
+from nplm import NCE, Classes, Exact, Features, Importance, Softmax, Tree, windows
+from nplm.models.neural.architecture import Architecture
 from nplm.models.neural.network.dropout import Dropout
 from nplm.models.neural.network.features import Fixed
 from nplm.models.neural.network.hidden import Block
 from nplm.models.neural.network.network import Network
-from nplm.models.neural.network.outputs.estimates import (
-    Importance,
-    NoiseContrastive,
-    Proposal,
-)
+from nplm.models.neural.network.outputs import estimates
 from nplm.models.neural.network.solvers import SGD, Adam, Schedule
+from nplm.models.neural.options.outputs import Energy
 from nplm.models.training.parallel.threads import Threads
 from tests.reference import neural as reference
 
@@ -44,7 +41,6 @@ SHAPES = {  # n_words, n_context, n_hidden, embedding_dim, direct: no round size
 N_BLOCKS = 2  # residual blocks of a network, at most
 SCHEDULE = dict(learning_rate_init=0.01, learning_rate_decay=0.02, alpha=0.05)
 MOMENTS = dict(beta_1=0.8, beta_2=0.95, epsilon=1e-3)
-UNIGRAM = Proposal(None, 1.0)
 
 
 def there_is(
@@ -90,28 +86,28 @@ def reference_of(solver, n_seen=0):
 
 
 def loss_of(kind, n_noise):
-    """Return the training loss of a kind of network; None is the exact likelihood."""
+    """Return the training loss of a kind of network."""
     if kind.endswith("importance"):
-        return Importance(n_noise, UNIGRAM, 0)
-    return NoiseContrastive(n_noise, UNIGRAM) if kind.endswith("nce") else None
+        return Importance(n_noise)
+    return NCE(n_noise) if kind.endswith("nce") else Exact()
 
 
 def architecture_of(kind, n_words, n_context, n_hidden, embedding_dim, direct, rng):
     """Return the architecture of a kind, with random classes and word features."""
-    own = dict(direct=direct, tied=kind.startswith("tied"))
+    output = Softmax(direct=direct, tied=kind.startswith("tied"))
     if kind == "classes":
         labels = rng.integers(0, max(1, n_words // 5), n_words)
-        own |= dict(output=kind, classes=np.unique(labels, return_inverse=True)[1])
+        output = Classes(np.unique(labels, return_inverse=True)[1], direct=direct)
     elif kind == "tree":
-        own |= dict(output=kind, n_branches=int(rng.integers(2, 9)))
+        output = Tree(n_branches=int(rng.integers(2, 9)), direct=direct)
     elif kind.startswith("energy"):
         n_hidden = max(1, n_hidden)  # an energy always has hidden units
-        own |= dict(output="energy", target_weights="own" in kind)
-    if kind == "fixed":
-        own |= dict(trained=False)
-    elif "composed" in kind:
-        own |= dict(word_features=random_word_features(n_words, rng))
-    return Architecture(n_words, n_context + 1, n_hidden, embedding_dim, **own)
+        output = Energy(target_weights="own" in kind)
+    features = Features(trained=kind != "fixed")
+    if "composed" in kind:
+        features.word_features = random_word_features(n_words, rng)
+    sizes = n_words, n_context + 1, n_hidden, embedding_dim
+    return Architecture(*sizes, features=features, output=output)
 
 
 def random_word_features(n_words, rng, n_parts=11):
@@ -137,9 +133,8 @@ def random_network(
     )
     if widths:
         architecture = replace(architecture, n_hidden=(n_hidden, *widths))
-    architecture = replace(
-        architecture, n_distant=n_distant, n_senses=n_senses, n_memory=n_memory
-    )
+    architecture = replace(architecture, n_distant=n_distant, n_memory=n_memory)
+    architecture.features.n_senses = n_senses
     counts = np.bincount(y, minlength=n_words)
     architecture = architecture.learned(counts, y[:, None], np.roll(y, -1))
     parts = architecture.parts(loss_of(kind, n_noise) if loss is None else loss)
@@ -183,7 +178,7 @@ def sampled_loss(network):
     n = min(output.estimate.n_noise, network.n_words)
     seed = [int(x) for x in state["generators"][0]]
     sampler = reference.Sampler(state["proposal"], seed, n)
-    if isinstance(output.estimate, Importance):
+    if isinstance(output.estimate, estimates.Importance):
         return reference.Importance(sampler, np.array([n, 0.0, 0.0]), 0, n)
     return reference.NoiseContrastive(sampler, n)
 

@@ -13,10 +13,11 @@ from sklearn.utils.validation import _num_samples, check_is_fitted, column_or_1d
 from nplm.base.atomic import all_or_nothing
 from nplm.base.checks import check_ids, plain
 from nplm.base.estimators import Whole
+from nplm.models.neural.architecture import Architecture
 from nplm.models.neural.fitted_network import view
-from nplm.models.neural.network.architecture import Architecture
 from nplm.models.neural.network_lm import NetworkLM
 from nplm.models.neural.options.base import Option
+from nplm.models.neural.options.outputs import Energy, Output
 
 __all__ = ["EnergyLM"]
 
@@ -135,7 +136,7 @@ random_state, verbose
     [3]
     """
 
-    _outputs = ("energy",)
+    _outputs: ClassVar[dict[str, type[Output]]] = {"energy": Energy}
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **NetworkLM._parameter_constraints,
         "n_hidden": [Whole(1)],
@@ -201,8 +202,7 @@ random_state, verbose
             n_hidden=plain(self.n_hidden),
             embedding_dim=plain(self.embedding_dim),
             n_distant=plain(self.n_distant),
-            output="energy",
-            target_weights=bool(self.target_weights),
+            output=Energy(target_weights=plain(self.target_weights)),
         )
 
     @property

@@ -17,7 +17,7 @@ from nplm.base.fitted import Fitted
 from nplm.models.neural.fitting.saved import from_items, lightened, to_items
 from nplm.models.neural.network.network import Network
 from nplm.models.neural.options.base import Option
-from nplm.models.neural.options.losses import loss_of
+from nplm.models.neural.options.outputs import Output
 from nplm.models.neural.recipe import TrainedNetwork
 from nplm.models.neural.repeats import distinct_windows
 from nplm.models.training.parallel.threads import blas_threads, n_threads
@@ -60,8 +60,8 @@ class FittedNetworkLM(LanguageModel):
     precision: str
 
     _trained: TrainedNetwork
-    # Kinds of output that the model supports.
-    _outputs: ClassVar[tuple[str, ...]]
+    # Kinds of output that the model supports, by name.
+    _outputs: ClassVar[dict[str, type[Output]]]
     # Options of each parameter that takes one, by the strings that select them.
     _options: ClassVar[dict[str, dict[str, type[Option]]]]
 
@@ -134,7 +134,7 @@ class FittedNetworkLM(LanguageModel):
     @property
     def loss_(self) -> Option:
         """The training loss, also if "auto" chose it."""
-        return loss_of(_trained(self, "loss").loss)
+        return _trained(self, "loss").loss._plain()
 
     # -- probabilities --------------------------------------------------------
 

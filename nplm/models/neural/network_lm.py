@@ -11,19 +11,18 @@ from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from nplm.base.atomic import replace_state, shallow_copy
 from nplm.base.checks import plain
 from nplm.base.estimators import Whole, unless_none
+from nplm.models.neural.architecture import Architecture
 from nplm.models.neural.fitted_network import FittedNetworkLM
 from nplm.models.neural.fitting.fit import FitInterrupted, Training, fit
 from nplm.models.neural.fitting.windows import Windows
-from nplm.models.neural.network.architecture import Architecture
 from nplm.models.neural.network.dropout import NO_DROPOUT, Dropout
-from nplm.models.neural.network.features import checked_parts
 from nplm.models.neural.options.base import Option, expanded
 from nplm.models.neural.options.losses import LOSSES
 from nplm.models.neural.options.solvers import SOLVERS
@@ -191,18 +190,17 @@ class NetworkLM(FittedNetworkLM):
 
     def _recipe(self, n_words: int, order: int) -> Recipe:
         """Turn the parameters into a recipe; arrays by word are not yet checked."""
-        solver = self._option("solver")
-        alpha = None if self.alpha == "auto" else plain(self.alpha)
-        schedule = solver._schedule(
-            plain(self.learning_rate_init), alpha, plain(self.max_iter)
-        )
+        max_iter = plain(self.max_iter)
         return Recipe(
-            name=type(self).__name__,
+            estimator=type(self).__name__,
             architecture=self._architecture(n_words, order),
-            loss=self._chosen_loss(n_words)._estimate(),
-            solver=solver._solver(schedule),
+            loss=self._chosen_loss(n_words)._plain(),
+            solver=self._option("solver")._plain(),
+            learning_rate_init=plain(self.learning_rate_init),
+            alpha=None if self.alpha == "auto" else plain(self.alpha),
+            n_epochs=max_iter,
             stopping=Stopping(
-                plain(self.max_iter), plain(self.early_stopping),
+                max_iter, plain(self.early_stopping),
                 plain(self.validation_fraction), plain(self.n_iter_no_change),
                 plain(self.tol),
             ),
@@ -225,10 +223,6 @@ class NetworkLM(FittedNetworkLM):
 
     def _dropout(self) -> Dropout:
         return NO_DROPOUT
-
-    def _start(self, n_words: int) -> NDArray[Any] | None:
-        """Return the checked initial features, or None."""
-        return None
 
     # -- the choice of loss="auto" ----------------------------------------------
 
@@ -403,7 +397,7 @@ class NetworkLM(FittedNetworkLM):
             before = before if further else before.restarted()
             recipe.architecture.continued(before.architecture)
             recipe.check_precision(before)
-            recipe.solver.schedule.check_not_ended(before.n_epochs)
+            recipe.schedule.check_not_ended(before.n_epochs)
         if further:
             recipe = recipe.for_one_epoch()
         else:
@@ -438,16 +432,13 @@ class NetworkLM(FittedNetworkLM):
         recipe = self._recipe(n_words, order)
         recipe.check()
         architecture = recipe.architecture
-        if recipe.loss is not None:
-            recipe.loss.proposal.check(n_words)
+        estimate = recipe.loss._estimate()
+        if estimate is not None:
+            estimate.proposal.check(n_words)
         architecture.check_next_words(windows.y, "y")
         if windows.held_out is not None:
             architecture.check_next_words(windows.held_out[1], "y_val")
-        if architecture.word_features is not None:
-            parts = checked_parts(architecture.word_features, n_words)
-            architecture = replace(architecture, word_features=parts)
-        start = self._start(n_words)
-        return replace(recipe, architecture=architecture, embeddings=start)
+        return replace(recipe, architecture=architecture.with_checked_arrays())
 
     def _train(self, request: Request, train: Callable[[], TrainedNetwork]) -> Self:
         """Train, and assign the result; an error leaves the model unchanged."""

@@ -13,8 +13,8 @@ from nplm.base.atomic import read_at_once
 from nplm.base.checks import plain
 from nplm.base.estimators import Whole
 from nplm.base.warnings import warn
+from nplm.models.neural.architecture import Architecture
 from nplm.models.neural.fitted_network import view
-from nplm.models.neural.network.architecture import Architecture
 from nplm.models.neural.network.dropout import Dropout
 from nplm.models.neural.network.hidden import Block, checked_sizes
 from nplm.models.neural.network_lm import NetworkLM
@@ -262,7 +262,7 @@ default="auto"
     True
     """
 
-    _outputs = ("softmax", "classes", "tree")
+    _outputs = OUTPUTS
     _options: ClassVar[dict[str, dict[str, type[Option]]]] = {
         **NetworkLM._options,
         "output": OUTPUTS,
@@ -417,7 +417,6 @@ default="auto"
     # -- the recipe -------------------------------------------------------------
 
     def _architecture(self, n_words: int, order: int) -> Architecture:
-        features, output = self._option("features"), self._option("output")
         return Architecture(
             n_words=n_words,
             order=order,
@@ -425,22 +424,18 @@ default="auto"
             embedding_dim=plain(self.embedding_dim),
             n_distant=plain(self.n_distant),
             n_memory=plain(self.n_memory),
-            **features._fields(),
-            **output._fields(),
+            features=self._option("features")._plain(),
+            output=self._option("output")._plain(),
         )
-
-    def _start(self, n_words: int) -> NDArray[Any] | None:
-        features: Features = self._option("features")
-        return features._start(n_words, plain(self.embedding_dim))
 
     def _dropout(self) -> Dropout:
         return Dropout.from_parameter(self.dropout)
 
     def _would_sample(self, n_words: int) -> bool:
-        fields = self._option("output")._fields()
+        output = self._option("output")
         # No proposal is restricted to the outcomes of a short-list.
-        all_words = fields["output"] == "softmax" and fields["n_outputs"] is None
-        is_required = fields.get("tied", False) and self.parallel != "sync"
+        all_words = output.has_samples and output.n_outputs is None
+        is_required = output.tied and self.parallel != "sync"
         is_faster = super()._would_sample(n_words)
         allowed = all_words and self.precision != "bfloat16"
         return allowed and (is_required or is_faster)
@@ -506,13 +501,13 @@ default="auto"
         """The class of each word, or None without classes."""
         labels: NDArray[np.int32] | None = self._fit_result(
             "word_classes"
-        ).architecture.classes
+        ).architecture.output.classes
         return labels
 
     @property
     def tree_(self) -> NDArray[np.int32] | None:
         """The children of each inner node, or None without a tree."""
-        tree: Any = self._fit_result("tree").architecture.tree
+        tree: Any = self._fit_result("tree").architecture.output.tree
         return tree
 
     F_ = view("F", "Weights of the memory, or None.")

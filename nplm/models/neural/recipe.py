@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any
 
@@ -12,13 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from nplm.models.neural.network.architecture import Architecture
+from nplm.models.neural.architecture import Architecture
 from nplm.models.neural.network.dropout import NO_DROPOUT, Dropout
 from nplm.models.neural.network.network import Network, Parts
-from nplm.models.neural.network.outputs.estimates import Estimate
 from nplm.models.neural.network.parameters import Parameters
-from nplm.models.neural.network.solvers import Solver, State
-from nplm.models.neural.options.names import FULL_NAMES
+from nplm.models.neural.network.solvers import Schedule, Solver, State
+from nplm.models.neural.options.losses import Loss
+from nplm.models.neural.options.solvers import SGD
 from nplm.models.neural.tiers import kernel_tier
 from nplm.models.training.checkpoint import fingerprint
 from nplm.models.training.parallel.threads import Threads
@@ -27,14 +26,6 @@ __all__ = ["HISTORY_COLUMNS", "Recipe", "Stopping", "TrainedNetwork"]
 
 # Metrics of an epoch that each history has.
 HISTORY_COLUMNS = ("loss", "val_loss", "seconds", "scoring_seconds")
-
-# Estimator parameters of the fields that have another name.
-NAMES = FULL_NAMES | {
-    "name": "estimator", "n_epochs": "max_iter of the schedule",
-    "weights": "loss__proposal", "power": "loss__proposal_power",
-}  # fmt: skip
-# Fields computed from others, or from the windows.
-DERIVED = {"begun", "span", "seeds", "tree_from"}
 
 
 @dataclass(frozen=True)
@@ -63,12 +54,13 @@ class Stopping:
 class Recipe:
     """Settings that, with the windows and an earlier fit, determine a fit.
 
-    - `name`: name of the estimator, for messages
+    - `estimator`: name of the estimator, for messages
     - `architecture`: architecture of the network
-    - `loss`: training loss; None is the exact likelihood
-    - `solver`: solver, with the schedule of the learning rate
+    - `loss`, `solver`: options
+    - `learning_rate_init`, `alpha`: initial learning rate, and weight decay; None is
+      "auto"
+    - `n_epochs`: number of epochs of the schedule of the learning rate
     - `stopping`: settings that end the fit
-    - `embeddings` (n_words, embedding_dim): initial features; drawn by default
     - `batch_size`: number of examples of an update
     - `shuffle`: whether each epoch presents the examples in a new random order
     - `precision`: precision of the arithmetic
@@ -78,12 +70,14 @@ class Recipe:
       networks
     """
 
-    name: str
+    estimator: str
     architecture: Architecture
-    loss: Estimate | None
-    solver: Solver
+    loss: Loss
+    solver: SGD
+    learning_rate_init: float
+    alpha: float | None
+    n_epochs: int
     stopping: Stopping
-    embeddings: NDArray[Any] | None = None
     dropout: Dropout = NO_DROPOUT
     batch_size: int = 1
     shuffle: bool = True
@@ -107,7 +101,20 @@ class Recipe:
     @property
     def ends(self) -> bool:
         """Whether the schedule itself ends a fit."""
-        return self.solver.schedule.learning_rate == "auto"
+        return self.solver.learning_rate == "auto"
+
+    @property
+    def schedule(self) -> Schedule:
+        """The schedule of the learning rate."""
+        return Schedule(
+            self.learning_rate_init, self.solver.learning_rate_decay, self.alpha,
+            self.solver.learning_rate, self.n_epochs,
+        )  # fmt: skip
+
+    @property
+    def network_solver(self) -> Solver:
+        """The solver that a network trains with."""
+        return self.solver._part(self.schedule)
 
     @property
     def scoring_weight(self) -> float:
@@ -118,38 +125,38 @@ class Recipe:
         # Exact training takes three products for one of scoring. With noise samples,
         # it visits few rows of the output, and scoring visits all.
         n_rows, share = self.architecture.n_words, 1.0
-        if self.loss is not None:
-            share = n_rows / (2 * (self.loss.n_noise + self.batch_size))
+        estimate = self.loss._estimate()
+        if estimate is not None:
+            share = n_rows / (2 * (estimate.n_noise + self.batch_size))
         return 0.4 * max(1.0, share)
 
     def check(self) -> None:
         """Raise ValueError if the settings are incompatible."""
-        self.architecture.check(self.loss)
-        self.solver.check(self.batch_size, self.dtype)
-        output = self.architecture.kind_of_output(self.loss)
-        if self.precision == "bfloat16" and not output.rounds:
+        architecture, loss = self.architecture, self.loss
+        architecture.check(loss)
+        self.network_solver.check(self.batch_size, self.dtype)
+        output, n_memory = architecture.output, architecture.n_memory
+        rounds = output._kind(sampled=loss.has_samples).rounds
+        if self.precision == "bfloat16" and not rounds:
+            reason = f"output={output.name!r} has other units"
+            if loss.has_samples:
+                reason = f"loss={loss.name!r} trains the output units of few words"
             raise ValueError(
                 "precision='bfloat16' needs a full softmax, whose products it rounds, "
-                f"but {self._unlike_softmax()}; set precision='float32'."
+                f"but {reason}; set precision='float32'."
             )
-        if self.architecture.n_memory and self.parallel != "sync":
+        if n_memory and self.parallel != "sync":
             raise ValueError(
-                f"n_memory={self.architecture.n_memory} with parallel="
-                f"{self.parallel!r} is not possible, because each mini-batch goes on "
-                "from the memory of the one before; set parallel='sync' or n_memory=0."
+                f"n_memory={n_memory} with parallel={self.parallel!r} is not possible, "
+                "because each mini-batch goes on from the memory of the one before; "
+                "set parallel='sync' or n_memory=0."
             )
-        if self.architecture.tied and self.parallel != "sync" and self.loss is None:
+        if output.tied and self.parallel != "sync" and not loss.has_samples:
             raise ValueError(
                 f"output__tied=True with parallel={self.parallel!r} is not possible, "
                 "because an exact update changes all features; set parallel='sync', "
                 "output__tied=False, or a loss with noise samples."
             )
-
-    def _unlike_softmax(self) -> str:
-        """Return which parameter makes the output differ from a full softmax."""
-        if self.loss is not None:
-            return f"loss={self.loss.loss!r} trains the output units of few words"
-        return f"output={self.architecture.output!r} has other units"
 
     def check_precision(self, fitted: TrainedNetwork) -> None:
         """Raise ValueError if the fitted parameters have another dtype."""
@@ -166,20 +173,35 @@ class Recipe:
 
         The schedule still extends over `max_iter` epochs; "auto" is constant.
         """
-        schedule = self.solver.schedule
+        solver = self.solver._plain()
         if self.ends:
-            schedule = replace(schedule, learning_rate="constant")
-        return replace(
-            self,
-            solver=replace(self.solver, schedule=schedule),
-            stopping=replace(self.stopping, max_iter=1, early_stopping=False),
-        )
+            solver.learning_rate = "constant"
+        stopping = replace(self.stopping, max_iter=1, early_stopping=False)
+        return replace(self, solver=solver, stopping=stopping)
 
     def described(self) -> dict[str, str]:
         """Return a fingerprint of all settings that change the bits of a fit."""
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        architecture, dropout = values.pop("architecture"), values.pop("dropout")
+        values |= architecture.settings() | vars(values.pop("stopping"))
+        values |= {
+            f"dropout.{name}": getattr(dropout, name)
+            for name in ("inputs", "hidden", "projection")
+        }
+        for option in ("loss", "solver"):
+            params = values[option]._settings()
+            values |= {f"{option}__{name}": value for name, value in params.items()}
+        values["loss"] = self.loss.name
+        values["solver"] = type(self.solver).__name__
+        values["kernels"] = kernel_tier(self.precision)
+        n_epochs = values.pop("n_epochs")
+        if self.solver.learning_rate in ("auto", "linear"):  # else more continue it
+            values["max_iter of the schedule"] = n_epochs
+        if self.solver.learning_rate != "invscaling":
+            del values["solver__learning_rate_decay"]
         settings: dict[str, Any] = {}
-        arrays: dict[str, Any] = {}
-        for name, value in _leaves(self):
+        arrays: dict[str, NDArray[Any] | None] = {}
+        for name, value in values.items():
             if isinstance(value, csr_array):
                 parts = ("data", "indices", "indptr")
                 arrays |= {f"{name}.{part}": getattr(value, part) for part in parts}
@@ -190,27 +212,7 @@ class Recipe:
                 settings[name] = "a RandomState"
             else:
                 arrays[name] = np.asarray(getattr(value, "labels_", value))
-        settings["loss"] = "exact" if self.loss is None else self.loss.loss
-        settings["solver"] = type(self.solver).__name__
-        settings["kernels"] = kernel_tier(self.precision)
-        learning_rate = self.solver.schedule.learning_rate
-        if learning_rate not in ("auto", "linear"):  # more epochs continue the fit
-            del settings["max_iter of the schedule"]
-        if learning_rate != "invscaling":
-            del settings["solver__learning_rate_decay"]
         return fingerprint(settings, arrays)
-
-
-def _leaves(value: Any) -> Iterator[tuple[str, Any]]:
-    """Yield the fields of nested dataclasses, by the names of parameters."""
-    for field in fields(value):
-        inner = getattr(value, field.name)
-        if is_dataclass(inner) and not isinstance(inner, type):
-            prefix = "dropout." if isinstance(inner, Dropout) else ""
-            for name, leaf in _leaves(inner):
-                yield f"{prefix}{name}", leaf
-        elif field.name not in DERIVED:
-            yield NAMES.get(field.name, field.name), inner
 
 
 @dataclass(frozen=True, eq=False)
@@ -220,7 +222,7 @@ class TrainedNetwork:
     - `architecture`: architecture, with the classes or tree made by training
     - `parameters`: all parameters, or those of one process
     - `solver_state`: state of the solver, such as moments
-    - `loss`: training loss; None is the exact likelihood
+    - `loss`: training loss
     - `generator`: random generator for further training; None takes the seed of the
       recipe
     - `history`: metrics of each epoch
@@ -234,7 +236,7 @@ class TrainedNetwork:
     architecture: Architecture
     parameters: Parameters
     solver_state: State
-    loss: Estimate | None
+    loss: Loss
     generator: np.random.RandomState | None
     history: dict[str, list[float]]
     n_seen: int
@@ -257,7 +259,7 @@ class TrainedNetwork:
         float32 parameters support bfloat16 arithmetic if the output does.
         """
         fitted: str = self.parameters.dtype.name
-        rounds = self.architecture.kind_of_output(self.loss).rounds
+        rounds = self.parts.output.rounds
         mixes = asked == "bfloat16" and rounds and fitted == "float32"
         return "bfloat16" if mixes else fitted
 

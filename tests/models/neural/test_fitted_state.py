@@ -11,6 +11,7 @@ from nplm import NCE, CheckpointError, Classes, Features, Importance, Softmax, T
 from nplm.base.fitted import Fitted
 from nplm.base.word_trees import Joined
 from nplm.models.neural.fitting.saved import from_items, to_items
+from nplm.models.neural.options.outputs import OUTPUTS
 from tests.helpers import energy_lm, neural_lm, text
 
 N_WORDS = 12
@@ -151,7 +152,7 @@ def test_files_with_another_n_branches_are_refused(n_branches):
     with pytest.raises(
         ValueError, match=r"architecture.n_branches is .*which is not val"
     ):
-        from_items(Fitted(items), ("tree",))
+        from_items(Fitted(items), OUTPUTS)
 
 
 def test_files_with_a_tree_of_the_first_version_are_refused_in_a_sentence():
@@ -160,7 +161,7 @@ def test_files_with_a_tree_of_the_first_version_are_refused_in_a_sentence():
     del items["architecture"]["n_branches"]
     items["arrays"]["E"] = items["arrays"]["E"][: N_WORDS - 1]
     with pytest.raises(ValueError, match=r"nplm 0\.1 made its tree.*fit the network"):
-        from_items(Fitted(items), ("tree",))
+        from_items(Fitted(items), OUTPUTS)
 
 
 def test_numbers_of_a_tree_are_made_once_for_all_calls(monkeypatch):

@@ -15,6 +15,7 @@ from nplm.models.neural.fitting.fit import Training, fit
 from nplm.models.neural.fitting.orders import RunOrder
 from nplm.models.neural.fitting.saved import from_items, to_items
 from nplm.models.neural.network.memory import n_runs
+from nplm.models.neural.options.outputs import OUTPUTS
 from tests.helpers import text
 
 SMALL = dict(
@@ -212,7 +213,7 @@ def test_files_from_before_there_was_a_memory_load():
     lm = remembering(n_memory=0).fit(X, Y)
     items = to_items(lm._trained)
     del items["architecture"]["n_memory"]
-    loaded = lm._with(from_items(Fitted(items), ("softmax",)))
+    loaded = lm._with(from_items(Fitted(items), OUTPUTS))
     np.testing.assert_array_equal(loaded.log_prob(X, Y), lm.log_prob(X, Y))
 
 

@@ -178,14 +178,19 @@ class Training:
         state, clock, n_epochs = None, (0.0, 0.0), 0.0
         if before is None:
             parameters = parts.initial(
-                n_words, counts, rng, recipe.dtype, rows, recipe.embeddings
+                n_words,
+                counts,
+                rng,
+                recipe.dtype,
+                rows,
+                recipe.architecture.features.embeddings,
             )
         else:
-            parameters, state = before.resumed(parts, recipe.solver, rows)
+            parameters, state = before.resumed(parts, recipe.network_solver, rows)
             # New moments start at update 0.
             clock = (before.n_seen, 0 if state is None else before.n_updates)
             n_epochs = before.n_epochs
-        solver = recipe.solver.started(
+        solver = recipe.network_solver.started(
             clock[0], n_epochs, self.n_examples, self.batch_size
         )
         options: dict[str, Any] = {
@@ -290,7 +295,7 @@ class Training:
         should_end_before = stopping.early_stopping is True and not recipe.ends
         if ran_out and should_end_before and processes.rank == 0:
             warn(
-                f"{recipe.name}: the held-out loss was still falling after "
+                f"{recipe.estimator}: the held-out loss was still falling after "
                 f"max_iter={stopping.max_iter} epochs; raise max_iter.",
                 ConvergenceWarning,
             )
@@ -298,8 +303,7 @@ class Training:
 
     def _epochs(self, verbose: int) -> Epochs:
         recipe, stopping = self.recipe, self.recipe.stopping
-        schedule = recipe.solver.schedule
-        needed = schedule.epochs(self.n_examples, self.batch_size)
+        needed = recipe.schedule.epochs(self.n_examples, self.batch_size)
         stops = stopping.stops_early(self.windows.held_out is not None)
         patience = stopping.n_iter_no_change if stops else None
         return Epochs(
@@ -308,11 +312,11 @@ class Training:
             batch_size=self.batch_size,
             shuffle=recipe.shuffle,
             held_out=HeldOut(patience, stopping.tol),
-            learning_rate_init=schedule.learning_rate_init,
+            learning_rate_init=recipe.learning_rate_init,
             history=self.history,
             scoring_weight=recipe.scoring_weight,
             verbose=verbose,
-            name=recipe.name,
+            name=recipe.estimator,
         )  # fmt: skip
 
     def train(self, examples: NDArray[np.intp]) -> float:

@@ -1,47 +1,44 @@
-"""Convert a trained network to the items of a file, and back."""
+"""Convert a trained network to the items of a file, and back.
+
+What a file must have follows from declarations: the constraints of the parameters of
+options, and the shapes of the arrays of parts.
+"""
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
-from typing import Any
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import csr_array
-
-from nplm.base.checks import check_classes
-from nplm.base.fitted import Fitted
-from nplm.models.neural.network.architecture import Architecture
-from nplm.models.neural.network.features import checked_parts
-from nplm.models.neural.network.hidden import Block, checked_sizes
-from nplm.models.neural.network.inputs import MixedSenses
-from nplm.models.neural.network.network import Parts
-from nplm.models.neural.network.outputs.estimates import (
-    Estimate,
-    Importance,
-    NoiseContrastive,
-    Proposal,
+from sklearn.utils._param_validation import (
+    InvalidParameterError,
+    validate_parameter_constraints,
 )
-from nplm.models.neural.network.outputs.tree import MAX_BRANCHES, checked_tree
+
+from nplm.base.fitted import Fitted
+from nplm.models.neural.architecture import OUTPUT_PARAMETERS, Architecture
+from nplm.models.neural.network.features import checked_parts
+from nplm.models.neural.network.hidden import checked_sizes
 from nplm.models.neural.network.parameters import Parameters
 from nplm.models.neural.network.solvers import Adam, Schedule, State
 from nplm.models.neural.network.soundness import check_sums
+from nplm.models.neural.options.base import Option
+from nplm.models.neural.options.features import Features
+from nplm.models.neural.options.losses import LOSSES, NCE, Loss
+from nplm.models.neural.options.outputs import Output, Tree
 from nplm.models.neural.recipe import HISTORY_COLUMNS, TrainedNetwork
 
 __all__ = ["from_items", "lightened", "to_items"]
 
 # The state of Adam does not depend on its settings.
 ANY_ADAM = Adam(Schedule(0.0, 0.0, 0.0), 0.0, 0.0, 1.0)
-FLAGS = ("trained", "direct", "tied", "target_weights")
-MADE_FROM = ("given", "huffman", "contexts")
+ORIGINS_OF_TREES = ("given", "huffman", "contexts")
+# Parameters of losses, in the order of files.
+LOSS_PARAMETERS = ("n_noise", "proposal", "proposal_power", "min_effective_samples")
 
-
-class ZeroGenerator(np.random.RandomState):
-    """A random generator that returns zeros, for parameters that are overwritten."""
-
-    def normal(self, loc: Any = 0, scale: Any = 1, size: Any = None) -> Any:
-        """Return zeros."""
-        return np.zeros(size)
+Kind = TypeVar("Kind", bound=Option)
 
 
 def lightened(
@@ -82,12 +79,9 @@ def to_items(trained: TrainedNetwork) -> dict[str, Any]:
 
     The padding of rows is not included.
     """
-    own, architecture = trained.parameters, trained.architecture
+    own = trained.parameters
     items: dict[str, Any] = {
-        "architecture": {
-            field.name: getattr(architecture, field.name)
-            for field in fields(architecture)
-        },
+        "architecture": trained.architecture.items(),
         "arrays": {k: own.without_padding(k, a) for k, a in own.trained().items()},
         "moments": {
             k: own.without_padding(k.split("_", 1)[1], a)
@@ -107,13 +101,12 @@ def to_items(trained: TrainedNetwork) -> dict[str, Any]:
     return items
 
 
-def from_items(fitted: Fitted, outputs: tuple[str, ...]) -> TrainedNetwork:
+def from_items(fitted: Fitted, outputs: Mapping[str, type[Output]]) -> TrainedNetwork:
     """Return the network of `to_items`, or raise ValueError if the items are invalid.
 
-    `outputs` are the kinds of output that the estimator supports.
+    `outputs` are the kinds of output that the estimator supports, by name.
     """
     arrays, is_rounded = _in_full(fitted.take("arrays", dict))
-    _check_arrays(arrays)
     architecture = _architecture(fitted.inner("architecture"), outputs, arrays)
     n_words = architecture.n_words
     n_added = fitted.whole("n_added", 0, n_words - 1)
@@ -121,10 +114,16 @@ def from_items(fitted: Fitted, outputs: tuple[str, ...]) -> TrainedNetwork:
     loss = _loss(fitted.inner("loss"), range(n_words - n_added, n_words + 1))
     architecture.check(loss)
     parts = architecture.parts(loss)
-    _check_sizes(architecture, parts, arrays)
-    counts = np.zeros(n_words, np.int64)
-    own = parts.initial(n_words, counts, ZeroGenerator(0), arrays["d"].dtype)
-    _fill(own, own.trained(), arrays, "arrays")
+    dtype = getattr(arrays.get("d"), "dtype", None)
+    if dtype not in (np.float32, np.float64):
+        raise ValueError("arrays.d is not an array of float32 or float64")
+    # All shapes are checked before memory is allocated for them.
+    items, shapes = Fitted(arrays, "arrays."), parts.shapes(n_words)
+    checked = {name: items.array(name, dtype, shapes[name]) for name in shapes}
+    items.done()
+    own = parts.parameters(parts.zeros(n_words, dtype))
+    for name, array in own.trained().items():
+        own.without_padding(name, array)[...] = checked[name]
     if is_rounded:
         parts.features.settle(own)
     check_sums(own, parts)
@@ -134,7 +133,7 @@ def from_items(fitted: Fitted, outputs: tuple[str, ...]) -> TrainedNetwork:
     return TrainedNetwork(
         architecture=architecture,
         parameters=own,
-        solver_state=_moments(own, fitted.take("moments", dict)),
+        solver_state=_moments(own, fitted.inner("moments")),
         loss=loss,
         generator=generator,
         history=fitted.history("history", *HISTORY_COLUMNS),
@@ -150,47 +149,18 @@ def from_items(fitted: Fitted, outputs: tuple[str, ...]) -> TrainedNetwork:
 
 
 def _architecture(
-    items: Fitted, outputs: tuple[str, ...], arrays: dict[str, Any]
+    items: Fitted, outputs: Mapping[str, type[Output]], arrays: dict[str, Any]
 ) -> Architecture:
-    """Return an architecture, after checking its sizes against the arrays."""
+    """Return an architecture, after checking its number of words against the arrays."""
     n_words = items.whole("n_words", 1)
-    if n_words != len(arrays.get("C", arrays["E"])):
+    rows = arrays.get("C", arrays.get("E"))
+    if not isinstance(rows, np.ndarray) or n_words != rows.shape[0]:
         raise items.invalid_item("n_words", n_words)
-    output = items.take("output", str)
-    if output not in outputs:
-        raise items.invalid_item("output", output)
-    tree_from = items.take("tree_from", str)
-    if tree_from not in MADE_FROM:
-        raise items.invalid_item("tree_from", tree_from)
-    given = {name: items.take(name) for name in ("word_features", "classes", "tree")}
-    for name in ("classes", "tree"):
-        if (given[name] is not None) != (output == name):
-            raise items.invalid_item(name, given[name])
-    if given["word_features"] is not None:
-        if not isinstance(given["word_features"], csr_array):
-            raise items.invalid_item("word_features", given["word_features"])
-        given["word_features"] = checked_parts(given["word_features"], n_words)
-    if given["classes"] is not None:
-        given["classes"] = check_classes(given["classes"], "classes", n_words)
-    if given["tree"] is not None:
-        given["tree"] = checked_tree(given["tree"], n_words)
-    n_branches = 2
-    if "n_branches" in items:
-        n_branches = items.whole("n_branches", 2, MAX_BRANCHES)
-    elif output == "tree":
-        raise ValueError(
-            "nplm 0.1 made its tree, with a row of weights for each inner node, and "
-            "not for each branch as now: fit the network again"
-        )
-    n_outputs = items.take("n_outputs", int, type(None))
-    if n_outputs is not None and n_outputs != len(arrays["E"]):
-        raise items.invalid_item("n_outputs", n_outputs)
-    flags = {name: items.take(name, bool) for name in FLAGS}
-    for name, owner in (("tied", "softmax"), ("target_weights", "energy")):
-        if flags[name] and output != owner:
-            raise items.invalid_item(name, True)
-    if flags["direct"] and output == "energy":
-        raise items.invalid_item("direct", True)
+    features = _option(Features, items, ("n_senses", "trained", "word_features"))
+    if features.word_features is not None:
+        if not isinstance(features.word_features, csr_array):
+            raise items.invalid_item("word_features", features.word_features)
+        features.word_features = checked_parts(features.word_features, n_words)
     return Architecture(
         n_words=n_words,
         order=items.whole("order", 1),
@@ -199,14 +169,57 @@ def _architecture(
         n_distant=items.whole("n_distant"),
         # Files of nplm 0.1 have none.
         n_memory=items.whole("n_memory") if "n_memory" in items else 0,
-        n_senses=items.whole("n_senses", 1),
-        output=output,
-        n_outputs=n_outputs,
-        tree_from=tree_from,
-        n_branches=n_branches,
-        **given,
-        **flags,
+        features=features,
+        output=_output(items, outputs, n_words),
     )
+
+
+def _option(kind: type[Kind], items: Fitted, names: Iterable[str]) -> Kind:
+    """Return an option with parameters of a file, in the range of their constraints."""
+    params = {}
+    for name in names:
+        constraints = {name: kind._parameter_constraints[name]}
+        value = params[name] = items.take(name)
+        try:
+            validate_parameter_constraints(constraints, params, kind.__name__)
+            is_valid = isinstance(value, bool) == ("boolean" in constraints[name])
+        except InvalidParameterError:
+            is_valid = False
+        if not is_valid:
+            raise items.invalid_item(name, value)
+    return kind(**params)
+
+
+def _output(items: Fitted, outputs: Mapping[str, type[Output]], n_words: int) -> Output:
+    """Return the output, after checking its classes or tree."""
+    name = items.take("output", str)
+    if name not in outputs:
+        raise items.invalid_item("output", name)
+    tree_from = items.take("tree_from", str)
+    if tree_from not in ORIGINS_OF_TREES:
+        raise items.invalid_item("tree_from", tree_from)
+    params = outputs[name]._get_param_names()
+    if "n_branches" not in items and "n_branches" in params:
+        raise ValueError(
+            "nplm 0.1 made its tree, with a row of weights for each inner node, and "
+            "not for each branch as now: fit the network again"
+        )
+    for other in OUTPUT_PARAMETERS:
+        # Files of nplm 0.1 have no n_branches.
+        is_old = other == "n_branches" and other not in items
+        if other not in (*params, "tree_from") and not is_old:
+            value, default = items.take(other), getattr(Output, other)
+            if type(value) is not type(default) or value != default:
+                raise items.invalid_item(other, value)
+    output = _option(outputs[name], items, params)
+    if name in ("classes", "tree") and not isinstance(
+        getattr(output, name), np.ndarray
+    ):
+        raise items.invalid_item(name, getattr(output, name))
+    output = output._checked(n_words)
+    if isinstance(output, Tree):
+        output.tree_from = tree_from
+    return output
 
 
 def _hidden_sizes(items: Fitted) -> int | tuple[int, ...]:
@@ -221,37 +234,30 @@ def _hidden_sizes(items: Fitted) -> int | tuple[int, ...]:
     return n_hidden
 
 
-def _loss_items(loss: Estimate | None) -> dict[str, Any]:
-    if loss is None:
-        return {"loss": "exact"}
-    weights = loss.proposal.weights
-    items = {
-        "loss": loss.loss,
-        "n_noise": loss.n_noise,
-        "proposal": None if weights is None else np.asarray(weights, np.float64),
-        "proposal_power": float(loss.proposal.power),
-    }
-    if isinstance(loss, Importance):
-        items["min_effective_samples"] = float(loss.min_effective_samples)
-    return items
+def _loss_items(loss: Loss) -> dict[str, Any]:
+    settings = loss._settings()
+    if settings.get("proposal") is not None:
+        settings["proposal"] = np.asarray(settings["proposal"], np.float64)
+    names = [name for name in LOSS_PARAMETERS if name in settings]
+    return {"loss": loss.name, **{name: settings[name] for name in names}}
 
 
-def _loss(items: Fitted, sizes: range) -> Estimate | None:
-    loss = items.take("loss", str)
-    if loss == "exact":
-        return None
-    if loss not in ("importance", "nce"):
-        raise items.invalid_item("loss", loss)
-    n_noise = items.whole("n_noise", 1)
+def _loss(items: Fitted, sizes: range) -> Loss:
+    name = items.take("loss", str)
+    if name not in LOSSES:
+        raise items.invalid_item("loss", name)
+    kind = LOSSES[name]
+    names = set(LOSS_PARAMETERS) & set(kind._get_param_names())
+    loss = _option(kind, items, sorted(names - {"proposal"}))
+    if not isinstance(loss, NCE):
+        return loss
     weights = items.take("proposal", np.ndarray, type(None))
-    proposal = Proposal(weights, items.number("proposal_power", 0, 1))
     if weights is not None:
         if weights.ndim != 1 or len(weights) not in sizes:
             raise items.invalid_item("proposal", weights)
-        proposal.check(len(weights))
-    if loss == "nce":
-        return NoiseContrastive(n_noise, proposal)
-    return Importance(n_noise, proposal, items.number("min_effective_samples", 0))
+        loss.proposal = weights
+        loss._proposal().check(len(weights))
+    return loss._plain()
 
 
 # -- the arrays ----------------------------------------------------------------------
@@ -267,85 +273,15 @@ def _in_full(arrays: dict[str, Any]) -> tuple[dict[str, Any], bool]:
     return arrays | half, bool(half)
 
 
-def _check_arrays(arrays: dict[str, Any]) -> None:
-    """Raise ValueError unless all are finite floats of one dtype."""
-    for name, ndim in (("H", 2), ("d", 1), ("E", 2)):
-        if getattr(arrays.get(name), "ndim", None) != ndim:
-            raise ValueError(f"arrays.{name} is not an array of {ndim} dimensions")
-    dtype = arrays["d"].dtype
-    for name, array in arrays.items():
-        if not isinstance(array, np.ndarray) or array.dtype != dtype:
-            raise ValueError(f"arrays.{name} is not an array of {dtype}")
-        if dtype not in (np.float32, np.float64) or not np.isfinite(array).all():
-            raise ValueError(f"arrays.{name} has NaN or infinite numbers")
-
-
-def _check_sizes(
-    architecture: Architecture, parts: Parts, arrays: dict[str, NDArray[Any]]
-) -> None:
-    """Raise ValueError unless the shapes of the arrays match the architecture.
-
-    This prevents allocations of a size that only a corrupt file claims.
-    """
-    n_words, m = architecture.n_words, architecture.embedding_dim
-    H = arrays["H"]
-    C = arrays["E"][:, :m] if architecture.tied else arrays.get("C")
-    matrix = architecture.word_features
-    senses = (0, 0)
-    if isinstance(parts.inputs, MixedSenses):
-        senses = parts.inputs.shape(n_words)
-    output, n_inputs = parts.output, parts.inputs.n_inputs
-    n_columns = 1 + (parts.hidden.n_activations if output.weighted else 0)
-    n_columns += n_inputs if output.direct else 0
-    h, widths = architecture.h, architecture.widths
-    of_hidden: dict[str, tuple[int, ...]] = {}
-    if architecture.n_memory:
-        of_hidden = {"F": (3 * h, h), "f": (3 * h,)}
-    for i, n in enumerate(widths, 1):
-        of_hidden |= zip(Block.names(i), ((n, h), (n,), (h, n)), strict=True)
-    if (
-        getattr(C, "shape", None) != (n_words, m)
-        or arrays["d"].shape != (h,)
-        or H.shape != (h, n_inputs)
-        or any(getattr(arrays.get(k), "shape", 0) != n for k, n in of_hidden.items())
-        or arrays["E"].shape != (parts.n_rows(n_words), n_columns)
-        or len(arrays.get("G", ())) != (0 if matrix is None else matrix.shape[1])
-        or getattr(arrays.get("P"), "shape", (0,))[-1] != architecture.n_distant
-        or getattr(arrays.get("S"), "shape", (0, 0)) != senses
-    ):
-        raise ValueError("the shapes of its arrays do not match its architecture")
-
-
-def _fill(
-    own: Parameters, target: State, given: dict[str, Any], where: str, prefix: str = ""
-) -> None:
-    """Copy arrays into those of a network, after checking names and shapes."""
-    if given.keys() != target.keys():
-        raise ValueError(f"{where} has {sorted(given)}, expected {sorted(target)}")
-    for name, array in target.items():
-        view = own.without_padding(name.removeprefix(prefix), array)
-        if given[name].shape != view.shape or given[name].dtype != view.dtype:
-            raise ValueError(
-                f"{where}.{name} has shape {given[name].shape} and dtype "
-                f"{given[name].dtype}, expected {view.shape} and {view.dtype}"
-            )
-        view[...] = given[name]
-
-
-def _moments(own: Parameters, given: dict[str, Any]) -> State:
+def _moments(own: Parameters, items: Fitted) -> State:
     """Return the moments of Adam, or an empty state."""
-    if not given:
+    if "first_H" not in items:
         return {}
     state = ANY_ADAM.kept(ANY_ADAM.initial_state(own))
-    for moment in ("first_", "second_", "paused_"):
-        part = {k: a for k, a in state.items() if k.startswith(moment)}
-        found = {k: a for k, a in given.items() if k.startswith(moment)}
-        if not all(isinstance(a, np.ndarray) for a in found.values()):
-            raise ValueError("moments has values that are not arrays")
-        _fill(own, part, found, "moments", moment)
-    if given.keys() != state.keys() or not all(
-        np.isfinite(a).all() and (name.startswith("first_") or (a >= 0).all())
-        for name, a in state.items()
-    ):
-        raise ValueError("moments has NaN, infinite or negative values")
+    for name, array in state.items():
+        view = own.without_padding(name.partition("_")[2], array)
+        view[...] = items.array(name, view.dtype, view.shape)
+        is_signed = name.startswith("first_")
+        if not np.isfinite(view).all() or not (is_signed or (view >= 0).all()):
+            raise ValueError("moments has NaN, infinite or negative values")
     return state

@@ -6,16 +6,14 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, DTypeLike, NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
 
 from nplm._kernels.neural import _features
-from nplm._kernels.neural._loops import row_stride
 from nplm._kernels.neural._solvers import Clock, Parameter
 from nplm.models.neural.network.parameters import (
     Parameters,
-    aligned_zeros,
-    random_normal,
+    draw_normal,
 )
 from nplm.text.word_rows import is_by_word
 
@@ -47,23 +45,28 @@ class Features:
     m: int
     tied: bool = False
 
-    def initial(
-        self,
-        n_words: int,
-        rng: np.random.RandomState,
-        dtype: DTypeLike,
-        embeddings: NDArray[Any] | None = None,
-    ) -> NDArray[Any]:
-        """Return the embeddings if given, else random features."""
-        if embeddings is not None:
-            return np.array(embeddings, dtype, order="C")
-        return random_normal(rng, SCALE, (n_words, self.m), dtype)
-
-    def initial_arrays(
-        self, own: NDArray[Any], rng: np.random.RandomState
-    ) -> dict[str, NDArray[Any]]:
-        """Make the arrays that are trained in place of C, by name."""
+    def shapes(self, n_words: int) -> dict[str, tuple[int, ...]]:
+        """Return the shapes of the arrays that are trained in place of C, by name."""
         return {}
+
+    def draw_own(
+        self,
+        arrays: dict[str, NDArray[Any]],
+        rng: np.random.RandomState,
+        embeddings: NDArray[Any] | None = None,
+    ) -> None:
+        """Set the features of each word: the embeddings if given, else random ones."""
+        name = "own" if "own" in arrays else "E" if self.tied else "C"
+        C = arrays[name][:, : self.m]
+        if embeddings is None:
+            draw_normal(C, rng, SCALE)
+        else:
+            C[...] = embeddings
+
+    def draw_shared(
+        self, arrays: dict[str, NDArray[Any]], rng: np.random.RandomState
+    ) -> None:
+        """Draw the features that words share."""
 
     @property
     def visited(self) -> tuple[str, ...]:
@@ -156,16 +159,17 @@ class Composed(Features):
 
     matrix: csr_array | None = None
 
-    def initial_arrays(
-        self, own: NDArray[Any], rng: np.random.RandomState
-    ) -> dict[str, NDArray[Any]]:
-        """Draw G, and pad the own features; if tied, these have a column for b."""
+    def shapes(self, n_words: int) -> dict[str, tuple[int, ...]]:
+        """Return the shapes of own, which has a column for b if tied, and of G."""
         assert self.matrix is not None
-        G = random_normal(rng, SCALE, (self.matrix.shape[1], self.m), own.dtype)
-        stride = row_stride(self.m + 1) if self.tied else self.m
-        rows = aligned_zeros((len(own), stride), own.dtype)
-        rows[:, : self.m] = own
-        return {"own": rows, "G": G}
+        n_parts, m = self.matrix.shape[1], self.m
+        return {"own": (n_words, m + 1 if self.tied else m), "G": (n_parts, m)}
+
+    def draw_shared(
+        self, arrays: dict[str, NDArray[Any]], rng: np.random.RandomState
+    ) -> None:
+        """Draw G."""
+        draw_normal(arrays["G"], rng, SCALE)
 
     @property
     def visited(self) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from nplm._kernels.neural.hidden import _hidden
-from nplm.models.neural.network.parameters import random_normal
+from nplm.models.neural.network.parameters import draw_normal
 
 __all__ = [
     "Block",
@@ -106,19 +106,12 @@ class Tanh:
         """Return the number of consecutive examples that a thread takes together."""
         return 1
 
-    def initial(
-        self, n_inputs: int, rng: np.random.RandomState, dtype: DTypeLike
-    ) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Draw H, and zeros for d."""
-        scale = 3.0 / np.sqrt(max(n_inputs, 1))
-        H = random_normal(rng, scale, (self.n_hidden, n_inputs), dtype)
-        return H, np.zeros(self.n_hidden, dtype)
-
-    def initial_arrays(
-        self, n_inputs: int, rng: np.random.RandomState, dtype: DTypeLike
-    ) -> dict[str, NDArray[Any]]:
-        """Draw the arrays that are trained beside H and d, by name."""
+    def shapes(self, n_inputs: int) -> dict[str, tuple[int, ...]]:
+        """Return the shapes of the arrays that are trained beside H and d, by name."""
         return {}
+
+    def draw(self, arrays: dict[str, NDArray[Any]], rng: np.random.RandomState) -> None:
+        """Draw the initial values of these arrays that are not 0."""
 
     def n_weights(self, n_inputs: int) -> int:
         """Return the number of weights between x and a."""
@@ -197,20 +190,19 @@ class Residual(Above):
 
     widths: tuple[int, ...]
 
-    def initial_arrays(
-        self, n_inputs: int, rng: np.random.RandomState, dtype: DTypeLike
-    ) -> dict[str, NDArray[Any]]:
-        """Draw H of each block, and zeros for U: a block begins as the identity."""
-        made = self.below.initial_arrays(n_inputs, rng, dtype)
-        scale = np.sqrt(2.0 / self.n_hidden)
+    def shapes(self, n_inputs: int) -> dict[str, tuple[int, ...]]:
+        """Return the shapes of the arrays of the blocks, and of the units below."""
+        shapes, h = self.below.shapes(n_inputs), self.n_hidden
         for i, width in enumerate(self.widths, 1):
-            block = Block(
-                random_normal(rng, scale, (width, self.n_hidden), dtype),
-                np.zeros(width, dtype),
-                np.zeros((self.n_hidden, width), dtype),
-            )
-            made |= dict(zip(Block.names(i), block, strict=True))
-        return made
+            of_block = (width, h), (width,), (h, width)
+            shapes |= zip(Block.names(i), of_block, strict=True)
+        return shapes
+
+    def draw(self, arrays: dict[str, NDArray[Any]], rng: np.random.RandomState) -> None:
+        """Draw H of each block. U is 0: a block begins as the identity."""
+        self.below.draw(arrays, rng)
+        for block in Block.all_of(arrays):
+            draw_normal(block.H, rng, np.sqrt(2.0 / self.n_hidden))
 
     def n_weights(self, n_inputs: int) -> int:
         """Return the number of weights between x and a."""
@@ -282,13 +274,14 @@ class Projected(Above):
         """Length of s."""
         return self.m
 
-    def initial_arrays(
-        self, n_inputs: int, rng: np.random.RandomState, dtype: DTypeLike
-    ) -> dict[str, NDArray[Any]]:
-        """Make R of zeros, so that the initial output is that of the biases."""
+    def shapes(self, n_inputs: int) -> dict[str, tuple[int, ...]]:
+        """Return the shape of R, and of the arrays of the units below."""
         n = self.n_hidden + (n_inputs if self.direct else 0)
-        R = {"R": np.zeros((self.m, n), dtype)}
-        return R | self.below.initial_arrays(n_inputs, rng, dtype)
+        return {"R": (self.m, n)} | self.below.shapes(n_inputs)
+
+    def draw(self, arrays: dict[str, NDArray[Any]], rng: np.random.RandomState) -> None:
+        """Draw as below. R is 0, so that the initial output is that of the biases."""
+        self.below.draw(arrays, rng)
 
     def kernel(self, activations: Any, given: Given) -> Any:
         """Return the kernel."""

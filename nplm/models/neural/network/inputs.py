@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import NDArray
 
 from nplm._kernels.neural import _inputs
-from nplm.models.neural.network.parameters import random_normal
+from nplm.models.neural.network.parameters import draw_normal
 
 __all__ = ["Concatenation", "DistantAverages", "MixedSenses"]
 
@@ -45,11 +45,12 @@ class Concatenation:
         """Names of the arrays of which an update visits only the rows of its words."""
         return ()
 
-    def initial_arrays(
-        self, n_words: int, rng: np.random.RandomState, dtype: DTypeLike
-    ) -> dict[str, NDArray[Any]]:
-        """Make the arrays that are trained beside C, by name."""
+    def shapes(self, n_words: int) -> dict[str, tuple[int, ...]]:
+        """Return the shapes of the arrays that are trained beside C, by name."""
         return {}
+
+    def draw(self, arrays: dict[str, NDArray[Any]], rng: np.random.RandomState) -> None:
+        """Set the initial values of these arrays."""
 
     def kernel(
         self, features: Any, trained: dict[str, Any], activations: Any, scratch: Any
@@ -85,14 +86,16 @@ class DistantAverages(Concatenation):
         """Length of x."""
         return (self.n_window + len(self.half_lives)) * self.n_features
 
-    def initial_arrays(
-        self, n_words: int, rng: np.random.RandomState, dtype: DTypeLike
-    ) -> dict[str, NDArray[Any]]:
-        """Make P: the rows sum to 1, and the weights halve every half-life."""
+    def shapes(self, n_words: int) -> dict[str, tuple[int, ...]]:
+        """Return the shape of P."""
+        return {"P": (len(self.half_lives), self.n_distant)}
+
+    def draw(self, arrays: dict[str, NDArray[Any]], rng: np.random.RandomState) -> None:
+        """Set P: the rows sum to 1, and the weights halve every half-life."""
         age = np.arange(self.n_distant) / np.array(self.half_lives)[:, None]
         weights = 0.5**age
         weights /= weights.sum(axis=1, keepdims=True)
-        return {"P": weights.astype(dtype)}
+        arrays["P"][...] = weights
 
     def kernel(
         self, features: Any, trained: dict[str, Any], activations: Any, scratch: Any
@@ -135,19 +138,20 @@ class MixedSenses:
         """Names of the arrays of which an update visits only the rows of its words."""
         return ("S", "Q")
 
-    def shape(self, n_words: int) -> tuple[int, int]:
-        """Return the shape of S and Q: a row per frequent word, and one for others."""
-        n_rows = min(n_words, self.n_frequent + 1)
-        return n_rows, self.n_senses * self.words.n_features
+    def shapes(self, n_words: int) -> dict[str, tuple[int, ...]]:
+        """Return the shapes, also those of the inputs without senses.
 
-    def initial_arrays(
-        self, n_words: int, rng: np.random.RandomState, dtype: DTypeLike
-    ) -> dict[str, NDArray[Any]]:
-        """Draw S and Q, and make the arrays of the inputs without senses."""
-        shape = self.shape(n_words)
-        return self.words.initial_arrays(n_words, rng, dtype) | {
-            name: random_normal(rng, SCALE, shape, dtype) for name in self.visited
-        }
+        S and Q have a row per frequent word, and one for all others.
+        """
+        n_rows = min(n_words, self.n_frequent + 1)
+        shape = n_rows, self.n_senses * self.words.n_features
+        return self.words.shapes(n_words) | dict.fromkeys(self.visited, shape)
+
+    def draw(self, arrays: dict[str, NDArray[Any]], rng: np.random.RandomState) -> None:
+        """Draw S and Q, and set the arrays of the inputs without senses."""
+        self.words.draw(arrays, rng)
+        for name in self.visited:
+            draw_normal(arrays[name], rng, SCALE)
 
     def kernel(
         self, features: Any, trained: dict[str, Any], activations: Any, scratch: Any

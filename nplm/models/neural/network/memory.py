@@ -10,7 +10,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from nplm._kernels.neural.hidden import _memory
 from nplm.models.neural.network.hidden import Given, Tanh
-from nplm.models.neural.network.parameters import random_normal
+from nplm.models.neural.network.parameters import draw_normal
 
 __all__ = ["Memory", "n_runs"]
 
@@ -53,15 +53,17 @@ class Memory(Tanh):
         """Number of words of a window that the units use."""
         return self.n_words
 
-    def initial_arrays(
-        self, n_inputs: int, rng: np.random.RandomState, dtype: DTypeLike
-    ) -> dict[str, NDArray[Any]]:
-        """Draw F, and make f: the units differ in how long they remember."""
+    def shapes(self, n_inputs: int) -> dict[str, tuple[int, ...]]:
+        """Return the shapes of F and f, and of the arrays of the units below."""
         h = self.n_hidden
-        f = np.zeros(3 * h, dtype)
-        f[h : 2 * h] = np.linspace(*KEEP_BIASES, h)
-        F = random_normal(rng, 1 / np.sqrt(h), (3 * h, h), dtype)
-        return self.below.initial_arrays(n_inputs, rng, dtype) | {"F": F, "f": f}
+        return self.below.shapes(n_inputs) | {"F": (3 * h, h), "f": (3 * h,)}
+
+    def draw(self, arrays: dict[str, NDArray[Any]], rng: np.random.RandomState) -> None:
+        """Draw F, and set f: the units differ in how long they remember."""
+        h = self.n_hidden
+        arrays["f"][h : 2 * h] = np.linspace(*KEEP_BIASES, h)
+        draw_normal(arrays["F"], rng, 1 / np.sqrt(h))
+        self.below.draw(arrays, rng)
 
     def n_weights(self, n_inputs: int) -> int:
         """Return the number of weights between x and a."""

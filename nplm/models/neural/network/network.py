@@ -11,7 +11,7 @@ from numpy.typing import DTypeLike, NDArray
 from nplm._kernels.neural import _network
 from nplm._kernels.neural._gradients import Gradients
 from nplm._kernels.neural._inputs import Activations
-from nplm._kernels.neural._loops import Scratch, Tier
+from nplm._kernels.neural._loops import Scratch, Tier, row_stride
 from nplm._kernels.neural._solvers import Clock
 from nplm._kernels.neural._team import Team
 from nplm.base.fitted import Fitted
@@ -23,7 +23,11 @@ from nplm.models.neural.network.inputs import (
     MixedSenses,
 )
 from nplm.models.neural.network.outputs.base import Output, Workspace
-from nplm.models.neural.network.parameters import Parameters
+from nplm.models.neural.network.parameters import (
+    Parameters,
+    aligned_zeros,
+    draw_normal,
+)
 from nplm.models.neural.network.sharing import Examples, Rows, Sharing, sharing_of
 from nplm.models.neural.network.solvers import SGD, Schedule, Solver, State
 from nplm.models.neural.tiers import kernel_tier
@@ -60,6 +64,23 @@ class Parts(NamedTuple):
         own = output.n_rows(n_words) * n_outputs
         return own / max(1, own + hidden.n_weights(inputs.n_inputs))
 
+    def shapes(self, n_words: int) -> dict[str, tuple[int, ...]]:
+        """Return the shapes of all trained arrays, without padding, by name."""
+        inputs, hidden, output, features = self
+        n_columns = 1 + (hidden.n_activations if output.weighted else 0)
+        n_columns += inputs.n_inputs if output.direct else 0
+        H = (hidden.n_hidden, inputs.n_inputs)
+        return {
+            **({} if features.tied else {"C": (n_words, features.m)}),
+            "H": H,
+            "d": H[:1],
+            "E": (output.n_rows(n_words), n_columns),
+            **inputs.shapes(n_words),
+            **hidden.shapes(inputs.n_inputs),
+            **features.shapes(n_words),
+            **output.shapes(features.m, hidden.n_hidden),
+        }
+
     @property
     def n_columns(self) -> int:
         """Number of words of a window that are used."""
@@ -85,25 +106,42 @@ class Parts(NamedTuple):
         `counts` are those of the next words. `embeddings` replaces the random features.
         """
         inputs, hidden, output, features = self
-        H, d = hidden.initial(inputs.n_inputs, rng, dtype)
-        C = features.initial(n_words, rng, dtype, embeddings)
-        more = inputs.initial_arrays(n_words, rng, dtype)
-        more |= hidden.initial_arrays(inputs.n_inputs, rng, dtype)
-        more |= features.initial_arrays(C, rng)
-        more |= output.initial_arrays(n_words, C.shape[1], len(d), rng, dtype)
-        b = output.initial_biases(n_words, counts)[rows]
-        n_weights = hidden.n_activations if output.weighted else 0
-        E = Parameters.output_rows(
-            len(b), n_weights, inputs.n_inputs, output.direct, dtype
-        )
-        made = Parameters(
-            C, H, d, E, direct=output.direct, weighted=output.weighted,
-            visited=self.visited, derived=features.derived, tied=features.tied, **more,
+        arrays = self.zeros(n_words, dtype, rows)
+        draw_normal(arrays["H"], rng, 3.0 / np.sqrt(max(inputs.n_inputs, 1)))
+        features.draw_own(arrays, rng, embeddings)
+        inputs.draw(arrays, rng)
+        hidden.draw(arrays, rng)
+        features.draw_shared(arrays, rng)
+        output.draw(arrays, rng)
+        parameters = self.parameters(arrays)
+        parameters.set("b", output.initial_biases(n_words, counts)[rows])
+        features.settle(parameters)
+        return parameters
+
+    def zeros(
+        self, n_words: int, dtype: DTypeLike, rows: slice = slice(None)
+    ) -> dict[str, NDArray[Any]]:
+        """Return all trained arrays, of zeros, with some `rows` of the output units."""
+        arrays = {}
+        for name, shape in self.shapes(n_words).items():
+            if name == "E":
+                shape = len(range(*rows.indices(shape[0]))), shape[1]
+            arrays[name] = np.zeros(shape, dtype)
+            if name == "E" or name == "own":
+                is_padded = name == "E" or self.features.tied
+                n_columns = row_stride(shape[1]) if is_padded else shape[1]
+                arrays[name] = aligned_zeros((shape[0], n_columns), dtype)
+        return arrays
+
+    def parameters(self, arrays: dict[str, NDArray[Any]]) -> Parameters:
+        """Return parameters with these arrays, made by `zeros`."""
+        output, features = self.output, self.features
+        if features.tied:
+            arrays = {"C": arrays["E"][:, : features.m]} | arrays
+        return Parameters(
+            direct=output.direct, weighted=output.weighted, visited=self.visited,
+            derived=features.derived, tied=features.tied, **arrays,
         )  # fmt: skip
-        made.C[...] = C
-        made.set("b", b)
-        features.settle(made)
-        return made
 
 
 class Network:

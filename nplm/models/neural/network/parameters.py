@@ -9,7 +9,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from nplm._kernels.neural._loops import row_stride
 
-__all__ = ["Parameters", "aligned_zeros", "random_normal"]
+__all__ = ["Parameters", "aligned_zeros", "draw_normal"]
 
 CACHE_LINE_BYTES = 64
 
@@ -25,15 +25,11 @@ def aligned_zeros(shape: tuple[int, int], dtype: DTypeLike) -> NDArray[Any]:
     return memory[start : start + size].reshape(shape)
 
 
-def random_normal(
-    rng: np.random.RandomState, scale: float, shape: tuple[int, int], dtype: DTypeLike
-) -> NDArray[Any]:
+def draw_normal(array: NDArray[Any], rng: np.random.RandomState, scale: float) -> None:
     """Draw normal numbers block by block, because NumPy draws them in float64."""
-    drawn = np.empty(shape, dtype)
-    for start in range(0, len(drawn), 4096):
-        rows = drawn[start : start + 4096]
+    for start in range(0, len(array), 4096):
+        rows = array[start : start + 4096]
         rows[...] = rng.normal(0.0, scale, rows.shape)
-    return drawn
 
 
 class Parameters:
@@ -46,8 +42,7 @@ class Parameters:
     - `C` (n_words, m): features of the words
     - `H` (n_hidden, n_inputs): hidden weights
     - `d` (n_hidden,): hidden biases
-    - `E` (rows, stride): output units of all words, or of part of them. `output_rows`
-      makes it
+    - `E` (rows, stride): output units of all words, or of part of them
     - `direct`: whether E includes W
     - `weighted`: whether E includes U, or C if `tied`
     - `visited`: names of the arrays of which an update visits few rows
@@ -80,14 +75,6 @@ class Parameters:
         self.H, self.d, self.E, self.more = H, d, E, more
         self.direct, self.weighted, self.tied = direct, weighted, tied
         self.visited, self.derived = visited, derived
-
-    @staticmethod
-    def output_rows(
-        n_words: int, n_hidden: int, n_inputs: int, direct: bool, dtype: DTypeLike
-    ) -> NDArray[Any]:
-        """Make an E of zeros."""
-        n_outputs = n_hidden + (n_inputs if direct else 0) + 1
-        return aligned_zeros((n_words, row_stride(n_outputs)), dtype)
 
     @property
     def U(self) -> NDArray[Any] | None:

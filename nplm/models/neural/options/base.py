@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import (
@@ -11,6 +11,7 @@ from sklearn.utils._param_validation import (
     validate_parameter_constraints,
 )
 
+from nplm.base.checks import plain
 from nplm.base.pages import Documented
 
 __all__ = ["Option", "expanded"]
@@ -19,7 +20,8 @@ __all__ = ["Option", "expanded"]
 class Option(Documented, BaseEstimator):
     """Base class of the options, which group hyper-parameters.
 
-    An option is a parameter of a model, which validates it in ``fit``.
+    An option is a parameter of a model, which validates it in ``fit``. Recipes and
+    trained networks hold plain copies of options; their parts are made from these.
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {}
@@ -30,6 +32,15 @@ class Option(Documented, BaseEstimator):
             self.get_params(deep=False),
             caller_name=type(self).__name__,
         )
+
+    def _plain(self) -> Self:
+        """Return a copy with Python numbers in place of NumPy's."""
+        params = self.get_params(deep=False)
+        return type(self)(**{name: plain(value) for name, value in params.items()})
+
+    def _settings(self) -> dict[str, Any]:
+        """Return what identifies a fit: the parameters."""
+        return self.get_params(deep=False)
 
 
 def expanded(

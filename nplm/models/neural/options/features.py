@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from numpy.typing import NDArray
 from sklearn.utils._param_validation import StrOptions
 
 from nplm.base.estimators import Whole
-from nplm.models.neural.network.features import checked_embeddings
 from nplm.models.neural.options.base import Option
 from nplm.text.word_rows import SPELLING
 
@@ -85,15 +83,3 @@ class Features(Option):
                 "trained=False without embeddings would keep random features; give "
                 "embeddings."
             )
-
-    def _fields(self) -> dict[str, Any]:
-        return {
-            "trained": bool(self.trained),
-            "word_features": self.word_features,
-            "n_senses": int(self.n_senses),
-        }
-
-    def _start(self, n_words: int, embedding_dim: int) -> NDArray[Any] | None:
-        if self.embeddings is None:
-            return None
-        return checked_embeddings(self.embeddings, n_words, embedding_dim)

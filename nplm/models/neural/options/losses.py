@@ -3,21 +3,31 @@
 from __future__ import annotations
 
 from numbers import Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from nplm.base.checks import plain
 from nplm.base.estimators import Whole
 from nplm.models.neural.network.outputs import estimates
 from nplm.models.neural.options.base import Option
 
-__all__ = ["LOSSES", "NCE", "Exact", "Importance", "loss_of"]
+__all__ = ["LOSSES", "NCE", "Exact", "Importance", "Loss"]
 
 
-class Exact(Option):
+class Loss(Option):
+    """Base class of the losses."""
+
+    name: ClassVar[str]  # the string that selects it with its defaults
+    has_samples: ClassVar[bool] = True
+
+    def _estimate(self) -> estimates.Estimate | None:
+        """Return the estimate of the gradient from noise samples, if it is one."""
+        return None
+
+
+class Exact(Loss):
     """The log-likelihood over all words, as in the paper.
 
     See Also
@@ -31,14 +41,14 @@ class Exact(Option):
     Exact()
     """
 
+    name = "exact"
+    has_samples = False
+
     def __init__(self) -> None:
         pass
 
-    def _estimate(self) -> estimates.Estimate | None:
-        return None
 
-
-class NCE(Option):
+class NCE(Loss):
     """Noise-contrastive estimation.
 
     Training learns to tell the next words from noise samples (Mnih and Teh, 2012). The
@@ -73,6 +83,7 @@ class NCE(Option):
     NCE(n_noise=100)
     """
 
+    name = "nce"
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_noise": [Whole(1)],
         "proposal": [StrOptions({"unigram"}), "array-like"],
@@ -90,14 +101,23 @@ class NCE(Option):
         self.proposal = proposal
         self.proposal_power = proposal_power
 
+    def _plain(self) -> Self:
+        option = super()._plain()
+        option.proposal_power = float(option.proposal_power)
+        if not isinstance(self.proposal, str):
+            option.proposal = np.array(self.proposal)  # a copy
+        return option
+
+    def _settings(self) -> dict[str, Any]:
+        return super()._settings() | {"proposal": self._proposal().weights}
+
     def _proposal(self) -> estimates.Proposal:
-        # A copy: the fitted model keeps it.
-        given = self.proposal
-        weights = None if isinstance(given, str) else np.array(given)
-        return estimates.Proposal(weights, float(self.proposal_power))
+        is_unigram = isinstance(self.proposal, str)
+        weights = None if is_unigram else np.asarray(self.proposal)
+        return estimates.Proposal(weights, self.proposal_power)
 
     def _estimate(self) -> estimates.Estimate | None:
-        return estimates.NoiseContrastive(plain(self.n_noise), self._proposal())
+        return estimates.NoiseContrastive(self.n_noise, self._proposal())
 
 
 class Importance(NCE):
@@ -141,6 +161,7 @@ class Importance(NCE):
     Importance(min_effective_samples=100, n_noise=1024)
     """
 
+    name = "importance"
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **NCE._parameter_constraints,
         "min_effective_samples": [Interval(Real, 0, None, closed="left")],
@@ -157,27 +178,15 @@ class Importance(NCE):
         super().__init__(n_noise, proposal=proposal, proposal_power=proposal_power)
         self.min_effective_samples = min_effective_samples
 
+    def _plain(self) -> Self:
+        option = super()._plain()
+        option.min_effective_samples = float(option.min_effective_samples)
+        return option
+
     def _estimate(self) -> estimates.Estimate | None:
         return estimates.Importance(
-            plain(self.n_noise), self._proposal(), float(self.min_effective_samples)
+            self.n_noise, self._proposal(), self.min_effective_samples
         )
 
 
-LOSSES: dict[str, type[Option]] = {
-    "exact": Exact, "importance": Importance, "nce": NCE,
-}  # fmt: skip
-
-
-def loss_of(estimate: estimates.Estimate | None) -> Option:
-    """Return the option of an estimate."""
-    if estimate is None:
-        return Exact()
-    weights = estimate.proposal.weights
-    proposal: Any = "unigram" if weights is None else np.asarray(weights)
-    kind: Any = NCE
-    own = {"proposal": proposal, "proposal_power": estimate.proposal.power}
-    if isinstance(estimate, estimates.Importance):
-        kind = Importance
-        own["min_effective_samples"] = estimate.min_effective_samples
-    option: Option = kind(estimate.n_noise, **own)
-    return option
+LOSSES: dict[str, type[Loss]] = {kind.name: kind for kind in (Exact, Importance, NCE)}

@@ -1,20 +1,71 @@
-"""Options for the output: softmax, classes or tree."""
+"""Options for the output: softmax, classes or tree; and the output of an energy."""
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
-from numpy.typing import ArrayLike
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
 from sklearn.utils._param_validation import HasMethods, StrOptions
 
+from nplm.base.checks import check_classes
 from nplm.base.estimators import Whole
-from nplm.models.neural.network.outputs.tree import MAX_BRANCHES
+from nplm.base.word_trees import huffman
+from nplm.models.neural.network.hidden import Linear, Projected, Tanh
+from nplm.models.neural.network.outputs import base, classes, energy, softmax, tree
+from nplm.models.neural.network.outputs.estimates import Estimate
+from nplm.models.neural.network.outputs.sampled import (
+    SampledEnergy,
+    SampledSoftmax,
+    SampledTiedSoftmax,
+)
 from nplm.models.neural.options.base import Option
 
-__all__ = ["OUTPUTS", "Classes", "Softmax", "Tree"]
+__all__ = ["OUTPUTS", "Classes", "Energy", "Output", "Softmax", "Tree"]
 
 
-class Softmax(Option):
+class Output(Option):
+    """Base class of the outputs, with values for the parameters that a kind lacks."""
+
+    name: ClassVar[str]  # the string that selects it with its defaults
+    has_samples: ClassVar[bool] = False  # whether noise samples can train it
+
+    direct: bool = False
+    tied: bool = False
+    target_weights: bool = False
+    n_outputs: int | None = None
+    classes: Any = None
+    tree: Any = None
+    tree_from: str = "given"  # the origin of `tree`: or "huffman", or "contexts"
+    n_branches: int = 2
+
+    def _kind(self, *, sampled: bool) -> type[base.Output]:
+        """Return the class of the part."""
+        raise NotImplementedError
+
+    def _part(self, estimate: Estimate | None) -> base.Output:
+        """Return the part of a network, which trains with an estimate or exactly."""
+        raise NotImplementedError
+
+    def _hidden(self, units: Tanh, embedding_dim: int) -> Tanh:
+        """Return the hidden units that the part uses, made of the network's."""
+        return units
+
+    def _checked(self, n_words: int) -> Self:
+        """Return the option with a checked copy of its classes or tree, if any."""
+        return self
+
+    def _learned(
+        self, counts: NDArray[np.int64], X: NDArray[np.int32], y: NDArray[np.int32]
+    ) -> Self:
+        """Return the option with its classes or tree, made for training if need be."""
+        return self
+
+    def _check_continued(self, fitted: Self) -> None:
+        """Raise ValueError unless training continues with the same classes or tree."""
+
+
+class Softmax(Output):
     """A softmax over all words, equation (1) of the paper.
 
     Exact training and scoring compute the output units of all words.
@@ -48,6 +99,8 @@ class Softmax(Option):
     False
     """
 
+    name = "softmax"
+    has_samples = True
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "direct": ["boolean"],
         "tied": ["boolean"],
@@ -61,15 +114,25 @@ class Softmax(Option):
         self.tied = tied
         self.n_outputs = n_outputs
 
-    def _fields(self) -> dict[str, Any]:
-        n_outputs = None if self.n_outputs is None else int(self.n_outputs)
-        return {
-            "output": "softmax", "direct": bool(self.direct), "tied": bool(self.tied),
-            "n_outputs": n_outputs,
-        }  # fmt: skip
+    def _kind(self, *, sampled: bool) -> type[base.Output]:
+        if sampled:
+            return SampledTiedSoftmax if self.tied else SampledSoftmax
+        return softmax.TiedSoftmax if self.tied else softmax.Softmax
+
+    def _part(self, estimate: Estimate | None) -> base.Output:
+        direct = self.direct and not self.tied  # direct connections of R are its own
+        own: dict[str, Any] = {"n_outputs": self.n_outputs}
+        if estimate is not None:
+            own = {"estimate": estimate}
+        return self._kind(sampled=estimate is not None)(direct, **own)
+
+    def _hidden(self, units: Tanh, embedding_dim: int) -> Tanh:
+        if not self.tied:
+            return units
+        return Projected(units.n_hidden, units, embedding_dim, self.direct)
 
 
-class Classes(Option):
+class Classes(Output):
     """Two softmaxes: P(class | context) times P(word | class, context).
 
     Each has about ``sqrt(|V|)`` output units (section 5.2; Goodman, 2001). The
@@ -103,6 +166,7 @@ class Classes(Option):
     Classes(classes=[0, 0, 1, 1])
     """
 
+    name = "classes"
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "classes": ["array-like", HasMethods("transform"), None],
         "direct": ["boolean"],
@@ -112,12 +176,34 @@ class Classes(Option):
         self.classes = classes
         self.direct = direct
 
-    def _fields(self) -> dict[str, Any]:
-        own = {"classes": self.classes, "direct": bool(self.direct)}
-        return {"output": "classes", **own}
+    def _kind(self, *, sampled: bool) -> type[base.Output]:
+        return classes.Classes
+
+    def _part(self, estimate: Estimate | None) -> base.Output:
+        return classes.Classes.from_labels(self.direct, self.classes)
+
+    def _checked(self, n_words: int) -> Self:
+        if self.classes is None:
+            return self
+        return self._with(check_classes(self.classes, "classes", n_words))
+
+    def _with(self, labels: NDArray[np.int32]) -> Self:
+        return type(self)(frozen(labels), direct=self.direct)
+
+    def _learned(
+        self, counts: NDArray[np.int64], X: NDArray[np.int32], y: NDArray[np.int32]
+    ) -> Self:
+        if self.classes is None:
+            return self._with(classes.frequency_bins(counts + 1))
+        return self._checked(len(counts))
+
+    def _check_continued(self, fitted: Self) -> None:
+        labels = self._checked(len(fitted.classes)).classes
+        if labels is not None and not np.array_equal(labels, fitted.classes):
+            raise changed("output__classes is", back=" (or to None)")
 
 
-class Tree(Option):
+class Tree(Output):
     """Hierarchical softmax: a tree with the words as leaves.
 
     Each inner node is a softmax over its branches (section 5.2; Morin and Bengio,
@@ -161,9 +247,10 @@ class Tree(Option):
     Tree(n_branches=2, tree='huffman')
     """
 
+    name = "tree"
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "tree": ["array-like", StrOptions({"huffman"}), None],
-        "n_branches": [Whole(2, MAX_BRANCHES)],
+        "n_branches": [Whole(2, tree.MAX_BRANCHES)],
         "direct": ["boolean"],
     }
 
@@ -178,14 +265,90 @@ class Tree(Option):
         self.n_branches = n_branches
         self.direct = direct
 
-    def _fields(self) -> dict[str, Any]:
-        tree = str(self.tree) if isinstance(self.tree, str) else self.tree
-        return {
-            "output": "tree", "tree": tree, "n_branches": int(self.n_branches),
-            "direct": bool(self.direct),
-        }  # fmt: skip
+    def _kind(self, *, sampled: bool) -> type[base.Output]:
+        return tree.Tree
+
+    def _part(self, estimate: Estimate | None) -> base.Output:
+        return tree.Tree.from_children(self.direct, self.tree, self.n_branches)
+
+    def _checked(self, n_words: int) -> Self:
+        if self.tree is None or isinstance(self.tree, str):
+            return self
+        return self._with(tree.checked_tree(self.tree, n_words), "given")
+
+    def _with(self, children: NDArray[np.int32], tree_from: str) -> Self:
+        option = type(self)(
+            frozen(children), n_branches=self.n_branches, direct=self.direct
+        )
+        option.tree_from = tree_from
+        return option
+
+    def _learned(
+        self, counts: NDArray[np.int64], X: NDArray[np.int32], y: NDArray[np.int32]
+    ) -> Self:
+        if self.tree is None:
+            return self._with(tree.context_tree(counts, X, y), "contexts")
+        if isinstance(self.tree, str):
+            return self._with(huffman(counts + 1), self.tree)
+        return self._checked(len(counts))
+
+    def _check_continued(self, fitted: Self) -> None:
+        # New windows would make another tree, so compare the origins.
+        if self.tree is None:
+            is_same = fitted.tree_from in ("contexts", "given")
+        elif isinstance(self.tree, str):
+            is_same = fitted.tree_from == self.tree
+        else:
+            tree = self._checked(len(fitted.tree) + 1).tree
+            is_same = np.array_equal(tree, fitted.tree)
+        if not is_same:
+            raise changed("output__tree is", back=" (or to tree_)")
 
 
-OUTPUTS: dict[str, type[Option]] = {
-    "softmax": Softmax, "classes": Classes, "tree": Tree,
-}  # fmt: skip
+class Energy(Output):
+    """The output of `EnergyLM`, whose parameters select it.
+
+    - `target_weights`: whether each next word has weights of its own
+    """
+
+    name = "energy"
+    has_samples = True
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "target_weights": ["boolean"],
+    }
+
+    def __init__(self, *, target_weights: bool = False) -> None:
+        self.target_weights = target_weights
+
+    def _kind(self, *, sampled: bool) -> type[base.Output]:
+        return SampledEnergy if sampled else energy.Energy
+
+    def _part(self, estimate: Estimate | None) -> base.Output:
+        if estimate is None:
+            return energy.Energy(target_weights=self.target_weights)
+        return SampledEnergy(
+            False, target_weights=self.target_weights, estimate=estimate
+        )
+
+    def _hidden(self, units: Tanh, embedding_dim: int) -> Tanh:
+        return Linear(units.n_hidden)
+
+
+OUTPUTS: dict[str, type[Output]] = {
+    kind.name: kind for kind in (Softmax, Classes, Tree)
+}
+
+
+def frozen(array: NDArray[np.int32]) -> NDArray[np.int32]:
+    """Return a read-only copy: kernels index by it."""
+    copy = array.copy()
+    copy.flags.writeable = False
+    return copy
+
+
+def changed(what: str, was: str = "", back: str = "") -> ValueError:
+    """Return the error of a parameter that is not that of the fitted network."""
+    return ValueError(
+        f"{what} not that of the fitted network{was}, and cannot change when training "
+        f"continues; set it back{back}, or fit a new model (clone this one)."
+    )

@@ -7,7 +7,6 @@ from typing import Any, ClassVar
 
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from nplm.base.checks import plain
 from nplm.models.neural.network import solvers
 from nplm.models.neural.options.base import Option
 
@@ -73,16 +72,9 @@ class SGD(Option):
         self.learning_rate = learning_rate
         self.learning_rate_decay = learning_rate_decay
 
-    def _solver(self, schedule: solvers.Schedule) -> solvers.Solver:
+    def _part(self, schedule: solvers.Schedule) -> solvers.Solver:
+        """Return the solver that a network trains with."""
         return solvers.SGD(schedule)
-
-    def _schedule(
-        self, learning_rate_init: float, alpha: float | None, n_epochs: int
-    ) -> solvers.Schedule:
-        decay = plain(self.learning_rate_decay)
-        return solvers.Schedule(
-            learning_rate_init, decay, alpha, str(self.learning_rate), n_epochs
-        )
 
 
 class Adam(SGD):
@@ -144,9 +136,8 @@ class Adam(SGD):
         self.beta_2 = beta_2
         self.epsilon = epsilon
 
-    def _solver(self, schedule: solvers.Schedule) -> solvers.Solver:
-        own = (plain(value) for value in (self.beta_1, self.beta_2, self.epsilon))
-        return solvers.Adam(schedule, *own)
+    def _part(self, schedule: solvers.Schedule) -> solvers.Solver:
+        return solvers.Adam(schedule, self.beta_1, self.beta_2, self.epsilon)
 
 
-SOLVERS: dict[str, type[Option]] = {"adam": Adam, "sgd": SGD}
+SOLVERS: dict[str, type[SGD]] = {"adam": Adam, "sgd": SGD}

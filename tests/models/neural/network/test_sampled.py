@@ -10,12 +10,10 @@ from nplm._kernels.neural._loops import Scratch, Tier
 from nplm._kernels.neural.outputs._sampler import Sampler
 from sklearn.base import clone
 
-from nplm import DivergenceError, available_tiers, windows
-from nplm.models.neural.network.outputs.estimates import Importance
+from nplm import DivergenceError, Importance, available_tiers, windows
 from tests.helpers import changed, energy_lm, pairwise, paper_lm, text
 from tests.helpers.networks import (
     SAMPLED,
-    UNIGRAM,
     random_network,
     random_windows,
     reference_of,
@@ -241,14 +239,14 @@ def test_logits_of_any_size(kind, batch_size, size, tier):
 
 def test_noise_samples_double_if_too_few_are_effective():
     X, y = random_windows(300, 200, 2, np.random.default_rng(5))
-    loss = Importance(4, UNIGRAM, 50.0)
+    loss = Importance(4, min_effective_samples=50.0)
     watched = []
     for _ in range(2):
         network = random_network(
             200, 2, 5, 3, False, "float64", np.random.default_rng(6), loss=loss
         )
         state = network.output_state
-        assert loss.figures(state)["n_noise"] == 4
+        assert network.costs()["n_noise"] == 4
         weights, twin = wide(weights_of(network)), sampled_loss(network)
         twin.least, twin.most = 50.0, 64
         solver = reference_of(network.solver)
@@ -259,9 +257,9 @@ def test_noise_samples_double_if_too_few_are_effective():
         watched.append(state["watched"])
     np.testing.assert_array_equal(*watched)
     # 225 mini-batches: doubled after each 64, but no more than 16 times.
-    assert loss.figures(state)["n_noise"] == 32
+    assert network.costs()["n_noise"] == 32
     network.train(X, y, np.resize(np.arange(300), 3000), 4)
-    assert loss.figures(state)["n_noise"] == 64
+    assert network.costs()["n_noise"] == 64
 
 
 # -- fits ----------------------------------------------------------------------------

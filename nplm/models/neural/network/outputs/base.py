@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import NDArray
 
 from nplm._kernels.neural._team import block_starts
 
@@ -95,16 +95,12 @@ class Output:
         """Return the initial biases of all rows, from the counts of the next words."""
         raise NotImplementedError
 
-    def initial_arrays(
-        self,
-        n_words: int,
-        n_features: int,
-        n_hidden: int,
-        rng: np.random.RandomState,
-        dtype: DTypeLike,
-    ) -> State:
-        """Draw the arrays that are trained beside E, by name."""
+    def shapes(self, n_features: int, n_hidden: int) -> dict[str, tuple[int, ...]]:
+        """Return the shapes of the arrays that are trained beside E, by name."""
         return {}
+
+    def draw(self, arrays: State, rng: np.random.RandomState) -> None:
+        """Draw the initial values of these arrays that are not 0."""
 
     def initial_state(
         self,

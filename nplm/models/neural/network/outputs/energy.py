@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import NDArray
 
 from nplm._kernels.neural.outputs import _energy
 from nplm.models.neural.network.outputs.base import Output, State, Workspace
-from nplm.models.neural.network.parameters import random_normal
+from nplm.models.neural.network.parameters import draw_normal
 
 __all__ = ["Energy"]
 
@@ -40,20 +40,15 @@ class Energy(Output):
         smoothed = counts + 1.0
         return -np.log(smoothed / smoothed.sum())
 
-    def initial_arrays(
-        self,
-        n_words: int,
-        n_features: int,
-        n_hidden: int,
-        rng: np.random.RandomState,
-        dtype: DTypeLike,
-    ) -> State:
-        """Draw H_next, and make a v of zeros if words share it."""
-        scale = 3.0 / np.sqrt(n_features)
-        arrays = {"H_next": random_normal(rng, scale, (n_hidden, n_features), dtype)}
-        if not self.target_weights:
-            arrays["v"] = np.zeros(n_hidden, dtype)
-        return arrays
+    def shapes(self, n_features: int, n_hidden: int) -> dict[str, tuple[int, ...]]:
+        """Return the shape of H_next, and that of v if words share it."""
+        shapes: dict[str, tuple[int, ...]] = {"H_next": (n_hidden, n_features)}
+        return shapes if self.target_weights else shapes | {"v": (n_hidden,)}
+
+    def draw(self, arrays: State, rng: np.random.RandomState) -> None:
+        """Draw H_next."""
+        H_next = arrays["H_next"]
+        draw_normal(H_next, rng, 3.0 / np.sqrt(H_next.shape[1]))
 
     def kernel(self, team: Workspace, start: int, stop: int, leader: Any) -> Any:
         """Return the kernel of a member."""

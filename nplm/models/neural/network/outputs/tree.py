@@ -13,11 +13,11 @@ from sklearn.utils.extmath import randomized_svd
 
 from nplm._kernels.neural.outputs import _tree
 from nplm.base.checks import check_ids, own_ids
-from nplm.base.word_trees import Joined, bisected, huffman, joined, top_down
+from nplm.base.word_trees import Joined, bisected, joined, top_down
 from nplm.models.neural.network.outputs.base import Output, Workspace
 from nplm.models.training.parallel.threads import blas_threads
 
-__all__ = ["MAX_BRANCHES", "Tree", "checked_tree", "make_tree"]
+__all__ = ["MAX_BRANCHES", "Tree", "checked_tree", "context_tree"]
 
 MAX_BRANCHES = 1024  # of an inner node
 # The default tree: positions before the next word, words that are distinguished there,
@@ -81,25 +81,15 @@ class Tree(Output):
         )  # fmt: skip
 
 
-def make_tree(
-    given: ArrayLike | str | None,
-    counts: NDArray[np.int64],
-    X: NDArray[np.int32],
-    y: NDArray[np.int32],
+def context_tree(
+    counts: NDArray[np.int64], X: NDArray[np.int32], y: NDArray[np.int32]
 ) -> NDArray[np.int32]:
-    """Return the given tree, or make one from the windows.
+    """Return a tree in which words of similar contexts are close.
 
-    `counts` are those of the next words. "huffman" makes a Huffman code of the word
-    frequencies; None makes a tree in which words of similar contexts are close
-    (`context_components`), or that of Huffman's code if there are no contexts.
+    `counts` are those of the next words; see `context_components`.
     """
-    n_words, weights = len(counts), counts + 1
-    if given is None and X.shape[1] > 0:
-        with blas_threads(1):  # the cuts are many and small
-            return bisected(context_components(X, y, n_words), weights)
-    if given is None or isinstance(given, str):
-        return huffman(weights)
-    return checked_tree(given, n_words)
+    with blas_threads(1):  # the cuts are many and small
+        return bisected(context_components(X, y, len(counts)), counts + 1)
 
 
 def context_components(
