@@ -57,10 +57,7 @@ def test_auto_loss_follows_the_other_parameters(data, tmp_path, settings, loss):
 @pytest.mark.parametrize("n_jobs", [2, -1])
 @pytest.mark.parametrize("n_cores", [1, 2])
 def test_auto_loss_does_not_depend_on_threads(data, monkeypatch, n_cores, n_jobs):
-    monkeypatch.setattr(
-        "nplm.models.training.parallel.threads.effective_n_jobs",
-        lambda n: n if n > 0 else n_cores,
-    )
+    monkeypatch.setattr("joblib._parallel_backends.cpu_count", lambda: n_cores)
     lm = neural_lm(**SMALL | dict(n_words=MANY, n_jobs=n_jobs)).fit(*data)
     assert "effective_samples" in lm.history_
 
