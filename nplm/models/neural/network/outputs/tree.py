@@ -13,7 +13,7 @@ from sklearn.utils.extmath import randomized_svd
 
 from nplm._kernels.neural.outputs import _tree
 from nplm.base.checks import check_ids, own_ids
-from nplm.base.word_trees import Joined, bisected, joined, top_down
+from nplm.base.word_trees import Joined, bisected, huffman, joined, top_down
 from nplm.models.neural.network.outputs.base import Output, Workspace
 from nplm.models.training.parallel.threads import blas_threads
 
@@ -86,8 +86,11 @@ def context_tree(
 ) -> NDArray[np.int32]:
     """Return a tree in which words of similar contexts are close.
 
-    `counts` are those of the next words; see `context_components`.
+    `counts` are those of the next words; see `context_components`. Without contexts it
+    is that of Huffman's code.
     """
+    if X.shape[1] == 0:
+        return huffman(counts + 1)
     with blas_threads(1):  # the cuts are many and small
         return bisected(context_components(X, y, len(counts)), counts + 1)
 
