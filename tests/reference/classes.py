@@ -5,18 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
+
+from tests.reference import Float64, Int32, Int64, UInt64
 
 
 @dataclass
 class Neighbours:
     """The neighbours of each word of a text, and their counts."""
 
-    start: NDArray[np.int32]
-    neighbour: NDArray[np.int32]
-    count: NDArray[np.int32]
-    totals: NDArray[np.int64]
-    table: NDArray[np.float64]
+    start: Int32
+    neighbour: Int32
+    count: Int32
+    totals: Int64
+    table: Float64
 
 
 @dataclass
@@ -24,14 +25,14 @@ class Classes:
     """A class for each word, and the counts of the class bigrams."""
 
     n_open: int
-    labels: NDArray[np.int32]
-    counts: NDArray[np.int32]
-    nonzero: NDArray[np.uint64]
-    totals: NDArray[np.int64]
-    tally: NDArray[np.float64]
+    labels: Int32
+    counts: Int32
+    nonzero: UInt64
+    totals: Int64
+    tally: Float64
 
 
-def bigram_objective(counts: NDArray[np.int32], totals: NDArray[np.int64]) -> float:
+def bigram_objective(counts: Int32, totals: Int64) -> float:
     """Log-likelihood of the class bigrams, without terms that no class changes.
 
     N times the mutual information of neighbouring classes, less ``N log N``.
@@ -41,9 +42,9 @@ def bigram_objective(counts: NDArray[np.int32], totals: NDArray[np.int64]) -> fl
 
 
 def exchange(
-    words: NDArray[np.int32],
-    uniforms: NDArray[np.float64],
-    temperatures: NDArray[np.float64],
+    words: Int32,
+    uniforms: Float64,
+    temperatures: Float64,
     neighbours: Neighbours,
     classes: Classes,
 ) -> None:

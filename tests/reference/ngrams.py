@@ -7,18 +7,19 @@ from dataclasses import dataclass, fields
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
+
+from tests.reference import Float32, Float64, Int32, Int64, UInt8, UInt64
 
 
 @dataclass
 class Trie:
     """The arrays of a context trie (see ``nplm.models.ngrams.trie.context_trie``)."""
 
-    level_start: NDArray[np.int32]
-    context_word: NDArray[np.int32]
-    child_start: NDArray[np.int32]
-    start: NDArray[np.int32]
-    words: NDArray[np.int32]
+    level_start: Int32
+    context_word: Int32
+    child_start: Int32
+    start: Int32
+    words: Int32
 
     @classmethod
     def of(cls, trie: Any) -> Self:
@@ -29,7 +30,7 @@ class Trie:
         """Where the followers of a context stand."""
         return slice(*self.start[context : context + 2])
 
-    def contexts(self, x: NDArray[np.int32]) -> list[int]:
+    def contexts(self, x: Int32) -> list[int]:
         """Return the contexts of the trie that end the row x, shortest first."""
         path = [0]
         for word in x[::-1]:
@@ -42,12 +43,7 @@ class Trie:
 
 
 def rank_pairs(
-    left: NDArray[np.int32],
-    right: NDArray[np.int32],
-    n_right: int,
-    start: NDArray[np.int32],
-    words: NDArray[np.int32],
-    rank: NDArray[np.int32],
+    left: Int32, right: Int32, n_right: int, start: Int32, words: Int32, rank: Int32
 ) -> int:
     """Return each distinct pair (left, right) its number in sorted order."""
     key = left.astype(np.int64) * n_right + right
@@ -57,12 +53,7 @@ def rank_pairs(
     return len(pairs)
 
 
-def continuation_counts(
-    trie: Trie,
-    counts: NDArray[np.int64],
-    slot: NDArray[np.int32],
-    out: NDArray[np.int64],
-) -> None:
+def continuation_counts(trie: Trie, counts: Int64, slot: Int32, out: Int64) -> None:
     """Count the distinct words before each n-gram, N1+(. c w)."""
     out[:] = counts
     for c in range(len(trie.child_start) - 1):
@@ -79,20 +70,20 @@ def kneser_ney(
     parent: int,
     first: int,
     last: int,
-    counts: NDArray[np.int64],
-    discounts: NDArray[np.float64],
-    tested: NDArray[np.int64],
-    min_counts: NDArray[np.int64],
+    counts: Int64,
+    discounts: Float64,
+    tested: Int64,
+    min_counts: Int64,
     interpolate: bool,
     spread: bool,
-    lower: NDArray[np.float64],
-    prob: NDArray[np.float64],
-    bow: NDArray[np.float64],
+    lower: Float64,
+    prob: Float64,
+    bow: Float64,
 ) -> None:
     """Fill the probability of n-grams and the weight of their contexts."""
     n_words = len(lower)
 
-    def estimate(c: int, lower: NDArray[np.float64]) -> None:
+    def estimate(c: int, lower: Float64) -> None:
         own = trie.own(c)
         a, low = counts[own], lower[trie.words[own]]
         D = np.where(a > 0, discounts[level, np.clip(a, 1, 3) - 1], 0.0)
@@ -123,12 +114,7 @@ def kneser_ney(
 
 
 def backoff_distribution(
-    trie: Trie,
-    prob: NDArray[np.float32],
-    bow: NDArray[np.float32],
-    X: NDArray[np.int32],
-    path: NDArray[np.int32],
-    out: NDArray[np.float64],
+    trie: Trie, prob: Float32, bow: Float32, X: Int32, path: Int32, out: Float64
 ) -> None:
     """Probability of every word after each context."""
     for row, x in enumerate(X):
@@ -141,12 +127,12 @@ def backoff_distribution(
 
 def backoff_prob(
     trie: Trie,
-    prob: NDArray[np.float32],
-    bow: NDArray[np.float32],
-    X: NDArray[np.int32],
-    words: NDArray[np.int32],
-    path: NDArray[np.int32],
-    out: NDArray[np.float64],
+    prob: Float32,
+    bow: Float32,
+    X: Int32,
+    words: Int32,
+    path: Int32,
+    out: Float64,
 ) -> None:
     """Probability of some words after each context."""
     rows = np.empty((len(X), trie.start[1]))
@@ -156,17 +142,17 @@ def backoff_prob(
 
 def backoff_masses(
     trie: Trie,
-    prob: NDArray[np.float32],
-    bow: NDArray[np.float32],
-    parent: NDArray[np.int32],
-    chosen: NDArray[np.uint8],
+    prob: Float32,
+    bow: Float32,
+    parent: Int32,
+    chosen: UInt8,
     first: int,
     last: int,
-    mass: NDArray[np.float64],
+    mass: Float64,
 ) -> None:
     """Probability of all chosen words together, after contexts `first` to `last`."""
 
-    def distribution(c: int) -> NDArray[np.float64]:
+    def distribution(c: int) -> Float64:
         own = trie.own(c)
         p = prob[own].astype(np.float64) if c == 0 else bow[c] * distribution(parent[c])
         p[trie.words[own]] = prob[own]
@@ -176,21 +162,19 @@ def backoff_masses(
         mass[c] = distribution(c)[chosen.astype(bool)].sum()
 
 
-def longest_contexts(
-    trie: Trie, X: NDArray[np.int32], path: NDArray[np.int32], out: NDArray[np.int32]
-) -> None:
+def longest_contexts(trie: Trie, X: Int32, path: Int32, out: Int32) -> None:
     """Find the longest context of the trie that ends each row."""
     out[:] = [trie.contexts(x)[-1] for x in X]
 
 
 def relative_frequencies(
     trie: Trie,
-    counts: NDArray[np.int64],
-    totals: NDArray[np.int64],
-    X: NDArray[np.int32],
-    y: NDArray[np.int32],
-    path: NDArray[np.int32],
-    out: NDArray[np.float64],
+    counts: Int64,
+    totals: Int64,
+    X: Int32,
+    y: Int32,
+    path: Int32,
+    out: Float64,
 ) -> None:
     """Fill ``out[i, k]`` with p_k(y[i]) of the paper's mixture."""
     n_words = trie.start[1]
@@ -205,11 +189,7 @@ def relative_frequencies(
 
 
 def context_frequencies(
-    trie: Trie,
-    totals: NDArray[np.int64],
-    X: NDArray[np.int32],
-    path: NDArray[np.int32],
-    out: NDArray[np.int64],
+    trie: Trie, totals: Int64, X: Int32, path: Int32, out: Int64
 ) -> None:
     """Fill `out` with how often each whole context was seen, 0 if never."""
     for row, x in enumerate(X):
@@ -219,12 +199,12 @@ def context_frequencies(
 
 def mixed_frequencies(
     trie: Trie,
-    counts: NDArray[np.int64],
-    totals: NDArray[np.int64],
-    weights: NDArray[np.float64],
-    X: NDArray[np.int32],
-    path: NDArray[np.int32],
-    out: NDArray[np.float64],
+    counts: Int64,
+    totals: Int64,
+    weights: Float64,
+    X: Int32,
+    path: Int32,
+    out: Float64,
 ) -> None:
     """Fill each row of `out` with the mixture of all orders for every word."""
     members = np.empty((len(X), weights.shape[1]))
@@ -236,12 +216,12 @@ def mixed_frequencies(
 
 def contexts_made(
     trie: Trie,
-    parent: NDArray[np.int32],
+    parent: Int32,
     first: int,
     last: int,
-    slot: NDArray[np.int32],
-    path: NDArray[np.int32],
-    made: NDArray[np.int32],
+    slot: Int32,
+    path: Int32,
+    made: Int32,
 ) -> None:
     """For each n-gram (c, w), the number of the context c w, or -1."""
     spelled: list[tuple[int, ...]] = [()]
@@ -255,11 +235,7 @@ def contexts_made(
 
 
 def weights_in_turn(
-    words: NDArray[np.int32],
-    next_context: NDArray[np.int32],
-    bow: NDArray[np.float32],
-    first: int,
-    weight: NDArray[np.float32],
+    words: Int32, next_context: Int32, bow: Float32, first: int, weight: Float32
 ) -> None:
     """Return n-grams (c, w) the weights of the contexts c w, which stand in turn."""
     for i, word in enumerate(words):
@@ -270,24 +246,14 @@ def weights_in_turn(
                 weight[i] = bow[made - first]
 
 
-def find_contexts(
-    trie: Trie,
-    X: NDArray[np.int32],
-    path: NDArray[np.int32],
-    out: NDArray[np.int32],
-) -> None:
+def find_contexts(trie: Trie, X: Int32, path: Int32, out: Int32) -> None:
     """Find the number of each whole context, or -1."""
     for row, x in enumerate(X):
         contexts = trie.contexts(x)
         out[row] = contexts[-1] if len(contexts) == len(x) + 1 else -1
 
 
-def find_ngrams(
-    trie: Trie,
-    contexts: NDArray[np.int32],
-    y: NDArray[np.int32],
-    out: NDArray[np.int32],
-) -> None:
+def find_ngrams(trie: Trie, contexts: Int32, y: Int32, out: Int32) -> None:
     """Index of each n-gram ``(contexts[i], y[i])`` in `words`, or -1."""
     out[:] = -1
     for i in np.flatnonzero(contexts >= 0):
@@ -297,12 +263,7 @@ def find_ngrams(
             out[i] = own.start + place[0]
 
 
-def quantized_prob(
-    trie: Any,
-    X: NDArray[np.int32],
-    y: NDArray[np.int32],
-    out: NDArray[np.float64],
-) -> None:
+def quantized_prob(trie: Any, X: Int32, y: Int32, out: Float64) -> None:
     # Here `trie` is a QuantizedTrie, whose numbers are unpacked.
     levels = [trie.unpacked(i) for i in range(len(trie.levels))]
 
@@ -329,11 +290,7 @@ def quantized_prob(
 
 
 def pack_windows(
-    stream: NDArray[np.int32],
-    n_context: int,
-    boundary: int,
-    n_bits: int,
-    rows: NDArray[np.uint64],
+    stream: Int32, n_context: int, boundary: int, n_bits: int, rows: UInt64
 ) -> None:
     """Write the row of each word that has `n_context` words before it."""
     per_number = 64 // n_bits
@@ -351,11 +308,7 @@ def pack_windows(
 
 
 def pack_counted(
-    ngrams: NDArray[np.int32],
-    counts: NDArray[np.int64],
-    boundary: int,
-    n_bits: int,
-    rows: NDArray[np.uint64],
+    ngrams: Int32, counts: Int64, boundary: int, n_bits: int, rows: UInt64
 ) -> None:
     """Write the row of each n-gram of a table, with its count."""
     for ngram, count, row in zip(ngrams, counts, rows):
@@ -363,18 +316,14 @@ def pack_counted(
         row[-1] = count
 
 
-def sort_rows(
-    rows: NDArray[np.uint64], spare: NDArray[np.uint64], n_words: int, n_bits: int
-) -> bool:
+def sort_rows(rows: UInt64, spare: UInt64, n_words: int, n_bits: int) -> bool:
     """Sort rows by their numbers, the first first; `spare` does not get them."""
     n_columns = -(-n_words // (64 // n_bits))
     rows[:] = rows[np.lexsort(rows.T[:n_columns][::-1])]
     return False
 
 
-def count_rows(
-    rows: NDArray[np.uint64], at: int, out: NDArray[np.uint64]
-) -> tuple[int, int]:
+def count_rows(rows: UInt64, at: int, out: UInt64) -> tuple[int, int]:
     """Write each distinct row from `at` on, and its count, as far as `out` goes."""
     distinct, counts = np.unique(rows[at:], axis=0, return_counts=True)
     n = min(len(out), len(distinct))
@@ -383,12 +332,12 @@ def count_rows(
 
 
 def merge_runs(
-    buffers: NDArray[np.uint64],
-    at: NDArray[np.int64],
-    end: NDArray[np.int64],
-    heap: NDArray[np.int32],
+    buffers: UInt64,
+    at: Int64,
+    end: Int64,
+    heap: Int32,
     n_live: int,
-    out: NDArray[np.uint64],
+    out: UInt64,
     n: int,
 ) -> tuple[int, int, int]:
     """Take the least row of all runs, until a buffer ends or `out` is full."""
@@ -413,14 +362,14 @@ def merge_runs(
 
 
 def cache_prob(
-    X: NDArray[np.int32],
-    y: NDArray[np.int32],
+    X: Int32,
+    y: Int32,
     boundary: int,
-    weights: NDArray[np.float64],
-    unigram: NDArray[np.float64],
+    weights: Float64,
+    unigram: Float64,
     prior: float,
     bigram_prior: float,
-    out: NDArray[np.float64],
+    out: Float64,
 ) -> None:
     """Return the probability of each next word."""
     proba = np.empty((len(X), len(unigram)))
@@ -429,13 +378,13 @@ def cache_prob(
 
 
 def cache_distribution(
-    X: NDArray[np.int32],
+    X: Int32,
     boundary: int,
-    weights: NDArray[np.float64],
-    unigram: NDArray[np.float64],
+    weights: Float64,
+    unigram: Float64,
     prior: float,
     bigram_prior: float,
-    out: NDArray[np.float64],
+    out: Float64,
 ) -> None:
     """Return the distribution of every row: counts of words, and of words after one."""
     n_words = len(unigram)

@@ -8,26 +8,26 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from tests.reference import Index, Int32
+
 Array = NDArray[np.floating]
 Rounding = Callable[[Array], Array]
-Rows = list[NDArray[np.intp] | slice]
-Visited = NDArray[np.intp] | slice
+Rows = list[Index | slice]
+Visited = Index | slice
 
 
 class Loss(Protocol):
     """A loss other than the exact likelihood."""
 
     def __call__(
-        self, E: Array, z: Array, y: NDArray[np.int32], rounded: Rounding
+        self, E: Array, z: Array, y: Int32, rounded: Rounding
     ) -> tuple[float, Array, Array, Visited]:
         """Of the logits E z: log-likelihood, gradients for z and E, rows visited.
 
         The factors of products are `rounded`.
         """
 
-    def of_logits(
-        self, logits: Array, y: NDArray[np.int32]
-    ) -> tuple[float, Array, Visited]:
+    def of_logits(self, logits: Array, y: Int32) -> tuple[float, Array, Visited]:
         """Of any logits: log-likelihood, the gradient for them, words visited."""
 
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tests.reference import UInt64
 from tests.reference.neural.arrays import Array
 from tests.reference.neural.weights import Weights
 
@@ -26,11 +26,11 @@ def mask(seed: int, t: int, K: int, n: int, rate: float) -> Array:
     return kept.reshape(K, 4 * of_each)[:, :n] * (65536 / (65536 - threshold))
 
 
-def splitmix64(seed: int, first: int, n: int) -> NDArray[np.uint64]:
+def splitmix64(seed: int, first: int, n: int) -> UInt64:
     """Return n of its numbers, of which `first` came before."""
     count = np.arange(first + 1, first + n + 1, dtype=np.uint64)
     with np.errstate(over="ignore"):
-        z: NDArray[np.uint64] = np.multiply(count, np.uint64(0x9E3779B97F4A7C15))
+        z: UInt64 = np.multiply(count, np.uint64(0x9E3779B97F4A7C15))
         z += np.uint64(seed)
         for by, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
             z ^= z >> np.uint64(by)
@@ -62,7 +62,7 @@ class Dropout:
     """Dropout rates of x, a and s, and the seed of each and of the blocks' units."""
 
     rates: tuple[float, float, float]
-    seeds: NDArray[np.uint64]
+    seeds: UInt64
 
     def masks(self, weights: Weights, t: int, K: int) -> Masks:
         """Return the masks of K examples, after t examples."""

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tests.reference import Index, Int32
 from tests.reference.neural.arrays import Array
 from tests.reference.neural.parts import inputs, tanh_layer
 from tests.reference.neural.weights import Weights
@@ -23,14 +23,14 @@ def gates(F: Array, f: Array, a: Array) -> tuple[Array, Array, Array]:
     return np.tanh(z), sigmoid(forget), sigmoid(out)
 
 
-def follows(X: NDArray[np.int32], y: NDArray[np.int32], row: int) -> bool:
+def follows(X: Int32, y: Int32, row: int) -> bool:
     """Return whether a window is that of the row before, one word later."""
     if row == 0 or y[row - 1] != X[row, -1]:
         return False
     return bool((X[row, :-1] == X[row - 1, 1:]).all())
 
 
-def run_starts(rows: NDArray[np.intp]) -> list[int]:
+def run_starts(rows: Index) -> list[int]:
     """Return the examples of a mini-batch that do not have the row after the last."""
     breaks = np.flatnonzero(np.diff(rows) != 1) + 1
     return [0, *breaks.tolist()]
@@ -50,12 +50,12 @@ class Carried:
         The number of runs that leave it, and that begin with it.
     """
 
-    X: NDArray[np.int32]
-    y: NDArray[np.int32]
+    X: Int32
+    y: Int32
     n_runs: int
     left: dict[int, Array] = field(default_factory=dict)  # by the last row of the run
 
-    def of(self, rows: NDArray[np.intp]) -> Memory:
+    def of(self, rows: Index) -> Memory:
         """Return the memory with which the runs of a mini-batch begin."""
         starts = run_starts(rows)
         before: dict[int, Array | None] = {}
@@ -78,7 +78,7 @@ class Carried:
 class Memory:
     """The examples of a mini-batch, and the memory before those that begin anew."""
 
-    rows: NDArray[np.intp]
+    rows: Index
     before: dict[int, Array | None]  # None is an empty memory
 
     def begin(self, h: int, k: int, c: Array) -> Array:
@@ -117,7 +117,7 @@ def remember_gradient(
     return da + of_sums @ F, {"F": of_sums.T @ a, "f": of_sums.sum(axis=0)}
 
 
-def recall(weights: Weights, X: NDArray[np.int32], n_context: int) -> Array:
+def recall(weights: Weights, X: Int32, n_context: int) -> Array:
     """Return a with what the units remember of each window alone.
 
     The inputs use `n_context` words.

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tests.reference import Index, Int32
 from tests.reference.neural.arrays import Array, Loss, Rounding, Rows, as_it_is
 from tests.reference.neural.dropout import NOTHING_LEFT_OUT, Dropout, Masks
 from tests.reference.neural.energy import energies, energy_gradients
@@ -34,7 +34,7 @@ from tests.reference.neural.weights import Weights
 
 def forward(
     weights: Weights,
-    X: NDArray[np.int32],
+    X: Int32,
     rounded: Rounding = as_it_is,
     masks: Masks = NOTHING_LEFT_OUT,
     memory: Memory | None = None,
@@ -58,11 +58,7 @@ def forward(
 
 
 def layers(
-    weights: Weights,
-    a: Array,
-    masks: Masks,
-    X: NDArray[np.int32],
-    memory: Memory | None,
+    weights: Weights, a: Array, masks: Masks, X: Int32, memory: Memory | None
 ) -> list[Array]:
     """Return what each block sees, and then what the output sees."""
     seen = [a * masks.a]
@@ -91,8 +87,8 @@ def projected(weights: Weights, a: Array, x: Array) -> Array:
 
 def gradients(
     weights: Weights,
-    X: NDArray[np.int32],
-    y: NDArray[np.int32],
+    X: Int32,
+    y: Int32,
     rounded: Rounding = as_it_is,
     loss: Loss | None = None,
     masks: Masks = NOTHING_LEFT_OUT,
@@ -104,8 +100,8 @@ def gradients(
 
 def gradients_met(
     weights: Weights,
-    X: NDArray[np.int32],
-    y: NDArray[np.int32],
+    X: Int32,
+    y: Int32,
     rounded: Rounding = as_it_is,
     loss: Loss | None = None,
     masks: Masks = NOTHING_LEFT_OUT,
@@ -179,9 +175,9 @@ def gradients_met(
 
 def train(
     weights: Weights,
-    X: NDArray[np.int32],
-    y: NDArray[np.int32],
-    index: NDArray[np.intp],
+    X: Int32,
+    y: Int32,
+    index: Index,
     batch_size: int,
     solver: Solver,
     rounded: Rounding = as_it_is,
@@ -217,8 +213,8 @@ def train(
 
 def score(
     weights: Weights,
-    X: NDArray[np.int32],
-    y: NDArray[np.int32],
+    X: Int32,
+    y: Int32,
     *,
     first: int = 0,
     rounded: Rounding = as_it_is,
@@ -234,11 +230,7 @@ def score(
 
 
 def log_prob(
-    weights: Weights,
-    X: NDArray[np.int32],
-    y: NDArray[np.int32],
-    *,
-    rounded: Rounding = as_it_is,
+    weights: Weights, X: Int32, y: Int32, *, rounded: Rounding = as_it_is
 ) -> Array:
     """Natural-log probability of each y after its context."""
     log_p = probabilities(weights, X, logarithm=True, rounded=rounded)
@@ -246,18 +238,14 @@ def log_prob(
 
 
 def probabilities(
-    weights: Weights,
-    X: NDArray[np.int32],
-    *,
-    logarithm: bool,
-    rounded: Rounding = as_it_is,
+    weights: Weights, X: Int32, *, logarithm: bool, rounded: Rounding = as_it_is
 ) -> Array:
     """Probabilities of all words after each context, or their natural logarithms."""
     log_p = weights.output.log_p(forward(weights, X, rounded)[-1])
     return log_p if logarithm else np.exp(log_p)
 
 
-def hidden(weights: Weights, X: NDArray[np.int32]) -> Array:
+def hidden(weights: Weights, X: Int32) -> Array:
     """Hidden activations after each context; of tied weights the projected ones."""
     x, a, _, _ = forward(weights, X)
     top = layers(weights, a, NOTHING_LEFT_OUT, X, None)[-1]
@@ -266,13 +254,7 @@ def hidden(weights: Weights, X: NDArray[np.int32]) -> Array:
     return projection(weights.R, projected(weights, top, x))
 
 
-def candidates(
-    weights: Weights,
-    X: NDArray[np.int32],
-    words: NDArray[np.int32],
-    *,
-    normalize: bool,
-) -> Array:
+def candidates(weights: Weights, X: Int32, words: Int32, *, normalize: bool) -> Array:
     """Natural-log probabilities of some words after each context, or their logits."""
     logits = forward(weights, X)[-1]
     scores = log_softmax(logits) if normalize else logits

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from tests.reference import Index, Int32
 from tests.reference.neural.arrays import Array, Rounding, Visited, as_it_is
 
 
@@ -24,7 +25,7 @@ class Softmax:
         g[np.arange(len(y)), y] += 1
         return g
 
-    def met(self, y: NDArray[np.int32], n_rows: int) -> NDArray[np.intp]:
+    def met(self, y: Int32, n_rows: int) -> Index:
         """Return which rows an update of these examples visits."""
         return np.arange(n_rows)
 
@@ -36,9 +37,9 @@ class Classes(Softmax):
     P(w) = P(class of w) P(w | class of w).
     """
 
-    labels: NDArray[np.int32]
+    labels: Int32
 
-    def blocks(self) -> list[tuple[NDArray[np.intp], slice]]:
+    def blocks(self) -> list[tuple[Index, slice]]:
         """Words of each class, and their rows."""
         n_classes = self.labels.max() + 1
         words = [np.flatnonzero(self.labels == c) for c in range(n_classes)]
@@ -65,7 +66,7 @@ class Classes(Softmax):
             g[k, rows] = flat.slopes(logits[[k], rows], own)[0]
         return g
 
-    def met(self, y: NDArray[np.int32], n_rows: int) -> NDArray[np.intp]:
+    def met(self, y: Int32, n_rows: int) -> Index:
         """Return the visited rows: all classes, and the words in the classes of y."""
         blocks, rows = self.blocks(), np.arange(n_rows)
         own = [rows[blocks[label][1]] for label in np.unique(self.labels[y])]
@@ -115,7 +116,7 @@ class Tree(Softmax):
                 g[k, self.rows[node]] = own
         return g
 
-    def met(self, y: NDArray[np.int32], n_rows: int) -> NDArray[np.intp]:
+    def met(self, y: Int32, n_rows: int) -> Index:
         """Return the visited rows: those of the nodes above a word of y."""
         nodes = sorted({node for word in y for node, _ in self.paths[word]})
         rows = [self.rows[node] for node in nodes]
@@ -139,7 +140,7 @@ def log_softmax(logits: Array) -> Array:
 
 
 def exact(
-    E: Array, z: Array, y: NDArray[np.int32], rounded: Rounding = as_it_is
+    E: Array, z: Array, y: Int32, rounded: Rounding = as_it_is
 ) -> tuple[float, Array, Array, Visited]:
     """Log-likelihood by the softmax over all words, its gradients, and all rows."""
     log_p = log_softmax(rounded(z) @ rounded(E).T)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tests.reference import Int32
 from tests.reference.neural.arrays import Array, Rows
 from tests.reference.neural.weights import Block, Weights
 
@@ -32,7 +32,7 @@ def place_of(weights: Weights, array: Array) -> int:
     return place
 
 
-def rows_met(weights: Weights, X: NDArray[np.int32], y: NDArray[np.int32]) -> Rows:
+def rows_met(weights: Weights, X: Int32, y: Int32) -> Rows:
     """Return the rows of each array that an update visits.
 
     They are all rows, except for features of words (those of the contexts), composed
@@ -57,34 +57,34 @@ def rows_met(weights: Weights, X: NDArray[np.int32], y: NDArray[np.int32]) -> Ro
 # -- inputs (_inputs) ------------------------------------------------------------
 
 
-def window(X: NDArray[np.int32], n_window: int) -> NDArray[np.int32]:
+def window(X: Int32, n_window: int) -> Int32:
     """Return the window's words, nearest first; X has the nearest last."""
     return X[:, ::-1][:, :n_window]
 
 
-def concatenation(C: Array, X: NDArray[np.int32], n_window: int) -> Array:
+def concatenation(C: Array, X: Int32, n_window: int) -> Array:
     """Features of the window's words, nearest first."""
     return C[window(X, n_window)].reshape(len(X), n_window * C.shape[1])
 
 
-def distant_averages(C: Array, P: Array, X: NDArray[np.int32], n_window: int) -> Array:
+def distant_averages(C: Array, P: Array, X: Int32, n_window: int) -> Array:
     """Features of the window's words, then weighted sums of those of more words."""
     words = X[:, ::-1][:, : P.shape[1]]
     averages = np.einsum("ji,kim->kjm", P, C[words])
     return np.hstack([concatenation(C, X, n_window), averages.reshape(len(X), -1)])
 
 
-def sense_rows(S: Array, words: NDArray[np.int32]) -> NDArray[np.int32]:
+def sense_rows(S: Array, words: Int32) -> Int32:
     """Return the rows of words; words beyond the frequent ones share the last."""
     return np.minimum(words, len(S) - 1)
 
 
-def by_sense(A: Array, words: NDArray[np.int32], m: int) -> Array:
+def by_sense(A: Array, words: Int32, m: int) -> Array:
     """Return the rows of words, (K, n_window, n_senses, m)."""
     return A[sense_rows(A, words)].reshape(*words.shape, A.shape[1] // m, m)
 
 
-def sense_shares(Q: Array, C: Array, words: NDArray[np.int32]) -> tuple[Array, Array]:
+def sense_shares(Q: Array, C: Array, words: Int32) -> tuple[Array, Array]:
     """Return the weights of the senses of each word, and the sums of other words."""
     near = C[words]
     others = near.sum(axis=1, keepdims=True) - near
@@ -93,14 +93,14 @@ def sense_shares(Q: Array, C: Array, words: NDArray[np.int32]) -> tuple[Array, A
     return shares / shares.sum(axis=2, keepdims=True), others
 
 
-def mixed_senses(S: Array, Q: Array, C: Array, words: NDArray[np.int32]) -> Array:
+def mixed_senses(S: Array, Q: Array, C: Array, words: Int32) -> Array:
     """Return the mixtures added to the features of the window, (K, n_window, m)."""
     senses = by_sense(S, words, C.shape[1])
     return np.einsum("kis,kism->kim", sense_shares(Q, C, words)[0], senses)
 
 
 def mixed_senses_gradient(
-    S: Array, Q: Array, C: Array, words: NDArray[np.int32], dx: Array
+    S: Array, Q: Array, C: Array, words: Int32, dx: Array
 ) -> tuple[Array, Array, Array]:
     """Backpropagate their dL/dx, (K, n_window, m), to S, Q, and the word features."""
     rows, (shares, others) = sense_rows(S, words), sense_shares(Q, C, words)
@@ -115,7 +115,7 @@ def mixed_senses_gradient(
     return dS, dQ, d_others.sum(axis=1, keepdims=True) - d_others
 
 
-def inputs(weights: Weights, X: NDArray[np.int32]) -> Array:
+def inputs(weights: Weights, X: Int32) -> Array:
     """Return x, by whichever kind the weights are of."""
     C, n_window = features(weights), weights.n_window
     if weights.P is None:
@@ -130,7 +130,7 @@ def inputs(weights: Weights, X: NDArray[np.int32]) -> Array:
 
 
 def inputs_gradient(
-    weights: Weights, X: NDArray[np.int32], dx: Array
+    weights: Weights, X: Int32, dx: Array
 ) -> tuple[Array, dict[str, Any]]:
     """Backpropagate dL/dx to C, and to P, S and Q if present."""
     C, P, n_window = features(weights), weights.P, weights.n_window

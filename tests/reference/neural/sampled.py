@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tests.reference import Float64, Index, Int32
 from tests.reference.neural.arrays import Array, Rounding, Visited, as_it_is
 from tests.reference.neural.outputs import log_softmax
 
@@ -25,7 +25,7 @@ class Sampler:
     1998; Chauvet, 2012).
     """
 
-    proposal: NDArray[np.float64]
+    proposal: Float64
     state: list[int]  # 4 numbers of 64 bits
     n: int
 
@@ -46,7 +46,7 @@ class Sampler:
         s[3] = rotated(s[3], 45)
         return (drawn >> 11) / 2**53
 
-    def chances(self) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
+    def chances(self) -> tuple[Index, Float64]:
         """Return the words by falling q, and the chances of each."""
         order = np.argsort(-self.proposal, kind="stable")
         falling = self.proposal[order]
@@ -60,7 +60,7 @@ class Sampler:
         pi[c:] = (self.n - c) / rest[c] * falling[c:]
         return order, pi
 
-    def draw(self) -> tuple[NDArray[np.int32], Array, Array]:
+    def draw(self) -> tuple[Int32, Array, Array]:
         """Draw words; they, 1 over their chances, and 1 - their chances."""
         order, pi = self.chances()
         certain = int((pi == 1).sum())
@@ -87,7 +87,7 @@ class Sampler:
         return order[places].astype(np.int32), 1 / pi[places], 1 - pi[places]
 
 
-Drawn = tuple[NDArray[np.int32], Array, Array]  # words, 1 / chances, 1 - chances
+Drawn = tuple[Int32, Array, Array]  # words, 1 / chances, 1 - chances
 
 
 @dataclass
@@ -105,7 +105,7 @@ class Sampled:
         raise NotImplementedError
 
     def estimate(
-        self, drawn: Drawn, target: Array, logits: Array, y: NDArray[np.int32]
+        self, drawn: Drawn, target: Array, logits: Array, y: Int32
     ) -> tuple[float, Array, Array]:
         """Return the estimate; its slopes for logits of the next and the drawn words.
 
@@ -114,7 +114,7 @@ class Sampled:
         raise NotImplementedError
 
     def __call__(
-        self, E: Array, z: Array, y: NDArray[np.int32], rounded: Rounding = as_it_is
+        self, E: Array, z: Array, y: Int32, rounded: Rounding = as_it_is
     ) -> tuple[float, Array, Array, Visited]:
         """Return the estimate of logits E z, its gradients and the visited rows."""
         drawn = self.draw()
@@ -130,9 +130,7 @@ class Sampled:
         np.add.at(dE, y, slope[:, None] * z)
         return total, dz, dE, np.union1d(words, y).astype(np.intp)
 
-    def of_logits(
-        self, logits: Array, y: NDArray[np.int32]
-    ) -> tuple[float, Array, Visited]:
+    def of_logits(self, logits: Array, y: Int32) -> tuple[float, Array, Visited]:
         """Return the estimate of any logits, its gradient for them and the words."""
         drawn, rows = self.draw(), np.arange(len(y))
         words, g = drawn[0], np.zeros_like(logits)
@@ -193,7 +191,7 @@ class Importance(Sampled):
         return np.log(drawn[1])
 
     def estimate(
-        self, drawn: Drawn, target: Array, logits: Array, y: NDArray[np.int32]
+        self, drawn: Drawn, target: Array, logits: Array, y: Int32
     ) -> tuple[float, Array, Array]:
         """Return the estimated log-likelihood."""
         words, _, noise = drawn
@@ -234,7 +232,7 @@ class NoiseContrastive(Sampled):
 
     n_noise: int
 
-    def expected(self, words: NDArray[np.int32]) -> Array:
+    def expected(self, words: Int32) -> Array:
         """Words of noise, of each kind: k q."""
         expected: Array = self.n_noise * self.sampler.proposal[words]
         return expected
@@ -244,7 +242,7 @@ class NoiseContrastive(Sampled):
         return -np.log(self.expected(drawn[0]))
 
     def estimate(
-        self, drawn: Drawn, target: Array, logits: Array, y: NDArray[np.int32]
+        self, drawn: Drawn, target: Array, logits: Array, y: Int32
     ) -> tuple[float, Array, Array]:
         """Return the sum of s_t; slopes are the objective's."""
         words, weights, _ = drawn
