@@ -84,7 +84,7 @@ class LMDetector(OutlierMixin, MetaEstimatorMixin, DocumentEstimator):
     says. A frozen model is not fitted again, and all documents of `fit` set the
     threshold: pass documents that it has not seen. Pass `X_val` if later documents
     differ from earlier ones. A `Vocabulary` before it in a pipeline has seen the words
-    of held-out documents: with a ``min_count`` above 1, there are fewer false alarms than
+    of held-out documents: with ``min_count`` above 1, there are fewer false alarms than
     with ``TextLM(vocabulary=...)``.
 
     The labels that scikit-learn's ``scoring="roc_auc"`` compares with are 1 for
