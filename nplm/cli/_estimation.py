@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import click
-from rich.console import Console
 
 import nplm
 from nplm import KneserNeyLM, Tokenizer, Vocabulary
@@ -86,13 +85,7 @@ class Estimation:
                 "another limit), with temporary files on disk (--folder)",
                 err=True,
             )
-        with told(), _terms_as_interrupts(), stages(Console(stderr=True)) as shown:
-
-            def show(stage: str, done: int, total: int) -> None:
-                # The length of a text is known once it has been read.
-                note = "" if total else f"{done:,} words"
-                shown.show(stage, done if total else 0, total, note)
-
+        with told(), _terms_as_interrupts(), stages() as bars:
             options: dict[str, Any] = {
                 "vocabulary": self.vocabulary,
                 "tokenizer": self.tokenizer,
@@ -100,7 +93,7 @@ class Estimation:
                 "folder": self.folder,
                 "n_jobs": self.n_jobs,
                 "blank_lines": self.blank_lines,
-                "progress": show,
+                "progress": bars.counting("words"),
             }
             texts: Any = CountFiles(inputs) if self.of_counts else files_of(inputs)
             if is_arpa(output):

@@ -165,26 +165,9 @@ def ngrams_file(output: Path, to: str | None, bits: int | None) -> NgramsFile | 
 
 
 @contextmanager
-def _stages() -> Iterator[Callable[[str, int, int], None]]:
-    """Yield a function that shows the progress of stages on a terminal."""
-    from rich.console import Console
-
-    from nplm.cli._bars import stages
-
-    console = Console(stderr=True)
-    with stages(console) as shown:
-
-        def show(stage: str, done: int, total: int) -> None:
-            note = "" if total else f"{done:,} n-grams"
-            if console.is_terminal:
-                shown.show(stage, done if total else 0, total, note)
-
-        yield show
-
-
-@contextmanager
 def work_for(target: NgramsFile | None, memory: int | None) -> Iterator[Work]:
     """Yield a temporary folder, or memory if the target is a file of nplm.save."""
+    from nplm.cli._bars import stages
     from nplm.formats.ngrams.outputs import free_memory
     from nplm.models.ngrams.stages.scratch import Scratch
     from nplm.models.ngrams.trie.work import InMemory
@@ -194,8 +177,10 @@ def work_for(target: NgramsFile | None, memory: int | None) -> Iterator[Work]:
         yield InMemory()
         return
     n_bytes = free_memory() if memory is None else memory
-    with _stages() as show, Scratch(None, n_bytes, Threads(1), show) as scratch:
-        yield scratch
+    with stages(lines=False) as bars:
+        show = bars.counting("n-grams")
+        with Scratch(None, n_bytes, Threads(1), show) as scratch:
+            yield scratch
 
 
 def read_ngrams(

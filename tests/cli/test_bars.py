@@ -1,43 +1,68 @@
-"""Progress where there is no terminal: lines, now and then."""
+"""Progress of commands: lines where there is no terminal, and a bar on one."""
 
 import io
+import re
 
 import pytest
 from rich.console import Console
 
-from nplm.cli import _bars
+from nplm.base.progress import bars, surfaces
+from nplm.cli._bars import stages
 
 
 @pytest.fixture
 def lines(monkeypatch):
-    """Show a stage at a time; give the lines that were said."""
+    """Show a stage at a time; give the lines that were printed."""
     clock, file = [0.0], io.StringIO()
-    monkeypatch.setattr(_bars.time, "monotonic", lambda: clock[0])
-    shown = _bars.stages(Console(file=file))
+    for module in (bars, surfaces):
+        monkeypatch.setattr(module.time, "perf_counter", lambda: clock[0])
+    with stages(Console(file=file)) as shown:
 
-    def lines(at, *progress):
-        clock[0] = at
-        shown.show(*progress)
-        return file.getvalue().splitlines()
+        def lines(at, *progress):
+            clock[0] = at
+            shown.show(*progress)
+            return file.getvalue().splitlines()
 
-    return lines
+        yield lines
 
 
-def test_a_line_when_a_stage_begins_and_now_and_then(lines):
+def test_a_line_when_a_stage_begins_and_every_minute(lines):
     assert lines(0, "MLP9: training", 0, 0, "") == ["MLP9: training"]
     assert len(lines(10, "MLP9: training", 10, 100, "perplexity 500")) == 1
-    said = lines(40, "MLP9: training", 40, 100, "perplexity 400")
-    assert said[1:] == ["MLP9: training: 40%, 60 s left at most. perplexity 400"]
-    assert len(lines(69, "MLP9: training", 50, 100, "")) == 2
-    assert len(lines(71, "MLP9: training", 51, 100, "")) == 3
-    assert lines(72, "MLP9: scoring", 0, 10, "")[3:] == ["MLP9: scoring"]
+    printed = lines(70, "MLP9: training", 40, 100, "perplexity 400")
+    assert printed[1:] == ["MLP9: training: 40%, perplexity 400, 2 minutes left"]
+    assert len(lines(129, "MLP9: training", 70, 100, "")) == 2
+    assert lines(131, "MLP9: training", 71, 100, "")[2:] == [
+        "MLP9: training: 71%, 58 s left"
+    ]
+    assert lines(132, "MLP9: scoring", 0, 10, "")[3:] == ["MLP9: scoring"]
+    assert lines(200, "MLP9: scoring", 0, 0, "9 lines")[4:] == [
+        "MLP9: scoring: 9 lines"
+    ]
 
 
 def test_time_left_of_what_goes_on_is_of_this_run(lines):
     lines(0, "a", 500, 1000, "")
-    assert lines(60, "a", 510, 1000, "")[1:] == ["a: 51%, 49 minutes left at most."]
+    assert lines(60, "a", 510, 1000, "")[1:] == ["a: 51%, 49 minutes left"]
 
 
-def test_bars_are_for_terminals():
-    console = Console(file=io.StringIO(), force_terminal=True)
-    assert isinstance(_bars.stages(console), _bars.StageBars)
+@pytest.mark.parametrize("lines", [True, False])
+def test_a_terminal_has_a_bar(monkeypatch, lines):
+    monkeypatch.setenv("TERM", "xterm")
+    console = Console(file=io.StringIO(), force_terminal=True, width=80)
+    with stages(console, lines=lines) as shown:
+        count = shown.counting("words")
+        count("reading", 9000, 0)
+        count("sorting", 1, 4)
+    drawn = re.sub(r"\x1b\[[\d;?]*[hlm]", "", console.file.getvalue())
+    assert "reading: 9,000 words 0:00:00" in drawn
+    assert "sorting: 25% 0:00:00" in drawn
+    assert drawn.endswith("\x1b[2K")
+
+
+def test_no_lines_where_none_are_wanted():
+    file = io.StringIO()
+    for console in (Console(file=file), Console(file=file, quiet=True)):
+        with stages(console, lines=console.quiet) as shown:
+            shown.show("reading", 0, 0, "9 lines")
+    assert file.getvalue() == ""

@@ -9,7 +9,7 @@ from contextvars import ContextVar
 
 from nplm.base.progress.surfaces import Log, Surface, surface
 
-__all__ = ["BAR", "OnProgress", "bar", "stages"]
+__all__ = ["BAR", "OnProgress", "TimeLeft", "bar", "stages"]
 
 # Called a few times a second with (steps done, steps of all passes, the figure that is
 # optimised).
@@ -88,20 +88,33 @@ class _Stages:
 _ENCLOSING: ContextVar[_Stages | None] = ContextVar("_ENCLOSING", default=None)
 
 
+class TimeLeft:
+    """The seconds that a stage takes, from the first report of what is done."""
+
+    def __init__(self) -> None:
+        self._first: tuple[float, float] | None = None
+
+    def __call__(self, done: float, total: float) -> tuple[float, float | None]:
+        """Return the seconds since then, and those left; None if that is unknown."""
+        now = time.perf_counter()
+        if self._first is None:
+            self._first = done, now  # above 0 in a resumed fit
+        first, began = self._first
+        spent = now - began
+        left = spent * (total - done) / (done - first) if done > first else None
+        return spent, left
+
+
 class _Bar:
     def __init__(self, name: str, note: Callable[[float], str], on: Surface) -> None:
         self._name, self._note, self._surface = name, note, on
-        self._began: tuple[float, float] | None = None
+        self._time_left = TimeLeft()
         self._text, self._label = "", ""
 
     def __call__(self, done: float, total: float, figure: float) -> None:
-        now = time.perf_counter()
-        if self._began is None:
-            self._began = done, now
-        share, seconds = done / total, now - self._began[1]
-        self._text = f"{self._name}: {share:.0%}, {self._note(figure)}, {seconds:.0f} s"
-        if done > self._began[0]:  # above 0 in a resumed fit
-            left = seconds * (total - done) / (done - self._began[0])
+        share, (spent, left) = done / total, self._time_left(done, total)
+        self._text = f"{self._name}: {share:.0%}, {self._note(figure)}, {spent:.0f} s"
+        if left is not None:
             rest = f", {left:.0f} s left" if done < total else ""
             self._surface.show(share, self._text + rest + self._label)
 

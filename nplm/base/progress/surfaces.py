@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 import sys
 import time
-from contextlib import suppress
+from collections.abc import Callable
 from html import escape
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-__all__ = ["Log", "Surface", "surface"]
+if TYPE_CHECKING:
+    from rich.console import Console
+
+__all__ = ["Log", "Surface", "Terminal", "surface"]
 
 MAX_BAR_CHARS = 30
 SECONDS_A_LINE = 60.0
@@ -22,8 +23,8 @@ class Surface(Protocol):
     def begin(self, text: str) -> None:
         """Show that a stage begins."""
 
-    def show(self, share: float, text: str) -> None:
-        """Show the share of a stage that is done."""
+    def show(self, share: float | None, text: str) -> None:
+        """Show the share of a stage that is done, None if it is unknown."""
 
     def close(self, text: str) -> None:
         """Show no more; `text` may remain."""
@@ -38,10 +39,11 @@ class Notebook:
     def begin(self, text: str) -> None:
         self.show(0, text)
 
-    def show(self, share: float, text: str) -> None:
+    def show(self, share: float | None, text: str) -> None:
         from IPython.display import HTML, display
 
-        element = HTML(f'<progress value="{share:.3f}"></progress> {escape(text)}')
+        bar = f'<progress value="{share or 0:.3f}"></progress>'
+        element = HTML(f"{bar} {escape(text)}")
         if self._handle is None:
             self._handle = display(element, display_id=True)
         else:
@@ -54,59 +56,88 @@ class Notebook:
             self._handle.update(HTML(escape(text)))
 
 
-def _columns() -> int:
-    """Return the width of the terminal of stderr; stdout may be redirected."""
-    with suppress(OSError, ValueError, AttributeError):  # not a terminal
-        if columns := os.get_terminal_size(sys.stderr.fileno()).columns:
-            return columns
-    return shutil.get_terminal_size().columns
-
-
 class Terminal:
-    """The last line of the terminal, cleared when the fit ends."""
+    """A bar on the last line of the terminal, cleared at the end.
+
+    - `console`: by default that of standard error
+    - `live`: whether a thread keeps the time of a stage up to date, and what is printed
+      meanwhile goes above the bar
+    """
+
+    def __init__(self, console: Console | None = None, *, live: bool = False) -> None:
+        # Imported here: it is needed only where a bar is shown.
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+        from rich.table import Column
+
+        column = Column(no_wrap=True, overflow="ellipsis")
+        text = TextColumn("{task.description}", markup=False, table_column=column)
+        self._bar = BarColumn(MAX_BAR_CHARS)
+        self._other_chars = len("  0:00:00") if live else 1
+        self._progress = Progress(
+            self._bar, text, *([TimeElapsedColumn()] if live else []),
+            console=console or Console(stderr=True), transient=True, auto_refresh=live,
+            redirect_stdout=live, redirect_stderr=live,
+        )  # fmt: skip
 
     def begin(self, text: str) -> None:
-        self.show(0, text)
+        """Show that a stage begins, of unknown length."""
+        for task in self._progress.task_ids:
+            self._progress.remove_task(task)
+        self._progress.add_task(text, total=None)
+        self._progress.start()
+        self.show(None, text)
 
-    def show(self, share: float, text: str) -> None:
-        # A second line would not be cleared: shorten the bar to fit the text.
-        columns = _columns() - 1
-        width = max(0, min(MAX_BAR_CHARS, columns - 1 - len(text)))
-        drawn = ("━" * round(share * width)).ljust(width)
-        line = f"{drawn} {text}"[:columns]
-        print(f"\r\x1b[K{line}", end="", file=sys.stderr, flush=True)
+    def show(self, share: float | None, text: str) -> None:
+        """Show the share of a stage; the bar is shortened to fit the text."""
+        if not self._progress.task_ids:
+            self.begin(text)
+        room = self._progress.console.width - len(text) - self._other_chars
+        self._bar.bar_width = max(1, min(MAX_BAR_CHARS, room))
+        total = None if share is None else 1.0
+        [task] = self._progress.task_ids
+        self._progress.update(
+            task, completed=share, total=total, description=text, refresh=True
+        )
 
     def close(self, text: str) -> None:
-        print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+        """Clear the line."""
+        self._progress.stop()
+
+
+def _print(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
 
 
 class Log:
     """Lines on standard error: one at the start, and at least one a minute.
 
     - `n_lines`: lines in all, as equal shares of a stage; 0 for none besides
+    - `write`: prints a line
     """
 
-    def __init__(self, n_lines: int) -> None:
-        self._n_lines, self._done, self._told = n_lines, 0, time.perf_counter()
+    def __init__(self, n_lines: int, write: Callable[[str], None] = _print) -> None:
+        self._n_lines, self._write = n_lines, write
+        self._done, self._written = 0, time.perf_counter()
 
     def begin(self, text: str) -> None:
         """Show that a stage begins."""
         self._done = 0
-        self._print(text)
+        self._line(text)
 
-    def show(self, share: float, text: str) -> None:
+    def show(self, share: float | None, text: str) -> None:
         """Show the share of a stage, unless a line has just been printed."""
-        done, now = int(share * self._n_lines), time.perf_counter()
-        if done > self._done or now - self._told >= SECONDS_A_LINE:
+        done, now = int((share or 0) * self._n_lines), time.perf_counter()
+        if done > self._done or now - self._written >= SECONDS_A_LINE:
             self._done = done
-            self._print(text)
+            self._line(text)
 
     def close(self, text: str) -> None:
         """Show no more."""
 
-    def _print(self, text: str) -> None:
-        self._told = time.perf_counter()
-        print(text, file=sys.stderr, flush=True)
+    def _line(self, text: str) -> None:
+        self._written = time.perf_counter()
+        self._write(text)
 
 
 def surface() -> Surface:

@@ -6,9 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import click
-from rich.console import Console
 
-from nplm.cli._bars import StageBars, stages
+from nplm.cli._bars import stages
 from nplm.cli._outputs import refuse_to_replace, writable_file
 from nplm.cli._tally import told
 from nplm.cli._text import BLANK_LINES, INPUTS, files_of
@@ -76,12 +75,7 @@ def count_command(
         raise click.UsageError("--blank-lines is for texts: leave it out with --merge.")
     if weights is not None and not merge:
         raise click.UsageError("--weights is for files of counts: give --merge too.")
-    with told(), stages(Console(stderr=True)) as shown:
-
-        def show(stage: str, done: int, total: int) -> None:
-            if isinstance(shown, StageBars):
-                shown.show(stage, done if total else 0, total, "")
-
+    with told(), stages(lines=False) as bars:
         texts: Any = CountFiles(inputs, weights) if merge else files_of(inputs)
         count_ngrams(
             texts,
@@ -89,5 +83,5 @@ def count_command(
             order,
             memory=free_memory() if memory is None else memory,
             blank_lines=blank_lines,
-            progress=show,
+            progress=bars.counting("words"),
         )

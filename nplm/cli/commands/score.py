@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
@@ -16,6 +16,9 @@ from nplm.cli._tally import LN10, as_json, line_marks
 from nplm.cli._text import ERRORS, INPUTS, Chunk, chunks_of, n_bytes_of
 from nplm.text.lm.scorer import Scorer
 from nplm.text.lm.text_scores import perplexity
+
+if TYPE_CHECKING:
+    from nplm.cli._bars import Stages
 
 __all__ = ["score_command"]
 
@@ -134,15 +137,15 @@ def score_command(
     n_bytes, n_lines, n_skipped = n_bytes_of(inputs), 0, 0
     row = _json_row(with_text) if in_json else _row(per_token, with_text)
     work = Scoring(scorer, errors, row)
-    with _stages() if progress else nullcontext() as shown:
+    with _bars() if progress else nullcontext() as bars:
         for output in in_order(
             work, chunks_of(inputs), n_jobs, lambda chunk: chunk.pauses
         ):
             click.echo("".join(f"{row}\n" for row in output.rows), nl=False)
             n_lines += len(output.rows)
             n_skipped += output.n_skipped
-            if shown is not None:
-                shown.show("scoring", output.n_bytes, n_bytes, f"{n_lines:,} lines")
+            if bars is not None:
+                bars.show("scoring", output.n_bytes, n_bytes, f"{n_lines:,} lines")
     if n_skipped:
         click.echo(
             f"{n_skipped} of {n_lines + n_skipped} lines were left out: they are not "
@@ -151,13 +154,11 @@ def score_command(
         )
 
 
-def _stages() -> AbstractContextManager[Any]:
+def _bars() -> AbstractContextManager[Stages]:
     """Return the bar; what it needs is imported only if it is shown."""
-    from rich.console import Console
-
     from nplm.cli._bars import stages
 
-    return stages(Console(stderr=True))
+    return stages()
 
 
 def _row(per_token: bool, with_text: bool) -> Callable[[Line], str]:

@@ -10,7 +10,6 @@ from typing import Any
 
 import click
 import numpy as np
-from rich.console import Console
 
 import nplm
 from nplm import (
@@ -420,7 +419,7 @@ def _texts(
 ) -> list[str]:
     texts: list[str] = []
     stage = f"reading the text to {what_for}"
-    with stages(Console(stderr=True)) as bars:
+    with stages() as bars:
         bars.show(stage, 0, 0, "")
         for block in blocks_of_lines(inputs, marks, blank_lines=blank_lines):
             texts += block

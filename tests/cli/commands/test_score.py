@@ -175,7 +175,7 @@ def test_interrupt_of_jobs_is_one_sentence(made):
 def test_progress_counts_the_bytes_of_the_files(made, run, monkeypatch):
     shown = []
     monkeypatch.setattr(_text, "CHUNK_BYTES", 64)
-    monkeypatch.setattr(_bars.StageLines, "show", lambda _, *given: shown.append(given))
+    monkeypatch.setattr(_bars.Stages, "show", lambda _, *given: shown.append(given))
     sizes = [(made / name).stat().st_size for name in ("test", "train")]
     run("score", "@kn", "@test", "@train", "--progress")
     stages, done, totals, notes = zip(*shown)

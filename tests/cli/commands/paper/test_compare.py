@@ -9,7 +9,7 @@ from click.testing import CliRunner
 import nplm
 from nplm import NCE, SGD, Adam, Exact, Importance
 from nplm.cli import main
-from nplm.cli._bars import StageLines
+from nplm.cli._bars import Stages
 from nplm.cli._jobs import mpi_job
 from nplm.cli.commands.paper import compare as command
 from nplm.cli.commands.paper import corpora
@@ -253,7 +253,7 @@ def test_an_interrupt_keeps_what_was_trained(run, tmp_path, monkeypatch, stage, 
         monkeypatch.setattr(
             comparison, "mixed", lambda *_: interrupt(0, stage, 1, 1, "")
         )
-    monkeypatch.setattr(StageLines, "show", interrupt)
+    monkeypatch.setattr(Stages, "show", interrupt)
     result = run("--output", tmp_path / "models", "--json", tmp_path / "result.json")
     assert result.exit_code == 130, result.output
     assert "Interrupted" in result.output

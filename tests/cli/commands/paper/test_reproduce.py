@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from nplm.cli import main
-from nplm.cli._bars import StageLines
+from nplm.cli._bars import Stages
 from nplm.experiments import TABLES
 from tests.helpers import corpus_of
 
@@ -99,7 +99,7 @@ def test_an_interrupt_is_told_and_gone_on_with(run, tmp_path, monkeypatch):
 
     rows = ("table1", "--rows", "Del. Int.,MLP9")
     with monkeypatch.context() as patch:
-        patch.setattr(StageLines, "show", interrupt)
+        patch.setattr(Stages, "show", interrupt)
         result = run(*rows)
     assert result.exit_code == 130
     assert "the same command goes on" in " ".join(result.stderr.split())
