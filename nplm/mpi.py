@@ -48,7 +48,7 @@ from nplm.models.neural.trainer import Trainer
 from nplm.models.training.checkpoint import fingerprint
 from nplm.models.training.loop import OnProgress
 from nplm.models.training.parallel.agreement import MPI, Ranks
-from nplm.models.training.parallel.parts import part_of
+from nplm.models.training.parallel.processes import part_of
 
 __all__ = ["ShardedLM", "fit", "part", "rank", "shard", "trainer"]
 

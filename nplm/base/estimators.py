@@ -15,11 +15,13 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils._param_validation import Interval, validate_parameter_constraints
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
-from nplm.base.atomic import all_or_nothing, read_at_once
+from nplm.base.atomic import fit_copy, read_at_once
 from nplm.base.blocks import blocks_of_rows
 from nplm.base.checks import (
     MAX_N_WORDS,
     check_ids,
+    check_not_grown,
+    check_over_words,
     inferred_n_words,
     own_ids,
     plain,
@@ -30,8 +32,8 @@ from nplm.base.fitted import Fitted
 from nplm.base.pages import Documented
 
 __all__ = [
-    "COMMON", "CheapWords", "HeldOut", "LanguageModel", "Whole", "WordsMass",
-    "columns_needed", "neg_perplexity", "non_negative", "unless_none",
+    "COMMON", "CheapWords", "CompositeLM", "HeldOut", "LanguageModel", "Whole",
+    "WordsMass", "columns_needed", "neg_perplexity", "non_negative", "unless_none",
 ]  # fmt: skip
 
 HeldOut = tuple[NDArray[np.int32], NDArray[np.int32]]  # contexts, next words
@@ -51,13 +53,13 @@ class Whole(Interval):
         closed = "left" if most is None else "both"
         super().__init__(Integral, least, most, closed=closed)
 
-    def is_satisfied_by(self, val: Any) -> bool:
+    def is_satisfied_by(self, val: object) -> bool:
         """Return whether `val` is one of them."""
         return not isinstance(val, bool) and super().is_satisfied_by(val)
 
 
 # Parameters that have the same meaning in every model.
-COMMON: dict[str, list[Any]] = {
+COMMON: dict[str, list[object]] = {
     "order": [Whole(1), None],
     "n_words": [Whole(1, MAX_N_WORDS), None],
     "boundary": [Whole(0), None],
@@ -81,13 +83,14 @@ def columns_needed(estimator: Any) -> int:
     return unless_none(getattr(estimator, "order", None), -1)
 
 
-def unless_none(value: Any, change: int = 0) -> int:
+def unless_none(value: object, change: int = 0) -> int:
     """Return a parameter plus `change`, at least 1, or `USUAL_COLUMNS` for None.
 
     A value that is no number counts as None: the fit refuses it.
     """
-    is_whole = isinstance(value, Integral) and not isinstance(value, bool)
-    return max(int(value) + change, 1) if is_whole else USUAL_COLUMNS
+    if isinstance(value, Integral) and not isinstance(value, bool):
+        return max(int(value) + change, 1)
+    return USUAL_COLUMNS
 
 
 def non_negative() -> Interval:
@@ -125,8 +128,8 @@ def neg_perplexity(estimator: Any, X: Any, y: Any = None) -> float:
     >>> bool((scores < -1).all())
     True
     """
-    given = (X,) if y is None else (X, y)
-    return -float(estimator.perplexity(*given))
+    windows = (X,) if y is None else (X, y)
+    return -float(estimator.perplexity(*windows))
 
 
 class LanguageModel(DensityMixin, Documented, BaseEstimator):
@@ -136,17 +139,15 @@ class LanguageModel(DensityMixin, Documented, BaseEstimator):
     log-likelihood, and scikit-learn then cuts the windows of a text into
     contiguous folds instead of interleaving them by next word.
 
-    A subclass implements ``_fit`` and ``_predict_proba``. A model whose fit may be
-    interrupted overrides ``fit``, which starts with ``_start_fit``. A subclass
-    overrides ``_log_prob`` or ``_predict_log_proba`` where it
-    needs less than the full matrix. These methods get checked int32 ids and only the
-    nearest ``order_ - 1`` columns. `nplm.save` and `nplm.load` call ``_fitted`` and
-    ``_restore``.
+    A subclass implements ``_fit`` and ``_predict_proba``. It overrides ``_log_prob`` or
+    ``_predict_log_proba`` where it needs less than the full matrix. These methods get
+    checked int32 ids and only the nearest ``order_ - 1`` columns. `nplm.save` and
+    `nplm.load` call ``_fitted`` and ``_restore``.
     """
 
     order: int | None
     n_words: int | None
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {}
+    _parameter_constraints: ClassVar[dict[str, list[object]]] = {}
 
     @cached_property
     def classes_(self) -> NDArray[np.int_]:
@@ -154,7 +155,6 @@ class LanguageModel(DensityMixin, Documented, BaseEstimator):
         # Set by a fit; of a model in a mapped file made when it is asked for.
         return np.arange(self.n_words_)
 
-    @all_or_nothing
     def fit(
         self,
         X: ArrayLike,
@@ -187,16 +187,22 @@ class LanguageModel(DensityMixin, Documented, BaseEstimator):
         ValueError
             If ids or parameters are out of range, or X has too few columns or rows.
         """
-        X, y = self._start_fit(X, y)
-        self._fit(X, y, self._check_held_out(X_val, y_val))
-        return self
+
+        def fit(model: Self) -> KeyboardInterrupt | None:
+            ids, next_words = model._start_fit(X, y)
+            return model._fit(ids, next_words, model._check_held_out(X_val, y_val))
+
+        return fit_copy(self, fit)
 
     # -- methods that subclasses implement ------------------------------------
 
     def _fit(
         self, X: NDArray[np.int32], y: NDArray[np.int32], held_out: HeldOut | None
-    ) -> None:
-        """Set the fitted attributes from checked windows of ``order_ - 1`` columns."""
+    ) -> KeyboardInterrupt | None:
+        """Set the fitted attributes from checked windows of ``order_ - 1`` columns.
+
+        Returns the interrupt that ended the fit early, if it left the model fitted.
+        """
         raise NotImplementedError
 
     def _predict_proba(self, X: NDArray[np.int32]) -> NDArray[Any]:
@@ -573,9 +579,11 @@ class LanguageModel(DensityMixin, Documented, BaseEstimator):
 
     # -- files ----------------------------------------------------------------
 
-    def _fitted(self) -> dict[str, Any]:
+    def _fitted(self) -> dict[str, object]:
         """Return the fitted state for `nplm.save`; a subclass adds its own."""
-        fitted = {"order": self.order_, "n_context": self.n_features_in_}
+        fitted: dict[str, object] = {
+            "order": self.order_, "n_context": self.n_features_in_,
+        }  # fmt: skip
         columns = getattr(self, "feature_names_in_", None)
         return fitted if columns is None else fitted | {"columns": columns.tolist()}
 
@@ -605,11 +613,52 @@ class LanguageModel(DensityMixin, Documented, BaseEstimator):
         return tags
 
 
-class CheapWords:
-    """Mixin for models in which scoring one word costs the same in any vocabulary."""
+class CompositeLM(LanguageModel):
+    """Base class of models that are made of other models, their parts.
+
+    A part may be a ``FrozenEstimator``, which was fitted on the same columns or fewer.
+    """
+
+    order = None  # each part has its own
+
+    def _set_n_words(self, part: Any, n_words: int | None) -> None:
+        """Set `n_words` of a part that has this parameter, if it is None there."""
+        parameters = part.get_params(deep=False)
+        if n_words is not None and parameters.get("n_words", n_words) is None:
+            part.set_params(n_words=n_words)
+
+    def _check_part(self, part: Any, name: str) -> None:
+        """Raise unless a fitted part predicts words, from columns that X has."""
+        check_over_words(part, name)
+        if part.n_features_in_ > self.n_features_in_:
+            raise ValueError(
+                f"{name} was fitted on {part.n_features_in_} words of context, but X "
+                f"has {self.n_features_in_} columns; pass wider windows."
+            )
+
+    def _take_n_words(self, part: Any, name: str) -> None:
+        """Take the vocabulary of a fitted part, which has all words of the windows."""
+        n_words: int = part.n_words_
+        if n_words < self.n_words_ or self.n_words not in (None, n_words):
+            raise ValueError(
+                f"{name} has n_words={n_words}, but {type(self).__name__} and its "
+                f"windows {self.n_words_}: set n_words of {type(self).__name__} alone, "
+                "or the same in both."
+            )
+        self.n_words_ = n_words
+        self.classes_ = np.arange(n_words)
+
+    def _nearest_of(self, part: Any, X: NDArray[np.int32]) -> NDArray[np.int32]:
+        """Keep the columns that a part was fitted on."""
+        check_not_grown(part, self.n_words_, type(self).__name__)
+        return X[:, X.shape[1] - part.n_features_in_ :]
+
+
+class CheapWords(LanguageModel):
+    """Base class of models that score a word in the same time in any vocabulary."""
 
     def _candidate_log_prob(
-        self: Any, X: NDArray[np.int32], candidates: NDArray[np.int32], normalize: bool
+        self, X: NDArray[np.int32], candidates: NDArray[np.int32], normalize: bool
     ) -> NDArray[np.float64]:
         out = np.empty(candidates.shape)
         n = candidates.shape[1]
@@ -627,7 +676,7 @@ class WordsMass:
     - `words` (n,): distinct ids
     """
 
-    def __init__(self, model: Any, words: NDArray[np.int32]) -> None:
+    def __init__(self, model: LanguageModel, words: NDArray[np.int32]) -> None:
         self.model, self.words = model, words
 
     def after(self, X: NDArray[np.int32]) -> NDArray[np.float64]:

@@ -90,7 +90,7 @@ class CacheLM(LanguageModel):
     """
 
     order = None  # `length` is what other models have the order for
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+    _parameter_constraints: ClassVar[dict[str, list[object]]] = {
         "length": [Whole(1), None],
         "half_life": [Interval(Real, 0, None, closed="neither"), None],
         "prior": [Interval(Real, 0, None, closed="neither")],
@@ -136,7 +136,7 @@ class CacheLM(LanguageModel):
 
     # -- files ----------------------------------------------------------------
 
-    def _fitted(self) -> dict[str, Any]:
+    def _fitted(self) -> dict[str, object]:
         return super()._fitted() | {"proba": self.proba_}
 
     def _restore(self, fitted: Fitted) -> None:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from nplm.base.atomic import fit_copy, fitted_or_interrupted
+from nplm.base.atomic import fitted_or_interrupted
 from nplm.base.blocks import BLOCK_WINDOWS, blocks
 from nplm.base.checks import (
     check_boundary,
@@ -21,7 +21,8 @@ from nplm.base.checks import (
     plain,
 )
 from nplm.base.estimators import (
-    LanguageModel,
+    CompositeLM,
+    HeldOut,
     Whole,
     columns_needed,
     non_negative,
@@ -48,14 +49,14 @@ class Cached(NamedTuple):
     """
 
     rows: slice
-    hidden: NDArray[Any]
+    hidden: NDArray[np.generic]
     words: NDArray[np.int32]
-    before: NDArray[Any]
+    before: NDArray[np.generic]
     first: NDArray[np.intp]
     last: NDArray[np.intp]
 
 
-class NeuralCacheLM(LanguageModel):
+class NeuralCacheLM(CompositeLM):
     r"""Predict the words that followed hidden states like the present one.
 
     The cache of Grave, Joulin and Usunier (2017), for a network that need not know of
@@ -100,6 +101,12 @@ class NeuralCacheLM(LanguageModel):
         The words of the cache and of the network's context plus one, the vocabulary
         size, the word ids, the number of columns of X.
 
+    Notes
+    -----
+    `fit` trains the network, with the held-out windows for its early stopping. The
+    cache itself learns nothing. After an interrupt (Ctrl-C), the model is fitted with
+    what the network has learned, or unchanged if that is nothing.
+
     References
     ----------
     E. Grave, A. Joulin and N. Usunier (2017). Improving neural language models with a
@@ -116,8 +123,7 @@ class NeuralCacheLM(LanguageModel):
     (11, [2, 3, 0, 1])
     """
 
-    order = None  # `length` is what other models have the order for
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+    _parameter_constraints: ClassVar[dict[str, list[object]]] = {
         "estimator": [NeuralLM, FrozenEstimator],
         "length": [Whole(1), None],
         "theta": [non_negative()],
@@ -138,59 +144,15 @@ class NeuralCacheLM(LanguageModel):
         self.boundary = boundary
         self.n_words = n_words
 
-    def fit(
-        self,
-        X: ArrayLike,
-        y: ArrayLike | None = None,
-        *,
-        X_val: ArrayLike | None = None,
-        y_val: ArrayLike | None = None,
-    ) -> Self:
-        """Fit the network, unless it is frozen. The cache itself learns nothing.
-
-        Parameters
-        ----------
-        X : array-like of int, shape (n_samples, n_context)
-            Contexts, the nearest word in the last column.
-        y : array-like of int, shape (n_samples,)
-            Next words.
-        X_val, y_val : array-like of int, optional
-            Held-out windows for the network's early stopping.
-
-        Returns
-        -------
-        self : NeuralCacheLM
-
-        Raises
-        ------
-        ValueError
-            If X has too few columns for the network and the cache, or if ids, sizes or
-            parameters are out of range.
-        TypeError
-            If the frozen estimator is not a `NeuralLM`.
-        KeyboardInterrupt
-            On an interrupt. The model is then fitted with what the network has learned,
-            or unchanged if that is nothing.
-        """
-        return fit_copy(self, lambda model: model._fit_parts(X, y, X_val, y_val))
-
-    def _fit_parts(
-        self,
-        X: ArrayLike,
-        y: ArrayLike | None,
-        X_val: ArrayLike | None,
-        y_val: ArrayLike | None,
+    def _fit(
+        self, X: NDArray[np.int32], y: NDArray[np.int32], held_out: HeldOut | None
     ) -> KeyboardInterrupt | None:
-        """Fit; return the interrupt if one came and left the network fitted."""
-        X, y = self._start_fit(X, y)
-        held_out = self._check_held_out(X_val, y_val)
         network, interrupt = clone(self.estimator), None
         if isinstance(network, FrozenEstimator):
             network = network.estimator
             _check_network(network)
         else:
-            if network.n_words is None:
-                network.set_params(n_words=self.n_words_)
+            self._set_n_words(network, self.n_words_)
             order = 1 if network.order is None else plain(network.order)
             n_context = max(
                 order - 1, plain(network.n_distant), plain(network.n_memory)
@@ -207,15 +169,7 @@ class NeuralCacheLM(LanguageModel):
                 network, X, y, X_val=X_val, y_val=y_val
             )
         check_over_words(network, "the network")
-        if network.n_words_ < self.n_words_ or self.n_words not in (
-            None, network.n_words_,
-        ):  # fmt: skip
-            raise ValueError(
-                f"the network has n_words={network.n_words_}, but the cache and its "
-                f"windows {self.n_words_}: set the same n_words, or set it here alone."
-            )
-        self.n_words_ = network.n_words_
-        self.classes_ = np.arange(self.n_words_)
+        self._take_n_words(network, "the network")
         check_boundary(self.boundary, self.n_words_)
         self._set_length(X.shape[1], _n_context(network))
         _check_hidden(network)
@@ -237,7 +191,7 @@ class NeuralCacheLM(LanguageModel):
 
     # -- files ----------------------------------------------------------------
 
-    def _fitted(self) -> dict[str, Any]:
+    def _fitted(self) -> dict[str, object]:
         return super()._fitted() | {"network": self.estimator_}
 
     def _restore(self, fitted: Fitted) -> None:
@@ -303,8 +257,8 @@ class NeuralCacheLM(LanguageModel):
         words = np.zeros(inside.shape, dtype=np.int32)
         words[inside] = cached.words[position[inside]]
         scores = np.full(inside.shape, -np.inf)
-        for row, own, begin, end in zip(scores, cached.hidden[rows], first, last):
-            row[n - (end - begin) :] = cached.before[begin:end] @ own
+        for row, hidden, begin, end in zip(scores, cached.hidden[rows], first, last):
+            row[n - (end - begin) :] = cached.before[begin:end] @ hidden
         scores[inside] *= float(self.theta)
         high = scores.max(axis=1, initial=-np.inf, keepdims=True)
         np.exp(scores - np.where(np.isfinite(high), high, 0), out=scores)
@@ -327,8 +281,8 @@ class NeuralCacheLM(LanguageModel):
                 for part, rows in self._blocks_of(cached):
                     shares, words = self._shares(cached, part)
                     words = own_ids(words, self.n_words_)
-                    for own, row, ids in zip(shares, proba[rows], words):
-                        np.add.at(row, ids, own)
+                    for row, ids, shares_of_row in zip(proba[rows], words, shares):
+                        np.add.at(row, ids, shares_of_row)
         empty = np.flatnonzero(~proba.any(axis=1))
         if len(empty):
             network = self.estimator_

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -122,11 +120,11 @@ class Annealing:
 
     # -- saves --------------------------------------------------------------------
 
-    def arrays(self) -> dict[str, NDArray[Any]]:
+    def arrays(self) -> dict[str, NDArray[np.generic]]:
         """Return all arrays that passes change."""
         return {"labels": self.partition.labels, "tally": self.partition.tally}
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> dict[str, object]:
         """Return all other state that passes change."""
         return {"history": self.history}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from numbers import Real
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,7 +12,7 @@ from sklearn.base import clone
 from sklearn.utils._param_validation import Interval
 
 from nplm.base.checks import check_boundary, check_classes, count_ids, own_ids
-from nplm.base.estimators import CheapWords, HeldOut, LanguageModel, Whole
+from nplm.base.estimators import CheapWords, HeldOut, Whole
 from nplm.base.fitted import Fitted
 from nplm.models.classes.word_classes import WordClasses
 from nplm.models.ngrams.kneser_ney import KneserNeyLM
@@ -22,7 +22,7 @@ from nplm.models.training.em import fit_mixture_weights
 __all__ = ["ClassLM"]
 
 
-class ClassLM(CheapWords, LanguageModel):
+class ClassLM(CheapWords):
     r"""Class-based n-gram model: predict the next class, then the word in it.
 
     .. math:: P(w | c) = (1 - \epsilon)\, P(g(w) | g(c_1), \ldots, g(c_{n-1}))\,
@@ -108,7 +108,7 @@ class ClassLM(CheapWords, LanguageModel):
     """
 
     labels_: NDArray[np.int32]
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+    _parameter_constraints: ClassVar[dict[str, list[object]]] = {
         "n_classes": [Whole(1)],
         "uniform_weight": [Interval(Real, 0, 1, closed="both"), None],
         "random_state": ["random_state"],
@@ -210,7 +210,7 @@ class ClassLM(CheapWords, LanguageModel):
         fit = fit_mixture_weights(probs, one_bin, 1, max_iter=100, tol=1e-7)
         return float(fit.weights[0, 1])
 
-    def _fitted(self) -> dict[str, Any]:
+    def _fitted(self) -> dict[str, object]:
         return super()._fitted() | {
             "labels": self.labels_,
             "class_model": self.class_model_,

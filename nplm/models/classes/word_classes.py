@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from nplm.base.atomic import read_at_once, replace_state, shallow_copy
+from nplm.base.atomic import fit_copy, read_at_once
 from nplm.base.checks import (
     MAX_N_WORDS,
     check_boundary,
@@ -125,7 +125,7 @@ class WordClasses(TransformerMixin, Documented, BaseEstimator):
     0.69
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+    _parameter_constraints: ClassVar[dict[str, list[object]]] = {
         **COMMON,
         "n_classes": [Whole(1)],
         "max_iter": [Whole(0)],
@@ -197,6 +197,18 @@ class WordClasses(TransformerMixin, Documented, BaseEstimator):
         checkpoint: str | os.PathLike[str] | None = None,
     ) -> Self:
         """Find the classes from pairs of adjacent words."""
+        return fit_copy(
+            self, lambda model: model._anneal(before, after, progress, checkpoint)
+        )
+
+    def _anneal(
+        self,
+        before: NDArray[np.int32],
+        after: NDArray[np.int32],
+        progress: ReportPass | None,
+        checkpoint: str | os.PathLike[str] | None,
+    ) -> KeyboardInterrupt | None:
+        """Find the classes; return the interrupt that ended the passes, if any."""
         self._validate_params()
         if self.boundary is not None and self.n_classes < 2:
             raise ValueError(
@@ -241,21 +253,13 @@ class WordClasses(TransformerMixin, Documented, BaseEstimator):
                 checkpoint=saves,
                 verbose=verbose,
             )
-        # A second interrupt may come before all attributes are set.
-        fitted = shallow_copy(self)
-        fitted.n_words_ = n_words
-        fitted.n_classes_ = state.n_classes
-        fitted.history_ = job.history
-        fitted.labels_ = state.labels_by_size()
-        fitted.mutual_information_ = state.mutual_information
-        fitted.n_iter_ = job.n_ended
-        replace_state(self, fitted)
-        try:
-            if interrupt is not None:
-                raise interrupt
-        finally:
-            del interrupt  # avoids a reference cycle with this frame and its arrays
-        return self
+        self.n_words_ = n_words
+        self.n_classes_ = state.n_classes
+        self.history_ = job.history
+        self.labels_ = state.labels_by_size()
+        self.mutual_information_ = state.mutual_information
+        self.n_iter_ = job.n_ended
+        return interrupt
 
     @read_at_once
     def transform(self, ids: ArrayLike) -> NDArray[np.int32]:
@@ -275,7 +279,7 @@ class WordClasses(TransformerMixin, Documented, BaseEstimator):
         words = own_ids(check_ids(ids, "ids", ndim=1, n_words=n_words), n_words)
         return self.labels_[words]
 
-    def _fitted(self) -> dict[str, Any]:
+    def _fitted(self) -> dict[str, object]:
         return {
             "labels": self.labels_,
             "n_classes": self.n_classes_,

@@ -14,13 +14,7 @@ from sklearn.utils.metaestimators import _BaseComposition
 from sklearn.utils.validation import check_is_fitted
 
 from nplm.base.atomic import fit_copy, fitted_or_interrupted
-from nplm.base.checks import check_not_grown, check_over_words
-from nplm.base.estimators import (
-    LanguageModel,
-    Whole,
-    columns_needed,
-    non_negative,
-)
+from nplm.base.estimators import CompositeLM, Whole, columns_needed, non_negative
 from nplm.base.fitted import Fitted
 from nplm.base.progress.bars import stages
 from nplm.base.warnings import warn
@@ -33,7 +27,7 @@ from nplm.models.training.em import BIN_PRIOR, FrequencyBins, fit_mixture_weight
 __all__ = ["MixtureLM"]
 
 
-class MixtureLM(_BaseComposition, LanguageModel):
+class MixtureLM(_BaseComposition, CompositeLM):
     r"""Mixture of language models (section 2, "Mixture of models").
 
     .. math:: P(w | c) = \sum_i \alpha_i P_i(w | c)
@@ -124,9 +118,8 @@ class MixtureLM(_BaseComposition, LanguageModel):
     """
 
     weights_: NDArray[np.float64]
-    order = None  # each member has its own order
     # `_check_estimators` and `_check_weights` check the other parameters.
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+    _parameter_constraints: ClassVar[dict[str, list[object]]] = {
         "include_uniform": ["boolean"],
         "max_iter": [Whole(0)],
         "tol": [non_negative()],
@@ -242,23 +235,21 @@ class MixtureLM(_BaseComposition, LanguageModel):
         names = [name for name, _ in kept]
         if self.include_uniform:
             names.append("uniform")
-        n_given = self.n_words
         X, y = self._start_fit(X, y)
         if weights is None and X_val is None and y_val is None:
             raise ValueError(
                 f"weights={self.weights!r} are learned on held-out windows: pass X_val "
                 "and y_val to fit, or set weights to fixed numbers."
             )
-        own = _fit_params_of(names, fit_params)
+        params_of = _fit_params_of(names, fit_params)
         with stages(int(self.verbose), type(self).__name__) as begin:
             members, interrupt = [], None
             for i, (name, estimator) in enumerate(kept):
                 begin(f"{name} ({i + 1} of {len(kept)})")
                 member = clone(estimator)
-                if n_given is not None and _param(member, "n_words") is None:
-                    member.set_params(n_words=n_given)
+                self._set_n_words(member, self.n_words)
                 member, interrupt = fitted_or_interrupted(
-                    member, X, y, X_val=X_val, y_val=y_val, **own[name]
+                    member, X, y, X_val=X_val, y_val=y_val, **params_of[name]
                 )
                 if interrupt is not None and i + 1 < len(kept):
                     warn(
@@ -271,7 +262,7 @@ class MixtureLM(_BaseComposition, LanguageModel):
                         raise interrupt
                     finally:
                         del interrupt  # avoids a reference cycle with this frame
-                self._check_member(name, member)
+                self._check_part(member, f"member {name!r}")
                 members.append(member)
             self._check_sizes(names, members)
             self.n_words_ = members[0].n_words_
@@ -395,14 +386,6 @@ class MixtureLM(_BaseComposition, LanguageModel):
             )
         return weights / weights.sum()
 
-    def _check_member(self, name: str, member: Any) -> None:
-        check_over_words(member, f"member {name!r}")
-        if member.n_features_in_ > self.n_features_in_:
-            raise ValueError(
-                f"member {name!r} was fitted on {member.n_features_in_} words of "
-                f"context, but X has {self.n_features_in_} columns; pass wider windows."
-            )
-
     @property
     def n_parameters_(self) -> int:
         """Number of parameters of all members, plus that of free learned weights."""
@@ -414,7 +397,7 @@ class MixtureLM(_BaseComposition, LanguageModel):
 
     # -- files ----------------------------------------------------------------
 
-    def _fitted(self) -> dict[str, Any]:
+    def _fitted(self) -> dict[str, object]:
         fitted = super()._fitted() | {
             "names": list(self.named_estimators_),
             "members": self.estimators_,
@@ -437,7 +420,7 @@ class MixtureLM(_BaseComposition, LanguageModel):
         if self.order_ <= self.n_features_in_:  # the order of all columns
             raise fitted.invalid_item("order", self.order_)
         for name, member in zip(names, members):
-            self._check_member(name, member)
+            self._check_part(member, f"member {name!r}")
         self.estimators_ = members
         self.named_estimators_ = Bunch(**dict(zip(names, members)))
         shape: tuple[int, ...] = (len(members),)
@@ -468,11 +451,6 @@ class MixtureLM(_BaseComposition, LanguageModel):
     def _token_details(self, X: NDArray[np.int32]) -> dict[str, NDArray[Any]]:
         weights = self._row_weights(X)
         return {"weights": np.broadcast_to(weights, (len(X), weights.shape[1]))}
-
-    def _nearest_of(self, member: Any, X: NDArray[np.int32]) -> NDArray[np.int32]:
-        """Keep the columns that a member was fitted on."""
-        check_not_grown(member, self.n_words_, "MixtureLM")
-        return X[:, X.shape[1] - member.n_features_in_ :]
 
     def _predict_proba(self, X: NDArray[np.int32]) -> NDArray[Any]:
         weights = self._row_weights(X)
@@ -535,22 +513,17 @@ def _fit_params_of(
     names: list[str], fit_params: dict[str, Any]
 ) -> dict[str, dict[str, Any]]:
     """Group ``name__parameter`` by the names of members."""
-    own: dict[str, dict[str, Any]] = {name: {} for name in names}
+    by_name: dict[str, dict[str, Any]] = {name: {} for name in names}
     for key, value in fit_params.items():
         name, _, parameter = key.partition("__")
-        if name not in own or not parameter:
+        if name not in by_name or not parameter:
             raise ValueError(
                 f"fit got {key}, which is not the name of a member, two underscores "
                 f"and a parameter: the members are {', '.join(names)}."
             )
-        own[name][parameter] = value
-    return own
+        by_name[name][parameter] = value
+    return by_name
 
 
 def _is_dropped(member: Any) -> bool:
     return isinstance(member, str) and member == "drop"
-
-
-def _param(estimator: Any, name: str) -> Any:
-    """Return a constructor parameter, or "absent" if there is none of that name."""
-    return estimator.get_params(deep=False).get(name, "absent")

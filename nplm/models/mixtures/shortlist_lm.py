@@ -12,14 +12,8 @@ from sklearn.utils._param_validation import HasMethods
 from sklearn.utils.validation import check_is_fitted
 
 from nplm.base.atomic import fit_copy, fitted_or_interrupted
-from nplm.base.checks import (
-    check_not_grown,
-    check_over_words,
-    count_ids,
-    own_ids,
-    plain,
-)
-from nplm.base.estimators import LanguageModel, Whole, columns_needed
+from nplm.base.checks import count_ids, own_ids, plain
+from nplm.base.estimators import CompositeLM, HeldOut, Whole, columns_needed
 from nplm.base.fitted import Fitted
 from nplm.models.neural.neural_lm import NeuralLM
 from nplm.models.neural.options.losses import Exact
@@ -29,7 +23,7 @@ from nplm.models.training.loop import OnProgress
 __all__ = ["ShortlistLM"]
 
 
-class ShortlistLM(LanguageModel):
+class ShortlistLM(CompositeLM):
     r"""A network that predicts a short-list of words, and a back-off model the others.
 
     .. math::
@@ -109,8 +103,7 @@ class ShortlistLM(LanguageModel):
     ((2, 100), True)
     """
 
-    order = None  # both models have their own
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+    _parameter_constraints: ClassVar[dict[str, list[object]]] = {
         "network": [NeuralLM],
         "backoff": [HasMethods(["fit", "log_prob", "predict_proba"])],
         "n_shortlist": [Whole(1)],
@@ -181,12 +174,11 @@ class ShortlistLM(LanguageModel):
         progress: OnProgress | None,
         checkpoint: str | os.PathLike[str] | None,
     ) -> KeyboardInterrupt | None:
-        """Fit, and give the interrupt after which the network is fitted, if any."""
+        """Fit; return the interrupt if one came and left the network fitted."""
         X, y = self._start_fit(X, y)
         self._check_network()
         backoff = self._fitted_backoff(X, y, X_val, y_val)
-        self.n_words_ = backoff.n_words_
-        self.classes_ = np.arange(self.n_words_)
+        self._take_n_words(backoff, "the back-off model")
         held_out = self._check_held_out(X_val, y_val)
         self._set_list(self._most_frequent(y))
         self.network_, interrupt = self._fitted_network(
@@ -205,12 +197,12 @@ class ShortlistLM(LanguageModel):
         self._place[words] = np.arange(len(words))
 
     def _check_network(self) -> None:
-        """Raise what the network's parameters are to blame for, before anything."""
+        """Raise an error for parameters of the network, before any part is fitted."""
         if self.network.warm_start:
             raise ValueError(
-                "warm_start=True of the network would go on from an earlier fit, whose "
-                "short-list may be another: every fit begins anew. Set it to False; "
-                "fit(checkpoint=...) goes on with a fit that was cut short."
+                "warm_start=True of the network would continue an earlier fit, whose "
+                "short-list may be another. Set it to False; fit(checkpoint=...) "
+                "resumes a fit that was interrupted."
             )
         self._network_of(1)._check_parameters()
 
@@ -248,39 +240,26 @@ class ShortlistLM(LanguageModel):
         y_val: ArrayLike | None,
     ) -> Any:
         backoff = clone(self.backoff)
-        if self.n_words is not None and _unset(backoff, "n_words"):
-            backoff.set_params(n_words=self.n_words)
+        self._set_n_words(backoff, self.n_words)
         backoff.fit(X, y, X_val=X_val, y_val=y_val)
-        check_over_words(backoff, "the back-off model")
-        n_words = backoff.n_words_
-        if n_words < self.n_words_ or self.n_words not in (None, n_words):
-            raise ValueError(
-                f"the back-off model has n_words={n_words}, but the short-list model "
-                f"and its windows {self.n_words_}: give both the same n_words, or set "
-                "it here alone."
-            )
-        if backoff.n_features_in_ > self.n_features_in_:
-            raise ValueError(
-                f"the back-off model was fitted on {backoff.n_features_in_} words of "
-                f"context, but X has {self.n_features_in_} columns; give wider windows."
-            )
+        self._check_part(backoff, "the back-off model")
         return backoff
 
     def _fitted_network(
         self,
         X: NDArray[np.int32],
         y: NDArray[np.int32],
-        held_out: tuple[NDArray[np.int32], NDArray[np.int32]] | None,
+        held_out: HeldOut | None,
         progress: OnProgress | None,
         checkpoint: str | os.PathLike[str] | None,
     ) -> tuple[NeuralLM, KeyboardInterrupt | None]:
         network = self._network_of(len(self.words_))
-        if network.n_words is None:
-            network.set_params(n_words=self.n_words_)
-        elif network.n_words != self.n_words_:
+        self._set_n_words(network, self.n_words_)
+        if network.n_words != self.n_words_:
             raise ValueError(
                 f"the network has n_words={network.n_words}, but the back-off model "
-                f"{self.n_words_}: give both the same n_words, or set it here alone."
+                f"{self.n_words_}: set n_words of ShortlistLM alone, or the same in "
+                "both."
             )
         X_val = y_val = None
         if held_out is not None:
@@ -288,7 +267,7 @@ class ShortlistLM(LanguageModel):
             if len(y_val) == 0:
                 raise ValueError(
                     f"none of the {len(held_out[1])} held-out windows has a next word "
-                    f"of the short-list, of {len(self.words_)} words: give more."
+                    f"of the short-list, of {len(self.words_)} words: pass more."
                 )
         return fitted_or_interrupted(
             network, *self._of_the_list(X, y), X_val=X_val, y_val=y_val,
@@ -319,17 +298,18 @@ class ShortlistLM(LanguageModel):
 
     # -- files ----------------------------------------------------------------
 
-    def _fitted(self) -> dict[str, Any]:
-        own = {"network": self.network_, "backoff": self.backoff_}
-        return super()._fitted() | own | {"words": self.words_}
+    def _fitted(self) -> dict[str, object]:
+        return super()._fitted() | {
+            "network": self.network_, "backoff": self.backoff_, "words": self.words_,
+        }  # fmt: skip
 
     def _restore(self, fitted: Fitted) -> None:
         network = fitted.estimator("network", NeuralLM)
         backoff = fitted.estimator("backoff")
         if not hasattr(backoff, "_words_mass"):
             raise fitted.invalid_item("backoff", backoff)
-        check_over_words(backoff, "the back-off model")
         self._restore_sizes(fitted, backoff.n_words_)
+        self._check_part(backoff, "the back-off model")
         if self.order_ <= self.n_features_in_:  # members get all columns
             raise fitted.invalid_item("order", self.order_)
         words = fitted.ids("words", (None,), self.n_words_)
@@ -338,7 +318,6 @@ class ShortlistLM(LanguageModel):
             len(np.unique(words)) == len(words) == network._n_outcomes
             and network.n_words_ == self.n_words_
             and network.n_features_in_ == self.n_features_in_
-            and backoff.n_features_in_ <= self.n_features_in_
         )
         if not sound:
             raise ValueError("its network, its back-off model and its list disagree")
@@ -347,13 +326,8 @@ class ShortlistLM(LanguageModel):
 
     # -- probabilities --------------------------------------------------------
 
-    def _nearest_of_backoff(self, X: NDArray[np.int32]) -> NDArray[np.int32]:
-        """Keep the columns that the back-off model was fitted on."""
-        check_not_grown(self.backoff_, self.n_words_, "ShortlistLM")
-        return X[:, X.shape[1] - self.backoff_.n_features_in_ :]
-
     def _list_mass(self, X: NDArray[np.int32]) -> NDArray[np.float64]:
-        return self._mass.after(self._nearest_of_backoff(X))
+        return self._mass.after(self._nearest_of(self.backoff_, X))
 
     def _list_log_mass(self, X: NDArray[np.int32]) -> NDArray[np.float64]:
         with np.errstate(divide="ignore"):  # a model may give the list nothing
@@ -362,7 +336,8 @@ class ShortlistLM(LanguageModel):
     def _predict_proba(self, X: NDArray[np.int32]) -> NDArray[np.float64]:
         proba = np.empty((len(X), self.n_words_))
         for rows in self._blocks(len(X)):
-            proba[rows] = self.backoff_.predict_proba(self._nearest_of_backoff(X[rows]))
+            nearest = self._nearest_of(self.backoff_, X[rows])
+            proba[rows] = self.backoff_.predict_proba(nearest)
             mass = self._list_mass(X[rows])
             share = self.network_.predict_proba(X[rows])
             proba[rows, self.words_] = share * mass[:, None]
@@ -379,7 +354,7 @@ class ShortlistLM(LanguageModel):
             out[inside] = self.network_.log_prob(X_list, places[inside])
             out[inside] += self._list_log_mass(X_list)
         if not inside.all():
-            others = self._nearest_of_backoff(X[~inside])
+            others = self._nearest_of(self.backoff_, X[~inside])
             out[~inside] = self.backoff_.log_prob(others, y[~inside])
         return out
 
@@ -387,20 +362,16 @@ class ShortlistLM(LanguageModel):
         self, X: NDArray[np.int32], candidates: NDArray[np.int32], normalize: bool
     ) -> NDArray[np.float64]:
         # The network's are a share of the list's mass: they must be normalised.
-        out = self.backoff_.candidate_log_prob(self._nearest_of_backoff(X), candidates)
+        nearest = self._nearest_of(self.backoff_, X)
+        out = self.backoff_.candidate_log_prob(nearest, candidates)
         places = self._places(candidates)
         some = (places >= 0).any(axis=1)
         if some.any():
-            X, places, listed = X[some], places[some], out[some]
-            own = self.network_.candidate_log_prob(X, np.maximum(places, 0))
-            own += self._list_log_mass(X)[:, None]
-            out[some] = np.where(places >= 0, own, listed)
+            X, places, outside = X[some], places[some], out[some]
+            in_list = self.network_.candidate_log_prob(X, np.maximum(places, 0))
+            in_list += self._list_log_mass(X)[:, None]
+            out[some] = np.where(places >= 0, in_list, outside)
         return out
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "network_")
-
-
-def _unset(estimator: Any, name: str) -> bool:
-    """Whether an estimator has a parameter of this name, and it is None."""
-    return estimator.get_params(deep=False).get(name, "absent") is None

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils._param_validation import StrOptions
 
 from nplm.base.checks import own_ids
-from nplm.base.estimators import CheapWords, HeldOut, LanguageModel
+from nplm.base.estimators import CheapWords, HeldOut
 from nplm.base.fitted import Fitted
 
 __all__ = ["UniformLM"]
 
 
-class UniformLM(CheapWords, LanguageModel):
+class UniformLM(CheapWords):
     """Assign the same probability to each word, in any context.
 
     A member for mixtures. Over all words it is the p_0 of the interpolated trigram
@@ -50,7 +50,7 @@ class UniformLM(CheapWords, LanguageModel):
     """
 
     order = 1
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+    _parameter_constraints: ClassVar[dict[str, list[object]]] = {
         "words": [StrOptions({"all", "unseen"})],
     }
 
@@ -69,7 +69,7 @@ class UniformLM(CheapWords, LanguageModel):
         self.proba_ = shared / shared.sum()
         self.n_parameters_ = 0
 
-    def _fitted(self) -> dict[str, Any]:
+    def _fitted(self) -> dict[str, object]:
         return super()._fitted() | {"proba": self.proba_}
 
     def _restore(self, fitted: Fitted) -> None:

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from nplm.models.neural.fitting.sharded import ShardedNetwork, gathered
 from nplm.models.neural.neural_lm import NeuralLM
 from nplm.models.training.checkpoint import fingerprint
-from nplm.models.training.parallel.processes import Sharers
+from nplm.models.training.parallel.processes import Processes
 from nplm.models.training.parallel.threads import blas_threads
 
 __all__ = ["ShardedLM"]
@@ -27,7 +27,7 @@ class ShardedLM:
     ----------
     estimator : NeuralLM
         Model with only the rows of ``U_``, ``W_`` and ``b_`` of this rank.
-    ranks : Sharers
+    ranks : Processes
         The ranks that share the model.
 
     Attributes
@@ -36,7 +36,7 @@ class ShardedLM:
         See `NeuralLM`.
     """
 
-    def __init__(self, estimator: NeuralLM, ranks: Sharers) -> None:
+    def __init__(self, estimator: NeuralLM, ranks: Processes) -> None:
         self._part = estimator
         self._ranks = ranks
         self.history_ = estimator.history_

@@ -10,7 +10,7 @@ import stat
 import tempfile
 import time
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from errno import ELOOP
 from pathlib import Path
@@ -46,7 +46,7 @@ IGNORED_PARAMETERS = ("max_iter", "verbose")
 
 
 def fingerprint(
-    parameters: dict[str, Any], data: dict[str, NDArray[Any] | None]
+    parameters: dict[str, object], data: dict[str, NDArray[np.generic] | None]
 ) -> dict[str, str]:
     """Identify a fit by its parameters, and the shapes and checksums of its data."""
     values = {name: str(value) for name, value in parameters.items()}
@@ -58,7 +58,7 @@ def fingerprint(
     return values
 
 
-def _crc(array: NDArray[Any]) -> int:
+def _crc(array: NDArray[np.generic]) -> int:
     """Return the CRC-32 of an array, in chunks to avoid copies of whole views."""
     crc = 0
     for start in range(0, len(array), ROWS_PER_CHUNK):
@@ -117,7 +117,7 @@ class Checkpoint:
                 f"checkpoint={folder!r} is of type {type(folder).__name__}: pass the "
                 "path of a folder, as a str or a pathlib.Path."
             )
-        self._given, self.folder = folder, Path(folder)
+        self.folder, self._is_empty_path = Path(folder), not os.fspath(folder)
         self._fingerprint = {
             k: v for k, v in fingerprint.items() if k not in IGNORED_PARAMETERS
         }
@@ -151,7 +151,7 @@ class Checkpoint:
 
     def _lock_folder(self, token: str) -> None:
         """Create and lock the folder; the lock ends with this process at the latest."""
-        if not os.fspath(self._given):
+        if self._is_empty_path:
             raise ValueError("checkpoint='' is no folder: pass the path of one.")
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
@@ -195,7 +195,9 @@ class Checkpoint:
         due, interrupt = self._meet(time.monotonic() - self._saved_at >= SECONDS_A_SAVE)
         return due or interrupt is not None, interrupt
 
-    def save(self, arrays: dict[str, NDArray[Any]], state: dict[str, Any]) -> None:
+    def save(
+        self, arrays: dict[str, NDArray[np.generic]], state: Mapping[str, object]
+    ) -> None:
         """Replace the latest save; warn if it cannot be written."""
         self._number += 1
         number, path = self._number, self._file(self._number)
@@ -305,7 +307,7 @@ class Checkpoint:
 
     def _remove_others(self, number: int) -> None:
         """Remove this process's files of other saves, complete or not."""
-        own = re.compile(
+        of_this_process = re.compile(
             rf"save-\d+\.{self.rank}-of-{self.n_ranks}\.safetensors(\.\w+\.part)?"
             + (r"|latest\.json\.\w+\.part" if self.rank == 0 else "")
         )
@@ -315,7 +317,7 @@ class Checkpoint:
             # A list, because an interrupt would leave an iterated folder open.
             names = os.listdir(self.folder)
         for name in names:
-            if name != kept and own.fullmatch(name):
+            if name != kept and of_this_process.fullmatch(name):
                 with suppress(OSError):
                     (self.folder / name).unlink()
 
@@ -367,8 +369,8 @@ def _open_lock(path: Path) -> IO[str]:
         raise CheckpointError(
             f"{path} is a link, and its target would be written over: remove it."
         ) from error
-    found = os.fstat(number)
-    if not stat.S_ISREG(found.st_mode) or found.st_nlink > 1:
+    status = os.fstat(number)
+    if not stat.S_ISREG(status.st_mode) or status.st_nlink > 1:
         os.close(number)
         raise CheckpointError(
             f"{path} is a pipe, a device or a file with a second hard link, and would "

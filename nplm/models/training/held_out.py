@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass
-from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from nplm.base.fitted import Fitted
@@ -29,7 +29,7 @@ class HeldOut:
     stale: int = 0  # epochs without improvement
 
     def __post_init__(self) -> None:
-        self.best: list[NDArray[Any]] | None = None
+        self.best: list[NDArray[np.generic]] | None = None
 
     @property
     def out_of_patience(self) -> bool:
@@ -47,12 +47,14 @@ class HeldOut:
         self.best = None  # freed first, so that only one copy of the weights exists
         return True
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> dict[str, object]:
         """Return the state without the weights, for JSON."""
         facts = asdict(self)
         return {name: facts[name] for name in ("best_loss", "best_epoch", "stale")}
 
-    def resume(self, facts: Fitted, best: list[NDArray[Any]], n_epochs: int) -> None:
+    def resume(
+        self, facts: Fitted, best: list[NDArray[np.generic]], n_epochs: int
+    ) -> None:
         """Restore the state of `facts` and the best weights, after `n_epochs`."""
         best_epoch = facts.whole("best_epoch", 0, n_epochs)
         best_loss, stale = facts.number("best_loss"), facts.whole("stale", 0, n_epochs)

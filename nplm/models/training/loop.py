@@ -99,10 +99,10 @@ class Job(Protocol):
     def kept(self) -> str:
         """Describe the state kept after an interrupt."""
 
-    def arrays(self) -> dict[str, NDArray[Any]]:
+    def arrays(self) -> dict[str, NDArray[np.generic]]:
         """Return all arrays that passes change."""
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> dict[str, object]:
         """Return all other state that passes change, for JSON."""
 
     def resume(self, arrays: Fitted, facts: Fitted, *, passes: int, steps: int) -> None:
@@ -185,7 +185,7 @@ def run_passes(
     """
     position = _Position()
     if checkpoint is not None:
-        saved = checkpoint.load(lambda *given: _resume(*given, job=job, rng=rng))
+        saved = checkpoint.load(lambda *state: _resume(*state, job=job, rng=rng))
         if saved is not None:
             position = saved
             if verbose:

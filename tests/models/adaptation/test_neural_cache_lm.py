@@ -12,6 +12,7 @@ from sklearn.frozen import FrozenEstimator
 
 from nplm import KneserNeyLM, MixtureLM, NeuralCacheLM, TextLM, windows
 from nplm.models.adaptation import neural_cache_lm
+from nplm.models.neural.network.network import Network
 from tests.helpers import energy_lm, paper_lm, text
 
 N_WORDS = 12
@@ -143,7 +144,7 @@ def test_a_mixture_and_documents():
         (paper_lm(2, **SMALL | {"n_hidden": 0}, direct=True), {}, ValueError,
          "no hidden units"),
         (paper_lm(2, n_words=14, **SMALL), {"n_words": 13}, ValueError,
-         "the network has n_words=14, but the cache and its windows 13"),
+         "the network has n_words=14, but NeuralCacheLM and its windows 13"),
         (paper_lm(2, **SMALL), {"theta": -1.0}, ValueError, "'theta' parameter of"),
         (paper_lm(2, **SMALL), {"boundary": 50}, ValueError, "boundary must be"),
         (FrozenEstimator(KneserNeyLM()), {}, TypeError, "is a KneserNeyLM, but a"),
@@ -154,3 +155,23 @@ def test_a_mixture_and_documents():
 def test_what_is_refused(network, params, error, message):
     with pytest.raises(error, match=message):
         NeuralCacheLM(network, **params).fit(*windows(IDS, 5))
+
+
+def test_an_interrupt_keeps_what_the_network_has_learned(monkeypatch):
+    X, y = windows(IDS, 10)
+    train = Network.train
+
+    def stops_after_an_epoch(network, *args):
+        if network.n_seen >= len(y):
+            raise KeyboardInterrupt
+        train(network, *args)
+
+    monkeypatch.setattr(Network, "train", stops_after_an_epoch)
+    lm = NeuralCacheLM(paper_lm(3, **SMALL | {"max_iter": 9}), n_words=N_WORDS)
+    with (
+        pytest.raises(KeyboardInterrupt),
+        pytest.warns(RuntimeWarning, match="NeuralLM: interrupted"),
+    ):
+        lm.fit(X, y)
+    assert lm.estimator_.n_iter_ == 1
+    assert_allclose(lm.predict_proba(X).sum(axis=1), 1)

@@ -11,7 +11,7 @@ from nplm import NCE, EnergyLM, Importance, NeuralLM, Softmax, Tree, mpi, window
 from nplm.models.neural.fitting.common import CommonNetwork
 from nplm.models.neural.fitting.replicated import ReplicatedNetwork
 from nplm.models.neural.network import sharing
-from nplm.models.training.parallel import memory
+from nplm.models.training.parallel import common_memory as memory
 
 from .base import comm, differences, raises_in_all
 

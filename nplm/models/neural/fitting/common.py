@@ -15,8 +15,8 @@ from nplm.models.neural.fitting.replicated import RankExamples, ReplicatedNetwor
 from nplm.models.neural.network.network import Parts
 from nplm.models.neural.network.parameters import Parameters
 from nplm.models.neural.network.sharing import Sharing
-from nplm.models.training.parallel.memory import SharedLayout, common_memory
-from nplm.models.training.parallel.processes import Sharers
+from nplm.models.training.parallel.common_memory import SharedLayout, common_memory
+from nplm.models.training.parallel.processes import Processes
 
 __all__ = ["CommonNetwork", "RankMemory"]
 
@@ -92,7 +92,7 @@ class CommonNetwork(ReplicatedNetwork):
         parts: Parts,
         parameters: Parameters,
         *,
-        processes: Sharers,
+        processes: Processes,
         **options: Any,
     ) -> None:
         super().__init__(parts, parameters, processes=processes, **options)

@@ -29,7 +29,7 @@ from nplm.models.neural.recipe import HISTORY_COLUMNS, Recipe, TrainedNetwork
 from nplm.models.training.checkpoint import Checkpoint, fingerprint
 from nplm.models.training.held_out import HeldOut
 from nplm.models.training.loop import OnProgress, run_passes
-from nplm.models.training.parallel.processes import ALONE, Alone, Sharers
+from nplm.models.training.parallel.processes import ALONE, Processes
 from nplm.models.training.parallel.threads import Threads, blas_threads
 
 __all__ = ["FitInterrupted", "Training", "fit"]
@@ -53,7 +53,7 @@ def fit(
     windows: Windows,
     before: TrainedNetwork | None = None,
     *,
-    processes: Alone | Sharers = ALONE,
+    processes: Processes = ALONE,
     checkpoint: Folder | None = None,
     progress: OnProgress | None = None,
     verbose: int = 0,
@@ -92,12 +92,12 @@ class Training:
         recipe: Recipe,
         windows: Windows,
         before: TrainedNetwork | None = None,
-        processes: Alone | Sharers = ALONE,
+        processes: Processes = ALONE,
         checkpoint: Folder | None = None,
     ) -> None:
         self.recipe, self.windows = recipe, windows
         self.processes, self._folder = processes, checkpoint
-        if recipe.architecture.n_memory and not isinstance(processes, Alone):
+        if recipe.architecture.n_memory and processes is not ALONE:
             raise ValueError(
                 f"n_memory={recipe.architecture.n_memory} trains without MPI, in one "
                 "process, in which each example follows the one before; call the "
@@ -133,7 +133,7 @@ class Training:
 
     def _described(self, before: TrainedNetwork | None) -> dict[str, str]:
         """Return a fingerprint of all that determines the fit, if one is needed."""
-        if self._folder is None and isinstance(self.processes, Alone):
+        if self._folder is None and self.processes is ALONE:
             return {}
         windows = self.windows
         X_val, y_val = windows.held_out or (None, None)
@@ -172,7 +172,7 @@ class Training:
         architecture, rng = self.architecture, self.generator
         parts, n_words = architecture.parts(recipe.loss), architecture.n_words
         processes, rows = self.processes, slice(None)
-        self.shards = not isinstance(processes, Alone) and self._shards_rows(parts)
+        self.shards = processes is not ALONE and self._shards_rows(parts)
         if self.shards:
             rows = rows_of(parts.n_rows(n_words), processes)
         state, clock, n_epochs = None, (0.0, 0.0), 0.0
@@ -208,7 +208,7 @@ class Training:
             "dropout": self._dropout(rng),
             "clock": clock,
         }
-        if isinstance(processes, Alone):
+        if processes is ALONE:
             return Network(parts, parameters, **options)
         if self.shards:
             return ShardedNetwork(parts, parameters, processes=processes, **options)

@@ -16,7 +16,7 @@ from nplm.models.neural.fitting.together import SharedNetwork
 from nplm.models.neural.network.network import Parts
 from nplm.models.neural.network.parameters import Parameters, aligned_zeros
 from nplm.models.neural.network.sharing import Sharing
-from nplm.models.training.parallel.processes import Sharers
+from nplm.models.training.parallel.processes import Processes
 from nplm.models.training.parallel.threads import Threads
 
 __all__ = ["RankExamples", "RankMessages", "ReplicatedNetwork"]
@@ -146,7 +146,7 @@ class ReplicatedNetwork(SharedNetwork):
         parts: Parts,
         parameters: Parameters,
         *,
-        processes: Sharers,
+        processes: Processes,
         average_every: int | None = None,
         has_parts: bool = False,
         **options: Any,

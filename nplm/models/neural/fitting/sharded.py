@@ -19,7 +19,7 @@ from nplm.models.neural.network.network import Parts
 from nplm.models.neural.network.parameters import Parameters, aligned_zeros
 from nplm.models.neural.network.sharing import Sharing
 from nplm.models.neural.recipe import TrainedNetwork
-from nplm.models.training.parallel.processes import Processes, Sharers
+from nplm.models.training.parallel.processes import Processes
 from nplm.models.training.parallel.threads import Threads
 
 __all__ = ["ShardedNetwork", "gathered", "gathers_totals", "rows_of", "sharded"]
@@ -122,7 +122,7 @@ class ShardedNetwork(SharedNetwork):
         parts: Parts,
         parameters: Parameters,
         *,
-        processes: Sharers,
+        processes: Processes,
         **options: Any,
     ) -> None:
         super().__init__(parts, parameters, processes=processes, **options)
@@ -164,7 +164,7 @@ def sharded(trained: TrainedNetwork, processes: Processes) -> TrainedNetwork:
 
 
 def gathered(
-    trained: TrainedNetwork, processes: Sharers, *, everywhere: bool
+    trained: TrainedNetwork, processes: Processes, *, everywhere: bool
 ) -> TrainedNetwork | None:
     """Return the network with the output rows of all processes.
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from nplm.base.fitted import Fitted
 from nplm.models.neural.network.network import Network, Parts
 from nplm.models.neural.network.parameters import Parameters
-from nplm.models.training.parallel.processes import Sharers
+from nplm.models.training.parallel.processes import Processes
 
 __all__ = ["Seconds", "SharedNetwork"]
 
@@ -24,7 +24,7 @@ class Seconds:
         self.array = np.zeros((3, 1))
 
     def add(
-        self, total: float, messages: NDArray[np.float64], processes: Sharers
+        self, total: float, messages: NDArray[np.float64], processes: Processes
     ) -> None:
         """Add a call of `total` seconds, with those in the messages of mini-batches."""
         # The last rank to arrive does not wait, so its time is that of the messages.
@@ -61,7 +61,7 @@ class SharedNetwork(Network):
         parts: Parts,
         parameters: Parameters,
         *,
-        processes: Sharers,
+        processes: Processes,
         **options: Any,
     ) -> None:
         super().__init__(parts, parameters, **options)

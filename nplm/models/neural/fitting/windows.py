@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from nplm.base.checks import count_ids
 from nplm.models.neural.recipe import Recipe
-from nplm.models.training.parallel.processes import Alone, Sharers
+from nplm.models.training.parallel.processes import Processes
 
 __all__ = ["MIN_WINDOWS_TO_SPLIT", "Windows"]
 
@@ -39,10 +39,10 @@ class Windows:
             len(self.y) if self.min_windows is None else self.min_windows * n_processes
         )
 
-    def counts(self, n_words: int, processes: Alone | Sharers) -> NDArray[np.int64]:
+    def counts(self, n_words: int, processes: Processes) -> NDArray[np.int64]:
         """Count the next words, of all processes."""
         counts = count_ids(self.y, n_words)
-        if self.min_windows is not None and not isinstance(processes, Alone):
+        if self.min_windows is not None:
             processes.sum(counts)
         return counts
 

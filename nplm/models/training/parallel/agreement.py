@@ -14,6 +14,7 @@ import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cached_property
+from types import FrameType
 from typing import Any, TypeVar
 
 import numpy as np
@@ -22,7 +23,7 @@ from sklearn.utils import check_random_state
 
 from nplm.base.exceptions import DivergenceError, missing_packages
 from nplm.base.generators import own_generator
-from nplm.models.training.parallel.processes import Meeting
+from nplm.models.training.parallel.processes import Meeting, Processes
 
 try:
     from mpi4py import MPI
@@ -34,9 +35,10 @@ except ImportError as error:
         otherwise="Any other MPI library serves too.",
     ) from error
 
-__all__ = ["MPI", "Ranks", "own"]
+__all__ = ["MPI", "Ranks", "duplicate_of"]
 
 T = TypeVar("T")
+Handler = signal.Handlers | Callable[[int, FrameType | None], Any] | int | None
 E = TypeVar("E", bound=BaseException)
 
 
@@ -47,24 +49,24 @@ MEMORY_VARIABLE = "NPLM_MPI_SHARED_MEMORY"
 
 
 def _timeout() -> float:
-    given = os.environ.get(TIMEOUT_VARIABLE, "").strip() or TIMEOUT_SECONDS
+    text = os.environ.get(TIMEOUT_VARIABLE, "").strip() or TIMEOUT_SECONDS
     try:
-        seconds = float(given)
+        seconds = float(text)
     except ValueError:
         seconds = 0.0
     if not seconds > 0:
         raise ValueError(
-            f"{TIMEOUT_VARIABLE}={given!r} must be a number of seconds above 0; inf "
+            f"{TIMEOUT_VARIABLE}={text!r} must be a number of seconds above 0; inf "
             "waits forever."
         )
     return seconds
 
 
 def _may_share_memory() -> bool:
-    given = os.environ.get(MEMORY_VARIABLE, "").strip() or "1"
-    if given not in ("0", "1"):
-        raise ValueError(f"{MEMORY_VARIABLE}={given!r} must be 0 or 1.")
-    return given == "1"
+    text = os.environ.get(MEMORY_VARIABLE, "").strip() or "1"
+    if text not in ("0", "1"):
+        raise ValueError(f"{MEMORY_VARIABLE}={text!r} must be 0 or 1.")
+    return text == "1"
 
 
 def _await(request: MPI.Request, comm: MPI.Comm) -> None:
@@ -104,7 +106,7 @@ DUPLICATE = MPI.Comm.Create_keyval(delete_fn=_free)
 SHARED = MPI.Comm.Create_keyval()
 
 
-def own(comm: MPI.Comm | None) -> MPI.Comm:
+def duplicate_of(comm: MPI.Comm | None) -> MPI.Comm:
     """Duplicate a communicator, to keep its messages apart from the caller's.
 
     The duplicate is made once, stays with the communicator, and is freed with it. It is
@@ -126,14 +128,14 @@ def own(comm: MPI.Comm | None) -> MPI.Comm:
     return duplicate
 
 
-class Ranks:
-    """The ranks of a communicator (see `processes.Processes`).
+class Ranks(Processes):
+    """The ranks of a communicator.
 
     `comm`: None is all ranks. Messages use a duplicate of it.
     """
 
     def __init__(self, comm: MPI.Comm | None = None) -> None:
-        self.comm = own(comm)
+        self.comm = duplicate_of(comm)
         self.rank, self.size = self.comm.rank, self.comm.size
 
     @cached_property
@@ -180,10 +182,7 @@ class Ranks:
         return self.comm.allgather(value)
 
     def check_same(self, fingerprint: dict[str, str], of_data: str = "") -> None:
-        """Raise an error in all ranks if parameters or data differ from rank 0's.
-
-        `of_data` is what to do if data do, "X" or "y".
-        """
+        """Raise an error in all ranks if parameters or data differ from rank 0's."""
         _meet(self.comm)
         everyone = self.comm.allgather(fingerprint)
         names = dict.fromkeys(name for theirs in everyone for name in theirs)
@@ -250,20 +249,21 @@ class Ranks:
         is raised again at the end.
         """
         received: list[int] = []
-        previous: dict[int, Any] = {}
+        previous: dict[int, Handler] = {}
 
-        def set_handlers(handler: Any = None) -> None:
+        def set_handlers(handler: Handler = None) -> None:
             """Set the handler of both signals; None restores the previous ones."""
-            for number, own in previous.items():
-                signal.signal(number, own if handler is None else handler)
+            for number, before in previous.items():
+                signal.signal(number, before if handler is None else handler)
 
-        def receive(number: int, frame: Any) -> None:
+        def receive(number: int, frame: FrameType | None) -> None:
             received.append(number)
             set_handlers()
 
         def meet(due: bool) -> tuple[bool, KeyboardInterrupt | None]:
             everyones = self.everyones((due, received))
-            due, numbers = everyones[0][0], [n for _, own in everyones for n in own]
+            due = everyones[0][0]
+            numbers = [number for _, signals in everyones for number in signals]
             if not numbers:
                 return due, None
             set_handlers(signal.SIG_IGN)
@@ -297,34 +297,34 @@ class Ranks:
 
     # -- collective operations on arrays, in place --------------------------------
 
-    def sum(self, array: NDArray[Any]) -> None:
+    def sum(self, array: NDArray[np.generic]) -> None:
         """Sum an array over all ranks."""
         self.comm.Allreduce(MPI.IN_PLACE, array)
 
-    def maximum(self, array: NDArray[Any]) -> None:
+    def maximum(self, array: NDArray[np.generic]) -> None:
         """Take the elementwise maximum over all ranks."""
         self.comm.Allreduce(MPI.IN_PLACE, array, MPI.MAX)
 
-    def minimum(self, array: NDArray[Any]) -> None:
+    def minimum(self, array: NDArray[np.generic]) -> None:
         """Take the elementwise minimum over all ranks."""
         self.comm.Allreduce(MPI.IN_PLACE, array, MPI.MIN)
 
-    def gather(self, array: NDArray[Any]) -> None:
+    def gather(self, array: NDArray[np.generic]) -> None:
         """Set ``array[i]`` to that of rank i, for all i."""
         self.comm.Allgather(MPI.IN_PLACE, array)
 
     def join_bytes(
-        self, own: NDArray[np.uint8], to: NDArray[np.uint8], starts: NDArray[np.intp]
+        self, mine: NDArray[np.uint8], to: NDArray[np.uint8], starts: NDArray[np.intp]
     ) -> None:
         """Fill `to` with the bytes of all ranks; those of rank i at starts[i]."""
         counts = np.diff(starts, append=len(to))
-        self.comm.Allgatherv([own, MPI.BYTE], [to, counts, starts, MPI.BYTE])
+        self.comm.Allgatherv([mine, MPI.BYTE], [to, counts, starts, MPI.BYTE])
 
     def join(
         self,
-        rows: NDArray[Any],
+        rows: NDArray[np.generic],
         starts: list[int],
-        to: NDArray[Any] | None,
+        to: NDArray[np.generic] | None,
         *,
         everywhere: bool,
     ) -> None:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nplm.base.generators import own_generator
 
-__all__ = ["ALONE", "Alone", "Meeting", "Processes", "Sharers"]
+__all__ = ["ALONE", "Meeting", "Processes", "part_of"]
 
 T = TypeVar("T")
 # Called by all processes together with whether a save is due; returns the first
@@ -19,103 +20,107 @@ T = TypeVar("T")
 Meeting = Callable[[bool], tuple[bool, KeyboardInterrupt | None]]
 
 
-class Processes(Protocol):
-    """Collective operations of processes that run the same fit."""
+class Processes:
+    """Collective operations of processes that run the same fit.
 
-    rank: int
-    size: int
+    In this class, those of a single process; `agreement.Ranks` are several.
+    """
+
+    rank, size = 0, 1
+
+    @property
+    def share_memory(self) -> bool:
+        """Whether several processes are on one computer, and may share its memory."""
+        return False
 
     def agree(self, value: T) -> T:
         """Return the first process's value in all processes."""
+        return value
 
     def all_or_none(self, work: Callable[[], T]) -> T:
         """Call `work` in every process; if it fails in one, raise an error in all."""
+        return work()
 
     def everyones(self, value: T) -> list[T]:
         """Return every process's value in all processes."""
+        return [value]
 
     def check_same(self, fingerprint: dict[str, str], of_data: str = "") -> None:
-        """Raise an error in all if parameters or data differ from the first's."""
+        """Raise an error in all if parameters or data differ from the first's.
 
-    def guard(self) -> AbstractContextManager[Any]:
+        `of_data` is what to do if data do, "X" or "y".
+        """
+
+    def guard(self) -> AbstractContextManager[None]:
         """Return a context in which a process that fails alone aborts all."""
+        return nullcontext()
 
     def generator(self, rng: np.random.RandomState) -> np.random.RandomState:
-        """Return the first process's random generator in all processes."""
+        """Return the first process's random generator in all processes.
+
+        It is never NumPy's global generator, which does not change in the others.
+        """
+        return own_generator(rng)
 
     def interrupts(self) -> AbstractContextManager[Meeting]:
         """Return a context in which several processes are interrupted together.
 
         The interrupts of a single process are unchanged.
         """
+        return nullcontext(lambda due: (due, None))
 
+    # -- operations on arrays, in place -------------------------------------------
 
-class Sharers(Processes, Protocol):
-    """Processes that share a fit, with operations on arrays, in place."""
-
-    @property
-    def share_memory(self) -> bool:
-        """Whether all processes are on one computer, and may share its memory."""
-
-    def sum(self, array: NDArray[Any]) -> None:
+    def sum(self, array: NDArray[np.generic]) -> None:
         """Sum an array over all processes."""
 
-    def maximum(self, array: NDArray[Any]) -> None:
+    def maximum(self, array: NDArray[np.generic]) -> None:
         """Take the elementwise maximum over all processes."""
 
-    def minimum(self, array: NDArray[Any]) -> None:
+    def minimum(self, array: NDArray[np.generic]) -> None:
         """Take the elementwise minimum over all processes."""
 
-    def gather(self, array: NDArray[Any]) -> None:
+    def gather(self, array: NDArray[np.generic]) -> None:
         """Set ``array[i]`` to that of process i, for all i."""
 
     def join_bytes(
-        self, own: NDArray[np.uint8], to: NDArray[np.uint8], starts: NDArray[np.intp]
+        self, mine: NDArray[np.uint8], to: NDArray[np.uint8], starts: NDArray[np.intp]
     ) -> None:
         """Fill `to` with the bytes of all processes, those of i at ``starts[i]``."""
+        to[...] = mine
 
     def join(
         self,
-        rows: NDArray[Any],
+        rows: NDArray[np.generic],
         starts: list[int],
-        to: NDArray[Any] | None,
+        to: NDArray[np.generic] | None,
         *,
         everywhere: bool,
     ) -> None:
         """Concatenate the rows of all processes, in all processes or the first."""
+        if to is not None:
+            to[...] = rows
 
 
-class Alone:
-    """A single process: every collective operation is trivial."""
-
-    rank, size = 0, 1
-
-    def agree(self, value: T) -> T:
-        """Return the value."""
-        return value
-
-    def all_or_none(self, work: Callable[[], T]) -> T:
-        """Call `work`."""
-        return work()
-
-    def everyones(self, value: T) -> list[T]:
-        """Return the value, in a list."""
-        return [value]
-
-    def guard(self) -> AbstractContextManager[Any]:
-        """Return a context that does nothing."""
-        return nullcontext()
-
-    def generator(self, rng: np.random.RandomState) -> np.random.RandomState:
-        """Return the generator; one of its own in place of NumPy's global one."""
-        return own_generator(rng)
-
-    def check_same(self, fingerprint: dict[str, str], of_data: str = "") -> None:
-        """Do nothing."""
-
-    def interrupts(self) -> AbstractContextManager[Meeting]:
-        """Return a context that does not change interrupts."""
-        return nullcontext(lambda due: (due, None))
+ALONE = Processes()
 
 
-ALONE = Alone()
+def part_of(data: T, process: int, n_processes: int) -> T:
+    """Return the slice of a sequence or array that is the part of a process.
+
+    The parts are contiguous, in order, and as long as each other to within one item.
+    """
+    if isinstance(data, (str, bytes, os.PathLike)):
+        raise TypeError(
+            f"data={data!r} is one name: pass a list of names of files, or the array "
+            "of a file, such as np.load(path, mmap_mode='r')."
+        )
+    items: Any = data
+    n = len(items)
+    if n < n_processes:
+        raise ValueError(
+            f"data has {n} items, which is too few for parts of {n_processes} "
+            "processes; start fewer processes, or make more files."
+        )
+    part: T = items[n * process // n_processes : n * (process + 1) // n_processes]
+    return part

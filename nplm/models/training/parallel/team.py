@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
-from types import SimpleNamespace
+from types import FrameType, SimpleNamespace
 from typing import Any, Generic, TypeVar
 
 from joblib import Parallel, delayed
@@ -18,6 +18,7 @@ from joblib.parallel import ThreadingBackend
 __all__ = ["run_in_threads"]
 
 T = TypeVar("T")
+Handler = Callable[[int, FrameType | None], Any]
 SIGNALS = signal.valid_signals()
 POLL_SECONDS = 0.05  # interval of checks for signals while threads run
 
@@ -89,7 +90,7 @@ def _handlers_deferred(interrupt: Callable[[BaseException], None]) -> Iterator[N
     """
     process = os.getpid()
 
-    def handle(handler: Callable[[int, Any], Any], number: int, frame: Any) -> None:
+    def handle(handler: Handler, number: int, frame: FrameType | None) -> None:
         try:
             handler(number, frame)
         except BaseException as error:
@@ -97,7 +98,7 @@ def _handlers_deferred(interrupt: Callable[[BaseException], None]) -> Iterator[N
                 raise
             interrupt(error)
 
-    def restore(number: int, handler: Any, deferred: Any) -> None:
+    def restore(number: int, handler: Handler, deferred: Handler) -> None:
         if signal.getsignal(number) is deferred:  # no handler has replaced it
             signal.signal(number, handler)
 
@@ -128,20 +129,22 @@ class _Backend(ThreadingBackend):
         super().__init__()
         self._stop = stop
 
-    def configure(self, n_jobs: int = 1, parallel: Any = None, **options: Any) -> int:
+    def configure(self, n_jobs: int = 1, parallel: object = None, **_: object) -> int:
         """Make a pool that starts `n_jobs` threads: fewer could wait for the others."""
         self._pool = ThreadPoolExecutor(n_jobs)
         return n_jobs
 
-    def submit(self, func: Callable[[], Any], callback: Callable[[Any], Any]) -> Any:
+    def submit(
+        self, func: Callable[[], T], callback: Callable[[T], object]
+    ) -> SimpleNamespace:
         """Start a task; return an object whose `get` waits for the result."""
 
-        def call() -> Any:
+        def call() -> T:
             result = func()
             callback(result)  # before `get` returns: joblib polls for callbacks
             return result
 
-        def get() -> Any:
+        def get() -> T:
             # A signal that another thread receives does not wake this one.
             while not task.done():
                 with suppress(TimeoutError):

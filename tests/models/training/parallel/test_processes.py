@@ -1,11 +1,11 @@
-"""Parts of data, one for each process."""
+"""Parts of data, one for each process, and the operations of one process."""
 
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from nplm.models.training.parallel.parts import part_of
+from nplm.models.training.parallel.processes import ALONE, part_of
 
 
 @pytest.mark.parametrize("n_processes", [1, 2, 3, 7])
@@ -36,3 +36,16 @@ def test_too_few_items_are_refused():
 def test_name_of_one_file_is_refused(name):
     with pytest.raises(TypeError, match=r"is one name: pass a list"):
         part_of(name, 0, 2)
+
+
+def test_operations_of_a_single_process_have_its_own_values():
+    mine = np.arange(6, dtype=np.uint8)
+    for reduce in (ALONE.sum, ALONE.maximum, ALONE.minimum, ALONE.gather):
+        array = mine.copy()
+        reduce(array)
+        np.testing.assert_array_equal(array, mine)
+    joined, rows = np.zeros(6, np.uint8), np.zeros((2, 3), np.uint8)
+    ALONE.join_bytes(mine, joined, np.zeros(1, np.intp))
+    ALONE.join(mine.reshape(2, 3), [0], rows, everywhere=False)
+    assert joined.tolist() == rows.ravel().tolist() == mine.tolist()
+    assert ALONE.everyones("a") == ["a"] and ALONE.agree("a") == "a"

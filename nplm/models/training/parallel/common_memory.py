@@ -6,7 +6,6 @@ import mmap
 import os
 import tempfile
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -24,13 +23,13 @@ def common_memory(processes: Processes, n_bytes: int) -> NDArray[np.uint8]:
     They are freed when no process has an array of them any more, or all have ended,
     however they end.
     """
-    made: tuple[int, str] | None = None
+    opened: tuple[int, str] | None = None
 
     def make() -> tuple[str, list[int]]:
-        nonlocal made
+        nonlocal opened
         if processes.rank > 0:
             return "", []  # those of the first process are for all
-        made = number, path = _new_file()
+        opened = number, path = _new_file()
         os.ftruncate(number, n_bytes)
         return path, _identity(number)
 
@@ -38,10 +37,10 @@ def common_memory(processes: Processes, n_bytes: int) -> NDArray[np.uint8]:
         path, identity = processes.agree(processes.all_or_none(make))
         memory = processes.all_or_none(lambda: _mapped(path, identity, n_bytes))
     finally:
-        if made is not None:
-            os.close(made[0])
-            if not made[1].startswith("/proc"):
-                os.unlink(made[1])
+        if opened is not None:
+            os.close(opened[0])
+            if not opened[1].startswith("/proc"):
+                os.unlink(opened[1])
     return np.frombuffer(memory, np.uint8)
 
 
@@ -91,7 +90,7 @@ class SharedLayout:
 
     def array(
         self, memory: NDArray[np.uint8], i: int, dtype: DTypeLike = np.uint8
-    ) -> NDArray[Any]:
+    ) -> NDArray[np.generic]:
         """Return one of the arrays, with one dimension."""
         start = self.starts[i]
         return memory[start : start + self.sizes[i]].view(dtype)
