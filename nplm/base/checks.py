@@ -50,10 +50,10 @@ def check_ids(
     try:
         ids = np.asarray(values)
     except ValueError:
-        found = "of different lengths" if ndim > 1 else "in place of single ids"
+        problem = "of different lengths" if ndim > 1 else "in place of single ids"
         raise ValueError(
             f"{name} must have {ndim} dimension{'s' if ndim > 1 else ''}, got "
-            f"sequences {found}."
+            f"sequences {problem}."
         ) from None
     if ids.ndim != ndim:
         raise ValueError(
@@ -120,19 +120,19 @@ def inferred_n_words(
     return n_words
 
 
-def check_classes(given: Any, name: str, n_words: int | None) -> NDArray[np.int32]:
+def check_classes(classes: Any, name: str, n_words: int | None) -> NDArray[np.int32]:
     """Return the class of each word, from a fitted `WordClasses` or an array.
 
     An empty class is an error: a model would give it probability. The user renumbers
     classes from elsewhere, and so knows the new numbers.
     """
-    labels = getattr(given, "labels_", given)
+    labels = getattr(classes, "labels_", classes)
     if hasattr(labels, "fit"):
         # Imported here: files of n-grams are scored without scikit-learn.
         from sklearn.exceptions import NotFittedError
 
         raise NotFittedError(
-            f"{name}={given!r} is not fitted: fit it to the training text first, and "
+            f"{name}={classes!r} is not fitted: fit it to the training text first, and "
             "pass its labels_ (grid searches and TextLM fit clones, in which it would "
             "be unfitted again)."
         )

@@ -38,7 +38,7 @@ def lock(number: int, *, wait: bool) -> None:
 
 
 def open_unfollowed(path: Path) -> int:
-    """Open a file to read and write, made if it is missing, and no link.
+    """Open a file to read and write; create it if missing, and follow no link.
 
     Raises
     ------
@@ -106,7 +106,7 @@ def available_memory() -> int:
     """
     try:
         lines = MEMINFO.read_text().splitlines()
-        kibi = {name: int(own[0]) for name, *own in map(str.split, lines) if own}
+        kibi = {name: int(n[0]) for name, *n in map(str.split, lines) if n}
         names = ["MemAvailable:"]
         if names[0] not in kibi:
             names = ["MemFree:", "Buffers:", "Cached:"]

@@ -193,18 +193,18 @@ def joined(children: Tree, n_branches: int) -> Joined:
     while rows:  # a heap: parents come before their children
         row = heappop(rows)
         numbers[n + row] = n + len(numbers)
-        own = pairs[row]
-        inner = sorted(node for node in own if node >= n)
-        while inner and len(own) < n_branches:
+        nodes = pairs[row]
+        inner = sorted(node for node in nodes if node >= n)
+        while inner and len(nodes) < n_branches:
             node = heappop(inner)
-            place = own.index(node)
-            own[place : place + 1] = pairs[node - n]
+            place = nodes.index(node)
+            nodes[place : place + 1] = pairs[node - n]
             for child in pairs[node - n]:
                 if child >= n:
                     heappush(inner, child)
         for node in inner:
             heappush(rows, node - n)
-        below.append(own)
-    branches = [numbers.get(node, node) for own in below for node in own]
+        below.append(nodes)
+    branches = [numbers.get(node, node) for nodes in below for node in nodes]
     starts = np.cumsum([0, *map(len, below)], dtype=np.intp)
     return Joined(np.array(branches, np.int32), starts)

@@ -171,23 +171,23 @@ class ClassLM(CheapWords):
     def _find_labels(
         self, X: NDArray[np.int32], y: NDArray[np.int32]
     ) -> NDArray[np.int32]:
-        given = self.classes
-        if given is None:
-            given = WordClasses(self.n_classes, random_state=self.random_state)
-        if isinstance(given, WordClasses) and not hasattr(given, "labels_"):
-            finder = clone(given)
+        classes = self.classes
+        if classes is None:
+            classes = WordClasses(self.n_classes, random_state=self.random_state)
+        if isinstance(classes, WordClasses) and not hasattr(classes, "labels_"):
+            finder = clone(classes)
             finder.set_params(n_words=self.n_words_, boundary=self.boundary)
             return finder._fit_pairs(X[:, -1], y).labels_
-        labels = check_classes(given, "classes", self.n_words_)
+        labels = check_classes(classes, "classes", self.n_words_)
         if self.boundary is not None:
             self._check_class_of_boundary(labels)
         return labels
 
     def _check_class_of_boundary(self, labels: NDArray[np.int32]) -> None:
-        own = labels[self.boundary]
-        if np.count_nonzero(labels == own) > 1:
+        label = labels[self.boundary]
+        if np.count_nonzero(labels == label) > 1:
             raise ValueError(
-                f"the class of the boundary, {own}, has other words; "
+                f"the class of the boundary, {label}, has other words; "
                 "put the boundary in a class of its own (as WordClasses(boundary=...) "
                 "does)."
             )

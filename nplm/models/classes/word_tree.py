@@ -99,7 +99,7 @@ def mergers(pairs: NDArray[np.int64]) -> NDArray[np.intp]:
     """
     n = pairs.astype(np.float64)
     names = list(range(len(n)))
-    made: list[tuple[int, int]] = []
+    merged_pairs: list[tuple[int, int]] = []
     # rows[g, h]: f summed over row g + row h; columns likewise.
     rows = np.stack([_f(row + n).sum(axis=1) for row in n])
     columns = np.stack([_f(column + n.T).sum(axis=1) for column in n.T])
@@ -107,8 +107,8 @@ def mergers(pairs: NDArray[np.int64]) -> NDArray[np.intp]:
         gain = _gains(n, rows, columns)
         np.fill_diagonal(gain, -np.inf)
         i, j = sorted(divmod(int(gain.argmax()), len(n)))
-        made.append((names[i], names[j]))
-        names[i] = len(pairs) + len(made) - 1
+        merged_pairs.append((names[i], names[j]))
+        names[i] = len(pairs) + len(merged_pairs) - 1
         for sums, by in ((rows, n.T), (columns, n)):
             one, other = by[i], by[j]
             both = one + other
@@ -121,7 +121,7 @@ def mergers(pairs: NDArray[np.int64]) -> NDArray[np.intp]:
         del names[j]
         rows[i] = rows[:, i] = _f(n[i] + n).sum(axis=1)
         columns[i] = columns[:, i] = _f(n[:, i] + n.T).sum(axis=1)
-    return np.array(made, np.intp).reshape(-1, 2)
+    return np.array(merged_pairs, np.intp).reshape(-1, 2)
 
 
 def _f(n: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -132,11 +132,11 @@ def _gains(
     n: NDArray[np.float64], rows: NDArray[np.float64], columns: NDArray[np.float64]
 ) -> NDArray[np.float64]:
     """Return the gain in log-likelihood of each merger; a loss is negative."""
-    own, single = np.diag(n), _f(n)
+    within, single = np.diag(n), _f(n)
     # At the crossing of the two rows and the two columns, four pairs become one.
-    down, across = _f(own[:, None] + n.T), _f(own[:, None] + n)
+    down, across = _f(within[:, None] + n.T), _f(within[:, None] + n)
     merged = rows + columns - down - down.T - across - across.T
-    merged += _f(own[:, None] + own + n + n.T)
+    merged += _f(within[:, None] + within + n + n.T)
     alone = single.sum(axis=0) + single.sum(axis=1)
     before = np.add.outer(alone, alone) - single - single.T
     before -= np.add.outer(np.diag(single), np.diag(single))

@@ -114,8 +114,8 @@ def expand_classes(
     >>> words.vocabulary_.words_[2:4].tolist()
     ['cat', 'dog']
     >>> log_prob = lm.score_samples(["the ANIMAL sat"])
-    >>> found = words.score_samples(["the cat sat", "the dog sat"])
-    >>> (found - log_prob).round(4).tolist()  # the logarithms of 0.75 and 0.25
+    >>> of_words = words.score_samples(["the cat sat", "the dog sat"])
+    >>> (of_words - log_prob).round(4).tolist()  # the logarithms of 0.75 and 0.25
     [-0.2877, -1.3863]
     """
     return expanded(lm, classes, order, max_ngrams, InMemory(), index=index)
@@ -132,9 +132,9 @@ def expanded(
 ) -> TextLM:
     """Expand a model, in memory or in a folder with it; see `expand_classes`."""
     check_backoff(lm, "lm")
-    own = lm.vocabulary_
-    assert own is not None
-    _check_classes(classes, lm, own)
+    tokens = lm.vocabulary_
+    assert tokens is not None
+    _check_classes(classes, lm, tokens)
     trie = lm.estimator_.trie_.verified()
     order = trie.order if order is None else order
     if not isinstance(order, Integral) or order not in range(1, trie.order + 1):
@@ -143,21 +143,21 @@ def expanded(
         )
     ids: dict[Any, int] = {}
     rows: list[tuple[int, int, float]] = []
-    of_token = {word: {word: 1.0} for word in own.words_.tolist()} | dict(classes)
+    of_token = {word: {word: 1.0} for word in tokens.words_.tolist()} | dict(classes)
     for token, words in of_token.items():
-        if token in own.ids_:
+        if token in tokens.ids_:
             total = sum(words.values())
             for word, prob in words.items():
                 word_id = ids.setdefault(word, len(ids))
-                rows.append((own.ids_[token], word_id, prob / total))
+                rows.append((tokens.ids_[token], word_id, prob / total))
     token_ids, word_ids, shares = zip(*rows)
-    found = ExpandedTrie(
+    of_words = ExpandedTrie(
         trie,
         int(order),
-        Choices.of(token_ids, word_ids, shares, own.n_words_),
+        Choices.of(token_ids, word_ids, shares, tokens.n_words_),
         Choices.of(word_ids, token_ids, shares, len(ids)),
     )
-    n_ngrams = found.n_ngrams(work)
+    n_ngrams = of_words.n_ngrams(work)
     if n_ngrams > max_ngrams:
         shown = f"{n_ngrams:,.0f}" if n_ngrams < MAX_EXACT else f"{n_ngrams:.3g}"
         raise ValueError(
@@ -165,12 +165,12 @@ def expanded(
             f"max_ngrams={max_ngrams}: lower order, prune the model first, or raise "
             "max_ngrams."
         )
-    unknown = unknown_among(ids) if own.unknown_id_ is None else own.unknown
+    unknown = unknown_among(ids) if tokens.unknown_id_ is None else tokens.unknown
     vocabulary = Vocabulary.from_words(
-        list(ids), unknown=unknown, boundary=own.words_[lm.boundary_]
+        list(ids), unknown=unknown, boundary=tokens.words_[lm.boundary_]
     )
-    vocabulary._spelling = own._spelling
-    return text_model(mixed_trie([found], [1.0], work), vocabulary, lm, index=index)
+    vocabulary._spelling = tokens._spelling
+    return text_model(mixed_trie([of_words], [1.0], work), vocabulary, lm, index=index)
 
 
 @dataclass(frozen=True, eq=False)
@@ -222,11 +222,11 @@ class ExpandedTrie:
             joint = self._joint_prob(contexts, several[row])
             weight += np.bincount(row, joint, n)
             for chosen in self.tokens.sequences(y[row, np.newaxis], BLOCK_SIZE):
-                own = self.trie.next_word_prob(
+                share = self.trie.next_word_prob(
                     contexts.ids[chosen.row], chosen.ids[:, 0]
                 )
-                own *= chosen.prob[:, 0] * joint[chosen.row]
-                prob += np.bincount(row[chosen.row], own, n)
+                share *= chosen.prob[:, 0] * joint[chosen.row]
+                prob += np.bincount(row[chosen.row], share, n)
         return prob / weight
 
     def _joint_prob(
@@ -273,13 +273,12 @@ class Choices(NamedTuple):
     prob: NDArray[np.float64]
 
     @classmethod
-    def of(cls, given: ArrayLike, ids: ArrayLike, prob: ArrayLike, n: int) -> Choices:
-        """Return those of `n` ids, from pairs with their probability."""
-        by_id = np.argsort(given, kind="stable")
-        n_of = np.bincount(np.asarray(given), minlength=n)
-        start = np.cumsum(n_of) - n_of
-        own = np.asarray(ids, np.int32)[by_id], np.asarray(prob, np.float64)[by_id]
-        return cls(start, n_of, *own)
+    def of(cls, keys: ArrayLike, ids: ArrayLike, prob: ArrayLike, n: int) -> Choices:
+        """Return those of `n` ids, from pairs of `keys` and `ids`."""
+        by_key = np.argsort(keys, kind="stable")
+        n_of = np.bincount(np.asarray(keys), minlength=n)
+        ids, prob = np.asarray(ids, np.int32), np.asarray(prob, np.float64)
+        return cls(np.cumsum(n_of) - n_of, n_of, ids[by_key], prob[by_key])
 
     def sequences(self, X: NDArray[np.int32], size: int) -> Iterator[Sequences]:
         """Yield all sequences of the rows of X, `size` at once."""
@@ -292,9 +291,9 @@ class Choices(NamedTuple):
             # The digits of the number within its row, the last column first.
             entry = np.empty((len(row), X.shape[1]), dtype=np.intp)
             for k in reversed(range(X.shape[1])):
-                own = X[row, k]
-                number, digit = np.divmod(number, self.n[own])
-                entry[:, k] = self.start[own] + digit
+                column = X[row, k]
+                number, digit = np.divmod(number, self.n[column])
+                entry[:, k] = self.start[column] + digit
             yield Sequences(row, self.ids[entry], self.prob[entry])
 
 
@@ -303,10 +302,10 @@ def _check_classes(
 ) -> None:
     """Raise an error unless classes are distributions over words."""
     values = classes.values() if isinstance(classes, Mapping) else [classes]
-    for own in values:
-        if not isinstance(own, Mapping):
+    for words in values:
+        if not isinstance(words, Mapping):
             raise TypeError(
-                f"classes has a {type(own).__name__} in place of a mapping: map each "
+                f"classes has a {type(words).__name__} in place of a mapping: map each "
                 'class to its words, and these to their probabilities, as in {"CITY": '
                 '{"rome": 0.5, "oslo": 0.5}}.'
             )

@@ -80,21 +80,21 @@ def limited(
     check_backoff(lm, "lm")
     vocabulary = lm.vocabulary_
     assert vocabulary is not None
-    found = {vocabulary.ids_[word] for word in words if word in vocabulary.ids_}
-    if not found - {lm.boundary_, vocabulary.unknown_id_}:
+    kept_ids = {vocabulary.ids_[word] for word in words if word in vocabulary.ids_}
+    if not kept_ids - {lm.boundary_, vocabulary.unknown_id_}:
         raise ValueError(
             f"the model has none of the words: it has {vocabulary.n_words_} words, "
             f"such as {vocabulary.words_[-1]!r}. Are they spelled as the model's are?"
         )
-    found.add(lm.boundary_)
+    kept_ids.add(lm.boundary_)
     if vocabulary.unknown_id_ is not None:
-        found.add(vocabulary.unknown_id_)
-    ids = np.array(sorted(found), dtype=np.int32)
-    kept = Vocabulary.from_words(
+        kept_ids.add(vocabulary.unknown_id_)
+    ids = np.array(sorted(kept_ids), dtype=np.int32)
+    smaller = Vocabulary.from_words(
         vocabulary.words_[ids].tolist(),
         unknown=vocabulary.unknown,
         boundary=vocabulary.words_[lm.boundary_],
     )
-    kept._spelling = vocabulary._spelling
-    trie = LimitedTrie(lm.estimator_.trie_.verified(), ids, kept.unknown_id_)
-    return text_model(mixed_trie([trie], [1.0], work), kept, lm, index=index)
+    smaller._spelling = vocabulary._spelling
+    trie = LimitedTrie(lm.estimator_.trie_.verified(), ids, smaller.unknown_id_)
+    return text_model(mixed_trie([trie], [1.0], work), smaller, lm, index=index)

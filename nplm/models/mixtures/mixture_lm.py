@@ -22,7 +22,12 @@ from nplm.models.mixtures.uniform_lm import UniformLM
 from nplm.models.ngrams.frequencies import RelativeFrequencies
 from nplm.models.ngrams.saved import arrays_of, restored_counts
 from nplm.models.ngrams.stages.counts import NgramCounts
-from nplm.models.training.em import BIN_PRIOR, FrequencyBins, fit_mixture_weights
+from nplm.models.training.em import (
+    BIN_PRIOR,
+    FrequencyBins,
+    checked_weights,
+    fit_mixture_weights,
+)
 
 __all__ = ["MixtureLM"]
 
@@ -367,17 +372,7 @@ class MixtureLM(_BaseComposition, CompositeLM):
             if is_uniform or (self.weights == "auto" and not has_held_out):
                 return np.full(kept.sum(), 1 / kept.sum())
             return None
-        weights = np.asarray(self.weights, dtype=np.float64)
-        if weights.shape != (len(names),):
-            raise ValueError(
-                f"weights must be one number for each of the {len(names)} members, "
-                f"got an array of shape {weights.shape}."
-            )
-        if not (weights >= 0).all() or not np.isclose(weights.sum(), 1):
-            raise ValueError(
-                f"weights must be 0 or more and sum to 1, got {weights.tolist()} "
-                f"(sum {weights.sum():g})."
-            )
+        weights = checked_weights(self.weights, len(names), max_error=1e-5)
         weights = weights[kept]
         if not weights.any():
             raise ValueError(

@@ -16,7 +16,7 @@ from nplm.models.ngrams.stages.mixing import AlignedTrie, mixed_trie
 from nplm.models.ngrams.trie.backoff_trie import BackoffTrie
 from nplm.models.ngrams.trie.hashing import index_of
 from nplm.models.ngrams.trie.work import InMemory, Work
-from nplm.models.training.em import MixtureFit, fit_mixture_weights
+from nplm.models.training.em import MixtureFit, checked_weights, fit_mixture_weights
 from nplm.text.codecs import codec_of
 from nplm.text.lm.text_lm import TextLM
 from nplm.text.vocabulary import Vocabulary
@@ -119,8 +119,9 @@ def static_mixture(
     >>> bool(learned.weights[0] > learned.weights[1]), learned.n_iter > 0
     (True, True)
     """
-    own = models, weights, X_val, InMemory()
-    return mixed(*own, max_iter=max_iter, tol=tol, index=index)
+    return mixed(
+        models, weights, X_val, InMemory(), max_iter=max_iter, tol=tol, index=index
+    )
 
 
 def mixed(
@@ -136,13 +137,13 @@ def mixed(
     """Mix models, in memory or in a folder with them; see `static_mixture`."""
     _check_models(models)
     if (weights is None) == (X_val is None):
-        given = "neither" if weights is None else "both"
+        passed = "neither" if weights is None else "both"
         raise ValueError(
-            f"weights are given, or learned on X_val, and you passed {given}: pass one."
+            f"pass weights, or X_val to learn them on; you passed {passed}."
         )
     vocabulary, tries = _aligned(models)
     if weights is not None:
-        chosen, n_iter = _checked_weights(weights, len(models)), 0
+        chosen, n_iter = checked_weights(weights, len(models)), 0
     else:
         fit = _learned(models, vocabulary, tries, X_val, max_iter, tol, work)
         chosen, n_iter = fit.weights[0], fit.n_iter
@@ -201,7 +202,8 @@ def aligned(models: Sequence[TextLM], *, index: bool = True) -> list[TextLM]:
     _check_models(models)
     vocabulary, tries = _aligned(models)
     return [
-        text_model(own.remapped(), vocabulary, models[0], index=index) for own in tries
+        text_model(trie.remapped(), vocabulary, models[0], index=index)
+        for trie in tries
     ]
 
 
@@ -273,12 +275,12 @@ def _aligned(models: Sequence[TextLM]) -> tuple[Vocabulary, list[AlignedTrie]]:
     end = vocabularies[0].words_[models[0].boundary_]
     ids: dict[Any, int] = {}
     columns = []
-    for lm, own in zip(models, vocabularies):
-        words = own.words_.tolist()
+    for lm, vocabulary in zip(models, vocabularies):
+        words = vocabulary.words_.tolist()
         # The two symbols may have other names in another model.
         words[lm.boundary_] = end
-        if own.unknown_id_ is not None:
-            words[own.unknown_id_] = unknown
+        if vocabulary.unknown_id_ is not None:
+            words[vocabulary.unknown_id_] = unknown
         columns.append([ids.setdefault(word, len(ids)) for word in words])
     union = Vocabulary.from_words(list(ids), unknown=unknown, boundary=end)
     union._spelling = next(filter(None, (v._spelling for v in vocabularies)), None)
@@ -300,20 +302,18 @@ def _check_symbols(
     an ordinary word of a model without such a symbol.
     """
     symbols = {
-        "the boundary": [
-            own.words_[lm.boundary_] for lm, own in zip(models, vocabularies)
-        ],
+        "the boundary": [v.words_[lm.boundary_] for lm, v in zip(models, vocabularies)],
         "the symbol for unknown words": [
-            None if own.unknown_id_ is None else own.unknown for own in vocabularies
+            None if v.unknown_id_ is None else v.unknown for v in vocabularies
         ],
     }
     for meaning, of_models in symbols.items():
         if len(set(of_models) - {None}) < 2:
             continue
-        for (i, word), (j, own) in product(
+        for (i, word), (j, vocabulary) in product(
             enumerate(of_models), enumerate(vocabularies)
         ):
-            if word in own.ids_ and of_models[j] != word:
+            if word in vocabulary.ids_ and of_models[j] != word:
                 roles = (role for role, words in symbols.items() if words[j] == word)
                 raise ValueError(
                     f"{word!r} is {meaning} in models[{i}], and "
@@ -341,28 +341,14 @@ def _learned(
             f"X_val has {len(documents.lengths)} documents and no token: pass held-out "
             "text, or give the weights."
         )
-    width = max(own.trie.order for own in tries) - 1
+    width = max(member.trie.order for member in tries) - 1
     X, y = documents.windows(max(width, 1), boundary, ends=lm.predict_boundary)
     probs = np.empty((len(y), len(tries)))
-    for i, own in enumerate(tries):
+    for i, member in enumerate(tries):
         for part in blocks(len(probs), min(work.n_at_random, BLOCK_WINDOWS)):
-            probs[part, i] = own.next_word_prob(X[part], y[part])
-            work.forget(*own.trie.every_array)
+            probs[part, i] = member.next_word_prob(X[part], y[part])
+            work.forget(*member.trie.every_array)
     one_bin = np.zeros(len(probs), dtype=np.intp)
     fit = fit_mixture_weights(probs, one_bin, 1, max_iter=max_iter, tol=tol)
     fit.warn_unless_converged("static_mixture", max_iter, tol)
     return fit
-
-
-def _checked_weights(weights: ArrayLike, n_models: int) -> NDArray[np.float64]:
-    given = np.asarray(weights, dtype=np.float64)
-    if (
-        given.shape != (n_models,)
-        or not (given >= 0).all()
-        or abs(given.sum() - 1) > 1e-6
-    ):
-        raise ValueError(
-            f"weights={given.tolist()} must be numbers, 0 or more, that sum to 1: one "
-            f"for each model, of which there are {n_models}."
-        )
-    return given

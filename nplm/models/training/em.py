@@ -10,12 +10,15 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from nplm.base.warnings import warn
 
-__all__ = ["BIN_PRIOR", "FrequencyBins", "MixtureFit", "fit_mixture_weights"]
+__all__ = [
+    "BIN_PRIOR", "FrequencyBins", "MixtureFit", "checked_weights",
+    "fit_mixture_weights",
+]  # fmt: skip
 
 # Number of prior samples. A bin with a few held-out samples may not need the uniform
 # member: with weight 0 for it, an unseen word would have no probability.
@@ -88,6 +91,20 @@ class MixtureFit(NamedTuple):
             f"max_iter={max_iter}; raise max_iter, or tol={tol:g}.",
             ConvergenceWarning,
         )
+
+
+def checked_weights(
+    weights: ArrayLike, n_members: int, max_error: float = 1e-6
+) -> NDArray[np.float64]:
+    """Return weights as an array, or raise unless they sum to 1 within `max_error`."""
+    values = np.asarray(weights, dtype=np.float64)
+    is_valid = values.shape == (n_members,) and (values >= 0).all()
+    if not is_valid or not abs(values.sum() - 1) <= max_error:
+        raise ValueError(
+            f"weights={values.tolist()} must be numbers, 0 or more, that sum to 1: one "
+            f"for each model, of which there are {n_members}."
+        )
+    return values
 
 
 def fit_mixture_weights(
