@@ -28,7 +28,7 @@ AGGREGATES = ("mean", "sum", "min")
 # With fewer held-out documents below the threshold, false alarms are often half or
 # twice as many as `contamination` says.
 MIN_BELOW = 10
-# Documents of which a model of four fifths is too unlike one of all.
+# Documents of which four fifths are too few for a model.
 FEW = 200
 
 
@@ -55,8 +55,9 @@ class LMDetector(OutlierMixin, MetaEstimatorMixin, DocumentEstimator):
         random, the same in each fit. If fewer than 10 of them would be below the
         threshold, five parts are held out in turn instead, or ten of fewer than 200
         documents: the threshold is one of the scores of all documents, each by a model
-        of the other parts, and the model is fitted on all. That takes six or eleven
-        fits, and a larger fraction, or `X_val`, only one.
+        of the other parts. The last of these models is kept: one of all documents
+        scores new ones too differently from those that set the threshold. That takes
+        five or ten fits, and a larger fraction, or `X_val`, only one.
     aggregate : {"mean", "sum", "min"}, default="mean"
         The score of a document of the natural-log probabilities of its tokens:
 
@@ -159,27 +160,25 @@ class LMDetector(OutlierMixin, MetaEstimatorMixin, DocumentEstimator):
         """Fit; return the interrupt if one came and left the estimator fitted."""
         self._validate_params()
         X = check_documents(X, ITEM)  # not a stream, which is read again for the scores
-        lm, held_out, scores = as_text_lm(self.estimator), X, None
+        lm, held_out = as_text_lm(self.estimator), X
+        scores: list[NDArray[np.float64]] = []
         if X_val is not None:
             held_out = check_documents(X_val, ITEM, name="X_val")
             fit_params = {"X_val": held_out, **fit_params}
         elif not isinstance(lm, FrozenEstimator):
             documents = list(X)
-            part, *others = self._parts(len(documents))
-            lm_of_part = with_words_of(clone(lm), documents, if_closed=True)
-            if others:
-                scores = self._scores_of_parts(
-                    lm_of_part, documents, [part, *others], fit_params
-                )
-            else:
-                lm, (X, held_out) = lm_of_part, _split(documents, part)
+            *others, part = self._parts(len(documents))
+            lm = with_words_of(clone(lm), documents, if_closed=True)
+            scores = self._scores_of_parts(lm, documents, others, fit_params)
+            X, held_out = _split(documents, part)
         fitted, interrupt = fitted_or_interrupted(lm, X, None, **fit_params)
         self.estimator_ = fitted_text_lm(fitted)
-        if scores is None:
-            scores = self._scores(self.estimator_, held_out)
+        scores.append(self._scores(self.estimator_, held_out))
         # A score, not a mean of two, one of which may be -inf.
         share = float(self.contamination)
-        self.offset_ = float(np.quantile(scores, share, method="higher"))
+        self.offset_ = float(
+            np.quantile(np.concatenate(scores), share, method="higher")
+        )
         return interrupt
 
     def _parts(self, n: int) -> list[NDArray[np.intp]]:
@@ -201,8 +200,8 @@ class LMDetector(OutlierMixin, MetaEstimatorMixin, DocumentEstimator):
         X: list[Any],
         parts: list[NDArray[np.intp]],
         fit_params: dict[str, object],
-    ) -> NDArray[np.float64]:
-        """Return the scores of all documents, each by a model of the other parts."""
+    ) -> list[NDArray[np.float64]]:
+        """Return the scores of each part, by a model of all other documents."""
         fit_params = {
             name: value
             for name, value in fit_params.items()
@@ -212,7 +211,7 @@ class LMDetector(OutlierMixin, MetaEstimatorMixin, DocumentEstimator):
         for part in parts:
             others, held_out = _split(X, part)
             scores.append(self._scores(clone(lm).fit(others, **fit_params), held_out))
-        return np.concatenate(scores)
+        return scores
 
     @read_at_once
     def score_samples(self, X: Sequence[object]) -> NDArray[np.float64]:
