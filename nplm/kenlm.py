@@ -36,7 +36,7 @@ from nplm._kernels.ngrams.decoding._kenlm import FullScoreReturn, Scores, State
 from nplm.formats.open_model import open_model
 from nplm.text.codecs import Text
 from nplm.text.lm.scorer import Scorer, splitter_of
-from nplm.text.words.known_words import ids_and_unknown
+from nplm.text.words.known_words import known_of
 from nplm.text.words.splitting import BETWEEN_BLANKS, Splitter
 
 if TYPE_CHECKING:
@@ -201,7 +201,7 @@ class Model(Scores):
         codec, word_scorer = scorer.codec, scorer.word_scorer
         if codec.tokenizer is None:  # of a model of lists of words
             codec = Text(Splitter(BETWEEN_BLANKS), codec.vocabulary)
-        lookup = ids_and_unknown(codec.vocabulary)
+        lookup = known_of(codec.vocabulary).ids_and_unknown
         blanks = getattr(codec.tokenizer, "splits_at_blanks", False)
         word_ids = codec.word_ids if hasattr(word_scorer, "text") else None
         split = splitter_of(codec.tokenizer)

@@ -11,7 +11,7 @@ from nplm.models.ngrams.trie.quantized_trie import QuantizedTrie
 from nplm.models.ngrams.trie.word_scorer import word_scorer_of
 from nplm.text.codecs import Text
 from nplm.text.lm.scorer import Scorer
-from nplm.text.words.known_words import KnownWords, ids_and_unknown, known_words_of
+from nplm.text.words.known_words import KnownWords, known_of, known_words_of
 from nplm.text.words.splitting import BETWEEN_BLANKS, Splitter
 from nplm.text.words.unknown_spelling import UnknownSpelling
 
@@ -56,7 +56,7 @@ class Ngrams(NamedTuple, Generic[Trie]):
             return None
         known = known_words_of(self.words, self.boundary)
         self._set_spelling(known)
-        word_scorer = word_scorer_of(table, self.boundary, *ids_and_unknown(known))
+        word_scorer = word_scorer_of(table, self.boundary, *known.ids_and_unknown)
         return Scorer(word_scorer, Text(Splitter(**self.split), known))
 
     def model(self) -> BackoffLM | QuantizedLM:
@@ -76,9 +76,9 @@ class Ngrams(NamedTuple, Generic[Trie]):
         tokenizer = Tokenizer(**self.split)
         lm = TextLM.from_model(self.model(), self.words, tokenizer=tokenizer)
         assert lm.vocabulary_ is not None
-        self._set_spelling(lm.vocabulary_)
+        self._set_spelling(known_of(lm.vocabulary_))
         return lm
 
     def _set_spelling(self, known: KnownWords) -> None:
         if self.spelling is not None:
-            known._spelling = UnknownSpelling.of_params(self.spelling, known.unknown)
+            known.spelling = UnknownSpelling.of_params(self.spelling, known.unknown)

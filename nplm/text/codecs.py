@@ -9,14 +9,12 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nplm.base.blocks import blocks
 from nplm.base.checks import check_ids, count_ids
-from nplm.base.encoded_words import word_ids_of
 from nplm.text.documents import Documents, checked_document
 from nplm.text.reading import (
     DocumentStream,
@@ -26,24 +24,13 @@ from nplm.text.reading import (
     readable,
 )
 from nplm.text.samples import check_tokens, lists_of_tokens, texts_of
-from nplm.text.words.known_words import (
-    KnownWords,
-    check_one_document,
-    documents_of,
-    ids_of_document,
-    lookup_of,
-    refuse_unknown,
-    words_of_ids,
-)
+from nplm.text.words.known_words import KnownWords, known_of
 from nplm.text.words.splitting import Splitter
 
 __all__ = ["ITEM", "Codec", "Ids", "Text", "Words", "codec_of", "encoded"]
 
 # Ids that are renumbered at once.
 IDS_A_BLOCK = 1 << 18
-# The words of a vocabulary by their bytes, with its dictionary, which is another one
-# when words are added.
-_WORD_IDS: WeakKeyDictionary[KnownWords, tuple[object, Any]] = WeakKeyDictionary()
 ITEM = "a string, a list of tokens or an array of word ids"
 
 
@@ -62,8 +49,9 @@ class Codec:
     @property
     def unknown_id(self) -> int:
         """Id of unknown words; -1 if they have none."""
-        unknown = None if self.vocabulary is None else self.vocabulary.unknown_id_
-        return -1 if unknown is None else unknown
+        if self.vocabulary is None:
+            return -1
+        return known_of(self.vocabulary).ids_and_unknown[1]
 
     def encode(self, X: object, name: str = "X", start: int = 0) -> Documents:
         """Return the word ids of documents."""
@@ -178,6 +166,11 @@ class Words(Codec):
         self.vocabulary: Any = vocabulary
         self.refuse = refuse  # unknown words, once the vocabulary is fitted
 
+    @property
+    def known(self) -> KnownWords:
+        """The words of the fitted vocabulary."""
+        return known_of(self.vocabulary)
+
     def learn(self, X: Iterable[object]) -> Documents:
         """Fit the vocabulary to documents, and return their ids.
 
@@ -204,11 +197,11 @@ class Words(Codec):
 
     def _chosen(self, counts: dict[Any, int]) -> NDArray[np.int32]:
         """Choose the words by their counts; return the new id of each token."""
-        vocabulary = self.vocabulary._choose(counts)
-        get, unknown = lookup_of(vocabulary).get, vocabulary.unknown_id_
+        self.vocabulary._choose(counts)
+        get, unknown = self.known.lookup.get, self.known.unknown_id
         ids = [get(token, unknown) for token in counts]
         if unknown is None and None in ids:
-            refuse_unknown(vocabulary, (t for t in counts if get(t) is None))
+            self.known.refuse_unknown(t for t in counts if get(t) is None)
         return np.array(ids, dtype=np.int32)
 
     def _split(self, X: object, name: str = "X", start: int = 0) -> Iterable[Any]:
@@ -222,7 +215,7 @@ class Words(Codec):
 
     def read(self, X: object, name: str, start: int = 0) -> Documents:
         """Return the word ids of documents."""
-        return documents_of(self.vocabulary, X, start, name, refuse=self.refuse)
+        return self.known.encode(X, name, start, refuse=self.refuse)
 
     def _ids_of_one(self, document: object, name: str) -> list[int]:
         if isinstance(document, str):
@@ -230,13 +223,13 @@ class Words(Codec):
                 f"{name} is a string, {document!r}: this model was fitted on lists of "
                 "tokens; pass a list of tokens."
             )
-        return ids_of_document(self.vocabulary, document, name, refuse=self.refuse)
+        return self.known.encode_one(document, name, refuse=self.refuse)
 
     def sentences(self, X: object) -> Any:
         """Return the words of each document."""
         documents = list(lists_of_tokens(X))
         for i, document in enumerate(documents):
-            check_one_document(self.vocabulary, document, f"X[{i}]")
+            self.known.check_one_document(document, f"X[{i}]")
         return documents
 
     def add_unknown(self, X: object) -> None:
@@ -245,13 +238,13 @@ class Words(Codec):
         for document in Words.sentences(self, X):
             check_tokens(document)
             new |= dict.fromkeys(document)
-        known = self.vocabulary.ids_
+        known = self.known.lookup
         self.vocabulary.add_words([token for token in new if token not in known])
 
     def encode_words(self, words: Iterable[object]) -> NDArray[np.int32]:
         """Return the ids of words, which must be in the vocabulary."""
         words = [words] if isinstance(words, str) else list(words)
-        find = lookup_of(self.vocabulary).get
+        find = self.known.lookup.get
         try:
             ids = [find(word) for word in words]
         except TypeError:  # a word that cannot be looked up
@@ -260,13 +253,13 @@ class Words(Codec):
         if None in ids:
             raise ValueError(
                 f"{words[ids.index(None)]!r} is not in the vocabulary of "
-                f"{self.vocabulary.n_words_} words."
+                f"{len(self.known)} words."
             )
         return np.array(ids, dtype=np.int32)
 
     def words(self, ids: NDArray[np.int32]) -> list[Any]:
         """Return the words of ids."""
-        return words_of_ids(self.vocabulary, ids)
+        return self.known.words_of(ids)
 
     def decode(self, ids: NDArray[np.int32]) -> Any:
         """Return the tokens of a document."""
@@ -288,22 +281,10 @@ class Text(Words):
 
     @property
     def word_ids(self) -> Any:
-        """The ids of words by their bytes, made once for a vocabulary."""
+        """The ids of words by their bytes."""
         is_splitter = isinstance(self.tokenizer, Splitter)
-        if not is_splitter or not self.tokenizer.splits_at_blanks:
-            return None
-        lookup = lookup_of(self.vocabulary)
-        if not isinstance(lookup, dict):
-            return lookup
-        ids, word_ids = _WORD_IDS.get(self.vocabulary, (None, None))
-        if ids is not lookup:
-            try:
-                is_text = all(type(word) is str for word in lookup)
-                word_ids = word_ids_of(list(lookup)) if is_text else None
-            except UnicodeEncodeError:
-                word_ids = None
-            _WORD_IDS[self.vocabulary] = lookup, word_ids
-        return word_ids
+        by_blanks = is_splitter and self.tokenizer.splits_at_blanks
+        return self.known.word_ids if by_blanks else None
 
     def _split(self, X: object, name: str = "X", start: int = 0) -> Iterable[Any]:
         try:
@@ -328,7 +309,7 @@ class Text(Words):
         if unknown < 0 and n and documents.ids.min() < 0:
             document, position = documents.find(int(documents.ids.argmin()))
             [tokens] = self.tokenizer.transform([texts[document]])
-            refuse_unknown(self.vocabulary, [tokens[position]], refuse=self.refuse)
+            self.known.refuse_unknown([tokens[position]], refuse=self.refuse)
         return documents
 
     def _ids_of_one(self, document: object, name: str) -> list[int]:
@@ -350,16 +331,19 @@ class Text(Words):
         """
         if len(of_unknown) == 0:
             return 0.0
-        unknown, spelling = self.vocabulary.unknown_id_, self.vocabulary._spelling
+        known = self.known
+        unknown, spelling = known.unknown_id, known.spelling
+        if spelling is None:
+            return math.nan
         having = [texts[i] for i in np.unique(of_unknown)]
-        find, symbol = lookup_of(self.vocabulary).get, self.vocabulary.unknown
+        find, symbol = known.lookup.get, known.unknown
         words: Counter[str] = Counter()
         for text, tokens in zip(having, self.tokenizer.transform(having)):
             unknown_tokens = [
                 token for token in tokens if find(token, unknown) == unknown
             ]
             # Some tokenizers give the symbol in place of the text.
-            if spelling is None or (symbol in unknown_tokens and symbol not in text):
+            if symbol in unknown_tokens and symbol not in text:
                 return math.nan
             words.update(unknown_tokens)
         return sum(n * spelling.log_prob(word) for word, n in words.items())

@@ -28,19 +28,13 @@ from nplm.text.samples import (
     unpacked,
 )
 from nplm.text.spelling import spelling_features
-from nplm.text.words.known_words import (
-    KnownWords,
-    documents_of,
-    lookup_of,
-    objects,
-    words_of_ids,
-)
+from nplm.text.words.known_words import KnownWords
 from nplm.text.words.unknown_spelling import UnknownSpelling
 
 __all__ = ["Vocabulary"]
 
 
-class Vocabulary(KnownWords, TransformerMixin, DocumentEstimator):
+class Vocabulary(TransformerMixin, DocumentEstimator):
     """Map tokens to word ids, and rare tokens to one symbol.
 
     The order of ids is: the boundary, the unknown symbol, then words by decreasing
@@ -200,21 +194,23 @@ class Vocabulary(KnownWords, TransformerMixin, DocumentEstimator):
         if isinstance(self.words, EncodedWords) and all(
             symbol in self.words for symbol in specials
         ):
-            self._set_encoded(self.words)
+            known = KnownWords(self.words, self.unknown, self.boundary)
         else:
             is_listed = self.words is not None
-            words = self._given() if is_listed else self._frequent(counts, specials)
-            self._set_words([s for s in specials if s not in words] + words)
-            if self.n_words_ != len(self.words_):
+            words = self._listed() if is_listed else self._frequent(counts, specials)
+            words = [s for s in specials if s not in words] + words
+            known = KnownWords(words, self.unknown, self.boundary)
+            if len(known.ids) != len(words):
                 (twice, n), *_ = Counter(words).most_common(1)
                 raise ValueError(
                     f"words has {twice!r} {n} times: pass each word once, because its "
                     "index is its id."
                 )
-        self._spelling = None
         if self.unknown is not None:
-            known = lookup_of(self)
-            self._spelling = UnknownSpelling.of_counts(counts, known, self.unknown)
+            known.spelling = UnknownSpelling.of_counts(
+                counts, known.lookup, self.unknown
+            )
+        self._fitted_words = known
         return self
 
     def _counted(self, X: object) -> Counter[Hashable]:
@@ -246,7 +242,7 @@ class Vocabulary(KnownWords, TransformerMixin, DocumentEstimator):
             words = words[: self.max_words - len(specials)]
         return words
 
-    def _given(self) -> list[Hashable]:
+    def _listed(self) -> list[Hashable]:
         if isinstance(self.words, (Set, Mapping)):
             raise TypeError(
                 f"words is of type {type(self.words).__name__}, but ids follow the "
@@ -305,9 +301,10 @@ class Vocabulary(KnownWords, TransformerMixin, DocumentEstimator):
                     "add each new word once."
                 )
             ids_[word] = len(ids_)
-        self.words_ = np.append(self.words_, objects(words))
-        self.ids_, self.n_words_ = ids_, len(ids_)
-        self.__dict__.pop("_encoded_words", None)
+        known = self._known
+        self._fitted_words = KnownWords(
+            list(ids_), known.unknown, known.boundary, known.spelling
+        )
         return np.arange(len(ids_) - len(words), len(ids_), dtype=np.int32)
 
     @read_at_once
@@ -332,10 +329,9 @@ class Vocabulary(KnownWords, TransformerMixin, DocumentEstimator):
         ValueError
             If a word is outside the vocabulary, and `unknown` is None.
         """
-        check_is_fitted(self)
-        documents = documents_of(self, X)
-        ends = np.cumsum(documents.lengths).tolist()
-        return [documents.ids[i:j] for i, j in zip([0, *ends], ends)]
+        ids, lengths = self._known.encode(X)
+        ends = np.cumsum(lengths).tolist()
+        return [ids[i:j] for i, j in zip([0, *ends], ends)]
 
     @read_at_once
     def inverse_transform(self, X: Iterable[ArrayLike]) -> list[list[str]]:
@@ -350,9 +346,9 @@ class Vocabulary(KnownWords, TransformerMixin, DocumentEstimator):
         -------
         documents : list of list of str
         """
-        check_is_fitted(self)
+        n_words, words_of = self.n_words_, self._known.words_of
         return [
-            words_of_ids(self, check_ids(ids, f"X[{i}]", ndim=1, n_words=self.n_words_))
+            words_of(check_ids(ids, f"X[{i}]", ndim=1, n_words=n_words))
             for i, ids in enumerate(check_documents(X, "an array of word ids"))
         ]
 
@@ -376,8 +372,7 @@ class Vocabulary(KnownWords, TransformerMixin, DocumentEstimator):
         >>> vocabulary.count_unknown([["a", "c", "d"], ["b"]])
         array([2, 0])
         """
-        check_is_fitted(self)
-        ids, lengths = documents_of(self, X)
+        ids, lengths = self._known.encode(X)
         document = np.repeat(np.arange(len(lengths)), lengths)
         return np.bincount(document[ids == self.unknown_id_], minlength=len(lengths))
 
@@ -423,7 +418,6 @@ class Vocabulary(KnownWords, TransformerMixin, DocumentEstimator):
         >>> start[2:].tolist()
         [[3.0], [1.0]]
         """
-        check_is_fitted(self)
         return aligned(self.words_, words, vectors, own_generator(random_state))
 
     def spelling_features(
@@ -468,11 +462,40 @@ class Vocabulary(KnownWords, TransformerMixin, DocumentEstimator):
         >>> features.shape == (vocabulary.n_words_, len(names))
         True
         """
-        check_is_fitted(self)
         specials = self._specials()
         is_spelt = [isinstance(w, str) and w not in specials for w in self.words_]
         words = [w if spelt else "" for w, spelt in zip(self.words_, is_spelt)]
         return spelling_features(words, ngrams, min_words)
+
+    @property
+    def _known(self) -> KnownWords:
+        check_is_fitted(self)
+        return self._fitted_words
+
+    @property
+    def words_(self) -> NDArray[np.object_]:
+        """The word of each id."""
+        return self._known.array
+
+    @property
+    def ids_(self) -> dict[Any, int]:
+        """The id of each word."""
+        return self._known.ids
+
+    @property
+    def n_words_(self) -> int:
+        """Size of the vocabulary."""
+        return len(self._known)
+
+    @property
+    def boundary_id_(self) -> int | None:
+        """Id of the boundary."""
+        return self._known.boundary_id
+
+    @property
+    def unknown_id_(self) -> int | None:
+        """Id of the unknown symbol."""
+        return self._known.unknown_id
 
     def _specials(self) -> list[str]:
         """Return the special symbols, in the order of their ids."""
@@ -490,19 +513,27 @@ class Vocabulary(KnownWords, TransformerMixin, DocumentEstimator):
 
     def _fitted(self) -> dict[str, object]:
         symbols = {"unknown_id": self.unknown_id_, "boundary_id": self.boundary_id_}
-        spelling = {} if self._spelling is None else {"spelling": self._spelling.params}
+        model = self._known.spelling
+        spelling = {} if model is None else {"spelling": model.params}
         return {"words": self.words_.tolist()} | symbols | spelling
 
     def _restore(self, fitted: Fitted) -> None:
         words = fitted.take("words", list)
         check_tokens(words)
-        self.words_ = objects(words)
-        self.ids_ = dict(zip(words, range(len(words))))
-        self.n_words_ = len(self.ids_)
-        if self.n_words_ != len(words):
+        n = len(words)
+        unknown, boundary = (
+            None if i is None else words[i]
+            for i in (
+                fitted.optional_id(f"{name}_id", n) for name in ("unknown", "boundary")
+            )
+        )
+        known = KnownWords(words, unknown, boundary)
+        if len(known.ids) != n:
             raise fitted.invalid_item("words", words)
-        self.unknown_id_ = fitted.optional_id("unknown_id", self.n_words_)
-        self.boundary_id_ = fitted.optional_id("boundary_id", self.n_words_)
         if "spelling" in fitted:
             params = fitted.take("spelling")
-            self._spelling = UnknownSpelling.of_params(params, self.unknown)
+            known.spelling = UnknownSpelling.of_params(params, unknown)
+        self._fitted_words = known
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return "_fitted_words" in vars(self)

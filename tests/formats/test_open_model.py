@@ -96,7 +96,7 @@ def test_orders_and_boundaries_are_those_of_the_model(pairs, folder, name):
     np.testing.assert_array_equal(details["order"], scores.order)
     assert scorer.word_scorer.boundary == lm.boundary_
     assert scorer.word_scorer.order == lm.estimator_.order_
-    assert scorer.codec.vocabulary.unknown_id_ == lm.vocabulary_.unknown_id_
+    assert scorer.codec.known.unknown_id == lm.vocabulary_.unknown_id_
 
 
 @pytest.mark.parametrize("name", NAMES)

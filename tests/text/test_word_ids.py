@@ -12,7 +12,7 @@ import nplm
 from nplm import KneserNeyLM, TextLM, Tokenizer, Vocabulary
 from nplm.formats import save_binary
 from nplm.text.codecs import codec_of
-from nplm.text.words.known_words import documents_of
+from nplm.text.words.known_words import known_of
 from nplm.text.words.splitting import BETWEEN_BLANKS
 
 # Words of one to four bytes a letter, and the blanks that are none here.
@@ -62,9 +62,8 @@ def test_text_has_the_bits_of_its_words(words, blank, eos):
 @given(st.lists(SOME_TEXT.map(" ".join), max_size=5))
 def test_text_is_encoded_by_bytes_as_by_words(texts):
     codec = LM._codec
-    expected = documents_of(
-        LM.vocabulary_, [re.findall(BETWEEN_BLANKS, t) for t in texts]
-    )
+    words = [re.findall(BETWEEN_BLANKS, text) for text in texts]
+    expected = known_of(LM.vocabulary_).encode(words)
     for found in (codec.encode(texts), codec.encode(tuple(texts))):
         np.testing.assert_array_equal(found.ids, expected.ids)
         np.testing.assert_array_equal(found.lengths, expected.lengths)

@@ -21,6 +21,7 @@ from nplm.models.ngrams.stages.counts import MAX_TOTAL
 from nplm.models.ngrams.stages.runs import Packing, tables_of_rows, write_runs
 from nplm.models.ngrams.stages.scratch import Scratch
 from nplm.text.vocabulary import Vocabulary
+from nplm.text.words.known_words import known_of
 
 __all__ = ["CountFiles", "CountedFiles"]
 
@@ -163,7 +164,7 @@ class CountedFiles:
         self._begin = len(new_ids) - 2
         self.counts = np.zeros(len(words), dtype=np.int64)
         self.n_known = max(len(new_ids), len(words))
-        spelling = self._vocabulary._spelling
+        spelling = known_of(self._vocabulary).spelling
         del self._vocabulary
         return StoredWords(words, end, unknown, spelling=spelling)
 

@@ -18,7 +18,7 @@ from nplm.models.ngrams.stages.scratch import Scratch
 from nplm.text.streams import Tokens, WordStream
 from nplm.text.tokenizer import Tokenizer
 from nplm.text.vocabulary import Vocabulary
-from nplm.text.words.known_words import refuse_unknown
+from nplm.text.words.known_words import known_of
 from nplm.text.words.marks import marks_of
 
 __all__ = ["Source", "Texts", "choose_words"]
@@ -41,7 +41,7 @@ def choose_words(
         return words, ids, unknown
     unknown_words = [word for word in counts if word not in ids]
     if unknown_words:
-        refuse_unknown(vocabulary, unknown_words)
+        known_of(vocabulary).refuse_unknown(unknown_words)
     return words, ids, -1
 
 
@@ -102,7 +102,10 @@ class Texts:
             word: n for word, n in zip(spelled, counts.tolist()) if n > 0
         }
         words, ids, unknown = choose_words(vocabulary, seen)
-        end, spelling = cast(int, vocabulary.boundary_id_), vocabulary._spelling
+        end, spelling = (
+            cast(int, vocabulary.boundary_id_),
+            known_of(vocabulary).spelling,
+        )
         # New ids of the words in order of appearance, then that of the line end.
         new_ids = [ids.get(word, unknown) for word in spelled]
         self._new_ids = np.array([*new_ids, end], dtype=np.int32)

@@ -10,6 +10,7 @@ from nplm.models.ngrams.stages.quantizing import unquantized
 from nplm.models.ngrams.trie.work import Work
 from nplm.text.lm.text_lm import TextLM
 from nplm.text.tokenizer import Tokenizer
+from nplm.text.words.known_words import known_of
 
 __all__ = ["unpacked_lm", "words_of"]
 
@@ -42,7 +43,7 @@ def words_of(lm: TextLM) -> StoredWords:
     assert lm.vocabulary_ is not None
     tokenizer = lm.tokenizer_ if isinstance(lm.tokenizer_, Tokenizer) else None
     words = check_words(lm.vocabulary_.words_.tolist(), lm.n_words_)
-    spelling = lm.vocabulary_._spelling
+    spelling = known_of(lm.vocabulary_).spelling
     return StoredWords(
         words, lm.estimator_.boundary, tokenizer=tokenizer, spelling=spelling
     )

@@ -17,7 +17,7 @@ from nplm.models.ngrams.trie.backoff_trie import BackoffTrie
 from nplm.models.ngrams.trie.work import InMemory, Work
 from nplm.text.lm.text_lm import TextLM
 from nplm.text.vocabulary import Vocabulary
-from nplm.text.words.known_words import unknown_among
+from nplm.text.words.known_words import known_of, unknown_among
 
 __all__ = ["MAX_EXPANDED", "expand_classes", "expanded"]
 
@@ -169,7 +169,7 @@ def expanded(
     vocabulary = Vocabulary.from_words(
         list(ids), unknown=unknown, boundary=tokens.words_[lm.boundary_]
     )
-    vocabulary._spelling = tokens._spelling
+    known_of(vocabulary).spelling = known_of(tokens).spelling
     return text_model(mixed_trie([of_words], [1.0], work), vocabulary, lm, index=index)
 
 

@@ -12,6 +12,7 @@ from nplm.models.ngrams.stages.mixing import LimitedTrie, mixed_trie
 from nplm.models.ngrams.trie.work import InMemory, Work
 from nplm.text.lm.text_lm import TextLM
 from nplm.text.vocabulary import Vocabulary
+from nplm.text.words.known_words import known_of
 
 __all__ = ["limit_vocabulary", "limited"]
 
@@ -95,6 +96,6 @@ def limited(
         unknown=vocabulary.unknown,
         boundary=vocabulary.words_[lm.boundary_],
     )
-    smaller._spelling = vocabulary._spelling
+    known_of(smaller).spelling = known_of(vocabulary).spelling
     trie = LimitedTrie(lm.estimator_.trie_.verified(), ids, smaller.unknown_id_)
     return text_model(mixed_trie([trie], [1.0], work), smaller, lm, index=index)

@@ -20,6 +20,7 @@ from nplm.models.training.em import MixtureFit, checked_weights, fit_mixture_wei
 from nplm.text.codecs import codec_of
 from nplm.text.lm.text_lm import TextLM
 from nplm.text.vocabulary import Vocabulary
+from nplm.text.words.known_words import known_of
 
 __all__ = [
     "StaticMixture", "aligned", "check_backoff", "mixed", "static_mixture",
@@ -283,7 +284,8 @@ def _aligned(models: Sequence[TextLM]) -> tuple[Vocabulary, list[AlignedTrie]]:
             words[vocabulary.unknown_id_] = unknown
         columns.append([ids.setdefault(word, len(ids)) for word in words])
     union = Vocabulary.from_words(list(ids), unknown=unknown, boundary=end)
-    union._spelling = next(filter(None, (v._spelling for v in vocabularies)), None)
+    spellings = (known_of(v).spelling for v in vocabularies)
+    known_of(union).spelling = next(filter(None, spellings), None)
     tries = [
         AlignedTrie(
             lm.estimator_.trie_.verified(), np.array(column, dtype=np.int32), len(ids)

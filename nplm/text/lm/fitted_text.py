@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from nplm.text.codecs import Ids, Words, codec_of
 from nplm.text.documents import Documents
 from nplm.text.vocabulary import Vocabulary
-from nplm.text.words.known_words import ids_and_unknown
+from nplm.text.words.known_words import known_of
 
 __all__ = ["FittedText", "no_token"]
 
@@ -37,8 +37,8 @@ class FittedText:
             self.tokenizer_,
             self.vocabulary_,
             refuse=self.handle_unknown == "error",
-            n_words=self.n_words_,
-            n_known=self.n_words_,
+            n_words=self.estimator_.n_words_,
+            n_known=self.estimator_.n_words_,
             refuse_zero=isinstance(self.boundary, str),
         )
 
@@ -49,7 +49,7 @@ class FittedText:
         """
         if self.vocabulary_ is None:
             return None, -1
-        ids, unknown = ids_and_unknown(self.vocabulary_)
+        ids, unknown = known_of(self.vocabulary_).ids_and_unknown
         return ids, -1 if self.handle_unknown == "error" else unknown
 
     def _windows(

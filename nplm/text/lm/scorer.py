@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from nplm.text.codecs import Ids, Text, Words
 from nplm.text.lm.text_scores import TextSize
 from nplm.text.lm.token_scores import ScoredTokens
-from nplm.text.words.known_words import check_one_document
+from nplm.text.words.known_words import known_of
 
 __all__ = ["Scorer", "splitter_of"]
 
@@ -333,7 +333,7 @@ class Scorer:
     def _check(self, words: Any, name: str) -> None:
         """Raise an error if a single word stands in place of a list."""
         if self.codec.vocabulary is not None:
-            check_one_document(self.codec.vocabulary, words, name)
+            known_of(self.codec.vocabulary).check_one_document(words, name)
 
 
 def splitter_of(tokenizer: Any) -> Callable[[str], list[str]] | None:

@@ -26,7 +26,7 @@ from nplm.text.subwords.subwords import Subwords, with_methods
 from nplm.text.tokenizer import Tokenizer
 from nplm.text.vocabulary import Vocabulary
 from nplm.text.word_rows import matched_rows
-from nplm.text.words.known_words import all_words_of, unknown_among
+from nplm.text.words.known_words import known_of, unknown_among
 from nplm.text.words.splitting import BETWEEN_BLANKS
 
 __all__ = ["TextLM"]
@@ -601,17 +601,20 @@ def _vocabulary_of(
     words: Sequence[object] | Vocabulary, n_words: int, boundary: int
 ) -> Vocabulary:
     """Make the vocabulary of a model's words, which clones and fits do not change."""
-    known: Any = all_words_of(words) if isinstance(words, Vocabulary) else words
-    if not isinstance(known, EncodedWords):
-        known = list(known)
-    if len(known) != n_words:
+    known = known_of(words) if isinstance(words, Vocabulary) else None
+    listed: Any = words if known is None else known.words
+    if not isinstance(listed, EncodedWords):
+        listed = list(listed)
+    if len(listed) != n_words:
         raise ValueError(
-            f"words has {len(known)} words, but the model has n_words_={n_words}: pass "
-            "the word of each id, in order."
+            f"words has {len(listed)} words, but the model has n_words_={n_words}: "
+            "pass the word of each id, in order."
         )
-    unknown = words.unknown if isinstance(words, Vocabulary) else unknown_among(known)
-    vocabulary = Vocabulary.from_words(known, unknown=unknown, boundary=known[boundary])
-    vocabulary._spelling = getattr(words, "_spelling", None)
+    unknown = unknown_among(listed) if known is None else known.unknown
+    end = listed[boundary]
+    vocabulary = Vocabulary.from_words(listed, unknown=unknown, boundary=end)
+    if known is not None:
+        known_of(vocabulary).spelling = known.spelling
     return vocabulary
 
 
