@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from nplm.models.neural.network import features as parts_of_features
+from nplm.models.neural.network.array_types import Counts, Ids
 from nplm.models.neural.network.features import checked_embeddings, checked_parts
 from nplm.models.neural.network.hidden import NoHidden, Residual, Tanh
 from nplm.models.neural.network.inputs import (
@@ -109,7 +108,7 @@ class Architecture:
 
     # -- checks ---------------------------------------------------------------
 
-    def check_next_words(self, words: NDArray[np.int32], name: str) -> None:
+    def check_next_words(self, words: Ids, name: str) -> None:
         """Raise ValueError if next words are not outcomes of `n_outputs`."""
         n_outputs = self.output.n_outputs
         if n_outputs is not None and words.size and words.max() >= n_outputs:
@@ -213,12 +212,7 @@ class Architecture:
             features.word_features = checked_parts(features.word_features, n_words)
         return replace(self, features=features)
 
-    def learned(
-        self,
-        counts: NDArray[np.int64],
-        X: NDArray[np.int32],
-        y: NDArray[np.int32],
-    ) -> Architecture:
+    def learned(self, counts: Counts, X: Ids, y: Ids) -> Architecture:
         """Return the architecture with the classes or tree made for training.
 
         `counts` are those of the next words; a tree of contexts also needs the windows.

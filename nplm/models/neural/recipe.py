@@ -8,14 +8,14 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from nplm.models.neural.architecture import Architecture
+from nplm.models.neural.network.array_types import Array, State
 from nplm.models.neural.network.dropout import NO_DROPOUT, Dropout
 from nplm.models.neural.network.network import Network, Parts
 from nplm.models.neural.network.parameters import Parameters
-from nplm.models.neural.network.solvers import Schedule, Solver, State
+from nplm.models.neural.network.solvers import Schedule, Solver
 from nplm.models.neural.options.losses import Loss
 from nplm.models.neural.options.solvers import SGD
 from nplm.models.neural.tiers import kernel_tier
@@ -200,7 +200,7 @@ class Recipe:
         if self.solver.learning_rate != "invscaling":
             del values["solver__learning_rate_decay"]
         settings: dict[str, Any] = {}
-        arrays: dict[str, NDArray[Any] | None] = {}
+        arrays: dict[str, Array | None] = {}
         for name, value in values.items():
             if isinstance(value, csr_array):
                 parts = ("data", "indices", "indptr")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
+
+from nplm.models.neural.network.array_types import Ids, Index
 
 __all__ = ["distinct_windows"]
 
@@ -15,9 +16,7 @@ MAX_DISTINCT_SHARE = 0.95
 MULTIPLIER = np.uint64(0xBF58476D1CE4E5B9)
 
 
-def distinct_windows(
-    X: NDArray[np.int32], y: NDArray[np.int32]
-) -> tuple[NDArray[np.intp], NDArray[np.intp]] | None:
+def distinct_windows(X: Ids, y: Ids) -> tuple[Index, Index] | None:
     """Return the first of each group of equal windows, and the group of each window.
 
     Windows are compared by a hash of their words, and then word by word, in memory that

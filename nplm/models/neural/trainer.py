@@ -6,9 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from nplm.models.neural.fitting.fit import Training
+from nplm.models.neural.network.array_types import Index
 from nplm.models.neural.recipe import TrainedNetwork
 
 __all__ = ["Trainer"]
@@ -89,7 +90,7 @@ class Trainer:
         return self._keep(self._training.result())
 
 
-def _checked(examples: ArrayLike, n: int) -> NDArray[np.intp]:
+def _checked(examples: ArrayLike, n: int) -> Index:
     """Return rows of n windows, or raise ValueError with the first invalid one."""
     given = np.asarray(examples)
     if given.size == 0:

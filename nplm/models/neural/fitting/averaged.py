@@ -7,10 +7,10 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from nplm._kernels.neural import _network
 from nplm.models.neural.fitting.orders import OTHER_RANK
+from nplm.models.neural.network.array_types import Ids, Index
 from nplm.models.neural.network.sharing import Sharing
 from nplm.models.training.parallel.threads import Threads
 
@@ -46,9 +46,7 @@ class RankAverages(Sharing):
         """Number of examples of all ranks between two averages."""
         return self.batch_size * self.every * self.network.processes.size
 
-    def train(
-        self, X: NDArray[np.int32], y: NDArray[np.int32], index: NDArray[np.intp]
-    ) -> None:
+    def train(self, X: Ids, y: Ids, index: Index) -> None:
         """Train once on the examples `index`, and add to `loss`."""
         now, starts = time.perf_counter, range(0, len(index), self.n_examples)
         messages = np.empty(len(starts))
@@ -61,9 +59,7 @@ class RankAverages(Sharing):
         network = self.network
         network.seconds.add(now() - began, messages, network.processes)
 
-    def _train_apart(
-        self, X: NDArray[np.int32], y: NDArray[np.int32], block: NDArray[np.intp]
-    ) -> None:
+    def _train_apart(self, X: Ids, y: Ids, block: Index) -> None:
         """Train on this rank's share of some examples, and set the clock to all."""
         (team,), clock = self.teams, self.network.clock
         processes, n = self.network.processes, len(block)

@@ -7,11 +7,18 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from nplm._kernels.neural import _examples
 from nplm.base.fitted import Fitted
 from nplm.models.neural.fitting.replicated import RankExamples, ReplicatedNetwork
+from nplm.models.neural.network.array_types import (
+    Array,
+    Ids,
+    Index,
+    Kernel,
+    Scratch,
+    Team,
+)
 from nplm.models.neural.network.network import Parts
 from nplm.models.neural.network.parameters import Parameters
 from nplm.models.neural.network.sharing import Sharing
@@ -42,7 +49,7 @@ class RankMemory(RankExamples):
         solver_memory, *others = self._memory
         solver = kernels.solver_kernel(solver_memory)
 
-        def collector(scratch: Any, whole: Any = wholes[rank]) -> Any:
+        def collector(scratch: Scratch, whole: Any = wholes[rank]) -> Kernel:
             return kernels.collector(solver, scratch, whole=whole)
 
         team = _examples.MemoryTeam(
@@ -53,15 +60,13 @@ class RankMemory(RankExamples):
         team.share(common_memory(self.processes, n_ranks * team.most_posted))
         return [team]
 
-    def train(
-        self, X: NDArray[np.int32], y: NDArray[np.int32], index: NDArray[np.intp]
-    ) -> None:
+    def train(self, X: Ids, y: Ids, index: Index) -> None:
         """Train once on the examples `index`, and add to `loss`."""
         (team,) = self.teams
         team.wait()  # others may still read the parameters
         super().train(X, y, index)
 
-    def update(self, team: Any, K: int) -> float:
+    def update(self, team: Team, K: int) -> float:
         """Update from the gradients of all; return the seconds of waiting."""
         now = time.perf_counter
         self._info[self.processes.rank] = team.own_loss, team.own_noise
@@ -133,7 +138,7 @@ class CommonNetwork(ReplicatedNetwork):
         self.clock.set(examples, updates, 0.0, 0.0)
         self.parts.features.settle(self.parameters)
 
-    def restore(self, snapshot: list[NDArray[Any]]) -> None:
+    def restore(self, snapshot: list[Array]) -> None:
         """Restore the parameters from a snapshot."""
         self._meet()
         super().restore(snapshot)  # the same in every process

@@ -6,13 +6,13 @@ import math
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from nplm.base.exceptions import DivergenceError
 from nplm.base.fitted import Fitted
 from nplm.models.neural.fitting.orders import order_of
 from nplm.models.neural.fitting.scoring import Scoring, scored_each_epoch
 from nplm.models.neural.fitting.windows import Windows
+from nplm.models.neural.network.array_types import State
 from nplm.models.neural.network.network import Network
 from nplm.models.neural.network.soundness import check_sums
 from nplm.models.neural.recipe import HISTORY_COLUMNS
@@ -195,7 +195,7 @@ class Epochs:
 
     # -- saves --------------------------------------------------------------------
 
-    def arrays(self) -> dict[str, NDArray[Any]]:
+    def arrays(self) -> State:
         """Return all arrays that training changes; not settled, which changes bits."""
         best = {f"best_{i}": a for i, a in enumerate(self.held_out.best or ())}
         return self.network.state() | best

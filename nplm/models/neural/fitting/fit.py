@@ -9,7 +9,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
@@ -21,6 +20,7 @@ from nplm.models.neural.fitting.orders import in_turns
 from nplm.models.neural.fitting.replicated import ReplicatedNetwork
 from nplm.models.neural.fitting.sharded import ShardedNetwork, rows_of
 from nplm.models.neural.fitting.windows import Windows
+from nplm.models.neural.network.array_types import Counts, Index
 from nplm.models.neural.network.dropout import Dropout
 from nplm.models.neural.network.memory import n_runs
 from nplm.models.neural.network.network import Network, Parts
@@ -164,9 +164,7 @@ class Training:
             for name, value in theirs.items()
         }
 
-    def _network(
-        self, before: TrainedNetwork | None, counts: NDArray[np.int64]
-    ) -> Network:
+    def _network(self, before: TrainedNetwork | None, counts: Counts) -> Network:
         """Make the network to train, with the output units of this process."""
         recipe, has_parts = self.recipe, self.windows.min_windows is not None
         architecture, rng = self.architecture, self.generator
@@ -319,7 +317,7 @@ class Training:
             name=recipe.estimator,
         )  # fmt: skip
 
-    def train(self, examples: NDArray[np.intp]) -> float:
+    def train(self, examples: Index) -> float:
         """Train on the windows `examples` in this order, and return their mean loss.
 
         If each process has windows of its own, they are those of this process.

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nplm.models.neural.fitting.windows import Windows
+from nplm.models.neural.network.array_types import Index
 from nplm.models.neural.network.memory import n_runs
 from nplm.models.training.parallel.processes import Processes
 
@@ -40,14 +41,14 @@ class Order:
         if self.shuffle:
             rng.shuffle(self._index)
 
-    def examples(self, start: int, stop: int) -> NDArray[np.intp]:
+    def examples(self, start: int, stop: int) -> Index:
         """Return the windows of these examples of the epoch."""
         examples = self._taken(start, stop)
         if stop == self.n_examples:
             self._index = None  # free the memory
         return examples
 
-    def _taken(self, start: int, stop: int) -> NDArray[np.intp]:
+    def _taken(self, start: int, stop: int) -> Index:
         assert self._index is not None
         return self._index[start:stop].astype(np.intp)
 
@@ -119,7 +120,7 @@ class PartOrder(Order):
         seed = int(rng.randint(2**32, dtype=np.uint32)) if self.shuffle else 0
         super().begin(np.random.RandomState([seed, self.rank]))
 
-    def _taken(self, start: int, stop: int) -> NDArray[np.intp]:
+    def _taken(self, start: int, stop: int) -> Index:
         assert self._index is not None
         examples = np.full(stop - start, OTHER_RANK, np.intp)
         own = examples[(self.rank - start) % self.size :: self.size]
@@ -128,7 +129,7 @@ class PartOrder(Order):
         return examples
 
 
-def in_turns(own: NDArray[np.intp], processes: Processes) -> NDArray[np.intp]:
+def in_turns(own: Index, processes: Processes) -> Index:
     """Return examples of all processes in turn, of which `own` are those of this one.
 
     Raises ValueError in all processes, if they do not have as many each.
@@ -140,11 +141,7 @@ def in_turns(own: NDArray[np.intp], processes: Processes) -> NDArray[np.intp]:
 
 
 def order_of(
-    windows: Windows,
-    processes: Processes,
-    *,
-    shuffle: bool,
-    runs_of: int | None = None,
+    windows: Windows, processes: Processes, *, shuffle: bool, runs_of: int | None = None
 ) -> Order:
     """Return the order of the examples of windows.
 

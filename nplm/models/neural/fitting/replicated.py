@@ -7,12 +7,19 @@ from abc import abstractmethod
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from nplm._kernels.neural import _examples
 from nplm.models.neural.fitting.averaged import RankAverages
 from nplm.models.neural.fitting.orders import OTHER_RANK
 from nplm.models.neural.fitting.together import SharedNetwork
+from nplm.models.neural.network.array_types import (
+    Ids,
+    Index,
+    Kernel,
+    Scores,
+    Scratch,
+    Team,
+)
 from nplm.models.neural.network.network import Parts
 from nplm.models.neural.network.parameters import Parameters, aligned_zeros
 from nplm.models.neural.network.sharing import Sharing
@@ -35,15 +42,13 @@ class RankExamples(Sharing):
         super().__init__(Threads(1), network, batch_size)
 
     @abstractmethod
-    def update(self, team: Any, K: int) -> float:
+    def update(self, team: Team, K: int) -> float:
         """Update from the collected gradients of K examples; return seconds of waits.
 
         These are the seconds in which this rank waits for others or for messages.
         """
 
-    def train(
-        self, X: NDArray[np.int32], y: NDArray[np.int32], index: NDArray[np.intp]
-    ) -> None:
+    def train(self, X: Ids, y: Ids, index: Index) -> None:
         """Train once on the examples `index`, and add to `loss`."""
         (team,) = self.teams
         now, starts = time.perf_counter, range(0, len(index), self.batch_size)
@@ -55,7 +60,7 @@ class RankExamples(Sharing):
             messages[i] = self.update(team, len(batch))
         self.seconds.add(now() - began, messages, self.processes)
 
-    def _own(self, batch: NDArray[np.intp]) -> tuple[NDArray[np.intp], int, int]:
+    def _own(self, batch: Index) -> tuple[Index, int, int]:
         """Return examples, and which of them are those of this rank: first, number."""
         if self._has_parts:
             own = batch[batch != OTHER_RANK]
@@ -87,7 +92,7 @@ class RankMessages(RankExamples):
         solver_memory, first_memory, *others = self._memory
         solver = kernels.solver_kernel(solver_memory)
 
-        def collector(scratch: Any, whole: Any = whole) -> Any:
+        def collector(scratch: Scratch, whole: Any = whole) -> Kernel:
             return kernels.collector(solver, scratch, whole=whole)
 
         team = kernels.team(-(-self.batch_size // n_ranks), collector)
@@ -97,7 +102,7 @@ class RankMessages(RankExamples):
             alike=numbers[n_whole:].view(np.uint8), batch_size=self.batch_size,
         )]  # fmt: skip
 
-    def update(self, team: Any, K: int) -> float:
+    def update(self, team: Team, K: int) -> float:
         """Update from the collected gradients; return the seconds of the messages."""
         processes, now = self.processes, time.perf_counter
         rank, info = processes.rank, self._info
@@ -183,9 +188,7 @@ class ReplicatedNetwork(SharedNetwork):
 
     # -- scoring --------------------------------------------------------------
 
-    def log_prob(
-        self, X: NDArray[np.int32], y: NDArray[np.int32]
-    ) -> NDArray[np.float64]:
+    def log_prob(self, X: Ids, y: Ids) -> Scores:
         """Return the log-probability of each next word; each rank scores a share."""
         rank, size = self.processes.rank, self.processes.size
         start, stop = len(y) * rank // size, len(y) * (rank + 1) // size

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from nplm.models.neural.fitting.windows import Windows
+from nplm.models.neural.network.array_types import Ids
 from nplm.models.neural.network.network import Network
 from nplm.models.training import pace
 from nplm.models.training.parallel.processes import Processes
 
 __all__ = ["MAX_SCORED_WINDOWS", "Scoring", "scored_each_epoch"]
 
-Scored = tuple[NDArray[np.int32], NDArray[np.int32]]
+Scored = tuple[Ids, Ids]
 
 # The standard error of a change between epochs is 0.002 nats at first and 0.0002 with
 # a small learning rate, where it is below the default `tol`.

@@ -8,13 +8,13 @@ from math import log2
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from nplm._kernels.neural import _network
 from nplm._kernels.neural._loops import row_stride
 from nplm._kernels.neural._network import BACKWARD, FORWARD, UPDATE
 from nplm._kernels.neural._team import block_starts
 from nplm.models.neural.fitting.together import SharedNetwork
+from nplm.models.neural.network.array_types import Array, Ids, Index, Scores
 from nplm.models.neural.network.network import Parts
 from nplm.models.neural.network.parameters import Parameters, aligned_zeros
 from nplm.models.neural.network.sharing import Sharing
@@ -71,9 +71,7 @@ class RankRows(Sharing):
             totals=self._totals, slopes=slopes.view(np.uint8).ravel(),
         )]  # fmt: skip
 
-    def train(
-        self, X: NDArray[np.int32], y: NDArray[np.int32], index: NDArray[np.intp]
-    ) -> None:
+    def train(self, X: Ids, y: Ids, index: Index) -> None:
         """Train once on the examples `index`, and add to `loss`."""
         (team,) = self.teams
         processes, now, batch_size = self.processes, time.perf_counter, self.batch_size
@@ -83,7 +81,7 @@ class RankRows(Sharing):
         for i, start in enumerate(starts):
             batch = index[start : start + batch_size]
 
-            def run(phases: int, batch: NDArray[np.intp] = batch) -> None:
+            def run(phases: int, batch: Index = batch) -> None:
                 _network.train(team, processes.rank, X, y, batch, phases=phases)
 
             run(FORWARD)
@@ -135,9 +133,7 @@ class ShardedNetwork(SharedNetwork):
 
     # -- scoring --------------------------------------------------------------
 
-    def log_prob(
-        self, X: NDArray[np.int32], y: NDArray[np.int32]
-    ) -> NDArray[np.float64]:
+    def log_prob(self, X: Ids, y: Ids) -> Scores:
         """Return the natural-log probability of each next word, from all processes."""
         own_high, total, target = self._totals(X, y)
         high = own_high.copy()
@@ -176,7 +172,7 @@ def gathered(
         # The arrays may be in memory that processes have in common.
         return trained.copy() if everywhere or processes.rank == 0 else None
 
-    def whole(own: NDArray[Any]) -> NDArray[Any] | None:
+    def whole(own: Array) -> Array | None:
         rows = None
         if everywhere or processes.rank == 0:
             rows = aligned_zeros((n_rows, own.shape[1]), own.dtype)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from nplm.base.fitted import Fitted
+from nplm.models.neural.network.array_types import Scores, State
 from nplm.models.neural.network.network import Network, Parts
 from nplm.models.neural.network.parameters import Parameters
 from nplm.models.training.parallel.processes import Processes
@@ -23,9 +23,7 @@ class Seconds:
     def __init__(self) -> None:
         self.array = np.zeros((3, 1))
 
-    def add(
-        self, total: float, messages: NDArray[np.float64], processes: Processes
-    ) -> None:
+    def add(self, total: float, messages: Scores, processes: Processes) -> None:
         """Add a call of `total` seconds, with those in the messages of mini-batches."""
         # The last rank to arrive does not wait, so its time is that of the messages.
         # Pairs of mini-batches are added, because slow messages make ranks arrive last
@@ -71,7 +69,7 @@ class SharedNetwork(Network):
         """Return the metrics of the output, and the seconds of this epoch."""
         return super().costs() | self.seconds.taken()
 
-    def state(self) -> dict[str, NDArray[Any]]:
+    def state(self) -> State:
         """Return all that training changes, and the seconds of this epoch."""
         return super().state() | {"seconds_by_kind": self.seconds.array}
 

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
-
 from nplm.base.checks import count_ids
+from nplm.models.neural.network.array_types import Counts, Ids
 from nplm.models.neural.recipe import Recipe
 from nplm.models.training.parallel.processes import Processes
 
@@ -28,9 +26,9 @@ class Windows:
       If None, all processes have the same windows
     """
 
-    X: NDArray[np.int32]
-    y: NDArray[np.int32]
-    held_out: tuple[NDArray[np.int32], NDArray[np.int32]] | None = None
+    X: Ids
+    y: Ids
+    held_out: tuple[Ids, Ids] | None = None
     min_windows: int | None = None
 
     def n_examples(self, n_processes: int) -> int:
@@ -39,7 +37,7 @@ class Windows:
             len(self.y) if self.min_windows is None else self.min_windows * n_processes
         )
 
-    def counts(self, n_words: int, processes: Processes) -> NDArray[np.int64]:
+    def counts(self, n_words: int, processes: Processes) -> Counts:
         """Count the next words, of all processes."""
         counts = count_ids(self.y, n_words)
         if self.min_windows is not None:

@@ -4,12 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from nplm._kernels.neural import _dropout
+from nplm.models.neural.network.array_types import (
+    Activations,
+    Clock,
+    Kernel,
+    Scratch,
+    State,
+)
 
 __all__ = ["NO_DROPOUT", "Dropout"]
 
@@ -57,11 +64,11 @@ class Dropout:
         seeds = rng.randint(0, 2**63 - 1, size=shape, dtype=np.int64)
         return replace(self, seeds=seeds.astype(np.uint64))
 
-    def state(self) -> dict[str, NDArray[Any]]:
+    def state(self) -> State:
         """Return the state from which a fit resumes."""
         return {} if self.seeds is None else {"dropout_seeds": self.seeds}
 
-    def masks(self, scratch: Any, clock: Any, worker: int) -> Masks:
+    def masks(self, scratch: Scratch, clock: Clock, worker: int) -> Masks:
         """Return the masks of one team."""
         return Masks(self, scratch, clock, worker)
 
@@ -74,11 +81,13 @@ class Masks:
     """Wrap kernels in dropout, where its rate is above 0."""
 
     dropout: Dropout
-    scratch: Any
-    clock: Any
+    scratch: Scratch
+    clock: Clock
     worker: int
 
-    def of_inputs(self, activations: Any, features: Any, inputs: Any) -> Any:
+    def of_inputs(
+        self, activations: Activations, features: Kernel, inputs: Kernel
+    ) -> Kernel:
         """Return the kernel of the inputs, with dropout of x."""
         rate = self.dropout.inputs
         if not (rate and activations.n_inputs):
@@ -86,28 +95,40 @@ class Masks:
         mask = self._mask(activations, 0, activations.n_inputs, rate)
         return _dropout.DroppedInputs(features, inputs, mask)
 
-    def of_hidden(self, activations: Any, make: Callable[[Any], Any]) -> Any:
+    def of_hidden(
+        self, activations: Activations, make: Callable[[Activations], Kernel]
+    ) -> Kernel:
         """Return the kernel of the hidden units, made for its activations."""
         return self._units(activations, make, 1, self.dropout.hidden)
 
-    def of_block(self, i: int, activations: Any, make: Callable[[Any], Any]) -> Any:
+    def of_block(
+        self, i: int, activations: Activations, make: Callable[[Activations], Kernel]
+    ) -> Kernel:
         """Return the kernel of the units of block i, made for their activations."""
         return self._units(activations, make, N_LAYERS - 1 + i, self.dropout.hidden)
 
-    def of_projection(self, activations: Any, make: Callable[[Any], Any]) -> Any:
+    def of_projection(
+        self, activations: Activations, make: Callable[[Activations], Kernel]
+    ) -> Kernel:
         """Return the kernel of the projection, made for its activations."""
         return self._units(activations, make, 2, self.dropout.projection)
 
     def _units(
-        self, activations: Any, make: Callable[[Any], Any], layer: int, rate: float
-    ) -> Any:
+        self,
+        activations: Activations,
+        make: Callable[[Activations], Kernel],
+        layer: int,
+        rate: float,
+    ) -> Kernel:
         if not (rate and activations.n_hidden):
             return make(activations)
         inner = activations.apart(activations.n_hidden)
         mask = self._mask(activations, layer, activations.n_hidden, rate)
         return _dropout.DroppedUnits(make(inner), inner, mask)
 
-    def _mask(self, activations: Any, layer: int, n: int, rate: float) -> Any:
+    def _mask(
+        self, activations: Activations, layer: int, n: int, rate: float
+    ) -> _dropout.Mask:
         assert self.dropout.seeds is not None
         seed = self.dropout.seeds[self.worker, layer : layer + 1]
         return _dropout.Mask(

@@ -11,6 +11,15 @@ from scipy.sparse import csr_array
 
 from nplm._kernels.neural import _features
 from nplm._kernels.neural._solvers import Clock, Parameter
+from nplm.models.neural.network.array_types import (
+    Array,
+    Kernel,
+    Scratch,
+    Shapes,
+    State,
+    Tier,
+    Trained,
+)
 from nplm.models.neural.network.parameters import (
     Parameters,
     draw_normal,
@@ -45,15 +54,12 @@ class Features:
     m: int
     tied: bool = False
 
-    def shapes(self, n_words: int) -> dict[str, tuple[int, ...]]:
+    def shapes(self, n_words: int) -> Shapes:
         """Return the shapes of the arrays that are trained in place of C, by name."""
         return {}
 
     def draw_own(
-        self,
-        arrays: dict[str, NDArray[Any]],
-        rng: np.random.RandomState,
-        embeddings: NDArray[Any] | None = None,
+        self, arrays: State, rng: np.random.RandomState, embeddings: Array | None = None
     ) -> None:
         """Set the features of each word: the embeddings if given, else random ones."""
         name = "own" if "own" in arrays else "E" if self.tied else "C"
@@ -63,9 +69,7 @@ class Features:
         else:
             C[...] = embeddings
 
-    def draw_shared(
-        self, arrays: dict[str, NDArray[Any]], rng: np.random.RandomState
-    ) -> None:
+    def draw_shared(self, arrays: State, rng: np.random.RandomState) -> None:
         """Draw the features that words share."""
 
     @property
@@ -81,13 +85,13 @@ class Features:
     def settle(self, parameters: Parameters) -> None:
         """Recompute the derived arrays from the trained ones."""
 
-    def reader(self, tier: Any, trained: dict[str, Any]) -> Any:
+    def reader(self, tier: Tier, trained: Trained) -> Kernel:
         """Return the kernel of a team that scores."""
         return _features.Features(tier, trained["E" if self.tied else "C"], self.m)
 
     def kernel(
-        self, tier: Any, trained: dict[str, Any], scratch: Any, most: int | None
-    ) -> Any:
+        self, tier: Tier, trained: Trained, scratch: Scratch, most: int | None
+    ) -> Kernel:
         """Return the kernel of a team whose mini-batches use at most `most` words.
 
         None means all words.
@@ -102,14 +106,14 @@ class Features:
 
     def _made(
         self,
-        tier: Any,
-        C: Any,
-        own: Any,
-        G: Any,
+        tier: Tier,
+        C: Kernel,
+        own: Kernel,
+        G: Kernel,
         matrix: csr_array,
-        scratch: Any,
+        scratch: Scratch,
         most: int | None,
-    ) -> Any:
+    ) -> Kernel:
         """Return the kernel that computes C from own features and shared ones."""
         kind = _features.Shared if most is None else _features.Composed
         most = C.rows if most is None else most
@@ -144,8 +148,8 @@ class Fixed(Features):
         return ("C",)
 
     def kernel(
-        self, tier: Any, trained: dict[str, Any], scratch: Any, most: int | None
-    ) -> Any:
+        self, tier: Tier, trained: Trained, scratch: Scratch, most: int | None
+    ) -> Kernel:
         """Return the kernel of a team."""
         return _features.Fixed(tier, trained["C"], self.m)
 
@@ -159,15 +163,13 @@ class Composed(Features):
 
     matrix: csr_array | None = None
 
-    def shapes(self, n_words: int) -> dict[str, tuple[int, ...]]:
+    def shapes(self, n_words: int) -> Shapes:
         """Return the shapes of own, which has a column for b if tied, and of G."""
         assert self.matrix is not None
         n_parts, m = self.matrix.shape[1], self.m
         return {"own": (n_words, m + 1 if self.tied else m), "G": (n_parts, m)}
 
-    def draw_shared(
-        self, arrays: dict[str, NDArray[Any]], rng: np.random.RandomState
-    ) -> None:
+    def draw_shared(self, arrays: State, rng: np.random.RandomState) -> None:
         """Draw G."""
         draw_normal(arrays["G"], rng, SCALE)
 
@@ -190,8 +192,8 @@ class Composed(Features):
         parameters.C[...] = own[:, : self.m] + matrix @ G
 
     def kernel(
-        self, tier: Any, trained: dict[str, Any], scratch: Any, most: int | None
-    ) -> Any:
+        self, tier: Tier, trained: Trained, scratch: Scratch, most: int | None
+    ) -> Kernel:
         """Return the kernel of a team."""
         assert self.matrix is not None
         C = trained["E" if self.tied else "C"]
@@ -199,7 +201,7 @@ class Composed(Features):
         return self._made(tier, C, own, G, self.matrix, scratch, most)
 
 
-def gradient_gatherer(features: Any, tier: Any, solver: Any) -> Any:
+def gradient_gatherer(features: Kernel, tier: Tier, solver: Kernel) -> Kernel:
     """Return the kernel that adds the gradients of tied output rows to the features."""
     return _features.Gatherer(
         tier, Clock(), None, features=features, solver=solver, learning_rate_init=0,
@@ -207,7 +209,7 @@ def gradient_gatherer(features: Any, tier: Any, solver: Any) -> Any:
     )  # fmt: skip
 
 
-def _parts_of(matrix: csr_array) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+def _parts_of(matrix: csr_array) -> tuple[Array, Array, Array]:
     """Return the starts of the words' parts, the parts, and their weights."""
     return (
         matrix.indptr.astype(np.intp),
@@ -219,7 +221,7 @@ def _parts_of(matrix: csr_array) -> tuple[NDArray[Any], NDArray[Any], NDArray[An
 # -- checks ------------------------------------------------------------------------
 
 
-def checked_embeddings(values: ArrayLike, n_words: int, m: int) -> NDArray[Any]:
+def checked_embeddings(values: ArrayLike, n_words: int, m: int) -> Array:
     """Return the initial features as an array, or raise ValueError."""
     _refuse_by_word(values, "embeddings", "Vocabulary.embeddings(words, vectors)")
     try:
@@ -262,7 +264,7 @@ def _real(values: Any) -> Any:
     return values
 
 
-def _too_large(values: NDArray[Any]) -> NDArray[np.bool_]:
+def _too_large(values: Array) -> NDArray[np.bool_]:
     """Return a mask of the values too large to start training from, or NaN."""
     return ~(np.abs(values) <= MAX_ABS_VALUE)
 

@@ -9,9 +9,18 @@ from numbers import Integral
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import DTypeLike
 
 from nplm._kernels.neural.hidden import _hidden
+from nplm.models.neural.network.array_types import (
+    Activations,
+    Array,
+    Kernel,
+    Scratch,
+    Shapes,
+    State,
+    Trained,
+)
 from nplm.models.neural.network.parameters import draw_normal
 
 __all__ = [
@@ -37,9 +46,9 @@ class Block(NamedTuple):
     - `U` (n_hidden, width): weights from these units back to a
     """
 
-    H: NDArray[Any]
-    d: NDArray[Any]
-    U: NDArray[Any]
+    H: Array
+    d: Array
+    U: Array
 
     @staticmethod
     def names(i: int) -> tuple[str, str, str]:
@@ -47,7 +56,7 @@ class Block(NamedTuple):
         return f"H{i}", f"d{i}", f"U{i}"
 
     @classmethod
-    def all_of(cls, arrays: dict[str, NDArray[Any]]) -> tuple[Self, ...]:
+    def all_of(cls, arrays: State) -> tuple[Self, ...]:
         """Return the blocks among parameters by name."""
         every = takewhile(lambda names: names[0] in arrays, map(cls.names, count(1)))
         return tuple(cls(*(arrays[name] for name in names)) for names in every)
@@ -65,12 +74,12 @@ class Given:
     - `member`: number of the thread, which has a part of `memory`
     """
 
-    trained: dict[str, Any]
-    scratch: Any
+    trained: Trained
+    scratch: Scratch
     masks: Any
-    inputs: Callable[[Any], Any]
+    inputs: Callable[[Activations], Kernel]
     n_context: int
-    memory: dict[str, NDArray[Any]]
+    memory: State
     member: int
 
 
@@ -90,38 +99,36 @@ class Tanh:
         """Number of words of a window that the units use; 0 without a memory."""
         return 0
 
-    def initial_memory(
-        self, n_members: int, n_runs: int, dtype: DTypeLike
-    ) -> dict[str, NDArray[Any]]:
+    def initial_memory(self, n_members: int, n_runs: int, dtype: DTypeLike) -> State:
         """Make the state that training carries from one mini-batch to the next.
 
         `n_runs` is the number of runs of consecutive examples of a mini-batch.
         """
         return {}
 
-    def check_memory(self, state: dict[str, NDArray[Any]]) -> None:
+    def check_memory(self, state: State) -> None:
         """Raise ValueError unless training can go on from this state."""
 
     def run_length(self, batch_size: int) -> int:
         """Return the number of consecutive examples that a thread takes together."""
         return 1
 
-    def shapes(self, n_inputs: int) -> dict[str, tuple[int, ...]]:
+    def shapes(self, n_inputs: int) -> Shapes:
         """Return the shapes of the arrays that are trained beside H and d, by name."""
         return {}
 
-    def draw(self, arrays: dict[str, NDArray[Any]], rng: np.random.RandomState) -> None:
+    def draw(self, arrays: State, rng: np.random.RandomState) -> None:
         """Draw the initial values of these arrays that are not 0."""
 
     def n_weights(self, n_inputs: int) -> int:
         """Return the number of weights between x and a."""
         return self.n_hidden * n_inputs
 
-    def kernel(self, activations: Any, given: Given) -> Any:
+    def kernel(self, activations: Activations, given: Given) -> Kernel:
         """Return the kernel."""
         H, d = given.trained["H"], given.trained["d"]
 
-        def units(activations: Any) -> Any:
+        def units(activations: Activations) -> Kernel:
             return _hidden.Tanh(H, d, activations, given.scratch)
 
         return given.masks.of_hidden(activations, units)
@@ -133,7 +140,7 @@ class NoHidden(Tanh):
 
     n_hidden: int = 0
 
-    def kernel(self, activations: Any, given: Given) -> Any:
+    def kernel(self, activations: Activations, given: Given) -> Kernel:
         """Return the kernel."""
         return _hidden.Hidden()
 
@@ -142,7 +149,7 @@ class NoHidden(Tanh):
 class Linear(Tanh):
     """Sums d + Hx; the output adds terms of the next word before the tanh."""
 
-    def kernel(self, activations: Any, given: Given) -> Any:
+    def kernel(self, activations: Activations, given: Given) -> Kernel:
         """Return the kernel."""
         H, d = given.trained["H"], given.trained["d"]
         return _hidden.Linear(H, d, activations, given.scratch)
@@ -162,13 +169,11 @@ class Above(Tanh):
         """Number of words of a window that the units below use."""
         return self.below.n_memory
 
-    def initial_memory(
-        self, n_members: int, n_runs: int, dtype: DTypeLike
-    ) -> dict[str, NDArray[Any]]:
+    def initial_memory(self, n_members: int, n_runs: int, dtype: DTypeLike) -> State:
         """Make the state of the units below."""
         return self.below.initial_memory(n_members, n_runs, dtype)
 
-    def check_memory(self, state: dict[str, NDArray[Any]]) -> None:
+    def check_memory(self, state: State) -> None:
         """Raise ValueError unless training can go on from this state."""
         self.below.check_memory(state)
 
@@ -190,7 +195,7 @@ class Residual(Above):
 
     widths: tuple[int, ...]
 
-    def shapes(self, n_inputs: int) -> dict[str, tuple[int, ...]]:
+    def shapes(self, n_inputs: int) -> Shapes:
         """Return the shapes of the arrays of the blocks, and of the units below."""
         shapes, h = self.below.shapes(n_inputs), self.n_hidden
         for i, width in enumerate(self.widths, 1):
@@ -198,7 +203,7 @@ class Residual(Above):
             shapes |= zip(Block.names(i), of_block, strict=True)
         return shapes
 
-    def draw(self, arrays: dict[str, NDArray[Any]], rng: np.random.RandomState) -> None:
+    def draw(self, arrays: State, rng: np.random.RandomState) -> None:
         """Draw H of each block. U is 0: a block begins as the identity."""
         self.below.draw(arrays, rng)
         for block in Block.all_of(arrays):
@@ -209,7 +214,7 @@ class Residual(Above):
         own = 2 * self.n_hidden * sum(self.widths)
         return self.below.n_weights(n_inputs) + own
 
-    def kernel(self, activations: Any, given: Given) -> Any:
+    def kernel(self, activations: Activations, given: Given) -> Kernel:
         """Return the kernel."""
         inner, scratch = activations.apart(self.n_hidden), given.scratch
         kernel = self.below.kernel(inner, given)
@@ -219,7 +224,7 @@ class Residual(Above):
             outer = activations if is_last else activations.apart(self.n_hidden)
             wide = outer.apart(width, self.n_hidden)
 
-            def units(wide: Any, H: Any = H, d: Any = d) -> Any:
+            def units(wide: Activations, H: Kernel = H, d: Kernel = d) -> Kernel:
                 return _hidden.Rectified(H, d, wide, scratch)
 
             above = given.masks.of_block(i, wide, units)
@@ -274,21 +279,21 @@ class Projected(Above):
         """Length of s."""
         return self.m
 
-    def shapes(self, n_inputs: int) -> dict[str, tuple[int, ...]]:
+    def shapes(self, n_inputs: int) -> Shapes:
         """Return the shape of R, and of the arrays of the units below."""
         n = self.n_hidden + (n_inputs if self.direct else 0)
         return {"R": (self.m, n)} | self.below.shapes(n_inputs)
 
-    def draw(self, arrays: dict[str, NDArray[Any]], rng: np.random.RandomState) -> None:
+    def draw(self, arrays: State, rng: np.random.RandomState) -> None:
         """Draw as below. R is 0, so that the initial output is that of the biases."""
         self.below.draw(arrays, rng)
 
-    def kernel(self, activations: Any, given: Given) -> Any:
+    def kernel(self, activations: Activations, given: Given) -> Kernel:
         """Return the kernel."""
         inner = activations.apart(self.n_hidden)
         kernel, R = self.below.kernel(inner, given), given.trained["R"]
 
-        def projected(activations: Any) -> Any:
+        def projected(activations: Activations) -> Kernel:
             return _hidden.Projected(kernel, R, inner, activations, given.scratch)
 
         return given.masks.of_projection(activations, projected)

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from nplm._kernels.neural import _inputs
+from nplm.models.neural.network.array_types import (
+    Activations,
+    Kernel,
+    Scratch,
+    Shapes,
+    State,
+    Trained,
+)
 from nplm.models.neural.network.parameters import draw_normal
 
 __all__ = ["Concatenation", "DistantAverages", "MixedSenses"]
@@ -45,16 +52,20 @@ class Concatenation:
         """Names of the arrays of which an update visits only the rows of its words."""
         return ()
 
-    def shapes(self, n_words: int) -> dict[str, tuple[int, ...]]:
+    def shapes(self, n_words: int) -> Shapes:
         """Return the shapes of the arrays that are trained beside C, by name."""
         return {}
 
-    def draw(self, arrays: dict[str, NDArray[Any]], rng: np.random.RandomState) -> None:
+    def draw(self, arrays: State, rng: np.random.RandomState) -> None:
         """Set the initial values of these arrays."""
 
     def kernel(
-        self, features: Any, trained: dict[str, Any], activations: Any, scratch: Any
-    ) -> Any:
+        self,
+        features: Kernel,
+        trained: Trained,
+        activations: Activations,
+        scratch: Scratch,
+    ) -> Kernel:
         """Return the kernel, which uses the `trained` parameters."""
         return _inputs.Concatenation(features, self.n_window)
 
@@ -86,11 +97,11 @@ class DistantAverages(Concatenation):
         """Length of x."""
         return (self.n_window + len(self.half_lives)) * self.n_features
 
-    def shapes(self, n_words: int) -> dict[str, tuple[int, ...]]:
+    def shapes(self, n_words: int) -> Shapes:
         """Return the shape of P."""
         return {"P": (len(self.half_lives), self.n_distant)}
 
-    def draw(self, arrays: dict[str, NDArray[Any]], rng: np.random.RandomState) -> None:
+    def draw(self, arrays: State, rng: np.random.RandomState) -> None:
         """Set P: the rows sum to 1, and the weights halve every half-life."""
         age = np.arange(self.n_distant) / np.array(self.half_lives)[:, None]
         weights = 0.5**age
@@ -98,8 +109,12 @@ class DistantAverages(Concatenation):
         arrays["P"][...] = weights
 
     def kernel(
-        self, features: Any, trained: dict[str, Any], activations: Any, scratch: Any
-    ) -> Any:
+        self,
+        features: Kernel,
+        trained: Trained,
+        activations: Activations,
+        scratch: Scratch,
+    ) -> Kernel:
         """Return the kernel, which uses the `trained` parameters."""
         return _inputs.DistantAverages(features, self.n_window, trained["P"], scratch)
 
@@ -138,7 +153,7 @@ class MixedSenses:
         """Names of the arrays of which an update visits only the rows of its words."""
         return ("S", "Q")
 
-    def shapes(self, n_words: int) -> dict[str, tuple[int, ...]]:
+    def shapes(self, n_words: int) -> Shapes:
         """Return the shapes, also those of the inputs without senses.
 
         S and Q have a row per frequent word, and one for all others.
@@ -147,15 +162,19 @@ class MixedSenses:
         shape = n_rows, self.n_senses * self.words.n_features
         return self.words.shapes(n_words) | dict.fromkeys(self.visited, shape)
 
-    def draw(self, arrays: dict[str, NDArray[Any]], rng: np.random.RandomState) -> None:
+    def draw(self, arrays: State, rng: np.random.RandomState) -> None:
         """Draw S and Q, and set the arrays of the inputs without senses."""
         self.words.draw(arrays, rng)
         for name in self.visited:
             draw_normal(arrays[name], rng, SCALE)
 
     def kernel(
-        self, features: Any, trained: dict[str, Any], activations: Any, scratch: Any
-    ) -> Any:
+        self,
+        features: Kernel,
+        trained: Trained,
+        activations: Activations,
+        scratch: Scratch,
+    ) -> Kernel:
         """Return the kernel, which uses the `trained` parameters."""
         words = self.words.kernel(features, trained, activations, scratch)
         return _inputs.MixedSenses(

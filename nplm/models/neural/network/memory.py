@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import DTypeLike
 
 from nplm._kernels.neural.hidden import _memory
+from nplm.models.neural.network.array_types import Activations, Kernel, Shapes, State
 from nplm.models.neural.network.hidden import Given, Tanh
 from nplm.models.neural.network.parameters import draw_normal
 
@@ -53,12 +53,12 @@ class Memory(Tanh):
         """Number of words of a window that the units use."""
         return self.n_words
 
-    def shapes(self, n_inputs: int) -> dict[str, tuple[int, ...]]:
+    def shapes(self, n_inputs: int) -> Shapes:
         """Return the shapes of F and f, and of the arrays of the units below."""
         h = self.n_hidden
         return self.below.shapes(n_inputs) | {"F": (3 * h, h), "f": (3 * h,)}
 
-    def draw(self, arrays: dict[str, NDArray[Any]], rng: np.random.RandomState) -> None:
+    def draw(self, arrays: State, rng: np.random.RandomState) -> None:
         """Draw F, and set f: the units differ in how long they remember."""
         h = self.n_hidden
         arrays["f"][h : 2 * h] = np.linspace(*KEEP_BIASES, h)
@@ -69,9 +69,7 @@ class Memory(Tanh):
         """Return the number of weights between x and a."""
         return self.below.n_weights(n_inputs) + 3 * self.n_hidden**2
 
-    def initial_memory(
-        self, n_members: int, n_runs: int, dtype: DTypeLike
-    ) -> dict[str, NDArray[Any]]:
+    def initial_memory(self, n_members: int, n_runs: int, dtype: DTypeLike) -> State:
         """Make the empty memory after each run, and the row of its last window, -1."""
         n = n_runs + 1  # one is cut in two where the order of an epoch wraps around
         return {
@@ -79,7 +77,7 @@ class Memory(Tanh):
             "memory_last": np.full((n_members, n), -1, np.intp),
         }
 
-    def check_memory(self, state: dict[str, NDArray[Any]]) -> None:
+    def check_memory(self, state: State) -> None:
         """Raise ValueError unless training can go on from this state."""
         # c is a mean of values of tanh.
         if not (np.abs(state["memory"]) <= 1.001).all():  # nor NaN
@@ -89,7 +87,7 @@ class Memory(Tanh):
         """Return the number of consecutive examples that a thread takes together."""
         return batch_size // n_runs(batch_size)
 
-    def kernel(self, activations: Any, given: Given) -> Any:
+    def kernel(self, activations: Activations, given: Given) -> Kernel:
         """Return the kernel: that of training, or that of scoring."""
         F, f, scratch = given.trained["F"], given.trained["f"], given.scratch
         if activations.scoring:

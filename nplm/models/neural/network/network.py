@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import DTypeLike
 
 from nplm._kernels.neural import _network
 from nplm._kernels.neural._gradients import Gradients
@@ -15,6 +15,17 @@ from nplm._kernels.neural._loops import Scratch, Tier, row_stride
 from nplm._kernels.neural._solvers import Clock
 from nplm._kernels.neural._team import Team
 from nplm.base.fitted import Fitted
+from nplm.models.neural.network.array_types import (
+    Array,
+    Counts,
+    Ids,
+    Index,
+    Kernel,
+    Scores,
+    Shapes,
+    State,
+    Trained,
+)
 from nplm.models.neural.network.dropout import NO_DROPOUT, Dropout
 from nplm.models.neural.network.features import Features
 from nplm.models.neural.network.hidden import Given, Tanh
@@ -29,7 +40,7 @@ from nplm.models.neural.network.parameters import (
     draw_normal,
 )
 from nplm.models.neural.network.sharing import Examples, Rows, Sharing, sharing_of
-from nplm.models.neural.network.solvers import SGD, Schedule, Solver, State
+from nplm.models.neural.network.solvers import SGD, Schedule, Solver
 from nplm.models.neural.tiers import kernel_tier
 from nplm.models.training import pace
 from nplm.models.training.parallel.threads import Threads
@@ -64,7 +75,7 @@ class Parts(NamedTuple):
         own = output.n_rows(n_words) * n_outputs
         return own / max(1, own + hidden.n_weights(inputs.n_inputs))
 
-    def shapes(self, n_words: int) -> dict[str, tuple[int, ...]]:
+    def shapes(self, n_words: int) -> Shapes:
         """Return the shapes of all trained arrays, without padding, by name."""
         inputs, hidden, output, features = self
         n_columns = 1 + (hidden.n_activations if output.weighted else 0)
@@ -95,11 +106,11 @@ class Parts(NamedTuple):
     def initial(
         self,
         n_words: int,
-        counts: NDArray[np.int64],
+        counts: Counts,
         rng: np.random.RandomState,
         dtype: DTypeLike,
         rows: slice = slice(None),
-        embeddings: NDArray[Any] | None = None,
+        embeddings: Array | None = None,
     ) -> Parameters:
         """Draw parameters, with only some `rows` of the output units.
 
@@ -118,9 +129,7 @@ class Parts(NamedTuple):
         features.settle(parameters)
         return parameters
 
-    def zeros(
-        self, n_words: int, dtype: DTypeLike, rows: slice = slice(None)
-    ) -> dict[str, NDArray[Any]]:
+    def zeros(self, n_words: int, dtype: DTypeLike, rows: slice = slice(None)) -> State:
         """Return all trained arrays, of zeros, with some `rows` of the output units."""
         arrays = {}
         for name, shape in self.shapes(n_words).items():
@@ -133,7 +142,7 @@ class Parts(NamedTuple):
                 arrays[name] = aligned_zeros((shape[0], n_columns), dtype)
         return arrays
 
-    def parameters(self, arrays: dict[str, NDArray[Any]]) -> Parameters:
+    def parameters(self, arrays: State) -> Parameters:
         """Return parameters with these arrays, made by `zeros`."""
         output, features = self.output, self.features
         if features.tied:
@@ -202,13 +211,7 @@ class Network:
 
     # -- training -------------------------------------------------------------
 
-    def train(
-        self,
-        X: NDArray[np.int32],
-        y: NDArray[np.int32],
-        index: NDArray[np.intp],
-        batch_size: int,
-    ) -> None:
+    def train(self, X: Ids, y: Ids, index: Index, batch_size: int) -> None:
         """Train once on the examples `index`, and add to `loss`."""
         try:
             self.sharing(batch_size).train(X, y, index)
@@ -258,17 +261,17 @@ class Network:
         self.solver.apply_pending_decay(self.parameters, self.solver_state, self.clock)
         self.parts.features.settle(self.parameters)
 
-    def copy(self) -> list[NDArray[Any]]:
+    def copy(self) -> list[Array]:
         """Return a snapshot of the (settled) parameters, for `restore`."""
         return [array.copy() for array in self.parameters.trained().values()]
 
-    def restore(self, snapshot: list[NDArray[Any]]) -> None:
+    def restore(self, snapshot: list[Array]) -> None:
         """Restore the parameters from a snapshot."""
         arrays = self.parameters.trained().values()
         for array, kept in zip(arrays, snapshot, strict=True):
             array[:] = kept
 
-    def state(self) -> dict[str, NDArray[Any]]:
+    def state(self) -> State:
         """Return all that training changes, settled or not."""
         moving = np.array([*self.clock.read(), self.loss])
         return self._arrays() | {"moving": moving}
@@ -312,66 +315,58 @@ class Network:
 
     # -- scoring --------------------------------------------------------------
 
-    def log_prob(
-        self, X: NDArray[np.int32], y: NDArray[np.int32]
-    ) -> NDArray[np.float64]:
+    def log_prob(self, X: Ids, y: Ids) -> Scores:
         """Return the natural-log probability of each next word."""
         high, total, target = self._totals(X, y)
         return target - high - np.log(total)
 
-    def normalizers(self, X: NDArray[np.int32]) -> NDArray[np.float64]:
+    def normalizers(self, X: Ids) -> Scores:
         """Return the log of the sum of exponentiated logits after each context."""
         high, total, _ = self._totals(X, np.zeros(len(X), dtype=np.int32))
         return high + np.log(total)
 
-    def _totals(
-        self, X: NDArray[np.int32], y: NDArray[np.int32]
-    ) -> NDArray[np.float64]:
+    def _totals(self, X: Ids, y: Ids) -> Scores:
         """Return the maximum, sum and target logit over the output rows held here."""
         totals = np.empty((3, len(y)))
 
-        def score(team: Any, part: slice) -> None:
+        def score(team: Team, part: slice) -> None:
             index = np.arange(part.start, part.stop)
             _network.score(team, X, y, index, totals[:, part])
 
         self._map(score, len(X))
         return totals
 
-    def predict_proba(
-        self, X: NDArray[np.int32], *, logarithm: bool = False
-    ) -> NDArray[Any]:
+    def predict_proba(self, X: Ids, *, logarithm: bool = False) -> Array:
         """Return the probabilities of all words, or their natural logarithms."""
         n_outcomes = self.parts.output.n_outcomes(self.n_words)
         out = np.empty((len(X), n_outcomes), dtype=self.parameters.dtype)
         memory = out.view(np.uint8).reshape(len(X), -1)
 
-        def fill(team: Any, part: slice) -> None:
+        def fill(team: Team, part: slice) -> None:
             index = np.arange(part.start, part.stop)
             _network.probabilities(team, X, index, memory[part], logarithm=logarithm)
 
         self._map(fill, len(X))
         return out
 
-    def hidden(self, X: NDArray[np.int32]) -> NDArray[Any]:
+    def hidden(self, X: Ids) -> Array:
         """Return what the output multiplies after each context, but the features."""
         n_hidden = self.parts.hidden.n_activations
         out = np.empty((len(X), n_hidden), dtype=self.parameters.dtype)
         memory = out.view(np.uint8).reshape(len(X), -1)
 
-        def fill(team: Any, part: slice) -> None:
+        def fill(team: Team, part: slice) -> None:
             index = np.arange(part.start, part.stop)
             _network.hidden(team, X, index, memory[part])
 
         self._map(fill, len(X))
         return out
 
-    def candidates(
-        self, X: NDArray[np.int32], words: NDArray[np.int32], *, normalize: bool
-    ) -> NDArray[np.float64]:
+    def candidates(self, X: Ids, words: Ids, *, normalize: bool) -> Scores:
         """Return log-probabilities or logits of given words for each window."""
         out = np.empty(words.shape)
 
-        def fill(team: Any, part: slice) -> None:
+        def fill(team: Team, part: slice) -> None:
             index = np.arange(part.start, part.stop)
             _network.candidates(
                 team, X, index, words[part], out[part], normalize=normalize
@@ -380,7 +375,7 @@ class Network:
         self._map(fill, len(X))
         return out
 
-    def _map(self, work: Callable[[Any, slice], None], n: int) -> None:
+    def _map(self, work: Callable[[Team, slice], None], n: int) -> None:
         """Call `work` for parts of n windows, each with a team of its own.
 
         The parts are short, so that an interrupt is handled soon.
@@ -421,7 +416,7 @@ class Network:
         """Free the kernels and their memory, and keep their loss."""
         self._loss, self._sharing = self.loss, None
 
-    def scratch(self) -> Any:
+    def scratch(self) -> Scratch:
         """Return memory for kernels, which must outlive them."""
         return Scratch(self.tier)
 
@@ -429,13 +424,13 @@ class Network:
         """Return the number of consecutive examples that a thread takes together."""
         return self.parts.hidden.run_length(batch_size)
 
-    def solver_kernel(self, scratch: Any) -> Any:
+    def solver_kernel(self, scratch: Scratch) -> Kernel:
         """Return a solver that updates the parameters."""
         return self.solver.kernel(
             self.tier, self.clock, self._trained, self.solver_state, scratch
         )
 
-    def collector(self, solver: Any, scratch: Any, whole: Any = None) -> Any:
+    def collector(self, solver: Kernel, scratch: Scratch, whole: Any = None) -> Kernel:
         """Return what collects the gradients of a member for the solver."""
         learned = {name: self._trained[name] for name in self.parameters.learned()}
         return Gradients(
@@ -447,24 +442,24 @@ class Network:
     def team(
         self,
         batch_size: int,
-        make_solver: Callable[[Any], Any] | None,
+        make_solver: Callable[[Scratch], Kernel] | None,
         **options: Any,
-    ) -> Any:
+    ) -> Team:
         """Make the kernels of a team that trains, with a solver made in its memory."""
         return self._team(batch_size, self._trained, make_solver, **options)
 
     def _team(
         self,
         batch_size: int,
-        trained: dict[str, Any],
-        make_solver: Callable[[Any], Any] | None = None,
+        trained: Trained,
+        make_solver: Callable[[Scratch], Kernel] | None = None,
         *,
         n_members: int = 1,
         member: int = 0,
         worker: int = 0,
         n_workers: int = 1,
         **options: Any,
-    ) -> Any:
+    ) -> Team:
         """Make the kernels of one team; without a solver, it scores."""
         scoring = make_solver is None
         tier, scratch = self.tier, Scratch(self.tier)
@@ -493,7 +488,7 @@ class Network:
         dropout = NO_DROPOUT if scoring else self.dropout
         masks = dropout.masks(scratch, self.clock, worker)
 
-        def inputs_kernel(activations: Any) -> Any:
+        def inputs_kernel(activations: Activations) -> Kernel:
             return inputs.kernel(table, trained, activations, scratch)
 
         given = Given(

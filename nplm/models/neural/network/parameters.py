@@ -5,16 +5,17 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import DTypeLike
 
 from nplm._kernels.neural._loops import row_stride
+from nplm.models.neural.network.array_types import Array, State
 
 __all__ = ["Parameters", "aligned_zeros", "draw_normal"]
 
 CACHE_LINE_BYTES = 64
 
 
-def aligned_zeros(shape: tuple[int, int], dtype: DTypeLike) -> NDArray[Any]:
+def aligned_zeros(shape: tuple[int, int], dtype: DTypeLike) -> Array:
     """Return zeros aligned to a cache line, so that no vector crosses one.
 
     NumPy aligns its arrays to 16 bytes only.
@@ -25,7 +26,7 @@ def aligned_zeros(shape: tuple[int, int], dtype: DTypeLike) -> NDArray[Any]:
     return memory[start : start + size].reshape(shape)
 
 
-def draw_normal(array: NDArray[Any], rng: np.random.RandomState, scale: float) -> None:
+def draw_normal(array: Array, rng: np.random.RandomState, scale: float) -> None:
     """Draw normal numbers block by block, because NumPy draws them in float64."""
     for start in range(0, len(array), 4096):
         rows = array[start : start + 4096]
@@ -59,10 +60,10 @@ class Parameters:
 
     def __init__(
         self,
-        C: NDArray[Any],
-        H: NDArray[Any],
-        d: NDArray[Any],
-        E: NDArray[Any],
+        C: Array,
+        H: Array,
+        d: Array,
+        E: Array,
         *,
         direct: bool,
         weighted: bool = True,
@@ -77,24 +78,24 @@ class Parameters:
         self.visited, self.derived = visited, derived
 
     @property
-    def U(self) -> NDArray[Any] | None:
+    def U(self) -> Array | None:
         """Hidden-to-output weights, (rows, n_hidden), or None."""
         has_U = self.weighted and not self.tied
         return self.E[:, : len(self.d)] if has_U else None
 
     @property
-    def W(self) -> NDArray[Any] | None:
+    def W(self) -> Array | None:
         """Direct connections, (rows, n_inputs), or None."""
         h, n_inputs = self.H.shape
         return self.E[:, h : h + n_inputs] if self.direct else None
 
     @property
-    def b(self) -> NDArray[Any]:
+    def b(self) -> Array:
         """Output biases, (rows,)."""
         return self.E[:, self.n_outputs - 1]
 
     @property
-    def P(self) -> NDArray[Any] | None:
+    def P(self) -> Array | None:
         """Weights of distant words by position, (n_averages, n_distant), or None."""
         return self.more.get("P")
 
@@ -103,7 +104,7 @@ class Parameters:
         """The dtype of all arrays."""
         return self.C.dtype
 
-    def named(self) -> dict[str, NDArray[Any] | None]:
+    def named(self) -> dict[str, Array | None]:
         """Return views of the arrays under the paper's names."""
         names = ("C", "H", "d", "U", "W", "b")
         found = {name: getattr(self, name) for name in names} | self.more
@@ -115,12 +116,12 @@ class Parameters:
                 found[name].flags.writeable = False
         return found
 
-    def trained(self) -> dict[str, NDArray[Any]]:
+    def trained(self) -> State:
         """Return the arrays as the kernels use them."""
         C = {} if self.tied else {"C": self.C}
         return C | {"H": self.H, "d": self.d, "E": self.E} | self.more
 
-    def learned(self) -> dict[str, NDArray[Any]]:
+    def learned(self) -> State:
         """Return the arrays that have gradients."""
         return {k: a for k, a in self.trained().items() if k not in self.derived}
 
@@ -149,18 +150,16 @@ class Parameters:
                 self.more["own"][:, m] = values
         array[...] = values
 
-    def with_rows(self, E: NDArray[Any]) -> Self:
+    def with_rows(self, E: Array) -> Self:
         """Return parameters with other output rows and the same other arrays."""
         return type(self)(self.C, self.H, self.d, E, **(self._kinds() | self.more))
 
-    def with_arrays(self, arrays: dict[str, NDArray[Any]]) -> Self:
+    def with_arrays(self, arrays: State) -> Self:
         """Return parameters with some arrays of `trained` in place of their own."""
         own: dict[str, Any] = {"C": self.C} | self.trained() | arrays
         return type(self)(**(own | self._kinds()))
 
-    def with_words(
-        self, C: NDArray[Any], U: NDArray[Any] | None, b: NDArray[Any]
-    ) -> Self:
+    def with_words(self, C: Array, U: Array | None, b: Array) -> Self:
         """Return a copy with more words, which have the given features, U and b."""
         E = aligned_zeros((len(self.E) + len(b), self.E.shape[1]), self.dtype)
         E[: len(self.E)] = self.E
@@ -186,12 +185,12 @@ class Parameters:
 
     def n_decaying(self, name: str) -> int:
         """Return the number of columns with weight decay; biases have none."""
-        array: NDArray[Any] = self.trained()[name]
+        array: Array = self.trained()[name]
         if name == "own":
             return self.C.shape[1]
         return self.n_outputs - 1 if name == "E" else array.shape[-1]
 
-    def without_padding(self, name: str, array: NDArray[Any]) -> NDArray[Any]:
+    def without_padding(self, name: str, array: Array) -> Array:
         """Return a view, without padding, of an array shaped like the one of `name`.
 
         If tied, `own` is padded as E is.

@@ -7,16 +7,13 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, ClassVar, Protocol
 
-import numpy as np
-from numpy.typing import NDArray
-
 from nplm._kernels.neural import _examples, _network
 from nplm._kernels.neural._team import UpdateLock
+from nplm.models.neural.network.array_types import Ids, Index, Kernel, Scratch, Team
 from nplm.models.training.parallel.threads import Threads
 
 __all__ = ["Asynchronous", "Examples", "Locked", "Rows", "Sharing", "sharing_of"]
 
-Ids = NDArray[np.int32]
 # Examples for a thread of a mini-batch: with fewer, threads mostly wait for each other.
 MIN_EXAMPLES_A_THREAD = 8
 # Share of the output units in the multiplications of an example above which threads
@@ -28,20 +25,23 @@ class Kernels(Protocol):
     """Makes the kernels of a network."""
 
     def team(
-        self, batch_size: int, make_solver: Callable[[Any], Any] | None, **options: Any
-    ) -> Any:
+        self,
+        batch_size: int,
+        make_solver: Callable[[Scratch], Kernel] | None,
+        **options: Any,
+    ) -> Team:
         """Return a team, with a solver made in its memory."""
 
-    def scratch(self) -> Any:
+    def scratch(self) -> Scratch:
         """Return memory for kernels, which must outlive them."""
 
     def run_length(self, batch_size: int) -> int:
         """Return the number of consecutive examples that a thread takes together."""
 
-    def solver_kernel(self, scratch: Any) -> Any:
+    def solver_kernel(self, scratch: Scratch) -> Kernel:
         """Return a solver that updates the parameters."""
 
-    def collector(self, solver: Any, scratch: Any) -> Any:
+    def collector(self, solver: Kernel, scratch: Scratch) -> Kernel:
         """Return what collects the gradients of a member for the solver."""
 
 
@@ -63,7 +63,7 @@ class Sharing(ABC):
         """Return the kernels."""
 
     @abstractmethod
-    def train(self, X: Ids, y: Ids, index: NDArray[np.intp]) -> None:
+    def train(self, X: Ids, y: Ids, index: Index) -> None:
         """Train once on the examples `index`, and add to `loss`."""
 
     def give_up(self) -> None:
@@ -95,7 +95,7 @@ class Rows(Sharing):
         n, solver = self.threads.n, kernels.solver_kernel
         return [kernels.team(self.batch_size, solver, n_members=n)]
 
-    def train(self, X: Ids, y: Ids, index: NDArray[np.intp]) -> None:
+    def train(self, X: Ids, y: Ids, index: Index) -> None:
         """Train once on the examples `index`, and add to `loss`."""
         (team,) = self.teams
         self.threads.run_together(
@@ -121,7 +121,7 @@ class Examples(Sharing):
             )
         ]
 
-    def train(self, X: Ids, y: Ids, index: NDArray[np.intp]) -> None:
+    def train(self, X: Ids, y: Ids, index: Index) -> None:
         """Train once on the examples `index`, and add to `loss`."""
         (team,) = self.teams
         self.threads.run_together(
@@ -150,7 +150,7 @@ class Asynchronous(Sharing):
         """Return the lock around updates, if any."""
         return None
 
-    def train(self, X: Ids, y: Ids, index: NDArray[np.intp]) -> None:
+    def train(self, X: Ids, y: Ids, index: Index) -> None:
         """Train once on the examples `index`, and add to `loss`."""
         own = self.threads.split(len(index), self.batch_size)
         self.threads.map(

@@ -4,17 +4,24 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
 from math import ceil, inf, sqrt
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import DTypeLike
 
 from nplm._kernels.neural import _solvers
+from nplm.models.neural.network.array_types import (
+    Clock,
+    Kernel,
+    Scratch,
+    State,
+    Tier,
+    Trained,
+)
 from nplm.models.neural.network.parameters import Parameters, aligned_zeros
 
 __all__ = ["SGD", "Adam", "Schedule", "Solver"]
 
-State = dict[str, NDArray[Any]]
 # The length of a fit with the learning rate "auto", by docs/measured/default: the
 # number of epochs, and of updates if these epochs have fewer.
 AUTO_EPOCHS = 4
@@ -143,7 +150,7 @@ class Solver:
         """Return the part of the state that a fitted model keeps for more training."""
         return {}
 
-    def kernel_parameters(self, parameters: Parameters, state: State) -> dict[str, Any]:
+    def kernel_parameters(self, parameters: Parameters, state: State) -> Trained:
         """Return the parameters in the form that the kernels take."""
         derived = set(parameters.derived)
         return {
@@ -160,7 +167,7 @@ class Solver:
         }
 
     def apply_pending_decay(
-        self, parameters: Parameters, state: State, clock: Any
+        self, parameters: Parameters, state: State, clock: Clock
     ) -> None:
         """Apply the outstanding weight decay of rows that were not visited."""
         examples, updates, log_decay, _ = clock.read()
@@ -173,8 +180,8 @@ class Solver:
         clock.set(examples, updates, 0.0, 0.0)
 
     def kernel(
-        self, tier: Any, clock: Any, trained: dict[str, Any], state: State, scratch: Any
-    ) -> Any:
+        self, tier: Tier, clock: Clock, trained: Trained, state: State, scratch: Scratch
+    ) -> Kernel:
         """Return the kernel of one thread, or of a team of threads."""
         raise NotImplementedError
 
@@ -208,8 +215,8 @@ class SGD(Solver):
         }
 
     def kernel(
-        self, tier: Any, clock: Any, trained: dict[str, Any], state: State, scratch: Any
-    ) -> Any:
+        self, tier: Tier, clock: Clock, trained: Trained, state: State, scratch: Scratch
+    ) -> Kernel:
         """Return the kernel of one thread, or of a team of threads."""
         return _solvers.SGD(
             tier, clock, trained.get("C"), **self.schedule.kernel_options()
@@ -260,8 +267,9 @@ class Adam(Solver):
             state["paused_C"] = np.zeros((len(parameters.C), 2))
         for name, array in parameters.learned().items():
             for moment in ("first", "second"):
-                zeros = np.zeros_like(array) if array.ndim == 1 else None
-                if zeros is None:
+                if array.ndim == 1:
+                    zeros = np.zeros_like(array)
+                else:
                     zeros = aligned_zeros((array.shape[0], array.shape[1]), array.dtype)
                 state[f"{moment}_{name}"] = zeros
         return state
@@ -275,7 +283,7 @@ class Adam(Solver):
         return {k: a for k, a in state.items() if k.startswith(kept)}
 
     def apply_pending_decay(
-        self, parameters: Parameters, state: State, clock: Any
+        self, parameters: Parameters, state: State, clock: Clock
     ) -> None:
         """Apply the outstanding weight decay, and move C by its moments."""
         pause, paused = clock.read()[3], state.get("paused_C")
@@ -294,8 +302,8 @@ class Adam(Solver):
         paused[:, 0] = 0  # the rates stay: the moments move C on
 
     def kernel(
-        self, tier: Any, clock: Any, trained: dict[str, Any], state: State, scratch: Any
-    ) -> Any:
+        self, tier: Tier, clock: Clock, trained: Trained, state: State, scratch: Scratch
+    ) -> Kernel:
         """Return the kernel of one thread, or of a team of threads."""
         own = {field.name: getattr(self, field.name) for field in fields(self)}
         del own["schedule"]

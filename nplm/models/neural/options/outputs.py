@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.utils._param_validation import HasMethods, StrOptions
 
 from nplm.base.checks import check_classes
 from nplm.base.estimators import Whole
 from nplm.base.word_trees import huffman
+from nplm.models.neural.network.array_types import Counts, Ids
 from nplm.models.neural.network.hidden import Linear, Projected, Tanh
 from nplm.models.neural.network.outputs import base, classes, energy, softmax, tree
 from nplm.models.neural.network.outputs.estimates import Estimate
@@ -55,9 +56,7 @@ class Output(Option):
         """Return the option with a checked copy of its classes or tree, if any."""
         return self
 
-    def _learned(
-        self, counts: NDArray[np.int64], X: NDArray[np.int32], y: NDArray[np.int32]
-    ) -> Self:
+    def _learned(self, counts: Counts, X: Ids, y: Ids) -> Self:
         """Return the option with its classes or tree, made for training if need be."""
         return self
 
@@ -187,12 +186,10 @@ class Classes(Output):
             return self
         return self._with(check_classes(self.classes, "classes", n_words))
 
-    def _with(self, labels: NDArray[np.int32]) -> Self:
+    def _with(self, labels: Ids) -> Self:
         return type(self)(frozen(labels), direct=self.direct)
 
-    def _learned(
-        self, counts: NDArray[np.int64], X: NDArray[np.int32], y: NDArray[np.int32]
-    ) -> Self:
+    def _learned(self, counts: Counts, X: Ids, y: Ids) -> Self:
         if self.classes is None:
             return self._with(classes.frequency_bins(counts + 1))
         return self._checked(len(counts))
@@ -276,16 +273,14 @@ class Tree(Output):
             return self
         return self._with(tree.checked_tree(self.tree, n_words), "given")
 
-    def _with(self, children: NDArray[np.int32], tree_from: str) -> Self:
+    def _with(self, children: Ids, tree_from: str) -> Self:
         option = type(self)(
             frozen(children), n_branches=self.n_branches, direct=self.direct
         )
         option.tree_from = tree_from
         return option
 
-    def _learned(
-        self, counts: NDArray[np.int64], X: NDArray[np.int32], y: NDArray[np.int32]
-    ) -> Self:
+    def _learned(self, counts: Counts, X: Ids, y: Ids) -> Self:
         if self.tree is None:
             return self._with(tree.context_tree(counts, X, y), "contexts")
         if isinstance(self.tree, str):
@@ -339,7 +334,7 @@ OUTPUTS: dict[str, type[Output]] = {
 }
 
 
-def frozen(array: NDArray[np.int32]) -> NDArray[np.int32]:
+def frozen(array: Ids) -> Ids:
     """Return a read-only copy: kernels index by it."""
     copy = array.copy()
     copy.flags.writeable = False

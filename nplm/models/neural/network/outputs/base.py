@@ -7,13 +7,21 @@ from itertools import pairwise
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from nplm._kernels.neural._team import block_starts
+from nplm.models.neural.network.array_types import (
+    Activations,
+    Array,
+    Counts,
+    Kernel,
+    Scratch,
+    Shapes,
+    State,
+    Tier,
+    Trained,
+)
 
 __all__ = ["Output", "State", "Workspace"]
-
-State = dict[str, NDArray[Any]]
 
 
 @dataclass(frozen=True)
@@ -31,18 +39,18 @@ class Workspace:
     - `solver`: kernel of the solver; None when scoring
     """
 
-    tier: Any
-    scratch: Any
-    activations: Any
-    features: Any
-    trained: dict[str, Any]
+    tier: Tier
+    scratch: Scratch
+    activations: Activations
+    features: Kernel
+    trained: Trained
     state: State
     first: int
     n_members: int
     member: int
     worker: int
     n_workers: int
-    solver: Any
+    solver: Kernel | None
 
 
 @dataclass(frozen=True)
@@ -91,11 +99,11 @@ class Output:
         """
         return 0
 
-    def initial_biases(self, n_words: int, counts: NDArray[np.int64]) -> NDArray[Any]:
+    def initial_biases(self, n_words: int, counts: Counts) -> Array:
         """Return the initial biases of all rows, from the counts of the next words."""
         raise NotImplementedError
 
-    def shapes(self, n_features: int, n_hidden: int) -> dict[str, tuple[int, ...]]:
+    def shapes(self, n_features: int, n_hidden: int) -> Shapes:
         """Return the shapes of the arrays that are trained beside E, by name."""
         return {}
 
@@ -103,11 +111,7 @@ class Output:
         """Draw the initial values of these arrays that are not 0."""
 
     def initial_state(
-        self,
-        n_words: int,
-        counts: NDArray[np.int64],
-        rng: np.random.RandomState,
-        n_workers: int,
+        self, n_words: int, counts: Counts, rng: np.random.RandomState, n_workers: int
     ) -> State:
         """Return the state of training beside the parameters, which is saved.
 
@@ -123,9 +127,9 @@ class Output:
         """Return further metrics of an epoch, for the history."""
         return {}
 
-    def kernels(self, team: Workspace) -> list[Any]:
+    def kernels(self, team: Workspace) -> list[Kernel]:
         """Return the kernels of a team, one per member that has rows."""
-        made: list[Any] = []
+        made: list[Kernel] = []
         n_rows = team.trained["E"].rows
         for start, stop in pairwise(block_starts(n_rows, team.n_members)):
             if start == stop and made:
@@ -133,7 +137,9 @@ class Output:
             made.append(self.kernel(team, start, stop, made[0] if made else None))
         return made
 
-    def kernel(self, team: Workspace, start: int, stop: int, leader: Any) -> Any:
+    def kernel(
+        self, team: Workspace, start: int, stop: int, leader: Kernel | None
+    ) -> Kernel:
         """Return the kernel of the member with rows `start` to `stop` of E.
 
         `leader` is the kernel of the first member, or None for that member.
@@ -141,7 +147,7 @@ class Output:
         raise NotImplementedError
 
     def _rows(
-        self, team: Workspace, start: int, stop: int, leader: Any
+        self, team: Workspace, start: int, stop: int, leader: Kernel | None
     ) -> dict[str, Any]:
         """Return keyword arguments of the kernels that derive from `Rows`."""
         n = stop - start

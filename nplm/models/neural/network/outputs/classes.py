@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from nplm._kernels.neural.outputs import _classes, _softmax
+from nplm.models.neural.network.array_types import Array, Counts, Ids, Index, Kernel
 from nplm.models.neural.network.outputs.base import Output, Workspace
 
 __all__ = ["Classes", "frequency_bins"]
@@ -26,12 +26,12 @@ class Classes(Output):
     rows_are_visited: ClassVar[bool] = True
     examples_are_arranged: ClassVar[bool] = True
 
-    labels: NDArray[np.int32]
-    order: NDArray[np.int32]
-    starts: NDArray[np.intp]
+    labels: Ids
+    order: Ids
+    starts: Index
 
     @classmethod
-    def from_labels(cls, direct: bool, labels: NDArray[np.int32]) -> Self:
+    def from_labels(cls, direct: bool, labels: Ids) -> Self:
         """Make the output of the given classes."""
         order = np.argsort(labels, kind="stable").astype(np.int32)
         starts = np.concatenate([[0], np.cumsum(np.bincount(labels))])
@@ -41,7 +41,7 @@ class Classes(Output):
         """Return the number of rows of E: classes and words."""
         return len(self.starts) - 1 + n_words
 
-    def initial_biases(self, n_words: int, counts: NDArray[np.int64]) -> NDArray[Any]:
+    def initial_biases(self, n_words: int, counts: Counts) -> Array:
         """Return log (add-one) unigram probabilities, of classes and within them.
 
         With U = W = 0, the network then predicts the unigram probabilities.
@@ -51,12 +51,14 @@ class Classes(Output):
         within = np.log(smoothed / mass[self.labels])
         return np.concatenate([np.log(mass / mass.sum()), within[self.order]])
 
-    def kernel(self, team: Workspace, start: int, stop: int, leader: Any) -> Any:
+    def kernel(
+        self, team: Workspace, start: int, stop: int, leader: Kernel | None
+    ) -> Kernel:
         """Return the kernel of the only member."""
         n_words, n_classes = len(self.labels), len(self.starts) - 1
         E, activations = team.trained["E"], team.activations
 
-        def softmax(row: int, n: int, leader: Any) -> Any:
+        def softmax(row: int, n: int, leader: Kernel | None) -> Kernel:
             return _softmax.Softmax(
                 team.tier, team.scratch, activations, E, direct=self.direct, first=0,
                 n_words=n, row=row, n_rows=n, leader=leader, solver=team.solver,
@@ -72,7 +74,7 @@ class Classes(Output):
         )  # fmt: skip
 
 
-def frequency_bins(weights: NDArray[np.int64]) -> NDArray[np.int32]:
+def frequency_bins(weights: Counts) -> Ids:
     """Return about sqrt(|V|) classes of equal weight, by decreasing frequency.
 
     An example then costs 2 sqrt(|V|) rows on average: the classes, and the words of one

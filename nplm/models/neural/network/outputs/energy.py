@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from nplm._kernels.neural.outputs import _energy
+from nplm.models.neural.network.array_types import Array, Counts, Kernel, Shapes
 from nplm.models.neural.network.outputs.base import Output, State, Workspace
 from nplm.models.neural.network.parameters import draw_normal
 
@@ -35,14 +35,14 @@ class Energy(Output):
         """Whether each word has a v of its own."""
         return self.target_weights
 
-    def initial_biases(self, n_words: int, counts: NDArray[np.int64]) -> NDArray[Any]:
+    def initial_biases(self, n_words: int, counts: Counts) -> Array:
         """Return the energies of the (add-one) unigrams: all that v = 0 leaves."""
         smoothed = counts + 1.0
         return -np.log(smoothed / smoothed.sum())
 
-    def shapes(self, n_features: int, n_hidden: int) -> dict[str, tuple[int, ...]]:
+    def shapes(self, n_features: int, n_hidden: int) -> Shapes:
         """Return the shape of H_next, and that of v if words share it."""
-        shapes: dict[str, tuple[int, ...]] = {"H_next": (n_hidden, n_features)}
+        shapes: Shapes = {"H_next": (n_hidden, n_features)}
         return shapes if self.target_weights else shapes | {"v": (n_hidden,)}
 
     def draw(self, arrays: State, rng: np.random.RandomState) -> None:
@@ -50,7 +50,9 @@ class Energy(Output):
         H_next = arrays["H_next"]
         draw_normal(H_next, rng, 3.0 / np.sqrt(H_next.shape[1]))
 
-    def kernel(self, team: Workspace, start: int, stop: int, leader: Any) -> Any:
+    def kernel(
+        self, team: Workspace, start: int, stop: int, leader: Kernel | None
+    ) -> Kernel:
         """Return the kernel of a member."""
         return _energy.Energy(
             *self._arguments(team), first=team.first + start, n_words=stop - start,

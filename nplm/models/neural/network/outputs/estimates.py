@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from nplm._kernels.neural.outputs import _estimates
 from nplm._kernels.neural.outputs._sampler import Sampler
+from nplm.models.neural.network.array_types import Counts, Kernel, Scores
 from nplm.models.neural.network.outputs.base import State, Workspace
 
 __all__ = ["Estimate", "Importance", "NoiseContrastive", "Proposal"]
@@ -44,7 +45,7 @@ class Proposal:
                 "above 0, such as its count plus one."
             )
 
-    def probabilities(self, counts: NDArray[np.int64]) -> NDArray[np.float64]:
+    def probabilities(self, counts: Counts) -> Scores:
         """Return the probabilities of all words, from the counts of the next words."""
         if self.weights is None:
             weights = counts + 1.0
@@ -72,11 +73,7 @@ class Estimate:
         return self.n_noise
 
     def initial_state(
-        self,
-        n_words: int,
-        counts: NDArray[np.int64],
-        rng: np.random.RandomState,
-        n_workers: int,
+        self, n_words: int, counts: Counts, rng: np.random.RandomState, n_workers: int
     ) -> State:
         """Return the proposal, and the seeds of a generator per worker."""
         seeds = rng.randint(1, 2**63 - 1, size=(n_workers, 4), dtype=np.int64)
@@ -96,7 +93,7 @@ class Estimate:
         """Return metrics of an epoch, for the history."""
         return {}
 
-    def kernel(self, team: Workspace, columns: int) -> Any:
+    def kernel(self, team: Workspace, columns: int) -> Kernel:
         """Return the kernel, for logits of `columns` columns."""
         raise NotImplementedError
 
@@ -129,11 +126,7 @@ class Importance(Estimate):
         return self.n_noise * (MAX_GROWTH if self.min_effective_samples else 1)
 
     def initial_state(
-        self,
-        n_words: int,
-        counts: NDArray[np.int64],
-        rng: np.random.RandomState,
-        n_workers: int,
+        self, n_words: int, counts: Counts, rng: np.random.RandomState, n_workers: int
     ) -> State:
         """Return the proposal, the generators, and statistics of each worker."""
         watched = np.zeros((n_workers, 3))
@@ -160,7 +153,7 @@ class Importance(Estimate):
         effective = 1 / noise if noise > 0 else np.inf
         return {"n_noise": float(n_noise), "effective_samples": float(effective)}
 
-    def kernel(self, team: Workspace, columns: int) -> Any:
+    def kernel(self, team: Workspace, columns: int) -> Kernel:
         """Return the kernel, for logits of `columns` columns."""
         return _estimates.Importance(
             team.tier, team.scratch, team.activations, sampler=self._sampler(team),
@@ -176,7 +169,7 @@ class NoiseContrastive(Estimate):
     normalizes: ClassVar[bool] = True
     loss: ClassVar[str] = "nce"
 
-    def kernel(self, team: Workspace, columns: int) -> Any:
+    def kernel(self, team: Workspace, columns: int) -> Kernel:
         """Return the kernel, for logits of `columns` columns."""
         proposal = team.state["proposal"]
         return _estimates.NoiseContrastive(

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from nplm._kernels.neural._loops import row_stride
 from nplm._kernels.neural.outputs import _sampled, _sampled_energy
+from nplm.models.neural.network.array_types import Counts, Kernel
 from nplm.models.neural.network.features import gradient_gatherer
 from nplm.models.neural.network.outputs.base import Output, State, Workspace
 from nplm.models.neural.network.outputs.energy import Energy
@@ -36,11 +36,7 @@ class Sampled(Output):
         return self.estimate.normalizes
 
     def initial_state(
-        self,
-        n_words: int,
-        counts: NDArray[np.int64],
-        rng: np.random.RandomState,
-        n_workers: int,
+        self, n_words: int, counts: Counts, rng: np.random.RandomState, n_workers: int
     ) -> State:
         """Return the state of the estimate."""
         return self.estimate.initial_state(n_words, counts, rng, n_workers)
@@ -53,13 +49,15 @@ class Sampled(Output):
         """Return the metrics of the estimate."""
         return self.estimate.figures(state)
 
-    def kernel(self, team: Workspace, start: int, stop: int, leader: Any) -> Any:
+    def kernel(
+        self, team: Workspace, start: int, stop: int, leader: Kernel | None
+    ) -> Kernel:
         """Return the kernel of the only member."""
         if team.solver is None:
             return super().kernel(team, start, stop, leader)
         return self.trainer(team)
 
-    def trainer(self, team: Workspace) -> Any:
+    def trainer(self, team: Workspace) -> Kernel:
         """Return the kernel that trains."""
         raise NotImplementedError
 
@@ -68,7 +66,7 @@ class Sampled(Output):
 class SampledSoftmax(Sampled, Softmax):
     """Softmax trained on the rows of the noise samples and the next words."""
 
-    def trainer(self, team: Workspace) -> Any:
+    def trainer(self, team: Workspace) -> Kernel:
         """Return the kernel that trains."""
         E = team.trained["E"]
         return _sampled.Sampled(
@@ -77,7 +75,7 @@ class SampledSoftmax(Sampled, Softmax):
             **self._rows(team, 0, E.rows, None),
         )  # fmt: skip
 
-    def _solver(self, team: Workspace) -> Any:
+    def _solver(self, team: Workspace) -> Kernel:
         """Return the kernel that updates the rows."""
         return team.solver
 
@@ -93,7 +91,7 @@ class SampledTiedSoftmax(SampledSoftmax, TiedSoftmax):
         """Return the maximum number of noise samples and next words."""
         return self.estimate.max_noise + batch_size
 
-    def _solver(self, team: Workspace) -> Any:
+    def _solver(self, team: Workspace) -> Kernel:
         """Return the kernel that adds the gradients of the rows to the features."""
         return gradient_gatherer(team.features, team.tier, team.solver)
 
@@ -102,7 +100,7 @@ class SampledTiedSoftmax(SampledSoftmax, TiedSoftmax):
 class SampledEnergy(Sampled, Energy):
     """Energy trained on the noise samples and the next words."""
 
-    def trainer(self, team: Workspace) -> Any:
+    def trainer(self, team: Workspace) -> Kernel:
         """Return the kernel that trains."""
         n_words, columns = team.trained["E"].rows, row_stride(team.activations.columns)
         return _sampled_energy.SampledEnergy(

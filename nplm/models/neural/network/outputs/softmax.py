@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from nplm._kernels.neural.outputs import _softmax
+from nplm.models.neural.network.array_types import Array, Counts, Kernel
 from nplm.models.neural.network.features import gradient_gatherer
 from nplm.models.neural.network.outputs.base import Output, Workspace
 
@@ -37,7 +37,7 @@ class Softmax(Output):
         """Return the number of outcomes, one per row."""
         return self.n_rows(n_words)
 
-    def initial_biases(self, n_words: int, counts: NDArray[np.int64]) -> NDArray[Any]:
+    def initial_biases(self, n_words: int, counts: Counts) -> Array:
         """Return the log (add-one) unigram probabilities.
 
         With U = W = 0, the network then predicts the unigram probabilities.
@@ -45,7 +45,9 @@ class Softmax(Output):
         smoothed = counts[: self.n_rows(n_words)] + 1.0
         return np.log(smoothed / smoothed.sum())
 
-    def kernel(self, team: Workspace, start: int, stop: int, leader: Any) -> Any:
+    def kernel(
+        self, team: Workspace, start: int, stop: int, leader: Kernel | None
+    ) -> Kernel:
         """Return the kernel of a member."""
         return self.kind(
             team.tier, team.scratch, team.activations, team.trained["E"],

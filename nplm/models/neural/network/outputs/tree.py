@@ -7,13 +7,14 @@ from functools import cached_property
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.sparse import coo_array, diags_array, hstack
 from sklearn.utils.extmath import randomized_svd
 
 from nplm._kernels.neural.outputs import _tree
 from nplm.base.checks import check_ids, own_ids
 from nplm.base.word_trees import Joined, bisected, huffman, joined, top_down
+from nplm.models.neural.network.array_types import Array, Counts, Ids, Kernel, Scores
 from nplm.models.neural.network.outputs.base import Output, Workspace
 from nplm.models.training.parallel.threads import blas_threads
 
@@ -50,9 +51,7 @@ class Tree(Output):
         }  # fmt: skip
 
     @classmethod
-    def from_children(
-        cls, direct: bool, children: NDArray[np.int32], n_branches: int
-    ) -> Self:
+    def from_children(cls, direct: bool, children: Ids, n_branches: int) -> Self:
         """Make the output of the given binary tree."""
         return cls(direct, joined(children, n_branches))
 
@@ -60,7 +59,7 @@ class Tree(Output):
         """Return the number of rows of E: the branches."""
         return len(self.nodes.branches)
 
-    def initial_biases(self, n_words: int, counts: NDArray[np.int64]) -> NDArray[Any]:
+    def initial_biases(self, n_words: int, counts: Counts) -> Array:
         """Return log shares of branches in their nodes, by the (add-one) unigrams.
 
         With U = W = 0, the network then predicts the unigram probabilities.
@@ -69,7 +68,9 @@ class Tree(Output):
         totals = np.add.reduceat(masses, starts[:-1]) if len(masses) else masses
         return np.log(masses) - np.log(np.repeat(totals, np.diff(starts)))
 
-    def kernel(self, team: Workspace, start: int, stop: int, leader: Any) -> Any:
+    def kernel(
+        self, team: Workspace, start: int, stop: int, leader: Kernel | None
+    ) -> Kernel:
         """Return the kernel of the only member."""
         nodes = self.nodes
         n_words = len(nodes.branches) + 2 - len(nodes.starts)
@@ -81,9 +82,7 @@ class Tree(Output):
         )  # fmt: skip
 
 
-def context_tree(
-    counts: NDArray[np.int64], X: NDArray[np.int32], y: NDArray[np.int32]
-) -> NDArray[np.int32]:
+def context_tree(counts: Counts, X: Ids, y: Ids) -> Ids:
     """Return a tree in which words of similar contexts are close.
 
     `counts` are those of the next words; see `context_components`. Without contexts it
@@ -95,9 +94,7 @@ def context_tree(
         return bisected(context_components(X, y, len(counts)), counts + 1)
 
 
-def context_components(
-    X: NDArray[np.int32], y: NDArray[np.int32], n_words: int
-) -> NDArray[np.float64]:
+def context_components(X: Ids, y: Ids, n_words: int) -> Scores:
     """Return points of words by their contexts, (n_words, N_COMPONENTS at most).
 
     They are canonical variables of a word and of the one or two words before it: the
@@ -127,11 +124,11 @@ def context_components(
     points = table @ axes.T / root[:, None]
     mean = np.average(points, axis=0, weights=times)
     weights = times / (times + N_PSEUDO_COUNTS)
-    shrunk: NDArray[np.float64] = mean + (points - mean) * weights[:, None]
+    shrunk: Scores = mean + (points - mean) * weights[:, None]
     return shrunk
 
 
-def checked_tree(given: ArrayLike, n_words: int) -> NDArray[np.int32]:
+def checked_tree(given: ArrayLike, n_words: int) -> Ids:
     """Return the tree with the root first, or raise ValueError if it is invalid."""
     children = check_ids(given, "tree", ndim=2)
     n = n_words
