@@ -36,10 +36,8 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted, check_scalar
 
 from nplm.base.warnings import warn
-from nplm.models.neural.fitting.fit import Training
-from nplm.models.neural.fitting.fit import fit as fit_network
 from nplm.models.neural.fitting.sharded import gathered, sharded
-from nplm.models.neural.network_lm import NetworkLM, Request
+from nplm.models.neural.network_lm import FitRequest, NetworkLM
 from nplm.models.neural.neural_lm import NeuralLM
 from nplm.models.neural.recipe import TrainedNetwork
 from nplm.models.neural.sharded_lm import ShardedLM
@@ -157,7 +155,7 @@ def fit(
     """
     ranks = Ranks(comm)
 
-    def checked() -> Request:
+    def checked() -> FitRequest:
         if keep not in KEEP:
             raise ValueError(f"keep={keep!r} must be one of {KEEP}.")
         _check_data(data, estimator)
@@ -185,22 +183,22 @@ def fit(
         request = _with_parts(request, data, ranks)
 
         def train() -> TrainedNetwork:
-            return fit_network(
-                request.recipe, request.windows, request.before, processes=ranks,
-                checkpoint=checkpoint, progress=progress, verbose=request.verbose,
-            )  # fmt: skip
+            return request.train(
+                processes=ranks, checkpoint=checkpoint, progress=progress
+            )
 
         def train_whole() -> Any:
             return gathered(train(), ranks, everywhere=keep == "all")
 
         if keep == "shards":
             shard = train()
-            part = estimator._with(shard)._train(request, lambda: shard)
-            return ShardedLM(part, ranks)
+            part = replace(request, model=estimator._with(shard))
+            return ShardedLM(part.fit_model(lambda: shard), ranks)
         if keep == "root" and ranks.rank > 0:
             train_whole()
             return None
-        return estimator._train(request, train_whole)
+        request.fit_model(train_whole)
+        return estimator
 
 
 def trainer(
@@ -259,7 +257,7 @@ def trainer(
     """
     ranks = Ranks(comm)
 
-    def checked() -> Request:
+    def checked() -> FitRequest:
         _check_data(data, estimator)
         return _checked(estimator, data, X, y, further=True)
 
@@ -267,8 +265,8 @@ def trainer(
         request = ranks.all_or_none(checked)
         ranks.check_same({"data": data})
         request = _with_parts(request, data, ranks)
-        training = Training(request.recipe, request.windows, request.before, ranks)
-    keep = estimator._keeper(request)
+        training = request.training(ranks)
+    keep = request.keeper()
 
     def keep_whole(shard: TrainedNetwork) -> NetworkLM:
         with ranks.guard():
@@ -281,15 +279,15 @@ def trainer(
 
 def _checked(
     estimator: Any, data: str, *windows: Any, further: bool = False
-) -> Request:
+) -> FitRequest:
     """Check an estimator and its windows."""
-    request: Request = estimator._request(*windows, further=further)
+    request = FitRequest.of(estimator, *windows, further=further)
     if data == "sharded":
         _check_tree(request)
     return request
 
 
-def _with_parts(request: Request, data: str, ranks: Ranks) -> Request:
+def _with_parts(request: FitRequest, data: str, ranks: Ranks) -> FitRequest:
     """Return a request that knows how many windows each rank has."""
     if data == "same":
         return request
@@ -349,7 +347,7 @@ def _check_held_out_data(estimator: Any, keep: str, *, has_held_out: bool) -> No
         )
 
 
-def _check_tree(request: Request) -> None:
+def _check_tree(request: FitRequest) -> None:
     """Raise ValueError if a tree is to be made from windows that differ by rank."""
     architecture = request.recipe.architecture
     makes = request.before is None and architecture.output.name == "tree"

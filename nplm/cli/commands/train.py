@@ -342,7 +342,7 @@ def _network(ctx: click.Context, options: dict[str, Any]) -> NetworkLM:
         _refuse_sampling(settings)
     network = EnergyLM() if options["model"] == "energy" else NeuralLM()
     with told():
-        network.set_params(**settings, verbose=BAR)._check_parameters()
+        network.set_params(**settings, verbose=BAR).check_settings()
     return network
 
 

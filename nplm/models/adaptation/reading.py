@@ -11,8 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from nplm.base.blocks import blocks
 from nplm.base.estimators import Whole
 from nplm.base.exceptions import DivergenceError
-from nplm.models.neural.fitting.fit import Training
-from nplm.models.neural.network_lm import NetworkLM
+from nplm.models.neural.network_lm import FitRequest, NetworkLM
 from nplm.models.neural.options.solvers import SGD
 from nplm.models.training.parallel.threads import blas_threads
 
@@ -108,9 +107,9 @@ def adapted_log_prob(
     )
     if "dropout" in reader.get_params(deep=False):
         reader.set_params(dropout=0.0)
-    request = reader._request(X, y, further=True)
+    request = FitRequest.of(reader, X, y, further=True)
     X, y = request.windows.X, request.windows.y
-    training = Training(request.recipe, request.windows, request.before)
+    training = request.training()
     network, log_prob = training.network, np.empty(len(y))
     for rows in blocks(len(y), int(block_size)):
         network.settle()

@@ -204,7 +204,7 @@ class ShortlistLM(CompositeLM):
                 "short-list may be another. Set it to False; fit(checkpoint=...) "
                 "resumes a fit that was interrupted."
             )
-        self._network_of(1)._check_parameters()
+        self._network_of(1).check_settings()
 
     def _network_of(self, n_outputs: int) -> NeuralLM:
         """Return a clone of the network, to predict this many words."""

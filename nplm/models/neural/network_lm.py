@@ -30,9 +30,10 @@ from nplm.models.neural.recipe import Recipe, Stopping, TrainedNetwork
 from nplm.models.neural.tiers import kernel_tier
 from nplm.models.neural.trainer import Trainer
 from nplm.models.training.loop import OnProgress
+from nplm.models.training.parallel.processes import ALONE, Alone, Sharers
 from nplm.models.training.parallel.threads import n_threads
 
-__all__ = ["NetworkLM", "Request"]
+__all__ = ["FitRequest", "NetworkLM"]
 
 # Attributes that the checks of the training windows set.
 SIZES = ("order_", "n_words_", "classes_", "n_features_in_", "feature_names_in_")
@@ -41,14 +42,105 @@ MIN_WORDS_PER_NOISE_SAMPLE = 4
 
 
 @dataclass(frozen=True, eq=False)
-class Request:
-    """Checked arguments of a fit, and the sizes of its windows."""
+class FitRequest:
+    """A fit that is to be made: its settings and data, all checked, and its model.
 
+    - `model`: the estimator, which `fit_model` changes last
+    - `sizes`: its attributes that follow from the windows
+    """
+
+    model: NetworkLM
     recipe: Recipe
     windows: Windows
     before: TrainedNetwork | None
     sizes: dict[str, Any]
-    verbose: int
+
+    @classmethod
+    def of(
+        cls,
+        model: NetworkLM,
+        X: ArrayLike,
+        y: ArrayLike | None,
+        X_val: ArrayLike | None = None,
+        y_val: ArrayLike | None = None,
+        *,
+        further: bool = False,
+    ) -> Self:
+        """Check the parameters of a model and windows, without changing the model.
+
+        `further` asks for one more epoch, which continues the schedule and the random
+        numbers.
+        """
+        model._check_parameters()
+        continues = further or model.warm_start
+        before = vars(model).get("_trained") if continues else None
+        sized = shallow_copy(model)  # on which the checks of the windows set sizes
+        if before is None:
+            sized.__dict__.pop("_trained", None)
+        X, y = sized._start_fit(X, y, reset=before is None)
+        windows = Windows(X, y, sized._check_held_out(X_val, y_val))
+        recipe = sized._checked_recipe(windows, before)
+        if before is not None:
+            before = before if further else before.restarted()
+            recipe.architecture.continued(before.architecture)
+            recipe.check_precision(before)
+            recipe.schedule.check_not_ended(before.n_epochs)
+        if further:
+            recipe = recipe.for_one_epoch()
+        else:
+            windows = windows.split(recipe)
+        sizes = {name: vars(sized)[name] for name in SIZES if name in vars(sized)}
+        return cls(model, recipe, windows, before, sizes)
+
+    def training(self, processes: Alone | Sharers = ALONE) -> Training:
+        """Return the network in training, for examples that the caller chooses."""
+        return Training(self.recipe, self.windows, self.before, processes)
+
+    def train(self, **options: Any) -> TrainedNetwork:
+        """Train as `fitting.fit`, with its processes, checkpoint and progress."""
+        return fit(
+            self.recipe, self.windows, self.before, verbose=int(self.model.verbose),
+            **options,
+        )  # fmt: skip
+
+    def fit_model(self, train: Callable[[], TrainedNetwork] | None = None) -> NetworkLM:
+        """Train, and assign the result; an error leaves the model unchanged."""
+        interrupt = None
+        try:
+            trained = self.train() if train is None else train()
+        except FitInterrupted as error:
+            trained, interrupt = error.trained, KeyboardInterrupt(*error.args)
+        # In one step, for threads that score; parameters may have been set meanwhile.
+        fitted = shallow_copy(self.model)
+        for name in SIZES:
+            fitted.__dict__.pop(name, None)
+        fitted.__dict__.update(self.sizes, _trained=trained)
+        replace_state(self.model, fitted)
+        try:
+            if interrupt is not None:
+                raise interrupt
+        finally:
+            del interrupt  # it would keep this frame alive in a cycle
+        return self.model
+
+    def keeper(self) -> Callable[[TrainedNetwork], NetworkLM]:
+        """Return the function with which a trainer assigns its network."""
+        model, last = self.model, vars(self.model).get("_trained")
+        request = replace(self, before=None)  # its arrays may be freed
+
+        def keep(trained: TrainedNetwork) -> NetworkLM:
+            nonlocal last
+            if vars(model).get("_trained") is not last:
+                raise ValueError(
+                    "the model was fitted in another way since this trainer was made "
+                    "or last called keep; make a new trainer, which continues from "
+                    "that fit."
+                )
+            # Further training must not change the model.
+            last = kept = trained.copy()
+            return request.fit_model(lambda: kept)
+
+        return keep
 
 
 class NetworkLM(FittedNetworkLM):
@@ -173,7 +265,7 @@ class NetworkLM(FittedNetworkLM):
         )  # fmt: skip
 
     def _check_parameters(self) -> None:
-        """Raise ValueError if parameters are invalid or incompatible, without data."""
+        """Raise ValueError if parameters are invalid by themselves."""
         self._validate_params()
         check_random_state(self.random_state)
         n_threads(self.n_jobs)
@@ -184,6 +276,10 @@ class NetworkLM(FittedNetworkLM):
                     f"{name}={getattr(self, name)} requires order; set it to the "
                     "number of words of the window plus one."
                 )
+
+    def check_settings(self) -> None:
+        """Raise ValueError if parameters are invalid or incompatible, before a fit."""
+        self._check_parameters()
         n_words = 0 if self.n_words is None else plain(self.n_words)
         order = 2 if self.order is None else plain(self.order)
         self._recipe(n_words, order).check()
@@ -292,16 +388,12 @@ class NetworkLM(FittedNetworkLM):
             On an interrupt. The model is then fitted with the weights trained so
             far, or the best ones; a warning says which.
         """
-        request = self._request(X, y, X_val, y_val)
+        request = FitRequest.of(self, X, y, X_val, y_val)
         if request.before is None:
             self._advise(request.recipe.architecture.n_words)
-        return self._train(
-            request,
-            lambda: fit(
-                request.recipe, request.windows, request.before,
-                checkpoint=checkpoint, progress=progress, verbose=request.verbose,
-            ),
-        )  # fmt: skip
+        options = {"checkpoint": checkpoint, "progress": progress}
+        request.fit_model(lambda: request.train(**options))
+        return self
 
     def partial_fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Train one more epoch on the given windows.
@@ -321,16 +413,8 @@ class NetworkLM(FittedNetworkLM):
         -------
         self : NetworkLM
         """
-        request = self._request(X, y, further=True)
-        return self._train(
-            request,
-            lambda: fit(
-                request.recipe,
-                request.windows,
-                request.before,
-                verbose=request.verbose,
-            ),
-        )
+        FitRequest.of(self, X, y, further=True).fit_model()
+        return self
 
     def trainer(self, X: ArrayLike, y: ArrayLike) -> Trainer:
         """Return a trainer, which trains on some examples at a time.
@@ -364,52 +448,16 @@ class NetworkLM(FittedNetworkLM):
         >>> trainer.keep().n_seen_
         816
         """
-        request = self._request(X, y, further=True)
-        training = Training(request.recipe, request.windows, request.before)
-        return Trainer(training, self._keeper(request))
-
-    def _request(
-        self,
-        X: ArrayLike,
-        y: ArrayLike | None,
-        X_val: ArrayLike | None = None,
-        y_val: ArrayLike | None = None,
-        *,
-        further: bool = False,
-    ) -> Request:
-        """Check the arguments and parameters of a fit, without changing the model.
-
-        `further` asks for one more epoch, which continues the schedule and the random
-        numbers.
-        """
-        self._check_parameters()
-        before = vars(self).get("_trained")
-        if not (further or self.warm_start):
-            before = None
-        new = shallow_copy(self)
-        if before is None:
-            new.__dict__.pop("_trained", None)
-        X, y = new._start_fit(X, y, reset=before is None)
-        held_out = new._check_held_out(X_val, y_val)
-        windows = Windows(X, y, held_out)
-        recipe = new._full_recipe(windows, before)
-        if before is not None:
-            before = before if further else before.restarted()
-            recipe.architecture.continued(before.architecture)
-            recipe.check_precision(before)
-            recipe.schedule.check_not_ended(before.n_epochs)
-        if further:
-            recipe = recipe.for_one_epoch()
-        else:
-            windows = windows.split(recipe)
-        sizes = {name: vars(new)[name] for name in SIZES if name in vars(new)}
-        return Request(recipe, windows, before, sizes, int(self.verbose))
+        request = FitRequest.of(self, X, y, further=True)
+        return Trainer(request.training(), request.keeper())
 
     def _columns_needed(self) -> int:
         further = (getattr(self, name, 0) for name in ("n_distant", "n_memory"))
         return max(super()._columns_needed(), *map(unless_none, further))
 
-    def _full_recipe(self, windows: Windows, before: TrainedNetwork | None) -> Recipe:
+    def _checked_recipe(
+        self, windows: Windows, before: TrainedNetwork | None
+    ) -> Recipe:
         """Return the checked recipe for the sizes of the windows."""
         n_words, order = self.n_words_, self.order_
         for name in ("n_distant", "n_memory"):
@@ -439,43 +487,3 @@ class NetworkLM(FittedNetworkLM):
         if windows.held_out is not None:
             architecture.check_next_words(windows.held_out[1], "y_val")
         return replace(recipe, architecture=architecture.with_checked_arrays())
-
-    def _train(self, request: Request, train: Callable[[], TrainedNetwork]) -> Self:
-        """Train, and assign the result; an error leaves the model unchanged."""
-        interrupt = None
-        try:
-            trained = train()
-        except FitInterrupted as error:
-            trained, interrupt = error.trained, KeyboardInterrupt(*error.args)
-        # In one step, for threads that score; parameters may have been set meanwhile.
-        fitted = shallow_copy(self)
-        for name in SIZES:
-            fitted.__dict__.pop(name, None)
-        fitted.__dict__.update(request.sizes)
-        fitted._trained = trained
-        replace_state(self, fitted)
-        try:
-            if interrupt is not None:
-                raise interrupt
-        finally:
-            del interrupt  # it would keep this frame alive in a cycle
-        return self
-
-    def _keeper(self, request: Request) -> Callable[[TrainedNetwork], Any]:
-        """Return the function with which a trainer assigns its network."""
-        last = vars(self).get("_trained")
-        request = replace(request, before=None)  # its arrays may be freed
-
-        def keep(trained: TrainedNetwork) -> Any:
-            nonlocal last
-            if vars(self).get("_trained") is not last:
-                raise ValueError(
-                    "the model was fitted in another way since this trainer was made "
-                    "or last called keep; make a new trainer, which continues from "
-                    "that fit."
-                )
-            # Further training must not change the model.
-            last = own = trained.copy()
-            return self._train(request, lambda: own)
-
-        return keep

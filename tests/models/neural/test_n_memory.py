@@ -15,6 +15,7 @@ from nplm.models.neural.fitting.fit import Training, fit
 from nplm.models.neural.fitting.orders import RunOrder
 from nplm.models.neural.fitting.saved import from_items, to_items
 from nplm.models.neural.network.memory import n_runs
+from nplm.models.neural.network_lm import FitRequest
 from nplm.models.neural.options.outputs import OUTPUTS
 from tests.helpers import text
 
@@ -170,7 +171,7 @@ def test_an_epoch_has_every_window_once_in_runs(n, shuffle):
 def test_short_documents_leave_the_memory_at_the_ends_of_runs():
     ids = text(600)
     ids[::5] = 0
-    request = remembering()._request(*windows(ids, 12, boundary=0))
+    request = FitRequest.of(remembering(), *windows(ids, 12, boundary=0))
     training = Training(request.recipe, request.windows)
     n = len(request.windows.y)
     order = RunOrder(n, 64, shuffle=False)
@@ -268,7 +269,7 @@ def test_several_processes_are_refused():
         rank, size = 0, 2
 
     lm = remembering()
-    request = lm._request(X, Y)
+    request = FitRequest.of(lm, X, Y)
     with pytest.raises(ValueError, match="n_memory=9 trains without MPI"):
         fit(request.recipe, request.windows, processes=Processes())
 

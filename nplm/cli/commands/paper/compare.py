@@ -308,7 +308,7 @@ def _network(settings: dict[str, Any]) -> NeuralLM:
         )
     network = NeuralLM()
     try:
-        network.set_params(**settings)._check_parameters()
+        network.set_params(**settings).check_settings()
     except ValueError as error:
         raise click.UsageError(in_options(str(error))) from error
     return network

@@ -12,6 +12,7 @@ from nplm import NCE, DivergenceError, Importance, NeuralLM, Softmax, windows
 from nplm._kernels.neural import _examples, _network
 from nplm.models.neural.network.network import Network
 from nplm.models.neural.network.sharing import Examples, Rows, sharing_of
+from nplm.models.neural.network_lm import FitRequest
 from nplm.models.training import pace
 from tests.helpers import markov_stream, paper_lm
 
@@ -133,7 +134,7 @@ def test_threads_share_every_network(settings):
 )
 def test_way_to_share_follows_the_work(settings, batch_size, kind, n):
     lm = NeuralLM(order=3, early_stopping=False, **dict(loss="exact") | settings)
-    recipe = lm._request([[0, 1]], [2]).recipe
+    recipe = FitRequest.of(lm, [[0, 1]], [2]).recipe
     counts = np.bincount([0], minlength=lm.n_words)
     own = np.zeros((1, 2), int), np.zeros(1, int)
     architecture = recipe.architecture.learned(counts, *own)
