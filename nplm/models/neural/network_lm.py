@@ -30,7 +30,7 @@ from nplm.models.neural.recipe import Recipe, Stopping, TrainedNetwork
 from nplm.models.neural.tiers import kernel_tier
 from nplm.models.neural.trainer import Trainer
 from nplm.models.training.loop import OnProgress
-from nplm.models.training.parallel.processes import ALONE, Alone, Sharers
+from nplm.models.training.parallel.processes import ALONE, Processes
 from nplm.models.training.parallel.threads import n_threads
 
 __all__ = ["FitRequest", "NetworkLM"]
@@ -92,7 +92,7 @@ class FitRequest:
         sizes = {name: vars(sized)[name] for name in SIZES if name in vars(sized)}
         return cls(model, recipe, windows, before, sizes)
 
-    def training(self, processes: Alone | Sharers = ALONE) -> Training:
+    def training(self, processes: Processes = ALONE) -> Training:
         """Return the network in training, for examples that the caller chooses."""
         return Training(self.recipe, self.windows, self.before, processes)
 

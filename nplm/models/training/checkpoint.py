@@ -46,7 +46,7 @@ IGNORED_PARAMETERS = ("max_iter", "verbose")
 
 
 def fingerprint(
-    parameters: dict[str, object], data: dict[str, NDArray[np.generic] | None]
+    parameters: dict[str, object], data: Mapping[str, NDArray[np.generic] | None]
 ) -> dict[str, str]:
     """Identify a fit by its parameters, and the shapes and checksums of its data."""
     values = {name: str(value) for name, value in parameters.items()}

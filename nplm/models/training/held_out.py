@@ -29,7 +29,7 @@ class HeldOut:
     stale: int = 0  # epochs without improvement
 
     def __post_init__(self) -> None:
-        self.best: list[NDArray[np.generic]] | None = None
+        self.best: list[NDArray[np.floating]] | None = None
 
     @property
     def out_of_patience(self) -> bool:
@@ -53,7 +53,7 @@ class HeldOut:
         return {name: facts[name] for name in ("best_loss", "best_epoch", "stale")}
 
     def resume(
-        self, facts: Fitted, best: list[NDArray[np.generic]], n_epochs: int
+        self, facts: Fitted, best: list[NDArray[np.floating]], n_epochs: int
     ) -> None:
         """Restore the state of `facts` and the best weights, after `n_epochs`."""
         best_epoch = facts.whole("best_epoch", 0, n_epochs)
