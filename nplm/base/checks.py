@@ -153,7 +153,7 @@ def check_classes(classes: Any, name: str, n_words: int | None) -> NDArray[np.in
     return labels
 
 
-def plain_ids(values: Any, *, ndim: int, n_words: int) -> NDArray[np.int32] | None:
+def plain_ids(values: object, *, ndim: int, n_words: int) -> NDArray[np.int32] | None:
     """Return word ids as int32 if they are a valid array, else None.
 
     For a sentence of 20 words `check_ids` and scikit-learn's checks take longer
@@ -193,7 +193,7 @@ def count_ids(ids: NDArray[np.int32], n_words: int) -> NDArray[np.int64]:
     return counts
 
 
-def refuse_usual_mistakes(X: Any, y: Any, model: str, *, need_y: bool) -> None:
+def refuse_usual_mistakes(X: object, y: object, model: str, *, need_y: bool) -> None:
     """Raise a helpful error for text, a stream or documents in place of windows.
 
     scikit-learn's checks refuse them too, but its messages are about samples and
@@ -235,7 +235,9 @@ def refuse_usual_mistakes(X: Any, y: Any, model: str, *, need_y: bool) -> None:
         )
 
 
-def _refuse(ids: NDArray[Any], bad: NDArray[np.bool_], name: str, why: str) -> None:
+def _refuse(
+    ids: NDArray[np.generic], bad: NDArray[np.bool_], name: str, why: str
+) -> None:
     if bad.any():
         where = tuple(int(i) for i in np.argwhere(bad)[0])
         position = f"row {where[0]}, column {where[1]}" if len(where) == 2 else where[0]

@@ -98,7 +98,7 @@ def non_negative() -> Interval:
     return Interval(Real, 0, np.inf, closed="both")
 
 
-def neg_perplexity(estimator: Any, X: Any, y: Any = None) -> float:
+def neg_perplexity(estimator: Any, X: object, y: object = None) -> float:
     """Score a model by its negated perplexity: greater is better.
 
     For ``scoring=`` of scikit-learn's searches and cross-validations. The mean of the
@@ -205,10 +205,10 @@ class LanguageModel(DensityMixin, Documented, BaseEstimator):
         """
         raise NotImplementedError
 
-    def _predict_proba(self, X: NDArray[np.int32]) -> NDArray[Any]:
+    def _predict_proba(self, X: NDArray[np.int32]) -> NDArray[np.floating]:
         raise NotImplementedError
 
-    def _predict_log_proba(self, X: NDArray[np.int32]) -> NDArray[Any]:
+    def _predict_log_proba(self, X: NDArray[np.int32]) -> NDArray[np.floating]:
         proba = self._predict_proba(X)
         with np.errstate(divide="ignore"):
             for rows in self._blocks(len(X)):
@@ -242,7 +242,7 @@ class LanguageModel(DensityMixin, Documented, BaseEstimator):
     # -- probabilities --------------------------------------------------------
 
     @read_at_once
-    def predict_proba(self, X: ArrayLike) -> NDArray[Any]:
+    def predict_proba(self, X: ArrayLike) -> NDArray[np.floating]:
         """Return the probability of every word of the vocabulary after each context.
 
         Parameters
@@ -258,7 +258,7 @@ class LanguageModel(DensityMixin, Documented, BaseEstimator):
         return self._predict_proba(self._check_X(X))
 
     @read_at_once
-    def predict_log_proba(self, X: ArrayLike) -> NDArray[Any]:
+    def predict_log_proba(self, X: ArrayLike) -> NDArray[np.floating]:
         """Return the natural logarithm of `predict_proba`.
 
         Parameters
@@ -504,7 +504,7 @@ class LanguageModel(DensityMixin, Documented, BaseEstimator):
         contexts, target = validate_data(self, X, y, reset=False, **UNCHECKED)
         return self._check_ids(contexts, column_or_1d(target, warn=True))
 
-    def _plain_ids(self, values: Any, *, ndim: int) -> NDArray[np.int32] | None:
+    def _plain_ids(self, values: object, *, ndim: int) -> NDArray[np.int32] | None:
         """Return ids that pass a quick check, or None if the full checks must decide.
 
         Contexts must have the columns of the fit. If these have names, scikit-learn

@@ -15,7 +15,9 @@ __all__ = ["own_generator", "plain_state", "taken_state"]
 BIT_GENERATOR, KEY_SIZE = "MT19937", 624
 
 
-def own_generator(random_state: Any) -> np.random.RandomState:
+def own_generator(
+    random_state: int | np.random.RandomState | None,
+) -> np.random.RandomState:
     """Return the generator of a seed, or the given one; never NumPy's global one.
 
     A generator is locked while it draws. A process that is forked meanwhile has it

@@ -447,7 +447,7 @@ class MixtureLM(_BaseComposition, CompositeLM):
         weights = self._row_weights(X)
         return {"weights": np.broadcast_to(weights, (len(X), weights.shape[1]))}
 
-    def _predict_proba(self, X: NDArray[np.int32]) -> NDArray[Any]:
+    def _predict_proba(self, X: NDArray[np.int32]) -> NDArray[np.float64]:
         weights = self._row_weights(X)
         proba = np.zeros((len(X), self.n_words_))
         for i, member in enumerate(self.estimators_):

@@ -16,7 +16,7 @@ from nplm.models.neural.network.array_types import State
 from nplm.models.neural.network.network import Network
 from nplm.models.neural.network.soundness import check_sums
 from nplm.models.neural.recipe import HISTORY_COLUMNS
-from nplm.models.training.held_out import HeldOut
+from nplm.models.training.best_epoch import BestEpoch
 from nplm.models.training.parallel.processes import Processes
 
 __all__ = ["Epochs"]
@@ -53,7 +53,7 @@ class Epochs:
         max_iter: int,
         batch_size: int,
         shuffle: bool,
-        held_out: HeldOut,
+        held_out: BestEpoch,
         learning_rate_init: float,
         history: dict[str, list[float]],
         scoring_weight: float,

@@ -26,8 +26,8 @@ from nplm.models.neural.network.memory import n_runs
 from nplm.models.neural.network.network import Network, Parts
 from nplm.models.neural.network.sharing import Rows, sharing_of
 from nplm.models.neural.recipe import HISTORY_COLUMNS, Recipe, TrainedNetwork
+from nplm.models.training.best_epoch import BestEpoch
 from nplm.models.training.checkpoint import Checkpoint, fingerprint
-from nplm.models.training.held_out import HeldOut
 from nplm.models.training.loop import OnProgress, run_passes
 from nplm.models.training.parallel.processes import ALONE, Processes
 from nplm.models.training.parallel.threads import Threads, blas_threads
@@ -309,7 +309,7 @@ class Training:
             max_iter=min(stopping.max_iter, needed),
             batch_size=self.batch_size,
             shuffle=recipe.shuffle,
-            held_out=HeldOut(patience, stopping.tol),
+            held_out=BestEpoch(patience, stopping.tol),
             learning_rate_init=recipe.learning_rate_init,
             history=self.history,
             scoring_weight=recipe.scoring_weight,

@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 
 from nplm.base.fitted import Fitted
 
-__all__ = ["HeldOut"]
+__all__ = ["BestEpoch"]
 
 
 @dataclass
-class HeldOut:
+class BestEpoch:
     """The best epoch so far by held-out loss, and its weights.
 
     - `patience`: number of epochs without improvement after which training stops. None
