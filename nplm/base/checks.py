@@ -20,10 +20,10 @@ __all__ = [
     "count_ids",
     "inferred_n_words",
     "is_bytes",
-    "own_ids",
     "plain",
     "plain_ids",
     "refuse_usual_mistakes",
+    "trusted_ids",
 ]
 
 MAX_N_WORDS = np.iinfo(np.int32).max
@@ -168,7 +168,7 @@ def plain_ids(values: object, *, ndim: int, n_words: int) -> NDArray[np.int32] |
     return values.astype(np.int32, copy=False)
 
 
-def own_ids(ids: NDArray[np.int32], n_words: int) -> NDArray[np.int32]:
+def trusted_ids(ids: NDArray[np.int32], n_words: int) -> NDArray[np.int32]:
     """Copy checked ids, for code that trusts them.
 
     The caller owns the array, and another thread may have written to it since the
@@ -188,7 +188,7 @@ def count_ids(ids: NDArray[np.int32], n_words: int) -> NDArray[np.int64]:
     counts = np.zeros(n_words, dtype=np.int64)
     size = max(n_words, BLOCK_IDS)
     for start in range(0, len(ids), size):
-        part = own_ids(ids[start : start + size], n_words)
+        part = trusted_ids(ids[start : start + size], n_words)
         counts += np.bincount(part, minlength=n_words)
     return counts
 

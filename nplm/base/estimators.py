@@ -23,10 +23,10 @@ from nplm.base.checks import (
     check_not_grown,
     check_over_words,
     inferred_n_words,
-    own_ids,
     plain,
     plain_ids,
     refuse_usual_mistakes,
+    trusted_ids,
 )
 from nplm.base.fitted import Fitted
 from nplm.base.pages import Documented
@@ -221,7 +221,7 @@ class LanguageModel(DensityMixin, Documented, BaseEstimator):
         out = np.empty(len(y))
         for rows in self._blocks(len(y)):
             log_proba = self._predict_log_proba(X[rows])
-            words = own_ids(y[rows], log_proba.shape[1])
+            words = trusted_ids(y[rows], log_proba.shape[1])
             out[rows] = log_proba[np.arange(len(log_proba)), words]
         return out
 
@@ -231,7 +231,7 @@ class LanguageModel(DensityMixin, Documented, BaseEstimator):
         out = np.empty(candidates.shape)
         for rows in self._blocks(len(X)):
             log_proba = self._predict_log_proba(X[rows])
-            words = own_ids(candidates[rows], log_proba.shape[1])
+            words = trusted_ids(candidates[rows], log_proba.shape[1])
             out[rows] = np.take_along_axis(log_proba, words, axis=1)
         return out
 

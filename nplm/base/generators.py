@@ -9,13 +9,13 @@ from sklearn.utils import check_random_state
 
 from nplm.base.fitted import Fitted
 
-__all__ = ["own_generator", "plain_state", "taken_state"]
+__all__ = ["plain_state", "private_generator", "taken_state"]
 
 # scikit-learn's bit generator, and the length of its key.
 BIT_GENERATOR, KEY_SIZE = "MT19937", 624
 
 
-def own_generator(
+def private_generator(
     random_state: int | np.random.RandomState | None,
 ) -> np.random.RandomState:
     """Return the generator of a seed, or the given one; never NumPy's global one.

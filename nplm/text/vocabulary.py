@@ -18,7 +18,7 @@ from nplm.base.checks import check_ids
 from nplm.base.encoded_words import EncodedWords
 from nplm.base.estimators import Whole
 from nplm.base.fitted import Fitted
-from nplm.base.generators import own_generator
+from nplm.base.generators import private_generator
 from nplm.base.pages import DocumentEstimator
 from nplm.text.embeddings import aligned
 from nplm.text.samples import (
@@ -418,7 +418,7 @@ class Vocabulary(TransformerMixin, DocumentEstimator):
         >>> start[2:].tolist()
         [[3.0], [1.0]]
         """
-        return aligned(self.words_, words, vectors, own_generator(random_state))
+        return aligned(self.words_, words, vectors, private_generator(random_state))
 
     def spelling_features(
         self, *, ngrams: tuple[int, int] = (2, 5), min_words: int = 3

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from nplm.base.generators import own_generator
+from nplm.base.generators import private_generator
 from nplm.cli._models import MODEL, read_model
 from nplm.cli._values import POSITIVE
 
@@ -76,7 +76,7 @@ def generate_command(
             "or raise --max-words."
         )
     lm = read_model(model, verify=verify)
-    random = own_generator(seed)
+    random = private_generator(seed)
     for start in range(0, n, TEXTS_A_BLOCK):
         texts = lm.generate(
             prompt, min(TEXTS_A_BLOCK, n - start), min_words=min_words,

@@ -17,8 +17,8 @@ from nplm.base.checks import (
     check_boundary,
     check_not_grown,
     check_over_words,
-    own_ids,
     plain,
+    trusted_ids,
 )
 from nplm.base.estimators import (
     CompositeLM,
@@ -280,7 +280,7 @@ class NeuralCacheLM(CompositeLM):
             for cached in self._caches(X):
                 for part, rows in self._blocks_of(cached):
                     shares, words = self._shares(cached, part)
-                    words = own_ids(words, self.n_words_)
+                    words = trusted_ids(words, self.n_words_)
                     for row, ids, shares_of_row in zip(proba[rows], words, shares):
                         np.add.at(row, ids, shares_of_row)
         empty = np.flatnonzero(~proba.any(axis=1))

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 from sklearn.utils._param_validation import Interval
 
-from nplm.base.checks import check_boundary, check_classes, count_ids, own_ids
+from nplm.base.checks import check_boundary, check_classes, count_ids, trusted_ids
 from nplm.base.estimators import CheapWords, HeldOut, Whole
 from nplm.base.fitted import Fitted
 from nplm.models.classes.word_classes import WordClasses
@@ -241,7 +241,7 @@ class ClassLM(CheapWords):
     ) -> NDArray[np.float64]:
         """Return P(class | context) P(word | class)."""
         labels = self.labels_
-        y = own_ids(y, len(labels))
+        y = trusted_ids(y, len(labels))
         log_prob = self.class_model_.log_prob(_classes_of(labels, X), labels[y])
         return np.exp(log_prob) * self.word_proba_[y]
 
@@ -271,5 +271,5 @@ def _classes_of(
     labels: NDArray[np.int32], words: NDArray[np.int32]
 ) -> NDArray[np.int32]:
     """Return the class of each word."""
-    classes: NDArray[np.int32] = labels[own_ids(words, len(labels))]
+    classes: NDArray[np.int32] = labels[trusted_ids(words, len(labels))]
     return classes

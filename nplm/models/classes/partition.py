@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from nplm._kernels.classes._exchange import GAIN, MOVES
-from nplm.base.checks import MAX_N_WORDS, own_ids
+from nplm.base.checks import MAX_N_WORDS, trusted_ids
 
 __all__ = ["Bigrams", "Partition"]
 
@@ -39,7 +39,7 @@ class Bigrams:
                 f"{len(after)} bigrams are too many to count; pass at most "
                 f"{MAX_N_WORDS}."
             )
-        before, after = own_ids(before, n_words), own_ids(after, n_words)
+        before, after = trusted_ids(before, n_words), trusted_ids(after, n_words)
         ones = np.ones(len(after), dtype=np.int32)
         shape = (n_words, n_words)
         followers = csr_array((ones, (before, after)), shape=shape)

@@ -18,11 +18,11 @@ from nplm.base.checks import (
     check_boundary,
     check_ids,
     inferred_n_words,
-    own_ids,
+    trusted_ids,
 )
 from nplm.base.estimators import COMMON, Whole
 from nplm.base.fitted import Fitted
-from nplm.base.generators import own_generator
+from nplm.base.generators import private_generator
 from nplm.base.pages import Documented
 from nplm.base.progress.bars import BAR, bar
 from nplm.models.classes.annealing import Annealing
@@ -222,7 +222,7 @@ class WordClasses(TransformerMixin, Documented, BaseEstimator):
         check_boundary(self.boundary, n_words)
         bigrams = Bigrams(before, after, n_words)
         state = Partition(bigrams, min(int(self.n_classes), n_words), self.boundary)
-        rng, n_cooling = own_generator(self.random_state), int(self.max_iter)
+        rng, n_cooling = private_generator(self.random_state), int(self.max_iter)
         name, verbose = type(self).__name__, int(self.verbose)
         job = Annealing(state, n_cooling, verbose if verbose < BAR else 0, name)
         report: OnProgress | None = None
@@ -276,7 +276,7 @@ class WordClasses(TransformerMixin, Documented, BaseEstimator):
         """
         check_is_fitted(self)
         n_words = len(self.labels_)
-        words = own_ids(check_ids(ids, "ids", ndim=1, n_words=n_words), n_words)
+        words = trusted_ids(check_ids(ids, "ids", ndim=1, n_words=n_words), n_words)
         return self.labels_[words]
 
     def _fitted(self) -> dict[str, object]:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from nplm.base.checks import check_classes, check_ids, own_ids
+from nplm.base.checks import check_classes, check_ids, trusted_ids
 from nplm.base.word_trees import huffman
 
 __all__ = ["word_tree"]
@@ -66,7 +66,7 @@ def word_tree(
     """
     labels = check_classes(classes, "classes", n_words)
     n = len(labels)
-    ids = own_ids(check_ids(ids, "ids", ndim=1, n_words=n), n)
+    ids = trusted_ids(check_ids(ids, "ids", ndim=1, n_words=n), n)
     C = int(labels.max()) + 1
     pairs = np.bincount(
         labels[ids[:-1]].astype(np.int64) * C + labels[ids[1:]], minlength=C * C

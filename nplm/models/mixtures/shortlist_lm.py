@@ -12,7 +12,7 @@ from sklearn.utils._param_validation import HasMethods
 from sklearn.utils.validation import check_is_fitted
 
 from nplm.base.atomic import fit_copy, fitted_or_interrupted
-from nplm.base.checks import count_ids, own_ids, plain
+from nplm.base.checks import count_ids, plain, trusted_ids
 from nplm.base.estimators import CompositeLM, HeldOut, Whole, columns_needed
 from nplm.base.fitted import Fitted
 from nplm.models.neural.neural_lm import NeuralLM
@@ -287,7 +287,7 @@ class ShortlistLM(CompositeLM):
 
     def _places(self, words: NDArray[np.int32]) -> NDArray[np.int32]:
         """Return the places of words in the list, -1 for words outside it."""
-        return self._place[own_ids(words, len(self._place))]
+        return self._place[trusted_ids(words, len(self._place))]
 
     @property
     def n_parameters_(self) -> int:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils._param_validation import StrOptions
 
-from nplm.base.checks import own_ids
+from nplm.base.checks import trusted_ids
 from nplm.base.estimators import CheapWords, HeldOut
 from nplm.base.fitted import Fitted
 
@@ -63,7 +63,7 @@ class UniformLM(CheapWords):
     ) -> None:
         shared = np.ones(self.n_words_)
         if self.words == "unseen":
-            shared[own_ids(y, self.n_words_)] = 0
+            shared[trusted_ids(y, self.n_words_)] = 0
             if not shared.any():
                 shared[:] = 1
         self.proba_ = shared / shared.sum()
@@ -90,4 +90,4 @@ class UniformLM(CheapWords):
         self, X: NDArray[np.int32], y: NDArray[np.int32]
     ) -> NDArray[np.float64]:
         with np.errstate(divide="ignore"):
-            return np.log(self.proba_)[own_ids(y, len(self.proba_))]
+            return np.log(self.proba_)[trusted_ids(y, len(self.proba_))]

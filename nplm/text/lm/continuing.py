@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from nplm.base.atomic import read_at_once
 from nplm.base.blocks import blocks_of_rows
 from nplm.base.checks import plain
-from nplm.base.generators import own_generator
+from nplm.base.generators import private_generator
 from nplm.text.embeddings import features_of, nearest_rows
 from nplm.text.lm.drawing import (
     check_drawing,
@@ -168,7 +168,7 @@ class Continuing(FittedText):
         codec, start = self._codec, self._start(context)
         excluded = self._excluded(exclude, unknown)
         not_ended = np.union1d(excluded, np.array([self.boundary_], np.int32))
-        random = own_generator(random_state)
+        random = private_generator(random_state)
         shape = {"temperature": plain(temperature), "top_k": top_k, "top_p": top_p}
         n_drawn = 1 if n is None else int(n)
         last = np.tile(start, (n_drawn, 1))

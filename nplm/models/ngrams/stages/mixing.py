@@ -75,7 +75,7 @@ class AlignedTrie:
         return self.trie.order
 
     @cached_property
-    def own_ids(self) -> NDArray[np.int32]:
+    def trusted_ids(self) -> NDArray[np.int32]:
         """The trie's id of each word of the larger vocabulary, or -1."""
         own = np.full(self.n_words, -1, dtype=np.int32)
         own[self.ids] = np.arange(len(self.ids), dtype=np.int32)
@@ -91,7 +91,7 @@ class AlignedTrie:
     ) -> NDArray[np.float64]:
         """Return the probability of each next word given its context (`Member`)."""
         width = min(X.shape[1], self.trie.order - 1)
-        X, y = self.own_ids[X[:, X.shape[1] - width :]], self.own_ids[y]
+        X, y = self.trusted_ids[X[:, X.shape[1] - width :]], self.trusted_ids[y]
         # Words of each context from the nearest one to the first that the trie lacks.
         n_known = np.logical_and.accumulate(X[:, ::-1] >= 0, axis=1).sum(axis=1)
         prob = np.zeros(len(y))
@@ -113,7 +113,7 @@ class AlignedTrie:
                 contexts = np.arange(begin, end, dtype=np.int32)
                 words, row, own = _ngrams_of(trie, level, contexts)
                 trie.prob[own] = self.next_word_prob(words[row], trie.words[own])
-                words = self.own_ids[words]
+                words = self.trusted_ids[words]
                 known = np.flatnonzero((words >= 0).all(axis=1))
                 number = self.trie.context(words[known])
                 trie.bow[contexts[known]] = self.trie.bow[number]

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
 from nplm.base.exceptions import DivergenceError, missing_packages
-from nplm.base.generators import own_generator
+from nplm.base.generators import private_generator
 from nplm.models.training.parallel.processes import Meeting, Processes
 
 try:
@@ -231,7 +231,7 @@ class Ranks(Processes):
         NumPy's global generator (``random_state=None``) is unchanged in other ranks.
         """
         if self.rank == 0:
-            rng = own_generator(rng)
+            rng = private_generator(rng)
         state = self.comm.bcast(rng.get_state(legacy=False))
         if self.rank > 0:
             if rng is check_random_state(None):

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from nplm.base.generators import own_generator
+from nplm.base.generators import private_generator
 
 __all__ = ["ALONE", "Meeting", "Processes", "part_of"]
 
@@ -60,7 +60,7 @@ class Processes:
 
         It is never NumPy's global generator, which does not change in the others.
         """
-        return own_generator(rng)
+        return private_generator(rng)
 
     def interrupts(self) -> AbstractContextManager[Meeting]:
         """Return a context in which several processes are interrupted together.

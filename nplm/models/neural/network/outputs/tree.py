@@ -12,7 +12,7 @@ from scipy.sparse import coo_array, diags_array, hstack
 from sklearn.utils.extmath import randomized_svd
 
 from nplm._kernels.neural.outputs import _tree
-from nplm.base.checks import check_ids, own_ids
+from nplm.base.checks import check_ids, trusted_ids
 from nplm.base.word_trees import Joined, bisected, huffman, joined, top_down
 from nplm.models.neural.network.array_types import Array, Counts, Ids, Kernel, Scores
 from nplm.models.neural.network.outputs.base import Output, Workspace
@@ -102,12 +102,12 @@ def context_components(X: Ids, y: Ids, n_words: int) -> Scores:
     node has to tell. The square roots of the counts keep the variance alike (Stratos,
     Collins and Hsu, 2015). The points of rare words are shrunk to the mean.
     """
-    y = own_ids(y, n_words)
+    y = trusted_ids(y, n_words)
     times = np.bincount(y, minlength=n_words)
     root = np.maximum(times, 1) ** 0.5
     tables = []
     for position in range(1, min(X.shape[1], N_POSITIONS) + 1):
-        before = own_ids(X[:, -position], n_words)
+        before = trusted_ids(X[:, -position], n_words)
         of = np.bincount(before, minlength=n_words)
         frequent = np.argsort(-of, kind="stable")[:N_CONTEXTS]
         column = np.full(n_words, N_CONTEXTS)
