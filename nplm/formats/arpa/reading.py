@@ -86,8 +86,8 @@ def read_ngrams(
     try:
         trie = tables.trie(arpa.order, arpa.unigrams, arpa.settled)
     except DuplicateNgramError as error:
-        [ids] = arpa.settled(tables.row(error.order, error.row)).ngrams
-        raise arpa.twice(error, [arpa.words[w] for w in ids]) from error
+        gram = [arpa.words[w] for w in error.ngram]
+        raise arpa.twice(error, gram) from error
     except ValueError as error:  # too many contexts for int32
         raise ValueError(f"{os.fspath(path)} has {error}") from error
     check_weights(path, trie)

@@ -27,11 +27,11 @@ ROW_BYTES = 200
 
 
 class DuplicateNgramError(ValueError):
-    """Raised if a table contains an n-gram twice; has its order and second row."""
+    """Raised if tables contain an n-gram twice; has its order, second row and words."""
 
-    def __init__(self, order: int, row: int) -> None:
+    def __init__(self, order: int, row: int, ngram: NDArray[np.int32]) -> None:
         super().__init__(f"row {row} of the {order}-grams repeats an earlier one")
-        self.order, self.row = order, row
+        self.order, self.row, self.ngram = order, row, ngram
 
 
 class NgramTable(NamedTuple):
@@ -71,14 +71,6 @@ class NgramTables:
             with self._work.writing(f"table.{k}.{array}") as file:
                 file.write(np.ascontiguousarray(values).data)
 
-    def row(self, k: int, row: int) -> NgramTable:
-        """Return a table of one n-gram."""
-        for first, table in self._blocks(k):
-            if first <= row < first + len(table.ngrams):
-                own = slice(row - first, row - first + 1)
-                return NgramTable(table.ngrams[own], table.prob[own], table.bow[own])
-        raise IndexError(row)
-
     def trie(
         self,
         order: int,
@@ -110,9 +102,6 @@ class NgramTables:
                 )
                 parts.append(Part(len(parts), sizes))
                 work.tell(int(n_rows[slice(*own)].sum()))
-        for k, n in self._n.items():
-            if n:
-                work.remove(*(f"table.{k}.{array}" for array in NgramTable._fields))
         prob = {"prob": unigrams.prob.astype(np.float32)}
         return BackoffTrie(n_words, **join_parts(n_words, prob, parts, work))
 
@@ -168,7 +157,13 @@ class NgramTables:
         rows: list[NDArray[np.intp]] = [np.arange(n_words)]
         for k in range(2, order + 1):
             found = [_chosen(k, first, last, settled, *own) for own in self._blocks(k)]
-            parts = [np.concatenate(own) for own in zip(*found)]
+            parts = [
+                own[0] if len(own) == 1 else np.concatenate(own) for own in zip(*found)
+            ]
+            del found
+            if last == n_words and parts:  # this is the last range
+                files = [f"table.{k}.{array}" for array in NgramTable._fields]
+                self._work.remove(*files)
             if not parts:
                 none = np.empty((0, k), dtype=np.int32), np.empty(0)
                 parts = [*none, np.empty(0, dtype=np.intp), *none]
@@ -185,7 +180,9 @@ class NgramTables:
             if distinct and len(position) != n:
                 by_position = np.argsort(position, kind="stable")
                 repeated = by_position[1:][np.diff(position[by_position]) == 0]
-                raise DuplicateNgramError(level + 1, int(rows[level][repeated].min()))
+                at = repeated[np.argmin(rows[level][repeated])]
+                row, ngram = int(rows[level][at]), ngrams[level][at]
+                raise DuplicateNgramError(level + 1, row, ngram)
             begin, end = builder.level_start[level : level + 2]
             own = slice(first, last) if level == 1 else slice(0, end - begin)
             prob = np.empty(n, dtype=np.float32)
