@@ -60,9 +60,9 @@ class Commands(click.Group):
     ) -> None:
         """Write the commands and what they do; none is imported."""
         width = formatter.width
-        own = {n: own.get_short_help_str(width) for n, own in self.commands.items()}
+        others = {n: c.get_short_help_str(width) for n, c in self.commands.items()}
         with formatter.section("Commands"):
-            formatter.write_dl(sorted((COMMANDS | own).items()))
+            formatter.write_dl(sorted((COMMANDS | others).items()))
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run a subcommand, and turn its errors into messages."""

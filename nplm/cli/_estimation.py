@@ -14,7 +14,7 @@ import click
 import nplm
 from nplm import KneserNeyLM, Tokenizer, Vocabulary
 from nplm.cli._bars import stages
-from nplm.cli._tally import report_perplexities, report_words, told
+from nplm.cli._tally import report_in_options, report_perplexities, report_words
 from nplm.cli._text import files_of
 from nplm.formats import CountFiles, Estimated, estimate_arpa, estimate_binary
 from nplm.formats.ngrams.outputs import free_memory
@@ -85,7 +85,7 @@ class Estimation:
                 "another limit), with temporary files on disk (--folder)",
                 err=True,
             )
-        with told(), _terms_as_interrupts(), stages() as bars:
+        with report_in_options(), _terms_as_interrupts(), stages() as bars:
             options: dict[str, Any] = {
                 "vocabulary": self.vocabulary,
                 "tokenizer": self.tokenizer,

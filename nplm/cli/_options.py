@@ -173,9 +173,9 @@ def network_settings(
     except those of a loss or a solver that was not chosen. What neither has is left to
     the network.
     """
-    given = {n: value for n, value in parameters.items() if is_given(ctx, n)}
-    settings = COMMON | usual | given
-    samples_given = "loss__n_noise" in given
+    chosen = {n: value for n, value in parameters.items() if is_given(ctx, n)}
+    settings = COMMON | usual | chosen
+    samples_given = "loss__n_noise" in chosen
     if samples_given and settings.get("loss", "auto") == "auto":
         settings["loss"] = "importance"
     if samples_given and settings["loss"] == "exact":
@@ -183,11 +183,14 @@ def network_settings(
             "--samples is the number of noise samples, and --loss exact has none: "
             "leave --samples out, or give --loss importance or nce."
         )
-    chosen = settings.get("loss", "auto"), settings.get("solver", "adam")
-    for option, value, kinds in zip(("loss", "solver"), chosen, (LOSSES, SOLVERS)):
-        own = kinds[value]().get_params() if value in kinds else {}
+    for option, default, kinds in (
+        ("loss", "auto", LOSSES),
+        ("solver", "adam", SOLVERS),
+    ):
+        kind = settings.get(option, default)
+        inner = kinds[kind]().get_params() if kind in kinds else {}
         for name in [n for n in settings if n.startswith(f"{option}__")]:
-            if name.partition("__")[2] not in own:
+            if name.partition("__")[2] not in inner:
                 del settings[name]
     return settings
 

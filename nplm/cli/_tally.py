@@ -22,8 +22,14 @@ if TYPE_CHECKING:
     from nplm import TextLM
 
 __all__ = [
-    "LN10", "Figures", "as_json", "line_marks", "report_perplexities", "report_words",
-    "told", "warning_of_unknown",
+    "LN10",
+    "Figures",
+    "as_json",
+    "line_marks",
+    "report_in_options",
+    "report_perplexities",
+    "report_words",
+    "warning_of_unknown",
 ]  # fmt: skip
 
 # With a larger share, a perplexity mostly says how well <unk> is predicted.
@@ -155,7 +161,7 @@ def _report_perplexity(
 
 
 @contextmanager
-def told() -> Iterator[None]:
+def report_in_options() -> Iterator[None]:
     """Report the warnings and the errors of a fit, in terms of the options.
 
     Each warning is reported once, and without the line of Python.

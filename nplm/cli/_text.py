@@ -42,7 +42,7 @@ BLANK_LINES = click.option(
     type=click.Choice(["skip", "sentences"]),
     default="skip",
     show_default=True,
-    callback=lambda _ctx, _param, given: given == "sentences",
+    callback=lambda _ctx, _param, value: value == "sentences",
     help="Skip lines without words, as SRILM does, or take each as a sentence without "
     "words, as KenLM does.",
 )
@@ -140,10 +140,10 @@ def listed_words(path: str, option: str) -> list[str]:
                 "a word a line; of a lexicon, only the first column: awk '{print $1}'."
             )
     # Lists of SRILM have the marks; <s> is no word of a model.
-    found = [word for word in words if word and word != BEGIN]
-    if not found:
+    words = [word for word in words if word and word != BEGIN]
+    if not words:
         raise click.ClickException(f"{option}: {path} has no words.")
-    return found
+    return words
 
 
 def files_of(inputs: Iterable[str]) -> Iterator[BinaryIO]:
@@ -185,9 +185,10 @@ def chunks_of(inputs: Iterable[str]) -> Iterator[Chunk]:
 
 def n_bytes_of(inputs: Iterable[str]) -> int:
     """Return the size of all files, or 0 if one is standard input or a pipe."""
-    found = [None if name == "-" else os.stat(name) for name in inputs or ["-"]]
-    known = all(own is not None and stat.S_ISREG(own.st_mode) for own in found)
-    return sum(own.st_size for own in found if own is not None) if known else 0
+    names = list(inputs) or ["-"]
+    files = [os.stat(name) for name in names if name != "-"]
+    is_known = len(files) == len(names) and all(stat.S_ISREG(f.st_mode) for f in files)
+    return sum(file.st_size for file in files) if is_known else 0
 
 
 @contextmanager

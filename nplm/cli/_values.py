@@ -1,4 +1,4 @@
-"""Values of options: how they are written, and what a wrong one is told."""
+"""Values of options: how they are written, and the error of a wrong one."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from nplm.cli._models import (
     write_model,
 )
 from nplm.cli._outputs import refuse_to_replace, writable_file
-from nplm.cli._tally import told
+from nplm.cli._tally import report_in_options
 from nplm.cli._values import memory_option
 from nplm.formats.open_model import open_model
 
@@ -70,7 +70,7 @@ def convert_command(
       nplm convert network small --float16
     """  # noqa: D301  (click reads the control character)
     refuse_to_replace(output, model)
-    with told(), open_model(model, verify=verify) as file:
+    with report_in_options(), open_model(model, verify=verify) as file:
         if file.kind.is_vectors:
             convert_vectors(file, output, to)
             return

@@ -9,7 +9,7 @@ import click
 
 from nplm.cli._bars import stages
 from nplm.cli._outputs import refuse_to_replace, writable_file
-from nplm.cli._tally import told
+from nplm.cli._tally import report_in_options
 from nplm.cli._text import BLANK_LINES, INPUTS, files_of
 from nplm.cli._values import MAX_ORDER, memory_option, weights_of
 from nplm.formats import CountFiles, count_ngrams
@@ -75,7 +75,7 @@ def count_command(
         raise click.UsageError("--blank-lines is for texts: leave it out with --merge.")
     if weights is not None and not merge:
         raise click.UsageError("--weights is for files of counts: give --merge too.")
-    with told(), stages(lines=False) as bars:
+    with report_in_options(), stages(lines=False) as bars:
         texts: Any = CountFiles(inputs, weights) if merge else files_of(inputs)
         count_ngrams(
             texts,

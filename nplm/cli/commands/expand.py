@@ -18,7 +18,7 @@ from nplm.cli._models import (
     write_changed,
 )
 from nplm.cli._outputs import refuse_to_replace
-from nplm.cli._tally import told
+from nplm.cli._tally import report_in_options
 from nplm.cli._values import MAX_ORDER, POSITIVE, memory_option
 from nplm.cli.commands.convert import OUTPUT
 from nplm.formats import read_class_definitions
@@ -79,7 +79,7 @@ def expand_command(
     """  # noqa: D301  (click reads the control character)
     refuse_to_replace(output, model, definitions)
     target = ngrams_file(output, to, bits)
-    with told(), work_for(target, memory) as work:
+    with report_in_options(), work_for(target, memory) as work:
         classes = read_class_definitions(definitions)
         lm = read_ngrams(model, work, verify=verify)
         _check_ngrams(model, lm)
@@ -99,7 +99,7 @@ def _check_ngrams(model: str, lm: TextLM) -> None:
 
 def _report(classes: dict[str, dict[str, float]], lm: TextLM, words: TextLM) -> None:
     n_found = len(classes.keys() & vocabulary_of(lm).ids_.keys())
-    before, after = (int(own.estimator_.n_ngrams_.sum()) for own in (lm, words))
+    before, after = (int(model.estimator_.n_ngrams_.sum()) for model in (lm, words))
     click.echo(
         f"{n_found:,} of {len(classes):,} classes are in the model; {before:,} n-grams "
         f"became {after:,}",

@@ -21,7 +21,7 @@ from nplm.cli._models import (
     write_changed,
 )
 from nplm.cli._outputs import refuse_to_replace, writable_file
-from nplm.cli._tally import line_marks, report_perplexities, told
+from nplm.cli._tally import line_marks, report_in_options, report_perplexities
 from nplm.cli._text import KeptText, texts_of
 from nplm.cli._values import memory_option, weights_of
 from nplm.formats._words import reserve_for_words
@@ -121,12 +121,12 @@ def _report(
 @contextmanager
 def _named(models: Sequence[str]) -> Iterator[None]:
     """Put the names of files into messages of `static_mixture`."""
-    with told():
+    with report_in_options():
         try:
             yield
         except (TypeError, ValueError) as error:
             message = re.sub(
-                r"models\[(\d+)\]", lambda found: models[int(found[1])], str(error)
+                r"models\[(\d+)\]", lambda match: models[int(match[1])], str(error)
             )
             message = re.sub(
                 r"pass a KneserNeyLM.*",

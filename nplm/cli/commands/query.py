@@ -226,11 +226,11 @@ def _print_as_srilm(
         context = "<s> "
         for token in line:
             word = "<unk>" if token.is_unknown else token.word
-            found = "" if token.order is None else f"[{token.order}gram] "
+            source = "" if token.order is None else f"[{token.order}gram] "
             if token.is_unknown and token.log10 == -np.inf:
-                found = "[OOV] "
+                source = "[OOV] "
             prob = f"{10**token.log10:.6g} [ {token.log10:.6g} ]"
-            click.echo(f"\tp( {word} | {context}) \t= {found}{prob}")
+            click.echo(f"\tp( {word} | {context}) \t= {source}{prob}")
             context = f"{word} ..."
         figures = Figures(ends)
         figures.add(of_line)

@@ -39,7 +39,7 @@ from nplm.cli._model_options import (
 from nplm.cli._models import BITS, KEEP_OPTIMIZER, vocabulary_of
 from nplm.cli._options import NETWORK, network_options, network_settings
 from nplm.cli._outputs import refuse_to_replace, writable_file
-from nplm.cli._tally import report_perplexities, report_words, told
+from nplm.cli._tally import report_in_options, report_perplexities, report_words
 from nplm.cli._text import (
     BLANK_LINES,
     INPUTS,
@@ -197,10 +197,11 @@ def train_command(
     _refuse_text_options(ctx, inputs, of_counts=options["of_counts"])
     blanks = options["of_counts"] or options["tokens"] == "blanks"
     tokenizer = None if blanks else Tokenizer()
-    own = options["n_jobs"], options["blank_lines"], options["of_counts"]
     on_disk = Estimation(
-        _kneser_ney(options), vocabulary, tokenizer, memory, folder, bits, *own
-    )
+        _kneser_ney(options), vocabulary, tokenizer, memory, folder, bits,
+        n_jobs=options["n_jobs"], blank_lines=options["blank_lines"],
+        of_counts=options["of_counts"],
+    )  # fmt: skip
     on_disk.train(inputs, output, valid, test)
 
 
@@ -341,7 +342,7 @@ def _network(ctx: click.Context, options: dict[str, Any]) -> NetworkLM:
     if options["model"] == "shortlist":
         _refuse_sampling(settings)
     network = EnergyLM() if options["model"] == "energy" else NeuralLM()
-    with told():
+    with report_in_options():
         network.set_params(**settings, verbose=BAR).check_settings()
     return network
 
@@ -392,7 +393,7 @@ def _fit_and_save(
     name = "network__checkpoint" if model == "mixture" else "checkpoint"
     resumable = {name: kept.folder} if model in NETWORKS else {}
     try:
-        with told(), redirect_stdout(sys.stderr), kept:
+        with report_in_options(), redirect_stdout(sys.stderr), kept:
             lm.fit(texts, X_val=held_out, **resumable)
     except KeyboardInterrupt:
         if hasattr(lm, "estimator_"):

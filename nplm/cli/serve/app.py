@@ -141,19 +141,19 @@ class Api:
         lines = [line.rstrip("\r") for line in request.text.split("\n")]
         lines = [line for line in lines if line.strip(BLANKS)]
         with _refusals():
-            found = surprisals(lm, lines) if lines else []
-        bits = np.concatenate([np.empty(0), *(part.bits for part in found)])
+            scored = surprisals(lm, lines) if lines else []
+        bits = np.concatenate([np.empty(0), *(part.bits for part in scored)])
         with np.errstate(over="ignore"):
             perplexity = np.exp2(bits.mean()) if len(bits) else math.nan
         return Scores(
             model=name,
-            members=found[0].members if found else [],
+            members=scored[0].members if scored else [],
             lines=[
                 Line(text=line, tokens=_tokens(part))
-                for line, part in zip(lines, found)
+                for line, part in zip(lines, scored)
             ],
             n_tokens=len(bits),
-            n_unknown=sum(int(part.unknown.sum()) for part in found),
+            n_unknown=sum(int(part.unknown.sum()) for part in scored),
             bits=_finite(bits.sum()),
             perplexity=_finite(perplexity),
         )
@@ -162,15 +162,16 @@ class Api:
         """Return the most probable words, with the probabilities of each member."""
         name, lm = self._model(request.model)
         with _refusals():
-            found = expected_words(
+            expected = expected_words(
                 lm, request.text, request.k, position=request.position
             )
-        orders = [None] * len(found.words) if found.order is None else found.order
+        n_words = len(expected.words)
+        orders = [None] * n_words if expected.order is None else expected.order
         return Expected(
             model=name,
             members=[
                 Member(name=member, weight=float(weight))
-                for member, weight in zip(found.members, found.weights)
+                for member, weight in zip(expected.members, expected.weights)
             ],
             words=[
                 ExpectedWord(
@@ -183,11 +184,11 @@ class Api:
                     ],
                 )
                 for word, p, order, member_proba, member_order in zip(
-                    found.words,
-                    found.proba,
+                    expected.words,
+                    expected.proba,
                     orders,
-                    found.member_proba,
-                    found.member_order,
+                    expected.member_proba,
+                    expected.member_order,
                 )
             ],
         )
@@ -214,13 +215,13 @@ class Api:
         """Return the first two principal components of features of unit length."""
         name, lm = self._model_with_features(request.model)
         with _refusals():
-            found = feature_map(lm, n_words=request.n_words, normalize=True)
-        ratio = found.explained_variance_ratio
+            places = feature_map(lm, n_words=request.n_words, normalize=True)
+        ratio = places.explained_variance_ratio
         return Map(
             model=name,
             words=[
                 Place(word=str(word), x=float(x), y=float(y))
-                for word, (x, y) in zip(found.words, found.positions)
+                for word, (x, y) in zip(places.words, places.positions)
             ],
             explained=None if ratio is None else ratio.tolist(),
         )
@@ -249,9 +250,9 @@ class Api:
         return name, lm
 
 
-def _tokens(found: Surprisals) -> list[TokenScore]:
+def _tokens(scored: Surprisals) -> list[TokenScore]:
     """Return the tokens of a line."""
-    orders = [None] * len(found.bits) if found.order is None else found.order
+    orders = [None] * len(scored.bits) if scored.order is None else scored.order
     return [
         TokenScore(
             token=str(token),
@@ -264,13 +265,13 @@ def _tokens(found: Surprisals) -> list[TokenScore]:
             ],
         )
         for token, unknown, bits, order, member_bits, weights, member_order in zip(
-            found.tokens,
-            found.unknown,
-            found.bits,
+            scored.tokens,
+            scored.unknown,
+            scored.bits,
             orders,
-            found.member_bits,
-            found.weights,
-            found.member_order,
+            scored.member_bits,
+            scored.weights,
+            scored.member_order,
         )
     ]
 

@@ -133,8 +133,8 @@ def _is_loopback(host: str) -> bool:
 def _listening(host: str, port: int) -> socket.socket:
     """Return a socket that listens, at the first address of a host that can be had."""
     try:
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-        *others, last = dict.fromkeys(family for family, *_ in found)
+        addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        *others, last = dict.fromkeys(family for family, *_ in addresses)
         for family in others:
             with suppress(OSError):
                 return _listening_at(family, host, port)

@@ -301,11 +301,6 @@ class _Files(NamedTuple):
 
 def _network(settings: dict[str, Any]) -> NeuralLM:
     """Make the network to train, and check its parameters."""
-    if settings["n_hidden"] == 0 and not settings.get("output__direct"):
-        raise click.UsageError(
-            "--hidden 0 leaves no path from the context to the output units: add "
-            "--direct."
-        )
     network = NeuralLM()
     try:
         network.set_params(**settings).check_settings()

@@ -82,7 +82,7 @@ def reproduce_command(
       nplm reproduce table1 --rows "Del. Int.,Kneser-Ney back-off,MLP9"
       nplm reproduce table2 --folder runs/wiki --jobs 2
     """  # noqa: D301  (click reads the control character)
-    names = [name for given in rows for name in given.split(",") if name.strip()]
+    names = [name for part in rows for name in part.split(",") if name.strip()]
     if rows and not names:
         raise click.UsageError("--rows names no row: leave it out for all of them.")
     if text is not None and table != "table2":

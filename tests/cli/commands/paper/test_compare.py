@@ -192,7 +192,7 @@ def test_noise_samples_are_those_of_the_loss(run, tmp_path, options, loss):
         (["--output", "{tmp}/text.txt"], "cannot be made"),
         (["--output", "{tmp}/text.txt/inner"], "cannot be made"),
         (["--corpus", "python-docs"], "--min-count is for --corpus PATH"),
-        (["--hidden", "0"], "add --direct"),
+        (["--hidden", "0"], "set --direct or --hidden above 0"),
         (["--loss", "exact", "--samples", "9"], "--loss exact has none: leave --sam"),
         (["--learning-rate", "0"], "--learning-rate"),
         (["--jobs", "0"], "0 threads do nothing"),
