@@ -17,7 +17,7 @@ MODULES = {
     "read_classes": "nplm.formats.classes",
     "read_counts": "nplm.formats.counts.count_files",
     "read_vectors": "nplm.formats.vectors",
-    "save_binary": "nplm.formats.binary.binary_files",
+    "save_binary": "nplm.formats.binary.writing",
     "write_arpa": "nplm.formats.arpa.arpa_files",
     "write_class_definitions": "nplm.formats.classes",
     "write_classes": "nplm.formats.classes",

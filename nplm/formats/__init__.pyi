@@ -2,7 +2,7 @@
 
 from nplm.formats.arpa.arpa_files import read_arpa as read_arpa
 from nplm.formats.arpa.arpa_files import write_arpa as write_arpa
-from nplm.formats.binary.binary_files import save_binary as save_binary
+from nplm.formats.binary.writing import save_binary as save_binary
 from nplm.formats.classes import read_class_definitions as read_class_definitions
 from nplm.formats.classes import read_classes as read_classes
 from nplm.formats.classes import write_class_definitions as write_class_definitions

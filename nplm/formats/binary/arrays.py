@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from nplm.models.ngrams.trie.hash_table import BUCKET_BYTES
 from nplm.models.ngrams.trie.packed_trie import packed_sizes
 
-__all__ = ["ARRAYS", "HASHED", "PACKED", "dtypes_of_trie", "sizes_of_hashed"]
+__all__ = ["HASHED", "PACKED", "sizes_of_hashed"]
 
-# The arrays of a trie.
-ARRAYS = ("level_start", "context_word", "child_start", "start", "words", "prob", "bow")
-# Those of a packed trie, and of its hash table.
+# The arrays of a packed trie, and of its hash table.
 PACKED: dict[str, DTypeLike] = {
     name: kind for name, (kind, _) in packed_sizes(1, 2, 2, 1).items()
 }
@@ -22,12 +18,6 @@ HASHED = PACKED | {
     "prob": np.float32, "bow": np.float32, "buckets": np.uint8,
     "bucket_start": np.int64, "closed": np.bool_,
 }  # fmt: skip
-
-
-def dtypes_of_trie() -> dict[str, np.dtype[Any]]:
-    """Return the type of each array of a trie, in the order of the file."""
-    dtypes = dict.fromkeys(ARRAYS[:-2], "<i4") | dict.fromkeys(ARRAYS[-2:], "<f4")
-    return {name: np.dtype(kind) for name, kind in dtypes.items()}
 
 
 def sizes_of_hashed(
@@ -41,8 +31,8 @@ def sizes_of_hashed(
     Returns `sizes`: in the order of the file, after the vocabulary.
     """
     order = len(bucket_start) - 1
-    own = packed_sizes(n_words, order, n_contexts, n_ngrams)
-    lengths = {name: size for name, (_, size) in own.items()}
+    packed = packed_sizes(n_words, order, n_contexts, n_ngrams)
+    lengths = {name: size for name, (_, size) in packed.items()}
     lengths |= {"prob": n_words, "bow": n_words, "closed": 1}
     lengths |= {"buckets": int(bucket_start[-1]) * BUCKET_BYTES}
     lengths |= {"bucket_start": order + 1}

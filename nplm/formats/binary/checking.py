@@ -45,7 +45,7 @@ def check_hashed(packed: PackedTrie, table: HashTable) -> None:
                 _check_equal(name, getattr(again, name), getattr(packed, name))
         # Sizes below the right ones are too small.
         sizes = buckets_of_levels(trie.n_ngrams, trie.level_start)
-        expected = next(own for own in sizes if own[-1] >= table.bucket_start[-1])
+        expected = next(size for size in sizes if size[-1] >= table.bucket_start[-1])
         _check_equal("bucket_start", expected, table.bucket_start)
         buckets = scratch.array("buckets", np.uint8, len(table.buckets))
         try:
@@ -57,11 +57,11 @@ def check_hashed(packed: PackedTrie, table: HashTable) -> None:
             raise ValueError("closed does not match its n-grams")
 
 
-def _check_equal(name: str, made: NDArray[Any], own: NDArray[Any]) -> None:
+def _check_equal(name: str, expected: NDArray[Any], array: NDArray[Any]) -> None:
     """Raise ValueError unless two arrays are equal; release them if they are mapped."""
-    same = len(made) == len(own)
-    for part in blocks(len(own), BLOCK_ENTRIES):
-        same = same and np.array_equal(made[part], own[part])
-        forget(made, own)
+    same = len(expected) == len(array)
+    for part in blocks(len(array), BLOCK_ENTRIES):
+        same = same and np.array_equal(expected[part], array[part])
+        forget(expected, array)
     if not same:
         raise ValueError(f"{name} does not match its n-grams")

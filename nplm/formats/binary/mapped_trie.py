@@ -53,9 +53,10 @@ class MappedTrie(BackoffTrie):
     file: Path
 
     def __init__(self, packed: PackedTrie, table: HashTable, file: Path) -> None:
-        own = {"packed": packed, "table": table, "file": file}
-        own |= {"n_words": packed.n_words, "level_start": packed.level_start}
-        vars(self).update(own)
+        vars(self).update(
+            packed=packed, table=table, file=file, n_words=packed.n_words,
+            level_start=packed.level_start,
+        )  # fmt: skip
 
     @property
     def n_ngrams(self) -> NDArray[np.int64]:
@@ -99,35 +100,35 @@ class MappedTrie(BackoffTrie):
         return self.packed.distribution(self.table, X)
 
     def __reduce__(self) -> Any:
-        own = self.verified()
-        return BackoffTrie, tuple(getattr(own, field.name) for field in fields(own))
+        trie = self.verified()
+        return BackoffTrie, tuple(getattr(trie, field.name) for field in fields(trie))
 
 
 def read_mapped(
     fitted: Fitted, n_words: int, path: Path, *, check: bool
 ) -> tuple[MappedTrie, HashTable]:
     """Return the trie of a file with a hash table, and the table."""
-    own = {n: fitted.array(n, kind, (None,)) for n, kind in HASHED.items()}
+    arrays = {n: fitted.array(n, kind, (None,)) for n, kind in HASHED.items()}
     fitted.done()
     # Kernels read sizes when they are called, and trust them.
     for name in ("n_ngrams", "level_start", "bucket_start"):
-        own[name] = np.array(own[name])
-    packed = PackedTrie(n_words, **{name: own[name] for name in PACKED})
-    closed = own["closed"]
+        arrays[name] = np.array(arrays[name])
+    packed = PackedTrie(n_words, **{name: arrays[name] for name in PACKED})
+    closed = arrays["closed"]
     table = HashTable(
-        own["prob"], own["bow"], own["buckets"], own["bucket_start"],
+        arrays["prob"], arrays["bow"], arrays["buckets"], arrays["bucket_start"],
         len(closed) == 1 and bool(closed[0]),
     )  # fmt: skip
     # Kernels trust sizes. Python's numbers do not overflow.
-    starts = own["bucket_start"].tolist()
+    starts = arrays["bucket_start"].tolist()
     if not (
         packed.has_valid_sizes()
-        and len(own["prob"]) == len(own["bow"]) == n_words
+        and len(arrays["prob"]) == len(arrays["bow"]) == n_words
         and len(starts) == len(packed.level_start)
         and is_hashable(len(starts) - 1)
         and starts[:2] == [0, 0]
         and all(end - start >= 1 for start, end in pairwise(starts[1:]))
-        and starts[-1] * BUCKET_BYTES == len(own["buckets"])
+        and starts[-1] * BUCKET_BYTES == len(arrays["buckets"])
         and len(closed) == 1
     ):
         raise ValueError("its arrays do not fit together")

@@ -10,12 +10,10 @@ from nplm.base.files.tensors import TensorFile
 from nplm.base.fitted import Fitted
 from nplm.formats._ngrams import Ngrams
 from nplm.formats._words import check_words
-from nplm.formats.binary.arrays import dtypes_of_trie
 from nplm.formats.binary.headers import VERSION, damaged, read_header, split_of
 from nplm.formats.binary.mapped_trie import read_mapped
 from nplm.formats.binary.verified import is_verified, note_verified
 from nplm.models.ngrams.trie.backoff_trie import BackoffTrie
-from nplm.models.ngrams.trie.checks import check_ranges, check_sizes
 from nplm.models.ngrams.trie.hashing import index_of
 from nplm.models.ngrams.trie.quantized_checks import restored_quantized
 from nplm.models.ngrams.trie.quantized_trie import QuantizedTrie
@@ -76,19 +74,19 @@ def _read(
         if check:
             note_verified(file)
         return Ngrams(mapped, table, boundary, words, split, spelling)
-    dtypes = dtypes_of_trie()
-    own = {name: fitted.array(name, kind, (None,)) for name, kind in dtypes.items()}
+    # Imported here: few files lack a hash table. Without it, look-ups trust the trie.
+    from nplm.models.ngrams.saved import restored_trie
+
+    trie = restored_trie(fitted)
     fitted.done()
-    check_sizes(own, n_words)
-    trie = BackoffTrie(n_words, **own)
-    # Without a hash table, look-ups trust the trie.
-    check_ranges(trie)
+    if trie.n_words != n_words:
+        raise ValueError(f"it has {trie.n_words} words, not {n_words}")
     return Ngrams(trie, index_of(trie), boundary, words, split, spelling)
 
 
 def _words(fitted: Fitted, n_words: int, path: Path, *, check: bool) -> EncodedWords:
-    own = {n: fitted.array(n, kind, (None,)) for n, kind in WORD_ARRAYS.items()}
-    words = EncodedWords(**own, name=os.fspath(path))
+    arrays = {n: fitted.array(n, kind, (None,)) for n, kind in WORD_ARRAYS.items()}
+    words = EncodedWords(**arrays, name=os.fspath(path))
     if len(words) != n_words:
         raise ValueError(f"it has {len(words)} words, but n_words={n_words}")
     if check:

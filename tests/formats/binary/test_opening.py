@@ -149,7 +149,6 @@ def checks(monkeypatch):
     """The names of the checks of numbers that were made."""
     made = []
     for module, name in (
-        (reading, "check_ranges"),
         (checking, "check_hashed"),
         (reading, "restored_quantized"),
     ):

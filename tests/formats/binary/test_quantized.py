@@ -73,14 +73,17 @@ def test_invalid_parameters_are_refused(saved, tmp_path):
     [
         {"bits": 2},
         {"bits": "8"},
+        {"bits": 9},
         {"n_ngrams": [N_WORDS]},
         {"n_ngrams": [N_WORDS - 1, 9, 9]},
+        {"n_ngrams": [[]]},
         {"n_nodes": [9]},
         {"n_nodes": [-1, 9]},
         {"n_nodes": [9, 9]},
         {"low": [0, None]},
         {"low": [57, 0]},
         {"low": 0},
+        {"other": 0},
     ],
     ids=str,
 )
@@ -108,12 +111,18 @@ NAMES += ["high_2", "sample_2", "bow_2"]
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_array_of_another_size_is_refused(saved, name):
+def test_array_of_another_size_or_type_is_refused(saved, name):
     _, path = saved
     header, arrays = read_parts(path)
-    for other in (arrays[name][:-1], np.append(arrays[name], arrays[name][:1])):
-        write_parts(path, header, arrays | {name: other})
-        with pytest.raises(ValueError, match="arrays do not fit together"):
+    array = arrays.pop(name)
+    for other, message in [
+        ({name: array[:-1]}, "arrays do not fit together"),
+        ({name: np.append(array, array[:1])}, "arrays do not fit together"),
+        ({name: array.astype("f8")}, f"{name} is an array of float64"),
+        ({}, f"{name} is missing"),
+    ]:
+        write_parts(path, header, arrays | other)
+        with pytest.raises(ValueError, match=message):
             load_binary(path)
 
 
