@@ -11,9 +11,9 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 import nplm
-from nplm.text.lm.scoring import scored_tokens
 from nplm.text.lm.text_lm import TextLM
 from nplm.text.lm.text_scores import perplexity
+from nplm.text.lm.text_scoring import scored_tokens
 
 __all__ = ["model_card"]
 

@@ -15,14 +15,14 @@ from numpy.typing import NDArray
 
 from nplm.base.blocks import blocks
 from nplm.base.checks import check_ids, count_ids
-from nplm.text.documents import Documents, checked_document
-from nplm.text.reading import (
+from nplm.text.document_streams import (
     DocumentStream,
     IdCollector,
     Numbers,
     blocks_of,
     readable,
 )
+from nplm.text.documents import Documents, checked_document
 from nplm.text.samples import check_tokens, lists_of_tokens, texts_of
 from nplm.text.words.known_words import KnownWords, known_of
 from nplm.text.words.splitting import Splitter

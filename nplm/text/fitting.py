@@ -11,8 +11,8 @@ from sklearn.base import clone
 
 from nplm.base.progress.bars import stages
 from nplm.text.codecs import ITEM, Codec, codec_of
+from nplm.text.document_streams import DocumentStream, first_of, readable
 from nplm.text.documents import Documents
-from nplm.text.reading import DocumentStream, first_of, readable
 from nplm.text.samples import unpacked
 from nplm.text.tokenizer import Tokenizer
 from nplm.text.vocabulary import Vocabulary

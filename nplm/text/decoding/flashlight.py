@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from nplm.base.exceptions import missing_packages
-from nplm.text.decoding.words import WordSteps
+from nplm.text.decoding.word_steps import WordSteps
 from nplm.text.lm.text_lm import TextLM
 
 __all__ = ["flashlight_lm"]

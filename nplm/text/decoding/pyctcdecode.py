@@ -7,7 +7,7 @@ from collections.abc import Collection, Hashable
 from dataclasses import dataclass
 from typing import Any
 
-from nplm.text.decoding.words import LN10, WordSteps
+from nplm.text.decoding.word_steps import LN10, WordSteps
 from nplm.text.lm.text_lm import TextLM
 from nplm.text.lm.window_scorer import order_of
 

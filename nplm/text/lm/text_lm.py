@@ -21,7 +21,7 @@ from nplm.base.pages import DocumentEstimator
 from nplm.text.codecs import codec_of, encoded
 from nplm.text.fitting import fit_codec
 from nplm.text.lm.continuing import Continuing
-from nplm.text.lm.scoring import Scoring
+from nplm.text.lm.text_scoring import Scoring
 from nplm.text.subwords.subwords import Subwords, with_methods
 from nplm.text.tokenizer import Tokenizer
 from nplm.text.vocabulary import Vocabulary

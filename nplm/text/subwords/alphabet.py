@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-__all__ = ["BYTES", "spelled", "unspelled"]
+__all__ = ["BYTES", "bytes_to_unicode", "unicode_to_text"]
 
 # Bytes that stand for themselves, as characters of Latin-1: those that are printable.
 THEMSELVES = {*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)}
@@ -18,23 +18,23 @@ BYTES = [chr(CODES[byte]) for byte in range(256)]
 BYTE_OF = {character: byte for byte, character in enumerate(BYTES)}
 
 
-def spelled(data: bytes) -> str:
+def bytes_to_unicode(data: bytes) -> str:
     """Return bytes as characters, one for each.
 
     Examples
     --------
-    >>> spelled("a é".encode())
+    >>> bytes_to_unicode("a é".encode())
     'aĠÃ©'
     """
     return data.decode("latin-1").translate(CODES)
 
 
-def unspelled(tokens: Iterable[str]) -> str:
+def unicode_to_text(tokens: Iterable[str]) -> str:
     """Return the text of tokens that are spelled; invalid UTF-8 becomes U+FFFD.
 
     Examples
     --------
-    >>> unspelled(["aĠ", "Ã", "©"])
+    >>> unicode_to_text(["aĠ", "Ã", "©"])
     'a é'
     """
     data = bytes(BYTE_OF[c] for c in "".join(tokens) if c in BYTE_OF)

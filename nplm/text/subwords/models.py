@@ -12,7 +12,7 @@ from operator import itemgetter
 from typing import Any, Protocol
 
 from nplm.base.exceptions import missing_packages
-from nplm.text.subwords.alphabet import BYTES, spelled, unspelled
+from nplm.text.subwords.alphabet import BYTES, bytes_to_unicode, unicode_to_text
 
 __all__ = ["UnitModel", "library_of", "packed", "trained", "unit_model", "unpacked"]
 
@@ -69,11 +69,14 @@ class Bytes:
 
     def split(self, texts: Sequence[str]) -> list[list[str]]:
         """Return the units of each text."""
-        return [list(spelled(text.encode("utf-8", "surrogatepass"))) for text in texts]
+        return [
+            list(bytes_to_unicode(text.encode("utf-8", "surrogatepass")))
+            for text in texts
+        ]
 
     def join(self, tokens: Sequence[str]) -> str:
         """Return the text of units."""
-        return unspelled(tokens)
+        return unicode_to_text(tokens)
 
 
 @contextmanager
@@ -181,7 +184,7 @@ class Tiktoken(LibraryModel):
     def __init__(self, model: Any) -> None:
         super().__init__(model)
         ranks = self._model._mergeable_ranks
-        self._spelled = {rank: spelled(data) for data, rank in ranks.items()}
+        self._spelled = {rank: bytes_to_unicode(data) for data, rank in ranks.items()}
         self.words: list[str] | None = [
             self._spelled[rank] for rank in sorted(self._spelled)
         ]
@@ -191,7 +194,7 @@ class Tiktoken(LibraryModel):
         return [[self._spelled[i] for i in ids] for ids in encoded]
 
     def _join(self, tokens: list[str]) -> str:
-        return unspelled(tokens)
+        return unicode_to_text(tokens)
 
 
 UNIT_MODELS = {

@@ -13,7 +13,7 @@ from nplm.base.atomic import all_or_nothing
 from nplm.base.estimators import Whole
 from nplm.base.fitted import Fitted
 from nplm.base.pages import DocumentEstimator
-from nplm.text.reading import DocumentStream, readable
+from nplm.text.document_streams import DocumentStream, readable
 from nplm.text.samples import check_documents, check_text, lists_of_tokens
 from nplm.text.subwords.models import (
     UnitModel,

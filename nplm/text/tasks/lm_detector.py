@@ -16,8 +16,8 @@ from sklearn.utils.validation import check_is_fitted
 from nplm.base.atomic import fit_copy, fitted_or_interrupted, read_at_once
 from nplm.base.fitted import Fitted
 from nplm.base.pages import DocumentEstimator
-from nplm.text.lm.scoring import scored_tokens
 from nplm.text.lm.text_lm import TextLM
+from nplm.text.lm.text_scoring import scored_tokens
 from nplm.text.samples import check_documents
 from nplm.text.tasks.text_models import as_text_lm, fitted_text_lm, with_words_of
 

@@ -28,10 +28,10 @@ from nplm import (
 from nplm.base import checks
 from nplm.datasets import TextLines
 from nplm.text import codecs as codecs_module
+from nplm.text import document_streams
 from nplm.text import documents as documents_module
-from nplm.text import reading as reading_module
+from nplm.text.document_streams import IdCollector
 from nplm.text.documents import Documents
-from nplm.text.reading import IdCollector
 from tests.helpers import energy_lm, paper_lm
 
 TEXTS = ["the cat sat on the mat .", "a dog saw the cat .", "the dog sat ."] * 500
@@ -173,8 +173,8 @@ def peak_of_a_fit(n_documents):
 def test_memory_does_not_grow_with_a_stream(monkeypatch):
     # Blocks of a short text.
     monkeypatch.setattr(documents_module, "WORDS_A_BLOCK", 1 << 12)
-    monkeypatch.setattr(reading_module, "IDS_A_BLOCK", 1 << 12)
-    monkeypatch.setattr(reading_module, "LENGTH_A_BLOCK", 1 << 12)
+    monkeypatch.setattr(document_streams, "IDS_A_BLOCK", 1 << 12)
+    monkeypatch.setattr(document_streams, "LENGTH_A_BLOCK", 1 << 12)
     monkeypatch.setattr(codecs_module, "IDS_A_BLOCK", 1 << 12)
     monkeypatch.setattr(checks, "BLOCK_IDS", 1 << 12)
     peak_of_a_fit(10)  # loads what is loaded once
@@ -221,7 +221,7 @@ def test_error_of_a_full_disk_names_the_folder_of_temporary_files(monkeypatch):
     def full(**_):
         return open("/dev/full", "w+b")
 
-    monkeypatch.setattr(reading_module.tempfile, "TemporaryFile", full)
+    monkeypatch.setattr(document_streams.tempfile, "TemporaryFile", full)
     folder = re.escape(tempfile.gettempdir())
     with pytest.raises(OSError, match=f"the disk of {folder} is full: ") as caught:
         text_lm().fit(iter(TEXTS))
@@ -284,8 +284,8 @@ def test_an_error_in_partial_fit_leaves_the_model_as_it_was():
 @pytest.mark.parametrize("name", ["X", "X_val"])
 def test_a_source_that_forks_is_read_by_both_processes(name, at, monkeypatch):
     """The child first: what it writes is not in the parent's file."""
-    monkeypatch.setattr(reading_module, "IDS_A_BLOCK", 100)
-    monkeypatch.setattr(reading_module, "DOCUMENTS_A_BLOCK", 7)
+    monkeypatch.setattr(document_streams, "IDS_A_BLOCK", 100)
+    monkeypatch.setattr(document_streams, "DOCUMENTS_A_BLOCK", 7)
 
     def read(texts):
         documents = {"X": TEXTS, "X_val": TEXTS, name: texts}

@@ -15,7 +15,7 @@ from sklearn.exceptions import NotFittedError
 import nplm
 from nplm import KneserNeyLM, Subwords, TextLM, Vocabulary, static_mixture
 from nplm.text.subwords import models
-from nplm.text.subwords.alphabet import BYTES, spelled, unspelled
+from nplm.text.subwords.alphabet import BYTES, bytes_to_unicode, unicode_to_text
 from nplm.text.subwords.models import library_of, packed, unpacked
 
 TEXTS = ["The cat sat on the mat.", "A dog didn't sit?", "नमस्ते 日本語 café!"] * 20
@@ -92,11 +92,11 @@ def test_units_spell_every_text(kind, text):
 
 @given(st.binary())
 def test_bytes_are_spelled_as_printable_characters(data):
-    text = spelled(data)
+    text = bytes_to_unicode(data)
     assert len(text) == len(data)
     assert text.isprintable()
     assert not any(map(str.isspace, text))
-    assert unspelled([text]) == data.decode("utf-8", "replace")
+    assert unicode_to_text([text]) == data.decode("utf-8", "replace")
 
 
 def test_the_alphabet_is_that_of_the_tokenizers_package():
@@ -105,7 +105,7 @@ def test_the_alphabet_is_that_of_the_tokenizers_package():
     split = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
     for text in TEXTS:
         [(expected, _)] = split.pre_tokenize_str(text)
-        assert spelled(text.encode()) == expected
+        assert bytes_to_unicode(text.encode()) == expected
 
 
 def test_units_are_those_of_the_libraries():
@@ -117,7 +117,9 @@ def test_units_are_those_of_the_libraries():
     model = model_of("tiktoken")
     ids = model.encode_ordinary("the thé")
     data = [model.decode_single_token_bytes(i) for i in ids]
-    assert units("tiktoken").transform(["the thé"]) == [[spelled(d) for d in data]]
+    assert units("tiktoken").transform(["the thé"]) == [
+        [bytes_to_unicode(d) for d in data]
+    ]
 
 
 def test_words_leave_special_tokens_out():

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from nplm.base.atomic import read_at_once
 from nplm.base.warnings import warn
 from nplm.text.codecs import Text
+from nplm.text.document_streams import blocks_of, readable
 from nplm.text.lm.fitted_text import FittedText, no_token
 from nplm.text.lm.scorer import Scorer
 from nplm.text.lm.text_scores import (
@@ -23,7 +24,6 @@ from nplm.text.lm.text_scores import (
 )
 from nplm.text.lm.token_scores import ScoredTokens, TokenScores
 from nplm.text.lm.window_scorer import WindowWordScorer
-from nplm.text.reading import blocks_of, readable
 
 __all__ = ["Scoring", "scored_tokens"]
 
