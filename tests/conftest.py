@@ -2,6 +2,7 @@
 
 import os
 import signal
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -19,6 +20,19 @@ settings.register_profile(
     "untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("untimed")
+
+
+# Of these all tests are slow: they start processes, and most of them wait.
+SLOW_FOLDERS = {"faults", "fuzz", "hours", "mpi"}
+
+
+def pytest_collection_modifyitems(items):
+    tests = Path(__file__).parent
+    for item in items:
+        of_tests = item.path.is_relative_to(tests)
+        folder = item.path.relative_to(tests).parts[0] if of_tests else "pages"
+        if folder in SLOW_FOLDERS or item.get_closest_marker("corpora"):
+            item.add_marker(pytest.mark.slow)
 
 
 @pytest.fixture(params=available_tiers())

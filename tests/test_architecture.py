@@ -155,6 +155,7 @@ def floor_of(folder, entry):
     ), room
 
 
+@pytest.mark.slow
 def test_public_names_are_loaded_when_they_are_asked_for():
     code = """
 import sys, nplm

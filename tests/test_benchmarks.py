@@ -116,6 +116,7 @@ def test_the_model_of_processes_that_share_examples():
     assert costs.averaged(2, 10, link) == pytest.approx(2 * 120 / 220)
 
 
+@pytest.mark.slow
 def test_versions_are_compared_by_ratios(tmp_path):
     report, script = tmp_path / "report.json", BENCHMARKS / "speed" / "versions.py"
     # One interpreter by two names, which has the modules of this checkout.

@@ -10,6 +10,7 @@ from nplm._kernels.neural._loops import available_tiers
 import nplm
 
 
+@pytest.mark.slow
 @pytest.mark.skipif("amx" in available_tiers("bfloat16"), reason="has AMX")
 @pytest.mark.skipif("avx512" not in available_tiers(), reason="needs AVX-512")
 def test_tile_kernels_agree_with_emulated_instructions(tmp_path):

@@ -6,6 +6,8 @@ import tomllib
 from itertools import chain
 from pathlib import Path
 
+import pytest
+
 from nplm.base.exceptions import missing_packages
 
 ROOT = Path(__file__).parents[2]
@@ -24,6 +26,7 @@ def named():
                 yield from (p.value for p in packages if isinstance(p, ast.Constant))
 
 
+@pytest.mark.slow
 def test_missing_packages_are_those_of_the_extras():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     required = chain(*project["optional-dependencies"].values())

@@ -108,6 +108,7 @@ def test_folds_with_other_numbers_warn_once():
             KneserNeyLM().fit(X, y)
 
 
+@pytest.mark.slow
 def test_warnings_of_workers_name_them(capfd):
     """No line of the user's is on the stack of a worker."""
     lm = KneserNeyLM(n_words=3)

@@ -71,6 +71,7 @@ def in_folder(arguments, folder):
     return [str(folder / a[1:]) if a[0] == "@" else a for a in arguments]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", COMMANDS)
 def test_command_ends_quietly_when_its_reader_leaves(files, command):
     arguments = in_folder(COMMANDS[command], files)
@@ -85,6 +86,7 @@ def test_command_ends_quietly_when_its_reader_leaves(files, command):
     assert errors == ""
 
 
+@pytest.mark.slow
 def test_every_command_ends_quietly_when_nobody_reads(files):
     given = {name: in_folder(own, files) for name, own in NOBODY_READS.items()}
     commands = main.list_commands(click.Context(main))

@@ -79,6 +79,7 @@ def test_output_never_replaces_an_input(made, run, name, read):
     assert (made / read[1:]).read_bytes() == before
 
 
+@pytest.mark.slow
 def test_commands_find_the_memory_without_proc(made, tmp_path):
     kn, train, new = str(made / "kn"), str(made / "train"), str(tmp_path / "new")
     commands = [

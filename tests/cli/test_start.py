@@ -62,6 +62,7 @@ def models(tmp_path_factory):
     return folder
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["mapped", "8 bits", "arpa", "with a tokenizer"])
 def test_ngrams_are_scored_without_scikit_learn(models, name):
     ran = subprocess.run(
@@ -72,6 +73,7 @@ def test_ngrams_are_scored_without_scikit_learn(models, name):
     assert "rose" in ran.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("option", ["--help", "--version"])
 def test_help_needs_no_scikit_learn(option):
     code = RUN.format(f'run("{option}")')

@@ -63,6 +63,7 @@ def test_markdown(results):
     assert f"- {findings(results)[0]}" in lines
 
 
+@pytest.mark.slow
 def test_a_picture_of_the_same_figures_has_the_same_bytes(results, tmp_path):
     pytest.importorskip("matplotlib")
     paths = [tmp_path / name for name in ("a.svg", "b.svg")]

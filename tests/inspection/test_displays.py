@@ -316,6 +316,7 @@ def test_unfitted_models_are_refused(display):
         display.from_estimator(network(), *arguments.get(display, ()))
 
 
+@pytest.mark.slow
 def test_matplotlib_is_imported_late():
     code = "import nplm.inspection, sys; assert 'matplotlib' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -107,6 +107,7 @@ def test_invalid_splits_are_refused(sizes, message):
         contiguous_split(range(10), **sizes)
 
 
+@pytest.mark.slow
 def test_import_of_unbuilt_sources_names_the_command(tmp_path):
     shutil.copytree(
         Path(nplm.__file__).parent,

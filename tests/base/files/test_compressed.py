@@ -54,6 +54,7 @@ TEXTS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("compress", COMPRESSORS.values(), ids=COMPRESSORS)
 @pytest.mark.parametrize("size", [0, 1, 10**6])
 def test_compressed_files_are_decompressed(tmp_path, compress, size):

@@ -131,6 +131,7 @@ def nplm_process(*arguments, **options):
     )  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_program_may_wait_for_the_score_of_each_line(made, run, n_jobs):
     wanted = run("score", "@kn", input="the cat\nthe dog\n").stdout.splitlines()
@@ -144,6 +145,7 @@ def test_program_may_wait_for_the_score_of_each_line(made, run, n_jobs):
         assert process.wait(60) == 0
 
 
+@pytest.mark.slow
 def test_jobs_score_the_same_lines_in_order(made, run):
     text = (made / "test").read_bytes() * 400
     (made / "long.gz").write_bytes(gzip.compress(text))
@@ -153,6 +155,7 @@ def test_jobs_score_the_same_lines_in_order(made, run):
     assert (out, errors) == (wanted, "")
 
 
+@pytest.mark.slow
 def test_jobs_end_at_a_bad_byte_with_a_sentence(made):
     with nplm_process("score", made / "kn", made / "bad", "--jobs", 2) as process:
         _, errors = process.communicate(timeout=120)
@@ -162,6 +165,7 @@ def test_jobs_end_at_a_bad_byte_with_a_sentence(made):
     assert "Traceback" not in errors
 
 
+@pytest.mark.slow
 def test_interrupt_of_jobs_is_one_sentence(made):
     (made / "endless").write_bytes((made / "test").read_bytes() * 20_000)
     command = ["score", made / "kn", made / "endless", "--jobs", 2]

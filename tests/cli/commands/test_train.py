@@ -474,6 +474,7 @@ def test_marks_in_a_list_of_words_are_no_words(run, tmp_path, name):
     assert "words has no words" in result.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_training_on_disk_that_is_ended_cleans_up(tmp_path, number):
     options = ["-o", str(tmp_path / "x"), "--tokens", "blanks", "--memory", "1M"]

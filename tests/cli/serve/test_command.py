@@ -60,6 +60,7 @@ def models_at(address, **headers):
         return json.load(answer)
 
 
+@pytest.mark.slow
 def test_models_are_served_until_an_interrupt(files):
     with started(*files, "--text", "the") as (process, names, address):
         about = models_at(address)
@@ -71,6 +72,7 @@ def test_models_are_served_until_an_interrupt(files):
         assert process.stderr.read() == ""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "sent",
     [b"", b"GET /mod", b"POST /score HTTP/1.1\r\nHost: localhost\r\n"
@@ -89,6 +91,7 @@ def test_an_interrupt_ends_it_whatever_clients_hold(files, sent):
     assert (b"HTTP/1.1 503" in answer) == sent.endswith(b"{"), answer
 
 
+@pytest.mark.slow
 def test_a_name_that_is_not_utf_8_is_shown_by_its_bytes(files, tmp_path):
     path = os.fsencode(tmp_path) + b"/mod\xffel"
     shutil.copy(files[0], path)
@@ -107,6 +110,7 @@ def test_a_name_that_is_not_utf_8_is_shown_by_its_bytes(files, tmp_path):
     assert "--text is not UTF-8" in result.output
 
 
+@pytest.mark.slow
 def test_names_of_a_proxy_are_answered_if_they_are_allowed(files):
     with started(files[0], "--allow-host", "LM.example.org") as (_, _, address):
         for name in ("lm.example.org", "lm.example.org:443", "localhost"):

@@ -25,6 +25,7 @@ ARRAYS = ["context_word", "child_high", "child_sample", "start_high", "start_sam
           "words", "closed"]  # fmt: skip
 
 
+@pytest.mark.slow
 @settings(max_examples=25)
 @given(
     order=st.integers(2, 5),

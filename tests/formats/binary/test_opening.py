@@ -105,6 +105,7 @@ for ask in (
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["mapped", "bits", "words-mapped", "words-bits"])
 def test_peak_memory_of_a_first_question_is_small_beside_the_file(folder, name):
     ran = subprocess.run(
@@ -119,6 +120,7 @@ def test_peak_memory_of_a_first_question_is_small_beside_the_file(folder, name):
         assert (folder / name).stat().st_size > 20 << 20
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["mapped", "bits"])
 def test_verification_takes_little_memory(folder, cache, name):
     load_binary(folder / f"small-{name}", verify=True)

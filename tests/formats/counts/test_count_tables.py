@@ -130,6 +130,7 @@ COPY (
 """
 
 
+@pytest.mark.slow
 def test_duckdb_tables_are_streamed_in_bounded_memory(tmp_path):
     reason = "DuckDB up to 1.4 takes more memory than this test allows"
     duckdb = pytest.importorskip("duckdb", "2.0", reason=reason)
@@ -160,6 +161,7 @@ def test_duckdb_tables_are_streamed_in_bounded_memory(tmp_path):
 
 
 # Dask uses what pandas deprecates.
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:The inplace keyword")
 def test_dask_tables_make_the_model_of_the_text(tmp_path, monkeypatch):
     dask = pytest.importorskip("dask")

@@ -71,6 +71,7 @@ def on_disk(
         )
 
 
+@pytest.mark.slow
 @settings(max_examples=40)
 @given(
     lines=LINES,

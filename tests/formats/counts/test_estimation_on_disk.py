@@ -133,6 +133,7 @@ print(peak() - before)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="Linux tells a process's peak")
 @pytest.mark.parametrize("estimate", ["estimate_binary", "estimate_arpa"])
 def test_peak_memory_is_bounded(tmp_path, estimate):
@@ -233,6 +234,7 @@ def test_folder_of_a_killed_removal_is_removed_by_the_next(tmp_path):
     assert n_kills == 3
 
 
+@pytest.mark.slow
 def test_killed_estimation_leaves_the_old_file_or_the_new_one():
     kinds = ["estimation", "estimation, ARPA"]
     done = subprocess.run(

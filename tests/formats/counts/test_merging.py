@@ -54,6 +54,7 @@ def files_of(folder, texts, order):
     return paths
 
 
+@pytest.mark.slow
 @settings(max_examples=25)
 @given(
     texts=st.lists(LINES, min_size=1, max_size=3),

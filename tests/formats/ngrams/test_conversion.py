@@ -258,6 +258,7 @@ print(peak() - before)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="Linux tells a process's peak")
 @pytest.mark.parametrize("kind", ["arpa", "mapped"])
 @pytest.mark.parametrize("change", [*KINDS, "prune", "mix"])

@@ -143,6 +143,7 @@ def test_context_weights_are_those_of_the_interpolated_trigram():
     assert_allclose(mix.log_prob(X_val, y_val), trigram.log_prob(X_val, y_val))
 
 
+@pytest.mark.slow
 def test_context_weights_do_better_than_one_set():
     # Scored on the windows of EM. Their second half is random words, whose contexts are
     # rare in the training text, so that the best weights differ between the bins.

@@ -109,6 +109,7 @@ def test_probabilities_are_the_averages_of_the_backed_off_ones(models, weights):
     check_definition(models, weights)
 
 
+@pytest.mark.slow
 @settings(max_examples=25)
 @given(
     texts=st.lists(
@@ -286,6 +287,7 @@ def test_a_symbol_that_is_a_word_of_another_model_is_refused(
                 assert re.search(of_model, str(refused.value))
 
 
+@pytest.mark.slow
 @settings(max_examples=50, phases=[Phase.explicit, Phase.reuse, Phase.generate])
 @given(st.data())
 def test_sums_are_one_whatever_symbols_are_called_or_the_models_are_refused(data):

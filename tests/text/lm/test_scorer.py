@@ -413,6 +413,7 @@ def test_scorers_and_states_pickle(models, name):
         assert again.end(sent) == scorer.end(state)
 
 
+@pytest.mark.slow
 def test_scorer_of_a_mapped_model_pickles_in_other_processes(models, tmp_path):
     lm = models["Kneser-Ney"]
     save_binary(lm.estimator_, tmp_path / "model", lm.vocabulary_.words_.tolist())

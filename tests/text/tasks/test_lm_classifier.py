@@ -152,6 +152,7 @@ def test_jobs_do_not_change_the_models(classifier):
     )
 
 
+@pytest.mark.slow
 def test_searches_pipelines_and_scorers_take_it():
     search = GridSearchCV(
         LMClassifier(characters()), {"estimator__estimator__order": [1, 2, 3]}, cv=2

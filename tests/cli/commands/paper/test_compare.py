@@ -134,6 +134,7 @@ def test_a_vocabulary_of_unknown_words_is_told(run):
     assert "Warning: 100% of the words are <unk>" in " ".join(result.stderr.split())
 
 
+@pytest.mark.slow
 def test_options_reach_the_network(run, tmp_path):
     options = "--order 3 --hidden 0 --direct --learning-rate 0.01 --decay 0 --alpha 0"
     options += " --loss exact --solver sgd --schedule invscaling --dropout 0.1"
@@ -164,6 +165,7 @@ def test_options_reach_the_network(run, tmp_path):
     assert nplm.load(tmp_path / "Kneser-Ney").order_ == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("options", "loss"),
     [

@@ -92,6 +92,7 @@ def test_no_picture_without_matplotlib(run, tmp_path, monkeypatch):
     assert not (tmp_path / "x" / "results.svg").exists()
 
 
+@pytest.mark.slow
 def test_an_interrupt_is_told_and_gone_on_with(run, tmp_path, monkeypatch):
     def interrupt(lines, stage, done, total, note):
         if stage == "MLP9: training" and done:

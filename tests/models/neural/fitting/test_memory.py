@@ -35,6 +35,7 @@ print(status("VmHWM") - before)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("K", "held_out"), [(1, True), (128, False)])
 def test_peak_memory_of_a_fit_is_one_copy_and_scratch(K, held_out):
     V, h, m = 30_000, 100, 30

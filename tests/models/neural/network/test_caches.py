@@ -46,6 +46,7 @@ def test_the_caches_of_this_processor():
     assert 4 * KB <= found.level_1 <= found.level_2 < found.level_3 * 64
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="asks Linux")
 def test_caches_match_the_system():
     for level, mine in ((1, "level_1"), (2, "level_2")):

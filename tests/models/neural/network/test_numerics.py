@@ -192,6 +192,7 @@ for precision in ("float32", "bfloat16"):
 """
 
 
+@pytest.mark.slow
 def test_floating_point_mode_is_unchanged():
     subprocess.run([sys.executable, "-c", MODE], check=True, timeout=120)
 

@@ -122,6 +122,7 @@ def open_folder():
         folder.chmod(0o700)
 
 
+@pytest.mark.slow
 def test_fit_continues_when_permission_is_lost(open_folder):
     folder = open_folder
     if os.getuid() == 0:

@@ -21,6 +21,8 @@ from nplm.models.training import checkpoint as checkpoints
 from tests.helpers import energy_lm, paper_lm
 from tests.helpers.checkpoint import SAMPLED, SETTINGS, fit_and_kill, n_saves
 
+pytestmark = pytest.mark.slow
+
 PARAMETERS = ["C_", "H_", "d_", "U_", "b_"]
 FIT = """
 import sys

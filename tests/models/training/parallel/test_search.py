@@ -8,6 +8,8 @@ from sklearn.model_selection import GridSearchCV
 from nplm import windows
 from tests.helpers import code_of, text
 
+pytestmark = pytest.mark.slow
+
 
 def test_search_over_dask_equals_search_in_one_process():
     distributed = pytest.importorskip("distributed")

@@ -288,6 +288,7 @@ print([thread.name for thread in threading.enumerate()])
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="Linux's limits")
 def test_too_little_memory_for_a_third_thread():
     ran = subprocess.run(
@@ -514,6 +515,7 @@ assert "joblib" in sys.modules
 """
 
 
+@pytest.mark.slow
 def test_joblib_is_imported_when_a_second_thread_starts():
     subprocess.run([sys.executable, "-c", LATE_IMPORT], check=True, timeout=60)
 
