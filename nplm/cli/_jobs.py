@@ -26,7 +26,9 @@ class Jobs(click.ParamType):  # type: ignore[type-arg]
 
     name = "integer"
 
-    def convert(self, value: Any, param: Any, ctx: Any) -> int:
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> int:
         """Convert to an integer other than 0."""
         n: int = click.INT.convert(value, param, ctx)
         if n == 0:
@@ -44,7 +46,7 @@ class Job(NamedTuple):
     fit_network: Callable[..., Any] = _fit
     quiet: bool = False  # True if another process reports
     together: Callable[[Callable[[], Any]], Any] = lambda work: work()
-    guard: Callable[[], AbstractContextManager[Any]] = nullcontext
+    guard: Callable[[], AbstractContextManager[object]] = nullcontext
 
 
 ADVICE = (
@@ -109,10 +111,10 @@ def in_order(
 class _Worker:
     """The work of a process, which it inherits."""
 
-    work: Callable[[Any], Any]
+    work: Callable[[Any], object]
 
     @classmethod
-    def begin(cls, work: Callable[[Any], Any]) -> None:
+    def begin(cls, work: Callable[[Any], object]) -> None:
         cls.work = work
         # Ctrl-C reaches all processes, and the first one ends the others.
         signal.signal(signal.SIGINT, signal.SIG_IGN)

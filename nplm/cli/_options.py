@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 import click
@@ -24,12 +24,13 @@ from nplm.models.neural.options.losses import LOSSES
 from nplm.models.neural.options.solvers import SOLVERS
 
 __all__ = [
-    "NETWORK", "in_options", "network_options", "network_settings",
+    "NETWORK", "Settings", "in_options", "network_options", "network_settings",
 ]  # fmt: skip
 
 Command = TypeVar("Command", bound=Callable[..., Any])
+Settings = dict[str, Any]  # values by parameter
 
-COMMON: dict[str, Any] = {"order": 5, "n_jobs": 1, "random_state": 0}
+COMMON: Settings = {"order": 5, "n_jobs": 1, "random_state": 0}
 # A parameter in a message: named with its value, as what to change, or by
 # scikit-learn.
 PARAMETER = re.compile(
@@ -165,8 +166,8 @@ def network_options(**changed: Any) -> Callable[[Command], Command]:
 
 
 def network_settings(
-    ctx: click.Context, parameters: Mapping[str, Any], **usual: Any
-) -> dict[str, Any]:
+    ctx: click.Context, parameters: Settings, **usual: Any
+) -> Settings:
     """Return the settings of a network, for its ``set_params``.
 
     They are those given on the command line, and then the `usual` ones of the command,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import tempfile
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -19,7 +18,9 @@ INTERRUPTED = 130
 READ_ONLY = (".bz2", ".zst")
 
 
-def writable_file(_ctx: Any, _param: Any, path: Path | None) -> Path | None:
+def writable_file(
+    _ctx: click.Context, _param: click.Parameter | None, path: Path | None
+) -> Path | None:
     """Refuse a file that cannot be written."""
     if path is not None:
         _refuse_standard_output(path)
@@ -54,7 +55,9 @@ def refuse_to_replace(output: Path, *read: str | None) -> None:
             )
 
 
-def writable_folder(_ctx: Any, _param: Any, path: Path | None) -> Path | None:
+def writable_folder(
+    _ctx: click.Context, _param: click.Parameter | None, path: Path | None
+) -> Path | None:
     """Make a folder, and refuse one that cannot be written to."""
     if path is not None:
         _refuse_standard_output(path)

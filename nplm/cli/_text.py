@@ -63,7 +63,9 @@ class KeptText(click.Path):
     def __init__(self) -> None:
         super().__init__(exists=True, dir_okay=False)
 
-    def convert(self, value: Any, param: Any, ctx: Any) -> str:
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> str:
         """Return the name, or refuse a pipe."""
         path = os.fsdecode(super().convert(value, param, ctx))
         try:

@@ -34,10 +34,12 @@ class Parsed(click.ParamType):  # type: ignore[type-arg]
     - `wanted`: what a value must be
     """
 
-    def __init__(self, name: str, parse: Callable[[str], Any], wanted: str) -> None:
+    def __init__(self, name: str, parse: Callable[[str], object], wanted: str) -> None:
         self.name, self._parse, self._wanted = name, parse, wanted
 
-    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> object:
         """Convert text; a default is a value already."""
         if not isinstance(value, str):
             return value

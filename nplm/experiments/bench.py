@@ -20,13 +20,15 @@ from nplm.base.estimators import LanguageModel
 from nplm.datasets import Corpus
 
 __all__ = [
-    "PARTS", "TRIGRAM_SETTINGS", "Bench", "ReportStage", "Row", "Scores", "mixed",
-    "perplexities",
+    "PARTS", "TRIGRAM_SETTINGS", "Bench", "ReportStage", "Results", "Row", "Scores",
+    "mixed", "perplexities",
 ]  # fmt: skip
 
 PARTS = ("train", "valid", "test")
 # Called as report_stage(stage, done, total, note), one stage after the other.
 ReportStage = Callable[[str, float, float, str], None]
+# A table as data for JSON, as `results_of` returns it.
+Results = dict[str, Any]
 Scores = dict[str, NDArray[np.float64]]  # log-probabilities of next words, by part
 # Windows scored between two reports, and so before an interrupt.
 SCORE_CHUNK = 20_000

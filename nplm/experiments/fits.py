@@ -17,6 +17,7 @@ from nplm.models.neural.presets import paper_network
 
 __all__ = ["ClassFit", "Fit", "KneserNeyFit", "Measured", "NetworkFit", "TrigramFit"]
 
+Settings = dict[str, Any]
 HALVES = np.array([0.5, 0.5])
 
 
@@ -31,7 +32,7 @@ class Measured:
 
     scores: dict[str, Scores]
     model: LanguageModel | None = None
-    facts: dict[str, Any] = field(default_factory=dict)
+    facts: Settings = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,7 @@ class Fit(ABC):
     """
 
     rows: Sequence[Row]
-    settings: dict[str, Any]
+    settings: Settings
 
     @property
     def name(self) -> str:
@@ -51,7 +52,7 @@ class Fit(ABC):
         return self.rows[0].name
 
     @property
-    def decides(self) -> dict[str, Any]:
+    def decides(self) -> Settings:
         """All that its figures depend on, except the corpus."""
         return self.settings
 
@@ -114,12 +115,12 @@ class NetworkFit(Fit):
     """
 
     @property
-    def changes(self) -> dict[str, Any]:
+    def changes(self) -> Settings:
         """Our settings that differ from the paper's, as parameters of `NeuralLM`."""
         return {n: value for n, value in self.settings.items() if n != "network"}
 
     @property
-    def decides(self) -> dict[str, Any]:
+    def decides(self) -> Settings:
         """All settings of the network, with those of the paper."""
         return paper_network(self.settings["network"]) | self.settings
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-from typing import Any
 
-from nplm.experiments.bench import PARTS
+from nplm.experiments.bench import PARTS, Results
 from nplm.experiments.paper_tables import DIRECT, FINDINGS, INDIRECT
 from nplm.inspection._display import check_matplotlib
 
@@ -15,7 +14,7 @@ SHAPE = ("n", "c", "h", "m", "direct", "mix")
 Table = list[list[str]]
 
 
-def as_markdown(results: dict[str, Any]) -> str:
+def as_markdown(results: Results) -> str:
     """Write a table in Markdown: the paper's perplexities beside ours.
 
     Parameters
@@ -33,7 +32,7 @@ def as_markdown(results: dict[str, Any]) -> str:
     return "\n".join([*lines, *_markdown(times(results))]) + "\n"
 
 
-def figures(results: dict[str, Any]) -> Table:
+def figures(results: Results) -> Table:
     """Return the paper's perplexities beside ours, as text.
 
     Parameters
@@ -57,7 +56,7 @@ def figures(results: dict[str, Any]) -> Table:
     return table
 
 
-def times(results: dict[str, Any]) -> Table:
+def times(results: Results) -> Table:
     """Return the time and the settings of each fit, as text.
 
     Parameters
@@ -79,7 +78,7 @@ def times(results: dict[str, Any]) -> Table:
     return table
 
 
-def findings(results: dict[str, Any]) -> list[str]:
+def findings(results: Results) -> list[str]:
     """Tell which of the paper's findings hold for the test part.
 
     Parameters
@@ -128,7 +127,7 @@ def findings(results: dict[str, Any]) -> list[str]:
     return sentences
 
 
-def draw(results: dict[str, Any], path: str | os.PathLike[str]) -> None:
+def draw(results: Results, path: str | os.PathLike[str]) -> None:
     """Draw the test perplexities of the paper and ours as bars.
 
     Parameters
@@ -177,7 +176,7 @@ def _markdown(table: Table) -> list[str]:
     return [f"| {' | '.join(cells)} |" for cells in (header, rule, *lines)]
 
 
-def _shown(value: Any) -> str:
+def _shown(value: object) -> str:
     if value is None:
         return ""
     if isinstance(value, bool):

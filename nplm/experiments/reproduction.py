@@ -17,7 +17,7 @@ import nplm
 from nplm.base.exceptions import CheckpointError
 from nplm.base.files.atomic_files import replacing
 from nplm.datasets import Corpus
-from nplm.experiments.bench import PARTS, Bench, ReportStage, perplexities
+from nplm.experiments.bench import PARTS, Bench, ReportStage, Results, perplexities
 from nplm.experiments.fits import Fit
 from nplm.experiments.paper_tables import TABLES, PaperTable
 from nplm.models.training.checkpoint import fingerprint
@@ -113,7 +113,7 @@ def reproduce(
         yield fit.name, not done[fit.name]
 
 
-def results_of(name: str, folder: str | os.PathLike[str]) -> dict[str, Any]:
+def results_of(name: str, folder: str | os.PathLike[str]) -> Results:
     """Return the results of a table in a folder, beside the paper's figures.
 
     Parameters

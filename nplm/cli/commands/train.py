@@ -25,6 +25,7 @@ from nplm import (
     Tokenizer,
     Vocabulary,
 )
+from nplm.base.estimators import LanguageModel
 from nplm.base.progress.bars import BAR
 from nplm.cli._bars import stages
 from nplm.cli._estimation import Estimation, is_arpa
@@ -37,7 +38,7 @@ from nplm.cli._model_options import (
     refuse_other_models,
 )
 from nplm.cli._models import BITS, KEEP_OPTIMIZER, vocabulary_of
-from nplm.cli._options import NETWORK, network_options, network_settings
+from nplm.cli._options import NETWORK, Settings, network_options, network_settings
 from nplm.cli._outputs import refuse_to_replace, writable_file
 from nplm.cli._tally import report_in_options, report_perplexities, report_words
 from nplm.cli._text import (
@@ -208,7 +209,7 @@ def train_command(
 # -- options that do not go together --------------------------------------------
 
 
-def _refuse_two_vocabularies(options: dict[str, Any]) -> None:
+def _refuse_two_vocabularies(options: Settings) -> None:
     chooses = options["min_count"] > 1 or options["max_words"] is not None
     if options["words_path"] is not None and chooses:
         raise click.UsageError(
@@ -217,7 +218,7 @@ def _refuse_two_vocabularies(options: dict[str, Any]) -> None:
         )
 
 
-def _refuse_chosen_units(options: dict[str, Any]) -> None:
+def _refuse_chosen_units(options: Settings) -> None:
     tokens, n_words = options["tokens"], options["max_words"]
     if tokens not in OPEN_UNITS:
         return
@@ -264,7 +265,7 @@ def _refuse_on_disk(ctx: click.Context, tokens: str) -> None:
             )
 
 
-def _refuse_sampling(settings: dict[str, Any]) -> None:
+def _refuse_sampling(settings: Settings) -> None:
     if settings.get("loss", "auto") not in ("auto", "exact"):
         raise click.UsageError(
             "the network of --model shortlist trains on all words of its list: leave "
@@ -275,7 +276,7 @@ def _refuse_sampling(settings: dict[str, Any]) -> None:
 # -- the model ------------------------------------------------------------------
 
 
-def _vocabulary(options: dict[str, Any]) -> Vocabulary:
+def _vocabulary(options: Settings) -> Vocabulary:
     path = options["words_path"]
     vocabulary = Vocabulary(options["min_count"], options["max_words"])
     if path is not None:
@@ -283,9 +284,7 @@ def _vocabulary(options: dict[str, Any]) -> Vocabulary:
     return vocabulary
 
 
-def _text_lm(
-    ctx: click.Context, options: dict[str, Any], vocabulary: Vocabulary
-) -> TextLM:
+def _text_lm(ctx: click.Context, options: Settings, vocabulary: Vocabulary) -> TextLM:
     """Make the model that the options ask for."""
     tokens, n_words = options["tokens"], options["max_words"]
     tokenizer: Tokenizer | Subwords = Tokenizer()
@@ -303,7 +302,7 @@ def _text_lm(
     )
 
 
-def _estimator(ctx: click.Context, options: dict[str, Any]) -> Any:
+def _estimator(ctx: click.Context, options: Settings) -> LanguageModel:
     model, order = options["model"], options["order"]
     if model == "trigram":
         return InterpolatedTrigram(order)
@@ -326,7 +325,7 @@ def _estimator(ctx: click.Context, options: dict[str, Any]) -> Any:
     return network
 
 
-def _kneser_ney(options: dict[str, Any]) -> KneserNeyLM:
+def _kneser_ney(options: Settings) -> KneserNeyLM:
     return KneserNeyLM(
         options["order"],
         min_counts=options["min_counts"],
@@ -335,7 +334,7 @@ def _kneser_ney(options: dict[str, Any]) -> KneserNeyLM:
     )
 
 
-def _network(ctx: click.Context, options: dict[str, Any]) -> NetworkLM:
+def _network(ctx: click.Context, options: Settings) -> NetworkLM:
     """Make a network of the options that are given, and check its parameters."""
     parameters = {name: options[name] for name in NETWORK}
     settings = network_settings(ctx, parameters)
@@ -352,7 +351,7 @@ def _network(ctx: click.Context, options: dict[str, Any]) -> NetworkLM:
 
 def _train(
     lm: TextLM,
-    options: dict[str, Any],
+    options: Settings,
     inputs: Sequence[str],
     output: Path,
     valid: str | None,
@@ -382,7 +381,7 @@ def _train(
 
 def _fit_and_save(
     lm: TextLM,
-    options: dict[str, Any],
+    options: Settings,
     texts: list[str],
     held_out: list[str] | None,
     output: Path,

@@ -19,6 +19,7 @@ from nplm.base.estimators import LanguageModel
 from nplm.cli._bars import stages
 from nplm.cli._jobs import Job, mpi_job
 from nplm.cli._options import (
+    Settings,
     in_options,
     network_options,
     network_settings,
@@ -223,7 +224,7 @@ class _Run:
 
     corpus_name: str
     corpus: Corpus
-    settings: dict[str, Any]
+    settings: Settings
     network: NeuralLM
     spelling: bool
     results: list[tuple[Row, LanguageModel]] = field(default_factory=list)
@@ -299,7 +300,7 @@ class _Files(NamedTuple):
             status.print(f"Results: {self.json_path}", markup=False)
 
 
-def _network(settings: dict[str, Any]) -> NeuralLM:
+def _network(settings: Settings) -> NeuralLM:
     """Make the network to train, and check its parameters."""
     network = NeuralLM()
     try:

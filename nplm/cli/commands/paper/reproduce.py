@@ -18,6 +18,7 @@ from nplm.cli._outputs import INTERRUPTED, writable_folder
 from nplm.cli.commands.paper.tables import one_line_of, print_paper_table
 from nplm.datasets import load_wiki
 from nplm.experiments import TABLES, as_markdown, draw, findings, reproduce, results_of
+from nplm.experiments.bench import Results
 
 __all__ = ["reproduce_command"]
 
@@ -136,14 +137,14 @@ def _measure(
         raise click.ClickException(in_options(str(error))) from error
 
 
-def _write(results: dict[str, Any], folder: Path) -> None:
+def _write(results: Results, folder: Path) -> None:
     texts = {"json": json.dumps(results, indent=1) + "\n", "md": as_markdown(results)}
     for kind, text in texts.items():
         with replacing(folder / f"results.{kind}") as file:
             file.write(text.encode())
 
 
-def _draw(results: dict[str, Any], folder: Path, status: Console) -> None:
+def _draw(results: Results, folder: Path, status: Console) -> None:
     try:
         draw(results, folder / "results.svg")
     except ImportError as error:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
@@ -12,6 +11,7 @@ from rich.table import Table
 
 from nplm.datasets import Corpus
 from nplm.experiments import Row, figures
+from nplm.experiments.bench import Results
 
 __all__ = [
     "one_line", "one_line_of", "print_corpus", "print_examples", "print_paper_table",
@@ -35,7 +35,7 @@ def one_line(row: Row) -> str:
     )
 
 
-def one_line_of(results: dict[str, Any], name: str) -> str:
+def one_line_of(results: Results, name: str) -> str:
     """Return a line about a row that is done, from `nplm.experiments.results_of`."""
     [ours] = [row["ours"] for row in results["rows"] if row["name"] == name]
     [seconds] = [fit["seconds"] for fit in results["fits"] if fit["fit"] == name]
@@ -63,7 +63,7 @@ def print_table(console: Console, rows: Sequence[Row]) -> None:
     _print(console, "Perplexity", [*header, "parameters", "seconds"], cells)
 
 
-def print_paper_table(console: Console, results: dict[str, Any]) -> None:
+def print_paper_table(console: Console, results: Results) -> None:
     """Print the paper's figures and ours, from `nplm.experiments.results_of`."""
     header, *rows = figures(results)
     first = header.index("train, paper")
@@ -105,7 +105,7 @@ def _print(
     console.width = width
 
 
-def print_examples(console: Console, report: dict[str, Any]) -> None:
+def print_examples(console: Console, report: Results) -> None:
     """Print next words and nearest words by the network."""
     rates = (f"{rate:.2%} of {part}" for part, rate in report["oov_rate"].items())
     console.print(f"\nOut of vocabulary (<unk>): {', '.join(rates)}.", markup=False)
