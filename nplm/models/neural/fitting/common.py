@@ -23,7 +23,6 @@ from nplm.models.neural.network.network import Parts
 from nplm.models.neural.network.parameters import Parameters
 from nplm.models.neural.network.sharing import Sharing
 from nplm.models.training.parallel.common_memory import SharedLayout, common_memory
-from nplm.models.training.parallel.processes import Processes
 
 __all__ = ["CommonNetwork", "RankMemory"]
 
@@ -86,21 +85,12 @@ class CommonNetwork(ReplicatedNetwork):
     Between calls of `train` they only read them, but for what the first process does
     while the others wait.
 
-    - `parts`: inputs, hidden units and output
-    - `parameters`: all parameters, the same in every process; not kept
-    - `processes`: processes that share the examples
-    - `**options`: options of `ReplicatedNetwork`, but for `average_every`
+    `parameters` are the same in every process, and not kept.
     """
 
-    def __init__(
-        self,
-        parts: Parts,
-        parameters: Parameters,
-        *,
-        processes: Processes,
-        **options: Any,
-    ) -> None:
-        super().__init__(parts, parameters, processes=processes, **options)
+    def __init__(self, parts: Parts, parameters: Parameters, **options: Any) -> None:
+        super().__init__(parts, parameters, **options)
+        processes = self.processes
         # Derived arrays are caches, which each process fills for itself.
         private = parameters.learned() | self.solver_state
         sizes = SharedLayout([array.nbytes for array in private.values()])

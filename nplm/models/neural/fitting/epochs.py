@@ -15,7 +15,7 @@ from nplm.models.neural.fitting.windows import Windows
 from nplm.models.neural.network.array_types import State
 from nplm.models.neural.network.network import Network
 from nplm.models.neural.network.soundness import check_sums
-from nplm.models.neural.recipe import HISTORY_COLUMNS
+from nplm.models.neural.recipe import HISTORY_COLUMNS, Recipe
 from nplm.models.training.best_epoch import BestEpoch
 from nplm.models.training.parallel.processes import Processes
 
@@ -28,18 +28,14 @@ MIN_CHECKED_EXAMPLES = 1000
 class Epochs:
     """Epochs over windows: a job of the training loop.
 
+    - `recipe`: settings of the fit
     - `processes`: processes that share the network
-    - `max_iter`, `batch_size`: maximum number of epochs; number of examples of an
-      update
-    - `shuffle`: whether each epoch has its examples in a new random order
-    - `learning_rate_init`: initial learning rate, for messages
+    - `batch_size`: number of examples of an update, of all processes
     - `history`: extended by each complete epoch: ``loss`` (mean over the epoch of each
       example's negative log-likelihood just before its update) and ``val_loss``, in
       nats per token, ``seconds`` of training, ``scoring_seconds``, and the `costs` of
       the network
-    - `scoring_weight`: duration of a scored window, in windows of training
     - `verbose`: 1 prints a line per epoch
-    - `name`: name of the estimator, for messages
     """
 
     pass_name = "epoch"
@@ -48,35 +44,36 @@ class Epochs:
         self,
         network: Network,
         windows: Windows,
+        recipe: Recipe,
         processes: Processes,
         *,
-        max_iter: int,
         batch_size: int,
-        shuffle: bool,
-        held_out: BestEpoch,
-        learning_rate_init: float,
         history: dict[str, list[float]],
-        scoring_weight: float,
         verbose: int,
-        name: str,
     ) -> None:
         self.network, self.windows, self.processes = network, windows, processes
-        self.max_iter, self.batch_size = max_iter, batch_size
+        self.batch_size, self.history, self.verbose = batch_size, history, verbose
+        self.name, self.learning_rate_init = recipe.estimator, recipe.learning_rate_init
         self.order = order_of(
-            windows, processes, shuffle=shuffle,
+            windows, processes, shuffle=recipe.shuffle,
             runs_of=batch_size if network.parts.hidden.n_memory else None,
         )  # fmt: skip
         network.has_runs = self.order.has_runs
-        self.held_out, self.learning_rate_init = held_out, learning_rate_init
-        self.history, self.verbose, self.name = history, verbose, name
+        self.n_steps = self.order.n_examples
+        stopping = recipe.stopping
+        needed = recipe.schedule.epochs(self.n_steps, batch_size)
+        self.max_iter = min(stopping.max_iter, needed)
+        stops = stopping.stops_early(windows.held_out is not None)
+        patience = stopping.n_iter_no_change if stops else None
+        self.held_out = BestEpoch(patience, stopping.tol)
         scored, every = scored_each_epoch(windows), windows.held_out
         text = f"scoring {'some training' if every is None else 'held-out'} windows"
-        self.closing = Scoring(network, processes, scored, text, scoring_weight)
+        weight = recipe.scoring_weight
+        self.closing = Scoring(network, processes, scored, text, weight)
         self.final: Scoring | None = None
         if every is not None and len(scored[1]) < len(every[1]):
             text = "scoring all held-out windows"
-            self.final = Scoring(network, processes, every, text, scoring_weight)
-        self.n_steps = self.order.n_examples
+            self.final = Scoring(network, processes, every, text, weight)
         self.least = network.least(batch_size)
         self.seconds_a_call = network.seconds_a_call(batch_size)
         self._n_before = len(history["loss"])

@@ -26,7 +26,6 @@ from nplm.models.neural.network.memory import n_runs
 from nplm.models.neural.network.network import Network, Parts
 from nplm.models.neural.network.sharing import Rows, sharing_of
 from nplm.models.neural.recipe import HISTORY_COLUMNS, Recipe, TrainedNetwork
-from nplm.models.training.best_epoch import BestEpoch
 from nplm.models.training.checkpoint import Checkpoint, fingerprint
 from nplm.models.training.loop import OnProgress, run_passes
 from nplm.models.training.parallel.processes import ALONE, Processes
@@ -121,15 +120,14 @@ class Training:
             generator = check_random_state(recipe.random_state)
         self.generator = processes.generator(generator)
         self.network = self._network(before, counts)
-        # Keep only these of the network before: its arrays may then be freed.
-        self._n_seen, self._n_epochs, self._n_added = 0, 0.0, 0
         self._val_loss = math.nan
-        history: dict[str, list[float]] = {name: [] for name in HISTORY_COLUMNS}
+        self.history: dict[str, list[float]] = {name: [] for name in HISTORY_COLUMNS}
+        # Only these of the network before are kept: its arrays may then be freed.
+        self._n_seen, self._n_epochs, self._n_added = 0, 0.0, 0
         if before is not None:
             self._n_seen, self._n_epochs = before.n_seen, before.n_epochs
             self._n_added = before.n_added
-            history = {k: list(values) for k, values in before.history.items()}
-        self.history = history
+            self.history = {k: list(values) for k, values in before.history.items()}
 
     def _described(self, before: TrainedNetwork | None) -> dict[str, str]:
         """Return a fingerprint of all that determines the fit, if one is needed."""
@@ -267,7 +265,10 @@ class Training:
         recipe, processes = self.recipe, self.processes
         if processes.rank > 0:
             progress, verbose = None, 0
-        job = self._epochs(verbose if verbose < BAR else 0)
+        job = Epochs(
+            self.network, self.windows, recipe, processes, batch_size=self.batch_size,
+            history=self.history, verbose=verbose if verbose < BAR else 0,
+        )  # fmt: skip
         saves = None
         if self._folder is not None:
             saves = Checkpoint(self._folder, self._fingerprint, processes)
@@ -298,24 +299,6 @@ class Training:
                 ConvergenceWarning,
             )
         return interrupt
-
-    def _epochs(self, verbose: int) -> Epochs:
-        recipe, stopping = self.recipe, self.recipe.stopping
-        needed = recipe.schedule.epochs(self.n_examples, self.batch_size)
-        stops = stopping.stops_early(self.windows.held_out is not None)
-        patience = stopping.n_iter_no_change if stops else None
-        return Epochs(
-            self.network, self.windows, self.processes,
-            max_iter=min(stopping.max_iter, needed),
-            batch_size=self.batch_size,
-            shuffle=recipe.shuffle,
-            held_out=BestEpoch(patience, stopping.tol),
-            learning_rate_init=recipe.learning_rate_init,
-            history=self.history,
-            scoring_weight=recipe.scoring_weight,
-            verbose=verbose,
-            name=recipe.estimator,
-        )  # fmt: skip
 
     def train(self, examples: Index) -> float:
         """Train on the windows `examples` in this order, and return their mean loss.

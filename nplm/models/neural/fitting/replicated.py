@@ -20,10 +20,8 @@ from nplm.models.neural.network.array_types import (
     Scratch,
     Team,
 )
-from nplm.models.neural.network.network import Parts
-from nplm.models.neural.network.parameters import Parameters, aligned_zeros
+from nplm.models.neural.network.parameters import aligned_zeros
 from nplm.models.neural.network.sharing import Sharing
-from nplm.models.training.parallel.processes import Processes
 from nplm.models.training.parallel.threads import Threads
 
 __all__ = ["RankExamples", "RankMessages", "ReplicatedNetwork"]
@@ -136,29 +134,7 @@ class RankMessages(RankExamples):
 
 
 class ReplicatedNetwork(SharedNetwork):
-    """A network that every process has, and that all of them train together.
-
-    - `parts`: inputs, hidden units and output
-    - `parameters`: all parameters, the same in every process
-    - `processes`: processes that share the examples
-    - `average_every`: number of updates of a rank between averages of the ranks'
-      networks. By default, ranks share every mini-batch
-    - `has_parts`: whether each process has windows of its own (`orders.PartOrder`)
-    """
-
-    def __init__(
-        self,
-        parts: Parts,
-        parameters: Parameters,
-        *,
-        processes: Processes,
-        average_every: int | None = None,
-        has_parts: bool = False,
-        **options: Any,
-    ) -> None:
-        super().__init__(parts, parameters, processes=processes, **options)
-        self.average_every = average_every
-        self.has_parts = has_parts
+    """A network that every process has, and that all of them train together."""
 
     @property
     def n_whole(self) -> int:

@@ -110,21 +110,12 @@ class RankRows(Sharing):
 class ShardedNetwork(SharedNetwork):
     """A network with the output rows of one process, and all other parameters.
 
-    - `parts`: inputs, hidden units and output
-    - `parameters`: parameters with the output rows of this process
-    - `processes`: processes that share the network
+    `parameters` have the output rows of this process.
     """
 
-    def __init__(
-        self,
-        parts: Parts,
-        parameters: Parameters,
-        *,
-        processes: Processes,
-        **options: Any,
-    ) -> None:
-        super().__init__(parts, parameters, processes=processes, **options)
-        self.first = rows_of(parts.n_rows(self.n_words), processes).start
+    def __init__(self, parts: Parts, parameters: Parameters, **options: Any) -> None:
+        super().__init__(parts, parameters, **options)
+        self.first = rows_of(parts.n_rows(self.n_words), self.processes).start
 
     # -- training -------------------------------------------------------------
 

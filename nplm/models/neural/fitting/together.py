@@ -49,9 +49,11 @@ class Seconds:
 class SharedNetwork(Network):
     """Base of the networks that processes train together.
 
-    - `parts`: inputs, hidden units and output
-    - `parameters`: parameters of this process
     - `processes`: processes that share the network
+    - `average_every`: number of updates of a rank between averages of the ranks'
+      networks. By default, ranks share every mini-batch
+    - `has_parts`: whether each process has windows of its own (`orders.PartOrder`)
+    - `**options`: those of `Network`
     """
 
     def __init__(
@@ -60,10 +62,13 @@ class SharedNetwork(Network):
         parameters: Parameters,
         *,
         processes: Processes,
+        average_every: int | None = None,
+        has_parts: bool = False,
         **options: Any,
     ) -> None:
         super().__init__(parts, parameters, **options)
         self.processes, self.seconds = processes, Seconds()
+        self.average_every, self.has_parts = average_every, has_parts
 
     def costs(self) -> dict[str, float]:
         """Return the metrics of the output, and the seconds of this epoch."""
