@@ -132,7 +132,52 @@ def neg_perplexity(estimator: Any, X: object, y: object = None) -> float:
     return -float(estimator.perplexity(*windows))
 
 
-class LanguageModel(DensityMixin, Documented, BaseEstimator):
+class WindowScores:
+    """Mixin of models with a `log_prob` of windows: its mean, and the perplexity."""
+
+    def log_prob(self, X: ArrayLike, y: ArrayLike | None = None) -> NDArray[np.float64]:
+        """Return the log-probability of each next word given its context."""
+        raise NotImplementedError
+
+    def score(self, X: ArrayLike, y: ArrayLike | None = None) -> float:
+        """Return the mean log-probability per token, which a grid search maximises.
+
+        Parameters
+        ----------
+        X : array-like of int, shape (n_samples, n_context)
+            Contexts, the nearest word in the last column.
+        y : array-like of int, shape (n_samples,)
+            Next words. Every token counts, including boundaries and unknown words.
+
+        Returns
+        -------
+        score : float
+            Natural logarithm.
+        """
+        return float(np.mean(self.log_prob(X, y)))
+
+    def perplexity(self, X: ArrayLike, y: ArrayLike | None = None) -> float:
+        """Return the perplexity, the geometric mean of 1 / P(next word).
+
+        It is ``exp(-score)`` (section 2). Perplexities compare only between models
+        with the same vocabulary.
+
+        Parameters
+        ----------
+        X : array-like of int, shape (n_samples, n_context)
+            Contexts, the nearest word in the last column.
+        y : array-like of int, shape (n_samples,)
+            Next words.
+
+        Returns
+        -------
+        perplexity : float
+        """
+        with np.errstate(over="ignore"):
+            return float(np.exp(-self.score(X, y)))
+
+
+class LanguageModel(WindowScores, DensityMixin, Documented, BaseEstimator):
     """Base class of the models: a conditional distribution of the next word.
 
     A density estimator, not a classifier: its ``score`` is a mean
@@ -361,43 +406,6 @@ class LanguageModel(DensityMixin, Documented, BaseEstimator):
         X = self._check_X(X)
         words = self._check_candidates(candidates, len(X))
         return self._candidate_log_prob(X, words, normalize)
-
-    def score(self, X: ArrayLike, y: ArrayLike | None = None) -> float:
-        """Return the mean log-probability per token, which a grid search maximises.
-
-        Parameters
-        ----------
-        X : array-like of int, shape (n_samples, n_context)
-            Contexts, the nearest word in the last column.
-        y : array-like of int, shape (n_samples,)
-            Next words. Every token counts, including boundaries and unknown words.
-
-        Returns
-        -------
-        score : float
-            Natural logarithm.
-        """
-        return float(np.mean(self.log_prob(X, y)))
-
-    def perplexity(self, X: ArrayLike, y: ArrayLike | None = None) -> float:
-        """Return the perplexity, the geometric mean of 1 / P(next word).
-
-        It is ``exp(-score)`` (section 2). Perplexities compare only between models
-        with the same vocabulary.
-
-        Parameters
-        ----------
-        X : array-like of int, shape (n_samples, n_context)
-            Contexts, the nearest word in the last column.
-        y : array-like of int, shape (n_samples,)
-            Next words.
-
-        Returns
-        -------
-        perplexity : float
-        """
-        with np.errstate(over="ignore"):
-            return float(np.exp(-self.score(X, y)))
 
     # -- checks ---------------------------------------------------------------
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from nplm.base.estimators import WindowScores
 from nplm.models.neural.fitting.sharded import ShardedNetwork, gathered
 from nplm.models.neural.neural_lm import NeuralLM
 from nplm.models.training.checkpoint import fingerprint
@@ -17,7 +18,7 @@ from nplm.models.training.parallel.threads import blas_threads
 __all__ = ["ShardedLM"]
 
 
-class ShardedLM:
+class ShardedLM(WindowScores):
     """A fitted model whose output units are sharded over processes.
 
     `nplm.mpi.fit` and `nplm.mpi.shard` return it. Call every method in all processes,
@@ -41,7 +42,7 @@ class ShardedLM:
         self._ranks = ranks
         self.history_ = estimator.history_
 
-    def log_prob(self, X: ArrayLike, y: ArrayLike) -> NDArray[np.float64]:
+    def log_prob(self, X: ArrayLike, y: ArrayLike | None = None) -> NDArray[np.float64]:
         """Return the natural-log probability of each next word.
 
         Parameters
@@ -60,38 +61,6 @@ class ShardedLM:
             ids, words = ranks.all_or_none(lambda: part._check_Xy(X, y))
             ranks.check_same(fingerprint({}, {"X": ids, "y": words}))
             return self._network().log_prob(ids, words)
-
-    def score(self, X: ArrayLike, y: ArrayLike) -> float:
-        """Return the mean of `log_prob`.
-
-        Parameters
-        ----------
-        X : array-like of int, shape (n_samples, n_context)
-            Contexts, the nearest word in the last column.
-        y : array-like of int, shape (n_samples,)
-            Next words.
-
-        Returns
-        -------
-        score : float
-        """
-        return float(np.mean(self.log_prob(X, y)))
-
-    def perplexity(self, X: ArrayLike, y: ArrayLike) -> float:
-        """Return the perplexity, ``exp(-score)``.
-
-        Parameters
-        ----------
-        X : array-like of int, shape (n_samples, n_context)
-            Contexts, the nearest word in the last column.
-        y : array-like of int, shape (n_samples,)
-            Next words.
-
-        Returns
-        -------
-        perplexity : float
-        """
-        return float(np.exp(-self.score(X, y)))
 
     def gather(self, *, keep: str = "all") -> NeuralLM | None:
         """Return the whole model, gathered from all processes.

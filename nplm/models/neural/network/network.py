@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -329,8 +330,7 @@ class Network:
         """Return the maximum, sum and target logit over the output rows held here."""
         totals = np.empty((3, len(y)))
 
-        def score(team: Team, part: slice) -> None:
-            index = np.arange(part.start, part.stop)
+        def score(team: Team, part: slice, index: Index) -> None:
             _network.score(team, X, y, index, totals[:, part])
 
         self._map(score, len(X))
@@ -339,35 +339,25 @@ class Network:
     def predict_proba(self, X: Ids, *, logarithm: bool = False) -> Array:
         """Return the probabilities of all words, or their natural logarithms."""
         n_outcomes = self.parts.output.n_outcomes(self.n_words)
-        out = np.empty((len(X), n_outcomes), dtype=self.parameters.dtype)
-        memory = out.view(np.uint8).reshape(len(X), -1)
-
-        def fill(team: Team, part: slice) -> None:
-            index = np.arange(part.start, part.stop)
-            _network.probabilities(team, X, index, memory[part], logarithm=logarithm)
-
-        self._map(fill, len(X))
-        return out
+        fill = partial(_network.probabilities, logarithm=logarithm)
+        return self._filled(fill, X, n_outcomes)
 
     def hidden(self, X: Ids) -> Array:
         """Return what the output multiplies after each context, but the features."""
-        n_hidden = self.parts.hidden.n_activations
-        out = np.empty((len(X), n_hidden), dtype=self.parameters.dtype)
+        return self._filled(_network.hidden, X, self.parts.hidden.n_activations)
+
+    def _filled(self, fill: Callable[..., None], X: Ids, n_columns: int) -> Array:
+        """Return an array with a row for each window, filled by `fill`."""
+        out = np.empty((len(X), n_columns), dtype=self.parameters.dtype)
         memory = out.view(np.uint8).reshape(len(X), -1)
-
-        def fill(team: Team, part: slice) -> None:
-            index = np.arange(part.start, part.stop)
-            _network.hidden(team, X, index, memory[part])
-
-        self._map(fill, len(X))
+        self._map(lambda team, part, index: fill(team, X, index, memory[part]), len(X))
         return out
 
     def candidates(self, X: Ids, words: Ids, *, normalize: bool) -> Scores:
         """Return log-probabilities or logits of given words for each window."""
         out = np.empty(words.shape)
 
-        def fill(team: Team, part: slice) -> None:
-            index = np.arange(part.start, part.stop)
+        def fill(team: Team, part: slice, index: Index) -> None:
             _network.candidates(
                 team, X, index, words[part], out[part], normalize=normalize
             )
@@ -375,7 +365,7 @@ class Network:
         self._map(fill, len(X))
         return out
 
-    def _map(self, work: Callable[[Team, slice], None], n: int) -> None:
+    def _map(self, work: Callable[[Team, slice, Index], None], n: int) -> None:
         """Call `work` for parts of n windows, each with a team of its own.
 
         The parts are short, so that an interrupt is handled soon.
@@ -383,10 +373,11 @@ class Network:
         batch = max(1, min(SCORING_BATCH, -(-n // self.threads.n)))
         trained = self.solver.kernel_parameters(self.parameters, self.solver_state)
 
-        def own(part: slice) -> None:
-            work(self._team(batch, trained), part)
+        def score(part: slice) -> None:
+            index = np.arange(part.start, part.stop)
+            work(self._team(batch, trained), part, index)
 
-        self.threads.map(own, self.threads.split(n, batch, SCORING_PART))
+        self.threads.map(score, self.threads.split(n, batch, SCORING_PART))
 
     # -- teams ------------------------------------------------------------------
 
