@@ -17,7 +17,7 @@ from nplm.text.samples import unpacked
 from nplm.text.tokenizer import Tokenizer
 from nplm.text.vocabulary import Vocabulary
 
-__all__ = ["fit_codec"]
+__all__ = ["fit_codec", "unset_params"]
 
 
 def fit_codec(
@@ -91,3 +91,12 @@ def _has_words(document: object) -> bool:
         return dtype.kind not in "biufc" and np.ndim(tokens) == 1
     kinds = set(map(type, tokens)) - {int, type(None)}
     return any(issubclass(k, Hashable) and not issubclass(k, Number) for k in kinds)
+
+
+def unset_params(estimator: Any, **inferred: int) -> dict[str, int]:
+    """Return the inferred value of each parameter that is None, also of inner parts."""
+    return {
+        name: inferred[name.split("__")[-1]]
+        for name, value in estimator.get_params().items()
+        if name.split("__")[-1] in inferred and value is None
+    }

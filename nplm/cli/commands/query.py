@@ -17,7 +17,7 @@ from nplm.cli._tally import (
     warning_of_unknown,
 )
 from nplm.cli._text import BLANK_LINES, INPUTS, blocks_of_lines
-from nplm.text.lm.scorer import Scorer
+from nplm.text.lm.scorer import Scorer, measured
 from nplm.text.lm.text_scores import NO_SPELLING, perplexity
 from nplm.text.lm.token_scores import ScoredTokens
 
@@ -113,7 +113,7 @@ def query_command(
         of_file = Figures(scorer.eos)
         for block in blocks_of_lines([name], marks, blank_lines=blank_lines):
             part = scorer.tokens(block, words=by_word)
-            measures = scorer.measure(block, part)
+            measures = measured(scorer, block, part)
             whole.add(part, *measures)
             of_file.add(part, *measures)
             words = _words_of(scorer, part) if by_word else None

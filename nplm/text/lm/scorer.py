@@ -14,7 +14,7 @@ from nplm.text.lm.text_scores import TextSize
 from nplm.text.lm.token_scores import ScoredTokens
 from nplm.text.words.known_words import known_of
 
-__all__ = ["Scorer", "splitter_of"]
+__all__ = ["Scorer", "measured", "splitter_of"]
 
 
 class Scorer:
@@ -301,28 +301,6 @@ class Scorer:
         lengths = lengths + eos
         return ScoredTokens(ids, log_prob, unknown, lengths, words=split, **by_token)
 
-    def measure(
-        self, texts: Sequence[str], tokens: ScoredTokens
-    ) -> tuple[TextSize, float]:
-        """Return the size of texts, and what spells their unknown words.
-
-        Parameters
-        ----------
-        texts : sequence of str
-            The texts.
-        tokens : ScoredTokens
-            Their tokens.
-
-        Returns
-        -------
-        size : TextSize
-        spelling : float
-            Natural logarithm of the probability of how unknown words are spelled.
-        """
-        assert isinstance(self.codec, Text)  # others have no texts
-        spelling = self.codec.spelling_log_prob(texts, tokens.document[tokens.unknown])
-        return TextSize.of(texts, ends=self.eos), spelling
-
     def _split_one(self, sentence: Any) -> Any:
         """Return the words of one sentence."""
         if self._split is not None and isinstance(sentence, str):
@@ -334,6 +312,19 @@ class Scorer:
         """Raise an error if a single word stands in place of a list."""
         if self.codec.vocabulary is not None:
             known_of(self.codec.vocabulary).check_one_document(words, name)
+
+
+def measured(
+    scorer: Scorer, texts: Sequence[str], tokens: ScoredTokens
+) -> tuple[TextSize, float]:
+    """Return the size of scored texts, and the log-probability of their spelling.
+
+    The spelling is that of unknown words.
+    """
+    assert isinstance(scorer.codec, Text)  # others have no texts
+    of_unknown = tokens.document[tokens.unknown]
+    spelling = scorer.codec.spelling_log_prob(texts, of_unknown)
+    return TextSize.of(texts, ends=scorer.eos), spelling
 
 
 def splitter_of(tokenizer: Any) -> Callable[[str], list[str]] | None:

@@ -19,7 +19,7 @@ from nplm.base.estimators import Whole, columns_needed
 from nplm.base.fitted import Fitted
 from nplm.base.pages import DocumentEstimator
 from nplm.text.codecs import codec_of, encoded
-from nplm.text.fitting import fit_codec
+from nplm.text.fitting import fit_codec, unset_params
 from nplm.text.lm.continuing import Continuing
 from nplm.text.lm.text_scoring import Scoring
 from nplm.text.subwords.subwords import Subwords, with_methods
@@ -448,12 +448,7 @@ class TextLM(Scoring, Continuing, DensityMixin, DocumentEstimator):
         n_words = max(int(targets.max()), self.boundary_) + 1
         if self.vocabulary_ is not None:
             n_words = self.vocabulary_.n_words_
-        inferred = {"n_words": n_words, "boundary": self.boundary_}
-        unset = {
-            name: inferred[name.split("__")[-1]]
-            for name, value in estimator.get_params().items()
-            if name.split("__")[-1] in inferred and value is None
-        }
+        unset = unset_params(estimator, n_words=n_words, boundary=self.boundary_)
         if self.vocabulary_ is None and n_words in unset.values():
             inferred_n_words(targets, np.array([self.boundary_]), "X and boundary")
         params = unset | matched_rows(estimator, self.vocabulary_)

@@ -15,7 +15,7 @@ from nplm.base.warnings import warn
 from nplm.text.codecs import Text
 from nplm.text.document_streams import blocks_of, readable
 from nplm.text.lm.fitted_text import FittedText, no_token
-from nplm.text.lm.scorer import Scorer
+from nplm.text.lm.scorer import Scorer, measured
 from nplm.text.lm.text_scores import (
     NO_SPELLING,
     PerplexitySums,
@@ -231,7 +231,7 @@ class Scoring(FittedText):
         sums = PerplexitySums(ends=scorer.eos)
         for start, block in blocks_of(readable(X, "a string")):
             tokens = scorer.tokens(block, start=start)
-            sums.add(tokens, *scorer.measure(block, tokens))
+            sums.add(tokens, *measured(scorer, block, tokens))
         if sums.n_tokens == 0:
             raise no_token(sums.n_documents)
         if math.isnan(sums.spelling):

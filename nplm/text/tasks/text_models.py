@@ -7,7 +7,7 @@ from typing import Any
 from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 
-from nplm.text.fitting import fit_codec
+from nplm.text.fitting import fit_codec, unset_params
 from nplm.text.lm.text_lm import TextLM
 from nplm.text.subwords.subwords import Subwords
 from nplm.text.tokenizer import Tokenizer
@@ -57,12 +57,7 @@ def with_words_of(lm: TextLM, X: object, *, if_closed: bool = False) -> TextLM:
     if known is None:
         boundary = 0 if default else int(lm.boundary)
         n_words = max(int(documents.ids.max(initial=0)), boundary) + 1
-        unset = [
-            name
-            for name, value in lm.estimator.get_params().items()
-            if name.split("__")[-1] == "n_words" and value is None
-        ]
-        lm.estimator.set_params(**dict.fromkeys(unset, n_words))
+        lm.estimator.set_params(**unset_params(lm.estimator, n_words=n_words))
         return lm.set_params(tokenizer=None, vocabulary=None)
     words = Vocabulary.from_words(
         known.words_.tolist(), unknown=known.unknown, boundary=known.boundary
