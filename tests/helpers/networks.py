@@ -229,3 +229,15 @@ def wide(weights):
         )
 
     return wider(weights)._replace(blocks=tuple(map(wider, weights.blocks)))
+
+
+def interrupted_after(n_examples):
+    """Return a `Network.train` that an interrupt ends once it has seen the examples."""
+    train = Network.train
+
+    def train_or_stop(network, *args):
+        if network.n_seen >= n_examples:
+            raise KeyboardInterrupt
+        train(network, *args)
+
+    return train_or_stop

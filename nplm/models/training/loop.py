@@ -142,7 +142,7 @@ class _Progress:
     def final(self, passes: int, steps: int) -> None:
         """Report steps of the final work, after `passes`, which were all."""
         before = passes * self._a_pass  # of fewer than the maximum, perhaps
-        self._tell(before + steps, before + _cost(self._job.final))
+        self._advance(before + steps, before + _cost(self._job.final))
 
     def label(self, text: str) -> None:
         """Name the current work."""
@@ -151,9 +151,9 @@ class _Progress:
 
     def _show(self, done: int, passes: int) -> None:
         total = self._job.n_passes(passes) * self._a_pass + _cost(self._job.final)
-        self._tell(done, total)
+        self._advance(done, total)
 
-    def _tell(self, done: int, total: int) -> None:
+    def _advance(self, done: int, total: int) -> None:
         if self._report is not None and not math.isnan(self.figure):
             self._report(done, total, self.figure)
 

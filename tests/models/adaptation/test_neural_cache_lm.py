@@ -14,6 +14,7 @@ from nplm import KneserNeyLM, MixtureLM, NeuralCacheLM, TextLM, windows
 from nplm.models.adaptation import neural_cache_lm
 from nplm.models.neural.network.network import Network
 from tests.helpers import energy_lm, paper_lm, text
+from tests.helpers.networks import interrupted_after
 
 N_WORDS = 12
 IDS = text(400, n_words=N_WORDS)
@@ -159,14 +160,7 @@ def test_what_is_refused(network, params, error, message):
 
 def test_an_interrupt_keeps_what_the_network_has_learned(monkeypatch):
     X, y = windows(IDS, 10)
-    train = Network.train
-
-    def stops_after_an_epoch(network, *args):
-        if network.n_seen >= len(y):
-            raise KeyboardInterrupt
-        train(network, *args)
-
-    monkeypatch.setattr(Network, "train", stops_after_an_epoch)
+    monkeypatch.setattr(Network, "train", interrupted_after(len(y)))
     lm = NeuralCacheLM(paper_lm(3, **SMALL | {"max_iter": 9}), n_words=N_WORDS)
     with (
         pytest.raises(KeyboardInterrupt),

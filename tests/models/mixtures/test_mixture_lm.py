@@ -24,6 +24,7 @@ from nplm import (
 )
 from nplm.models.neural.network.network import Network
 from tests.helpers import energy_lm, paper_lm, text
+from tests.helpers.networks import interrupted_after
 
 # Discounts cannot be estimated from a text of few words.
 pytestmark = pytest.mark.filterwarnings("ignore:Kneser-Ney cannot estimate")
@@ -326,7 +327,7 @@ def test_interrupt_of_the_last_member_keeps_the_mixture(parts, monkeypatch):
     model = MixtureLM(
         [("kn", KneserNeyLM()), ("inner", inner)], "learned", n_words=N_WORDS
     )
-    monkeypatch.setattr(Network, "train", stops_after_an_epoch(len(y)))
+    monkeypatch.setattr(Network, "train", interrupted_after(len(y)))
     with (
         pytest.raises(KeyboardInterrupt),
         pytest.warns(RuntimeWarning, match="NeuralLM: interrupted"),
@@ -335,17 +336,6 @@ def test_interrupt_of_the_last_member_keeps_the_mixture(parts, monkeypatch):
     assert model.estimators_[1].estimators_[0].n_iter_ == 1
     assert model.n_iter_ > 0
     assert_allclose(model.predict_proba(X).sum(axis=1), 1)
-
-
-def stops_after_an_epoch(n):
-    train = Network.train
-
-    def stops(own, *args):
-        if own.n_seen >= n:
-            raise KeyboardInterrupt
-        train(own, *args)
-
-    return stops
 
 
 @pytest.mark.parametrize("fitted_before", [False, True])
@@ -360,7 +350,7 @@ def test_interrupted_text_model_keeps_what_its_network_learned(
         model = Pipeline([("same", FunctionTransformer()), ("lm", lm)])
     if fitted_before:
         model.fit(["x y z"])
-    monkeypatch.setattr(Network, "train", stops_after_an_epoch(55))
+    monkeypatch.setattr(Network, "train", interrupted_after(55))
     with (
         pytest.raises(KeyboardInterrupt),
         pytest.warns(RuntimeWarning, match="NeuralLM: interrupted"),
