@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import AsyncIterator, Collection, Iterator, Mapping
+from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from http import HTTPStatus
+from itertools import repeat
 from pathlib import Path
 from typing import Any
 
@@ -30,23 +31,15 @@ from nplm.cli.serve.messages import (
     About,
     Expected,
     ExpectedRequest,
-    ExpectedWord,
     Failure,
     Health,
-    Line,
     Map,
     MapRequest,
-    Member,
-    MemberScore,
-    MemberWord,
     Model,
     Nearest,
     NearestRequest,
-    Neighbour,
-    Place,
     ScoreRequest,
     Scores,
-    TokenScore,
 )
 from nplm.inspection import Surprisals, expected_words, feature_map, surprisals
 from nplm.text.embeddings import features_of
@@ -145,17 +138,16 @@ class Api:
         bits = np.concatenate([np.empty(0), *(part.bits for part in scored)])
         with np.errstate(over="ignore"):
             perplexity = np.exp2(bits.mean()) if len(bits) else math.nan
-        return Scores(
-            model=name,
-            members=scored[0].members if scored else [],
-            lines=[
-                Line(text=line, tokens=_tokens(part))
-                for line, part in zip(lines, scored)
-            ],
-            n_tokens=len(bits),
-            n_unknown=sum(int(part.unknown.sum()) for part in scored),
-            bits=_finite(bits.sum()),
-            perplexity=_finite(perplexity),
+        return Scores.model_validate(
+            {
+                "model": name,
+                "members": scored[0].members if scored else [],
+                "lines": _rows(text=lines, tokens=map(_tokens, scored)),
+                "n_tokens": len(bits),
+                "n_unknown": sum(int(part.unknown.sum()) for part in scored),
+                "bits": float(bits.sum()),
+                "perplexity": float(perplexity),
+            }
         )
 
     def next(self, request: ExpectedRequest) -> Expected:
@@ -165,32 +157,16 @@ class Api:
             expected = expected_words(
                 lm, request.text, request.k, position=request.position
             )
-        n_words = len(expected.words)
-        orders = [None] * n_words if expected.order is None else expected.order
-        return Expected(
-            model=name,
-            members=[
-                Member(name=member, weight=float(weight))
-                for member, weight in zip(expected.members, expected.weights)
-            ],
-            words=[
-                ExpectedWord(
-                    word=str(word),
-                    probability=float(p),
-                    order=_order(order),
-                    members=[
-                        MemberWord(probability=float(q), order=_order(n))
-                        for q, n in zip(member_proba, member_order)
-                    ],
-                )
-                for word, p, order, member_proba, member_order in zip(
-                    expected.words,
-                    expected.proba,
-                    orders,
-                    expected.member_proba,
-                    expected.member_order,
-                )
-            ],
+        by_member = zip(expected.member_proba, expected.member_order)
+        words = _rows(
+            word=map(str, expected.words),
+            probability=expected.proba,
+            order=repeat(None) if expected.order is None else expected.order,
+            members=[_rows(probability=p, order=n) for p, n in by_member],
+        )
+        shares = _rows(name=expected.members, weight=expected.weights)
+        return Expected.model_validate(
+            {"model": name, "members": shares, "words": words}
         )
 
     def nearest(self, request: NearestRequest) -> Nearest:
@@ -202,13 +178,9 @@ class Api:
                 f"{request.word!r} is not in the vocabulary of {lm.n_words_:,} words.",
             )
         words, cosines = lm.nearest(request.word, request.k)
-        return Nearest(
-            model=name,
-            word=request.word,
-            words=[
-                Neighbour(word=str(word), cosine=float(cosine))
-                for word, cosine in zip(words, cosines)
-            ],
+        rows = _rows(word=map(str, words), cosine=cosines)
+        return Nearest.model_validate(
+            {"model": name, "word": request.word, "words": rows}
         )
 
     def map(self, request: MapRequest) -> Map:
@@ -217,13 +189,11 @@ class Api:
         with _refusals():
             places = feature_map(lm, n_words=request.n_words, normalize=True)
         ratio = places.explained_variance_ratio
-        return Map(
-            model=name,
-            words=[
-                Place(word=str(word), x=float(x), y=float(y))
-                for word, (x, y) in zip(places.words, places.positions)
-            ],
-            explained=None if ratio is None else ratio.tolist(),
+        x, y = places.positions.T
+        rows = _rows(word=map(str, places.words), x=x, y=y)
+        explained = None if ratio is None else ratio.tolist()
+        return Map.model_validate(
+            {"model": name, "words": rows, "explained": explained}
         )
 
     def _model(self, name: str | None) -> tuple[str, TextLM]:
@@ -250,40 +220,22 @@ class Api:
         return name, lm
 
 
-def _tokens(scored: Surprisals) -> list[TokenScore]:
+def _rows(**columns: Iterable[object]) -> list[dict[str, object]]:
+    """Return the rows of columns of a table, by name; arrays as Python's numbers."""
+    values = (c.tolist() if isinstance(c, np.ndarray) else c for c in columns.values())
+    return [dict(zip(columns, row)) for row in zip(*values)]
+
+
+def _tokens(scored: Surprisals) -> list[dict[str, object]]:
     """Return the tokens of a line."""
-    orders = [None] * len(scored.bits) if scored.order is None else scored.order
-    return [
-        TokenScore(
-            token=str(token),
-            unknown=bool(unknown),
-            bits=_finite(bits),
-            order=_order(order),
-            members=[
-                MemberScore(bits=_finite(b), weight=float(w), order=_order(n))
-                for b, w, n in zip(member_bits, weights, member_order)
-            ],
-        )
-        for token, unknown, bits, order, member_bits, weights, member_order in zip(
-            scored.tokens,
-            scored.unknown,
-            scored.bits,
-            orders,
-            scored.member_bits,
-            scored.weights,
-            scored.member_order,
-        )
-    ]
-
-
-def _finite(number: Any) -> float | None:
-    """Return a number that JSON has; None for infinity and NaN."""
-    return float(number) if math.isfinite(number) else None
-
-
-def _order(order: Any) -> int | None:
-    """Return the length of an n-gram; None if none is looked up."""
-    return int(order) if order else None
+    scores = zip(scored.member_bits, scored.weights, scored.member_order)
+    return _rows(
+        token=map(str, scored.tokens),
+        unknown=scored.unknown,
+        bits=scored.bits,
+        order=repeat(None) if scored.order is None else scored.order,
+        members=[_rows(bits=b, weight=w, order=n) for b, w, n in scores],
+    )
 
 
 async def _health() -> Health:

@@ -5,9 +5,10 @@ Requests are checked against them, and openapi.json is made of them.
 
 from __future__ import annotations
 
+import math
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 __all__ = [
     "MAX_BODY_BYTES", "MAX_TEXT_CHARS", "About", "Expected", "ExpectedRequest",
@@ -24,11 +25,21 @@ MAX_BODY_BYTES = 12 * MAX_TEXT_CHARS + 12 * MAX_WORD_CHARS + 1_000
 
 Text = Annotated[str, Field(max_length=MAX_TEXT_CHARS)]
 Word = Annotated[str, Field(min_length=1, max_length=MAX_WORD_CHARS)]
+
+
+def _finite(number: float | None) -> float | None:
+    """Return a number that JSON has; None for infinity and NaN."""
+    return None if number is None or not math.isfinite(number) else number
+
+
 # null stands for infinity, which JSON lacks. Neither is bounded: n-grams of a file need
 # not sum to 1, and a probability above 1 has negative bits.
-Bits = float | None
+Bits = Annotated[float | None, BeforeValidator(_finite)]
 Share = Annotated[float, Field(ge=0)]
-Order = Annotated[int, Field(ge=1)] | None
+# No n-gram is looked up for a model without them, which has an order of 0 or none.
+Order = Annotated[
+    Annotated[int, Field(ge=1)] | None, BeforeValidator(lambda order: order or None)
+]
 
 
 class Request(BaseModel):
@@ -112,9 +123,7 @@ class Scores(Answer):
     n_tokens: int = Field(ge=0)
     n_unknown: int = Field(ge=0)
     bits: Bits = Field(description="Sum over all tokens; null: infinite.")
-    perplexity: float | None = Field(
-        description="Of all tokens; null: no token, or infinite."
-    )
+    perplexity: Bits = Field(description="Of all tokens; null: no token, or infinite.")
 
 
 class MemberWord(Answer):
