@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Self
@@ -85,26 +84,34 @@ class UnknownSpelling:
         return {"words": list(self.words), "share": self.share}
 
     @cached_property
-    def _counts(self) -> dict[bytes, Counter[int]]:
-        """How often each byte follows each context of up to `N_CONTEXT` bytes."""
-        counts: dict[bytes, Counter[int]] = {}
+    def _counts(self) -> dict[bytes, tuple[int, dict[int, int]]]:
+        """How often each byte follows each context of up to `N_CONTEXT` bytes.
+
+        Beside the counts is what their probabilities are divided by: the number of
+        bytes that follow, and that of different ones.
+        """
+        counts: dict[bytes, dict[int, int]] = {}
         for word in self.words:
             for context, byte in _steps(word):
                 for start in range(len(context) + 1):
-                    counts.setdefault(context[start:], Counter())[byte] += 1
-        return counts
+                    seen = counts.setdefault(context[start:], {})
+                    seen[byte] = seen.get(byte, 0) + 1
+        return {
+            context: (sum(seen.values()) + len(seen), seen)
+            for context, seen in counts.items()
+        }
 
     def log_prob(self, word: str) -> float:
         """Return the natural logarithm of the probability of a word."""
-        total = 0.0
+        total, counts = 0.0, self._counts
         for context, byte in _steps(word):
             prob = 1 / N_SYMBOLS
             for start in range(len(context), -1, -1):
-                seen = self._counts.get(context[start:])
-                if seen is None:
+                if (followers := counts.get(context[start:])) is None:
                     break
+                divisor, seen = followers
                 # Witten and Bell: as many unseen bytes as different ones were seen.
-                prob = (seen[byte] + len(seen) * prob) / (seen.total() + len(seen))
+                prob = (seen.get(byte, 0) + len(seen) * prob) / divisor
             total += math.log(prob)
         if word != self.symbol:
             return total + math.log1p(-self.share)
