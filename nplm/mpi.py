@@ -33,9 +33,10 @@ from numbers import Integral
 from typing import Any, TypeVar
 
 from numpy.typing import ArrayLike
-from sklearn.utils.validation import check_is_fitted, check_scalar
+from sklearn.utils.validation import check_scalar
 
 from nplm.base.warnings import warn
+from nplm.models.neural.fitted_network import trained_network, with_network
 from nplm.models.neural.fitting.sharded import gathered, sharded
 from nplm.models.neural.network_lm import FitRequest, NetworkLM
 from nplm.models.neural.neural_lm import NeuralLM
@@ -192,7 +193,7 @@ def fit(
 
         if keep == "shards":
             shard = train()
-            part = replace(request, model=estimator._with(shard))
+            part = replace(request, model=with_network(estimator, shard))
             return ShardedLM(part.fit_model(lambda: shard), ranks)
         if keep == "root" and ranks.rank > 0:
             train_whole()
@@ -422,8 +423,7 @@ def shard(estimator: NeuralLM, comm: MPI.Comm | None = None) -> ShardedLM:
     ranks = Ranks(comm)
 
     def described() -> dict[str, str]:
-        check_is_fitted(estimator)
-        trained = estimator._trained
+        trained = trained_network(estimator)
         trained.architecture.check_shared(trained.loss, type(estimator).__name__)
         parameters = {
             "n_words_": estimator.n_words_,
@@ -435,5 +435,5 @@ def shard(estimator: NeuralLM, comm: MPI.Comm | None = None) -> ShardedLM:
 
     with ranks.guard():
         ranks.check_same(ranks.all_or_none(described))
-        part = estimator._with(sharded(estimator._trained, ranks))
+        part = with_network(estimator, sharded(trained_network(estimator), ranks))
     return ShardedLM(part, ranks)

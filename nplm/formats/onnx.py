@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from nplm.base.exceptions import missing_packages
 from nplm.formats._model_files import check_writable, writing
+from nplm.models.neural.fitted_network import trained_network
 from nplm.models.neural.network.hidden import NORM_EPSILON
 from nplm.models.neural.neural_lm import NeuralLM
 
@@ -70,7 +71,7 @@ def write_onnx(model: NeuralLM, path: str | os.PathLike[str]) -> None:
             "made of; of a mixture, write the network among its members."
         )
     check_is_fitted(model)
-    architecture = model._trained.architecture
+    architecture = trained_network(model).architecture
     if architecture.output.name != "softmax":
         raise ValueError(
             f"the network ends in output={architecture.output.name!r}, and only a "
@@ -83,7 +84,7 @@ def write_onnx(model: NeuralLM, path: str | os.PathLike[str]) -> None:
         )
     if architecture.order == 1:
         raise ValueError("order=1 looks at no word: there is nothing to compute.")
-    arrays = model._trained.parameters.named().values()
+    arrays = trained_network(model).parameters.named().values()
     size = sum(array.nbytes for array in arrays if array is not None)
     if size > MAX_BYTES:
         raise ValueError(
@@ -135,7 +136,7 @@ class _Graph:
 
     def _inputs(self) -> str:
         """Return x: the features of the words, then averages of distant ones."""
-        model, inputs = self._model, self._model._trained.parts.inputs
+        model, inputs = self._model, trained_network(self._model).parts.inputs
         C = self._weight("C", model.C_)
         m = model.C_.shape[1]
 

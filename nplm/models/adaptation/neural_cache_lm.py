@@ -30,6 +30,7 @@ from nplm.base.estimators import (
 )
 from nplm.base.fitted import Fitted
 from nplm.models.adaptation.cache_lm import cache_length
+from nplm.models.neural.fitted_network import trained_network
 from nplm.models.neural.neural_lm import NeuralLM
 from nplm.models.training.parallel.threads import blas_threads
 
@@ -332,7 +333,7 @@ def _runs(X: NDArray[np.int32]) -> Iterator[slice]:
 
 def _n_context(network: NeuralLM) -> int:
     """Return the number of columns that a fitted network uses."""
-    n: int = network._trained.architecture.n_context
+    n: int = trained_network(network).architecture.n_context
     return n
 
 
@@ -346,7 +347,7 @@ def _check_network(network: Any) -> None:
 
 
 def _check_hidden(network: NeuralLM) -> None:
-    if network._trained.parts.hidden.n_activations == 0:
+    if trained_network(network).parts.hidden.n_activations == 0:
         raise ValueError(
             "the network has no hidden units (n_hidden=0), whose activations a neural "
             "cache compares: set n_hidden."

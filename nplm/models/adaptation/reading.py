@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from nplm.base.blocks import blocks
 from nplm.base.estimators import Whole
 from nplm.base.exceptions import DivergenceError
+from nplm.models.neural.fitted_network import trained_network, with_network
 from nplm.models.neural.network_lm import FitRequest, NetworkLM
 from nplm.models.neural.options.solvers import SGD
 from nplm.models.training.parallel.threads import blas_threads
@@ -98,7 +99,7 @@ def adapted_log_prob(
     if learning_rate == 0:
         return lm.log_prob(X, y)
     # Noise samples begin at the seed: each call gives the same, and `lm` keeps its own.
-    reader = lm._with(lm._trained.restarted())
+    reader = with_network(lm, trained_network(lm).restarted())
     reader.set_params(
         solver=SGD(learning_rate="constant"),
         learning_rate_init=learning_rate,

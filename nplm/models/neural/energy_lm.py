@@ -266,16 +266,16 @@ random_state, verbose
         contexts = self._check_X(X)
         new = self._check_new(y) - self.n_words_
         trained = self._trained
-        own = trained.parameters
+        parameters = trained.parameters
         n_new, n_rows = int(new.max()) + 1, np.bincount(new)
-        known = [own.C] if own.U is None else [own.C, own.U]
+        known = [parameters.C] if parameters.U is None else [parameters.C, parameters.U]
         estimates = [np.zeros((n_new, a.shape[1])) for a in known]
         for rows in self._blocks(len(contexts)):
             proba = self._predict_proba(contexts[rows])
             for array, sums in zip(known, estimates):
                 np.add.at(sums, new[rows], proba @ array)
         C, *U = (sums / n_rows[:, None] for sums in estimates)
-        b = np.full(n_new, own.b.max())
+        b = np.full(n_new, parameters.b.max())
         state = {
             name: np.concatenate([array, np.zeros_like(array[:1]).repeat(n_new, 0)])
             if name.endswith(("_C", "_E")) else array
@@ -285,7 +285,7 @@ random_state, verbose
         self._trained = replace(
             trained,
             architecture=replace(trained.architecture, n_words=self.n_words_),
-            parameters=own.with_words(C, U[0] if U else None, b),
+            parameters=parameters.with_words(C, U[0] if U else None, b),
             solver_state=state,
             n_added=trained.n_added + n_new,
         )
@@ -319,8 +319,8 @@ random_state, verbose
     @property
     def v_(self) -> NDArray[Any]:
         """Output weights."""
-        own: NDArray[Any] = self._shared if self._own is None else self._own
-        return own
+        weights: NDArray[Any] = self._shared if self._own is None else self._own
+        return weights
 
     @v_.setter
     def v_(self, values: Any) -> None:

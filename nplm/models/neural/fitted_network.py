@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from copy import copy
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -22,7 +22,10 @@ from nplm.models.neural.recipe import TrainedNetwork
 from nplm.models.neural.repeats import distinct_windows
 from nplm.models.training.parallel.threads import blas_threads, n_threads
 
-__all__ = ["FittedNetworkLM", "view"]
+__all__ = ["FittedNetworkLM", "trained_network", "view", "with_network"]
+
+
+Fits = TypeVar("Fits", bound="FittedNetworkLM")
 
 
 def view(name: str, doc: str) -> property:
@@ -48,6 +51,21 @@ def _trained(lm: Any, name: str) -> TrainedNetwork:
     return trained
 
 
+def trained_network(lm: FittedNetworkLM) -> TrainedNetwork:
+    """Return the trained network of a fitted model, or raise NotFittedError."""
+    check_is_fitted(lm)
+    return lm._trained
+
+
+def with_network(lm: Fits, trained: TrainedNetwork) -> Fits:
+    """Return a copy of a fitted model with another network."""
+    other = shallow_copy(lm)
+    for name in lm._options:  # set_params changes options in place
+        setattr(other, name, copy(getattr(lm, name)))
+    other._trained = trained
+    return other
+
+
 class FittedNetworkLM(LanguageModel):
     """Base of `NetworkLM`: attributes, probabilities and files of ``_trained``.
 
@@ -69,14 +87,6 @@ class FittedNetworkLM(LanguageModel):
         return "_trained" in vars(self)
 
     # -- the network ----------------------------------------------------------
-
-    def _with(self, trained: TrainedNetwork) -> Self:
-        """Return a copy of this fitted model with another network."""
-        other = shallow_copy(self)
-        for name in self._options:  # set_params changes options in place
-            setattr(other, name, copy(getattr(self, name)))
-        other._trained = trained
-        return other
 
     def _network(self) -> Network:
         """Return a network that scores with `n_jobs` threads."""
@@ -255,7 +265,9 @@ class FittedNetworkLM(LanguageModel):
 
     def _lightened(self, *, optimizer: bool, dtype: str | None) -> Self:
         """Return a copy to be saved, as `nplm.save` says."""
-        return self._with(lightened(self._trained, optimizer=optimizer, dtype=dtype))
+        return with_network(
+            self, lightened(self._trained, optimizer=optimizer, dtype=dtype)
+        )
 
     def _restore(self, fitted: Fitted) -> None:
         trained = from_items(fitted, self._outputs)

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from nplm.base.estimators import WindowScores
+from nplm.models.neural.fitted_network import trained_network, with_network
 from nplm.models.neural.fitting.sharded import ShardedNetwork, gathered
 from nplm.models.neural.neural_lm import NeuralLM
 from nplm.models.training.checkpoint import fingerprint
@@ -76,16 +77,16 @@ class ShardedLM(WindowScores):
         """
         with self._ranks.guard():
             self._ranks.check_same({"keep": keep})
-            trained = self._part._trained
+            trained = trained_network(self._part)
             whole = gathered(trained, self._ranks, everywhere=keep == "all")
         if whole is None:
             return None
         # Each model needs a generator of its own.
         own = replace(whole.copy(), generator=deepcopy(whole.generator))
-        return self._part._with(own)
+        return with_network(self._part, own)
 
     def _network(self) -> ShardedNetwork:
-        trained = self._part._trained
+        trained = trained_network(self._part)
         return ShardedNetwork(
             trained.parts, trained.parameters,
             precision=trained.precision(self._part.precision),

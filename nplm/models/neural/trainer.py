@@ -92,15 +92,15 @@ class Trainer:
 
 def _checked(examples: ArrayLike, n: int) -> Index:
     """Return rows of n windows, or raise ValueError with the first invalid one."""
-    given = np.asarray(examples)
-    if given.size == 0:
+    rows = np.asarray(examples)
+    if rows.size == 0:
         raise ValueError("examples is empty; give rows of the windows.")
-    if given.dtype.kind not in "iu":
+    if rows.dtype.kind not in "iu":
         raise ValueError(
             f"examples must be row numbers of the windows, got values of type "
-            f"{given.dtype}; np.flatnonzero gives those of a mask."
+            f"{rows.dtype}; np.flatnonzero gives those of a mask."
         )
-    index = given.astype(np.intp).reshape(-1)
+    index = rows.astype(np.intp).reshape(-1)
     if index.min() < 0 or index.max() >= n:
         bad = index[(index < 0) | (index >= n)][0]
         raise ValueError(f"examples has {bad}, but the windows have rows 0 to {n - 1}.")

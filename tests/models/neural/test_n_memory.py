@@ -11,6 +11,7 @@ import nplm
 from nplm import NeuralCacheLM, NeuralLM, TextLM, Vocabulary, adapted_log_prob, windows
 from nplm.base.files.tensors import read_tensors, write_tensors
 from nplm.base.fitted import Fitted
+from nplm.models.neural.fitted_network import with_network
 from nplm.models.neural.fitting.fit import Training, fit
 from nplm.models.neural.fitting.orders import RunOrder
 from nplm.models.neural.fitting.saved import from_items, to_items
@@ -214,7 +215,7 @@ def test_files_from_before_there_was_a_memory_load():
     lm = remembering(n_memory=0).fit(X, Y)
     items = to_items(lm._trained)
     del items["architecture"]["n_memory"]
-    loaded = lm._with(from_items(Fitted(items), OUTPUTS))
+    loaded = with_network(lm, from_items(Fitted(items), OUTPUTS))
     np.testing.assert_array_equal(loaded.log_prob(X, Y), lm.log_prob(X, Y))
 
 

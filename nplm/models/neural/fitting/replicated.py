@@ -168,8 +168,8 @@ class ReplicatedNetwork(SharedNetwork):
         """Return the log-probability of each next word; each rank scores a share."""
         rank, size = self.processes.rank, self.processes.size
         start, stop = len(y) * rank // size, len(y) * (rank + 1) // size
-        found = np.zeros(len(y))
+        log_prob = np.zeros(len(y))
         if stop > start:
-            found[start:stop] = super().log_prob(X[start:stop], y[start:stop])
-        self.processes.sum(found)
-        return found
+            log_prob[start:stop] = super().log_prob(X[start:stop], y[start:stop])
+        self.processes.sum(log_prob)
+        return log_prob

@@ -58,21 +58,21 @@ def lightened(
         trained = replace(trained, solver_state={})
     if dtype is None:
         return trained
-    own = trained.parameters
-    if own.dtype != np.float32:
+    parameters = trained.parameters
+    if parameters.dtype != np.float32:
         raise ValueError(
             f"dtype={dtype!r} is for networks of float32, and this one has "
-            f"precision={own.dtype.name!r}: leave dtype out."
+            f"precision={parameters.dtype.name!r}: leave dtype out."
         )
     most = float(np.finfo(dtype).max)
-    for name, array in own.trained().items():
+    for name, array in parameters.trained().items():
         if array.size and np.abs(array).max() > most:
             raise ValueError(
                 f"dtype={dtype!r} has numbers up to {most:.0f}, and the weights {name} "
                 f"have {np.abs(array).max():.4g}: leave dtype out."
             )
-    halves = {name: array.astype(dtype) for name, array in own.trained().items()}
-    return replace(trained, parameters=own.with_arrays(halves))
+    halves = {name: array.astype(dtype) for name, array in parameters.trained().items()}
+    return replace(trained, parameters=parameters.with_arrays(halves))
 
 
 def to_items(trained: TrainedNetwork) -> dict[str, Any]:
@@ -80,12 +80,14 @@ def to_items(trained: TrainedNetwork) -> dict[str, Any]:
 
     The padding of rows is not included.
     """
-    own = trained.parameters
+    parameters = trained.parameters
     items: dict[str, Any] = {
         "architecture": trained.architecture.items(),
-        "arrays": {k: own.without_padding(k, a) for k, a in own.trained().items()},
+        "arrays": {
+            k: parameters.without_padding(k, a) for k, a in parameters.trained().items()
+        },
         "moments": {
-            k: own.without_padding(k.split("_", 1)[1], a)
+            k: parameters.without_padding(k.split("_", 1)[1], a)
             for k, a in trained.solver_state.items()
         },
         "loss": _loss_items(trained.loss),
@@ -122,19 +124,19 @@ def from_items(fitted: Fitted, outputs: Mapping[str, type[Output]]) -> TrainedNe
     items, shapes = Fitted(arrays, "arrays."), parts.shapes(n_words)
     checked = {name: items.array(name, dtype, shapes[name]) for name in shapes}
     items.done()
-    own = parts.parameters(parts.zeros(n_words, dtype))
-    for name, array in own.trained().items():
-        own.without_padding(name, array)[...] = checked[name]
+    parameters = parts.parameters(parts.zeros(n_words, dtype))
+    for name, array in parameters.trained().items():
+        parameters.without_padding(name, array)[...] = checked[name]
     if is_rounded:
-        parts.features.settle(own)
-    check_sums(own, parts)
+        parts.features.settle(parameters)
+    check_sums(parameters, parts)
     generator = np.random.mtrand._rand
     if "random_state" in fitted:
         generator = fitted.take("random_state", np.random.RandomState)
     return TrainedNetwork(
         architecture=architecture,
-        parameters=own,
-        solver_state=_moments(own, fitted.inner("moments")),
+        parameters=parameters,
+        solver_state=_moments(parameters, fitted.inner("moments")),
         loss=loss,
         generator=generator,
         history=fitted.history("history", *HISTORY_COLUMNS),
@@ -274,13 +276,13 @@ def _in_full(arrays: dict[str, Any]) -> tuple[dict[str, Any], bool]:
     return arrays | half, bool(half)
 
 
-def _moments(own: Parameters, items: Fitted) -> State:
+def _moments(parameters: Parameters, items: Fitted) -> State:
     """Return the moments of Adam, or an empty state."""
     if "first_H" not in items:
         return {}
-    state = ANY_ADAM.kept(ANY_ADAM.initial_state(own))
+    state = ANY_ADAM.kept(ANY_ADAM.initial_state(parameters))
     for name, array in state.items():
-        view = own.without_padding(name.partition("_")[2], array)
+        view = parameters.without_padding(name.partition("_")[2], array)
         view[...] = items.array(name, view.dtype, view.shape)
         is_signed = name.startswith("first_")
         if not np.isfinite(view).all() or not (is_signed or (view >= 0).all()):

@@ -37,9 +37,9 @@ class Seconds:
 
     def taken(self) -> dict[str, float]:
         """Return the seconds by activity, and begin another epoch."""
-        found = dict(zip(self.NAMES, self.array[:, 0].tolist()))
+        seconds = dict(zip(self.NAMES, self.array[:, 0].tolist()))
         self.array[:] = 0
-        return found
+        return seconds
 
     def restore(self, state: Fitted) -> None:
         """Restore the seconds of a saved epoch."""

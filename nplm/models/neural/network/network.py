@@ -279,8 +279,8 @@ class Network:
 
     def set_state(self, state: Fitted, n_seen: int) -> None:
         """Restore a `state` after `n_seen` examples, or raise ValueError."""
-        own = self._arrays()
-        found = {k: state.array(k, a.dtype, a.shape) for k, a in own.items()}
+        arrays = self._arrays()
+        saved = {k: state.array(k, a.dtype, a.shape) for k, a in arrays.items()}
         moving = state.array("moving", np.float64, (5,))
         examples, updates, log_decay, pause, loss = moving.tolist()
         if (
@@ -289,7 +289,7 @@ class Network:
             or not (updates >= 0 and log_decay <= 0 and -updates <= pause <= 0)
         ):
             raise state.invalid_item("moving", moving.tolist())
-        paused = found.get("paused_C")
+        paused = saved.get("paused_C")
         if (
             paused is not None
             and not (
@@ -297,11 +297,11 @@ class Network:
             ).all()
         ):
             raise ValueError("paused_C has updates or rates out of range")
-        self.solver.check_state(found)
-        self.parts.output.check_state(found, self.output_state)
-        self.parts.hidden.check_memory(found)
-        for name, array in own.items():
-            array[...] = found[name]
+        self.solver.check_state(saved)
+        self.parts.output.check_state(saved, self.output_state)
+        self.parts.hidden.check_memory(saved)
+        for name, array in arrays.items():
+            array[...] = saved[name]
         self.loss = loss
         self.clock.set(examples, updates, log_decay, pause)
 

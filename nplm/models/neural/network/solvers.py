@@ -134,9 +134,9 @@ class Solver:
         """Return the initial state of the solver."""
         raise NotImplementedError
 
-    def check_state(self, found: State) -> None:
+    def check_state(self, saved: State) -> None:
         """Raise ValueError if a saved state has invalid values."""
-        for name, array in found.items():
+        for name, array in saved.items():
             moment = name.partition("_")[0]
             if moment in ("first", "second", "decayed", "paused") and (
                 not np.isfinite(array).all()
@@ -305,8 +305,8 @@ class Adam(Solver):
         self, tier: Tier, clock: Clock, trained: Trained, state: State, scratch: Scratch
     ) -> Kernel:
         """Return the kernel of one thread, or of a team of threads."""
-        own = {field.name: getattr(self, field.name) for field in fields(self)}
-        del own["schedule"]
+        settings = {field.name: getattr(self, field.name) for field in fields(self)}
+        del settings["schedule"]
         whole = [
             parameter.rows * parameter.columns
             for name, parameter in trained.items()
@@ -315,5 +315,5 @@ class Adam(Solver):
         C = trained["C"] if "first_C" in state else None
         return _solvers.Adam(
             tier, clock, C, scratch=scratch, largest=max(1, *whole),
-            **self.schedule.kernel_options(), **own,
+            **self.schedule.kernel_options(), **settings,
         )  # fmt: skip

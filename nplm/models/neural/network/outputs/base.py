@@ -120,7 +120,7 @@ class Output:
         """
         return {}
 
-    def check_state(self, found: State, own: State) -> None:
+    def check_state(self, saved: State, state: State) -> None:
         """Raise ValueError if a saved state is impossible in this fit."""
 
     def figures(self, state: State) -> dict[str, float]:

@@ -82,11 +82,11 @@ class Estimate:
             "generators": seeds.astype(np.uint64),
         }
 
-    def check_state(self, found: State, own: State) -> None:
+    def check_state(self, saved: State, state: State) -> None:
         """Raise ValueError if a saved state is impossible in this fit."""
-        if not np.array_equal(found["proposal"], own["proposal"]):
+        if not np.array_equal(saved["proposal"], state["proposal"]):
             raise ValueError("proposal differs from that of the next words")
-        if not found["generators"].any(axis=1).all():
+        if not saved["generators"].any(axis=1).all():
             raise ValueError("generators has a state of zeros")
 
     def figures(self, state: State) -> dict[str, float]:
@@ -135,11 +135,11 @@ class Importance(Estimate):
             "watched": watched
         }
 
-    def check_state(self, found: State, own: State) -> None:
+    def check_state(self, saved: State, state: State) -> None:
         """Raise ValueError if a saved state is impossible in this fit."""
-        super().check_state(found, own)
-        least, most = min(self.n_noise, self.max_noise), len(own["proposal"])
-        n, noise, n_batches = found["watched"].T
+        super().check_state(saved, state)
+        least, most = min(self.n_noise, self.max_noise), len(state["proposal"])
+        n, noise, n_batches = saved["watched"].T
         if not (
             ((n >= min(least, most)) & (n <= min(self.max_noise, most))).all()
             and ((noise >= 0) & (noise < np.inf)).all()

@@ -41,9 +41,9 @@ class Sampled(Output):
         """Return the state of the estimate."""
         return self.estimate.initial_state(n_words, counts, rng, n_workers)
 
-    def check_state(self, found: State, own: State) -> None:
+    def check_state(self, saved: State, state: State) -> None:
         """Raise ValueError if a saved state of the estimate is impossible."""
-        self.estimate.check_state(found, own)
+        self.estimate.check_state(saved, state)
 
     def figures(self, state: State) -> dict[str, float]:
         """Return the metrics of the estimate."""
