@@ -27,11 +27,11 @@ SLOW_FOLDERS = {"faults", "fuzz", "hours", "mpi"}
 
 
 def pytest_collection_modifyitems(items):
-    tests = Path(__file__).parent
+    slow = [Path(__file__).parent / folder for folder in SLOW_FOLDERS]
     for item in items:
-        of_tests = item.path.is_relative_to(tests)
-        folder = item.path.relative_to(tests).parts[0] if of_tests else "pages"
-        if folder in SLOW_FOLDERS or item.get_closest_marker("corpora"):
+        of_folder = any(folder in item.path.parents for folder in slow)
+        is_page = item.path.suffix == ".rst"  # whose examples train models
+        if of_folder or is_page or item.get_closest_marker("corpora"):
             item.add_marker(pytest.mark.slow)
 
 

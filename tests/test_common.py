@@ -34,6 +34,7 @@ def models():
     return small_models(N_WORDS)
 
 
+@pytest.mark.slow
 @parametrize_with_checks(
     [
         paper_lm(n_hidden=4, embedding_dim=3, max_iter=2),

@@ -198,6 +198,7 @@ def loads_here():
     return os.getpid(), model_file.n_loads
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["mapped", "n-grams", "network"])
 def test_dask_scores_as_one_process(tmp_path, models, workers, name):
     distributed = pytest.importorskip("distributed")

@@ -54,6 +54,7 @@ def expected_failures(estimator):
 NETWORK = neural_lm(n_hidden=4, embedding_dim=3, max_iter=2, random_state=0)
 
 
+@pytest.mark.slow
 @parametrize_with_checks(
     [RowClassifier(of_events(InterpolatedTrigram(2))), RowDetector(of_events(NETWORK))],
     expected_failed_checks=expected_failures,

@@ -52,6 +52,7 @@ N_RUNS = 3  # that leave their memory to the next mini-batch
 DROPOUT = [(0, 0, 0), (0.3, 0.5, 0.2), (0.6, 0, 0), (0, 0.7, 0), (0, 0, 0.7)]
 
 
+@pytest.mark.slow
 @pairwise(
     {
         "kind": EXACT,
@@ -105,6 +106,7 @@ def test_gradients_numerically(
 
 
 # One example alone has kernels of its own, and so has each kind of E for each solver.
+@pytest.mark.slow
 @pairwise(
     {
         "kind, solver, alone": list(product(KINDS, SOLVERS, [True, False])),
@@ -216,6 +218,7 @@ def check_training(
 
 
 # Also more threads than words, and than this machine has cores.
+@pytest.mark.slow
 @pairwise(
     {
         "kind, alone": list(product(SHARED, [True, False])),
@@ -246,6 +249,7 @@ def test_threads_share_the_output_units(
 
 
 # Also more threads than examples.
+@pytest.mark.slow
 @pairwise(
     {
         "kind": KINDS,
