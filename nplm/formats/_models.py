@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sklearn.utils.validation import check_is_fitted
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["counts_of", "trie_of"]
 
 
-def trie_of(model: Any) -> BackoffTrie:
+def trie_of(model: object) -> BackoffTrie:
     """Return the n-grams of a fitted back-off model, or raise."""
     if not isinstance(model, BackoffModel):
         raise TypeError(
@@ -27,7 +27,7 @@ def trie_of(model: Any) -> BackoffTrie:
     return model.trie_
 
 
-def counts_of(model: Any) -> NgramCounts:
+def counts_of(model: object) -> NgramCounts:
     """Return the n-gram counts of a fitted model, or raise."""
     if not isinstance(model, KneserNeyLM):
         raise TypeError(
@@ -38,5 +38,5 @@ def counts_of(model: Any) -> NgramCounts:
     return model.counts_
 
 
-def _name(model: Any) -> str:
+def _name(model: object) -> str:
     return model.__name__ if isinstance(model, type) else type(model).__name__
