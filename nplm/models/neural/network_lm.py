@@ -26,7 +26,7 @@ from nplm.models.neural.network.dropout import NO_DROPOUT, Dropout
 from nplm.models.neural.options.base import Option, expanded
 from nplm.models.neural.options.losses import LOSSES
 from nplm.models.neural.options.solvers import SOLVERS
-from nplm.models.neural.recipe import Recipe, Stopping, TrainedNetwork
+from nplm.models.neural.recipe import Recipe, TrainedNetwork
 from nplm.models.neural.tiers import kernel_tier
 from nplm.models.neural.trainer import Trainer
 from nplm.models.training.loop import OnProgress
@@ -295,11 +295,11 @@ class NetworkLM(FittedNetworkLM):
             learning_rate_init=plain(self.learning_rate_init),
             alpha=None if self.alpha == "auto" else plain(self.alpha),
             n_epochs=max_iter,
-            stopping=Stopping(
-                max_iter, plain(self.early_stopping),
-                plain(self.validation_fraction), plain(self.n_iter_no_change),
-                plain(self.tol),
-            ),
+            max_iter=max_iter,
+            early_stopping=plain(self.early_stopping),
+            validation_fraction=plain(self.validation_fraction),
+            n_iter_no_change=plain(self.n_iter_no_change),
+            tol=plain(self.tol),
             dropout=self._dropout(),
             batch_size=plain(self.batch_size),
             shuffle=bool(self.shuffle),

@@ -22,32 +22,10 @@ from nplm.models.neural.tiers import kernel_tier
 from nplm.models.training.checkpoint import fingerprint
 from nplm.models.training.parallel.threads import Threads
 
-__all__ = ["HISTORY_COLUMNS", "Recipe", "Stopping", "TrainedNetwork"]
+__all__ = ["HISTORY_COLUMNS", "Recipe", "TrainedNetwork"]
 
 # Metrics of an epoch that each history has.
 HISTORY_COLUMNS = ("loss", "val_loss", "seconds", "scoring_seconds")
-
-
-@dataclass(frozen=True)
-class Stopping:
-    """Settings that end a fit.
-
-    - `max_iter`: maximum number of epochs
-    - `early_stopping`: whether held-out windows end the fit
-    - `validation_fraction`: fraction of the windows to hold out
-    - `n_iter_no_change`: epochs without improvement before the fit ends
-    - `tol`: minimum improvement of the held-out loss, in nats per token
-    """
-
-    max_iter: int
-    early_stopping: bool | str = "auto"
-    validation_fraction: float = 0.1
-    n_iter_no_change: int = 2
-    tol: float = 1e-3
-
-    def stops_early(self, has_held_out: bool) -> bool:
-        """Return whether the held-out loss may end the fit."""
-        return has_held_out and self.early_stopping is not False
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,7 +38,11 @@ class Recipe:
     - `learning_rate_init`, `alpha`: initial learning rate, and weight decay; None is
       "auto"
     - `n_epochs`: number of epochs of the schedule of the learning rate
-    - `stopping`: settings that end the fit
+    - `max_iter`: maximum number of epochs
+    - `early_stopping`: whether held-out windows end the fit
+    - `validation_fraction`: fraction of the windows to hold out
+    - `n_iter_no_change`: epochs without improvement before the fit ends
+    - `tol`: minimum improvement of the held-out loss, in nats per token
     - `batch_size`: number of examples of an update
     - `shuffle`: whether each epoch presents the examples in a new random order
     - `precision`: precision of the arithmetic
@@ -77,7 +59,11 @@ class Recipe:
     learning_rate_init: float
     alpha: float | None
     n_epochs: int
-    stopping: Stopping
+    max_iter: int
+    early_stopping: bool | str
+    validation_fraction: float
+    n_iter_no_change: int
+    tol: float
     dropout: Dropout = NO_DROPOUT
     batch_size: int = 1
     shuffle: bool = True
@@ -176,14 +162,13 @@ class Recipe:
         solver = self.solver._plain()
         if self.ends:
             solver.learning_rate = "constant"
-        stopping = replace(self.stopping, max_iter=1, early_stopping=False)
-        return replace(self, solver=solver, stopping=stopping)
+        return replace(self, solver=solver, max_iter=1, early_stopping=False)
 
     def described(self) -> dict[str, str]:
         """Return a fingerprint of all settings that change the bits of a fit."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}
         architecture, dropout = values.pop("architecture"), values.pop("dropout")
-        values |= architecture.settings() | vars(values.pop("stopping"))
+        values |= architecture.settings()
         values |= {
             f"dropout.{name}": getattr(dropout, name)
             for name in ("inputs", "hidden", "projection")

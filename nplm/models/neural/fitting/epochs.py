@@ -60,12 +60,11 @@ class Epochs:
         )  # fmt: skip
         network.has_runs = self.order.has_runs
         self.n_steps = self.order.n_examples
-        stopping = recipe.stopping
         needed = recipe.schedule.epochs(self.n_steps, batch_size)
-        self.max_iter = min(stopping.max_iter, needed)
-        stops = stopping.stops_early(windows.held_out is not None)
-        patience = stopping.n_iter_no_change if stops else None
-        self.held_out = BestEpoch(patience, stopping.tol)
+        self.max_iter = min(recipe.max_iter, needed)
+        stops = windows.held_out is not None and recipe.early_stopping is not False
+        patience = recipe.n_iter_no_change if stops else None
+        self.held_out = BestEpoch(patience, recipe.tol)
         scored, every = scored_each_epoch(windows), windows.held_out
         text = f"scoring {'some training' if every is None else 'held-out'} windows"
         weight = recipe.scoring_weight

@@ -289,13 +289,12 @@ class Training:
             )
         if interrupt is None:
             self._val_loss = job.val_loss()
-        stopping = recipe.stopping
         ran_out = interrupt is None and job.held_out.stale == 0
-        should_end_before = stopping.early_stopping is True and not recipe.ends
+        should_end_before = recipe.early_stopping is True and not recipe.ends
         if ran_out and should_end_before and processes.rank == 0:
             warn(
                 f"{recipe.estimator}: the held-out loss was still falling after "
-                f"max_iter={stopping.max_iter} epochs; raise max_iter.",
+                f"max_iter={recipe.max_iter} epochs; raise max_iter.",
                 ConvergenceWarning,
             )
         return interrupt

@@ -46,15 +46,15 @@ class Windows:
 
     def split(self, recipe: Recipe) -> Windows:
         """Hold out the last windows, if the recipe requires it."""
-        stopping, n_windows = recipe.stopping, len(self.y)
-        if self.held_out is not None or not stopping.early_stopping:
+        n_windows = len(self.y)
+        if self.held_out is not None or not recipe.early_stopping:
             return self
-        if stopping.early_stopping == "auto" and n_windows < MIN_WINDOWS_TO_SPLIT:
+        if recipe.early_stopping == "auto" and n_windows < MIN_WINDOWS_TO_SPLIT:
             return self
-        n_val = max(1, round(stopping.validation_fraction * n_windows))
+        n_val = max(1, round(recipe.validation_fraction * n_windows))
         if n_val >= n_windows:
             raise ValueError(
-                f"early_stopping={stopping.early_stopping!r} holds out {n_val} of "
+                f"early_stopping={recipe.early_stopping!r} holds out {n_val} of "
                 f"{n_windows} windows, which leaves none for training; give more "
                 "windows, a smaller validation_fraction, or X_val and y_val."
             )

@@ -10,7 +10,7 @@ from nplm.models.neural.options.losses import Importance
 from nplm.models.neural.options.outputs import Classes, Softmax, Tree
 from nplm.models.neural.options.solvers import Adam
 
-__all__ = ["FULL_NAMES", "grouped"]
+__all__ = ["grouped"]
 
 OWNERS = {
     "features": (Features,), "output": (Softmax, Classes, Tree),
