@@ -272,7 +272,7 @@ async def _refused(request: Request, error: Any) -> JSONResponse:
     """Answer with the sentence of an HTTPException, or with what was asked."""
     sentence = str(error.detail)
     if error.status_code == 400:  # FastAPI's own
-        sentence = "the request is not JSON in UTF-8."
+        sentence = "the request cannot be read as JSON in UTF-8."
     if sentence == HTTPStatus(error.status_code).phrase:  # Starlette's own
         sentence = f"{request.method} {request.url.path}: {sentence.lower()}."
     return _answer(error.status_code, sentence, error.headers)
