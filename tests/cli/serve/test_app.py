@@ -168,12 +168,12 @@ def test_requests_are_refused_by_a_sentence(
     ("body", "sentence"),
     [
         (b"{", "the request is not JSON: Expecting .* at character 1."),
-        (b'{"text": "caf\xe9"}', "the request cannot be read as JSON in UTF-8"),
+        (b'{"text": "caf\xe9"}', "the request cannot be read as JSON in UTF-8."),
         (
             b'{"k": ' + b"9" * 5_000 + b"}",
             "the request cannot be read as JSON in UTF-8.",
         ),
-        (b"[" * 99_999, "the request cannot be read as JSON in UTF-8"),
+        (b"[" * 99_999, "the request cannot be read as JSON in UTF-8."),
     ],
 )
 def test_what_is_no_json_is_refused_by_a_sentence(client, check, body, sentence):
