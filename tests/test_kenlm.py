@@ -5,45 +5,26 @@ import math
 import pickle
 import warnings
 
-import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
 import nplm
 from nplm import (
-    ClassLM,
     InterpolatedTrigram,
     KneserNeyLM,
-    MixtureLM,
     TextLM,
     Tokenizer,
     kenlm,
 )
 from nplm.formats import read_arpa, save_binary, write_arpa
-from tests.helpers import paper_lm, small_text
+from tests.helpers import small_text
+from tests.helpers.models import SCORED as MODELS
+from tests.helpers.texts import texts
 
 pytestmark = small_text
 
 BLANKS = Tokenizer(r"[^ \t\r\n]+")
-NETWORK = paper_lm(n_hidden=3, embedding_dim=2, max_iter=1, random_state=0)
-MODELS = {
-    "Kneser-Ney": KneserNeyLM(),
-    "pruned": KneserNeyLM(min_counts=(1, 2, 3)),
-    "unigrams": KneserNeyLM(1),
-    "trigram": InterpolatedTrigram(),
-    "network": NETWORK,
-    "classes": ClassLM(n_classes=4, random_state=0),
-    "mixture": MixtureLM([("kn", KneserNeyLM()), ("net", NETWORK)], "uniform"),
-}
 WINDOWS = ["unigrams", "trigram", "network", "classes", "mixture"]
-
-
-def texts(n, n_words=12, longest=12, seed=0):
-    rng = np.random.default_rng(seed)
-    return [
-        " ".join(f"w{i}" for i in rng.zipf(1.5, rng.integers(longest)) % n_words)
-        for _ in range(n)
-    ]
 
 
 SENTENCES = [

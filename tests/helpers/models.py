@@ -100,3 +100,16 @@ def small_models(n_words):
             paper_lm(**neural), KneserNeyLM(), n_shortlist=5, **size
         ),
     }
+
+
+_network = paper_lm(n_hidden=3, embedding_dim=2, max_iter=1, random_state=0)
+# What scores texts, of each kind.
+SCORED = {
+    "Kneser-Ney": KneserNeyLM(),
+    "pruned": KneserNeyLM(min_counts=(1, 2, 3)),
+    "unigrams": KneserNeyLM(1),
+    "trigram": InterpolatedTrigram(),
+    "network": _network,
+    "classes": ClassLM(n_classes=4, random_state=0),
+    "mixture": MixtureLM([("kn", KneserNeyLM()), ("net", _network)], "uniform"),
+}

@@ -25,6 +25,15 @@ def lines_of(n=3000, n_words=50, seed=0):
     return [[f"w{i}" for i in line] for line in np.split(ids, cuts) if len(line)]
 
 
+def texts(n, n_words=12, longest=12, seed=0):
+    """Return texts of a few words each, of which a few words are frequent."""
+    rng = np.random.default_rng(seed)
+    return [
+        " ".join(f"w{i}" for i in rng.zipf(1.5, rng.integers(longest)) % n_words)
+        for _ in range(n)
+    ]
+
+
 def joined(lines):
     """Return lines of words as a file, open to be read."""
     return io.BytesIO("\n".join(map(" ".join, lines)).encode())

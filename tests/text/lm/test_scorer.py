@@ -10,10 +10,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from nplm import (
-    ClassLM,
-    InterpolatedTrigram,
     KneserNeyLM,
-    MixtureLM,
     TextLM,
     Tokenizer,
     Vocabulary,
@@ -21,28 +18,12 @@ from nplm import (
     windows,
 )
 from nplm.formats import load_binary, read_arpa, save_binary, write_arpa
-from tests.helpers import paper_lm, small_text
+from tests.helpers import small_text
+from tests.helpers.models import SCORED as MODELS
+from tests.helpers.texts import texts
 
 BLANKS = Tokenizer(r"\S+")
-NETWORK = paper_lm(n_hidden=3, embedding_dim=2, max_iter=1, random_state=0)
-MODELS = {
-    "Kneser-Ney": KneserNeyLM(),
-    "pruned": KneserNeyLM(min_counts=(1, 2, 3)),
-    "unigrams": KneserNeyLM(1),
-    "trigram": InterpolatedTrigram(),
-    "network": NETWORK,
-    "classes": ClassLM(n_classes=4, random_state=0),
-    "mixture": MixtureLM([("kn", KneserNeyLM()), ("net", NETWORK)], "uniform"),
-}
 pytestmark = small_text
-
-
-def texts(n, n_words=12, longest=12, seed=0):
-    rng = np.random.default_rng(seed)
-    return [
-        " ".join(f"w{i}" for i in rng.zipf(1.5, rng.integers(longest)) % n_words)
-        for _ in range(n)
-    ]
 
 
 def fitted(model, n_context=3, **params):
