@@ -89,6 +89,7 @@ def fitted(stream):
         }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", models())
 @settings(max_examples=25)
 @given(
@@ -126,6 +127,7 @@ def test_scores_agree(fitted, stream, name):
     assert lm.n_parameters_ > 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", models())
 @settings(max_examples=25)
 @given(data=st.data(), n=st.integers(1, 4), n_candidates=st.integers(0, 5))

@@ -142,6 +142,7 @@ def sized(model, n_words):
     return model
 
 
+@pytest.mark.slow
 @every
 def test_model_is_scored_while_it_is_fitted_again(name):
     old, new = fit(name), fit_again(sized(fit(name), N_WORDS + 2), *OTHERS)
@@ -213,6 +214,7 @@ def unchecked(monkeypatch):
                 monkeypatch.setattr(module, check, check_ids)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")
 @pytest.mark.parametrize("name", [name for name in estimators() if name != "text"])
 def test_id_that_changes_once_it_is_checked_is_the_last_words(name, monkeypatch):
@@ -236,6 +238,7 @@ def test_id_that_changes_once_it_is_checked_is_the_last_words(name, monkeypatch)
     assert in_a_child(work) == expected
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")
 @every
 def test_another_thread_writes_to_the_windows(name):
@@ -376,6 +379,7 @@ def test_texts_and_vectors_without_a_seed_draw_one_from_it():
         assert (state["key"].tolist(), state["pos"]) == global_states(1)[1]
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")
 def test_a_fork_draws_numbers_while_other_threads_fit_without_a_seed():
     rng, ended = np.random.default_rng(0), Event()
@@ -399,6 +403,7 @@ def test_a_fork_draws_numbers_while_other_threads_fit_without_a_seed():
 
 
 # What Python says of a fork of a process with threads.
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")
 @every
 def test_a_fork_scores_and_fits(name):

@@ -51,6 +51,7 @@ def unknown(corpus):
 # -- the embedded corpus ------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_python_docs_has_parts_of_the_right_sizes():
     imported = set(sys.modules)
     corpus = load_python_docs()

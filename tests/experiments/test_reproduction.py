@@ -48,6 +48,7 @@ def ours(folder, table="table1"):
     return {row["name"]: row["ours"] for row in results_of(table, folder)["rows"]}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("table", list(TABLES))
 def test_every_row_is_measured_and_kept(run, tmp_path, table):
     names = run(table=table)

@@ -118,6 +118,7 @@ WORDS = st.text(
 PROBS = st.floats(1e-30, 1)
 
 
+@pytest.mark.slow
 @settings(max_examples=25)
 @given(classes=st.dictionaries(WORDS, st.dictionaries(WORDS, PROBS, min_size=1)))
 def test_definitions_are_written_and_read(tmp_path_factory, classes):

@@ -43,6 +43,7 @@ def model(kind):
 KINDS = ["n-grams", "network", "trigram", "mixture", "by context"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 @given(text=st.lists(WORDS, max_size=6).map(" ".join))
 def test_surprisals_are_those_of_token_scores(kind, text):
@@ -58,6 +59,7 @@ def test_surprisals_are_those_of_token_scores(kind, text):
         np.testing.assert_allclose(found.weights, scores.weights)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS[2:])
 @given(text=st.lists(WORDS, max_size=6).map(" ".join))
 def test_members_add_up_to_the_probability(kind, text):

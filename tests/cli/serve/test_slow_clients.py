@@ -71,6 +71,7 @@ def unread(client):
         yield held, 8 * len(client.post("/score", text).text)
 
 
+@pytest.mark.slow
 def test_an_answer_that_is_not_read_has_a_time(client, impatient, monkeypatch):
     ends = queue.SimpleQueue()
     lost = server.Connection.connection_lost
@@ -88,6 +89,7 @@ def test_an_answer_that_is_not_read_has_a_time(client, impatient, monkeypatch):
     assert received < length
 
 
+@pytest.mark.slow
 def test_the_end_waits_a_while_for_an_answer_that_is_not_read(
     serving, served, monkeypatch
 ):

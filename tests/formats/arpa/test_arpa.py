@@ -90,6 +90,7 @@ def test_model_that_was_read_is_written_for_kenlm(tmp_path):
         assert_allclose(found, model.log_prob(X, y) / np.log(10), atol=1e-4)
 
 
+@pytest.mark.slow
 def test_highest_order_is_read(tmp_path):
     path = tmp_path / "model.arpa"
     counts = "".join(f"ngram {k}={0 if 2 <= k < 255 else 1}\n" for k in range(1, 256))

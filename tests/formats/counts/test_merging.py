@@ -85,6 +85,7 @@ def test_merged_counts_are_weighted_sums(texts, order, longer, weights, memory):
         assert in_file(found) == expected
 
 
+@pytest.mark.slow
 @settings(max_examples=8)
 @given(
     texts=st.lists(LINES, min_size=1, max_size=3),

@@ -101,6 +101,7 @@ def test_expanded_model_does_not_depend_on_memory(order, shorter, memory, seed):
     assert_same_in_limited_memory([fitted(seed, order)], change, memory)
 
 
+@pytest.mark.slow
 @settings(max_examples=12)
 @given(
     orders=st.lists(st.integers(1, 5), min_size=2, max_size=3),

@@ -73,6 +73,7 @@ def with_lines_in_disorder(path, seed):
     path.write_text("\n\n".join(parts))
 
 
+@pytest.mark.slow
 @settings(max_examples=25)
 @given(
     order=st.integers(1, 5),
@@ -111,6 +112,7 @@ def test_file_is_that_of_the_model_in_memory(
         assert len(list(Path(folder).iterdir())) == 3
 
 
+@pytest.mark.slow
 @settings(max_examples=15)
 @given(
     order=st.integers(2, 5),
@@ -161,6 +163,7 @@ def test_file_does_not_depend_on_windows(tmp_path, monkeypatch, share):
     assert found.read_bytes() == expected.read_bytes()
 
 
+@pytest.mark.slow
 def test_table_of_a_trie_with_more_contexts_than_ngrams_grows(tmp_path):
     # Most contexts are not n-grams, and most n-grams lack their suffixes.
     rng = np.random.default_rng(0)

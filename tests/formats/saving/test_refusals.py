@@ -188,6 +188,7 @@ def test_damaged_bytes_are_refused(saved, name, data):
         assert len(whole) == len(saved[1][name])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FILES)
 @settings(max_examples=30)
 @given(data=st.data())
@@ -236,6 +237,7 @@ JSON_VALUES = [None, True, -1, 0, 1, 3, 2**40, 0.5, "", "softmax", "NeuralLM", [
        {"pattern": ["(", 0]}, {"eval": "1"}]  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FILES)
 @settings(max_examples=40)
 @given(

@@ -184,6 +184,7 @@ class Killed(BaseException):
     """Ends a fit at once, without a further save."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     # In the first pass, in a cooling pass and in the last, greedy one.
     ("n_words", "boundary"),

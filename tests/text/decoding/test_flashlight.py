@@ -64,6 +64,7 @@ def decoded(flashlight, lm):
     return decode
 
 
+@pytest.mark.slow
 def test_network_and_mixture_decode_better_than_ngrams(flashlight):
     errors = {
         name: word_errors(decoded(flashlight, lm)) for name, lm in models().items()

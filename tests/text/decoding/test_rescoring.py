@@ -122,6 +122,7 @@ def test_changes_are_where_the_best_line_changes(lines):
     assert len(changes) == 0 or steps[0] < steps[-1]
 
 
+@pytest.mark.slow
 def test_word_error_rate_and_bleu_are_those_of_the_packages(lists):
     jiwer = pytest.importorskip("jiwer", reason="needs jiwer")
     sacrebleu = pytest.importorskip("sacrebleu", reason="needs sacrebleu")

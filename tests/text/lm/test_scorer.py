@@ -61,6 +61,7 @@ CASES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MODELS)
 def test_sentence_score_equals_score_of_its_windows(models, name):
     lm = models[name]

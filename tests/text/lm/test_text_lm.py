@@ -95,6 +95,7 @@ def test_score_without_the_boundary():
     assert lm.score([[2, 3], [], [2]]) == pytest.approx(expected.sum() / 3)
 
 
+@pytest.mark.slow
 @given(documents_of_ids, st.booleans())
 def test_document_scores_are_sums_of_token_scores(documents, predict_boundary):
     lm = TextLM(AddOneBigram(n_words=10), boundary=0, predict_boundary=predict_boundary)

@@ -113,6 +113,7 @@ def test_models_of_all_classes_have_the_same_words(classifier):
     }
 
 
+@pytest.mark.slow
 @settings(max_examples=20)
 @given(
     documents=st.lists(

@@ -85,6 +85,7 @@ class Counting(InterpolatedTrigram):
         return super().fit(X, y, **others)
 
 
+@pytest.mark.slow
 def test_the_threshold_is_of_documents_that_the_model_has_not_seen():
     """By hand: the scores of the held-out part, or of ten or five parts in turn."""
     rng = np.random.default_rng(0)
@@ -128,6 +129,7 @@ def lines():
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("contamination", [0.02, 0.1])
 @pytest.mark.parametrize("n", [1200, 5500])
 @pytest.mark.parametrize("min_count", [1, 2])
@@ -150,6 +152,7 @@ def test_false_alarms_on_new_documents_are_as_many_as_it_says(
         assert contamination / 2 < alarms < 2 * contamination
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("contamination", [0.02, 0.1])
 @pytest.mark.parametrize("min_count", [1, 2])
 def test_false_alarms_by_the_least_probable_token_are_not_many_more(
@@ -199,6 +202,7 @@ def test_a_checkpoint_is_of_the_model_that_is_kept(tmp_path):
     assert once.offset_ == again.offset_
 
 
+@pytest.mark.slow
 def test_a_long_document_is_no_outlier_per_token():
     short, long = ["login", "read", "logout"], ["login", *["read"] * 40, "logout"]
     scores = {

@@ -78,6 +78,7 @@ def test_unconverged_early_stopping_warns(data):
         lm.set_params(solver__learning_rate="constant").fit(X, y)
 
 
+@pytest.mark.slow
 def test_default_does_not_overfit_few_windows():
     X, y = windows(np.random.default_rng(0).zipf(1.5, 400) % 50, 2)
     lm = NeuralLM(n_words=50, random_state=0).fit(X[:200], y[:200])

@@ -83,6 +83,7 @@ def test_scoring_and_pickles_copy_no_weights(fitted):
             np.testing.assert_array_equal(getattr(model, name), getattr(lm, name))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("reloaded", [False, True])
 def test_scores_use_weights_written_in_place(fitted, reloaded):
     lm, X, y = fitted

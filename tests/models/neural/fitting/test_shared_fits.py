@@ -24,6 +24,7 @@ def data():
     return *windows(markov_stream(3000), 2), *windows(markov_stream(1000, seed=1), 2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("parallel", ["async", "locked"])
 @pytest.mark.parametrize("parts", [{}, {"n_senses": 2}], ids=["plain", "senses"])
 @pytest.mark.parametrize("batch_size", [1, 16])
@@ -90,6 +91,7 @@ def test_error_in_a_thread_ends_the_fit(
     np.testing.assert_array_equal(lm.predict_proba(X[:3]), before)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "settings",
     [

@@ -152,6 +152,7 @@ def test_high_dropout_equals_reference(kind, solver, n_distant, learning_rate_in
     )  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_products_in_many_blocks(precision, solver, monkeypatch):
     # Deeper than a block (256), more examples than are added up at once (128), tiles

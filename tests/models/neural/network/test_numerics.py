@@ -51,6 +51,7 @@ def bits_of_training(precision):
     return b"".join(a.tobytes() for n in networks for a in weights_of(n).arrays())
 
 
+@pytest.mark.slow
 def test_named_tier_runs(monkeypatch):
     # Each adds in an order of its own: equal bits would be the same loops.
     for precision in ("float32", "float64"):

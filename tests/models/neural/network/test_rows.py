@@ -52,6 +52,7 @@ def test_blas_accepts_empty_contexts(precision, capfd):
 
 
 # To score, kinds that sample are those that do not.
+@pytest.mark.slow
 @pairwise(
     {
         "kind": EXACT,

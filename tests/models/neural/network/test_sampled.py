@@ -170,6 +170,7 @@ def mean_gradient(loss, E, z, y, m):
     return drawn.mean(axis=0), drawn.std(axis=0) / np.sqrt(m)
 
 
+@pytest.mark.slow
 def test_importance_bias_falls_with_more_samples(example):
     E, z, y, q = example
     exact = reference.exact(E, z, y)[2]
@@ -182,6 +183,7 @@ def test_importance_bias_falls_with_more_samples(example):
     assert errors[2] < errors[1] / 2
 
 
+@pytest.mark.slow
 def test_nce_is_unbiased(example):
     E, z, y, q = example
     n = 6
@@ -287,6 +289,7 @@ def assert_same(one, other):
         np.testing.assert_array_equal(array, others[name])
 
 
+@pytest.mark.slow
 @each_model
 @pytest.mark.parametrize("loss", SAMPLED)
 @pytest.mark.parametrize(

@@ -30,6 +30,7 @@ def test_another_fit_is_refused(data, tmp_path, change):
         clone(lm).fit(**data | {"y": (data["y"] + 1) % 20}, checkpoint=tmp_path)
 
 
+@pytest.mark.slow
 def test_equal_numbers_of_threads_are_the_same_fit(data, tmp_path):
     lm = paper_lm(max_iter=1, n_jobs=None, **SETTINGS)
     lm.fit(**data, checkpoint=tmp_path / "one")

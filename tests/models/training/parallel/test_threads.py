@@ -91,6 +91,7 @@ def test_a_search_with_threads_runs_no_more_than_its_own(parallel):
     assert max(workers(delayed(at_once)(parallel) for _ in range(2))) <= share
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", ["loky", "threading"])
 def test_omp_num_threads_of_the_user_is_not_the_share(monkeypatch, backend):
     monkeypatch.setenv("OMP_NUM_THREADS", "64,2")
@@ -109,6 +110,7 @@ def test_the_share_is_the_least_of_the_limits(monkeypatch):
         assert joblibs_limit(["ONE", "OTHER", "UNSET"]) == 1
 
 
+@pytest.mark.slow
 def test_inner_max_num_threads_is_the_share():
     with parallel_config("loky", inner_max_num_threads=3):
         assert Parallel(2)(delayed(n_threads)(64) for _ in range(2)) == [3, 3]
