@@ -29,9 +29,17 @@ class QuickLookUps:
     def log_prob(self, X: ArrayLike, y: ArrayLike | None = None) -> NDArray[np.float64]:
         """Return the log-probability of each next word given its context.
 
-        - `X` (n_samples, n_context): contexts, the nearest word in the last column
+        Parameters
+        ----------
+        X : array-like of int, shape (n_samples, n_context)
+            Contexts, the nearest word in the last column.
+        y : array-like of int, shape (n_samples,)
+            Next words.
 
-        Returns `log_prob` (n_samples,): natural logarithms.
+        Returns
+        -------
+        log_prob : ndarray of float64, shape (n_samples,)
+            Natural logarithms.
         """
         # The attributes are read from one dictionary, which a fit replaces as a whole.
         fitted = vars(self)

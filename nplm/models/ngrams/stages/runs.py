@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from nplm._kernels.ngrams import _runs
 from nplm.base.blocks import blocks
+from nplm.base.checks import trusted_ids
 from nplm.models.ngrams.trie.work import Work
 
 __all__ = [
@@ -145,7 +146,7 @@ class Windows:
             ngrams = np.empty((part.stop - part.start, packing.order), dtype=np.int32)
             ngrams[:, :-1], ngrams[:, -1] = self._X[part], self._y[part]
             # Ids are checked, but another thread may have changed the array.
-            np.clip(ngrams, 0, packing.n_words - 1, out=ngrams)
+            ngrams = trusted_ids(ngrams, packing.n_words)
             counts = None if self._counts is None else self._counts[part]
             own = packing.boundary, packing.n_bits
             _runs.pack_counted(ngrams, counts, *own, rows[part])
