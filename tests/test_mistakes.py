@@ -5,6 +5,7 @@ import pytest
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.utils.validation import has_fit_parameter
 
 from nplm import (
     CacheLM,
@@ -13,6 +14,7 @@ from nplm import (
     InterpolatedTrigram,
     KneserNeyLM,
     MixtureLM,
+    NeuralLM,
     ShortlistLM,
     TextLM,
     UniformLM,
@@ -139,3 +141,15 @@ def test_falling_held_out_loss_at_max_iter_is_a_warning():
     # Epochs that were asked for, whether or not they are watched.
     clone(network).set_params(early_stopping=False).fit(X, Y)
     clone(network).set_params(early_stopping="auto").fit(X, Y, X_val=X, y_val=Y)
+
+
+@pytest.mark.parametrize(
+    ("model", "method"),
+    [(KneserNeyLM(3), "fit"), (KneserNeyLM(3), "partial_fit"), (NeuralLM(), "fit"),
+     (NeuralLM(), "partial_fit"), (EnergyLM(), "fit"),
+     (ShortlistLM(NeuralLM(), KneserNeyLM()), "fit")],
+)  # fmt: skip
+def test_weights_of_windows_are_refused_with_what_to_do(model, method):
+    with pytest.raises(TypeError, match=f"{type(model).__name__} has no weights of"):
+        getattr(model, method)(X, Y, sample_weight=np.ones(len(Y)))
+    assert not has_fit_parameter(model, "sample_weight")

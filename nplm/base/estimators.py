@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from functools import cached_property
+from functools import cached_property, wraps
 from numbers import Integral, Real
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,7 +15,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils._param_validation import Interval, validate_parameter_constraints
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
-from nplm.base.atomic import fit_copy, read_at_once
+from nplm.base.atomic import Method, fit_copy, read_at_once
 from nplm.base.blocks import blocks_of_rows
 from nplm.base.checks import (
     MAX_N_WORDS,
@@ -33,7 +33,8 @@ from nplm.base.pages import Documented
 
 __all__ = [
     "COMMON", "CheapWords", "CompositeLM", "HeldOut", "LanguageModel", "Whole",
-    "WordsMass", "columns_needed", "neg_perplexity", "non_negative", "unless_none",
+    "WordsMass", "columns_needed", "neg_perplexity", "non_negative",
+    "refusing_weights", "unless_none",
 ]  # fmt: skip
 
 HeldOut = tuple[NDArray[np.int32], NDArray[np.int32]]  # contexts, next words
@@ -177,6 +178,24 @@ class WindowScores:
             return float(np.exp(-self.score(X, y)))
 
 
+def refusing_weights(method: Method) -> Method:
+    """Make a fit name what is wrong with weights of samples, and what to do.
+
+    A parameter of that name would tell scikit-learn that weights work.
+    """
+
+    @wraps(method)
+    def fit(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if "sample_weight" in kwargs:
+            raise TypeError(
+                f"sample_weight: {type(self).__name__} has no weights of windows. To "
+                "count a window more often, repeat it in X and y."
+            )
+        return method(self, *args, **kwargs)
+
+    return cast(Method, fit)
+
+
 class LanguageModel(WindowScores, DensityMixin, Documented, BaseEstimator):
     """Base class of the models: a conditional distribution of the next word.
 
@@ -200,6 +219,7 @@ class LanguageModel(WindowScores, DensityMixin, Documented, BaseEstimator):
         # Set by a fit; of a model in a mapped file made when it is asked for.
         return np.arange(self.n_words_)
 
+    @refusing_weights
     def fit(
         self,
         X: ArrayLike,

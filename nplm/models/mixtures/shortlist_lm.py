@@ -13,7 +13,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from nplm.base.atomic import fit_copy, fitted_or_interrupted
 from nplm.base.checks import count_ids, plain, trusted_ids
-from nplm.base.estimators import CompositeLM, HeldOut, Whole, columns_needed
+from nplm.base.estimators import (
+    CompositeLM,
+    HeldOut,
+    Whole,
+    columns_needed,
+    refusing_weights,
+)
 from nplm.base.fitted import Fitted
 from nplm.models.neural.neural_lm import NeuralLM
 from nplm.models.neural.options.losses import Exact
@@ -122,6 +128,7 @@ class ShortlistLM(CompositeLM):
         self.n_shortlist = n_shortlist
         self.n_words = n_words
 
+    @refusing_weights
     def fit(
         self,
         X: ArrayLike,

@@ -17,7 +17,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from nplm.base.atomic import replace_state, shallow_copy
 from nplm.base.checks import plain
-from nplm.base.estimators import Whole, unless_none
+from nplm.base.estimators import Whole, refusing_weights, unless_none
 from nplm.models.neural.architecture import Architecture
 from nplm.models.neural.fitted_network import FittedNetworkLM
 from nplm.models.neural.fitting.fit import FitInterrupted, Training, fit
@@ -339,6 +339,7 @@ class NetworkLM(FittedNetworkLM):
     def _advise(self, n_words: int) -> None:
         """Warn if another parameter than a default suits the vocabulary better."""
 
+    @refusing_weights
     def fit(
         self,
         X: ArrayLike,
@@ -395,6 +396,7 @@ class NetworkLM(FittedNetworkLM):
         request.fit_model(lambda: request.train(**options))
         return self
 
+    @refusing_weights
     def partial_fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Train one more epoch on the given windows.
 

@@ -12,7 +12,7 @@ from sklearn.utils._param_validation import StrOptions
 
 from nplm.base.atomic import all_or_nothing
 from nplm.base.checks import MAX_N_WORDS, check_boundary, check_ids
-from nplm.base.estimators import HeldOut
+from nplm.base.estimators import HeldOut, refusing_weights
 from nplm.base.fitted import Fitted
 from nplm.models.ngrams.backoff_model import BackoffModel
 from nplm.models.ngrams.saved import arrays_of, restored_counts
@@ -175,6 +175,7 @@ class KneserNeyLM(BackoffModel):
         self._check_relations()
         return self._estimate(self._count(X, y), warned_from)
 
+    @refusing_weights
     @all_or_nothing
     def partial_fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Add the counts of more windows, and re-estimate the model.
