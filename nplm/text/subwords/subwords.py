@@ -114,6 +114,10 @@ class Subwords(TransformerMixin, DocumentEstimator):
         self.model = model
         self.n_words = n_words
 
+    def __sklearn_clone__(self) -> Self:
+        """Share the library's model: a copy by the library may split otherwise."""
+        return type(self)(self.model, self.n_words)
+
     @all_or_nothing
     def fit(self, X: Iterable[str] | None = None, y: object = None) -> Self:
         """Learn the units of "bpe" and "unigram"; for others, do nothing.

@@ -330,8 +330,12 @@ def test_sampling_and_parts_in_python_are_refused():
     Subwords(tokenizers.Tokenizer(tokenizers.models.BPE(dropout=0.0))).fit()
     model = special_pieces()._tokenizer
     model.pre_tokenizer = tokenizers.pre_tokenizers.PreTokenizer.custom(Coder())
-    with pytest.raises(ValueError, match=r"cannot be kept \(Custom PreTokenizer"):
-        Subwords(model).fit()
+    for fit in (
+        Subwords(model).fit,
+        lambda: TextLM(NGRAMS, tokenizer=model).fit(TEXTS),
+    ):
+        with pytest.raises(ValueError, match=r"cannot be kept \(Custom PreTokenizer"):
+            fit()
 
 
 def test_a_forged_tokenizer_raises_a_value_error():
