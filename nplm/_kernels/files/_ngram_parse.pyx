@@ -149,8 +149,8 @@ def parse_ngrams(
     """Parse lines of an ARPA file into the rows of `ids` from `row` on.
 
     A line has a number, the words and, with `weights`, an optional second number (NaN
-    if missing); without, it may only be 0. The first number is at most `highest`, the weight at most `heaviest`.
-    Parses the complete lines of `lines` from byte `begin` on, until all rows are
+    if missing); without, it may only be 0. The first number is at most `highest`, the
+    weight at most `heaviest`. Parses the complete lines of `lines` from byte `begin` on, until all rows are
     filled, and stops before a line that begins with a backslash or is invalid. Returns
     the reason (a constant of this module), the byte where it stopped, the number of
     lines read and the next row.
