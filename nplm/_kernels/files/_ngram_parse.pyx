@@ -150,10 +150,10 @@ def parse_ngrams(
 
     A line has a number, the words and, with `weights`, an optional second number (NaN
     if missing); without, it may only be 0. The first number is at most `highest`, the
-    weight at most `heaviest`. Parses the complete lines of `lines` from byte `begin` on, until all rows are
-    filled, and stops before a line that begins with a backslash or is invalid. Returns
-    the reason (a constant of this module), the byte where it stopped, the number of
-    lines read and the next row.
+    weight at most `heaviest`. Parses the complete lines of `lines` from byte `begin` on,
+    until all rows are filled, and stops before a line that begins with a backslash or
+    is invalid. Returns the reason (a constant of this module), the byte where it
+    stopped, the number of lines read and the next row.
 
     No twin: the tests read files of ``_ngram_format`` and other tools, and invalid
     lines of every kind.
