@@ -66,6 +66,10 @@ class Annealing:
         """Return the least number of passes: the number of greedy ones is unknown."""
         return max(self.n_cooling, done) + 1
 
+    def limit(self, done: int) -> int:
+        """Return the last step of a pass."""
+        return self.n_steps
+
     def more(self, done: int) -> bool:
         """Return whether words still move."""
         return done <= self.n_cooling or self.history["n_moves"][-1] > 0

@@ -72,8 +72,17 @@ class Job(Protocol):
     def n_ended(self) -> int:
         """Number of passes closed by `end`."""
 
-    def n_passes(self, done: int) -> int:
-        """Return the maximum number of passes, after `done` of them."""
+    def n_passes(self, done: int) -> float:
+        """Return the maximum number of passes, after `done` of them.
+
+        The last one has a fraction of the steps if this is no whole number.
+        """
+
+    def limit(self, done: int) -> int:
+        """Return the step of the pass that the next call may go to, after `done`.
+
+        It is `done` at the end of the pass.
+        """
 
     def more(self, done: int) -> bool:
         """Return whether another pass follows, after `done` of them."""
@@ -151,7 +160,7 @@ class _Progress:
 
     def _show(self, done: int, passes: int) -> None:
         total = self._job.n_passes(passes) * self._a_pass + _cost(self._job.final)
-        self._advance(done, total)
+        self._advance(done, max(done, round(total)))
 
     def _advance(self, done: int, total: int) -> None:
         if self._report is not None and not math.isnan(self.figure):
@@ -198,7 +207,7 @@ def run_passes(
             passes, started = position.passes, time.perf_counter() - position.seconds
             job.begin(rng, anew=position.steps == 0)
             for done in calls(
-                job.work, job.n_steps, position.steps,
+                job.work, job.limit, position.steps,
                 least=job.least, seconds_a_call=job.seconds_a_call,
                 agree=processes.agree,
             ):  # fmt: skip
@@ -214,7 +223,7 @@ def run_passes(
                     raise interrupt
             ended = time.perf_counter()
             if job.closing is not None:
-                shown.figure = job.figure(job.n_steps)  # of no call if resumed here
+                shown.figure = job.figure(position.steps)  # of no call if resumed here
                 shown.label(job.closing.text)
                 for done in _closing(job.closing, processes):
                     shown.closing(passes, done)
@@ -231,7 +240,7 @@ def run_passes(
     except KeyboardInterrupt as interrupt:
         if processes.size > 1:
             raise  # the other processes may not be interrupted
-        n_passes = job.n_passes(position.passes)
+        n_passes = math.ceil(job.n_passes(position.passes))
         warn(
             f"{job.name}: interrupted in {job.pass_name} {position.passes + 1} of at "
             f"most {n_passes}; it keeps {job.kept()}.",
@@ -270,7 +279,7 @@ def _closing(closing: Closing, processes: Processes) -> Iterator[int]:
     """Run closing work; yield what is done, in steps of a pass, after each call."""
     closing.begin()
     for done in calls(
-        closing.work, closing.n_steps, 0,
+        closing.work, lambda _: closing.n_steps, 0,
         least=closing.least, seconds_a_call=closing.seconds_a_call,
         agree=processes.agree,
     ):  # fmt: skip
@@ -278,7 +287,7 @@ def _closing(closing: Closing, processes: Processes) -> Iterator[int]:
 
 
 def _print_position(job: Job, position: _Position, checkpoint: Checkpoint) -> None:
-    n, most = position.passes, job.n_passes(position.passes)
+    n, most = position.passes, math.ceil(job.n_passes(position.passes))
     where = f"after {job.pass_name} {n} of at most {most}"
     if position.steps:
         share = position.steps / job.n_steps
@@ -287,7 +296,8 @@ def _print_position(job: Job, position: _Position, checkpoint: Checkpoint) -> No
 
 
 def _warn_beyond_max_iter(job: Job, position: _Position) -> None:
-    n, most = position.passes + (position.steps > 0), job.n_passes(position.passes)
+    n = position.passes + (position.steps > 0)
+    most = math.ceil(job.n_passes(position.passes))
     if n > most:
         warn(
             f"{job.name}: the checkpoint is at {job.pass_name} {n}, beyond "

@@ -13,20 +13,21 @@ SECONDS_A_CALL = 0.1
 
 def calls(
     work: Callable[[int, int], None],
-    n: int,
+    limit: Callable[[int], int],
     done: int,
     *,
     least: int,
     seconds_a_call: float,
     agree: Callable[[float], float],
 ) -> Iterator[int]:
-    """Call ``work(start, stop)`` for all steps from `done` to n; yield each `stop`.
+    """Call ``work(start, stop)`` for the steps that follow `done`; yield each `stop`.
 
-    The calls split the steps at multiples of `least`. The split depends on the clock,
-    but the results do not.
+    No call goes beyond ``limit(done)``, and none follows if that is `done`. The calls
+    split the steps at multiples of `least`. The split depends on the clock, but the
+    results do not.
     """
     size = least
-    while done < n:
+    while done < (n := limit(done)):
         started = time.perf_counter()
         stop = min(done + size, n)
         work(done, stop)

@@ -18,6 +18,7 @@ from nplm.models.neural.network.soundness import check_sums
 from nplm.models.neural.recipe import HISTORY_COLUMNS, Recipe
 from nplm.models.training.best_epoch import BestEpoch
 from nplm.models.training.parallel.processes import Processes
+from nplm.models.training.plan import Plan
 
 __all__ = ["Epochs"]
 
@@ -36,6 +37,8 @@ class Epochs:
       nats per token, ``seconds`` of training, ``scoring_seconds``, and the `costs` of
       the network
     - `verbose`: 1 prints a line per epoch
+    - `plan`: number of examples in place of the epochs of `recipe`; its learning rate
+      falls to 0 with the last of them
     """
 
     pass_name = "epoch"
@@ -50,9 +53,11 @@ class Epochs:
         batch_size: int,
         history: dict[str, list[float]],
         verbose: int,
+        plan: Plan | None = None,
     ) -> None:
         self.network, self.windows, self.processes = network, windows, processes
         self.batch_size, self.history, self.verbose = batch_size, history, verbose
+        self.plan = plan
         self.name, self.learning_rate_init = recipe.estimator, recipe.learning_rate_init
         self.order = order_of(
             windows, processes, shuffle=recipe.shuffle,
@@ -85,13 +90,23 @@ class Epochs:
         """Number of epochs of this fit in the history."""
         return len(self.history["loss"]) - self._n_before
 
-    def n_passes(self, done: int) -> int:
+    def n_passes(self, done: int) -> float:
         """Return the maximum number of epochs."""
-        return self.max_iter
+        return self.max_iter if self.plan is None else self.plan.end / self.n_steps
 
     def more(self, done: int) -> bool:
         """Return whether there is another epoch."""
-        return done < self.max_iter and not self.held_out.out_of_patience
+        return done < self.n_passes(done) and not self.held_out.out_of_patience
+
+    def limit(self, done: int) -> int:
+        """Return the last step of the next call, whole mini-batches before it."""
+        if self.plan is None:
+            return self.n_steps
+        before, n_steps = self.n_ended * self.n_steps, self.plan.n_steps
+        limit = self.plan.limit(before + done) - before
+        if self.plan.n_steps != n_steps:
+            self.network.set_span(self.plan.n_steps)
+        return min(self.n_steps, -(-limit // self.least) * self.least)
 
     def begin(self, rng: np.random.RandomState, *, anew: bool) -> None:
         """Set the order of the examples."""
@@ -119,9 +134,10 @@ class Epochs:
     def end(self, number: int, seconds: float, closing_seconds: float) -> None:
         """Keep the weights if the scores of the held-out windows are the best."""
         network = self.network
-        loss = float(self.processes.agree(network.loss / self.n_steps))
+        n_steps = self.steps_done(number - 1)
+        loss = float(self.processes.agree(network.loss / n_steps))
         final_loss = self.closing.loss()
-        self._check_divergence(final_loss, number, self.n_steps)
+        self._check_divergence(final_loss, number, n_steps)
         val_loss = final_loss if self.windows.held_out is not None else math.nan
         figures = {
             "loss": loss, "val_loss": val_loss,
@@ -129,6 +145,8 @@ class Epochs:
         }  # fmt: skip
         self._append(figures | network.costs())
         self._report(number)
+        if self.plan is not None:
+            self.plan.closed(closing_seconds)
         if self.held_out.improves(val_loss, number):
             self.held_out.best = network.copy()
 
@@ -203,7 +221,7 @@ class Epochs:
             "held_out": self.held_out.facts(),
             "n_before": self._n_before,
             "seen": self._seen,
-        }
+        } | ({} if self.plan is None else {"plan": self.plan.facts()})
 
     def resume(self, arrays: Fitted, facts: Fitted, *, passes: int, steps: int) -> None:
         """Restore the state that `arrays` and `facts` returned."""
@@ -221,7 +239,15 @@ class Epochs:
             network.restore(best)
             check_sums(network.parameters, network.parts)
         self.held_out.resume(facts.inner("held_out"), best, passes)
-        network.set_state(arrays, seen + passes * self.n_steps + steps)
+        done = passes * self.n_steps + steps
+        if self.plan is not None:
+            self.plan.resume(facts.inner("plan"))
+            network.set_span(self.plan.n_steps)
+            if steps == 0 and passes:  # the last epoch has fewer steps
+                before = done - self.n_steps
+                last = -(-(self.plan.end - before) // self.least) * self.least
+                done = min(done, before + last)
+        network.set_state(arrays, seen + done)
         check_sums(network.parameters, network.parts)
         self.history.clear()
         self.history.update(history)

@@ -30,6 +30,7 @@ from nplm.models.training.checkpoint import Checkpoint, fingerprint
 from nplm.models.training.loop import OnProgress, run_passes
 from nplm.models.training.parallel.processes import ALONE, Processes
 from nplm.models.training.parallel.threads import Threads, blas_threads
+from nplm.models.training.plan import Plan
 
 __all__ = ["FitInterrupted", "Training", "fit"]
 
@@ -56,6 +57,7 @@ def fit(
     checkpoint: Folder | None = None,
     progress: OnProgress | None = None,
     verbose: int = 0,
+    plan: Plan | None = None,
 ) -> TrainedNetwork:
     """Train a network.
 
@@ -68,11 +70,13 @@ def fit(
       resume
     - `progress`: called by the first process as ``progress(done, total, loss)``
     - `verbose`: 1 prints a line per epoch, 2 shows a progress bar; in the first process
+    - `plan`: number of examples, in one process, in place of the epochs of a "linear"
+      learning rate
 
     Returns the network with the output units of this process. Raises FitInterrupted on
     an interrupt, if there is one process; it has the trained network.
     """
-    training = Training(recipe, windows, before, processes, checkpoint)
+    training = Training(recipe, windows, before, processes, checkpoint, plan)
     interrupt = training.run(progress, verbose)
     if interrupt is None:
         return training.result()
@@ -93,8 +97,9 @@ class Training:
         before: TrainedNetwork | None = None,
         processes: Processes = ALONE,
         checkpoint: Folder | None = None,
+        plan: Plan | None = None,
     ) -> None:
-        self.recipe, self.windows = recipe, windows
+        self.recipe, self.windows, self.plan = recipe, windows, plan
         self.processes, self._folder = processes, checkpoint
         if recipe.architecture.n_memory and processes is not ALONE:
             raise ValueError(
@@ -189,6 +194,9 @@ class Training:
         solver = recipe.network_solver.started(
             clock[0], n_epochs, self.n_examples, self.batch_size
         )
+        if self.plan is not None:
+            schedule = replace(solver.schedule, span=self.plan.n_steps)
+            solver = replace(solver, schedule=schedule)
         options: dict[str, Any] = {
             "precision": recipe.precision,
             "threads": Threads(recipe.n_jobs),
@@ -268,6 +276,7 @@ class Training:
         job = Epochs(
             self.network, self.windows, recipe, processes, batch_size=self.batch_size,
             history=self.history, verbose=verbose if verbose < BAR else 0,
+            plan=self.plan,
         )  # fmt: skip
         saves = None
         if self._folder is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -250,6 +251,12 @@ class Network:
         """
         kind, n = self._kind(batch_size)
         return pace.SECONDS_A_CALL * (5 if kind.is_async and n > 1 else 1)
+
+    def set_span(self, span: float) -> None:
+        """Let the learning rate fall to 0 after `span` examples of its schedule."""
+        schedule = replace(self.solver.schedule, span=span)
+        self.solver = replace(self.solver, schedule=schedule)
+        self._release()  # the kernels have the old one
 
     def begin_epoch(self) -> None:
         """Set the loss to 0, and forget what was read in another epoch."""

@@ -1,0 +1,172 @@
+"""The planned length of a fit, which a clock may correct."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from nplm.base.fitted import Fitted
+
+__all__ = ["Correction", "Plan", "TimedPlan"]
+
+# A correction: the number of steps done, and the planned number from then on.
+Correction = tuple[int, int]
+
+# Shares of the time of a fit after which a clock corrects the plan. The first ones
+# replace an estimate by a measurement, the last ones end the fit on time.
+CHECKS = (
+    0.01, 0.03, 0.06, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.93,
+    0.95, 0.97, 0.98, 0.99,
+)  # fmt: skip
+# Share of the steps done that follow them when a fit is asked to end soon.
+LAST_STEPS = 0.04
+
+
+class Plan:
+    """Number of steps of a fit, over all its passes, with the recorded corrections.
+
+    The learning rate falls to 0 at the last planned step. A plan without a clock makes
+    the same fit again.
+
+    - `n_steps`: planned number of steps
+    - `corrections`: corrections of it, in order; those made are in `made`
+    - `last`: step after which the fit stops, if that is before `n_steps`
+    """
+
+    def __init__(
+        self,
+        n_steps: int,
+        corrections: Sequence[Correction] = (),
+        last: int | None = None,
+    ) -> None:
+        self.n_steps, self.last = n_steps, last
+        self.made: list[Correction] = []
+        self._recorded = [(int(done), int(n)) for done, n in corrections]
+
+    @property
+    def end(self) -> int:
+        """The step after which the fit ends."""
+        return self.n_steps if self.last is None else min(self.last, self.n_steps)
+
+    def limit(self, done: int) -> int:
+        """Correct the plan after `done` steps, if that is due.
+
+        Returns the step up to which it is not corrected again. It is not above `done`
+        if the fit has ended.
+        """
+        while self._recorded and self._recorded[0][0] <= done:
+            self._correct(*self._recorded.pop(0))
+        following = [at for at, _ in self._recorded[:1]]
+        return min([self.end, *following])
+
+    def _correct(self, done: int, n_steps: int) -> None:
+        self.n_steps = n_steps
+        self.made.append((done, n_steps))
+
+    def closed(self, seconds: float) -> None:
+        """Note how long the work took that followed a pass."""
+
+    def facts(self) -> dict[str, Any]:
+        """Return the state, for JSON."""
+        return {"n_steps": self.n_steps, "made": self.made}
+
+    def resume(self, facts: Fitted) -> None:
+        """Restore the state of `facts`, or raise ValueError."""
+        made = facts.take("made", list)
+        try:
+            pairs = [(done, n) for done, n in made]
+        except (TypeError, ValueError):
+            raise facts.invalid_item("made", made) from None
+        if not all(type(n) is int and n >= 0 for pair in pairs for n in pair):
+            raise facts.invalid_item("made", made)
+        self.made, self.n_steps = pairs, facts.whole("n_steps", 1)
+        self._recorded = self._recorded[len(pairs) :]
+
+
+class TimedPlan(Plan):
+    """A plan that a clock corrects, at most once at each of `CHECKS`.
+
+    - `n_steps`: planned at first
+    - `begun`, `ends`: when the work began of which the fit is a part, and when the fit
+      has to end, by ``time.perf_counter``
+    - `steps_a_pass`, `closing_seconds`: steps of a pass, and the expected duration of
+      the work that follows it
+    - `most`: number of steps at most
+    """
+
+    def __init__(
+        self,
+        n_steps: int,
+        begun: float,
+        ends: float,
+        *,
+        steps_a_pass: int,
+        closing_seconds: float,
+        most: int,
+    ) -> None:
+        super().__init__(min(n_steps, most))
+        self.begun, self.ends, self.most = begun, ends, most
+        self._steps_a_pass, self._closing_seconds = steps_a_pass, closing_seconds
+        self._started, self._spent_before = time.perf_counter(), 0.0
+        self._asked_to_end = self._ends_soon = False
+        self._measure(0, None)
+
+    def _measure(self, done: int, now: float | None) -> None:
+        """Measure the duration of a step anew."""
+        self._measured_from, self._seconds, self._last_call = done, 0.0, now
+
+    def end_soon(self) -> None:
+        """Let the learning rate fall to 0 in few further steps."""
+        self._asked_to_end = True
+
+    def limit(self, done: int) -> int:
+        """Correct the plan after `done` steps, if that is due; see `Plan.limit`."""
+        now, is_first = time.perf_counter(), self._last_call is None
+        if self._last_call is not None:
+            self._seconds += now - self._last_call
+        elif not self._seconds:  # the first call, or that of a resumed fit
+            self._measured_from = done
+        self._last_call = now
+        if self._asked_to_end:
+            self._asked_to_end, self._ends_soon = False, True
+            self._correct(done, done + max(1, math.ceil(LAST_STEPS * done)))
+        # A pass that has begun has steps.
+        elif not is_first and done > self._measured_from and self._is_due(done, now):
+            self._correct(done, self._on_time(done, now))
+            self._measure(done, now)
+        return self.n_steps
+
+    def _is_due(self, done: int, now: float) -> bool:
+        """Return whether the clock corrects the plan after `done` steps."""
+        n_made = len(self.made)
+        if self._ends_soon or n_made == len(CHECKS):
+            return False
+        share = (now - self._started) / max(self.ends - self._started, 1e-9)
+        ends_early = done >= self.n_steps < self.most and share < CHECKS[-1]
+        return ends_early or share >= CHECKS[n_made]
+
+    def _on_time(self, done: int, now: float) -> int:
+        """Return the number of steps with which the fit ends on time."""
+        closing = self._closing_seconds
+        seconds_a_step = self._seconds / (done - self._measured_from)
+        left = max(0.0, self.ends - now - closing)
+        further = left / (seconds_a_step + closing / self._steps_a_pass)
+        return min(self.most, done + int(further))
+
+    def closed(self, seconds: float) -> None:
+        """Note how long the work took that followed a pass."""
+        self._closing_seconds, self._last_call = seconds, None
+
+    def facts(self) -> dict[str, Any]:
+        """Return the state, for JSON, with the seconds that the work took so far."""
+        spent = self._spent_before + time.perf_counter() - self.begun
+        return super().facts() | {"seconds": spent}
+
+    def resume(self, facts: Fitted) -> None:
+        """Restore the state of `facts`: the fit has the time that was left."""
+        self._spent_before = facts.number("seconds", 0)
+        super().resume(facts)
+        self.ends -= self._spent_before
+        self._measure(0, None)

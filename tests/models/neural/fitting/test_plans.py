@@ -1,0 +1,180 @@
+"""Fits of a planned number of examples, which a clock corrects."""
+
+import time
+
+import numpy as np
+import pytest
+
+from nplm import Adam, NeuralLM, windows
+from nplm.base.fitted import Fitted
+from nplm.models.neural.network_lm import FitRequest
+from nplm.models.training import plan as plans
+from nplm.models.training.plan import Plan, TimedPlan
+from tests.helpers import markov_stream, paper_lm
+from tests.helpers.checkpoint import Killed
+
+
+@pytest.fixture(scope="module")
+def data():
+    return windows(markov_stream(3000), 2)
+
+
+def network(**settings):
+    return NeuralLM(
+        n_words=20, n_hidden=8, embedding_dim=4, batch_size=32, early_stopping=False,
+        solver=Adam("linear"), random_state=0, **settings,
+    )  # fmt: skip
+
+
+def fitted(lm, data, plan, **options):
+    request = FitRequest.of(lm, *data)
+    request.fit_model(lambda: request.train(plan=plan, **options))
+    return lm
+
+
+def equal(one, other):
+    assert one.n_seen_ == other.n_seen_
+    for name in ("C_", "H_", "U_", "b_"):
+        np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
+
+
+def test_planned_epochs_are_those_of_max_iter(data):
+    X, y = data
+    equal(fitted(network(), data, Plan(2 * len(y))), network(max_iter=2).fit(X, y))
+
+
+def test_learning_rate_falls_to_0_within_an_epoch(data):
+    X, y = data[0][:200], data[1][:200]
+    settings = dict(
+        n_words=20, n_hidden=4, embedding_dim=3, batch_size=50, alpha=0, shuffle=False,
+        early_stopping=False, random_state=0,
+    )  # fmt: skip
+    lm = paper_lm(learning_rate="linear", learning_rate_init=0.05, **settings)
+    fitted(lm, (X, y), Plan(300))  # 6 mini-batches, 4 of them an epoch
+    by_hand = paper_lm(learning_rate="constant", **settings)
+    by_hand.set_params(learning_rate_init=1e-30).partial_fit(X, y)  # as it begins
+    for i in range(6):
+        rows = slice(i % 4 * 50, i % 4 * 50 + 50)
+        by_hand.set_params(learning_rate_init=0.05 * (1 - i / 6))
+        by_hand.partial_fit(X[rows], y[rows])
+    assert lm.n_seen_ == 300
+    assert len(lm.history_["loss"]) == 2
+    np.testing.assert_allclose(lm.U_, by_hand.U_, rtol=1e-5, atol=1e-6)
+
+
+def test_correction_changes_the_learning_rate(data):
+    corrected = fitted(network(), data, Plan(3000, [(640, 2000), (1280, 4000)]))
+    assert corrected.n_seen_ == pytest.approx(4000, abs=31)
+    planned = fitted(network(), data, Plan(4000))
+    assert not np.array_equal(corrected.U_, planned.U_)
+    # A correction to the plan that there was changes nothing.
+    equal(fitted(network(), data, Plan(4000, [(640, 4000)])), planned)
+
+
+class Clock:
+    """Time that passes by steps: at first as planned, then twice as fast, or slowly."""
+
+    def __init__(self, monkeypatch, seconds_a_step):
+        self.now, self.seconds_a_step = 100.0, seconds_a_step
+        monkeypatch.setattr(plans.time, "perf_counter", lambda: self.now)
+
+    def run(self, plan, call=100, passes_of=50_000, closing=0.2):
+        done = 0
+        while done < plan.end:
+            before = done
+            while (limit := min(plan.limit(done), before + passes_of)) > done:
+                step = min(call, limit - done)
+                self.now += step * self.seconds_a_step(done)
+                done += step
+            self.now += closing
+            plan.closed(closing)
+        return done
+
+
+@pytest.mark.parametrize("planned", [1000, 90_000, 2_000_000])
+@pytest.mark.parametrize(
+    "seconds_a_step",
+    [
+        lambda done: 1e-3,
+        lambda done: 1e-3 if done < 20_000 else 5e-4,
+        lambda done: 1e-3 if done < 20_000 else 3e-3,
+    ],
+    ids=["even", "faster", "slower"],
+)
+def test_timed_plan_ends_on_time(planned, seconds_a_step, monkeypatch):
+    clock = Clock(monkeypatch, seconds_a_step)
+    plan = TimedPlan(
+        planned, 90.0, 200.0, steps_a_pass=50_000, closing_seconds=1.0, most=10**9
+    )
+    done = clock.run(plan)
+    assert 197 < clock.now < 202
+    assert done == plan.n_steps
+    assert len(plan.made) <= 20
+    # Without a clock, the same steps.
+    assert Clock(monkeypatch, seconds_a_step).run(Plan(planned, plan.made)) == done
+
+
+def test_timed_plan_makes_at_most_its_steps(monkeypatch):
+    clock = Clock(monkeypatch, lambda done: 1e-3)
+    plan = TimedPlan(
+        1000, 100.0, 200.0, steps_a_pass=50_000, closing_seconds=1.0, most=30_000
+    )
+    assert clock.run(plan) == 30_000
+    assert clock.now < 140
+
+
+def test_timed_plan_that_is_to_end_soon_ends_within_a_twentieth(monkeypatch):
+    clock = Clock(monkeypatch, lambda done: 1e-3)
+    plan = TimedPlan(
+        90_000, 100.0, 200.0, steps_a_pass=50_000, closing_seconds=1.0, most=10**9
+    )
+
+    def seconds_a_step(done):
+        if done == 20_000:
+            plan.end_soon()
+        return 1e-3
+
+    clock.seconds_a_step = seconds_a_step
+    assert clock.run(plan) == plan.made[-1][1] < 20_100 * 1.05
+
+
+def timed(data, seconds):
+    now = time.perf_counter()
+    return TimedPlan(
+        1000, now, now + seconds, steps_a_pass=len(data[1]), closing_seconds=0.01,
+        most=10**9,
+    )  # fmt: skip
+
+
+def test_timed_fit_is_made_again_without_a_clock(data):
+    plan = timed(data, 0.4)
+    lm = fitted(network(), data, plan)
+    assert lm.n_iter_ > 1
+    equal(fitted(network(), data, Plan(1000, plan.made)), lm)
+
+
+def test_killed_fit_has_the_bits_of_its_corrections(data, tmp_path):
+    def progress(done, total, loss):
+        if done > 20_000:
+            raise Killed
+
+    options = dict(checkpoint=tmp_path)
+    with pytest.raises(Killed):
+        fitted(network(), data, timed(data, 0.8), progress=progress, **options)
+    plan = timed(data, 0.8)
+    lm = fitted(network(), data, plan, **options)
+    assert plan.made[0][0] < 20_000 < plan.made[-1][0]
+    equal(fitted(network(), data, Plan(1000, plan.made)), lm)
+
+
+def test_resumed_plan_has_the_time_that_was_left(monkeypatch):
+    clock = Clock(monkeypatch, lambda done: 1e-3)
+    options = dict(steps_a_pass=50_000, closing_seconds=0.2, most=10**9)
+    first = TimedPlan(90_000, 90.0, 200.0, **options)
+    clock.now = 130.0
+    facts = first.facts()
+    clock.now = 500.0
+    second = TimedPlan(90_000, 490.0, 600.0, **options)
+    second.resume(Fitted(facts))
+    clock.run(second)
+    assert (130.0 - 90.0) + (clock.now - 490.0) == pytest.approx(110.0, abs=2)
