@@ -280,8 +280,8 @@ def users_of(text):
     return {str(p.relative_to(ROOT)) for p in SOURCES if text in p.read_text()}
 
 
-def test_only_threads_limits_threads():
-    assert users_of("threadpoolctl") == {"models/training/parallel/threads.py"}
+def test_only_one_module_limits_threads():
+    assert users_of("threadpoolctl") == {"models/training/parallel/blas.py"}
 
 
 def test_only_agreement_imports_mpi4py():

@@ -27,7 +27,7 @@ from nplm import (
     windows,
 )
 from nplm.formats import load_binary, save_binary
-from nplm.models.training.parallel import threads
+from nplm.models.training.parallel import blas
 from tests.helpers import energy_lm, paper_lm, small_models, small_text
 
 pytestmark = small_text
@@ -416,7 +416,7 @@ def test_a_fork_scores_and_fits(name):
 @pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")
 def test_fork_fits_while_another_thread_holds_the_lock():
     """It goes on without that thread, which would never let go there."""
-    name, lock = "neural", threads._BlasLimit.lock
+    name, lock = "neural", blas._BlasLimit.lock
     alone = answers(fitted(name))
     model = pickle.loads(pickle.dumps(fitted(name)))
 

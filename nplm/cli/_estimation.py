@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import click
 
-import nplm
-from nplm import KneserNeyLM, Tokenizer, Vocabulary
 from nplm.cli._bars import stages
-from nplm.cli._tally import report_in_options, report_perplexities, report_words
+from nplm.cli._messages import report_in_options
+from nplm.cli._models import read_scorer
+from nplm.cli._tally import report_perplexities, report_words
 from nplm.cli._text import files_of
-from nplm.formats import CountFiles, Estimated, estimate_arpa, estimate_binary
-from nplm.formats.ngrams.outputs import free_memory
+from nplm.formats._model_files import check_writable
+from nplm.formats.counts.estimation import Estimated, Resources, estimate, source_of
+from nplm.formats.counts.merging import CountFiles
+from nplm.formats.ngrams.outputs import NgramsFile, free_memory
+from nplm.models.ngrams.stages.smoothing import Smoothing
+from nplm.text.words.splitting import Splitter
+from nplm.text.words.word_choice import WordChoice
 
 __all__ = ["Estimation", "is_arpa"]
 
@@ -34,13 +40,13 @@ def is_arpa(path: Path) -> bool:
 class Estimation:
     """A Kneser-Ney model to estimate, with files in `folder`.
 
-    `memory` is in bytes, by default what is free. Without `tokenizer` words are split
-    at blanks. With `of_counts` the inputs are count files.
+    `memory` is in bytes, by default what is free. Without `splitter` words are split at
+    blanks. With `of_counts` the inputs are count files.
     """
 
-    ngrams: KneserNeyLM
-    vocabulary: Vocabulary
-    tokenizer: Tokenizer | None
+    smoothing: Smoothing
+    choice: WordChoice
+    splitter: Splitter | None
     memory: int | None
     folder: str | None
     bits: int | None
@@ -66,16 +72,15 @@ class Estimation:
         estimated = self._estimate(inputs, output)
         unknown = estimated.n_unknown / estimated.n_tokens
         report_words(estimated.n_lines, estimated.n_tokens, estimated.n_words, unknown)
-        if is_arpa(output) and self.tokenizer is not None:
+        if is_arpa(output) and self.splitter is not None:
             click.echo(
                 f"Note: {output} has no tokenizer, and its text will be split between "
                 "blanks: train with --tokens blanks, or give it text that is split.",
                 err=True,
             )
         if scores:
-            # This process wrote the file.
-            lm = nplm.load(output, verify=False)
-            report_perplexities(lm, valid, test, blank_lines=self.blank_lines)
+            scorer = read_scorer(output)
+            report_perplexities(scorer, valid, test, blank_lines=self.blank_lines)
 
     def _estimate(self, inputs: Sequence[str], output: Path) -> Estimated:
         memory = free_memory() if self.memory is None else self.memory
@@ -86,20 +91,17 @@ class Estimation:
                 err=True,
             )
         with report_in_options(), _terms_as_interrupts(), stages() as bars:
-            options: dict[str, Any] = {
-                "vocabulary": self.vocabulary,
-                "tokenizer": self.tokenizer,
-                "memory": memory,
-                "folder": self.folder,
-                "n_jobs": self.n_jobs,
-                "blank_lines": self.blank_lines,
-                "progress": bars.counting("words"),
-            }
+            check_writable(output)
+            kind: Literal["arpa", "binary"] = "arpa" if is_arpa(output) else "binary"
+            file = NgramsFile(output, kind, self.bits)
+            file.check(self.smoothing.order, self.splitter)
             texts: Any = CountFiles(inputs) if self.of_counts else files_of(inputs)
-            if is_arpa(output):
-                return estimate_arpa(self.ngrams, texts, output, **options)
-            options["bits"] = self.bits
-            return estimate_binary(self.ngrams, texts, output, **options)
+            source = source_of(
+                texts, self.choice, self.splitter, self.blank_lines, os.fspath(output)
+            )
+            progress = bars.counting("words")
+            resources = Resources(memory, self.folder, self.n_jobs, progress)
+            return estimate(self.smoothing, source, file, resources)
 
 
 @contextmanager

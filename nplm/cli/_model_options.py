@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import click
 
-__all__ = ["MODELS", "ON_DISK", "ModelCommand", "is_given", "refuse_other_models"]
+__all__ = [
+    "MODELS", "ON_DISK", "OPEN_UNITS", "UNITS", "ModelCommand", "is_given",
+    "refuse_other_models",
+]  # fmt: skip
 
 MODELS = (
     "kneser-ney", "trigram", "classes", "network", "energy", "shortlist", "mixture",
 )  # fmt: skip
+# Units that are a whole vocabulary, in which no text is unknown.
+OPEN_UNITS = ("bpe", "unigram", "bytes")
+UNITS = (*OPEN_UNITS, "characters")
 ON_DISK = "memory folder bits min_counts min_counts_of of_counts"
 # Models, and the parameters of the options that only these have.
 TABLE = {

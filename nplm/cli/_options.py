@@ -1,14 +1,12 @@
-"""Options for the parameters of the network, and messages in terms of options."""
+"""Options for the parameters of the network."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from typing import Any, TypeVar
 
 import click
 
-from nplm import Adam, Importance, NeuralLM, Softmax
 from nplm.cli._jobs import Jobs
 from nplm.cli._model_options import is_given
 from nplm.cli._values import (
@@ -20,25 +18,13 @@ from nplm.cli._values import (
     SHARES,
     UNITS,
 )
-from nplm.models.neural.options.losses import LOSSES
-from nplm.models.neural.options.solvers import SOLVERS
 
-__all__ = [
-    "NETWORK", "Settings", "in_options", "network_options", "network_settings",
-]  # fmt: skip
+__all__ = ["NETWORK", "Settings", "network_options", "network_settings"]
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 Settings = dict[str, Any]  # values by parameter
 
 COMMON: Settings = {"order": 5, "n_jobs": 1, "random_state": 0}
-# A parameter in a message: named with its value, as what to change, or by
-# scikit-learn.
-PARAMETER = re.compile(
-    r"The '(?P<inner>\w+)' parameter of \w+"
-    r"|(?P<verb>\b(?:lower|raise|set) )?(?<![\w.'-])(?P<name>[A-Za-z]\w*)"
-    r"(?:=(?P<value>'[^']*'|\([^)]*\)|\[[^\]]*\]|[\w.+-]*\w)| and y_val\b)?"
-)
-
 # In the order of --help: name, the name that set_params takes, type, and help text.
 OPTIONS: list[tuple[str, str, Any, str]] = [
     (
@@ -145,6 +131,14 @@ OPTIONS: list[tuple[str, str, Any, str]] = [
 ]
 
 NETWORK = {parameter for _, parameter, *_ in OPTIONS}
+# Those of `NeuralLM` and its parts, whose import would slow the start of the commands.
+DEFAULTS: Settings = {
+    "n_hidden": 320, "embedding_dim": 144, "output__direct": False, "loss": "auto",
+    "loss__n_noise": 512, "solver": "adam", "solver__learning_rate": "auto",
+    "learning_rate_init": 4e-3, "solver__learning_rate_decay": 1e-8, "alpha": "auto",
+    "dropout": (0.05, 0.1, 0.15), "max_iter": 100, "n_iter_no_change": 1,
+    "batch_size": 256, "parallel": "sync", "precision": "float32",
+}  # fmt: skip
 
 
 def network_options(**changed: Any) -> Callable[[Command], Command]:
@@ -152,8 +146,7 @@ def network_options(**changed: Any) -> Callable[[Command], Command]:
 
     The defaults are those of `NeuralLM`, except those in `changed`.
     """
-    expanded = NeuralLM(loss=Importance(), solver=Adam(), output=Softmax())
-    defaults = expanded.get_params() | NeuralLM().get_params() | COMMON | changed
+    defaults = DEFAULTS | COMMON | changed
 
     def decorate(command: Command) -> Command:
         for name, parameter, type_, text in reversed(OPTIONS):
@@ -174,6 +167,9 @@ def network_settings(
     except those of a loss or a solver that was not chosen. What neither has is left to
     the network.
     """
+    from nplm.models.neural.options.losses import LOSSES
+    from nplm.models.neural.options.solvers import SOLVERS
+
     chosen = {n: value for n, value in parameters.items() if is_given(ctx, n)}
     settings = COMMON | usual | chosen
     samples_given = "loss__n_noise" in chosen
@@ -194,56 +190,3 @@ def network_settings(
             if name.partition("__")[2] not in inner:
                 del settings[name]
     return settings
-
-
-def in_options(message: str) -> str:
-    """Return a message about parameters in terms of the options of this command.
-
-    A message names a parameter with its value (``n_hidden=0``), or alone.
-    """
-    context = click.get_current_context(silent=True)
-    if context is None:
-        return message
-    if re.match(r"(MixtureLM|InterpolatedTrigram|ClassLM|WordClasses): ", message):
-        # Its max_iter is not that of a network, and no option sets it.
-        iterations = r" at max_iter=(\d+); raise max_iter, or tol=\S+$"
-        return re.sub(iterations, r" after \1 iterations, the most there are.", message)
-    # Files and standard input are read once only, unlike texts in Python.
-    message = re.sub(
-        r"the texts have no word: .*", "there is no word in the text.", message
-    )
-    options = {
-        str(option.name): option
-        for option in context.command.params
-        if isinstance(option, click.Option)
-    }
-    if "valid" in options:
-        options["X_val"] = options["valid"]
-    inner = {name.partition("__")[2]: option for name, option in options.items()}
-
-    def replaced(parameter: re.Match[str]) -> str:
-        name, value = parameter["name"], parameter["value"]
-        if parameter["inner"]:
-            option = options.get(parameter["inner"]) or inner.get(parameter["inner"])
-            return option.opts[0] if option else parameter[0]
-        option = options.get(name)
-        # A name without "_" may be a word like any other.
-        if option is None or not (value or parameter["verb"] or "_" in name):
-            return parameter[0]
-        verb = parameter["verb"] or ""
-        if option.is_flag:
-            is_off = value == "False" and option.secondary_opts
-            return verb + (option.secondary_opts if is_off else option.opts)[0]
-        return " ".join([verb + option.opts[0], *([_as_typed(value)] if value else [])])
-
-    return PARAMETER.sub(replaced, message)
-
-
-def _as_typed(value: str) -> str:
-    """Return a value of a message as an option takes it."""
-    if value[0] == "'":
-        return value[1:-1]
-    if value[0] not in "([":
-        return value
-    numbers = value[1:-1].rstrip(",").split(",")
-    return ",".join(f"{float(number):.12g}" for number in numbers)

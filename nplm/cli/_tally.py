@@ -4,29 +4,22 @@ from __future__ import annotations
 
 import json
 import math
-import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import click
 import numpy as np
 
-from nplm.base.exceptions import DivergenceError
 from nplm.cli._text import blocks_of_lines
 from nplm.text.lm.scorer import Scorer
 from nplm.text.lm.text_scores import PerplexitySums
 from nplm.text.words.marks import LineMarks
-
-if TYPE_CHECKING:
-    from nplm import TextLM
 
 __all__ = [
     "LN10",
     "Figures",
     "as_json",
     "line_marks",
-    "report_in_options",
     "report_perplexities",
     "report_words",
     "warning_of_unknown",
@@ -132,7 +125,7 @@ def report_words(n_lines: int, n_tokens: int, n_words: int, unknown: float) -> N
 
 
 def report_perplexities(
-    lm: TextLM,
+    scorer: Scorer,
     valid: str | None,
     test: str | None,
     *,
@@ -140,7 +133,6 @@ def report_perplexities(
     done: Callable[[], Any] = lambda: None,
 ) -> None:
     """Report the perplexities of two texts, if given; call `done` after each block."""
-    scorer = lm.scorer()
     for name, path in (("validation", valid), ("test", test)):
         if path is not None:
             _report_perplexity(scorer, name, path, blank_lines, done)
@@ -158,23 +150,3 @@ def _report_perplexity(
         f"{name}: perplexity {sums.with_unknown:.2f}, without unknown words "
         f"{sums.without_unknown:.2f} ({sums.n_unknown:,} of {sums.n_tokens:,} tokens)"
     )
-
-
-@contextmanager
-def report_in_options() -> Iterator[None]:
-    """Report the warnings and the errors of a fit, in terms of the options.
-
-    Each warning is reported once, and without the line of Python.
-    """
-    # Imported here: it needs the networks, and commands that score do not.
-    from nplm.cli._options import in_options
-
-    with warnings.catch_warnings(record=True) as notes:
-        warnings.simplefilter("always")
-        try:
-            yield
-        except (ValueError, DivergenceError) as error:
-            raise click.ClickException(in_options(str(error))) from error
-        finally:
-            for note in dict.fromkeys(str(note.message) for note in notes):
-                click.echo(f"Note: {in_options(note)}", err=True)

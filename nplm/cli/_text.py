@@ -17,12 +17,13 @@ import click
 from nplm.base.files.atomic_files import check_regular, opened
 from nplm.base.files.compressed import unpacked
 from nplm.base.files.lines import decoded_line
-from nplm.text.words.marks import BEGIN, LineMarks
+from nplm.text.words.marks import BEGIN, END, LineMarks
 from nplm.text.words.splitting import BLANKS
 
 __all__ = [
     "BLANK_LINES", "ERRORS", "INPUTS", "Chunk", "KeptText", "blocks_of_lines",
-    "chunks_of", "files_of", "lines_of", "listed_words", "n_bytes_of", "texts_of",
+    "chunks_of", "files_of", "lines_of", "listed_words", "n_bytes_of", "refuse_empty",
+    "texts_of",
 ]  # fmt: skip
 
 # Memory does not grow with the text.
@@ -146,6 +147,14 @@ def listed_words(path: str, option: str) -> list[str]:
     if not words:
         raise click.ClickException(f"{option}: {path} has no words.")
     return words
+
+
+def refuse_empty(path: str | None, purpose: str) -> None:
+    """Refuse a text to score that has no words, before the work of a fit."""
+    if path is not None and not any(
+        line.strip(BLANKS) for line in lines_of([path], LineMarks(END))
+    ):
+        raise click.ClickException(f"there is no text to {purpose} on in {path}.")
 
 
 def files_of(inputs: Iterable[str]) -> Iterator[BinaryIO]:

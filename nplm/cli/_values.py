@@ -9,7 +9,6 @@ import click
 import numpy as np
 
 from nplm.formats.counts.estimation import MIN_MEMORY_BYTES, memory_in_bytes
-from nplm.models.neural.network.hidden import checked_sizes
 from nplm.models.ngrams.stages.discounts import check_fallback
 
 __all__ = [
@@ -80,6 +79,9 @@ def _discounts(text: str) -> tuple[float, float, float] | None:
 
 
 def _units(text: str) -> int | tuple[int, ...]:
+    # Imported here: the networks would slow the start of the commands.
+    from nplm.models.neural.network.hidden import checked_sizes
+
     return checked_sizes([int(number) for number in text.split(",")])
 
 

@@ -14,12 +14,11 @@ from nplm._kernels.files._words import Words
 from nplm.base.encoded_words import fill_words, sizes_of_words
 from nplm.text.words.known_words import UNKNOWN
 from nplm.text.words.marks import BEGIN, END
-from nplm.text.words.splitting import BLANKS
+from nplm.text.words.splitting import BLANKS, Splitter
 from nplm.text.words.unknown_spelling import UnknownSpelling
 
 if TYPE_CHECKING:
     from nplm.models.ngrams.trie.work import Work
-    from nplm.text.tokenizer import Tokenizer
 
 __all__ = [
     "BEGIN", "END", "StoredWords", "WordText", "check_marks", "check_words",
@@ -126,7 +125,7 @@ class StoredWords:
         words: Sequence[str],
         boundary: int | None,
         unknown: int = -1,
-        tokenizer: Tokenizer | None = None,
+        tokenizer: Splitter | None = None,
         spelling: UnknownSpelling | None = None,
     ) -> None:
         self.text = np.frombuffer("\n".join(words).encode(), dtype=np.uint8)

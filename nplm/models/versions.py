@@ -13,7 +13,7 @@ import joblib
 
 from nplm._kernels.neural._loops import compiler
 from nplm.models.neural.tiers import available_tiers, kernel_tier
-from nplm.models.training.parallel.threads import blas_libraries
+from nplm.models.training.parallel.blas import blas_libraries
 
 __all__ = ["show_versions"]
 

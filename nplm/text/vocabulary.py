@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping, Sequence, Set
-from operator import itemgetter
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -15,7 +14,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from nplm.base.atomic import all_or_nothing, read_at_once
 from nplm.base.checks import check_ids
-from nplm.base.encoded_words import EncodedWords
 from nplm.base.estimators import Whole
 from nplm.base.fitted import Fitted
 from nplm.base.generators import private_generator
@@ -30,11 +28,12 @@ from nplm.text.samples import (
 from nplm.text.spelling import spelling_features
 from nplm.text.words.known_words import KnownWords
 from nplm.text.words.unknown_spelling import UnknownSpelling
+from nplm.text.words.word_choice import WordChoice
 
 __all__ = ["Vocabulary"]
 
 
-class Vocabulary(TransformerMixin, DocumentEstimator):
+class Vocabulary(WordChoice, TransformerMixin, DocumentEstimator):
     """Map tokens to word ids, and rare tokens to one symbol.
 
     The order of ids is: the boundary, the unknown symbol, then words by decreasing
@@ -106,21 +105,6 @@ class Vocabulary(TransformerMixin, DocumentEstimator):
         "words": ["array-like", None],
     }
 
-    def __init__(
-        self,
-        min_count: int = 1,
-        max_words: int | None = None,
-        *,
-        unknown: str | None = "<unk>",
-        boundary: str | None = "</s>",
-        words: Sequence[Hashable] | None = None,
-    ) -> None:
-        self.min_count = min_count
-        self.max_words = max_words
-        self.unknown = unknown
-        self.boundary = boundary
-        self.words = words
-
     @classmethod
     def from_words(
         cls,
@@ -187,30 +171,15 @@ class Vocabulary(TransformerMixin, DocumentEstimator):
         self._validate_params()
         return self._choose(self._counted(X) if self.words is None else {})
 
+    def check(self) -> None:
+        """Raise an error if a parameter is invalid."""
+        self._validate_params()
+        super().check()
+
     def _choose(self, counts: Mapping[Hashable, int]) -> Self:
         """Choose the words by their counts."""
         self._validate_params()
-        specials = self._specials()
-        if isinstance(self.words, EncodedWords) and all(
-            symbol in self.words for symbol in specials
-        ):
-            known = KnownWords(self.words, self.unknown, self.boundary)
-        else:
-            is_listed = self.words is not None
-            words = self._listed() if is_listed else self._frequent(counts, specials)
-            words = [s for s in specials if s not in words] + words
-            known = KnownWords(words, self.unknown, self.boundary)
-            if len(known.ids) != len(words):
-                (twice, n), *_ = Counter(words).most_common(1)
-                raise ValueError(
-                    f"words has {twice!r} {n} times: pass each word once, because its "
-                    "index is its id."
-                )
-        if self.unknown is not None:
-            known.spelling = UnknownSpelling.of_counts(
-                counts, known.lookup, self.unknown
-            )
-        self._fitted_words = known
+        self._fitted_words = self.chosen(counts)
         return self
 
     def _counted(self, X: object) -> Counter[Hashable]:
@@ -224,33 +193,6 @@ class Vocabulary(TransformerMixin, DocumentEstimator):
                 raise
         check_tokens(counts)
         return counts
-
-    def _frequent(
-        self, counts: Mapping[Hashable, int], specials: list[str]
-    ) -> list[Hashable]:
-        """Return the words that are frequent enough, the most frequent first."""
-        # Events of different types have no order, but their strings have one.
-        ranked = sorted(counts.items(), key=lambda item: str(item[0]))
-        # The sort is stable: words of equal counts stay in this order.
-        ranked.sort(key=itemgetter(1), reverse=True)
-        words = [
-            word
-            for word, count in ranked
-            if count >= self.min_count and word not in specials
-        ]
-        if self.max_words is not None:
-            words = words[: self.max_words - len(specials)]
-        return words
-
-    def _listed(self) -> list[Hashable]:
-        if isinstance(self.words, (Set, Mapping)):
-            raise TypeError(
-                f"words is of type {type(self.words).__name__}, but ids follow the "
-                "order of words: pass a list."
-            )
-        words: list[Hashable] = list(unpacked(self.words))
-        check_tokens(words)
-        return words
 
     @all_or_nothing
     def add_words(self, words: Sequence[Hashable]) -> NDArray[np.int32]:
@@ -462,8 +404,8 @@ class Vocabulary(TransformerMixin, DocumentEstimator):
         >>> features.shape == (vocabulary.n_words_, len(names))
         True
         """
-        specials = self._specials()
-        is_spelt = [isinstance(w, str) and w not in specials for w in self.words_]
+        symbols = self.symbols()
+        is_spelt = [isinstance(w, str) and w not in symbols for w in self.words_]
         words = [w if spelt else "" for w, spelt in zip(self.words_, is_spelt)]
         return spelling_features(words, ngrams, min_words)
 
@@ -496,20 +438,6 @@ class Vocabulary(TransformerMixin, DocumentEstimator):
     def unknown_id_(self) -> int | None:
         """Id of the unknown symbol."""
         return self._known.unknown_id
-
-    def _specials(self) -> list[str]:
-        """Return the special symbols, in the order of their ids."""
-        if self.unknown == self.boundary is not None:
-            raise ValueError(
-                f"unknown={self.unknown!r} must differ from boundary={self.boundary!r}."
-            )
-        specials = [s for s in (self.boundary, self.unknown) if s is not None]
-        if self.max_words is not None and self.max_words <= len(specials):
-            raise ValueError(
-                f"max_words must be None or a whole number above {len(specials)}, "
-                f"the number of special symbols, got {self.max_words!r}."
-            )
-        return specials
 
     def _fitted(self) -> dict[str, object]:
         symbols = {"unknown_id": self.unknown_id_, "boundary_id": self.boundary_id_}

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from nplm.cli._messages import report_in_options
 from nplm.cli._models import (
     BITS,
     KEEP_OPTIMIZER,
@@ -18,7 +19,6 @@ from nplm.cli._models import (
     write_model,
 )
 from nplm.cli._outputs import refuse_to_replace, writable_file
-from nplm.cli._tally import report_in_options
 from nplm.cli._values import memory_option
 from nplm.formats.open_model import open_model
 

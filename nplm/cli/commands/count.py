@@ -8,11 +8,12 @@ from typing import Any
 import click
 
 from nplm.cli._bars import stages
+from nplm.cli._messages import report_in_options
 from nplm.cli._outputs import refuse_to_replace, writable_file
-from nplm.cli._tally import report_in_options
 from nplm.cli._text import BLANK_LINES, INPUTS, files_of
 from nplm.cli._values import MAX_ORDER, memory_option, weights_of
-from nplm.formats import CountFiles, count_ngrams
+from nplm.formats.counts.counting import count_ngrams
+from nplm.formats.counts.merging import CountFiles
 from nplm.formats.ngrams.outputs import free_memory
 
 __all__ = ["count_command"]

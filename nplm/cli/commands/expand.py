@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from nplm import TextLM
+from nplm.cli._messages import report_in_options
 from nplm.cli._models import (
     BITS,
     MODEL,
@@ -18,7 +19,6 @@ from nplm.cli._models import (
     write_changed,
 )
 from nplm.cli._outputs import refuse_to_replace
-from nplm.cli._tally import report_in_options
 from nplm.cli._values import MAX_ORDER, POSITIVE, memory_option
 from nplm.cli.commands.convert import OUTPUT
 from nplm.formats import read_class_definitions

@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from nplm import TextLM
+from nplm.cli._messages import report_in_options
 from nplm.cli._models import (
     BITS,
     TARGET,
@@ -21,7 +22,7 @@ from nplm.cli._models import (
     write_changed,
 )
 from nplm.cli._outputs import refuse_to_replace, writable_file
-from nplm.cli._tally import line_marks, report_in_options, report_perplexities
+from nplm.cli._tally import line_marks, report_perplexities
 from nplm.cli._text import KeptText, texts_of
 from nplm.cli._values import memory_option, weights_of
 from nplm.formats._words import reserve_for_words

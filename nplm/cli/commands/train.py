@@ -2,65 +2,34 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
-from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any
 
 import click
-import numpy as np
 
-import nplm
-from nplm import (
-    ClassLM,
-    EnergyLM,
-    InterpolatedTrigram,
-    KneserNeyLM,
-    MixtureLM,
-    NeuralLM,
-    ShortlistLM,
-    Subwords,
-    TextLM,
-    Tokenizer,
-    Vocabulary,
-)
-from nplm.base.estimators import LanguageModel
-from nplm.base.progress.bars import BAR
-from nplm.cli._bars import stages
-from nplm.cli._estimation import Estimation, is_arpa
-from nplm.cli._kept import Kept
+from nplm.cli._estimation import Estimation
+from nplm.cli._messages import report_in_options
 from nplm.cli._model_options import (
     MODELS,
     ON_DISK,
+    OPEN_UNITS,
+    UNITS,
     ModelCommand,
     is_given,
     refuse_other_models,
 )
-from nplm.cli._models import BITS, KEEP_OPTIMIZER, vocabulary_of
-from nplm.cli._options import NETWORK, Settings, network_options, network_settings
+from nplm.cli._models import BITS, KEEP_OPTIMIZER
+from nplm.cli._options import Settings, network_options
 from nplm.cli._outputs import refuse_to_replace, writable_file
-from nplm.cli._tally import report_in_options, report_perplexities, report_words
-from nplm.cli._text import (
-    BLANK_LINES,
-    INPUTS,
-    KeptText,
-    blocks_of_lines,
-    lines_of,
-    listed_words,
-)
+from nplm.cli._text import BLANK_LINES, INPUTS, KeptText, listed_words, refuse_empty
 from nplm.cli._values import COUNTS, DISCOUNTS, POSITIVE, memory_option
-from nplm.models.neural.network_lm import NetworkLM
-from nplm.text.words.marks import END, LineMarks
-from nplm.text.words.splitting import BETWEEN_BLANKS, BLANKS
+from nplm.models.ngrams.stages.smoothing import Smoothing
+from nplm.text.words.splitting import Splitter
+from nplm.text.words.word_choice import WordChoice
 
 __all__ = ["train_command"]
 
-# Models with a checkpoint.
-NETWORKS = ("network", "energy", "shortlist", "mixture")
-# Units that are a whole vocabulary, in which no text is unknown.
-OPEN_UNITS = ("bpe", "unigram", "bytes")
-UNITS = (*OPEN_UNITS, "characters")
 # The bytes and </s>.
 LEAST_UNITS = 257
 
@@ -189,18 +158,19 @@ def train_command(
     _refuse_on_disk(ctx, options["tokens"])
     refuse_other_models(ctx, options["model"])
     refuse_to_replace(output, *inputs, valid, test, options["words_path"])
-    vocabulary = _vocabulary(options)
     if options["model"] != "kneser-ney" or options["tokens"] in UNITS:
-        lm = _text_lm(ctx, options, vocabulary)
-        _train(lm, options, inputs, output, valid, test)
+        # Imported here: only models that are fitted in memory need scikit-learn.
+        from nplm.cli._training import train_in_memory
+
+        train_in_memory(ctx, options, _choice(options), inputs, output, valid, test)
         return
-    _refuse_empty(valid, test)
+    refuse_empty(valid, "validate")
+    refuse_empty(test, "test")
     _refuse_text_options(ctx, inputs, of_counts=options["of_counts"])
     blanks = options["of_counts"] or options["tokens"] == "blanks"
-    tokenizer = None if blanks else Tokenizer()
     on_disk = Estimation(
-        _kneser_ney(options), vocabulary, tokenizer, memory, folder, bits,
-        n_jobs=options["n_jobs"], blank_lines=options["blank_lines"],
+        _smoothing(options), _choice(options), None if blanks else Splitter(), memory,
+        folder, bits, n_jobs=options["n_jobs"], blank_lines=options["blank_lines"],
         of_counts=options["of_counts"],
     )  # fmt: skip
     on_disk.train(inputs, output, valid, test)
@@ -265,182 +235,16 @@ def _refuse_on_disk(ctx: click.Context, tokens: str) -> None:
             )
 
 
-def _refuse_sampling(settings: Settings) -> None:
-    if settings.get("loss", "auto") not in ("auto", "exact"):
-        raise click.UsageError(
-            "the network of --model shortlist trains on all words of its list: leave "
-            "--loss out, or give --loss exact."
-        )
+# -- n-grams on disk ------------------------------------------------------------
 
 
-# -- the model ------------------------------------------------------------------
-
-
-def _vocabulary(options: Settings) -> Vocabulary:
+def _choice(options: Settings) -> WordChoice:
     path = options["words_path"]
-    vocabulary = Vocabulary(options["min_count"], options["max_words"])
-    if path is not None:
-        vocabulary.words = listed_words(path, "--vocabulary")
-    return vocabulary
+    words = None if path is None else listed_words(path, "--vocabulary")
+    return WordChoice(options["min_count"], options["max_words"], words=words)
 
 
-def _text_lm(ctx: click.Context, options: Settings, vocabulary: Vocabulary) -> TextLM:
-    """Make the model that the options ask for."""
-    tokens, n_words = options["tokens"], options["max_words"]
-    tokenizer: Tokenizer | Subwords = Tokenizer()
-    if tokens == "blanks":
-        tokenizer = Tokenizer(BETWEEN_BLANKS)
-    elif tokens != "words":
-        tokenizer = Subwords(tokens)
-        if tokens in OPEN_UNITS and n_words is not None:
-            tokenizer.n_words = n_words - 1  # </s> is one more
-    return TextLM(
-        _estimator(ctx, options),
-        options["order"] - 1,
-        tokenizer=tokenizer,
-        vocabulary="auto" if tokens in OPEN_UNITS else vocabulary,
-    )
-
-
-def _estimator(ctx: click.Context, options: Settings) -> LanguageModel:
-    model, order = options["model"], options["order"]
-    if model == "trigram":
-        return InterpolatedTrigram(order)
-    if model == "classes":
-        return ClassLM(
-            order,
-            n_classes=options["n_classes"],
-            random_state=options["random_state"],
-            discount_fallback=options["discount_fallback"],
-        )
-    ngrams = _kneser_ney(options)
-    if model == "kneser-ney":
-        return ngrams
-    network = _network(ctx, options)
-    if model == "shortlist":
-        return ShortlistLM(network, ngrams, n_shortlist=options["n_shortlist"])
-    if model == "mixture":
-        # The network comes last: after an interrupt the mixture is then whole.
-        return MixtureLM([("ngrams", ngrams), ("network", network)], verbose=BAR)
-    return network
-
-
-def _kneser_ney(options: Settings) -> KneserNeyLM:
-    return KneserNeyLM(
-        options["order"],
-        min_counts=options["min_counts"],
-        min_counts_of=options["min_counts_of"],
-        discount_fallback=options["discount_fallback"],
-    )
-
-
-def _network(ctx: click.Context, options: Settings) -> NetworkLM:
-    """Make a network of the options that are given, and check its parameters."""
-    parameters = {name: options[name] for name in NETWORK}
-    settings = network_settings(ctx, parameters)
-    if options["model"] == "shortlist":
-        _refuse_sampling(settings)
-    network = EnergyLM() if options["model"] == "energy" else NeuralLM()
+def _smoothing(options: Settings) -> Smoothing:
+    names = "min_counts", "min_counts_of", "discount_fallback"
     with report_in_options():
-        network.set_params(**settings, verbose=BAR).check_settings()
-    return network
-
-
-# -- training in memory -----------------------------------------------------------
-
-
-def _train(
-    lm: TextLM,
-    options: Settings,
-    inputs: Sequence[str],
-    output: Path,
-    valid: str | None,
-    test: str | None,
-) -> None:
-    """Train a model in memory, save it, and report."""
-    if is_arpa(output):
-        units = options["tokens"] in UNITS
-        of_words = "--tokens words or blanks with " if units else ""
-        raise click.UsageError(
-            f"OUTPUT is a model of nplm, which no other tool would read as "
-            f"{output.name}: give it another name, or train {of_words}--model "
-            "kneser-ney, whose n-grams an ARPA file holds."
-        )
-    keep = options["blank_lines"]
-    of_blanks = Tokenizer(BETWEEN_BLANKS).split_function()
-    marks = LineMarks(END, of_blanks if options["tokens"] == "blanks" else None)
-    texts = _texts(inputs, marks, "train on", keep)
-    held_out = None
-    if valid is not None:
-        held_out = _texts([valid], marks, f"validate on in {valid}", keep)
-    _refuse_empty(None, test)
-    _fit_and_save(lm, options, texts, held_out, output)
-    _report(lm, texts)
-    report_perplexities(lm, valid, test, blank_lines=keep)
-
-
-def _fit_and_save(
-    lm: TextLM,
-    options: Settings,
-    texts: list[str],
-    held_out: list[str] | None,
-    output: Path,
-) -> None:
-    """Fit a model, or go on with its checkpoint; after an interrupt save it too."""
-    model, optimizer = options["model"], options["keep_optimizer"]
-    kept = Kept(output.with_name(f"{output.name}.checkpoint"))
-    name = "network__checkpoint" if model == "mixture" else "checkpoint"
-    resumable = {name: kept.folder} if model in NETWORKS else {}
-    try:
-        with report_in_options(), redirect_stdout(sys.stderr), kept:
-            lm.fit(texts, X_val=held_out, **resumable)
-    except KeyboardInterrupt:
-        if hasattr(lm, "estimator_"):
-            _be_quiet(lm)
-            nplm.save(lm, output, optimizer=optimizer)
-            click.echo(f"{output} has the model as far as it was trained.", err=True)
-        raise
-    _be_quiet(lm)
-    nplm.save(lm, output, optimizer=optimizer)
-    kept.remove()
-
-
-def _refuse_empty(valid: str | None, test: str | None) -> None:
-    """Refuse texts to score that have no words, before the work of a fit."""
-    for path, purpose in ((valid, "validate"), (test, "test")):
-        if path is not None and not any(
-            line.strip(BLANKS) for line in lines_of([path], LineMarks(END))
-        ):
-            raise click.ClickException(f"there is no text to {purpose} on in {path}.")
-
-
-def _texts(
-    inputs: Sequence[str], marks: LineMarks, what_for: str, blank_lines: bool
-) -> list[str]:
-    texts: list[str] = []
-    stage = f"reading the text to {what_for}"
-    with stages() as bars:
-        bars.show(stage, 0, 0, "")
-        for block in blocks_of_lines(inputs, marks, blank_lines=blank_lines):
-            texts += block
-            bars.show(stage, 0, 0, f"{len(texts):,} lines")
-    if not any(line.strip(BLANKS) for line in texts):
-        raise click.ClickException(f"there is no text to {what_for}.")
-    return texts
-
-
-def _be_quiet(lm: TextLM) -> None:
-    """Turn the progress of a model off, for those who train it further."""
-    fitted = lm.estimator_
-    members = *getattr(fitted, "estimators_", ()), getattr(fitted, "network_", None)
-    for model in filter(None, (lm.estimator, fitted, *members)):
-        names = [n for n in model.get_params() if n.split("__")[-1] == "verbose"]
-        model.set_params(**dict.fromkeys(names, 0))
-
-
-def _report(lm: TextLM, texts: list[str]) -> None:
-    ids = lm._codec.encode(texts).ids
-    mark = vocabulary_of(lm).unknown_id_
-    n_unknown = np.count_nonzero(ids == (-1 if mark is None else mark))
-    unknown = float(n_unknown / max(len(ids), 1))
-    report_words(len(texts), len(ids), lm.n_words_, unknown)
+        return Smoothing.of(options["order"], **{name: options[name] for name in names})

@@ -31,7 +31,7 @@ def header_of(words: StoredWords) -> dict[str, Any]:
     header: dict[str, Any] = {"n_words": words.n_words, "boundary": words.boundary}
     if words.tokenizer is not None and not words.tokenizer.splits_at_blanks:
         check_tokenizer(words.tokenizer)
-        header["tokenizer"] = words.tokenizer.get_params()
+        header["tokenizer"] = words.tokenizer.params
     if words.spelling is not None:
         header["spelling"] = words.spelling.params
     return header

@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +19,6 @@ from nplm.formats._models import trie_of
 from nplm.formats._words import StoredWords, check_words
 from nplm.formats.binary.arrays import sizes_of_hashed
 from nplm.formats.binary.headers import header_of, metadata_of
-from nplm.models.ngrams.backoff_model import BackoffModel
 from nplm.models.ngrams.saved import arrays_of
 from nplm.models.ngrams.stages.quantizing import Quantizing
 from nplm.models.ngrams.stages.scratch import Scratch
@@ -37,6 +36,9 @@ from nplm.models.ngrams.trie.packed_trie import fill_packed
 from nplm.models.ngrams.trie.quantized_trie import MAX_BITS, MIN_BITS
 from nplm.models.ngrams.trie.work import InMemory, Work
 from nplm.models.training.parallel.threads import Threads
+
+if TYPE_CHECKING:
+    from nplm.models.ngrams.backoff_model import BackoffModel
 
 __all__ = ["check_bits", "save_binary", "write_mapped", "write_quantized"]
 

@@ -6,7 +6,7 @@ import os
 import re
 from codecs import BOM_UTF8
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,9 +18,11 @@ from nplm.formats._model_files import check_writable, writing
 from nplm.formats._models import counts_of
 from nplm.formats._ngram_text import NgramText
 from nplm.formats._words import BEGIN, END, WordText, check_marks, check_words
-from nplm.models.ngrams.kneser_ney import KneserNeyLM
 from nplm.models.ngrams.stages.counts import MAX_TOTAL
 from nplm.models.ngrams.trie.context_trie import ContextTrie
+
+if TYPE_CHECKING:
+    from nplm.models.ngrams.kneser_ney import KneserNeyLM
 
 __all__ = ["MAX_ORDER", "parsed", "read_counts", "write_counts", "write_lines"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
-from typing import Any, BinaryIO, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,8 +15,10 @@ from nplm.formats._words import END, check_marks
 from nplm.formats.counts.count_files import write_lines
 from nplm.formats.counts.estimation import Resources, counted, source_of
 from nplm.formats.counts.merging import CountFiles
-from nplm.text.tokenizer import Tokenizer
-from nplm.text.vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    from nplm.text.tokenizer import Tokenizer
+    from nplm.text.vocabulary import Vocabulary
 
 __all__ = ["count_ngrams"]
 

@@ -7,33 +7,35 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from copy import copy
 from dataclasses import dataclass
-from typing import Any, BinaryIO, NamedTuple, cast
+from functools import partial
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import clone
 
 from nplm.formats._model_files import check_writable
 from nplm.formats._words import BEGIN, END, StoredWords, check_marks
-from nplm.formats.binary.headers import check_tokenizer
-from nplm.formats.binary.writing import check_bits
 from nplm.formats.counts.count_tables import CountTables, Tables
 from nplm.formats.counts.merging import CountedFiles, CountFiles
 from nplm.formats.counts.sources import Source, Texts
 from nplm.formats.ngrams.outputs import NgramsFile
-from nplm.models.ngrams.kneser_ney import KneserNeyLM, smoothing_of
 from nplm.models.ngrams.stages.levels import merged
 from nplm.models.ngrams.stages.runs import Packing
 from nplm.models.ngrams.stages.scratch import Scratch
-from nplm.models.ngrams.stages.smoothing import estimated
+from nplm.models.ngrams.stages.smoothing import Smoothing, estimated
 from nplm.models.ngrams.trie.context_trie import ContextTrie
 from nplm.models.training.parallel.threads import Threads, n_threads
-from nplm.text.tokenizer import Tokenizer
-from nplm.text.vocabulary import Vocabulary
+from nplm.text.words.splitting import Splitter
+from nplm.text.words.word_choice import WordChoice
+
+if TYPE_CHECKING:
+    from nplm.models.ngrams.kneser_ney import KneserNeyLM
+    from nplm.text.tokenizer import Tokenizer
+    from nplm.text.vocabulary import Vocabulary
 
 __all__ = [
-    "Estimated", "Resources", "counted", "estimate_arpa", "estimate_binary",
-    "memory_in_bytes", "source_of",
+    "Estimated", "Resources", "counted", "estimate", "estimate_arpa",
+    "estimate_binary", "memory_in_bytes", "source_of",
 ]  # fmt: skip
 
 UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
@@ -172,15 +174,10 @@ def estimate_binary(
     >>> words
     ['</s>', '<unk>', 'a', 'rose', 'is', 'it']
     """
-    check_writable(path)
-    if tokenizer is not None:
-        check_tokenizer(tokenizer)
-    if bits is not None:
-        order = model.order if isinstance(model, KneserNeyLM) else None
-        bits = check_bits(bits, 2 if order is None else order)
-    resources = Resources(memory, folder, n_jobs, progress)
-    source = source_of(texts, vocabulary, tokenizer, blank_lines, os.fspath(path))
-    return _estimated(model, source, NgramsFile(path, "binary", bits), resources)
+    return _estimated(
+        model, texts, NgramsFile(path, "binary", bits), vocabulary, tokenizer,
+        Resources(memory, folder, n_jobs, progress), blank_lines,
+    )  # fmt: skip
 
 
 def estimate_arpa(
@@ -239,10 +236,10 @@ def estimate_arpa(
     >>> estimated.n_ngrams, model.n_ngrams_
     (array([6, 7, 7]), array([6, 7, 7]))
     """
-    check_writable(path)
-    resources = Resources(memory, folder, n_jobs, progress)
-    source = source_of(texts, vocabulary, tokenizer, blank_lines, os.fspath(path))
-    return _estimated(model, source, NgramsFile(path, "arpa"), resources)
+    return _estimated(
+        model, texts, NgramsFile(path, "arpa"), vocabulary, tokenizer,
+        Resources(memory, folder, n_jobs, progress), blank_lines,
+    )  # fmt: skip
 
 
 class Resources(NamedTuple):
@@ -261,22 +258,50 @@ class Resources(NamedTuple):
 
 
 def _estimated(
-    model: KneserNeyLM, source: Source, output: NgramsFile, resources: Resources
+    model: KneserNeyLM,
+    texts: Any,
+    output: NgramsFile,
+    vocabulary: Vocabulary | None,
+    tokenizer: Tokenizer | None,
+    resources: Resources,
+    blank_lines: bool,
 ) -> Estimated:
-    """Estimate a model: the stages of `KneserNeyLM`, from a source to a file."""
+    """Check estimators, and estimate a model with their parameters."""
+    # Imported here: the commands estimate without scikit-learn.
+    from nplm.models.ngrams.kneser_ney import smoothing_of
+
     order = _checked_order(model)
+    check_writable(output.path)
+    output.check(order, tokenizer)
+    path = os.fspath(output.path)
+    source = source_of(texts, vocabulary, tokenizer, blank_lines, path)
     smoothing = smoothing_of(model, order)
+    check_words = partial(_check_sizes, model)
+    return estimate(smoothing, source, output, resources, check_words)
+
+
+def estimate(
+    smoothing: Smoothing,
+    source: Source,
+    output: NgramsFile,
+    resources: Resources,
+    check_words: Callable[[StoredWords], object] = lambda words: None,
+) -> Estimated:
+    """Estimate a model: the stages of `KneserNeyLM`, from a source to a file.
+
+    - `check_words`: called with the words, before n-grams are counted
+    """
     with resources.scratch() as work:
         words = source.words(work)
-        _check_sizes(model, words)
+        check_words(words)
         if output.kind == "arpa":
             check_marks(words.spelled(), words.boundary)
         structure, counts, raw = counted(
-            source, words, order, work, raw=smoothing.cuts_by_text
+            source, words, smoothing.order, work, raw=smoothing.cuts_by_text
         )
-        estimate = estimated(structure, counts, raw, smoothing, work)
+        model = estimated(structure, counts, raw, smoothing, work)
         work.drop(counts, raw)
-        output.write(estimate.trie, words, work, is_whole=estimate.is_whole)
+        output.write(model.trie, words, work, is_whole=model.is_whole)
         n_of_word = source.counts
         n_lines = int(n_of_word[cast(int, words.boundary)])
         return Estimated(
@@ -284,8 +309,8 @@ def _estimated(
             n_tokens=int(n_of_word.sum()) - n_lines,
             n_unknown=int(n_of_word[words.unknown]) if words.unknown >= 0 else 0,
             n_words=words.n_words,
-            n_ngrams=estimate.trie.n_ngrams,
-            discounts=estimate.discounts,
+            n_ngrams=model.trie.n_ngrams,
+            discounts=model.discounts,
         )
 
 
@@ -311,8 +336,8 @@ def counted(
 
 def source_of(
     texts: Any,
-    vocabulary: Vocabulary | None,
-    tokenizer: Tokenizer | None,
+    vocabulary: WordChoice | None,
+    tokenizer: Splitter | None,
     blank_lines: bool,
     path: str,
 ) -> Source:
@@ -332,8 +357,8 @@ def source_of(
             f"texts is a single {type(texts).__name__}: pass a list, [texts], as there "
             "may be several."
         )
-    vocabulary = Vocabulary() if vocabulary is None else clone(vocabulary)
-    vocabulary._validate_params()
+    vocabulary = WordChoice() if vocabulary is None else vocabulary
+    vocabulary.check()
     if vocabulary.boundary is None:
         raise ValueError(
             "the vocabulary has boundary=None, but estimation needs a word that ends "
@@ -353,7 +378,7 @@ def source_of(
         texts = CountFiles(_not_replaced(texts.paths, path), texts.weights)
         return CountedFiles(texts, vocabulary)
     if tokenizer is not None:
-        tokenizer._validate_params()
+        tokenizer.check()
     return Texts(_not_replaced(texts, path), vocabulary, tokenizer, blank_lines)
 
 
@@ -384,6 +409,8 @@ def memory_in_bytes(memory: int | str) -> int:
 
 def _checked_order(model: KneserNeyLM) -> int:
     """Return the order of a model, or raise if its parameters are invalid."""
+    from nplm.models.ngrams.kneser_ney import KneserNeyLM
+
     if not isinstance(model, KneserNeyLM):
         raise TypeError(f"model must be a KneserNeyLM, got {type(model).__name__}.")
     model._validate_params()
@@ -397,10 +424,10 @@ def _checked_order(model: KneserNeyLM) -> int:
 
 def _check_sizes(model: KneserNeyLM, words: StoredWords) -> None:
     """Raise if the model's parameters differ from those of the vocabulary."""
-    for name, own in (("n_words", words.n_words), ("boundary", words.boundary)):
-        given = getattr(model, name)
-        if given is not None and given != own:
+    for name in ("n_words", "boundary"):
+        of_model, of_words = getattr(model, name), getattr(words, name)
+        if of_model not in (None, of_words):
             raise ValueError(
-                f"the model has {name}={given!r}, but the vocabulary has {own}: leave "
-                "it out of the model."
+                f"the model has {name}={of_model!r}, but the vocabulary has "
+                f"{of_words}: leave it out of the model."
             )

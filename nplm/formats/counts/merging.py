@@ -13,15 +13,14 @@ from numpy.typing import NDArray
 from nplm.base.files.atomic_files import check_regular
 from nplm.base.files.compressed import reading
 from nplm.formats._lines import MAX_LINE_BYTES
-from nplm.formats._words import BEGIN, END, StoredWords, WordText
+from nplm.formats._words import BEGIN, END, StoredWords, WordText, check_words
 from nplm.formats.counts.count_files import MAX_ORDER, parsed
 from nplm.formats.counts.sources import choose_words
 from nplm.formats.open_model import Kind, open_model
 from nplm.models.ngrams.stages.counts import MAX_TOTAL
 from nplm.models.ngrams.stages.runs import Packing, tables_of_rows, write_runs
 from nplm.models.ngrams.stages.scratch import Scratch
-from nplm.text.vocabulary import Vocabulary
-from nplm.text.words.known_words import known_of
+from nplm.text.words.word_choice import WordChoice
 
 __all__ = ["CountFiles", "CountedFiles"]
 
@@ -124,13 +123,13 @@ class CountFiles:
 class CountedFiles:
     """`CountFiles` as the source of an estimation."""
 
-    def __init__(self, given: CountFiles, vocabulary: Vocabulary) -> None:
-        if vocabulary.boundary != END:
+    def __init__(self, given: CountFiles, choice: WordChoice) -> None:
+        if choice.boundary != END:
             raise ValueError(
-                f"the vocabulary has boundary={vocabulary.boundary!r}, but the ends of "
+                f"the vocabulary has boundary={choice.boundary!r}, but the ends of "
                 f"lines in count files are {END!r}: leave it out."
             )
-        self._given, self._vocabulary = given, vocabulary
+        self._given, self._choice = given, choice
 
     def words(self, scratch: Scratch) -> StoredWords:
         """Choose the words by their counts."""
@@ -156,17 +155,17 @@ class CountedFiles:
                 counts_of[word] = counts_of.get(word, 0) + count
         for mark in (BEGIN, END):
             counts_of.pop(mark, None)
-        words, ids, unknown = choose_words(self._vocabulary, counts_of)
-        self._boundary = end = ids[END]
+        known = choose_words(self._choice, counts_of)
+        ids, unknown = known.ids_and_unknown
+        self._boundary = end = known.ids[END]
         self._text = WordText([*counts_of, BEGIN, END])
         new_ids = [*(ids.get(word, unknown) for word in counts_of), end, end]
         self._new_ids = np.array(new_ids, dtype=np.int32)
         self._begin = len(new_ids) - 2
-        self.counts = np.zeros(len(words), dtype=np.int64)
-        self.n_known = max(len(new_ids), len(words))
-        spelling = known_of(self._vocabulary).spelling
-        del self._vocabulary
-        return StoredWords(words, end, unknown, spelling=spelling)
+        self.counts = np.zeros(len(known), dtype=np.int64)
+        self.n_known = max(len(new_ids), len(known))
+        words = check_words(known.words, len(known))
+        return StoredWords(words, end, unknown, spelling=known.spelling)
 
     def runs(self, packing: Packing, scratch: Scratch) -> list[str]:
         """Write sorted runs of n-grams (none for order 1); return their names."""

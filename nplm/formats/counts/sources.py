@@ -16,33 +16,25 @@ from nplm.formats._words import StoredWords, check_words
 from nplm.models.ngrams.stages.runs import Packing, streams, write_runs
 from nplm.models.ngrams.stages.scratch import Scratch
 from nplm.text.streams import Tokens, WordStream
-from nplm.text.tokenizer import Tokenizer
-from nplm.text.vocabulary import Vocabulary
-from nplm.text.words.known_words import known_of
+from nplm.text.words.known_words import KnownWords
 from nplm.text.words.marks import marks_of
+from nplm.text.words.splitting import Splitter
+from nplm.text.words.word_choice import WordChoice
 
 __all__ = ["Source", "Texts", "choose_words"]
 
 IDS = "ids"
 
 
-def choose_words(
-    vocabulary: Vocabulary, counts: Mapping[Any, int]
-) -> tuple[list[str], Mapping[Hashable, int], int]:
+def choose_words(choice: WordChoice, counts: Mapping[Any, int]) -> KnownWords:
     """Choose the words of a model among those with a positive count.
 
-    Return the words, the id of each, and the id of the unknown word, which is -1 if
-    there is none. Raise if the vocabulary refuses one of the counted words.
+    Raise if the choice refuses one of the counted words.
     """
-    vocabulary._choose({word: n for word, n in counts.items() if n > 0})
-    words = check_words(vocabulary.words_.tolist(), vocabulary.n_words_)
-    ids, unknown = vocabulary.ids_, vocabulary.unknown_id_
-    if unknown is not None:
-        return words, ids, unknown
-    unknown_words = [word for word in counts if word not in ids]
-    if unknown_words:
-        known_of(vocabulary).refuse_unknown(unknown_words)
-    return words, ids, -1
+    known = choice.chosen({word: n for word, n in counts.items() if n > 0})
+    if known.unknown_id is None:
+        known.refuse_unknown([word for word in counts if word not in known.ids])
+    return known
 
 
 class Source(Protocol):
@@ -64,29 +56,28 @@ class Source(Protocol):
 
 
 class Texts:
-    """Text files, and the vocabulary that chooses their words."""
+    """Text files, and the choice of their words."""
 
     def __init__(
         self,
         texts: Iterable[Any],
-        vocabulary: Vocabulary,
-        tokenizer: Tokenizer | None,
+        choice: WordChoice,
+        splitter: Splitter | None,
         blank_lines: bool,
     ) -> None:
-        self._texts, self._vocabulary, self._tokenizer = texts, vocabulary, tokenizer
+        self._texts, self._choice, self._splitter = texts, choice, splitter
         self._blank_lines = blank_lines
 
     def words(self, scratch: Scratch) -> StoredWords:
         """Choose the words, and write all texts as ids in order of appearance."""
-        vocabulary = self._vocabulary
-        boundary = cast(str, vocabulary.boundary)
+        boundary = cast(str, self._choice.boundary)
         stream = WordStream(*marks_of(boundary), blank_lines=self._blank_lines)
         scratch.stage("reading", 0)
         with scratch.writing(IDS) as out:
             for text in self._texts:
                 with _opened(text) as (file, name):
-                    if self._tokenizer is not None:
-                        tokens = Tokens(file, self._tokenizer, name, boundary)
+                    if self._splitter is not None:
+                        tokens = Tokens(file, self._splitter, name, boundary)
                         file = cast(BinaryIO, tokens)
                     for part in stream.read(file, name):
                         out.write(part.data)
@@ -101,18 +92,16 @@ class Texts:
         seen: dict[Hashable, int] = {
             word: n for word, n in zip(spelled, counts.tolist()) if n > 0
         }
-        words, ids, unknown = choose_words(vocabulary, seen)
-        end, spelling = (
-            cast(int, vocabulary.boundary_id_),
-            known_of(vocabulary).spelling,
-        )
+        known = choose_words(self._choice, seen)
+        ids, unknown = known.ids_and_unknown
+        end = cast(int, known.boundary_id)
         # New ids of the words in order of appearance, then that of the line end.
         new_ids = [ids.get(word, unknown) for word in spelled]
         self._new_ids = np.array([*new_ids, end], dtype=np.int32)
         self._counts = np.append(counts, stream.n_lines)
-        self._n_words = len(words)
-        del self._vocabulary
-        return StoredWords(words, end, unknown, self._tokenizer, spelling)
+        self._n_words = len(known)
+        words = check_words(known.words, len(known))
+        return StoredWords(words, end, unknown, self._splitter, known.spelling)
 
     @property
     def n_known(self) -> int:

@@ -10,9 +10,11 @@ from typing import Literal
 from nplm.base import system
 from nplm.formats._words import StoredWords
 from nplm.formats.arpa import arpa_lines as arpa
+from nplm.formats.binary.headers import check_tokenizer
 from nplm.formats.binary.writing import check_bits, write_mapped, write_quantized
 from nplm.models.ngrams.trie.backoff_trie import BackoffTrie
 from nplm.models.ngrams.trie.work import Work
+from nplm.text.words.splitting import Splitter
 
 __all__ = ["NgramsFile", "free_memory"]
 
@@ -56,6 +58,13 @@ class NgramsFile:
         bits: int | None = None,
     ) -> None:
         self.path, self.kind, self.bits = path, kind, bits
+
+    def check(self, order: int, splitter: Splitter | None) -> None:
+        """Raise ValueError if no file of this kind holds such a model."""
+        if self.kind == "binary" and splitter is not None:
+            check_tokenizer(splitter)
+        if self.bits is not None:
+            check_bits(self.bits, order)
 
     def write(
         self,

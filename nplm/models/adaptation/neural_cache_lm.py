@@ -32,7 +32,7 @@ from nplm.base.fitted import Fitted
 from nplm.models.adaptation.cache_lm import cache_length
 from nplm.models.neural.fitted_network import trained_network
 from nplm.models.neural.neural_lm import NeuralLM
-from nplm.models.training.parallel.threads import blas_threads
+from nplm.models.training.parallel.blas import blas_threads
 
 __all__ = ["NeuralCacheLM"]
 

@@ -14,7 +14,7 @@ from nplm.base.exceptions import DivergenceError
 from nplm.models.neural.fitted_network import trained_network, with_network
 from nplm.models.neural.network_lm import FitRequest, NetworkLM
 from nplm.models.neural.options.solvers import SGD
-from nplm.models.training.parallel.threads import blas_threads
+from nplm.models.training.parallel.blas import blas_threads
 
 __all__ = ["adapted_log_prob"]
 

@@ -20,7 +20,8 @@ from nplm.models.neural.options.base import Option
 from nplm.models.neural.options.outputs import Output
 from nplm.models.neural.recipe import TrainedNetwork
 from nplm.models.neural.repeats import distinct_windows
-from nplm.models.training.parallel.threads import blas_threads, n_threads
+from nplm.models.training.parallel.blas import blas_threads
+from nplm.models.training.parallel.threads import n_threads
 
 __all__ = ["FittedNetworkLM", "trained_network", "view", "with_network"]
 

@@ -22,7 +22,7 @@ from nplm.models.neural.options.base import Option
 from nplm.models.neural.options.features import Features
 from nplm.models.neural.options.outputs import OUTPUTS
 from nplm.models.neural.presets import paper_network, preset_network
-from nplm.models.training.parallel.threads import blas_threads
+from nplm.models.training.parallel.blas import blas_threads
 
 __all__ = ["NeuralLM"]
 

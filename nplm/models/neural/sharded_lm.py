@@ -13,8 +13,8 @@ from nplm.models.neural.fitted_network import trained_network, with_network
 from nplm.models.neural.fitting.sharded import ShardedNetwork, gathered
 from nplm.models.neural.neural_lm import NeuralLM
 from nplm.models.training.checkpoint import fingerprint
+from nplm.models.training.parallel.blas import blas_threads
 from nplm.models.training.parallel.processes import Processes
-from nplm.models.training.parallel.threads import blas_threads
 
 __all__ = ["ShardedLM"]
 

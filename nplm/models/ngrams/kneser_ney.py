@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any, ClassVar, Literal, Self, cast
 
 import numpy as np
@@ -16,10 +16,9 @@ from nplm.base.estimators import HeldOut, refusing_weights
 from nplm.base.fitted import Fitted
 from nplm.models.ngrams.backoff_model import BackoffModel
 from nplm.models.ngrams.saved import arrays_of, restored_counts
-from nplm.models.ngrams.stages.counts import MAX_TOTAL, NgramCounts
+from nplm.models.ngrams.stages.counts import NgramCounts
 from nplm.models.ngrams.stages.discounts import (
     check_counts,
-    check_fallback,
     tables_within,
 )
 from nplm.models.ngrams.stages.smoothing import Smoothing, estimated
@@ -403,28 +402,14 @@ def smoothing_of(model: KneserNeyLM, order: int) -> Smoothing:
     - `model`: has them as parameters
     - `order`: the order in use
     """
-    fallback = check_fallback(model.discount_fallback, interpolate=model.interpolate)
-    given = (1,) if model.min_counts is None else model.min_counts
-    if (
-        np.ndim(given) != 1
-        or len(given) == 0
-        or not all(isinstance(n, Integral) and 1 <= n < MAX_TOTAL for n in given)
-    ):
-        raise ValueError(
-            "min_counts must be None or whole numbers from 1 (below 2**53), one "
-            "per order (the last applies to all higher orders), got "
-            f"{model.min_counts!r}."
-        )
-    of_text = model.min_counts_of == "text"
-    if of_text and list(given) != sorted(given):
-        raise ValueError(
-            f"min_counts={model.min_counts!r} decreases, but with "
-            "min_counts_of='text' the suffixes of an n-gram are kept with it: give "
-            "each order at least the minimum count of the one below."
-        )
-    highest = [given[-1]] * (order - len(given))
-    min_counts = np.array([*given, *highest][:order], dtype=np.int64)
-    return Smoothing(model.discounts, fallback, model.interpolate, min_counts, of_text)
+    return Smoothing.of(
+        order,
+        discounts=model.discounts,
+        discount_fallback=model.discount_fallback,
+        interpolate=model.interpolate,
+        min_counts=model.min_counts,
+        min_counts_of=model.min_counts_of,
+    )
 
 
 def _sentence_windows(

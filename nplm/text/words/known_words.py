@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,10 @@ from nplm.text.documents import Documents
 from nplm.text.samples import ADVICE, TOKENS, check_documents, check_tokens, tokens_of
 from nplm.text.words.unknown_spelling import UnknownSpelling
 
-__all__ = ["UNKNOWN", "KnownWords", "known_of", "known_words_of", "unknown_among"]
+__all__ = [
+    "UNKNOWN", "KnownWords", "TrainingText", "known_of", "known_words_of",
+    "unknown_among",
+]  # fmt: skip
 
 # Symbols for unknown words in the toolkits' files; the first is more common.
 UNKNOWN = ("<unk>", "<UNK>")
@@ -24,6 +27,13 @@ UNKNOWN = ("<unk>", "<UNK>")
 def unknown_among(words: Any) -> str | None:
     """Return the symbol for unknown words that is among the words, if any."""
     return next((symbol for symbol in UNKNOWN if symbol in words), None)
+
+
+class TrainingText(NamedTuple):
+    """The numbers of tokens, and of unknown ones, of a text."""
+
+    n_tokens: int
+    n_unknown: int
 
 
 class KnownWords:
@@ -38,7 +48,10 @@ class KnownWords:
     - `spelling`: of unknown words; None if only these are known
     - `lookup`: the id of each word, with ``get`` and ``in``
     - `unknown_id`, `boundary_id`: ids of the symbols; None if they are no words
+    - `text`: the text that the words were chosen by; None unless they just were
     """
+
+    text: TrainingText | None = None
 
     def __init__(
         self,

@@ -7,6 +7,7 @@ import unicodedata
 from collections.abc import Callable, Iterable
 from functools import lru_cache
 from itertools import chain
+from typing import Any
 
 from nplm.text.samples import texts_of
 
@@ -59,6 +60,16 @@ class Splitter:
         self.lowercase = lowercase
         self.number = number
         self.proper_noun = proper_noun
+
+    @property
+    def params(self) -> dict[str, Any]:
+        """The parameters by name."""
+        names = "pattern", "lowercase", "number", "proper_noun"
+        return {name: getattr(self, name) for name in names}
+
+    def check(self) -> None:
+        """Raise an error if a parameter is invalid."""
+        finder_of(self)
 
     def transform(self, X: Iterable[str]) -> list[list[str]]:
         """Return the tokens of each document, as `Tokenizer.transform` does."""

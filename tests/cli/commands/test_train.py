@@ -14,9 +14,21 @@ import pytest
 from click.testing import CliRunner
 
 import nplm
-from nplm import SGD, EnergyLM, Importance, KneserNeyLM, TextLM, Tokenizer, Vocabulary
+from nplm import (
+    SGD,
+    Adam,
+    EnergyLM,
+    Importance,
+    KneserNeyLM,
+    NeuralLM,
+    Softmax,
+    TextLM,
+    Tokenizer,
+    Vocabulary,
+)
+from nplm.cli._messages import in_options
 from nplm.cli._model_options import MODELS_OF
-from nplm.cli._options import NETWORK, in_options
+from nplm.cli._options import DEFAULTS, NETWORK
 from nplm.cli.commands.train import train_command
 from nplm.models.neural.fitting.epochs import Epochs
 from nplm.models.training.em import MixtureFit
@@ -533,3 +545,10 @@ def test_blank_lines_are_skipped_or_sentences(run, tmp_path, blank_lines):
         assert f"sentences: {len(ids)}\nwords: 6\nunknown words: 0" in shown
         found[name] = shown
     assert found["memory"] == found["disk"]
+
+
+def test_defaults_are_those_of_the_network():
+    network = NeuralLM(loss=Importance(), solver=Adam(), output=Softmax())
+    defaults = network.get_params() | NeuralLM().get_params()
+    assert {name: defaults[name] for name in DEFAULTS} == DEFAULTS
+    assert DEFAULTS.keys() | {"order", "n_jobs", "random_state"} == NETWORK

@@ -18,9 +18,9 @@ from nplm import DivergenceError, NeuralLM
 from nplm.base.estimators import LanguageModel
 from nplm.cli._bars import stages
 from nplm.cli._jobs import Job, mpi_job
+from nplm.cli._messages import in_options
 from nplm.cli._options import (
     Settings,
-    in_options,
     network_options,
     network_settings,
 )

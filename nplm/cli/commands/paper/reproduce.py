@@ -13,7 +13,7 @@ from nplm import CheckpointError, DivergenceError
 from nplm.base.files.atomic_files import replacing
 from nplm.cli._bars import stages
 from nplm.cli._jobs import Jobs
-from nplm.cli._options import in_options
+from nplm.cli._messages import in_options
 from nplm.cli._outputs import INTERRUPTED, writable_folder
 from nplm.cli.commands.paper.tables import one_line_of, print_paper_table
 from nplm.datasets import load_wiki

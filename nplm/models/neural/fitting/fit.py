@@ -28,8 +28,9 @@ from nplm.models.neural.network.sharing import Rows, sharing_of
 from nplm.models.neural.recipe import HISTORY_COLUMNS, Recipe, TrainedNetwork
 from nplm.models.training.checkpoint import Checkpoint, fingerprint
 from nplm.models.training.loop import OnProgress, run_passes
+from nplm.models.training.parallel.blas import blas_threads
 from nplm.models.training.parallel.processes import ALONE, Processes
-from nplm.models.training.parallel.threads import Threads, blas_threads
+from nplm.models.training.parallel.threads import Threads
 from nplm.models.training.plan import Plan
 
 __all__ = ["FitInterrupted", "Training", "fit"]

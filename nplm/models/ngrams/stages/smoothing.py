@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from numbers import Integral
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nplm._kernels.ngrams import _kneser_ney
 from nplm.base.blocks import blocks
+from nplm.models.ngrams.stages.counts import MAX_TOTAL
 from nplm.models.ngrams.stages.cutting import cut
-from nplm.models.ngrams.stages.discounts import counts_of_counts, find_discounts
+from nplm.models.ngrams.stages.discounts import (
+    check_fallback,
+    counts_of_counts,
+    find_discounts,
+)
 from nplm.models.ngrams.trie.backoff_trie import BackoffTrie
 from nplm.models.ngrams.trie.context_trie import ContextTrie, blocks_of_contexts
 from nplm.models.ngrams.trie.work import Work
@@ -33,6 +40,46 @@ class Smoothing:
     interpolate: bool
     min_counts: NDArray[np.int64]
     of_text: bool
+
+    @classmethod
+    def of(
+        cls,
+        order: int,
+        *,
+        discounts: Literal["modified", "plain"] = "modified",
+        discount_fallback: float | Sequence[float] | None = None,
+        interpolate: bool = True,
+        min_counts: Sequence[int] | None = None,
+        min_counts_of: Literal["modified", "text"] = "modified",
+    ) -> Self:
+        """Check parameters of `KneserNeyLM`; raise ValueError if one is invalid."""
+        fallback = check_fallback(discount_fallback, interpolate=interpolate)
+        given = (1,) if min_counts is None else min_counts
+        if (
+            np.ndim(given) != 1
+            or len(given) == 0
+            or not all(isinstance(n, Integral) and 1 <= n < MAX_TOTAL for n in given)
+        ):
+            raise ValueError(
+                "min_counts must be None or whole numbers from 1 (below 2**53), one "
+                "per order (the last applies to all higher orders), got "
+                f"{min_counts!r}."
+            )
+        of_text = min_counts_of == "text"
+        if of_text and list(given) != sorted(given):
+            raise ValueError(
+                f"min_counts={min_counts!r} decreases, but with "
+                "min_counts_of='text' the suffixes of an n-gram are kept with it: give "
+                "each order at least the minimum count of the one below."
+            )
+        highest = [given[-1]] * (order - len(given))
+        of_orders = np.array([*given, *highest][:order], dtype=np.int64)
+        return cls(discounts, fallback, interpolate, of_orders, of_text)
+
+    @property
+    def order(self) -> int:
+        """Words in the longest n-gram."""
+        return len(self.min_counts)
 
     @property
     def cuts(self) -> bool:

@@ -21,9 +21,9 @@ from threadpoolctl import ThreadpoolController, threadpool_info
 
 from nplm import windows
 from nplm._kernels.neural import _network
+from nplm.models.training.parallel.blas import blas_threads
 from nplm.models.training.parallel.threads import (
     Threads,
-    blas_threads,
     joblibs_limit,
     n_threads,
 )

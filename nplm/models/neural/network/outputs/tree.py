@@ -16,7 +16,7 @@ from nplm.base.checks import check_ids, trusted_ids
 from nplm.base.word_trees import Joined, bisected, huffman, joined, top_down
 from nplm.models.neural.network.array_types import Array, Counts, Ids, Kernel, Scores
 from nplm.models.neural.network.outputs.base import Output, Workspace
-from nplm.models.training.parallel.threads import blas_threads
+from nplm.models.training.parallel.blas import blas_threads
 
 __all__ = ["MAX_BRANCHES", "Tree", "checked_tree", "context_tree"]
 

@@ -1,0 +1,245 @@
+"""Models that ``nplm train`` fits in memory."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from contextlib import redirect_stdout
+from pathlib import Path
+from typing import Self
+
+import click
+
+import nplm
+from nplm import (
+    CheckpointError,
+    ClassLM,
+    EnergyLM,
+    InterpolatedTrigram,
+    KneserNeyLM,
+    MixtureLM,
+    NeuralLM,
+    ShortlistLM,
+    Subwords,
+    TextLM,
+    Tokenizer,
+    Vocabulary,
+)
+from nplm.base.estimators import LanguageModel
+from nplm.base.progress.bars import BAR
+from nplm.cli._bars import stages
+from nplm.cli._estimation import is_arpa
+from nplm.cli._messages import report_in_options
+from nplm.cli._model_options import OPEN_UNITS, UNITS
+from nplm.cli._models import vocabulary_of
+from nplm.cli._options import NETWORK, Settings, network_settings
+from nplm.cli._tally import report_perplexities, report_words
+from nplm.cli._text import blocks_of_lines, refuse_empty
+from nplm.models.neural.network_lm import NetworkLM
+from nplm.models.training.checkpoint import discard, has_save
+from nplm.text.words.known_words import known_of
+from nplm.text.words.marks import END, LineMarks
+from nplm.text.words.splitting import BETWEEN_BLANKS, BLANKS, Splitter
+from nplm.text.words.word_choice import WordChoice
+
+__all__ = ["train_in_memory"]
+
+# Models with a checkpoint.
+NETWORKS = ("network", "energy", "shortlist", "mixture")
+
+
+def train_in_memory(
+    ctx: click.Context,
+    options: Settings,
+    choice: WordChoice,
+    inputs: Sequence[str],
+    output: Path,
+    valid: str | None,
+    test: str | None,
+) -> None:
+    """Train a model in memory, save it, and report."""
+    lm = _text_lm(ctx, options, choice)
+    if is_arpa(output):
+        units = options["tokens"] in UNITS
+        of_words = "--tokens words or blanks with " if units else ""
+        raise click.UsageError(
+            f"OUTPUT is a model of nplm, which no other tool would read as "
+            f"{output.name}: give it another name, or train {of_words}--model "
+            "kneser-ney, whose n-grams an ARPA file holds."
+        )
+    keep = options["blank_lines"]
+    of_blanks = Splitter(BETWEEN_BLANKS).split_function()
+    marks = LineMarks(END, of_blanks if options["tokens"] == "blanks" else None)
+    texts = _texts(inputs, marks, "train on", keep)
+    held_out = None
+    if valid is not None:
+        held_out = _texts([valid], marks, f"validate on in {valid}", keep)
+    refuse_empty(test, "test")
+    _fit_and_save(lm, options, texts, held_out, output)
+    _report(lm, len(texts))
+    report_perplexities(lm.scorer(), valid, test, blank_lines=keep)
+
+
+def _refuse_sampling(settings: Settings) -> None:
+    if settings.get("loss", "auto") not in ("auto", "exact"):
+        raise click.UsageError(
+            "the network of --model shortlist trains on all words of its list: leave "
+            "--loss out, or give --loss exact."
+        )
+
+
+def _text_lm(ctx: click.Context, options: Settings, choice: WordChoice) -> TextLM:
+    """Make the model that the options ask for."""
+    tokens, n_words = options["tokens"], options["max_words"]
+    tokenizer: Tokenizer | Subwords = Tokenizer()
+    if tokens == "blanks":
+        tokenizer = Tokenizer(BETWEEN_BLANKS)
+    elif tokens != "words":
+        tokenizer = Subwords(tokens)
+        if tokens in OPEN_UNITS and n_words is not None:
+            tokenizer.n_words = n_words - 1  # </s> is one more
+    vocabulary = Vocabulary(choice.min_count, choice.max_words, words=choice.words)
+    return TextLM(
+        _estimator(ctx, options),
+        options["order"] - 1,
+        tokenizer=tokenizer,
+        vocabulary="auto" if tokens in OPEN_UNITS else vocabulary,
+    )
+
+
+def _estimator(ctx: click.Context, options: Settings) -> LanguageModel:
+    model, order = options["model"], options["order"]
+    if model == "trigram":
+        return InterpolatedTrigram(order)
+    if model == "classes":
+        return ClassLM(
+            order,
+            n_classes=options["n_classes"],
+            random_state=options["random_state"],
+            discount_fallback=options["discount_fallback"],
+        )
+    ngrams = _kneser_ney(options)
+    if model == "kneser-ney":
+        return ngrams
+    network = _network(ctx, options)
+    if model == "shortlist":
+        return ShortlistLM(network, ngrams, n_shortlist=options["n_shortlist"])
+    if model == "mixture":
+        # The network comes last: after an interrupt the mixture is then whole.
+        return MixtureLM([("ngrams", ngrams), ("network", network)], verbose=BAR)
+    return network
+
+
+def _kneser_ney(options: Settings) -> KneserNeyLM:
+    return KneserNeyLM(
+        options["order"],
+        min_counts=options["min_counts"],
+        min_counts_of=options["min_counts_of"],
+        discount_fallback=options["discount_fallback"],
+    )
+
+
+def _network(ctx: click.Context, options: Settings) -> NetworkLM:
+    """Make a network of the options that are given, and check its parameters."""
+    parameters = {name: options[name] for name in NETWORK}
+    settings = network_settings(ctx, parameters)
+    if options["model"] == "shortlist":
+        _refuse_sampling(settings)
+    network = EnergyLM() if options["model"] == "energy" else NeuralLM()
+    with report_in_options():
+        network.set_params(**settings, verbose=BAR).check_settings()
+    return network
+
+
+def _fit_and_save(
+    lm: TextLM,
+    options: Settings,
+    texts: list[str],
+    held_out: list[str] | None,
+    output: Path,
+) -> None:
+    """Fit a model, or go on with its checkpoint; after an interrupt save it too."""
+    model, optimizer = options["model"], options["keep_optimizer"]
+    kept = Kept(output.with_name(f"{output.name}.checkpoint"))
+    name = "network__checkpoint" if model == "mixture" else "checkpoint"
+    resumable = {name: kept.folder} if model in NETWORKS else {}
+    try:
+        with report_in_options(), redirect_stdout(sys.stderr), kept:
+            lm.fit(texts, X_val=held_out, **resumable)
+    except KeyboardInterrupt:
+        if hasattr(lm, "estimator_"):
+            _be_quiet(lm)
+            nplm.save(lm, output, optimizer=optimizer)
+            click.echo(f"{output} has the model as far as it was trained.", err=True)
+        raise
+    _be_quiet(lm)
+    nplm.save(lm, output, optimizer=optimizer)
+    kept.remove()
+
+
+class Kept:
+    """The folder with the checkpoint of a fit.
+
+    As a context, it says how to go on after an interrupt, and how to begin anew when
+    the checkpoint is of another fit.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def __enter__(self) -> Self:
+        if has_save(self.folder):
+            click.echo(f"Going on from {self.folder}.", err=True)
+        return self
+
+    def __exit__(self, _: object, error: BaseException | None, *more: object) -> None:
+        if isinstance(error, KeyboardInterrupt) and has_save(self.folder):
+            click.echo(
+                f"The state of the fit is in {self.folder}: the same command goes on "
+                "from there.",
+                err=True,
+            )
+        # Not if another fit is at work in the folder, which would lose its state.
+        elif isinstance(error, CheckpointError) and not isinstance(
+            error.__cause__, BlockingIOError
+        ):
+            click.echo(
+                f"To begin anew, remove the folder {self.folder} or give another "
+                "--output.",
+                err=True,
+            )
+
+    def remove(self) -> None:
+        """Remove the checkpoint, but no other files of the folder."""
+        discard(self.folder)
+
+
+def _texts(
+    inputs: Sequence[str], marks: LineMarks, what_for: str, blank_lines: bool
+) -> list[str]:
+    texts: list[str] = []
+    stage = f"reading the text to {what_for}"
+    with stages() as bars:
+        bars.show(stage, 0, 0, "")
+        for block in blocks_of_lines(inputs, marks, blank_lines=blank_lines):
+            texts += block
+            bars.show(stage, 0, 0, f"{len(texts):,} lines")
+    if not any(line.strip(BLANKS) for line in texts):
+        raise click.ClickException(f"there is no text to {what_for}.")
+    return texts
+
+
+def _be_quiet(lm: TextLM) -> None:
+    """Turn the progress of a model off, for those who train it further."""
+    fitted = lm.estimator_
+    members = *getattr(fitted, "estimators_", ()), getattr(fitted, "network_", None)
+    for model in filter(None, (lm.estimator, fitted, *members)):
+        names = [n for n in model.get_params() if n.split("__")[-1] == "verbose"]
+        model.set_params(**dict.fromkeys(names, 0))
+
+
+def _report(lm: TextLM, n_lines: int) -> None:
+    text = known_of(vocabulary_of(lm)).text
+    assert text is not None  # the words were chosen by it
+    share = text.n_unknown / max(text.n_tokens, 1)
+    report_words(n_lines, text.n_tokens, lm.n_words_, share)
