@@ -14,7 +14,6 @@ __all__ = [
     "is_own",
     "lock",
     "open_unfollowed",
-    "remove_abandoned",
     "sync_folder",
     "trim",
 ]
@@ -59,32 +58,6 @@ def sync_folder(path: Path) -> None:
         os.fsync(folder)
     finally:
         os.close(folder)
-
-
-def remove_abandoned(folder: Path, owner: str) -> None:
-    """Remove a folder of this user if nobody has locked its file `owner`.
-
-    The folder contains only files. It stays, or an OSError is raised, in any doubt.
-    """
-    # Through the open folder: another one may take its name meanwhile.
-    opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
-    try:
-        if not is_own(opened):
-            return
-        try:
-            number = os.open(owner, os.O_RDWR | os.O_NOFOLLOW, dir_fd=opened)
-        except FileNotFoundError:
-            folder.rmdir()  # empty: killed before or after it was locked
-            return
-        try:
-            lock(number, wait=False)
-            for name in sorted(os.listdir(opened), key=owner.__eq__):
-                os.unlink(name, dir_fd=opened)  # the locked file last
-            folder.rmdir()
-        finally:
-            os.close(number)
-    finally:
-        os.close(opened)
 
 
 def is_own(number: int) -> bool:

@@ -166,15 +166,15 @@ def ngrams_file(output: Path, to: str | None, bits: int | None) -> NgramsFile | 
 
 @contextmanager
 def work_for(target: NgramsFile | None, memory: int | None) -> Iterator[Work]:
-    """Yield a temporary folder, or memory if the target is a file of nplm.save."""
+    """Yield temporary files, or memory if the target is a file of nplm.save."""
     from nplm.cli._bars import stages
     from nplm.formats.ngrams.outputs import free_memory
     from nplm.models.ngrams.stages.scratch import Scratch
-    from nplm.models.ngrams.trie.work import InMemory
+    from nplm.models.ngrams.trie.work import Work
     from nplm.models.training.parallel.threads import Threads
 
     if target is None:
-        yield InMemory()
+        yield Work()
         return
     n_bytes = free_memory() if memory is None else memory
     with stages(lines=False) as bars:

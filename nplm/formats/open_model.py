@@ -31,7 +31,7 @@ from nplm.formats.binary import headers, reading
 from nplm.models.ngrams.trie.backoff_trie import BackoffTrie
 from nplm.models.ngrams.trie.hashing import index_of
 from nplm.models.ngrams.trie.quantized_trie import QuantizedTrie
-from nplm.models.ngrams.trie.work import InMemory, Work
+from nplm.models.ngrams.trie.work import Work
 from nplm.text.lm.scorer import Scorer
 
 if TYPE_CHECKING:
@@ -238,7 +238,7 @@ class OpenModel:
             )
         from nplm.formats.arpa.reading import check_boundary
 
-        of_arpa = self.arpa_ngrams(work or InMemory())
+        of_arpa = self.arpa_ngrams(work or Work())
         check_boundary(of_arpa.boundary, of_arpa.words, self.path)
         return of_arpa._replace(table=index_of(of_arpa.trie)) if index else of_arpa
 

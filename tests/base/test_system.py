@@ -7,7 +7,6 @@ import pytest
 
 from nplm.base import system
 from nplm.base.files.atomic_files import _machine_id, replacing
-from nplm.models.ngrams.stages.scratch import OWNER
 
 
 @pytest.mark.parametrize(
@@ -69,19 +68,3 @@ def test_file_is_replaced_or_stays(tmp_path):
         assert not left.exists()
         file.write(b"new")
     assert path.read_bytes() == b"new" and os.listdir(tmp_path) == ["model"]
-
-
-def test_folder_is_removed_if_its_owner_is_dead(tmp_path):
-    folder = tmp_path / "folder"
-    folder.mkdir()
-    (folder / "run").touch()
-    with open(folder / OWNER, "x+b") as owner:
-        system.lock(owner.fileno(), wait=False)
-        with pytest.raises(OSError):
-            system.remove_abandoned(folder, OWNER)
-        assert len(os.listdir(folder)) == 2
-    system.remove_abandoned(folder, OWNER)
-    assert not folder.exists()
-    folder.mkdir()  # of a process killed before it made the file
-    system.remove_abandoned(folder, OWNER)
-    assert not folder.exists()

@@ -136,7 +136,7 @@ def test_descriptors_that_end_leave_nothing_behind(tmp_path, name):
             break
         assert path.read_bytes() == b"old"
         assert os.listdir(folder) == [name]
-        assert os.listdir(tmp_path) == ["folder"]  # no temporary folder either
+        assert os.listdir(tmp_path) == ["folder"]
     assert n_failed > 0
     assert path.read_bytes() != b"old"
 

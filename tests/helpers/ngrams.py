@@ -11,7 +11,7 @@ from nplm.formats.open_model import open_model
 from nplm.models.ngrams.stages.cutting import cut
 from nplm.models.ngrams.stages.scratch import Scratch
 from nplm.models.ngrams.stages.tables import NgramTable, NgramTables
-from nplm.models.ngrams.trie.work import InMemory
+from nplm.models.ngrams.trie.work import Work
 from nplm.models.training.parallel.threads import Threads
 
 
@@ -38,7 +38,7 @@ def words_of(lines):
 
 def cut_in_memory(trie, keep):
     """Return the trie of the n-grams to keep."""
-    return cut(trie, keep.copy(), InMemory())
+    return cut(trie, keep.copy(), Work())
 
 
 def convert_arpa(path, target, memory, folder=None):
@@ -57,7 +57,7 @@ def arpa_lm(path, work):
 
 def trie_of_tables(ngrams, prob, bow):
     """Return the trie of tables of 1, 2, ... words; the longest have no weights."""
-    tables = NgramTables(InMemory())
+    tables = NgramTables(Work())
     unigrams, *longer = map(NgramTable, ngrams, prob, [*bow, np.ones(len(ngrams[-1]))])
     for table in longer:
         tables.add(table)

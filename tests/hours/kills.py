@@ -5,8 +5,8 @@ Each kind of fit is made once whole. Then it is begun with a checkpoint and kill
 and ends with the same bits each time that it comes to its end.
 
 An estimation on disk keeps nothing to go on from: killed, it leaves the file that was
-there, or the new one whole, and at most its temporary folder and an unfinished file;
-begun anew it removes these, and comes to the same bytes.
+there, or the new one whole, and at most an unfinished file; begun anew it removes that,
+and comes to the same bytes.
 """
 
 import argparse
@@ -169,8 +169,7 @@ def estimation_killed(name, n_kills, rng):
                 raise SystemExit(f"{name}: half a file after a kill")
             n_whole += found == whole
             kept = sorted(set(os.listdir(folder)) - {"model"})
-            kinds = [re.fullmatch(r"nplm-.+|model\.\w+\.part", name) for name in kept]
-            if not all(kinds) or len(kept) > 2:
+            if not all(re.fullmatch(r"model\.\w+\.part", name) for name in kept):
                 raise SystemExit(f"{name}: a kill left {kept}")
             left.update(kept)
         estimation_in_a_child(ESTIMATIONS[name], folder)
@@ -180,8 +179,8 @@ def estimation_killed(name, n_kills, rng):
             raise SystemExit(f"{name}: what kills left stays: {os.listdir(folder)}")
     print(
         f"{name}: {n_kills} kills, {n_whole} of them when the file was there, the "
-        f"others left the old one; {len(left)} temporary folders and unfinished files "
-        "were left, which the next removed; then the same bytes",
+        f"others left the old one; {len(left)} unfinished files were left, which the "
+        "next removed; then the same bytes",
         flush=True,
     )
 

@@ -13,7 +13,7 @@ from nplm.formats.arpa.reading import read_ngrams
 from nplm.models.ngrams.backoff_lm import BackoffLM
 from nplm.models.ngrams.backoff_model import BackoffModel
 from nplm.models.ngrams.trie.hashing import index_of
-from nplm.models.ngrams.trie.work import InMemory
+from nplm.models.ngrams.trie.work import Work
 
 __all__ = ["read_arpa", "write_arpa"]
 
@@ -71,7 +71,7 @@ def write_arpa(
     check_writable(path)
     trie, boundary = trie_of(model), model.boundary
     words = check_words(words, trie.n_words)
-    write_ngrams(path, trie, words, boundary, InMemory())
+    write_ngrams(path, trie, words, boundary, Work())
 
 
 def read_arpa(
@@ -123,7 +123,7 @@ def read_arpa(
     another word make it a word of a stream, and there is no boundary. If there is no
     ``</s>``, ``<s>`` stays a word of its own that is never predicted.
     """
-    ngrams = read_ngrams(path, InMemory(), add_unknown=add_unknown)
+    ngrams = read_ngrams(path, Work(), add_unknown=add_unknown)
     table = index_of(ngrams.trie) if index else None
     model = BackoffLM.from_trie(ngrams.trie, table, boundary=ngrams.boundary)
     return model, list(ngrams.words)

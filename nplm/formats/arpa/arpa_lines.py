@@ -117,7 +117,7 @@ class NgramLines:
         """Return the back-off weight of each n-gram, NaN if it is not a context."""
         trie, own = self.trie, self.trie.followers(level)
         n = own.stop - own.start
-        weights: NDArray[np.float32] = self._work.array("weights", np.float32, n)
+        weights: NDArray[np.float32] = self._work.array(np.float32, n)
         for part in blocks(n, self._work.n_at_random):
             rows = slice(own.start + part.start, own.start + part.stop)
             contexts = self._contexts_made[rows]
@@ -132,7 +132,7 @@ class NgramLines:
         """Return the same weights, of a whole trie, without accesses at random."""
         trie, work = self.trie, self._work
         words = trie.words[trie.followers(level)]
-        weights: NDArray[np.float32] = work.array("weights", np.float32, len(words))
+        weights: NDArray[np.float32] = work.array(np.float32, len(words))
         for part in blocks(len(words), work.block):
             weights[part] = np.nan
             work.forget()
@@ -188,7 +188,7 @@ class NgramLines:
         """Return whether each context is an n-gram of the trie."""
         made, work = self._contexts_made, self._work
         n_contexts = len(self.trie.context_word)
-        predicted: NDArray[np.bool_] = work.array("predicted", np.bool_, n_contexts)
+        predicted: NDArray[np.bool_] = work.array(np.bool_, n_contexts)
         for part in blocks(len(made), work.n_at_random):
             own = made[part]
             predicted[own[own >= 0]] = True

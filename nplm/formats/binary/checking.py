@@ -30,7 +30,7 @@ CHECKING_BYTES = 1 << 24
 def check_hashed(packed: PackedTrie, table: HashTable) -> None:
     """Raise ValueError unless a structure and a hash table are those of one trie.
 
-    The trie is unpacked to a temporary folder, and its structure packed and its table
+    The trie is unpacked to temporary files, and its structure packed and its table
     built again: both are unique.
 
     - `packed`: the structure
@@ -47,7 +47,7 @@ def check_hashed(packed: PackedTrie, table: HashTable) -> None:
         sizes = buckets_of_levels(trie.n_ngrams, trie.level_start)
         expected = next(size for size in sizes if size[-1] >= table.bucket_start[-1])
         _check_equal("bucket_start", expected, table.bucket_start)
-        buckets = scratch.array("buckets", np.uint8, len(table.buckets))
+        buckets = scratch.array(np.uint8, len(table.buckets))
         try:
             closed = fill_table(trie, buckets, expected, scratch)
         except TableFullError:

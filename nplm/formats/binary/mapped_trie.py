@@ -19,7 +19,7 @@ from nplm.models.ngrams.trie.backoff_trie import BackoffTrie
 from nplm.models.ngrams.trie.hash_table import BUCKET_BYTES, HashTable
 from nplm.models.ngrams.trie.hashing import is_hashable
 from nplm.models.ngrams.trie.packed_trie import PackedTrie, unpacked
-from nplm.models.ngrams.trie.work import InMemory, Work
+from nplm.models.ngrams.trie.work import Work
 
 __all__ = ["MappedTrie", "read_mapped"]
 
@@ -69,7 +69,7 @@ class MappedTrie(BackoffTrie):
 
     @cached_property
     def _verified(self) -> BackoffTrie:
-        return self.unpacked(InMemory())
+        return self.unpacked(Work())
 
     def unpacked(self, work: Work) -> BackoffTrie:
         """Return the trie unpacked; raise if it is damaged."""

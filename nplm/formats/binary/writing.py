@@ -34,7 +34,7 @@ from nplm.models.ngrams.trie.hashing import (
 )
 from nplm.models.ngrams.trie.packed_trie import fill_packed
 from nplm.models.ngrams.trie.quantized_trie import MAX_BITS, MIN_BITS
-from nplm.models.ngrams.trie.work import InMemory, Work
+from nplm.models.ngrams.trie.work import Work
 from nplm.models.training.parallel.threads import Threads
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ def save_binary(
             write_quantized(path, stored, trie.verified(), n_bits, scratch)
     else:
         index = index_of(trie) if model.index_ is None else model.index_
-        write_mapped(path, stored, trie, InMemory(), index=index)
+        write_mapped(path, stored, trie, Work(), index=index)
 
 
 def write_mapped(

@@ -18,7 +18,7 @@ from nplm.base.files.atomic_files import opened
 from nplm.formats._words import StoredWords, check_words
 from nplm.models.ngrams.stages.counts import MAX_TOTAL
 from nplm.models.ngrams.stages.discounts import check_counts
-from nplm.models.ngrams.stages.runs import Packing, tables_of_rows, write_runs
+from nplm.models.ngrams.stages.runs import Packing, Run, tables_of_rows, write_runs
 from nplm.models.ngrams.stages.scratch import Scratch
 
 __all__ = ["CountTables", "Tables"]
@@ -114,9 +114,9 @@ class Tables:
         """Return the words."""
         return self._words
 
-    def runs(self, packing: Packing, scratch: Scratch) -> list[str]:
-        """Write sorted runs of n-grams (none for order 1); return their names."""
-        runs: list[str] = []
+    def runs(self, packing: Packing, scratch: Scratch) -> list[Run]:
+        """Write sorted runs of n-grams (none for order 1)."""
+        runs: list[Run] = []
         scratch.stage("sorting n-grams", 0)
         tables = self._checked(packing.order)
         if packing.order > 1:

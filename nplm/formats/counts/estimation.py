@@ -86,7 +86,7 @@ def estimate_binary(
 ) -> Estimated:
     r"""Estimate a Kneser-Ney model from texts that do not fit in memory.
 
-    N-grams are sorted and counted in parts, written to a temporary folder and merged.
+    N-grams are sorted and counted in parts, written to temporary files and merged.
     The model is computed in mapped arrays. The file has the same bytes as one
     that `save_binary` writes after ``model.fit_stream`` on the same lines.
 
@@ -112,10 +112,9 @@ def estimate_binary(
         vocabulary, it bounds the peak of a process that does nothing else
         (:doc:`/measured/estimation`).
     folder : path-like, optional
-        Where to make the temporary folder; by default where temporary files usually
-        are. It takes up to 4 bytes per word of the text and about 50 bytes per n-gram.
-        It is removed at the end, also after an error or an interrupt. Temporary
-        folders of killed estimations are removed first.
+        Folder of the temporary files; by default where these usually are. They take up
+        to 4 bytes per word of the text and about 50 bytes per n-gram. They have no
+        names: the system removes them when the process ends, also if it is killed.
     n_jobs : int, optional
         Number of threads; -1 is the number of cores. None is 1, or the number of
         ``joblib.parallel_config("threading", n_jobs=...)``. The result does not depend
@@ -201,7 +200,7 @@ def estimate_arpa(
     Parameters
     ----------
     model, texts, vocabulary, memory, folder, n_jobs, progress, blank_lines, tokenizer
-        As in `estimate_binary`. The temporary folder also holds the model.
+        As in `estimate_binary`. Temporary files also hold the model.
     path : path-like
         The file to write; compressed if its name ends in ``.gz`` or ``.xz``. An
         existing file is replaced once the new one is complete.
@@ -251,7 +250,7 @@ class Resources(NamedTuple):
     progress: Callable[[str, int, int], Any] | None
 
     def scratch(self) -> Scratch:
-        """Make the temporary folder."""
+        """Make the temporary files."""
         threads = Threads(n_threads(self.n_jobs))
         n_bytes = memory_in_bytes(self.memory)
         return Scratch(self.folder, n_bytes, threads, self.progress)

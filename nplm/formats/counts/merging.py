@@ -18,7 +18,7 @@ from nplm.formats.counts.count_files import MAX_ORDER, parsed
 from nplm.formats.counts.sources import choose_words
 from nplm.formats.open_model import Kind, open_model
 from nplm.models.ngrams.stages.counts import MAX_TOTAL
-from nplm.models.ngrams.stages.runs import Packing, tables_of_rows, write_runs
+from nplm.models.ngrams.stages.runs import Packing, Run, tables_of_rows, write_runs
 from nplm.models.ngrams.stages.scratch import Scratch
 from nplm.text.words.word_choice import WordChoice
 
@@ -167,15 +167,15 @@ class CountedFiles:
         words = check_words(known.words, len(known))
         return StoredWords(words, end, unknown, spelling=known.spelling)
 
-    def runs(self, packing: Packing, scratch: Scratch) -> list[str]:
-        """Write sorted runs of n-grams (none for order 1); return their names."""
+    def runs(self, packing: Packing, scratch: Scratch) -> list[Run]:
+        """Write sorted runs of n-grams (none for order 1)."""
         if packing.order > MAX_ORDER:
             raise ValueError(
                 f"order={packing.order}, but count files have n-grams of up to "
                 f"{MAX_ORDER} words: lower order."
             )
         scratch.stage("sorting n-grams", 0)
-        runs: list[str] = []
+        runs: list[Run] = []
         tables = self._tables(packing.order)
         if packing.order > 1:
             runs = write_runs(

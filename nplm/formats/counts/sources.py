@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from nplm.base.files.compressed import reading, unpacking_errors
 from nplm.formats._words import StoredWords, check_words
-from nplm.models.ngrams.stages.runs import Packing, streams, write_runs
+from nplm.models.ngrams.stages.runs import Packing, Run, streams, write_runs
 from nplm.models.ngrams.stages.scratch import Scratch
 from nplm.text.streams import Tokens, WordStream
 from nplm.text.words.known_words import KnownWords
@@ -51,8 +51,8 @@ class Source(Protocol):
     def words(self, scratch: Scratch) -> StoredWords:
         """Find and return the words."""
 
-    def runs(self, packing: Packing, scratch: Scratch) -> list[str]:
-        """Write sorted runs of n-grams (none for order 1); return their names."""
+    def runs(self, packing: Packing, scratch: Scratch) -> list[Run]:
+        """Write sorted runs of n-grams (none for order 1)."""
 
 
 class Texts:
@@ -73,15 +73,14 @@ class Texts:
         boundary = cast(str, self._choice.boundary)
         stream = WordStream(*marks_of(boundary), blank_lines=self._blank_lines)
         scratch.stage("reading", 0)
-        with scratch.writing(IDS) as out:
-            for text in self._texts:
-                with _opened(text) as (file, name):
-                    if self._splitter is not None:
-                        tokens = Tokens(file, self._splitter, name, boundary)
-                        file = cast(BinaryIO, tokens)
-                    for part in stream.read(file, name):
-                        out.write(part.data)
-                        scratch.tell(len(part))
+        for text in self._texts:
+            with _opened(text) as (file, name):
+                if self._splitter is not None:
+                    tokens = Tokens(file, self._splitter, name, boundary)
+                    file = cast(BinaryIO, tokens)
+                for part in stream.read(file, name):
+                    scratch.append(IDS, part)
+                    scratch.tell(len(part))
         if stream.n_tokens == 0:
             raise ValueError(
                 "the texts have no word: there is nothing to estimate from. If texts "
@@ -108,8 +107,8 @@ class Texts:
         """Number of distinct words of the texts, or of the vocabulary if larger."""
         return max(len(self._new_ids), self._n_words)
 
-    def runs(self, packing: Packing, scratch: Scratch) -> list[str]:
-        """Write sorted runs of n-grams (none for order 1); return their names."""
+    def runs(self, packing: Packing, scratch: Scratch) -> list[Run]:
+        """Write sorted runs of n-grams (none for order 1)."""
         if packing.order == 1:
             return []
         n_tokens = scratch.size(IDS) // 4

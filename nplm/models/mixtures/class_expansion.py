@@ -14,7 +14,7 @@ from nplm.base.blocks import BLOCK_SIZE, blocks
 from nplm.models.mixtures.static_mixture import check_backoff, text_model
 from nplm.models.ngrams.stages.mixing import mixed_trie, ngrams_in_blocks
 from nplm.models.ngrams.trie.backoff_trie import BackoffTrie
-from nplm.models.ngrams.trie.work import InMemory, Work
+from nplm.models.ngrams.trie.work import Work
 from nplm.text.lm.text_lm import TextLM
 from nplm.text.vocabulary import Vocabulary
 from nplm.text.words.known_words import known_of, unknown_among
@@ -118,7 +118,7 @@ def expand_classes(
     >>> (of_words - log_prob).round(4).tolist()  # the logarithms of 0.75 and 0.25
     [-0.2877, -1.3863]
     """
-    return expanded(lm, classes, order, max_ngrams, InMemory(), index=index)
+    return expanded(lm, classes, order, max_ngrams, Work(), index=index)
 
 
 def expanded(

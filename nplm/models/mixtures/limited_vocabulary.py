@@ -9,7 +9,7 @@ import numpy as np
 
 from nplm.models.mixtures.static_mixture import check_backoff, text_model
 from nplm.models.ngrams.stages.mixing import LimitedTrie, mixed_trie
-from nplm.models.ngrams.trie.work import InMemory, Work
+from nplm.models.ngrams.trie.work import Work
 from nplm.text.lm.text_lm import TextLM
 from nplm.text.vocabulary import Vocabulary
 from nplm.text.words.known_words import known_of
@@ -69,7 +69,7 @@ def limit_vocabulary(lm: TextLM, words: Iterable[Any], *, index: bool = True) ->
     >>> small.next_words("the cat", k=1)[0]
     ['sat']
     """
-    return limited(lm, words, InMemory(), index=index)
+    return limited(lm, words, Work(), index=index)
 
 
 def limited(

@@ -15,7 +15,7 @@ from nplm.models.ngrams.backoff_model import BackoffModel
 from nplm.models.ngrams.stages.mixing import AlignedTrie, mixed_trie
 from nplm.models.ngrams.trie.backoff_trie import BackoffTrie
 from nplm.models.ngrams.trie.hashing import index_of
-from nplm.models.ngrams.trie.work import InMemory, Work
+from nplm.models.ngrams.trie.work import Work
 from nplm.models.training.em import MixtureFit, checked_weights, fit_mixture_weights
 from nplm.text.codecs import codec_of
 from nplm.text.lm.text_lm import TextLM
@@ -121,7 +121,7 @@ def static_mixture(
     (True, True)
     """
     return mixed(
-        models, weights, X_val, InMemory(), max_iter=max_iter, tol=tol, index=index
+        models, weights, X_val, Work(), max_iter=max_iter, tol=tol, index=index
     )
 
 

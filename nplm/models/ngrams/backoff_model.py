@@ -19,7 +19,7 @@ from nplm.models.ngrams.trie.checks import sums_to_one
 from nplm.models.ngrams.trie.hash_table import HashTable
 from nplm.models.ngrams.trie.hashing import index_of
 from nplm.models.ngrams.trie.word_scorer import NgramWordScorer
-from nplm.models.ngrams.trie.work import InMemory, Work
+from nplm.models.ngrams.trie.work import Work
 
 __all__ = ["BackoffModel"]
 
@@ -72,7 +72,7 @@ class BackoffModel(QuickLookUps, LanguageModel):
         self : BackoffModel
             The same model, with fewer n-grams.
         """
-        self.prune_within(InMemory(), threshold)
+        self.prune_within(Work(), threshold)
         return self
 
     def prune_within(self, work: Work, threshold: float) -> None:

@@ -23,7 +23,7 @@ from nplm.models.ngrams.stages.discounts import (
 )
 from nplm.models.ngrams.stages.smoothing import Smoothing, estimated
 from nplm.models.ngrams.trie.hashing import index_of
-from nplm.models.ngrams.trie.work import InMemory
+from nplm.models.ngrams.trie.work import Work
 from nplm.text.windows import windows
 
 __all__ = ["KneserNeyLM", "smoothing_of"]
@@ -371,7 +371,7 @@ class KneserNeyLM(BackoffModel):
             counts.continuation_counts(),
             counts.counts,
             smoothing_of(self, self.order_),
-            InMemory(),
+            Work(),
             warned_from=warned_from,
         )
         self.discounts_ = estimate.discounts

@@ -2,12 +2,9 @@
 
 import errno
 import os
-import re
-import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +13,7 @@ import pytest
 import nplm.base.files.atomic_files
 from nplm import KneserNeyLM
 from nplm.formats import estimate_arpa, estimate_binary
+from nplm.formats.arpa.reading import read_ngrams
 from nplm.models.ngrams.stages import scratch
 from nplm.models.training.parallel.threads import Threads
 from tests.helpers.texts import joined, lines_of
@@ -69,19 +67,21 @@ def test_error_of_a_full_disk_names_the_folder(tmp_path, monkeypatch, estimate, 
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no device is always full")
-@pytest.mark.parametrize("name", ["ids", "run.1", "part.0.2.words"])
-def test_error_of_a_full_disk_while_allocating_names_the_folder(
+@pytest.mark.parametrize("name", ["ids", "runs.", "part.0.2.words"])
+def test_error_of_a_full_disk_while_writing_names_the_folder(
     tmp_path, monkeypatch, name
 ):
-    def full(path, *args, **options):
-        if path.name == name:
-            return open("/dev/full", "wb")
-        return open(path, *args, **options)
+    opened = scratch.Scratch._file
 
-    monkeypatch.setattr(scratch, "open", full, raising=False)
+    def full(self, wanted):
+        if wanted.startswith(name) and wanted not in self._open:
+            self._open[wanted] = open("/dev/full", "r+b", buffering=0)  # noqa: SIM115
+        return opened(self, wanted)
+
+    monkeypatch.setattr(scratch.Scratch, "_file", full)
     needs = "more is" if name == "ids" else "up to .* GiB"
     with pytest.raises(
-        OSError, match=rf"nplm-.* is full: {needs} needed there"
+        OSError, match=rf"{tmp_path} is full: {needs} needed there"
     ) as caught:
         estimate_binary(
             KneserNeyLM(3),
@@ -154,84 +154,33 @@ def test_peak_memory_is_bounded(tmp_path, estimate):
     assert int(done.stdout) < 1.3 * (32 << 20)
 
 
-def test_only_folders_of_killed_processes_are_removed(tmp_path):
-    def temporary():
-        return scratch.Scratch(tmp_path, 1 << 20, Threads(1))
-
-    def names():
-        return {path.name for path in tmp_path.iterdir()}
-
+def test_killed_process_leaves_no_files(tmp_path):
     child = os.fork()
     if child == 0:
-        temporary().__enter__().array("much", "u1", 1 << 20)
+        one = scratch.Scratch(tmp_path, 1 << 20, Threads(1))
+        one.append("ids", b"much")
+        one.array("u1", 1 << 20)
         os.kill(os.getpid(), signal.SIGKILL)
     os.waitpid(child, 0)
-    (left,) = tmp_path.iterdir()
-    assert (left / "much").stat().st_size == 1 << 20
-    # Folders of another machine, whose locks may be invisible, and of an unknown
-    # owner, and a link.
-    (prefix,) = re.findall("nplm-.*-", left.name)
-    others = [tmp_path / f"nplm-other.{prefix}x", tmp_path / f"{prefix}mine"]
-    shutil.copytree(left, others[0])
-    others[1].mkdir()
-    (others[1] / "kept").touch()
-    elsewhere = tmp_path / "elsewhere"
-    shutil.copytree(left, elsewhere)
-    (tmp_path / f"{prefix}link").symlink_to(elsewhere)
-    others = [*others, elsewhere, tmp_path / f"{prefix}link"]
-    (tmp_path / f"{prefix}empty").mkdir()  # killed before it had an owner
-    with temporary() as one, temporary() as other:
-        assert names() == {path.name for path in (*others, one.folder, other.folder)}
-    assert names() == {path.name for path in others}
-    assert all(list(path.iterdir()) for path in others)
+    assert os.listdir(tmp_path) == []
 
 
-def test_folder_is_made_again_if_it_is_removed_while_empty(tmp_path, monkeypatch):
-    made, mkdtemp = [], tempfile.mkdtemp
+@pytest.mark.skipif(not os.path.exists("/proc/self/fd"), reason="Linux lists them")
+def test_open_files_do_not_grow_with_the_text(tmp_path):
+    """Runs, and ranges of words, share their files."""
+    most = dict.fromkeys((100, 1000), 0)
+    for n in most:
 
-    def taken_for_abandoned(**where):
-        made.append(mkdtemp(**where))
-        if len(made) == 1:
-            os.rmdir(made[0])
-        return made[-1]
+        def count(*at, n=n):
+            most[n] = max(most[n], len(os.listdir("/proc/self/fd")))
 
-    monkeypatch.setattr(tempfile, "mkdtemp", taken_for_abandoned)
-    with scratch.Scratch(tmp_path, 1 << 20, Threads(1)) as one:
-        assert str(one.folder) == made[1]
-    assert not list(tmp_path.iterdir())
-
-
-def test_folder_of_a_killed_removal_is_removed_by_the_next(tmp_path):
-    unlink, n_kills = os.unlink, 0
-
-    def kill(after):
-        left = after
-
-        def killed(*args, **kwargs):
-            nonlocal left
-            if left == 0:
-                os.kill(os.getpid(), signal.SIGKILL)
-            left -= 1
-            unlink(*args, **kwargs)
-
-        return killed
-
-    for after in range(4):
-        child = os.fork()
-        if child == 0:
-            try:
-                one = scratch.Scratch(tmp_path, 1 << 20, Threads(1)).__enter__()
-                for name in ("a", "z"):
-                    one.array(name, "u1", 10)
-                os.unlink = kill(after)
-                one.__exit__(None, None, None)
-            finally:
-                os._exit(0)
-        _, status = os.waitpid(child, 0)
-        n_kills += os.WIFSIGNALED(status)
-        with scratch.Scratch(tmp_path, 1 << 20, Threads(1)) as one:
-            assert list(tmp_path.iterdir()) == [one.folder]
-    assert n_kills == 3
+        estimate_arpa(
+            KneserNeyLM(3, discount_fallback=0.5), [joined(lines_of(n))],
+            tmp_path / "model", memory="2K", n_jobs=2, progress=count,
+        )  # fmt: skip
+        with scratch.Scratch(tmp_path, 2 << 10, Threads(1), count) as work:
+            read_ngrams(tmp_path / "model", work, add_unknown=False)
+    assert most[1000] <= most[100] < 100
 
 
 @pytest.mark.slow

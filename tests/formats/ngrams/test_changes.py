@@ -20,7 +20,7 @@ from nplm.models.mixtures.static_mixture import mixed
 from nplm.models.ngrams.backoff_lm import BackoffLM
 from nplm.models.ngrams.saved import arrays_of
 from nplm.models.ngrams.stages.scratch import Scratch
-from nplm.models.ngrams.trie.work import InMemory
+from nplm.models.ngrams.trie.work import Work
 from nplm.models.training.parallel.threads import Threads
 from tests.helpers import small_text, text
 
@@ -60,7 +60,7 @@ def assert_same(found, expected):
 
 def assert_same_in_limited_memory(models, change, memory):
     """Compare ``change(models, work)`` in all memory and in a limited part."""
-    expected = change(models, InMemory())
+    expected = change(models, Work())
     with (
         tempfile.TemporaryDirectory() as folder,
         Scratch(folder, memory, Threads(1)) as work,

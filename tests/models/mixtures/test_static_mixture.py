@@ -23,7 +23,7 @@ from nplm import (
 )
 from nplm.formats import read_arpa, write_arpa
 from nplm.models.ngrams.stages.mixing import AlignedTrie, mixed_trie
-from nplm.models.ngrams.trie.work import InMemory
+from nplm.models.ngrams.trie.work import Work
 from tests.helpers.ngrams import lines_of
 
 A = [f"a{i}" for i in range(12)]
@@ -343,11 +343,11 @@ def test_an_arpa_file_of_the_mixture_scores_alike(models, tmp_path):
 
 def test_blocks_of_contexts_do_not_change_a_mixture(models, monkeypatch):
     before = static_mixture(models, [0.4, 0.6]).lm.estimator_.trie_
-    monkeypatch.setattr(InMemory, "block", 3)
+    monkeypatch.setattr(Work, "block", 3)
     tries = [
         AlignedTrie(before, np.arange(before.n_words, dtype=np.int32), before.n_words)
     ]
-    again = mixed_trie(tries, [1.0], InMemory())
+    again = mixed_trie(tries, [1.0], Work())
     assert_allclose(again.prob, before.prob, rtol=1e-6)
     assert_allclose(again.bow, before.bow, rtol=1e-3, atol=1e-5)
 

@@ -16,7 +16,7 @@ from nplm.models.ngrams.trie import hashing
 from nplm.models.ngrams.trie.backoff_trie import BackoffTrie
 from nplm.models.ngrams.trie.hash_table import HashTable, empty_buckets
 from nplm.models.ngrams.trie.hashing import fill_table, hash_table_of, keys_of
-from nplm.models.ngrams.trie.work import InMemory
+from nplm.models.ngrams.trie.work import Work
 from nplm.models.training.parallel.threads import Threads
 from tests.helpers.ngrams import cut_in_memory, trie_of_tables
 from tests.reference import ngrams as reference
@@ -126,7 +126,7 @@ def test_ngrams_that_a_table_has_no_room_for_are_left_out(longest):
         [np.full(n, 1 / n), np.full(n + 1, 0.5)],
         [np.ones(n)],
     )
-    keys = keys_of(trie, trie.parents(), InMemory())
+    keys = keys_of(trie, trie.parents(), Work())
     first, last = trie.level_start[1:3].tolist()
     filters, missing = np.zeros(n, np.uint16), np.empty((3, 0), np.int32)
     for n_buckets, expected in [(33, -1), (2000, 0)]:

@@ -11,7 +11,7 @@ from nplm import KneserNeyLM, windows
 from nplm.models.ngrams.trie import packed_trie
 from nplm.models.ngrams.trie.hashing import hash_table_of
 from nplm.models.ngrams.trie.packed_trie import PackedTrie, unpacked
-from nplm.models.ngrams.trie.work import InMemory
+from nplm.models.ngrams.trie.work import Work
 from tests.helpers.ngrams import cut_in_memory
 
 STRUCTURE = ("level_start", "context_word", "child_start", "start", "words", "prob")
@@ -33,7 +33,7 @@ def test_packed_trie_and_table_restore_the_trie(order, n_words, pruned):
     if pruned:
         keep = np.random.default_rng(0).random(len(trie.words)) < 0.3
         trie = cut_in_memory(trie, keep)
-    again = unpacked(PackedTrie.of(trie, InMemory()), hash_table_of(trie), InMemory())
+    again = unpacked(PackedTrie.of(trie, Work()), hash_table_of(trie), Work())
     for name in STRUCTURE:
         assert_array_equal(getattr(again, name), getattr(trie, name))
     # The weight of the root is not used.
@@ -43,16 +43,16 @@ def test_packed_trie_and_table_restore_the_trie(order, n_words, pruned):
 @pytest.mark.parametrize("size", [1, 32, 96])
 def test_packed_trie_does_not_depend_on_blocks(monkeypatch, size):
     trie, _ = trie_of(4, 70)
-    whole = PackedTrie.of(trie, InMemory())
+    whole = PackedTrie.of(trie, Work())
     calls = []
-    monkeypatch.setattr(InMemory, "block", size)
-    monkeypatch.setattr(InMemory, "forget", lambda *arrays: calls.append(None))
+    monkeypatch.setattr(Work, "block", size)
+    monkeypatch.setattr(Work, "forget", lambda *arrays: calls.append(None))
     monkeypatch.setattr(packed_trie, "BLOCK", 128)
-    parts = PackedTrie.of(trie, InMemory())
+    parts = PackedTrie.of(trie, Work())
     assert len(calls) > len(trie.words) // max(size, 32)
     for field in fields(whole):
         assert_array_equal(getattr(parts, field.name), getattr(whole, field.name))
-    again = parts.structure(InMemory())
+    again = parts.structure(Work())
     for name in STRUCTURE[:-1]:
         assert_array_equal(getattr(again, name), getattr(trie, name))
 
@@ -61,6 +61,6 @@ def test_packed_trie_does_not_depend_on_blocks(monkeypatch, size):
 def test_distribution_of_a_packed_trie_is_that_of_the_trie_bit_for_bit(order):
     trie, X = trie_of(order, 60)
     X = np.concatenate([X[:300], np.random.default_rng(1).permuted(X, axis=0)[:300]])
-    packed, X = PackedTrie.of(trie, InMemory()), X.astype(np.int32)
+    packed, X = PackedTrie.of(trie, Work()), X.astype(np.int32)
     found = packed.distribution(hash_table_of(trie), X)
     assert_array_equal(found, trie.distribution(X.astype(np.int32)))

@@ -1,6 +1,5 @@
 """Quantized models have the same n-grams, with rounded probabilities and weights."""
 
-import os
 import pickle
 
 import numpy as np
@@ -43,7 +42,7 @@ def quantized_of(trie, bits, memory=1 << 20):
         work = Quantizing(trie, bits, scratch)
         arrays = {name: np.zeros(n, kind) for name, (kind, n) in work.sizes.items()}
         work.fill(arrays)
-        assert not [name for name in os.listdir(scratch.folder) if name != "owner"]
+        assert not scratch._open
     return restored_quantized(Fitted(arrays | work.header))
 
 

@@ -14,7 +14,7 @@ from nplm.base.checks import count_ids
 from nplm.models.ngrams.stages.levels import merged
 from nplm.models.ngrams.stages.runs import Packing, Windows, write_runs
 from nplm.models.ngrams.trie.context_trie import ContextTrie, TrieBuilder
-from nplm.models.ngrams.trie.work import InMemory
+from nplm.models.ngrams.trie.work import Work
 
 __all__ = ["MAX_TOTAL", "NgramCounts"]
 
@@ -112,7 +112,7 @@ class NgramCounts(ContextTrie):
         n_context: int,
         boundary: int | None,
     ) -> Self:
-        n_words, work = len(totals), InMemory()
+        n_words, work = len(totals), Work()
         end = n_words if boundary is None else boundary
         packing = Packing(n_context + 1, n_words, end)
         runs = write_runs(packing, [windows], work) if n_context else []

@@ -28,11 +28,11 @@ def cut(trie: BackoffTrie, keep: NDArray[np.bool_], work: Work) -> BackoffTrie:
     start, useful = _kept_followers(trie, keep, work)
     _keep_parents(trie, useful, work)
     # The number of each context that stays.
-    number = work.array("kept number", np.int32, len(useful) + 1)
+    number = work.array(np.int32, len(useful) + 1)
     _count_up_to(useful, number, work)
     n_contexts, n_ngrams = int(number[-1]), int(start[-1])
     arrays = {
-        name: work.array(name, getattr(trie, name).dtype, size)
+        name: work.array(getattr(trie, name).dtype, size)
         for name, size in {
             "context_word": n_contexts,
             "child_start": n_contexts + 1,
@@ -85,8 +85,8 @@ def _kept_followers(
 ) -> tuple[NDArray[np.int32], NDArray[np.bool_]]:
     """Return the first kept n-gram of each context, and whether it has any."""
     n_contexts, n = len(trie.context_word), 0
-    kept_start = work.array("kept start", np.int32, n_contexts + 1)
-    useful = work.array("useful", np.bool_, n_contexts)
+    kept_start = work.array(np.int32, n_contexts + 1)
+    useful = work.array(np.bool_, n_contexts)
     for first, last in blocks_of_contexts(trie.start, 0, n_contexts, work.block):
         start = trie.start[first : last + 1]
         n_before = _sums(keep[start[0] : start[-1]])[start - start[0]]

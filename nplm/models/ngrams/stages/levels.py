@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
@@ -40,12 +39,12 @@ class Part:
     """The levels of the contexts whose nearest word is in one range.
 
     - `number`: number of the part, used in its file names
-    - `sizes`: numbers of contexts and n-grams of each level but the root
+    - `sizes` (order - 1, 2): numbers of contexts and n-grams of each level but the root
     - `distinct` (n_words,): number of distinct nearest words before each word
     """
 
     number: int
-    sizes: list[tuple[int, int]]
+    sizes: NDArray[np.int64]
     distinct: NDArray[np.int64] | None = None
 
 
@@ -65,8 +64,9 @@ def join_parts(
     entry for each context. Raises ValueError if there are more than 2**31 - 1 contexts
     or n-grams.
     """
-    sizes = np.array([part.sizes for part in parts], dtype=np.int64)
-    sizes = sizes.sum(axis=0) if parts else np.empty((0, 2), dtype=np.int64)
+    sizes = np.empty((0, 2), dtype=np.int64)
+    if parts:
+        sizes = np.sum([part.sizes for part in parts], axis=0)
     first_ngram = np.cumsum([0, n_words, *sizes[:, 1]])
     level_start = np.cumsum([0, 1, *sizes[:, 0]])
     n_ngrams, n_contexts = int(first_ngram[-1]), int(level_start[-1])
@@ -80,7 +80,7 @@ def join_parts(
     lengths |= dict.fromkeys(unigrams, n_ngrams)
     if "prob" in unigrams:
         lengths["bow"] = n_contexts
-    arrays = {name: work.array(name, DTYPES[name], n) for name, n in lengths.items()}
+    arrays = {name: work.array(DTYPES[name], n) for name, n in lengths.items()}
     # Every word is a follower and a child of the root.
     every_word = np.arange(n_words, dtype=np.int32)
     arrays["child_start"][0] = 1
@@ -114,17 +114,17 @@ def join_parts(
                     position[name] = at.stop
                     work.forget(out)
                 work.remove(file)
-            n_own = part.sizes[level - 1][1]
+            n_own = int(part.sizes[level - 1, 1])
             next_ngram += n_own
             if level < len(part.sizes):
-                next_context += part.sizes[level][0]
+                next_context += int(part.sizes[level, 0])
             work.tell(n_own)
     return {"level_start": level_start.astype(np.int32)} | arrays
 
 
 def merged(
     packing: Packing,
-    runs: Sequence[str],
+    runs: Sequence[Run],
     counts: NDArray[np.int64],
     work: Work,
     *,
@@ -132,7 +132,7 @@ def merged(
 ) -> dict[str, NDArray[Any]]:
     """Merge runs into the arrays of the trie of their n-grams.
 
-    - `runs`: names of the runs of ``write_runs``. They are removed
+    - `runs`: the runs of ``write_runs``. Their files are removed
     - `counts` (n_words,): counts of the words in the text
     - `work`: memory, or the folder of the runs
     - `raw`: whether the counts in the text are wanted, too
@@ -144,12 +144,11 @@ def merged(
     if packing.order == 1:
         own = {"counts": counts} | ({"raw": counts} if raw else {})
         return join_parts(packing.n_words, own, [], work)
-    files = _limit_runs(packing, list(runs), work)
+    runs = _limit_runs(packing, runs, work)
     n_parts = min(work.n_threads, packing.n_words)
     parts: list[Part] = []
-    sorted_runs = [Run(work, name, packing) for name in files]
-    bounds = _bounds(sorted_runs, packing.n_words, n_parts)
-    n_rows = sum(run.n_rows for run in sorted_runs)
+    bounds = _bounds(runs, packing.n_words, n_parts)
+    n_rows = sum(run.n_rows for run in runs)
     # The maximum is that of n-grams that are alone in their contexts.
     names = COUNTED if raw else COUNTED[:-1]
     n_bytes = n_rows * (packing.order - 1)
@@ -157,11 +156,10 @@ def merged(
     work.stage("merging", n_rows, n_bytes)
 
     def build(_: int, number: int) -> None:
-        own = packing, sorted_runs, number, bounds, names, work
-        parts.append(_build_part(*own))
+        parts.append(_build_part(packing, runs, number, bounds, names, work))
 
     work.each(build, range(n_parts))
-    work.remove(*files)
+    work.remove(*(run.file for run in runs))
     parts.sort(key=lambda part: part.number)
     distinct = [part.distinct for part in parts if part.distinct is not None]
     unigrams = {"counts": np.stack(distinct).sum(axis=0)}
@@ -197,27 +195,29 @@ def ranges_of_words(
         first = last
 
 
-def _limit_runs(packing: Packing, runs: list[str], work: Work) -> list[str]:
+def _limit_runs(packing: Packing, runs: Sequence[Run], work: Work) -> Sequence[Run]:
     """Merge runs until at most `MAX_RUNS` are left."""
     step = 0
     while len(runs) > MAX_RUNS:
         groups = [runs[i : i + MAX_RUNS] for i in range(0, len(runs), MAX_RUNS)]
-        work.stage("merging runs", sum(map(work.size, runs)) // packing.row_bytes)
-        names = [f"merged.{step}.{i}" for i in range(len(groups))]
+        work.stage("merging runs", sum(run.n_rows for run in runs))
+        longer: list[Run] = []
 
-        def merge(_: int, i: int, groups: Any = groups, names: Any = names) -> None:
-            own = [Run(work, run, packing) for run in groups[i]]
-            with work.writing(names[i]) as file:
-                for rows in _merged(own, [(0, run.n_rows) for run in own], work):
-                    file.write(rows.data)
-            work.remove(*groups[i])
+        def merge(
+            thread: int, group: Sequence[Run], step: int = step, out: Any = longer
+        ) -> None:
+            run = Run(work, f"merged.{step}.{thread}", packing)
+            for rows in _merged(group, [(0, own.n_rows) for own in group], work):
+                run.append(rows)
+            out.append(run)
 
-        work.each(merge, range(len(groups)))
-        runs, step = names, step + 1
+        work.each(merge, groups)
+        work.remove(*(run.file for run in runs))
+        runs, step = longer, step + 1
     return runs
 
 
-def _bounds(runs: list[Run], n_words: int, n_parts: int) -> list[int]:
+def _bounds(runs: Sequence[Run], n_words: int, n_parts: int) -> list[int]:
     """Split the vocabulary into ranges of nearest words with similar row counts."""
     n_rows = sum(run.n_rows for run in runs)
     cuts = [
@@ -232,7 +232,7 @@ def _bounds(runs: list[Run], n_words: int, n_parts: int) -> list[int]:
 
 
 def _merged(
-    runs: list[Run], ends: list[tuple[int, int]], work: Work
+    runs: Sequence[Run], ends: list[tuple[int, int]], work: Work
 ) -> Iterator[NDArray[np.uint64]]:
     """Yield the merged rows of a range of each run, in a buffer that is reused."""
     active = [i for i, (first, last) in enumerate(ends) if first < last]
@@ -273,7 +273,7 @@ def _merged(
 
 def _build_part(
     packing: Packing,
-    runs: list[Run],
+    runs: Sequence[Run],
     number: int,
     bounds: list[int],
     names: Sequence[str],
@@ -285,25 +285,18 @@ def _build_part(
     levels = range(1, packing.order)
     own = packing.order, packing.n_words, packing.boundary, packing.n_bits, first
     fold = _fold.Fold(*own, "raw" in names)
-    with ExitStack() as stack:
-        files = {
-            (level, name): stack.enter_context(
-                work.writing(name_in_part(number, level, name))
-            )
-            for level in levels
-            for name in names
-        }
 
-        def write() -> None:
-            for level in levels:
-                taken = fold.take(level)
-                for name in names:
-                    files[level, name].write(taken[name])
+    def write() -> None:
+        for level in levels:
+            taken = fold.take(level)
+            for name in names:
+                work.append(name_in_part(number, level, name), taken[name])
 
-        for rows in _merged(runs, ends, work):
-            fold.add(rows)
-            write()
-        fold.end(last)
+    for rows in _merged(runs, ends, work):
+        fold.add(rows)
         write()
+    fold.end(last)
+    write()
     distinct = np.frombuffer(fold.distinct(), dtype=np.int32).astype(np.int64)
-    return Part(number, [fold.sizes(level) for level in levels], distinct)
+    sizes = np.array([fold.sizes(level) for level in levels], dtype=np.int64)
+    return Part(number, sizes, distinct)

@@ -14,7 +14,7 @@ from nplm.base.blocks import blocks_of_rows
 from nplm.models.ngrams.stages.tables import NgramTable, NgramTables
 from nplm.models.ngrams.trie.backoff_trie import BackoffTrie
 from nplm.models.ngrams.trie.context_trie import blocks_of_contexts
-from nplm.models.ngrams.trie.work import InMemory, Work
+from nplm.models.ngrams.trie.work import Work
 
 __all__ = ["AlignedTrie", "LimitedTrie", "Member", "mixed_trie", "ngrams_in_blocks"]
 
@@ -106,7 +106,7 @@ class AlignedTrie:
 
         Returns `trie`: words that this one lacks have probability 0.
         """
-        trie = _union([self], InMemory())
+        trie = _union([self], Work())
         for level in range(trie.order):
             first, last = map(int, trie.level_start[level : level + 2])
             for begin, end in blocks_of_contexts(trie.start, first, last):

@@ -35,8 +35,8 @@ def pruned_by_entropy(trie: BackoffTrie, threshold: float, work: Work) -> Backof
         return trie
     trie = trie.verified()
     work.stage("pruning", 0)
-    keep = work.array("keep", np.bool_, len(trie.words))
-    bow = work.array("weights of pruned", np.float32, len(trie.bow))
+    keep = work.array(np.bool_, len(trie.words))
+    bow = work.array(np.float32, len(trie.bow))
     for part in blocks(len(bow), work.block):
         bow[part] = trie.bow[part]
         work.forget(trie.bow)
@@ -62,7 +62,7 @@ def choose_by_entropy(
       n-gram are replaced
     """
     n_dropped, made = 0, trie.contexts_made(work)
-    stays = work.array("stays", np.bool_, len(trie.context_word))
+    stays = work.array(np.bool_, len(trie.context_word))
     probability = _probabilities(trie, made, work)
     keep[: trie.n_words] = True
     for level in range(trie.order - 1, 0, -1):
@@ -148,7 +148,7 @@ def _probabilities(
 
     That of a context c w is that of c times that of the n-gram (c, w).
     """
-    out = work.array("probabilities", np.float64, len(trie.context_word))
+    out = work.array(np.float64, len(trie.context_word))
     out[0] = 1
     if trie.order > 1:
         out[1 : 1 + trie.n_words] = trie.prob[: trie.n_words]

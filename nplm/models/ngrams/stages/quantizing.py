@@ -156,10 +156,6 @@ class Quantizing:
             self._write_range(first, last, parents)
             work.tell(int(n_rows[first:last].sum()))
         work.drop(parents)
-        for names in self._files.values():  # of a model without n-grams of this length
-            for name in names:
-                with work.writing(name):
-                    pass
 
     def _write_range(self, first: int, last: int, parents: NDArray[np.int32]) -> None:
         """Append the nodes whose newest word is from `first` to before `last`."""
@@ -189,16 +185,13 @@ class Quantizing:
             prob, bow = np.zeros((2, end - begin), dtype=np.uint16)
             prob[made[k]] = tables[k].codes
             values |= prob.astype(np.uint64) << np.uint64(width)
-            with work.writing(self._files[k][0]) as file:
-                if k < trie.order:
-                    bow[made[-k]] = tables[-k].codes
-                    values |= bow.astype(np.uint64) << np.uint64(width + bits)
-                file.write(values.data)
             if k < trie.order:
+                bow[made[-k]] = tables[-k].codes
+                values |= bow.astype(np.uint64) << np.uint64(width + bits)
                 offsets = builder.child_start[k] - np.int32(end)
                 offsets += np.int32(self._n[k + 1])
-                with work.writing(self._files[k][1]) as file:
-                    file.write(offsets.data)
+                work.append(self._files[k][1], offsets)
+            work.append(self._files[k][0], values)
             self._n[k] += end - begin
             if self._n[k] > MAX_NGRAMS:
                 raise ValueError(
@@ -320,7 +313,7 @@ def unquantized(trie: QuantizedTrie, work: Work) -> BackoffTrie:
     arrays: dict[int, NDArray[np.int32]] = {}
     for i, level in enumerate(trie.levels):
         k = i + 2
-        arrays[k] = work.array(f"nodes {k}", np.int32, level.n * k)
+        arrays[k] = work.array(np.int32, level.n * k)
         for first, offsets in _extensions(trie, i, work.block):
             begin, end = int(offsets[0]), int(offsets[-1])
             parents = np.arange(first, first + len(offsets) - 1, dtype=np.int32)

@@ -61,23 +61,27 @@ class Packing:
 
 
 class Run:
-    """A sorted run, read by several threads.
+    """A sorted run at the end of a file, read by several threads once it is written.
 
-    - `work`: memory or a folder with the run
-    - `name`: its name
+    - `file`: name of the file, which may have more runs
     - `n_rows`: number of rows
     - `width`: number of 64-bit numbers in a row, with its count
     """
 
-    def __init__(self, work: Work, name: str, packing: Packing) -> None:
-        self._work, self._name, self._packing = work, name, packing
+    def __init__(self, work: Work, file: str, packing: Packing) -> None:
+        self._work, self.file, self._packing = work, file, packing
         self.width = packing.width + 1
-        self.n_rows = work.size(name) // packing.row_bytes
+        self._first_byte, self.n_rows = work.size(file), 0
+
+    def append(self, rows: NDArray[np.uint64]) -> None:
+        """Write the next rows."""
+        self._work.append(self.file, rows)
+        self.n_rows += len(rows)
 
     def read(self, first: int, rows: NDArray[np.uint64]) -> None:
         """Fill `rows` with the rows of the run from `first` on."""
-        offset = first * self._packing.row_bytes
-        self._work.read_at(self._name, offset, rows.data.cast("B"))
+        offset = self._first_byte + first * self._packing.row_bytes
+        self._work.read_at(self.file, offset, rows.data.cast("B"))
 
     def first_row(self, word: int) -> int:
         """Return the first row whose nearest word is at least `word`."""
@@ -152,19 +156,16 @@ class Windows:
             _runs.pack_counted(ngrams, counts, *own, rows[part])
 
 
-def write_runs(packing: Packing, pieces: Iterable[Piece], work: Work) -> list[str]:
+def write_runs(packing: Packing, pieces: Iterable[Piece], work: Work) -> list[Run]:
     """Sort and count n-grams, in a run for each piece.
 
     - `pieces`: the n-grams, of `streams` or `tables_of_rows`
-    - `work`: memory, or a folder to which the runs are written
-
-    Returns `runs`: names of the runs.
+    - `work`: memory, or files on disk: each thread has one for all of its runs
     """
-    runs: list[str] = []
+    runs: list[Run] = []
     buffers = [np.empty((2, 0, 0), dtype=np.uint64)] * work.n_threads
 
-    def sort(thread: int, numbered: tuple[int, Piece]) -> None:
-        number, piece = numbered
+    def sort(thread: int, piece: Piece) -> None:
         n, width = len(piece), packing.width + piece.is_counted
         if buffers[thread].shape[1] < n:
             buffers[thread] = np.empty((2, 0, 0), dtype=np.uint64)  # the old one first
@@ -173,14 +174,13 @@ def write_runs(packing: Packing, pieces: Iterable[Piece], work: Work) -> list[st
         piece.pack(packing, rows)
         if _runs.sort_rows(rows, spare, packing.order, packing.n_bits):
             rows = spare
-        name = f"run.{number}"
-        with work.writing(name) as file:
-            for part in [rows] if piece.is_counted else _counted(rows):
-                file.write(part.data)
-        runs.append(name)
+        run = Run(work, f"runs.{thread}", packing)
+        for part in [rows] if piece.is_counted else _counted(rows):
+            run.append(part)
+        runs.append(run)
         work.tell(n)
 
-    work.each(sort, enumerate(pieces))
+    work.each(sort, pieces)
     return runs
 
 

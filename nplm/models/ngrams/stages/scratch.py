@@ -1,41 +1,31 @@
-"""Scratch: the temporary folder, threads and progress of an estimation on disk."""
+"""Scratch: the temporary files, threads and progress of an estimation on disk."""
 
 from __future__ import annotations
 
-import glob
 import os
-import socket
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 from threading import Event, Lock
-from typing import TYPE_CHECKING, Any, BinaryIO, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from nplm.base import system
 from nplm.base.blocks import blocks
-from nplm.base.files.atomic_files import (
-    GIBI,
-    allocate,
-    forget,
-    full_disk_named,
-    owned,
-)
-from nplm.models.ngrams.trie.work import BLOCK_FOLLOWERS
+from nplm.base.files.atomic_files import GIBI, allocate, forget, full_disk_named
+from nplm.models.ngrams.trie.work import BLOCK_FOLLOWERS, Work
 
 if TYPE_CHECKING:
+    from io import FileIO
+
     from nplm.models.training.parallel.threads import Threads
 
 __all__ = ["Scratch"]
 
 T = TypeVar("T")
-# Name of the lock file that shows whether the process of a folder is alive.
-OWNER = "owner"
-# Write buffer of a file. Small, because a merge keeps dozens of files open.
-BUFFER_BYTES = 1 << 16
 PAGE_BYTES = 4096
 
 
@@ -43,14 +33,14 @@ class StageAbortedError(Exception):
     """Raised in a thread after another one failed or was interrupted."""
 
 
-class Scratch:
-    """Temporary folder of an estimation, with its memory budget and threads.
+class Scratch(Work):
+    """Temporary files of an estimation, with its memory budget and threads.
 
-    The folder is removed on exit. Its name contains the host name. Entering also
-    removes folders next to it left by killed processes of the same host and user.
+    The files have no names, so that the system removes them when the process ends,
+    however it ends. Each has an open descriptor: the text's ids, the runs of each
+    thread, the arrays of each level and thread while runs are merged, and arrays.
 
-    - `folder`: folder in which to create the temporary folder. None uses the system's
-      folder of temporary files
+    - `folder`: folder for the files. None is the system's folder of temporary files
     - `memory`: bytes that the stages may use for their buffers, until `reserve` is
       called
     - `threads`: threads that do the work
@@ -66,151 +56,103 @@ class Scratch:
         threads: Threads,
         progress: Callable[[str, int, int], Any] | None = None,
     ) -> None:
-        self._parent = folder
-        self._total = self.memory = memory
-        self._threads = threads
+        self._folder = Path(tempfile.gettempdir() if folder is None else folder)
+        if not self._folder.is_dir():
+            raise NotADirectoryError(
+                f"folder={str(self._folder)!r}, for temporary files, is not a "
+                "directory: create it, or pass another one."
+            )
+        self._total, self._threads, self.n_threads = memory, threads, threads.n
+        self.reserve(0)
         self._needs = 0
         self._progress = progress
         self._lock = Lock()
         self._done = self._stage_total = 0
         self._stage = ""
-        self._names: set[str] = set()  # of the files created
-        self._arrays: dict[str, NDArray[Any]] = {}
+        self._open: dict[str, FileIO] = {}
+        self._arrays: list[NDArray[Any]] = []
         self._aborted = Event()
 
     def __enter__(self) -> Self:
-        parent = Path(tempfile.gettempdir() if self._parent is None else self._parent)
-        if not parent.is_dir():
-            raise NotADirectoryError(
-                f"folder={str(parent)!r}, for temporary files, is not a directory: "
-                "create it, or pass another one."
-            )
-        prefix = f"nplm-{socket.gethostname()}-"
-        # Only folders of this host: the locks of other hosts may be invisible.
-        for path in parent.glob(f"{glob.escape(prefix)}*"):
-            with suppress(OSError):
-                system.remove_abandoned(path, OWNER)
-        while True:
-            self.folder = Path(tempfile.mkdtemp(prefix=prefix, dir=parent))
-            self._owner = owned(self.folder / OWNER)
-            try:
-                self._owner.__enter__()
-            except FileNotFoundError:  # another process removed the empty folder
-                continue
-            except BaseException:
-                self._remove()
-                raise
-            return self
+        return self
 
     def __exit__(self, *error: object) -> None:
         self._arrays.clear()
-        try:
-            # First: Windows removes no open file.
-            self._owner.__exit__(None, None, None)
-        finally:  # after an interrupt, the next estimation removes the rest
-            self._remove()
-
-    def _remove(self) -> None:
-        """Remove the folder without opening a file: descriptors may be exhausted."""
-        for name in [*self._names, OWNER]:  # the lock file last: it marks the folder
-            with suppress(OSError):
-                (self.folder / name).unlink()
-        with suppress(OSError):
-            self.folder.rmdir()
-
-    @property
-    def n_threads(self) -> int:
-        """Number of threads that do the work."""
-        return self._threads.n
-
-    @property
-    def block(self) -> int:
-        """Number of n-grams in a block that one thread processes at a time."""
-        return min(max(self.memory // self.n_threads // 128, 1 << 10), BLOCK_FOLLOWERS)
-
-    @property
-    def n_at_once(self) -> int:
-        """Number of float64 that are held in memory at once."""
-        return max(self.memory // 2 // 8, 1 << 8)
-
-    @property
-    def n_at_random(self) -> int:
-        """Number of accesses at random whose pages fit in memory."""
-        return max(self.memory // 4 // PAGE_BYTES, 1 << 10)
+        self.remove(*self._open)
 
     def reserve(self, n_bytes: int) -> None:
         """Leave bytes to others: buffers get the rest, or at least a quarter."""
-        self.memory = max(self._total - n_bytes, self._total // 4)
+        self.memory = memory = max(self._total - n_bytes, self._total // 4)
+        self.block = min(max(memory // self.n_threads // 128, 1 << 10), BLOCK_FOLLOWERS)
+        self.n_at_once = max(memory // 2 // 8, 1 << 8)
+        self.n_at_random = max(memory // 4 // PAGE_BYTES, 1 << 10)
 
     # -- files ---------------------------------------------------------------------
 
-    @contextmanager
-    def writing(self, name: str) -> Iterator[BinaryIO]:
-        """Open a file for writing at its end; the error of a full disk names it."""
-        path = self._new(name)
+    def append(self, name: str, data: Any) -> None:
+        """Append bytes to a file; the error of a full disk says where and how much."""
         needs = f"up to {self._needs / GIBI:.3g} GiB" if self._needs else "more is"
-        with (
-            full_disk_named(self.folder, needs),
-            open(path, "ab", buffering=BUFFER_BYTES) as file,
-        ):
-            yield file
-
-    def _new(self, name: str) -> Path:
-        self._names.add(name)
-        return self.folder / name
+        with full_disk_named(self._folder, needs):
+            file, rest = self._file(name), memoryview(data)
+            rest = rest.cast("B") if rest.nbytes else rest[:0]
+            while rest:
+                rest = rest[file.write(rest) :]
 
     def size(self, name: str) -> int:
         """Return the size of a file in bytes."""
-        return (self.folder / name).stat().st_size
+        return os.fstat(self._file(name).fileno()).st_size
 
     def read(self, name: str, dtype: DTypeLike, size: int) -> Iterator[NDArray[Any]]:
         """Yield the numbers in a file, at most `size` at once."""
-        n = self.size(name) // np.dtype(dtype).itemsize
-        with open(self.folder / name, "rb", buffering=0) as file:
-            for part in blocks(n, size):
-                yield np.fromfile(file, dtype, part.stop - part.start)
+        kind = np.dtype(dtype)
+        for part in blocks(self.size(name) // kind.itemsize, size):
+            numbers = np.empty(part.stop - part.start, kind)
+            self.read_at(name, part.start * kind.itemsize, numbers.data.cast("B"))
+            yield numbers
 
     def read_at(self, name: str, offset: int, buffer: memoryview) -> None:
         """Fill a buffer of bytes from a place of a file."""
-        with open(self.folder / name, "rb", buffering=0) as file:
-            while len(buffer):
-                n = os.preadv(file.fileno(), [buffer], offset)
-                if n == 0:
-                    raise OSError(f"{file.name} was truncated while being read")
-                buffer, offset = buffer[n:], offset + n
+        number = self._file(name).fileno()
+        while len(buffer):
+            n = os.preadv(number, [buffer], offset)
+            if n == 0:
+                raise OSError("a temporary file was truncated while being read")
+            buffer, offset = buffer[n:], offset + n
 
     def remove(self, *names: str) -> None:
         """Remove files."""
         for name in names:
-            (self.folder / name).unlink()
-            self._names.discard(name)
+            if name in self._open:
+                self._open.pop(name).close()
 
-    def drop(self, *arrays: NDArray[Any] | None) -> None:
-        """Remove arrays that `array` returned."""
-        for name in [
-            n for n, own in self._arrays.items() if any(own is a for a in arrays)
-        ]:
-            del self._arrays[name]
-            self.remove(name)
+    def _file(self, name: str) -> FileIO:
+        if name not in self._open:
+            self._open[name] = self._new()
+        return self._open[name]
 
-    def array(self, name: str, dtype: DTypeLike, size: int) -> NDArray[Any]:
+    def _new(self) -> FileIO:
+        file: Any = tempfile.TemporaryFile(dir=self._folder, buffering=0)  # noqa: SIM115
+        return file
+
+    def array(self, dtype: DTypeLike, size: int) -> NDArray[Any]:
         """Make an array on disk, mapped into memory, with its space allocated."""
-        while name in self._names:
-            name = f"{name}'"
-        path = self._new(name)
         n_bytes = size * np.dtype(dtype).itemsize
-        with open(path, "x+b") as file:
-            allocate(file, n_bytes, self.folder)
         array = np.zeros(0, dtype=dtype)
-        if n_bytes:
-            array = np.memmap(path, dtype, "r+", shape=(size,))
-        self._arrays[name] = array
+        with self._new() as file:
+            allocate(file, n_bytes, self._folder)
+            if n_bytes:
+                array = np.memmap(file, dtype, "r+", shape=(size,))
+        self._arrays.append(array)
         return array
 
+    def drop(self, *arrays: NDArray[Any] | None) -> None:
+        """Remove arrays that `array` returned, which have no further use."""
+        self._arrays = [a for a in self._arrays if not any(a is own for own in arrays)]
+
     def forget(self, *arrays: NDArray[Any]) -> None:
-        """Release the memory of mapped arrays: `arrays` and those of this folder."""
+        """Release the memory of mapped arrays: `arrays`, and those made."""
         self._check_aborted()
-        forget(*self._arrays.values(), *arrays)
+        forget(*self._arrays, *arrays)
 
     # -- work ----------------------------------------------------------------------
 

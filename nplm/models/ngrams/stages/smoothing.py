@@ -142,7 +142,7 @@ def estimated(
     model = BackoffTrie(trie.n_words, **structure, prob=prob, bow=bow)
     if not smoothing.cuts:
         return Estimate(model, discounts, True)
-    keep = work.array("keep", np.bool_, len(tested))
+    keep = work.array(np.bool_, len(tested))
     for level, min_count in enumerate(smoothing.min_counts):
         rows = trie.followers(level)
         for part in blocks(rows.stop - rows.start, work.block):
@@ -161,10 +161,8 @@ def _weighted(
     work: Work,
 ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
     """Return probabilities and back-off weights, from the root to long contexts."""
-    exact = {
-        "prob": work.array("exact prob", np.float64, len(counts)),
-        "bow": work.array("exact bow", np.float64, len(trie.context_word)),
-    }
+    lengths = len(counts), len(trie.context_word)
+    exact: list[NDArray[np.float64]] = [work.array(np.float64, n) for n in lengths]
     lower = np.empty((work.n_threads, trie.n_words))
     own = counts, discounts, tested, smoothing.min_counts
     ways = smoothing.interpolate, smoothing.cuts_by_text
@@ -179,17 +177,17 @@ def _weighted(
             above = np.searchsorted(trie.child_start, np.int32(contexts[0]), "right")
             place = level, int(above) - 1, *contexts
             _kneser_ney.kneser_ney(
-                trie.arrays, *place, *own, *ways, lower[thread], *exact.values()
+                trie.arrays, *place, *own, *ways, lower[thread], *exact
             )
             work.forget(*trie.every_array)
             work.tell(int(trie.start[contexts[1]] - trie.start[contexts[0]]))
 
         work.each(estimate, blocks_of_contexts(trie.start, first, last, work.block))
     rounded: list[NDArray[Any]] = []
-    for name, values in exact.items():
-        rounded.append(work.array(name, np.float32, len(values)))
+    for values in exact:
+        rounded.append(work.array(np.float32, len(values)))
         for part in blocks(len(values), work.block):
             rounded[-1][part] = values[part]
             work.forget()
-    work.drop(*exact.values())
+    work.drop(*exact)
     return rounded[0], rounded[1]

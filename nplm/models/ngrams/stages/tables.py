@@ -68,8 +68,7 @@ class NgramTables:
         k = table.ngrams.shape[1]
         self._n[k] = self._n.get(k, 0) + len(table.ngrams)
         for array, values in zip(NgramTable._fields, table):
-            with self._work.writing(f"table.{k}.{array}") as file:
-                file.write(np.ascontiguousarray(values).data)
+            self._work.append(f"table.{k}.{array}", np.ascontiguousarray(values))
 
     def trie(
         self,
@@ -91,18 +90,16 @@ class NgramTables:
         Raises DuplicateNgramError if an n-gram occurs twice and `distinct` is True.
         """
         n_words, work = len(unigrams.prob), self._work
-        parts: list[Part] = []
+        sizes = np.zeros((order, 2), dtype=np.int64)
         lengths = range(2, order + 1)
         if lengths:
             n_rows = self._rows_of_words(lengths, n_words, settled)
             work.stage("sorting n-grams", int(n_rows.sum()))
             for own in ranges_of_words(n_rows, work.memory // ROW_BYTES):
-                sizes = self._write_part(
-                    len(parts), own, order, unigrams, settled, distinct
-                )
-                parts.append(Part(len(parts), sizes))
+                self._write_range(own, sizes, unigrams, settled, distinct)
                 work.tell(int(n_rows[slice(*own)].sum()))
         prob = {"prob": unigrams.prob.astype(np.float32)}
+        parts = [Part(0, sizes[:-1])] if lengths else []
         return BackoffTrie(n_words, **join_parts(n_words, prob, parts, work))
 
     def _rows_of_words(
@@ -139,18 +136,20 @@ class NgramTables:
             yield first, NgramTable(ngrams.reshape(-1, k), prob, bow)
             first += len(prob)
 
-    def _write_part(
+    def _write_range(
         self,
-        number: int,
         words: tuple[int, int],
-        order: int,
+        sizes: NDArray[np.int64],
         unigrams: NgramTable,
         settled: Callable[[NgramTable], NgramTable],
         distinct: bool,
-    ) -> list[tuple[int, int]]:
-        """Write the levels of the contexts that end with a range of words."""
+    ) -> None:
+        """Append the levels of the contexts that end with a range of words.
+
+        `sizes` has the numbers of contexts and n-grams of each level so far.
+        """
         first, last = words
-        n_words = len(unigrams.prob)
+        n_words, order = len(unigrams.prob), len(sizes)
         every = np.arange(n_words, dtype=np.int32)
         ngrams, probs = [every[:, np.newaxis]], [unigrams.prob]
         contexts, bows = {}, {1: unigrams.bow[first:last]}
@@ -174,7 +173,6 @@ class NgramTables:
                 contexts[k], bows[k] = parts[3:]
         builder = TrieBuilder(n_words)
         positions, made = builder.add_tables(ngrams, contexts=contexts)
-        sizes = []
         for level in range(1, order):
             position, n = positions[level], builder.n_followers[level]
             if distinct and len(position) != n:
@@ -192,26 +190,24 @@ class NgramTables:
                 bow[:] = bows[1]
             else:
                 bow[made[level] - begin] = bows[level]
-            n_before = np.int32(sum(builder.n_followers[:level]))
+            n_before = sum(builder.n_followers[:level])
+            start = builder.start[level][own] - n_before + sizes[level - 1, 1]
             arrays: dict[str, Any] = {
                 # Those of the contexts of one word are known.
                 "context_word": builder.context_word[level] if level > 1 else every[:0],
                 # The longest contexts have no children.
                 "child_start": every[:0],
-                "start": builder.start[level][own] - n_before,
+                "start": start.astype(np.int32),
                 "words": builder.words[level],
                 "prob": prob,
                 "bow": bow,
             }
             if level < order - 1:
-                children = builder.child_start[level][own]
-                arrays["child_start"] = children - np.int32(end)
+                children = builder.child_start[level][own] - end + sizes[level, 0]
+                arrays["child_start"] = children.astype(np.int32)
             for name, values in arrays.items():
-                path = name_in_part(number, level, name)
-                with self._work.writing(path) as file:
-                    file.write(np.ascontiguousarray(values).data)
-            sizes.append((own.stop - own.start, n))
-        return sizes
+                self._work.append(name_in_part(0, level, name), values)
+            sizes[level - 1] += own.stop - own.start, n
 
 
 def _chosen(

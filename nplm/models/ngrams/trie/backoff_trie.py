@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from nplm._kernels.ngrams import _backoff
 from nplm.base.blocks import BLOCK_WINDOWS, blocks, blocks_of_rows
 from nplm.models.ngrams.trie.context_trie import WeightedTrie, blocks_of_contexts
-from nplm.models.ngrams.trie.work import BLOCK_FOLLOWERS, InMemory, Work
+from nplm.models.ngrams.trie.work import BLOCK_FOLLOWERS, Work
 
 __all__ = ["BackoffTrie"]
 
@@ -103,10 +103,10 @@ class BackoffTrie(WeightedTrie):
 
         Returns `made`: one entry for each n-gram below the highest order.
         """
-        work = work or InMemory()
+        work = work or Work()
         parents, path = self.parents(work), self.path()
         n = self.followers(self.order - 1).start
-        made = work.array("contexts made", np.int32, n)
+        made = work.array(np.int32, n)
         slot = np.full(self.n_words, -1, dtype=np.int32)
         last = int(self.level_start[self.order - 1])
         size = min(work.n_at_random, BLOCK_FOLLOWERS)

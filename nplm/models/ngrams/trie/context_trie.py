@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from nplm._kernels.ngrams import _backoff, _counts
 from nplm._kernels.ngrams._trie import Trie
-from nplm.models.ngrams.trie.work import BLOCK_FOLLOWERS, MAX_NGRAMS, InMemory, Work
+from nplm.models.ngrams.trie.work import BLOCK_FOLLOWERS, MAX_NGRAMS, Work
 
 __all__ = [
     "ContextTrie",
@@ -102,8 +102,8 @@ class ContextTrie:
         - `work`: has the array; by default memory
         """
         self.verified()
-        work, children = work or InMemory(), self.child_start
-        parent = work.array("parents", np.int32, n := len(self.context_word))
+        work, children = work or Work(), self.child_start
+        parent = work.array(np.int32, n := len(self.context_word))
         # Children are in the order of their parents, beginning with the root's.
         for first, last in blocks_of_contexts(children, 0, n, work.block):
             numbers = np.arange(first, last, dtype=np.int32)

@@ -26,7 +26,7 @@ from nplm.models.ngrams.trie.hash_table import (
     n_used_slots,
     slots_in_bucket,
 )
-from nplm.models.ngrams.trie.work import InMemory, Work
+from nplm.models.ngrams.trie.work import Work
 
 __all__ = [
     "MAX_HASHED_ORDER", "TableFullError", "buckets_of_levels", "fill_table",
@@ -57,7 +57,7 @@ def hash_table_of(trie: WeightedTrie) -> HashTable:
     for bucket_start in buckets_of_levels(trie.n_ngrams, trie.level_start):
         buckets = empty_buckets(int(bucket_start[-1]))
         with suppress(TableFullError):
-            closed = fill_table(trie, buckets, bucket_start, InMemory())
+            closed = fill_table(trie, buckets, bucket_start, Work())
             # Word w is follower w of the root, and context 1 + w.
             prob, bow = trie.prob[: trie.n_words], trie.bow[1 : trie.n_words + 1]
             return HashTable(prob, bow, buckets, bucket_start, closed)
@@ -115,7 +115,7 @@ def keys_of(
     trie: ContextTrie, parents: NDArray[np.int32], work: Work
 ) -> NDArray[np.uint64]:
     """Return the key of each context."""
-    keys = work.array("keys", np.uint64, len(trie.context_word))
+    keys = work.array(np.uint64, len(trie.context_word))
     for level in range(trie.order):
         first, last = map(int, trie.level_start[level : level + 2])
         for begin in range(first, last, work.block):

@@ -64,7 +64,7 @@ class PackedTrie:
         """Pack the structure of a trie, in memory or on disk."""
         n_contexts, n_ngrams = len(trie.context_word), len(trie.words)
         sizes = packed_sizes(trie.n_words, trie.order, n_contexts, n_ngrams)
-        arrays = {n: work.array(n, kind, size) for n, (kind, size) in sizes.items()}
+        arrays = {n: work.array(kind, size) for n, (kind, size) in sizes.items()}
         fill_packed(trie, arrays, work)
         return cls(trie.n_words, **arrays)
 
@@ -107,9 +107,7 @@ class PackedTrie:
         n_contexts, n_ngrams = int(self.level_start[-1]), int(self.n_ngrams.sum())
         sizes = {"context_word": n_contexts, "child_start": n_contexts + 1}
         sizes |= {"start": n_contexts + 1, "words": n_ngrams}
-        arrays = {
-            name: work.array(name, np.int32, size) for name, size in sizes.items()
-        }
+        arrays = {name: work.array(np.int32, size) for name, size in sizes.items()}
         work.stage("unpacking", 0)
         width = word_bits(self.n_words)
         for name in RECORDS:
@@ -238,8 +236,8 @@ def unpacked(
     trie = packed.structure(work)
     n_bytes = max(work.memory // 2 if window_bytes is None else window_bytes, 64)
     n_windows = -(-len(table.buckets) // n_bytes)
-    prob = work.array("prob", np.float32, len(trie.words))
-    bow = work.array("bow", np.float32, len(trie.context_word))
+    prob = work.array(np.float32, len(trie.words))
+    bow = work.array(np.float32, len(trie.context_word))
     bow[0] = 1  # the root has no weight
     parents = trie.parents(work)
     keys = keys_of(trie, parents, work)

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from nplm.base.blocks import blocks
 
-__all__ = ["BLOCK_FOLLOWERS", "MAX_NGRAMS", "MOST", "InMemory", "Work", "Writable"]
+__all__ = ["BLOCK_FOLLOWERS", "MAX_NGRAMS", "MOST", "Work"]
 
 T = TypeVar("T")
 MAX_NGRAMS = np.iinfo(np.int32).max
@@ -22,86 +21,23 @@ MOST = 1 << 62
 BLOCK_FOLLOWERS = 1 << 20
 
 
-class Writable(Protocol):
-    """A file open for writing at its end."""
+class Work:
+    """Memory, files and threads of passes over n-grams: all of memory, and one thread.
 
-    def write(self, data: Any, /) -> Any:
-        """Append bytes, or the contents of an array."""
-
-
-class Work(Protocol):
-    """Memory, files and threads of passes over n-grams; `Scratch` has them on disk.
+    `Scratch` has arrays and files on disk, more threads, and a limit of memory.
 
     - `memory`: bytes that buffers may take
     - `on_disk`: whether arrays are mapped from files, so that random accesses are to be
       avoided
+    - `n_threads`: number of threads that do the work
+    - `block`: number of n-grams that one thread processes at a time
+    - `n_at_once`: number of float64 that are held in memory at once
+    - `n_at_random`: number of accesses at random between two calls of `forget`
     """
 
-    memory: int
-    on_disk: bool
-
-    @property
-    def n_threads(self) -> int:
-        """Number of threads that do the work."""
-
-    @property
-    def block(self) -> int:
-        """Number of n-grams in a block that one thread processes at a time."""
-
-    @property
-    def n_at_once(self) -> int:
-        """Number of float64 that are held in memory at once."""
-
-    @property
-    def n_at_random(self) -> int:
-        """Number of accesses at random between two calls of `forget`."""
-
-    def reserve(self, n_bytes: int) -> None:
-        """Leave bytes to others: buffers get the rest, or at least a quarter."""
-
-    def array(self, name: str, dtype: DTypeLike, size: int) -> NDArray[Any]:
-        """Make an array of zeros; the name helps to recognise its file."""
-
-    def drop(self, *arrays: NDArray[Any] | None) -> None:
-        """Remove arrays that `array` returned."""
-
-    def forget(self, *arrays: NDArray[Any]) -> None:
-        """Release the memory of arrays on disk: `arrays`, and those made."""
-
-    def writing(self, name: str) -> Any:
-        """Open a file for writing at its end, in a ``with`` statement."""
-
-    def size(self, name: str) -> int:
-        """Return the size of a file in bytes."""
-
-    def read(self, name: str, dtype: DTypeLike, size: int) -> Iterator[NDArray[Any]]:
-        """Yield the numbers in a file, at most `size` at once."""
-
-    def read_at(self, name: str, offset: int, buffer: memoryview) -> None:
-        """Fill a buffer of bytes from a place of a file."""
-
-    def remove(self, *names: str) -> None:
-        """Remove files."""
-
-    def stage(self, name: str, total: int, n_bytes: int = 0) -> None:
-        """Begin a stage, whose progress runs from 0 to `total`.
-
-        It writes files of `n_bytes` at most (0: unknown).
-        """
-
-    def tell(self, n: int) -> None:
-        """Report that `n` more units of the stage are done."""
-
-    def each(self, work: Callable[[int, T], Any], parts: Iterable[T]) -> None:
-        """Call ``work(thread, part)`` for each part, by all threads."""
-
-
-class InMemory:
-    """All in memory, by one thread."""
-
-    memory = MOST
     on_disk = False
     n_threads = 1
+    memory = MOST
     block = BLOCK_FOLLOWERS
     n_at_once = n_at_random = MAX_NGRAMS
 
@@ -109,22 +45,21 @@ class InMemory:
         self._files: defaultdict[str, bytearray] = defaultdict(bytearray)
 
     def reserve(self, n_bytes: int) -> None:
-        """Change nothing."""
+        """Leave bytes to others: buffers get the rest, or at least a quarter."""
 
-    def array(self, name: str, dtype: DTypeLike, size: int) -> NDArray[Any]:
+    def array(self, dtype: DTypeLike, size: int) -> NDArray[Any]:
         """Make an array of zeros."""
         return np.zeros(size, dtype=dtype)
 
     def drop(self, *arrays: NDArray[Any] | None) -> None:
-        """Remove nothing: arrays go with their last use."""
+        """Remove arrays that `array` returned, which have no further use."""
 
     def forget(self, *arrays: NDArray[Any]) -> None:
-        """Release nothing."""
+        """Release the memory of arrays on disk: `arrays`, and those made."""
 
-    @contextmanager
-    def writing(self, name: str) -> Iterator[Writable]:
-        """Open a file for writing at its end."""
-        yield _Appending(self._files[name])
+    def append(self, name: str, data: Any) -> None:
+        """Append bytes, or the contents of an array, to a file."""
+        self._files[name].extend(data)
 
     def size(self, name: str) -> int:
         """Return the size of a file in bytes."""
@@ -146,23 +81,15 @@ class InMemory:
             self._files.pop(name, None)
 
     def stage(self, name: str, total: int, n_bytes: int = 0) -> None:
-        """Report nothing."""
+        """Begin a stage, whose progress runs from 0 to `total`.
+
+        It writes files of `n_bytes` at most (0: unknown).
+        """
 
     def tell(self, n: int) -> None:
-        """Report nothing."""
+        """Report that `n` more units of the stage are done."""
 
     def each(self, work: Callable[[int, T], Any], parts: Iterable[T]) -> None:
-        """Call ``work(0, part)`` for each part."""
+        """Call ``work(thread, part)`` for each part, by all threads."""
         for part in parts:
             work(0, part)
-
-
-class _Appending:
-    """A file in memory."""
-
-    def __init__(self, data: bytearray) -> None:
-        self._data = data
-
-    def write(self, data: Any) -> None:
-        """Append bytes, or the contents of an array."""
-        self._data += memoryview(data).cast("B") if len(data) else b""
