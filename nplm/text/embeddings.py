@@ -2,27 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from operator import matmul
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.sparse import coo_array, csr_array, hstack
+from scipy.sparse import coo_array, csr_array
+from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import validate_parameter_constraints
-from sklearn.utils.extmath import randomized_svd
 
 from nplm.base.checks import check_ids
 from nplm.base.estimators import Whole
 
 __all__ = [
     "aligned",
+    "components",
     "cooccurrence_embeddings",
     "features_of",
     "indices_of",
     "nearest_rows",
+    "neighbour_counts",
 ]
 
 ROOT_MEAN_SQUARE = 0.1
+# Of the randomised decomposition: vectors beyond those asked for, and products with the
+# matrix that sharpen them.
+N_MORE, N_PRODUCTS = 10, 2
+PAIRS_AT_A_TIME = 2**20
 
 
 def aligned(
@@ -107,7 +114,8 @@ def cooccurrence_embeddings(
     -------
     embeddings : ndarray of float32, shape (n_words, embedding_dim)
         For ``Features(embeddings)``, scaled like the network's own initial
-        features (a mean square of 0.01). A word that does not occur has zeros.
+        features (a mean square of 0.01 over the words that occur). A word that does
+        not occur has zeros.
 
     Raises
     ------
@@ -148,27 +156,63 @@ def cooccurrence_embeddings(
             "only as many components as words; lower embedding_dim."
         )
     tokens = check_ids(ids, "ids", ndim=1, n_words=n_words)
-    counts = _cooccurrences(tokens, n_words, window)
-    if not counts.nnz:
+    if len(tokens) < 2:
         raise ValueError(
             f"ids has {len(tokens)} tokens: give a text of two words or more."
         )
-    frequency = np.repeat(counts.sum(axis=1), np.diff(counts.indptr))
-    counts.data = np.sqrt(counts.data / frequency)
-    U, S, _ = randomized_svd(counts, embedding_dim, random_state=random_state)
-    features = U * np.sqrt(S)
-    features *= ROOT_MEAN_SQUARE / np.sqrt(np.mean(features**2))
+    distances = range(1, min(window, len(tokens) - 1) + 1)
+    pairs = [(tokens[d:], tokens[:-d]) for d in distances]
+    rng = check_random_state(random_state)
+    return components(neighbour_counts(pairs, n_words), embedding_dim, rng)
+
+
+def neighbour_counts(
+    pairs: Sequence[tuple[NDArray[np.int32], NDArray[np.int32]]], n_words: int
+) -> csr_array:
+    """Count words (rows) and words before them (columns).
+
+    `pairs`: for each distance, words and the word that is so far before each
+    """
+    counts = csr_array((n_words, n_words), dtype=np.float32)
+    for words, neighbours in pairs:
+        for i in range(0, len(words), PAIRS_AT_A_TIME):
+            some = slice(i, i + PAIRS_AT_A_TIME)
+            index = words[some], neighbours[some]
+            ones = np.ones(len(index[0]), np.float32)
+            counts += coo_array((ones, index), shape=counts.shape).tocsr()
+    return counts
+
+
+def components(
+    counts: csr_array,
+    m: int,
+    rng: np.random.RandomState,
+    times: Callable[[csr_array, NDArray[Any]], NDArray[Any]] = matmul,
+) -> NDArray[np.float32]:
+    """Compute the features of `cooccurrence_embeddings` from `neighbour_counts`.
+
+    `times`: the product of a sparse matrix and a dense one
+    """
+    n_words = counts.shape[0]
+    totals = counts.sum(axis=1) + counts.sum(axis=0)
+    scale = 1 / np.sqrt(np.maximum(totals, 1))[:, None]
+    before = counts.sqrt()
+    after = csr_array(before.T)
+
+    def product(Q: NDArray[Any]) -> NDArray[Any]:
+        # With the frequencies A of both sides' neighbours, A A' Q.
+        Q = scale * Q
+        Q = times(before, times(after, Q)) + times(after, times(before, Q))
+        return np.asarray(scale * Q)
+
+    Q = rng.standard_normal((n_words, min(m + N_MORE, n_words))).astype(np.float32)
+    for _ in range(N_PRODUCTS):
+        Q, _ = np.linalg.qr(product(Q))
+    squares, W = np.linalg.eigh(Q.T @ product(Q))  # in ascending order
+    roots = np.maximum(squares[::-1][:m], 0) ** 0.25
+    features = Q @ W[:, ::-1][:, :m] * roots
+    features *= ROOT_MEAN_SQUARE / np.sqrt(np.mean(features[totals > 0] ** 2))
     return features.astype(np.float32)
-
-
-def _cooccurrences(tokens: NDArray[np.int32], n_words: int, window: int) -> csr_array:
-    """Count neighbours: preceding ones in the left half of the columns."""
-    before = csr_array((n_words, n_words), dtype=np.float64)
-    for distance in range(1, min(window, len(tokens) - 1) + 1):
-        pairs = tokens[distance:], tokens[:-distance]
-        ones = np.ones(len(pairs[0]))
-        before += coo_array((ones, pairs), shape=before.shape).tocsr()
-    return csr_array(hstack([before, before.T]))
 
 
 def nearest_rows(

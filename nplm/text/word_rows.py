@@ -15,9 +15,10 @@ from sklearn.utils import check_random_state
 from nplm.text.embeddings import aligned, indices_of
 from nplm.text.vocabulary import Vocabulary
 
-__all__ = ["SPELLING", "is_by_word", "is_keyed_vectors", "matched_rows"]
+__all__ = ["SPELLING", "STARTS", "is_by_word", "is_keyed_vectors", "matched_rows"]
 
 SPELLING = "spelling"
+STARTS = ("auto", "counts")  # strings of embeddings, computed in a fit
 # Parameters whose arrays have a row per id; those of BY_WORD may be given by word.
 BY_WORD = {"embeddings", "word_features"}
 BY_ID = BY_WORD | {"classes", "proposal", "tree"}
@@ -67,7 +68,9 @@ def matched_rows(estimator: Any, vocabulary: Vocabulary | None) -> dict[str, Any
         part = name.split("__")[-1]
         if part not in BY_ID or value is None or hasattr(value, "get_params"):
             continue
-        if part == "embeddings" and isinstance(value, (str, os.PathLike)):
+        is_start = isinstance(value, str) and value in STARTS
+        is_name = isinstance(value, (str, os.PathLike)) and not is_start
+        if part == "embeddings" and is_name:
             read = f"nplm.formats.read_vectors({os.fspath(value)!r})"
             raise ValueError(f"embeddings={value!r} is a path: set embeddings={read}.")
         is_spelling = part == "word_features" and isinstance(value, str)

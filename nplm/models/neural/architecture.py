@@ -106,6 +106,14 @@ class Architecture:
         """Number of outcomes that the network predicts."""
         return self.output.n_outputs or self.n_words
 
+    @property
+    def starts_from_counts(self) -> bool:
+        """Whether the first features are computed from counts of neighbours."""
+        start = self.features.embeddings
+        if not isinstance(start, str) or not self.n_context:
+            return False
+        return start == "counts" or self.output.tied
+
     # -- checks ---------------------------------------------------------------
 
     def check_next_words(self, words: Ids, name: str) -> None:
@@ -128,6 +136,12 @@ class Architecture:
             )
         if self.n_memory:
             self._check_memory()
+        start = self.features.embeddings
+        if isinstance(start, str) and start == "counts" and not self.n_context:
+            raise ValueError(
+                f"features__embeddings={start!r} counts the words of contexts, and "
+                f"order={self.order} has none; set order above 1, or None."
+            )
         if samples and not output.has_samples:
             raise ValueError(
                 f"loss={loss.name!r} replaces a softmax over all words by noise "
@@ -204,7 +218,7 @@ class Architecture:
     def with_checked_arrays(self) -> Architecture:
         """Return the architecture with checked arrays of features by word."""
         features, n_words = self.features._plain(), self.n_words
-        if features.embeddings is not None:
+        if features.embeddings is not None and not isinstance(features.embeddings, str):
             features.embeddings = checked_embeddings(
                 features.embeddings, n_words, self.embedding_dim
             )

@@ -47,7 +47,7 @@ DEFAULTS = {
     Tree: ("output", dict(tree=None, n_branches=128, direct=False)),
     Features: (
         "features",
-        dict(embeddings=None, trained=True, word_features=None, n_senses=1),
+        dict(embeddings="auto", trained=True, word_features=None, n_senses=1),
     ),
 }
 SHORTHANDS = {
@@ -149,7 +149,8 @@ def test_string_selects_the_option_with_its_defaults(data, parameter, word):
         (Tree(n_branches=4.0), "'n_branches' parameter of Tree must be"),
         (Features("word2vec"), "'embeddings' parameter of Features must be"),
         (Features(START, trained="no"), "'trained' parameter of Features must be"),
-        (Features(trained=False), "trained=False without embeddings"),
+        (Features(trained=False), "trained=False with embeddings='auto' would"),
+        (Features(None, trained=False), "with embeddings=None would keep random"),
         (Features(word_features="colour"), "'word_features' parameter of Features"),
         (Features(n_senses=0), "'n_senses' parameter of Features must be"),
     ],

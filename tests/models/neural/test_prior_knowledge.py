@@ -66,6 +66,107 @@ def test_features_start_at_the_given_embeddings(data):
     np.testing.assert_allclose(lm.C_, START + PARTS @ lm.G_, rtol=1e-5, atol=1e-6)
 
 
+# -- features that start from the counts -----------------------------------------------
+
+
+N_FEW = 14  # of which 2 do not occur; so few that the decomposition is exact
+FEW = SMALL | dict(n_words=N_FEW)
+
+
+@pytest.fixture(scope="module")
+def few(data):
+    X, y = data
+    return X % (N_FEW - 2), y % (N_FEW - 2)
+
+
+def components_of(X, y, n_words=N_FEW, m=M):
+    """By a loop and NumPy's decomposition."""
+    before = np.zeros((n_words, n_words))
+    for context, word in zip(X, y, strict=True):
+        for neighbour in context[::-1][:2]:
+            before[word, neighbour] += 1
+    counts = np.hstack([before, before.T])
+    totals = counts.sum(axis=1, keepdims=True)
+    U, S, _ = np.linalg.svd(np.sqrt(counts / np.maximum(totals, 1)))
+    C = np.zeros((n_words, m))
+    C[:, :n_words] = U[:, :m] * np.sqrt(S[:m])
+    return 0.1 * C / np.sqrt(np.mean(C[totals[:, 0] > 0, :n_words] ** 2))
+
+
+def assert_started(lm, expected):
+    C = lm._trained.parameters.more.get("own", lm.C_)[:, :M]
+    sign = np.sign(np.sum(C * expected, axis=0))
+    np.testing.assert_allclose(C, expected * sign, rtol=1e-3, atol=1e-5)
+
+
+def began(lm, X, y):
+    """The network before its first update."""
+    return lm.trainer(X, y).keep()
+
+
+@pytest.mark.parametrize(
+    "kind", [dict(tied=True), dict(tied=True, word_features=PARTS[:N_FEW]),
+             dict(embeddings="counts")],
+)  # fmt: skip
+def test_features_start_from_the_counts_of_neighbours(few, kind):
+    X, y = few
+    expected = components_of(X, y)
+    lm = began(paper_lm(**FEW, **kind), X, y)
+    assert_started(lm, expected)
+    # In any order of the windows, with any number of threads to the same bits.
+    order = np.random.default_rng(0).permutation(len(y))
+    assert_started(began(clone(lm), X[order], y[order]), expected)
+    for n_jobs in (2, 3):
+        again = began(clone(lm).set_params(n_jobs=n_jobs), X, y)
+        np.testing.assert_array_equal(again.C_, lm.C_)
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        dict(),
+        dict(tied=True, embeddings=None),
+        dict(tied=True, embeddings=START[:N_FEW]),
+    ],
+)
+def test_features_do_not_start_from_the_counts(few, kind):
+    X, y = few
+    lm = began(paper_lm(**FEW, **kind), X, y)
+    again = began(clone(lm), X, (y + 1) % N_FEW)
+    np.testing.assert_array_equal(again.C_, lm.C_)
+
+
+def test_held_out_windows_are_not_counted(few):
+    X, y = few
+    lm = paper_lm(**FEW, tied=True, learning_rate_init=1e-30, alpha=0)
+    lm.set_params(early_stopping=True, validation_fraction=0.5).fit(X, y)
+    assert_started(lm, components_of(X[: len(y) // 2], y[: len(y) // 2]))
+
+
+def test_continued_training_does_not_count_again(few):
+    X, y = few
+    lm = paper_lm(**FEW, tied=True, learning_rate_init=1e-30, alpha=0)
+    expected = components_of(X[:40], y[:40])
+    assert (expected == 0).all(axis=1).sum() == 2  # of the words that do not occur
+    assert_started(lm.partial_fit(X[:40], y[:40]), expected)
+    assert_started(lm.partial_fit(X[40:], y[40:]), expected)
+    assert_started(lm.set_params(warm_start=True).fit(X, y), expected)
+
+
+def test_there_are_fewer_words_than_features():
+    X, y = windows(np.random.default_rng(0).integers(0, 3, 200), 2)
+    small = SMALL | dict(n_words=3)
+    assert_started(began(paper_lm(**small, tied=True), X, y), components_of(X, y, 3))
+
+
+def test_a_network_without_context_has_nothing_to_count(few):
+    X, y = few
+    small = FEW | dict(order=1)
+    assert began(paper_lm(**small, tied=True), X, y).C_.all()
+    with pytest.raises(ValueError, match=r"'counts'.*order=1 has none"):
+        paper_lm(**small, embeddings="counts").fit(X, y)
+
+
 @each_solver
 def test_fixed_features_do_not_change_and_have_no_moments(data, solver):
     lm = paper_lm(**SMALL, **KINDS["fixed"], solver=solver, alpha=0.1).fit(*data)
@@ -210,7 +311,7 @@ def with_nan():
         (dict(word_features=PARTS * 1j), "word_features must be .*complex"),
         (dict(embeddings=np.where(np.eye(N_WORDS, M)[:, ::-1], np.nan, 1)),
          "embeddings has nan at row 0, column 3"),
-        (dict(trained=False), "without embeddings would keep random"),
+        (dict(trained=False), "embeddings='auto' would keep random"),
         (dict(embeddings=START, trained=False, tied=True), "output__tied trains them"),
         (dict(embeddings=START, trained=False, word_features=PARTS),
          "features__word_features trains them"),

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import math
 import os
+from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
@@ -20,7 +24,7 @@ from nplm.models.neural.fitting.orders import in_turns
 from nplm.models.neural.fitting.replicated import ReplicatedNetwork
 from nplm.models.neural.fitting.sharded import ShardedNetwork, rows_of
 from nplm.models.neural.fitting.windows import Windows
-from nplm.models.neural.network.array_types import Counts, Index
+from nplm.models.neural.network.array_types import Array, Counts, Index
 from nplm.models.neural.network.dropout import Dropout
 from nplm.models.neural.network.memory import n_runs
 from nplm.models.neural.network.network import Network, Parts
@@ -32,6 +36,7 @@ from nplm.models.training.parallel.blas import blas_threads
 from nplm.models.training.parallel.processes import ALONE, Processes
 from nplm.models.training.parallel.threads import Threads
 from nplm.models.training.plan import Plan
+from nplm.text.embeddings import components
 
 __all__ = ["FitInterrupted", "Training", "fit"]
 
@@ -185,7 +190,7 @@ class Training:
                 rng,
                 recipe.dtype,
                 rows,
-                recipe.architecture.features.embeddings,
+                self._embeddings(),
             )
         else:
             parameters, state = before.resumed(parts, recipe.network_solver, rows)
@@ -222,6 +227,26 @@ class Training:
         if every is None and processes.share_memory:
             return CommonNetwork(parts, parameters, **options)
         return ReplicatedNetwork(parts, parameters, average_every=every, **options)
+
+    def _embeddings(self) -> Array | None:
+        """Return the first features of words, or None to draw them.
+
+        Those of counts are computed in the first process.
+        """
+        recipe, processes = self.recipe, self.processes
+        architecture = recipe.architecture
+        if not architecture.starts_from_counts:
+            given = architecture.features.embeddings
+            return None if isinstance(given, str) else given
+        n_words, m = architecture.n_words, architecture.embedding_dim
+        seed = self.generator.randint(2**32, dtype=np.uint32)
+        counts, C = self.windows.neighbours(n_words, processes), None
+        if counts is not None:
+            C, m = np.zeros((n_words, m)), min(m, n_words)
+            rng, times = np.random.RandomState(seed), _times(Threads(recipe.n_jobs))
+            with blas_threads(1):  # for the same bits
+                C[:, :m] = components(counts, m, rng, times)
+        return processes.agree(C)
 
     @property
     def n_workers(self) -> int:
@@ -347,3 +372,21 @@ def _perplexities(loss: float, val_loss: list[float]) -> str:
     if val_loss and not math.isnan(val_loss[-1]):
         text += f" (held-out {np.exp(val_loss[-1]):.1f})"
     return text
+
+
+def _times(threads: Threads) -> Callable[[csr_array, NDArray[Any]], NDArray[Any]]:
+    """Return the product of a sparse matrix and a dense one, in threads."""
+
+    def times(A: csr_array, B: NDArray[Any]) -> NDArray[Any]:
+        out = np.empty((A.shape[0], B.shape[1]), B.dtype)
+        # Of as many entries each: the rows of frequent words have most of them.
+        ends = np.linspace(0, A.nnz, threads.n + 1)[1:-1]
+        starts = [0, *np.searchsorted(A.indptr, ends).tolist(), A.shape[0]]
+
+        def part(rows: slice) -> None:
+            out[rows] = A[rows] @ B
+
+        threads.map(part, [slice(*pair) for pair in pairwise(starts)])
+        return out
+
+    return times

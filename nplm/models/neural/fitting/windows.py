@@ -4,15 +4,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from scipy.sparse import csr_array
+
 from nplm.base.checks import count_ids
 from nplm.models.neural.network.array_types import Counts, Ids
 from nplm.models.neural.recipe import Recipe
 from nplm.models.training.parallel.processes import Processes
+from nplm.text.embeddings import neighbour_counts
 
 __all__ = ["MIN_WINDOWS_TO_SPLIT", "Windows"]
 
 # Minimum number of windows with which early_stopping="auto" holds some out.
 MIN_WINDOWS_TO_SPLIT = 100
+# Words on either side of a word from which its first features are made.
+N_NEIGHBOURS = 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,6 +48,14 @@ class Windows:
         if self.min_windows is not None:
             processes.sum(counts)
         return counts
+
+    def neighbours(self, n_words: int, processes: Processes) -> csr_array | None:
+        """Count the neighbours of words, of all processes; in the first process."""
+        n = min(N_NEIGHBOURS, self.X.shape[1])
+        pairs = [(self.y, self.X[:, -distance]) for distance in range(1, n + 1)]
+        if self.min_windows is not None:
+            return processes.total(neighbour_counts(pairs, n_words))
+        return neighbour_counts(pairs, n_words) if processes.rank == 0 else None
 
     def split(self, recipe: Recipe) -> Windows:
         """Hold out the last windows, if the recipe requires it."""

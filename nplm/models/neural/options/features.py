@@ -8,7 +8,7 @@ from sklearn.utils._param_validation import StrOptions
 
 from nplm.base.estimators import Whole
 from nplm.models.neural.options.base import Option
-from nplm.text.word_rows import SPELLING
+from nplm.text.word_rows import SPELLING, STARTS
 
 __all__ = ["Features"]
 
@@ -18,11 +18,18 @@ class Features(Option):
 
     Parameters
     ----------
-    embeddings : array-like of float, shape (n_words, embedding_dim), or None
-        Initial features C, such as `cooccurrence_embeddings` or
-        ``Vocabulary.embeddings`` return; with `word_features`, those of the features
-        that each word does not share. None draws them. Continued training ignores them.
-        Inside a `TextLM` they are given by word: a dict of word to vector, gensim's
+    embeddings : array-like of float, shape (n_words, embedding_dim), {"auto", \
+"counts"} or None, default="auto"
+        Initial features C; with `word_features`, those of the features that each word
+        does not share. Continued training ignores them.
+
+        "counts" computes them from the training windows (`partial_fit`: those of the
+        first call), as `cooccurrence_embeddings` does from a text. Words that are not
+        in them start with zeros. None draws all features. "auto" is "counts" with tied
+        output weights, and else None (:ref:`figures <decision-features>`).
+
+        An array may come from `cooccurrence_embeddings` or ``Vocabulary.embeddings``.
+        Inside a `TextLM` it is given by word: a dict of word to vector, gensim's
         ``KeyedVectors``, or a tuple ``(words, vectors)``, such as
         `nplm.formats.read_vectors` returns. Words without a vector get one as in
         ``Vocabulary.embeddings``. The `TextLM` refuses an array unless the words of its
@@ -57,7 +64,7 @@ class Features(Option):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "embeddings": ["array-like", None],
+        "embeddings": [StrOptions(set(STARTS)), "array-like", None],
         "trained": ["boolean"],
         "word_features": ["array-like", "sparse matrix", StrOptions({SPELLING}), None],
         "n_senses": [Whole(1)],
@@ -65,7 +72,7 @@ class Features(Option):
 
     def __init__(
         self,
-        embeddings: Any = None,
+        embeddings: Any = "auto",
         *,
         trained: bool = True,
         word_features: Any = None,
@@ -78,8 +85,10 @@ class Features(Option):
 
     def _validate_params(self) -> None:
         super()._validate_params()
-        if not self.trained and self.embeddings is None:
+        start = self.embeddings
+        is_auto = isinstance(start, str) and start == "auto"
+        if not self.trained and (start is None or is_auto):
             raise ValueError(
-                "trained=False without embeddings would keep random features; give "
-                "embeddings."
+                f"trained=False with embeddings={start!r} would keep random "
+                'features; give embeddings, or set "counts".'
             )

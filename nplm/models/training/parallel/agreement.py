@@ -151,6 +151,10 @@ class Ranks(Processes):
         """Return rank 0's value in all ranks."""
         return self.comm.bcast(value)
 
+    def total(self, value: T) -> T | None:
+        """Return the sum of all ranks' values in rank 0, None in the others."""
+        return self.comm.reduce(value)
+
     def all_or_none(self, work: Callable[[], T]) -> T:
         """Call `work` in every rank; if it fails in one, raise an error in all.
 

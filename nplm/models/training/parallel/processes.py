@@ -45,6 +45,10 @@ class Processes:
         """Return every process's value in all processes."""
         return [value]
 
+    def total(self, value: T) -> T | None:
+        """Return the sum of all processes' values in the first, None in the others."""
+        return value
+
     def check_same(self, fingerprint: dict[str, str], of_data: str = "") -> None:
         """Raise an error in all if parameters or data differ from the first's.
 
