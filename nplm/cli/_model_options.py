@@ -20,6 +20,7 @@ ON_DISK = "memory folder bits min_counts min_counts_of of_counts"
 TABLE = {
     "kneser-ney": ON_DISK,
     "kneser-ney classes shortlist mixture": "discount_fallback",
+    "kneser-ney shortlist mixture": "interpolate_unigrams",
     "classes": "n_classes",
     "network energy shortlist mixture": "n_hidden embedding_dim loss solver "
     "solver__learning_rate learning_rate_init solver__learning_rate_decay alpha "

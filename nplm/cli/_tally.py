@@ -53,7 +53,8 @@ class Figures(PerplexitySums):
             "log10 probability": self.log_prob / LN10,
             "perplexity with unknown words": self.with_unknown,
             "perplexity without unknown words": self.without_unknown,
-            "perplexity without unknown words and sentence ends": self.of_words,
+            "SRILM ppl": self.srilm[0],
+            "SRILM ppl1": self.srilm[1],
             SPELLED: (self.log_prob + self.spelling) / LN10,
             OF_TEXT[0]: text.word_perplexity,
             OF_TEXT[1]: text.bits_per_character,
@@ -63,13 +64,12 @@ class Figures(PerplexitySums):
     def as_srilm(self) -> str:
         """Return the two lines of SRILM's ``ngram -ppl``."""
         ppl, ppl1 = (
-            "undefined" if np.isnan(value) else f"{value:.6g}"
-            for value in (self.without_unknown, self.of_words)
+            "undefined" if np.isnan(value) else f"{value:.7g}" for value in self.srilm
         )
         return (
-            f"{self.n_documents} sentences, {self.n_words} words, {self.n_unknown} "
+            f"{self.n_documents} sentences, {self.n_words} words, {self.n_impossible} "
             f"OOVs\n{self.n_zeros} zeroprobs, "
-            f"logprob= {self.known_log_prob / LN10:.6g} ppl= {ppl} ppl1= {ppl1}"
+            f"logprob= {self.positive_log_prob / LN10:.7g} ppl= {ppl} ppl1= {ppl1}"
         )
 
     def lines(self) -> list[str]:

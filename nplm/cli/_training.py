@@ -133,6 +133,7 @@ def _estimator(ctx: click.Context, options: Settings) -> LanguageModel:
 def _kneser_ney(options: Settings) -> KneserNeyLM:
     return KneserNeyLM(
         options["order"],
+        interpolate_unigrams=options["interpolate_unigrams"],
         min_counts=options["min_counts"],
         min_counts_of=options["min_counts_of"],
         discount_fallback=options["discount_fallback"],

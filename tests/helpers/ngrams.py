@@ -67,8 +67,12 @@ def trie_of_tables(ngrams, prob, bow):
 class DictionaryKneserNey:
     """Chen and Goodman's equations on dictionaries, one probability at a time."""
 
-    def __init__(self, X, y, n_words, interpolate, min_counts, boundary, of_text=False):
-        self.n_words, self.interpolate, self.of_text = n_words, interpolate, of_text
+    def __init__(
+        self, X, y, n_words, interpolate, min_counts, boundary, of_text=False,
+        unigrams=True,
+    ):  # fmt: skip
+        self.n_words, self.of_text = n_words, of_text
+        self.interpolate = [interpolate and unigrams, *[interpolate] * len(X[0])]
         self.top = len(X[0])
         self.min_counts = min_counts
         raw = [Counter() for _ in range(self.top + 1)]
@@ -88,7 +92,7 @@ class DictionaryKneserNey:
                 whole = k == self.top or (c and c[0] == boundary)
                 self.a[k][c][w] = count if whole else before[c, w]
         self.discounts = []
-        for level in self.a:
+        for level, interpolate in zip(self.a, self.interpolate):
             n = Counter(a for row in level.values() for a in row.values())
             D = [0.5, 1.0, 1.5]
             if all(n[i] for i in (1, 2, 3)):
@@ -120,7 +124,7 @@ class DictionaryKneserNey:
             discounted |= {w: a for w, a in seen.items() if w not in kept}
         gamma = sum(discounted.values()) / total
         p = {w: (seen[w] - discounted[w]) / total for w in kept}
-        if self.interpolate or len(kept) == self.n_words:
+        if self.interpolate[k] or len(kept) == self.n_words:
             p = {w: p[w] + gamma * lower[w] for w in kept}
         if len(kept) == self.n_words:
             bow = 0.0

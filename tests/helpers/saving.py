@@ -77,7 +77,7 @@ WINDOWED = NETWORKS | {
     "Kneser-Ney, cut": KneserNeyLM(
         interpolate=False, min_counts=(1, 1, 2), boundary=0, discounts="plain", **SIZE
     ),
-    "unigrams": KneserNeyLM(1, **SIZE),
+    "unigrams": KneserNeyLM(1, interpolate_unigrams=False, **SIZE),
     "trigram": TRIGRAM,
     "class model": ClassLM(n_classes=4, random_state=0, **SIZE),
     "class model of given": ClassLM(2, classes=np.arange(12) % 4, **SIZE),

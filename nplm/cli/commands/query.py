@@ -87,11 +87,12 @@ def query_command(
     blank lines are left out (--blank-lines). OOV marks a word outside the vocabulary.
     For models that back off, the number before a probability is the length of the
     n-gram found. The last lines have the figures of KenLM's query (perplexity with and
-    without unknown words) and of SRILM's ngram -ppl (ppl is the perplexity without
-    unknown words, ppl1 also without sentence ends), for the words that the model
-    splits text into. The perplexity per word of the text and the bits per character
-    and per byte also compare models that split text differently. They include how
-    unknown words are spelled, if the model knows it: those that nplm trains do.
+    without unknown words) and of SRILM's ngram -ppl, in which unknown words count
+    unless their probability is 0 (ppl1 is divided by the words without sentence
+    ends), for the words that the model splits text into. The perplexity per word of
+    the text and the bits per character and per byte also compare models that split
+    text differently. They include how unknown words are spelled, if the model knows
+    it: those that nplm trains do.
 
     \b
     Examples:
@@ -137,7 +138,8 @@ def query_command(
         raise click.ClickException("there is no line of text to query.")
     if in_json:
         figures = whole.figures().items()
-        click.echo(as_json({name.replace(" ", "_"): value for name, value in figures}))
+        named = {name.lower().replace(" ", "_"): value for name, value in figures}
+        click.echo(as_json(named))
     elif columns == "kenlm":
         for line in whole.lines():
             click.echo(line)
@@ -229,7 +231,7 @@ def _print_as_srilm(
             source = "" if token.order is None else f"[{token.order}gram] "
             if token.is_unknown and token.log10 == -np.inf:
                 source = "[OOV] "
-            prob = f"{10**token.log10:.6g} [ {token.log10:.6g} ]"
+            prob = f"{10**token.log10:.7g} [ {token.log10:.7g} ]"
             click.echo(f"\tp( {word} | {context}) \t= {source}{prob}")
             context = f"{word} ..."
         figures = Figures(ends)

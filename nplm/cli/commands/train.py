@@ -105,6 +105,12 @@ LEAST_UNITS = 257
     "--prune 0 0 1).",
 )
 @click.option(
+    "--interpolate-unigrams/--no-interpolate-unigrams",
+    default=True,
+    help="Whether Kneser-Ney gives what it discounts from single words to all words, "
+    "as KenLM does, or to <unk> alone, as SRILM's ngram-count -unk does.",
+)
+@click.option(
     "--shortlist",
     "n_shortlist",
     type=POSITIVE,
@@ -245,6 +251,8 @@ def _choice(options: Settings) -> WordChoice:
 
 
 def _smoothing(options: Settings) -> Smoothing:
-    names = "min_counts", "min_counts_of", "discount_fallback"
+    names = (
+        "interpolate_unigrams", "min_counts", "min_counts_of", "discount_fallback",
+    )  # fmt: skip
     with report_in_options():
         return Smoothing.of(options["order"], **{name: options[name] for name in names})

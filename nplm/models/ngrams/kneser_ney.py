@@ -55,6 +55,11 @@ class KneserNeyLM(BackoffModel):
         Size of the vocabulary; inferred from the training windows by default.
     interpolate : bool, default=True
         Whether to interpolate all orders or to back off to the lower ones.
+    interpolate_unigrams : bool, default=True
+        Whether the mass discounted from the unigrams goes to all words, as by KenLM.
+        False divides it among the words that do not occur, as ``lmplz
+        --interpolate_unigrams 0`` and SRILM's ``ngram-count -unk`` do: all of it goes
+        to ``<unk>`` if each word of the text has an id of its own.
     min_counts : sequence of int, optional
         Minimum (modified) count of the n-grams to keep, one per order; the last one
         applies to all higher orders. By default every n-gram is kept. Unigrams are
@@ -136,6 +141,7 @@ class KneserNeyLM(BackoffModel):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "interpolate": ["boolean"],
+        "interpolate_unigrams": ["boolean"],
         "min_counts_of": [StrOptions({"modified", "text"})],
         "discounts": [StrOptions({"modified", "plain"})],
         "discount_fallback": [Real, "array-like", None],
@@ -147,6 +153,7 @@ class KneserNeyLM(BackoffModel):
         *,
         n_words: int | None = None,
         interpolate: bool = True,
+        interpolate_unigrams: bool = True,
         min_counts: Sequence[int] | None = None,
         min_counts_of: Literal["modified", "text"] = "modified",
         boundary: int | None = None,
@@ -156,6 +163,7 @@ class KneserNeyLM(BackoffModel):
         self.order = order
         self.n_words = n_words
         self.interpolate = interpolate
+        self.interpolate_unigrams = interpolate_unigrams
         self.min_counts = min_counts
         self.min_counts_of = min_counts_of
         self.boundary = boundary
@@ -407,6 +415,7 @@ def smoothing_of(model: KneserNeyLM, order: int) -> Smoothing:
         discounts=model.discounts,
         discount_fallback=model.discount_fallback,
         interpolate=model.interpolate,
+        interpolate_unigrams=model.interpolate_unigrams,
         min_counts=model.min_counts,
         min_counts_of=model.min_counts_of,
     )

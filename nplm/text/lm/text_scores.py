@@ -148,8 +148,9 @@ class PerplexitySums:
     - `n_documents`, `n_tokens`: documents, and tokens with the ends that are
     - `n_unknown`, `n_zeros`: words outside the vocabulary, and others of probability 0
     - `n_impossible`: words outside the vocabulary of probability 0
-    - `log_prob`, `known_log_prob`: natural logarithm of the probability of all tokens,
-      and of those that are neither unknown nor of probability 0
+    - `log_prob`, `known_log_prob`, `positive_log_prob`: natural logarithm of the
+      probability of all tokens, of those that are neither unknown nor of probability 0,
+      and of those that are not of probability 0
     - `size`: words between white space, characters and bytes
     - `spelling`: natural logarithm of the probability of how unknown words are spelled,
       NaN if the model does not know it
@@ -163,6 +164,7 @@ class PerplexitySums:
     n_impossible: int = 0
     log_prob: float = 0.0
     known_log_prob: float = 0.0
+    positive_log_prob: float = 0.0
     size: TextSize = NO_TEXT
     spelling: float = 0.0
 
@@ -179,6 +181,7 @@ class PerplexitySums:
         self.n_impossible += int((is_zero & unknown).sum())
         self.log_prob += float(log_prob.sum())
         self.known_log_prob += float(log_prob[~(is_zero | unknown)].sum())
+        self.positive_log_prob += float(log_prob[~is_zero].sum())
         self.size = TextSize(*(a + b for a, b in zip(self.size, size)))
         self.spelling += spelling
 
@@ -194,15 +197,21 @@ class PerplexitySums:
 
     @property
     def without_unknown(self) -> float:
-        """KenLM's perplexity excluding OOVs, SRILM's ppl; without zeros too."""
+        """KenLM's perplexity excluding OOVs; without zeros too."""
         n_left_out = self.n_unknown + self.n_zeros
         return perplexity(self.known_log_prob, self.n_tokens - n_left_out)
 
     @property
-    def of_words(self) -> float:
-        """SRILM's ppl1: the same, divided by the words without sentence ends."""
-        n_left_out = self.n_unknown + self.n_zeros
-        return perplexity(self.known_log_prob, self.n_words - n_left_out)
+    def srilm(self) -> tuple[float, float]:
+        """SRILM's ppl and ppl1, which is divided by the words without sentence ends.
+
+        Unknown words count if the model gives them a probability above 0.
+        """
+        n_left_out = self.n_impossible + self.n_zeros
+        return (
+            perplexity(self.positive_log_prob, self.n_tokens - n_left_out),
+            perplexity(self.positive_log_prob, self.n_words - n_left_out),
+        )
 
     @property
     def text_scores(self) -> TextScores:

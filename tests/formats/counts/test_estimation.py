@@ -79,7 +79,7 @@ def on_disk(
     memory=st.sampled_from(["1K", "3K", "1M"]),
     n_jobs=st.integers(1, 3),
     min_count=st.integers(1, 2),
-    interpolate=st.booleans(),
+    interpolate=st.sampled_from(["all", "longer", "none"]),
     discounts=st.sampled_from(["modified", "plain"]),
     min_counts=st.sampled_from([None, None, (1, 1, 2), (1, 2), (2, 2, 3)]),
     min_counts_of=st.sampled_from(["modified", "text"]),
@@ -96,7 +96,8 @@ def test_file_is_that_of_the_model_in_memory(
     min_counts_of,
 ):
     vocabulary = Vocabulary(min_count)
-    parameters = {"interpolate": interpolate, "discounts": discounts}
+    parameters = {"interpolate": interpolate != "none", "discounts": discounts}
+    parameters["interpolate_unigrams"] = interpolate == "all"
     parameters |= {"min_counts": min_counts, "min_counts_of": min_counts_of}
     with tempfile.TemporaryDirectory() as folder:
         found, expected = Path(folder) / "found", Path(folder) / "expected"

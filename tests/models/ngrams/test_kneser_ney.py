@@ -23,6 +23,7 @@ def settings_of_models():
             "n_words": st.integers(2, 12),
             "order": st.integers(2, 5),
             "interpolate": st.booleans(),
+            "interpolate_unigrams": st.booleans(),
             "min_counts": st.sampled_from([(1,), (1, 1, 2), (2,), (1, 2, 3)]),
             "min_counts_of": st.sampled_from(["modified", "text"]),
             "boundary": st.sampled_from([None, 0, 1]),
@@ -43,6 +44,7 @@ def test_kneser_ney_agrees_with_dictionary(case):
     model = KneserNeyLM(
         n_words=n_words + 1,
         interpolate=case["interpolate"],
+        interpolate_unigrams=case["interpolate_unigrams"],
         min_counts=given,
         min_counts_of=case["min_counts_of"],
         boundary=boundary,
@@ -55,6 +57,7 @@ def test_kneser_ney_agrees_with_dictionary(case):
         (given + (given[-1],) * order)[:order],
         boundary,
         case["min_counts_of"] == "text",
+        case["interpolate_unigrams"],
     )
     assert_allclose(model.discounts_, expected.discounts)
     # Contexts that were seen, partly seen, and never seen.
@@ -196,7 +199,7 @@ def test_discounts_out_of_range_fall_back():
     with pytest.warns(
         UserWarning, match=r"3-grams \(they come out as .*, -28"
     ) as caught:
-        found = find_discounts(n, "modified", interpolate=True)
+        found = find_discounts(n, "modified", interpolate=[True] * 3)
     assert found.tolist() == [[0.5, 1, 1.5]] * 3
     assert len(caught) == 1
 

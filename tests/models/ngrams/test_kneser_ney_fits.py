@@ -77,7 +77,7 @@ def test_plain_discounts_are_those_of_kneser_and_ney():
 def test_plain_discount_out_of_range_falls_back():
     n = [counts_of_counts(np.array([1, 1, 1, 4]))]
     with pytest.warns(UserWarning, match=r"1-grams \(3 of count 1, 0 of count 2\)"):
-        found = find_discounts(n, "plain", interpolate=True)
+        found = find_discounts(n, "plain", interpolate=[True])
     assert found.tolist() == [[0.5, 0.5, 0.5]]
     with pytest.warns(UserWarning, match="uses 0.5 instead.*=0.5.$") as caught:
         KneserNeyLM(2, discounts="plain").fit_stream([0, 1, 0, 1, 0, 1])

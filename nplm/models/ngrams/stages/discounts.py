@@ -57,7 +57,7 @@ def find_discounts(
     n: Sequence[NDArray[np.int64]],
     kind: Literal["modified", "plain"],
     *,
-    interpolate: bool,
+    interpolate: Sequence[bool],
     fallback: tuple[float, float, float] | None = None,
     warned_from: int = 1,
 ) -> NDArray[np.float64]:
@@ -65,7 +65,7 @@ def find_discounts(
 
     - `n` (6,): the counts of counts of each order
     - `kind`: three discounts per order, or one
-    - `interpolate`: as in `modified_discounts`
+    - `interpolate`: as in `modified_discounts`, of each order
     - `fallback`: discounts of an order whose counts of counts give none. None uses 0.5,
       1 and 1.5 (0.5 for plain discounts) and warns
     - `warned_from`: lowest order that the warning mentions
@@ -80,7 +80,7 @@ def find_discounts(
             if kind == "plain":
                 found = plain_discounts(own)
             else:
-                found = modified_discounts(own, interpolate=interpolate)
+                found = modified_discounts(own, interpolate=interpolate[order - 1])
         except NoDiscountsError as error:
             found = default if fallback is None else fallback
             if order >= warned_from:
@@ -193,7 +193,7 @@ def check_fallback(
         raise ValueError(
             "discount_fallback must be None, a number above 0 and at most 1, or three "
             "numbers above 0 and at most 1, 2 and 3"
-            f"{'' if interpolate else ' (below 3 with interpolate=False)'}, got "
+            f"{'' if interpolate else ' (below 3 without interpolation)'}, got "
             f"{given!r}."
         )
     d1, d2, d3 = map(float, values)

@@ -32,12 +32,13 @@ STRUCTURE = ("level_start", "context_word", "child_start", "start", "words")
 class Smoothing:
     """Parameters of an estimation, as of `KneserNeyLM`.
 
+    - `interpolate`: of each order
     - `of_text`: whether `min_counts` are of the counts in the text
     """
 
     discounts: Literal["modified", "plain"]
     fallback: tuple[float, float, float] | None
-    interpolate: bool
+    interpolate: Sequence[bool]
     min_counts: NDArray[np.int64]
     of_text: bool
 
@@ -49,11 +50,13 @@ class Smoothing:
         discounts: Literal["modified", "plain"] = "modified",
         discount_fallback: float | Sequence[float] | None = None,
         interpolate: bool = True,
+        interpolate_unigrams: bool = True,
         min_counts: Sequence[int] | None = None,
         min_counts_of: Literal["modified", "text"] = "modified",
     ) -> Self:
         """Check parameters of `KneserNeyLM`; raise ValueError if one is invalid."""
-        fallback = check_fallback(discount_fallback, interpolate=interpolate)
+        unigrams = interpolate and interpolate_unigrams
+        fallback = check_fallback(discount_fallback, interpolate=unigrams)
         given = (1,) if min_counts is None else min_counts
         if (
             np.ndim(given) != 1
@@ -74,7 +77,8 @@ class Smoothing:
             )
         highest = [given[-1]] * (order - len(given))
         of_orders = np.array([*given, *highest][:order], dtype=np.int64)
-        return cls(discounts, fallback, interpolate, of_orders, of_text)
+        orders = [unigrams, *[interpolate] * (order - 1)]
+        return cls(discounts, fallback, orders, of_orders, of_text)
 
     @property
     def order(self) -> int:
@@ -165,7 +169,6 @@ def _weighted(
     exact: list[NDArray[np.float64]] = [work.array(np.float64, n) for n in lengths]
     lower = np.empty((work.n_threads, trie.n_words))
     own = counts, discounts, tested, smoothing.min_counts
-    ways = smoothing.interpolate, smoothing.cuts_by_text
     work.stage("estimating", len(counts))
     for level in range(trie.order):
         first, last = map(int, trie.level_start[level : level + 2])
@@ -177,8 +180,9 @@ def _weighted(
             above = np.searchsorted(trie.child_start, np.int32(contexts[0]), "right")
             place = level, int(above) - 1, *contexts
             _kneser_ney.kneser_ney(
-                trie.arrays, *place, *own, *ways, lower[thread], *exact
-            )
+                trie.arrays, *place, *own, smoothing.interpolate[level],
+                smoothing.cuts_by_text, lower[thread], *exact,
+            )  # fmt: skip
             work.forget(*trie.every_array)
             work.tell(int(trie.start[contexts[1]] - trie.start[contexts[0]]))
 
