@@ -116,7 +116,7 @@ def _report(
     click.echo(
         f"{n_mixed:,} n-grams, of {n_ngrams:,} in {len(models)} models", err=True
     )
-    report_perplexities(mixture.lm, valid, None, blank_lines=False, done=done)
+    report_perplexities(mixture.lm.scorer(), valid, None, blank_lines=False, done=done)
 
 
 @contextmanager
