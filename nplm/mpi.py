@@ -28,6 +28,7 @@ As root, for example in a container, Open MPI starts nothing unless you set
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from numbers import Integral
 from typing import Any, TypeVar
@@ -49,7 +50,7 @@ from nplm.models.training.loop import OnProgress
 from nplm.models.training.parallel.agreement import MPI, Ranks
 from nplm.models.training.parallel.processes import part_of
 
-__all__ = ["ShardedLM", "fit", "part", "rank", "shard", "trainer"]
+__all__ = ["ShardedLM", "fit", "fit_stream", "part", "rank", "shard", "trainer"]
 
 KEEP = ("all", "root", "shards")
 Network = TypeVar("Network", bound=NetworkLM)
@@ -154,6 +155,77 @@ def fit(
     >>> lm.n_iter_
     2
     """
+
+    def request() -> FitRequest:
+        return FitRequest.of(estimator, X, y, X_val, y_val)
+
+    return _fit(
+        estimator, request, X_val is not None, comm=comm, data=data, keep=keep,
+        average_every=average_every, progress=progress, checkpoint=checkpoint,
+    )  # fmt: skip
+
+
+def fit_stream(
+    estimator: Network,
+    ids: ArrayLike | Sequence[ArrayLike],
+    ids_val: ArrayLike | Sequence[ArrayLike] | None = None,
+    *,
+    comm: MPI.Comm | None = None,
+    data: str = "same",
+    keep: str = "all",
+    average_every: int | None = None,
+    progress: OnProgress | None = None,
+    checkpoint: Any = None,
+) -> Network | ShardedLM | None:
+    """Fit a neural model to a text, or to documents, on all processes.
+
+    Parameters
+    ----------
+    estimator : NeuralLM or EnergyLM
+        As in `fit`.
+    ids, ids_val
+        As in ``NeuralLM.fit_stream``.
+    comm, data, keep, average_every, progress, checkpoint : optional
+        As in `fit`. With ``data="sharded"`` each rank passes a part of the text, such
+        as ``part(ids)``, or documents of its own.
+
+    Returns
+    -------
+    estimator : NeuralLM, EnergyLM, ShardedLM or None
+        As `fit` returns for the windows of the same text.
+
+    Examples
+    --------
+    It also works with one process:
+
+    >>> from nplm import NeuralLM, mpi
+    >>> lm = NeuralLM(order=3, n_words=4, n_hidden=8, max_iter=2)
+    >>> lm = mpi.fit_stream(lm, [0, 1, 2, 3] * 50)
+    >>> lm.n_iter_
+    2
+    """
+
+    def request() -> FitRequest:
+        return FitRequest.of_texts(estimator, ids, ids_val)
+
+    return _fit(
+        estimator, request, ids_val is not None, comm=comm, data=data, keep=keep,
+        average_every=average_every, progress=progress, checkpoint=checkpoint,
+    )  # fmt: skip
+
+
+def _fit(
+    estimator: Network,
+    requested: Callable[[], FitRequest],
+    has_held_out: bool,
+    *,
+    comm: MPI.Comm | None,
+    data: str,
+    keep: str,
+    average_every: int | None,
+    progress: OnProgress | None,
+    checkpoint: Any,
+) -> Network | ShardedLM | None:
     ranks = Ranks(comm)
 
     def checked() -> FitRequest:
@@ -161,8 +233,8 @@ def fit(
             raise ValueError(f"keep={keep!r} must be one of {KEEP}.")
         _check_data(data, estimator)
         if data == "sharded":
-            _check_held_out_data(estimator, keep, has_held_out=X_val is not None)
-        request = _checked(estimator, data, X, y, X_val, y_val)
+            _check_held_out_data(estimator, keep, has_held_out=has_held_out)
+        request = _checked(requested(), data)
         if average_every is not None:
             check_scalar(average_every, "average_every", Integral, min_val=1)
             if keep == "shards":
@@ -260,7 +332,7 @@ def trainer(
 
     def checked() -> FitRequest:
         _check_data(data, estimator)
-        return _checked(estimator, data, X, y, further=True)
+        return _checked(FitRequest.of(estimator, X, y, further=True), data)
 
     with ranks.guard():
         request = ranks.all_or_none(checked)
@@ -278,11 +350,7 @@ def trainer(
     return Trainer(training, keep_whole)
 
 
-def _checked(
-    estimator: Any, data: str, *windows: Any, further: bool = False
-) -> FitRequest:
-    """Check an estimator and its windows."""
-    request = FitRequest.of(estimator, *windows, further=further)
+def _checked(request: FitRequest, data: str) -> FitRequest:
     if data == "sharded":
         _check_tree(request)
     return request
@@ -293,7 +361,7 @@ def _with_parts(request: FitRequest, data: str, ranks: Ranks) -> FitRequest:
     if data == "same":
         return request
     windows = request.windows
-    sizes = ranks.everyones(len(windows.y))
+    sizes = ranks.everyones(len(windows))
     if ranks.rank == 0:
         _warn_of_unequal_parts(sizes)
     return replace(request, windows=replace(windows, min_windows=min(sizes)))

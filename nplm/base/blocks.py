@@ -1,10 +1,16 @@
-"""Blocks of long arrays: they bound memory and let interrupts through."""
+"""Blocks of long arrays, which bound memory, and texts as one array of ids."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Self
 
-__all__ = ["BLOCK_WINDOWS", "blocks", "blocks_of_rows"]
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["BLOCK_WINDOWS", "Texts", "blocks", "blocks_of_rows"]
 
 # A block of probabilities holds at most this many numbers (32 MB of float64).
 BLOCK_SIZE = 1 << 22
@@ -21,3 +27,83 @@ def blocks(n: int, size: int) -> Iterator[slice]:
 def blocks_of_rows(n: int, n_columns: int) -> Iterator[slice]:
     """Cut range(n) into slices of rows of `n_columns` that fit in one block."""
     return blocks(n, max(1, BLOCK_SIZE // n_columns))
+
+
+@dataclass(frozen=True, eq=False)
+class Texts:
+    """Texts as one array of ids, over which the windows are views.
+
+    A row is a window: the words before a token, and the token. Rows follow each other
+    within a text; those in between, whose windows span two texts, are left out.
+
+    - `ids` (n_ids,): the texts, and what fills the contexts at their starts
+    - `n_context`: words of context in a row
+    - `first` (n_texts,): the first row of each text
+    - `lengths` (n_texts,): number of rows of each text
+    - `n_before`: words of each text before the first token that has a row
+    """
+
+    ids: NDArray[np.int32]
+    n_context: int
+    first: NDArray[np.intp]
+    lengths: NDArray[np.intp]
+    n_before: int
+
+    @classmethod
+    def of(
+        cls,
+        texts: Sequence[NDArray[np.int32]],
+        n_context: int,
+        boundary: int | None,
+        *,
+        ends: bool,
+    ) -> Self:
+        """Put texts into one array; one text without a boundary is not copied.
+
+        - `boundary`: fills the contexts at the start of each text. If None, the first
+          `n_context` words of a text have no row
+        - `ends`: whether the boundary after each text has a row
+        """
+        sizes = np.array([len(text) for text in texts], dtype=np.intp)
+        if boundary is None:
+            ids = texts[0] if len(texts) == 1 else np.concatenate(texts)
+            first, lengths = np.cumsum(sizes) - sizes, np.maximum(sizes - n_context, 0)
+            return cls(ids, n_context, first, lengths, n_context)
+        lengths = sizes + ends
+        first = np.cumsum(lengths + n_context) - (lengths + n_context)
+        ids = np.full((lengths + n_context).sum(), boundary, np.int32)
+        for text, start in zip(texts, (first + n_context).tolist()):
+            ids[start : start + len(text)] = text
+        return cls(ids, n_context, first, lengths, 0)
+
+    def __len__(self) -> int:
+        return int(self._ends[-1])
+
+    @cached_property
+    def _ends(self) -> NDArray[np.intp]:
+        return np.cumsum(self.lengths)
+
+    @property
+    def X(self) -> NDArray[np.int32]:
+        """Contexts of all rows, also of those that are left out: a read-only view."""
+        view = np.lib.stride_tricks.sliding_window_view
+        return view(self.ids[:-1], self.n_context)
+
+    @property
+    def y(self) -> NDArray[np.int32]:
+        """The token of each row: a view."""
+        return self.ids[self.n_context :]
+
+    def rows(self, part: slice) -> Any:
+        """Return the rows of these tokens; of one text as a slice."""
+        if len(self.first) == 1:
+            first = int(self.first[0])
+            return slice(first + part.start, first + part.stop)
+        token = np.arange(part.start, part.stop)
+        text = np.searchsorted(self._ends, token, side="right")
+        return token + (self.first - self._ends + self.lengths)[text]
+
+    def windows(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        """Return the contexts and the token of each row: of one text, views."""
+        rows = self.rows(slice(0, len(self)))
+        return self.X[rows], self.y[rows]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cached_property, wraps
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self, cast
@@ -16,9 +16,10 @@ from sklearn.utils._param_validation import Interval, validate_parameter_constra
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
 from nplm.base.atomic import Method, fit_copy, read_at_once
-from nplm.base.blocks import blocks_of_rows
+from nplm.base.blocks import BLOCK_WINDOWS, Texts, blocks, blocks_of_rows
 from nplm.base.checks import (
     MAX_N_WORDS,
+    check_boundary,
     check_ids,
     check_not_grown,
     check_over_words,
@@ -259,6 +260,54 @@ class LanguageModel(WindowScores, DensityMixin, Documented, BaseEstimator):
 
         return fit_copy(self, fit)
 
+    def fit_stream(
+        self,
+        ids: ArrayLike | Sequence[ArrayLike],
+        ids_val: ArrayLike | Sequence[ArrayLike] | None = None,
+        **fit_params: Any,
+    ) -> Self:
+        """Fit the model to a text, or to documents.
+
+        Parameters
+        ----------
+        ids : array-like of int, shape (n_tokens,), or a list of them
+            Word ids in text order: one text, or a list of documents. No context spans
+            two documents. A model with a `boundary` predicts every token: boundaries
+            fill the contexts at the start of a text, and one is appended to each
+            document of a list, in which it must not occur. Without one, the first words
+            of a text, as many as a context has, are context only.
+        ids_val : array-like of int, or a list of them, optional
+            Held-out text or documents, for what `fit` uses held-out windows for.
+        **fit_params
+            Passed to `fit`.
+
+        Returns
+        -------
+        self : object
+            The model that `fit` makes of the windows of the same text. Those of one
+            text are views of `ids`, and take no memory of their own.
+
+        Raises
+        ------
+        ValueError
+            If `order` is None, no token has a whole context, or a document contains the
+            boundary. See also `fit`.
+
+        Examples
+        --------
+        >>> from nplm import InterpolatedTrigram
+        >>> lm = InterpolatedTrigram().fit_stream([0, 1, 2, 0, 1, 3] * 20)
+        >>> lm.log_prob_stream([0, 1, 2]).round(2)
+        array([-0.7])
+        """
+        n_context, n_words = self._columns_of_texts(), self.n_words
+        X, y = self._texts(ids, "ids", n_context, n_words).windows()
+        held_out: dict[str, Any] = {}
+        if ids_val is not None:
+            texts = self._texts(ids_val, "ids_val", n_context, n_words)
+            held_out["X_val"], held_out["y_val"] = texts.windows()
+        return self.fit(X, y, **held_out, **fit_params)
+
     # -- methods that subclasses implement ------------------------------------
 
     def _fit(
@@ -289,6 +338,18 @@ class LanguageModel(WindowScores, DensityMixin, Documented, BaseEstimator):
             words = trusted_ids(y[rows], log_proba.shape[1])
             out[rows] = log_proba[np.arange(len(log_proba)), words]
         return out
+
+    def _texts_log_prob(self, texts: Texts) -> NDArray[np.float64]:
+        """Return the log-probability of the tokens of checked texts."""
+        X, y, out = self._nearest(texts.X), texts.y, np.empty(len(texts))
+        for part in blocks(len(out), BLOCK_WINDOWS):
+            rows = texts.rows(part)
+            out[part] = self._log_prob(X[rows], y[rows])
+        return out
+
+    def _n_context_of_texts(self) -> int:
+        """Return the words of context before the first token of a text to be scored."""
+        return self.order_ - 1
 
     def _candidate_log_prob(
         self, X: NDArray[np.int32], candidates: NDArray[np.int32], normalize: bool
@@ -378,6 +439,45 @@ class LanguageModel(WindowScores, DensityMixin, Documented, BaseEstimator):
         return self._log_prob(*self._check_Xy(X, y))
 
     @read_at_once
+    def log_prob_stream(
+        self, ids: ArrayLike | Sequence[ArrayLike]
+    ) -> NDArray[np.float64]:
+        """Return the log-probability of each token of a text, or of documents.
+
+        Parameters
+        ----------
+        ids : array-like of int, shape (n_tokens,), or a list of them
+            Word ids in text order: one text, or a list of documents, which do not
+            depend on each other. As in `fit_stream`, a model with a `boundary` scores
+            every token, and one that it appends to each document of a list; without a
+            boundary, the first words of each text are context only.
+
+        Returns
+        -------
+        log_prob : ndarray of float64, shape (n_scored,)
+            Natural logarithms of all scored tokens, in text order. The memory besides
+            them does not grow with the text.
+        """
+        self._check_fitted()
+        n_context = max(self._n_context_of_texts(), 1)
+        return self._texts_log_prob(self._texts(ids, "ids", n_context, self.n_words_))
+
+    def score_stream(self, ids: ArrayLike | Sequence[ArrayLike]) -> float:
+        """Return the mean of `log_prob_stream`; the perplexity is ``exp(-score)``.
+
+        Parameters
+        ----------
+        ids : array-like of int, shape (n_tokens,), or a list of them
+            One text, or a list of documents.
+
+        Returns
+        -------
+        score : float
+            Mean natural-log probability per token.
+        """
+        return float(np.mean(self.log_prob_stream(ids)))
+
+    @read_at_once
     def candidate_log_prob(
         self, X: ArrayLike, candidates: ArrayLike, *, normalize: bool = True
     ) -> NDArray[np.float64]:
@@ -441,6 +541,55 @@ class LanguageModel(WindowScores, DensityMixin, Documented, BaseEstimator):
         """Return the columns of X that the parameters ask for; see `columns_needed`."""
         return unless_none(self.order, -1)
 
+    def _columns_of_texts(self) -> int:
+        """Return the columns of the windows of a stream; it has none to infer from."""
+        self._validate_params()
+        if self.get_params(deep=False).get("order", 1) is None:
+            raise ValueError(
+                "order is None, but a stream has no columns to infer it from: set "
+                f"order, for example {type(self).__name__}(order=5)."
+            )
+        return self._columns_needed()
+
+    def _checked_texts(
+        self, ids: Any, name: str, n_words: int | None
+    ) -> tuple[list[NDArray[np.int32]], bool]:
+        """Return the checked ids of each text, and whether they are a list."""
+        self._validate_params()
+        boundary = getattr(self, "boundary", None)
+        check_boundary(boundary, MAX_N_WORDS if n_words is None else n_words)
+        is_list = isinstance(ids, (list, tuple)) and len(ids) > 0
+        is_list = is_list and np.ndim(ids[0]) == 1
+        names = [f"{name}[{i}]" for i in range(len(ids))] if is_list else [name]
+        with self._inferred_n_words():
+            texts = [
+                check_ids(own, its_name, ndim=1, n_words=n_words)
+                for own, its_name in zip(ids if is_list else [ids], names)
+            ]
+        if not is_list and len(texts[0]) == 0:
+            raise ValueError(f"{name} is empty: there is no token.")
+        for its_name, text in zip(names, texts):
+            inside = np.flatnonzero(text == boundary) if is_list else ()
+            if len(inside):
+                raise ValueError(
+                    f"{its_name} has the boundary, {boundary}, at {inside[0]}; a list "
+                    "of documents has one added to each: remove it, or split the "
+                    "document there."
+                )
+        return texts, is_list
+
+    def _texts(self, ids: Any, name: str, n_context: int, n_words: int | None) -> Texts:
+        """Check one text or a list of documents, and put them into one array."""
+        checked, is_list = self._checked_texts(ids, name, n_words)
+        boundary = getattr(self, "boundary", None)
+        texts = Texts.of(checked, n_context, boundary, ends=is_list)
+        if len(texts) == 0:
+            raise ValueError(
+                f"{name} has {sum(map(len, checked))} tokens, of which none has "
+                f"{n_context} words of context before it; pass more ids."
+            )
+        return texts
+
     def _start_fit(
         self, X: ArrayLike, y: ArrayLike | None, *, reset: bool = True
     ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
@@ -467,13 +616,18 @@ class LanguageModel(WindowScores, DensityMixin, Documented, BaseEstimator):
             )
         ids = check_ids(contexts, "X", ndim=2, n_words=self.n_words)
         next_words = check_ids(target, "y", ndim=1, n_words=self.n_words)
-        self.order_ = int(order)
+        self._set_sizes(int(order), ids, next_words)
+        return self._nearest(ids), next_words
+
+    def _set_sizes(
+        self, order: int, ids: NDArray[np.int32], next_words: NDArray[np.int32]
+    ) -> None:
+        self.order_ = order
         if self.n_words is None:
             self.n_words_ = inferred_n_words(ids, next_words)
         else:
             self.n_words_ = int(self.n_words)
         self.classes_ = np.arange(self.n_words_)
-        return self._nearest(ids), next_words
 
     def _check_held_out(
         self, X_val: ArrayLike | None, y_val: ArrayLike | None

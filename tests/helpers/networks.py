@@ -136,7 +136,7 @@ def random_network(
     architecture = replace(architecture, n_distant=n_distant, n_memory=n_memory)
     architecture.features.n_senses = n_senses
     counts = np.bincount(y, minlength=n_words)
-    architecture = architecture.learned(counts, y[:, None], np.roll(y, -1))
+    architecture = architecture.learned(counts, lambda: (y[:, None], np.roll(y, -1)))
     parts = architecture.parts(loss_of(kind, n_noise) if loss is None else loss)
     if n_senses > 1:  # words after the first 20 share their senses
         parts = parts._replace(inputs=replace(parts.inputs, n_frequent=20))

@@ -43,8 +43,8 @@ def all_in_turn(n_ranks):
 
 SHARED_CASES = [
     "equals_serial", "stops_early_alike", "keeps", "diverges", "disagreements",
-    "of_their_own", "equals_serial_by_allreduce", "every_network", "averages",
-    "sharded_data", "every_network_by_messages", "common_memory",
+    "of_their_own", "equals_serial_by_allreduce", "every_network", "streams",
+    "averages", "sharded_data", "every_network_by_messages", "common_memory",
     "messages_of_the_model",
 ]  # fmt: skip
 CASES = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -226,7 +227,9 @@ class Architecture:
             features.word_features = checked_parts(features.word_features, n_words)
         return replace(self, features=features)
 
-    def learned(self, counts: Counts, X: Ids, y: Ids) -> Architecture:
+    def learned(
+        self, counts: Counts, windows: Callable[[], tuple[Ids, Ids]]
+    ) -> Architecture:
         """Return the architecture with the classes or tree made for training.
 
         `counts` are those of the next words; a tree of contexts also needs the windows.
@@ -234,7 +237,7 @@ class Architecture:
         features = self.features._plain()
         features.embeddings = None
         return replace(
-            self, features=features, output=self.output._learned(counts, X, y)
+            self, features=features, output=self.output._learned(counts, windows)
         )
 
     def continued(self, fitted: Architecture) -> Architecture:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from inspect import signature
@@ -16,6 +16,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from nplm.base.atomic import replace_state, shallow_copy
+from nplm.base.blocks import Texts
 from nplm.base.checks import plain
 from nplm.base.estimators import Whole, refusing_weights, unless_none
 from nplm.models.neural.architecture import Architecture
@@ -71,14 +72,43 @@ class FitRequest:
         `further` asks for one more epoch, which continues the schedule and the random
         numbers.
         """
+
+        def check(sized: NetworkLM, reset: bool) -> Windows:
+            ids, next_words = sized._start_fit(X, y, reset=reset)
+            held_out = sized._check_held_out(X_val, y_val)
+            return Windows(ids, next_words, held_out and Windows(*held_out))
+
+        return cls._of(model, check, further=further)
+
+    @classmethod
+    def of_texts(cls, model: NetworkLM, ids: Any, ids_val: Any = None) -> Self:
+        """Check the parameters of a model and texts, without changing the model."""
+
+        def check(sized: NetworkLM, reset: bool) -> Windows:
+            texts = sized._start_texts(ids, reset=reset)
+            windows = Windows.of_texts(texts, sized._nearest)
+            if ids_val is None:
+                return windows
+            texts = sized._texts(ids_val, "ids_val", texts.n_context, sized.n_words_)
+            return replace(windows, held_out=Windows.of_texts(texts, sized._nearest))
+
+        return cls._of(model, check)
+
+    @classmethod
+    def _of(
+        cls,
+        model: NetworkLM,
+        check: Callable[[NetworkLM, bool], Windows],
+        *,
+        further: bool = False,
+    ) -> Self:
         model._check_parameters()
         continues = further or model.warm_start
         before = vars(model).get("_trained") if continues else None
         sized = shallow_copy(model)  # on which the checks of the windows set sizes
         if before is None:
             sized.__dict__.pop("_trained", None)
-        X, y = sized._start_fit(X, y, reset=before is None)
-        windows = Windows(X, y, sized._check_held_out(X_val, y_val))
+        windows = check(sized, before is None)
         recipe = sized._checked_recipe(windows, before)
         if before is not None:
             before = before if further else before.restarted()
@@ -122,6 +152,12 @@ class FitRequest:
         finally:
             del interrupt  # it would keep this frame alive in a cycle
         return self.model
+
+    def fit_advised(self, **options: Any) -> None:
+        """Train, after advice on a new network."""
+        if self.before is None:
+            self.model._advise(self.recipe.architecture.n_words)
+        self.fit_model(lambda: self.train(**options))
 
     def keeper(self) -> Callable[[TrainedNetwork], NetworkLM]:
         """Return the function with which a trainer assigns its network."""
@@ -390,10 +426,53 @@ class NetworkLM(FittedNetworkLM):
             far, or the best ones; a warning says which.
         """
         request = FitRequest.of(self, X, y, X_val, y_val)
-        if request.before is None:
-            self._advise(request.recipe.architecture.n_words)
-        options = {"checkpoint": checkpoint, "progress": progress}
-        request.fit_model(lambda: request.train(**options))
+        request.fit_advised(checkpoint=checkpoint, progress=progress)
+        return self
+
+    def fit_stream(
+        self,
+        ids: ArrayLike | Sequence[ArrayLike],
+        ids_val: ArrayLike | Sequence[ArrayLike] | None = None,
+        *,
+        progress: OnProgress | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
+    ) -> Self:
+        """Train on a text, or on documents.
+
+        Parameters
+        ----------
+        ids : array-like of int, shape (n_tokens,), or a list of them
+            Word ids in text order: one text, or a list of documents. No context spans
+            two documents. The first words of each, as many as a context has, are
+            context only: to learn these too, let documents begin with the symbol that
+            ends them.
+        ids_val : array-like of int, or a list of them, optional
+            Held-out text or documents, for early stopping.
+        progress, checkpoint : optional
+            As in `fit`.
+
+        Returns
+        -------
+        self : NetworkLM
+            With the bits of `fit` on the windows of the same text; they are views of
+            `ids`, and take no memory of their own. Documents are copied once, and take
+            4 more bytes a token.
+
+        Raises
+        ------
+        ValueError
+            If `order` is None, or no token has a whole context. See also `fit`.
+
+        Examples
+        --------
+        >>> from nplm import NeuralLM
+        >>> lm = NeuralLM(order=3, n_hidden=8, max_iter=1, random_state=0)
+        >>> lm = lm.fit_stream([0, 1, 2, 3] * 50, [0, 1, 2, 3] * 5)
+        >>> lm.log_prob_stream([0, 1, 2]).shape
+        (1,)
+        """
+        request = FitRequest.of_texts(self, ids, ids_val)
+        request.fit_advised(checkpoint=checkpoint, progress=progress)
         return self
 
     @refusing_weights
@@ -454,8 +533,27 @@ class NetworkLM(FittedNetworkLM):
         return Trainer(request.training(), request.keeper())
 
     def _columns_needed(self) -> int:
-        further = (getattr(self, name, 0) for name in ("n_distant", "n_memory"))
-        return max(super()._columns_needed(), *map(unless_none, further))
+        n_memory = unless_none(getattr(self, "n_memory", 0))
+        return max(self._columns_of_inputs(), n_memory)
+
+    def _columns_of_inputs(self) -> int:
+        return max(super()._columns_needed(), unless_none(self.n_distant))
+
+    def _start_texts(self, ids: Any, *, reset: bool) -> Texts:
+        """Check texts, and set the attributes that `_start_fit` sets.
+
+        The memory of a network needs no columns: it goes on from row to row.
+        """
+        self._columns_of_texts()
+        n_context = self._columns_of_inputs()
+        if not reset:
+            self._check_fitted()
+            return self._texts(ids, "ids", n_context, self.n_words_)
+        texts = self._texts(ids, "ids", n_context, self.n_words)
+        self._set_sizes(plain(self.order), texts.ids, texts.y)
+        self.n_features_in_ = self._columns_needed()
+        vars(self).pop("feature_names_in_", None)
+        return texts
 
     def _checked_recipe(
         self, windows: Windows, before: TrainedNetwork | None
@@ -485,7 +583,7 @@ class NetworkLM(FittedNetworkLM):
         estimate = recipe.loss._estimate()
         if estimate is not None:
             estimate.proposal.check(n_words)
-        architecture.check_next_words(windows.y, "y")
+        architecture.check_next_words(windows.next_words(), "y")
         if windows.held_out is not None:
-            architecture.check_next_words(windows.held_out[1], "y_val")
+            architecture.check_next_words(windows.held_out.next_words(), "y_val")
         return replace(recipe, architecture=architecture.with_checked_arrays())

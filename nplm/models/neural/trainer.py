@@ -58,7 +58,7 @@ class Trainer:
         schedule = training.network.solver.schedule
         if schedule.has_ended(training.network.n_seen):
             raise schedule.ended()
-        n_windows, processes = len(training.windows.y), training.processes
+        n_windows, processes = len(training.windows), training.processes
         with processes.guard():
             index = processes.all_or_none(lambda: _checked(examples, n_windows))
             return training.train(index)

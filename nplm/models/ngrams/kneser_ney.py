@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils._param_validation import StrOptions
 
 from nplm.base.atomic import all_or_nothing
-from nplm.base.checks import MAX_N_WORDS, check_boundary, check_ids
+from nplm.base.checks import check_boundary, check_ids
 from nplm.base.estimators import HeldOut, refusing_weights
 from nplm.base.fitted import Fitted
 from nplm.models.ngrams.backoff_model import BackoffModel
@@ -24,7 +24,6 @@ from nplm.models.ngrams.stages.discounts import (
 from nplm.models.ngrams.stages.smoothing import Smoothing, estimated
 from nplm.models.ngrams.trie.hashing import index_of
 from nplm.models.ngrams.trie.work import Work
-from nplm.text.windows import windows
 
 __all__ = ["KneserNeyLM", "smoothing_of"]
 
@@ -212,9 +211,12 @@ class KneserNeyLM(BackoffModel):
         counts = self._count(X, y)
         return self._estimate(counts if first else self.counts_.merged(counts))
 
-    @all_or_nothing
-    def fit_stream(self, ids: ArrayLike | Sequence[ArrayLike]) -> Self:
-        """Count a text and estimate the model, without making windows.
+    def fit_stream(
+        self,
+        ids: ArrayLike | Sequence[ArrayLike],
+        ids_val: ArrayLike | Sequence[ArrayLike] | None = None,
+    ) -> Self:
+        """Count a text or sentences, and estimate the model.
 
         Parameters
         ----------
@@ -223,7 +225,10 @@ class KneserNeyLM(BackoffModel):
             contains its boundaries. The `boundary` is appended to each sentence, and
             must not occur inside one, as KenLM refuses ``</s>`` inside a line. If
             `boundary` is None, sentences are counted without boundaries, and no n-gram
-            spans two sentences.
+            spans two sentences. Counting copies the ids once if there are several
+            sentences or a boundary, and once more for each order if both are missing.
+        ids_val : array-like of int, or a list of them, optional
+            Checked, and not used.
 
         Returns
         -------
@@ -242,24 +247,32 @@ class KneserNeyLM(BackoffModel):
         >>> model.fit_stream([[1, 2], [2, 1, 1]]).n_ngrams_
         array([3, 7, 5])
         """
-        self._validate_params()
-        if self.order is None:
-            raise ValueError(
-                "order is None, but a stream has no columns to infer it from: set "
-                "order, for example KneserNeyLM(5)."
-            )
-        n_context = max(int(self.order) - 1, 1)
-        if isinstance(ids, (list, tuple)) and ids and np.ndim(ids[0]) == 1:
-            X, y = _sentence_windows(ids, n_context, self.boundary)
-        else:
-            X, y = windows(cast(ArrayLike, ids), n_context, boundary=self.boundary)
-        # X is padded with -1 before the beginning of a sentence. The checks need ids,
-        # so they see word 0 instead.
-        padded = bool((X < 0).any())
-        checked, y = self._start_fit(np.maximum(X, 0) if padded else X, y)
+        texts, is_list = self._checked_texts(ids, "ids", self.n_words)
+        if is_list and self.boundary is None:
+            self._columns_of_texts()
+            if ids_val is not None:
+                self._checked_texts(ids_val, "ids_val", self.n_words)
+            return self._fit_sentences(texts)
+        if is_list:  # a context ends at the boundary of the sentence before
+            end = np.array([self.boundary], np.int32)
+            ids = np.concatenate([part for text in texts for part in (text, end)])
+        return super().fit_stream(ids, ids_val)
+
+    @all_or_nothing
+    def _fit_sentences(self, sentences: list[NDArray[np.int32]]) -> Self:
+        """Fit sentences without boundaries; at their starts shorter n-grams count."""
+        n_context = self._columns_needed()
+        ids = np.concatenate([np.zeros(n_context, np.int32), *sentences])
+        view = np.lib.stride_tricks.sliding_window_view
+        self._start_fit(view(ids[:-1], n_context), ids[n_context:])
         self._check_relations()
-        X = self._nearest(X) if padded else checked
-        return self._estimate(self._count(X, y, padded=padded))
+        position = np.concatenate([np.arange(len(own)) for own in sentences])
+        tables = [
+            view(ids, k + 1)[n_context - k :][position >= k] for k in range(self.order_)
+        ]
+        ones = [np.ones(len(table), dtype=np.int64) for table in tables]
+        counts = NgramCounts.from_tables(tables, ones, n_words=self.n_words_)
+        return self._estimate(counts)
 
     @all_or_nothing
     def fit_counts(
@@ -366,11 +379,9 @@ class KneserNeyLM(BackoffModel):
         counted.check_suffixes()
         return self._estimate(counted)
 
-    def _count(
-        self, X: NDArray[np.int32], y: NDArray[np.int32], *, padded: bool = False
-    ) -> NgramCounts:
+    def _count(self, X: NDArray[np.int32], y: NDArray[np.int32]) -> NgramCounts:
         return NgramCounts.from_windows(
-            X, y, n_words=self.n_words_, boundary=self.boundary, padded=padded
+            X, y, n_words=self.n_words_, boundary=self.boundary
         )
 
     def _estimate(self, counts: NgramCounts, warned_from: int = 1) -> Self:
@@ -419,29 +430,3 @@ def smoothing_of(model: KneserNeyLM, order: int) -> Smoothing:
         min_counts=model.min_counts,
         min_counts_of=model.min_counts_of,
     )
-
-
-def _sentence_windows(
-    sentences: Sequence[ArrayLike], n_context: int, boundary: int | None
-) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """Return the windows of sentences, padded with the boundary, or -1 if None."""
-    mark = -1 if boundary is None else boundary
-    parts: list[Any] = []
-    for i, sentence in enumerate(sentences):
-        ids = check_ids(sentence, f"sentence {i}", ndim=1)
-        inside = np.flatnonzero(ids == mark)
-        if len(inside):
-            raise ValueError(
-                f"sentence {i} has the boundary, {mark}, at {inside[0]}; fit_stream "
-                "adds boundaries itself: remove it, or split the sentence there."
-            )
-        parts += [ids, [mark]]
-    if boundary is not None and 0 <= boundary < MAX_N_WORDS:
-        return windows(np.concatenate(parts), n_context, boundary=boundary)
-    stream = np.concatenate([np.full(n_context, mark), *parts]).astype(np.int32)
-    X = np.lib.stride_tricks.sliding_window_view(stream[:-1], n_context).copy()
-    y = stream[n_context:]
-    for column in range(n_context - 2, -1, -1):
-        X[X[:, column + 1] == mark, column] = mark
-    words = y >= 0
-    return X[words], y[words]

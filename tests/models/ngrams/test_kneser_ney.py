@@ -188,7 +188,7 @@ def test_back_off_gives_seen_words_positive_probability():
 
 
 def test_boundary_inside_a_sentence_is_refused():
-    with pytest.raises(ValueError, match="sentence 1 has the boundary, 0, at 2"):
+    with pytest.raises(ValueError, match=r"ids\[1\] has the boundary, 0, at 2"):
         KneserNeyLM(2, boundary=0).fit_stream([[1, 2], [1, 2, 0, 1]])
 
 

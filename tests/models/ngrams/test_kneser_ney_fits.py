@@ -163,7 +163,7 @@ def test_fit_stream_without_boundary_counts_no_ngram_across_sentences():
     [
         ([1, 2, 3], {}, "order is None, but a stream has no columns"),
         ([], {"order": 2}, "ids is empty"),
-        ([[1, 2], [-1]], {"order": 2}, "sentence 1 has -1"),
+        ([[1, 2], [-1]], {"order": 2}, r"ids\[1\] has -1"),
         ([1, 2, 30], {"order": 2, "n_words": 12}, "n_words=12"),
         (["a", "b"], {"order": 2}, "word ids"),
         ([1, 2], {"order": "x"}, "'order' .* an int .* Got 'x'"),

@@ -66,6 +66,30 @@ def every_network():
     raises_in_all("has output='classes'", mpi.fit, refused, X, y, keep="shards")
 
 
+def streams():
+    """Ranks fit documents as they fit the windows of these."""
+    ids = np.random.default_rng(0).zipf(1.4, 600) % 40
+    documents = np.split(ids[:506], np.arange(7, 500, 41))
+    X, y = (
+        np.concatenate(parts) for parts in zip(*(windows(own, 2) for own in documents))
+    )
+    settings = dict(order=3, n_words=40, n_hidden=6, embedding_dim=4, max_iter=2)
+    lm = NeuralLM(**settings, batch_size=64, precision="float64", random_state=0)
+    val = windows(ids[:52], 2)
+    serial = clone(lm).fit(X, y, X_val=val[0], y_val=val[1])
+    found = mpi.fit_stream(clone(lm), documents, ids[:52]).log_prob(X, y)
+    np.testing.assert_allclose(found, serial.log_prob(X, y), rtol=1e-9)
+    assert len(set(comm.allgather(found.tobytes()))) == 1
+    own = mpi.part(documents)
+    whole = NeuralLM(**settings, early_stopping=False, random_state=0)
+    cut = zip(*(windows(part, 2) for part in own))
+    pair = (
+        mpi.fit_stream(clone(whole), own, data="sharded"),
+        mpi.fit(clone(whole), *map(np.concatenate, cut), data="sharded"),
+    )
+    np.testing.assert_array_equal(*(one.log_prob(X, y) for one in pair))
+
+
 def averages():
     """Ranks that train apart have one network after each average, and learn."""
     X, y = windows(np.random.default_rng(0).zipf(1.4, 2000) % 40, 5)

@@ -75,7 +75,7 @@ class Epochs:
         weight = recipe.scoring_weight
         self.closing = Scoring(network, processes, scored, text, weight)
         self.final: Scoring | None = None
-        if every is not None and len(scored[1]) < len(every[1]):
+        if every is not None and len(scored) < len(every):
             text = "scoring all held-out windows"
             self.final = Scoring(network, processes, every, text, weight)
         self.least = network.least(batch_size)
@@ -116,9 +116,9 @@ class Epochs:
 
     def work(self, start: int, stop: int) -> None:
         """Train on these examples of the epoch."""
-        examples = self.order.examples(start, stop)
-        X, y = self.windows.X, self.windows.y
-        self.network.train(X, y, examples, self.batch_size)
+        windows = self.windows
+        examples = windows.index(self.order.examples(start, stop))
+        self.network.train(windows.X, windows.y, examples, self.batch_size)
 
     def steps_done(self, passes: int) -> int:
         """Return the number of examples seen in the current epoch."""

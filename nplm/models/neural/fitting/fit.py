@@ -123,7 +123,7 @@ class Training:
         counts = windows.counts(recipe.architecture.n_words, processes)
         architecture = recipe.architecture
         if before is None:
-            self.architecture = architecture.learned(counts, windows.X, windows.y)
+            self.architecture = architecture.learned(counts, windows.whole)
         else:
             self.architecture = architecture.continued(before.architecture)
         generator = None if before is None else before.generator
@@ -145,11 +145,13 @@ class Training:
         if self._folder is None and self.processes is ALONE:
             return {}
         windows = self.windows
-        X_val, y_val = windows.held_out or (None, None)
         arrays: dict[str, Any] = {}
         if windows.min_windows is None:
-            arrays = {"X": windows.X, "y": windows.y}
-        arrays |= {"X_val": X_val, "y_val": y_val}
+            arrays = windows.arrays()
+        if windows.held_out is None:
+            arrays |= {"X_val": None, "y_val": None}
+        else:
+            arrays |= windows.held_out.arrays("_val")
         facts: dict[str, Any] = {"fitted": before is not None}
         if before is not None:
             named = before.parameters.named()
@@ -166,7 +168,7 @@ class Training:
         windows = self.windows
         if self._folder is None or windows.min_windows is None:
             return {}
-        own = fingerprint({}, {"X": windows.X, "y": windows.y})
+        own = fingerprint({}, windows.arrays())
         return {
             f"{name} of rank {rank}": value
             for rank, theirs in enumerate(self.processes.everyones(own))
@@ -343,8 +345,8 @@ class Training:
             examples = in_turns(examples, self.processes)
         with blas_threads(1):
             self.network.loss, self.network.has_runs = 0.0, False
-            X, y = self.windows.X, self.windows.y
-            self.network.train(X, y, examples, self.batch_size)
+            X, y, rows = self.windows.X, self.windows.y, self.windows.index(examples)
+            self.network.train(X, y, rows, self.batch_size)
         return self.network.loss / len(examples)
 
     def result(self) -> TrainedNetwork:

@@ -148,7 +148,7 @@ def order_of(
     For a network with a memory, `runs_of` is the number of examples of a mini-batch,
     which has runs of consecutive windows.
     """
-    n = len(windows.y)
+    n = len(windows)
     if runs_of is not None:
         return RunOrder(n, runs_of, shuffle=shuffle)
     if windows.min_windows is None:

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from nplm.models.neural.fitting.windows import Windows
-from nplm.models.neural.network.array_types import Ids
 from nplm.models.neural.network.network import Network
 from nplm.models.training import pace
 from nplm.models.training.parallel.processes import Processes
 
 __all__ = ["MAX_SCORED_WINDOWS", "Scoring", "scored_each_epoch"]
-
-Scored = tuple[Ids, Ids]
 
 # The standard error of a change between epochs is 0.002 nats at first and 0.0002 with
 # a small learning rate, where it is below the default `tol`.
@@ -24,7 +23,7 @@ WINDOWS_A_CALL = 64  # of each thread, at first
 WINDOWS_A_SHARED_CALL = 2048  # of processes that share the network
 
 
-def scored_each_epoch(windows: Windows) -> Scored:
+def scored_each_epoch(windows: Windows) -> Windows:
     """Return the windows to score after each epoch.
 
     Of many held-out windows they are a sample, evenly spread. It draws no random
@@ -33,20 +32,20 @@ def scored_each_epoch(windows: Windows) -> Scored:
     if windows.held_out is None:
         # Processes with windows of their own each score a share of as many.
         n = windows.min_windows or SCORED_TRAINING_WINDOWS
-        last = slice(-min(n, SCORED_TRAINING_WINDOWS), None)
-        return windows.X[last], windows.y[last]
-    X, y = windows.held_out
-    if len(y) <= MAX_SCORED_WINDOWS:
-        return X, y
-    rows = np.linspace(0, len(y), MAX_SCORED_WINDOWS, endpoint=False).astype(np.intp)
-    return X[rows], y[rows]
+        return windows.part(slice(-min(n, SCORED_TRAINING_WINDOWS), None))
+    held_out = windows.held_out
+    n = len(held_out)
+    if n <= MAX_SCORED_WINDOWS:
+        return held_out
+    some = np.linspace(0, n, MAX_SCORED_WINDOWS, endpoint=False).astype(np.intp)
+    return replace(held_out, rows=held_out.index(some))
 
 
 class Scoring:
     """Scores of windows, as closing work of the training loop (`loop.Closing`).
 
     - `processes`: processes that share the network
-    - `scored`: contexts and next words
+    - `scored`: the windows
     - `weight`: duration of a scored window, in windows of training
     """
 
@@ -54,14 +53,13 @@ class Scoring:
         self,
         network: Network,
         processes: Processes,
-        scored: Scored,
+        scored: Windows,
         text: str,
         weight: float,
     ) -> None:
         self.network, self.processes = network, processes
         self.text, self.weight = text, weight
-        self._X, self._y = scored
-        self.n_steps = len(self._y)
+        self._scored, self.n_steps = scored, len(scored)
         n_threads = network.threads.n
         self.least = WINDOWS_A_CALL * n_threads
         # The main thread waits for others, if there are any, and handles interrupts.
@@ -78,7 +76,7 @@ class Scoring:
 
     def work(self, start: int, stop: int) -> None:
         """Score these windows."""
-        X, y = self._X[start:stop], self._y[start:stop]
+        X, y = self._scored.part(slice(start, stop)).whole()
         self._scores[start:stop] = self.network.log_prob(X, y)
 
     def loss(self) -> float:

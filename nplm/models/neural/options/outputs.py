@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -21,6 +22,8 @@ from nplm.models.neural.network.outputs.sampled import (
     SampledTiedSoftmax,
 )
 from nplm.models.neural.options.base import Option
+
+MakeWindows = Callable[[], tuple[Ids, Ids]]
 
 __all__ = ["OUTPUTS", "Classes", "Energy", "Output", "Softmax", "Tree"]
 
@@ -56,7 +59,7 @@ class Output(Option):
         """Return the option with a checked copy of its classes or tree, if any."""
         return self
 
-    def _learned(self, counts: Counts, X: Ids, y: Ids) -> Self:
+    def _learned(self, counts: Counts, windows: MakeWindows) -> Self:
         """Return the option with its classes or tree, made for training if need be."""
         return self
 
@@ -189,7 +192,7 @@ class Classes(Output):
     def _with(self, labels: Ids) -> Self:
         return type(self)(frozen(labels), direct=self.direct)
 
-    def _learned(self, counts: Counts, X: Ids, y: Ids) -> Self:
+    def _learned(self, counts: Counts, windows: MakeWindows) -> Self:
         if self.classes is None:
             return self._with(classes.frequency_bins(counts + 1))
         return self._checked(len(counts))
@@ -280,9 +283,9 @@ class Tree(Output):
         option.tree_from = tree_from
         return option
 
-    def _learned(self, counts: Counts, X: Ids, y: Ids) -> Self:
+    def _learned(self, counts: Counts, windows: MakeWindows) -> Self:
         if self.tree is None:
-            return self._with(tree.context_tree(counts, X, y), "contexts")
+            return self._with(tree.context_tree(counts, *windows()), "contexts")
         if isinstance(self.tree, str):
             return self._with(huffman(counts + 1), self.tree)
         return self._checked(len(counts))

@@ -53,7 +53,6 @@ class NgramCounts(ContextTrie):
         *,
         n_words: int,
         boundary: int | None = None,
-        padded: bool = False,
     ) -> Self:
         """Count the n-grams that end in the next word of each window.
 
@@ -63,21 +62,10 @@ class NgramCounts(ContextTrie):
           not checked
         - `boundary`: a context ends at the nearest word with this id: no older word is
           counted
-        - `padded`: whether X is padded with -1 before the beginning of a text: a
-          context ends before the padding
 
         Returns `counts`: the counts, of order ``n_context + 1``. Raises ValueError if
         there are more than 2**31 - 1 n-grams of all orders together.
         """
-        if padded:
-            lengths = range(X.shape[1] + 1)
-            rows = [(X[:, X.shape[1] - k :] >= 0).all(axis=1) for k in lengths]
-            tables = [
-                np.column_stack([X[own, X.shape[1] - k :], y[own]])
-                for k, own in zip(lengths, rows)
-            ]
-            ones = [np.ones(len(table), dtype=np.int64) for table in tables]
-            return cls.from_tables(tables, ones, n_words=n_words)
         return cls._counted(Windows(X, y), count_ids(y, n_words), X.shape[1], boundary)
 
     @classmethod

@@ -139,7 +139,7 @@ def test_way_to_share_follows_the_work(settings, batch_size, kind, n):
     recipe = FitRequest.of(lm, [[0, 1]], [2]).recipe
     counts = np.bincount([0], minlength=lm.n_words)
     own = np.zeros((1, 2), int), np.zeros(1, int)
-    architecture = recipe.architecture.learned(counts, *own)
+    architecture = recipe.architecture.learned(counts, lambda: own)
     parts = architecture.parts(recipe.loss)
     found = sharing_of("sync", parts, lm.n_words, batch_size, 4)
     assert found == (kind, n)
