@@ -558,8 +558,7 @@ class LanguageModel(WindowScores, DensityMixin, Documented, BaseEstimator):
         self._validate_params()
         boundary = getattr(self, "boundary", None)
         check_boundary(boundary, MAX_N_WORDS if n_words is None else n_words)
-        is_list = isinstance(ids, (list, tuple)) and len(ids) > 0
-        is_list = is_list and np.ndim(ids[0]) == 1
+        is_list = isinstance(ids, (list, tuple)) and np.ndim(next(iter(ids), 0)) == 1
         names = [f"{name}[{i}]" for i in range(len(ids))] if is_list else [name]
         with self._inferred_n_words():
             texts = [

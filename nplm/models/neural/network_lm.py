@@ -429,7 +429,7 @@ class NetworkLM(FittedNetworkLM):
         request.fit_advised(checkpoint=checkpoint, progress=progress)
         return self
 
-    def fit_stream(
+    def fit_stream(  # type: ignore[override]
         self,
         ids: ArrayLike | Sequence[ArrayLike],
         ids_val: ArrayLike | Sequence[ArrayLike] | None = None,
@@ -552,7 +552,7 @@ class NetworkLM(FittedNetworkLM):
         texts = self._texts(ids, "ids", n_context, self.n_words)
         self._set_sizes(plain(self.order), texts.ids, texts.y)
         self.n_features_in_ = self._columns_needed()
-        vars(self).pop("feature_names_in_", None)
+        self.__dict__.pop("feature_names_in_", None)
         return texts
 
     def _checked_recipe(

@@ -211,7 +211,7 @@ class KneserNeyLM(BackoffModel):
         counts = self._count(X, y)
         return self._estimate(counts if first else self.counts_.merged(counts))
 
-    def fit_stream(
+    def fit_stream(  # type: ignore[override]
         self,
         ids: ArrayLike | Sequence[ArrayLike],
         ids_val: ArrayLike | Sequence[ArrayLike] | None = None,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -41,7 +41,7 @@ class Windows:
     y: Ids
     held_out: Windows | None = None
     min_windows: int | None = None
-    rows: Ids | None = None
+    rows: Ids | Index | None = None
     are_texts: bool = False
 
     @classmethod
@@ -70,7 +70,7 @@ class Windows:
             return replace(self, rows=self.rows[part], held_out=None)
         return replace(self, X=self.X[part], y=self.y[part], held_out=None)
 
-    def arrays(self, suffix: str = "") -> dict[str, Ids]:
+    def arrays(self, suffix: str = "") -> dict[str, Any]:
         """Return the arrays of the windows by name."""
         rows = {} if self.rows is None else {f"rows{suffix}": self.rows}
         return {f"X{suffix}": self.X, f"y{suffix}": self.y} | rows
