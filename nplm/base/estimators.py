@@ -558,7 +558,8 @@ class LanguageModel(WindowScores, DensityMixin, Documented, BaseEstimator):
         self._validate_params()
         boundary = getattr(self, "boundary", None)
         check_boundary(boundary, MAX_N_WORDS if n_words is None else n_words)
-        is_list = isinstance(ids, (list, tuple)) and np.ndim(next(iter(ids), 0)) == 1
+        listed: Any = ids if isinstance(ids, (list, tuple)) else ()
+        is_list = len(listed) > 0 and np.ndim(listed[0]) == 1
         names = [f"{name}[{i}]" for i in range(len(ids))] if is_list else [name]
         with self._inferred_n_words():
             texts = [
