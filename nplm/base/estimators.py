@@ -558,8 +558,8 @@ class LanguageModel(WindowScores, DensityMixin, Documented, BaseEstimator):
         self._validate_params()
         boundary = getattr(self, "boundary", None)
         check_boundary(boundary, MAX_N_WORDS if n_words is None else n_words)
-        listed: Any = ids if isinstance(ids, (list, tuple)) else ()
-        is_list = len(listed) > 0 and np.ndim(listed[0]) == 1
+        listed = list(ids) if isinstance(ids, (list, tuple)) else []
+        is_list = len(listed) > 0 and all(np.ndim(own) == 1 for own in listed[:1])
         names = [f"{name}[{i}]" for i in range(len(ids))] if is_list else [name]
         with self._inferred_n_words():
             texts = [
