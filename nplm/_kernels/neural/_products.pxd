@@ -14,9 +14,18 @@ cdef class Products:
     cdef void slopes(
         self, void *p, void *factors, Py_ssize_t chunk, Py_ssize_t first,
         Py_ssize_t rows, const int *targets, Py_ssize_t K) noexcept nogil
+    cdef void take(
+        self, void *slopes, void *g, Py_ssize_t rows, Py_ssize_t K) noexcept nogil
+    cdef void carry(
+        self, void *E, Py_ssize_t rows, void *g, void *dv,
+        Py_ssize_t K) noexcept nogil
     cdef void gradient(self, void *E, Py_ssize_t rows, void *g) noexcept nogil
     cdef void update(
         self, void *E, Py_ssize_t rows, void *g, Py_ssize_t K, double rate,
+        void *keep) noexcept nogil
+    cdef void change(
+        self, void *E, Py_ssize_t rows, Py_ssize_t stride, Py_ssize_t first,
+        Py_ssize_t n, void *g, Py_ssize_t K, double rate,
         void *keep) noexcept nogil
     cdef void end(self, void *dzt) noexcept nogil
 
@@ -31,3 +40,27 @@ cdef class Bfloat16Products(Products):
     cdef bf16 *right_g            # N / 32 panels of depth R
     cdef bf16 *right_z            # D / 32 panels of depth N
     cdef float *ones              # (N,)
+
+
+cdef class Recurrence:
+    """Products with the same weights again and again, of panels of columns."""
+
+    cdef const Loops *loops
+    cdef const Bfloat16 *bfloat16
+    cdef bint scoring
+    cdef Py_ssize_t rows, n
+    cdef Py_ssize_t R, D          # rows, n to whole panels
+    cdef Py_ssize_t stride        # of `transposed`
+    cdef void *weights            # (rows, n)
+    cdef void *transposed         # (n, stride)
+    # bfloat16
+    cdef bf16 *left               # (R, D)
+    cdef bf16 *left_t             # (D, R)
+    cdef bf16 *right              # panels of what is multiplied
+    cdef float *ones
+    cdef void begin(self, void *weights) noexcept nogil
+    cdef void forward(self, void *a, void *sums, Py_ssize_t columns) noexcept nogil
+    cdef void backward(self, void *g, void *da, Py_ssize_t columns) noexcept nogil
+    cdef void add(
+        self, const bf16 *left, Py_ssize_t stride, Py_ssize_t rows, Py_ssize_t depth,
+        void *right, void *sums, Py_ssize_t columns) noexcept nogil

@@ -13,6 +13,16 @@ from nplm._kernels.neural._loops cimport (
 )
 
 
+def products_of(Tier tier, *args, Py_ssize_t columns, **options):
+    """Return the products of a tier: a single example is not rounded to bfloat16.
+
+    It is bound by memory, where bfloat16 gains nothing.
+    """
+    rounded = tier.bfloat16 != NULL and columns > 1
+    return (Bfloat16Products if rounded else Products)(
+        tier, *args, columns=columns, **options)
+
+
 cdef class Products:
     """Products in full precision, by the loops of a tier.
 
@@ -66,7 +76,8 @@ cdef class Products:
                 E, rows, self.stride, self.n_outputs, self.z, logits)
         else:
             self.loops.forward_tile(
-                E, rows, self.stride, self.n_outputs, self.zt, self.columns, logits)
+                E, rows, self.stride, self.n_outputs, self.zt, self.columns, logits,
+                False)
 
     cdef void slopes(
         self, void *p, void *factors, Py_ssize_t chunk, Py_ssize_t first,
@@ -82,6 +93,20 @@ cdef class Products:
                 <char *>p + i * chunk * LINE * size, min(chunk, rows - i * chunk), rows,
                 self.columns, <char *>factors + i * self.columns * size)
         self.loops.add_targets(p, first, rows, targets, K, self.columns)
+
+    cdef void take(
+        self, void *slopes, void *g, Py_ssize_t rows, Py_ssize_t K,
+    ) noexcept nogil:
+        """Compute ``g = slopes``, (K, rows) and row-major, in panels."""
+        self.loops.into_panels(slopes, rows, K, rows, g, self.columns)
+
+    cdef void carry(
+        self, void *E, Py_ssize_t rows, void *g, void *dv, Py_ssize_t K,
+    ) noexcept nogil:
+        """Compute ``dv += g.T @ E``, (K, stride) and row-major."""
+        self.loops.pack(dv, self.stride, K, self.stride, self.dz, self.columns)
+        self.gradient(E, rows, g)
+        self.loops.unpack(self.dz, self.columns, K, self.stride, dv, self.stride)
 
     cdef void gradient(self, void *E, Py_ssize_t rows, void *g) noexcept nogil:
         """Compute ``dz += g.T @ E``, which `end` returns."""
@@ -101,17 +126,23 @@ cdef class Products:
         """``E[:] = keep * E + rate * g @ z``."""
         cdef Py_ssize_t whole = self.n_whole, size = self.itemsize
         cdef char *rest = <char *>E + whole * size
-        self.loops.update_tile(
-            E, rows, self.stride, whole, g, self.columns, K, self.z, rate, keep)
+        self.change(E, rows, self.stride, 0, whole, g, K, rate, keep)
         if whole < self.n_outputs:
             self.loops.pack(
                 rest, self.stride, rows, self.n_outputs - whole, self.rest, rows)
-            self.loops.update_tile(
-                self.rest, rows, LINE, self.n_outputs - whole, g, self.columns, K,
-                <char *>self.z + whole * self.columns * size, rate,
-                <char *>keep + whole * size)
+            self.change(self.rest, rows, LINE, whole, self.n_outputs - whole, g, K,
+                        rate, <char *>keep + whole * size)
             self.loops.unpack(
                 self.rest, rows, rows, self.n_outputs - whole, rest, self.stride)
+
+    cdef void change(
+        self, void *E, Py_ssize_t rows, Py_ssize_t stride, Py_ssize_t first,
+        Py_ssize_t n, void *g, Py_ssize_t K, double rate, void *keep,
+    ) noexcept nogil:
+        """``E[:, :n] = keep * E[:, :n] + rate * g @ z[:, first:first + n]``."""
+        self.loops.update_tile(
+            E, rows, stride, n, g, self.columns, K,
+            <char *>self.z + first * self.columns * self.itemsize, rate, keep)
 
     cdef void end(self, void *dzt) noexcept nogil:
         """``dzt[:] = dz.T``, the sum of all gradients, row-major."""
@@ -183,22 +214,124 @@ cdef class Bfloat16Products(Products):
                 self.left_g[row * self.N + k] = slope
                 self.right_g[pair_place(row, k, self.R * PANEL)] = slope
 
+    cdef void take(
+        self, void *slopes, void *g, Py_ssize_t rows, Py_ssize_t K,
+    ) noexcept nogil:
+        Products.take(self, slopes, g, rows, K)
+        self.bfloat16.pack_scaled(
+            <float *>g, rows, self.columns, self.ones, self.left_g, self.N,
+            self.right_g, self.R * PANEL)
+
+    cdef void carry(
+        self, void *E, Py_ssize_t rows, void *g, void *dv, Py_ssize_t K,
+    ) noexcept nogil:
+        self.loops.transpose(dv, self.stride, K, self.stride, self.dz, self.columns)
+        self.gradient(E, rows, g)
+        self.loops.transpose(self.dz, self.columns, self.stride, K, dv, self.stride)
+
     cdef void gradient(self, void *E, Py_ssize_t rows, void *g) noexcept nogil:
         """Compute ``dz.T += E.T @ g``, row-major."""
         self.bfloat16.pack_columns(
             <float *>E, self.stride, rows, self.stride, self.left_E, self.R)
         self.bfloat16.product(
-            self.left_E, self.R, self.right_g, self.R * PANEL, self.n_outputs - 1,
+            self.left_E, self.R, self.right_g, self.R * PANEL, self.n_slopes,
             self.columns, rows, <float *>self.dz, self.columns, LINE, self.ones, 1)
 
-    cdef void update(
-        self, void *E, Py_ssize_t rows, void *g, Py_ssize_t K, double rate, void *keep,
+    cdef void change(
+        self, void *E, Py_ssize_t rows, Py_ssize_t stride, Py_ssize_t first,
+        Py_ssize_t n, void *g, Py_ssize_t K, double rate, void *keep,
     ) noexcept nogil:
         self.bfloat16.product(
-            self.left_g, self.N, self.right_z, self.N * PANEL, rows, self.stride,
-            self.columns, <float *>E, self.stride, LINE, <float *>keep, <float>rate)
+            self.left_g, self.N, self.right_z + pair_place(0, first, self.N * PANEL),
+            self.N * PANEL, rows, round_up(n, LINE), self.columns, <float *>E, stride,
+            LINE, <float *>keep, <float>rate)
 
     cdef void end(self, void *dzt) noexcept nogil:
         cdef Py_ssize_t n_bytes = self.stride * self.columns * self.itemsize
         memcpy(dzt, self.dz, n_bytes)
         memset(self.dz, 0, n_bytes)
+
+
+cdef class Recurrence:
+    """Products with the same weights again and again, of panels of columns.
+
+    Those of a recurrent layer from step to step. `begin` packs the weights, once an
+    update, for both directions.
+
+    No twin: each verb's docstring is its line of NumPy.
+
+    Parameters
+    ----------
+    tier : Tier
+        Loops for this processor.
+    scratch : Scratch
+        Memory of the thread.
+    rows, n : int
+        Shape of the weights.
+    columns : int
+        Maximum number of columns of a step, in whole panels of 16.
+    scoring : bool
+        Whether there are no gradients.
+    """
+
+    def __cinit__(
+        self, Tier tier, Scratch scratch, *, Py_ssize_t rows, Py_ssize_t n,
+        Py_ssize_t columns, bint scoring,
+    ):
+        cdef Py_ssize_t R = round_up(rows, PANEL), D = round_up(n, PANEL)
+        cdef Py_ssize_t N = round_up(columns, PANEL)
+        self.loops, self.bfloat16, self.scoring = tier.loops, tier.bfloat16, scoring
+        self.rows, self.n, self.R, self.D = rows, n, R, D
+        # Rows that begin in different sets of the nearest cache.
+        self.stride = round_up(rows, LINE) + LINE
+        if self.bfloat16 != NULL:
+            self.left = <bf16 *>scratch.bytes(2 * R * D)
+            self.left_t = <bf16 *>scratch.bytes(2 * R * D)
+            self.right = <bf16 *>scratch.bytes(2 * max(R, D) * N)
+            self.ones = <float *>scratch.numbers(N)
+            tier.loops.fill(self.ones, N, 1, 1)
+        elif not scoring:
+            self.transposed = scratch.numbers(n * self.stride)
+
+    cdef void begin(self, void *weights) noexcept nogil:
+        """Set the weights, (rows, n), of all further products."""
+        self.weights = weights
+        if self.bfloat16 != NULL:
+            self.bfloat16.pack_rows(
+                <float *>weights, self.n, self.rows, self.n, self.left, self.D)
+            if not self.scoring:
+                self.bfloat16.pack_columns(
+                    <float *>weights, self.n, self.rows, self.n, self.left_t, self.R)
+        elif not self.scoring:
+            self.loops.transpose(
+                weights, self.n, self.rows, self.n, self.transposed, self.stride)
+
+    cdef void forward(self, void *a, void *sums, Py_ssize_t columns) noexcept nogil:
+        """``sums += weights @ a``, (rows, columns) and (n, columns) in panels."""
+        if self.bfloat16 != NULL:
+            self.add(self.left, self.D, self.rows, self.n, a, sums, columns)
+        else:
+            self.loops.forward_tile(
+                self.weights, self.rows, self.n, self.n, a, columns, sums, True)
+
+    cdef void backward(self, void *g, void *da, Py_ssize_t columns) noexcept nogil:
+        """``da += weights.T @ g``, in panels."""
+        if self.bfloat16 != NULL:
+            self.add(self.left_t, self.R, self.n, self.rows, g, da, columns)
+        else:
+            self.loops.forward_tile(
+                self.transposed, self.n, self.stride, self.rows, g, columns, da, True)
+
+    cdef void add(
+        self, const bf16 *left, Py_ssize_t stride, Py_ssize_t rows, Py_ssize_t depth,
+        void *right, void *sums, Py_ssize_t columns,
+    ) noexcept nogil:
+        """``sums += left @ right``, of numbers rounded to bfloat16."""
+        cdef Py_ssize_t panel = stride * PANEL, i
+        for i in range(columns // LINE):
+            self.bfloat16.pack_pairs(
+                <float *>right + i * LINE * depth, LINE, depth, LINE,
+                self.right + pair_place(0, i * LINE, panel), panel)
+        self.bfloat16.product(
+            left, stride, self.right, panel, rows, columns, depth, <float *>sums, LINE,
+            rows * LINE, self.ones, 1)

@@ -8,8 +8,13 @@ from typing import Any
 import numpy as np
 
 from tests.reference import Index, Int32
-from tests.reference.neural.arrays import Array
-from tests.reference.neural.parts import inputs, tanh_layer
+from tests.reference.neural.arrays import Array, Rounding, as_it_is
+from tests.reference.neural.parts import (
+    inputs,
+    tanh_layer,
+    weighted,
+    weighted_gradient,
+)
 from tests.reference.neural.weights import Weights
 
 
@@ -17,9 +22,11 @@ def sigmoid(v: Array) -> Array:
     return 1 / (1 + np.exp(-v))
 
 
-def gates(F: Array, f: Array, a: Array) -> tuple[Array, Array, Array]:
+def gates(
+    F: Array, f: Array, a: Array, rounded: Rounding = as_it_is
+) -> tuple[Array, Array, Array]:
     """Return what the units propose to their memory, and its two gates."""
-    z, forget, out = np.split(f + a @ F.T, 3, axis=1)
+    z, forget, out = np.split(f + weighted(F, a, rounded), 3, axis=1)
     return np.tanh(z), sigmoid(forget), sigmoid(out)
 
 
@@ -89,9 +96,11 @@ class Memory:
         return np.zeros(h) if before is None else before
 
 
-def remember(F: Array, f: Array, a: Array, memory: Memory) -> tuple[Array, Array]:
+def remember(
+    F: Array, f: Array, a: Array, memory: Memory, rounded: Rounding = as_it_is
+) -> tuple[Array, Array]:
     """Return a with what the units remember, and their memory after each example."""
-    z, forget, out = gates(F, f, a)
+    z, forget, out = gates(F, f, a, rounded)
     c = np.empty_like(a)
     for k in range(len(a)):
         before = memory.begin(a.shape[1], k, c)
@@ -100,11 +109,16 @@ def remember(F: Array, f: Array, a: Array, memory: Memory) -> tuple[Array, Array
 
 
 def remember_gradient(
-    F: Array, f: Array, a: Array, memory: Memory, da: Array
+    F: Array,
+    f: Array,
+    a: Array,
+    memory: Memory,
+    da: Array,
+    rounded: Rounding = as_it_is,
 ) -> tuple[Array, dict[str, Any]]:
     """Backpropagate the dL/da above the memory to the a below, and to F and f."""
-    z, forget, out = gates(F, f, a)
-    _, c = remember(F, f, a, memory)
+    z, forget, out = gates(F, f, a, rounded)
+    _, c = remember(F, f, a, memory, rounded)
     slopes, dc = np.empty((3, *a.shape)), np.zeros(a.shape[1])
     for k in reversed(range(len(a))):
         before = memory.begin(a.shape[1], k, c)
@@ -114,10 +128,13 @@ def remember_gradient(
         slopes[2, k] = da[k] * c[k] * out[k] * (1 - out[k])
         dc = np.zeros_like(dc) if k in memory.before else dc * forget[k]
     of_sums = np.hstack(list(slopes))
-    return da + of_sums @ F, {"F": of_sums.T @ a, "f": of_sums.sum(axis=0)}
+    below, dF = weighted_gradient(F, a, of_sums, rounded)
+    return da + below, {"F": dF, "f": of_sums.sum(axis=0)}
 
 
-def recall(weights: Weights, X: Int32, n_context: int) -> Array:
+def recall(
+    weights: Weights, X: Int32, n_context: int, rounded: Rounding = as_it_is
+) -> Array:
     """Return a with what the units remember of each window alone.
 
     The inputs use `n_context` words.
@@ -128,7 +145,7 @@ def recall(weights: Weights, X: Int32, n_context: int) -> Array:
         contexts = np.lib.stride_tricks.sliding_window_view(window, n_context)
         alike = int(np.argmin(np.append(window == window[0], False)))
         contexts = contexts[max(alike - n_context, 0) :]
-        a = tanh_layer(weights.H, weights.d, inputs(weights, contexts))
+        a = tanh_layer(weights.H, weights.d, inputs(weights, contexts), rounded)
         memory = Memory(np.arange(len(a)), {0: None})
-        above[k] = remember(weights.F, weights.f, a, memory)[0][-1]
+        above[k] = remember(weights.F, weights.f, a, memory, rounded)[0][-1]
     return above

@@ -27,6 +27,7 @@ from tests.reference.neural.parts import (
     residual_block_gradient,
     rows_met,
     tanh_layer,
+    weighted_gradient,
 )
 from tests.reference.neural.solvers import Solver
 from tests.reference.neural.weights import Weights
@@ -49,26 +50,31 @@ def forward(
     if weights.H_next is not None:
         z = linear_layer(weights.H, weights.d, x)
         return x, z, z, -energies(weights, z)[0]
-    a = tanh_layer(weights.H, weights.d, x)
-    top = layers(weights, a, masks, X, memory)[-1]
+    a = tanh_layer(weights.H, weights.d, x, rounded)
+    top = layers(weights, a, masks, X, memory, rounded)[-1]
     if weights.R is None:
         return x, a, *softmax(weights.E, top, x, rounded)
-    s = projection(weights.R, projected(weights, top, x)) * masks.s
+    s = projection(weights.R, projected(weights, top, x), rounded) * masks.s
     return x, a, *softmax(output_rows(weights), s, x, rounded)
 
 
 def layers(
-    weights: Weights, a: Array, masks: Masks, X: Int32, memory: Memory | None
+    weights: Weights,
+    a: Array,
+    masks: Masks,
+    X: Int32,
+    memory: Memory | None,
+    rounded: Rounding,
 ) -> list[Array]:
     """Return what each block sees, and then what the output sees."""
     seen = [a * masks.a]
     if weights.F is not None and weights.f is not None:
         if memory is None:
-            seen = [recall(weights, X, weights.n_context)]
+            seen = [recall(weights, X, weights.n_context, rounded)]
         else:
-            seen = [remember(weights.F, weights.f, seen[0], memory)[0]]
+            seen = [remember(weights.F, weights.f, seen[0], memory, rounded)[0]]
     for i, block in enumerate(weights.blocks):
-        seen.append(residual_block(block, seen[-1], masks.of_block(i)))
+        seen.append(residual_block(block, seen[-1], masks.of_block(i), rounded))
     return seen
 
 
@@ -112,16 +118,15 @@ def gradients_met(
     x, a, z, logits = forward(weights, X, rounded, masks, memory)
     seen = [a]
     if weights.H_next is None:
-        seen = layers(weights, a, masks, X, memory)
+        seen = layers(weights, a, masks, X, memory, rounded)
     met, dR, dG = rows_met(weights, X, y), None, None
     if loss is not None and weights.H_next is None:
         E, place = output_rows(weights), place_of(weights, weights.E)
         total, dz, dE, met[place] = loss(E, z, y, rounded)
         dv = dz[:, :-1]
         if weights.R is not None:
-            ds = dv * masks.s
-            dR = ds.T @ projected(weights, seen[-1], x)
-            dv = ds @ weights.R
+            v = projected(weights, seen[-1], x)
+            dv, dR = weighted_gradient(weights.R, v, dv * masks.s, rounded)
             met[place] = np.union1d(np.asarray(met[place]), X).astype(np.intp)
             if weights.parts is not None:
                 met[-1] = np.unique(np.nonzero(weights.parts[met[place]])[1])
@@ -147,16 +152,20 @@ def gradients_met(
             dv = (g @ rounded(weights.E))[:, :-1]
         else:
             ds = g @ rounded(features(weights)) * masks.s
-            dR = ds.T @ projected(weights, seen[-1], x)
-            dv = ds @ weights.R
+            v = projected(weights, seen[-1], x)
+            dv, dR = weighted_gradient(weights.R, v, ds, rounded)
     da, blocks = dv[:, :h], list(weights.blocks)
     for i, block in reversed(list(enumerate(weights.blocks))):
-        da, blocks[i] = residual_block_gradient(block, seen[i], da, masks.of_block(i))
+        da, blocks[i] = residual_block_gradient(
+            block, seen[i], da, masks.of_block(i), rounded
+        )
     of_memory = {}
     if weights.F is not None and weights.f is not None and memory is not None:
-        da, of_memory = remember_gradient(weights.F, weights.f, a * masks.a, memory, da)
+        da, of_memory = remember_gradient(
+            weights.F, weights.f, a * masks.a, memory, da, rounded
+        )
     do = (1 - a**2) * da * masks.a
-    dx = do @ weights.H
+    dx, dH = weighted_gradient(weights.H, x, do, rounded)
     if dv.shape[1] > h:
         dx += dv[:, h:]
     dx *= masks.x
@@ -167,7 +176,7 @@ def gradients_met(
     if weights.parts is not None:
         dG = weights.parts.T @ dC
     slopes = weights._replace(
-        C=None if weights.C is None else dC, H=do.T @ x, d=do.sum(axis=0), E=dE, R=dR,
+        C=None if weights.C is None else dC, H=dH, d=do.sum(axis=0), E=dE, R=dR,
         G=dG, blocks=tuple(blocks), **own, **of_memory,
     )  # fmt: skip
     return total, slopes, met
@@ -200,7 +209,8 @@ def train(
         if now.F is not None and now.f is not None:
             memory = carried.of(rows)
             _, a, _, _ = forward(now, near[rows], rounded, masks, memory)
-            carried.keep(memory, remember(now.F, now.f, a * masks.a, memory)[1])
+            left = remember(now.F, now.f, a * masks.a, memory, rounded)[1]
+            carried.keep(memory, left)
         total, slopes, met = gradients_met(
             now, near[rows], y[rows], rounded, loss, masks, memory
         )
@@ -245,17 +255,29 @@ def probabilities(
     return log_p if logarithm else np.exp(log_p)
 
 
-def hidden(weights: Weights, X: Int32) -> Array:
+def hidden(weights: Weights, X: Int32, *, rounded: Rounding = as_it_is) -> Array:
     """Hidden activations after each context; of tied weights the projected ones."""
-    x, a, _, _ = forward(weights, X)
-    top = layers(weights, a, NOTHING_LEFT_OUT, X, None)[-1]
+    x, a, _, _ = forward(weights, X, rounded)
+    top = layers(weights, a, NOTHING_LEFT_OUT, X, None, rounded)[-1]
     if weights.R is None:
         return top
-    return projection(weights.R, projected(weights, top, x))
+    return projection(weights.R, projected(weights, top, x), rounded)
 
 
-def candidates(weights: Weights, X: Int32, words: Int32, *, normalize: bool) -> Array:
-    """Natural-log probabilities of some words after each context, or their logits."""
-    logits = forward(weights, X)[-1]
+def candidates(
+    weights: Weights,
+    X: Int32,
+    words: Int32,
+    *,
+    normalize: bool,
+    rounded: Rounding = as_it_is,
+) -> Array:
+    """Natural-log probabilities of some words after each context, or their logits.
+
+    `rounded` are the factors of all products but those of the output units.
+    """
+    _, _, z, logits = forward(weights, X, rounded)
+    if weights.H_next is None:
+        logits = z @ output_rows(weights).T
     scores = log_softmax(logits) if normalize else logits
     return np.take_along_axis(scores, words, axis=1)

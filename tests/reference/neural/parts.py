@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from tests.reference import Int32
-from tests.reference.neural.arrays import Array, Rows
+from tests.reference.neural.arrays import Array, Rounding, Rows, as_it_is
 from tests.reference.neural.weights import Block, Weights
 
 # -- features (_features) ----------------------------------------------------------
@@ -157,9 +157,22 @@ def inputs_gradient(
 # -- hidden units (_hidden) --------------------------------------------------------
 
 
-def tanh_layer(H: Array, d: Array, x: Array) -> Array:
+def weighted(weights: Array, v: Array, rounded: Rounding = as_it_is) -> Array:
+    """Sums of v with weights, of `rounded` factors."""
+    return rounded(v) @ rounded(weights).T
+
+
+def weighted_gradient(
+    weights: Array, v: Array, slopes: Array, rounded: Rounding = as_it_is
+) -> tuple[Array, Array]:
+    """Backpropagate the slopes of the sums to v, and to the weights."""
+    slopes = rounded(slopes)
+    return slopes @ rounded(weights), slopes.T @ rounded(v)
+
+
+def tanh_layer(H: Array, d: Array, x: Array, rounded: Rounding = as_it_is) -> Array:
     """Activations a of the hidden units."""
-    return np.tanh(d + x @ H.T)
+    return np.tanh(d + weighted(H, x, rounded))
 
 
 def linear_layer(H: Array, d: Array, x: Array) -> Array:
@@ -167,9 +180,11 @@ def linear_layer(H: Array, d: Array, x: Array) -> Array:
     return d + x @ H.T
 
 
-def rectified_layer(H: Array, d: Array, x: Array) -> Array:
+def rectified_layer(
+    H: Array, d: Array, x: Array, rounded: Rounding = as_it_is
+) -> Array:
     """Activations of rectified units."""
-    return np.maximum(d + x @ H.T, 0)
+    return np.maximum(d + weighted(H, x, rounded), 0)
 
 
 def layer_norm(a: Array) -> tuple[Array, Array]:
@@ -179,25 +194,36 @@ def layer_norm(a: Array) -> tuple[Array, Array]:
     return centred * by, by
 
 
-def residual_block(block: Block, a: Array, mask: Array | float = 1.0) -> Array:
+def residual_block(
+    block: Block,
+    a: Array,
+    mask: Array | float = 1.0,
+    rounded: Rounding = as_it_is,
+) -> Array:
     """Return a with what a block adds to it; `mask` is that of its units."""
     v, _ = layer_norm(a)
-    return a + rectified_layer(block.H, block.d, v) * mask @ block.U.T
+    u = rectified_layer(block.H, block.d, v, rounded)
+    return a + weighted(block.U, u * mask, rounded)
 
 
 def residual_block_gradient(
-    block: Block, a: Array, da: Array, mask: Array | float = 1.0
+    block: Block,
+    a: Array,
+    da: Array,
+    mask: Array | float = 1.0,
+    rounded: Rounding = as_it_is,
 ) -> tuple[Array, Block]:
     """Backpropagate the dL/da above a block to the a below, and to its arrays."""
     v, by = layer_norm(a)
-    u = rectified_layer(block.H, block.d, v)
-    du = da @ block.U * mask * (u > 0)
-    dv = du @ block.H
+    u = rectified_layer(block.H, block.d, v, rounded)
+    du, dU = weighted_gradient(block.U, u * mask, da, rounded)
+    du = du * mask * (u > 0)
+    dv, dH = weighted_gradient(block.H, v, du, rounded)
     along = (dv * v).mean(axis=1, keepdims=True)
     below = da + by * (dv - dv.mean(axis=1, keepdims=True) - v * along)
-    return below, Block(du.T @ v, du.sum(axis=0), da.T @ (u * mask))
+    return below, Block(dH, du.sum(axis=0), dU)
 
 
-def projection(R: Array, v: Array) -> Array:
+def projection(R: Array, v: Array, rounded: Rounding = as_it_is) -> Array:
     """Return s, the projection of v = [a | x] or a to the features."""
-    return v @ R.T
+    return weighted(R, v, rounded)

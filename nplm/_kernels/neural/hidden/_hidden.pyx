@@ -7,8 +7,9 @@ from libc.string cimport memcpy, memset
 
 from nplm._kernels.neural._inputs cimport Activations
 from nplm._kernels.neural._loops cimport Scratch
-from nplm._kernels.neural._products cimport Products
 from nplm._kernels.neural._solvers cimport Parameter, Solver, Step
+
+from nplm._kernels.neural._products import products_of
 
 
 cdef class Weighted:
@@ -35,7 +36,7 @@ cdef class Weighted:
         self.carries = carries
         self.weights, self.columns, self.scoring = weights, at.columns, at.scoring
         self.loops, self.itemsize = at.loops, at.itemsize
-        self.products = Products(
+        self.products = products_of(
             at.tier, scratch, columns=at.columns, n_outputs=n, stride=n,
             tile_rows=weights.rows, n_slopes=n)
         self.sums = scratch.numbers(weights.rows * at.columns)
@@ -74,11 +75,9 @@ cdef class Weighted:
             solver.rows(
                 step, self.weights, 0, h, v, slopes, self.keep, dv, self.memory)
             return
-        self.loops.into_panels(slopes, h, K, h, self.sums, self.columns)
+        self.products.take(slopes, self.sums, h, K)
         if self.carries:
-            self.loops.pack(dv, n, K, n, self.products.dz, self.columns)
-            self.products.gradient(self.weights.values, h, self.sums)
-            self.loops.unpack(self.products.dz, self.columns, K, n, dv, n)
+            self.products.carry(self.weights.values, h, self.sums, dv, K)
         solver.tile(
             step, self.weights, 0, h, self.sums, self.products, self.keep, self.memory)
 

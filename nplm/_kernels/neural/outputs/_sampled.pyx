@@ -9,10 +9,11 @@ from libc.string cimport memcpy, memset
 
 from nplm._kernels.neural._inputs cimport Activations
 from nplm._kernels.neural._loops cimport Scratch, Tier
-from nplm._kernels.neural._products cimport Bfloat16Products, Products
 from nplm._kernels.neural._solvers cimport Solver, Step
 from nplm._kernels.neural.outputs._estimates cimport Estimate
 from nplm._kernels.neural.outputs._output cimport Rows, number, put
+
+from nplm._kernels.neural._products import products_of
 
 
 cdef class Sampled(Rows):
@@ -44,10 +45,7 @@ cdef class Sampled(Rows):
                 f"a proposal of {estimate.sampler.n_words} words for an output of "
                 f"{n_words}, or other columns")
         self.estimate, self.solver = estimate, solver
-        # A single example is not rounded to bfloat16.
-        rounded = tier.bfloat16 != NULL and at.columns > 1
-        kind = Bfloat16Products if rounded else Products
-        self.products = kind(
+        self.products = products_of(
             tier, scratch, columns=at.columns, n_outputs=self.n_outputs,
             stride=self.stride, tile_rows=most)
         self.nowhere = <int *>scratch.bytes(K * sizeof(int))

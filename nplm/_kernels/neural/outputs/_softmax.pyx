@@ -18,12 +18,12 @@ from libc.string cimport memcpy, memset
 from nplm._kernels.neural._features cimport Gatherer
 from nplm._kernels.neural._inputs cimport Activations
 from nplm._kernels.neural._loops cimport Scratch, Tier
-from nplm._kernels.neural._products cimport Bfloat16Products, Products
 from nplm._kernels.neural._solvers cimport Solver, Step
 from nplm._kernels.neural.outputs._chunks cimport Chunks
 from nplm._kernels.neural.outputs._output cimport Rows
 
 from nplm._kernels.neural import _caches
+from nplm._kernels.neural._products import products_of
 
 cdef enum:
     PIECE = 1 << 18          # bytes of E
@@ -84,9 +84,7 @@ cdef class Softmax(Rows):
             columns=columns)
         self.start_tile = start_row // self.tile_rows
         self.piece = max(1, PIECE // (self.stride * self.itemsize * 8)) * 8
-        # A single example is bound by memory, where bfloat16 gains nothing.
-        kind = Bfloat16Products if rounded else Products
-        self.products = kind(
+        self.products = products_of(
             tier, scratch, columns=columns, n_outputs=self.n_outputs, stride=self.stride,
             tile_rows=self.tile_rows)
         self.p = scratch.numbers(

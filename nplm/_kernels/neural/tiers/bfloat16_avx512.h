@@ -34,16 +34,21 @@ INLINE __m512i round_line(__m512 low, __m512 high) {
   return (__m512i)_mm512_cvtne2ps_pbh(high, low);
 }
 
+/* 16 numbers of a row, or the `left` ones that it still has, and zeros */
+INLINE __m512 load_left(const float *from, int64_t left) {
+  return _mm512_maskz_loadu_ps(left < LINE ? (__mmask16)((1 << left) - 1) : 0xffff, from);
+}
+
 static void pack_rows_avx512(const float *from, int64_t stride, int64_t rows,
                              int64_t columns, bf16 *to, int64_t to_stride) {
   for (int64_t r = 0; r < rows; r++) {
     const float *at = from + r * stride;
     bf16 *line = to + r * to_stride;
     for (int64_t c = 0; c < columns; c += PANEL) {
-      __m512 low = _mm512_loadu_ps(at + c), high = _mm512_setzero_ps();
+      __m512 low = load_left(at + c, columns - c), high = _mm512_setzero_ps();
       __builtin_prefetch(at + c + AHEAD, 0, 2);
       __builtin_prefetch(at + c + LINE + AHEAD, 0, 2);
-      if (c + LINE < columns) high = _mm512_loadu_ps(at + c + LINE);
+      if (c + LINE < columns) high = load_left(at + c + LINE, columns - c - LINE);
       _mm512_storeu_si512(line + c, round_line(low, high));
     }
   }
@@ -54,8 +59,8 @@ static void pack_pairs_avx512(const float *from, int64_t stride, int64_t rows,
   for (int64_t r = 0; r < (rows + PANEL - 1) / PANEL * PANEL; r += 2)
     for (int64_t c = 0; c < columns; c += 16) {
       __m512 low = _mm512_setzero_ps(), high = low;
-      if (r < rows) low = _mm512_loadu_ps(from + r * stride + c);
-      if (r + 1 < rows) high = _mm512_loadu_ps(from + (r + 1) * stride + c);
+      if (r < rows) low = load_left(from + r * stride + c, columns - c);
+      if (r + 1 < rows) high = load_left(from + (r + 1) * stride + c, columns - c);
       _mm512_storeu_si512(to + pair_place(r, c, panel), pair_bf16(low, high));
     }
 }
@@ -103,8 +108,8 @@ static void pack_columns_avx512(const float *from, int64_t stride, int64_t rows,
         __m512 low = _mm512_setzero_ps(), high = low;
         __builtin_prefetch(from + (at + 32) * stride + c);
         __builtin_prefetch(from + (at + 33) * stride + c);
-        if (at < rows) low = _mm512_loadu_ps(from + at * stride + c);
-        if (at + 1 < rows) high = _mm512_loadu_ps(from + (at + 1) * stride + c);
+        if (at < rows) low = load_left(from + at * stride + c, columns - c);
+        if (at + 1 < rows) high = load_left(from + (at + 1) * stride + c, columns - c);
         v[i] = (vec_avx512)pair_bf16(low, high);
       }
       exchange_avx512(v);

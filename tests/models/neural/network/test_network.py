@@ -164,7 +164,7 @@ def test_products_in_many_blocks(precision, solver, monkeypatch):
 def check_training(
     shape, precision, batch_size, n_threads=1, *, n=60, kind="softmax", solver="sgd",
     n_distant=0, n_senses=1, n_noise=20, rates=(0, 0, 0), widths=(), n_memory=0,
-    **schedule,
+    alone=None, **schedule,
 ):  # fmt: skip
     rng = np.random.default_rng(1)
     # Larger steps would make more of a difference in the last digit: so much so where
@@ -189,8 +189,9 @@ def check_training(
         X, y = random_windows(n, shape[0], network.parts.inputs.n_context, rng)
         index = rng.permutation(n)
     expected, sampled = wide(weights_of(network)), sampled_loss(network)
-    # One example alone is not rounded.
-    rounded = reference.as_it_is if batch_size == 1 else ROUNDING.get(precision)
+    # One example alone, of a thread, is not rounded.
+    alone = batch_size == 1 if alone is None else alone
+    rounded = reference.as_it_is if alone else ROUNDING.get(precision)
     loss = reference.train(
         expected, X, y, index, batch_size, reference_of(solver, n_seen=7),
         rounded or reference.as_it_is, sampled,
@@ -278,6 +279,7 @@ def test_threads_share_the_examples(
             SHAPES[shape], precision, batch_size, n_threads, kind=kind, solver=solver,
             n_distant=n_distant, n_senses=n_senses, alpha=alpha, n_noise=n_noise,
             rates=rates, begun=3, span=200, learning_rate_init=1e-3, widths=widths,
+            alone=batch_size <= n_threads,
         )
         for _ in range(2)
     )  # fmt: skip
@@ -369,11 +371,13 @@ def test_scoring_equals_reference(
             assert_close(network.predict_proba(rows, **options), want)
         if not network.parts.output.logits_are_single:
             continue
-        # In full precision always: its normaliser is not made of bfloat16's logits.
+        # Output units in full precision: no normaliser is made of bfloat16's logits.
         for normalize in (False,) if precision == "bfloat16" else (False, True):
             words = rng.integers(0, n_words, (len(rows), 5)).astype(np.int32)
             options = dict(normalize=normalize)
-            want = reference.candidates(weights, rows, words, **options)
+            want = reference.candidates(
+                weights, rows, words, rounded=rounded, **options
+            )
             assert_close(network.candidates(rows, words, **options), want)
 
 
