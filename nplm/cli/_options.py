@@ -125,7 +125,7 @@ OPTIONS: list[tuple[str, str, Any, str]] = [
         "--precision",
         "precision",
         click.Choice(["float32", "float64", "bfloat16"]),
-        "Arithmetic of the network; bfloat16 rounds the large products of float32.",
+        "Arithmetic of the network; bfloat16 rounds the factors of its products.",
     ),
     ("--seed", "random_state", click.IntRange(min=0), "Random seed."),
 ]

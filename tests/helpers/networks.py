@@ -27,7 +27,7 @@ KINDS = [
 ]  # fmt: skip
 SAMPLED = ["importance", "nce"]
 EXACT = [kind for kind in KINDS if not kind.endswith(("importance", "nce"))]
-ROUNDED = [kind for kind in KINDS if not kind.startswith(("classes", "tree", "energy"))]
+ROUNDED = [kind for kind in KINDS if not kind.startswith("energy")]
 SHAPES = {  # n_words, n_context, n_hidden, embedding_dim, direct: no round sizes
     "hidden": (50, 3, 7, 4, False),
     "hidden+direct, two tiles": (300, 2, 5, 3, True),

@@ -275,6 +275,12 @@ cdef class Tier:
             name = "plain" if name == "plain" else "avx512"
         self.loops = &tables[<int>NAMES.index(name)][<int>(precision == "float64")]
 
+    def unrounded(self):
+        """Return the kernels of the same parameters in full precision."""
+        if self.bfloat16 == NULL:
+            return self
+        return Tier("plain" if self.name == "plain" else "avx512", "float32")
+
 
 # -- memory -------------------------------------------------------------------------
 

@@ -96,9 +96,8 @@ default="auto"
         noise samples, by `Importance` sampling or `NCE`, which is many times as fast
         with a large vocabulary. Each trains the same network.
 
-        "auto" is "importance" if the vocabulary has more than 2,048 words and the other
-        parameters allow it: a softmax over the vocabulary, and a `precision` other than
-        "bfloat16". Else it is "exact", except for tied features with ``parallel`` other
+        "auto" is "importance" for a softmax over a vocabulary of more than 2,048 words.
+        Else it is "exact", except for tied features with ``parallel`` other
         than "sync", which need noise samples. `n_jobs` has no influence. ``loss_`` has
         the choice.
     solver : {"adam", "sgd"}, Adam or SGD, default="adam"
@@ -152,11 +151,12 @@ default="auto"
         reproducible, because part of an update is sometimes lost. "locked" is "async"
         with a lock around updates, the first attempt of the paper, which is slow.
     precision : {"float32", "float64", "bfloat16"}, default="float32"
-        Type of the parameters and of the arithmetic. "bfloat16" rounds the factors in
-        the products of the output units to 8 bits of precision, in training and in
-        scoring; parameters and sums are in float32. It requires a processor that
-        multiplies bfloat16 (AMX, AVX512_BF16), and mini-batches are faster there. A
-        fitted model may change between "bfloat16" and "float32".
+        Type of the parameters and of the arithmetic. "bfloat16" rounds the factors of
+        matrix products to 8 bits of precision, in training and in scoring: those of the
+        hidden units, of a projection, and of the output units of a `Softmax`.
+        Parameters and sums are in float32. It requires a processor that multiplies
+        bfloat16 (AMX, AVX512_BF16), and mini-batches are faster there. A fitted model
+        may change between "bfloat16" and "float32".
     warm_start : bool, default=False
         Whether `fit` continues from the weights of the previous fit.
     random_state : int, RandomState instance or None, default=None
@@ -437,8 +437,7 @@ default="auto"
         all_words = output.has_samples and output.n_outputs is None
         is_required = output.tied and self.parallel != "sync"
         is_faster = super()._would_sample(n_words)
-        allowed = all_words and self.precision != "bfloat16"
-        return allowed and (is_required or is_faster)
+        return all_words and (is_required or is_faster)
 
     def _advise(self, n_words: int) -> None:
         # A `Softmax` or a loss was chosen; the string and "auto" are the defaults.

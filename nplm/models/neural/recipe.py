@@ -122,15 +122,6 @@ class Recipe:
         architecture.check(loss)
         self.network_solver.check(self.batch_size, self.dtype)
         output, n_memory = architecture.output, architecture.n_memory
-        rounds = output._kind(sampled=loss.has_samples).rounds
-        if self.precision == "bfloat16" and not rounds:
-            reason = f"output={output.name!r} has other units"
-            if loss.has_samples:
-                reason = f"loss={loss.name!r} trains the output units of few words"
-            raise ValueError(
-                "precision='bfloat16' needs a full softmax, whose products it rounds, "
-                f"but {reason}; set precision='float32'."
-            )
         if n_memory and self.parallel != "sync":
             raise ValueError(
                 f"n_memory={n_memory} with parallel={self.parallel!r} is not possible, "
@@ -241,12 +232,10 @@ class TrainedNetwork:
     def precision(self, asked: str) -> str:
         """Return the precision of the arithmetic if the estimator asks for `asked`.
 
-        float32 parameters support bfloat16 arithmetic if the output does.
+        float32 parameters support bfloat16 arithmetic.
         """
         fitted: str = self.parameters.dtype.name
-        rounds = self.parts.output.rounds
-        mixes = asked == "bfloat16" and rounds and fitted == "float32"
-        return "bfloat16" if mixes else fitted
+        return "bfloat16" if (asked, fitted) == ("bfloat16", "float32") else fitted
 
     def scorer(self, precision: str, n_jobs: int) -> Network:
         """Return a network that scores with `n_jobs` threads."""

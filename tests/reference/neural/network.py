@@ -53,7 +53,8 @@ def forward(
     a = tanh_layer(weights.H, weights.d, x, rounded)
     top = layers(weights, a, masks, X, memory, rounded)[-1]
     if weights.R is None:
-        return x, a, *softmax(weights.E, top, x, rounded)
+        of_output = rounded if weights.output.rounds else as_it_is
+        return x, a, *softmax(weights.E, top, x, of_output)
     s = projection(weights.R, projected(weights, top, x), rounded) * masks.s
     return x, a, *softmax(output_rows(weights), s, x, rounded)
 
@@ -145,11 +146,12 @@ def gradients_met(
         slopes = slopes._replace(C=dC, H=do.T @ x, d=do.sum(axis=0), **own)
         return total, slopes, met
     else:
-        g = rounded(weights.output.slopes(logits, y))
+        of_output = rounded if weights.output.rounds else as_it_is
+        g = of_output(weights.output.slopes(logits, y))
         total = float(weights.output.log_p(logits)[np.arange(K), y].sum())
-        dE = g.T @ rounded(z)
+        dE = g.T @ of_output(z)
         if weights.R is None:
-            dv = (g @ rounded(weights.E))[:, :-1]
+            dv = (g @ of_output(weights.E))[:, :-1]
         else:
             ds = g @ rounded(features(weights)) * masks.s
             v = projected(weights, seen[-1], x)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +15,8 @@ from tests.reference.neural.arrays import Array, Rounding, Visited, as_it_is
 @dataclass
 class Softmax:
     """The rows of E are words."""
+
+    rounds: ClassVar[bool] = True  # to bfloat16, where all below is rounded
 
     def log_p(self, logits: Array) -> Array:
         """Logarithms of the probabilities of all words, from those of all rows."""
@@ -37,6 +40,7 @@ class Classes(Softmax):
     P(w) = P(class of w) P(w | class of w).
     """
 
+    rounds: ClassVar[bool] = False
     labels: Int32
 
     def blocks(self) -> list[tuple[Index, slice]]:
@@ -81,6 +85,7 @@ class Tree(Softmax):
     nodes, node by node.
     """
 
+    rounds: ClassVar[bool] = False
     n_words: int
     children: list[list[int]]
 

@@ -479,9 +479,9 @@ class Network:
             else features.kernel(tier, trained, scratch, max_words)
         )
         outputs = output.kernels(Workspace(
-            tier, scratch, activations, table, trained, self.output_state,
-            first=self.first, n_members=n_members, member=member, worker=worker,
-            n_workers=n_workers, solver=solver,
+            tier if output.rounds else tier.unrounded(), scratch, activations, table,
+            trained, self.output_state, first=self.first, n_members=n_members,
+            member=member, worker=worker, n_workers=n_workers, solver=solver,
         ))  # fmt: skip
         dropout = NO_DROPOUT if scoring else self.dropout
         masks = dropout.masks(scratch, self.clock, worker)

@@ -13,7 +13,7 @@ import nplm
 from nplm import WordClasses, windows
 from nplm.base.word_trees import bisected
 from nplm.models.neural.network.outputs import tree
-from tests.helpers import bfloat16_is_here, paper_lm
+from tests.helpers import paper_lm
 
 each_output = pytest.mark.parametrize("output", ["classes", "tree"])
 SMALL = dict(n_hidden=5, embedding_dim=3, max_iter=2, batch_size=8, random_state=0)
@@ -86,16 +86,8 @@ def test_continued_training_keeps_classes_and_trees(output, tmp_path):
 
 
 @each_output
-def test_bfloat16_and_tied_require_a_full_softmax(output):
-    X, y = text_windows()
+def test_tied_requires_a_softmax(output):
     lm = paper_lm(n_words=20, output=output, **SMALL)
-    if bfloat16_is_here():
-        with pytest.raises(ValueError, match="needs a full softmax, whose products"):
-            clone(lm).set_params(precision="bfloat16").fit(X, y)
-        lm.fit(X, y)
-        before = lm.log_prob(X, y)
-        lm.set_params(precision="bfloat16")
-        np.testing.assert_array_equal(lm.log_prob(X, y), before)
     with pytest.raises(ValueError, match="Invalid parameter 'tied'"):
         lm.set_params(output__tied=True)
 

@@ -71,7 +71,7 @@ class Output:
     rows_are_visited: ClassVar[bool] = False
     # Whether its kernel can compute the logit of a single word.
     logits_are_single: ClassVar[bool] = False
-    # Whether precision="bfloat16" rounds its products.
+    # Whether precision="bfloat16" rounds its products, beside those below.
     rounds: ClassVar[bool] = False
 
     @property
