@@ -569,7 +569,7 @@ class LanguageModel(WindowScores, DensityMixin, Documented, BaseEstimator):
         if not is_list and len(texts[0]) == 0:
             raise ValueError(f"{name} is empty: there is no token.")
         for its_name, text in zip(names, texts):
-            inside = np.flatnonzero(text == boundary) if is_list else ()
+            inside = np.flatnonzero(is_list and text == boundary)
             if len(inside):
                 raise ValueError(
                     f"{its_name} has the boundary, {boundary}, at {inside[0]}; a list "

@@ -13,10 +13,12 @@ from numpy.typing import NDArray
 
 import nplm
 from nplm import formats
+from nplm.formats._words import StoredWords
 from nplm.formats.open_model import OpenModel, open_model
+from nplm.models.ngrams.text_ngrams import NoNgramsError, TextNgrams
 from nplm.models.ngrams.trie.quantized_trie import MAX_BITS, MIN_BITS
 from nplm.text.lm.scorer import Scorer
-from nplm.text.words.splitting import BETWEEN_BLANKS
+from nplm.text.words.splitting import Splitter
 
 if TYPE_CHECKING:
     from nplm import TextLM, Vocabulary
@@ -88,12 +90,10 @@ def read_model(path: str | os.PathLike[str], *, verify: bool = False) -> TextLM:
         return text_lm_in(file)
 
 
-def text_lm_in(
-    file: OpenModel, work: Work | None = None, *, index: bool = True
-) -> TextLM:
+def text_lm_in(file: OpenModel, *, index: bool = True) -> TextLM:
     """Read the text model of an open file; see `OpenModel.load`."""
     refuse_vectors(file)
-    lm = file.text_lm(work, index=index)
+    lm = file.text_lm(index=index)
     _check_tokenizer(file, lm.tokenizer_)
     return lm
 
@@ -150,7 +150,6 @@ def ngrams_file(output: Path, to: str | None, bits: int | None) -> NgramsFile | 
 
     n-grams are written to ARPA, mapped or quantized files, but not by nplm.save.
     """
-    # Imported here: commands that score need no estimation.
     from nplm.formats.ngrams.outputs import NgramsFile
 
     kind = "binary" if to is None and bits is not None else to or _kind_of(output)
@@ -185,45 +184,49 @@ def work_for(target: NgramsFile | None, memory: int | None) -> Iterator[Work]:
 
 def read_ngrams(
     path: str | os.PathLike[str], work: Work, *, verify: bool = False
-) -> TextLM:
-    """Read a model of n-grams, unpacked on disk; others as `read_model` does."""
-    from nplm.formats.ngrams.opening import unpacked_lm
-
+) -> TextNgrams:
+    """Read n-grams that can be changed, unpacked in memory or on disk."""
     with open_model(path, verify=verify) as file:
-        lm = text_lm_in(file, work, index=False)
-        is_unpacked = file.kind.is_text or not work.on_disk
-    if is_unpacked or not hasattr(lm.estimator_, "prune"):
-        return lm
-    return unpacked_lm(lm, work)
+        return _ngrams_in(file, work, quantized=False)
+
+
+def _ngrams_in(file: OpenModel, work: Work, *, quantized: bool) -> TextNgrams:
+    refuse_vectors(file)
+    try:
+        ngrams = file.text_ngrams(work, quantized=quantized)
+    except NoNgramsError as error:
+        kind = "" if quantized else ", which is not quantized (--bits)"
+        raise click.ClickException(
+            f"{file.path} has no back-off n-grams ({error.model}): give a MODEL "
+            f"trained with --model kneser-ney{kind}, or an ARPA file."
+        ) from error
+    _check_tokenizer(file, ngrams.tokenizer)
+    return ngrams
 
 
 def convert_ngrams(file: OpenModel, target: NgramsFile, memory: int | None) -> None:
     """Write the n-grams of an open file to another file in bounded memory."""
-    from nplm.formats._words import StoredWords
-    from nplm.formats.ngrams.opening import unpacked_lm
-
     with work_for(target, memory) as work:
-        if file.kind.is_text:
+        if file.kind.is_text:  # it may have no boundary
             ngrams = file.arpa_ngrams(work)
             words = StoredWords(ngrams.words, ngrams.boundary)
             target.write(ngrams.trie, words, work)
-            return
-        try:
-            lm = unpacked_lm(text_lm_in(file), work)
-        except TypeError as error:
-            raise _no_ngrams(error) from error
-        write_ngrams(lm, target, work)
+        else:
+            write_ngrams(_ngrams_in(file, work, quantized=True), target, work)
 
 
-def write_ngrams(lm: TextLM, target: NgramsFile, work: Work) -> None:
-    """Write the n-grams of a text model to a file of n-grams."""
-    from nplm.formats.ngrams.opening import words_of
-
-    target.write(lm.estimator_.trie_, words_of(lm), work)
-    path = Path(target.path)
-    if target.kind == "arpa" or not isinstance(lm.tokenizer_, nplm.Tokenizer):
-        _note_tokens(lm, path)
-    if not lm.predict_boundary:
+def write_ngrams(ngrams: TextNgrams, target: NgramsFile, work: Work) -> None:
+    """Write the n-grams of text to a file of n-grams."""
+    target.write(ngrams.trie, StoredWords.of(ngrams), work)
+    path, tokenizer = Path(target.path), ngrams.tokenizer
+    is_stored = target.kind == "binary" and isinstance(tokenizer, Splitter)
+    if not is_stored and not getattr(tokenizer, "splits_at_blanks", False):
+        click.echo(
+            f"Note: {path} has no tokenizer, and its text will be split between "
+            "blanks: train with --tokens blanks, or give it text that is split.",
+            err=True,
+        )
+    if not ngrams.predict_boundary:
         click.echo(
             f"Note: the end of a line will count as a token with {path}, but does not "
             "with MODEL: write it with --to nplm to leave ends out.",
@@ -232,13 +235,17 @@ def write_ngrams(lm: TextLM, target: NgramsFile, work: Work) -> None:
 
 
 def write_changed(
-    lm: TextLM, output: Path, to: str | None, target: NgramsFile | None, work: Work
+    ngrams: TextNgrams,
+    output: Path,
+    to: str | None,
+    target: NgramsFile | None,
+    work: Work,
 ) -> None:
-    """Write a changed model of n-grams to its target, or to a file of nplm.save."""
+    """Write changed n-grams to their target, or to a file of nplm.save."""
     if target is None:
-        write_model(lm, output, to)
+        write_model(ngrams.text_lm(index=False), output, to)
     else:
-        write_ngrams(lm, target, work)
+        write_ngrams(ngrams, target, work)
 
 
 def write_model(
@@ -267,16 +274,7 @@ def write_model(
                 path, words, features, binary=kind == "vectors-binary"
             )
     except TypeError as error:
-        raise _no_ngrams(error) from error
-
-
-def _no_ngrams(error: TypeError) -> click.ClickException:
-    """Return the error of a model of another kind."""
-    message = str(error).replace(
-        "pass a KneserNeyLM or a BackoffLM",
-        "give a MODEL trained with --model kneser-ney, or an ARPA file",
-    )
-    return click.ClickException(message)
+        raise click.ClickException(str(error)) from error
 
 
 def _save(lm: TextLM, path: Path, optimizer: bool, dtype: str | None) -> None:
@@ -288,17 +286,6 @@ def _save(lm: TextLM, path: Path, optimizer: bool, dtype: str | None) -> None:
         message = str(error).replace(f"dtype={dtype!r}", f"--{dtype}")
         message = message.replace("leave dtype out", "leave it out")
         raise click.ClickException(message) from error
-
-
-def _note_tokens(lm: TextLM, path: Path) -> None:
-    """Note that the file will have no tokenizer."""
-    split = nplm.Tokenizer(BETWEEN_BLANKS)
-    if getattr(lm.tokenizer_, "get_params", dict)() != split.get_params():
-        click.echo(
-            f"Note: {path} has no tokenizer, and its text will be split between "
-            "blanks: train with --tokens blanks, or give it text that is split.",
-            err=True,
-        )
 
 
 def _kind_of(path: Path) -> str:

@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
+from nplm.formats._words import reserve_for_words
+from nplm.models.ngrams.stages.quantizing import unquantized
+from nplm.models.ngrams.text_ngrams import TextNgrams
 from nplm.models.ngrams.trie.backoff_trie import BackoffTrie
 from nplm.models.ngrams.trie.hash_table import HashTable
 from nplm.models.ngrams.trie.quantized_trie import QuantizedTrie
 from nplm.models.ngrams.trie.word_scorer import word_scorer_of
+from nplm.models.ngrams.trie.work import Work
 from nplm.text.codecs import Text
 from nplm.text.lm.scorer import Scorer
 from nplm.text.words.known_words import KnownWords, known_of, known_words_of
@@ -58,6 +62,22 @@ class Ngrams(NamedTuple, Generic[Trie]):
         self._set_spelling(known)
         word_scorer = word_scorer_of(table, self.boundary, *known.ids_and_unknown)
         return Scorer(word_scorer, Text(Splitter(**self.split), known))
+
+    def text_ngrams(self, work: Work) -> TextNgrams:
+        """Return n-grams of text whose arrays can be read in order.
+
+        Raises ValueError if the file is damaged.
+        """
+        assert self.boundary is not None  # `OpenModel` refuses files without
+        reserve_for_words(work, len(self.words))
+        trie: BackoffTrie | QuantizedTrie = self.trie
+        if isinstance(trie, QuantizedTrie):
+            trie = unquantized(trie, work)
+        else:
+            trie = trie.unpacked(work)
+        known = known_words_of(list(self.words), self.boundary)
+        self._set_spelling(known)
+        return TextNgrams(trie, known, self.boundary, Splitter(**self.split))
 
     def model(self) -> BackoffLM | QuantizedLM:
         """Return the model."""

@@ -18,6 +18,7 @@ from nplm.text.words.splitting import BLANKS, Splitter
 from nplm.text.words.unknown_spelling import UnknownSpelling
 
 if TYPE_CHECKING:
+    from nplm.models.ngrams.text_ngrams import TextNgrams
     from nplm.models.ngrams.trie.work import Work
 
 __all__ = [
@@ -131,6 +132,18 @@ class StoredWords:
         self.text = np.frombuffer("\n".join(words).encode(), dtype=np.uint8)
         self.n_words, self.boundary, self.unknown = len(words), boundary, unknown
         self.tokenizer, self.spelling = tokenizer, spelling
+
+    @classmethod
+    def of(cls, ngrams: TextNgrams) -> StoredWords:
+        """Return the words of n-grams of text."""
+        known, splitter = ngrams.words, ngrams.tokenizer
+        words = check_words(known.words, len(known))
+        return cls(
+            words,
+            ngrams.boundary,
+            tokenizer=splitter if isinstance(splitter, Splitter) else None,
+            spelling=known.spelling,
+        )
 
     @property
     def sizes(self) -> dict[str, tuple[DTypeLike, int]]:

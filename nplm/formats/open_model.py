@@ -27,7 +27,9 @@ from nplm.base.files.tensors import (
     begins_as_tensors,
 )
 from nplm.formats._ngrams import Ngrams
+from nplm.formats._words import reserve_for_words
 from nplm.formats.binary import headers, reading
+from nplm.models.ngrams.text_ngrams import NoNgramsError, TextNgrams
 from nplm.models.ngrams.trie.backoff_trie import BackoffTrie
 from nplm.models.ngrams.trie.hashing import index_of
 from nplm.models.ngrams.trie.quantized_trie import QuantizedTrie
@@ -191,6 +193,23 @@ class OpenModel:
                 "to strings, or give TextLM.from_model the words."
             )
         return model
+
+    def text_ngrams(self, work: Work, *, quantized: bool = False) -> TextNgrams:
+        """Return back-off n-grams of text, whose arrays can be read in order.
+
+        - `quantized`: whether those of a quantized file are taken, too
+
+        Raises NoNgramsError if it has another model. Raises as `text_lm`.
+        """
+        if not self._has_ngrams():
+            ngrams = TextNgrams.of(self.text_lm(), os.fspath(self.path))
+            reserve_for_words(work, len(ngrams.words))
+            return ngrams._replace(trie=ngrams.trie.unpacked(work))
+        of_file = self._ngrams(work, index=False)
+        if isinstance(of_file.trie, QuantizedTrie) and not quantized:
+            raise NoNgramsError(os.fspath(self.path), "QuantizedLM")
+        with self._named_words():
+            return of_file.text_ngrams(work)
 
     def load(self, work: Work | None = None, *, index: bool = True) -> Any:
         """Return the model, as `nplm.load` does.

@@ -1,4 +1,4 @@
-"""Commands that score n-grams start without scikit-learn; so does the help."""
+"""Commands over n-grams start without scikit-learn, and so does the help."""
 
 import subprocess
 import sys
@@ -13,32 +13,45 @@ from tests.helpers import small_text
 pytestmark = small_text
 
 TEXTS = ["a rose is a rose", "is a rose a rose", "the rose is red"] * 5
-# What takes longer to import than a sentence to score.
-SLOW = ("sklearn", "scipy", "pandas", "joblib", "rich")
+# What takes longer to import than a small text to work on.
+SLOW = ("sklearn", "scipy", "pandas", "joblib")
+# Runs commands one after the other, and tells the first that has imported one of them.
 RUN = f"""
 import sys
 from nplm.cli import main
 
-def run(*arguments):
+for command in sys.argv[1:]:
     try:
-        main(arguments, standalone_mode=False)
+        main(command.split(), standalone_mode=False)
     except SystemExit:
         pass
-
-{{}}
-found = sorted({{{{name.split(".")[0] for name in sys.modules}}}} & set({SLOW}))
-assert not found, found
+    found = sorted({{name.split(".")[0] for name in sys.modules}} & set({SLOW}))
+    assert not found, (command, found)
 """
-SCORE = RUN.format("""
-from nplm import kenlm
-model, text = sys.argv[1:]
-assert kenlm.Model(model).score("a rose is red") < 0
-run("score", model, text)
-run("score", "--json", "--with-text", model, text)
-run("query", model, text)
-run("query", "--columns", "srilm", model, text)
-run("query", "--summary", "--json", model, text)
-""")
+SCORING = """
+score MODEL TEXT
+score --json --with-text MODEL TEXT
+query MODEL TEXT
+query --columns srilm MODEL TEXT
+query --summary --json MODEL TEXT
+"""
+CHANGING = """
+--help
+--version
+train --help
+count TEXT -o OUT/counts
+train TEXT -o OUT/mapped --order 3 --test TEXT
+train TEXT -o OUT/arpa.gz --order 2 --min-counts 1,2 --vocabulary WORDS
+train TEXT -o OUT/small --bits 8 --tokens blanks
+train OUT/counts -o OUT/a.arpa --counts
+convert arpa OUT/mapped --to binary
+convert mapped OUT/8 --bits 8
+convert 8bits OUT/b.arpa
+prune mapped OUT/pruned.arpa
+prune arpa OUT/pruned --to binary --limit-vocab WORDS
+mix arpa mapped -o OUT/c.arpa --valid TEXT
+expand arpa OUT/d.arpa --classes CLASSES
+"""
 
 
 @pytest.fixture(scope="module")
@@ -49,35 +62,44 @@ def models(tmp_path_factory):
     words = lm.vocabulary_.words_.tolist()
     write_arpa(lm.estimator_, folder / "arpa", words)
     for name, form in {
-        "mapped": {}, "8 bits": {"bits": 8}
+        "mapped": {}, "8bits": {"bits": 8}
     }.items():  # fmt: skip
         save_binary(lm.estimator_, folder / name, words, **form)
     (folder / "text").write_text("A rose, is red\na tulip is red\n")
     estimate_binary(
         KneserNeyLM(3),
         [folder / "text"],
-        folder / "with a tokenizer",
+        folder / "tokenizer",
         tokenizer=Tokenizer(lowercase=True),
     )
     return folder
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["mapped", "8 bits", "arpa", "with a tokenizer"])
-def test_ngrams_are_scored_without_scikit_learn(models, name):
-    ran = subprocess.run(
-        [sys.executable, "-c", SCORE, models / name, models / "text"],
-        capture_output=True, text=True, check=False,
+def ran(commands, folder, **names):
+    """Run commands in one process, in a folder; return what they print."""
+    for name, value in names.items():
+        commands = commands.replace(name, str(value))
+    lines = commands.strip().splitlines()
+    done = subprocess.run(
+        [sys.executable, "-c", RUN, *lines],
+        capture_output=True, text=True, check=False, cwd=folder,
     )  # fmt: skip
-    assert ran.returncode == 0, ran.stderr
-    assert "rose" in ran.stdout
+    assert done.returncode == 0, done.stderr
+    return done.stdout
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("option", ["--help", "--version"])
-def test_help_needs_no_scikit_learn(option):
-    code = RUN.format(f'run("{option}")')
-    subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
+@pytest.mark.parametrize("name", ["mapped", "8bits", "arpa", "tokenizer"])
+def test_ngrams_are_scored_without_scikit_learn(models, name):
+    assert "rose" in ran(SCORING, models, MODEL=name, TEXT="text")
+
+
+def test_ngrams_are_made_and_changed_without_scikit_learn(models, tmp_path):
+    (tmp_path / "words").write_text("a\nrose\nis\n")
+    (tmp_path / "classes").write_text("rose 0.5 rose-a\nrose 0.5 rose-b\n")
+    files = {"WORDS": tmp_path / "words", "CLASSES": tmp_path / "classes"}
+    ran(CHANGING, models, OUT=tmp_path, TEXT="text", **files)
+    assert "rose-b" in (tmp_path / "d.arpa").read_text()
 
 
 def test_help_says_what_the_commands_say():

@@ -431,9 +431,9 @@ def test_prune(made, run, tmp_path):
     run("prune", "--threshold", "9", "@kn", path)  # no n-gram begins with <s> any more
     assert "perplexity with unknown" in run("query", "-s", path, "@test").stdout
     result = run("prune", "@network", path, code=1)
-    assert "has no n-grams to drop (NeuralLM)" in result.stderr
+    assert "has no back-off n-grams (NeuralLM)" in result.stderr
     result = run("convert", "@network", path, code=1)
-    assert "NeuralLM has no n-grams with back-off weights" in result.stderr
+    assert "has no back-off n-grams (NeuralLM)" in result.stderr
     assert "give a MODEL trained with --model kneser-ney" in result.stderr
 
 

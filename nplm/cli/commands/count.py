@@ -83,6 +83,7 @@ def count_command(
             output,
             order,
             memory=free_memory() if memory is None else memory,
+            n_jobs=1,
             blank_lines=blank_lines,
             progress=bars.counting("words"),
         )

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import click
 
-from nplm import TextLM
 from nplm.cli._messages import report_in_options
 from nplm.cli._models import (
     BITS,
@@ -14,15 +13,14 @@ from nplm.cli._models import (
     TARGET,
     ngrams_file,
     read_ngrams,
-    vocabulary_of,
     work_for,
     write_changed,
 )
 from nplm.cli._outputs import refuse_to_replace
 from nplm.cli._values import MAX_ORDER, POSITIVE, memory_option
 from nplm.cli.commands.convert import OUTPUT
-from nplm.formats import read_class_definitions
 from nplm.formats._words import reserve_for_words
+from nplm.formats.classes import read_class_definitions
 from nplm.models.mixtures.class_expansion import MAX_EXPANDED, expanded
 
 __all__ = ["expand_command"]
@@ -81,25 +79,13 @@ def expand_command(
     target = ngrams_file(output, to, bits)
     with report_in_options(), work_for(target, memory) as work:
         classes = read_class_definitions(definitions)
-        lm = read_ngrams(model, work, verify=verify)
-        _check_ngrams(model, lm)
-        reserve_for_words(work, lm.n_words_ + sum(map(len, classes.values())))
-        words = expanded(lm, classes, order, max_ngrams, work)
+        ngrams = read_ngrams(model, work, verify=verify)
+        n_words = len(ngrams.words) + sum(map(len, classes.values()))
+        reserve_for_words(work, n_words)
+        words = expanded(ngrams, classes, order, max_ngrams, work)
         write_changed(words, output, to, target, work)
-        _report(classes, lm, words)
-
-
-def _check_ngrams(model: str, lm: TextLM) -> None:
-    if not hasattr(lm.estimator_, "prune"):
-        raise click.ClickException(
-            f"{model} has no back-off n-grams ({type(lm.estimator_).__name__}): give a "
-            "Kneser-Ney model, which is not quantized (--bits), or an ARPA file."
-        )
-
-
-def _report(classes: dict[str, dict[str, float]], lm: TextLM, words: TextLM) -> None:
-    n_found = len(classes.keys() & vocabulary_of(lm).ids_.keys())
-    before, after = (int(model.estimator_.n_ngrams_.sum()) for model in (lm, words))
+        n_found = len(classes.keys() & ngrams.words.ids.keys())
+        before, after = (int(n.trie.n_ngrams.sum()) for n in (ngrams, words))
     click.echo(
         f"{n_found:,} of {len(classes):,} classes are in the model; {before:,} n-grams "
         f"became {after:,}",

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import click
 
-from nplm import TextLM
 from nplm.cli._messages import report_in_options
 from nplm.cli._models import (
     BITS,
@@ -26,7 +24,9 @@ from nplm.cli._tally import line_marks, report_perplexities
 from nplm.cli._text import KeptText, texts_of
 from nplm.cli._values import memory_option, weights_of
 from nplm.formats._words import reserve_for_words
-from nplm.models.mixtures.static_mixture import StaticMixture, mixed
+from nplm.models.mixtures.static_mixture import mixed
+from nplm.models.ngrams.text_ngrams import TextNgrams
+from nplm.text.codecs import codec_of
 
 __all__ = ["mix_command"]
 
@@ -88,35 +88,29 @@ def mix_command(
     target = ngrams_file(output, to, bits)
     with work_for(target, memory) as work:
         members = [read_ngrams(model, work, verify=verify) for model in models]
-        reserve_for_words(work, sum(lm.n_words_ for lm in members))
+        reserve_for_words(work, sum(len(ngrams.words) for ngrams in members))
         held_out = _held_out(valid, members[0])
         with _named(models):
-            mixture = mixed(members, weights, held_out, work)
-        write_changed(mixture.lm, output, to, target, work)
-        _report(mixture, models, members, valid, work.forget)
+            mixture, chosen, _ = mixed(members, weights, held_out, work)
+        write_changed(mixture, output, to, target, work)
+        for model, weight in zip(models, chosen):
+            click.echo(f"{weight:.6f}\t{model}")
+        n_ngrams = sum(int(ngrams.trie.n_ngrams.sum()) for ngrams in members)
+        click.echo(
+            f"{mixture.trie.n_ngrams.sum():,} n-grams, of {n_ngrams:,} in "
+            f"{len(models)} models",
+            err=True,
+        )
+        report_perplexities(
+            mixture.scorer(), valid, None, blank_lines=False, done=work.forget
+        )
 
 
-def _held_out(path: str | None, lm: TextLM) -> list[str] | None:
-    return (
-        None if path is None else texts_of([path], line_marks(lm._codec, lm.boundary_))
-    )
-
-
-def _report(
-    mixture: StaticMixture,
-    models: Sequence[str],
-    members: Sequence[TextLM],
-    valid: str | None,
-    done: Callable[[], Any],
-) -> None:
-    for model, weight in zip(models, mixture.weights):
-        click.echo(f"{weight:.6f}\t{model}")
-    n_ngrams = sum(int(lm.estimator_.n_ngrams_.sum()) for lm in members)
-    n_mixed = int(mixture.lm.estimator_.n_ngrams_.sum())
-    click.echo(
-        f"{n_mixed:,} n-grams, of {n_ngrams:,} in {len(models)} models", err=True
-    )
-    report_perplexities(mixture.lm.scorer(), valid, None, blank_lines=False, done=done)
+def _held_out(path: str | None, ngrams: TextNgrams) -> list[str] | None:
+    if path is None:
+        return None
+    codec = codec_of(ngrams.tokenizer, ngrams.words)
+    return texts_of([path], line_marks(codec, ngrams.boundary))
 
 
 @contextmanager
@@ -125,14 +119,8 @@ def _named(models: Sequence[str]) -> Iterator[None]:
     with report_in_options():
         try:
             yield
-        except (TypeError, ValueError) as error:
+        except ValueError as error:
             message = re.sub(
                 r"models\[(\d+)\]", lambda match: models[int(match[1])], str(error)
-            )
-            message = re.sub(
-                r"pass a KneserNeyLM.*",
-                "give a MODEL trained with --model kneser-ney, which is not quantized "
-                "(--bits), or an ARPA file.",
-                message,
             )
             raise ValueError(message) from error

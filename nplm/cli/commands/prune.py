@@ -6,14 +6,12 @@ from pathlib import Path
 
 import click
 
-from nplm import TextLM
 from nplm.cli._models import (
     BITS,
     MODEL,
     TARGET,
     ngrams_file,
     read_ngrams,
-    vocabulary_of,
     work_for,
     write_changed,
 )
@@ -22,6 +20,8 @@ from nplm.cli._text import listed_words
 from nplm.cli._values import memory_option
 from nplm.cli.commands.convert import OUTPUT
 from nplm.models.mixtures.limited_vocabulary import limited
+from nplm.models.ngrams.stages.pruning import pruned_by_entropy
+from nplm.models.ngrams.text_ngrams import TextNgrams
 from nplm.models.ngrams.trie.work import Work
 
 __all__ = ["prune_command"]
@@ -77,26 +77,14 @@ def prune_command(
         threshold = DEFAULT_THRESHOLD if words is None else 0.0
     target = ngrams_file(output, to, bits)
     with work_for(target, memory) as work:
-        lm = read_ngrams(model, work, verify=verify)
-        _check_ngrams(model, lm)
-        before = _n_ngrams(lm)
+        ngrams = read_ngrams(model, work, verify=verify)
+        before = int(ngrams.trie.n_ngrams.sum())
         if words is not None:
-            lm = words.limited(lm, work)
-        lm.estimator_.prune_within(work, threshold)
-        write_changed(lm, output, to, target, work)
-    click.echo(f"{_n_ngrams(lm):,} of {before:,} n-grams kept", err=True)
-
-
-def _check_ngrams(model: str, lm: TextLM) -> None:
-    if not hasattr(lm.estimator_, "prune"):
-        raise click.ClickException(
-            f"{model} has no n-grams to drop ({type(lm.estimator_).__name__}): give a "
-            "Kneser-Ney model, or an ARPA file."
-        )
-
-
-def _n_ngrams(lm: TextLM) -> int:
-    return int(lm.estimator_.n_ngrams_.sum())
+            ngrams = words.limited(ngrams, work)
+        trie = pruned_by_entropy(ngrams.trie, threshold, work)
+        write_changed(ngrams._replace(trie=trie), output, to, target, work)
+        after = int(trie.n_ngrams.sum())
+    click.echo(f"{after:,} of {before:,} n-grams kept", err=True)
 
 
 class Words:
@@ -106,18 +94,18 @@ class Words:
         self._path = path
         self._words = set(listed_words(path, "--limit-vocab"))
 
-    def limited(self, lm: TextLM, work: Work) -> TextLM:
-        """Restrict a model to these words, and report them."""
-        lacking = len(self._words - vocabulary_of(lm).ids_.keys())
+    def limited(self, ngrams: TextNgrams, work: Work) -> TextNgrams:
+        """Restrict n-grams to these words, and report them."""
+        lacking = len(self._words - ngrams.words.ids.keys())
         try:
-            fewer = limited(lm, self._words, work)
+            fewer = limited(ngrams, self._words, work)
         except ValueError as error:
             raise click.ClickException(
                 f"--limit-vocab {self._path}: {error}"
             ) from error
         click.echo(
-            f"{fewer.n_words_:,} of {lm.n_words_:,} words "
-            f"kept; {lacking:,} words of {self._path} are not in the model",
+            f"{len(fewer.words):,} of {len(ngrams.words):,} words kept; {lacking:,} "
+            f"words of {self._path} are not in the model",
             err=True,
         )
         return fewer

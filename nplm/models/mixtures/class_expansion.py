@@ -5,19 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from numbers import Integral
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from nplm.base.blocks import BLOCK_SIZE, blocks
-from nplm.models.mixtures.static_mixture import check_backoff, text_model
 from nplm.models.ngrams.stages.mixing import mixed_trie, ngrams_in_blocks
+from nplm.models.ngrams.text_ngrams import TextNgrams
 from nplm.models.ngrams.trie.backoff_trie import BackoffTrie
 from nplm.models.ngrams.trie.work import Work
-from nplm.text.lm.text_lm import TextLM
-from nplm.text.vocabulary import Vocabulary
-from nplm.text.words.known_words import known_of, unknown_among
+from nplm.text.words.known_words import unknown_among
+
+if TYPE_CHECKING:
+    from nplm.text.lm.text_lm import TextLM
 
 __all__ = ["MAX_EXPANDED", "expand_classes", "expanded"]
 
@@ -118,24 +119,21 @@ def expand_classes(
     >>> (of_words - log_prob).round(4).tolist()  # the logarithms of 0.75 and 0.25
     [-0.2877, -1.3863]
     """
-    return expanded(lm, classes, order, max_ngrams, Work(), index=index)
+    ngrams = expanded(TextNgrams.of(lm), classes, order, max_ngrams, Work())
+    return ngrams.text_lm(index=index)
 
 
 def expanded(
-    lm: TextLM,
+    ngrams: TextNgrams,
     classes: Mapping[Any, Mapping[Any, float]],
     order: int | None,
     max_ngrams: int,
     work: Work,
-    *,
-    index: bool = False,
-) -> TextLM:
-    """Expand a model, in memory or in a folder with it; see `expand_classes`."""
-    check_backoff(lm, "lm")
-    tokens = lm.vocabulary_
-    assert tokens is not None
-    _check_classes(classes, lm, tokens)
-    trie = lm.estimator_.trie_.verified()
+) -> TextNgrams:
+    """Expand n-grams, in memory or in a folder with them; see `expand_classes`."""
+    tokens = ngrams.words
+    _check_classes(classes, ngrams)
+    trie = ngrams.trie.verified()
     order = trie.order if order is None else order
     if not isinstance(order, Integral) or order not in range(1, trie.order + 1):
         raise ValueError(
@@ -143,18 +141,18 @@ def expanded(
         )
     ids: dict[Any, int] = {}
     rows: list[tuple[int, int, float]] = []
-    of_token = {word: {word: 1.0} for word in tokens.words_.tolist()} | dict(classes)
+    of_token = {word: {word: 1.0} for word in tokens.words} | dict(classes)
     for token, words in of_token.items():
-        if token in tokens.ids_:
+        if token in tokens.ids:
             total = sum(words.values())
             for word, prob in words.items():
                 word_id = ids.setdefault(word, len(ids))
-                rows.append((tokens.ids_[token], word_id, prob / total))
+                rows.append((tokens.ids[token], word_id, prob / total))
     token_ids, word_ids, shares = zip(*rows)
     of_words = ExpandedTrie(
         trie,
         int(order),
-        Choices.of(token_ids, word_ids, shares, tokens.n_words_),
+        Choices.of(token_ids, word_ids, shares, len(tokens)),
         Choices.of(word_ids, token_ids, shares, len(ids)),
     )
     n_ngrams = of_words.n_ngrams(work)
@@ -165,12 +163,9 @@ def expanded(
             f"max_ngrams={max_ngrams}: lower order, prune the model first, or raise "
             "max_ngrams."
         )
-    unknown = unknown_among(ids) if tokens.unknown_id_ is None else tokens.unknown
-    vocabulary = Vocabulary.from_words(
-        list(ids), unknown=unknown, boundary=tokens.words_[lm.boundary_]
-    )
-    known_of(vocabulary).spelling = known_of(tokens).spelling
-    return text_model(mixed_trie([of_words], [1.0], work), vocabulary, lm, index=index)
+    unknown = unknown_among(ids) if tokens.unknown_id is None else tokens.unknown
+    larger = ngrams.with_words(list(ids), unknown)
+    return larger._replace(trie=mixed_trie([of_words], [1.0], work))
 
 
 @dataclass(frozen=True, eq=False)
@@ -298,9 +293,10 @@ class Choices(NamedTuple):
 
 
 def _check_classes(
-    classes: Mapping[Any, Mapping[Any, float]], lm: TextLM, vocabulary: Vocabulary
+    classes: Mapping[Any, Mapping[Any, float]], ngrams: TextNgrams
 ) -> None:
     """Raise an error unless classes are distributions over words."""
+    known = ngrams.words
     values = classes.values() if isinstance(classes, Mapping) else [classes]
     for words in values:
         if not isinstance(words, Mapping):
@@ -311,15 +307,15 @@ def _check_classes(
             )
     if not classes:
         raise ValueError("there are no classes: give one or more, with their words.")
-    if not classes.keys() & vocabulary.ids_.keys():
+    if not classes.keys() & known.ids.keys():
         example = next(iter(classes))
         raise ValueError(
             f"the model has none of the {len(classes)} classes, such as {example!r}: "
             "the names of classes are words of its text."
         )
-    marks = {vocabulary.words_[lm.boundary_], "<s>", "</s>"}
+    marks = {known.words[ngrams.boundary], "<s>", "</s>"}
     for name, words in classes.items():
-        if name in marks or name == vocabulary.unknown:
+        if name in marks or name == known.unknown:
             raise ValueError(f"{name!r} is a mark, which cannot be a class.")
         for word, prob in words.items():
             if word in classes:

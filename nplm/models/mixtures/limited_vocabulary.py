@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nplm.models.mixtures.static_mixture import check_backoff, text_model
 from nplm.models.ngrams.stages.mixing import LimitedTrie, mixed_trie
+from nplm.models.ngrams.text_ngrams import TextNgrams
 from nplm.models.ngrams.trie.work import Work
-from nplm.text.lm.text_lm import TextLM
-from nplm.text.vocabulary import Vocabulary
-from nplm.text.words.known_words import known_of
+
+if TYPE_CHECKING:
+    from nplm.text.lm.text_lm import TextLM
 
 __all__ = ["limit_vocabulary", "limited"]
 
@@ -69,33 +69,25 @@ def limit_vocabulary(lm: TextLM, words: Iterable[Any], *, index: bool = True) ->
     >>> small.next_words("the cat", k=1)[0]
     ['sat']
     """
-    return limited(lm, words, Work(), index=index)
+    ngrams = limited(TextNgrams.of(lm), words, Work())
+    return ngrams.text_lm(index=index)
 
 
-def limited(
-    lm: TextLM, words: Iterable[Any], work: Work, *, index: bool = False
-) -> TextLM:
-    """Restrict a model, in memory or in a folder; see `limit_vocabulary`."""
+def limited(ngrams: TextNgrams, words: Iterable[Any], work: Work) -> TextNgrams:
+    """Restrict n-grams to words, in memory or in a folder; see `limit_vocabulary`."""
     if isinstance(words, str):
         raise TypeError(f"words is a string, {words!r:.80}: pass a list of words.")
-    check_backoff(lm, "lm")
-    vocabulary = lm.vocabulary_
-    assert vocabulary is not None
-    kept_ids = {vocabulary.ids_[word] for word in words if word in vocabulary.ids_}
-    if not kept_ids - {lm.boundary_, vocabulary.unknown_id_}:
+    known = ngrams.words
+    kept_ids = {known.ids[word] for word in words if word in known.ids}
+    if not kept_ids - {ngrams.boundary, known.unknown_id}:
         raise ValueError(
-            f"the model has none of the words: it has {vocabulary.n_words_} words, "
-            f"such as {vocabulary.words_[-1]!r}. Are they spelled as the model's are?"
+            f"the model has none of the words: it has {len(known)} words, "
+            f"such as {known.words[-1]!r}. Are they spelled as the model's are?"
         )
-    kept_ids.add(lm.boundary_)
-    if vocabulary.unknown_id_ is not None:
-        kept_ids.add(vocabulary.unknown_id_)
+    kept_ids.add(ngrams.boundary)
+    if known.unknown_id is not None:
+        kept_ids.add(known.unknown_id)
     ids = np.array(sorted(kept_ids), dtype=np.int32)
-    smaller = Vocabulary.from_words(
-        vocabulary.words_[ids].tolist(),
-        unknown=vocabulary.unknown,
-        boundary=vocabulary.words_[lm.boundary_],
-    )
-    known_of(smaller).spelling = known_of(vocabulary).spelling
-    trie = LimitedTrie(lm.estimator_.trie_.verified(), ids, smaller.unknown_id_)
-    return text_model(mixed_trie([trie], [1.0], work), smaller, lm, index=index)
+    smaller = ngrams.with_words(known.words_of(ids), known.unknown)
+    trie = LimitedTrie(ngrams.trie.verified(), ids, smaller.words.unknown_id)
+    return smaller._replace(trie=mixed_trie([trie], [1.0], work))

@@ -4,28 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import product
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from nplm.base.blocks import BLOCK_WINDOWS, blocks
-from nplm.models.ngrams.backoff_lm import BackoffLM
-from nplm.models.ngrams.backoff_model import BackoffModel
 from nplm.models.ngrams.stages.mixing import AlignedTrie, mixed_trie
-from nplm.models.ngrams.trie.backoff_trie import BackoffTrie
-from nplm.models.ngrams.trie.hashing import index_of
+from nplm.models.ngrams.text_ngrams import TextNgrams
 from nplm.models.ngrams.trie.work import Work
 from nplm.models.training.em import MixtureFit, checked_weights, fit_mixture_weights
 from nplm.text.codecs import codec_of
-from nplm.text.lm.text_lm import TextLM
-from nplm.text.vocabulary import Vocabulary
-from nplm.text.words.known_words import known_of
+from nplm.text.words.splitting import Splitter
 
-__all__ = [
-    "StaticMixture", "aligned", "check_backoff", "mixed", "static_mixture",
-    "text_model",
-]  # fmt: skip
+if TYPE_CHECKING:
+    from nplm.text.lm.text_lm import TextLM
+
+__all__ = ["StaticMixture", "aligned", "mixed", "static_mixture"]
 
 
 class StaticMixture(NamedTuple):
@@ -120,37 +115,40 @@ def static_mixture(
     >>> bool(learned.weights[0] > learned.weights[1]), learned.n_iter > 0
     (True, True)
     """
-    return mixed(
-        models, weights, X_val, Work(), max_iter=max_iter, tol=tol, index=index
+    ngrams = _ngrams_of(models)
+    mixture, chosen, n_iter = mixed(
+        ngrams, weights, X_val, Work(), max_iter=max_iter, tol=tol
     )
+    return StaticMixture(mixture.text_lm(index=index), chosen, n_iter)
 
 
 def mixed(
-    models: Sequence[TextLM],
+    models: Sequence[TextNgrams],
     weights: ArrayLike | None,
     X_val: Sequence[Any] | None,
     work: Work,
     *,
     max_iter: int = 100,
     tol: float = 1e-5,
-    index: bool = False,
-) -> StaticMixture:
-    """Mix models, in memory or in a folder with them; see `static_mixture`."""
+) -> tuple[TextNgrams, NDArray[np.float64], int]:
+    """Mix n-grams, in memory or in a folder with them; see `static_mixture`.
+
+    Returns the mixture, the weights, and the number of EM steps.
+    """
     _check_models(models)
     if (weights is None) == (X_val is None):
         passed = "neither" if weights is None else "both"
         raise ValueError(
             f"pass weights, or X_val to learn them on; you passed {passed}."
         )
-    vocabulary, tries = _aligned(models)
+    union, tries = _aligned(models)
     if weights is not None:
         chosen, n_iter = checked_weights(weights, len(models)), 0
     else:
-        fit = _learned(models, vocabulary, tries, X_val, max_iter, tol, work)
+        fit = _learned(union, tries, X_val, max_iter, tol, work)
         chosen, n_iter = fit.weights[0], fit.n_iter
     trie = mixed_trie(tries, chosen.tolist(), work)
-    lm = text_model(trie, vocabulary, models[0], index=index)
-    return StaticMixture(lm, chosen, n_iter)
+    return union._replace(trie=trie), chosen, n_iter
 
 
 def aligned(models: Sequence[TextLM], *, index: bool = True) -> list[TextLM]:
@@ -200,67 +198,37 @@ def aligned(models: Sequence[TextLM], *, index: bool = True) -> list[TextLM]:
     >>> bool(lm.estimator_.weights_[0] > lm.estimator_.weights_[1])
     True
     """
-    _check_models(models)
-    vocabulary, tries = _aligned(models)
-    return [
-        text_model(trie.remapped(), vocabulary, models[0], index=index)
-        for trie in tries
-    ]
+    ngrams = _ngrams_of(models)
+    _check_models(ngrams)
+    union, tries = _aligned(ngrams)
+    return [union._replace(trie=trie.remapped()).text_lm(index=index) for trie in tries]
 
 
-def text_model(
-    trie: BackoffTrie, vocabulary: Vocabulary, like: TextLM, *, index: bool
-) -> TextLM:
-    """Return a text model that splits text as another one does."""
-    table = index_of(trie) if index else None
-    return TextLM.from_model(
-        BackoffLM.from_trie(trie, table, boundary=vocabulary.boundary_id_),
-        vocabulary,
-        tokenizer=like.tokenizer_,
-        predict_boundary=like.predict_boundary,
-    )
+def _ngrams_of(models: Sequence[TextLM]) -> list[TextNgrams]:
+    return [TextNgrams.of(lm, f"models[{i}]") for i, lm in enumerate(models)]
 
 
-def _check_models(models: Sequence[TextLM]) -> None:
+def _check_models(models: Sequence[TextNgrams]) -> None:
     if len(models) < 2:
         raise ValueError(f"a mixture needs two models or more, got {len(models)}.")
-    for i, lm in enumerate(models):
-        check_backoff(lm, f"models[{i}]")
-        if not _split_alike(lm.tokenizer_, models[0].tokenizer_):
+    for i, ngrams in enumerate(models):
+        if not _split_alike(ngrams.tokenizer, models[0].tokenizer):
             raise ValueError(
                 f"models[{i}] splits text in another way than models[0]: their words "
                 "are not the same kind of words; train both with the same tokenizer."
             )
-        if lm.predict_boundary != models[0].predict_boundary:
+        if ngrams.predict_boundary != models[0].predict_boundary:
             raise ValueError(
-                f"models[{i}] has predict_boundary={lm.predict_boundary}, and "
+                f"models[{i}] has predict_boundary={ngrams.predict_boundary}, and "
                 f"models[0] has {models[0].predict_boundary}: train both alike."
             )
-
-
-def check_backoff(lm: Any, name: str) -> None:
-    """Raise unless `lm`, which errors call `name`, is back-off n-grams of words."""
-    if not isinstance(lm, TextLM):
-        raise TypeError(
-            f"{name} is a {type(lm).__name__}: pass a TextLM; "
-            "TextLM.from_model(model, words) makes one."
-        )
-    _ = lm._codec  # raises NotFittedError
-    if not isinstance(lm.estimator_, BackoffModel):
-        raise TypeError(
-            f"{name} is over a {type(lm.estimator_).__name__}, which is not one set of "
-            "back-off n-grams: pass a KneserNeyLM or a BackoffLM (a MixtureLM mixes "
-            "others at run time)."
-        )
-    if lm.vocabulary_ is None:
-        raise ValueError(
-            f"{name} has ids and no words: make it by TextLM.from_model(model, words)."
-        )
 
 
 def _split_alike(a: Any, b: Any) -> bool:
     if a is b:
         return True
+    if isinstance(a, Splitter) and isinstance(b, Splitter):
+        return a.params == b.params
     if type(a) is not type(b):
         return False
     # Subwords with equal parameters may have learned different units.
@@ -268,45 +236,42 @@ def _split_alike(a: Any, b: Any) -> bool:
     return bool(a.get_params() == b.get_params() if same is None else same(b))
 
 
-def _aligned(models: Sequence[TextLM]) -> tuple[Vocabulary, list[AlignedTrie]]:
-    """Return the vocabulary of all models, and their tries in its ids."""
-    vocabularies = [lm.vocabulary_ for lm in models if lm.vocabulary_ is not None]
-    _check_symbols(models, vocabularies)
-    unknown = next((v.unknown for v in vocabularies if v.unknown is not None), None)
-    end = vocabularies[0].words_[models[0].boundary_]
+def _aligned(models: Sequence[TextNgrams]) -> tuple[TextNgrams, list[AlignedTrie]]:
+    """Return n-grams with the words of all models, and their tries in these ids."""
+    _check_symbols(models)
+    known_unknown = (m.words.unknown for m in models if m.words.unknown is not None)
+    unknown = next(known_unknown, None)
+    end = models[0].words.words[models[0].boundary]
     ids: dict[Any, int] = {}
     columns = []
-    for lm, vocabulary in zip(models, vocabularies):
-        words = vocabulary.words_.tolist()
+    for ngrams in models:
+        words = list(ngrams.words.words)
         # The two symbols may have other names in another model.
-        words[lm.boundary_] = end
-        if vocabulary.unknown_id_ is not None:
-            words[vocabulary.unknown_id_] = unknown
+        words[ngrams.boundary] = end
+        if ngrams.words.unknown_id is not None:
+            words[ngrams.words.unknown_id] = unknown
         columns.append([ids.setdefault(word, len(ids)) for word in words])
-    union = Vocabulary.from_words(list(ids), unknown=unknown, boundary=end)
-    spellings = (known_of(v).spelling for v in vocabularies)
-    known_of(union).spelling = next(filter(None, spellings), None)
+    spellings = (ngrams.words.spelling for ngrams in models)
+    spelling = next(filter(None, spellings), None)
+    union = models[0].with_words(list(ids), unknown, spelling)
     tries = [
-        AlignedTrie(
-            lm.estimator_.trie_.verified(), np.array(column, dtype=np.int32), len(ids)
-        )
-        for lm, column in zip(models, columns)
+        AlignedTrie(ngrams.trie.verified(), np.array(column, dtype=np.int32), len(ids))
+        for ngrams, column in zip(models, columns)
     ]
     return union, tries
 
 
-def _check_symbols(
-    models: Sequence[TextLM], vocabularies: Sequence[Vocabulary]
-) -> None:
+def _check_symbols(models: Sequence[TextNgrams]) -> None:
     """Raise an error if the symbol of a model is another model's word.
 
     Symbols are aligned whatever they are called. If they are called alike, they may be
     an ordinary word of a model without such a symbol.
     """
+    vocabularies = [ngrams.words for ngrams in models]
     symbols = {
-        "the boundary": [v.words_[lm.boundary_] for lm, v in zip(models, vocabularies)],
+        "the boundary": [m.words.words[m.boundary] for m in models],
         "the symbol for unknown words": [
-            None if v.unknown_id_ is None else v.unknown for v in vocabularies
+            None if v.unknown_id is None else v.unknown for v in vocabularies
         ],
     }
     for meaning, of_models in symbols.items():
@@ -315,7 +280,7 @@ def _check_symbols(
         for (i, word), (j, vocabulary) in product(
             enumerate(of_models), enumerate(vocabularies)
         ):
-            if word in vocabulary.ids_ and of_models[j] != word:
+            if word in vocabulary.ids and of_models[j] != word:
                 roles = (role for role, words in symbols.items() if words[j] == word)
                 raise ValueError(
                     f"{word!r} is {meaning} in models[{i}], and "
@@ -325,8 +290,7 @@ def _check_symbols(
 
 
 def _learned(
-    models: Sequence[TextLM],
-    vocabulary: Vocabulary,
+    union: TextNgrams,
     tries: Sequence[AlignedTrie],
     X_val: Any,
     max_iter: int,
@@ -334,17 +298,15 @@ def _learned(
     work: Work,
 ) -> MixtureFit:
     """Learn the weights by EM on held-out text."""
-    lm = models[0]
-    documents = codec_of(lm.tokenizer_, vocabulary).encode(X_val, "X_val")
-    boundary = vocabulary.boundary_id_
-    assert boundary is not None
-    if len(documents.ids) == 0 and not (lm.predict_boundary and len(documents.lengths)):
+    documents = codec_of(union.tokenizer, union.words).encode(X_val, "X_val")
+    ends = union.predict_boundary
+    if len(documents.ids) == 0 and not (ends and len(documents.lengths)):
         raise ValueError(
             f"X_val has {len(documents.lengths)} documents and no token: pass held-out "
             "text, or give the weights."
         )
     width = max(member.trie.order for member in tries) - 1
-    X, y = documents.windows(max(width, 1), boundary, ends=lm.predict_boundary)
+    X, y = documents.windows(max(width, 1), union.boundary, ends=ends)
     probs = np.empty((len(y), len(tries)))
     for i, member in enumerate(tries):
         for part in blocks(len(probs), min(work.n_at_random, BLOCK_WINDOWS)):

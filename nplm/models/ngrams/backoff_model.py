@@ -72,14 +72,10 @@ class BackoffModel(QuickLookUps, LanguageModel):
         self : BackoffModel
             The same model, with fewer n-grams.
         """
-        self.prune_within(Work(), threshold)
-        return self
-
-    def prune_within(self, work: Work, threshold: float) -> None:
-        """Prune in memory, or in a folder with the trie; see `prune`."""
-        trie = pruned_by_entropy(self.trie_, threshold, work)
+        trie = pruned_by_entropy(self.trie_, threshold, Work())
         if trie is not self.trie_:
             self._set_trie(trie, None if self.index_ is None else index_of(trie))
+        return self
 
     @all_or_nothing
     def build_index(self) -> Self:

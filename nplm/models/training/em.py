@@ -11,7 +11,6 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.exceptions import ConvergenceWarning
 
 from nplm.base.warnings import warn
 
@@ -85,6 +84,9 @@ class MixtureFit(NamedTuple):
         """Warn if EM reached `max_iter`; with ``tol=0`` this is expected."""
         if self.converged or max_iter == 0 or tol == 0:
             return
+        # Imported here: the commands mix n-grams without scikit-learn.
+        from sklearn.exceptions import ConvergenceWarning
+
         gain = self.log_likelihood[-1] - self.log_likelihood[-2]
         warn(
             f"{model}: the weights still gained {gain:.2g} nats per token at "

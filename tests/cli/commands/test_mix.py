@@ -68,7 +68,7 @@ def test_mistakes_are_sentences(made, run):
     run("train", *classes)
     mixed = ["mix", "@cats", "@classes", "--weights", "0.5,0.5", "-o", "@none.arpa"]
     message = run(*mixed, code=1).stderr
-    assert f"{made / 'classes'} is over a ClassLM" in message
+    assert f"{made / 'classes'} has no back-off n-grams (ClassLM)" in message
     assert "give a MODEL trained with --model kneser-ney" in message
     run("train", "@train", "-o", "@six", "--bits", "6", "--tokens", "blanks")
     quantized = ["mix", "@cats", "@six", "--weights", "0.5,0.5", "-o", "@none.arpa"]

@@ -97,7 +97,7 @@ def test_query_in_json_has_the_figures_of_query(made, run):
     figures = [line.split(": ") for line in shown[len(lines) :]]
     assert len(figures) == len(whole)
     for name, value in figures:
-        assert f"{whole[name.replace(' ', '_')]:.4f}" == f"{float(value):.4f}"
+        assert f"{whole[name.replace(' ', '_').lower()]:.4f}" == f"{float(value):.4f}"
     *alone, last = rows(run("query", "--json", "--each", "line", *texts))
     assert last == whole
     for own, line in zip(lines, alone):

@@ -11,15 +11,16 @@ from hypothesis import strategies as st
 
 import nplm
 from nplm import KneserNeyLM, TextLM
-from nplm.formats import load_binary, save_binary, write_arpa
-from nplm.formats.ngrams.opening import unpacked_lm
+from nplm.formats import save_binary, write_arpa
 from nplm.formats.open_model import open_model
 from nplm.models.mixtures.class_expansion import expanded
 from nplm.models.mixtures.limited_vocabulary import limited
 from nplm.models.mixtures.static_mixture import mixed
 from nplm.models.ngrams.backoff_lm import BackoffLM
 from nplm.models.ngrams.saved import arrays_of
+from nplm.models.ngrams.stages.pruning import pruned_by_entropy
 from nplm.models.ngrams.stages.scratch import Scratch
+from nplm.models.ngrams.text_ngrams import TextNgrams
 from nplm.models.ngrams.trie.work import Work
 from nplm.models.training.parallel.threads import Threads
 from tests.helpers import small_text, text
@@ -46,13 +47,14 @@ def unpacked(lm, folder, work):
     """Save a model as mapped n-grams, and unpack it."""
     path = Path(folder) / "mapped"
     save_binary(lm.estimator_, path, lm.vocabulary_.words_.tolist())
-    return unpacked_lm(TextLM.from_model(*load_binary(path)), work)
+    with open_model(path) as file:
+        return file.text_ngrams(work)
 
 
 def assert_same(found, expected):
-    assert found.vocabulary_.words_.tolist() == expected.vocabulary_.words_.tolist()
-    own = arrays_of(found.estimator_.trie_)
-    for name, array in arrays_of(expected.estimator_.trie_.verified()).items():
+    assert list(found.words.words) == list(expected.words.words)
+    own = arrays_of(found.trie)
+    for name, array in arrays_of(expected.trie.verified()).items():
         # The weight of the root is not used, and files lack it.
         first = 1 if name == "bow" else 0
         np.testing.assert_array_equal(own[name][first:], array[first:], err_msg=name)
@@ -60,12 +62,13 @@ def assert_same(found, expected):
 
 def assert_same_in_limited_memory(models, change, memory):
     """Compare ``change(models, work)`` in all memory and in a limited part."""
-    expected = change(models, Work())
+    in_memory = [TextNgrams.of(lm) for lm in models]
+    expected = change(in_memory, Work())
     with (
         tempfile.TemporaryDirectory() as folder,
         Scratch(folder, memory, Threads(1)) as work,
     ):
-        first = unpacked_lm(models[0], work)
+        first = in_memory[0]
         others = [unpacked(lm, folder, work) for lm in models[1:]]
         assert_same(change([first, *others], work), expected)
 
@@ -76,10 +79,12 @@ def test_pruned_model_does_not_depend_on_memory(order, before, threshold, memory
     lm = fitted(seed, order, threshold=before)
     with tempfile.TemporaryDirectory() as folder:
         with Scratch(folder, memory, Threads(1)) as work:
-            found = unpacked(lm, folder, work)
-            found.estimator_.prune_within(work, threshold)
+            mapped = unpacked(lm, folder, work)
+            found = mapped._replace(
+                trie=pruned_by_entropy(mapped.trie, threshold, work)
+            )
             lm.estimator_.prune(threshold)
-            assert_same(found, lm)
+            assert_same(found, TextNgrams.of(lm))
         assert [own.name for own in Path(folder).iterdir()] == ["mapped"]
 
 
@@ -122,13 +127,14 @@ def test_mixture_does_not_depend_on_memory(orders, memory, learned, threshold, s
     found = []
 
     def change(models, work):
-        found.append(mixed(models, weights, held_out, work))
-        return found[-1].lm
+        mixture, learned, _ = mixed(models, weights, held_out, work)
+        found.append(learned)
+        return mixture
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         assert_same_in_limited_memory(models, change, memory)
-    np.testing.assert_array_equal(found[0].weights, found[1].weights)
+    np.testing.assert_array_equal(*found)
 
 
 @pytest.mark.parametrize("threshold", [np.nan, np.inf, -1, "1"])
@@ -144,7 +150,8 @@ def test_arpa_file_is_read_as_in_all_memory(tmp_path):
         Scratch(tmp_path, 1 << 12, Threads(1)) as work,
         open_model(tmp_path / "arpa") as file,
     ):
-        assert_same(file.text_lm(work), nplm.load(tmp_path / "arpa"))
+        expected = TextNgrams.of(nplm.load(tmp_path / "arpa"))
+        assert_same(file.text_ngrams(work), expected)
 
 
 def test_arpa_file_without_boundary_is_refused(tmp_path):
@@ -156,4 +163,4 @@ def test_arpa_file_without_boundary_is_refused(tmp_path):
         open_model(tmp_path / "arpa") as file,
         pytest.raises(ValueError, match="has no n-grams with <s> or </s>"),
     ):
-        file.text_lm(work)
+        file.text_ngrams(work)

@@ -228,12 +228,11 @@ def large(tmp_path_factory):
 
 PEAK = """
 import sys
-from nplm import TextLM
-from nplm.formats import load_binary
-from nplm.formats.ngrams.opening import unpacked_lm, words_of
+from nplm.formats._words import StoredWords
 from nplm.formats.ngrams.outputs import NgramsFile
 from nplm.formats.open_model import open_model
 from nplm.models.mixtures.static_mixture import mixed
+from nplm.models.ngrams.stages.pruning import pruned_by_entropy
 from nplm.models.ngrams.stages.scratch import Scratch
 from nplm.models.training.parallel.threads import Threads
 
@@ -242,21 +241,17 @@ def peak():
     return 1024 * next(int(x.split()[1]) for x in lines if x.startswith("VmHWM"))
 
 source, change, target, folder, memory = sys.argv[1:]
-mapped = None if source.endswith(".arpa") else TextLM.from_model(*load_binary(source))
 before = peak()
 with Scratch(folder, int(memory), Threads(1)) as work:
-    if mapped is None:
-        with open_model(source) as file:
-            lm = file.load(work, index=False)
-    else:
-        lm = unpacked_lm(mapped, work)
+    with open_model(source) as file:
+        ngrams = file.text_ngrams(work)
     if change == "prune":
-        lm.estimator_.prune_within(work, 1e-5)
+        ngrams = ngrams._replace(trie=pruned_by_entropy(ngrams.trie, 1e-5, work))
     elif change == "mix":
-        lm = mixed([lm, lm], [0.5, 0.5], None, work).lm
+        ngrams, *_ = mixed([ngrams, ngrams], [0.5, 0.5], None, work)
     bits = 6 if change == "quantized" else None
     file = NgramsFile(target, "arpa" if change == "arpa" else "binary", bits)
-    file.write(lm.estimator_.trie_, words_of(lm), work)
+    file.write(ngrams.trie, StoredWords.of(ngrams), work)
 print(peak() - before)
 """
 

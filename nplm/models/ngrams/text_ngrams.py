@@ -1,0 +1,142 @@
+"""TextNgrams: back-off n-grams of text, without an estimator."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nplm._kernels.ngrams._trie import take_logs
+from nplm.models.ngrams.trie.backoff_trie import BackoffTrie
+from nplm.models.ngrams.trie.hashing import index_of
+from nplm.text.codecs import codec_of
+from nplm.text.lm.scorer import Scorer
+from nplm.text.lm.window_scorer import WindowWordScorer
+from nplm.text.words.known_words import KnownWords, known_of
+from nplm.text.words.splitting import Splitter
+
+if TYPE_CHECKING:
+    from nplm.text.lm.text_lm import TextLM
+
+__all__ = ["NoNgramsError", "TextNgrams"]
+
+
+class NoNgramsError(TypeError):
+    """A model is not one set of back-off n-grams; `model` is the name of its class."""
+
+    def __init__(self, name: str, model: str) -> None:
+        super().__init__(
+            f"{name} is over a {model}, which is not one set of back-off n-grams: pass "
+            "a KneserNeyLM or a BackoffLM (a MixtureLM mixes others at run time)."
+        )
+        self.model = model
+
+
+class TextNgrams(NamedTuple):
+    """Back-off n-grams of text, which are changed and written without scikit-learn.
+
+    - `trie`: the n-grams
+    - `words`: the words of the ids
+    - `boundary`: id of the boundary
+    - `tokenizer`: splits text into words; None if documents are lists of words
+    - `predict_boundary`: as of `TextLM`
+    """
+
+    trie: BackoffTrie
+    words: KnownWords
+    boundary: int
+    tokenizer: Any
+    predict_boundary: bool = True
+
+    @classmethod
+    def of(cls, lm: Any, name: str = "lm") -> Self:
+        """Return those of a text model, which errors call `name`; raise if it has none.
+
+        Raises NoNgramsError if it is not over back-off n-grams, TypeError if it is no
+        text model, and ValueError if it has ids and no words.
+        """
+        from nplm.models.ngrams.backoff_model import BackoffModel
+        from nplm.text.lm.text_lm import TextLM
+
+        if not isinstance(lm, TextLM):
+            raise TypeError(
+                f"{name} is a {type(lm).__name__}: pass a TextLM; "
+                "TextLM.from_model(model, words) makes one."
+            )
+        _ = lm._codec  # raises NotFittedError
+        model = lm.estimator_
+        if not isinstance(model, BackoffModel):
+            raise NoNgramsError(name, type(model).__name__)
+        if lm.vocabulary_ is None:
+            raise ValueError(
+                f"{name} has ids and no words: make it by TextLM.from_model(model, "
+                "words)."
+            )
+        words = known_of(lm.vocabulary_)
+        return cls(model.trie_, words, lm.boundary_, lm.tokenizer_, lm.predict_boundary)
+
+    def with_words(
+        self, words: Sequence[Any], unknown: str | None, spelling: Any = None
+    ) -> Self:
+        """Return the same n-grams with the words of other ids.
+
+        `spelling` is by default that of these n-grams.
+        """
+        end = self.words.words[self.boundary]
+        known = KnownWords(words, unknown, end, spelling or self.words.spelling)
+        assert known.boundary_id is not None
+        return self._replace(words=known, boundary=known.boundary_id)
+
+    def scorer(self) -> Scorer:
+        """Return a scorer that needs no hash table."""
+        scorer = WindowWordScorer(
+            TrieLookUps(self.trie),
+            max(self.trie.order - 1, 1),
+            self.boundary,
+            *self.words.ids_and_unknown,
+        )
+        codec = codec_of(self.tokenizer, self.words)
+        return Scorer(scorer, codec, eos=self.predict_boundary)
+
+    def text_lm(self, *, index: bool) -> TextLM:
+        """Return the text model, with a hash table of the n-grams if asked for."""
+        from nplm.models.ngrams.backoff_lm import BackoffLM
+        from nplm.text.lm.text_lm import TextLM
+        from nplm.text.tokenizer import Tokenizer
+        from nplm.text.vocabulary import Vocabulary
+
+        table = index_of(self.trie) if index else None
+        words, tokenizer = self.words, self.tokenizer
+        vocabulary = Vocabulary.from_words(
+            words.words, unknown=words.unknown, boundary=words.boundary
+        )
+        known_of(vocabulary).spelling = words.spelling
+        if type(tokenizer) is Splitter:
+            tokenizer = Tokenizer(**tokenizer.params)
+        return TextLM.from_model(
+            BackoffLM.from_trie(self.trie, table, boundary=self.boundary),
+            vocabulary,
+            tokenizer=tokenizer,
+            predict_boundary=self.predict_boundary,
+        )
+
+
+class TrieLookUps(NamedTuple):
+    """The log-probabilities of windows, looked up in a trie."""
+
+    trie: BackoffTrie
+
+    @property
+    def n_words_(self) -> int:
+        """Size of the vocabulary."""
+        return self.trie.n_words
+
+    def log_prob(
+        self, X: NDArray[np.int32], y: NDArray[np.int32]
+    ) -> NDArray[np.float64]:
+        """Return the log-probability of each next word given its context."""
+        prob = self.trie.next_word_prob(X, y)
+        take_logs(prob)
+        return prob
