@@ -14,7 +14,7 @@ cdef class Mask:
     cdef Activations at
     cdef const uint64_t *seed
     cdef object seeds
-    cdef Py_ssize_t threshold, n, stride, itemsize
+    cdef Py_ssize_t threshold, n, stride, itemsize, run_length
     cdef double scale
     cdef void *factors        # (K, stride) 0 or scale
     cdef void draw(self, Py_ssize_t K) noexcept nogil

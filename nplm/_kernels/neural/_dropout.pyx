@@ -4,7 +4,9 @@ The other values are scaled up, so that means stay the same (Srivastava et al., 
 A network that scores is made without dropout.
 
 The mask of an example is a function of a seed, the number of examples seen before, and
-the index of a value: no bit depends on threads, processes, or interruptions.
+the index of a value: no bit depends on threads, processes, or interruptions. Where
+hidden units have a memory, the examples of a run have the mask of its first one (Gal and
+Ghahramani, 2016).
 """
 
 from libc.stdint cimport uint64_t
@@ -36,14 +38,18 @@ cdef class Mask:
         Number of values of an example.
     rate : float
         Dropout rate, in [0, 1), rounded to 65,536 steps.
+    run_length : int
+        Number of examples of a mini-batch that have one mask.
     """
 
     def __cinit__(
         self, Activations at, Scratch scratch, Clock clock, const uint64_t[::1] seed, *,
-        Py_ssize_t n, double rate,
+        Py_ssize_t n, double rate, Py_ssize_t run_length=1,
     ):
-        if not 0 <= rate < 1 or len(seed) != 1:
-            raise ValueError(f"a rate of {rate}, and {len(seed)} seeds")
+        if not 0 <= rate < 1 or len(seed) != 1 or run_length < 1:
+            raise ValueError(f"a rate of {rate}, {len(seed)} seeds, and runs of "
+                             f"{run_length}")
+        self.run_length = run_length
         self.loops, self.itemsize, self.clock = at.loops, at.itemsize, clock
         self.at, self.seeds, self.seed = at, seed, &seed[0]
         self.threshold = min(<Py_ssize_t>(rate * 65536 + 0.5), 65535)
@@ -54,12 +60,18 @@ cdef class Mask:
     cdef void draw(self, Py_ssize_t K) noexcept nogil:
         """Draw the factors of the next K examples."""
         cdef uint64_t t = <uint64_t>atomic_read(&self.clock.examples)
-        cdef Py_ssize_t of_each = self.stride // 4, k
+        cdef Py_ssize_t of_each = self.stride // 4, k, first, last = -1
+        cdef Py_ssize_t size = self.stride * self.itemsize
+        cdef char *factors = <char *>self.factors
         for k in range(K):
+            first = self.at.places[k] - self.at.places[k] % self.run_length
+            if first == last:
+                memcpy(factors + k * size, factors + (k - 1) * size, size)
+                continue
             self.loops.mask(
-                <char *>self.factors + k * self.stride * self.itemsize, self.stride,
-                self.seed[0], (t + <uint64_t>self.at.places[k]) * of_each,
-                self.threshold, self.scale)
+                factors + k * size, self.stride, self.seed[0],
+                (t + <uint64_t>first) * of_each, self.threshold, self.scale)
+            last = first
 
     cdef void apply(self, void *values, Py_ssize_t K) noexcept nogil:
         """Compute ``values *= factors``, (K, n)."""

@@ -117,7 +117,9 @@ default="auto"
         Dropout rates of the features x, of the hidden units (and of the units of each
         residual block), and of the projection R of a tied output; one number is the
         rate of all three. Each training example drops random values and scales up the
-        others (Srivastava et al., 2014), against overfitting. Scoring drops nothing.
+        others (Srivastava et al., 2014), against overfitting; with `n_memory`, the
+        consecutive examples of a mini-batch drop the same ones (Gal and Ghahramani,
+        2016). Scoring drops nothing.
     batch_size : int, default=256
         Examples of an update. `SGD` adds their gradients, so that the learning rate
         stays that of one example; `Adam` takes the mean. 1 is the algorithm of the
@@ -248,6 +250,9 @@ default="auto"
 
     Srivastava, Hinton, Krizhevsky, Sutskever and Salakhutdinov (2014), Dropout: a
     simple way to prevent neural networks from overfitting, JMLR 15:1929-1958.
+
+    Gal and Ghahramani (2016), A theoretically grounded application of dropout in
+    recurrent neural networks, NIPS 29.
 
     Examples
     --------

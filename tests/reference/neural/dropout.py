@@ -12,18 +12,20 @@ from tests.reference.neural.arrays import Array
 from tests.reference.neural.weights import Weights
 
 
-def mask(seed: int, t: int, K: int, n: int, rate: float) -> Array:
+def mask(seed: int, t: int, K: int, n: int, rate: float, run_length: int = 1) -> Array:
     """Return the factors of n numbers of the examples t, ..., t + K - 1.
 
     Each is 0 with probability `rate`, rounded to 65,536 steps, and else a scale with
     which the mean is 1. Each number of splitmix64 (Steele, Lea and Flood, 2014) makes
-    four; an example uses as many numbers as it needs.
+    four; an example uses as many numbers as it needs. The examples of a run have the
+    factors of its first one.
     """
     threshold, of_each = min(int(rate * 65536 + 0.5), 65535), (n + 3) // 4
     numbers = splitmix64(seed, t * of_each, K * of_each)
     parts = numbers[:, None] >> np.array([0, 16, 32, 48], np.uint64)
     kept = (parts & np.uint64(0xFFFF)) >= threshold
-    return kept.reshape(K, 4 * of_each)[:, :n] * (65536 / (65536 - threshold))
+    every = kept.reshape(K, 4 * of_each)[:, :n] * (65536 / (65536 - threshold))
+    return every[np.arange(K) // run_length * run_length]
 
 
 def splitmix64(seed: int, first: int, n: int) -> UInt64:
@@ -59,10 +61,14 @@ NOTHING_LEFT_OUT = Masks()
 
 @dataclass
 class Dropout:
-    """Dropout rates of x, a and s, and the seed of each and of the blocks' units."""
+    """Dropout rates of x, a and s, and the seed of each and of the blocks' units.
+
+    `run_length`: number of consecutive examples that have one mask.
+    """
 
     rates: tuple[float, float, float]
     seeds: UInt64
+    run_length: int = 1
 
     def masks(self, weights: Weights, t: int, K: int) -> Masks:
         """Return the masks of K examples, after t examples."""
@@ -72,7 +78,7 @@ class Dropout:
         sizes = (n_inputs, h, m, *widths)
         rates = self.rates + (self.rates[1],) * len(widths)
         x, a, s, *blocks = (
-            mask(int(seed), t, K, n, rate)
+            mask(int(seed), t, K, n, rate, self.run_length)
             for seed, n, rate in zip(self.seeds, sizes, rates)
         )
         return Masks(x, a, s, tuple(blocks))

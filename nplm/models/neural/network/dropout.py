@@ -27,6 +27,8 @@ N_LAYERS = 3  # inputs, hidden units and projection
 class Dropout:
     """Dropout rates of three layers (Srivastava et al., 2014).
 
+    Where hidden units have a memory, the examples of a run have one mask.
+
     - `inputs`, `hidden`, `projection`: rates of the features x, of the hidden units a,
       and of s = R [a | x] if the output is tied
     - `seeds` (n_workers, 3 + number of blocks): seeds of each team that trains the same
@@ -68,9 +70,11 @@ class Dropout:
         """Return the state from which a fit resumes."""
         return {} if self.seeds is None else {"dropout_seeds": self.seeds}
 
-    def masks(self, scratch: Scratch, clock: Clock, worker: int) -> Masks:
-        """Return the masks of one team."""
-        return Masks(self, scratch, clock, worker)
+    def masks(
+        self, scratch: Scratch, clock: Clock, worker: int, run_length: int
+    ) -> Masks:
+        """Return the masks of one team, one for the examples of a run."""
+        return Masks(self, scratch, clock, worker, run_length)
 
 
 NO_DROPOUT = Dropout()
@@ -84,6 +88,7 @@ class Masks:
     scratch: Scratch
     clock: Clock
     worker: int
+    run_length: int
 
     def of_inputs(
         self, activations: Activations, features: Kernel, inputs: Kernel
@@ -132,5 +137,6 @@ class Masks:
         assert self.dropout.seeds is not None
         seed = self.dropout.seeds[self.worker, layer : layer + 1]
         return _dropout.Mask(
-            activations, self.scratch, self.clock, seed, n=n, rate=rate
-        )
+            activations, self.scratch, self.clock, seed, n=n, rate=rate,
+            run_length=self.run_length,
+        )  # fmt: skip

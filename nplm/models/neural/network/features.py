@@ -69,8 +69,10 @@ class Features:
         else:
             C[...] = embeddings
 
-    def draw_shared(self, arrays: State, rng: np.random.RandomState) -> None:
-        """Draw the features that words share."""
+    def draw_shared(
+        self, arrays: State, rng: np.random.RandomState, embeddings: Array | None = None
+    ) -> None:
+        """Draw the features that words share, after their own."""
 
     @property
     def visited(self) -> tuple[str, ...]:
@@ -169,9 +171,13 @@ class Composed(Features):
         n_parts, m = self.matrix.shape[1], self.m
         return {"own": (n_words, m + 1 if self.tied else m), "G": (n_parts, m)}
 
-    def draw_shared(self, arrays: State, rng: np.random.RandomState) -> None:
-        """Draw G."""
+    def draw_shared(
+        self, arrays: State, rng: np.random.RandomState, embeddings: Array | None = None
+    ) -> None:
+        """Draw G; with embeddings, so that the features are these."""
         draw_normal(arrays["G"], rng, SCALE)
+        if embeddings is not None:
+            arrays["own"][:, : self.m] -= self.matrix @ arrays["G"]
 
     @property
     def visited(self) -> tuple[str, ...]:

@@ -124,7 +124,7 @@ class Parts(NamedTuple):
         features.draw_own(arrays, rng, embeddings)
         inputs.draw(arrays, rng)
         hidden.draw(arrays, rng)
-        features.draw_shared(arrays, rng)
+        features.draw_shared(arrays, rng, embeddings)
         output.draw(arrays, rng)
         parameters = self.parameters(arrays)
         parameters.set("b", output.initial_biases(n_words, counts)[rows])
@@ -198,6 +198,7 @@ class Network:
         self.dropout = dropout
         self.clock = Clock(*clock)
         self._sharing: Sharing | None = None
+        self._run_length = 1  # of the mini-batches of all members
         self._loss = 0.0  # the part that no current team holds
 
     # Id of the first word of the output rows; above 0 if processes share them.
@@ -392,6 +393,7 @@ class Network:
         """Return the threads that train with mini-batches of this size."""
         if self._sharing is None or self._sharing.batch_size != batch_size:
             self._release()
+            self._run_length = self.run_length(batch_size)
             self._trained = self.solver.kernel_parameters(
                 self.parameters, self.solver_state
             )
@@ -484,7 +486,7 @@ class Network:
             member=member, worker=worker, n_workers=n_workers, solver=solver,
         ))  # fmt: skip
         dropout = NO_DROPOUT if scoring else self.dropout
-        masks = dropout.masks(scratch, self.clock, worker)
+        masks = dropout.masks(scratch, self.clock, worker, self._run_length)
 
         def inputs_kernel(activations: Activations) -> Kernel:
             return inputs.kernel(table, trained, activations, scratch)

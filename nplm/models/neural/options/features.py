@@ -20,8 +20,8 @@ class Features(Option):
     ----------
     embeddings : array-like of float, shape (n_words, embedding_dim), {"auto", \
 "counts"} or None, default="auto"
-        Initial features C; with `word_features`, those of the features that each word
-        does not share. Continued training ignores them.
+        Initial features C. With `word_features`, those that each word does not share
+        begin with what the others lack. Continued training ignores them.
 
         "counts" computes them from the training windows (`partial_fit`: those of the
         first call), as `cooccurrence_embeddings` does from a text. Words that are not

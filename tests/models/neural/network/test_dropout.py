@@ -52,6 +52,13 @@ def test_mask_of_an_example_does_not_depend_on_the_mini_batch():
     np.testing.assert_array_equal(whole[4:], reference.mask(7, 24, 5, 5, 0.4))
 
 
+def test_examples_of_a_run_have_one_mask():
+    runs = reference.mask(7, 20, 9, 5, 0.4, 4)
+    np.testing.assert_array_equal(runs[::4], reference.mask(7, 20, 9, 5, 0.4)[::4])
+    for first in (0, 4):
+        assert (runs[first : first + 4] == runs[first]).all()
+
+
 # -- threads -----------------------------------------------------------------------
 
 

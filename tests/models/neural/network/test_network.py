@@ -195,7 +195,10 @@ def check_training(
     loss = reference.train(
         expected, X, y, index, batch_size, reference_of(solver, n_seen=7),
         rounded or reference.as_it_is, sampled,
-        reference.Dropout(rates, dropout_of(rates).seeds[0]), N_RUNS,
+        reference.Dropout(
+            rates, dropout_of(rates).seeds[0], network.run_length(batch_size)
+        ),
+        N_RUNS,
     )  # fmt: skip
 
     # In two calls, as the epoch loop makes them.
