@@ -7,8 +7,7 @@ cdef extern from "loops.h" nogil:
     ctypedef struct Loops:
         void (*forward_tile)(const void *E, Py_ssize_t rows, Py_ssize_t stride,
                              Py_ssize_t n_outputs, const void *zt,
-                             Py_ssize_t columns, void *logits,
-                             bint adds) noexcept nogil
+                             Py_ssize_t columns, void *logits) noexcept nogil
         void (*backward_tile)(const void *E, Py_ssize_t rows, Py_ssize_t stride,
                               Py_ssize_t n_outputs, const void *g,
                               Py_ssize_t columns, void *dzt) noexcept nogil

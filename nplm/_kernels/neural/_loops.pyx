@@ -66,7 +66,7 @@ cdef enum:
 
 cdef void forward_float(
     const void *E, Py_ssize_t rows, Py_ssize_t stride, Py_ssize_t n_outputs,
-    const void *zt, Py_ssize_t columns, void *logits, bint adds,
+    const void *zt, Py_ssize_t columns, void *logits,
 ) noexcept nogil:
     # Column by column, on a copy: the result of BLAS must not depend on the other
     # columns, nor, as on ARM, on whether a column is contiguous.
@@ -84,7 +84,7 @@ cdef void forward_float(
             n = <int>min(n_outputs - d, <Py_ssize_t>PIECE)
             for i in range(n):
                 piece[i] = z[(d + i) * step]
-            beta = 1 if adds or d > 0 else 0
+            beta = 0 if d == 0 else 1
             sgemv(&t, &n, &m, &alpha, <float *>E + d, &stride_, piece, &one, &beta,
                   <float *>logits + k // LINE * rows * LINE + k % LINE, &step)
             d += PIECE
@@ -121,7 +121,7 @@ cdef void update_float(
 
 cdef void forward_double(
     const void *E, Py_ssize_t rows, Py_ssize_t stride, Py_ssize_t n_outputs,
-    const void *zt, Py_ssize_t columns, void *logits, bint adds,
+    const void *zt, Py_ssize_t columns, void *logits,
 ) noexcept nogil:
     # Column by column, on a copy: the result of BLAS must not depend on the other
     # columns, nor, as on ARM, on whether a column is contiguous.
@@ -139,7 +139,7 @@ cdef void forward_double(
             n = <int>min(n_outputs - d, <Py_ssize_t>PIECE)
             for i in range(n):
                 piece[i] = z[(d + i) * step]
-            beta = 1 if adds or d > 0 else 0
+            beta = 0 if d == 0 else 1
             dgemv(&t, &n, &m, &alpha, <double *>E + d, &stride_, piece, &one, &beta,
                   <double *>logits + k // LINE * rows * LINE + k % LINE, &step)
             d += PIECE
@@ -178,14 +178,14 @@ cdef void forward_column_float(
     const void *E, Py_ssize_t rows, Py_ssize_t stride, Py_ssize_t n_outputs,
     const void *z, void *logits,
 ) noexcept nogil:
-    forward_float(E, rows, stride, n_outputs, z, 1, logits, False)
+    forward_float(E, rows, stride, n_outputs, z, 1, logits)
 
 
 cdef void forward_column_double(
     const void *E, Py_ssize_t rows, Py_ssize_t stride, Py_ssize_t n_outputs,
     const void *z, void *logits,
 ) noexcept nogil:
-    forward_double(E, rows, stride, n_outputs, z, 1, logits, False)
+    forward_double(E, rows, stride, n_outputs, z, 1, logits)
 
 
 # -- tiers --------------------------------------------------------------------------

@@ -48,19 +48,22 @@ cdef class Recurrence:
     cdef const Loops *loops
     cdef const Bfloat16 *bfloat16
     cdef bint scoring
-    cdef Py_ssize_t rows, n
+    cdef Py_ssize_t rows, n, itemsize
     cdef Py_ssize_t R, D          # rows, n to whole panels
     cdef Py_ssize_t stride        # of `transposed`
     cdef void *weights            # (rows, n)
     cdef void *transposed         # (n, stride)
+    cdef void *column
     # bfloat16
     cdef bf16 *left               # (R, D)
     cdef bf16 *left_t             # (D, R)
     cdef bf16 *right              # panels of what is multiplied
-    cdef float *ones
     cdef void begin(self, void *weights) noexcept nogil
-    cdef void forward(self, void *a, void *sums, Py_ssize_t columns) noexcept nogil
-    cdef void backward(self, void *g, void *da, Py_ssize_t columns) noexcept nogil
-    cdef void add(
+    cdef void forward(self, void *a, void *out, Py_ssize_t K) noexcept nogil
+    cdef void backward(self, void *g, void *out, Py_ssize_t K) noexcept nogil
+    cdef void whole(
+        self, const void *left, Py_ssize_t stride, Py_ssize_t rows, Py_ssize_t depth,
+        void *right, void *out, Py_ssize_t K) noexcept nogil
+    cdef void rounded(
         self, const bf16 *left, Py_ssize_t stride, Py_ssize_t rows, Py_ssize_t depth,
-        void *right, void *sums, Py_ssize_t columns) noexcept nogil
+        void *right, void *out, Py_ssize_t K) noexcept nogil

@@ -76,8 +76,7 @@ cdef class Products:
                 E, rows, self.stride, self.n_outputs, self.z, logits)
         else:
             self.loops.forward_tile(
-                E, rows, self.stride, self.n_outputs, self.zt, self.columns, logits,
-                False)
+                E, rows, self.stride, self.n_outputs, self.zt, self.columns, logits)
 
     cdef void slopes(
         self, void *p, void *factors, Py_ssize_t chunk, Py_ssize_t first,
@@ -281,6 +280,7 @@ cdef class Recurrence:
         cdef Py_ssize_t R = round_up(rows, PANEL), D = round_up(n, PANEL)
         cdef Py_ssize_t N = round_up(columns, PANEL)
         self.loops, self.bfloat16, self.scoring = tier.loops, tier.bfloat16, scoring
+        self.itemsize = tier.itemsize
         self.rows, self.n, self.R, self.D = rows, n, R, D
         # Rows that begin in different sets of the nearest cache.
         self.stride = round_up(rows, LINE) + LINE
@@ -288,9 +288,9 @@ cdef class Recurrence:
             self.left = <bf16 *>scratch.bytes(2 * R * D)
             self.left_t = <bf16 *>scratch.bytes(2 * R * D)
             self.right = <bf16 *>scratch.bytes(2 * max(R, D) * N)
-            self.ones = <float *>scratch.numbers(N)
-            tier.loops.fill(self.ones, N, 1, 1)
-        elif not scoring:
+            return
+        self.column = scratch.numbers(max(rows, n))
+        if not scoring:
             self.transposed = scratch.numbers(n * self.stride)
 
     cdef void begin(self, void *weights) noexcept nogil:
@@ -306,32 +306,45 @@ cdef class Recurrence:
             self.loops.transpose(
                 weights, self.n, self.rows, self.n, self.transposed, self.stride)
 
-    cdef void forward(self, void *a, void *sums, Py_ssize_t columns) noexcept nogil:
-        """``sums += weights @ a``, (rows, columns) and (n, columns) in panels."""
+    cdef void forward(self, void *a, void *out, Py_ssize_t K) noexcept nogil:
+        """``out = weights @ a``, (rows, K) and (n, K) in panels."""
         if self.bfloat16 != NULL:
-            self.add(self.left, self.D, self.rows, self.n, a, sums, columns)
+            self.rounded(self.left, self.D, self.rows, self.n, a, out, K)
         else:
-            self.loops.forward_tile(
-                self.weights, self.rows, self.n, self.n, a, columns, sums, True)
+            self.whole(self.weights, self.n, self.rows, self.n, a, out, K)
 
-    cdef void backward(self, void *g, void *da, Py_ssize_t columns) noexcept nogil:
-        """``da += weights.T @ g``, in panels."""
+    cdef void backward(self, void *g, void *out, Py_ssize_t K) noexcept nogil:
+        """``out = weights.T @ g``, (n, K) and (rows, K) in panels."""
         if self.bfloat16 != NULL:
-            self.add(self.left_t, self.R, self.n, self.rows, g, da, columns)
+            self.rounded(self.left_t, self.R, self.n, self.rows, g, out, K)
         else:
-            self.loops.forward_tile(
-                self.transposed, self.n, self.stride, self.rows, g, columns, da, True)
+            self.whole(self.transposed, self.stride, self.n, self.rows, g, out, K)
 
-    cdef void add(
-        self, const bf16 *left, Py_ssize_t stride, Py_ssize_t rows, Py_ssize_t depth,
-        void *right, void *sums, Py_ssize_t columns,
+    cdef void whole(
+        self, const void *left, Py_ssize_t stride, Py_ssize_t rows, Py_ssize_t depth,
+        void *right, void *out, Py_ssize_t K,
     ) noexcept nogil:
-        """``sums += left @ right``, of numbers rounded to bfloat16."""
-        cdef Py_ssize_t panel = stride * PANEL, i
+        """``out = left @ right``, in full precision."""
+        if K > 1:
+            self.loops.forward_tile(
+                left, rows, stride, depth, right, round_up(K, LINE), out)
+            return
+        # To the same bits, with a sixteenth of the products.
+        self.loops.out_of_panels(right, depth, 1, self.column, depth)
+        self.loops.forward_column(left, rows, stride, depth, self.column, out)
+        memcpy(self.column, out, rows * self.itemsize)
+        self.loops.into_panels(self.column, rows, 1, rows, out, LINE)
+
+    cdef void rounded(
+        self, const bf16 *left, Py_ssize_t stride, Py_ssize_t rows, Py_ssize_t depth,
+        void *right, void *out, Py_ssize_t K,
+    ) noexcept nogil:
+        """``out = left @ right``, of numbers rounded to bfloat16."""
+        cdef Py_ssize_t panel = stride * PANEL, columns = round_up(K, LINE), i
         for i in range(columns // LINE):
             self.bfloat16.pack_pairs(
                 <float *>right + i * LINE * depth, LINE, depth, LINE,
                 self.right + pair_place(0, i * LINE, panel), panel)
         self.bfloat16.product(
-            left, stride, self.right, panel, rows, columns, depth, <float *>sums, LINE,
-            rows * LINE, self.ones, 1)
+            left, stride, self.right, panel, rows, columns, depth, <float *>out, LINE,
+            rows * LINE, NULL, 0)

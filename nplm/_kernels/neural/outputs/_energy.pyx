@@ -82,7 +82,7 @@ cdef class Energies(Output):
     cdef void meet(self, const Words *words, Py_ssize_t n) noexcept nogil:
         """Compute G of n words from their features."""
         self.loops.forward_tile(
-            words.C, n, self.m, self.m, self.Ht, self.lanes, words.G, False)
+            words.C, n, self.m, self.m, self.Ht, self.lanes, words.G)
         self.loops.tanh_factors(words.G, n * self.lanes)
 
     cdef void weigh(self, const Words *words, Py_ssize_t n) noexcept nogil:

@@ -184,7 +184,7 @@ cdef class Tree(Rows):
             if self.n_rows > 0:
                 self.loops.forward_tile(
                     self.E.values, self.n_rows, self.stride, self.n_outputs, self.zt16,
-                    ABREAST, self.inner, False)
+                    ABREAST, self.inner)
                 self.loops.descend(
                     &self.branches[0], &self.starts[0], self.n_nodes, n_words, self.inner,
                     ABREAST, self.log_p)

@@ -18,7 +18,7 @@ typedef struct {
   /* of an instruction set: tier.h */
   void (*forward_tile)(const void *E, int64_t rows, int64_t stride,
                        int64_t n_outputs, const void *zt, int64_t columns,
-                       void *logits, int adds);
+                       void *logits);
   void (*backward_tile)(const void *E, int64_t rows, int64_t stride,
                         int64_t n_outputs, const void *g, int64_t columns,
                         void *dzt);

@@ -132,7 +132,7 @@ INLINE void TIER(update_block)(const int rows, const int vectors, const int more
 
 static void TIER(forward_tile)(const void *E_, int64_t rows, int64_t stride,
                                int64_t n_outputs, const void *zt_, int64_t columns,
-                               void *logits_, int adds) {
+                               void *logits_) {
   const REAL *E = E_;
   const REAL *zt = zt_;
   REAL *logits = logits_;
@@ -141,7 +141,7 @@ static void TIER(forward_tile)(const void *E_, int64_t rows, int64_t stride,
   do {                                                                         \
     PLACES(right, n_outputs);                                                  \
     PLACES(place, rows);                                                       \
-    TIER(forward_block)(R, N, adds || d0 > 0, E + r0 * stride + d0, stride, depth,        \
+    TIER(forward_block)(R, N, d0 > 0, E + r0 * stride + d0, stride, depth,        \
                       zt + d0 * LINE, right, logits + r0 * LINE, place);     \
   } while (0)
   for (int64_t d0 = 0; d0 < n_outputs; d0 += DEPTH) {
