@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Self, overload
 
 import numpy as np
@@ -11,7 +11,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from nplm._kernels.ngrams.decoding._word_ids import WordIds, fill_slots
 
-__all__ = ["WORD_ARRAYS", "EncodedWords", "fill_words", "sizes_of_words", "word_ids_of"]
+__all__ = ["WORD_ARRAYS", "EncodedWords"]
 
 # The arrays of words in a file, in its order.
 WORD_ARRAYS: dict[str, DTypeLike] = {
@@ -63,8 +63,17 @@ class EncodedWords(Sequence[str]):
 
     @classmethod
     def of(cls, words: Sequence[str]) -> Self:
-        """Encode words, which have no line feeds."""
-        return cls(*_encoded(words))
+        """Encode words, which have no line feeds unless only their ids are asked for.
+
+        Raises UnicodeEncodeError if a word has lone surrogates, which UTF-8 cannot
+        spell.
+        """
+        return words if isinstance(words, cls) else cls(*_encoded(words))
+
+    @property
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """The arrays by name, in the order of a file."""
+        return dict(zip(WORD_ARRAYS, (self._text, self._start, self._slots)))
 
     def check(self) -> None:
         """Raise ValueError unless the text is UTF-8, and the other arrays are its."""
@@ -135,37 +144,6 @@ class EncodedWords(Sequence[str]):
             f"{self._name} is damaged: its words are invalid ({why}); copy or save it "
             "again."
         )
-
-
-def sizes_of_words(n_bytes: int, n_words: int) -> dict[str, tuple[DTypeLike, int]]:
-    """Return the type and length of each array of words.
-
-    `n_bytes`: length of the text of the words, one a line.
-    """
-    lengths = n_bytes, n_words + 1, _n_slots(n_words)
-    return {
-        name: (dtype, size) for (name, dtype), size in zip(WORD_ARRAYS.items(), lengths)
-    }
-
-
-def fill_words(arrays: Mapping[str, NDArray[Any]], text: NDArray[np.uint8]) -> None:
-    """Fill the arrays of words.
-
-    - `arrays`: as `sizes_of_words` says, zeros
-    - `text`: the words, one a line
-
-    Raises ValueError if the text has another number of words.
-    """
-    arrays["vocabulary"][:] = text
-    _find_words(text, arrays["word_start"], arrays["word_slots"])
-
-
-def word_ids_of(words: Sequence[str]) -> WordIds:
-    """Return the ids of words by their bytes.
-
-    Raises UnicodeEncodeError if a word has lone surrogates, which UTF-8 cannot spell.
-    """
-    return WordIds(*_encoded(words))
 
 
 def _encoded(

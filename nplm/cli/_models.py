@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 import nplm
 from nplm import formats
+from nplm.base.encoded_words import EncodedWords
 from nplm.formats._words import StoredWords
 from nplm.formats.open_model import OpenModel, open_model
 from nplm.models.ngrams.text_ngrams import NoNgramsError, TextNgrams
@@ -209,7 +210,7 @@ def convert_ngrams(file: OpenModel, target: NgramsFile, memory: int | None) -> N
     with work_for(target, memory) as work:
         if file.kind.is_text:  # it may have no boundary
             ngrams = file.arpa_ngrams(work)
-            words = StoredWords(ngrams.words, ngrams.boundary)
+            words = StoredWords(EncodedWords.of(ngrams.words), ngrams.boundary)
             target.write(ngrams.trie, words, work)
         else:
             write_ngrams(_ngrams_in(file, work, quantized=True), target, work)

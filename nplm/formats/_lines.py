@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nplm._kernels.files import _ngram_parse
-from nplm.formats._words import WordText
+from nplm.base.encoded_words import EncodedWords
 from nplm.text.words.splitting import BETWEEN_BLANKS, BLANKS
 
 __all__ = ["Lines", "shown"]
@@ -103,7 +103,7 @@ class Lines:
     def ngrams(
         self,
         n_words: int,
-        text: WordText,
+        text: EncodedWords,
         n: int,
         *,
         weights: bool,
@@ -140,8 +140,7 @@ class Lines:
             reason, position, n_lines, row = _ngram_parse.parse_ngrams(
                 np.frombuffer(self._buffer, dtype=np.uint8),
                 self._position,
-                text.words,
-                text.slots,
+                text.ids,
                 weights,
                 highest,
                 heaviest,
@@ -173,7 +172,7 @@ class Lines:
         weights: bool,
         row: int,
         n: int,
-        text: WordText,
+        text: EncodedWords,
     ) -> ValueError:
         line = self.next() or ""
         shape = f"a number and {n_words} words" + (" and a number" if weights else "")

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nplm._kernels.files._ngram_format import NUMBER_BYTES, Spelling
-from nplm.formats._words import BEGIN, WordText
+from nplm.base.encoded_words import EncodedWords
+from nplm.formats._words import BEGIN
 from nplm.models.ngrams.trie.context_trie import ContextTrie
 
 __all__ = ["NgramText"]
@@ -32,12 +33,12 @@ class NgramText:
         boundary: int | None,
         parents: NDArray[np.int32],
     ) -> None:
-        text = WordText(words)
+        text = EncodedWords.of(words)
         begin = np.frombuffer(BEGIN.encode(), dtype=np.uint8)
         begin_id = -1 if boundary is None else boundary
-        self._spelling = Spelling(trie.arrays, parents, text.words, begin, begin_id)
+        self._spelling = Spelling(trie.arrays, parents, text.ids, begin, begin_id)
         self._trie = trie
-        self._longest_word = int(np.diff(text.start).max()) + len(BEGIN) + 1
+        self._longest_word = int(np.diff(text.arrays["word_start"]).max()) + len(BEGIN)
 
     def parts(
         self,

@@ -1,17 +1,12 @@
-"""The words of a model as text and bytes for files."""
+"""The words of a model for files."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-import numpy as np
-from numpy.typing import DTypeLike, NDArray
-
-from nplm._kernels.files import _ngram_parse
-from nplm._kernels.files._words import Words
-from nplm.base.encoded_words import fill_words, sizes_of_words
+from nplm.base.encoded_words import EncodedWords
 from nplm.text.words.known_words import UNKNOWN
 from nplm.text.words.marks import BEGIN, END
 from nplm.text.words.splitting import BLANKS, Splitter
@@ -22,7 +17,7 @@ if TYPE_CHECKING:
     from nplm.models.ngrams.trie.work import Work
 
 __all__ = [
-    "BEGIN", "END", "StoredWords", "WordText", "check_marks", "check_words",
+    "BEGIN", "END", "StoredWords", "check_marks", "check_words",
     "reserve_for_words",
 ]  # fmt: skip
 
@@ -79,81 +74,31 @@ def check_marks(words: Sequence[str], boundary: int | None) -> None:
             )
 
 
-class WordText:
-    """All words in one array of bytes, for the kernels.
-
-    - `words`: the word of each id
-    """
-
-    def __init__(self, words: Sequence[str]) -> None:
-        encoded = [word.encode() for word in words]
-        self._text = b"".join(encoded)
-        text = np.frombuffer(self._text, dtype=np.uint8)
-        self.start = np.zeros(len(encoded) + 1, dtype=np.int64)
-        np.cumsum([len(word) for word in encoded], out=self.start[1:])
-        self.words = Words(text, self.start)
-        self._known = frozenset(words)
-
-    @cached_property
-    def slots(self) -> NDArray[np.int32]:
-        """Hash table of the words: ids by hash."""
-        slots = np.full(2 << len(self._known).bit_length(), -1, dtype=np.int32)
-        _ngram_parse.hash_words(self.words, slots)
-        return slots
-
-    def spelled(self, word: int) -> str:
-        """Return a word."""
-        first, last = self.start[word : word + 2]
-        return self._text[first:last].decode()
-
-    def __contains__(self, word: str) -> bool:
-        return word in self._known
-
-
+@dataclass(frozen=True, eq=False)
 class StoredWords:
-    """A vocabulary as bytes for a file, instead of Python strings.
+    """The words of a model for its file, and what that says of their text.
 
-    - `text`: the words, one per line
-    - `n_words`: number of words
     - `boundary`: id of the word that ends a line
     - `unknown`: id of the unknown word, -1 if there is none
     - `tokenizer`: splits text into these words; None splits at blanks
     - `spelling`: how unknown words are spelled
     """
 
-    def __init__(
-        self,
-        words: Sequence[str],
-        boundary: int | None,
-        unknown: int = -1,
-        tokenizer: Splitter | None = None,
-        spelling: UnknownSpelling | None = None,
-    ) -> None:
-        self.text = np.frombuffer("\n".join(words).encode(), dtype=np.uint8)
-        self.n_words, self.boundary, self.unknown = len(words), boundary, unknown
-        self.tokenizer, self.spelling = tokenizer, spelling
+    words: EncodedWords
+    boundary: int | None
+    unknown: int = -1
+    tokenizer: Splitter | None = None
+    spelling: UnknownSpelling | None = None
 
     @classmethod
     def of(cls, ngrams: TextNgrams) -> StoredWords:
         """Return the words of n-grams of text."""
         known, splitter = ngrams.words, ngrams.tokenizer
-        words = check_words(known.words, len(known))
-        return cls(
-            words,
-            ngrams.boundary,
-            tokenizer=splitter if isinstance(splitter, Splitter) else None,
-            spelling=known.spelling,
-        )
+        words = EncodedWords.of(check_words(known.words, len(known)))
+        tokenizer = splitter if isinstance(splitter, Splitter) else None
+        return cls(words, ngrams.boundary, -1, tokenizer, known.spelling)
 
     @property
-    def sizes(self) -> dict[str, tuple[DTypeLike, int]]:
-        """Type and length of each array of the words, in the order of the file."""
-        return sizes_of_words(len(self.text), self.n_words)
-
-    def fill(self, arrays: Mapping[str, NDArray[Any]]) -> None:
-        """Fill the arrays of the words, which are zeros."""
-        fill_words(arrays, self.text)
-
-    def spelled(self) -> list[str]:
-        """Return the words as Python strings."""
-        return self.text.tobytes().decode().split("\n")
+    def n_words(self) -> int:
+        """Size of the vocabulary."""
+        return len(self.words)

@@ -9,13 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from nplm._kernels.ngrams.decoding._word_ids import WordIds
 
-from nplm.base.encoded_words import (
-    WORD_ARRAYS,
-    EncodedWords,
-    fill_words,
-    sizes_of_words,
-    word_ids_of,
-)
+from nplm.base.encoded_words import WORD_ARRAYS, EncodedWords
 
 SPELLED = st.text(st.characters(exclude_categories=["Cs"]), max_size=4)
 SOME = st.lists(SPELLED, min_size=1, max_size=30, unique=True)
@@ -26,11 +20,7 @@ OTHERS = st.lists(SPELLED | st.sampled_from(["\ud800", None, 3, ("a", "b"), b"a"
 
 
 def arrays_of(words):
-    text = np.frombuffer("\n".join(words).encode(), np.uint8)
-    sizes = sizes_of_words(len(text), len(words))
-    arrays = {name: np.zeros(n, dtype) for name, (dtype, n) in sizes.items()}
-    fill_words(arrays, text)
-    return arrays
+    return {name: own.copy() for name, own in EncodedWords.of(words).arrays.items()}
 
 
 @given(LINES, OTHERS)
@@ -60,7 +50,10 @@ def test_words_that_are_equal_are_refused_where_all_are_read():
 
 @given(SOME, OTHERS)
 def test_ids_of_words_are_those_of_a_dictionary(words, others):
-    ids, expected = word_ids_of(words), {word: i for i, word in enumerate(words)}
+    ids, expected = (
+        EncodedWords.of(words).ids,
+        {word: i for i, word in enumerate(words)},
+    )
     for found in (ids, pickle.loads(pickle.dumps(ids))):
         assert [found.get(word) for word in words] == list(range(len(words)))
         assert [found.get(word) for word in others] == list(map(expected.get, others))
@@ -69,14 +62,14 @@ def test_ids_of_words_are_those_of_a_dictionary(words, others):
 
 def test_ids_of_many_words_are_found():
     words = [f"w{i}" for i in range(50_000)]
-    ids = word_ids_of(words)
+    ids = EncodedWords.of(words).ids
     assert [ids.get(word) for word in words] == list(range(len(words)))
     assert not any(f"v{i}" in ids for i in range(1000))
 
 
 def test_unhashable_words_are_refused_as_by_a_dictionary():
     with pytest.raises(TypeError, match="unhashable"):
-        word_ids_of(["a"]).get(["a"])
+        EncodedWords.of(["a"]).ids.get(["a"])
 
 
 def test_words_that_are_not_there_have_no_index():
@@ -129,14 +122,13 @@ def test_arrays_of_other_sizes_are_refused(name):
 
 
 def test_text_of_another_number_of_words_is_refused():
-    arrays = arrays_of(["a", "b"])
-    text = np.frombuffer(b"a_b", np.uint8)
+    arrays = arrays_of(["a", "b"]) | {"vocabulary": np.frombuffer(b"a_b", np.uint8)}
     with pytest.raises(ValueError, match="it has 1 words, not 2"):
-        fill_words(arrays, text)
+        EncodedWords(**arrays).check()
 
 
 def test_ids_of_texts_need_room():
-    ids = word_ids_of(["a", "b"])
+    ids = EncodedWords.of(["a", "b"]).ids
     out, lengths = np.empty(3, np.int32), np.empty(2, np.int64)
     assert ids.fill_ids(["b a", "c"], -1, out, lengths) == 3
     assert out.tolist() == [1, 0, -1] and lengths.tolist() == [2, 1]

@@ -5,6 +5,7 @@ from collections import Counter, defaultdict
 
 import numpy as np
 
+from nplm.base.encoded_words import EncodedWords
 from nplm.formats._words import StoredWords
 from nplm.formats.arpa.reading import read_ngrams
 from nplm.formats.open_model import open_model
@@ -45,7 +46,7 @@ def convert_arpa(path, target, memory, folder=None):
     """Convert an ARPA file in so many bytes of memory."""
     with Scratch(folder, memory, Threads(1)) as scratch:
         ngrams = read_ngrams(path, scratch, add_unknown=True)
-        words = StoredWords(ngrams.words, ngrams.boundary)
+        words = StoredWords(EncodedWords.of(ngrams.words), ngrams.boundary)
         target.write(ngrams.trie, words, scratch)
 
 

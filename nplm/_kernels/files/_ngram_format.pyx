@@ -4,8 +4,8 @@ from libc.math cimport fabs, log10
 from libc.stdint cimport int64_t, uint64_t
 from libc.string cimport memcpy
 
-from nplm._kernels.files._words cimport Words
 from nplm._kernels.ngrams._trie cimport Trie
+from nplm._kernels.ngrams.decoding._word_ids cimport WordIds
 
 # Upper bound for a number and its tab: sign, digits, point, 7 decimals.
 NUMBER_BYTES = 32
@@ -62,7 +62,7 @@ cdef class Spelling:
         The n-grams.
     parent : ndarray of int32, shape (n_contexts,)
         The parent of each context, which is one word shorter.
-    words : Words
+    words : WordIds
         The word of each id.
     boundary_text : ndarray of uint8
         The text of the boundary as the oldest word of a context.
@@ -72,7 +72,7 @@ cdef class Spelling:
 
     cdef Trie trie
     cdef const int[::1] parent
-    cdef Words words
+    cdef WordIds words
     cdef const unsigned char[::1] boundary_text
     cdef int boundary
 
@@ -80,7 +80,7 @@ cdef class Spelling:
         self,
         Trie trie not None,
         const int[::1] parent,
-        Words words not None,
+        WordIds words not None,
         const unsigned char[::1] boundary_text,
         int boundary,
     ):
@@ -91,9 +91,9 @@ cdef class Spelling:
         self.boundary = boundary
 
 
-cdef inline Py_ssize_t put_word(char* out, Words words, int word) noexcept nogil:
+cdef inline Py_ssize_t put_word(char* out, WordIds words, int word) noexcept nogil:
     cdef int64_t begin = words.start[word]
-    cdef Py_ssize_t n = words.start[word + 1] - begin
+    cdef Py_ssize_t n = words.start[word + 1] - begin - 1
     memcpy(out, <const char*> &words.text[0] + begin, n)
     return n
 

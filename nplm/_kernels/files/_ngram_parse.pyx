@@ -2,9 +2,9 @@
 
 from libc.math cimport pow
 from libc.stdint cimport int64_t, uint64_t
-from libc.string cimport memchr, memcmp
+from libc.string cimport memchr
 
-from nplm._kernels.files._words cimport Words
+from nplm._kernels.ngrams.decoding._word_ids cimport WordIds, hash_of
 
 # Reasons to stop before the end of the lines.
 (
@@ -22,57 +22,11 @@ for exponent in range(EXACT_POWERS + 1):
     POWERS[exponent] = 10.0**exponent
 
 
-cdef inline uint64_t hash_text(const unsigned char* text, Py_ssize_t n) noexcept nogil:
-    """Return the FNV-1a hash, with the high bits mixed into the low ones."""
-    cdef uint64_t h = <uint64_t> 14695981039346656037U
-    cdef Py_ssize_t i
-    for i in range(n):
-        h = (h ^ text[i]) * <uint64_t> 1099511628211U
-    return h ^ (h >> 32)
-
-
-def hash_words(Words words, int[::1] slots):
-    """Fill a hash table of the ids of words.
-
-    `slots` has more entries than there are words, a power of two, all -1.
-
-    No twin: the layout of the table is private to this module.
-    """
-    cdef int word
-    cdef Py_ssize_t begin, at
-    cdef Py_ssize_t mask = slots.shape[0] - 1
-    with nogil:
-        for word in range(<int> words.start.shape[0] - 1):
-            begin = words.start[word]
-            at = hash_text(&words.text[begin], words.start[word + 1] - begin) & mask
-            while slots[at] >= 0:
-                at = (at + 1) & mask
-            slots[at] = word
-
-
 cdef inline int find_word(
-    const unsigned char* token, Py_ssize_t n, Words words, const int[::1] slots
+    const unsigned char* token, Py_ssize_t n, WordIds words
 ) noexcept nogil:
     """Return the id of a word, -1 if it is not in the vocabulary."""
-    cdef Py_ssize_t mask = slots.shape[0] - 1
-    cdef Py_ssize_t at = hash_text(token, n) & mask
-    cdef int word = slots[at]
-    while word >= 0:
-        if is_word(word, token, n, words):
-            return word
-        at = (at + 1) & mask
-        word = slots[at]
-    return -1
-
-
-cdef inline bint is_word(
-    int word, const unsigned char* token, Py_ssize_t n, Words words
-) noexcept nogil:
-    """Whether a token is the word of an id."""
-    cdef int64_t begin = words.start[word]
-    return words.start[word + 1] - begin == n and memcmp(
-        &words.text[begin], token, n
-    ) == 0
+    return words.find(token, n, hash_of(token, n))
 
 
 cdef inline double power_of_ten(int n) noexcept nogil:
@@ -136,8 +90,7 @@ cdef inline bint read_number(
 def parse_ngrams(
     const unsigned char[::1] lines,
     Py_ssize_t begin,
-    Words words,
-    const int[::1] slots,
+    WordIds words not None,
     bint weights,
     double highest,
     double heaviest,
@@ -193,14 +146,12 @@ def parse_ngrams(
                 word = n_tokens - 1
                 if 0 <= word < n_words:
                     # The n-grams of a context are adjacent in most files.
-                    if row > 0 and is_word(
-                        ids[row - 1, word], data + token, here - token, words
+                    if row > 0 and words.spells(
+                        ids[row - 1, word], data + token, here - token
                     ):
                         ids[row, word] = ids[row - 1, word]
                     else:
-                        ids[row, word] = find_word(
-                            data + token, here - token, words, slots
-                        )
+                        ids[row, word] = find_word(data + token, here - token, words)
                     if ids[row, word] < 0:
                         reason = 5
                         break
@@ -236,8 +187,7 @@ def parse_ngrams(
 
 def parse_counts(
     const unsigned char[::1] lines,
-    Words words,
-    const int[::1] slots,
+    WordIds words not None,
     int[:, ::1] ids,
     int[::1] length,
     int64_t[::1] counts,
@@ -280,7 +230,7 @@ def parse_counts(
                     break
                 if n_tokens > 0:
                     # The previous token was a word, not the count.
-                    word = find_word(data + token, i - token, words, slots)
+                    word = find_word(data + token, i - token, words)
                     if word < 0:
                         reason = 5
                         break

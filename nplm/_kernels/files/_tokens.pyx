@@ -3,6 +3,10 @@
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libc.string cimport memcmp, memcpy
 
+from nplm._kernels.ngrams.decoding._word_ids cimport (
+    FNV_PRIME, FNV_START, hash_of, is_blank, mixed
+)
+
 # Reasons to stop.
 ENDED, WORDS_FULL, TEXT_FULL, MARK_INSIDE = range(4)
 
@@ -24,16 +28,6 @@ cdef enum:
     # A slot has 32 bits of the hash above the id + 1; an empty slot is 0.
     ID_BITS = 32
     LINE_END = -1
-
-
-cdef inline bint is_blank(unsigned char c) noexcept nogil:
-    """Whether a byte is white space of the n-gram toolkits."""
-    return c == 32 or c == 9 or c == 10 or c == 13
-
-
-cdef inline uint64_t mixed(uint64_t h) noexcept nogil:
-    """Mix the high bits of an FNV-1a hash into the low ones."""
-    return h ^ (h >> 29)
 
 
 cdef inline Py_ssize_t slot_of(
@@ -66,14 +60,11 @@ def place_words(
 
     No twin: the layout of the table is private to this module.
     """
-    cdef int64_t word, i
+    cdef int64_t word
     cdef uint64_t h
     with nogil:
         for word in range(n_words):
-            h = <uint64_t> 14695981039346656037U
-            for i in range(start[word], start[word + 1]):
-                h = (h ^ text[i]) * <uint64_t> 1099511628211U
-            h = mixed(h)
+            h = hash_of(&text[start[word]], start[word + 1] - start[word])
             slots[slot_of(
                 h, &text[start[word]], start[word + 1] - start[word], slots, text, start
             )] = (h >> ID_BITS << ID_BITS) | <uint64_t> (word + 1)
@@ -134,10 +125,10 @@ def encode_text(
                         state[WORDS_IN_LINE] = 0
                 at += 1
                 continue
-            h = <uint64_t> 14695981039346656037U
+            h = FNV_START
             end = at
             while end < size and not is_blank(chunk[end]):
-                h = (h ^ chunk[end]) * <uint64_t> 1099511628211U
+                h = (h ^ chunk[end]) * FNV_PRIME
                 end += 1
             if end == size and not is_last:
                 break

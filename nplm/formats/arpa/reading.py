@@ -15,10 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nplm.base.blocks import blocks
+from nplm.base.encoded_words import EncodedWords
 from nplm.base.files.compressed import reading
 from nplm.formats._lines import Lines, shown
 from nplm.formats._ngrams import Ngrams
-from nplm.formats._words import BEGIN, END, WordText, reserve_for_words
+from nplm.formats._words import BEGIN, END, reserve_for_words
 from nplm.models.ngrams.stages.tables import (
     NOT_AN_NGRAM,
     DuplicateNgramError,
@@ -151,7 +152,8 @@ def read_tables(
         lines = Lines(contents, path)
         counts = _read_header(lines)
         words, prob, bow = _read_unigrams(lines, counts[0])
-        marks, text = Marks(words), WordText(words)
+        _check_any(words, path)
+        marks, text = Marks(words), EncodedWords.of(words)
         first_line = {1: 0}
         for k, count in enumerate(counts[1:], 2):
             _expect(lines, f"\\{k}-grams:")
@@ -171,8 +173,7 @@ def read_tables(
                 take(NgramTable(ngrams, _power(log_prob), _power(log_bow)))
         _expect(lines, "\\end\\")
     words, boundary, unigrams = marks.settle(prob, bow)
-    if not words:
-        raise ValueError(f"{os.fspath(path)} has no words besides <s> and </s>.")
+    _check_any(words, path)
     if add_unknown and not any(mark in words for mark in UNKNOWN):
         words = [*words, UNKNOWN[0]]
         prob, bow = np.append(unigrams.prob, 0.0), np.append(unigrams.bow, 1.0)
@@ -207,6 +208,11 @@ def check_weights(path: str | os.PathLike[str], trie: BackoffTrie) -> None:
             f"{os.fspath(path)} has back-off weights whose product overflows: the file "
             "is damaged; estimate the model again."
         )
+
+
+def _check_any(words: list[str], path: str | os.PathLike[str]) -> None:
+    if not words:
+        raise ValueError(f"{os.fspath(path)} has no words besides <s> and </s>.")
 
 
 def _expect(lines: Lines, wanted: str) -> None:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from nplm.base.blocks import blocks
+from nplm.base.encoded_words import EncodedWords
 from nplm.base.files.atomic_files import followed
 from nplm.base.files.tensors import filling_arrays
 from nplm.formats._model_files import check_writable
@@ -104,7 +105,7 @@ def save_binary(
     check_writable(path)
     trie = trie_of(model)
     boundary = None if model.boundary is None else int(model.boundary)
-    stored = StoredWords(check_words(words, trie.n_words), boundary)
+    stored = StoredWords(EncodedWords.of(check_words(words, trie.n_words)), boundary)
     if bits is not None:
         n_bits = check_bits(bits, trie.order)
         folder = followed(Path(path).absolute()).parent
@@ -129,22 +130,20 @@ def write_mapped(
     """
     trie, metadata = trie.verified(), metadata_of(header_of(words))
     if not is_hashable(trie.order):
-        contents = arrays_of(trie)
-        lengths = {name: (array.dtype, len(array)) for name, array in contents.items()}
-        with filling_arrays(path, words.sizes | lengths, metadata) as arrays:
-            words.fill(arrays)
-            for name, array in contents.items():
-                _copy(array, arrays[name], work)
+        contents = words.words.arrays | arrays_of(trie)
+        with filling_arrays(path, _sizes_of(contents), metadata) as arrays:
+            _copy(contents, arrays, work)
         return
+    known = words.words.arrays
     n_contexts, n_ngrams = len(trie.context_word), len(trie.words)
     starts = buckets_of_levels(trie.n_ngrams, trie.level_start)
     for bucket_start in starts if index is None else [index.bucket_start]:
         sizes = sizes_of_hashed(trie.n_words, n_contexts, n_ngrams, bucket_start)
         with (
             suppress(TableFullError),
-            filling_arrays(path, words.sizes | sizes, metadata) as arrays,
+            filling_arrays(path, _sizes_of(known) | sizes, metadata) as arrays,
         ):
-            words.fill(arrays)
+            _copy(known, arrays, work)
             arrays["bucket_start"][:] = bucket_start
             arrays["prob"][:] = trie.prob[: trie.n_words]
             arrays["bow"][:] = trie.bow[1 : trie.n_words + 1]
@@ -152,16 +151,23 @@ def write_mapped(
                 closed = fill_table(trie, arrays["buckets"], bucket_start, work)
             else:
                 closed = index.closed
-                _copy(index.buckets, arrays["buckets"], work)
+                _copy({"buckets": index.buckets}, arrays, work)
             arrays["closed"][:] = closed
             fill_packed(trie, arrays, work)
             return
 
 
-def _copy(values: NDArray[Any], out: NDArray[Any], work: Work) -> None:
-    for part in blocks(len(values), work.block):
-        out[part] = values[part]
-        work.forget(values, out)
+def _sizes_of(arrays: Mapping[str, NDArray[Any]]) -> dict[str, tuple[DTypeLike, int]]:
+    return {name: (array.dtype, len(array)) for name, array in arrays.items()}
+
+
+def _copy(
+    arrays: Mapping[str, NDArray[Any]], out: Mapping[str, NDArray[Any]], work: Work
+) -> None:
+    for name, values in arrays.items():
+        for part in blocks(len(values), work.block):
+            out[name][part] = values[part]
+            work.forget(values, out[name])
 
 
 def write_quantized(
@@ -177,9 +183,9 @@ def write_quantized(
     """
     quantizing = Quantizing(trie, bits, work)
     metadata = metadata_of(header_of(words) | {"quantized": quantizing.header})
-    sizes = words.sizes | quantizing.sizes
-    with filling_arrays(path, sizes, metadata) as arrays:
-        words.fill(arrays)
+    known = words.words.arrays
+    with filling_arrays(path, _sizes_of(known) | quantizing.sizes, metadata) as arrays:
+        _copy(known, arrays, work)
         quantizing.fill(arrays)
 
 

@@ -12,12 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nplm._kernels.files import _ngram_format, _ngram_parse
+from nplm.base.encoded_words import EncodedWords
 from nplm.base.files.compressed import reading
 from nplm.formats._lines import shown
 from nplm.formats._model_files import check_writable, writing
 from nplm.formats._models import counts_of
 from nplm.formats._ngram_text import NgramText
-from nplm.formats._words import BEGIN, END, WordText, check_marks, check_words
+from nplm.formats._words import BEGIN, END, check_marks, check_words
 from nplm.models.ngrams.stages.counts import MAX_TOTAL
 from nplm.models.ngrams.trie.context_trie import ContextTrie
 
@@ -138,7 +139,7 @@ def read_counts(
     known = _unigrams(data, path) if words is None else list(words)
     if BEGIN not in known:
         known.append(BEGIN)
-    ids, length, counts = parsed(data, WordText(known), path)
+    ids, length, counts = parsed(data, EncodedWords.of(known), path)
     begin = known.index(BEGIN)
     predicted = ids[:, -1] != begin
     ids, length, counts = ids[predicted], length[predicted], counts[predicted]
@@ -180,7 +181,7 @@ def _unigrams(data: bytes, path: str) -> list[str]:
 
 
 def parsed(
-    data: bytes, text: WordText, path: str, n_before: int = 0
+    data: bytes, text: EncodedWords, path: str, n_before: int = 0
 ) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int64]]:
     """Parse lines of n-grams and counts; `n_before` are before them in the file.
 
@@ -194,8 +195,7 @@ def parsed(
     length, counts = np.empty(n, dtype=np.int32), np.empty(n, dtype=np.int64)
     reason, n_lines, begin, rows = _ngram_parse.parse_counts(
         np.frombuffer(data, dtype=np.uint8),
-        text.words,
-        text.slots,
+        text.ids,
         ids,
         length,
         counts,

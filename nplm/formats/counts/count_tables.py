@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from nplm.base.blocks import blocks
 from nplm.base.checks import check_ids
+from nplm.base.encoded_words import EncodedWords
 from nplm.base.exceptions import missing_packages
 from nplm.base.files.atomic_files import opened
 from nplm.formats._words import StoredWords, check_words
@@ -103,7 +104,7 @@ class Tables:
         unknown = -1 if given.unknown is None else ids[given.unknown]
         self._tables = given.tables
         self._boundary = ids[given.boundary]
-        self._words = StoredWords(given.words, self._boundary, unknown)
+        self._words = StoredWords(EncodedWords.of(given.words), self._boundary, unknown)
         self.n_known = len(ids)
         self.counts = np.zeros(self.n_known, dtype=np.int64)
         self._before = np.zeros_like(self.counts)
@@ -179,12 +180,12 @@ class Tables:
         unbalanced = np.flatnonzero((self.counts != self._before) & (order > 1))
         boundary = self._boundary
         if not self.counts[boundary]:
-            end = self._words.spelled()[boundary]
+            end = self._words.words[boundary]
             found = f"{end!r} never occurs, so no line ends"
         elif len(unbalanced):
             word = int(unbalanced[0])
             found = (
-                f"{self._words.spelled()[word]!r} occurs {self.counts[word]} times, "
+                f"{self._words.words[word]!r} occurs {self.counts[word]} times, "
                 f"but {self._before[word]} times before a word"
             )
         elif self._balance:

@@ -89,11 +89,11 @@ def count_ngrams(
     with Resources(memory, folder, n_jobs, progress).scratch() as work:
         words = source.words(work)
         boundary = cast(int, words.boundary)
-        check_marks(words.spelled(), boundary)
+        check_marks(words.words, boundary)
         trie, counts, raw = counted(source, words, int(order), work, raw=True)
         work.drop(counts)
         assert raw is not None
-        spelled = words.spelled()
+        spelled = words.words.tolist()
         spelled[boundary] = END
         text = NgramText(trie, spelled, boundary, trie.parents(work))
         work.stage("writing", 0)

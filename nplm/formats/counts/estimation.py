@@ -294,7 +294,7 @@ def estimate(
         words = source.words(work)
         check_words(words)
         if output.kind == "arpa":
-            check_marks(words.spelled(), words.boundary)
+            check_marks(words.words, words.boundary)
         structure, counts, raw = counted(
             source, words, smoothing.order, work, raw=smoothing.cuts_by_text
         )

@@ -10,10 +10,11 @@ from collections.abc import Iterable, Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from nplm.base.encoded_words import EncodedWords
 from nplm.base.files.atomic_files import check_regular
 from nplm.base.files.compressed import reading
 from nplm.formats._lines import MAX_LINE_BYTES
-from nplm.formats._words import BEGIN, END, StoredWords, WordText, check_words
+from nplm.formats._words import BEGIN, END, StoredWords, check_words
 from nplm.formats.counts.count_files import MAX_ORDER, parsed
 from nplm.formats.counts.sources import choose_words
 from nplm.formats.open_model import Kind, open_model
@@ -158,13 +159,13 @@ class CountedFiles:
         known = choose_words(self._choice, counts_of)
         ids, unknown = known.ids_and_unknown
         self._boundary = end = known.ids[END]
-        self._text = WordText([*counts_of, BEGIN, END])
+        self._text = EncodedWords.of([*counts_of, BEGIN, END])
         new_ids = [*(ids.get(word, unknown) for word in counts_of), end, end]
         self._new_ids = np.array(new_ids, dtype=np.int32)
         self._begin = len(new_ids) - 2
         self.counts = np.zeros(len(known), dtype=np.int64)
         self.n_known = max(len(new_ids), len(known))
-        words = check_words(known.words, len(known))
+        words = EncodedWords.of(check_words(known.words, len(known)))
         return StoredWords(words, end, unknown, spelling=known.spelling)
 
     def runs(self, packing: Packing, scratch: Scratch) -> list[Run]:
@@ -237,7 +238,7 @@ class CountedFiles:
             word = int(differ[0])
             raise ValueError(
                 f"{path} does not have the counts of complete lines: "
-                f"{self._text.spelled(word)!r} has the count {unigrams[word]}, but the "
+                f"{self._text[word]!r} has the count {unigrams[word]}, but the "
                 f"n-grams of {order} words, and shorter ones from {BEGIN} on, that end "
                 f"with it add up to {ends[word]}. Count n-grams of up to {order} words "
                 "or more, without cut-offs, or lower order."

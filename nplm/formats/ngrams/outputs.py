@@ -82,7 +82,7 @@ class NgramsFile:
         ARPA files. Raises OSError if the file cannot be written.
         """
         if self.kind == "arpa":
-            own = words.spelled(), words.boundary, work
+            own = words.words, words.boundary, work
             arpa.write_ngrams(self.path, trie, *own, is_whole=is_whole)
         elif self.bits is not None:
             check_bits(self.bits, trie.order)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nplm._kernels.ngrams.decoding._word_ids import WordIds
-from nplm.base.encoded_words import EncodedWords, word_ids_of
+from nplm.base.encoded_words import EncodedWords
 from nplm.text.documents import Documents
 from nplm.text.samples import ADVICE, TOKENS, check_documents, check_tokens, tokens_of
 from nplm.text.words.unknown_spelling import UnknownSpelling
@@ -92,11 +92,11 @@ class KnownWords:
     @cached_property
     def word_ids(self) -> WordIds | None:
         """The ids of words by their bytes; None if UTF-8 does not spell all words."""
-        if isinstance(self.words, EncodedWords):
-            return self.words.ids
+        is_encoded = isinstance(self.words, EncodedWords)
+        if not (is_encoded or all(type(word) is str for word in self.words)):
+            return None
         try:
-            is_text = all(type(word) is str for word in self.words)
-            return word_ids_of(self.words) if is_text else None
+            return EncodedWords.of(self.words).ids
         except UnicodeEncodeError:
             return None
 

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nplm import KneserNeyLM
+from nplm.base.encoded_words import EncodedWords
 from nplm.formats import load_binary, read_arpa, save_binary, write_arpa
 from nplm.formats._words import StoredWords
 from nplm.formats.ngrams.outputs import NgramsFile, free_memory
@@ -106,7 +107,7 @@ def test_file_is_that_of_the_model_in_memory(
         # From a file of mapped n-grams too.
         save_binary(model, source, words)
         mapped, words = load_binary(source)
-        own = StoredWords(words, mapped.boundary), output(found, kind)
+        own = StoredWords(EncodedWords.of(words), mapped.boundary), output(found, kind)
         convert_trie(mapped.trie_, *own, memory=memory, folder=folder)
         assert found.read_bytes() == expected.read_bytes()
         assert len(list(Path(folder).iterdir())) == 3
@@ -132,8 +133,9 @@ def test_quantized_file_has_the_lines_of_its_numbers(
         small, found, again = (Path(folder) / name for name in ("q", "found", "again"))
         save_binary(model, small, words, bits=8)
         quantized, words = load_binary(small)
-        own = StoredWords(words, quantized.boundary), output(found, "arpa")
-        convert_trie(quantized.trie_, *own, memory=memory, folder=folder)
+        stored = StoredWords(EncodedWords.of(words), quantized.boundary)
+        to_arpa = output(found, "arpa")
+        convert_trie(quantized.trie_, stored, to_arpa, memory=memory, folder=folder)
         expected = quantized.predict_proba(X := contexts(order, seed))
         lines, own_words = read_arpa(found)
         ids = [own_words.index(word) for word in words]
@@ -142,8 +144,8 @@ def test_quantized_file_has_the_lines_of_its_numbers(
             lines.predict_proba(renamed)[:, ids], expected, rtol=1e-5
         )
         # Few values have a code each: nothing is lost in another quantized file.
-        own = StoredWords(words, quantized.boundary), output(again, "quantized", 8)
-        convert_trie(quantized.trie_, *own, memory=memory, folder=folder)
+        to_bits = output(again, "quantized", 8)
+        convert_trie(quantized.trie_, stored, to_bits, memory=memory, folder=folder)
         assert again.read_bytes() == small.read_bytes()
 
 
@@ -158,7 +160,7 @@ def test_file_does_not_depend_on_windows(tmp_path, monkeypatch, share):
     words = ["</s>", *(f"w{i}" for i in range(1, 60))]
     expected, found = tmp_path / "expected", tmp_path / "found"
     save_binary(model, expected, words)
-    own = StoredWords(words, 0), output(found, "mapped")
+    own = StoredWords(EncodedWords.of(words), 0), output(found, "mapped")
     convert_trie(model.trie_, *own, memory=1 << 10, folder=tmp_path)
     assert found.read_bytes() == expected.read_bytes()
 

@@ -4,8 +4,14 @@ from libc.stdint cimport int64_t, uint32_t, uint64_t
 
 from nplm._kernels.ngrams._bits cimport NPLM_PREFETCH
 
-cdef uint64_t FNV_START
-cdef uint64_t FNV_PRIME
+cdef extern from *:
+    """
+    #define NPLM_FNV_START 14695981039346656037ULL
+    #define NPLM_FNV_PRIME 1099511628211ULL
+    """
+    # Those of the FNV-1a hash.
+    const uint64_t FNV_START "NPLM_FNV_START"
+    const uint64_t FNV_PRIME "NPLM_FNV_PRIME"
 
 
 cdef struct Word:
@@ -89,6 +95,15 @@ cdef inline bint is_blank(unsigned char c) noexcept nogil:
 cdef inline uint64_t mixed(uint64_t h) noexcept nogil:
     """Mix all bits of an FNV-1a hash into the high ones, which choose a slot."""
     return (h ^ (h >> 32)) * <uint64_t> 11400714819323198485U
+
+
+cdef inline uint64_t hash_of(const unsigned char* text, Py_ssize_t n) noexcept nogil:
+    """Return the hash of a word."""
+    cdef uint64_t h = FNV_START
+    cdef Py_ssize_t i
+    for i in range(n):
+        h = (h ^ text[i]) * FNV_PRIME
+    return mixed(h)
 
 
 cdef inline bint next_word(

@@ -18,10 +18,6 @@ cdef enum:
     # A slot has 32 bits of the hash above the id + 1; an empty slot is 0.
     ID_BITS = 32
 
-# Those of the FNV-1a hash.
-FNV_START = <uint64_t> 14695981039346656037U
-FNV_PRIME = <uint64_t> 1099511628211U
-
 
 def fill_slots(
     const unsigned char[::1] text, const int64_t[::1] start, uint64_t[::1] slots
@@ -39,14 +35,11 @@ def fill_slots(
     -----
     No twin: `WordIds` is tested against a dictionary.
     """
-    cdef Py_ssize_t at, i, n
+    cdef Py_ssize_t at, i
     cdef uint64_t h
     with nogil:
         for i in range(start.shape[0] - 1):
-            h = FNV_START
-            for n in range(start[i], start[i + 1] - 1):
-                h = (h ^ text[n]) * FNV_PRIME
-            h = mixed(h)
+            h = hash_of(&text[start[i]], start[i + 1] - start[i] - 1)
             at = home(h, slots.shape[0])
             while slots[at] != 0:
                 at = at + 1 if at + 1 < slots.shape[0] else 0
@@ -137,15 +130,11 @@ cdef const unsigned char* hashed_text(
 ) except? NULL:
     """Return a string in UTF-8, and its hash; NULL if it has lone surrogates."""
     cdef const unsigned char* data
-    cdef Py_ssize_t i
     try:
         data = <const unsigned char*> PyUnicode_AsUTF8AndSize(word, n)
     except UnicodeEncodeError:  # which no word has
         return NULL
-    h[0] = FNV_START
-    for i in range(n[0]):
-        h[0] = (h[0] ^ data[i]) * FNV_PRIME
-    h[0] = mixed(h[0])
+    h[0] = hash_of(data, n[0])
     return data
 
 
