@@ -9,10 +9,10 @@ Settings = dict[str, Any]
 # The defaults of torch_models.Settings, also for short budgets.
 LSTM: Settings = {"kind": "lstm"}
 GPT: Settings = {"kind": "gpt", "layers": 2, "hidden": 1024, "length": 64}
-# Hidden units that remember 128 words.
+# LSTM cells over 128 words.
 NETWORK: Settings = {
-    "order": 4, "n_hidden": 256, "embedding_dim": 192, "n_memory": 128, "tied": True,
-    "direct": False, "spelling": True, "loss": "importance", "n_noise": 512,
+    "order": 2, "n_hidden": 256, "embedding_dim": 192, "n_memory": 128, "tied": True,
+    "direct": True, "spelling": True, "loss": "importance", "n_noise": 512,
     "solver": "adam", "epsilon": 1e-8, "learning_rate": "linear",
     "learning_rate_init": 4e-3, "alpha": 0.1, "dropout": 0.1, "batch_size": 512,
     "early_stopping": False, "max_iter": 3,

@@ -80,15 +80,11 @@ cdef class Activations:
             made.n_context = self.n_context
         return made
 
-    def positions(self, Py_ssize_t n_words, Py_ssize_t n_context):
-        """Return activations for all contexts in as many windows that follow each other.
-
-        Windows have `n_words`, and contexts `n_context`.
-        """
-        cdef Py_ssize_t n = self.batch_size + n_words - n_context
+    def positions(self, Py_ssize_t n_context):
+        """Return activations for a context of `n_context` words in each window."""
         return Activations(
-            self.tier, self.scratch, batch_size=n, scoring=True, n_context=n_context,
-            n_inputs=self.n_inputs, n_hidden=self.n_hidden)
+            self.tier, self.scratch, batch_size=self.batch_size, scoring=True,
+            n_context=n_context, n_inputs=self.n_inputs, n_hidden=self.n_hidden)
 
 
 cdef class Inputs:

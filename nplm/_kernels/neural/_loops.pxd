@@ -68,13 +68,10 @@ cdef extern from "loops.h" nogil:
                         Py_ssize_t outs, void *out) noexcept nogil
         void (*dots)(const void *left, Py_ssize_t outs, const void **rows,
                      Py_ssize_t n, Py_ssize_t m, void *sums) noexcept nogil
-        void (*sigmoid)(void *values, Py_ssize_t n) noexcept nogil
-        void (*remember)(const void *row, const void *before, const void *below,
-                         Py_ssize_t h, void *c, void *a) noexcept nogil
-        void (*remember_slopes)(void *row, const void *before, const void *c,
-                                const void *da, Py_ssize_t h, void *dc) noexcept nogil
-        void (*recall)(const void *rows, const void *below, Py_ssize_t n, Py_ssize_t h,
-                       void *a) noexcept nogil
+        void (*cell)(void *s, const void *more, const void *d, Py_ssize_t h,
+                     Py_ssize_t n_gates, void *c, void *a) noexcept nogil
+        void (*cell_slopes)(void *s, const void *before, const void *da, Py_ssize_t h,
+                            Py_ssize_t n_gates, void *dc, void *dd) noexcept nogil
         void (*choose)(const void *logits, Py_ssize_t first, Py_ssize_t rows,
                        const int *targets, Py_ssize_t K, Py_ssize_t columns,
                        double *chosen) noexcept nogil

@@ -271,16 +271,18 @@ cdef class Recurrence:
         Maximum number of columns of a step, in whole panels of 16.
     scoring : bool
         Whether there are no gradients.
+    rounds : bool
+        Whether a tier of bfloat16 rounds.
     """
 
     def __cinit__(
         self, Tier tier, Scratch scratch, *, Py_ssize_t rows, Py_ssize_t n,
-        Py_ssize_t columns, bint scoring,
+        Py_ssize_t columns, bint scoring, bint rounds,
     ):
         cdef Py_ssize_t R = round_up(rows, PANEL), D = round_up(n, PANEL)
         cdef Py_ssize_t N = round_up(columns, PANEL)
-        self.loops, self.bfloat16, self.scoring = tier.loops, tier.bfloat16, scoring
-        self.itemsize = tier.itemsize
+        self.loops, self.scoring = tier.loops, scoring
+        self.bfloat16, self.itemsize = tier.bfloat16 if rounds else NULL, tier.itemsize
         self.rows, self.n, self.R, self.D = rows, n, R, D
         # Rows that begin in different sets of the nearest cache.
         self.stride = round_up(rows, LINE) + LINE

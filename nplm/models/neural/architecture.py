@@ -17,7 +17,7 @@ from nplm.models.neural.network.inputs import (
     DistantAverages,
     MixedSenses,
 )
-from nplm.models.neural.network.memory import Memory
+from nplm.models.neural.network.lstm import LSTM
 from nplm.models.neural.network.network import Parts
 from nplm.models.neural.network.outputs.estimates import Estimate
 from nplm.models.neural.options.features import Features
@@ -274,7 +274,7 @@ class Architecture:
     def _units(self) -> Tanh:
         units = Tanh(self.h) if self.h else NoHidden()
         if self.n_memory:
-            units = Memory(self.h, self.n_memory, units)
+            units = LSTM(self.h, self.n_memory)
         return Residual(self.h, units, self.widths) if self.widths else units
 
     def _features(self, estimate: Estimate | None) -> parts_of_features.Features:

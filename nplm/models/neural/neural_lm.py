@@ -76,12 +76,12 @@ class NeuralLM(NetworkLM):
         2, 8, 32, ... words. X then needs this many columns, and `order` must be set. 0
         is the network of the paper.
     n_memory : int, default=0
-        Number of words of a window that the hidden units remember, more than the
+        Number of words of a window over which the hidden units remember, more than the
         ``order - 1`` or `n_distant` words that they see; 0 is the network of the paper.
-        Each unit has a memory, and gates that decide at each word how much of it is
-        kept and how much the output sees (:ref:`hidden-memory`). X then needs this many
-        columns, and `order` must be set. Training takes the windows in the order of X,
-        which should be that of the text.
+        The hidden units are then LSTM cells: each has a state, and gates that decide at
+        each word how much of it is kept and how much the output sees
+        (:ref:`hidden-memory`). X then needs this many columns, and `order` must be set.
+        Training takes the windows in the order of X, which should be that of the text.
     features : {"learned"} or Features, default="learned"
         Features of the words: initial values, whether training changes them, what words
         share, and the number of senses. See `Features`.
@@ -199,11 +199,10 @@ default="auto"
         The rows of U_, W_ and b_ are branches, node by node. With ``n_branches=2``,
         rows 2i and 2i + 1 are the branches to the children of row i; with more, every
         second, third, ... level of inner nodes stays.
-    F_ : ndarray, shape (3 * n_hidden, n_hidden), or None
-        Weights of the memory: the rows of its new values, of the gates that keep it,
-        and of the gates that output it. None without `n_memory`.
-    f_ : ndarray, shape (3 * n_hidden,), or None
-        Biases of the memory; None without `n_memory`.
+    V_ : ndarray, shape (3 * n_hidden, n_hidden), or None
+        Weights of the LSTM cells' activations after the word before: rows of the gates
+        that keep the state, of the gates that output it, and of the new values. H_ and
+        d_ then have as many rows. None without `n_memory`.
     P_ : ndarray, shape (n_averages, n_distant), or None
         Weights of distant words by position, the nearest first; None without them.
     S_, Q_ : ndarray, shape (min(n_words_, 2001), n_senses * embedding_dim), or None
@@ -387,8 +386,9 @@ default="auto"
             faster. "large_vocabulary" ties the output weights to the features, so that
             a word has one set of parameters. "distant" also averages the features of
             the last 128 words, for texts with lasting topics; X needs 128 columns.
-            "memory" has hidden units that remember them, for running text in its
-            order, and tied output weights; X needs 128 columns too.
+            "memory" has LSTM cells, for running text in its order, which see one word
+            and remember those before it, and tied output weights with direct
+            connections; X needs 128 columns too.
         **changes
             Parameters to add or replace.
 
@@ -514,8 +514,7 @@ default="auto"
         tree: Any = self._fit_result("tree").architecture.output.tree
         return tree
 
-    F_ = view("F", "Weights of the memory, or None.")
-    f_ = view("f", "Biases of the memory, or None.")
+    V_ = view("V", "Weights of the activations before, or None.")
     U_ = view("U", "Hidden-to-output weights, or None.")
     W_ = view("W", "Direct connections, or None.")
     S_ = view("S", "Senses of words, or None.")

@@ -44,8 +44,8 @@ PRESETS: dict[str, dict[str, Any]] = {
         "order": 6, "n_hidden": 400, "embedding_dim": 128, "n_distant": 128,
     },
     "memory": {
-        "order": 4, "n_hidden": 256, "embedding_dim": 192, "n_memory": 128,
-        "output__tied": True, "batch_size": 1024,
+        "order": 2, "n_hidden": 256, "embedding_dim": 128, "n_memory": 128,
+        "output__direct": True, "output__tied": True, "batch_size": 1024,
     },
 }  # fmt: skip
 

@@ -15,7 +15,7 @@ from nplm.models.neural.fitted_network import with_network
 from nplm.models.neural.fitting.fit import Training, fit
 from nplm.models.neural.fitting.orders import RunOrder
 from nplm.models.neural.fitting.saved import from_items, to_items
-from nplm.models.neural.network.memory import n_runs
+from nplm.models.neural.network.lstm import n_runs
 from nplm.models.neural.network_lm import FitRequest
 from nplm.models.neural.options.outputs import OUTPUTS
 from tests.helpers import text
@@ -44,7 +44,7 @@ def test_a_word_far_back_is_remembered():
     wide, y = windows(named_earlier(1500, rng), 12)
     at_end = (y >= 9) & (wide[:, -1] == 1)
     settings = dict(
-        n_words=12, max_iter=12, dropout=0, alpha=0, learning_rate_init=0.01,
+        n_words=12, max_iter=12, dropout=0, alpha=0, learning_rate_init=0.03,
         n_hidden=16, embedding_dim=8, early_stopping=False,
     )  # fmt: skip
     near = remembering(**settings, n_memory=0).fit(wide, y)
@@ -82,14 +82,15 @@ def test_windows_of_a_text_have_the_bits_of_single_ones(boundary):
 
 def test_boundaries_before_a_text_are_not_remembered():
     lm, rng = remembering(n_memory=12).fit(X, Y), np.random.default_rng(0)
-    lm.F_, lm.f_ = rng.normal(size=lm.F_.shape), rng.normal(size=lm.f_.shape)
-    filled, c = np.array([[0] * 8 + [3, 4, 0, 5]], np.int32), np.zeros(5)
+    lm.V_, lm.d_ = rng.normal(size=lm.V_.shape), rng.normal(size=lm.d_.shape)
+    filled, (a, c) = np.array([[0] * 8 + [3, 4, 0, 5]], np.int32), np.zeros((2, 5))
     for context in ([0, 0], [0, 3], [3, 4], [4, 0], [0, 5]):
-        a = np.tanh(lm.d_ + lm.H_ @ lm.C_[context[::-1]].ravel())
-        z, keep, out = np.split(lm.f_ + lm.F_ @ a, 3)
+        x = lm.C_[context[::-1]].ravel()
+        keep, out, z = np.split(lm.d_ + lm.H_ @ x + lm.V_ @ a, 3)
         keep = 1 / (1 + np.exp(-keep))
         c = keep * c + (1 - keep) * np.tanh(z)
-    logits = lm.b_ + lm.U_ @ (a + c / (1 + np.exp(-out)))
+        a = np.tanh(c) / (1 + np.exp(-out))
+    logits = lm.b_ + lm.U_ @ a
     want = np.exp(logits) / np.exp(logits).sum()
     np.testing.assert_allclose(lm.predict_proba(filled)[0], want, rtol=1e-5)
 
@@ -219,7 +220,15 @@ def test_files_from_before_there_was_a_memory_load():
     np.testing.assert_array_equal(loaded.log_prob(X, Y), lm.log_prob(X, Y))
 
 
-@pytest.mark.parametrize("name", ["F", "f"])
+def test_files_of_a_quasi_recurrent_memory_are_refused_by_name():
+    lm = remembering().fit(X, Y)
+    items = to_items(lm._trained)
+    items["arrays"] |= {"F": items["arrays"].pop("V"), "f": np.zeros(15, np.float32)}
+    with pytest.raises(ValueError, match="quasi-recurrent memory of an earlier"):
+        from_items(Fitted(items), OUTPUTS)
+
+
+@pytest.mark.parametrize("name", ["V", "d"])
 @pytest.mark.parametrize("change", ["lose", "cut", "overflow"])
 def test_files_with_other_weights_are_refused(tmp_path, name, change):
     nplm.save(remembering().fit(X, Y), tmp_path / "lm")

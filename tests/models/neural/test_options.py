@@ -376,7 +376,7 @@ def test_loss_attribute_is_the_training_loss(data, tmp_path, settings, loss):
         ("default", dict()),
         ("large_vocabulary", dict(order=6, output__tied=True)),
         ("distant", dict(order=6, n_distant=128)),
-        ("memory", dict(order=4, n_memory=128, output__tied=True)),
+        ("memory", dict(order=2, n_memory=128, output__tied=True)),
     ],
 )
 def test_presets(name, params):

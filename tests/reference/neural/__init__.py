@@ -1,7 +1,7 @@
 """The network in plain NumPy: the same names as the kernels', and easy to read.
 
 This is the specification against which the compiled kernels are tested: the parts
-(`parts`, `memory`, `dropout`, `outputs`, `sampled`, `energy`, `solvers`), and the
+(`parts`, `lstm`, `dropout`, `outputs`, `sampled`, `energy`, `solvers`), and the
 `network` of these parts. Each module names its compiled modules. `_products`, `_loops`
 and `_team` only make these fast, and have no modules here.
 """
@@ -9,7 +9,7 @@ and `_team` only make these fast, and have no modules here.
 from tests.reference.neural.arrays import Array, as_it_is, bfloat16
 from tests.reference.neural.dropout import Dropout, mask
 from tests.reference.neural.energy import energies, energy_gradients
-from tests.reference.neural.memory import Carried, Memory, gates, recall, remember
+from tests.reference.neural.lstm import Carried, Memory, cell, lstm, lstm_of_windows
 from tests.reference.neural.network import (
     candidates,
     forward,
@@ -71,6 +71,7 @@ __all__ = [
     "as_it_is",
     "bfloat16",
     "candidates",
+    "cell",
     "composed",
     "concatenation",
     "distant_averages",
@@ -79,7 +80,6 @@ __all__ = [
     "exact",
     "features",
     "forward",
-    "gates",
     "gradients",
     "hidden",
     "inputs",
@@ -87,13 +87,13 @@ __all__ = [
     "log_prob",
     "log_softmax",
     "logistic",
+    "lstm",
+    "lstm_of_windows",
     "mask",
     "mixed_senses",
     "probabilities",
     "projection",
-    "recall",
     "rectified_layer",
-    "remember",
     "residual_block",
     "score",
     "softmax",

@@ -72,7 +72,7 @@ class Dropout:
 
     def masks(self, weights: Weights, t: int, K: int) -> Masks:
         """Return the masks of K examples, after t examples."""
-        h, n_inputs = weights.H.shape
+        h, n_inputs = weights.n_hidden, weights.H.shape[1]
         m = 0 if weights.R is None else len(weights.R)
         widths = tuple(len(block.d) for block in weights.blocks)
         sizes = (n_inputs, h, m, *widths)

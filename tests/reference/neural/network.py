@@ -8,12 +8,13 @@ from tests.reference import Index, Int32
 from tests.reference.neural.arrays import Array, Loss, Rounding, Rows, as_it_is
 from tests.reference.neural.dropout import NOTHING_LEFT_OUT, Dropout, Masks
 from tests.reference.neural.energy import energies, energy_gradients
-from tests.reference.neural.memory import (
+from tests.reference.neural.lstm import (
     Carried,
     Memory,
-    recall,
-    remember,
-    remember_gradient,
+    cell_sums,
+    lstm,
+    lstm_gradient,
+    lstm_of_windows,
 )
 from tests.reference.neural.outputs import log_softmax, softmax
 from tests.reference.neural.parts import (
@@ -42,16 +43,16 @@ def forward(
 ) -> tuple[Array, Array, Array, Array]:
     """Features x, hidden activations a, z and logits: equation (1) for K examples.
 
-    a is that of the tanh layer, below any memory and blocks. `memory` is that of
-    training; without it, the memory is that of each window alone. `masks` apply to x
-    and z, but not to a. For an energy, a and z are the sums of the context.
+    a is that of the tanh layer or of LSTM cells, below any blocks. `memory` is the
+    state of cells in training; without it, they read each window alone. `masks` apply
+    to x and z, but not to a. For an energy, a and z are the sums of the context.
     """
     x = inputs(weights, X) * masks.x
     if weights.H_next is not None:
         z = linear_layer(weights.H, weights.d, x)
         return x, z, z, -energies(weights, z)[0]
-    a = tanh_layer(weights.H, weights.d, x, rounded)
-    top = layers(weights, a, masks, X, memory, rounded)[-1]
+    a = hidden_units(weights, x, X, memory, rounded)
+    top = layers(weights, a, masks, rounded)[-1]
     if weights.R is None:
         of_output = rounded if weights.output.rounds else as_it_is
         return x, a, *softmax(weights.E, top, x, of_output)
@@ -59,21 +60,20 @@ def forward(
     return x, a, *softmax(output_rows(weights), s, x, rounded)
 
 
-def layers(
-    weights: Weights,
-    a: Array,
-    masks: Masks,
-    X: Int32,
-    memory: Memory | None,
-    rounded: Rounding,
-) -> list[Array]:
+def hidden_units(
+    weights: Weights, x: Array, X: Int32, memory: Memory | None, rounded: Rounding
+) -> Array:
+    """Return the a of K examples."""
+    if weights.V is None:
+        return tanh_layer(weights.H, weights.d, x, rounded)
+    if memory is None:
+        return lstm_of_windows(weights, X, weights.n_context, rounded)
+    return lstm(weights.V, cell_sums(weights, x, rounded), memory, rounded)[0]
+
+
+def layers(weights: Weights, a: Array, masks: Masks, rounded: Rounding) -> list[Array]:
     """Return what each block sees, and then what the output sees."""
     seen = [a * masks.a]
-    if weights.F is not None and weights.f is not None:
-        if memory is None:
-            seen = [recall(weights, X, weights.n_context, rounded)]
-        else:
-            seen = [remember(weights.F, weights.f, seen[0], memory, rounded)[0]]
     for i, block in enumerate(weights.blocks):
         seen.append(residual_block(block, seen[-1], masks.of_block(i), rounded))
     return seen
@@ -115,11 +115,11 @@ def gradients_met(
     memory: Memory | None = None,
 ) -> tuple[float, Weights, Rows]:
     """Return the gradients, and the rows of each array that the examples visit."""
-    K, h = len(X), len(weights.H)
+    K, h = len(X), weights.n_hidden
     x, a, z, logits = forward(weights, X, rounded, masks, memory)
     seen = [a]
     if weights.H_next is None:
-        seen = layers(weights, a, masks, X, memory, rounded)
+        seen = layers(weights, a, masks, rounded)
     met, dR, dG = rows_met(weights, X, y), None, None
     if loss is not None and weights.H_next is None:
         E, place = output_rows(weights), place_of(weights, weights.E)
@@ -156,22 +156,24 @@ def gradients_met(
             ds = g @ rounded(features(weights)) * masks.s
             v = projected(weights, seen[-1], x)
             dv, dR = weighted_gradient(weights.R, v, ds, rounded)
+    own: dict[str, Array] = {}
     da, blocks = dv[:, :h], list(weights.blocks)
     for i, block in reversed(list(enumerate(weights.blocks))):
         da, blocks[i] = residual_block_gradient(
             block, seen[i], da, masks.of_block(i), rounded
         )
-    of_memory = {}
-    if weights.F is not None and weights.f is not None and memory is not None:
-        da, of_memory = remember_gradient(
-            weights.F, weights.f, a * masks.a, memory, da, rounded
-        )
-    do = (1 - a**2) * da * masks.a
+    da = da * masks.a
+    if weights.V is not None and memory is not None:
+        sums = cell_sums(weights, x, rounded)
+        do, own["V"] = lstm_gradient(weights.V, sums, memory, da, rounded)
+    else:
+        do = (1 - a**2) * da
     dx, dH = weighted_gradient(weights.H, x, do, rounded)
     if dv.shape[1] > h:
         dx += dv[:, h:]
     dx *= masks.x
-    dC, own = inputs_gradient(weights, X, dx)
+    dC, of_inputs = inputs_gradient(weights, X, dx)
+    own |= of_inputs
     if weights.R is not None:
         dE[:, :-1] += dC
         dC = dE[:, :-1]
@@ -179,7 +181,7 @@ def gradients_met(
         dG = weights.parts.T @ dC
     slopes = weights._replace(
         C=None if weights.C is None else dC, H=dH, d=do.sum(axis=0), E=dE, R=dR,
-        G=dG, blocks=tuple(blocks), **own, **of_memory,
+        G=dG, blocks=tuple(blocks), **own,
     )  # fmt: skip
     return total, slopes, met
 
@@ -208,11 +210,12 @@ def train(
         if dropout is not None:
             masks = dropout.masks(weights, solver.n_seen, len(rows))
         now = solver.up_to_date(weights)
-        if now.F is not None and now.f is not None:
+        if now.V is not None:
             memory = carried.of(rows)
-            _, a, _, _ = forward(now, near[rows], rounded, masks, memory)
-            left = remember(now.F, now.f, a * masks.a, memory, rounded)[1]
-            carried.keep(memory, left)
+            x = inputs(now, near[rows]) * masks.x
+            sums = cell_sums(now, x, rounded)
+            a, c, *_ = lstm(now.V, sums, memory, rounded)
+            carried.keep(memory, a, c)
         total, slopes, met = gradients_met(
             now, near[rows], y[rows], rounded, loss, masks, memory
         )
@@ -260,7 +263,7 @@ def probabilities(
 def hidden(weights: Weights, X: Int32, *, rounded: Rounding = as_it_is) -> Array:
     """Hidden activations after each context; of tied weights the projected ones."""
     x, a, _, _ = forward(weights, X, rounded)
-    top = layers(weights, a, NOTHING_LEFT_OUT, X, None, rounded)[-1]
+    top = layers(weights, a, NOTHING_LEFT_OUT, rounded)[-1]
     if weights.R is None:
         return top
     return projection(weights.R, projected(weights, top, x), rounded)

@@ -33,8 +33,7 @@ class Weights(NamedTuple):
     S: Array | None = None  # senses, a row per word, and one for others
     Q: Array | None = None  # weights that select senses
     R: Array | None = None  # projection to the features
-    F: Array | None = None  # weights of the memory, and its biases
-    f: Array | None = None
+    V: Array | None = None  # weights of the a before, of LSTM cells
     blocks: tuple[Block, ...] = ()  # above the hidden units
     G: Array | None = None
     H_next: Array | None = None  # hidden weights of the next word's features
@@ -49,11 +48,16 @@ class Weights(NamedTuple):
         """Number of words that the inputs use."""
         return max(self.n_window, 0 if self.P is None else self.P.shape[1])
 
+    @property
+    def n_hidden(self) -> int:
+        """Number of hidden units."""
+        return len(self.d) if self.V is None else self.V.shape[1]
+
     def arrays(self) -> list[Array]:
         """Return the trained arrays."""
         C = None if self.fixed else self.C
         every = (
-            C, self.H, self.d, self.E, self.P, self.S, self.Q, self.R, self.F, self.f,
+            C, self.H, self.d, self.E, self.P, self.S, self.Q, self.R, self.V,
             *chain(*self.blocks), self.G, self.H_next, self.v,
         )  # fmt: skip
         return [array for array in every if array is not None]
@@ -62,7 +66,7 @@ class Weights(NamedTuple):
         """Return the arrays with weight decay: no biases, and not P."""
         C = None if self.fixed else self.C
         every = (
-            C, self.H, self.E[:, :-1], self.S, self.Q, self.R, self.F,
+            C, self.H, self.E[:, :-1], self.S, self.Q, self.R, self.V,
             *(array for H, _, U in self.blocks for array in (H, U)), self.G,
             self.H_next, self.v,
         )  # fmt: skip

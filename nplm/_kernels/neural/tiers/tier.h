@@ -113,8 +113,8 @@ static const Loops TIER(loops) = {
     TIER(branch_gradients), TIER(descend),
     TIER(add),          TIER(fade),
     TIER(tanh_factors), TIER(energies),      TIER(energy_slopes),
-    TIER(combine),      TIER(dots),          TIER(sigmoid),
-    TIER(remember),     TIER(remember_slopes), TIER(recall),
+    TIER(combine),      TIER(dots),          TIER(cell),
+    TIER(cell_slopes),
     SMALL_LOOPS,
 };
 

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from nplm.models.neural.fitting.windows import Windows
 from nplm.models.neural.network.array_types import Index
-from nplm.models.neural.network.memory import n_runs
+from nplm.models.neural.network.lstm import n_runs
 from nplm.models.training.parallel.processes import Processes
 
 __all__ = ["OTHER_RANK", "Order", "PartOrder", "in_turns", "order_of"]

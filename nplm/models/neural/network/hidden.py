@@ -95,6 +95,11 @@ class Tanh:
         return self.n_hidden
 
     @property
+    def n_sums(self) -> int:
+        """Number of sums d + H x."""
+        return self.n_hidden
+
+    @property
     def n_memory(self) -> int:
         """Number of words of a window that the units use; 0 without a memory."""
         return 0
@@ -163,6 +168,11 @@ class Above(Tanh):
     """
 
     below: Tanh
+
+    @property
+    def n_sums(self) -> int:
+        """Number of sums d + H x of the units below."""
+        return self.below.n_sums
 
     @property
     def n_memory(self) -> int:

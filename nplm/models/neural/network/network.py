@@ -82,7 +82,7 @@ class Parts(NamedTuple):
         inputs, hidden, output, features = self
         n_columns = 1 + (hidden.n_activations if output.weighted else 0)
         n_columns += inputs.n_inputs if output.direct else 0
-        H = (hidden.n_hidden, inputs.n_inputs)
+        H = (hidden.n_sums, inputs.n_inputs)
         return {
             **({} if features.tied else {"C": (n_words, features.m)}),
             "H": H,

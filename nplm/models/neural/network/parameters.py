@@ -41,8 +41,8 @@ class Parameters:
     Rows are padded with zeros to whole vectors of the processor. U, W and b are views.
 
     - `C` (n_words, m): features of the words
-    - `H` (n_hidden, n_inputs): hidden weights
-    - `d` (n_hidden,): hidden biases
+    - `H` (n_sums, n_inputs): hidden weights
+    - `d` (n_sums,): hidden biases
     - `E` (rows, stride): output units of all words, or of part of them
     - `direct`: whether E includes W
     - `weighted`: whether E includes U, or C if `tied`
@@ -52,8 +52,9 @@ class Parameters:
       have the values of C
     - `**more`: arrays of some kinds of parts, by name: P, shape (n_averages,
       n_distant), the weights of distant words by position; S and Q, shape (rows,
-      n_senses * m), the senses of words and the weights that select them; R, shape (m,
-      n_hidden) or (m, n_hidden + n_inputs), a projection; G, shape (n_parts, m), the
+      n_senses * m), the senses of words and the weights that select them; V, shape
+      (n_sums, n_hidden), weights of the activations before; R, shape (m, n_hidden) or
+      (m, n_hidden + n_inputs), a projection; G, shape (n_parts, m), the
       features that words share, and own, shape (n_words, m or more), those of each
       word; H_next, shape (n_hidden, m), and v, shape (n_hidden,), of an energy
     """
@@ -78,15 +79,20 @@ class Parameters:
         self.visited, self.derived = visited, derived
 
     @property
+    def n_hidden(self) -> int:
+        """Number of hidden units, each with one or more sums d + H x."""
+        return int(self.more["V"].shape[1] if "V" in self.more else len(self.d))
+
+    @property
     def U(self) -> Array | None:
         """Hidden-to-output weights, (rows, n_hidden), or None."""
         has_U = self.weighted and not self.tied
-        return self.E[:, : len(self.d)] if has_U else None
+        return self.E[:, : self.n_hidden] if has_U else None
 
     @property
     def W(self) -> Array | None:
         """Direct connections, (rows, n_inputs), or None."""
-        h, n_inputs = self.H.shape
+        h, n_inputs = self.n_hidden, self.H.shape[1]
         return self.E[:, h : h + n_inputs] if self.direct else None
 
     @property
@@ -204,7 +210,7 @@ class Parameters:
         """Number of parameters of an output row."""
         if self.tied:
             return self.C.shape[1] + 1
-        h, n_inputs = self.H.shape
+        h, n_inputs = self.n_hidden, self.H.shape[1]
         return (h if self.weighted else 0) + (n_inputs if self.direct else 0) + 1
 
     def __getstate__(self) -> dict[str, Any]:

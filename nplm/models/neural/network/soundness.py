@@ -31,10 +31,9 @@ def check_sums(parameters: Parameters, parts: Parts) -> None:
     if "Q" in size:
         of_others = 2 * parts.inputs.n_window * size["C"]
         sums.append(parameters.C.shape[1] * size["Q"] * of_others)
-    a, h = 1.0, len(parameters.d)
-    if "F" in size:
-        sums.append(size["f"] + h * size["F"])
-        a = 2.0  # those of tanh, and their memory
+    a, h = 1.0, parameters.n_hidden
+    if "V" in size:
+        sums[0] += h * size["V"]
     for i, block in enumerate(Block.all_of(parameters.more), 1):
         H, d, U = (size[name] for name in Block.names(i))
         of_units = d + H * h**1.5  # the norm of norm(a) is sqrt(h)

@@ -79,7 +79,7 @@ def test_gradients_numerically(
     masks = reference.Dropout(rates, dropout_of(rates).seeds[0]).masks(weights, 7, 6)
     memory = None
     if n_memory:  # of two runs, of which one goes on
-        left = rng.uniform(-1, 1, len(weights.d))
+        left = rng.uniform(-1, 1, (2, weights.n_hidden))
         memory = reference.Memory(np.arange(6), {0: None, 4: left})
     _, analytic = reference.gradients(weights, X, y, masks=masks, memory=memory)
 

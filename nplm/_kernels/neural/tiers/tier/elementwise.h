@@ -97,20 +97,25 @@ static double TIER(exp_row)(void *values_, int64_t n, double *maximum) {
   return total;
 }
 
-/* values = tanh(values); tanh(v) = sign(v) (1 - e) / (1 + e), e = exp(-2 |v|) */
+/* tanh(v) = sign(v) (1 - e) / (1 + e), e = exp(-2 |v|) */
+INLINE VEC TIER(tanh_of)(VEC v) {
+#ifdef REAL_IS_FLOAT
+  IVEC sign = (IVEC)v & INT32_MIN;
+  VEC e = TIER(exp_negative)((VEC)((IVEC)v | INT32_MIN) * 2.0f);
+  return (VEC)((IVEC)((1.0f - e) / (1.0f + e)) | sign);
+#else
+  for (int lane = 0; lane < WIDTH; lane++) v[lane] = tanh(v[lane]);
+  return v;
+#endif
+}
+
+/* values = tanh(values) */
 static void TIER(tanh)(void *values_, int64_t n) {
   REAL *values = values_;
-#ifdef REAL_IS_FLOAT
   for (int64_t i = 0; i < n; i += WIDTH) {
-    VEC v = TIER(load_some)(values + i, n - i);
-    IVEC sign = (IVEC)v & INT32_MIN;
-    VEC e = TIER(exp_negative)((VEC)((IVEC)v | INT32_MIN) * 2.0f);
-    v = (VEC)((IVEC)((1.0f - e) / (1.0f + e)) | sign);
+    VEC v = TIER(tanh_of)(TIER(load_some)(values + i, n - i));
     TIER(store_some)(values + i, v, n - i);
   }
-#else
-  for (int64_t i = 0; i < n; i++) values[i] = tanh(values[i]);
-#endif
 }
 
 /* values += rate * more */

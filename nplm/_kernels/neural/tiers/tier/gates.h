@@ -1,86 +1,66 @@
-/* Gates, and a memory of h units. */
+/* Gates of LSTM cells. A panel has 16 columns of h units, unit after unit. */
 
-/* values = sigmoid(values), as (1 + tanh(v / 2)) / 2 */
-static void TIER(sigmoid)(void *values_, int64_t n) {
-  REAL *values = values_;
-  int64_t i = 0;
-  for (; i + WIDTH <= n; i += WIDTH) STORE(values + i, LOAD(values + i) * (REAL)0.5);
-  for (; i < n; i++) values[i] *= (REAL)0.5;
-  TIER(tanh)(values, n);
-  for (i = 0; i + WIDTH <= n; i += WIDTH)
-    STORE(values + i, LOAD(values + i) * (REAL)0.5 + (REAL)0.5);
-  for (; i < n; i++) values[i] = values[i] * (REAL)0.5 + (REAL)0.5;
+INLINE VEC TIER(sigmoid_of)(VEC v) {
+  return TIER(tanh_of)(v * (REAL)0.5) * (REAL)0.5 + (REAL)0.5;
 }
 
-/* A row has the new values z of h units, the gates k, which keep the memory, and the gates
- * o, which output it. c = k before + (1 - k) z; a = below + o c */
-static void TIER(remember)(const void *row_, const void *before_, const void *below_,
-                           int64_t h, void *c_, void *a_) {
-  const REAL *z = row_, *k = z + h, *o = k + h, *before = before_, *below = below_;
-  REAL *c = c_, *a = a_;
-  int64_t i = 0;
-  for (; i + WIDTH <= h; i += WIDTH) {
-    VEC to = LOAD(z + i);
-    VEC now = to + LOAD(k + i) * (LOAD(before + i) - to);
-    STORE(c + i, now);
-    STORE(a + i, LOAD(below + i) + LOAD(o + i) * now);
-  }
-  for (; i < h; i++) {
-    c[i] = z[i] + k[i] * (before[i] - z[i]);
-    a[i] = below[i] + o[i] * c[i];
-  }
-}
-
-/* Through `remember`, tanh and the sigmoids, from da and the dc that comes from the next
- * example: the row becomes the slopes of its sums, and dc that of `before`. */
-static void TIER(remember_slopes)(void *row_, const void *before_, const void *c_,
-                                  const void *da_, int64_t h, void *dc_) {
-  REAL *z = row_, *k = z + h, *o = k + h, *dc = dc_;
-  const REAL *before = before_, *c = c_, *da = da_;
-  int64_t i = 0;
-  for (; i + WIDTH <= h; i += WIDTH) {
-    VEC to = LOAD(z + i), keep = LOAD(k + i), out = LOAD(o + i), slope = LOAD(da + i);
-    VEC all = LOAD(dc + i) + slope * out;
-    STORE(o + i, slope * LOAD(c + i) * out * ((REAL)1 - out));
-    STORE(k + i, all * (LOAD(before + i) - to) * keep * ((REAL)1 - keep));
-    STORE(z + i, all * ((REAL)1 - keep) * ((REAL)1 - to * to));
-    STORE(dc + i, all * keep);
-  }
-  for (; i < h; i++) {
-    REAL to = z[i], keep = k[i], out = o[i], all = dc[i] + da[i] * out;
-    o[i] = da[i] * c[i] * out * (1 - out);
-    k[i] = all * (before[i] - to) * keep * (1 - keep);
-    z[i] = all * (1 - keep) * (1 - to * to);
-    dc[i] = all * keep;
-  }
-}
-
-/* a = below + o c after n rows, from an empty memory, c = 0 */
-static void TIER(recall)(const void *rows_, const void *below_, int64_t n, int64_t h,
-                         void *a_) {
-  const REAL *z = rows_, *k = z + h, *o = z + (n - 1) * 3 * h + 2 * h, *below = below_;
-  REAL *a = a_;
-  int64_t i = 0;
-  for (; i + 4 * WIDTH <= h; i += 4 * WIDTH) { /* so that no sum waits for the last */
-    VEC c[4];
-    UNROLL for (int v = 0; v < 4; v++) c[v] = (VEC){};
-    for (int64_t t = 0; t < n; t++) {
-      UNROLL for (int v = 0; v < 4; v++) {
-        VEC to = LOAD(z + t * 3 * h + i + v * WIDTH);
-        c[v] = to + LOAD(k + t * 3 * h + i + v * WIDTH) * (c[v] - to);
+/* The sums of a panel are s + more + d: those of the gates f that keep c, of the gates o
+ * that output it, of the new values z and, of `n_gates` 4, of the gates i that take them
+ * up, else i = 1 - f. The gates replace s: c = f c + i z; a = o tanh(c) */
+static void TIER(cell)(void *s_, const void *more_, const void *d_, int64_t h,
+                       int64_t n_gates, void *c_, void *a_) {
+  REAL *s = s_, *c = c_, *a = a_;
+  const REAL *more = more_, *d = d_;
+  int64_t size = h * LINE;
+  for (int64_t j = 0; j < h; j++) {
+    UNROLL for (int v = 0; v < LINE / WIDTH; v++) {
+      int64_t at = j * LINE + v * WIDTH;
+#define SUM(gate)                                                     \
+  (LOAD(s + (gate) * size + at) + LOAD(more + (gate) * size + at) + \
+   SPLAT(d[(gate) * h + j]))
+      VEC f = TIER(sigmoid_of)(SUM(0)), o = TIER(sigmoid_of)(SUM(1));
+      VEC z = TIER(tanh_of)(SUM(2)), i = (REAL)1 - f;
+      if (n_gates == 4) {
+        i = TIER(sigmoid_of)(SUM(3));
+        STORE(s + 3 * size + at, i);
       }
-    }
-    UNROLL for (int v = 0; v < 4; v++) {
-      int64_t j = i + v * WIDTH;
-      STORE(a + j, LOAD(below + j) + LOAD(o + j) * c[v]);
+#undef SUM
+      VEC now = f * LOAD(c + at) + i * z;
+      STORE(s + at, f);
+      STORE(s + size + at, o);
+      STORE(s + 2 * size + at, z);
+      STORE(c + at, now);
+      STORE(a + at, o * TIER(tanh_of)(now));
     }
   }
-  for (; i < h; i++) {
-    REAL c = 0;
-    for (int64_t t = 0; t < n; t++) {
-      REAL to = z[t * 3 * h + i];
-      c = to + k[t * 3 * h + i] * (c - to);
+}
+
+/* Through `cell`, from da and the dc that comes from the next step: the gates become the
+ * slopes of their sums, and dc that of c before. Adds the slopes to dd, (n_gates h, 16). */
+static void TIER(cell_slopes)(void *s_, const void *before_, const void *da_, int64_t h,
+                              int64_t n_gates, void *dc_, void *dd_) {
+  REAL *s = s_, *dc = dc_, *dd = dd_;
+  const REAL *before = before_, *da = da_;
+  int64_t size = h * LINE;
+  for (int64_t at = 0; at < size; at += WIDTH) {
+    VEC f = LOAD(s + at), o = LOAD(s + size + at), z = LOAD(s + 2 * size + at);
+    VEC i = n_gates == 4 ? LOAD(s + 3 * size + at) : (REAL)1 - f;
+    VEC c = LOAD(before + at), t = TIER(tanh_of)(f * c + i * z), slope = LOAD(da + at);
+    VEC all = LOAD(dc + at) + slope * o * ((REAL)1 - t * t);
+    VEC of_f = all * (n_gates == 4 ? c : c - z) * f * ((REAL)1 - f);
+    VEC of_o = slope * t * o * ((REAL)1 - o);
+    VEC of_z = all * i * ((REAL)1 - z * z);
+    STORE(s + at, of_f);
+    STORE(s + size + at, of_o);
+    STORE(s + 2 * size + at, of_z);
+    STORE(dd + at, LOAD(dd + at) + of_f);
+    STORE(dd + size + at, LOAD(dd + size + at) + of_o);
+    STORE(dd + 2 * size + at, LOAD(dd + 2 * size + at) + of_z);
+    if (n_gates == 4) {
+      VEC of_i = all * z * i * ((REAL)1 - i);
+      STORE(s + 3 * size + at, of_i);
+      STORE(dd + 3 * size + at, LOAD(dd + 3 * size + at) + of_i);
     }
-    a[i] = below[i] + o[i] * c;
+    STORE(dc + at, all * f);
   }
 }

@@ -1,0 +1,65 @@
+from nplm._kernels.neural.hidden._hidden cimport Hidden, Weighted
+from nplm._kernels.neural._inputs cimport Activations, Inputs
+from nplm._kernels.neural._loops cimport Loops
+from nplm._kernels.neural._products cimport Recurrence
+from nplm._kernels.neural._solvers cimport Parameter, Solver, Step
+
+
+cdef class Cell(Hidden):
+    """Cells of several texts, which all take a step at once."""
+
+    cdef Parameter d, V
+    cdef Weighted by_H, by_V  # by_V: of all steps at once, in updates
+    cdef Recurrence by_V_before
+    cdef const Loops *loops
+    cdef Py_ssize_t h, n_gates, n_sums, itemsize
+    cdef void *rows           # (K, n_sums) sums of all examples; gates; slopes
+    # of a step, in panels: a column for each text
+    cdef void *sums           # (n_sums, columns)
+    cdef void *recurrent      # V a_before; what comes through V, (h, columns)
+    cdef void *a              # (h, columns)
+    cdef void *c
+    cdef void *row(self, void *rows, Py_ssize_t k) noexcept nogil
+    cdef void clear(
+        self, void *panels, Py_ssize_t rows, Py_ssize_t column) noexcept nogil
+    cdef void step(self, void *rows, Py_ssize_t n) noexcept nogil
+
+
+cdef class Continuing(Cell):
+    cdef Py_ssize_t n_carried  # runs whose state is kept for the next mini-batch
+    cdef unsigned char[:, ::1] memory
+    cdef Py_ssize_t[::1] last
+    cdef Py_ssize_t *starts    # (runs,) the first example of each run, longest first
+    cdef Py_ssize_t *lengths   # (runs,)
+    cdef Py_ssize_t *numbers   # (runs,) of the runs, from the first of the mini-batch
+    cdef Py_ssize_t *order     # (K,) the examples, step by step
+    cdef Py_ssize_t *steps     # (steps + 1,) the first of each step among these
+    cdef Py_ssize_t n_steps
+    # in this order
+    cdef void *x               # (K, n_inputs)
+    cdef void *dx
+    cdef void *activations     # (K, h) a after each example
+    cdef void *states          # and c
+    cdef void *before          # (K, h) a before each example
+    cdef void *c_first         # (runs, h) c before the first step
+    cdef void *da
+    # of a step, in panels
+    cdef void *slopes_a        # (h, columns)
+    cdef void *c_before
+    cdef void *dc
+    cdef void *dd_panel        # (n_sums, 16)
+    cdef void *dd              # (16, n_sums)
+    cdef bint begins(self, Activations at, Py_ssize_t k) noexcept nogil
+    cdef void find_order(self, Activations at, Py_ssize_t K) noexcept nogil
+    cdef void find_state(self, Activations at) noexcept nogil
+    cdef void leave_state(self, Activations at) noexcept nogil
+
+
+cdef class Windows(Cell):
+    cdef Inputs inputs
+    cdef Activations positions
+    cdef Py_ssize_t n_window  # words of the context of a position
+    cdef Py_ssize_t n_words   # words of a window
+    cdef Py_ssize_t *order    # (K,) the windows, those with most contexts first
+    cdef Py_ssize_t *starts   # (n_words + 2,)
+    cdef Py_ssize_t n_contexts(self, Activations at, Py_ssize_t k) noexcept nogil

@@ -1,0 +1,370 @@
+"""LSTM cells: hidden units with a state, which reaches further back than a context.
+
+A cell has a state c and an activation a, which follow from the inputs x of the next word
+and from the activations of all cells before it::
+
+    f, o, z = sigmoid, sigmoid, tanh of d + H x + V a_before
+    c = f * c_before + (1 - f) * z
+    a = o * tanh(c)
+
+The gate f keeps a part of c, and the gate o outputs a part of it (Hochreiter and
+Schmidhuber, 1997; with coupled gates, Greff et al., 2017). The paper proposes recurrent
+networks for longer contexts (section 5.2, item 4).
+
+The products H x are those of many examples at once. Those with V wait for the word before,
+so that a step takes several texts side by side, as columns of a matrix in panels.
+"""
+
+from libc.string cimport memcpy, memset
+
+from nplm._kernels.neural._inputs cimport Activations, Inputs
+from nplm._kernels.neural._loops cimport LINE, Scratch, round_up
+from nplm._kernels.neural._products cimport Recurrence
+from nplm._kernels.neural._solvers cimport Parameter, Solver, Step
+
+
+cdef class Cell(Hidden):
+    """Cells of several texts, which all take a step at once.
+
+    Equivalent to ``reference.neural.cell``.
+
+    Parameters
+    ----------
+    H, d, V : Parameter
+        Weights and biases, (n_gates * h, n_inputs), (n_gates * h,) and (n_gates * h, h):
+        of the gates f and o, of the new values z and, of four, of gates i in place of 1 -
+        f.
+    at : Activations
+        Activations whose x they see.
+    scratch : Scratch
+        Memory of the thread.
+    **options
+        Parameters of the class that is made.
+    """
+
+    def __cinit__(
+        self, Parameter H, Parameter d, Parameter V, Activations at, Scratch scratch,
+        **options,
+    ):
+        cdef Py_ssize_t h = V.columns, columns = round_up(at.batch_size, LINE)
+        if V.rows % h or (H.rows, d.columns) != (V.rows, V.rows) or at.n_hidden != h:
+            raise ValueError(
+                f"H of shape {H.rows, H.columns} and V of {V.rows, V.columns} for "
+                f"{at.n_hidden} units")
+        self.d, self.V, self.h, self.n_sums = d, V, h, V.rows
+        self.n_gates = V.rows // h
+        self.loops, self.itemsize = at.loops, at.itemsize
+        self.by_H = Weighted(H, at, scratch, carries=at.learns_inputs)
+        if not at.scoring:
+            self.by_V = Weighted(V, at, scratch, carries=False)
+        self.rows = scratch.numbers(at.batch_size * V.rows)
+        self.sums = scratch.numbers(V.rows * columns)
+        self.recurrent = scratch.numbers(V.rows * columns)
+        self.by_V_before = Recurrence(
+            at.tier, scratch, rows=V.rows, n=h, columns=columns, scoring=at.scoring,
+            rounds=at.columns > 1)
+        self.a = scratch.numbers(h * columns)
+        self.c = scratch.numbers(h * columns)
+
+    cdef void *row(self, void *rows, Py_ssize_t k) noexcept nogil:
+        """Return row k of (any, h) numbers."""
+        return <char *>rows + k * self.h * self.itemsize
+
+    cdef void clear(
+        self, void *panels, Py_ssize_t rows, Py_ssize_t column,
+    ) noexcept nogil:
+        """Set a column of a (rows, columns) matrix in panels to 0."""
+        cdef Py_ssize_t place = column // LINE * rows * LINE + column % LINE
+        self.loops.fill(<char *>panels + place * self.itemsize, rows, LINE, 0)
+
+    cdef void step(self, void *rows, Py_ssize_t n) noexcept nogil:
+        """Take a step of n texts, whose H x are the `rows`; the gates stay in `sums`."""
+        cdef Py_ssize_t h = self.h, size = h * LINE * self.itemsize, p
+        cdef Py_ssize_t columns = round_up(n, LINE)
+        self.loops.into_panels(rows, self.n_sums, n, self.n_sums, self.sums, columns)
+        # Apart from H x, in an order of sums that does not depend on the other texts.
+        self.by_V_before.forward(self.a, self.recurrent, n)
+        for p in range(columns // LINE):
+            self.loops.cell(
+                <char *>self.sums + p * self.n_gates * size,
+                <char *>self.recurrent + p * self.n_gates * size, self.d.values, h,
+                self.n_gates, <char *>self.c + p * size, <char *>self.a + p * size)
+
+
+cdef class Continuing(Cell):
+    """Cells whose state goes on from one mini-batch to the next, as in training.
+
+    A run is a number of examples that are consecutive windows of X, and a column of the
+    steps. The state goes on within it, but is empty where a window does not follow the
+    one before, as at the start of a document. A run begins with the state that a run of
+    the last mini-batch left after the window before. Gradients end where a run begins
+    (truncated back-propagation through time).
+
+    Equivalent to ``reference.neural.lstm``.
+
+    Parameters
+    ----------
+    H, d, V, at, scratch
+        Arguments of `Cell`.
+    memory : ndarray of bytes, shape (n_carried, bytes of 2 * n_hidden numbers)
+        The a and c that the runs of a mini-batch leave. Further runs leave nothing.
+    last : ndarray of intp, shape (n_carried,)
+        The windows after which they left them, or -1.
+    """
+
+    def __cinit__(
+        self, Parameter H, Parameter d, Parameter V, Activations at, Scratch scratch, *,
+        unsigned char[:, ::1] memory, Py_ssize_t[::1] last,
+    ):
+        cdef Py_ssize_t h = self.h, K = at.batch_size, n = self.n_sums
+        cdef Py_ssize_t columns = round_up(K, LINE)
+        if memory.shape[1] != 2 * h * at.itemsize:
+            raise ValueError(f"{memory.shape[1]} bytes of memory for {h} units")
+        if memory.shape[0] != last.shape[0] or last.shape[0] < 1:
+            raise ValueError(f"memory of {memory.shape[0]} and {last.shape[0]} runs")
+        self.memory, self.last = memory, last
+        self.n_carried = last.shape[0]
+        self.starts = <Py_ssize_t *>scratch.bytes(K * sizeof(Py_ssize_t))
+        self.lengths = <Py_ssize_t *>scratch.bytes(K * sizeof(Py_ssize_t))
+        self.numbers = <Py_ssize_t *>scratch.bytes(K * sizeof(Py_ssize_t))
+        self.order = <Py_ssize_t *>scratch.bytes(K * sizeof(Py_ssize_t))
+        self.steps = <Py_ssize_t *>scratch.bytes((K + 1) * sizeof(Py_ssize_t))
+        self.x = scratch.numbers(K * at.n_inputs)
+        self.activations = scratch.numbers(K * h)
+        self.states = scratch.numbers(K * h)
+        self.before = scratch.numbers(K * h)
+        self.c_first = scratch.numbers(K * h)
+        if at.scoring:
+            return
+        self.dx = scratch.numbers(K * at.n_inputs)
+        self.da = scratch.numbers(K * h)
+        self.slopes_a = scratch.numbers(h * columns)
+        self.c_before = scratch.numbers(h * columns)
+        self.dc = scratch.numbers(h * columns)
+        self.dd_panel = scratch.numbers(n * LINE)
+        self.dd = scratch.numbers(n * LINE)
+
+    cdef bint begins(self, Activations at, Py_ssize_t k) noexcept nogil:
+        """Return whether a run begins with example k."""
+        return k == 0 or at.rows[k] != at.rows[k - 1] + 1
+
+    cdef void find_order(self, Activations at, Py_ssize_t K) noexcept nogil:
+        """Find the runs, longest first, and the order of the examples step by step."""
+        cdef Py_ssize_t n_runs = 0, n = 0, run = -1, length, start, i, k, t
+        for k in range(K):
+            if not self.begins(at, k):
+                continue
+            run += 1
+            length = 1
+            while k + length < K and not self.begins(at, k + length):
+                length += 1
+            i = n_runs
+            while i > 0 and self.lengths[i - 1] < length:
+                self.starts[i] = self.starts[i - 1]
+                self.lengths[i] = self.lengths[i - 1]
+                self.numbers[i] = self.numbers[i - 1]
+                i -= 1
+            self.starts[i], self.lengths[i], self.numbers[i] = k, length, run
+            n_runs += 1
+        self.n_steps = self.lengths[0]
+        for t in range(self.n_steps):
+            self.steps[t] = n
+            i = 0
+            while i < n_runs and self.lengths[i] > t:
+                self.order[n] = self.starts[i] + t
+                n += 1
+                i += 1
+        self.steps[self.n_steps] = n
+
+    cdef void find_state(self, Activations at) noexcept nogil:
+        """Find the state before each run: a in the first rows of `before`, and c."""
+        cdef Py_ssize_t size = self.h * at.itemsize, i, j, k
+        memset(self.before, 0, self.steps[1] * size)
+        memset(self.c_first, 0, self.steps[1] * size)
+        for i in range(self.steps[1]):
+            k = self.starts[i]
+            if not at.follows[k] or self.numbers[i] >= self.n_carried:
+                continue
+            for j in range(self.n_carried):
+                if self.last[j] == at.rows[k] - 1:
+                    memcpy(self.row(self.before, i), &self.memory[j, 0], size)
+                    memcpy(self.row(self.c_first, i), &self.memory[j, size], size)
+
+    cdef void leave_state(self, Activations at) noexcept nogil:
+        """Leave the state after each run to the next mini-batch."""
+        cdef Py_ssize_t size = self.h * at.itemsize, i, run, place
+        for run in range(self.n_carried):
+            self.last[run] = -1
+        for i in range(self.steps[1]):
+            run = self.numbers[i]
+            if run < self.n_carried:
+                place = self.steps[self.lengths[i] - 1] + i
+                memcpy(&self.memory[run, 0], self.row(self.activations, place), size)
+                memcpy(&self.memory[run, size], self.row(self.states, place), size)
+                self.last[run] = at.rows[self.order[place]]
+
+    cdef void forward(self, Activations at, Py_ssize_t K) noexcept nogil:
+        cdef Py_ssize_t h = self.h, width = at.n_inputs * at.itemsize
+        cdef Py_ssize_t size = h * at.itemsize, first, n, i, j, p, t
+        cdef void *gates
+        self.by_V_before.begin(self.V.values)
+        self.find_order(at, K)
+        for p in range(K):
+            memcpy(<char *>self.x + p * width, <char *>at.x + self.order[p] * width, width)
+        self.by_H.forward(self.x, self.rows, K)
+        # Of all runs first: one writes where another has to read.
+        self.find_state(at)
+        n = self.steps[1]
+        at.loops.into_panels(self.before, h, n, h, self.a, round_up(n, LINE))
+        at.loops.into_panels(self.c_first, h, n, h, self.c, round_up(n, LINE))
+        for t in range(self.n_steps):
+            first, n = self.steps[t], self.steps[t + 1] - self.steps[t]
+            if t > 0:
+                memcpy(self.row(self.before, first),
+                       self.row(self.activations, self.steps[t - 1]), n * size)
+                for i in range(n):
+                    if not at.follows[self.order[first + i]]:
+                        memset(self.row(self.before, first + i), 0, size)
+                        self.clear(self.a, h, i)
+                        self.clear(self.c, h, i)
+            gates = self.row(self.rows, first * self.n_gates)
+            self.step(gates, n)
+            if not at.scoring:
+                at.loops.out_of_panels(self.sums, self.n_sums, n, gates, self.n_sums)
+            at.loops.out_of_panels(self.a, h, n, self.row(self.activations, first), h)
+            at.loops.out_of_panels(self.c, h, n, self.row(self.states, first), h)
+        self.leave_state(at)
+        for p in range(K):
+            memcpy(self.row(at.a, self.order[p]), self.row(self.activations, p), size)
+
+    cdef void backward(
+        self, Activations at, Py_ssize_t K, Solver solver, const Step *step,
+    ) noexcept nogil:
+        cdef Py_ssize_t h = self.h, n_sums = self.n_sums, size = h * at.itemsize
+        cdef Py_ssize_t panel = size * LINE, first, n, n_next = 0, columns, i, p, t
+        cdef char *dx = <char *>self.dx
+        cdef void *gates
+        for p in range(K):
+            memcpy(self.row(self.da, p), self.row(at.da, self.order[p]), size)
+        memset(self.dc, 0, round_up(self.steps[1], LINE) * size)
+        memset(self.dd_panel, 0, n_sums * LINE * at.itemsize)
+        for t in range(self.n_steps - 1, -1, -1):
+            first, n = self.steps[t], self.steps[t + 1] - self.steps[t]
+            columns = round_up(n, LINE)
+            at.loops.into_panels(
+                self.row(self.da, first), h, n, h, self.slopes_a, columns)
+            if n_next > 0:  # the slopes of the next step are still there
+                self.by_V_before.backward(self.sums, self.recurrent, n_next)
+                at.loops.add(
+                    self.slopes_a, self.recurrent, round_up(n_next, LINE) * h, 1)
+            gates = self.row(self.rows, first * self.n_gates)
+            at.loops.into_panels(gates, n_sums, n, n_sums, self.sums, columns)
+            at.loops.into_panels(
+                self.c_first if t == 0 else self.row(self.states, self.steps[t - 1]),
+                h, n, h, self.c_before, columns)
+            for i in range(n if t > 0 else 0):
+                if not at.follows[self.order[first + i]]:
+                    self.clear(self.c_before, h, i)
+            for p in range(columns // LINE):
+                at.loops.cell_slopes(
+                    <char *>self.sums + p * self.n_gates * panel,
+                    <char *>self.c_before + p * panel, <char *>self.slopes_a + p * panel,
+                    h, self.n_gates, <char *>self.dc + p * panel, self.dd_panel)
+            at.loops.out_of_panels(self.sums, n_sums, n, gates, n_sums)
+            n_next = n
+            for i in range(n):
+                if not at.follows[self.order[first + i]]:
+                    self.clear(self.sums, n_sums, i)
+                    self.clear(self.dc, h, i)
+        at.loops.out_of_panels(self.dd_panel, n_sums, LINE, self.dd, n_sums)
+        for i in range(1, LINE):
+            at.loops.add(
+                self.dd, <char *>self.dd + i * n_sums * at.itemsize, n_sums, 1)
+        solver.vector(step, self.d, self.dd)
+        self.by_V.products.begin(self.before, K)
+        self.by_V.backward(self.before, self.rows, self.da, K, solver, step)
+        memset(dx, 0, K * at.n_inputs * at.itemsize)
+        self.by_H.backward(self.x, self.rows, dx, K, solver, step)
+        for p in range(K if at.learns_inputs else 0):
+            at.loops.add(
+                <char *>at.dx + self.order[p] * at.n_inputs * at.itemsize,
+                dx + p * at.n_inputs * at.itemsize, at.n_inputs, 1)
+
+
+cdef class Windows(Cell):
+    """Cells that read each window alone, in scoring: their state is empty before it.
+
+    Where a text begins in the window, after equal words that fill it, it is empty before
+    the last context that has these words only. The score of a window has the same bits
+    alone and among others.
+
+    Equivalent to ``reference.neural.lstm_of_windows``.
+
+    Parameters
+    ----------
+    H, d, V, positions, scratch
+        Arguments of `Cell`; its activations are those of contexts as short as in
+        training.
+    inputs : Inputs
+        Inputs that compute the x of `positions`.
+    windows : Activations
+        Activations of this part; its contexts are whole windows.
+    """
+
+    def __cinit__(
+        self, Parameter H, Parameter d, Parameter V, Activations positions,
+        Scratch scratch, *, Inputs inputs, Activations windows,
+    ):
+        self.inputs, self.positions = inputs, positions
+        self.n_window, self.n_words = positions.n_context, windows.n_context
+        if not (
+            1 <= self.n_window <= self.n_words
+            and positions.batch_size >= windows.batch_size and self.h == windows.n_hidden
+        ):
+            raise ValueError(
+                f"{positions.batch_size} positions of {self.n_window} words for "
+                f"{windows.batch_size} windows of {self.n_words}")
+        self.order = <Py_ssize_t *>scratch.bytes(windows.batch_size * sizeof(Py_ssize_t))
+        self.starts = <Py_ssize_t *>scratch.bytes(
+            (self.n_words + 2) * sizeof(Py_ssize_t))
+
+    cdef Py_ssize_t n_contexts(self, Activations at, Py_ssize_t k) noexcept nogil:
+        """Return the number of contexts of a window from the start of the text on."""
+        cdef Py_ssize_t n = self.n_words, alike = 1
+        cdef const int *words = at.contexts + k * n
+        while alike < n and words[n - 1 - alike] == words[n - 1]:
+            alike += 1
+        return n - self.n_window + 1 - max(alike - self.n_window, 0)
+
+    cdef void forward(self, Activations at, Py_ssize_t K) noexcept nogil:
+        cdef Py_ssize_t n_words = self.n_words, size = self.h * at.itemsize
+        cdef Py_ssize_t n_window = self.n_window, before = 0, n, i, k, t
+        self.by_V_before.begin(self.V.values)
+        # starts[t] becomes the number of windows with t contexts or more, and then, as
+        # those with t take their places, of windows with more.
+        memset(self.starts, 0, (n_words + 2) * sizeof(Py_ssize_t))
+        for k in range(K):
+            self.starts[self.n_contexts(at, k)] += 1
+        for t in range(n_words, -1, -1):
+            self.starts[t] += self.starts[t + 1]
+        for k in range(K - 1, -1, -1):
+            t = self.n_contexts(at, k)
+            self.starts[t] -= 1
+            self.order[self.starts[t]] = k
+        for t in range(n_words - n_window, -1, -1):
+            n = self.starts[t]
+            if n == 0:
+                continue
+            for i in range(before, n):  # windows that begin here
+                self.clear(self.a, self.h, i)
+                self.clear(self.c, self.h, i)
+            before = n
+            for i in range(n):
+                memcpy(self.positions.contexts + i * n_window,
+                       at.contexts + self.order[i] * n_words + t, n_window * sizeof(int))
+            self.inputs.forward(self.positions, n)
+            self.by_H.forward(self.positions.x, self.rows, n)
+            self.step(self.rows, n)
+        at.loops.out_of_panels(self.a, self.h, K, self.rows, self.h)
+        for i in range(K):
+            memcpy(self.row(at.a, self.order[i]), self.row(self.rows, i), size)

@@ -1,0 +1,158 @@
+"""LSTM cells (_lstm)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from tests.reference import Index, Int32
+from tests.reference.neural.arrays import Array, Rounding, as_it_is
+from tests.reference.neural.parts import inputs, weighted, weighted_gradient
+from tests.reference.neural.weights import Weights
+
+
+def sigmoid(v: Array) -> Array:
+    return 1 / (1 + np.exp(-v))
+
+
+def cell(sums: Array, c: Array) -> tuple[Array, Array, Array]:
+    """Return the a and c of cells from their sums and the c before, and the gates."""
+    n_gates = sums.shape[-1] // c.shape[-1]
+    f, o, z, *i = np.split(sums, n_gates, axis=-1)
+    f, o, z = sigmoid(f), sigmoid(o), np.tanh(z)
+    i = sigmoid(i[0]) if i else 1 - f
+    c = f * c + i * z
+    return o * np.tanh(c), c, np.stack([f, o, z, i])
+
+
+def follows(X: Int32, y: Int32, row: int) -> bool:
+    """Return whether a window is that of the row before, one word later."""
+    if row == 0 or y[row - 1] != X[row, -1]:
+        return False
+    return bool((X[row, :-1] == X[row - 1, 1:]).all())
+
+
+def run_starts(rows: Index) -> list[int]:
+    """Return the examples of a mini-batch that do not have the row after the last."""
+    breaks = np.flatnonzero(np.diff(rows) != 1) + 1
+    return [0, *breaks.tolist()]
+
+
+@dataclass
+class Carried:
+    """The memory that the runs of a mini-batch leave to the next one.
+
+    A run is a number of examples that are consecutive rows of X.
+
+    Parameters
+    ----------
+    X, y : ndarray
+        All windows.
+    n_runs : int
+        The number of runs that leave it, and that begin with it.
+    """
+
+    X: Int32
+    y: Int32
+    n_runs: int
+    left: dict[int, Array] = field(default_factory=dict)  # by the last row of the run
+
+    def of(self, rows: Index) -> Memory:
+        """Return the memory with which the runs of a mini-batch begin."""
+        starts = run_starts(rows)
+        before: dict[int, Array | None] = {}
+        for k, row in enumerate(rows.tolist()):
+            if not follows(self.X, self.y, row):
+                before[k] = None
+            elif k in starts:
+                carries = starts.index(k) < self.n_runs
+                before[k] = self.left.get(row - 1) if carries else None
+        return Memory(rows, before)
+
+    def keep(self, memory: Memory, a: Array, c: Array) -> None:
+        """Keep what the first runs of a mini-batch leave."""
+        stops = [*run_starts(memory.rows)[1:], len(c)]
+        ends = [stop - 1 for stop in stops[: self.n_runs]]
+        self.left = {int(memory.rows[k]): np.stack([a[k], c[k]]) for k in ends}
+
+
+@dataclass
+class Memory:
+    """The examples of a mini-batch, and the a and c before those that begin anew."""
+
+    rows: Index
+    before: dict[int, Array | None]  # None is an empty state
+
+    def begin(self, k: int, h: int, which: int, after: Array) -> Array:
+        """Return the a or c before example k; `after` has those of the ones before."""
+        if k not in self.before:
+            return after[k - 1]
+        before = self.before[k]
+        return np.zeros(h) if before is None else before[which]
+
+
+def cell_sums(weights: Weights, x: Array, rounded: Rounding = as_it_is) -> Array:
+    """Return the sums d + H x of cells."""
+    return weights.d + weighted(weights.H, x, rounded)
+
+
+def lstm(
+    V: Array, sums: Array, memory: Memory, rounded: Rounding = as_it_is
+) -> tuple[Array, Array, Array, Array, Array]:
+    """Return a and c after each example, the a and c before it, and its gates.
+
+    `sums` are d + H x.
+    """
+    h, K = V.shape[1], len(sums)
+    a, c, a_before, c_before = np.empty((4, K, h))
+    gates = np.empty((4, K, h))
+    for k in range(K):
+        a_before[k] = memory.begin(k, h, 0, a)
+        c_before[k] = memory.begin(k, h, 1, c)
+        a[k], c[k], gates[:, k] = cell(
+            sums[k] + weighted(V, a_before[k], rounded), c_before[k]
+        )
+    return a, c, a_before, c_before, gates
+
+
+def lstm_gradient(
+    V: Array, sums: Array, memory: Memory, da: Array, rounded: Rounding = as_it_is
+) -> tuple[Array, Array]:
+    """Backpropagate dL/da to the sums, and to V."""
+    _, c, a_before, c_before, (f, o, z, i) = lstm(V, sums, memory, rounded)
+    n_gates = len(V) // V.shape[1]
+    slopes, (more, dc) = np.empty_like(sums), np.zeros((2, V.shape[1]))
+    for k in reversed(range(len(da))):
+        slope, t = da[k] + more, np.tanh(c[k])
+        dc = dc + slope * o[k] * (1 - t**2)
+        of_f = c_before[k] if n_gates == 4 else c_before[k] - z[k]
+        slopes[k] = np.hstack([
+            dc * of_f * f[k] * (1 - f[k]),
+            slope * t * o[k] * (1 - o[k]),
+            dc * i[k] * (1 - z[k] ** 2),
+            dc * z[k] * i[k] * (1 - i[k]),
+        ])[: sums.shape[1]]  # fmt: skip
+        begins = k in memory.before
+        dc = np.zeros_like(dc) if begins else dc * f[k]
+        more = np.zeros_like(more) if begins else rounded(slopes[k]) @ rounded(V)
+    return slopes, weighted_gradient(V, a_before, slopes, rounded)[1]
+
+
+def lstm_of_windows(
+    weights: Weights, X: Int32, n_context: int, rounded: Rounding = as_it_is
+) -> Array:
+    """Return the a of each window alone.
+
+    The inputs use `n_context` words.
+    """
+    assert weights.V is not None
+    every = np.empty((len(X), weights.n_hidden))
+    for k, window in enumerate(X):
+        contexts = np.lib.stride_tricks.sliding_window_view(window, n_context)
+        alike = int(np.argmin(np.append(window == window[0], False)))
+        contexts = contexts[max(alike - n_context, 0) :]
+        sums = cell_sums(weights, inputs(weights, contexts), rounded)
+        memory = Memory(np.arange(len(sums)), {0: None})
+        every[k] = lstm(weights.V, sums, memory, rounded)[0][-1]
+    return every
