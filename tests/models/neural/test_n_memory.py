@@ -19,6 +19,8 @@ from nplm.models.neural.network.lstm import n_runs
 from nplm.models.neural.network_lm import FitRequest
 from nplm.models.neural.options.outputs import OUTPUTS
 from tests.helpers import text
+from tests.helpers.networks import weights_of, wide
+from tests.reference import neural as reference
 
 SMALL = dict(
     order=3, n_words=12, n_hidden=5, embedding_dim=3, n_memory=9, batch_size=64,
@@ -198,6 +200,38 @@ def test_a_resumed_fit_has_the_bits_of_one_that_was_not_interrupted(tmp_path):
         remembering().fit(X, Y, progress=interrupt, checkpoint=tmp_path)
     got = remembering().fit(X, Y, checkpoint=tmp_path).log_prob(X, Y)
     np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize("n_jobs", [1, 3])
+def test_held_out_windows_are_scored_as_a_text(n_jobs):
+    settings = dict(precision="float64", early_stopping=True, max_iter=1)
+    lm = remembering(**settings, n_jobs=n_jobs, n_memory=9)
+    # Of the second, one part is the whole; the first has 16, and no document a state.
+    ids = text(5000, seed=1)
+    ids[::7] = 0
+    for n, rel in [(5000, 1e-3), (70, 1e-12)]:
+        held_out = windows(ids[:n], 12, boundary=0)
+        lm.fit(X, Y, X_val=held_out[0], y_val=held_out[1])
+        assert lm.val_loss_ == pytest.approx(-as_text(lm, *held_out).mean(), rel=rel)
+
+
+def as_text(lm, X, y):
+    """Return the scores of NumPy, whose state goes from each row to the next."""
+    weights = wide(weights_of(lm._network()))
+    near = X[:, -weights.n_context :]
+    memory = reference.Carried(X[:, -9:], y, 1).of(np.arange(len(y)))
+    logits = reference.forward(weights, near, memory=memory)[-1]
+    return weights.output.log_p(logits)[np.arange(len(y)), y]
+
+
+def test_a_text_is_read_to_the_same_bits_in_any_mini_batches():
+    lm = remembering().fit(X, Y)
+    network, near = lm._network(), np.ascontiguousarray(X[:, -9:])
+    expected = network.reader(len(Y))(near, Y, np.arange(len(Y)))
+    for n in (1, 7, 64):
+        reader, rows = network.reader(n), np.split(np.arange(len(Y)), [50, 51])
+        got = np.hstack([reader(near, Y, some) for some in rows])
+        np.testing.assert_array_equal(got, expected)
 
 
 def test_files_and_further_training(tmp_path):

@@ -164,9 +164,14 @@ class ReplicatedNetwork(SharedNetwork):
 
     # -- scoring --------------------------------------------------------------
 
+    @property
+    def share(self) -> tuple[int, int]:  # type: ignore[override]
+        """The number of this rank, and of all: each scores a share."""
+        return self.processes.rank, self.processes.size
+
     def log_prob(self, X: Ids, y: Ids) -> Scores:
         """Return the log-probability of each next word; each rank scores a share."""
-        rank, size = self.processes.rank, self.processes.size
+        rank, size = self.share
         start, stop = len(y) * rank // size, len(y) * (rank + 1) // size
         log_prob = np.zeros(len(y))
         if stop > start:

@@ -124,9 +124,9 @@ class ShardedNetwork(SharedNetwork):
 
     # -- scoring --------------------------------------------------------------
 
-    def log_prob(self, X: Ids, y: Ids) -> Scores:
-        """Return the natural-log probability of each next word, from all processes."""
-        own_high, total, target = self._totals(X, y)
+    def combined(self, totals: Scores) -> Scores:
+        """Return the natural-log probabilities from the totals of all processes."""
+        own_high, total, target = totals
         high = own_high.copy()
         self.processes.maximum(high)
         total *= np.exp(own_high - high)

@@ -70,7 +70,8 @@ class Given:
     - `scratch`: memory of the thread
     - `inputs`: makes a further kernel of the inputs, for its activations
     - `n_context`: number of context words that the inputs use
-    - `memory`: state of the hidden units in training (`Tanh.initial_memory`)
+    - `memory`: state of the hidden units (`Tanh.initial_memory`), unless each window is
+      scored alone
     - `member`: number of the thread, which has a part of `memory`
     """
 

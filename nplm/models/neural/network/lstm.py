@@ -90,10 +90,10 @@ class LSTM(Tanh):
         return batch_size // n_runs(batch_size)
 
     def kernel(self, activations: Activations, given: Given) -> Kernel:
-        """Return the kernel: that of training, or that of scoring."""
+        """Return the kernel: that of texts, or that of windows alone, in scoring."""
         H, d, V = (given.trained[name] for name in ("H", "d", "V"))
         scratch = given.scratch
-        if activations.scoring:
+        if activations.scoring and not given.memory:
             at = activations.positions(given.n_context)
             return _lstm.Windows(
                 H, d, V, at, scratch, inputs=given.inputs(at), windows=activations

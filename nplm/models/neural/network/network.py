@@ -324,10 +324,35 @@ class Network:
 
     # -- scoring --------------------------------------------------------------
 
+    # Of processes that each score a share: the number of this one, and of all.
+    share = 0, 1
+
     def log_prob(self, X: Ids, y: Ids) -> Scores:
         """Return the natural-log probability of each next word."""
-        high, total, target = self._totals(X, y)
+        return self.combined(self._totals(X, y))
+
+    def combined(self, totals: Scores) -> Scores:
+        """Return the natural-log probabilities from the totals of all output rows."""
+        high, total, target = totals
         return target - high - np.log(total)
+
+    def reader(self, batch_size: int) -> Callable[[Ids, Ids, Index], Scores]:
+        """Return a function that scores rows of X in an order in which they are read.
+
+        The state of the hidden units goes on where a row follows the one before it in
+        X, as in training, also from one mini-batch and call to the next. It returns
+        totals, for `combined`.
+        """
+        memory = self.parts.hidden.initial_memory(1, batch_size, self.parameters.dtype)
+        trained = self.solver.kernel_parameters(self.parameters, self.solver_state)
+        team = self._team(batch_size, trained, memory=memory)
+
+        def totals(X: Ids, y: Ids, rows: Index) -> Scores:
+            out = np.empty((3, len(rows)))
+            _network.score(team, X, y, rows, out)
+            return out
+
+        return totals
 
     def normalizers(self, X: Ids) -> Scores:
         """Return the log of the sum of exponentiated logits after each context."""
@@ -458,16 +483,21 @@ class Network:
         member: int = 0,
         worker: int = 0,
         n_workers: int = 1,
+        memory: State | None = None,
         **options: Any,
     ) -> Team:
-        """Make the kernels of one team; without a solver, it scores."""
+        """Make the kernels of one team; without a solver, it scores.
+
+        Without a `memory`, it scores each window alone.
+        """
         scoring = make_solver is None
+        alone = scoring and not memory
         tier, scratch = self.tier, Scratch(self.tier)
         inputs, hidden, output, features = self.parts
         n_columns = self.parts.n_columns
         activations = Activations(
             tier, scratch, batch_size=batch_size, scoring=scoring,
-            n_context=n_columns if scoring else inputs.n_context,
+            n_context=n_columns if alone else inputs.n_context,
             n_inputs=inputs.n_inputs, n_hidden=hidden.n_activations,
             learns_inputs=features.learned or inputs.learned, n_columns=n_columns,
         )  # fmt: skip
@@ -493,7 +523,7 @@ class Network:
 
         given = Given(
             trained, scratch, masks, inputs_kernel, inputs.n_context,
-            memory=self.memory, member=member,
+            memory=(memory or {}) if scoring else self.memory, member=member,
         )  # fmt: skip
         below = (
             masks.of_inputs(activations, table, inputs_kernel(activations)),
