@@ -9,8 +9,8 @@ import numpy as np
 
 from nplm.base.exceptions import DivergenceError
 from nplm.base.fitted import Fitted
-from nplm.models.neural.fitting.orders import order_of
 from nplm.models.neural.fitting import scoring
+from nplm.models.neural.fitting.orders import order_of
 from nplm.models.neural.fitting.scoring import (
     Scoring,
     TextScoring,
