@@ -144,7 +144,7 @@ for name, own in seconds.items():
 #    pages = TextLines("crawl.jsonl.zst", field="text", errors="skip")
 #    head = (text for text in pages if lm.perplexity([text]) < thresholds[0])
 #
-# On the command line, ``nplm score`` does it in processes; see
+# On the command line, ``nplm filter`` does it in processes; see
 # :doc:`/guide/command_line`.
 #
 # References

@@ -20,6 +20,7 @@ COMMANDS = {
     "convert": "Write MODEL to OUTPUT in another format.",
     "count": "Count the n-grams of TEXT, as SRILM's ngram-count -write.",
     "expand": "Write the n-grams of words of MODEL, a model of classes.",
+    "filter": "Keep the lines of TEXT that MODEL finds most probable, in their order.",
     "generate": "Draw texts from a model, word by word.",
     "mix": "Write one n-gram model with the n-grams of all MODELS.",
     "neighbors": "Show the words with the most similar features.",
@@ -33,6 +34,7 @@ COMMANDS = {
 }
 # The modules of commands that are not in a file of their name in ``commands/``.
 ELSEWHERE = {
+    **{n: f"nplm.cli.commands.ngrams.{n}" for n in ("count", "expand", "mix", "prune")},
     "compare": "nplm.cli.commands.paper.compare",
     "reproduce": "nplm.cli.commands.paper.reproduce",
     "serve": "nplm.cli.serve.command",

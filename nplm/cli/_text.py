@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 import select
 import stat
@@ -10,7 +11,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from itertools import islice
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, BinaryIO, NamedTuple, cast
 
 import click
 
@@ -93,14 +94,27 @@ class Chunk(NamedTuple):
     n_bytes: int
     pauses: bool
 
-    def decoded(self, errors: str, marks: LineMarks) -> list[tuple[int, str]]:
-        """Return the number and the text of each line; see `ERRORS`."""
+    def documents(
+        self, errors: str, marks: LineMarks, field: str | None
+    ) -> tuple[list[int], list[list[str]]]:
+        """Return the number of each line, and its text in lines; see `ERRORS`.
+
+        The text is the line itself, or that in a field of an object of JSON.
+        """
         name = "standard input" if self.name == "-" else self.name
-        numbered = (
-            (number, _decoded(line, name, number, marks, errors))
-            for number, line in enumerate(self.lines, self.first)
-        )
-        return [(number, text) for number, text in numbered if text is not None]
+        numbers, documents = list[int](), list[list[str]]()
+        for number, line in enumerate(self.lines, self.first):
+            lines = [line] if field is None else _lines_in_json(line, field)
+            if not lines and errors != "skip":
+                raise ValueError(
+                    f"{name}, line {number}: it is no object of JSON with a text in "
+                    f"{field!r}: give another --field, or --errors skip."
+                )
+            texts = [_decoded(part, name, number, marks, errors) for part in lines]
+            if texts and None not in texts:
+                numbers.append(number)
+                documents.append(cast(list[str], texts))
+        return numbers, documents
 
 
 def blocks_of_lines(
@@ -227,6 +241,19 @@ def _pauses(file: Any) -> bool:
     except (OSError, ValueError):  # a compressed file is none of the system's
         return False
     return not ready
+
+
+def _lines_in_json(line: bytes, field: str) -> list[bytes]:
+    """Return the lines with words of the text in a field, none without a text."""
+    try:
+        text = json.loads(line)[field]
+    except (ValueError, TypeError, KeyError, RecursionError):
+        return []
+    if not isinstance(text, str):
+        return []
+    # Half of a surrogate pair, which JSON may have, is not UTF-8.
+    lines = text.encode(errors="surrogatepass").split(b"\n")
+    return [part for part in lines if part.strip()] or [b""]
 
 
 def _decoded(

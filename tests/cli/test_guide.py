@@ -35,7 +35,7 @@ def test_commands_print_what_the_guide_shows(tmp_path, monkeypatch):
     shown_commands = list(commands(PAGE.read_text()))
     assert {c.split()[c.startswith("echo") * 5 + 1] for c, _ in shown_commands} >= {
         "train", "score", "query", "suggest", "generate", "neighbors", "convert",
-        "prune", "mix", "count", "expand",
+        "prune", "mix", "count", "expand", "filter",
     }  # fmt: skip
     for command, shown in shown_commands:
         if command.startswith("cat "):  # a file to begin with

@@ -6,9 +6,11 @@ import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
+import numpy as np
+from numpy.typing import NDArray
 
 from nplm.cli._jobs import Jobs, in_order
 from nplm.cli._models import MODEL, read_scorer
@@ -20,7 +22,21 @@ from nplm.text.lm.text_scores import perplexity
 if TYPE_CHECKING:
     from nplm.cli._bars import Stages
 
-__all__ = ["score_command"]
+__all__ = ["JOBS", "LEFT_OUT", "score_command", "scored"]
+
+
+JOBS = click.option(
+    "--jobs",
+    "n_jobs",
+    type=Jobs(),
+    default=1,
+    show_default=True,
+    help="Processes, which share one model; -1 is all cores.",
+)
+LEFT_OUT = (
+    "{} of {} lines were left out: they are not UTF-8, or have NUL bytes, or marks "
+    "inside."
+)
 
 
 class Line(NamedTuple):
@@ -32,6 +48,39 @@ class Line(NamedTuple):
     log_prob: float
     n_tokens: int
     n_unknown: int
+
+
+class Scored(NamedTuple):
+    """The documents of a chunk of text: their first line, its number, and scores."""
+
+    numbers: list[int]
+    lines: list[str]
+    log_prob: NDArray[np.float64]
+    n_tokens: NDArray[np.int64]
+    n_unknown: NDArray[np.int64]
+
+
+def scored(
+    scorer: Scorer, chunk: Chunk, errors: str, field: str | None = None
+) -> Scored:
+    """Score the documents of a chunk: its lines, or texts in a field of JSON."""
+    marks = line_marks(scorer.codec, scorer.word_scorer.boundary)
+    numbers, documents = chunk.documents(errors, marks, field)
+    document = np.repeat(np.arange(len(documents)), list(map(len, documents)))
+    tokens = scorer.tokens([line for lines in documents for line in lines])
+
+    def sums(of_lines: NDArray[Any]) -> NDArray[Any]:
+        if field is None:  # a line is a document
+            return of_lines
+        return np.bincount(document, of_lines, len(documents))
+
+    return Scored(
+        numbers,
+        [lines[0] for lines in documents],
+        sums(tokens.sums(tokens.log_prob)),
+        sums(tokens.lengths).astype(np.int64),
+        sums(tokens.sums(tokens.unknown)).astype(np.int64),
+    )
 
 
 class Output(NamedTuple):
@@ -52,17 +101,11 @@ class Scoring:
 
     def __call__(self, chunk: Chunk) -> Output:
         """Score the lines of a chunk."""
-        scorer = self.scorer
-        marks = line_marks(scorer.codec, scorer.word_scorer.boundary)
-        numbered = chunk.decoded(self.errors, marks)
-        tokens = scorer.tokens([text for _, text in numbered])
-        log_prob = tokens.sums(tokens.log_prob)
-        n_unknown = tokens.sums(tokens.unknown).astype(int)
-        columns = (log_prob, tokens.lengths, n_unknown)
+        numbers, lines, *columns = scored(self.scorer, chunk, self.errors)
         figures = zip(*(column.tolist() for column in columns))
         rows = [
             self.row(Line(chunk.name, number, text, *of_line))
-            for (number, text), of_line in zip(numbered, figures)
+            for number, text, of_line in zip(numbers, lines, figures)
         ]
         return Output(rows, len(chunk.lines) - len(rows), chunk.n_bytes)
 
@@ -80,14 +123,7 @@ class Scoring:
     "tokens, unknown, and with --with-text the text.",
 )
 @ERRORS
-@click.option(
-    "--jobs",
-    "n_jobs",
-    type=Jobs(),
-    default=1,
-    show_default=True,
-    help="Processes, which share one model; -1 is all cores.",
-)
+@JOBS
 @click.option(
     "--progress/--no-progress",
     default=None,
@@ -147,11 +183,7 @@ def score_command(
             if bars is not None:
                 bars.show("scoring", output.n_bytes, n_bytes, f"{n_lines:,} lines")
     if n_skipped:
-        click.echo(
-            f"{n_skipped} of {n_lines + n_skipped} lines were left out: they are not "
-            "UTF-8, or have NUL bytes, or marks inside.",
-            err=True,
-        )
+        click.echo(LEFT_OUT.format(n_skipped, n_lines + n_skipped), err=True)
 
 
 def _bars() -> AbstractContextManager[Stages]:

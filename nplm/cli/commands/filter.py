@@ -1,0 +1,245 @@
+"""``nplm filter``: the lines of a text that a model finds most probable."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, replace
+from itertools import chain
+from pathlib import Path
+from typing import BinaryIO
+
+import click
+import numpy as np
+from numpy.typing import NDArray
+
+from nplm.cli._jobs import in_order
+from nplm.cli._models import MODEL, read_scorer
+from nplm.cli._outputs import refuse_to_replace, writable_file
+from nplm.cli._text import ERRORS, INPUTS, Chunk, chunks_of, n_bytes_of
+from nplm.cli._values import ABOVE_ZERO, POSITIVE
+from nplm.cli.commands.score import JOBS, LEFT_OUT, scored
+from nplm.formats._model_files import writing
+from nplm.text.lm.scorer import Scorer
+
+__all__ = ["filter_command"]
+
+Floats = NDArray[np.float64]
+# Lines of a chunk, and their perplexities: NaN for lines that are left out.
+Part = tuple[list[bytes], Floats]
+QUANTILES = ("head", "middle", "tail")
+
+
+@dataclass(frozen=True)
+class Perplexities:
+    """The work of a process: from a chunk of text to the perplexity of each line.
+
+    - `field`: of objects of JSON with the text of a document; None for lines of text
+    - `with_lines`: whether to return the lines, too
+    """
+
+    scorer: Scorer
+    errors: str
+    field: str | None
+    with_lines: bool
+
+    def __call__(self, chunk: Chunk) -> Part:
+        """Return the lines, and their perplexities."""
+        numbers, _, log_prob, n_tokens, _ = scored(
+            self.scorer, chunk, self.errors, self.field
+        )
+        perplexities = np.full(len(chunk.lines), np.nan)
+        with np.errstate(over="ignore"):
+            # A line without a token comes last.
+            of_tokens = np.exp(-log_prob / np.maximum(n_tokens, 1))
+        of_tokens[n_tokens == 0] = np.inf
+        perplexities[np.array(numbers, dtype=np.intp) - chunk.first] = of_tokens
+        return chunk.lines if self.with_lines else [], perplexities
+
+
+@click.command("filter")
+@MODEL
+@INPUTS
+@click.option(
+    "--keep",
+    type=click.FloatRange(0, 1, min_open=True),
+    help="Share of the lines to keep: those with the lowest perplexities.",
+)
+@click.option(
+    "--max-perplexity", type=ABOVE_ZERO, help="Keep the lines up to this perplexity."
+)
+@click.option(
+    "--by-quantiles",
+    is_flag=True,
+    help="Keep all lines, each after its third and a tab: head (the lowest "
+    "perplexities), middle or tail. With --field, objects get it as bucket.",
+)
+@click.option(
+    "--field",
+    help="Lines are objects of JSON: the text of a document, of one or more lines, is "
+    "in this field.",
+)
+@click.option(
+    "--rejects",
+    type=click.Path(path_type=Path),
+    callback=writable_file,
+    help="File for the other lines; compressed if its name ends in .gz or .xz.",
+)
+@click.option(
+    "--sample",
+    type=POSITIVE,
+    default=10_000,
+    show_default=True,
+    help="Lines of a pipe that its threshold is taken from.",
+)
+@ERRORS
+@JOBS
+def filter_command(
+    model: str,
+    inputs: tuple[str, ...],
+    keep: float | None,
+    max_perplexity: float | None,
+    by_quantiles: bool,
+    field: str | None,
+    rejects: Path | None,
+    sample: int,
+    errors: str,
+    n_jobs: int,
+    verify: bool,
+) -> None:
+    """Keep the lines of TEXT that MODEL finds most probable, in their order.
+
+    Lines are compared by their perplexity per token, as nplm score --json has it, and
+    written as they are. Lines of equal perplexity are kept or left out together.
+
+    Files are read twice: to score the lines, with 8 bytes of memory for each, and to
+    write them. A pipe is read once: its first lines (--sample) set the threshold for
+    all of it, and are held in memory.
+
+    \b
+    Examples:
+      nplm filter model crawl.txt.gz --keep 0.7 --jobs -1 --rejects bad.gz > good.txt
+      zcat crawl.gz | nplm filter model --max-perplexity 500 > good.txt
+      nplm filter model crawl.jsonl --field text --by-quantiles --errors skip
+    """  # noqa: D301  (click reads the control character)
+    if (keep is not None) + (max_perplexity is not None) + by_quantiles != 1:
+        raise click.UsageError("give one of --keep, --max-perplexity, --by-quantiles.")
+    if by_quantiles and rejects is not None:
+        raise click.UsageError("--by-quantiles keeps all lines: leave --rejects out.")
+    if rejects is not None:
+        refuse_to_replace(rejects, *inputs)
+    work = Perplexities(read_scorer(model, verify=verify), errors, field, True)
+    shares = [keep] if keep is not None else [1 / 3, 2 / 3]
+    if max_perplexity is not None:
+        thresholds = np.array([max_perplexity])
+        parts = _scored(work, inputs, n_jobs)
+    elif n_bytes_of(inputs):
+        thresholds, parts = _of_files(work, inputs, n_jobs, shares)
+    else:
+        thresholds, parts = _of_a_pipe(work, inputs, n_jobs, shares, sample)
+    counts = np.zeros(len(thresholds) + 2, dtype=np.int64)
+    file: AbstractContextManager[BinaryIO | None] = nullcontext()
+    with file if rejects is None else writing(rejects) as bad:
+        for lines, perplexities in parts:
+            # NaN, of lines that are left out, is the last kind.
+            kinds = np.searchsorted(thresholds, perplexities)
+            kinds += np.isnan(perplexities)
+            counts += np.bincount(kinds, minlength=len(counts))
+            good = []
+            for line, kind, number in zip(lines, kinds, perplexities):
+                if by_quantiles and kind < len(QUANTILES):
+                    good.append(_labelled(line, QUANTILES[kind], number, field))
+                elif not by_quantiles and kind == 0:
+                    good.append(line + b"\n")
+                elif bad is not None and kind == 1:
+                    bad.write(line + b"\n")
+            click.echo(b"".join(good), nl=False)
+    _report(counts, thresholds, by_quantiles)
+
+
+def _scored(work: Perplexities, inputs: tuple[str, ...], n_jobs: int) -> Iterator[Part]:
+    return in_order(work, chunks_of(inputs), n_jobs, lambda chunk: chunk.pauses)
+
+
+def _of_files(
+    work: Perplexities, inputs: tuple[str, ...], n_jobs: int, shares: list[float]
+) -> tuple[Floats, Iterator[Part]]:
+    """Return the thresholds of files, and their lines, which are read again."""
+    scores = replace(work, with_lines=False)
+    every = np.concatenate([part for _, part in _scored(scores, inputs, n_jobs)])
+
+    def parts() -> Iterator[Part]:
+        start = 0
+        for chunk in chunks_of(inputs):
+            of_chunk = every[start : start + len(chunk.lines)]
+            start += len(chunk.lines)
+            if len(of_chunk) < len(chunk.lines):
+                break
+            yield chunk.lines, of_chunk
+        if start != len(every):
+            raise ValueError(f"{' '.join(inputs)}: written to while it was read.")
+
+    return _thresholds(every, shares), parts()
+
+
+def _of_a_pipe(
+    work: Perplexities,
+    inputs: tuple[str, ...],
+    n_jobs: int,
+    shares: list[float],
+    sample: int,
+) -> tuple[Floats, Iterator[Part]]:
+    """Return the thresholds of the first lines of a pipe, and all of its lines."""
+    parts = _scored(work, inputs, n_jobs)
+    first, n_lines = list[Part](), 0
+    for part in parts:
+        first.append(part)
+        n_lines += len(part[0])
+        if n_lines >= sample:
+            click.echo(
+                f"Note: a pipe is read once, so its first {n_lines:,} lines set the "
+                "threshold (--sample). Of files all lines do.",
+                err=True,
+            )
+            break
+    every = np.concatenate([np.empty(0), *(part for _, part in first)])
+    return _thresholds(every, shares), chain(first, parts)
+
+
+def _thresholds(perplexities: Floats, shares: list[float]) -> Floats:
+    """Return the perplexities up to which these shares of the lines are."""
+    known = np.sort(perplexities[~np.isnan(perplexities)])
+    if not len(known):
+        return np.full(len(shares), np.inf)
+    ranks = [max(round(share * len(known)), 1) - 1 for share in shares]
+    return known[ranks]
+
+
+def _labelled(line: bytes, label: str, perplexity: float, field: str | None) -> bytes:
+    if field is None:
+        return label.encode() + b"\t" + line + b"\n"
+    number = round(float(perplexity), 4) if np.isfinite(perplexity) else None
+    labels = {"bucket": label, "perplexity": number}
+    return json.dumps(json.loads(line) | labels, ensure_ascii=False).encode() + b"\n"
+
+
+def _report(counts: NDArray[np.int64], thresholds: Floats, by_quantiles: bool) -> None:
+    """Report the numbers of lines, and the perplexities between them."""
+    *kinds, n_skipped = counts.tolist()
+    n_lines = sum(kinds)
+    if by_quantiles:
+        head, middle, tail = kinds
+        text = (
+            f"head {head:,} of {n_lines:,} lines (perplexity up to "
+            f"{thresholds[0]:.2f}), middle {middle:,} (up to {thresholds[1]:.2f}), "
+            f"tail {tail:,}"
+        )
+    else:
+        text = (
+            f"kept {kinds[0]:,} of {n_lines:,} lines, of perplexities up to "
+            f"{thresholds[0]:.2f}"
+        )
+    click.echo(text, err=True)
+    if n_skipped:
+        click.echo(LEFT_OUT.format(n_skipped, n_lines + n_skipped), err=True)

@@ -1,0 +1,1 @@
+"""Commands that count, mix, prune and expand n-grams."""

@@ -1,0 +1,152 @@
+"""``nplm filter``: the best lines of a text, of files and pipes."""
+
+import gzip
+import json
+
+import numpy as np
+import pytest
+
+import nplm
+from nplm.cli import _text
+
+
+@pytest.fixture(scope="module")
+def made(folder, run):
+    run("train", "@train", "--order", "3", "--min-count", "2", "-o", "@kn")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def lines(made):
+    return (made / "test").read_text().splitlines()
+
+
+@pytest.fixture(scope="module")
+def perplexities(made, lines):
+    lm = nplm.load(made / "kn")
+    return np.array([lm.perplexity([line]) for line in lines])
+
+
+def best(lines, perplexities, share):
+    """The share of the lines with the lowest perplexities, and ties, in their order."""
+    limit = np.sort(perplexities)[round(share * len(lines)) - 1]
+    is_good = perplexities <= limit * (1 + 1e-9)
+    return [line for line, good in zip(lines, is_good) if good], is_good
+
+
+@pytest.mark.parametrize("jobs", ["1", "2"])
+@pytest.mark.parametrize("share", [0.1, 0.5, 0.9, 1])
+def test_a_share_of_a_file_is_kept_in_order(
+    made, run, tmp_path, monkeypatch, lines, perplexities, share, jobs
+):
+    monkeypatch.setattr(_text, "CHUNK_BYTES", 64)  # several chunks
+    good, is_good = best(lines, perplexities, share)
+    options = ["--keep", str(share), "--jobs", jobs]
+    result = run(
+        "filter", "@kn", "@test", *options, "--rejects", str(tmp_path / "bad.gz")
+    )
+    assert result.stdout.splitlines() == good
+    bad = gzip.decompress((tmp_path / "bad.gz").read_bytes()).decode().splitlines()
+    assert bad == [line for line, good in zip(lines, is_good) if not good]
+    assert f"kept {len(good)} of {len(lines)} lines" in result.stderr
+    # A pipe that is shorter than the sample has the same lines.
+    piped = run("filter", "@kn", *options, input="\n".join(lines))
+    assert piped.stdout == result.stdout
+    assert "Note" not in piped.stderr
+
+
+def test_first_lines_of_a_pipe_set_the_threshold(
+    made, run, monkeypatch, lines, perplexities
+):
+    monkeypatch.setattr(_text, "CHUNK_BYTES", 64)
+    piped = run(
+        "filter", "@kn", "--keep", "0.5", "--sample", "5", input="\n".join(lines)
+    )
+    n = int(piped.stderr.split("its first ")[1].split()[0])
+    assert 5 <= n < len(lines)
+    limit = np.sort(perplexities[:n])[round(0.5 * n) - 1] * (1 + 1e-9)
+    expected = [line for line, p in zip(lines, perplexities) if p <= limit]
+    assert piped.stdout.splitlines() == expected
+
+
+def test_lines_up_to_a_perplexity_are_kept(made, run, lines, perplexities):
+    limit = float(np.median(perplexities)) + 0.01
+    result = run("filter", "@kn", "@test", "--max-perplexity", str(limit))
+    assert result.stdout.splitlines() == [
+        line for line, p in zip(lines, perplexities) if p <= limit
+    ]
+
+
+def test_thirds_are_named(made, run, lines, perplexities):
+    found = run("filter", "@kn", "@test", "--by-quantiles").stdout.splitlines()
+    labels = [line.split("\t")[0] for line in found]
+    assert [line.split("\t")[1] for line in found] == lines
+    is_head, up_to_middle = (best(lines, perplexities, n / 3)[1] for n in (1, 2))
+    assert labels == [
+        "head" if head else "middle" if middle else "tail"
+        for head, middle in zip(is_head, up_to_middle)
+    ]
+
+
+def test_documents_are_in_a_field_of_json(made, run):
+    documents = [
+        "the cat sees it\n\nthe dog bites them",
+        "zebra zebra",
+        "a Cat sees it",
+    ]
+    rows = [{"id": i, "text": text} for i, text in enumerate(documents)]
+    text = "".join(json.dumps(row) + "\n" for row in rows)
+    lm = nplm.load(made / "kn")
+    parts = [[line for line in text.split("\n") if line] for text in documents]
+    expected = [lm.perplexity(part) for part in parts]
+    result = run("filter", "@kn", "--by-quantiles", "--field", "text", input=text)
+    found = [json.loads(line) for line in result.stdout.splitlines()]
+    assert [{k: row[k] for k in ("id", "text")} for row in found] == rows
+    np.testing.assert_allclose([row["perplexity"] for row in found], expected, 1e-4)
+    order = np.argsort(expected)
+    assert [found[i]["bucket"] for i in order] == ["head", "middle", "tail"]
+    kept = run("filter", "@kn", "--keep", "0.4", "--field", "text", input=text).stdout
+    assert kept == json.dumps(rows[order[0]]) + "\n"  # as it was
+
+
+@pytest.mark.parametrize("line", ["[1]", "{}", '{"text": 1}', "no JSON", '"text"'])
+def test_lines_without_the_field_are_an_error_or_left_out(made, run, line):
+    text = f'{{"text": "the cat sees it"}}\n{line}\n'
+    options = ["filter", "@kn", "--keep", "1", "--field", "text"]
+    message = run(*options, input=text, code=1).stderr
+    assert "standard input, line 2: it is no object of JSON" in message
+    result = run(*options, "--errors", "skip", input=text)
+    assert result.stdout.splitlines() == text.splitlines()[:1]
+    assert "1 of 2 lines were left out" in result.stderr
+
+
+def test_lines_are_written_as_they_are(made, run):
+    text = b"<s> the cat \r\n\tthe d\xe9g sees\nthe cat sees it"
+    result = run("filter", "@kn", "--keep", "1", "--errors", "replace", input=text)
+    assert result.stdout_bytes == text + b"\n"
+    assert run("filter", "@kn", "--keep", "1", input=b"").stdout == ""
+
+
+def test_empty_lines_come_last_if_ends_do_not_count(made, run, tmp_path):
+    lm = nplm.load(made / "kn")
+    lm.predict_boundary = False
+    nplm.save(lm, tmp_path / "no ends")
+    text = "\nthe cat sees it\n"
+    kept = run(
+        "filter", str(tmp_path / "no ends"), "--max-perplexity", "1e9", input=text
+    )
+    assert kept.stdout == "the cat sees it\n"
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ([], "give one of --keep"),
+        (["--keep", "0.5", "--by-quantiles"], "give one of --keep"),
+        (["--keep", "0"], "0<x<=1"),
+        (["--by-quantiles", "--rejects", "@r"], "leave --rejects out"),
+        (["--keep", "0.5", "--rejects", "@test"], "is read, and would be replaced"),
+    ],
+)
+def test_options_that_do_not_go_together(made, run, options, message):
+    assert message in run("filter", "@kn", "@test", *options, code=2).stderr
