@@ -559,7 +559,7 @@ class LanguageModel(WindowScores, DensityMixin, Documented, BaseEstimator):
         boundary = getattr(self, "boundary", None)
         check_boundary(boundary, MAX_N_WORDS if n_words is None else n_words)
         listed = list(ids) if isinstance(ids, (list, tuple)) else []
-        is_list = len(listed) > 0 and all(np.ndim(own) == 1 for own in listed[:1])
+        is_list = len(listed) > 0 and np.ndim(listed[0]) == 1
         names = [f"{name}[{i}]" for i in range(len(ids))] if is_list else [name]
         with self._inferred_n_words():
             texts = [
@@ -569,8 +569,8 @@ class LanguageModel(WindowScores, DensityMixin, Documented, BaseEstimator):
         if not is_list and len(texts[0]) == 0:
             raise ValueError(f"{name} is empty: there is no token.")
         for its_name, text in zip(names, texts):
-            inside = np.flatnonzero(is_list and text == boundary)
-            if len(inside):
+            inside = np.flatnonzero(text == boundary)
+            if is_list and len(inside):
                 raise ValueError(
                     f"{its_name} has the boundary, {boundary}, at {inside[0]}; a list "
                     "of documents has one added to each: remove it, or split the "
