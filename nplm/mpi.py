@@ -206,7 +206,7 @@ def fit_stream(
     """
 
     def request() -> FitRequest:
-        return FitRequest.of_texts(estimator, ids, ids_val)
+        return FitRequest.of_texts(estimator, *estimator._streams(ids, ids_val))
 
     return _fit(
         estimator, request, ids_val is not None, comm=comm, data=data, keep=keep,

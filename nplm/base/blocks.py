@@ -77,11 +77,12 @@ class Texts:
         return cls(ids, n_context, first, lengths, 0)
 
     def __len__(self) -> int:
-        return int(self._ends[-1])
+        return int(self.begin[-1] + self.lengths[-1])
 
     @cached_property
-    def _ends(self) -> NDArray[np.intp]:
-        return np.cumsum(self.lengths)
+    def begin(self) -> NDArray[np.intp]:
+        """Number of rows of all texts before each."""
+        return np.cumsum(self.lengths) - self.lengths
 
     @property
     def X(self) -> NDArray[np.int32]:
@@ -100,8 +101,22 @@ class Texts:
             first = int(self.first[0])
             return slice(first + part.start, first + part.stop)
         token = np.arange(part.start, part.stop)
-        text = np.searchsorted(self._ends, token, side="right")
-        return token + (self.first - self._ends + self.lengths)[text]
+        text = np.searchsorted(self.begin, token, side="right") - 1
+        return token + (self.first - self.begin)[text]
+
+    def reread(self, n_context: int) -> tuple[Self, NDArray[np.bool_]]:
+        """Return the same texts, with rows of fewer words of context, from their start.
+
+        A state that reaches back further than the rows then begins with the text.
+        Returns `texts`, and which of its rows are rows of these texts.
+        """
+        more = max(self.n_before - n_context, 0)
+        added = np.where(self.lengths > 0, more, 0)
+        first = self.first + (self.n_context - n_context - more)
+        lengths = self.lengths + added
+        texts = type(self)(self.ids, n_context, first, lengths, self.n_before - more)
+        counts = np.column_stack([added, self.lengths]).ravel()
+        return texts, np.repeat(np.arange(len(counts)) % 2 == 1, counts)
 
     def windows(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
         """Return the contexts and the token of each row: of one text, views."""

@@ -33,11 +33,24 @@ from nplm.base.fitted import Fitted
 from nplm.base.pages import Documented
 
 __all__ = [
-    "COMMON", "CheapWords", "CompositeLM", "HeldOut", "LanguageModel", "Whole",
-    "WordsMass", "columns_needed", "neg_perplexity", "non_negative",
-    "refusing_weights", "unless_none",
+    "COMMON",
+    "CheapWords",
+    "CompositeLM",
+    "HeldOut",
+    "LanguageModel",
+    "Stepped",
+    "Whole",
+    "WordsMass",
+    "columns_needed",
+    "neg_perplexity",
+    "non_negative",
+    "reads_texts",
+    "refusing_weights",
+    "unless_none",
 ]  # fmt: skip
 
+# Log-probabilities of all words after some contexts, and the states after these.
+Stepped = tuple[NDArray[np.floating], Sequence[Any]]
 HeldOut = tuple[NDArray[np.int32], NDArray[np.int32]]  # contexts, next words
 
 # scikit-learn leaves the values unchecked: `check_ids` checks them, and its messages
@@ -83,6 +96,12 @@ def columns_needed(estimator: Any) -> int:
     if isinstance(estimator, LanguageModel):
         return estimator._columns_needed()
     return unless_none(getattr(estimator, "order", None), -1)
+
+
+def reads_texts(estimator: Any) -> bool:
+    """Return whether a state of an estimator goes on within the texts that it fits."""
+    is_frozen = isinstance(estimator, FrozenEstimator)
+    return not is_frozen and getattr(estimator, "_reads_texts", False)
 
 
 def unless_none(value: object, change: int = 0) -> int:
@@ -300,13 +319,7 @@ class LanguageModel(WindowScores, DensityMixin, Documented, BaseEstimator):
         >>> lm.log_prob_stream([0, 1, 2]).round(2)
         array([-0.7])
         """
-        n_context, n_words = self._columns_of_texts(), self.n_words
-        X, y = self._texts(ids, "ids", n_context, n_words).windows()
-        held_out: dict[str, Any] = {}
-        if ids_val is not None:
-            texts = self._texts(ids_val, "ids_val", n_context, n_words)
-            held_out["X_val"], held_out["y_val"] = texts.windows()
-        return self.fit(X, y, **held_out, **fit_params)
+        return self._fit_texts(*self._streams(ids, ids_val), **fit_params)
 
     # -- methods that subclasses implement ------------------------------------
 
@@ -339,6 +352,19 @@ class LanguageModel(WindowScores, DensityMixin, Documented, BaseEstimator):
             out[rows] = log_proba[np.arange(len(log_proba)), words]
         return out
 
+    def _fit_texts(
+        self, texts: Texts, held_out: Texts | None, **fit_params: Any
+    ) -> Self:
+        """Fit the model to checked texts."""
+        X, y = texts.windows()
+        X_val, y_val = (None, None) if held_out is None else held_out.windows()
+        return self.fit(X, y, X_val=X_val, y_val=y_val, **fit_params)
+
+    @property
+    def _reads_texts(self) -> bool:
+        """Whether a state goes on within a text, further than windows reach."""
+        return False
+
     def _texts_log_prob(self, texts: Texts) -> NDArray[np.float64]:
         """Return the log-probability of the tokens of checked texts."""
         X, y, out = self._nearest(texts.X), texts.y, np.empty(len(texts))
@@ -346,6 +372,14 @@ class LanguageModel(WindowScores, DensityMixin, Documented, BaseEstimator):
             rows = texts.rows(part)
             out[part] = self._log_prob(X[rows], y[rows])
         return out
+
+    def _step(self, X: NDArray[np.int32], states: Sequence[Any]) -> Stepped:
+        """Return the log-probabilities of all words after contexts, and the states.
+
+        - `states`: those before the nearest word of each context, None at the start of
+          a text. Most models have none
+        """
+        return self._predict_log_proba(self._nearest(X)), [None] * len(X)
 
     def _n_context_of_texts(self) -> int:
         """Return the words of context before the first token of a text to be scored."""
@@ -577,6 +611,14 @@ class LanguageModel(WindowScores, DensityMixin, Documented, BaseEstimator):
                     "document there."
                 )
         return texts, is_list
+
+    def _streams(self, ids: Any, ids_val: Any) -> tuple[Texts, Texts | None]:
+        """Check the text or documents of a fit, and held-out ones."""
+        n_context, n_words = self._columns_of_texts(), self.n_words
+        texts = self._texts(ids, "ids", n_context, n_words)
+        if ids_val is None:
+            return texts, None
+        return texts, self._texts(ids_val, "ids_val", n_context, n_words)
 
     def _texts(self, ids: Any, name: str, n_context: int, n_words: int | None) -> Texts:
         """Check one text or a list of documents, and put them into one array."""
@@ -829,6 +871,17 @@ class CompositeLM(LanguageModel):
             )
         self.n_words_ = n_words
         self.classes_ = np.arange(n_words)
+
+    def _texts_log_prob_of(self, part: Any, texts: Texts) -> NDArray[np.float64]:
+        """Return the log-probability of the tokens of texts by a part."""
+        check_not_grown(part, self.n_words_, type(self).__name__)
+        if hasattr(part, "_texts_log_prob"):
+            return part._texts_log_prob(texts)
+        out, X, y = np.empty(len(texts)), texts.X, texts.y
+        for tokens in blocks(len(out), BLOCK_WINDOWS):
+            rows = texts.rows(tokens)
+            out[tokens] = part.log_prob(self._nearest_of(part, X[rows]), y[rows])
+        return out
 
     def _nearest_of(self, part: Any, X: NDArray[np.int32]) -> NDArray[np.int32]:
         """Keep the columns that a part was fitted on."""

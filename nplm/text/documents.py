@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from nplm.base.blocks import Texts
 from nplm.base.checks import check_ids
 from nplm.text.samples import check_document, check_documents
 from nplm.text.windows import windows
@@ -57,6 +58,18 @@ class Documents(NamedTuple):
         ends = np.cumsum(self.lengths)
         document = int(np.searchsorted(ends, i, side="right"))
         return document, int(i - ends[document] + self.lengths[document])
+
+    def texts(self, n_context: int, boundary: int, *, ends: bool) -> Texts:
+        """Put the documents into one array, whose windows are views; see `windows`.
+
+        A boundary inside a document ends a text.
+        """
+        pieces: list[NDArray[np.int32]] = []
+        end = np.array([boundary] if ends else [], np.int32)
+        for ids in np.split(self.ids, np.cumsum(self.lengths)[:-1]):
+            whole = np.concatenate([ids, end])
+            pieces += np.split(whole, np.flatnonzero(whole[:-1] == boundary) + 1)
+        return Texts.of(pieces, n_context, boundary, ends=False)
 
     def windows(
         self, n_context: int, boundary: int, *, ends: bool

@@ -33,8 +33,8 @@ cdef class Activations:
     learns_inputs : bool
         Whether training needs dL/dx.
     n_columns : int, optional
-        Number of words of a window, of which the nearest are the context; by default
-        `n_context`.
+        Number of words that the network reaches back to; by default `n_context`. If
+        more, the state of the hidden units goes on from one row of windows to the next.
     """
 
     def __cinit__(

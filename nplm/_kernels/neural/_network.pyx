@@ -21,12 +21,14 @@ cdef void take_windows(
 ) noexcept nogil:
     """Copy the contexts, nearest word first, and any next words of K examples.
 
-    They are at ``at.places`` of a mini-batch that starts at `start`.
+    They are at ``at.places`` of a mini-batch that starts at `start`. A context is the
+    nearest columns of a window. Where a state goes on from one to the next, ``at.follows``
+    says whether a window is that of the row before, one word later.
 
     The network reads these copies. (`Classes.arrange` reads ids of its own.)
     """
-    cdef Py_ssize_t n = at.n_context, n_columns = at.n_columns, i, k, row
-    cdef bint remembers = n_columns > n
+    cdef Py_ssize_t n = at.n_context, n_columns = X.shape[1], i, k, row
+    cdef bint remembers = at.n_columns > n
     cdef int n_words = <int>team.inputs.features.C.rows, n_outcomes = team.n_outcomes
     for k in range(K):
         row = index[start + at.places[k]]
@@ -35,7 +37,8 @@ cdef void take_windows(
             at.contexts[k * n + i] = id_below(&X[row, n_columns - 1 - i], n_words)
         if remembers:
             at.rows[k] = row
-            at.follows[k] = row > 0 and y[row - 1] == X[row, n_columns - 1]
+            at.follows[k] = row > 0 and (
+                y is None or y[row - 1] == X[row, n_columns - 1])
             i = 1
             while at.follows[k] and i < n_columns:
                 at.follows[k] = X[row - 1, i] == X[row, i - 1]
@@ -54,11 +57,12 @@ cpdef enum:
 def check_windows(Team team, const int[:, :] X, const Py_ssize_t[::1] index):
     """Raise an error unless the windows have the width of the network's contexts.
 
-    No twin: NumPy looks for itself.
+    Where a state goes on, they may be wider. No twin: NumPy looks for itself.
     """
-    if X.shape[1] != team.at.n_columns:
+    cdef Activations at = team.at
+    if X.shape[1] != at.n_context and not at.n_columns > at.n_context <= X.shape[1]:
         raise ValueError(
-            f"windows of {X.shape[1]} words for a network that sees {team.at.n_columns}")
+            f"windows of {X.shape[1]} words for a network that sees {at.n_context}")
 
 
 def train(

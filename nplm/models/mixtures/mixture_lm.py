@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import logsumexp
 from sklearn.base import clone
+from sklearn.frozen import FrozenEstimator
 from sklearn.utils import Bunch
 from sklearn.utils.metaestimators import _BaseComposition
 from sklearn.utils.validation import check_is_fitted
 
 from nplm.base.atomic import fit_copy, fitted_or_interrupted
-from nplm.base.estimators import CompositeLM, Whole, columns_needed, non_negative
+from nplm.base.blocks import BLOCK_WINDOWS, Texts, blocks
+from nplm.base.checks import check_not_grown
+from nplm.base.estimators import (
+    CompositeLM,
+    HeldOut,
+    Stepped,
+    Whole,
+    columns_needed,
+    non_negative,
+    reads_texts,
+)
 from nplm.base.fitted import Fitted
 from nplm.base.progress.bars import stages
 from nplm.base.warnings import warn
@@ -225,6 +236,20 @@ class MixtureLM(_BaseComposition, CompositeLM):
             self, lambda model: model._fit_parts(X, y, X_val, y_val, fit_params)
         )
 
+    def _fit_texts(
+        self, texts: Texts, held_out: Texts | None, **fit_params: Any
+    ) -> Self:
+        if not self._reads_texts:
+            return super()._fit_texts(texts, held_out, **fit_params)
+        X, y = texts.windows()
+        X_val, y_val = (None, None) if held_out is None else held_out.windows()
+
+        def fit(model: Self) -> KeyboardInterrupt | None:
+            own = texts, held_out
+            return model._fit_parts(X, y, X_val, y_val, fit_params, own)
+
+        return fit_copy(self, fit)
+
     def _fit_parts(
         self,
         X: ArrayLike,
@@ -232,8 +257,12 @@ class MixtureLM(_BaseComposition, CompositeLM):
         X_val: ArrayLike | None,
         y_val: ArrayLike | None,
         fit_params: dict[str, Any],
+        texts: tuple[Texts, Texts | None] | None = None,
     ) -> KeyboardInterrupt | None:
-        """Fit; return the interrupt if one came and left all members fitted."""
+        """Fit; return the interrupt if one came and left all members fitted.
+
+        `texts` are those of the windows, for members that read them.
+        """
         names = self._check_estimators()
         weights = self._check_weights(names, X_val is not None or y_val is not None)
         kept = [pair for pair in self.estimators if not _is_dropped(pair[1])]
@@ -246,6 +275,9 @@ class MixtureLM(_BaseComposition, CompositeLM):
                 f"weights={self.weights!r} are learned on held-out windows: pass X_val "
                 "and y_val to fit, or set weights to fixed numbers."
             )
+        if texts is not None:
+            self.n_features_in_ = self._columns_needed()
+            self.order_ = self.n_features_in_ + 1
         params_of = _fit_params_of(names, fit_params)
         with stages(int(self.verbose), type(self).__name__) as begin:
             members, interrupt = [], None
@@ -253,8 +285,12 @@ class MixtureLM(_BaseComposition, CompositeLM):
                 begin(f"{name} ({i + 1} of {len(kept)})")
                 member = clone(estimator)
                 self._set_n_words(member, self.n_words)
+                if texts is not None and reads_texts(member):
+                    data, method, held = texts, "_fit_texts", {}
+                else:
+                    data, method, held = (X, y), "fit", {"X_val": X_val, "y_val": y_val}
                 member, interrupt = fitted_or_interrupted(
-                    member, X, y, X_val=X_val, y_val=y_val, **params_of[name]
+                    member, *data, fit=method, **held, **params_of[name]
                 )
                 if interrupt is not None and i + 1 < len(kept):
                     warn(
@@ -272,7 +308,7 @@ class MixtureLM(_BaseComposition, CompositeLM):
             self._check_sizes(names, members)
             self.n_words_ = members[0].n_words_
             self.classes_ = np.arange(self.n_words_)
-            held_out = self._check_held_out(X_val, y_val)
+            held_out = texts[1] if texts else self._check_held_out(X_val, y_val)
             if self.include_uniform:
                 members.append(UniformLM(n_words=self.n_words_).fit(X, y))
             self.estimators_ = members
@@ -283,13 +319,28 @@ class MixtureLM(_BaseComposition, CompositeLM):
             if weights is not None:
                 self.weights_ = weights
             elif held_out is not None:
-                self.weights_ = self._learn_weights(*held_out)
+                self.weights_ = self._learn_weights(held_out)
         return interrupt
 
     def _columns_needed(self) -> int:
         """Return those of the member that needs most, and two to count contexts."""
         kept = [model for _, model in self.estimators if not _is_dropped(model)]
         return max(2, *map(columns_needed, kept))
+
+    def _columns_of_texts(self) -> int:
+        """Return the columns that members need which do not read texts."""
+        kept = [model for _, model in self.estimators if not _is_dropped(model)]
+        return max(2, *(_columns_of_texts(model) for model in kept))
+
+    def _n_context_of_texts(self) -> int:
+        least = 2 if self._contexts is not None else 0
+        return max(least, *(_n_context_of_texts(own) for own in self.estimators_))
+
+    @property
+    def _reads_texts(self) -> bool:
+        """Whether a member reads texts."""
+        members = vars(self).get("estimators_") or [own for _, own in self.estimators]
+        return any(getattr(member, "_reads_texts", False) for member in members)
 
     def _check_sizes(self, names: list[str], members: list[Any]) -> None:
         sizes = {name: m.n_words_ for name, m in zip(names, members)}
@@ -317,11 +368,15 @@ class MixtureLM(_BaseComposition, CompositeLM):
         self.bins_ = np.arange(self._bins.first, self._bins.last + 1)
         return contexts
 
-    def _learn_weights(
-        self, X: NDArray[np.int32], y: NDArray[np.int32]
-    ) -> NDArray[np.float64]:
+    def _learn_weights(self, held_out: HeldOut | Texts) -> NDArray[np.float64]:
+        if isinstance(held_out, Texts):
+            log_probs = self._member_log_probs_of(held_out)
+            X, _ = held_out.windows()
+        else:
+            X, y = held_out
+            log_probs = self._member_log_probs(X, y)
         fit = fit_mixture_weights(
-            np.exp(self._member_log_probs(X, y)),
+            np.exp(log_probs),
             self._rows(X),
             1 if self._contexts is None else self._bins.n_bins,
             max_iter=self.max_iter,
@@ -475,6 +530,30 @@ class MixtureLM(_BaseComposition, CompositeLM):
         """Return the weight of each member, and its scores of next words."""
         return self._row_weights(X), self._member_log_probs(X, y)
 
+    def _member_log_probs_of(self, texts: Texts) -> NDArray[np.float64]:
+        """Return the scores of the tokens by each member: (n_tokens, n_members)."""
+        parts = [self._texts_log_prob_of(own, texts) for own in self.estimators_]
+        return np.column_stack(parts)
+
+    def _texts_log_prob(self, texts: Texts) -> NDArray[np.float64]:
+        log_probs, X = self._member_log_probs_of(texts), texts.X
+        out = np.empty(len(texts))
+        for tokens in blocks(len(out), BLOCK_WINDOWS):
+            weights = self._row_weights(X[texts.rows(tokens)])
+            out[tokens] = logsumexp(log_probs[tokens], axis=1, b=weights)
+        return out
+
+    def _step(self, X: NDArray[np.int32], states: Sequence[Any]) -> Stepped:
+        parts, after = [], []
+        for i, member in enumerate(self.estimators_):
+            check_not_grown(member, self.n_words_, type(self).__name__)
+            own = [state[i] if state else None for state in states]
+            log_proba, left = member._step(X, own)
+            parts.append(log_proba)
+            after.append(left)
+        weights = self._row_weights(X).T[:, :, None]
+        return logsumexp(parts, axis=0, b=weights), list(zip(*after))
+
     def _log_prob(
         self, X: NDArray[np.int32], y: NDArray[np.int32]
     ) -> NDArray[np.float64]:
@@ -518,6 +597,20 @@ def _fit_params_of(
             )
         by_name[name][parameter] = value
     return by_name
+
+
+def _columns_of_texts(member: Any) -> int:
+    if reads_texts(member):
+        return int(member._columns_of_texts())
+    if isinstance(member, FrozenEstimator):
+        return max(_n_context_of_texts(member), 1)
+    return columns_needed(member)
+
+
+def _n_context_of_texts(member: Any) -> int:
+    if hasattr(member, "_n_context_of_texts"):
+        return int(member._n_context_of_texts())
+    return int(member.n_features_in_)
 
 
 def _is_dropped(member: Any) -> bool:

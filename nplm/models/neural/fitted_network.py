@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from copy import copy
 from typing import Any, ClassVar, Self, TypeVar
 
@@ -11,9 +11,11 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from nplm.base.atomic import read_at_once, shallow_copy
+from nplm.base.blocks import Texts
 from nplm.base.checks import plain
-from nplm.base.estimators import LanguageModel
+from nplm.base.estimators import LanguageModel, Stepped
 from nplm.base.fitted import Fitted
+from nplm.base.warnings import warn
 from nplm.models.neural.fitting.saved import from_items, lightened, to_items
 from nplm.models.neural.network.network import Network
 from nplm.models.neural.options.base import Option
@@ -110,7 +112,7 @@ class FittedNetworkLM(LanguageModel):
             )
         else:
             n_context = trained.architecture.n_context
-        return X[:, X.shape[1] - n_context :]
+        return X[:, max(X.shape[1] - n_context, 0) :]
 
     @property
     def n_parameters_(self) -> int:
@@ -215,6 +217,38 @@ class FittedNetworkLM(LanguageModel):
             )
         return self._candidate_log_prob(X, y[:, None], normalize=False)[:, 0]
 
+    def score(self, X: ArrayLike, y: ArrayLike | None = None) -> float:
+        """Return the mean log-probability per token, which a grid search maximises.
+
+        Parameters
+        ----------
+        X : array-like of int, shape (n_samples, n_context)
+            Contexts, the nearest word in the last column.
+        y : array-like of int, shape (n_samples,)
+            Next words. Every token counts, including boundaries and unknown words.
+
+        Returns
+        -------
+        score : float
+            Natural logarithm.
+
+        Warns
+        -----
+        UserWarning
+            If X has fewer columns than `n_memory`: `score_stream` scores a text with
+            all words before each token.
+        """
+        score, n = super().score(X, y), np.shape(X)[1]
+        n_memory = self._trained.architecture.n_memory
+        if n < n_memory:
+            warn(
+                f"X has {n} column{'s' if n > 1 else ''}, and n_memory={n_memory}: of "
+                "each window the network reads no earlier words. score_stream(ids) "
+                "scores a text with all words before each token.",
+                UserWarning,
+            )
+        return score
+
     def _log_prob(
         self, X: NDArray[np.int32], y: NDArray[np.int32]
     ) -> NDArray[np.float64]:
@@ -226,6 +260,26 @@ class FittedNetworkLM(LanguageModel):
                 return self._network().log_prob(X, y)
             first, group = distinct
             return self._network().log_prob(X[first], y[first])[group]
+
+    def _n_context_of_texts(self) -> int:
+        return self._trained.parts.inputs.n_context
+
+    def _texts_log_prob(self, texts: Texts) -> NDArray[np.float64]:
+        trained = self._trained
+        if not trained.architecture.n_memory:
+            return super()._texts_log_prob(texts)
+        trained.architecture.check_next_words(texts.y, "ids")
+        texts, kept = texts.reread(trained.parts.inputs.n_context)
+        with blas_threads(1):
+            return self._network().log_prob_of_texts(texts)[kept]
+
+    def _step(self, X: NDArray[np.int32], states: Sequence[Any]) -> Stepped:
+        trained = self._trained
+        if not trained.architecture.n_memory:
+            return super()._step(X, states)
+        X = X[:, X.shape[1] - trained.parts.inputs.n_context :]
+        with blas_threads(1):
+            return self._network().step(X, states)
 
     @read_at_once
     def normalizers(self, X: ArrayLike) -> NDArray[np.float64]:
@@ -278,7 +332,7 @@ class FittedNetworkLM(LanguageModel):
             raise ValueError(
                 f"architecture.order is {architecture.order}, but order {self.order_}"
             )
-        if architecture.n_context > self.n_features_in_:
+        if trained.parts.inputs.n_context > self.n_features_in_:
             raise fitted.invalid_item("n_features_in", self.n_features_in_)
         self._trained = trained
 

@@ -17,7 +17,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from nplm.base.atomic import replace_state, shallow_copy
 from nplm.base.blocks import Texts
-from nplm.base.checks import plain
+from nplm.base.checks import check_ids, plain
 from nplm.base.estimators import Whole, refusing_weights, unless_none
 from nplm.models.neural.architecture import Architecture
 from nplm.models.neural.fitted_network import FittedNetworkLM
@@ -81,18 +81,26 @@ class FitRequest:
         return cls._of(model, check, further=further)
 
     @classmethod
-    def of_texts(cls, model: NetworkLM, ids: Any, ids_val: Any = None) -> Self:
+    def of_texts(
+        cls,
+        model: NetworkLM,
+        texts: Texts,
+        held_out: Texts | None,
+        *,
+        further: bool = False,
+    ) -> Self:
         """Check the parameters of a model and texts, without changing the model."""
 
         def check(sized: NetworkLM, reset: bool) -> Windows:
-            texts = sized._start_texts(ids, reset=reset)
+            sized._start_texts(texts, reset=reset)
             windows = Windows.of_texts(texts, sized._nearest)
-            if ids_val is None:
+            if held_out is None:
                 return windows
-            texts = sized._texts(ids_val, "ids_val", texts.n_context, sized.n_words_)
-            return replace(windows, held_out=Windows.of_texts(texts, sized._nearest))
+            check_ids(held_out.ids, "ids_val", ndim=1, n_words=sized.n_words_)
+            held = Windows.of_texts(held_out, sized._nearest)
+            return replace(windows, held_out=held)
 
-        return cls._of(model, check)
+        return cls._of(model, check, further=further)
 
     @classmethod
     def _of(
@@ -471,9 +479,24 @@ class NetworkLM(FittedNetworkLM):
         >>> lm.log_prob_stream([0, 1, 2]).shape
         (1,)
         """
-        request = FitRequest.of_texts(self, ids, ids_val)
-        request.fit_advised(checkpoint=checkpoint, progress=progress)
+        options = {"checkpoint": checkpoint, "progress": progress}
+        return super().fit_stream(ids, ids_val, **options)
+
+    def _fit_texts(
+        self,
+        texts: Texts,
+        held_out: Texts | None,
+        *,
+        further: bool = False,
+        **options: Any,
+    ) -> Self:
+        request = FitRequest.of_texts(self, texts, held_out, further=further)
+        request.fit_advised(**options)
         return self
+
+    @property
+    def _reads_texts(self) -> bool:
+        return bool(getattr(self, "n_memory", 0))
 
     @refusing_weights
     def partial_fit(self, X: ArrayLike, y: ArrayLike) -> Self:
@@ -539,35 +562,33 @@ class NetworkLM(FittedNetworkLM):
     def _columns_of_inputs(self) -> int:
         return max(super()._columns_needed(), unless_none(self.n_distant))
 
-    def _start_texts(self, ids: Any, *, reset: bool) -> Texts:
-        """Check texts, and set the attributes that `_start_fit` sets.
+    def _columns_of_texts(self) -> int:
+        # The memory of a network needs no columns: it goes on from row to row.
+        super()._columns_of_texts()
+        return self._columns_of_inputs()
 
-        The memory of a network needs no columns: it goes on from row to row.
-        """
-        self._columns_of_texts()
-        n_context = self._columns_of_inputs()
+    def _start_texts(self, texts: Texts, *, reset: bool) -> None:
+        """Check texts, and set the attributes that `_start_fit` sets."""
         if not reset:
             self._check_fitted()
-            return self._texts(ids, "ids", n_context, self.n_words_)
-        texts = self._texts(ids, "ids", n_context, self.n_words)
+            check_ids(texts.ids, "ids", ndim=1, n_words=self.n_words_)
+            return
+        check_ids(texts.ids, "ids", ndim=1, n_words=self.n_words)
         self._set_sizes(plain(self.order), texts.ids, texts.y)
         self.n_features_in_ = self._columns_needed()
         self.__dict__.pop("feature_names_in_", None)
-        return texts
 
     def _checked_recipe(
         self, windows: Windows, before: TrainedNetwork | None
     ) -> Recipe:
         """Return the checked recipe for the sizes of the windows."""
         n_words, order = self.n_words_, self.order_
-        for name in ("n_distant", "n_memory"):
-            n = getattr(self, name)
-            if before is None and n > self.n_features_in_:
-                raise ValueError(
-                    f"{name}={n} needs as many columns of X, which has "
-                    f"{self.n_features_in_}; make wider windows (n_context={n}) or "
-                    f"lower {name}."
-                )
+        if before is None and self.n_distant > self.n_features_in_:
+            raise ValueError(
+                f"n_distant={self.n_distant} needs as many columns of X, which has "
+                f"{self.n_features_in_}; make wider windows "
+                f"(n_context={self.n_distant}) or lower n_distant."
+            )
         if before is not None:
             order = order if self.order is None else plain(self.order)
             n_initial = n_words - before.n_added

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from nplm.base.blocks import Texts
 from nplm.text.codecs import Ids, Words, codec_of
 from nplm.text.documents import Documents
 from nplm.text.vocabulary import Vocabulary
@@ -56,12 +57,21 @@ class FittedText:
         self, documents: Documents, name: str
     ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
         """Cut documents into contexts and targets; raise an error without a token."""
-        n_documents = len(documents.lengths)
-        if len(documents.ids) + (n_documents if self.predict_boundary else 0) == 0:
-            raise no_token(n_documents, name)
+        self._check_tokens(documents, name)
         return documents.windows(
             self.n_context_, self.boundary_, ends=self.predict_boundary
         )
+
+    def _texts(self, documents: Documents, name: str, estimator: Any) -> Texts:
+        """Return documents as texts, for an estimator that reads them."""
+        self._check_tokens(documents, name)
+        n_context = estimator._columns_of_texts()
+        return documents.texts(n_context, self.boundary_, ends=self.predict_boundary)
+
+    def _check_tokens(self, documents: Documents, name: str) -> None:
+        n_documents = len(documents.lengths)
+        if len(documents.ids) + (n_documents if self.predict_boundary else 0) == 0:
+            raise no_token(n_documents, name)
 
 
 def no_token(n_documents: int, name: str = "X") -> ValueError:

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from threading import Lock
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["RowCache"]
+__all__ = ["RowCache", "StateCache"]
 
 MAX_BYTES = 1 << 26
 
-Context = tuple[int, ...]
+Context = tuple[Any, ...]
+# The row of a context, and what the states of the words after it go on with.
+Kept = tuple[NDArray[Any], Any]
 
 
 class RowCache:
@@ -33,7 +35,7 @@ class RowCache:
 
     def __init__(self, model: Any, max_bytes: int = MAX_BYTES) -> None:
         self.model, self.max_bytes = model, max_bytes
-        self._rows: OrderedDict[Context, NDArray[Any]] = OrderedDict()
+        self._rows: OrderedDict[Context, Kept] = OrderedDict()
         self._keeping = Lock()
         self.capacity = max(1, max_bytes // (np.dtype(float).itemsize * model.n_words_))
 
@@ -45,7 +47,16 @@ class RowCache:
 
         `context`: as wide as the windows. Returns `row`, (n_words_,).
         """
-        return self._found([context])[context]
+        return self._found([context])[context][0]
+
+    def after(self, contexts: Sequence[Context]) -> list[Any]:
+        """Return what the states of the words after each context go on with."""
+        after: list[Any] = []
+        for start in range(0, len(contexts), self.capacity):
+            part = contexts[start : start + self.capacity]
+            rows = self._found(part)
+            after += [rows[context][1] for context in part]
+        return after
 
     def log_prob(
         self, contexts: Sequence[Context], ids: Sequence[int]
@@ -58,20 +69,23 @@ class RowCache:
         for start in range(0, len(ids), self.capacity):
             part = slice(start, start + self.capacity)
             rows = self._found(contexts[part])
-            log_probs = [rows[c][i] for c, i in zip(contexts[part], ids[part])]
+            log_probs = [rows[c][0][i] for c, i in zip(contexts[part], ids[part])]
             out[part] = log_probs
         return out
 
-    def _found(self, contexts: Sequence[Context]) -> dict[Context, NDArray[Any]]:
+    def _computed(self, contexts: list[Context]) -> Iterable[Kept]:
+        rows = self.model.predict_log_proba(np.array(contexts, dtype=np.int32))
+        return ((row, None) for row in rows)
+
+    def _found(self, contexts: Sequence[Context]) -> dict[Context, Kept]:
         """Return the row of each distinct context; at most `capacity` of them."""
         kept = {context: self._rows.get(context) for context in contexts}
         rows = {context: row for context, row in kept.items() if row is not None}
         missing = [context for context in kept if context not in rows]
         if missing:
-            X = np.array(missing, dtype=np.int32)
-            # A view would keep the rows of all of them in memory.
-            new = map(np.copy, self.model.predict_log_proba(X))
-            rows.update(zip(missing, new))
+            for context, (row, after) in zip(missing, self._computed(missing)):
+                # A view would keep the rows of all of them in memory.
+                rows[context] = row.copy(), after
         # Without waiting: a fork may lack the thread that holds the lock.
         if self._keeping.acquire(blocking=False):
             try:
@@ -80,9 +94,20 @@ class RowCache:
                 self._keeping.release()
         return rows
 
-    def _keep(self, rows: dict[Context, NDArray[Any]]) -> None:
+    def _keep(self, rows: dict[Context, Kept]) -> None:
         for context, row in rows.items():
             self._rows[context] = row
             self._rows.move_to_end(context)
         for _ in range(len(self._rows) - self.capacity):
             self._rows.popitem(last=False)
+
+
+class StateCache(RowCache):
+    """The same for a model that reads texts.
+
+    A context ends with the state before its nearest word, None at the start of a text.
+    """
+
+    def _computed(self, contexts: list[Context]) -> Iterable[Kept]:
+        X = np.array([context[:-1] for context in contexts], dtype=np.int32)
+        return zip(*self.model._step(X, [context[-1] for context in contexts]))

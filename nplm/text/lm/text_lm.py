@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from nplm.base.atomic import fit_copy, fitted_or_interrupted
 from nplm.base.checks import check_boundary, check_over_words, inferred_n_words
 from nplm.base.encoded_words import EncodedWords
-from nplm.base.estimators import Whole, columns_needed
+from nplm.base.estimators import Whole, columns_needed, reads_texts
 from nplm.base.fitted import Fitted
 from nplm.base.pages import DocumentEstimator
 from nplm.text.codecs import codec_of, encoded
@@ -414,8 +414,13 @@ class TextLM(Scoring, Continuing, DensityMixin, DocumentEstimator):
             )
         _refuse_windows(X, y)
         _refuse_weights(fit_params)
-        contexts, targets = self._windows(encoded(self._codec, X, "X"), "X")
-        self.estimator_.partial_fit(contexts, targets, **fit_params)
+        documents = encoded(self._codec, X, "X")
+        if reads_texts(self.estimator_):
+            texts = self._texts(documents, "X", self.estimator_)
+            self.estimator_._fit_texts(texts, None, further=True, **fit_params)
+        else:
+            windows = self._windows(documents, "X")
+            self.estimator_.partial_fit(*windows, **fit_params)
         return self
 
     def _fit(
@@ -442,9 +447,15 @@ class TextLM(Scoring, Continuing, DensityMixin, DocumentEstimator):
         if isinstance(n_context, str):
             n_context = columns_needed(self.estimator)
         self.n_context_ = int(n_context)
-        contexts, targets = self._windows(documents, "X")
-        del documents  # frees memory
         estimator = clone(self.estimator)
+        data: list[Any]
+        if reads := reads_texts(estimator):
+            data = [self._texts(documents, "X", estimator), None]
+            targets = data[0].ids
+        else:
+            data = [*self._windows(documents, "X")]
+            targets = data[1]
+        del documents  # frees memory
         n_words = max(int(targets.max()), self.boundary_) + 1
         if self.vocabulary_ is not None:
             n_words = self.vocabulary_.n_words_
@@ -454,13 +465,21 @@ class TextLM(Scoring, Continuing, DensityMixin, DocumentEstimator):
         params = unset | matched_rows(estimator, self.vocabulary_)
         if params:  # a FrozenEstimator refuses set_params
             estimator.set_params(**params)
-        held_out = {}
-        if X_val is not None:
-            X_val, y_val = self._windows(encoded(codec, X_val, "X_val"), "X_val")
-            held_out = {"X_val": X_val, "y_val": y_val}
+        options = dict(fit_params)
+        held_out = None if X_val is None else encoded(codec, X_val, "X_val")
+        if reads:
+            if held_out is not None:
+                data[1] = self._texts(held_out, "X_val", estimator)
+            if method == "partial_fit":
+                options["further"] = True
+            method = "_fit_texts"
+        elif held_out is not None:
+            options["X_val"], options["y_val"] = self._windows(held_out, "X_val")
         fitted, interrupt = fitted_or_interrupted(
-            estimator, contexts, targets, fit=method, **held_out, **fit_params
+            estimator, *data, fit=method, **options
         )
+        if reads:
+            self.n_context_ = fitted.n_features_in_
         if isinstance(fitted, FrozenEstimator):
             fitted = fitted.estimator
         check_over_words(fitted, "the estimator")

@@ -9,13 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nplm.text.documents import Documents
-from nplm.text.lm.row_cache import RowCache
+from nplm.text.lm.row_cache import RowCache, StateCache
 from nplm.text.samples import check_tokens
 
 __all__ = ["WindowWordScorer", "order_of"]
 
-# Ids of the last n_context words.
-State = tuple[int, ...]
+# Ids of the last n_context words; of models that read texts, those of the few words
+# that they see at once, and the state before the last of them.
+State = tuple[Any, ...]
 MAX_CACHED_TOKENS = 64
 
 
@@ -27,7 +28,8 @@ def order_of(model: Any, n_context: int) -> int:
 class WindowWordScorer:
     """Score words with a model of windows, a sentence in one call.
 
-    The word scorer of backoff n-grams has the same methods.
+    Models that read texts take one step for a word. The word scorer of backoff n-grams
+    has the same methods.
 
     - `n_context`: words of context in its windows
     - `boundary`: id of the boundary
@@ -45,10 +47,15 @@ class WindowWordScorer:
     ) -> None:
         self.model, self.n_context, self.boundary = model, n_context, boundary
         self.ids, self.unknown = ids, unknown
-        self._start: State = (boundary,) * n_context
         self.order = order_of(model, n_context)
-        whole = getattr(model, "_sums_over_words", False)
-        self._cache = RowCache(model) if whole else None
+        self._cache: RowCache | None = None
+        self._reads = getattr(model, "_reads_texts", False)
+        if self._reads:
+            n_context = max(model._n_context_of_texts(), 1)
+            self._cache = StateCache(model)
+        elif getattr(model, "_sums_over_words", False):
+            self._cache = RowCache(model)
+        self._start: State = (boundary,) * n_context + (None,) * self._reads
         # Positions of the windows of a short sentence.
         self._positions = np.arange(MAX_CACHED_TOKENS)[:, None] + np.arange(n_context)
 
@@ -67,8 +74,8 @@ class WindowWordScorer:
     ) -> tuple[NDArray[np.float64], list[State]]:
         """Return the results of `step` for pairs of a state and a word."""
         ids = self._ids_of(words)
-        after = [self._after(state, i) for state, i in zip(states, ids)]
-        return self._log_probs(states, ids), after
+        log_probs = self._log_probs(states, ids)
+        return log_probs, self._all_after(states, ids)
 
     def end(self, state: State) -> float:
         """Return the log-probability of the boundary."""
@@ -81,7 +88,7 @@ class WindowWordScorer:
         """
         [i] = [self.boundary] if word is None else self._ids_of([word])
         log_prob = float(self._log_probs([state], [i])[0])
-        return log_prob, self.order, self._after(state, i)
+        return log_prob, self.order, self._all_after([state], [i])[0]
 
     def full_scores(
         self,
@@ -121,7 +128,7 @@ class WindowWordScorer:
         """Return the log-probability of a sentence, by default with its boundary."""
         ids = self._ids_of(words)
         n = len(ids) + eos
-        if not 0 < n <= MAX_CACHED_TOKENS or self.boundary in ids:
+        if self._reads or not 0 < n <= MAX_CACHED_TOKENS or self.boundary in ids:
             return float(self.sentences([words], bos, eos)[0])
         self._check(bos)
         stream = np.array([*self._start, *ids, self.boundary], dtype=np.int32)
@@ -161,12 +168,28 @@ class WindowWordScorer:
         if len(ids) + eos * len(lengths) == 0:
             return np.empty(0), {}
         documents = Documents(ids, lengths)
+        if self._reads:
+            n_context = len(self._start) - 1
+            texts = documents.texts(n_context, self.boundary, ends=bool(eos))
+            found: dict[str, NDArray[Any]] = {}
+            if details and hasattr(self.model, "_token_details"):
+                found = self.model._token_details(texts.windows()[0])
+            return self.model._texts_log_prob(texts), found
         X, y = documents.windows(self.n_context, self.boundary, ends=bool(eos))
         weights_of = getattr(self.model, "_token_details", None) if details else None
         return self.model.log_prob(X, y), {} if weights_of is None else weights_of(X)
 
-    def _after(self, state: State, i: int) -> State:
-        return self._start if i == self.boundary else (*state[1:], i)
+    def _all_after(self, states: Sequence[State], ids: Sequence[int]) -> list[State]:
+        """Return the state after each state and word."""
+        pairs = zip(states, ids)
+        if not self._reads:
+            return [self._after(state[1:], i) for state, i in pairs]
+        assert self._cache is not None
+        after = self._cache.after(states)
+        return [self._after(own[1:-1], i, end) for (own, i), end in zip(pairs, after)]
+
+    def _after(self, words: State, i: int, *end: Any) -> State:
+        return self._start if i == self.boundary else (*words, i, *end)
 
     def _log_probs(
         self, states: Sequence[State], ids: Sequence[int]

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,6 +17,7 @@ from nplm._kernels.neural._inputs import Activations
 from nplm._kernels.neural._loops import Scratch, Tier, row_stride
 from nplm._kernels.neural._solvers import Clock
 from nplm._kernels.neural._team import Team
+from nplm.base.blocks import Texts
 from nplm.base.fitted import Fitted
 from nplm.models.neural.network.array_types import (
     Array,
@@ -41,6 +43,7 @@ from nplm.models.neural.network.parameters import (
     aligned_zeros,
     draw_normal,
 )
+from nplm.models.neural.network.reading import READ_AT_ONCE, columns_of
 from nplm.models.neural.network.sharing import Examples, Rows, Sharing, sharing_of
 from nplm.models.neural.network.solvers import SGD, Schedule, Solver
 from nplm.models.neural.tiers import kernel_tier
@@ -354,6 +357,43 @@ class Network:
 
         return totals
 
+    def log_prob_of_texts(self, texts: Texts) -> Scores:
+        """Return the log-probability of each token; the state goes on within a text."""
+        X, y, out = texts.X, texts.y, np.empty(len(texts))
+
+        def read(part: slice) -> None:
+            totals = self.reader(READ_AT_ONCE)
+            for rows, tokens in columns_of(texts, part):
+                out[tokens] = self.combined(totals(X, y, rows))
+
+        ends = np.linspace(0, len(out), self.threads.n + 1)[1:-1]
+        inner = np.searchsorted(texts.begin, ends).tolist()
+        cuts = sorted({0, *inner, len(texts.first)})
+        self.threads.map(read, [slice(*pair) for pair in pairwise(cuts)])
+        return out
+
+    def step(self, X: Ids, states: Sequence[bytes | None]) -> tuple[Array, list[bytes]]:
+        """Return the log-probabilities of all words, and the states, after contexts.
+
+        - `X` (n, n_context): a context of each text
+        - `states` (n,): the state before each, None where a text begins
+        """
+        n = len(X)
+        memory = self.parts.hidden.initial_memory(1, n - 1, self.parameters.dtype)
+        [numbers], [last] = memory["memory"], memory["memory_last"]
+        for i, state in enumerate(states):
+            if state is not None:
+                numbers[i], last[i] = np.frombuffer(state, numbers.dtype), 2 * i
+        # Each context follows a row of its own.
+        rows = np.zeros((2 * n, X.shape[1]), np.int32)
+        rows[::2, 1:], rows[1::2] = X[:, :-1], X
+        out = np.empty((n, self.parts.output.n_outcomes(self.n_words)), numbers.dtype)
+        trained = self.solver.kernel_parameters(self.parameters, self.solver_state)
+        team = self._team(n, trained, memory=memory)
+        index = np.arange(1, 2 * n, 2)
+        _network.probabilities(team, rows, index, out.view(np.uint8), logarithm=True)
+        return out, [row.tobytes() for row in numbers]
+
     def normalizers(self, X: Ids) -> Scores:
         """Return the log of the sum of exponentiated logits after each context."""
         high, total, _ = self._totals(X, np.zeros(len(X), dtype=np.int32))
@@ -366,7 +406,7 @@ class Network:
         def score(team: Team, part: slice, index: Index) -> None:
             _network.score(team, X, y, index, totals[:, part])
 
-        self._map(score, len(X))
+        self._map(score, X)
         return totals
 
     def predict_proba(self, X: Ids, *, logarithm: bool = False) -> Array:
@@ -383,7 +423,7 @@ class Network:
         """Return an array with a row for each window, filled by `fill`."""
         out = np.empty((len(X), n_columns), dtype=self.parameters.dtype)
         memory = out.view(np.uint8).reshape(len(X), -1)
-        self._map(lambda team, part, index: fill(team, X, index, memory[part]), len(X))
+        self._map(lambda team, part, index: fill(team, X, index, memory[part]), X)
         return out
 
     def candidates(self, X: Ids, words: Ids, *, normalize: bool) -> Scores:
@@ -395,20 +435,22 @@ class Network:
                 team, X, index, words[part], out[part], normalize=normalize
             )
 
-        self._map(fill, len(X))
+        self._map(fill, X)
         return out
 
-    def _map(self, work: Callable[[Team, slice, Index], None], n: int) -> None:
-        """Call `work` for parts of n windows, each with a team of its own.
+    def _map(self, work: Callable[[Team, slice, Index], None], X: Ids) -> None:
+        """Call `work` for parts of windows, each with a team of its own.
 
         The parts are short, so that an interrupt is handled soon.
         """
+        n, n_columns = X.shape
         batch = max(1, min(SCORING_BATCH, -(-n // self.threads.n)))
         trained = self.solver.kernel_parameters(self.parameters, self.solver_state)
 
         def score(part: slice) -> None:
             index = np.arange(part.start, part.stop)
-            work(self._team(batch, trained), part, index)
+            team = self._team(batch, trained, memory={}, n_columns=n_columns)
+            work(team, part, index)
 
         self.threads.map(score, self.threads.split(n, batch, SCORING_PART))
 
@@ -479,6 +521,8 @@ class Network:
         trained: Trained,
         make_solver: Callable[[Scratch], Kernel] | None = None,
         *,
+        memory: State | None = None,
+        n_columns: int | None = None,
         n_members: int = 1,
         member: int = 0,
         worker: int = 0,
@@ -488,18 +532,19 @@ class Network:
     ) -> Team:
         """Make the kernels of one team; without a solver, it scores.
 
-        Without a `memory`, it scores each window alone.
+        It scores rows of texts with a `memory`, else windows of `n_columns` alone.
         """
         scoring = make_solver is None
         alone = scoring and not memory
+        n_columns = self.parts.n_columns if n_columns is None else n_columns
         tier, scratch = self.tier, Scratch(self.tier)
         inputs, hidden, output, features = self.parts
-        n_columns = self.parts.n_columns
         activations = Activations(
             tier, scratch, batch_size=batch_size, scoring=scoring,
             n_context=n_columns if alone else inputs.n_context,
             n_inputs=inputs.n_inputs, n_hidden=hidden.n_activations,
-            learns_inputs=features.learned or inputs.learned, n_columns=n_columns,
+            learns_inputs=features.learned or inputs.learned,
+            n_columns=n_columns,
         )  # fmt: skip
         solver = None if make_solver is None else make_solver(scratch)
         max_words = output.n_tied_rows(batch_size)
