@@ -215,7 +215,7 @@ class Training:
                 n_words, counts, rng, self.n_workers
             ),
             "memory": parts.hidden.initial_memory(
-                recipe.n_jobs, n_runs(self.batch_size), recipe.dtype
+                recipe.n_jobs, self._n_runs, recipe.dtype
             ),
             "dropout": self._dropout(rng),
             "clock": clock,
@@ -249,6 +249,12 @@ class Training:
             with blas_threads(1):  # for the same bits
                 C[:, :m] = components(counts, m, rng, times)
         return processes.agree(C)
+
+    @property
+    def _n_runs(self) -> int:
+        """Maximum number of runs of a mini-batch, which the ends of documents cut."""
+        is_cut = self.windows.rows is not None
+        return self.batch_size if is_cut else n_runs(self.batch_size)
 
     @property
     def n_workers(self) -> int:
