@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from nplm.base.atomic import read_at_once, shallow_copy
 from nplm.base.blocks import Texts
-from nplm.base.checks import plain
+from nplm.base.checks import MAX_N_WORDS, plain
 from nplm.base.estimators import LanguageModel, Stepped
 from nplm.base.fitted import Fitted
 from nplm.base.warnings import warn
@@ -332,6 +332,8 @@ class FittedNetworkLM(LanguageModel):
             raise ValueError(
                 f"architecture.order is {architecture.order}, but order {self.order_}"
             )
+        if architecture.n_memory > MAX_N_WORDS:
+            raise fitted.invalid_item("architecture.n_memory", architecture.n_memory)
         if trained.parts.inputs.n_context > self.n_features_in_:
             raise fitted.invalid_item("n_features_in", self.n_features_in_)
         self._trained = trained

@@ -496,7 +496,9 @@ class NetworkLM(FittedNetworkLM):
 
     @property
     def _reads_texts(self) -> bool:
-        return bool(getattr(self, "n_memory", 0))
+        trained = vars(self).get("_trained")
+        fitted = self if trained is None else trained.architecture
+        return bool(fitted.n_memory)
 
     @refusing_weights
     def partial_fit(self, X: ArrayLike, y: ArrayLike) -> Self:

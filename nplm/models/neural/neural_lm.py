@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from nplm.base.atomic import read_at_once
-from nplm.base.checks import plain
+from nplm.base.checks import MAX_N_WORDS, plain
 from nplm.base.estimators import Whole
 from nplm.base.warnings import warn
 from nplm.models.neural.architecture import Architecture
@@ -276,7 +276,7 @@ default="auto"
         **NetworkLM._parameter_constraints,
         "dropout": [Real, "array-like"],
         "n_hidden": [Whole(0), "array-like"],
-        "n_memory": [Whole(0)],
+        "n_memory": [Whole(0, MAX_N_WORDS)],
     }
 
     def __init__(
