@@ -98,13 +98,28 @@ def network(corpus: Corpus, settings: Found, minutes: float) -> Found:
         corpus = replace(corpus, train=spread(corpus.train, n_tokens))
     lm = NeuralLM(n_words=corpus.n_words, random_state=0)
     lm.set_params(**grouped(settings))
-    n_context = max(lm.order - 1, lm.n_distant, lm.n_memory)
-    train, *held_out = as_stream(corpus, n_context).windows(n_context)
+    stream = as_stream(corpus, max(lm.order - 1, lm.n_distant))
     if spelling:
         lm.set_params(features__word_features=spelling_of(corpus))
-    lm.fit(*train)
+    lm.fit_stream(stream.train)
     seconds = time.process_time() - began
-    return _of_nplm(lm, len(train[1]), seconds, held_out) | {"lm": lm}
+
+    def log_prob(ids: NDArray[Any], before: NDArray[Any]) -> NDArray[Any]:
+        return lm.log_prob_stream(np.concatenate([before, ids]))[-len(ids) :]
+
+    return {
+        "CPU s": seconds, "epochs": lm.n_iter_, "parameters": lm.n_parameters_,
+        **scored(held_out_of(corpus), log_prob), "lm": lm,
+    }  # fmt: skip
+
+
+def held_out_of(corpus: Corpus) -> dict[str, tuple[NDArray[Any], NDArray[Any]]]:
+    """The held-out parts, and the words before each in the stream."""
+    before_test = np.concatenate([corpus.train, corpus.valid])
+    return {
+        "valid": (corpus.valid, corpus.train[-HISTORY:]),
+        "test": (corpus.test, before_test[-HISTORY:]),
+    }
 
 
 def spread(ids: NDArray[np.int32], n: int) -> NDArray[np.int32]:
@@ -149,14 +164,9 @@ def of_torch(corpus: Corpus, settings: Found, minutes: float) -> Found:
     began = time.process_time()
     net = Network(corpus.n_words, ROUNDS | settings).fit(corpus.train, 60 * minutes)
     seconds = time.process_time() - began
-    before_test = np.concatenate([corpus.train, corpus.valid])
-    parts = {
-        "valid": (corpus.valid, corpus.train[-HISTORY:]),
-        "test": (corpus.test, before_test[-HISTORY:]),
-    }
     return {
         "CPU s": seconds, "epochs": net.seen / len(corpus.train),
-        "parameters": net.n_parameters, **scored(parts, net.log_prob),
+        "parameters": net.n_parameters, **scored(held_out_of(corpus), net.log_prob),
     }  # fmt: skip
 
 

@@ -80,8 +80,10 @@ class NeuralLM(NetworkLM):
         ``order - 1`` or `n_distant` words that they see; 0 is the network of the paper.
         The hidden units are then LSTM cells: each has a state, and gates that decide at
         each word how much of it is kept and how much the output sees
-        (:ref:`hidden-memory`). X then needs this many columns, and `order` must be set.
-        Training takes the windows in the order of X, which should be that of the text.
+        (:ref:`hidden-memory`). `order` must be set. Training takes the windows in the
+        order of X, which should be that of the text. Scores of windows reach back over
+        this many columns of X, those of streams (`fit_stream`, `score_stream`) to the
+        start of the text.
     features : {"learned"} or Features, default="learned"
         Features of the words: initial values, whether training changes them, what words
         share, and the number of senses. See `Features`.

@@ -55,7 +55,8 @@ class Scorer:
 
     **States** are small and stay valid. Two states are equal, with equal hashes, if
     they give the same probabilities to all continuations: lattice paths with equal
-    states can be recombined.
+    states can be recombined. That of a network with LSTM cells is the state of the
+    cells, so that a step takes as long after any number of words.
 
     Scorers and states pickle, for processes. The pickle of a scorer has a copy of the
     model, also of n-grams that are mapped from a file: to share these, send a
