@@ -285,10 +285,10 @@ class MixtureLM(_BaseComposition, CompositeLM):
                 begin(f"{name} ({i + 1} of {len(kept)})")
                 member = clone(estimator)
                 self._set_n_words(member, self.n_words)
+                data: Any = X, y
+                method, held = "fit", {"X_val": X_val, "y_val": y_val}
                 if texts is not None and reads_texts(member):
                     data, method, held = texts, "_fit_texts", {}
-                else:
-                    data, method, held = (X, y), "fit", {"X_val": X_val, "y_val": y_val}
                 member, interrupt = fitted_or_interrupted(
                     member, *data, fit=method, **held, **params_of[name]
                 )

@@ -337,8 +337,8 @@ class TextLM(Scoring, Continuing, DensityMixin, DocumentEstimator):
         if the tokenizer learns from it), and its documents are not kept: ids (4 bytes a
         token) and windows (``4 * (n_context_ + 1)`` bytes a token) go to files in the
         folder of temporary files, ``tempfile.gettempdir()``, which the system keeps in
-        memory as long as there is room. Networks with LSTM cells (`n_memory`) read ids in
-        memory, and have no windows. Besides, the text takes memory for the distinct
+        memory as long as there is room. Networks with LSTM cells read ids in memory,
+        without windows. Besides, the text takes memory for the distinct
         tokens and 16 bytes a document. The first document of a stream decides whether
         documents are text, tokens or ids.
 
