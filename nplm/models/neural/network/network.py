@@ -527,7 +527,6 @@ class Network:
         member: int = 0,
         worker: int = 0,
         n_workers: int = 1,
-        memory: State | None = None,
         **options: Any,
     ) -> Team:
         """Make the kernels of one team; without a solver, it scores.
