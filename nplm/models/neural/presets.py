@@ -44,8 +44,10 @@ PRESETS: dict[str, dict[str, Any]] = {
         "order": 6, "n_hidden": 400, "embedding_dim": 128, "n_distant": 128,
     },
     "memory": {
-        "order": 2, "n_hidden": 256, "embedding_dim": 128, "n_memory": 128,
+        "order": 2, "n_hidden": 256, "embedding_dim": 192, "n_memory": 128,
         "output__direct": True, "output__tied": True, "batch_size": 1024,
+        "learning_rate_init": 8e-3, "solver__beta_2": 0.99, "alpha": 0.1,
+        "dropout": (0.2, 0.0, 0.1),
     },
 }  # fmt: skip
 
