@@ -1,6 +1,5 @@
 """The public names, and where each is; nplm loads a module when it is first asked."""
 
-from nplm.base.estimators import neg_perplexity as neg_perplexity
 from nplm.base.exceptions import CheckpointError as CheckpointError
 from nplm.base.exceptions import DivergenceError as DivergenceError
 from nplm.formats.loading import load as load
@@ -46,6 +45,9 @@ from nplm.text.decoding.rescoring import Rescorer as Rescorer
 from nplm.text.decoding.shallow_fusion import ShallowFusion as ShallowFusion
 from nplm.text.embeddings import cooccurrence_embeddings as cooccurrence_embeddings
 from nplm.text.lm.scorer import Scorer as Scorer
+from nplm.text.lm.scorings import neg_bits_per_character as neg_bits_per_character
+from nplm.text.lm.scorings import neg_bits_per_token as neg_bits_per_token
+from nplm.text.lm.scorings import neg_perplexity as neg_perplexity
 from nplm.text.lm.text_lm import TextLM as TextLM
 from nplm.text.lm.text_scores import TextScores as TextScores
 from nplm.text.lm.token_scores import TokenScores as TokenScores

@@ -2,9 +2,11 @@
 
 import numpy as np
 import pytest
+import sklearn
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import has_fit_parameter
 
 from nplm import (
@@ -17,9 +19,12 @@ from nplm import (
     NeuralLM,
     ShortlistLM,
     TextLM,
+    Tokenizer,
     UniformLM,
     Vocabulary,
     WordClasses,
+    neg_bits_per_character,
+    neg_bits_per_token,
     neg_perplexity,
     windows,
 )
@@ -119,6 +124,45 @@ def test_perplexity_as_a_scoring():
         cv=3,
     ).fit(texts)
     assert search.best_score_ == search.cv_results_["mean_test_score"].max() < -1
+
+
+def test_bits_as_a_scoring():
+    texts = [" ".join(f"w{i}" for i in row) for row in IDS.reshape(40, 10)]
+    lm = TextLM(InterpolatedTrigram(), vocabulary=Vocabulary(min_count=2)).fit(texts)
+    bits = -neg_bits_per_token(lm, texts)
+    np.testing.assert_allclose(2**bits, lm.perplexity(texts))
+    n_tokens, n_characters = 40 * 11, sum(map(len, texts)) + 40
+    scores = lm.text_scores(texts)
+    spelling = -scores.spelling_log_prob / np.log(2)
+    expected = (bits * n_tokens + spelling) / n_characters
+    np.testing.assert_allclose(-neg_bits_per_character(lm, texts), expected)
+    pipeline = Pipeline([("tokens", Tokenizer()), ("lm", TextLM(UniformLM()))])
+    pipeline.fit(texts)
+    n_words = pipeline[-1].n_words_
+    np.testing.assert_allclose(neg_bits_per_token(pipeline, texts), -np.log2(n_words))
+    model = InterpolatedTrigram().fit(X, Y)
+    np.testing.assert_allclose(
+        neg_bits_per_token(model, X, Y), -np.log2(model.perplexity(X, Y))
+    )
+    with pytest.raises(TypeError, match="neg_bits_per_token scores windows"):
+        neg_bits_per_character(model, X, Y)
+
+
+@small_text
+def test_held_out_documents_pass_through_a_pipeline():
+    texts = [" ".join(f"w{i}" for i in row) for row in IDS.reshape(40, 10)]
+    train, held_out = texts[:30], texts[30:]
+    members = [("one", UniformLM()), ("two", InterpolatedTrigram())]
+    model = MixtureLM(members, "learned")
+    with sklearn.config_context(enable_metadata_routing=True):
+        lm = TextLM(model, boundary=0).set_fit_request(X_val=True)
+        steps = [("tokens", Tokenizer()), ("ids", Vocabulary()), ("lm", lm)]
+        pipeline = Pipeline(steps, transform_input=["X_val"])
+        pipeline.fit(train, X_val=held_out)
+    direct = TextLM(model).fit(train, X_val=held_out)
+    weights = pipeline[-1].estimator_.weights_
+    np.testing.assert_array_equal(weights, direct.estimator_.weights_)
+    assert pipeline.score(held_out) == direct.score(held_out)
 
 
 def test_weights_that_have_not_settled_are_told():

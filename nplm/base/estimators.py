@@ -33,20 +33,9 @@ from nplm.base.fitted import Fitted
 from nplm.base.pages import Documented
 
 __all__ = [
-    "COMMON",
-    "CheapWords",
-    "CompositeLM",
-    "HeldOut",
-    "LanguageModel",
-    "Stepped",
-    "Whole",
-    "WordsMass",
-    "columns_needed",
-    "neg_perplexity",
-    "non_negative",
-    "reads_texts",
-    "refusing_weights",
-    "unless_none",
+    "COMMON", "CheapWords", "CompositeLM", "HeldOut", "LanguageModel", "Stepped",
+    "Whole", "WordsMass", "columns_needed", "non_negative", "reads_texts",
+    "refusing_weights", "unless_none",
 ]  # fmt: skip
 
 # Log-probabilities of all words after some contexts, and the states after these.
@@ -117,40 +106,6 @@ def unless_none(value: object, change: int = 0) -> int:
 def non_negative() -> Interval:
     """Return the interval of real numbers from 0, including infinity."""
     return Interval(Real, 0, np.inf, closed="both")
-
-
-def neg_perplexity(estimator: Any, X: object, y: object = None) -> float:
-    """Score a model by its negated perplexity: greater is better.
-
-    For ``scoring=`` of scikit-learn's searches and cross-validations. The mean of the
-    folds' perplexities is not the perplexity of all the data. The mean of ``score``,
-    the default, does not have this problem.
-
-    Parameters
-    ----------
-    estimator : language model or TextLM
-        A fitted estimator.
-    X : windows or documents
-        The data, as its ``perplexity`` takes them.
-    y : array-like of int, optional
-        Next words, if X are windows.
-
-    Returns
-    -------
-    score : float
-        ``-estimator.perplexity(X, y)``.
-
-    Examples
-    --------
-    >>> from sklearn.model_selection import cross_val_score
-    >>> from nplm import InterpolatedTrigram, TextLM, neg_perplexity
-    >>> lm = TextLM(InterpolatedTrigram())
-    >>> scores = cross_val_score(lm, ["a rose is"] * 9, cv=3, scoring=neg_perplexity)
-    >>> bool((scores < -1).all())
-    True
-    """
-    windows = (X,) if y is None else (X, y)
-    return -float(estimator.perplexity(*windows))
 
 
 class WindowScores:

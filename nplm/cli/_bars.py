@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from rich.console import Console
 
-from nplm.base.progress.bars import TimeLeft
+from nplm.base.progress.bars import TimeLeft, time_in_words
 from nplm.base.progress.surfaces import Log, Surface, Terminal
 
 __all__ = ["Stages", "stages"]
@@ -32,8 +32,7 @@ class Stages:
             parts.insert(0, f"{done / total:.0%}")
             _, left = self._time_left(done, total)
             if left is not None and done < total:
-                minutes = f"{left / 60:.0f} minutes" if left > 90 else f"{left:.0f} s"
-                parts.append(f"{minutes} left")
+                parts.append(f"{time_in_words(left)} left")
         text = f"{stage}: {', '.join(parts)}" if parts else stage
         self._surface.show(done / total if total else None, text)
 

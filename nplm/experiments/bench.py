@@ -17,6 +17,7 @@ from scipy.special import logsumexp
 
 from nplm import InterpolatedTrigram, NeuralLM
 from nplm.base.estimators import LanguageModel
+from nplm.base.progress.bars import time_in_words
 from nplm.datasets import Corpus
 
 __all__ = [
@@ -166,7 +167,7 @@ class Bench:
             if self.work_after and done > first:
                 whole = (time.monotonic() - began) / (done - first) * total
                 seconds = whole * (1 - done / total + self.work_after / work)
-                note += f", {seconds / 60:.0f} minutes left for all"
+                note += f", {time_in_words(seconds)} left for all"
             self.progress(stage, done, total, note)
 
         return report

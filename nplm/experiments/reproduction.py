@@ -16,6 +16,7 @@ from typing import Any
 import nplm
 from nplm.base.exceptions import CheckpointError
 from nplm.base.files.atomic_files import replacing
+from nplm.base.progress.bars import time_in_words
 from nplm.datasets import Corpus
 from nplm.experiments.bench import PARTS, Bench, ReportStage, Results, perplexities
 from nplm.experiments.fits import Fit
@@ -216,7 +217,7 @@ def _clock(path: Path, bench: Bench) -> Iterator[dict[str, float]]:
             keep()
             written = time.perf_counter()
         if goes_on and total and resumed is None:
-            share = f"{done / total:.0%} after {before['seconds'] / 60:.0f} minutes"
+            share = f"{done / total:.0%} after {time_in_words(before['seconds'])}"
             resumed = stage, f"{stage} (goes on from {path.parent}, {share})"
         if resumed is not None and stage == resumed[0]:
             stage = resumed[1]

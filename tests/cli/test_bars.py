@@ -33,7 +33,7 @@ def test_a_line_when_a_stage_begins_and_every_minute(lines):
     assert printed[1:] == ["MLP9: training: 40%, perplexity 400, 2 minutes left"]
     assert len(lines(129, "MLP9: training", 70, 100, "")) == 2
     assert lines(131, "MLP9: training", 71, 100, "")[2:] == [
-        "MLP9: training: 71%, 58 s left"
+        "MLP9: training: 71%, 58 seconds left"
     ]
     assert lines(132, "MLP9: scoring", 0, 10, "")[3:] == ["MLP9: scoring"]
     assert lines(200, "MLP9: scoring", 0, 0, "9 lines")[4:] == [

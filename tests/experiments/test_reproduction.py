@@ -138,7 +138,7 @@ def test_time_left_is_of_all_networks_to_come(run):
             notes[name].append(text)
 
     run("MLP3", "MLP7", "Del. Int.", progress=note)
-    assert "minutes left for all" in notes["MLP3"][-1]
+    assert "left for all" in notes["MLP3"][-1]
     assert "left" not in "".join(notes["MLP7"])  # the last one: its own time is all
 
 

@@ -24,8 +24,8 @@ __all__ = ["UnpackingError", "reading", "unpacked", "unpacking_errors"]
 
 # Errors of reading a damaged compressed file; bzip2's is an OSError without a number.
 UNPACKING_ERRORS = (EOFError, zlib.error, gzip.BadGzipFile, lzma.LZMAError)
-# First bytes of unsupported formats.
-UNSUPPORTED_MAGIC = re.compile(rb"(?P<zip>PK\x03\x04)")
+# First bytes of unsupported formats. That of .lzma, before xz, has no checksums.
+UNSUPPORTED_MAGIC = re.compile(rb"(?P<zip>PK\x03\x04)|(?P<lzma>\]\0\0)")
 # The module of zstd: the standard library's, or the same for earlier Pythons.
 ZSTD = "compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd"
 # The begin of a first block of bzip2, and of the end of a file without blocks.

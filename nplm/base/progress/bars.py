@@ -9,11 +9,27 @@ from contextvars import ContextVar
 
 from nplm.base.progress.surfaces import Log, Surface, surface
 
-__all__ = ["BAR", "OnProgress", "TimeLeft", "bar", "stages"]
+__all__ = ["BAR", "OnProgress", "TimeLeft", "bar", "stages", "time_in_words"]
 
 # Called a few times a second with (steps done, steps of all passes, the figure that is
 # optimised).
 OnProgress = Callable[[float, float, float], None]
+
+
+def time_in_words(seconds: float) -> str:
+    """Return a time as precisely as an estimate is.
+
+    Examples
+    --------
+    >>> [time_in_words(seconds) for seconds in (59, 90, 5400)]
+    ['59 seconds', '2 minutes', '2 hours']
+    """
+    if seconds < 90:
+        return f"{seconds:.0f} seconds"
+    if seconds < 90 * 60:
+        return f"{seconds / 60:.0f} minutes"
+    return f"{seconds / 3600:.0f} hours"
+
 
 BAR = 2  # the least `verbose` that shows a bar
 

@@ -78,7 +78,15 @@ class ReadFromFile:
     ) -> Self:
         """Raise TypeError: the model is read from a file, not fitted.
 
-        Raises TypeError always.
+        Parameters
+        ----------
+        X, y, X_val, y_val : array-like of int
+            Ignored.
+
+        Raises
+        ------
+        TypeError
+            Always.
         """
         raise TypeError(
             f"{type(self).__name__} is read from a file (nplm.formats.{self._reader}) "

@@ -193,6 +193,40 @@ class Continuing(FittedText):
             texts = [codec.decode(ids) for ids in drawn_ids]
         return texts[0] if n is None else texts
 
+    def sample(
+        self,
+        n_samples: int = 1,
+        *,
+        max_words: int = 1000,
+        random_state: int | np.random.RandomState | None = None,
+    ) -> list[Any]:
+        """Draw documents from the model, unknown words included, as `generate` does.
+
+        Parameters
+        ----------
+        n_samples : int, default=1
+            Number of documents.
+        max_words : int, default=1000
+            End a document after this many words.
+        random_state : int, RandomState instance or None, default=None
+            An int draws the same documents each time.
+
+        Returns
+        -------
+        documents : list
+            Of the kind that the model was fitted on.
+
+        Examples
+        --------
+        >>> from nplm import InterpolatedTrigram, TextLM
+        >>> lm = TextLM(InterpolatedTrigram()).fit(["to be or not to be"] * 9)
+        >>> len(lm.sample(3, random_state=0))
+        3
+        """
+        return self.generate(
+            n=n_samples, max_words=max_words, unknown=True, random_state=random_state
+        )
+
     @read_at_once
     def nearest(
         self, word: Hashable, k: int = 10, *, among: int | None = 2000

@@ -228,7 +228,8 @@ class WindowWordScorer:
             raise ValueError(
                 f"{words[ids.index(unknown)]!r} is not among the "
                 f"{self.model.n_words_} words of the vocabulary, and unknown words are "
-                "refused: leave it out."
+                'refused: leave it out, or set handle_unknown="symbol" of a TextLM '
+                "whose vocabulary has a symbol for them."
             )
         return ids
 

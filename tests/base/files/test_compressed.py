@@ -213,3 +213,16 @@ def test_unnamed_pipe_is_read_as_a_file():
         capture_output=True,
     )  # fmt: skip
     assert done.stdout.startswith(b"(['a'], array([1]"), done.stderr
+
+
+@pytest.mark.parametrize(
+    ("kind", "start"),
+    [("zip", b"PK\x03\x04"), ("lzma", lzma.compress(b"a", format=lzma.FORMAT_ALONE))],
+)
+def test_other_compression_is_named(tmp_path, kind, start):
+    (tmp_path / "packed").write_bytes(start)
+    with (
+        pytest.raises(ValueError, match=f"packed is compressed by {kind}, but only"),
+        reading(tmp_path / "packed"),
+    ):
+        pass

@@ -615,3 +615,17 @@ def test_id_0_is_a_word_with_another_boundary(boundary):
 def test_invalid_boundary_is_refused(boundary):
     with pytest.raises(ValueError, match="boundary"):
         TextLM(AddOneBigram(), boundary=boundary).fit([[1, 2]])
+
+
+def test_samples_have_the_probabilities_of_the_model():
+    texts = ["a rose is a rose", "is a rose a rose", "tulip"] * 10
+    vocabulary = Vocabulary(max_words=4)
+    lm = TextLM(KneserNeyLM(2, discount_fallback=0.5), vocabulary=vocabulary).fit(texts)
+    n = 4000
+    samples = lm.sample(n, random_state=0)
+    first = [text.split()[0] if text else "</s>" for text in samples]
+    words, proba = lm.next_words((), k=lm.n_words_, unknown=True)
+    assert "<unk>" in words
+    found = np.array([first.count(word) / n for word in words])
+    assert (abs(found - proba) <= 4 * np.sqrt(proba * (1 - proba) / n)).all()
+    assert lm.sample(n, random_state=0) == samples

@@ -469,7 +469,8 @@ cdef class WordScorer(Steps):
         if self.unknown < 0:
             raise ValueError(
                 f"{word!r} is not among the {self.n_words} words of the vocabulary, and "
-                "unknown words are refused: leave it out."
+                'unknown words are refused: leave it out, or set handle_unknown="symbol" '
+                "of a TextLM whose vocabulary has a symbol for them."
             )
         return self.unknown
 

@@ -16,6 +16,7 @@ from rich.console import Console
 import nplm
 from nplm import DivergenceError, NeuralLM
 from nplm.base.estimators import LanguageModel
+from nplm.base.progress.bars import time_in_words
 from nplm.cli._bars import stages
 from nplm.cli._jobs import Job, mpi_job
 from nplm.cli._messages import in_options
@@ -334,9 +335,9 @@ def _train(
             seconds = expected_seconds(run.corpus, run.network, ngram_order=ngram_order)
             n_jobs = n_threads(run.network.n_jobs)
             cores = "one core" if n_jobs == 1 else f"{n_jobs} cores"
+            time = time_in_words(max(seconds, 10))
             status.print(
-                f"The models take about {_rounded(seconds)} on {cores} of this "
-                "machine.",
+                f"The models take about {time} on {cores} of this machine.",
                 highlight=False,
             )
         with stages(status) as bars:
@@ -361,17 +362,6 @@ def _train(
         if job.quiet or not run.results:
             raise _refusal(job, error) from error
         run.end(1, in_options(str(error)))
-
-
-def _rounded(seconds: float) -> str:
-    """Round a time to what an estimate can tell."""
-    if seconds < 10:
-        return "10 seconds"
-    if seconds < 100:
-        return f"{5 * round(seconds / 5)} seconds"
-    if seconds < 5400:
-        return f"{round(seconds / 60)} minutes"
-    return f"{round(seconds / 3600)} hours"
 
 
 def _refusal(job: Job, error: Exception) -> Exception:

@@ -92,20 +92,6 @@ def test_the_time_is_told_first(run, jobs, cores):
     assert result.stderr.index(told[0]) < result.stderr.index("trigram: training")
 
 
-@pytest.mark.parametrize(
-    ("seconds", "told"),
-    [
-        (1, "10 seconds"),
-        (51, "50 seconds"),
-        (99, "100 seconds"),
-        (170, "3 minutes"),
-        (9000, "2 hours"),
-    ],
-)
-def test_an_estimate_is_rounded(seconds, told):
-    assert command._rounded(seconds) == told
-
-
 def test_a_network_as_in_the_paper(run, tmp_path):
     options = ["--distant", "0", "--no-tied", "--no-spelling", "--jobs", "1"]
     result = run(*options, "--output", tmp_path)

@@ -109,7 +109,7 @@ def test_an_interrupt_is_told_and_gone_on_with(run, tmp_path, monkeypatch):
     assert result.exit_code == 0
     folder = os.path.join("table1", "MLP9")
     found = re.search(
-        rf"\nMLP9: training \(goes on from {folder}, (\d+)% after 0 minutes\)\n",
+        rf"\nMLP9: training \(goes on from {folder}, (\d+)% after \d+ seconds\)\n",
         result.stderr,
     )
     assert found and 0 < int(found[1]) < 100, result.stderr
