@@ -90,12 +90,10 @@ def count_ngrams(
         words = source.words(work)
         boundary = cast(int, words.boundary)
         check_marks(words.words, boundary)
-        trie, counts, raw = counted(source, words, int(order), work, raw=True)
-        work.drop(counts)
-        assert raw is not None
+        trie, counts = counted(source, words, int(order), work, "raw")
         spelled = words.words.tolist()
         spelled[boundary] = END
         text = NgramText(trie, spelled, boundary, trie.parents(work))
         work.stage("writing", 0)
-        write_lines(path, trie, raw, text, work.forget)
+        write_lines(path, trie, counts["raw"], text, work.forget)
         return trie.n_ngrams

@@ -295,11 +295,11 @@ def estimate(
         check_words(words)
         if output.kind == "arpa":
             check_marks(words.words, words.boundary)
-        structure, counts, raw = counted(
-            source, words, smoothing.order, work, raw=smoothing.cuts_by_text
-        )
-        model = estimated(structure, counts, raw, smoothing, work)
-        work.drop(counts, raw)
+        wanted = ("counts", "raw") if smoothing.cuts_by_text else ("counts",)
+        structure, counts = counted(source, words, smoothing.order, work, *wanted)
+        own = counts["counts"], counts.get("raw")
+        model = estimated(structure, *own, smoothing, work)
+        work.drop(*own)
         output.write(model.trie, words, work, is_whole=model.is_whole)
         n_of_word = source.counts
         n_lines = int(n_of_word[cast(int, words.boundary)])
@@ -314,23 +314,22 @@ def estimate(
 
 
 def counted(
-    source: Source, words: StoredWords, order: int, work: Scratch, *, raw: bool
-) -> tuple[ContextTrie, NDArray[np.int64], NDArray[np.int64] | None]:
+    source: Source, words: StoredWords, order: int, work: Scratch, *wanted: str
+) -> tuple[ContextTrie, dict[str, NDArray[np.int64]]]:
     """Count the n-grams of a source: sort, count, merge.
 
-    Returns the trie of the n-grams and their modified counts, with `raw` also their
-    counts in the text.
+    Returns the trie of the n-grams, and the counts of `merged` that are wanted.
     """
     # A word takes its text, ids and counts, and in each thread numbers for each order
     # (see ``_fold``) and the probability of one order below.
-    bytes_per_order = 16 if raw else 8
+    bytes_per_order = 16 if "raw" in wanted else 8
     bytes_per_word = 40 + work.n_threads * (bytes_per_order * order + 8)
     work.reserve(INTERPRETER_BYTES + bytes_per_word * source.n_known)
     packing = Packing(order, words.n_words, cast(int, words.boundary))
     runs = source.runs(packing, work)
-    arrays = merged(packing, runs, source.counts, work, raw=raw)
-    counts, of_text = arrays.pop("counts"), arrays.pop("raw", None)
-    return ContextTrie(words.n_words, **arrays), counts, of_text
+    arrays = merged(packing, runs, source.counts, work, wanted=wanted)
+    counts = {name: arrays.pop(name) for name in wanted}
+    return ContextTrie(words.n_words, **arrays), counts
 
 
 def source_of(

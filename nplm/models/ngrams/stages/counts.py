@@ -104,8 +104,7 @@ class NgramCounts(ContextTrie):
         end = n_words if boundary is None else boundary
         packing = Packing(n_context + 1, n_words, end)
         runs = write_runs(packing, [windows], work) if n_context else []
-        arrays = merged(packing, runs, totals, work, raw=True)
-        del arrays["counts"]
+        arrays = merged(packing, runs, totals, work, wanted=["raw"])
         return cls(n_words, counts=arrays.pop("raw"), **arrays)
 
     @classmethod

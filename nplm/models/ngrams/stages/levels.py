@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,7 +31,7 @@ OF_CONTEXTS = {
 }
 OF_NGRAMS = {"words": "<i4", "counts": "<i8", "raw": "<i8", "prob": "<f4"}
 DTYPES = {name: np.dtype(kind) for name, kind in (OF_CONTEXTS | OF_NGRAMS).items()}
-COUNTED = ("context_word", "child_start", "start", "words", "counts", "raw")
+STRUCTURE = ("context_word", "child_start", "start", "words")
 
 
 @dataclass(frozen=True)
@@ -110,7 +110,7 @@ def join_parts(
                 size = min(max(work.memory // 4 // out.itemsize, 16), 1 << 20)
                 for values in work.read(file, out.dtype, size):
                     at = slice(position[name], position[name] + len(values))
-                    out[at] = values + out.dtype.type(shifts.get(name, 0))
+                    np.add(values, out.dtype.type(shifts.get(name, 0)), out=out[at])
                     position[name] = at.stop
                     work.forget(out)
                 work.remove(file)
@@ -128,29 +128,29 @@ def merged(
     counts: NDArray[np.int64],
     work: Work,
     *,
-    raw: bool,
+    wanted: Collection[str],
 ) -> dict[str, NDArray[Any]]:
     """Merge runs into the arrays of the trie of their n-grams.
 
     - `runs`: the runs of ``write_runs``. Their files are removed
     - `counts` (n_words,): counts of the words in the text
     - `work`: memory, or the folder of the runs
-    - `raw`: whether the counts in the text are wanted, too
+    - `wanted`: counts to return: modified ones (``counts``), those in the text
+      (``raw``), or both
 
-    Returns `arrays`: arrays of `join_parts`, with modified counts (``counts``), and
-    those in the text (``raw``). Raises ValueError if there are more than 2**31 - 1
-    contexts or n-grams.
+    Returns `arrays`: arrays of `join_parts`, with these counts. Raises ValueError if
+    there are more than 2**31 - 1 contexts or n-grams.
     """
     if packing.order == 1:
-        own = {"counts": counts} | ({"raw": counts} if raw else {})
-        return join_parts(packing.n_words, own, [], work)
+        of_words = dict.fromkeys(wanted, counts)
+        return join_parts(packing.n_words, of_words, [], work)
     runs = _limit_runs(packing, runs, work)
     n_parts = min(work.n_threads, packing.n_words)
     parts: list[Part] = []
     bounds = _bounds(runs, packing.n_words, n_parts)
     n_rows = sum(run.n_rows for run in runs)
     # The maximum is that of n-grams that are alone in their contexts.
-    names = COUNTED if raw else COUNTED[:-1]
+    names = (*STRUCTURE, *wanted)
     n_bytes = n_rows * (packing.order - 1)
     n_bytes *= sum(DTYPES[name].itemsize for name in names)
     work.stage("merging", n_rows, n_bytes)
@@ -162,10 +162,9 @@ def merged(
     work.remove(*(run.file for run in runs))
     parts.sort(key=lambda part: part.number)
     distinct = [part.distinct for part in parts if part.distinct is not None]
-    unigrams = {"counts": np.stack(distinct).sum(axis=0)}
-    if raw:
-        unigrams["raw"] = counts
-    return join_parts(packing.n_words, unigrams, parts, work)
+    of_words = {"counts": np.stack(distinct).sum(axis=0), "raw": counts}
+    of_words = {name: of_words[name] for name in wanted}
+    return join_parts(packing.n_words, of_words, parts, work)
 
 
 def name_in_part(part: int, level: int, array: str) -> str:
@@ -234,11 +233,17 @@ def _bounds(runs: Sequence[Run], n_words: int, n_parts: int) -> list[int]:
 def _merged(
     runs: Sequence[Run], ends: list[tuple[int, int]], work: Work
 ) -> Iterator[NDArray[np.uint64]]:
-    """Yield the merged rows of a range of each run, in a buffer that is reused."""
+    """Yield the merged rows of a range of each run, perhaps in a buffer reused."""
     active = [i for i, (first, last) in enumerate(ends) if first < last]
     width = runs[0].width
     n_bytes = work.memory // work.n_threads // 2 // (len(active) + 1)
     n_rows = min(max(n_bytes // (width * NUMBER_BYTES), 16), MAX_MERGED_ROWS)
+    if len(active) == 1 and runs[active[0]].is_distinct:
+        run, (first, last) = runs[active[0]], ends[active[0]]
+        for part in blocks(last - first, n_rows):
+            yield run.rows(first + part.start, first + part.stop)
+            work.tell(part.stop - part.start)
+        return
     buffers = np.empty((len(active), n_rows, width), dtype=np.uint64)
     out = np.empty((n_rows, width), dtype=np.uint64)
     position, end = np.zeros((2, len(active)), dtype=np.int64)
@@ -250,7 +255,7 @@ def _merged(
         if first is not None:
             last = min(first + n_rows, ends[run][1])
             position[k], end[k] = 0, last - first
-            runs[run].read(first, buffers[k, : last - first])
+            buffers[k, : last - first] = runs[run].rows(first, last)
             work.tell(last - first)
 
     for k in range(len(active)):

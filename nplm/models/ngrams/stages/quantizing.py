@@ -272,13 +272,11 @@ class Quantizing:
         )
         names = self._files[k]
         # The last offset is that of the end, in a record of its own.
-        parts = blocks(n if ends else n + 1, PACKED)
-        values = work.read(names[0], np.uint64, PACKED)
-        offsets = work.read(names[1], np.int32, PACKED)
-        for part in parts:
-            own = next(values, np.empty(0, np.uint64))
+        for part in blocks(n if ends else n + 1, PACKED):
+            place_in_file = part.start, min(part.stop, n) - part.start
+            own = work.at(names[0], np.uint64, *place_in_file)
             if not ends:
-                after = next(offsets, np.empty(0, np.int32)).astype(np.int64)
+                after = work.at(names[1], np.int32, *place_in_file).astype(np.int64)
                 if part.stop > n:
                     own = np.append(own, np.uint64(0))
                     after = np.append(after, self._n[k + 1])

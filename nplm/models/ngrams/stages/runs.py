@@ -64,32 +64,35 @@ class Run:
     """A sorted run at the end of a file, read by several threads once it is written.
 
     - `file`: name of the file, which may have more runs
+    - `is_distinct`: whether no two rows are equal
     - `n_rows`: number of rows
     - `width`: number of 64-bit numbers in a row, with its count
     """
 
-    def __init__(self, work: Work, file: str, packing: Packing) -> None:
+    def __init__(
+        self, work: Work, file: str, packing: Packing, *, is_distinct: bool = True
+    ) -> None:
+        self.is_distinct = is_distinct
         self._work, self.file, self._packing = work, file, packing
         self.width = packing.width + 1
-        self._first_byte, self.n_rows = work.size(file), 0
+        self._before, self.n_rows = work.size(file) // packing.row_bytes, 0
 
     def append(self, rows: NDArray[np.uint64]) -> None:
         """Write the next rows."""
         self._work.append(self.file, rows)
         self.n_rows += len(rows)
 
-    def read(self, first: int, rows: NDArray[np.uint64]) -> None:
-        """Fill `rows` with the rows of the run from `first` on."""
-        offset = self._first_byte + first * self._packing.row_bytes
-        self._work.read_at(self.file, offset, rows.data.cast("B"))
+    def rows(self, first: int, last: int) -> NDArray[np.uint64]:
+        """Return the rows from `first` to before `last`."""
+        at, n = (self._before + first) * self.width, (last - first) * self.width
+        rows = self._work.at(self.file, np.uint64, at, n)
+        return rows.reshape(-1, self.width)
 
     def first_row(self, word: int) -> int:
         """Return the first row whose nearest word is at least `word`."""
-        row = np.empty((1, self.width), dtype=np.uint64)
 
         def nearest(i: int) -> int:
-            self.read(i, row)
-            return self._packing.nearest(row[0, 0])
+            return self._packing.nearest(self.rows(i, i + 1)[0, 0])
 
         return bisect_left(range(self.n_rows), word, key=nearest)
 
@@ -174,7 +177,8 @@ def write_runs(packing: Packing, pieces: Iterable[Piece], work: Work) -> list[Ru
         piece.pack(packing, rows)
         if _runs.sort_rows(rows, spare, packing.order, packing.n_bits):
             rows = spare
-        run = Run(work, f"runs.{thread}", packing)
+        file, is_distinct = f"runs.{thread}", not piece.is_counted
+        run = Run(work, file, packing, is_distinct=is_distinct)
         for part in [rows] if piece.is_counted else _counted(rows):
             run.append(part)
         runs.append(run)

@@ -104,20 +104,20 @@ class Scratch(Work):
 
     def read(self, name: str, dtype: DTypeLike, size: int) -> Iterator[NDArray[Any]]:
         """Yield the numbers in a file, at most `size` at once."""
-        kind = np.dtype(dtype)
-        for part in blocks(self.size(name) // kind.itemsize, size):
-            numbers = np.empty(part.stop - part.start, kind)
-            self.read_at(name, part.start * kind.itemsize, numbers.data.cast("B"))
-            yield numbers
+        n = self.size(name) // np.dtype(dtype).itemsize
+        for part in blocks(n, size):
+            yield self.at(name, dtype, part.start, part.stop - part.start)
 
-    def read_at(self, name: str, offset: int, buffer: memoryview) -> None:
-        """Fill a buffer of bytes from a place of a file."""
-        number = self._file(name).fileno()
-        while len(buffer):
-            n = os.preadv(number, [buffer], offset)
-            if n == 0:
+    def at(self, name: str, dtype: DTypeLike, first: int, n: int) -> NDArray[Any]:
+        """Return `n` numbers of a file, from number `first` on."""
+        numbers: NDArray[Any] = np.empty(n, dtype)
+        rest, offset = numbers.view(np.uint8).data, first * numbers.itemsize
+        while rest:
+            n_read = os.preadv(self._file(name).fileno(), [rest], offset)
+            if n_read == 0:
                 raise OSError("a temporary file was truncated while being read")
-            buffer, offset = buffer[n:], offset + n
+            rest, offset = rest[n_read:], offset + n_read
+        return numbers
 
     def remove(self, *names: str) -> None:
         """Remove files."""

@@ -42,7 +42,7 @@ class Work:
     n_at_once = n_at_random = MAX_NGRAMS
 
     def __init__(self) -> None:
-        self._files: defaultdict[str, bytearray] = defaultdict(bytearray)
+        self._files: defaultdict[str, list[bytes]] = defaultdict(list)
 
     def reserve(self, n_bytes: int) -> None:
         """Leave bytes to others: buffers get the rest, or at least a quarter."""
@@ -59,21 +59,23 @@ class Work:
 
     def append(self, name: str, data: Any) -> None:
         """Append bytes, or the contents of an array, to a file."""
-        self._files[name].extend(data)
+        self._files[name].append(bytes(data))
 
     def size(self, name: str) -> int:
         """Return the size of a file in bytes."""
-        return len(self._files[name])
+        return sum(map(len, self._files[name]))
 
     def read(self, name: str, dtype: DTypeLike, size: int) -> Iterator[NDArray[Any]]:
         """Yield the numbers in a file, at most `size` at once."""
-        numbers = np.frombuffer(self._files[name], dtype)
-        for part in blocks(len(numbers), size):
-            yield numbers[part]
+        for data in self._files[name]:
+            numbers = np.frombuffer(data, dtype)
+            for part in blocks(len(numbers), size):
+                yield numbers[part]
 
-    def read_at(self, name: str, offset: int, buffer: memoryview) -> None:
-        """Fill a buffer of bytes from a place of a file."""
-        buffer[:] = memoryview(self._files[name])[offset : offset + len(buffer)]
+    def at(self, name: str, dtype: DTypeLike, first: int, n: int) -> NDArray[Any]:
+        """Return `n` numbers of a file, from number `first` on."""
+        self._files[name] = [b"".join(self._files[name])]
+        return np.frombuffer(self._files[name][0], dtype)[first : first + n]
 
     def remove(self, *names: str) -> None:
         """Remove files."""
