@@ -21,10 +21,12 @@ from nplm._kernels.neural.outputs._output cimport Output
 from nplm._kernels.neural._network import check_windows
 
 
-cdef Py_ssize_t first_of(
+cpdef Py_ssize_t first_of(
     int member, int size, Py_ssize_t K, Py_ssize_t batch_size, Py_ssize_t run_length,
 ) noexcept nogil:
     """Return the first of the K examples of a mini-batch that a member takes.
+
+    No twin: NumPy's network has one member.
 
     A smaller mini-batch has shorter runs, as many as the others: each member goes on with
     its own. What is left of it goes on with the last run.

@@ -121,13 +121,7 @@ class Recipe:
         architecture, loss = self.architecture, self.loss
         architecture.check(loss)
         self.network_solver.check(self.batch_size, self.dtype)
-        output, n_memory = architecture.output, architecture.n_memory
-        if n_memory and self.parallel != "sync":
-            raise ValueError(
-                f"n_memory={n_memory} with parallel={self.parallel!r} is not possible, "
-                "because each mini-batch goes on from the memory of the one before; "
-                "set parallel='sync' or n_memory=0."
-            )
+        output = architecture.output
         if output.tied and self.parallel != "sync" and not loss.has_samples:
             raise ValueError(
                 f"output__tied=True with parallel={self.parallel!r} is not possible, "

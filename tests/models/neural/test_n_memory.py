@@ -16,6 +16,7 @@ from nplm.models.neural.fitting.fit import Training, fit
 from nplm.models.neural.fitting.orders import RunOrder
 from nplm.models.neural.fitting.saved import from_items, to_items
 from nplm.models.neural.network.lstm import n_runs
+from nplm.models.neural.network.sharing import own_examples
 from nplm.models.neural.network_lm import FitRequest
 from nplm.models.neural.options.outputs import OUTPUTS
 from tests.helpers import text
@@ -297,7 +298,6 @@ def test_files_with_another_n_memory_are_refused(n_memory):
         (dict(order=None), "n_memory=9 requires order"),
         (dict(order=1), "n_memory=9 has nothing to remember"),
         (dict(n_hidden=0, output__direct=True), "n_hidden=0 has none"),
-        (dict(parallel="async", n_jobs=2), "n_memory=9 with parallel='async'"),
         (dict(n_memory=-1), "'n_memory' parameter of NeuralLM must be"),
         (dict(n_memory=1.5), "'n_memory' parameter of NeuralLM must be"),
     ],
@@ -307,14 +307,46 @@ def test_what_cannot_be_remembered_is_refused(settings, message):
         NeuralLM().set_params(**SMALL | settings).fit(X, Y)
 
 
-def test_several_processes_are_refused():
+def test_processes_do_not_share_classes():
     class Processes:
         rank, size = 0, 2
 
-    lm = remembering()
-    request = FitRequest.of(lm, X, Y)
-    with pytest.raises(ValueError, match="n_memory=9 trains without MPI"):
+    request = FitRequest.of(remembering(output="classes"), X, Y)
+    with pytest.raises(ValueError, match="output='classes' trains without MPI"):
         fit(request.recipe, request.windows, processes=Processes())
+
+
+@pytest.mark.parametrize("n", [1000, 1023, 130, 50])
+def test_each_worker_has_runs_of_its_own(n):
+    order = RunOrder(n, 64, shuffle=False, n_workers=3)
+    order.begin(np.random.RandomState(0))
+    examples = [order.examples(i, min(i + 384, n)) for i in range(0, n, 384)]
+    every = []
+    for worker in range(3):
+        own = [own_examples(some, worker, 3, 64, 2) for some in examples]
+        own = np.concatenate(own)
+        every.append(own)
+        ends = [[], []]
+        for start in range(0, len(own) - 63, 64):
+            for run in range(2):
+                rows = own[start + 32 * run : start + 32 * (run + 1)]
+                assert (np.diff(rows) == 1).all()
+                ends[run].append((rows[0], rows[-1]))
+        for run in ends:  # each goes on where the worker's last mini-batch stopped
+            assert all(b[0] - a[1] == 1 for a, b in pairwise(run))
+    assert sorted(np.concatenate(every)) == list(range(n))
+
+
+@pytest.mark.parametrize("parallel", ["async", "locked"])
+def test_asynchronous_threads(parallel):
+    settings = dict(precision="float64", early_stopping=False, max_iter=4)
+    one, alone, two = (
+        remembering(**settings, parallel=kind, n_jobs=n).fit(X, Y)
+        for kind, n in [("sync", 1), (parallel, 1), (parallel, 2)]
+    )
+    np.testing.assert_array_equal(alone.log_prob(X, Y), one.log_prob(X, Y))
+    assert two.history_["loss"][-1] < two.history_["loss"][0]
+    assert two.score(X, Y) == pytest.approx(one.score(X, Y), abs=0.02)
 
 
 def test_searches_trainers_and_readers():

@@ -26,6 +26,14 @@ NETWORKS = [
     dict(output=Softmax(tied=True, direct=True), loss="exact", batch_size=3),
     dict(output=Tree(n_branches=4), batch_size=1),
     dict(n_hidden=(6, 9, 5), loss=Importance(n_noise=15)),
+    dict(n_memory=5, loss=Importance(n_noise=15)),
+    dict(
+        n_memory=4,
+        output=Softmax(tied=True, direct=True),
+        batch_size=96,
+        loss=Importance(n_noise=15),
+    ),
+    dict(n_memory=5, loss="exact"),
 ]
 
 
@@ -119,6 +127,11 @@ def averages():
     one = mpi.fit(clone(lm), X[part], y[part], **parts)
     assert len(set(comm.allgather(one.log_prob(X, y).tobytes()))) == 1
     assert one.n_seen_ == one.n_iter_ * 500 * comm.size
+    for more in (parts, parts | dict(average_every=None)):  # with texts of their own
+        cells = clone(lm).set_params(n_memory=5, batch_size=64 * comm.size)
+        one = mpi.fit(cells, X[part], y[part], **more)
+        assert len(set(comm.allgather(one.log_prob(X, y).tobytes()))) == 1
+        assert one.history_["loss"][-1] < one.history_["loss"][0]
     raises_in_all("keep='shards'", mpi.fit, lm, X, y, keep="shards", average_every=2)
     raises_in_all("average_every == 0", mpi.fit, lm, X, y, average_every=0)
 

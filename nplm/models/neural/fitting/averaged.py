@@ -11,7 +11,7 @@ import numpy as np
 from nplm._kernels.neural import _network
 from nplm.models.neural.fitting.orders import OTHER_RANK
 from nplm.models.neural.network.array_types import Ids, Index
-from nplm.models.neural.network.sharing import Sharing
+from nplm.models.neural.network.sharing import Sharing, own_examples
 from nplm.models.training.parallel.threads import Threads
 
 __all__ = ["RankAverages"]
@@ -30,6 +30,7 @@ class RankAverages(Sharing):
 
     def __init__(self, network: Any, batch_size: int, every: int) -> None:
         self.network, self.every = network, every
+        self._run_length = network.run_length(batch_size)
         super().__init__(Threads(1), network, batch_size)
 
     def made(self, kernels: Any) -> list[Any]:
@@ -65,6 +66,11 @@ class RankAverages(Sharing):
         processes, n = self.network.processes, len(block)
         starts = [n * i // processes.size for i in range(processes.size + 1)]
         own = block[slice(*starts[processes.rank : processes.rank + 2])]
+        if self._run_length > 1:
+            own = own_examples(
+                block, processes.rank, processes.size, self.batch_size,
+                self.batch_size // self._run_length,
+            )  # fmt: skip
         if self.network.has_parts:
             own = block[block != OTHER_RANK]
         examples, updates, *_ = clock.read()

@@ -52,7 +52,7 @@ class RankMemory(RankExamples):
             return kernels.collector(solver, scratch, whole=whole)
 
         team = _examples.MemoryTeam(
-            kernels.team(-(-self.batch_size // n_ranks), collector),
+            kernels.team(self._most, collector),
             tuple(map(collector, others, wholes)), solver, member=rank,
             barrier=parts.array(memory, 0), batch_size=self.batch_size,
         )  # fmt: skip

@@ -63,10 +63,14 @@ class Epochs:
         self.network, self.windows, self.processes = network, windows, processes
         self.batch_size, self.history, self.verbose = batch_size, history, verbose
         self.plan = plan
+        n_workers = recipe.n_workers
+        if recipe.average_every is not None:
+            n_workers = processes.size
         self.name, self.learning_rate_init = recipe.estimator, recipe.learning_rate_init
         self.order = order_of(
             windows, processes, shuffle=recipe.shuffle,
             runs_of=batch_size if network.parts.hidden.n_memory else None,
+            n_workers=n_workers,
         )  # fmt: skip
         network.has_runs = self.order.has_runs
         self.n_steps = self.order.n_examples

@@ -108,11 +108,7 @@ class Training:
         self.recipe, self.windows, self.plan = recipe, windows, plan
         self.processes, self._folder = processes, checkpoint
         if recipe.architecture.n_memory and processes is not ALONE:
-            raise ValueError(
-                f"n_memory={recipe.architecture.n_memory} trains without MPI, in one "
-                "process, in which each example follows the one before; call the "
-                "model's own fit, or set n_memory=0."
-            )
+            self._check_runs()
         self._fingerprint = self._described(before)
         processes.check_same(
             self._fingerprint | {"checkpoint": str(checkpoint)},
@@ -139,6 +135,23 @@ class Training:
             self._n_seen, self._n_epochs = before.n_seen, before.n_epochs
             self._n_added = before.n_added
             self.history = {k: list(values) for k, values in before.history.items()}
+
+    def _check_runs(self) -> None:
+        """Raise ValueError unless processes can take whole runs of mini-batches."""
+        recipe, size = self.recipe, self.processes.size
+        output = recipe.architecture.output
+        if output.name == "classes":
+            raise ValueError(
+                f"n_memory={recipe.architecture.n_memory} with output='classes' trains "
+                "without MPI, because processes share the examples by their classes; "
+                "call the model's own fit, or set another output."
+            )
+        apart = self.windows.min_windows is not None and recipe.average_every is None
+        if apart and self.batch_size % size:
+            raise ValueError(
+                f"batch_size={self.batch_size} is no multiple of the {size} processes, "
+                "of which each takes whole runs of its own text; set batch_size to one."
+            )
 
     def _described(self, before: TrainedNetwork | None) -> dict[str, str]:
         """Return a fingerprint of all that determines the fit, if one is needed."""

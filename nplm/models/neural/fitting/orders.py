@@ -54,32 +54,37 @@ class Order:
 
 
 class RunOrder(Order):
-    """Order in which examples follow each other in the text, for a memory.
+    """Order in which examples follow each other in the text, for units with a state.
 
     The text is cut into as many parts as a mini-batch has runs. A mini-batch has the
     next examples of each part, part by part.
 
     - `batch_size`: number of examples of a mini-batch
     - `shuffle`: whether the parts begin at another window in each epoch
+    - `n_workers`: number of workers with mini-batches of their own, which take turns
+      (`sharing.own_examples`); each has parts of its own
     """
 
-    def __init__(self, n_windows: int, batch_size: int, *, shuffle: bool) -> None:
+    def __init__(
+        self, n_windows: int, batch_size: int, *, shuffle: bool, n_workers: int = 1
+    ) -> None:
         super().__init__(n_windows, shuffle=shuffle)
-        self.batch_size = batch_size
+        self.batch_size, self.n_workers = batch_size, n_workers
         runs = n_runs(batch_size)
         self.has_runs = n_windows // runs > batch_size // runs
 
     def begin(self, rng: np.random.RandomState) -> None:
         """Draw the start of an epoch, and set the order."""
         n, runs = self.n_windows, n_runs(self.batch_size)
-        steps, length = self.batch_size // runs, n // runs
+        steps, length = self.batch_size // runs, n // (runs * self.n_workers)
         every = np.arange(n, dtype=np.min_scalar_type(n))
         if self.shuffle:
             every = np.roll(every, -rng.randint(n))
-        parts = every[: runs * length].reshape(runs, length)
+        n_taken = runs * self.n_workers * length
+        parts = every[:n_taken].reshape(-1, length)
         whole = length - length % steps
-        batches = parts[:, :whole].reshape(runs, -1, steps).swapaxes(0, 1)
-        rest = (parts[:, whole:].ravel(), every[runs * length :])
+        batches = parts[:, :whole].reshape(len(parts), -1, steps).swapaxes(0, 1)
+        rest = (parts[:, whole:].ravel(), every[n_taken:])
         self._index = np.concatenate([batches.ravel(), *rest])
 
 
@@ -92,19 +97,14 @@ class PartOrder(Order):
 
     - `n_windows`: number of windows of this process
     - `min_windows`: smallest number of windows of a process
-    - `shuffle`: see `Order`. A process with more windows than `min_windows` leaves out
-      the last ones of its order
+    - `own`: order of the windows of this process. One with more windows than
+      `min_windows` leaves out the last ones
     """
 
-    def __init__(
-        self, n_windows: int, min_windows: int, processes: Processes, *, shuffle: bool
-    ) -> None:
-        super().__init__(n_windows, shuffle=shuffle)
-        self.min_windows, self.rank, self.size = (
-            min_windows,
-            processes.rank,
-            processes.size,
-        )
+    def __init__(self, own: Order, min_windows: int, processes: Processes) -> None:
+        super().__init__(own.n_windows, shuffle=own.shuffle)
+        self.own, self.min_windows = own, min_windows
+        self.rank, self.size = processes.rank, processes.size
 
     @property
     def n_examples(self) -> int:
@@ -118,7 +118,8 @@ class PartOrder(Order):
         windows draws more random numbers.
         """
         seed = int(rng.randint(2**32, dtype=np.uint32)) if self.shuffle else 0
-        super().begin(np.random.RandomState([seed, self.rank]))
+        self.own.begin(np.random.RandomState([seed, self.rank]))
+        self._index, self.own._index = self.own._index, None
 
     def _taken(self, start: int, stop: int) -> Index:
         assert self._index is not None
@@ -141,16 +142,25 @@ def in_turns(own: Index, processes: Processes) -> Index:
 
 
 def order_of(
-    windows: Windows, processes: Processes, *, shuffle: bool, runs_of: int | None = None
+    windows: Windows,
+    processes: Processes,
+    *,
+    shuffle: bool,
+    runs_of: int | None = None,
+    n_workers: int = 1,
 ) -> Order:
     """Return the order of the examples of windows.
 
-    For a network with a memory, `runs_of` is the number of examples of a mini-batch,
-    which has runs of consecutive windows.
+    For units with a state, `runs_of` is the number of examples of a mini-batch, which
+    has runs of consecutive windows, and `n_workers` that of workers with mini-batches
+    of their own.
     """
-    n = len(windows)
-    if runs_of is not None:
-        return RunOrder(n, runs_of, shuffle=shuffle)
-    if windows.min_windows is None:
-        return Order(n, shuffle=shuffle)
-    return PartOrder(n, windows.min_windows, processes, shuffle=shuffle)
+    n, own = len(windows), windows.min_windows
+    if runs_of is None:
+        order = Order(n, shuffle=shuffle)
+    elif own is None:
+        order = RunOrder(n, runs_of, shuffle=shuffle, n_workers=n_workers)
+    else:
+        n_each = runs_of * n_workers // processes.size  # of this process
+        order = RunOrder(n, n_each, shuffle=shuffle)
+    return order if own is None else PartOrder(order, own, processes)

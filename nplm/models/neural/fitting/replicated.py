@@ -37,6 +37,9 @@ class RankExamples(Sharing):
     def __init__(self, network: ReplicatedNetwork, batch_size: int) -> None:
         self.processes, self.seconds = network.processes, network.seconds
         self._has_parts = network.has_parts
+        # Runs of units with a state are cut nowhere but between them.
+        self._run_length = network.run_length(batch_size)
+        self._can_cut = self._run_length == 1 or network.has_runs or self._has_parts
         super().__init__(Threads(1), network, batch_size)
 
     @abstractmethod
@@ -64,8 +67,22 @@ class RankExamples(Sharing):
             own = batch[batch != OTHER_RANK]
             return own, 0, len(own)
         K, rank, n_ranks = len(batch), self.processes.rank, self.processes.size
-        first = K * rank // n_ranks
-        return batch, first, K * (rank + 1) // n_ranks - first
+        if not self._can_cut:
+            return batch, 0, K if rank == 0 else 0
+        first, stop = (
+            _examples.first_of(member, n_ranks, K, self.batch_size, self._run_length)
+            for member in (rank, rank + 1)
+        )
+        return batch, first, stop - first
+
+    @property
+    def _most(self) -> int:
+        """Maximum number of examples of a rank in a mini-batch."""
+        if not self._can_cut:
+            return self.batch_size
+        return int(_examples.most_examples(
+            self.processes.size, self.batch_size, self._run_length
+        ))  # fmt: skip
 
 
 class RankMessages(RankExamples):
@@ -93,7 +110,7 @@ class RankMessages(RankExamples):
         def collector(scratch: Scratch, whole: Any = whole) -> Kernel:
             return kernels.collector(solver, scratch, whole=whole)
 
-        team = kernels.team(-(-self.batch_size // n_ranks), collector)
+        team = kernels.team(self._most, collector)
         received = tuple(collector(scratch, None) for scratch in others)
         return [_examples.MessageTeam(
             team, received, solver, first=collector(first_memory),

@@ -7,12 +7,17 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, ClassVar, Protocol
 
+import numpy as np
+
 from nplm._kernels.neural import _examples, _network
 from nplm._kernels.neural._team import UpdateLock
 from nplm.models.neural.network.array_types import Ids, Index, Kernel, Scratch, Team
 from nplm.models.training.parallel.threads import Threads
 
-__all__ = ["Asynchronous", "Examples", "Locked", "Rows", "Sharing", "sharing_of"]
+__all__ = [
+    "Asynchronous", "Examples", "Locked", "Rows", "Sharing", "own_examples",
+    "sharing_of",
+]  # fmt: skip
 
 # Examples for a thread of a mini-batch: with fewer, threads mostly wait for each other.
 MIN_EXAMPLES_A_THREAD = 8
@@ -142,8 +147,11 @@ class Asynchronous(Sharing):
         """Return a team of one for each thread."""
         n, solver = self.threads.n, kernels.solver_kernel
         options = {"n_workers": n, "lock": self.lock()}
+        length = kernels.run_length(self.batch_size)
+        self._n_runs = None if length == 1 else self.batch_size // length
         return [
-            kernels.team(self.batch_size, solver, worker=i, **options) for i in range(n)
+            kernels.team(self.batch_size, solver, worker=i, member=i, **options)
+            for i in range(n)
         ]
 
     def lock(self) -> Any:
@@ -152,9 +160,17 @@ class Asynchronous(Sharing):
 
     def train(self, X: Ids, y: Ids, index: Index) -> None:
         """Train once on the examples `index`, and add to `loss`."""
-        own = self.threads.split(len(index), self.batch_size)
+        n = len(self.teams)
+        if self._n_runs is None:
+            parts = self.threads.split(len(index), self.batch_size)
+            own = [index[part] for part in parts]
+        else:
+            own = [
+                own_examples(index, i, n, self.batch_size, self._n_runs)
+                for i in range(n)
+            ]
         self.threads.map(
-            lambda part: _network.train(part[0], 0, X, y, index[part[1]]),
+            lambda part: _network.train(part[0], 0, X, y, part[1]),
             list(zip(self.teams, own)), give_up=self.give_up,
         )  # fmt: skip
 
@@ -165,6 +181,22 @@ class Locked(Asynchronous):
     def lock(self) -> Any:
         """Return a new lock."""
         return UpdateLock()
+
+
+def own_examples(
+    index: Index, worker: int, n_workers: int, batch_size: int, n_runs: int
+) -> Index:
+    """Return the examples of a worker with mini-batches, and runs, of its own.
+
+    The workers take turns in whole mini-batches, and share the runs that are left
+    (`orders.RunOrder`).
+    """
+    n_whole = len(index) // (batch_size * n_workers) * batch_size * n_workers
+    own = index[:n_whole].reshape(-1, n_workers, batch_size)[:, worker].ravel()
+    rest = index[n_whole:]
+    each = len(rest) // (n_runs * n_workers) * n_runs
+    stop = None if worker == n_workers - 1 else each * (worker + 1)
+    return np.concatenate([own, rest[each * worker : stop]])
 
 
 def sharing_of(
