@@ -160,8 +160,8 @@ def fit(
         return FitRequest.of(estimator, X, y, X_val, y_val)
 
     return _fit(
-        estimator, request, X_val is not None, comm=comm, data=data, keep=keep,
-        average_every=average_every, progress=progress, checkpoint=checkpoint,
+        estimator, request, X_val is not None, Ranks(comm), data, keep, average_every,
+        progress=progress, checkpoint=checkpoint,
     )  # fmt: skip
 
 
@@ -174,20 +174,17 @@ def fit_stream(
     data: str = "same",
     keep: str = "all",
     average_every: int | None = None,
-    progress: OnProgress | None = None,
-    checkpoint: Any = None,
+    **options: Any,
 ) -> Network | ShardedLM | None:
     """Fit a neural model to a text, or to documents, on all processes.
 
     Parameters
     ----------
-    estimator : NeuralLM or EnergyLM
-        As in `fit`.
+    estimator, comm, data, keep, average_every, **options
+        As in `fit`, with its `progress` and `checkpoint`. With ``data="sharded"`` each
+        rank passes a part of the text, such as ``part(ids)``, or documents of its own.
     ids, ids_val
         As in ``NeuralLM.fit_stream``.
-    comm, data, keep, average_every, progress, checkpoint : optional
-        As in `fit`. With ``data="sharded"`` each rank passes a part of the text, such
-        as ``part(ids)``, or documents of its own.
 
     Returns
     -------
@@ -208,26 +205,22 @@ def fit_stream(
     def request() -> FitRequest:
         return FitRequest.of_texts(estimator, *estimator._streams(ids, ids_val))
 
+    ranks, has_held_out = Ranks(comm), ids_val is not None
     return _fit(
-        estimator, request, ids_val is not None, comm=comm, data=data, keep=keep,
-        average_every=average_every, progress=progress, checkpoint=checkpoint,
-    )  # fmt: skip
+        estimator, request, has_held_out, ranks, data, keep, average_every, **options
+    )
 
 
 def _fit(
     estimator: Network,
     requested: Callable[[], FitRequest],
     has_held_out: bool,
-    *,
-    comm: MPI.Comm | None,
+    ranks: Ranks,
     data: str,
     keep: str,
     average_every: int | None,
-    progress: OnProgress | None,
-    checkpoint: Any,
+    **options: Any,
 ) -> Network | ShardedLM | None:
-    ranks = Ranks(comm)
-
     def checked() -> FitRequest:
         if keep not in KEEP:
             raise ValueError(f"keep={keep!r} must be one of {KEEP}.")
@@ -256,9 +249,7 @@ def _fit(
         request = _with_parts(request, data, ranks)
 
         def train() -> TrainedNetwork:
-            return request.train(
-                processes=ranks, checkpoint=checkpoint, progress=progress
-            )
+            return request.train(processes=ranks, **options)
 
         def train_whole() -> Any:
             return gathered(train(), ranks, everywhere=keep == "all")

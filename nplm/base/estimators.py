@@ -130,7 +130,12 @@ class WindowScores:
         score : float
             Natural logarithm.
         """
-        return float(np.mean(self.log_prob(X, y)))
+        score = float(np.mean(self.log_prob(X, y)))
+        self._check_width(X)
+        return score
+
+    def _check_width(self, X: ArrayLike) -> None:
+        """Warn if windows are too narrow for what a model remembers."""
 
     def perplexity(self, X: ArrayLike, y: ArrayLike | None = None) -> float:
         """Return the perplexity, the geometric mean of 1 / P(next word).
@@ -248,18 +253,21 @@ class LanguageModel(WindowScores, DensityMixin, Documented, BaseEstimator):
             Word ids in text order: one text, or a list of documents. No context spans
             two documents. A model with a `boundary` predicts every token: boundaries
             fill the contexts at the start of a text, and one is appended to each
-            document of a list, in which it must not occur. Without one, the first words
-            of a text, as many as a context has, are context only.
+            document of a list, in which it must not occur, as KenLM refuses ``</s>``
+            inside a line. Without one, the first words of a text, as many as a context
+            has, are context only. (A `KneserNeyLM` counts shorter n-grams of them, if
+            they are in a list.)
         ids_val : array-like of int, or a list of them, optional
             Held-out text or documents, for what `fit` uses held-out windows for.
         **fit_params
-            Passed to `fit`.
+            Passed to `fit`, such as ``checkpoint`` of a network.
 
         Returns
         -------
         self : object
             The model that `fit` makes of the windows of the same text. Those of one
-            text are views of `ids`, and take no memory of their own.
+            text are views of `ids`, and take no memory of their own. Documents are
+            copied once, and networks keep 4 more bytes a token.
 
         Raises
         ------
@@ -274,7 +282,7 @@ class LanguageModel(WindowScores, DensityMixin, Documented, BaseEstimator):
         >>> lm.log_prob_stream([0, 1, 2]).round(2)
         array([-0.7])
         """
-        return self._fit_texts(*self._streams(ids, ids_val), **fit_params)
+        return self._fit_streams(ids, ids_val, **fit_params)
 
     # -- methods that subclasses implement ------------------------------------
 
@@ -306,6 +314,9 @@ class LanguageModel(WindowScores, DensityMixin, Documented, BaseEstimator):
             words = trusted_ids(y[rows], log_proba.shape[1])
             out[rows] = log_proba[np.arange(len(log_proba)), words]
         return out
+
+    def _fit_streams(self, ids: Any, ids_val: Any, **fit_params: Any) -> Self:
+        return self._fit_texts(*self._streams(ids, ids_val), **fit_params)
 
     def _fit_texts(
         self, texts: Texts, held_out: Texts | None, **fit_params: Any

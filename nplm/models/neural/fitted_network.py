@@ -217,29 +217,8 @@ class FittedNetworkLM(LanguageModel):
             )
         return self._candidate_log_prob(X, y[:, None], normalize=False)[:, 0]
 
-    def score(self, X: ArrayLike, y: ArrayLike | None = None) -> float:
-        """Return the mean log-probability per token, which a grid search maximises.
-
-        Parameters
-        ----------
-        X : array-like of int, shape (n_samples, n_context)
-            Contexts, the nearest word in the last column.
-        y : array-like of int, shape (n_samples,)
-            Next words. Every token counts, including boundaries and unknown words.
-
-        Returns
-        -------
-        score : float
-            Natural logarithm.
-
-        Warns
-        -----
-        UserWarning
-            If X has fewer columns than `n_memory`: `score_stream` scores a text with
-            all words before each token.
-        """
-        score, n = super().score(X, y), np.shape(X)[1]
-        n_memory = self._trained.architecture.n_memory
+    def _check_width(self, X: ArrayLike) -> None:
+        n, n_memory = np.shape(X)[1], self._trained.architecture.n_memory
         if n < n_memory:
             warn(
                 f"X has {n} column{'s' if n > 1 else ''}, and n_memory={n_memory}: of "
@@ -247,7 +226,6 @@ class FittedNetworkLM(LanguageModel):
                 "scores a text with all words before each token.",
                 UserWarning,
             )
-        return score
 
     def _log_prob(
         self, X: NDArray[np.int32], y: NDArray[np.int32]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass, replace
 from inspect import signature
@@ -436,51 +436,6 @@ class NetworkLM(FittedNetworkLM):
         request = FitRequest.of(self, X, y, X_val, y_val)
         request.fit_advised(checkpoint=checkpoint, progress=progress)
         return self
-
-    def fit_stream(  # type: ignore[override]
-        self,
-        ids: ArrayLike | Sequence[ArrayLike],
-        ids_val: ArrayLike | Sequence[ArrayLike] | None = None,
-        *,
-        progress: OnProgress | None = None,
-        checkpoint: str | os.PathLike[str] | None = None,
-    ) -> Self:
-        """Train on a text, or on documents.
-
-        Parameters
-        ----------
-        ids : array-like of int, shape (n_tokens,), or a list of them
-            Word ids in text order: one text, or a list of documents. No context spans
-            two documents. The first words of each, as many as a context has, are
-            context only: to learn these too, let documents begin with the symbol that
-            ends them.
-        ids_val : array-like of int, or a list of them, optional
-            Held-out text or documents, for early stopping.
-        progress, checkpoint : optional
-            As in `fit`.
-
-        Returns
-        -------
-        self : NetworkLM
-            With the bits of `fit` on the windows of the same text; they are views of
-            `ids`, and take no memory of their own. Documents are copied once, and take
-            4 more bytes a token.
-
-        Raises
-        ------
-        ValueError
-            If `order` is None, or no token has a whole context. See also `fit`.
-
-        Examples
-        --------
-        >>> from nplm import NeuralLM
-        >>> lm = NeuralLM(order=3, n_hidden=8, max_iter=1, random_state=0)
-        >>> lm = lm.fit_stream([0, 1, 2, 3] * 50, [0, 1, 2, 3] * 5)
-        >>> lm.log_prob_stream([0, 1, 2]).shape
-        (1,)
-        """
-        options = {"checkpoint": checkpoint, "progress": progress}
-        return super().fit_stream(ids, ids_val, **options)
 
     def _fit_texts(
         self,

@@ -211,52 +211,17 @@ class KneserNeyLM(BackoffModel):
         counts = self._count(X, y)
         return self._estimate(counts if first else self.counts_.merged(counts))
 
-    def fit_stream(  # type: ignore[override]
-        self,
-        ids: ArrayLike | Sequence[ArrayLike],
-        ids_val: ArrayLike | Sequence[ArrayLike] | None = None,
-    ) -> Self:
-        """Count a text or sentences, and estimate the model.
-
-        Parameters
-        ----------
-        ids : array-like of int, shape (n_tokens,), or a list of them
-            Word ids in text order: one stream, or a list of sentences. A stream
-            contains its boundaries. The `boundary` is appended to each sentence, and
-            must not occur inside one, as KenLM refuses ``</s>`` inside a line. If
-            `boundary` is None, sentences are counted without boundaries, and no n-gram
-            spans two sentences. Counting copies the ids once if there are several
-            sentences or a boundary, and once more for each order if both are missing.
-        ids_val : array-like of int, or a list of them, optional
-            Checked, and not used.
-
-        Returns
-        -------
-        self : KneserNeyLM
-
-        Raises
-        ------
-        ValueError
-            If `order` is None, there is no token, or a sentence contains the boundary.
-            See also `fit`.
-
-        Examples
-        --------
-        >>> from nplm import KneserNeyLM
-        >>> model = KneserNeyLM(3, boundary=0, discount_fallback=(0.5, 1, 1.5))
-        >>> model.fit_stream([[1, 2], [2, 1, 1]]).n_ngrams_
-        array([3, 7, 5])
-        """
+    def _fit_streams(self, ids: Any, ids_val: Any, **fit_params: Any) -> Self:
         texts, is_list = self._checked_texts(ids, "ids", self.n_words)
         if is_list and self.boundary is None:
             self._columns_of_texts()
             if ids_val is not None:
                 self._checked_texts(ids_val, "ids_val", self.n_words)
-            return self._fit_sentences(texts)
+            return self._fit_sentences(texts, **fit_params)
         if is_list:  # a context ends at the boundary of the sentence before
             end = np.array([self.boundary], np.int32)
             ids = np.concatenate([part for text in texts for part in (text, end)])
-        return super().fit_stream(ids, ids_val)
+        return super()._fit_streams(ids, ids_val, **fit_params)
 
     @all_or_nothing
     def _fit_sentences(self, sentences: list[NDArray[np.int32]]) -> Self:
