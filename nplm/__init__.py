@@ -16,6 +16,8 @@ SUBMODULES = ("datasets", "experiments", "formats", "inspection", "kenlm")
 # Where each public name is; ``__init__.pyi`` says the same to type checkers.
 MODULES = {
     "Adam": "nplm.models.neural.options.solvers",
+    "AutoLM": "nplm.models.auto.auto_lm",
+    "AutoRecipe": "nplm.models.auto.recipe",
     "BackoffLM": "nplm.models.ngrams.backoff_lm",
     "CacheLM": "nplm.models.adaptation.cache_lm",
     "CheckpointError": "nplm.base.exceptions",

@@ -28,7 +28,8 @@ FLOORS = {
         {"base"},
         {"_kernels"},
     ],
-    "cli": [{"__init__"}, {"commands", "serve"}, {"."}],
+    "cli": [{"__init__"}, {"commands", "serve"}, {"training"}, {"."}],
+    "cli/training": [{"minutes"}, {"in_memory"}],
     "cli/serve": [{"command"}, {"app"}, {"."}],
     "formats": [
         {"__init__"},
@@ -40,6 +41,7 @@ FLOORS = {
     ],
     "models": [
         {"versions"},
+        {"auto"},
         {"adaptation", "mixtures"},
         {"classes", "ngrams", "neural"},
         {"training"},

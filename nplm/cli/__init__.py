@@ -1,6 +1,7 @@
 """The ``nplm`` command: a file for each subcommand, and shared modules."""
 
 import sys
+import time
 from importlib import import_module
 from typing import Any
 
@@ -8,7 +9,7 @@ import click
 
 import nplm
 from nplm.base.exceptions import DivergenceError
-from nplm.cli._outputs import INTERRUPTED
+from nplm.cli._outputs import BEGAN, INTERRUPTED
 
 __all__ = ["main"]
 
@@ -68,6 +69,7 @@ class Commands(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run a subcommand, and turn its errors into messages."""
+        ctx.meta[BEGAN] = time.perf_counter()  # before a command is imported
         try:
             return super().invoke(ctx)
         except BrokenPipeError:  # click handles it: the reader of a pipe left

@@ -5,8 +5,8 @@ from __future__ import annotations
 import click
 
 __all__ = [
-    "MODELS", "ON_DISK", "OPEN_UNITS", "UNITS", "ModelCommand", "is_given",
-    "refuse_other_models",
+    "BY_MINUTES", "MODELS", "ON_DISK", "OPEN_UNITS", "UNITS", "ModelCommand",
+    "is_given", "refuse_other_models",
 ]  # fmt: skip
 
 MODELS = (
@@ -16,9 +16,14 @@ MODELS = (
 OPEN_UNITS = ("bpe", "unigram", "bytes")
 UNITS = (*OPEN_UNITS, "characters")
 ON_DISK = "memory folder bits min_counts min_counts_of of_counts"
+# Stands for a model beside those of --model: what --minutes makes, which chooses all
+# that these have options for.
+BY_MINUTES = "--minutes"
 # Models, and the parameters of the options that only these have.
 TABLE = {
-    "kneser-ney": ON_DISK,
+    BY_MINUTES: "text members settings recipe continued errors",
+    "kneser-ney": ON_DISK.removeprefix("memory"),
+    "kneser-ney --minutes": "memory",
     "kneser-ney classes shortlist mixture": "discount_fallback",
     "kneser-ney shortlist mixture": "interpolate_unigrams",
     "classes": "n_classes",
@@ -42,14 +47,30 @@ def is_given(ctx: click.Context, name: str) -> bool:
     return ctx.get_parameter_source(name) != click.core.ParameterSource.DEFAULT
 
 
+# Options that --minutes decides, though all models have them.
+DECIDED = ("model", "order", "min_count", "max_words", "words_path")
+
+
 def refuse_other_models(ctx: click.Context, model: str) -> None:
     """Refuse an option that only other models have: it would change nothing."""
     for option in ctx.command.params:
-        models = MODELS_OF.get(str(option.name), [model])
-        if model not in models and is_given(ctx, str(option.name)):
+        name = str(option.name)
+        models = MODELS_OF.get(name, [model])
+        is_decided = model == BY_MINUTES and (name in DECIDED or model not in models)
+        if is_decided and is_given(ctx, name):
+            raise click.UsageError(
+                f"--minutes chooses the models and their settings: leave "
+                f"{option.opts[0]} out, or fix a choice by --set NAME=VALUE."
+            )
+        if models == [BY_MINUTES] != [model] and is_given(ctx, name):
+            raise click.UsageError(
+                f"{option.opts[0]} is for --minutes: give the minutes, or leave it out."
+            )
+        if model not in models and is_given(ctx, name):
             raise click.UsageError(
                 f"--model {model} has no {option.opts[0]}, which is of "
-                f"{', '.join(models)}: leave it out, or train another --model."
+                f"{', '.join(m for m in models if m != BY_MINUTES)}: leave it out, or "
+                "train another --model."
             )
 
 
@@ -65,7 +86,10 @@ class ModelCommand(click.Command):
             models = MODELS_OF.get(str(option.name))
             title = "Options"
             if models is not None:
-                title += f" of --model {', '.join(models)}"
+                named = [name for name in models if name != BY_MINUTES]
+                of_models = [f"--model {', '.join(named)}"] if named else []
+                by_minutes = [BY_MINUTES] if BY_MINUTES in models else []
+                title += f" of {' and '.join(by_minutes + of_models)}"
             record = option.get_help_record(ctx)
             if record is not None:
                 sections.setdefault(title, []).append(record)

@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BITS", "KEEP_OPTIMIZER", "KINDS", "MODEL", "TARGET", "VERIFY", "convert_ngrams",
-    "convert_vectors", "learned_features", "ngrams_file", "read_model", "read_ngrams",
-    "read_scorer", "text_lm_in", "vocabulary_of", "work_for", "write_changed",
-    "write_model",
+    "convert_vectors", "is_of_running_text", "learned_features", "ngrams_file",
+    "read_model", "read_ngrams", "read_scorer", "text_lm_in", "vocabulary_of",
+    "work_for", "write_changed", "write_model",
 ]  # fmt: skip
 
 BITS = click.option(
@@ -80,6 +80,18 @@ def read_scorer(path: str | os.PathLike[str], *, verify: bool = False) -> Scorer
         scorer = file.scorer()
         _check_tokenizer(file, scorer.codec.tokenizer)
         return scorer
+
+
+def is_of_running_text(scorer: Scorer) -> bool:
+    """Return whether a file is one text for the model, and say so."""
+    is_one_text = hasattr(scorer.word_scorer, "restart")
+    if is_one_text:
+        click.echo(
+            "Note: the model is of running text: a file is one text, and a line has "
+            "the lines before it as context.",
+            err=True,
+        )
+    return is_one_text
 
 
 def read_model(path: str | os.PathLike[str], *, verify: bool = False) -> TextLM:

@@ -10,9 +10,17 @@ import click
 
 from nplm.base.files.atomic_files import followed
 
-__all__ = ["INTERRUPTED", "refuse_to_replace", "writable_file", "writable_folder"]
+__all__ = [
+    "BEGAN",
+    "INTERRUPTED",
+    "refuse_to_replace",
+    "writable_file",
+    "writable_folder",
+]
 
 # The exit code that shells give a program that SIGINT ended.
+# Key of a context for the time when the command began.
+BEGAN = "nplm.began"
 INTERRUPTED = 130
 # Compression that is read, but not written.
 READ_ONLY = (".bz2", ".zst")

@@ -143,6 +143,7 @@ def _report_perplexity(
 ) -> None:
     sums = PerplexitySums(scorer.eos)
     marks = line_marks(scorer.codec, scorer.word_scorer.boundary)
+    scorer.begin_text()
     for block in blocks_of_lines([path], marks, blank_lines=blank_lines):
         sums.add(scorer.tokens(block))
         done()

@@ -19,7 +19,7 @@ from nplm.cli._models import MODEL, read_scorer
 from nplm.cli._outputs import refuse_to_replace, writable_file
 from nplm.cli._text import ERRORS, INPUTS, Chunk, chunks_of, n_bytes_of
 from nplm.cli._values import ABOVE_ZERO, POSITIVE
-from nplm.cli.commands.score import JOBS, LEFT_OUT, scored
+from nplm.cli.commands.score import JOBS, LEFT_OUT, refuse_to_share, scored
 from nplm.formats._model_files import writing
 from nplm.text.lm.scorer import Scorer
 
@@ -129,7 +129,9 @@ def filter_command(
         raise click.UsageError("--by-quantiles keeps all lines: leave --rejects out.")
     if rejects is not None:
         refuse_to_replace(rejects, *inputs)
-    work = Perplexities(read_scorer(model, verify=verify), errors, field, True)
+    scorer = read_scorer(model, verify=verify)
+    refuse_to_share(scorer, n_jobs)
+    work = Perplexities(scorer, errors, field, True)
     shares = [keep] if keep is not None else [1 / 3, 2 / 3]
     if max_perplexity is not None:
         thresholds = np.array([max_perplexity])

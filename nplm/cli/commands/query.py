@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import click
 import numpy as np
 
-from nplm.cli._models import MODEL, read_scorer
+from nplm.cli._models import MODEL, is_of_running_text, read_scorer
 from nplm.cli._tally import (
     LN10,
     Figures,
@@ -109,8 +109,10 @@ def query_command(
         )
     scorer = read_scorer(model, verify=verify)
     marks = line_marks(scorer.codec, scorer.word_scorer.boundary)
+    is_of_running_text(scorer)
     whole = Figures(scorer.eos)
     for name in inputs or ("-",):
+        scorer.begin_text()
         of_file = Figures(scorer.eos)
         for block in blocks_of_lines([name], marks, blank_lines=blank_lines):
             part = scorer.tokens(block, words=by_word)

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nplm.cli._jobs import Jobs, in_order
-from nplm.cli._models import MODEL, read_scorer
+from nplm.cli._models import MODEL, is_of_running_text, read_scorer
 from nplm.cli._tally import LN10, as_json, line_marks
 from nplm.cli._text import ERRORS, INPUTS, Chunk, chunks_of, n_bytes_of
 from nplm.text.lm.scorer import Scorer
@@ -22,7 +22,7 @@ from nplm.text.lm.text_scores import perplexity
 if TYPE_CHECKING:
     from nplm.cli._bars import Stages
 
-__all__ = ["JOBS", "LEFT_OUT", "score_command", "scored"]
+__all__ = ["JOBS", "LEFT_OUT", "refuse_to_share", "score_command", "scored"]
 
 
 JOBS = click.option(
@@ -64,6 +64,8 @@ def scored(
     scorer: Scorer, chunk: Chunk, errors: str, field: str | None = None
 ) -> Scored:
     """Score the documents of a chunk: its lines, or texts in a field of JSON."""
+    if chunk.first == 1:
+        scorer.begin_text()
     marks = line_marks(scorer.codec, scorer.word_scorer.boundary)
     numbers, documents = chunk.documents(errors, marks, field)
     document = np.repeat(np.arange(len(documents)), list(map(len, documents)))
@@ -89,6 +91,15 @@ class Output(NamedTuple):
     rows: list[str]
     n_skipped: int
     n_bytes: int
+
+
+def refuse_to_share(scorer: Scorer, n_jobs: int) -> None:
+    """Refuse processes that would score the lines of one text."""
+    if is_of_running_text(scorer) and n_jobs != 1:
+        raise click.UsageError(
+            f"--jobs {n_jobs}: a line of running text has the lines before it as "
+            "context, so they are scored in turn; leave --jobs out."
+        )
 
 
 @dataclass(frozen=True)
@@ -168,6 +179,7 @@ def score_command(
             "out."
         )
     scorer = read_scorer(model, verify=verify)
+    refuse_to_share(scorer, n_jobs)
     if progress is None:
         progress = sys.stderr.isatty() and not sys.stdout.isatty()
     n_bytes, n_lines, n_skipped = n_bytes_of(inputs), 0, 0

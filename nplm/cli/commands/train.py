@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ast import literal_eval
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import click
 from nplm.cli._estimation import Estimation
 from nplm.cli._messages import report_in_options
 from nplm.cli._model_options import (
+    BY_MINUTES,
     MODELS,
     ON_DISK,
     OPEN_UNITS,
@@ -22,13 +24,39 @@ from nplm.cli._model_options import (
 from nplm.cli._models import BITS, KEEP_OPTIMIZER
 from nplm.cli._options import Settings, network_options
 from nplm.cli._outputs import refuse_to_replace, writable_file
-from nplm.cli._text import BLANK_LINES, INPUTS, KeptText, listed_words, refuse_empty
-from nplm.cli._values import COUNTS, DISCOUNTS, POSITIVE, memory_option
+from nplm.cli._text import (
+    BLANK_LINES,
+    ERRORS,
+    INPUTS,
+    KeptText,
+    listed_words,
+    refuse_empty,
+)
+from nplm.cli._values import (
+    ABOVE_ZERO,
+    COUNTS,
+    DISCOUNTS,
+    POSITIVE,
+    Parsed,
+    memory_option,
+)
 from nplm.models.ngrams.stages.smoothing import Smoothing
 from nplm.text.words.splitting import Splitter
 from nplm.text.words.word_choice import WordChoice
 
 __all__ = ["train_command"]
+
+
+def setting(text: str) -> tuple[str, Any]:
+    """Return the name and the value of ``NAME=VALUE``, or raise ValueError."""
+    name, equals, value = text.partition("=")
+    if not equals or not name:
+        raise ValueError
+    try:
+        return name, literal_eval(value)
+    except (ValueError, SyntaxError):
+        return name, value
+
 
 # The bytes and </s>.
 LEAST_UNITS = 257
@@ -125,6 +153,42 @@ LEAST_UNITS = 257
     "0.5,1,1.5. By default these are used with a note.",
 )
 @BLANK_LINES
+@click.option(
+    "--minutes",
+    type=ABOVE_ZERO,
+    help="Train the best model that this time makes of the text: a network, Kneser-Ney "
+    "and classes, chosen by the text, the time and the machine, and mixed.",
+)
+@click.option(
+    "--text",
+    type=click.Choice(["documents", "running"]),
+    help="A line is a document (by default), or the lines are one text in its order, "
+    "whose context goes on across lines.",
+)
+@click.option(
+    "--members",
+    help="Models to train, of ngrams, classes and network, separated by commas.",
+)
+@click.option(
+    "--set",
+    "settings",
+    multiple=True,
+    type=Parsed("name=value", setting, "NAME=VALUE, such as n_hidden=512."),
+    help="Fix a choice: ngram_order, n_classes, spelling, epochs, or a parameter of "
+    "NeuralLM.",
+)
+@click.option(
+    "--recipe",
+    type=click.Path(exists=True, dir_okay=False),
+    help="Train as this model was, without a clock: of the same text the same model.",
+)
+@click.option(
+    "--continue",
+    "continued",
+    type=click.Path(exists=True, dir_okay=False),
+    help="Go on from this model for --minutes more.",
+)
+@ERRORS
 @KEEP_OPTIMIZER
 @network_options()
 @click.pass_context
@@ -152,6 +216,7 @@ def train_command(
     \b
     Examples:
       nplm train train.txt --output model
+      nplm train train.txt -o model --minutes 3 --test test.txt
       nplm train *.txt.gz -o model --order 3 --min-count 2 --test test.txt
       nplm train train.txt -o model --model network --valid valid.txt --epochs 5
       nplm train large.txt -o model --tokens blanks --memory 2G --jobs -1
@@ -161,12 +226,18 @@ def train_command(
     """  # noqa: D301  (click reads the control character)
     _refuse_two_vocabularies(options)
     _refuse_chosen_units(options)
-    _refuse_on_disk(ctx, options["tokens"])
-    refuse_other_models(ctx, options["model"])
+    by_minutes = any(options[n] is not None for n in ("minutes", "recipe", "continued"))
+    refuse_other_models(ctx, BY_MINUTES if by_minutes else options["model"])
     refuse_to_replace(output, *inputs, valid, test, options["words_path"])
+    if by_minutes:
+        from nplm.cli.training.minutes import train_minutes
+
+        train_minutes(options, inputs, output, valid, test, memory)
+        return
+    _refuse_on_disk(ctx, options["tokens"])
     if options["model"] != "kneser-ney" or options["tokens"] in UNITS:
         # Imported here: only models that are fitted in memory need scikit-learn.
-        from nplm.cli._training import train_in_memory
+        from nplm.cli.training.in_memory import train_in_memory
 
         train_in_memory(ctx, options, _choice(options), inputs, output, valid, test)
         return

@@ -26,6 +26,8 @@ from nplm.base.fitted import Fitted
 from nplm.base.generators import plain_state, taken_state
 from nplm.models.adaptation.cache_lm import CacheLM
 from nplm.models.adaptation.neural_cache_lm import NeuralCacheLM
+from nplm.models.auto.auto_lm import AutoLM
+from nplm.models.auto.recipe import AutoRecipe
 from nplm.models.classes.class_lm import ClassLM
 from nplm.models.classes.word_classes import WordClasses
 from nplm.models.mixtures.mixture_lm import MixtureLM
@@ -54,7 +56,7 @@ from nplm.text.words.splitting import FLAGS, check_length, compiled
 __all__ = ["Decoder", "Encoder"]
 
 OWN = (
-    BackoffLM, CacheLM, ClassLM, EnergyLM, InterpolatedTrigram, KneserNeyLM,
+    AutoLM, BackoffLM, CacheLM, ClassLM, EnergyLM, InterpolatedTrigram, KneserNeyLM,
     LMClassifier, LMDetector, MixtureLM, NeuralCacheLM, NeuralLM, QuantizedLM,
     ShortlistLM, Subwords, TextLM, Tokenizer, UniformLM, Vocabulary, WordClasses,
 )  # fmt: skip
@@ -146,6 +148,8 @@ class Encoder:
             matrix = csr_array(value, copy=True)
             parts = [matrix.data, matrix.indices, matrix.indptr]
             return {"sparse": [list(matrix.shape), *self._items(parts, where)]}
+        if isinstance(value, AutoRecipe):
+            return {"recipe": self._encoded(value.as_dict(), where)}
         if isinstance(value, np.random.RandomState):
             state = plain_state(value.get_state(legacy=False))
             return self._object("RandomState", state, None)
@@ -345,6 +349,7 @@ DECODERS: dict[str, Callable[[Decoder, Any], object]] = {
     "float": lambda _, text: NUMBERS[text],
     "object": Decoder._reference,
     "pattern": Decoder._pattern,
+    "recipe": lambda self, node: AutoRecipe.of(self._decoded(node)),
     "sparse": Decoder._sparse,
     "subwords": Decoder._subwords,
     "tuple": lambda self, items: tuple(self._decoded(item) for item in items),

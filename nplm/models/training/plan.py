@@ -43,6 +43,7 @@ class Plan:
     ) -> None:
         self.n_steps, self.last = n_steps, last
         self.made: list[Correction] = []
+        self.held_out_loss = math.nan  # of the last pass
         self._recorded = [(int(done), int(n)) for done, n in corrections]
 
     @property
@@ -65,8 +66,9 @@ class Plan:
         self.n_steps = n_steps
         self.made.append((done, n_steps))
 
-    def closed(self, seconds: float) -> None:
-        """Note how long the work took that followed a pass."""
+    def closed(self, seconds: float, loss: float) -> None:
+        """Note how long the work took that followed a pass, and the held-out loss."""
+        self.held_out_loss = loss
 
     def facts(self) -> dict[str, Any]:
         """Return the state, for JSON."""
@@ -155,8 +157,9 @@ class TimedPlan(Plan):
         further = left / (seconds_a_step + closing / self._steps_a_pass)
         return min(self.most, done + int(further))
 
-    def closed(self, seconds: float) -> None:
-        """Note how long the work took that followed a pass."""
+    def closed(self, seconds: float, loss: float) -> None:
+        """Note how long the work took that followed a pass, and the held-out loss."""
+        super().closed(seconds, loss)
         self._closing_seconds, self._last_call = seconds, None
 
     def facts(self) -> dict[str, Any]:

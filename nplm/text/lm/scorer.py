@@ -110,6 +110,14 @@ class Scorer:
         """
         return self.word_scorer.begin(bos)
 
+    def begin_text(self) -> None:
+        """Begin another text, of a model whose documents follow each other in one.
+
+        For `nplm.AutoLM` with ``running_text``, of which `tokens` goes on with the text
+        of the call before.
+        """
+        getattr(self.word_scorer, "restart", lambda: None)()
+
     def step(self, state: Hashable, word: Hashable) -> tuple[float, Hashable]:
         """Return the log-probability of a word, and the state after it.
 

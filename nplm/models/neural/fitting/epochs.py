@@ -156,7 +156,7 @@ class Epochs:
         self._append(figures | network.costs())
         self._report(number)
         if self.plan is not None:
-            self.plan.closed(closing_seconds)
+            self.plan.closed(closing_seconds, val_loss)
         if self.held_out.improves(val_loss, number):
             self.held_out.best = network.copy()
 

@@ -87,7 +87,7 @@ class Clock:
                 self.now += step * self.seconds_a_step(done)
                 done += step
             self.now += closing
-            plan.closed(closing)
+            plan.closed(closing, 1.0)
         return done
 
 

@@ -1,0 +1,1 @@
+"""Models that ``nplm train`` fits in memory, and those of some minutes."""

@@ -1,0 +1,213 @@
+"""``nplm train --minutes``: the best model that a time makes of a text."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, redirect_stdout
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+import nplm
+from nplm import AutoLM, AutoRecipe, Subwords, Tokenizer
+from nplm.base.progress.bars import BAR
+from nplm.cli._bars import stages
+from nplm.cli._estimation import is_arpa
+from nplm.cli._messages import report_in_options
+from nplm.cli._model_options import UNITS
+from nplm.cli._options import Settings
+from nplm.cli._outputs import BEGAN, INTERRUPTED
+from nplm.cli._tally import report_perplexities
+from nplm.cli._text import chunks_of, n_bytes_of, refuse_empty
+from nplm.cli.training.in_memory import Kept
+from nplm.models.auto.auto_lm import CHOICE_FILE
+from nplm.models.auto.fitting import Budget
+from nplm.models.auto.rules import gain_of_twice
+from nplm.text.words.marks import END, LineMarks
+from nplm.text.words.splitting import BETWEEN_BLANKS, BLANKS, Splitter
+
+__all__ = ["train_minutes"]
+
+# Bytes of text that are read, split and counted a second; and the share of the time
+# that this may take.
+READ_A_SECOND, READING_SHARE = 4e6, 0.7
+
+
+def train_minutes(
+    options: Settings,
+    inputs: Sequence[str],
+    output: Path,
+    valid: str | None,
+    test: str | None,
+    memory: int | None,
+) -> None:
+    """Train the best model in the time, save it, and report."""
+    began = click.get_current_context().meta[BEGAN]
+    if is_arpa(output):
+        raise click.UsageError(
+            f"OUTPUT is a model of nplm, which no other tool would read as "
+            f"{output.name}: give it another name."
+        )
+    lm = _auto_lm(options, memory)
+    if lm.recipe is None:
+        _refuse_too_large(inputs, lm.minutes)
+    refuse_empty(test, "test")
+    split = Splitter(BETWEEN_BLANKS).split_function()
+    marks = LineMarks(END, split if options["tokens"] == "blanks" else None)
+    texts = _texts(inputs, marks, "train on", options)
+    held_out = None
+    if valid is not None:
+        held_out = _texts([valid], marks, f"validate on in {valid}", options)
+    budget = Budget(60 * lm.minutes, began)
+    before = None if options["continued"] is None else _auto_of(options["continued"])
+    interrupted = _fit_and_save(lm, texts, held_out, output, budget, before)
+    _report(lm, output, budget.seconds - budget.left)
+    report_perplexities(lm.scorer(), valid, test, blank_lines=options["blank_lines"])
+    if interrupted:
+        raise click.exceptions.Exit(INTERRUPTED)
+
+
+def _auto_lm(options: Settings, memory: int | None) -> AutoLM:
+    """Make the model that the options ask for."""
+    tokens = options["tokens"]
+    tokenizer: Any = "auto"
+    if tokens == "blanks":
+        tokenizer = Tokenizer(BETWEEN_BLANKS)
+    elif tokens in UNITS:
+        tokenizer = Subwords(tokens)
+    settings = dict(options["settings"])
+    if options["members"] is not None:
+        settings["members"] = list(dict.fromkeys(options["members"].split(",")))
+    recipe = None
+    if options["recipe"] is not None:
+        recipe = _auto_of(options["recipe"]).recipe_
+    elif options["minutes"] is None:
+        raise click.UsageError("--continue needs the --minutes that it may take.")
+    running = options["text"] == "running"
+    if recipe is not None and options["text"] is None:
+        running = recipe.running_text
+    limit: dict[str, Any] = {} if memory is None else {"memory": memory}
+    return AutoLM(
+        options["minutes"] or (recipe or AutoRecipe(3.0)).minutes,
+        running_text=running, settings=settings, recipe=recipe, tokenizer=tokenizer,
+        n_jobs=options["n_jobs"], random_state=options["random_state"], verbose=BAR,
+        **limit,
+    )  # fmt: skip
+
+
+def _auto_of(path: str) -> AutoLM:
+    model = nplm.load(path)
+    if not isinstance(model, AutoLM):
+        raise click.ClickException(
+            f"{path} has a {type(model).__name__}, which was trained without --minutes "
+            "and has no recipe."
+        )
+    return model
+
+
+def _refuse_too_large(inputs: Sequence[str], minutes: float) -> None:
+    """Refuse a text that takes most of the time to be read."""
+    needed = n_bytes_of(inputs) / READ_A_SECOND / READING_SHARE / 60
+    if needed > minutes:
+        raise click.ClickException(
+            f"--minutes {minutes:g} is too short: reading the text takes most of "
+            f"{needed:.1f} minutes. Give more minutes, or a part of the text."
+        )
+
+
+def _texts(
+    inputs: Sequence[str], marks: LineMarks, what_for: str, options: Settings
+) -> list[str]:
+    """Read the lines of a text, without blank ones unless they are asked for."""
+    texts: list[str] = []
+    n_bytes, stage = n_bytes_of(inputs), f"reading the text to {what_for}"
+    with stages() as bars:
+        bars.show(stage, 0, 0, "")
+        for chunk in chunks_of(inputs):
+            lines = (text for _, text in chunk.decoded(options["errors"], marks))
+            texts += [t for t in lines if options["blank_lines"] or t.strip(BLANKS)]
+            bars.show(stage, chunk.n_bytes, n_bytes, f"{len(texts):,} lines")
+    if not any(line.strip(BLANKS) for line in texts):
+        raise click.ClickException(f"there is no text to {what_for}.")
+    return texts
+
+
+def _fit_and_save(
+    lm: AutoLM,
+    texts: list[str],
+    held_out: list[str] | None,
+    output: Path,
+    budget: Budget,
+    before: AutoLM | None,
+) -> bool:
+    """Fit and save the model; return whether an interrupt ended the fit early."""
+    kept = Kept(output.with_name(f"{output.name}.checkpoint"))
+    stopped: KeyboardInterrupt | None = None
+    with report_in_options(), redirect_stdout(sys.stderr), kept, _first_ends(budget):
+        try:
+            lm.fit(
+                texts, X_val=held_out, budget=budget, checkpoint=kept.folder,
+                before=before,
+            )  # fmt: skip
+        except KeyboardInterrupt as interrupt:
+            if not hasattr(lm, "estimator_"):
+                raise
+            stopped = interrupt
+    lm.set_params(verbose=0)
+    nplm.save(lm, output, optimizer=True)
+    if stopped is not None:
+        click.echo(f"{output} has the model as far as it was trained.", err=True)
+    (kept.folder / CHOICE_FILE).unlink(missing_ok=True)
+    kept.remove()
+    return budget.ends_soon or stopped is not None
+
+
+@contextmanager
+def _first_ends(budget: Budget) -> Iterator[None]:
+    """Let the first Ctrl-C end the fit soon; the second one stops it at once."""
+
+    def end(number: int, frame: object) -> None:
+        signal.signal(signal.SIGINT, before)
+        budget.end_soon()
+        click.echo(
+            "Ending: the learning rate falls to 0, and the model is saved. Ctrl-C "
+            "again stops at once.",
+            err=True,
+        )
+
+    before = signal.getsignal(signal.SIGINT)
+    if before is not signal.default_int_handler:  # of a program around the command
+        yield
+        return
+    signal.signal(signal.SIGINT, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _report(lm: AutoLM, output: Path, seconds: float) -> None:
+    """Print a table of the members, and what twice the minutes would give."""
+    recipe, size = lm.recipe_, output.stat().st_size / 1e6
+    if lm.scores_:
+        table = Table("model", "held-out perplexity", "weight", box=None)
+        for name, perplexity in lm.scores_.items():
+            weight = dict(zip(recipe.members, recipe.weights)).get(name)
+            shown = "" if weight is None else f"{weight:.2f}"
+            table.add_row(name, f"{perplexity:.2f}", shown)
+        Console(stderr=True).print(table)
+    click.echo(
+        f"{output}: {size:.1f} MB, after {seconds / 60:.2f} of {lm.minutes:g} minutes.",
+        err=True,
+    )
+    gain = gain_of_twice(lm.n_tokens_, lm.minutes) if "network" in recipe.members else 0
+    if gain:
+        click.echo(
+            f"Twice the minutes would lower the perplexity by about {gain:.0%}.",
+            err=True,
+        )

@@ -1,0 +1,1 @@
+"""The best model for some minutes of training: `nplm.AutoLM`."""

@@ -1,0 +1,249 @@
+"""Choose the recipe of a fit of `AutoLM` from its text, time and machine."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from nplm.base.exceptions import DivergenceError
+from nplm.models.auto.fitting import AutoFit, Budget
+from nplm.models.auto.recipe import MEMBERS, AutoRecipe
+from nplm.models.auto.rules import (
+    ROWS,
+    Row,
+    batch_size_for,
+    dropout_for,
+    most_epochs,
+    nearest_row,
+)
+from nplm.models.auto.texts import AutoText
+from nplm.models.neural.network_lm import MIN_WORDS_PER_NOISE_SAMPLE, FitRequest
+from nplm.models.neural.neural_lm import NeuralLM
+from nplm.models.training.plan import TimedPlan
+from nplm.text.documents import Documents
+
+__all__ = ["Choice", "check_settings", "choose", "continued"]
+
+# Seconds of n-grams on the machine of the rules: a token, and a word and a class in
+# the search for classes.
+NGRAM_SECONDS, CLASS_SECONDS = 1e-6, 1.1e-6
+CLASSES = (500, 200, 100)
+# Shares of the time: for classes, at most; for each of two measurements.
+CLASS_SHARE, PROBE_SHARE = 0.05, 0.01
+PROBE_TOKENS, PROBE_HELD_OUT, LEAST_PROBE = 50_000, 500, 0.1
+# What a network needs: tokens, and seconds.
+MIN_TOKENS, MIN_SECONDS = 2000, 3.0
+# Seconds to build and save a model, those of one of its parameters, and n-grams of a
+# token.
+SAVING_SECONDS, PARAMETER_SECONDS, NGRAMS_A_TOKEN = 0.3, 2e-8, 3
+# The learning rate of a network that is trained further, as a share of its own.
+CONTINUED_RATE = 0.5
+# Bytes that the estimation of n-grams takes, a token, by order.
+NGRAM_BYTES = {5: 210, 4: 130, 3: 70, 2: 40}
+FIXED = ("members", "ngram_order", "n_classes", "spelling", "epochs")
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A recipe, and what it was chosen by.
+
+    - `scoring_seconds`: expected duration of scoring the held-out text by the network
+    - `reserved`: seconds for the work that follows the fit of the network
+    - `most`: tokens that the network sees at most
+    - `speed`: words a second in training; 0 without a network
+    - `bytes`: memory that it takes, about
+    """
+
+    recipe: AutoRecipe
+    scoring_seconds: float = 0.0
+    reserved: float = 0.0
+    most: int = 0
+    speed: float = 0.0
+    n_bytes: int = 0
+
+
+def check_settings(settings: Mapping[str, Any]) -> None:
+    """Raise ValueError if settings name no choice, or one that is not possible."""
+    own = {name: value for name, value in settings.items() if name in FIXED}
+    network = {name: v for name, v in settings.items() if name not in FIXED}
+    parameters = ROWS[0].network | network
+    unknown = {name.split("__")[0] for name in network} - NeuralLM().get_params().keys()
+    if unknown:
+        raise ValueError(
+            f"settings has {min(unknown)!r}: it may fix {', '.join(FIXED)}, and any "
+            "parameter of NeuralLM."
+        )
+    try:
+        NeuralLM().set_params(**parameters).check_settings()
+    except ValueError as error:
+        raise ValueError(f"settings: {error}") from None
+    for name, value in own.items():
+        # A number of epochs is as valid as one of minutes.
+        field = "minutes" if name == "epochs" else name
+        try:
+            AutoRecipe.of({"minutes": 1.0, field: value})
+        except ValueError:
+            which = f"some of {', '.join(MEMBERS)}" if name == "members" else "valid"
+            raise ValueError(
+                f"settings[{name!r}] must be {which}, got {value!r}."
+            ) from None
+
+
+def choose(
+    fit: AutoFit, budget: Budget, settings: Mapping[str, Any], memory: int | None
+) -> Choice:
+    """Choose the recipe of a fit; measures the speed of networks.
+
+    - `fit`: has the text, and a recipe with what is known
+    - `settings`: choices that are fixed: fields of the recipe, parameters of `NeuralLM`
+    - `memory`: bytes that the fit may take, about
+    """
+    text, recipe = fit.text, fit.recipe
+    own = {name: settings[name] for name in FIXED if name in settings}
+    order = own.get("ngram_order") or _order(text, memory)
+    seconds = NGRAM_SECONDS * text.n_tokens
+    if seconds > budget.left:
+        needed = (budget.seconds - budget.left + 2 * seconds) / 60
+        raise ValueError(
+            f"minutes={budget.seconds / 60:.3g} is too short: n-grams of "
+            f"{text.n_tokens:,} tokens take {needed:.2g} minutes with reading them; "
+            "give more minutes, or less text."
+        )
+    n_classes = own.get("n_classes", _n_classes(text, budget))
+    members = own.get("members")
+    can_learn = text.n_tokens >= MIN_TOKENS and text.held_out is not None
+    if members is None:
+        has_time = budget.left - seconds > MIN_SECONDS
+        members = ["ngrams"]
+        members += ["classes"] if n_classes and can_learn else []
+        members += ["network"] if can_learn and has_time else []
+    if "classes" in members and not n_classes:
+        n_classes = max(2, min(CLASSES[-1], text.n_words // 2))
+    recipe = replace(
+        recipe, members=tuple(members), ngram_order=order,
+        n_classes=n_classes if "classes" in members else 0,
+        spelling=own.get("spelling", fit.word_features is not None),
+    )  # fmt: skip
+    n_bytes = NGRAM_BYTES.get(order, 300) * text.n_tokens
+    if "network" not in members:
+        return Choice(recipe, n_bytes=n_bytes)
+    if not recipe.spelling:
+        fit.word_features = None
+    network = {name: v for name, v in settings.items() if name not in own}
+    return _with_network(fit, recipe, budget, own, network, n_bytes)
+
+
+def _with_network(
+    fit: AutoFit,
+    recipe: AutoRecipe,
+    budget: Budget,
+    fixed: Mapping[str, Any],
+    settings: dict[str, Any],
+    n_bytes: int,
+) -> Choice:
+    """Choose the network, by two measurements at most."""
+    text = fit.text
+    before = NGRAM_SECONDS * text.n_tokens if "ngrams" in recipe.members else 0.0
+    before += CLASS_SECONDS * text.n_words * recipe.n_classes
+    minutes = (budget.left - before) / 60
+    row, last = nearest_row(text.n_tokens, minutes), None
+    while True:
+        parameters = _adapted(row, text) | settings
+        speed, scoring = _speeds(fit, parameters, PROBE_SHARE * budget.seconds)
+        further = nearest_row(text.n_tokens, minutes * speed / row.speed)
+        if last is not None or further is row or settings.keys() >= {"n_hidden"}:
+            break
+        last, row = row, further
+    scoring_seconds = text.n_held_out / scoring
+    n_parameters = text.n_words * parameters["embedding_dim"]
+    if "ngrams" in recipe.members:
+        n_parameters += NGRAMS_A_TOKEN * text.n_tokens
+    reserved = scoring_seconds + SAVING_SECONDS + PARAMETER_SECONDS * n_parameters
+    seconds = max(0.0, budget.left - before - reserved)
+    a_token = 1 / speed + scoring_seconds / text.n_tokens
+    most = fixed.get("epochs", most_epochs(text.n_tokens))
+    epochs = min(seconds / a_token / text.n_tokens, most)
+    parameters = {"dropout": dropout_for(text.n_tokens, epochs)} | parameters
+    recipe = replace(
+        recipe, network=parameters, planned=max(1, round(epochs * text.n_tokens))
+    )
+    n_bytes += 16 * text.n_words * parameters["embedding_dim"] + 12 * text.n_tokens
+    most = math.ceil(most * text.n_tokens)
+    return Choice(recipe, scoring_seconds, reserved, most, speed, n_bytes)
+
+
+def continued(recipe: AutoRecipe) -> dict[str, Any]:
+    """Return the settings of a network that is trained further."""
+    own = {name: v for name, v in recipe.network.items() if name != "dropout"}
+    rate = own.get("learning_rate_init", 0.0) * CONTINUED_RATE
+    return own | ({"learning_rate_init": rate} if own else {})
+
+
+def _adapted(row: Row, text: AutoText) -> dict[str, Any]:
+    """Return the parameters of a row for a text that may be small."""
+    parameters = row.network
+    parameters["batch_size"] = batch_size_for(text.n_tokens, row.batch_size)
+    if text.n_words <= MIN_WORDS_PER_NOISE_SAMPLE * row.n_noise:
+        parameters["loss"] = "exact"
+        del parameters["loss__n_noise"]
+    return parameters
+
+
+def _speeds(
+    fit: AutoFit, parameters: Mapping[str, Any], seconds: float
+) -> tuple[float, float]:
+    """Return the words a second that a network trains on, and that it scores."""
+    text = fit.text
+    assert text.held_out is not None
+    piece = replace(
+        text, train=_first(text.train, PROBE_TOKENS),
+        held_out=_first(text.held_out, PROBE_HELD_OUT),
+    )  # fmt: skip
+    network = fit.new_network(parameters)
+    texts = replace(fit, text=piece).texts_of(network)
+    request, now = FitRequest.of_texts(network, *texts), time.perf_counter()
+    plan = TimedPlan(
+        10**12, now, now + max(LEAST_PROBE, seconds), steps_a_pass=piece.n_tokens,
+        closing_seconds=0.0, most=10**12,
+    )  # fmt: skip
+    try:
+        request.fit_advised(plan=plan)
+    except DivergenceError:
+        if plan.made:
+            return plan.made[-1][0] / max(LEAST_PROBE, seconds), 1e4
+        raise
+    history = network.history_
+    scored = piece.n_held_out * len(history["loss"])
+    return (
+        network.n_seen_ / sum(history["seconds"]),
+        scored / max(sum(history["scoring_seconds"]), 1e-6),
+    )
+
+
+def _first(documents: Documents, n_tokens: int) -> Documents:
+    """Return the first documents, with about so many tokens."""
+    ends = np.cumsum(documents.lengths)
+    lengths = documents.lengths - np.clip(ends - n_tokens, 0, documents.lengths)
+    return Documents(documents.ids[:n_tokens], lengths[: 1 + (ends < n_tokens).sum()])
+
+
+def _order(text: AutoText, memory: int | None) -> int:
+    """Return the longest order of n-grams for which there is memory."""
+    if memory is None:
+        return max(NGRAM_BYTES)
+    fitting = [n for n, size in NGRAM_BYTES.items() if size * text.n_tokens <= memory]
+    return max(fitting, default=min(NGRAM_BYTES))
+
+
+def _n_classes(text: AutoText, budget: Budget) -> int:
+    """Return the number of classes for which there is time, or 0."""
+    seconds = CLASS_SHARE * budget.left
+    for n in CLASSES:
+        if CLASS_SECONDS * n * text.n_words <= seconds and text.n_words > 4 * n:
+            return n
+    return 0

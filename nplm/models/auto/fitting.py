@@ -1,0 +1,290 @@
+"""Fit the models of `AutoLM` in a given time, and mix them."""
+
+from __future__ import annotations
+
+import math
+import os
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+from sklearn.frozen import FrozenEstimator
+
+from nplm.base.exceptions import DivergenceError
+from nplm.models.auto.recipe import AutoRecipe
+from nplm.models.auto.texts import AutoText
+from nplm.models.classes.class_lm import ClassLM
+from nplm.models.classes.word_classes import WordClasses
+from nplm.models.mixtures.mixture_lm import MixtureLM
+from nplm.models.neural.network_lm import FitRequest
+from nplm.models.neural.neural_lm import NeuralLM
+from nplm.models.ngrams.kneser_ney import KneserNeyLM
+from nplm.models.training.em import fit_mixture_weights
+from nplm.models.training.plan import Plan, TimedPlan
+
+__all__ = ["AutoFit", "Budget", "Scores", "network_of"]
+
+CLASS_PASSES = 10
+# Members with less weight are left out.
+LEAST_WEIGHT = 0.005
+FALLBACK = (0.5, 1.0, 1.5)  # discounts of texts too small to estimate them
+# Fits that are begun again with half the learning rate after one that diverged.
+MAX_HALVINGS = 2
+
+Report = Callable[[str, str], None]
+
+
+class Budget:
+    """The time of a fit, which can be asked to end soon.
+
+    - `seconds`: of the whole work
+    - `begun`: when it began, by ``time.perf_counter``; by default now
+    """
+
+    def __init__(self, seconds: float, begun: float | None = None) -> None:
+        self.seconds = seconds
+        self.begun = time.perf_counter() if begun is None else begun
+        self.plan: Plan | None = None
+        self.ends_soon = False
+
+    @property
+    def left(self) -> float:
+        """Seconds that are left."""
+        return self.begun + self.seconds - time.perf_counter()
+
+    def end_soon(self) -> None:
+        """End a fit of a network in few further steps, and begin no other."""
+        self.ends_soon = True
+        if isinstance(self.plan, TimedPlan):
+            self.plan.end_soon()
+
+
+@dataclass
+class Scores:
+    """A member of the mixture, or all of them, on the held-out text.
+
+    - `seconds`: of scoring it
+    """
+
+    name: str
+    log_prob: NDArray[np.float64]
+    seconds: float
+
+    @property
+    def perplexity(self) -> float:
+        """Held-out perplexity."""
+        return float(np.exp(-self.log_prob.mean()))
+
+
+@dataclass(eq=False)
+class AutoFit:
+    """A fit: it completes `recipe`, and makes the `model`.
+
+    - `text`: training and held-out documents
+    - `budget`: the time; None with a complete recipe
+    - `word_features`: those of the network
+    - `n_jobs`: as of `NeuralLM`
+    - `report`: called with the work that begins, and a note
+    - `reserved`, `scoring_seconds`, `most`: as of `Choice`
+    - `before`: a network to train further
+    - `scores`: of the members, and of the mixture, if there is held-out text
+    """
+
+    text: AutoText
+    recipe: AutoRecipe
+    budget: Budget | None
+    word_features: csr_array | None
+    n_jobs: int | None
+    checkpoint: str | os.PathLike[str] | None
+    report: Report
+    reserved: float = 0.0
+    scoring_seconds: float = 0.0
+    most: int = 0
+    before: NeuralLM | None = None
+    scores: list[Scores] = field(default_factory=list)
+    _planned: Plan | None = None
+
+    def run(self) -> tuple[Any, KeyboardInterrupt | None]:
+        """Fit and mix the members; return the model, and an interrupt if one came."""
+        makers = {
+            "ngrams": self._ngrams, "classes": self._classes, "network": self._network,
+        }  # fmt: skip
+        models: dict[str, Any] = {}
+        interrupt = None
+        for name in self.recipe.members:
+            if models and self.budget is not None and self.budget.ends_soon:
+                break
+            model, interrupt = makers[name]()
+            if model is not None:
+                models[name] = model
+        return self._mixed(models), interrupt
+
+    # -- the members ------------------------------------------------------------
+
+    def _ngrams(self) -> tuple[KneserNeyLM, None]:
+        self.report("n-grams", "")
+        text = self.text
+        model = KneserNeyLM(
+            self.recipe.ngram_order, n_words=text.n_words, boundary=text.boundary,
+            discount_fallback=FALLBACK,
+        )  # fmt: skip
+        return model.fit_stream(text.joined(text.train)), None
+
+    def _classes(self) -> tuple[ClassLM, None]:
+        self.report("classes of words", "")
+        text, n_classes = self.text, self.recipe.n_classes
+        model = ClassLM(
+            self.recipe.ngram_order, n_words=text.n_words, boundary=text.boundary,
+            classes=WordClasses(n_classes, max_iter=CLASS_PASSES, random_state=0),
+            discount_fallback=FALLBACK,
+        )  # fmt: skip
+        held_out = None if text.held_out is None else text.joined(text.held_out)
+        return model.fit_stream(text.joined(text.train), held_out), None
+
+    def new_network(self, parameters: Mapping[str, Any]) -> NeuralLM:
+        """Return an unfitted network."""
+        network = NeuralLM(
+            n_words=self.text.n_words, n_jobs=self.n_jobs, max_iter=1_000_000,
+            random_state=self.recipe.seed, n_iter_no_change=2,
+        )  # fmt: skip
+        network.set_params(**parameters)
+        if self.word_features is not None:
+            network.set_params(features__word_features=self.word_features)
+        return network
+
+    def texts_of(self, network: NeuralLM) -> tuple[Any, Any]:
+        """Return the training and the held-out text for a network."""
+        text, n_context = self.text, _n_context(network)
+        held_out = text.held_out
+        return (
+            text.of_network(text.train, n_context),
+            None if held_out is None else text.of_network(held_out, n_context),
+        )
+
+    def _network(self) -> tuple[NeuralLM | None, KeyboardInterrupt | None]:
+        for _ in range(MAX_HALVINGS):
+            try:
+                return self._trained()
+            except DivergenceError:
+                if self.budget is None:
+                    raise
+                rate = self.recipe.network["learning_rate_init"] / 2
+                network = self.recipe.network | {"learning_rate_init": rate}
+                self.recipe = replace(self.recipe, network=network)
+        return self._trained()
+
+    def _trained(self) -> tuple[NeuralLM | None, KeyboardInterrupt | None]:
+        network = self.new_network(self.recipe.network)
+        if self.before is not None:
+            network = self.before.set_params(
+                **self.recipe.network, warm_start=True, n_jobs=self.n_jobs
+            )
+        request = FitRequest.of_texts(network, *self.texts_of(network))
+        plan = self._planned = self._plan()
+        interrupt = None
+        try:
+            request.fit_advised(
+                plan=plan, checkpoint=self.checkpoint, progress=self._progress
+            )
+        except KeyboardInterrupt as error:
+            if not hasattr(network, "C_"):
+                raise
+            interrupt = error.with_traceback(None)
+        losses, best = network.history_["val_loss"], 0
+        if self.text.n_held_out and network.early_stopping is not False and losses:
+            best = int(np.nanargmin(losses)) + 1
+        last = None
+        if interrupt is not None:
+            last = int(network.n_seen_)
+            if best:
+                last = min(last, best * self.text.n_tokens)
+        self.recipe = replace(
+            self.recipe, corrections=tuple(plan.made), last=last, kept_epoch=best
+        )
+        return network, interrupt
+
+    def _plan(self) -> Plan:
+        budget, recipe = self.budget, self.recipe
+        if budget is None:
+            return recipe.plan()
+        n_tokens = self.text.n_tokens
+        budget.plan = TimedPlan(
+            recipe.planned, budget.begun, budget.begun + budget.seconds - self.reserved,
+            steps_a_pass=n_tokens, closing_seconds=self.scoring_seconds,
+            most=self.most,
+        )  # fmt: skip
+        return budget.plan
+
+    def _progress(self, done: float, total: float, loss: float) -> None:
+        note = f"training perplexity {math.exp(min(loss, 50)):.1f}"
+        if self._planned is not None and not math.isnan(self._planned.held_out_loss):
+            note += f", held-out {math.exp(self._planned.held_out_loss):.1f}"
+        self.report("network", note)
+
+    # -- the mixture -------------------------------------------------------------
+
+    def _mixed(self, models: dict[str, Any]) -> Any:
+        """Mix the models by weights learned on the held-out text."""
+        text = self.text
+        weights = np.ones(1)
+        if text.held_out is not None:
+            self.report("weights", "")
+            self.scores = [self._scored(name, models[name]) for name in models]
+            probs = np.exp([scores.log_prob for scores in self.scores]).T
+            weights = _weights_of(probs)
+            kept = weights >= LEAST_WEIGHT
+            if not kept.all():
+                models = {n: m for (n, m), keep in zip(models.items(), kept) if keep}
+                probs, weights = probs[:, kept], _weights_of(probs[:, kept])
+            seconds = sum(scores.seconds for scores in self.scores)
+            with np.errstate(divide="ignore"):
+                mixed = np.log(probs @ weights)
+            self.scores.append(Scores("mixture", mixed, seconds))
+        elif len(models) > 1:
+            weights = np.full(len(models), 1 / len(models))
+        self.recipe = replace(self.recipe, weights=tuple(weights.tolist()))
+        if len(models) == 1:
+            [model] = models.values()
+            return model
+        members = [(name, FrozenEstimator(model)) for name, model in models.items()]
+        mixture = MixtureLM(members, weights, n_words=text.n_words)
+        n_columns = max(model.n_features_in_ for model in models.values())
+        # It learns nothing more: any windows do.
+        X = np.full((1, n_columns), text.boundary, np.int32)
+        return mixture.fit(X, X[:, 0])
+
+    def _scored(self, name: str, model: Any) -> Scores:
+        text, held_out = self.text, self.text.held_out
+        assert held_out is not None
+        if name == "network":
+            ids = text.of_network(held_out, _n_context(model))
+        else:
+            ids = text.joined(held_out)
+        began = time.perf_counter()
+        log_prob = model.log_prob_stream(ids)
+        return Scores(name, log_prob, time.perf_counter() - began)
+
+
+def network_of(model: Any) -> NeuralLM | None:
+    """Return the network of a fitted model, or None."""
+    for member in getattr(model, "estimators_", [model]):
+        network = member.estimator if isinstance(member, FrozenEstimator) else member
+        if isinstance(network, NeuralLM):
+            return network
+    return None
+
+
+def _n_context(network: NeuralLM) -> int:
+    """Return the words of context before the first token that a network predicts."""
+    return int(max((network.order or 2) - 1, network.n_distant))
+
+
+def _weights_of(probs: NDArray[np.float64]) -> NDArray[np.float64]:
+    bins = np.zeros(len(probs), dtype=np.intp)
+    fit = fit_mixture_weights(probs, bins, 1, max_iter=100, tol=1e-5)
+    weights: NDArray[np.float64] = fit.weights[0]
+    return weights

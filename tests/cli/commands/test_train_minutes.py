@@ -1,0 +1,131 @@
+"""``nplm train --minutes``: the best model that a time makes of a text."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+import nplm
+from tests.helpers.texts import texts
+
+MINUTES = "0.08"
+
+
+@pytest.fixture
+def text(tmp_path):
+    path = tmp_path / "text.txt"
+    path.write_text("\n".join(texts(2000, n_words=50)) + "\n")
+    return str(path)
+
+
+@pytest.fixture
+def model(tmp_path):
+    return str(tmp_path / "model")
+
+
+def train(run, text, model, *options, code=0):
+    return run("train", text, "-o", model, *options, code=code)
+
+
+def test_minutes_make_a_mixture_that_a_recipe_makes_again(run, text, model, tmp_path):
+    found = train(run, text, model, "--minutes", MINUTES, "--test", text)
+    for line in ("Text: ", "Models: Kneser-Ney", "Time: ", "mixture", "0.08 minutes."):
+        assert line in found.stderr
+    assert found.stdout.startswith("test: perplexity ")
+    lm = nplm.load(model)
+    assert {"ngrams", "network"} <= set(lm.recipe_.members)
+    again = str(tmp_path / "again")
+    train(run, text, again, "--recipe", model)
+    documents = texts(50, n_words=50)
+    scores = lm.score_samples(documents)
+    np.testing.assert_array_equal(nplm.load(again).score_samples(documents), scores)
+    assert not os.path.exists(f"{model}.checkpoint")
+
+
+def test_running_text_is_scored_as_one(run, text, model):
+    options = "--minutes", MINUTES, "--text", "running", "--members", "network"
+    train(run, text, model, *options, "--set", "n_hidden=8")
+    lm = nplm.load(model)
+    assert lm.recipe_.running_text
+    assert lm.recipe_.network["n_hidden"] == 8
+    lines = [line for line in texts(30, n_words=50) if line]
+    query = run("query", "--each", "file", model, "-", input="\n".join(lines))
+    assert "a file is one text" in query.stderr
+    score = run("score", model, "-", input="\n".join(lines))
+    total = sum(map(float, score.stdout.split()))
+    assert float(query.stdout.split("\t")[0]) == pytest.approx(total, abs=1e-3)
+    assert total == pytest.approx(lm.score_samples(lines).sum() / np.log(10), abs=1e-3)
+    refused = run("score", "--jobs", "2", model, "-", input="a", code=2)
+    assert "leave --jobs out" in refused.stderr
+
+
+def test_continued_model_is_not_worse(run, text, model, tmp_path):
+    options = "--minutes", MINUTES, "--members", "network"
+    train(run, text, model, *options)
+    further = str(tmp_path / "further")
+    train(run, text, further, *options, "--continue", model)
+    before, after = nplm.load(model), nplm.load(further)
+    network = after.estimator_
+    assert network.n_iter_ > before.estimator_.n_iter_
+    assert after.scores_["mixture"] < 1.02 * before.scores_["mixture"]
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "message"),
+    [
+        ("--minutes 1 --model network", 2, "leave --model out"),
+        ("--minutes 1 --hidden 9", 2, "leave --hidden out"),
+        ("--minutes 1 --order 3", 2, "--minutes chooses the models"),
+        ("--text running", 2, "--text is for --minutes"),
+        ("--minutes 0", 2, "0.0 is not in the range"),
+        ("--minutes 1 --set hidden", 2, "NAME=VALUE"),
+        ("--minutes 1 --set hiden=3", 1, "settings has 'hiden'"),
+        ("--minutes 1 --members a", 1, "must be some of ngrams"),
+        ("--minutes 1e-5", 1, "is too short"),
+        ("--minutes 1 -o model.arpa", 2, "OUTPUT is a model of nplm"),
+    ],
+)
+def test_what_minutes_refuse(run, text, tmp_path, options, code, message, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    found = run("train", text, "-o", "model", *options.split(), code=code)
+    assert message in " ".join(found.stderr.split())
+    assert "Traceback" not in found.stderr
+
+
+def test_odd_texts_have_a_model_or_a_sentence(run, model, tmp_path):
+    for name, content in (
+        ("one line", b"one two three\n"), ("one word", b"word"), ("empty", b""),
+        ("blank", b"\n\n  \n"), ("binary", bytes(range(256)) * 9),
+    ):  # fmt: skip
+        path = tmp_path / name
+        path.write_bytes(content)
+        code = 0 if name.startswith("one") else 1
+        found = train(run, str(path), model, "--minutes", "0.05", code=code)
+        assert "Traceback" not in found.output
+    train(run, str(path), model, "--minutes", "0.05", "--errors", "replace")
+
+
+@pytest.mark.slow
+def test_first_ctrl_c_saves_the_whole_mixture(text, model):
+    options = ["--minutes", "5", "--set", "epochs=100000", "--set"]
+    command = [sys.executable, "-m", "nplm", "train", text, "-o", model, *options]
+    process = subprocess.Popen(
+        [*command, "early_stopping=False"], stderr=subprocess.PIPE, text=True
+    )
+    for line in process.stderr:
+        if "network, training perplexity" in line:
+            break
+    time.sleep(2)
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "Ending: the learning rate falls" in errors
+    lm = nplm.load(model)
+    assert {"ngrams", "network"} <= set(lm.recipe_.members)
+    assert lm.recipe_.last is None
+    done, planned = lm.recipe_.corrections[-1]
+    assert done < planned <= 1.05 * done + 1

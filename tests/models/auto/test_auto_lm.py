@@ -1,0 +1,206 @@
+"""AutoLM: the best model that some minutes make of a text."""
+
+import time
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.model_selection import cross_val_score
+from sklearn.pipeline import Pipeline
+
+import nplm
+from nplm import AutoLM, AutoRecipe, LMClassifier, LMDetector, Tokenizer, Vocabulary
+from nplm.models.auto.fitting import AutoFit, Budget
+from tests.helpers.checkpoint import Killed, n_saves
+from tests.helpers.texts import texts
+
+SECONDS = 4.0
+SMALL = {"n_hidden": 16, "embedding_dim": 8}
+ENDLESS = SMALL | {"epochs": 10_000, "early_stopping": False}
+TEXTS = texts(2000, n_words=50)
+
+
+def equal(one, other):
+    np.testing.assert_array_equal(
+        one.score_samples(TEXTS[:50]), other.score_samples(TEXTS[:50])
+    )
+
+
+@pytest.fixture(scope="module")
+def timed():
+    """A fitted model, and the seconds of the fit."""
+    began = time.perf_counter()
+    lm = AutoLM(SECONDS / 60, settings=ENDLESS, random_state=0).fit(TEXTS)
+    return lm, time.perf_counter() - began
+
+
+@pytest.fixture(scope="module")
+def fitted(timed):
+    return timed[0]
+
+
+def test_fit_ends_on_time_with_all_members(timed):
+    lm, seconds = timed
+    assert 0.8 * SECONDS < seconds < 1.05 * SECONDS + 3
+    recipe = lm.recipe_
+    assert {"ngrams", "network"} <= set(recipe.members)
+    assert sum(recipe.weights) == pytest.approx(1)
+    assert len(recipe.corrections) <= 20
+    assert set(lm.scores_) == {*recipe.members, "mixture"}
+
+
+def test_mixture_is_not_behind_a_member(fitted):
+    *members, mixture = fitted.scores_.values()
+    assert mixture <= min(members) * 1.001
+
+
+def test_recipe_makes_the_same_bits_without_a_clock(fitted, monkeypatch):
+    recipe = eval(repr(fitted.recipe_))
+    assert recipe == fitted.recipe_
+
+    def no_clock(*args):
+        raise AssertionError("the clock was read")
+
+    monkeypatch.setattr(Budget, "left", property(no_clock))
+    monkeypatch.setattr("nplm.models.auto.auto_lm.choose", no_clock)
+    again = AutoLM(recipe=recipe, random_state=5).fit(TEXTS)
+    equal(again, fitted)
+    assert again.recipe_ == recipe
+
+
+def test_saved_model_has_its_recipe(fitted, tmp_path):
+    nplm.save(fitted, tmp_path / "model")
+    loaded = nplm.load(tmp_path / "model")
+    assert loaded.recipe_ == fitted.recipe_
+    assert loaded.scores_ == fitted.scores_
+    equal(loaded, fitted)
+    # A recipe is a parameter, too.
+    nplm.save(AutoLM(recipe=AutoRecipe(3.0)).fit(["a b"] * 9), tmp_path / "model")
+    assert nplm.load(tmp_path / "model").recipe == AutoRecipe(3.0)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("weights", ["a"]), ("members", []), ("planned", -1), ("minutes", "3"),
+     ("corrections", [[1]]), ("unheard", 1)],
+)  # fmt: skip
+def test_damaged_recipe_is_refused(fitted, name, value):
+    values = fitted.recipe_.as_dict() | {name: value}
+    with pytest.raises(ValueError, match=r"recipe"):
+        AutoRecipe.of(values)
+
+
+def test_running_text_goes_on_across_documents():
+    # The last word of a document is the first one of the next.
+    words = [f"w{i}" for i in np.random.default_rng(0).integers(60, size=3000)]
+    documents = [" ".join(pair) for pair in pairwise(words)]
+    settings = {
+        "members": ["network"], "order": 4, "n_hidden": 64, "embedding_dim": 32,
+        "learning_rate_init": 0.02, "alpha": 1e-3, "dropout": 0.0, "epochs": 60,
+    }  # fmt: skip
+    lm = AutoLM(0.2, running_text=True, settings=settings, random_state=0)
+    lm.fit(documents)
+    apart = clone(lm).set_params(running_text=False).fit(documents)
+    # Of three tokens, one is drawn from 60 (a perplexity of 3.9), or two (of 15).
+    assert lm.perplexity(documents[:300]) < 6 < 12 < apart.perplexity(documents[:300])
+    together, scorer = lm.score_samples(documents[:5]), lm.scorer()
+    one_by_one = [scorer.tokens([text]).log_prob.sum() for text in documents[:5]]
+    np.testing.assert_allclose(together, one_by_one)
+    assert together[1] > lm.score_samples([documents[1]])[0]
+
+
+@pytest.mark.parametrize(
+    "documents",
+    [["a"], ["a b c d e f g h i j"], [""], ["a b"] * 300, ["x" * 5000],
+     ["\x01\x02 \xff\xfe"] * 3],
+    ids=["one word", "one line", "nothing", "two words", "one long word", "binary"],
+)  # fmt: skip
+def test_small_texts_have_n_grams(documents):
+    lm = AutoLM(0.05).fit(documents)
+    assert lm.recipe_.members == ("ngrams",)
+    assert np.isfinite(lm.score([*documents, "a b"]))
+
+
+def test_impossible_fits_are_refused():
+    with pytest.raises(ValueError, match=r"minutes=1e-05 is too short: n-grams of"):
+        AutoLM(1e-5).fit(TEXTS)
+    with pytest.raises(ValueError, match="0 documents and no token"):
+        AutoLM(0.1).fit([])
+    for settings, message in (
+        ({"n_hiden": 3}, "settings has 'n_hiden'"),
+        ({"members": ["netwerk"]}, "must be some of ngrams, classes, network"),
+        ({"dropout": 5}, "settings: dropout=5"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            AutoLM(0.1, settings=settings).fit(TEXTS)
+    with pytest.raises(TypeError, match="no parameter 'checkpont'"):
+        AutoLM(0.1).fit(TEXTS, checkpont="folder")
+
+
+def test_held_out_documents_may_be_given():
+    lm = AutoLM(0.05, settings={"members": ["ngrams", "classes"], "n_classes": 5})
+    lm.fit(TEXTS[:1000], X_val=TEXTS[1000:1500])
+    assert lm.recipe_.n_classes == 5
+    assert set(lm.scores_) == {"ngrams", "classes", "mixture"}
+
+
+def test_works_in_a_pipeline_and_a_cross_validation():
+    steps = [("words", Tokenizer()), ("ids", Vocabulary()), ("lm", AutoLM(0.05))]
+    scores = cross_val_score(Pipeline(steps), TEXTS[:200], cv=2)
+    assert np.isfinite(scores).all()
+
+
+def test_classifies_and_detects():
+    labels = ["a"] * 100 + ["b"] * 100
+    other = [text.replace("w", "v") + " v" for text in TEXTS[:100]]
+    classifier = LMClassifier(AutoLM(0.05)).fit([*TEXTS[:100], *other], labels)
+    assert classifier.score(["w1 w2 w3", "v1 v3"], ["a", "b"]) == 1
+    detector = LMDetector(AutoLM(0.05), validation_fraction=0.5).fit(TEXTS[:300])
+    unlikely = detector.score_samples(["w49 w48 w47"])
+    assert unlikely < detector.score_samples(["w1 w1 w2"])
+
+
+def test_ids_and_tokens_are_documents_too():
+    ids = [np.array([1, 2, 3, 4, 5] * 3)] * 200
+    lm = AutoLM(0.05, n_words=9).fit(ids)
+    assert lm.n_words_ == 9
+    assert lm.next_words([1, 2])[0][0] == 3
+    events = AutoLM(0.05).fit([["login", ("read", 3), "logout"]] * 200)
+    assert events.next_words(["login"], k=1)[0] == [("read", 3)]
+
+
+def after(monkeypatch, condition, error):
+    """Raise an error in the training of the network."""
+    original = AutoFit._progress
+
+    def progress(self, done, total, loss):
+        if condition(done):
+            raise error
+        original(self, done, total, loss)
+
+    monkeypatch.setattr(AutoFit, "_progress", progress)
+
+
+@pytest.mark.filterwarnings("ignore:NeuralLM. interrupted")
+def test_interrupt_keeps_the_mixture(monkeypatch):
+    lm = AutoLM(0.2, settings=ENDLESS, random_state=0)
+    after(monkeypatch, lambda done: done > 50_000, KeyboardInterrupt)
+    with pytest.raises(KeyboardInterrupt):
+        lm.fit(TEXTS)
+    assert lm.recipe_.last is not None
+    monkeypatch.undo()
+    equal(AutoLM(recipe=lm.recipe_).fit(TEXTS), lm)
+
+
+def test_killed_fit_resumes_with_its_recipe(tmp_path, monkeypatch):
+    folder = tmp_path / "state"
+    lm = AutoLM(0.1, settings=SMALL, random_state=0)
+    after(monkeypatch, lambda done: n_saves(folder) > 1, Killed)
+    with pytest.raises(Killed):
+        lm.fit(TEXTS, checkpoint=folder)
+    monkeypatch.undo()
+    began = time.perf_counter()
+    lm.fit(TEXTS, checkpoint=folder)
+    assert time.perf_counter() - began < 6
+    equal(AutoLM(recipe=lm.recipe_).fit(TEXTS), lm)
