@@ -7,6 +7,7 @@ networks of nplm are kept there too. The first command trains with the settings 
 which a search begins, the second changes one of them; of each budget the best by the
 validation part is shown:
 
+    python benchmarks/peers/run.py ptb door 1 3 10 --folder runs
     python benchmarks/peers/run.py ptb lstm 1 3 10 --folder runs
     python benchmarks/peers/run.py ptb lstm 1 --set batch=64 --folder runs
     python benchmarks/peers/run.py --page --folder runs
@@ -37,7 +38,7 @@ from numpy.typing import NDArray
 import nplm
 from common.ablations import as_stream
 from common.table import file_name, kept, parser, report
-from nplm import KneserNeyLM, NeuralLM, available_tiers
+from nplm import AutoLM, KneserNeyLM, NeuralLM, available_tiers
 from nplm.datasets import Corpus, fetch_brown, fetch_ptb, load_wiki
 from nplm.experiments import grouped, spelling_of
 from peers.run_page import write
@@ -122,6 +123,42 @@ def held_out_of(corpus: Corpus) -> dict[str, tuple[NDArray[Any], NDArray[Any]]]:
     }
 
 
+def door(corpus: Corpus, settings: Found, minutes: float, **fixed: Any) -> Found:
+    """nplm's own choice for the minutes, by the clock: no settings."""
+    boundary = corpus.n_words if corpus.boundary is None else corpus.boundary
+
+    def lines(ids: NDArray[np.int32]) -> list[NDArray[np.int32]]:
+        parts = np.split(ids, np.flatnonzero(ids == boundary) + 1)
+        return [part[part != boundary] for part in parts if len(part)]
+
+    def log_prob(
+        ids: NDArray[np.int32], before: NDArray[np.int32]
+    ) -> NDArray[np.float64]:
+        scorer = lm.scorer()
+        scorer.tokens(lines(before))
+        return scorer.tokens(lines(ids)).log_prob[: len(ids)]
+
+    began = time.process_time()
+    lm = AutoLM(
+        minutes, running_text=True, settings=settings | fixed, boundary=boundary,
+        n_words=max(corpus.n_words, boundary + 1), n_jobs=1, random_state=0,
+    )  # fmt: skip
+    lm.fit(lines(corpus.train), X_val=lines(corpus.valid))
+    seconds = time.process_time() - began
+    before_test = np.concatenate([corpus.train, corpus.valid])[-HISTORY:]
+    parts = {
+        "valid": (corpus.valid, corpus.train[-HISTORY:]),
+        "test": (corpus.test, before_test),
+    }
+    recipe = lm.recipe_
+    planned = recipe.corrections[-1][1] if recipe.corrections else recipe.planned
+    return {
+        "CPU s": seconds, "epochs": planned / len(corpus.train),
+        "parameters": lm.estimator_.n_parameters_, "recipe": recipe.as_dict(),
+        **scored(parts, log_prob),
+    }  # fmt: skip
+
+
 def spread(ids: NDArray[np.int32], n: int) -> NDArray[np.int32]:
     """About n of the ids, in pieces at equal distances."""
     pieces = np.array_split(ids, N_PIECES)
@@ -171,6 +208,7 @@ def of_torch(corpus: Corpus, settings: Found, minutes: float) -> Found:
 
 
 MODELS: dict[str, Measure] = {
+    "door": door, "door-network": partial(door, members=["network"]),
     "network": network, "lstm": of_torch, "gpt": of_torch,
     "default": default, "kneser-ney": kneser_ney,
 }  # fmt: skip

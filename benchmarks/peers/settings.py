@@ -24,4 +24,5 @@ NETWORK: Settings = {
 
 SETTINGS: dict[str, Settings] = {
     "lstm": LSTM, "gpt": GPT, "network": NETWORK, "default": {}, "kneser-ney": {},
+    "door": {}, "door-network": {},
 }  # fmt: skip

@@ -355,7 +355,7 @@ class AutoLM(TextLM):
 
     def _word_features(self, recipe: AutoRecipe, is_new: bool) -> csr_array | None:
         """Return features of the words' spelling, if they have it."""
-        asked = (self.settings or {}).get("spelling", recipe.tokens == "words")
+        asked = (self.settings or {}).get("spelling", False)
         if not (asked if is_new else recipe.spelling) or self.vocabulary_ is None:
             return None
         try:

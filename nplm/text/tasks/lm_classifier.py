@@ -163,6 +163,9 @@ default="empirical"
                     raise ValueError(f"y_val has no document of the class {label!r}.")
                 part["X_val"] = of_class
         base = with_words_of(base, documents)
+        minutes = getattr(base, "minutes", None)  # of an AutoLM
+        if minutes is not None and base.verbose:
+            print(f"LMClassifier: {len(classes)} fits of {minutes:g} minutes each")
         fitted = Parallel(n_jobs=self.n_jobs)(
             delayed(_fitted)(clone(base), part | fit_params) for part in parts
         )
