@@ -35,7 +35,7 @@ NGRAM_SECONDS, CLASS_SECONDS = 1e-6, 1.1e-6
 CLASSES = (500, 200, 100)
 # Shares of the time: for classes, at most; for each of two measurements.
 CLASS_SHARE, PROBE_SHARE = 0.05, 0.01
-PROBE_TOKENS, PROBE_HELD_OUT, LEAST_PROBE = 50_000, 500, 0.1
+PROBE_TOKENS, PROBE_HELD_OUT, LEAST_PROBE = 50_000, 500, 0.2
 # What a network needs: tokens, and seconds.
 MIN_TOKENS, MIN_SECONDS = 2000, 3.0
 # Seconds to build and save a model, those of one of its parameters, and n-grams of a

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from sklearn.frozen import FrozenEstimator
 
+from nplm.base.blocks import Texts
 from nplm.base.exceptions import DivergenceError
 from nplm.models.auto.recipe import AutoRecipe
 from nplm.models.auto.texts import AutoText
@@ -156,13 +157,13 @@ class AutoFit:
             network.set_params(features__word_features=self.word_features)
         return network
 
-    def texts_of(self, network: NeuralLM) -> tuple[Any, Any]:
+    def texts_of(self, network: NeuralLM) -> tuple[Texts, Texts | None]:
         """Return the training and the held-out text for a network."""
-        text, n_context = self.text, _n_context(network)
+        text, n_context = self.text, network._columns_of_texts()
         held_out = text.held_out
         return (
-            text.of_network(text.train, n_context),
-            None if held_out is None else text.of_network(held_out, n_context),
+            text.texts(text.train, n_context),
+            None if held_out is None else text.texts(held_out, n_context),
         )
 
     def _network(self) -> tuple[NeuralLM | None, KeyboardInterrupt | None]:
@@ -258,14 +259,10 @@ class AutoFit:
         return mixture.fit(X, X[:, 0])
 
     def _scored(self, name: str, model: Any) -> Scores:
-        text, held_out = self.text, self.text.held_out
-        assert held_out is not None
-        if name == "network":
-            ids = text.of_network(held_out, _n_context(model))
-        else:
-            ids = text.joined(held_out)
+        assert self.text.held_out is not None
+        texts = self.text.texts(self.text.held_out, max(model.order_ - 1, 1))
         began = time.perf_counter()
-        log_prob = model.log_prob_stream(ids)
+        log_prob = model._texts_log_prob(texts)
         return Scores(name, log_prob, time.perf_counter() - began)
 
 
@@ -276,11 +273,6 @@ def network_of(model: Any) -> NeuralLM | None:
         if isinstance(network, NeuralLM):
             return network
     return None
-
-
-def _n_context(network: NeuralLM) -> int:
-    """Return the words of context before the first token that a network predicts."""
-    return int(max((network.order or 2) - 1, network.n_distant))
 
 
 def _weights_of(probs: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -7,10 +7,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from nplm.base.blocks import Texts
 from nplm.text.lm.window_scorer import WindowWordScorer
-from nplm.text.windows import windows
 
 __all__ = ["RunningWordScorer"]
+
+# Words before the documents of a call that are read again.
+MAX_BEFORE = 500
 
 
 class RunningWordScorer(WindowWordScorer):
@@ -20,11 +23,11 @@ class RunningWordScorer(WindowWordScorer):
     begin a text.
     """
 
-    _before: NDArray[np.int32] | None = None
+    _before = np.empty(0, np.int32)
 
     def restart(self) -> None:
         """Begin another text."""
-        self._before = None
+        self._before = np.empty(0, np.int32)
 
     def tokens(
         self,
@@ -39,15 +42,26 @@ class RunningWordScorer(WindowWordScorer):
         text = np.insert(ids, np.cumsum(lengths), self.boundary).astype(np.int32)
         if len(text) == 0:
             return np.empty(0), {}
-        if self._before is None:
-            self._before = np.full(self.n_context, self.boundary, np.int32)
-        X, y = windows(text, self.n_context, history=self._before)
-        self._before = np.concatenate([self._before, text])[-self.n_context :]
+        n_columns = self.n_context
+        if self._reads:
+            n_columns = max(self.model._n_context_of_texts(), 1)
+        before = self._before
+        texts = Texts.of(
+            [np.concatenate([before, text])], n_columns, self.boundary, ends=False
+        )
+        self._before = np.concatenate([before, text])[-MAX_BEFORE:]
+        X, y = (part[len(before) :] for part in texts.windows())
+        if self._reads:
+            log_prob = self.model._texts_log_prob(texts)[len(before) :]
+        else:
+            log_prob = self.model.log_prob(X, y)
+        details = details and hasattr(self.model, "_token_details")
+        found = self.model._token_details(X) if details else {}
         if not eos:
             ends = np.cumsum(lengths + 1) - 1
-            X, y = np.delete(X, ends, axis=0), np.delete(y, ends)
-        weights_of = getattr(self.model, "_token_details", None) if details else None
-        return self.model.log_prob(X, y), {} if weights_of is None else weights_of(X)
+            log_prob = np.delete(log_prob, ends)
+            found = {name: np.delete(of, ends, axis=0) for name, of in found.items()}
+        return log_prob, found
 
-    def _after(self, state: tuple[int, ...], i: int) -> tuple[int, ...]:
-        return (*state[1:], i)
+    def _after(self, words: Any, i: int, *end: Any) -> Any:
+        return (*words, i, *end)

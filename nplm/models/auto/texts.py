@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from nplm.base.blocks import Texts
 from nplm.text.documents import Documents
 
 __all__ = ["AutoText", "split"]
@@ -49,18 +49,12 @@ class AutoText:
         ends = np.cumsum(documents.lengths)
         return np.insert(documents.ids, ends, self.boundary).astype(np.int32)
 
-    def of_network(self, documents: Documents, n_context: int) -> Any:
-        """Return documents for a network, which predicts every token of them.
-
-        They are one text or a list, with boundaries for the first contexts.
-        """
-        text, start = self.joined(documents), np.full(n_context, self.boundary)
+    def texts(self, documents: Documents, n_context: int) -> Texts:
+        """Return documents as texts, of which every token is predicted."""
         if self.is_running:
-            return np.concatenate([start, text]).astype(np.int32)
-        first = np.cumsum(documents.lengths + 1) - documents.lengths - 1
-        where = np.repeat(first, n_context)
-        padded = np.insert(text, where, self.boundary).astype(np.int32)
-        return np.split(padded, (first + n_context * np.arange(len(first)))[1:])
+            whole = [self.joined(documents)]
+            return Texts.of(whole, n_context, self.boundary, ends=False)
+        return documents.texts(n_context, self.boundary, ends=True)
 
 
 def split(documents: Documents, n_tokens: int) -> tuple[Documents, Documents]:

@@ -96,7 +96,7 @@ def test_running_text_goes_on_across_documents():
     words = [f"w{i}" for i in np.random.default_rng(0).integers(60, size=3000)]
     documents = [" ".join(pair) for pair in pairwise(words)]
     settings = {
-        "members": ["network"], "order": 4, "n_hidden": 64, "embedding_dim": 32,
+        "members": ["network"], "n_memory": 20, "n_hidden": 64, "embedding_dim": 32,
         "learning_rate_init": 0.02, "alpha": 1e-3, "dropout": 0.0, "epochs": 60,
     }  # fmt: skip
     lm = AutoLM(0.2, running_text=True, settings=settings, random_state=0)
