@@ -95,7 +95,7 @@ MOST_EPOCHS = 30.0
 # Mini-batches of a pass, at least, and tokens of one.
 MIN_UPDATES, MIN_BATCH = 500, 64
 # The share of a distance in words, beside one in minutes, in the choice of a row.
-WORDS_SHARE = 0.5
+WORDS_SHARE = 1.0
 
 
 def nearest_row(words: float, minutes: float) -> Row:

@@ -14,7 +14,7 @@ __all__ = ["AutoText", "split"]
 
 # Pieces, at equal distances, that are held out of a text; or its end, of fewer
 # documents than this many.
-N_PIECES = 10
+N_PIECES = 30
 MIN_DOCUMENTS = 100
 
 

@@ -20,8 +20,9 @@ CHECKS = (
     0.01, 0.03, 0.06, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.93,
     0.95, 0.97, 0.98, 0.99,
 )  # fmt: skip
-# Share of the steps done that follow them when a fit is asked to end soon.
-LAST_STEPS = 0.04
+# Shares of the steps done that follow them when a fit is asked to end soon, and when
+# the held-out loss stops improving.
+LAST_STEPS, COOLING_STEPS = 0.04, 0.2
 
 
 class Plan:
@@ -65,6 +66,10 @@ class Plan:
     def _correct(self, done: int, n_steps: int) -> None:
         self.n_steps = n_steps
         self.made.append((done, n_steps))
+
+    def cool(self, done: int) -> None:
+        """Let the learning rate fall to 0 soon, between two passes."""
+        self.limit(done)  # a recorded correction
 
     def closed(self, seconds: float, loss: float) -> None:
         """Note how long the work took that followed a pass, and the held-out loss."""
@@ -122,6 +127,12 @@ class TimedPlan(Plan):
     def end_soon(self) -> None:
         """Let the learning rate fall to 0 in few further steps."""
         self._asked_to_end = True
+
+    def cool(self, done: int) -> None:
+        """Let the learning rate fall to 0 soon, between two passes."""
+        further = math.ceil(COOLING_STEPS * done)
+        self._ends_soon = True
+        self._correct(done, min(self.n_steps, done + further))
 
     def limit(self, done: int) -> int:
         """Correct the plan after `done` steps, if that is due; see `Plan.limit`."""

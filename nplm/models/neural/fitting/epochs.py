@@ -42,8 +42,9 @@ class Epochs:
       nats per token, ``seconds`` of training, ``scoring_seconds``, and the `costs` of
       the network
     - `verbose`: 1 prints a line per epoch
-    - `plan`: number of examples in place of the epochs of `recipe`; its learning rate
-      falls to 0 with the last of them
+    - `plan`: number of examples in place of the epochs of `recipe`; the learning rate
+      falls to 0 with the last of them. When the held-out loss stops improving, it falls
+      to 0 soon, from the best epoch on
     """
 
     pass_name = "epoch"
@@ -62,7 +63,7 @@ class Epochs:
     ) -> None:
         self.network, self.windows, self.processes = network, windows, processes
         self.batch_size, self.history, self.verbose = batch_size, history, verbose
-        self.plan = plan
+        self.plan, self.cools = plan, False
         n_workers = recipe.n_workers
         if recipe.average_every is not None:
             n_workers = processes.size
@@ -106,7 +107,20 @@ class Epochs:
 
     def more(self, done: int) -> bool:
         """Return whether there is another epoch."""
-        return done < self.n_passes(done) and not self.held_out.out_of_patience
+        if self.held_out.out_of_patience and not self.cools:
+            if self.plan is None:
+                return False
+            self._cool(self.plan, done)
+        return done < self.n_passes(done)
+
+    def _cool(self, plan: Plan, done: int) -> None:
+        """Go on from the best epoch, with a learning rate that soon falls to 0."""
+        self.cools, best = True, self.held_out.best
+        if best is not None:
+            self.network.restore(best)
+            self.network.settle()
+        plan.cool(done * self.n_steps)
+        self.network.set_span(plan.n_steps)
 
     def limit(self, done: int) -> int:
         """Return the last step of the next call, whole mini-batches before it."""
@@ -231,7 +245,10 @@ class Epochs:
             "held_out": self.held_out.facts(),
             "n_before": self._n_before,
             "seen": self._seen,
-        } | ({} if self.plan is None else {"plan": self.plan.facts()})
+        } | ({} if self.plan is None else {"plan": self._plan_facts(self.plan)})
+
+    def _plan_facts(self, plan: Plan) -> dict[str, Any]:
+        return plan.facts() | {"cools": self.cools}
 
     def resume(self, arrays: Fitted, facts: Fitted, *, passes: int, steps: int) -> None:
         """Restore the state that `arrays` and `facts` returned."""
@@ -251,7 +268,9 @@ class Epochs:
         self.held_out.resume(facts.inner("held_out"), best, passes)
         done = passes * self.n_steps + steps
         if self.plan is not None:
-            self.plan.resume(facts.inner("plan"))
+            of_plan = facts.inner("plan")
+            self.cools = of_plan.take("cools", bool)
+            self.plan.resume(of_plan)
             network.set_span(self.plan.n_steps)
             if steps == 0 and passes:  # the last epoch has fewer steps
                 before = done - self.n_steps

@@ -178,3 +178,44 @@ def test_resumed_plan_has_the_time_that_was_left(monkeypatch):
     second.resume(Fitted(facts))
     clock.run(second)
     assert (130.0 - 90.0) + (clock.now - 490.0) == pytest.approx(110.0, abs=2)
+
+
+def test_stalled_fit_goes_on_from_its_best_epoch_with_a_falling_rate(data, tmp_path):
+    X, y = data
+    parts = (X[:300], y[:300]), (X[1500:2000], y[1500:2000])
+
+    def fit(plan, **options):
+        lm = network(n_iter_no_change=2, learning_rate_init=0.03, alpha=0)
+        lm.set_params(early_stopping=True)
+        request = FitRequest.of(lm, *parts[0], *parts[1])
+        request.fit_model(lambda: request.train(plan=plan, **options))
+        return lm
+
+    now = time.perf_counter()
+    options = dict(steps_a_pass=300, closing_seconds=0.01, most=300_000)
+    plan = TimedPlan(300_000, now, now + 60, **options)
+    lm = fit(plan)
+    losses = lm.history_["val_loss"]
+    done, planned = plan.made[-1]
+    stalled = done // 300
+    assert done % 300 == 0
+    assert planned <= 1.2 * done + 1
+    assert lm.n_seen_ == pytest.approx(planned, abs=32)
+    assert min(losses[stalled - 2 : stalled]) > min(losses[: stalled - 2]) - 1e-3
+    assert -lm.score(*parts[1]) == pytest.approx(min(losses), rel=1e-5)
+    assert min(losses[stalled:]) < min(losses[:stalled])
+    equal(fit(Plan(300_000, plan.made)), lm)
+
+    def kill(done, total, loss):
+        if total - done < 900:  # in the last epochs
+            raise Killed
+
+    now = time.perf_counter()
+    with pytest.raises(Killed):
+        fit(
+            TimedPlan(300_000, now, now + 60, **options), checkpoint=tmp_path,
+            progress=kill,
+        )  # fmt: skip
+    again = TimedPlan(300_000, now, now + 60, **options)
+    equal(fit(again, checkpoint=tmp_path), lm)
+    assert again.made == plan.made
