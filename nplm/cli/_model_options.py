@@ -22,8 +22,7 @@ BY_MINUTES = "--minutes"
 # Models, and the parameters of the options that only these have.
 TABLE = {
     BY_MINUTES: "text members settings recipe continued errors",
-    "kneser-ney": ON_DISK.removeprefix("memory"),
-    "kneser-ney --minutes": "memory",
+    "kneser-ney": ON_DISK,
     "kneser-ney classes shortlist mixture": "discount_fallback",
     "kneser-ney shortlist mixture": "interpolate_unigrams",
     "classes": "n_classes",
@@ -57,6 +56,8 @@ def refuse_other_models(ctx: click.Context, model: str) -> None:
         name = str(option.name)
         models = MODELS_OF.get(name, [model])
         is_decided = model == BY_MINUTES and (name in DECIDED or model not in models)
+        if name == "memory" and model == BY_MINUTES:
+            continue
         if is_decided and is_given(ctx, name):
             raise click.UsageError(
                 f"--minutes chooses the models and their settings: leave "
@@ -69,8 +70,7 @@ def refuse_other_models(ctx: click.Context, model: str) -> None:
         if model not in models and is_given(ctx, name):
             raise click.UsageError(
                 f"--model {model} has no {option.opts[0]}, which is of "
-                f"{', '.join(m for m in models if m != BY_MINUTES)}: leave it out, or "
-                "train another --model."
+                f"{', '.join(models)}: leave it out, or train another --model."
             )
 
 
@@ -86,10 +86,8 @@ class ModelCommand(click.Command):
             models = MODELS_OF.get(str(option.name))
             title = "Options"
             if models is not None:
-                named = [name for name in models if name != BY_MINUTES]
-                of_models = [f"--model {', '.join(named)}"] if named else []
-                by_minutes = [BY_MINUTES] if BY_MINUTES in models else []
-                title += f" of {' and '.join(by_minutes + of_models)}"
+                by_minutes = models == [BY_MINUTES]
+                title += f" of {'' if by_minutes else '--model '}{', '.join(models)}"
             record = option.get_help_record(ctx)
             if record is not None:
                 sections.setdefault(title, []).append(record)

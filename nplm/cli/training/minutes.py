@@ -129,7 +129,8 @@ def _texts(
     with stages() as bars:
         bars.show(stage, 0, 0, "")
         for chunk in chunks_of(inputs):
-            lines = (text for _, text in chunk.decoded(options["errors"], marks))
+            _, documents = chunk.documents(options["errors"], marks, None)
+            lines = (line for [line] in documents)
             texts += [t for t in lines if options["blank_lines"] or t.strip(BLANKS)]
             bars.show(stage, chunk.n_bytes, n_bytes, f"{len(texts):,} lines")
     if not any(line.strip(BLANKS) for line in texts):

@@ -251,9 +251,9 @@ def test_options_of_a_model_are_those_that_it_has():
         in_energy = name.partition("__")[0] in EnergyLM().get_params(deep=False)
         assert ("energy" in models) == in_energy, name
     shown = CliRunner().invoke(train_command, ["--help"]).output
-    sections = shown.split("\nOptions of --model ")[1:]
+    sections = shown.split("\nOptions of ")[1:]
     for section in sections:
-        models, _, lines = section.partition(":\n")
+        models, _, lines = section.removeprefix("--model ").partition(":\n")
         found = re.findall(r"^  (--[a-z-]+)", lines, re.M)
         expected = {
             option
