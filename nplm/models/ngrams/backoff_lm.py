@@ -62,17 +62,6 @@ class BackoffLM(ReadFromFile, BackoffModel):
 
     _reader = "read_arpa"
 
-    def __init__(
-        self,
-        order: int | None = None,
-        *,
-        n_words: int | None = None,
-        boundary: int | None = None,
-    ) -> None:
-        self.order = order
-        self.n_words = n_words
-        self.boundary = boundary
-
     def _fitted(self) -> dict[str, Any]:
         # The probabilities of a file of another toolkit need not sum to 1.
         return super()._fitted() | {"sums_to_one": sums_to_one(self.trie_)}
@@ -105,8 +94,6 @@ class BackoffLM(ReadFromFile, BackoffModel):
         -------
         model : BackoffLM
         """
-        model = cls(trie.order, n_words=trie.n_words, boundary=boundary)
-        model.order_, model.n_words_ = trie.order, trie.n_words
-        model.n_features_in_ = max(trie.order - 1, 1)
+        model = cls._of_sizes(trie.order, trie.n_words, boundary)
         model._set_trie(trie, index)
         return model

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from nplm._kernels.ngrams._trie import take_logs
 from nplm.base.atomic import all_or_nothing
-from nplm.base.estimators import LanguageModel, WordsMass
+from nplm.base.estimators import WordsMass
 from nplm.base.fitted import Fitted
 from nplm.models.ngrams.look_ups import QuickLookUps
 from nplm.models.ngrams.saved import arrays_of, restored_trie
@@ -24,7 +24,7 @@ from nplm.models.ngrams.trie.work import Work
 __all__ = ["BackoffModel"]
 
 
-class BackoffModel(QuickLookUps, LanguageModel):
+class BackoffModel(QuickLookUps):
     """Base class of models that look words up in a back-off trie.
 
     A subclass makes the trie and passes it to ``_set_trie``.

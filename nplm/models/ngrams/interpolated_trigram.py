@@ -12,7 +12,6 @@ from sklearn.utils._param_validation import Interval
 from nplm.base.estimators import (
     CheapWords,
     HeldOut,
-    LanguageModel,
     Whole,
     non_negative,
 )
@@ -25,7 +24,7 @@ from nplm.models.training.em import BIN_PRIOR, FrequencyBins, fit_mixture_weight
 __all__ = ["InterpolatedTrigram"]
 
 
-class InterpolatedTrigram(CheapWords, LanguageModel):
+class InterpolatedTrigram(CheapWords):
     r"""Mixture of relative frequencies, weighted by the frequency of the context.
 
     The first baseline of Bengio et al. (2003), section 4.1, after Jelinek and

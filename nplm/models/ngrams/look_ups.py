@@ -8,14 +8,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from nplm.base.blocks import BLOCK_WINDOWS
+from nplm.base.estimators import LanguageModel
 
 __all__ = ["QuickLookUps", "ReadFromFile"]
 
 INT32 = np.dtype(np.int32)
 
 
-class QuickLookUps:
-    """Mixin of models whose kernel checks ids itself.
+class QuickLookUps(LanguageModel):
+    """Base class of models whose kernel checks ids itself.
 
     A sentence is looked up in less time than the checks of all inputs take. Windows in
     arrays of int32 go to the kernel at once; other inputs and all errors are for the
@@ -26,21 +27,10 @@ class QuickLookUps:
     # `next_word_log_prob`; it may be None.
     _looked_up_in: ClassVar[str]
 
-    def log_prob(self, X: ArrayLike, y: ArrayLike | None = None) -> NDArray[np.float64]:
-        """Return the log-probability of each next word given its context.
-
-        Parameters
-        ----------
-        X : array-like of int, shape (n_samples, n_context)
-            Contexts, the nearest word in the last column.
-        y : array-like of int, shape (n_samples,)
-            Next words.
-
-        Returns
-        -------
-        log_prob : ndarray of float64, shape (n_samples,)
-            Natural logarithms.
-        """
+    # Its docstring is that of `LanguageModel`.
+    def log_prob(  # noqa: D102
+        self, X: ArrayLike, y: ArrayLike | None = None
+    ) -> NDArray[np.float64]:
         # The attributes are read from one dictionary, which a fit replaces as a whole.
         fitted = vars(self)
         ngrams: Any = fitted.get(self._looked_up_in)
@@ -59,14 +49,32 @@ class QuickLookUps:
                     log_prob = ngrams.next_word_log_prob(X, y)
                     if log_prob is not None:
                         return log_prob
-        base: Any = super()
-        return base.log_prob(X, y)
+        return super().log_prob(X, y)
 
 
-class ReadFromFile:
-    """Mixin of models that are read from a file, not fitted."""
+class ReadFromFile(QuickLookUps):
+    """Base class of models that are read from a file, not fitted."""
 
     _reader: ClassVar[str]  # the function of nplm.formats that reads the file
+
+    def __init__(
+        self,
+        order: int | None = None,
+        *,
+        n_words: int | None = None,
+        boundary: int | None = None,
+    ) -> None:
+        self.order = order
+        self.n_words = n_words
+        self.boundary = boundary
+
+    @classmethod
+    def _of_sizes(cls, order: int, n_words: int, boundary: int | None) -> Self:
+        """Return a model with the parameters and attributes of these sizes."""
+        model = cls(order, n_words=n_words, boundary=boundary)
+        model.order_, model.n_words_ = order, n_words
+        model.n_features_in_ = max(order - 1, 1)
+        return model
 
     def fit(
         self,

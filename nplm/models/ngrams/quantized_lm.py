@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nplm.base.blocks import blocks_of_rows
-from nplm.base.estimators import CheapWords, LanguageModel
+from nplm.base.estimators import CheapWords
 from nplm.base.fitted import Fitted
-from nplm.models.ngrams.look_ups import QuickLookUps, ReadFromFile
+from nplm.models.ngrams.look_ups import ReadFromFile
 from nplm.models.ngrams.trie.quantized_checks import (
     quantized_items,
     restored_quantized,
@@ -21,7 +21,7 @@ from nplm.models.ngrams.trie.word_scorer import QuantizedNgramWordScorer
 __all__ = ["QuantizedLM"]
 
 
-class QuantizedLM(ReadFromFile, QuickLookUps, CheapWords, LanguageModel):
+class QuantizedLM(ReadFromFile, CheapWords):
     """Quantized back-off n-gram model.
 
     Probabilities and back-off weights are stored as codes of a few bits, with one
@@ -73,17 +73,6 @@ class QuantizedLM(ReadFromFile, QuickLookUps, CheapWords, LanguageModel):
     _looked_up_in = "trie_"
     _reader = "load_binary"
 
-    def __init__(
-        self,
-        order: int | None = None,
-        *,
-        n_words: int | None = None,
-        boundary: int | None = None,
-    ) -> None:
-        self.order = order
-        self.n_words = n_words
-        self.boundary = boundary
-
     @classmethod
     def from_trie(cls, trie: QuantizedTrie, *, boundary: int | None = None) -> Self:
         """Make a fitted model from a quantized trie.
@@ -99,10 +88,7 @@ class QuantizedLM(ReadFromFile, QuickLookUps, CheapWords, LanguageModel):
         -------
         model : QuantizedLM
         """
-        order = len(trie.n_ngrams)
-        model = cls(order, n_words=trie.n_words, boundary=boundary)
-        model.order_, model.n_words_ = order, trie.n_words
-        model.n_features_in_ = order - 1
+        model = cls._of_sizes(trie.order, trie.n_words, boundary)
         model._set_trie(trie)
         return model
 

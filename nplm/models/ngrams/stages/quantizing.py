@@ -22,7 +22,6 @@ from nplm.models.ngrams.trie.bits import (
 )
 from nplm.models.ngrams.trie.context_trie import (
     TrieBuilder,
-    WeightedTrie,
     blocks_of_contexts,
 )
 from nplm.models.ngrams.trie.quantized_checks import check_numbers
@@ -31,6 +30,8 @@ from nplm.models.ngrams.trie.quantized_trie import (
     NO_WEIGHT,
     Codebook,
     QuantizedTrie,
+    quantized_sizes,
+    record_bits,
     word_bits,
 )
 from nplm.models.ngrams.trie.work import MAX_NGRAMS, Work
@@ -70,7 +71,7 @@ class Quantizing:
     - `header`: sizes, for ``quantized_items``
     """
 
-    def __init__(self, trie: WeightedTrie, bits: int, work: Work) -> None:
+    def __init__(self, trie: BackoffTrie, bits: int, work: Work) -> None:
         self._trie, self._work, self._bits = trie, work, bits
         order, n_words = trie.order, trie.n_words
         self._lengths = range(2, order + 1)
@@ -90,22 +91,10 @@ class Quantizing:
         }
 
     @property
-    def sizes(self) -> dict[str, tuple[np.dtype[Any], int]]:
+    def sizes(self) -> dict[str, tuple[type[np.generic], int]]:
         """Type and length of each array of ``quantized_items``."""
-        n_words, n_codes = self._trie.n_words, 1 << self._bits
-        types = {"prob": ("<f4", n_words), "bow": ("<f4", n_words)}
-        types |= {"start": ("<i8", n_words + 1)}
-        for k in self._lengths:
-            n, n_next, ends = self._n[k], self._n[k + 1], k == self._trie.order
-            n_records = -(-(n + (not ends)) // 8) * self._width(k)
-            types |= {
-                f"records_{k}": ("<u1", n_records + READ_BYTES),
-                f"high_{k}": ("<u8", 0 if ends else _n_high(n, n_next, self._low[k])),
-                f"sample_{k}": ("<u4", 0 if ends else n // SAMPLED + 1),
-                f"prob_{k}": ("<f4", n_codes),
-                f"bow_{k}": ("<f4", 0 if ends else n_codes),
-            }
-        return {name: (np.dtype(kind), size) for name, (kind, size) in types.items()}
+        nodes, low = self.header["n_nodes"], self.header["low"]
+        return quantized_sizes(self._trie.n_words, self._bits, nodes, low)
 
     def fill(self, arrays: Mapping[str, NDArray[Any]]) -> None:
         """Fill arrays of zeros, which have these `sizes`, and remove the files."""
@@ -257,15 +246,11 @@ class Quantizing:
         low = int(self._n[k + 1] // max(self._n[k], 1)).bit_length() - 1
         return max(0, min(low, MAX_WIDTH - width))
 
-    def _width(self, k: int) -> int:
-        """Return the number of bits of a record."""
-        rest = 0 if k == self._trie.order else self._bits + self._low[k]
-        return word_bits(self._trie.n_words) + self._bits + rest
-
     def _pack(self, k: int, arrays: Mapping[str, NDArray[Any]]) -> None:
         """Pack the nodes of `k` words from their files."""
-        work, n, width = self._work, self._n[k], self._width(k)
+        work, n = self._work, self._n[k]
         ends, low = k == self._trie.order, self._low[k]
+        width = record_bits(self._trie.n_words, self._bits, low, ends=ends)
         place = np.uint64(width - low)
         records, high, sample = (
             arrays[f"{name}_{k}"] for name in ("records", "high", "sample")
@@ -359,11 +344,6 @@ def _extensions(
             yield first + begin, offsets[begin : end + 1]
         first += len(offsets) - 1
         before = offsets[-1:]
-
-
-def _n_high(n: int, n_next: int, low: int) -> int:
-    """Return the length of `high` of `n` nodes, followed by `n_next` longer ones."""
-    return ((n_next >> low) + n) // 64 + 1
 
 
 def _joined(k: int, parts: list[Rows]) -> Rows:

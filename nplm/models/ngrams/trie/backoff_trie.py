@@ -9,20 +9,27 @@ from numpy.typing import NDArray
 
 from nplm._kernels.ngrams import _backoff
 from nplm.base.blocks import BLOCK_WINDOWS, blocks, blocks_of_rows
-from nplm.models.ngrams.trie.context_trie import WeightedTrie, blocks_of_contexts
+from nplm.models.ngrams.trie.context_trie import ContextTrie, blocks_of_contexts
 from nplm.models.ngrams.trie.work import BLOCK_FOLLOWERS, Work
 
 __all__ = ["BackoffTrie"]
 
 
 @dataclass(frozen=True, eq=False)
-class BackoffTrie(WeightedTrie):
+class BackoffTrie(ContextTrie):
     """Trie of a back-off model, with the semantics of an ARPA file.
 
     The probability of a word is that of the longest n-gram stored, times the
     back-off weights of all longer contexts. Interpolated models are stored in the
     same way, with their probabilities already interpolated.
+
+    - `prob` (n_ngrams,): the probability of each follower after its context
+    - `bow` (n_contexts,): the back-off weight of each context, for words that do not
+      follow it
     """
+
+    prob: NDArray[np.float32]
+    bow: NDArray[np.float32]
 
     def unpacked(self, work: Work) -> BackoffTrie:
         """Return a trie whose arrays can be read in order; raise if it is damaged."""

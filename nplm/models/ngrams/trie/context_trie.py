@@ -22,12 +22,7 @@ from nplm._kernels.ngrams import _backoff, _counts
 from nplm._kernels.ngrams._trie import Trie
 from nplm.models.ngrams.trie.work import BLOCK_FOLLOWERS, MAX_NGRAMS, Work
 
-__all__ = [
-    "ContextTrie",
-    "TrieBuilder",
-    "WeightedTrie",
-    "blocks_of_contexts",
-]
+__all__ = ["ContextTrie", "TrieBuilder", "blocks_of_contexts"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,19 +163,6 @@ class ContextTrie:
     def path(self) -> NDArray[np.int32]:
         """Return a scratch array for a look-up: the contexts on the path to its end."""
         return np.empty(self.order, dtype=np.int32)
-
-
-@dataclass(frozen=True, eq=False)
-class WeightedTrie(ContextTrie):
-    """Context trie with the probabilities and weights of a back-off model.
-
-    - `prob` (n_ngrams,): the probability of each follower after its context
-    - `bow` (n_contexts,): the back-off weight of each context, for words that do not
-      follow it
-    """
-
-    prob: NDArray[np.float32]
-    bow: NDArray[np.float32]
 
 
 def blocks_of_contexts(

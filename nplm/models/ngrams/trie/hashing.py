@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from nplm._kernels.ngrams import _hashed, _hashing
 from nplm.base.blocks import blocks
+from nplm.models.ngrams.trie.backoff_trie import BackoffTrie
 from nplm.models.ngrams.trie.context_trie import (
     ContextTrie,
-    WeightedTrie,
     blocks_of_contexts,
 )
 from nplm.models.ngrams.trie.hash_table import (
@@ -52,7 +52,7 @@ class TableFullError(Exception):
     """The buckets of a hash table do not suffice: more are needed."""
 
 
-def hash_table_of(trie: WeightedTrie) -> HashTable:
+def hash_table_of(trie: BackoffTrie) -> HashTable:
     """Build the hash table of a trie in memory; equal tries give the same bytes."""
     for bucket_start in buckets_of_levels(trie.n_ngrams, trie.level_start):
         buckets = empty_buckets(int(bucket_start[-1]))
@@ -64,7 +64,7 @@ def hash_table_of(trie: WeightedTrie) -> HashTable:
     raise AssertionError("unreachable: sizes grow until they fit")
 
 
-def index_of(trie: WeightedTrie) -> HashTable | None:
+def index_of(trie: BackoffTrie) -> HashTable | None:
     """Return the hash table of a trie, or None if its order has none."""
     return hash_table_of(trie) if is_hashable(trie.order) else None
 
@@ -126,7 +126,7 @@ def keys_of(
 
 
 def _fill_window(
-    trie: WeightedTrie,
+    trie: BackoffTrie,
     parents: NDArray[np.int32],
     keys: NDArray[np.uint64],
     level: int,
@@ -183,7 +183,7 @@ def _in_order(missing: NDArray[np.int32]) -> NDArray[np.int32]:
 
 
 def fill_table(
-    trie: WeightedTrie,
+    trie: BackoffTrie,
     buckets: NDArray[np.uint8],
     bucket_start: NDArray[np.int64],
     work: Work,

@@ -12,7 +12,7 @@ from nplm.base.blocks import blocks
 from nplm.base.checks import MAX_N_WORDS
 from nplm.base.files.atomic_files import forget
 from nplm.base.fitted import Fitted
-from nplm.models.ngrams.trie.bits import MAX_WIDTH, READ_BYTES, SAMPLED
+from nplm.models.ngrams.trie.bits import MAX_WIDTH, SAMPLED
 from nplm.models.ngrams.trie.checks import (
     are_bounded,
     are_probabilities,
@@ -27,6 +27,7 @@ from nplm.models.ngrams.trie.quantized_trie import (
     NO_WEIGHT,
     QuantizedLevel,
     QuantizedTrie,
+    quantized_sizes,
 )
 
 __all__ = ["check_numbers", "quantized_items", "restored_quantized"]
@@ -34,14 +35,8 @@ __all__ = ["check_numbers", "quantized_items", "restored_quantized"]
 # Records unpacked together, each to about 100 bytes.
 BLOCK_RECORDS = 1 << 16
 MAX_SIZE = int(np.iinfo(np.int32).max)
-TRIE_ARRAYS = {"prob": np.float32, "bow": np.float32, "start": np.int64}
-LEVEL_ARRAYS = {
-    "records": np.uint8,
-    "high": np.uint64,
-    "sample": np.uint32,
-    "prob": np.float32,
-    "bow": np.float32,
-}
+TRIE_ARRAYS = "prob", "bow", "start"
+LEVEL_ARRAYS = "records", "high", "sample", "prob", "bow"
 
 
 def quantized_items(
@@ -68,35 +63,33 @@ def restored_quantized(fitted: Fitted, *, check: bool = True) -> QuantizedTrie:
 
     Raises ValueError if an item is missing, or the items are no trie.
     """
-    own = {n: fitted.array(n, kind, (None,)) for n, kind in TRIE_ARRAYS.items()}
     bits = fitted.whole("bits", MIN_BITS, MAX_BITS)
     n_ngrams, n_nodes, low = (
         _sizes(fitted, name) for name in ("n_ngrams", "n_nodes", "low")
     )
-    order, n_words = len(n_ngrams), len(own["prob"])
+    misfit = ValueError("its arrays do not fit together")
     if not (
-        2 <= order <= MAX_HASHED_ORDER
-        and len(n_nodes) == len(low) == order - 1
-        and n_ngrams[0] == n_words
-        and 1 <= n_words <= MAX_N_WORDS
+        2 <= len(n_ngrams) <= MAX_HASHED_ORDER
+        and len(n_nodes) == len(low) == len(n_ngrams) - 1
+        and 1 <= n_ngrams[0] <= MAX_N_WORDS
     ):
-        raise ValueError("its arrays do not fit together")
-    levels = []
-    for k, n, low_bits in zip(range(2, order + 1), n_nodes, low):
-        arrays = (
-            fitted.array(f"{name}_{k}", kind, (None,))
-            for name, kind in LEVEL_ARRAYS.items()
-        )
-        levels.append(QuantizedLevel(n, low_bits, *arrays))
-    trie = QuantizedTrie(
-        n_words=n_words,
-        bits=bits,
-        n_ngrams=np.array(n_ngrams, dtype=np.int64),
-        levels=levels,
-        **own,
-    )
-    if not _has_valid_sizes(trie):
-        raise ValueError("its arrays do not fit together")
+        raise misfit
+    sizes = quantized_sizes(n_ngrams[0], bits, n_nodes, low)
+    arrays = {n: fitted.array(n, kind, (None,)) for n, (kind, _) in sizes.items()}
+    levels = [
+        QuantizedLevel(n, n_low, *(arrays[f"{name}_{k}"] for name in LEVEL_ARRAYS))
+        for k, n, n_low in zip(range(2, len(n_ngrams) + 1), n_nodes, low)
+    ]
+    of_words = {name: arrays[name] for name in TRIE_ARRAYS}
+    counts = np.array(n_ngrams, dtype=np.int64)
+    trie = QuantizedTrie(n_ngrams[0], bits, counts, levels=levels, **of_words)
+    # Kernels trust sizes.
+    if (
+        any(len(arrays[name]) != size for name, (_, size) in sizes.items())
+        or [int(trie.start[0]), int(trie.start[-1])] != [0, n_nodes[0]]
+        or max(map(trie.width, range(len(levels)))) > MAX_WIDTH
+    ):
+        raise misfit
     if check:
         check_numbers(trie)
     return trie
@@ -107,30 +100,6 @@ def _sizes(fitted: Fitted, name: str) -> list[int]:
     if not all(type(n) is int and 0 <= n <= MAX_SIZE for n in sizes):
         raise fitted.invalid_item(name, sizes)
     return sizes
-
-
-def _has_valid_sizes(trie: QuantizedTrie) -> bool:
-    """Return whether the sizes of the arrays are consistent: kernels trust them."""
-    n_codes, n_levels = 1 << trie.bits, len(trie.levels)
-    is_valid = (
-        len(trie.prob) == len(trie.bow) == trie.n_words
-        and len(trie.start) == trie.n_words + 1
-        and int(trie.start[0]) == 0
-        and int(trie.start[-1]) == trie.levels[0].n
-    )
-    for i, level in enumerate(trie.levels):
-        n, ends, width = level.n, i + 1 == n_levels, trie.width(i)
-        n_high = 0 if ends else ((trie.levels[i + 1].n >> level.low) + n) // 64 + 1
-        is_valid = (
-            is_valid
-            and width <= MAX_WIDTH
-            and len(level.records) == -(-(n + (not ends)) // 8) * width + READ_BYTES
-            and len(level.high) == n_high
-            and len(level.sample) == (0 if ends else n // SAMPLED + 1)
-            and len(level.prob) == n_codes
-            and len(level.bow) == (0 if ends else n_codes)
-        )
-    return is_valid
 
 
 def check_numbers(trie: QuantizedTrie) -> None:

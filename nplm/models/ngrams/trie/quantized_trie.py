@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any
@@ -11,7 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nplm._kernels.ngrams import _quantized
-from nplm.models.ngrams.trie.bits import set_bits, unpack_records, word_bits
+from nplm.models.ngrams.trie.bits import (
+    READ_BYTES,
+    SAMPLED,
+    set_bits,
+    unpack_records,
+    word_bits,
+)
 from nplm.models.ngrams.trie.look_ups import WindowLookUps
 
 __all__ = [
@@ -22,6 +28,8 @@ __all__ = [
     "Codebook",
     "QuantizedLevel",
     "QuantizedTrie",
+    "quantized_sizes",
+    "record_bits",
     "word_bits",
 ]
 
@@ -142,6 +150,38 @@ def _clusters(
     return means, ends
 
 
+def record_bits(n_words: int, bits: int, low: int, *, ends: bool) -> int:
+    """Return the number of bits of a record; `ends`: of the longest n-grams."""
+    return word_bits(n_words) + bits + (0 if ends else bits + low)
+
+
+def quantized_sizes(
+    n_words: int, bits: int, n_nodes: Sequence[int], low: Sequence[int]
+) -> dict[str, tuple[type[np.generic], int]]:
+    """Return the type and length of each array of a file, in its order.
+
+    - `n_nodes`, `low`: `n` and `low` of each `QuantizedLevel`
+    """
+    n_codes = 1 << bits
+    sizes: dict[str, tuple[type[np.generic], int]] = {
+        "prob": (np.float32, n_words), "bow": (np.float32, n_words),
+        "start": (np.int64, n_words + 1),
+    }  # fmt: skip
+    for k, n, n_low in zip(range(2, len(n_nodes) + 2), n_nodes, low):
+        ends = k == len(n_nodes) + 1
+        n_high = 0 if ends else ((n_nodes[k - 1] >> n_low) + n) // 64 + 1
+        width = record_bits(n_words, bits, n_low, ends=ends)
+        n_records = n if ends else n + 1  # the last one has the last offset
+        sizes |= {
+            f"records_{k}": (np.uint8, -(-n_records // 8) * width + READ_BYTES),
+            f"high_{k}": (np.uint64, n_high),
+            f"sample_{k}": (np.uint32, 0 if ends else n // SAMPLED + 1),
+            f"prob_{k}": (np.float32, n_codes),
+            f"bow_{k}": (np.float32, 0 if ends else n_codes),
+        }
+    return sizes
+
+
 @dataclass(frozen=True, eq=False)
 class QuantizedLevel:
     """The n-grams of one length in a quantized trie.
@@ -200,9 +240,8 @@ class QuantizedTrie(WindowLookUps):
 
     def width(self, i: int) -> int:
         """Return the number of bits of a record of level `i`."""
-        is_last = i + 1 == len(self.levels)
-        rest = 0 if is_last else self.bits + self.levels[i].low
-        return word_bits(self.n_words) + self.bits + rest
+        ends = i + 1 == len(self.levels)
+        return record_bits(self.n_words, self.bits, self.levels[i].low, ends=ends)
 
     def records(
         self, i: int, first: int, last: int
