@@ -347,6 +347,10 @@ class LanguageModel(WindowScores, DensityMixin, Documented, BaseEstimator):
         """
         return self._predict_log_proba(self._nearest(X)), [None] * len(X)
 
+    def _state(self, ids: NDArray[np.int32]) -> Any:
+        """Return the state before the last word of a text, for `_step`."""
+        return None
+
     def _n_context_of_texts(self) -> int:
         """Return the words of context before the first token of a text to be scored."""
         return self.order_ - 1

@@ -543,6 +543,14 @@ class MixtureLM(_BaseComposition, CompositeLM):
             out[tokens] = logsumexp(log_probs[tokens], axis=1, b=weights)
         return out
 
+    def _state(self, ids: NDArray[np.int32]) -> Any:
+        # A text begins with as many boundaries as a context has words.
+        more = [
+            self._n_context_of_texts() - _n_context_of_texts(own)
+            for own in self.estimators_
+        ]
+        return tuple(own._state(ids[n:]) for own, n in zip(self.estimators_, more))
+
     def _step(self, X: NDArray[np.int32], states: Sequence[Any]) -> Stepped:
         parts, after = [], []
         for i, member in enumerate(self.estimators_):

@@ -259,6 +259,12 @@ class FittedNetworkLM(LanguageModel):
         with blas_threads(1):
             return self._network().step(X, states)
 
+    def _state(self, ids: NDArray[np.int32]) -> bytes | None:
+        if not self._trained.architecture.n_memory:
+            return None
+        with blas_threads(1):
+            return self._network().state_before(ids)
+
     @read_at_once
     def normalizers(self, X: ArrayLike) -> NDArray[np.float64]:
         """Return the log of the sum of exponentiated scores after each context.

@@ -78,9 +78,10 @@ class Continuing(FittedText):
         """
         if k < 1:
             raise ValueError(f"k must be 1 or more, got {k}.")
-        codec, start = self._codec, self._start(context)
+        codec, (start, state) = self._codec, self._start(context)
         excluded = self._excluded(exclude, unknown)
-        ids, proba = most_probable(self._next_proba(start[np.newaxis]), k, excluded)
+        next_proba, _ = self._next_proba(start[np.newaxis], [state])
+        ids, proba = most_probable(next_proba, k, excluded)
         return codec.words(ids), proba
 
     @read_at_once
@@ -165,21 +166,25 @@ class Continuing(FittedText):
             n=n, min_words=min_words, max_words=max_words, temperature=temperature,
             top_k=top_k, top_p=top_p,
         )  # fmt: skip
-        codec, start = self._codec, self._start(context)
+        codec, (start, state) = self._codec, self._start(context)
         excluded = self._excluded(exclude, unknown)
         not_ended = np.union1d(excluded, np.array([self.boundary_], np.int32))
         random = private_generator(random_state)
         shape = {"temperature": plain(temperature), "top_k": top_k, "top_p": top_p}
         n_drawn = 1 if n is None else int(n)
-        last = np.tile(start, (n_drawn, 1))
+        last, states = np.tile(start, (n_drawn, 1)), [state] * n_drawn
         words = np.full((n_drawn, int(max_words)), self.boundary_, dtype=np.int32)
         # Texts whose boundary has not been drawn.
         live = np.arange(n_drawn)
         for step in range(int(max_words)):
             left_out = not_ended if step < min_words else excluded
             for rows in blocks_of_rows(len(live), self.n_words_):
-                proba = without(self._next_proba(last[live[rows]]), left_out)
-                words[live[rows], step] = drawn(sharpened(proba, **shape), random)
+                some = live[rows].tolist()
+                proba, after = self._next_proba(last[some], [states[i] for i in some])
+                proba = without(proba, left_out)
+                words[some, step] = drawn(sharpened(proba, **shape), random)
+                for i, state in zip(some, after):
+                    states[i] = state
             live = live[words[live, step] != self.boundary_]
             if len(live) == 0:
                 break
@@ -290,12 +295,24 @@ class Continuing(FittedText):
             excluded = np.append(excluded, np.int32(codec.unknown_id))
         return np.unique(excluded)
 
-    def _start(self, context: Any) -> NDArray[np.int32]:
-        """Return the last ``n_context_`` words of a context."""
-        document = self._codec.encode_one(context, "context")
-        # The context of the boundary is that of any word that follows.
-        return document.windows(self.n_context_, self.boundary_, ends=True)[0][-1]
+    def _start(self, context: Any) -> tuple[NDArray[np.int32], Any]:
+        """Return the last words of a context, and the state before the last of them."""
+        document, model = self._codec.encode_one(context, "context"), self.estimator_
+        if not getattr(model, "_reads_texts", False):
+            # The context of the boundary is that of any word that follows.
+            windows = document.windows(self.n_context_, self.boundary_, ends=True)
+            return windows[0][-1], None
+        n_context = max(model._n_context_of_texts(), 1)
+        texts = document.texts(n_context, self.boundary_, ends=True)
+        ids = texts.ids[texts.first[-1] : -1]
+        return ids[len(ids) - n_context :], model._state(ids)
 
-    def _next_proba(self, last: NDArray[np.int32]) -> NDArray[np.float64]:
-        """Return the probability of every word after the last ``n_context_`` words."""
-        return self.estimator_.predict_proba(last).astype(np.float64, copy=False)
+    def _next_proba(
+        self, last: NDArray[np.int32], states: list[Any]
+    ) -> tuple[NDArray[np.float64], Any]:
+        """Return the probability of every word after contexts, and the states there."""
+        model = self.estimator_
+        if not getattr(model, "_reads_texts", False):
+            return model.predict_proba(last).astype(np.float64, copy=False), states
+        log_proba, after = model._step(last, states)
+        return np.exp(log_proba, dtype=np.float64), after

@@ -189,6 +189,28 @@ def test_a_step_of_a_scorer_is_one_step_of_the_cells(fitted):
     assert list(zip(log_probs, states)) == single * 3
 
 
+@pytest.mark.filterwarnings("ignore:Kneser-Ney cannot estimate")
+def test_words_go_on_from_the_whole_context(fitted):
+    context = " ".join(texts(150, seed=3))
+    assert len(context.split()) > 520
+    for before in (context, "w1", "", f"{context} </s> w2"):
+        scorer, state = fitted.scorer(), fitted.scorer().begin()
+        for word in before.split():
+            _, state = scorer.step(state, word)
+        words, proba = fitted.next_words(before, k=3, unknown=True)
+        want = np.exp(scorer.candidates(state, words))
+        np.testing.assert_allclose(proba, want, rtol=1e-5)
+    drawn = fitted.generate(context, n=5, max_words=9, top_k=1, random_state=0)
+    assert drawn == [fitted.generate(context, max_words=9, top_k=1)] * 5
+    scorer, state = fitted.scorer(), fitted._start(context)
+    state = (*state[0].tolist(), state[1])
+    for word in drawn[0].split():
+        best = scorer.candidates(state, fitted.vocabulary_.words_.tolist())
+        best[fitted.vocabulary_.unknown_id_] = -np.inf
+        assert fitted.vocabulary_.words_[best.argmax()] == word
+        _, state = scorer.step(state, word)
+
+
 def test_mixtures_read_texts():
     members = [("kn", InterpolatedTrigram()), ("n", reading())]
     lm = MixtureLM(members, n_words=12).fit_stream(IDS, HELD_OUT)

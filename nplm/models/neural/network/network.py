@@ -17,7 +17,7 @@ from nplm._kernels.neural._inputs import Activations
 from nplm._kernels.neural._loops import Scratch, Tier, row_stride
 from nplm._kernels.neural._solvers import Clock
 from nplm._kernels.neural._team import Team
-from nplm.base.blocks import Texts
+from nplm.base.blocks import Texts, blocks
 from nplm.base.fitted import Fitted
 from nplm.models.neural.network.array_types import (
     Array,
@@ -371,6 +371,22 @@ class Network:
         cuts = sorted({0, *inner, len(texts.first)})
         self.threads.map(read, [slice(*pair) for pair in pairwise(cuts)])
         return out
+
+    def state_before(self, ids: Ids) -> bytes | None:
+        """Return the state before the last word of a text, None if it is the first."""
+        n_context = self.parts.inputs.n_context
+        if len(ids) <= n_context:
+            return None
+        X = np.lib.stride_tricks.sliding_window_view(ids[:-1], n_context)
+        hidden = self.parts.hidden
+        memory = hidden.initial_memory(1, 1, self.parameters.dtype)
+        trained = self.solver.kernel_parameters(self.parameters, self.solver_state)
+        team = self._team(READ_AT_ONCE, trained, memory=memory)
+        for rows in blocks(len(X), READ_AT_ONCE):
+            index = np.arange(rows.start, rows.stop)
+            out = np.empty((len(index), hidden.n_activations), self.parameters.dtype)
+            _network.hidden(team, X, index, out.view(np.uint8))
+        return memory["memory"][0, 0].tobytes()
 
     def step(self, X: Ids, states: Sequence[bytes | None]) -> tuple[Array, list[bytes]]:
         """Return the log-probabilities of all words, and the states, after contexts.
