@@ -486,7 +486,7 @@ def shard(estimator: NeuralLM, comm: MPI.Comm | None = None) -> ShardedLM:
         trained.architecture.check_shared(trained.loss, type(estimator).__name__)
         parameters = {
             "n_words_": estimator.n_words_,
-            "kernels": kernel_tier(estimator.precision),
+            "kernels": kernel_tier(trained.precision_for(estimator.precision)),
             "n_seen_": estimator.n_seen_,
         }
         own = trained.parameters.named()

@@ -124,8 +124,9 @@ OPTIONS: list[tuple[str, str, Any, str]] = [
     (
         "--precision",
         "precision",
-        click.Choice(["float32", "float64", "bfloat16"]),
-        "Arithmetic of the network; bfloat16 rounds the factors of its products.",
+        click.Choice(["auto", "float32", "float64", "bfloat16"]),
+        "Arithmetic of the network; bfloat16 rounds the factors of its products, and "
+        "auto takes it where the processor multiplies it.",
     ),
     ("--seed", "random_state", click.IntRange(min=0), "Random seed."),
 ]

@@ -193,6 +193,9 @@ def _parameters(lm: TextLM) -> str:
 
 def _training(lm: TextLM, trained_on: str | None) -> str:
     said = trained_on or "What it was trained on is not said in the file."
+    precision = getattr(lm.estimator_, "precision_", None)
+    if precision is not None:
+        said += f"\n\nThe arithmetic of the training was in {precision}."
     loss = getattr(lm.estimator_, "val_loss_", float("nan"))
     if np.isfinite(loss):
         said += (

@@ -60,6 +60,7 @@ def test_card_has_the_figures_of_the_model(kind):
         shown = [int(n) for n in re.findall(r"(\d+) of order", found["n-grams"][0])]
         assert shown == estimator.n_ngrams_.tolist()
     if kind == "neural":
+        assert "The arithmetic of the training was in float32." in card
         assert found["epochs"] == ["2"]
         assert found["examples seen in training"] == [f"{estimator.n_seen_:,}"]
     if kind == "mixture":

@@ -149,6 +149,11 @@ class FittedNetworkLM(LanguageModel):
         """The training loss, also if "auto" chose it."""
         return _trained(self, "loss").loss._plain()
 
+    @property
+    def precision_(self) -> str:
+        """Precision of the arithmetic of the training, also if "auto" chose it."""
+        return _trained(self, "precision").precision
+
     # -- probabilities --------------------------------------------------------
 
     @property
@@ -291,7 +296,8 @@ class FittedNetworkLM(LanguageModel):
     ) -> NDArray[np.float64]:
         self._trained.architecture.check_next_words(candidates, "candidates")
         # Single logits are in full precision, and a bfloat16 normaliser is not.
-        rounds = normalize and self._trained.precision(self.precision) == "bfloat16"
+        precision = self._trained.precision_for(self.precision)
+        rounds = normalize and precision == "bfloat16"
         if rounds or not self._trained.parts.output.logits_are_single:
             return super()._candidate_log_prob(X, candidates, normalize)
         with blas_threads(1):

@@ -121,6 +121,8 @@ class FitRequest:
         if before is not None:
             before = before if further else before.restarted()
             recipe.architecture.continued(before.architecture)
+            if model.precision == "auto":
+                recipe = replace(recipe, precision=before.precision_for("auto"))
             recipe.check_precision(before)
             recipe.schedule.check_not_ended(before.n_epochs)
         if further:
@@ -234,7 +236,7 @@ class NetworkLM(FittedNetworkLM):
         "shuffle": ["boolean"],
         "n_jobs": [Integral, None],
         "parallel": [StrOptions({"sync", "async", "locked"})],
-        "precision": [StrOptions({"float32", "float64", "bfloat16"})],
+        "precision": [StrOptions({"auto", "float32", "float64", "bfloat16"})],
         "warm_start": ["boolean"],
         "random_state": ["random_state"],
         "verbose": ["verbose"],
@@ -313,7 +315,7 @@ class NetworkLM(FittedNetworkLM):
         self._validate_params()
         check_random_state(self.random_state)
         n_threads(self.n_jobs)
-        kernel_tier(self.precision)
+        kernel_tier("float32" if self.precision == "auto" else self.precision)
         for name in ("n_distant", "n_memory"):
             if getattr(self, name) and self.order is None:
                 raise ValueError(
@@ -331,9 +333,10 @@ class NetworkLM(FittedNetworkLM):
     def _recipe(self, n_words: int, order: int) -> Recipe:
         """Turn the parameters into a recipe; arrays by word are not yet checked."""
         max_iter = plain(self.max_iter)
+        architecture = self._architecture(n_words, order)
         return Recipe(
             estimator=type(self).__name__,
-            architecture=self._architecture(n_words, order),
+            architecture=architecture,
             loss=self._chosen_loss(n_words)._plain(),
             solver=self._option("solver")._plain(),
             learning_rate_init=plain(self.learning_rate_init),
@@ -347,7 +350,7 @@ class NetworkLM(FittedNetworkLM):
             dropout=self._dropout(),
             batch_size=plain(self.batch_size),
             shuffle=bool(self.shuffle),
-            precision=str(self.precision),
+            precision=self._chosen_precision(architecture),
             n_jobs=n_threads(self.n_jobs),
             parallel=str(self.parallel),
             random_state=plain(self.random_state),
@@ -364,7 +367,7 @@ class NetworkLM(FittedNetworkLM):
     def _dropout(self) -> Dropout:
         return NO_DROPOUT
 
-    # -- the choice of loss="auto" ----------------------------------------------
+    # -- the choices of "auto" -------------------------------------------------------
 
     def _chosen_loss(self, n_words: int) -> Any:
         """Return the loss; "auto" chooses importance sampling if that is faster."""
@@ -377,6 +380,10 @@ class NetworkLM(FittedNetworkLM):
         """Return whether "auto" chooses importance sampling."""
         n_noise = LOSSES["importance"]().n_noise
         return bool(n_words > MIN_WORDS_PER_NOISE_SAMPLE * n_noise)
+
+    def _chosen_precision(self, architecture: Architecture) -> str:
+        """Return the precision; "auto" chooses by the kernels in use and by sizes."""
+        return str(self.precision)
 
     # -- fitting --------------------------------------------------------------
 

@@ -20,14 +20,18 @@ from nplm.models.neural.network.hidden import Block, checked_sizes
 from nplm.models.neural.network_lm import NetworkLM
 from nplm.models.neural.options.base import Option
 from nplm.models.neural.options.features import Features
-from nplm.models.neural.options.outputs import OUTPUTS
+from nplm.models.neural.options.outputs import OUTPUTS, Softmax
 from nplm.models.neural.presets import paper_network, preset_network
+from nplm.models.neural.tiers import multiplies_bfloat16
 from nplm.models.training.parallel.blas import blas_threads
 
 __all__ = ["NeuralLM"]
 
 # Above it, scoring takes over 30 times as long as training on noise samples.
 MANY_WORDS = 100_000
+# precision="auto" rounds from as many examples of an update and weights of an output
+# unit on.
+ROUNDED_BATCH, ROUNDED_WIDTH = 16, 64
 
 
 class NeuralLM(NetworkLM):
@@ -154,13 +158,18 @@ default="auto"
         and updates the parameters without a lock. No thread waits, but fits are not
         reproducible, because part of an update is sometimes lost. "locked" is "async"
         with a lock around updates, the first attempt of the paper, which is slow.
-    precision : {"float32", "float64", "bfloat16"}, default="float32"
+    precision : {"auto", "float32", "float64", "bfloat16"}, default="float32"
         Type of the parameters and of the arithmetic. "bfloat16" rounds the factors of
         matrix products to 8 bits of precision, in training and in scoring: those of the
         hidden units, of a projection, and of the output units of a `Softmax`.
         Parameters and sums are in float32. It requires a processor that multiplies
         bfloat16 (AMX, AVX512_BF16), and mini-batches are faster there. A fitted model
         may change between "bfloat16" and "float32".
+
+        "auto" is "bfloat16" on such a processor for a `Softmax`, if `batch_size` is 16
+        or more and output units have 64 weights or more; else it is "float32". So
+        another processor may train in another precision, which ``precision_`` has.
+        Training that continues keeps it, and so do scores, on such a processor.
     warm_start : bool, default=False
         Whether `fit` continues from the weights of the previous fit.
     random_state : int, RandomState instance or None, default=None
@@ -236,6 +245,8 @@ default="auto"
         without held-out data, and after an interrupt, `partial_fit` or `Trainer.keep`.
     loss_ : Exact, Importance or NCE
         The loss that training followed: what "auto" came to.
+    precision_ : {"float32", "float64", "bfloat16"}
+        The precision of the arithmetic that trained the model last.
     order_, n_words_, classes_, n_features_in_
         The order in use, the vocabulary size, the word ids, the columns of X.
 
@@ -445,6 +456,17 @@ default="auto"
         is_required = output.tied and self.parallel != "sync"
         is_faster = super()._would_sample(n_words)
         return all_words and (is_required or is_faster)
+
+    def _chosen_precision(self, architecture: Architecture) -> str:
+        if self.precision != "auto":
+            return str(self.precision)
+        width, output = architecture.embedding_dim, architecture.output
+        if not output.tied:
+            h = np.ravel(architecture.n_hidden)[0]
+            width = h + output.direct * (architecture.order - 1) * width
+        rounds = isinstance(output, Softmax) and multiplies_bfloat16()
+        is_faster = self.batch_size >= ROUNDED_BATCH and width >= ROUNDED_WIDTH
+        return "bfloat16" if rounds and is_faster else "float32"
 
     def _advise(self, n_words: int) -> None:
         # A `Softmax` or a loss was chosen; the string and "auto" are the defaults.

@@ -18,7 +18,7 @@ from nplm.models.neural.network.parameters import Parameters
 from nplm.models.neural.network.solvers import Schedule, Solver
 from nplm.models.neural.options.losses import Loss
 from nplm.models.neural.options.solvers import SGD
-from nplm.models.neural.tiers import kernel_tier
+from nplm.models.neural.tiers import kernel_tier, multiplies_bfloat16
 from nplm.models.training.checkpoint import fingerprint
 from nplm.models.training.parallel.threads import Threads
 
@@ -132,7 +132,7 @@ class Recipe:
     def check_precision(self, fitted: TrainedNetwork) -> None:
         """Raise ValueError if the fitted parameters have another dtype."""
         was = fitted.parameters.dtype.name
-        if self.precision not in (was, fitted.precision(self.precision)):
+        if self.precision not in (was, fitted.precision_for(self.precision)):
             raise ValueError(
                 f"precision={self.precision!r} is not that of the fitted network "
                 f"({was!r}), and cannot change when training continues; set it back, "
@@ -199,6 +199,7 @@ class TrainedNetwork:
     - `n_seen`, `n_updates`: numbers of examples seen and of updates made
     - `n_epochs`: number of epochs that the schedule has covered
     - `n_added`: number of words added after the fit
+    - `precision`: precision of the arithmetic that trained it last
     - `val_loss`: loss on all held-out windows of the last fit, in nats per token, or
       NaN
     """
@@ -213,6 +214,7 @@ class TrainedNetwork:
     n_updates: float
     n_epochs: float
     n_added: int = 0
+    precision: str = "float32"
     val_loss: float = math.nan
 
     def __getstate__(self) -> dict[str, Any]:
@@ -223,18 +225,21 @@ class TrainedNetwork:
         """The parts of the network."""
         return self.architecture.parts(self.loss)
 
-    def precision(self, asked: str) -> str:
+    def precision_for(self, asked: str) -> str:
         """Return the precision of the arithmetic if the estimator asks for `asked`.
 
-        float32 parameters support bfloat16 arithmetic.
+        float32 parameters support bfloat16 arithmetic. "auto" is that of the training,
+        where this processor has it.
         """
         fitted: str = self.parameters.dtype.name
+        if asked == "auto":
+            asked = self.precision if multiplies_bfloat16() else fitted
         return "bfloat16" if (asked, fitted) == ("bfloat16", "float32") else fitted
 
     def scorer(self, precision: str, n_jobs: int) -> Network:
         """Return a network that scores with `n_jobs` threads."""
         return Network(
-            self.parts, self.parameters, precision=self.precision(precision),
+            self.parts, self.parameters, precision=self.precision_for(precision),
             threads=Threads(n_jobs), state={},
         )  # fmt: skip
 

@@ -89,6 +89,6 @@ class ShardedLM(WindowScores):
         trained = trained_network(self._part)
         return ShardedNetwork(
             trained.parts, trained.parameters,
-            precision=trained.precision(self._part.precision),
+            precision=trained.precision_for(self._part.precision),
             processes=self._ranks, state={},
         )  # fmt: skip

@@ -9,7 +9,7 @@ from contextvars import ContextVar
 
 from nplm._kernels.neural._loops import available_tiers as _available_tiers
 
-__all__ = ["available_tiers", "kernel_tier", "use_tier"]
+__all__ = ["available_tiers", "kernel_tier", "multiplies_bfloat16", "use_tier"]
 
 _REQUESTED: ContextVar[str | None] = ContextVar("tier", default=None)
 
@@ -64,6 +64,13 @@ def use_tier(name: str) -> Iterator[None]:
         yield
     finally:
         _REQUESTED.reset(token)
+
+
+def multiplies_bfloat16() -> bool:
+    """Return whether the tier in use multiplies bfloat16 by instructions for it."""
+    tiers = available_tiers("bfloat16")
+    tier = _REQUESTED.get() or os.environ.get("NPLM_TIER") or tiers[0]
+    return tier in tiers and tier != "plain"
 
 
 def kernel_tier(precision: str = "float32") -> str:

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from nplm import Exact, Importance, Softmax, load, save, windows
+from nplm import Exact, Importance, Softmax, available_tiers, load, save, windows
+from nplm.models.neural import recipe
 from tests.helpers import check_shared, neural_lm, text
 
 MANY, FEW = 2049, 2048  # more than twice as many as noise samples, and just not
@@ -102,3 +103,68 @@ def test_a_fit_of_very_many_words_advises_on_the_output_unless_it_was_chosen(dat
     clone(lm).set_params(output=Softmax()).fit(*data)
     clone(lm).set_params(loss="importance").fit(*data)
     clone(lm).set_params(n_words=100_000).fit(*data)
+
+
+WIDE = dict(
+    precision="auto",
+    n_words=30,
+    n_hidden=64,
+    embedding_dim=4,
+    batch_size=16,
+    max_iter=1,
+)
+
+
+@pytest.mark.parametrize(
+    ("settings", "rounds"),
+    [
+        (dict(), True),
+        (dict(n_hidden=63), False),
+        (dict(batch_size=15), False),
+        (dict(tied=True), False),
+        (dict(tied=True, embedding_dim=64, n_hidden=5), True),
+        (dict(n_hidden=56, direct=True), True),  # and two words of 4 features
+        (dict(n_hidden=(64, 3)), True),
+        (dict(loss="importance", n_noise=8), True),
+        (dict(output="classes"), False),
+        (dict(output="tree"), False),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("is_here", [False, True])
+def test_auto_precision_follows_sizes_and_kernels(
+    data, monkeypatch, settings, rounds, is_here
+):
+    if is_here:
+        if available_tiers("bfloat16") == ["plain"]:
+            pytest.skip("no instructions for bfloat16")
+        monkeypatch.delenv("NPLM_TIER", raising=False)
+    else:
+        monkeypatch.setenv("NPLM_TIER", "plain")
+    expected = "bfloat16" if rounds and is_here else "float32"
+    lm = neural_lm(**WIDE | settings, random_state=0).fit(*data)
+    assert lm.precision_ == expected
+    named = clone(lm).set_params(precision=expected).fit(*data)
+    np.testing.assert_array_equal(named.b_, lm.b_)
+    np.testing.assert_array_equal(named.log_prob(*data), lm.log_prob(*data))
+
+
+def test_auto_precision_is_that_of_the_training(data, monkeypatch, tmp_path):
+    monkeypatch.setattr(recipe, "multiplies_bfloat16", lambda: True)
+    monkeypatch.setenv("NPLM_TIER", "plain")
+    for trained, file in (("bfloat16", "rounded"), ("float32", "whole")):
+        lm = neural_lm(**WIDE | dict(precision=trained), random_state=0).fit(*data)
+        scores = lm.log_prob(*data)
+        save(lm.set_params(precision="auto"), tmp_path / file)
+        again = load(tmp_path / file)
+        assert again.precision_ == trained
+        np.testing.assert_array_equal(again.log_prob(*data), scores)
+        again.partial_fit(*data)  # goes on in it
+        assert again.precision_ == trained
+    # Elsewhere its parameters are those of float32.
+    monkeypatch.setattr(recipe, "multiplies_bfloat16", lambda: False)
+    lm = load(tmp_path / "rounded")
+    scores = lm.log_prob(*data)
+    np.testing.assert_array_equal(
+        scores, lm.set_params(precision="float32").log_prob(*data)
+    )

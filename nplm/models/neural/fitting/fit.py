@@ -383,6 +383,7 @@ class Training:
             n_updates=network.clock.read()[1],
             n_epochs=n_epochs,
             n_added=self._n_added,
+            precision=self.recipe.precision,
             val_loss=self._val_loss,
         )
 

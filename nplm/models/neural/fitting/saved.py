@@ -97,6 +97,7 @@ def to_items(trained: TrainedNetwork) -> dict[str, Any]:
         "n_updates": trained.n_updates,
         "n_epochs": trained.n_epochs,
         "n_added": trained.n_added,
+        "precision": trained.precision,
     }
     # A network of a file without a generator has NumPy's global one.
     if trained.generator not in (None, np.random.mtrand._rand):
@@ -136,6 +137,15 @@ def from_items(fitted: Fitted, outputs: Mapping[str, type[Output]]) -> TrainedNe
     if is_rounded:
         parts.features.settle(parameters)
     check_sums(parameters, parts)
+    # Files of earlier versions have no precision.
+    precision = np.dtype(dtype).name
+    if "precision" in fitted:
+        precision = fitted.take("precision", str)
+    if precision != np.dtype(dtype).name and (precision, dtype) != (
+        "bfloat16",
+        np.float32,
+    ):
+        raise fitted.invalid_item("precision", precision)
     generator = np.random.mtrand._rand
     if "random_state" in fitted:
         generator = fitted.take("random_state", np.random.RandomState)
@@ -151,6 +161,7 @@ def from_items(fitted: Fitted, outputs: Mapping[str, type[Output]]) -> TrainedNe
         n_updates=fitted.number("n_updates", 0),
         n_epochs=fitted.number("n_epochs", 0),
         n_added=n_added,
+        precision=precision,
     )
 
 
