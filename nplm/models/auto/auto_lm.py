@@ -34,7 +34,7 @@ from nplm.models.auto.choosing import (
 from nplm.models.auto.describing import clock, described
 from nplm.models.auto.fitting import AutoFit, Budget, network_of
 from nplm.models.auto.recipe import AutoRecipe
-from nplm.models.auto.rules import MAX_TYPES, N_SUBWORDS
+from nplm.models.auto.rules import MAX_TYPES, N_SUBWORDS, has_rare_words
 from nplm.models.auto.running import RunningWordScorer
 from nplm.models.auto.texts import AutoText, split
 from nplm.models.training.checkpoint import has_save
@@ -267,7 +267,8 @@ class AutoLM(TextLM):
         with _shown(int(self.verbose), budget) as report:
             fit = AutoFit(
                 text, known, None if self.recipe is not None else budget,
-                self._word_features(known, choice is None), self.n_jobs, folder, report,
+                self._word_features(known, text, choice is None), self.n_jobs, folder,
+                report,
             )  # fmt: skip
             if before is not None:
                 fit.before = deepcopy(network_of(before.estimator_))
@@ -353,9 +354,12 @@ class AutoLM(TextLM):
         )
         return text, int(wanted)
 
-    def _word_features(self, recipe: AutoRecipe, is_new: bool) -> csr_array | None:
-        """Return features of the words' spelling, if they have it."""
-        asked = (self.settings or {}).get("spelling", False)
+    def _word_features(
+        self, recipe: AutoRecipe, text: AutoText, is_new: bool
+    ) -> csr_array | None:
+        """Return features of the words' spelling, if they pay."""
+        pays = recipe.tokens == "words" and has_rare_words(text.n_tokens, text.n_words)
+        asked = (self.settings or {}).get("spelling", pays)
         if not (asked if is_new else recipe.spelling) or self.vocabulary_ is None:
             return None
         try:

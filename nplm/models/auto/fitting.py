@@ -16,6 +16,7 @@ from sklearn.frozen import FrozenEstimator
 
 from nplm.base.blocks import Texts
 from nplm.base.exceptions import DivergenceError
+from nplm.base.warnings import warn
 from nplm.models.auto.recipe import AutoRecipe
 from nplm.models.auto.texts import AutoText
 from nplm.models.classes.class_lm import ClassLM
@@ -167,18 +168,20 @@ class AutoFit:
         )
 
     def _network(self) -> tuple[NeuralLM | None, KeyboardInterrupt | None]:
-        for _ in range(MAX_HALVINGS):
+        for n_halvings in range(MAX_HALVINGS + 1):
             try:
                 return self._trained()
-            except DivergenceError:
-                if self.budget is None:
+            except DivergenceError as error:
+                if self.budget is None or len(self.recipe.members) == 1:
                     raise
+                if n_halvings == MAX_HALVINGS:
+                    warn(f"AutoLM: {error} The network is left out.", UserWarning)
                 rate = self.recipe.network["learning_rate_init"] / 2
                 network = self.recipe.network | {"learning_rate_init": rate}
                 self.recipe = replace(self.recipe, network=network)
-        return self._trained()
+        return None, None
 
-    def _trained(self) -> tuple[NeuralLM | None, KeyboardInterrupt | None]:
+    def _trained(self) -> tuple[NeuralLM, KeyboardInterrupt | None]:
         network = self.new_network(self.recipe.network)
         if self.before is not None:
             network = self.before.set_params(
@@ -230,37 +233,41 @@ class AutoFit:
 
     def _mixed(self, models: dict[str, Any]) -> Any:
         """Mix the models by weights learned on the held-out text."""
-        text = self.text
-        weights = np.ones(1)
+        text, weights = self.text, np.full(len(models), 1 / len(models))
         if text.held_out is not None:
             self.report("weights", "")
             self.scores = [self._scored(name, models[name]) for name in models]
-            probs = np.exp([scores.log_prob for scores in self.scores]).T
-            weights = _weights_of(probs)
-            kept = weights >= LEAST_WEIGHT
-            if not kept.all():
-                models = {n: m for (n, m), keep in zip(models.items(), kept) if keep}
-                probs, weights = probs[:, kept], _weights_of(probs[:, kept])
-            seconds = sum(scores.seconds for scores in self.scores)
-            with np.errstate(divide="ignore"):
-                mixed = np.log(probs @ weights)
-            self.scores.append(Scores("mixture", mixed, seconds))
-        elif len(models) > 1:
-            weights = np.full(len(models), 1 / len(models))
-        self.recipe = replace(self.recipe, weights=tuple(weights.tolist()))
+            weights = self._learn_weights(models)
+        self.recipe = replace(
+            self.recipe, members=tuple(models), weights=tuple(weights.tolist())
+        )
+        models = {name: m for (name, m), w in zip(models.items(), weights) if w}
         if len(models) == 1:
             [model] = models.values()
             return model
         members = [(name, FrozenEstimator(model)) for name, model in models.items()]
-        mixture = MixtureLM(members, weights, n_words=text.n_words)
+        mixture = MixtureLM(members, weights[weights > 0], n_words=text.n_words)
         n_columns = max(model.n_features_in_ for model in models.values())
         # It learns nothing more: any windows do.
         X = np.full((1, n_columns), text.boundary, np.int32)
         return mixture.fit(X, X[:, 0])
 
+    def _learn_weights(self, models: dict[str, Any]) -> NDArray[np.float64]:
+        """Learn the weights of the models, 0 of those that do not pay; score all."""
+        probs = np.exp([scores.log_prob for scores in self.scores]).T
+        weights = _weights_of(probs)
+        kept = weights >= LEAST_WEIGHT
+        weights[~kept], weights[kept] = 0.0, _weights_of(probs[:, kept])
+        seconds = sum(scores.seconds for scores in self.scores)
+        with np.errstate(divide="ignore"):
+            mixed = Scores("mixture", np.log(probs @ weights), seconds)
+        self.scores.append(mixed)
+        return weights
+
     def _scored(self, name: str, model: Any) -> Scores:
-        assert self.text.held_out is not None
-        texts = self.text.texts(self.text.held_out, max(model.order_ - 1, 1))
+        text = self.text
+        assert text.held_out is not None
+        texts = text.texts(text.held_out, max(model.order_ - 1, 1))
         began = time.perf_counter()
         log_prob = model._texts_log_prob(texts)
         return Scores(name, log_prob, time.perf_counter() - began)
