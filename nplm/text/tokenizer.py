@@ -86,11 +86,6 @@ class Tokenizer(Splitter, TransformerMixin, DocumentEstimator):
         """
         return self
 
-    def check(self) -> None:
-        """Raise an error if a parameter is invalid."""
-        self._validate_params()
-        super().check()
-
     def transform(self, X: Iterable[str]) -> list[list[str]]:
         """Split each document.
 

@@ -28,7 +28,7 @@ from nplm.text.samples import (
 from nplm.text.spelling import spelling_features
 from nplm.text.words.known_words import KnownWords
 from nplm.text.words.unknown_spelling import UnknownSpelling
-from nplm.text.words.word_choice import WordChoice
+from nplm.text.words.word_choice import WordChoice, chosen_words, symbols_of
 
 __all__ = ["Vocabulary"]
 
@@ -171,15 +171,10 @@ class Vocabulary(WordChoice, TransformerMixin, DocumentEstimator):
         self._validate_params()
         return self._choose(self._counted(X) if self.words is None else {})
 
-    def check(self) -> None:
-        """Raise an error if a parameter is invalid."""
-        self._validate_params()
-        super().check()
-
     def _choose(self, counts: Mapping[Hashable, int]) -> Self:
         """Choose the words by their counts."""
         self._validate_params()
-        self._fitted_words = self.chosen(counts)
+        self._fitted_words = chosen_words(self, counts)
         return self
 
     def _counted(self, X: object) -> Counter[Hashable]:
@@ -404,7 +399,7 @@ class Vocabulary(WordChoice, TransformerMixin, DocumentEstimator):
         >>> features.shape == (vocabulary.n_words_, len(names))
         True
         """
-        symbols = self.symbols()
+        symbols = symbols_of(self)
         is_spelt = [isinstance(w, str) and w not in symbols for w in self.words_]
         words = [w if spelt else "" for w, spelt in zip(self.words_, is_spelt)]
         return spelling_features(words, ngrams, min_words)

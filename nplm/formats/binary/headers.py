@@ -11,7 +11,7 @@ from nplm.base.checks import MAX_N_WORDS
 from nplm.base.files.tensors import TensorFile
 from nplm.formats._ngrams import AT_BLANKS
 from nplm.formats._words import StoredWords
-from nplm.text.words.splitting import Splitter, finder_of
+from nplm.text.words.splitting import Splitter, finder_of, params_of
 
 __all__ = [
     "FORMAT", "VERSION", "check_tokenizer", "damaged", "header_of", "metadata_of",
@@ -31,7 +31,7 @@ def header_of(words: StoredWords) -> dict[str, Any]:
     header: dict[str, Any] = {"n_words": words.n_words, "boundary": words.boundary}
     if words.tokenizer is not None and not words.tokenizer.splits_at_blanks:
         check_tokenizer(words.tokenizer)
-        header["tokenizer"] = words.tokenizer.params
+        header["tokenizer"] = params_of(words.tokenizer)
     if words.spelling is not None:
         header["spelling"] = words.spelling.params
     return header

@@ -25,8 +25,8 @@ from nplm.models.ngrams.stages.scratch import Scratch
 from nplm.models.ngrams.stages.smoothing import Smoothing, estimated
 from nplm.models.ngrams.trie.context_trie import ContextTrie
 from nplm.models.training.parallel.threads import Threads, n_threads
-from nplm.text.words.splitting import Splitter
-from nplm.text.words.word_choice import WordChoice
+from nplm.text.words.splitting import Splitter, finder_of
+from nplm.text.words.word_choice import WordChoice, symbols_of
 
 if TYPE_CHECKING:
     from nplm.models.ngrams.kneser_ney import KneserNeyLM
@@ -356,7 +356,10 @@ def source_of(
             "may be several."
         )
     vocabulary = WordChoice() if vocabulary is None else vocabulary
-    vocabulary.check()
+    # Estimators check the types of their parameters, too.
+    for words_of in (vocabulary, tokenizer):
+        getattr(words_of, "_validate_params", lambda: None)()
+    symbols_of(vocabulary)
     if vocabulary.boundary is None:
         raise ValueError(
             "the vocabulary has boundary=None, but estimation needs a word that ends "
@@ -376,7 +379,7 @@ def source_of(
         texts = CountFiles(_not_replaced(texts.paths, path), texts.weights)
         return CountedFiles(texts, vocabulary)
     if tokenizer is not None:
-        tokenizer.check()
+        finder_of(tokenizer)
     return Texts(_not_replaced(texts, path), vocabulary, tokenizer, blank_lines)
 
 

@@ -20,7 +20,7 @@ from nplm.text.streams import Tokens, WordStream
 from nplm.text.words.known_words import KnownWords
 from nplm.text.words.marks import marks_of
 from nplm.text.words.splitting import Splitter
-from nplm.text.words.word_choice import WordChoice
+from nplm.text.words.word_choice import WordChoice, chosen_words
 
 __all__ = ["Source", "Texts", "choose_words"]
 
@@ -32,7 +32,7 @@ def choose_words(choice: WordChoice, counts: Mapping[Any, int]) -> KnownWords:
 
     Raise if the choice refuses one of the counted words.
     """
-    known = choice.chosen({word: n for word, n in counts.items() if n > 0})
+    known = chosen_words(choice, {word: n for word, n in counts.items() if n > 0})
     if known.unknown_id is None:
         known.refuse_unknown([word for word in counts if word not in known.ids])
     return known

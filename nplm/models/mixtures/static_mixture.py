@@ -15,7 +15,7 @@ from nplm.models.ngrams.text_ngrams import TextNgrams
 from nplm.models.ngrams.trie.work import Work
 from nplm.models.training.em import MixtureFit, checked_weights, fit_mixture_weights
 from nplm.text.codecs import codec_of
-from nplm.text.words.splitting import Splitter
+from nplm.text.words.splitting import Splitter, params_of
 
 if TYPE_CHECKING:
     from nplm.text.lm.text_lm import TextLM
@@ -228,7 +228,7 @@ def _split_alike(a: Any, b: Any) -> bool:
     if a is b:
         return True
     if isinstance(a, Splitter) and isinstance(b, Splitter):
-        return a.params == b.params
+        return params_of(a) == params_of(b)
     if type(a) is not type(b):
         return False
     # Subwords with equal parameters may have learned different units.

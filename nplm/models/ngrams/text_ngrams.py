@@ -15,7 +15,7 @@ from nplm.text.codecs import codec_of
 from nplm.text.lm.scorer import Scorer
 from nplm.text.lm.window_scorer import WindowWordScorer
 from nplm.text.words.known_words import KnownWords, known_of
-from nplm.text.words.splitting import Splitter
+from nplm.text.words.splitting import Splitter, params_of
 
 if TYPE_CHECKING:
     from nplm.text.lm.text_lm import TextLM
@@ -114,7 +114,7 @@ class TextNgrams(NamedTuple):
         )
         known_of(vocabulary).spelling = words.spelling
         if type(tokenizer) is Splitter:
-            tokenizer = Tokenizer(**tokenizer.params)
+            tokenizer = Tokenizer(**params_of(tokenizer))
         return TextLM.from_model(
             BackoffLM.from_trie(self.trie, table, boundary=self.boundary),
             vocabulary,

@@ -13,7 +13,7 @@ from nplm.text.samples import texts_of
 
 __all__ = [
     "BETWEEN_BLANKS", "BLANKS", "FLAGS", "Splitter", "check_length", "compiled",
-    "finder_of",
+    "finder_of", "params_of",
 ]  # fmt: skip
 
 # A word, or a punctuation mark. Python's \w lacks combining marks. The lookahead makes
@@ -61,16 +61,6 @@ class Splitter:
         self.number = number
         self.proper_noun = proper_noun
 
-    @property
-    def params(self) -> dict[str, Any]:
-        """The parameters by name."""
-        names = "pattern", "lowercase", "number", "proper_noun"
-        return {name: getattr(self, name) for name in names}
-
-    def check(self) -> None:
-        """Raise an error if a parameter is invalid."""
-        finder_of(self)
-
     def transform(self, X: Iterable[str]) -> list[list[str]]:
         """Return the tokens of each document, as `Tokenizer.transform` does."""
         return list(map(self.split_function(), texts_of(X)))
@@ -102,6 +92,12 @@ class Splitter:
             symbols = {self.number, self.proper_noun}
             tokens = [t if t in symbols else t.lower() for t in tokens]
         return tokens
+
+
+def params_of(splitter: Splitter) -> dict[str, Any]:
+    """Return the parameters of a splitter by name."""
+    names = "pattern", "lowercase", "number", "proper_noun"
+    return {name: getattr(splitter, name) for name in names}
 
 
 def finder_of(splitter: Splitter) -> Callable[[str], list[str]]:

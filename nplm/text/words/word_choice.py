@@ -11,7 +11,7 @@ from nplm.text.samples import check_tokens, unpacked
 from nplm.text.words.known_words import KnownWords, TrainingText
 from nplm.text.words.unknown_spelling import UnknownSpelling
 
-__all__ = ["WordChoice"]
+__all__ = ["WordChoice", "chosen_words", "symbols_of"]
 
 
 class WordChoice:
@@ -40,75 +40,70 @@ class WordChoice:
         self.boundary = boundary
         self.words = words
 
-    def check(self) -> None:
-        """Raise an error if a parameter is invalid."""
-        self.symbols()
 
-    def chosen(self, counts: Mapping[Hashable, int]) -> KnownWords:
-        """Return the words, by the counts of those of a text."""
-        symbols = self.symbols()
-        if isinstance(self.words, EncodedWords) and all(
-            symbol in self.words for symbol in symbols
-        ):
-            known = KnownWords(self.words, self.unknown, self.boundary)
-        else:
-            is_listed = self.words is not None
-            words = self._listed() if is_listed else self._frequent(counts, symbols)
-            words = [s for s in symbols if s not in words] + words
-            known = KnownWords(words, self.unknown, self.boundary)
-            if len(known.ids) != len(words):
-                (twice, n), *_ = Counter(words).most_common(1)
-                raise ValueError(
-                    f"words has {twice!r} {n} times: pass each word once, because its "
-                    "index is its id."
-                )
-        unknown = (
-            n for w, n in counts.items() if w not in known.lookup or w == self.unknown
+def chosen_words(choice: WordChoice, counts: Mapping[Hashable, int]) -> KnownWords:
+    """Choose words by the counts of those of a text."""
+    symbols, listed = symbols_of(choice), choice.words
+    if isinstance(listed, EncodedWords) and all(symbol in listed for symbol in symbols):
+        known = KnownWords(listed, choice.unknown, choice.boundary)
+    else:
+        words = (
+            _frequent(choice, counts, symbols) if listed is None else _listed(listed)
         )
-        known.text = TrainingText(sum(counts.values()), sum(unknown))
-        if self.unknown is not None:
-            known.spelling = UnknownSpelling.of_counts(
-                counts, known.lookup, self.unknown
-            )
-        return known
-
-    def symbols(self) -> list[str]:
-        """Return the special symbols, in the order of their ids."""
-        if self.unknown == self.boundary is not None:
+        words = [s for s in symbols if s not in words] + words
+        known = KnownWords(words, choice.unknown, choice.boundary)
+        if len(known.ids) != len(words):
+            (twice, n), *_ = Counter(words).most_common(1)
             raise ValueError(
-                f"unknown={self.unknown!r} must differ from boundary={self.boundary!r}."
+                f"words has {twice!r} {n} times: pass each word once, because its "
+                "index is its id."
             )
-        symbols = [s for s in (self.boundary, self.unknown) if s is not None]
-        if self.max_words is not None and self.max_words <= len(symbols):
-            raise ValueError(
-                f"max_words must be None or a whole number above {len(symbols)}, "
-                f"the number of special symbols, got {self.max_words!r}."
-            )
-        return symbols
+    lookup, symbol = known.lookup, choice.unknown
+    unknown = (n for w, n in counts.items() if w not in lookup or w == symbol)
+    known.text = TrainingText(sum(counts.values()), sum(unknown))
+    if symbol is not None:
+        known.spelling = UnknownSpelling.of_counts(counts, lookup, symbol)
+    return known
 
-    def _frequent(
-        self, counts: Mapping[Hashable, int], symbols: list[str]
-    ) -> list[Hashable]:
-        """Return the words that are frequent enough, the most frequent first."""
-        # Events of different types have no order, but their strings have one.
-        ranked = sorted(counts.items(), key=lambda item: str(item[0]))
-        # The sort is stable: words of equal counts stay in this order.
-        ranked.sort(key=itemgetter(1), reverse=True)
-        words = [
-            word
-            for word, count in ranked
-            if count >= self.min_count and word not in symbols
-        ]
-        if self.max_words is not None:
-            words = words[: self.max_words - len(symbols)]
-        return words
 
-    def _listed(self) -> list[Hashable]:
-        if isinstance(self.words, (Set, Mapping)):
-            raise TypeError(
-                f"words is of type {type(self.words).__name__}, but ids follow the "
-                "order of words: pass a list."
-            )
-        words: list[Hashable] = list(unpacked(self.words))
-        check_tokens(words)
-        return words
+def symbols_of(choice: WordChoice) -> list[str]:
+    """Return the special symbols in the order of their ids, or raise if invalid."""
+    unknown, boundary, max_words = choice.unknown, choice.boundary, choice.max_words
+    if unknown == boundary is not None:
+        raise ValueError(f"unknown={unknown!r} must differ from boundary={boundary!r}.")
+    symbols = [s for s in (boundary, unknown) if s is not None]
+    if max_words is not None and max_words <= len(symbols):
+        raise ValueError(
+            f"max_words must be None or a whole number above {len(symbols)}, "
+            f"the number of special symbols, got {max_words!r}."
+        )
+    return symbols
+
+
+def _frequent(
+    choice: WordChoice, counts: Mapping[Hashable, int], symbols: list[str]
+) -> list[Hashable]:
+    """Return the words that are frequent enough, the most frequent first."""
+    # Events of different types have no order, but their strings have one.
+    ranked = sorted(counts.items(), key=lambda item: str(item[0]))
+    # The sort is stable: words of equal counts stay in this order.
+    ranked.sort(key=itemgetter(1), reverse=True)
+    words = [
+        word
+        for word, count in ranked
+        if count >= choice.min_count and word not in symbols
+    ]
+    if choice.max_words is not None:
+        words = words[: choice.max_words - len(symbols)]
+    return words
+
+
+def _listed(words: object) -> list[Hashable]:
+    if isinstance(words, (Set, Mapping)):
+        raise TypeError(
+            f"words is of type {type(words).__name__}, but ids follow the order of "
+            "words: pass a list."
+        )
+    listed: list[Hashable] = list(unpacked(words))
+    check_tokens(listed)
+    return listed
