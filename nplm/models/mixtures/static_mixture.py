@@ -41,8 +41,8 @@ def static_mixture(
     weights: ArrayLike | None = None,
     *,
     X_val: Sequence[Any] | None = None,
-    max_iter: int = 100,
-    tol: float = 1e-5,
+    max_iter: int = 1000,
+    tol: float = 1e-9,
     index: bool = True,
 ) -> StaticMixture:
     r"""Mix back-off models of text into one (static interpolation).
@@ -70,10 +70,11 @@ def static_mixture(
     X_val : sequence of documents, optional
         Held-out text, on which EM learns the weights. Words that no model has are
         ``<unk>``; tokens to which all models give probability 0 are left out.
-    max_iter : int, default=100
+    max_iter : int, default=1000
         Maximum number of EM steps.
-    tol : float, default=1e-5
-        EM stops when a step gains less than this, in nats per token.
+    tol : float, default=1e-9
+        EM stops when a step gains less than this, in nats per token. The weights then
+        have about four digits.
     index : bool, default=True
         Whether to build the hash table for look-ups; see ``read_arpa``.
 
@@ -128,8 +129,8 @@ def mixed(
     X_val: Sequence[Any] | None,
     work: Work,
     *,
-    max_iter: int = 100,
-    tol: float = 1e-5,
+    max_iter: int = 1000,
+    tol: float = 1e-9,
 ) -> tuple[TextNgrams, NDArray[np.float64], int]:
     """Mix n-grams, in memory or in a folder with them; see `static_mixture`.
 

@@ -212,6 +212,21 @@ def test_weights_are_learned_on_held_out_text(models):
         assert other.score(text) <= best + 1e-3
 
 
+def test_learned_weights_are_those_of_the_highest_likelihood(models):
+    """There the mean of P_i / P over the tokens is 1 for each model i."""
+    text = lines_of(200, ["", "", *SHARED, *A[:3], *B[:3]], seed=4)
+    weights = static_mixture(models, X_val=text).weights
+    dictionaries, rows = [Dictionary(lm) for lm in models], []
+    for line in text:
+        tokens = ["</s>", *line.split(), "</s>"]
+        for i in range(1, len(tokens)):
+            c = tuple(tokens[max(i - 3, 0) : i])
+            contexts = c[-2:], c
+            rows.append([d.p(c, tokens[i]) for d, c in zip(dictionaries, contexts)])
+    probs = np.array(rows)
+    assert_allclose((probs / (probs @ weights)[:, None]).mean(axis=0), 1, atol=1e-4)
+
+
 def test_equal_vocabularies_learn_the_weights_of_mixture_lm(models):
     text = lines_of(200, ["", "", *SHARED, *A], seed=4)
     unigrams = trained(lines_of(400, ["", "", *SHARED, *A], seed=1), 2)
@@ -227,7 +242,7 @@ def test_equal_vocabularies_learn_the_weights_of_mixture_lm(models):
         m0=FrozenEstimator(models[0].estimator_),
         m1=FrozenEstimator(unigrams.estimator_),
     ).fit(X, y, X_val=X, y_val=y)
-    learned = static_mixture(members, X_val=text)
+    learned = static_mixture(members, X_val=text, tol=1e-5)
     assert_allclose(learned.weights, mixture.weights_, atol=1e-9)
 
 
