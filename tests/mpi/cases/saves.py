@@ -106,6 +106,8 @@ def terminated_with_examples(folder):
     """Terminate one rank of those that share examples, and resume."""
     X, y = data(40)
     resumed_examples(X, y, Path(folder) / "same")
+    cells = dict(order=2, n_memory=2, batch_size=64)
+    resumed_examples(X, y, Path(folder) / "cells", cells)
     n, saves = len(y) // 2, Path(folder) / "sharded"
     X, y = X[n * comm.rank :][:n], y[n * comm.rank :][:n]
     resumed_examples(X, y, saves, data="sharded")
@@ -118,11 +120,11 @@ def terminated_with_examples(folder):
         raise AssertionError("not refused")
 
 
-def resumed_examples(X, y, saves, **options):
+def resumed_examples(X, y, saves, settings=None, **options):
     lm = NeuralLM(
         n_words=40, n_hidden=6, embedding_dim=4, batch_size=32, max_iter=2,
         loss=Importance(n_noise=15), random_state=0, early_stopping=False,
-    )  # fmt: skip
+    ).set_params(**settings or {})  # fmt: skip
     whole = mpi.fit(clone(lm), X, y, **options)
     assert not comm.allreduce(len(set(comm.allgather(whole.C_.tobytes()))) - 1)
     pace.SECONDS_A_CALL = 0.0005
