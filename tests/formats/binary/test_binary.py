@@ -2,7 +2,6 @@
 
 import os
 import pickle
-import warnings
 
 import numpy as np
 import pytest
@@ -22,6 +21,8 @@ from tests.helpers.binary import (
     write_parts,
 )
 
+pytestmark = pytest.mark.filterwarnings("ignore:Kneser-Ney cannot estimate")
+
 N_WORDS = 300
 WORDS = [f"wörd{i}" for i in range(N_WORDS)]
 
@@ -31,9 +32,7 @@ def fitted(request):
     order = request.param
     ids = np.random.default_rng(0).zipf(1.4, size=20_000) % N_WORDS
     X, y = windows(ids, max(order - 1, 1))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)
-        return KneserNeyLM(order, n_words=N_WORDS).fit(X, y), X, y
+    return KneserNeyLM(order, n_words=N_WORDS).fit(X, y), X, y
 
 
 def test_mapped_file_restores_the_model(tmp_path, fitted):
@@ -56,9 +55,7 @@ def test_mapped_file_restores_the_model(tmp_path, fitted):
 
 def test_boundary_and_zero_probabilities_are_restored(tmp_path):
     X, y = windows([1, 2, 0, 2, 1, 0] * 9, 2, boundary=0)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)
-        model = KneserNeyLM(boundary=0).fit(X, y)
+    model = KneserNeyLM(boundary=0).fit(X, y)
     model.trie_.prob[2] = 0
     save_binary(model, tmp_path / "model.nplm", ["</s>", "a", "b"])
     loaded, _ = load_binary(tmp_path / "model.nplm")
@@ -68,9 +65,7 @@ def test_boundary_and_zero_probabilities_are_restored(tmp_path):
 
 def test_damage(tmp_path):
     X, y = windows(np.random.default_rng(0).zipf(1.4, size=2000) % 50, 2)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)
-        model = KneserNeyLM(n_words=50).fit(X, y)
+    model = KneserNeyLM(n_words=50).fit(X, y)
     path = tmp_path / "model.nplm"
     save_binary(model, path, WORDS[:50])
     data = path.read_bytes()
@@ -150,11 +145,9 @@ def test_only_the_header_and_the_sizes_are_checked(tmp_path, fitted):
 @pytest.fixture(params=[3, 17], ids=["hashed", "order 17"])
 def saved(request, tmp_path):
     """Return the path of a valid file, with a hash table up to order 16."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)
-        model = KneserNeyLM(request.param, n_words=50).fit_stream(
-            np.random.default_rng(0).zipf(1.4, size=2000) % 50
-        )
+    model = KneserNeyLM(request.param, n_words=50).fit_stream(
+        np.random.default_rng(0).zipf(1.4, size=2000) % 50
+    )
     path = tmp_path / "model.nplm"
     save_binary(model, path, WORDS[:50])
     return path

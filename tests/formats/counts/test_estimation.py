@@ -3,7 +3,6 @@
 import io
 import os
 import tempfile
-import warnings
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -28,6 +27,8 @@ from nplm.models.ngrams.trie import hashing
 from tests.helpers.binary import ngrams_of, read_parts
 from tests.helpers.texts import joined, lines_of
 
+pytestmark = pytest.mark.filterwarnings("ignore:Kneser-Ney cannot estimate")
+
 LETTERS = st.sampled_from("abcdefgh")
 LINES = st.lists(st.lists(LETTERS, min_size=1, max_size=9), min_size=1, max_size=40)
 
@@ -41,9 +42,7 @@ def in_memory(path, lines, vocabulary, *args, save=save_binary, **parameters):
         boundary=vocabulary.boundary_id_,
         **parameters,
     )
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)
-        save(model.fit_stream(ids), path, vocabulary.words_.tolist())
+    save(model.fit_stream(ids), path, vocabulary.words_.tolist())
     return model
 
 
@@ -58,17 +57,15 @@ def on_disk(
     options=None,
     **parameters,
 ):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)
-        return estimate(
-            KneserNeyLM(*args, **parameters),
-            [joined(lines)],
-            path,
-            vocabulary=vocabulary,
-            memory=memory,
-            n_jobs=n_jobs,
-            **(options or {}),
-        )
+    return estimate(
+        KneserNeyLM(*args, **parameters),
+        [joined(lines)],
+        path,
+        vocabulary=vocabulary,
+        memory=memory,
+        n_jobs=n_jobs,
+        **(options or {}),
+    )
 
 
 @pytest.mark.slow
@@ -150,11 +147,9 @@ def test_tokenizer_splits_the_text_and_is_loaded_with_the_model(tmp_path):
         own for own in Tokenizer().transform(text.lstrip("\ufeff").split("\n")) if own
     ]
     found, expected = (tmp_path / name for name in ("found", "expected"))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)
-        estimated = estimate_binary(
-            KneserNeyLM(3), [io.BytesIO(text.encode())], found, tokenizer=Tokenizer()
-        )
+    estimated = estimate_binary(
+        KneserNeyLM(3), [io.BytesIO(text.encode())], found, tokenizer=Tokenizer()
+    )
     in_memory(expected, lines, Vocabulary(), 3)
     for name, array in read_parts(expected)[1].items():
         assert_array_equal(array, read_parts(found)[1][name])
@@ -176,12 +171,10 @@ def test_tokenizer_splits_the_text_and_is_loaded_with_the_model(tmp_path):
 )
 def test_tokenizer_that_changes_words_between_blanks_is_loaded(tmp_path, changes):
     tokenizer = Tokenizer(r"[^ \t\r\n]+", **changes)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)
-        estimate_binary(
-            KneserNeyLM(2), [io.BytesIO(b"a Rose 3\n" * 3)], tmp_path / "model",
-            tokenizer=tokenizer,
-        )  # fmt: skip
+    estimate_binary(
+        KneserNeyLM(2), [io.BytesIO(b"a Rose 3\n" * 3)], tmp_path / "model",
+        tokenizer=tokenizer,
+    )  # fmt: skip
     loaded = nplm.load(tmp_path / "model")
     assert loaded.tokenizer_.get_params() == tokenizer.get_params()
     [ids] = loaded.vocabulary_.transform(loaded.tokenizer_.transform(["a Rose 3"]))
@@ -197,17 +190,15 @@ def test_file_does_not_depend_on_runs_and_windows(tmp_path, monkeypatch, order, 
     monkeypatch.setattr(hashing, "MIN_BUCKETS", 1 << 8)
     lines = lines_of()
     seen = []
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)
-        estimated = estimate_binary(
-            KneserNeyLM(order),
-            [joined(lines)],
-            tmp_path / "found",
-            memory="2K",
-            n_jobs=n_jobs,
-            folder=tmp_path,
-            progress=lambda *told: seen.append(told),
-        )
+    estimated = estimate_binary(
+        KneserNeyLM(order),
+        [joined(lines)],
+        tmp_path / "found",
+        memory="2K",
+        n_jobs=n_jobs,
+        folder=tmp_path,
+        progress=lambda *told: seen.append(told),
+    )
     model = in_memory(tmp_path / "expected", lines, Vocabulary(), order)
     found, expected = (tmp_path / name for name in ("found", "expected"))
     assert ngrams_of(found) == ngrams_of(expected)
@@ -232,16 +223,14 @@ def test_file_does_not_depend_on_runs_and_windows(tmp_path, monkeypatch, order, 
 def test_compressed_arpa_file_of_many_blocks(tmp_path):
     lines, seen = lines_of(), []
     found, expected = (tmp_path / f"{name}.arpa.gz" for name in ("found", "expected"))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)
-        estimate_arpa(
-            KneserNeyLM(4),
-            [joined(lines)],
-            found,
-            memory="2K",
-            folder=tmp_path,
-            progress=lambda *told: seen.append(told),
-        )
+    estimate_arpa(
+        KneserNeyLM(4),
+        [joined(lines)],
+        found,
+        memory="2K",
+        folder=tmp_path,
+        progress=lambda *told: seen.append(told),
+    )
     # More contexts of two words than weights in a block.
     model = in_memory(expected, lines, Vocabulary(), 4, save=write_arpa)
     assert np.diff(model.trie_.level_start)[2] > 1 << 8
@@ -261,11 +250,9 @@ def test_texts_are_read_from_files_archives_and_streams(tmp_path):
     (tmp_path / "b.txt.gz").write_bytes(packed)
     texts = [tmp_path / "a.txt", str(tmp_path / "b.txt.gz"), joined(lines[30:])]
     vocabulary = Vocabulary(words=["w1", "w2", "</s>"])
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)
-        estimated = estimate_binary(
-            KneserNeyLM(3), texts, tmp_path / "found", vocabulary=vocabulary
-        )
+    estimated = estimate_binary(
+        KneserNeyLM(3), texts, tmp_path / "found", vocabulary=vocabulary
+    )
     in_memory(tmp_path / "expected", lines, vocabulary, 3)
     found, expected = (tmp_path / name for name in ("found", "expected"))
     assert ngrams_of(found) == ngrams_of(expected)

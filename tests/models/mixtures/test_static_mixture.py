@@ -2,7 +2,6 @@
 
 import itertools
 import re
-import warnings
 
 import numpy as np
 import pytest
@@ -25,6 +24,8 @@ from nplm.formats import read_arpa, write_arpa
 from nplm.models.ngrams.stages.mixing import AlignedTrie, mixed_trie
 from nplm.models.ngrams.trie.work import Work
 from tests.helpers.ngrams import lines_of
+
+pytestmark = pytest.mark.filterwarnings("ignore:Kneser-Ney cannot estimate")
 
 A = [f"a{i}" for i in range(12)]
 SHARED = [f"s{i}" for i in range(6)]
@@ -75,9 +76,7 @@ class DictionaryMixture:
 
 def trained(lines, order, **parameters):
     model = KneserNeyLM(order, discount_fallback=0.5, **parameters)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)
-        return TextLM(model, n_context=max(order - 1, 1)).fit(lines)
+    return TextLM(model, n_context=max(order - 1, 1)).fit(lines)
 
 
 @pytest.fixture(scope="module")
@@ -315,10 +314,8 @@ def test_sums_are_one_whatever_symbols_are_called_or_the_models_are_refused(data
         words = sorted(pool - {boundary, unknown})
         words = data.draw(st.permutations(words))[: data.draw(st.integers(1, 2))]
         line = st.lists(st.sampled_from(words), min_size=2, max_size=6).map(" ".join)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)
-            lines = data.draw(st.lists(line, min_size=2, max_size=5))
-            models.append(named(lines, boundary=boundary, unknown=unknown))
+        lines = data.draw(st.lists(line, min_size=2, max_size=5))
+        models.append(named(lines, boundary=boundary, unknown=unknown))
     outcomes = []
     for order in itertools.permutations(models):
         try:
