@@ -30,19 +30,19 @@ def list_table(title: str, header: list[str], rows: list[list[str]]) -> str:
     return "\n".join(line.rstrip() for line in lines) + "\n"
 
 
-def with_conditions(text: str, rows: Rows) -> str:
+def with_conditions(text: str, rows: Rows, precision: str = "float32") -> str:
     """A table, and where the rows of it were measured."""
-    return f"{text}\n{conditions(rows)}\n"
+    return f"{text}\n{conditions(rows, precision)}\n"
 
 
-def conditions(rows: Rows) -> str:
+def conditions(rows: Rows, precision: str = "float32") -> str:
     """On what rows that files keep were measured, and beside how much else."""
     runs = [run for row in rows for run in row["machines"]]
     cpus = " and an ".join(sorted({run["cpu"] for run in runs}))
     cores = max(run["cores"] for run in runs)
     return (
-        f"One thread of an {cpus}, float32, by processor time, in {len(runs)} runs. "
-        f"Other programs ran beside some: the load of the {cores} cores, this thread "
+        f"One thread of an {cpus}, {precision}, by processor time, in {len(runs)} "
+        f"runs. Other programs ran beside some: the load of the {cores} cores, this thread "
         f"included, was {loads(runs)}."
     )
 

@@ -119,7 +119,7 @@ def page(rows: Rows) -> str:
         table("The runs", RUN, [_in_words(row) for row in runs if row]),
         table("What was tried", TRIED, [_in_words(r) for r in rows if r["minutes"]]),
     ]
-    return with_conditions("\n".join(tables), rows)
+    return with_conditions("\n".join(tables), rows, "float32 or bfloat16")
 
 
 def _in_words(row: dict[str, Any]) -> dict[str, Any]:

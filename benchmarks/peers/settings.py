@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from nplm import available_tiers
-
 Settings = dict[str, Any]
 
 # The defaults of torch_models.Settings, also for short budgets.
@@ -18,8 +16,7 @@ NETWORK: Settings = {
     "direct": True, "spelling": False, "loss": "importance", "n_noise": 1024,
     "solver": "adam", "beta_2": 0.99, "learning_rate": "linear",
     "learning_rate_init": 8e-3, "alpha": 0.1, "dropout": [0.2, 0.0, 0.1],
-    "batch_size": 1024, "early_stopping": False, "max_iter": 3,
-    **({"precision": "bfloat16"} if available_tiers("bfloat16")[0] != "plain" else {}),
+    "batch_size": 1024, "early_stopping": False, "max_iter": 3, "precision": "auto",
 }  # fmt: skip
 
 SETTINGS: dict[str, Settings] = {
