@@ -42,8 +42,8 @@ def conditions(rows: Rows, precision: str = "float32") -> str:
     cores = max(run["cores"] for run in runs)
     return (
         f"One thread of an {cpus}, {precision}, by processor time, in {len(runs)} "
-        f"runs. Other programs ran beside some: the load of the {cores} cores, this thread "
-        f"included, was {loads(runs)}."
+        f"runs. Other programs ran beside some: the load of the {cores} cores, this "
+        f"thread included, was {loads(runs)}."
     )
 
 
