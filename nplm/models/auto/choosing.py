@@ -24,7 +24,6 @@ from nplm.models.auto.rules import (
 from nplm.models.auto.texts import AutoText
 from nplm.models.neural.network_lm import MIN_WORDS_PER_NOISE_SAMPLE, FitRequest
 from nplm.models.neural.neural_lm import NeuralLM
-from nplm.models.neural.tiers import available_tiers
 from nplm.models.training.plan import TimedPlan
 from nplm.text.documents import Documents
 
@@ -189,8 +188,6 @@ def _adapted(row: Row, text: AutoText) -> dict[str, Any]:
     """Return the parameters of a row for a text that may be small."""
     parameters = row.network
     parameters["batch_size"] = batch_size_for(text.n_tokens)
-    if available_tiers("bfloat16")[0] != "plain":
-        parameters["precision"] = "bfloat16"
     if text.n_words <= MIN_WORDS_PER_NOISE_SAMPLE * row.n_noise:
         parameters["loss"] = "exact"
         del parameters["loss__n_noise"]

@@ -12,6 +12,7 @@ from sklearn.pipeline import Pipeline
 import nplm
 from nplm import AutoLM, AutoRecipe, LMClassifier, LMDetector, Tokenizer, Vocabulary
 from nplm.models.auto.fitting import AutoFit, Budget
+from tests.helpers import markov_stream
 from tests.helpers.checkpoint import Killed, n_saves
 from tests.helpers.texts import texts
 
@@ -53,6 +54,21 @@ def test_fit_ends_on_time_with_all_members(timed):
 def test_mixture_is_not_behind_a_member(fitted):
     *members, mixture = fitted.scores_.values()
     assert mixture <= min(members) * 1.001
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["chain", "words"])
+def test_more_minutes_are_not_worse(kind):
+    documents = TEXTS
+    if kind == "chain":
+        words = [f"w{i}" for i in markov_stream(20_000)]
+        documents = [" ".join(words[i : i + 20]) for i in range(0, len(words), 20)]
+    train, test = documents[:900], documents[900:]
+    short, long = (
+        AutoLM(minutes, random_state=0).fit(train).perplexity(test)
+        for minutes in (0.07, 0.21)
+    )
+    assert long < 1.02 * short
 
 
 def test_recipe_makes_the_same_bits_without_a_clock(fitted, monkeypatch):
@@ -151,10 +167,12 @@ def test_works_in_a_pipeline_and_a_cross_validation():
     assert np.isfinite(scores).all()
 
 
-def test_classifies_and_detects():
+def test_classifies_and_detects(capsys):
     labels = ["a"] * 100 + ["b"] * 100
     other = [text.replace("w", "v") + " v" for text in TEXTS[:100]]
-    classifier = LMClassifier(AutoLM(0.05)).fit([*TEXTS[:100], *other], labels)
+    classifier = LMClassifier(AutoLM(0.05, verbose=1))
+    classifier.fit([*TEXTS[:100], *other], labels)
+    assert "LMClassifier: 2 fits of 0.05 minutes each" in capsys.readouterr().out
     assert classifier.score(["w1 w2 w3", "v1 v3"], ["a", "b"]) == 1
     detector = LMDetector(AutoLM(0.05), validation_fraction=0.5).fit(TEXTS[:300])
     unlikely = detector.score_samples(["w49 w48 w47"])
