@@ -45,8 +45,11 @@ class Order:
         """Return the windows of these examples of the epoch."""
         examples = self._taken(start, stop)
         if stop == self.n_examples:
-            self._index = None  # free the memory
+            self._free()
         return examples
+
+    def _free(self) -> None:
+        self._index = None
 
     def _taken(self, start: int, stop: int) -> Index:
         assert self._index is not None
@@ -74,18 +77,23 @@ class RunOrder(Order):
         self.has_runs = n_windows // runs > batch_size // runs
 
     def begin(self, rng: np.random.RandomState) -> None:
-        """Draw the start of an epoch, and set the order."""
+        """Draw the start of an epoch."""
+        self._start = rng.randint(self.n_windows) if self.shuffle else 0
+
+    def _taken(self, start: int, stop: int) -> Index:
+        # Computed when it is needed: a long text takes no memory for it.
         n, runs = self.n_windows, n_runs(self.batch_size)
-        steps, length = self.batch_size // runs, n // (runs * self.n_workers)
-        every = np.arange(n, dtype=np.min_scalar_type(n))
-        if self.shuffle:
-            every = np.roll(every, -rng.randint(n))
-        n_taken = runs * self.n_workers * length
-        parts = every[:n_taken].reshape(-1, length)
+        steps, n_parts = self.batch_size // runs, runs * self.n_workers
+        length = n // n_parts
         whole = length - length % steps
-        batches = parts[:, :whole].reshape(len(parts), -1, steps).swapaxes(0, 1)
-        rest = (parts[:, whole:].ravel(), every[n_taken:])
-        self._index = np.concatenate([batches.ravel(), *rest])
+        index = np.arange(start, stop)
+        batch, place = np.divmod(index, n_parts * steps)
+        part, step = np.divmod(place, steps)
+        batches = part * length + batch * steps + step
+        part, step = np.divmod(index - n_parts * whole, max(length - whole, 1))
+        rest = part * length + whole + step
+        ends = [index < n_parts * whole, index < n_parts * length]
+        return (np.select(ends, [batches, rest], index) + self._start) % n
 
 
 class PartOrder(Order):
@@ -119,14 +127,15 @@ class PartOrder(Order):
         """
         seed = int(rng.randint(2**32, dtype=np.uint32)) if self.shuffle else 0
         self.own.begin(np.random.RandomState([seed, self.rank]))
-        self._index, self.own._index = self.own._index, None
+
+    def _free(self) -> None:
+        self.own._free()
 
     def _taken(self, start: int, stop: int) -> Index:
-        assert self._index is not None
         examples = np.full(stop - start, OTHER_RANK, np.intp)
         own = examples[(self.rank - start) % self.size :: self.size]
         first = -(-(start - self.rank) // self.size)  # own examples before these
-        own[:] = self._index[first : first + len(own)]
+        own[:] = self.own._taken(first, first + len(own))
         return examples
 
 
