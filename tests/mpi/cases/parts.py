@@ -26,7 +26,9 @@ def sharded_data():
     held_out = dict(X_val=X[:50], y_val=y[:50])
     shared = dict(n_words=40, max_iter=2, precision="float64", random_state=0)
     shared |= dict(n_hidden=6, embedding_dim=4, batch_size=65, order=3)
-    every = [NeuralLM(**shared | settings) for settings in NETWORKS]
+    # Those with LSTM cells have runs of each text: `averages` fits them.
+    some = [settings for settings in NETWORKS if "n_memory" not in settings]
+    every = [NeuralLM(**shared | settings) for settings in some]
     every.append(EnergyLM(loss=Importance(n_noise=15), **shared))
     own, serial_windows = parts_of(X, y)
     fit = partial(mpi.fit, data="sharded", **held_out)
