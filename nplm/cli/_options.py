@@ -138,7 +138,7 @@ DEFAULTS: Settings = {
     "loss__n_noise": 512, "solver": "adam", "solver__learning_rate": "auto",
     "learning_rate_init": 4e-3, "solver__learning_rate_decay": 1e-8, "alpha": "auto",
     "dropout": (0.05, 0.1, 0.15), "max_iter": 100, "n_iter_no_change": 1,
-    "batch_size": 256, "parallel": "sync", "precision": "float32",
+    "batch_size": 256, "parallel": "sync", "precision": "auto",
 }  # fmt: skip
 
 

@@ -158,7 +158,7 @@ default="auto"
         and updates the parameters without a lock. No thread waits, but fits are not
         reproducible, because part of an update is sometimes lost. "locked" is "async"
         with a lock around updates, the first attempt of the paper, which is slow.
-    precision : {"auto", "float32", "float64", "bfloat16"}, default="float32"
+    precision : {"auto", "float32", "float64", "bfloat16"}, default="auto"
         Type of the parameters and of the arithmetic. "bfloat16" rounds the factors of
         matrix products to 8 bits of precision, in training and in scoring: those of the
         hidden units, of a projection, and of the output units of a `Softmax`.
@@ -317,7 +317,7 @@ default="auto"
         shuffle: bool = True,
         n_jobs: int | None = None,
         parallel: str = "sync",
-        precision: str = "float32",
+        precision: str = "auto",
         warm_start: bool = False,
         random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,

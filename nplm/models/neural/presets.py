@@ -11,6 +11,7 @@ AS_IN_PAPER: dict[str, Any] = {
     "dropout": 0.0, "loss": "exact", "solver": "sgd", "batch_size": 1,
     "solver__learning_rate": "invscaling", "learning_rate_init": 1e-3,
     "solver__learning_rate_decay": 1e-8, "n_iter_no_change": 3, "tol": 1e-4,
+    "precision": "float32",
 }  # fmt: skip
 BROWN = AS_IN_PAPER | {"alpha": 1e-4, "max_iter": 20}
 AP_NEWS = AS_IN_PAPER | {"alpha": 1e-5, "max_iter": 5}

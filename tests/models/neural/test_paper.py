@@ -63,6 +63,7 @@ def test_from_paper_does_not_use_the_defaults():
     } == {
         "order", "n_hidden", "embedding_dim", "loss", "solver", "learning_rate_init",
         "alpha", "dropout", "batch_size", "max_iter", "n_iter_no_change", "tol",
+        "precision",
     }  # fmt: skip
     assert (paper.dropout, paper.loss) == (0, "exact")
     assert repr(paper.solver) == "SGD(learning_rate='invscaling')"
