@@ -29,6 +29,7 @@ MODULES = {
     "Features": "nplm.models.neural.options.features",
     "Importance": "nplm.models.neural.options.losses",
     "InterpolatedTrigram": "nplm.models.ngrams.interpolated_trigram",
+    "KenlmLM": "nplm.models.ngrams.kenlm_lm",
     "KneserNeyLM": "nplm.models.ngrams.kneser_ney",
     "LMClassifier": "nplm.text.tasks.lm_classifier",
     "LMDetector": "nplm.text.tasks.lm_detector",

@@ -38,6 +38,7 @@ from nplm.models.ngrams.backoff_lm import BackoffLM as BackoffLM
 from nplm.models.ngrams.interpolated_trigram import (
     InterpolatedTrigram as InterpolatedTrigram,
 )
+from nplm.models.ngrams.kenlm_lm import KenlmLM as KenlmLM
 from nplm.models.ngrams.kneser_ney import KneserNeyLM as KneserNeyLM
 from nplm.models.ngrams.quantized_lm import QuantizedLM as QuantizedLM
 from nplm.models.versions import show_versions as show_versions

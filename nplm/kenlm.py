@@ -107,9 +107,9 @@ class Model(Scores):
     Parameters
     ----------
     path : str, bytes or path-like
-        An ARPA file, a binary file of ``nplm.formats.save_binary``, or a file of
-        `nplm.save` with a `TextLM` of words: of n-grams, a network, classes, or a
-        mixture. KenLM's own binary files are not read.
+        An ARPA file, a binary file of KenLM's ``build_binary`` or of
+        ``nplm.formats.save_binary``, or a file of `nplm.save` with a `TextLM` of words:
+        of n-grams, a network, classes, or a mixture.
     config : Config, optional
         How to read it.
     verify : bool, default=False
@@ -131,16 +131,17 @@ class Model(Scores):
 
     Notes
     -----
-    For an ARPA file all numbers are those of KenLM's module, up to its float32. These
-    differ:
+    For a binary file of KenLM all numbers are those of KenLM's module, and for an ARPA
+    file they are, up to its float32. These differ:
 
     - ``"<s>"`` in a sentence raises a ValueError. As a single word it has probability
       0, and the state after it is the beginning of a sentence. KenLM returns the number
       in the file.
-    - A word of probability 0 has log10 -100, which is KenLM's number for unknown words
-      of a file without ``<unk>``. KenLM adds the back-off weights to it.
+    - A word of probability 0 in an ARPA file has log10 -100, which is KenLM's number
+      for unknown words of a file without ``<unk>``. KenLM adds the back-off weights to
+      it.
     - Equal states are equal in KenLM too, which also merges states that differ in a
-      last word after which no n-gram goes on.
+      last word after which no n-gram goes on, as do those of its binary files here.
     - Models without n-grams need whole windows. ``bos=False`` and `NullContextWrite`
       raise a ValueError, and after ``"</s>"`` a sentence begins.
 

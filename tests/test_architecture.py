@@ -36,7 +36,7 @@ FLOORS = {
         {"model_file"},
         {"counts", "loading"},
         {"ngrams", "open_model"},
-        {"arpa", "binary", "saving"},
+        {"arpa", "binary", "kenlm", "saving"},
         {"."},
     ],
     "models": [

@@ -9,7 +9,7 @@ from typing import Any, Self, overload
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from nplm._kernels.ngrams.decoding._word_ids import WordIds, fill_slots
+from nplm._kernels.ngrams.decoding._word_ids import Ids, WordIds, fill_slots
 
 __all__ = ["WORD_ARRAYS", "EncodedWords"]
 
@@ -59,7 +59,7 @@ class EncodedWords(Sequence[str]):
         if n_words < 1 or len(self._slots) != _n_slots(n_words):
             raise ValueError("the arrays of its words do not fit together")
         self._name = name
-        self.ids = WordIds(self._text, self._start, self._slots)
+        self.ids: Ids = WordIds(self._text, self._start, self._slots)
 
     @classmethod
     def of(cls, words: Sequence[str]) -> Self:
@@ -70,10 +70,24 @@ class EncodedWords(Sequence[str]):
         """
         return words if isinstance(words, cls) else cls(*_encoded(words))
 
+    @classmethod
+    def of_lines(cls, text: NDArray[np.uint8], name: str) -> Self:
+        """Encode the words of a text, one a line; errors call them `name`."""
+        n_words = int(np.count_nonzero(text == LINE_FEED)) + 1
+        start = np.zeros(n_words + 1, np.int64)
+        slots = np.zeros(_n_slots(n_words), np.uint64)
+        _find_words(text, start, slots)
+        return cls(text, start, slots, name)
+
     @property
     def arrays(self) -> dict[str, NDArray[Any]]:
         """The arrays by name, in the order of a file."""
         return dict(zip(WORD_ARRAYS, (self._text, self._start, self._slots)))
+
+    @property
+    def word_ids(self) -> WordIds | None:
+        """The ids by the letters of words; None if these are not known."""
+        return self.ids if isinstance(self.ids, WordIds) else None
 
     def check(self) -> None:
         """Raise ValueError unless the text is UTF-8, and the other arrays are its."""

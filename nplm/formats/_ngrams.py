@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from nplm.formats._words import reserve_for_words
+from nplm.models.ngrams.kenlm_trie import KenlmTrie
 from nplm.models.ngrams.stages.quantizing import unquantized
 from nplm.models.ngrams.text_ngrams import TextNgrams
 from nplm.models.ngrams.trie.backoff_trie import BackoffTrie
@@ -21,6 +22,7 @@ from nplm.text.words.unknown_spelling import UnknownSpelling
 
 if TYPE_CHECKING:
     from nplm.models.ngrams.backoff_lm import BackoffLM
+    from nplm.models.ngrams.kenlm_lm import KenlmLM
     from nplm.models.ngrams.quantized_lm import QuantizedLM
     from nplm.text.lm.text_lm import TextLM
 
@@ -30,14 +32,14 @@ __all__ = ["AT_BLANKS", "Ngrams"]
 AT_BLANKS: dict[str, Any] = {"pattern": BETWEEN_BLANKS}
 
 
-Trie = TypeVar("Trie", bound=BackoffTrie | QuantizedTrie, covariant=True)
+Trie = TypeVar("Trie", bound=BackoffTrie | QuantizedTrie | KenlmTrie, covariant=True)
 
 
 class Ngrams(NamedTuple, Generic[Trie]):
     """The n-grams of a file. Only a model of them needs scikit-learn.
 
-    - `table`: the hash table of the trie; None of a quantized trie, of orders 1 and
-      above 16, and if it was not asked for
+    - `table`: the hash table of the trie; None of other tries, of orders 1 and above
+      16, and if it was not asked for
     - `boundary`: id of the boundary, None without one
     - `words`: the word of each id
     - `split`: parameters of the `Splitter`, or the `Tokenizer`, of the text
@@ -55,7 +57,7 @@ class Ngrams(NamedTuple, Generic[Trie]):
 
     def scorer(self) -> Scorer | None:
         """Return the scorer of `text_lm`, if look-ups need no model."""
-        table = self.trie if isinstance(self.trie, QuantizedTrie) else self.table
+        table = self.table if isinstance(self.trie, BackoffTrie) else self.trie
         if table is None or self.boundary is None:
             return None
         known = known_words_of(self.words, self.boundary)
@@ -70,20 +72,23 @@ class Ngrams(NamedTuple, Generic[Trie]):
         """
         assert self.boundary is not None  # `OpenModel` refuses files without
         reserve_for_words(work, len(self.words))
-        trie: BackoffTrie | QuantizedTrie = self.trie
-        if isinstance(trie, QuantizedTrie):
-            trie = unquantized(trie, work)
-        else:
+        trie: BackoffTrie | QuantizedTrie | KenlmTrie = self.trie
+        if isinstance(trie, BackoffTrie):
             trie = trie.unpacked(work)
+        else:
+            trie = unquantized(trie, work)
         known = known_words_of(list(self.words), self.boundary)
         self._set_spelling(known)
         return TextNgrams(trie, known, self.boundary, Splitter(**self.split))
 
-    def model(self) -> BackoffLM | QuantizedLM:
+    def model(self) -> BackoffLM | QuantizedLM | KenlmLM:
         """Return the model."""
         from nplm.models.ngrams.backoff_lm import BackoffLM
+        from nplm.models.ngrams.kenlm_lm import KenlmLM
         from nplm.models.ngrams.quantized_lm import QuantizedLM
 
+        if isinstance(self.trie, KenlmTrie):
+            return KenlmLM.from_trie(self.trie, boundary=self.boundary)
         if isinstance(self.trie, QuantizedTrie):
             return QuantizedLM.from_trie(self.trie, boundary=self.boundary)
         return BackoffLM.from_trie(self.trie, self.table, boundary=self.boundary)

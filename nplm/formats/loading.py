@@ -28,7 +28,8 @@ def load(
     - An ARPA file, of SRILM, KenLM or nplm, plain or packed by gzip, bzip2, xz or
       zstd, gives a `TextLM`, because it has words: that of
       ``read_arpa(path, add_unknown=True)``. So does a binary file of ``save_binary``:
-      that of ``load_binary(path)``. Text is split at blanks, or by the
+      that of ``load_binary(path)``. And so does a binary file of KenLM's
+      ``build_binary``, over a `KenlmLM`. Text is split at blanks, or by the
       tokenizer that the model was estimated with (``estimate_binary(tokenizer=)``).
 
     Parameters

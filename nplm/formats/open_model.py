@@ -29,6 +29,9 @@ from nplm.base.files.tensors import (
 from nplm.formats._ngrams import Ngrams
 from nplm.formats._words import reserve_for_words
 from nplm.formats.binary import headers, reading
+from nplm.formats.kenlm.kenlm_files import read_ngrams as read_kenlm
+from nplm.formats.kenlm.layout import MAGIC
+from nplm.models.ngrams.kenlm_trie import KenlmTrie
 from nplm.models.ngrams.text_ngrams import NoNgramsError, TextNgrams
 from nplm.models.ngrams.trie.backoff_trie import BackoffTrie
 from nplm.models.ngrams.trie.hashing import index_of
@@ -58,6 +61,7 @@ TABLE = re.compile(rb"([^\t\n]+\t\d+\r?\n)+")
 class Kind(Enum):
     """The kind of a file, as far as its first bytes show."""
 
+    KENLM = auto()  # of KenLM's build_binary
     TENSORS = auto()  # of nplm.save, of save_binary, of a checkpoint, or of others
     TEXT_VECTORS = auto()
     BINARY_VECTORS = auto()
@@ -112,6 +116,9 @@ class OpenModel:
         self, raw: io.BufferedReader, path: Path, *, mmap: bool, verify: bool
     ) -> None:
         self.path, self._raw, self._mmap, self._verify = path, raw, mmap, verify
+        if raw.peek(len(MAGIC)).startswith(MAGIC):  # it is mapped as it is
+            self.kind = Kind.KENLM
+            return
         try:
             with self.contents() as file:
                 start = file.read(START_BYTES)
@@ -233,7 +240,7 @@ class OpenModel:
         """Whether it has n-grams; raise ValueError if it is recognised as no model."""
         if self.kind in NO_MODELS:
             raise ValueError(f"{self.path} has {NO_MODELS[self.kind]}")
-        if self.kind.is_text:
+        if self.kind.is_text or self.kind is Kind.KENLM:
             return True
         try:
             return self.tensors.metadata.get("format") == headers.FORMAT
@@ -242,8 +249,11 @@ class OpenModel:
 
     def _ngrams(
         self, work: Work | None = None, *, index: bool = True
-    ) -> Ngrams[BackoffTrie | QuantizedTrie]:
+    ) -> Ngrams[BackoffTrie | QuantizedTrie | KenlmTrie]:
         """Return n-grams; raise ValueError if they have no boundary."""
+        if self.kind is Kind.KENLM:
+            own = self._raw, self.path
+            return read_kenlm(*own, verify=self._verify, mmap=self._mmap)
         if not self.kind.is_text:
             ngrams = reading.read_ngrams(
                 self.tensors, verify=self._verify, mmap=self._mmap

@@ -18,7 +18,13 @@ from nplm.text.lm.text_scoring import scored_tokens
 __all__ = ["model_card"]
 
 KINDS = {
-    "n-gram": ("KneserNeyLM", "BackoffLM", "QuantizedLM", "InterpolatedTrigram"),
+    "n-gram": (
+        "KneserNeyLM",
+        "BackoffLM",
+        "QuantizedLM",
+        "KenlmLM",
+        "InterpolatedTrigram",
+    ),
     "neural": ("NeuralLM", "EnergyLM", "ShortlistLM", "NeuralCacheLM"),
     "class-based": ("ClassLM",),
     "mixture": ("MixtureLM",),

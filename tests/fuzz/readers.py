@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import clone
 
 import nplm
-from nplm import CheckpointError, EnergyLM, KneserNeyLM, QuantizedLM
+from nplm import BackoffLM, CheckpointError, EnergyLM, KneserNeyLM, QuantizedLM, kenlm
 from nplm.cli._text import texts_of
 from nplm.datasets import load_text
 from nplm.formats import (
@@ -24,6 +24,8 @@ from nplm.formats import (
     save_binary,
     write_arpa,
 )
+from nplm.formats.open_model import open_model
+from nplm.models.ngrams.trie.work import Work
 from tests.fuzz.seeds import FITS, fit, quiet
 from tests.fuzz.structures import STREAMS, whole_text
 
@@ -193,6 +195,32 @@ UNVERIFIED_USES = [
 ]
 
 
+def _kenlm(path):
+    """Numbers are as valid as the file, but there is no crash."""
+    lm, texts = nplm.load(path), ["a rose is a b d", "été 東京", "w1 w2 none", ""]
+    model = kenlm.Model(path)
+    with np.errstate(all="ignore"):
+        try:
+            _check_model(lm.estimator_, sums=False, finite=False)
+            for text in texts:
+                model.score(text)
+                list(model.full_scores(text, bos=False))
+            lm.score_samples(texts)
+            scorer = lm.scorer()
+            _, state = scorer.step(scorer.begin(), "a")
+            scorer.candidates(state, ["rose", "b", "none"])
+            pickle.loads(pickle.dumps(scorer)).score(texts[0])
+        except (ValueError, IndexError, OverflowError) as error:
+            raise InvalidResultError(f"{type(error).__name__}: {error}") from error
+        with contextlib.suppress(ValueError):
+            lm.token_scores(texts)
+            lm.next_words("a", k=3)
+            with open_model(path) as file:
+                trie = file.text_ngrams(Work()).trie
+            _check_model(BackoffLM.from_trie(trie), sums=False)
+    nplm.load(path, verify=True)
+
+
 def _text(path):
     """Read all of a text, never a part of it."""
     lines = texts_of([str(path)], blank_lines=True)
@@ -307,6 +335,7 @@ READERS = {
     "vectors, binary": lambda path: _vectors(path, binary=True),
     "binary": _binary,
     "binary, unverified": _unverified,
+    "kenlm": _kenlm,
     "saved": _saved,
     "tables": _tables,
     "text": _text,

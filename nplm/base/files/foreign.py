@@ -22,8 +22,9 @@ class Foreign(NamedTuple):
 FOREIGN = (
     Foreign(
         re.compile(rb"mmap lm http://kheafield\.com/code"),
-        "a binary model of KenLM",
-        "give the ARPA file that it was built from",
+        "a binary model of KenLM, compressed or in place of another file",
+        "give the file as build_binary wrote it to nplm.load, or to a command that "
+        "takes a MODEL",
     ),
     Foreign(
         re.compile(rb"SRILM_BINARY_"),

@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from nplm.base.blocks import blocks_of_rows
-from nplm.base.estimators import CheapWords
 from nplm.base.fitted import Fitted
-from nplm.models.ngrams.look_ups import ReadFromFile
+from nplm.models.ngrams.looked_up_lm import LookedUpLM
 from nplm.models.ngrams.trie.quantized_checks import (
     quantized_items,
     restored_quantized,
 )
-from nplm.models.ngrams.trie.quantized_trie import QuantizedTrie
-from nplm.models.ngrams.trie.word_scorer import QuantizedNgramWordScorer
 
 __all__ = ["QuantizedLM"]
 
 
-class QuantizedLM(ReadFromFile, CheapWords):
+class QuantizedLM(LookedUpLM):
     """Quantized back-off n-gram model.
 
     Probabilities and back-off weights are stored as codes of a few bits, with one
@@ -70,30 +63,7 @@ class QuantizedLM(ReadFromFile, CheapWords):
     efficiently. ACM Transactions on Information Systems 37(2).
     """
 
-    _looked_up_in = "trie_"
     _reader = "load_binary"
-
-    @classmethod
-    def from_trie(cls, trie: QuantizedTrie, *, boundary: int | None = None) -> Self:
-        """Make a fitted model from a quantized trie.
-
-        Parameters
-        ----------
-        trie : QuantizedTrie
-            The n-grams.
-        boundary : int, optional
-            Id of the sentence boundary.
-
-        Returns
-        -------
-        model : QuantizedLM
-        """
-        model = cls._of_sizes(trie.order, trie.n_words, boundary)
-        model._set_trie(trie)
-        return model
-
-    def _set_trie(self, trie: QuantizedTrie) -> None:
-        self.trie_, self.n_ngrams_ = trie, trie.n_ngrams
 
     def _fitted(self) -> dict[str, Any]:
         sizes, arrays = quantized_items(self.trie_)
@@ -105,34 +75,3 @@ class QuantizedLM(ReadFromFile, CheapWords):
         if self.order_ != len(trie.n_ngrams):
             raise fitted.invalid_item("order", self.order_)
         self._set_trie(trie)
-
-    def _n_known(self) -> int:
-        return self.trie_.n_words
-
-    def _log_prob(
-        self, X: NDArray[np.int32], y: NDArray[np.int32]
-    ) -> NDArray[np.float64]:
-        # Ids are checked, but another thread may change the array.
-        log_prob = self.trie_.next_word_log_prob(X, y)
-        if log_prob is not None:
-            return log_prob
-        prob = self.trie_.next_word_prob(X, y)
-        # A file may contain words of probability 0.
-        with np.errstate(divide="ignore"):
-            return np.log(prob, out=prob)
-
-    def _word_scorer(
-        self, boundary: int, ids: dict[Any, int] | None, unknown: int
-    ) -> QuantizedNgramWordScorer:
-        """Return the word-by-word scorer."""
-        return QuantizedNgramWordScorer.of(self.trie_, boundary, ids, unknown)
-
-    def _predict_proba(self, X: NDArray[np.int32]) -> NDArray[np.float64]:
-        out = np.empty((len(X), self.n_words_))
-        all_words = np.arange(self.n_words_, dtype=np.int32)
-        for rows in blocks_of_rows(len(X), self.n_words_):
-            contexts = np.repeat(X[rows], self.n_words_, axis=0)
-            words = np.tile(all_words, len(X[rows]))
-            prob = self.trie_.next_word_prob(contexts, words)
-            out[rows] = prob.reshape(-1, self.n_words_)
-        return out

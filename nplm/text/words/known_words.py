@@ -92,11 +92,12 @@ class KnownWords:
     @cached_property
     def word_ids(self) -> WordIds | None:
         """The ids of words by their bytes; None if UTF-8 does not spell all words."""
-        is_encoded = isinstance(self.words, EncodedWords)
-        if not (is_encoded or all(type(word) is str for word in self.words)):
+        if isinstance(self.words, EncodedWords):
+            return self.words.word_ids
+        if not all(type(word) is str for word in self.words):
             return None
         try:
-            return EncodedWords.of(self.words).ids
+            return EncodedWords.of(self.words).word_ids
         except UnicodeEncodeError:
             return None
 

@@ -37,7 +37,8 @@ def test_models_of_other_tools_are_refused_with_what_they_are(tmp_path, tool):
     path = tmp_path / "model"
     path.write_bytes(FILES[tool])
     message = rf"{path} is a .*{tool}.*, which nplm does not read: (give|write) .*\w"
-    for read in READERS:
+    # Files of KenLM are read, but not as others.
+    for read in READERS[3:] if tool == "KenLM" else READERS:
         with pytest.raises((ValueError, OSError), match=message):
             read(path)
     path.write_bytes(gzip.compress(FILES[tool]))

@@ -47,6 +47,8 @@ cdef class WordScorer(Steps):
     cdef const float* prob
     cdef const float* bow
     cdef bint closed
+    # Whether probabilities and weights are log10, as in files of KenLM.
+    cdef bint in_log10
     cdef Context start
 
     cdef void find_start(self) noexcept
@@ -75,3 +77,14 @@ cdef class WordScorer(Steps):
     cdef int id_of(self, word) except -1
 
     cdef int id_after(self, const Context* context, word) except -1
+
+
+cdef inline float log10_of(
+    const Chains* chains, int j, const float* bow, int n_found
+) noexcept nogil:
+    """Return the log10 of the probability of word j, in KenLM's order of additions."""
+    cdef float total = chains.prob[j]
+    cdef int k
+    for k in range(chains.known[j], n_found):
+        total += bow[k]
+    return total

@@ -18,6 +18,9 @@ from nplm._kernels.ngrams.decoding._word_ids cimport (
     next_word, utf8_of,
 )
 
+cdef double LN10 = log(10.0)
+
+
 cdef class State:
     """State of a `WordScorer`: the preceding words.
 
@@ -265,7 +268,7 @@ cdef class WordScorer(Steps):
                 self.look_up(context, ids, n, False, &chains)
                 for j in range(n):
                     out[filled + j] = log_of(
-                        &chains, j, context.bow, context.n_found
+                        &chains, j, context.bow, context.n_found, self.in_log10
                     )
                 filled += n
                 n = 0
@@ -404,9 +407,13 @@ cdef class WordScorer(Steps):
         self.look_up(context, ids, n, True, &chains)
         for j in range(n):
             if j == 0:
-                own = log_of(&chains, 0, context.bow, context.n_found)
+                own = log_of(
+                    &chains, 0, context.bow, context.n_found, self.in_log10
+                )
             else:
-                own = log_of(&chains, j, chains.bow[j - 1], chains.n_found[j - 1])
+                own = log_of(
+                    &chains, j, chains.bow[j - 1], chains.n_found[j - 1], self.in_log10
+                )
             total += own
             if log_prob != NULL:
                 log_prob[j], orders[j] = own, chains.known[j] + 1
@@ -476,7 +483,7 @@ cdef class WordScorer(Steps):
 
 
 cdef inline double log_of(
-    const Chains* chains, int j, const float* bow, int n_found
+    const Chains* chains, int j, const float* bow, int n_found, bint in_log10
 ) noexcept nogil:
     """Return the log-probability of word j, given the weights of its contexts.
 
@@ -484,6 +491,8 @@ cdef inline double log_of(
     """
     cdef double scale = 1
     cdef int k
+    if in_log10:
+        return LN10 * log10_of(chains, j, bow, n_found)
     for k in range(n_found - 1, chains.known[j] - 1, -1):
         scale *= bow[k]
     return log(scale * chains.prob[j])

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nplm.base.blocks import blocks
 from nplm.models.ngrams.stages.levels import ranges_of_words
-from nplm.models.ngrams.stages.tables import NOT_AN_NGRAM, NgramTable, NgramTables
+from nplm.models.ngrams.stages.tables import NgramTable, NgramTables
 from nplm.models.ngrams.trie.backoff_trie import BackoffTrie
 from nplm.models.ngrams.trie.bits import (
     MAX_WIDTH,
@@ -285,60 +285,76 @@ class Quantizing:
         self._work.forget(*self._trie.every_array, *arrays)
 
 
-def unquantized(trie: QuantizedTrie, work: Work) -> BackoffTrie:
-    """Return the n-grams of a quantized trie, with the values of their codes.
+class SuffixTrie(Protocol):
+    """n-grams in levels by length, sorted from the newest word to the oldest."""
+
+    @property
+    def order(self) -> int:
+        """Number of words in the longest n-gram."""
+
+    def word_values(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the probability and the weight of each word."""
+
+    def n_nodes(self, i: int) -> int:
+        """Return the number of nodes of ``i + 2`` words."""
+
+    def starts(self, i: int, size: int) -> Iterator[NDArray[np.int64]]:
+        """Yield the first of level `i` of each node one word shorter, and the end."""
+
+    def nodes(self, i: int, begin: int, end: int) -> tuple[NDArray[Any], ...]:
+        """Return the oldest words of nodes, probabilities (NaN without) and weights."""
+
+    def settled(self, table: Any) -> Any:
+        """Return n-grams with their final ids and numbers."""
+
+    def forget(self, i: int, work: Work) -> None:
+        """Release the memory of a level that is mapped."""
+
+
+def unquantized(trie: SuffixTrie, work: Work) -> BackoffTrie:
+    """Return the n-grams of a trie that only look-ups read, of nplm or of KenLM.
 
     Raises ValueError if its numbers are out of range.
     """
-    check_numbers(trie)
+    if isinstance(trie, QuantizedTrie):
+        check_numbers(trie)
     tables = NgramTables(work)
     work.stage("reading", 0)
     arrays: dict[int, NDArray[np.int32]] = {}
-    for i, level in enumerate(trie.levels):
+    for i in range(trie.order - 1):
         k = i + 2
-        arrays[k] = work.array(np.int32, level.n * k)
+        arrays[k] = work.array(np.int32, trie.n_nodes(i) * k)
         for first, offsets in _extensions(trie, i, work.block):
             begin, end = int(offsets[0]), int(offsets[-1])
             parents = np.arange(first, first + len(offsets) - 1, dtype=np.int32)
             newer = parents[:, np.newaxis]
             if i:
                 newer = arrays[k - 1].reshape(-1, k - 1)[parents]
-            words, prob_code, bow_code, _ = trie.records(i, begin, end)
+            words, prob, bow = trie.nodes(i, begin, end)
             nodes = arrays[k].reshape(-1, k)[begin:end]
             nodes[:, 0] = words
             nodes[:, 1:] = np.repeat(newer, np.diff(offsets), axis=0)
-            prob = level.prob[prob_code].astype(np.float64)
-            prob[prob == NO_PROB] = NOT_AN_NGRAM
-            bow = np.ones(len(prob))
-            if k < trie.order:
-                bow = level.bow[bow_code].astype(np.float64)
             # Suffixes of n-grams that the model lacks have neither.
             rows = ~np.isnan(prob) | (bow != NO_WEIGHT)
             tables.add(NgramTable(nodes[rows], prob[rows], bow[rows]))
             work.tell(end - begin)
-            work.forget(level.records)
+            trie.forget(i, work)
         if i:
             work.drop(arrays.pop(k - 1))
-    ids = np.arange(trie.n_words, dtype=np.int32)[:, np.newaxis]
-    own = ids, trie.prob.astype(np.float64), trie.bow.astype(np.float64)
-    return tables.trie(trie.order, NgramTable(*own))
+    prob, bow = trie.word_values()
+    ids = np.arange(len(prob), dtype=np.int32)[:, np.newaxis]
+    return tables.trie(trie.order, NgramTable(ids, prob, bow), trie.settled)
 
 
 def _extensions(
-    trie: QuantizedTrie, i: int, size: int
+    trie: SuffixTrie, i: int, size: int
 ) -> Iterator[tuple[int, NDArray[np.int64]]]:
     """Yield the first node of a block one word shorter, and where extensions begin.
 
     Level `i` has the extensions. The last of the offsets is the end of the block.
     """
-    if i == 0:
-        starts: Iterable[NDArray[np.int64]] = (
-            trie.start[part] for part in blocks(len(trie.start), size)
-        )
-    else:
-        starts = (offsets for _, offsets in trie.offsets(i - 1))
     first, before = 0, np.empty(0, dtype=np.int64)
-    for own in starts:
+    for own in trie.starts(i, size):
         offsets = np.concatenate([before, own])
         for begin, end in blocks_of_contexts(offsets, 0, len(offsets) - 1, size):
             yield first + begin, offsets[begin : end + 1]

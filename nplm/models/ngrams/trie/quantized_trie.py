@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nplm._kernels.ngrams import _quantized
+from nplm.base.blocks import blocks
 from nplm.models.ngrams.trie.bits import (
     READ_BYTES,
     SAMPLED,
@@ -296,6 +297,37 @@ class QuantizedTrie(WindowLookUps):
         if i + 1 == len(self.levels):
             return words, prob, None, None
         return words, prob, bow, np.concatenate([own for _, own in self.offsets(i)])
+
+    def word_values(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the probability and the weight of each word."""
+        return self.prob.astype(np.float64), self.bow.astype(np.float64)
+
+    def n_nodes(self, i: int) -> int:
+        """Return the number of n-grams of level `i`."""
+        return self.levels[i].n
+
+    def starts(self, i: int, size: int) -> Iterator[NDArray[np.int64]]:
+        """Yield the first of level `i` of each n-gram one word shorter, and the end."""
+        if i:
+            return (offsets for _, offsets in self.offsets(i - 1))
+        return (self.start[part] for part in blocks(len(self.start), size))
+
+    def nodes(self, i: int, begin: int, end: int) -> tuple[NDArray[Any], ...]:
+        """Return the oldest words of n-grams, probabilities (NaN without), weights."""
+        words, prob_code, bow_code, _ = self.records(i, begin, end)
+        prob = self.levels[i].prob[prob_code].astype(np.float64)
+        prob[prob == NO_PROB] = np.nan
+        if i + 1 == len(self.levels):
+            return words, prob, np.ones(len(prob))
+        return words, prob, self.levels[i].bow[bow_code].astype(np.float64)
+
+    def settled(self, table: Any) -> Any:
+        """Return n-grams as they are."""
+        return table
+
+    def forget(self, i: int, work: Any) -> None:
+        """Release the memory of level `i`."""
+        work.forget(self.levels[i].records)
 
     @cached_property
     def kernel(self) -> _quantized.QuantizedTrie:

@@ -8,12 +8,13 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from nplm._kernels.ngrams._hashed import Table
+from nplm._kernels.ngrams._quantized import QuantizedTrie
+from nplm._kernels.ngrams.decoding._kenlm_files import KenlmNgrams, KenlmWordScorer
 from nplm._kernels.ngrams.decoding._ngram_scorers import (
     HashedWordScorer,
     QuantizedWordScorer,
 )
-from nplm.models.ngrams.trie.hash_table import HashTable
-from nplm.models.ngrams.trie.quantized_trie import QuantizedTrie
 
 __all__ = ["NgramWordScorer", "QuantizedNgramWordScorer", "word_scorer_of"]
 
@@ -43,15 +44,11 @@ class ScorerMethods:
         - `ids`: the id of each word, or None if words are given as ids
         - `unknown`: the id of words that are not in `ids`; -1 refuses them
         """
-        scorer = cls._kernel_of(ngrams, boundary, ids, unknown)
+        own = boundary, ids, ngrams.n_words, unknown, ngrams.closed
+        scorer: Any = cls(ngrams.kernel, *own)  # type: ignore[call-arg]
         scorer._made_of = ngrams, boundary, ids, unknown
-        return scorer
-
-    @classmethod
-    def _kernel_of(
-        cls, ngrams: Any, boundary: int, ids: dict[Any, int] | None, unknown: int
-    ) -> Self:
-        raise NotImplementedError
+        result: Self = scorer
+        return result
 
     def __reduce__(self) -> Any:
         return type(self).of, self._made_of
@@ -116,36 +113,22 @@ class ScorerMethods:
 class NgramWordScorer(ScorerMethods, HashedWordScorer):
     """Word-by-word scorer of a hash table."""
 
-    @classmethod
-    def _kernel_of(
-        cls, ngrams: HashTable, boundary: int, ids: dict[Any, int] | None, unknown: int
-    ) -> Self:
-        own = boundary, ids, ngrams.n_words, unknown, ngrams.closed
-        return cls(ngrams.kernel, *own)
-
 
 class QuantizedNgramWordScorer(ScorerMethods, QuantizedWordScorer):
     """Word-by-word scorer of a quantized trie."""
 
-    @classmethod
-    def _kernel_of(
-        cls,
-        ngrams: QuantizedTrie,
-        boundary: int,
-        ids: dict[Any, int] | None,
-        unknown: int,
-    ) -> Self:
-        own = boundary, ids, ngrams.n_words, unknown, ngrams.closed
-        return cls(ngrams.kernel, *own)
+
+class KenlmNgramWordScorer(ScorerMethods, KenlmWordScorer):
+    """Word-by-word scorer of a file of KenLM."""
 
 
-def word_scorer_of(
-    ngrams: HashTable | QuantizedTrie,
-    boundary: int,
-    ids: dict[Any, int] | None,
-    unknown: int,
-) -> NgramWordScorer | QuantizedNgramWordScorer:
-    """Make the scorer of n-grams of either kind; see `ScorerMethods.of`."""
-    if isinstance(ngrams, QuantizedTrie):
-        return QuantizedNgramWordScorer.of(ngrams, boundary, ids, unknown)
-    return NgramWordScorer.of(ngrams, boundary, ids, unknown)
+SCORERS: dict[type, type[ScorerMethods]] = {
+    Table: NgramWordScorer,
+    QuantizedTrie: QuantizedNgramWordScorer,
+    KenlmNgrams: KenlmNgramWordScorer,
+}
+
+
+def word_scorer_of(ngrams: Any, boundary: int, ids: Any, unknown: int) -> Any:
+    """Make the scorer of n-grams of any kind; see `ScorerMethods.of`."""
+    return SCORERS[type(ngrams.kernel)].of(ngrams, boundary, ids, unknown)

@@ -1,0 +1,1 @@
+"""Binary files of KenLM: the layouts that its ``build_binary`` writes."""

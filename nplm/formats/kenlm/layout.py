@@ -1,0 +1,217 @@
+"""Where the parts of a binary file of KenLM are, as its header says.
+
+The format is version 5, which has one layout for hash tables ("probing") and four for
+tries: with or without quantized numbers, and with or without high parts of offsets in
+arrays. See ``lm/binary_format.cc`` and the files that it includes in KenLM.
+"""
+
+from __future__ import annotations
+
+import struct
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nplm.models.ngrams.trie.hashing import MAX_HASHED_ORDER
+
+__all__ = ["MAGIC", "Layout", "layout_of"]
+
+MAGIC = b"mmap lm http://kheafield.com/code"
+VERSION = MAGIC + b" format version "
+START = VERSION + b"5\n\0"
+# What follows the start, padded to 8 bytes: numbers whose bytes show the machine.
+TESTS = struct.pack("<3f3IQ", 0, 1, -0.5, 1, 0xFFFFFFFF, 0, 1)
+# Order, places in a hash table for each entry, type, whether words are there, version.
+HEADER = struct.Struct("<B3xfI?3xI")
+TYPES = (
+    "probing", "probing with rest costs", "trie", "quantized trie",
+    "trie with arrays", "quantized trie with arrays",
+)  # fmt: skip
+QUANTIZED, WITH_ARRAYS = (3, 5), (4, 5)
+# Of a probability above 0 and a weight without codes.
+PROB_BITS, WEIGHT_BITS, MAX_CODE_BITS = 31, 32, 25
+QUANTIZED_VERSION = 2
+# Far above the number of n-grams of any file.
+MAX_NGRAMS = 1 << 40
+
+
+class Layout(NamedTuple):
+    """The arguments of `KenlmNgrams`, and where the words begin.
+
+    - `counts`: number of n-grams of each order, with those that KenLM inserted
+    - `strings`: where the letters of words begin, None without them
+    """
+
+    counts: list[int]
+    words: tuple[int, int, int]
+    unigrams: int
+    levels: list[tuple[object, ...]]
+    is_trie: bool
+    strings: int | None
+
+    @property
+    def places(self) -> dict[str, Any]:
+        """The fields of a `KenlmTrie` that say where its parts are."""
+        return {name: v for name, v in self._asdict().items() if name != "strings"}
+
+
+class Cursor:
+    """The next part of a file, which has not more bytes than the file."""
+
+    def __init__(self, data: NDArray[np.uint8], at: int) -> None:
+        self.data, self.at = data, at
+
+    def take(self, n_bytes: int) -> int:
+        """Skip a part; return where it begins."""
+        at, self.at = self.at, self.at + n_bytes
+        if self.at > len(self.data):
+            raise ValueError(
+                f"it is truncated: it has {len(self.data)} bytes, and its header says "
+                f"at least {self.at}"
+            )
+        return at
+
+    def numbers(self, layout: str) -> tuple[int, ...]:
+        """Return numbers of the next part, which is not skipped."""
+        n = struct.calcsize(layout)
+        at = self.take(n)
+        self.at = at
+        return struct.unpack(layout, self.data[at : at + n].tobytes())
+
+
+def layout_of(data: NDArray[np.uint8]) -> Layout:
+    """Return the parts of a file; raise ValueError if it has another form.
+
+    The message does not name the file.
+    """
+    start = _padded(len(START) + 1)
+    begin = data[: start + len(TESTS)].tobytes()
+    if not begin.startswith(VERSION):
+        raise ValueError("its build did not finish: run build_binary again")
+    if not begin.startswith(START):
+        version = begin[len(VERSION) :].split(b"\n")[0].decode("ascii", "replace")
+        raise ValueError(
+            f"it has format version {version:.20}, and version 5 is read: build it "
+            "from the ARPA file with a KenLM of 2012 or later"
+        )
+    if begin[start:] != TESTS:
+        raise ValueError(
+            "its words or numbers have other sizes or another byte order than those "
+            "of KenLM on 64-bit machines: build it from the ARPA file again"
+        )
+    cursor = Cursor(data, len(begin))
+    at = cursor.take(HEADER.size)
+    order, multiplier, kind, has_strings, version = HEADER.unpack(
+        data[at : cursor.at].tobytes()
+    )
+    if kind == 1:
+        raise ValueError(
+            "it has rest costs (build_binary -r), which are not read: build it without"
+        )
+    if kind >= len(TYPES):
+        raise ValueError(f"it has type {kind} of KenLM's, and 0 and 2 to 5 are known")
+    is_trie = kind >= 2
+    if version != is_trie:
+        raise ValueError(
+            f"it has version {version} of KenLM's {TYPES[kind]}, and version "
+            f"{int(is_trie)} is read: build it from the ARPA file again"
+        )
+    if not 2 <= order <= MAX_HASHED_ORDER:
+        raise ValueError(
+            f"it has order {order}, and orders from 2 to {MAX_HASHED_ORDER} are read"
+        )
+    counts = list(cursor.numbers(f"<{order}Q"))
+    cursor.at = _padded(cursor.at + 8 * order)
+    if not all(n < MAX_NGRAMS for n in counts) or not 1 <= counts[0] < 1 << 31:
+        raise ValueError(f"its header has {counts!r:.80} n-grams")
+    if is_trie:
+        own = _trie(cursor, counts, kind)
+    else:
+        if not 1 <= multiplier < 1 << 20:
+            raise ValueError(f"its header has {multiplier} places an n-gram")
+        own = _probing(cursor, counts, multiplier)
+    return Layout(counts, *own, is_trie, cursor.at if has_strings else None)
+
+
+Parts = tuple[tuple[int, int, int], int, list[tuple[object, ...]]]
+
+
+def _probing(cursor: Cursor, counts: list[int], multiplier: float) -> Parts:
+    def n_places(n: int) -> int:
+        # KenLM multiplies float32.
+        return max(n + 1, int(np.float32(multiplier) * np.float32(n)))
+
+    version, n_words = cursor.numbers("<II")
+    if version != 0:
+        raise ValueError(f"its words have version {version}, and version 0 is read")
+    if not 1 <= n_words <= counts[0] + 1:
+        raise ValueError(f"it has {n_words} words, but {counts[0]} unigrams")
+    cursor.take(8)
+    places = n_places(counts[0])
+    words = cursor.take(12 * places), places, n_words
+    unigrams, levels = cursor.take(8 * (counts[0] + 1)), list[tuple[object, ...]]()
+    for n in counts[1:-1]:
+        levels.append((cursor.take(16 * n_places(n)), n_places(n)))
+    places = n_places(counts[-1])
+    levels.append((cursor.take(12 * places), places))
+    return words, unigrams, levels
+
+
+def _trie(cursor: Cursor, counts: list[int], kind: int) -> Parts:
+    (n_words,) = cursor.numbers("<Q")
+    if n_words != counts[0] - 1:
+        raise ValueError(f"it has {n_words + 1} words, but {counts[0]} unigrams")
+    words = cursor.take(8 + 8 * counts[0]) + 8, n_words, counts[0]
+    prob, bow, n_codes, codes = PROB_BITS, WEIGHT_BITS, 0, 0
+    if kind in QUANTIZED:
+        version, prob, bow = cursor.numbers("<3B")
+        if version != QUANTIZED_VERSION or not (
+            1 <= prob <= MAX_CODE_BITS and 1 <= bow <= MAX_CODE_BITS
+        ):
+            raise ValueError(
+                f"its codes have version {version} and {prob} and {bow} bits: version "
+                f"{QUANTIZED_VERSION} and 1 to {MAX_CODE_BITS} bits are read"
+            )
+        codes, n_codes = cursor.take(8) + 8, 4 << prob
+        cursor.take((len(counts) - 2) * (n_codes + (4 << bow)) + n_codes)
+    unigrams = cursor.take(16 * (counts[0] + 2))
+    most = None  # bits in an array
+    if kind in WITH_ARRAYS and len(counts) > 2:
+        version, most = cursor.numbers("<2B")
+        if version != 0:
+            raise ValueError(f"its arrays have version {version}, and 0 is read")
+    word, levels = counts[0].bit_length(), list[tuple[object, ...]]()
+    for n, n_next in pairwise(counts[1:]):
+        low, array, n_high = n_next.bit_length(), 0, 1
+        if most is not None:
+            high = _high_bits(n + 1, n_next, most)
+            low -= high
+            n_high = (n_next >> low) + 1
+            array = cursor.take(8 * (1 + n_high) + 7)
+            array = _padded(array) + 8
+        numbers = n, word, prob, bow, low, n_high
+        records = cursor.take(((n + 1) * sum(numbers[1:5]) + 7) // 8 + 8)
+        weights = codes + n_codes if codes else 0
+        levels.append((records, numbers, array, codes, weights))
+        codes = weights + (4 << bow) if codes else 0
+    numbers = counts[-1], word, prob, 0, 0, 1
+    records = cursor.take(((counts[-1] + 1) * (word + prob) + 7) // 8 + 8)
+    levels.append((records, numbers, 0, codes, 0))
+    return words, unigrams, levels
+
+
+def _high_bits(n: int, n_next: int, most: int) -> int:
+    """Return how many high bits of offsets are in an array: KenLM makes files small."""
+    bits = n_next.bit_length()
+
+    def cost(high: int) -> int:
+        return (n_next >> (bits - high)) * 64 - n * high
+
+    return min(range(min(bits, most) + 1), key=cost)
+
+
+def _padded(n: int) -> int:
+    """Round up to a multiple of 8."""
+    return -(-n // 8) * 8

@@ -1,0 +1,172 @@
+"""KenlmTrie: the n-grams in a binary file of KenLM, which are looked up as they are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nplm._kernels.ngrams.decoding._kenlm_files import KenlmNgrams
+from nplm.base.blocks import blocks
+from nplm.base.files.atomic_files import forget
+from nplm.models.ngrams.trie.look_ups import WindowLookUps
+
+__all__ = ["KenlmTrie"]
+
+# KenLM writes -99 or -100 for log10 of 0.
+LOG_ZERO = -98.0
+# Far above the log10 of any back-off weight; SRILM writes -99 for 0.
+MAX_LOG10_WEIGHT = 100.0
+
+
+@dataclass(frozen=True, eq=False)
+class KenlmTrie(WindowLookUps):
+    """The n-grams of a binary file of KenLM, of any kind.
+
+    - `name`: the file, for errors
+    - `memory`: its contents
+    - `counts` (order,): number of n-grams of each order, as its header says
+    - `words`, `unigrams`, `levels`, `is_trie`: as of `KenlmNgrams`
+
+    Ids are KenLM's without ``<s>``. Hash tables (not `is_trie`) have no words of their
+    n-grams, which thus cannot be listed.
+    """
+
+    name: str
+    memory: NDArray[np.uint8]
+    counts: list[int]
+    words: tuple[int, int, int]
+    unigrams: int
+    levels: list[tuple[object, ...]]
+    is_trie: bool
+    # Each context is an n-gram, and each suffix is there: build_binary sees to it.
+    closed = True
+
+    @cached_property
+    def kernel(self) -> KenlmNgrams:
+        """The n-grams in the form that kernels take."""
+        own = self.words, self.unigrams, self.levels, self.is_trie
+        return KenlmNgrams(self.memory, *own)
+
+    @property
+    def order(self) -> int:
+        """Number of words in the longest n-gram."""
+        return len(self.counts)
+
+    @property
+    def n_words(self) -> int:
+        """Size of the vocabulary."""
+        return int(self.kernel.n_words)
+
+    @property
+    def n_ngrams(self) -> NDArray[np.int64]:
+        """Number of n-grams of each order, with those that KenLM inserted."""
+        return np.array([self.n_words, *self.counts[1:]])
+
+    @property
+    def boundary(self) -> int | None:
+        """Id of the boundary; None if ``<s>`` or ``</s>`` is no word."""
+        boundary = int(self.kernel.boundary)
+        return boundary if boundary >= 0 else None
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Not the kernel, which is quick to make again.
+        state = {field.name: getattr(self, field.name) for field in fields(self)}
+        return state | {"memory": np.asarray(self.memory)}
+
+    def check(self, size: int = 1 << 16) -> None:
+        """Raise ValueError if numbers are out of range; of hash tables, of words."""
+        self.word_values()
+        for i in range(self.order - 1 if self.is_trie else 0):
+            for _ in self.starts(i, size):
+                pass
+            for part in blocks(self.n_nodes(i), size):
+                self.nodes(i, part.start, part.stop)
+                forget(self.memory)
+
+    # -- lists of the n-grams of a trie ------------------------------------------
+
+    def word_values(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the probability and the weight of each word."""
+        return self._powers(self.kernel.unigram_prob, self.kernel.unigram_bow)
+
+    def n_nodes(self, i: int) -> int:
+        """Return the number of n-grams of ``i + 2`` words."""
+        return self.counts[i + 1]
+
+    def starts(self, i: int, size: int) -> Iterator[NDArray[np.int64]]:
+        """Yield the first of level `i` of each n-gram one word shorter, and the end.
+
+        In blocks of `size`. Raises ValueError if they are out of range.
+        """
+        if not self.is_trie:
+            raise ValueError(
+                f"{self.name} is a hash table of KenLM (probing): it has hashes of its "
+                "n-grams, so they cannot be listed, only looked up. Give the ARPA file "
+                "that it was built from, or a trie."
+            )
+        n, before = self.counts[i] + 1, 0
+        for part in blocks(n, size):
+            starts = np.empty(part.stop - part.start, np.int64)
+            self.kernel.fill_starts(i - 1, part.start, starts)
+            is_valid = starts[0] >= before and (np.diff(starts) >= 0).all()
+            before = int(starts[-1])
+            if not is_valid or (part.stop == n and before != self.counts[i + 1]):
+                raise self._damaged(f"its {i + 1}-grams have offsets")
+            yield starts
+
+    def nodes(
+        self, i: int, begin: int, end: int
+    ) -> tuple[NDArray[np.int32], NDArray[np.float64], NDArray[np.float64]]:
+        """Return KenLM's ids of the oldest words of n-grams, and their numbers.
+
+        Raises ValueError if they are out of range.
+        """
+        words = np.empty(end - begin, np.int32)
+        prob, bow = np.empty((2, end - begin), np.float32)
+        self.kernel.fill_records(i, begin, words, prob, bow)
+        if len(words) and not 0 <= words.min() <= words.max() < self.counts[0]:
+            raise self._damaged(f"its {i + 2}-grams have words")
+        return words, *self._powers(prob, bow)
+
+    def forget(self, i: int, work: Any) -> None:
+        """Release the memory of the file."""
+        work.forget(self.memory)
+
+    def settled(self, table: Any) -> Any:
+        """Return n-grams with ids of nplm; those that no text reaches are none.
+
+        These have ``<s>`` after another word, or ``</s>`` before one.
+        """
+        ngrams, prob, bow = table
+        begin, end = self.kernel.begin, self.kernel.end
+        never = (ngrams[:, 1:] == begin).any(axis=1) | (ngrams[:, :-1] == end).any(1)
+        ids: NDArray[Any] = ngrams - (ngrams > begin)
+        ids = np.where(ngrams == begin, self.kernel.boundary, ids)
+        return table._replace(
+            ngrams=ids.astype(np.int32),
+            prob=np.where(never, np.nan, prob),
+            bow=np.where(never | (ngrams[:, -1] == end), 1.0, bow),
+        )
+
+    def _powers(
+        self, prob: NDArray[np.float32], bow: NDArray[np.float32]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return probabilities and weights of their log10."""
+        if not ((prob <= 0).all() and (np.abs(bow) <= MAX_LOG10_WEIGHT).all()):
+            raise self._damaged("its n-grams have numbers")
+        return _power(prob), _power(bow)
+
+    def _damaged(self, what: str) -> ValueError:
+        return ValueError(
+            f"{self.name} is damaged: {what} out of range; build it again."
+        )
+
+
+def _power(log10: NDArray[np.float32]) -> NDArray[np.float64]:
+    """Return 10 to the given power, 0 for -99."""
+    return np.where(log10 < LOG_ZERO, 0.0, 10.0 ** log10.astype(np.float64))
