@@ -64,16 +64,17 @@ class Row(NamedTuple):
 
 
 BATCH_SIZE = 1024
-# Those of the Penn Treebank (0.93 million words) are the best of 52, 43 and 30 random
-# settings of this network in another program (float32, the whole softmax), whose time
-# was computed from its sizes: 29, 43 and 50 seconds an epoch. Those of Wiki (2 and 14
-# million) have the sizes, rates and perplexities that benchmarks/peers/run.py measured
-# with another cell, whose best sizes differed little. Measure them again by
-# benchmarks/peers/rules.py.
+# The rows of the Penn Treebank (0.93 million words) of 1 and 3.2 minutes were measured
+# on a core of an AMD EPYC (Zen 4) in bfloat16 (docs/built/decisions.rst). That of 10
+# minutes is the best of 33 random settings of the same network in PyTorch, with the
+# whole softmax and runs of 64 words; its time was computed from its sizes. The rows of
+# Wiki (2 and 14 million) have the sizes, rates and perplexities that
+# benchmarks/peers/run.py measured with quasi-recurrent units, whose best sizes differed
+# little. benchmarks/peers/rules.py measures rows.
 ROWS = (
-    Row(0.93, 1.0, 128, 256, 512, 1.2e-2, 0.03, 2.1, 100.0),
-    Row(0.93, 3.0, 256, 256, 1024, 6e-3, 0.2, 4.2, 89.0),
-    Row(0.93, 10.0, 256, 256, 1024, 8e-3, 0.1, 14.0, 82.7),
+    Row(0.93, 1.0, 128, 256, 1024, 1.2e-2, 0.03, 2.75, 94.6),
+    Row(0.93, 3.2, 192, 256, 1024, 8e-3, 0.1, 7.0, 82.9),
+    Row(0.93, 10.0, 192, 256, 1024, 1.2e-2, 0.1, 16.7, 79.4),
     Row(2.0, 0.6, 96, 128, 512, 8e-3, 0.1, 1, 189.2),
     Row(2.0, 2.1, 128, 192, 512, 6e-3, 0.1, 2, 160.1),
     Row(2.0, 7.7, 192, 384, 512, 4e-3, 0.1, 3, 145.1),
@@ -83,9 +84,9 @@ ROWS = (
     Row(14.0, 62.1, 192, 384, 512, 3e-3, 0.02, 3, 89.3),
 )
 # Dropout of the features and of the projection by passes over a text of a million
-# words, of the same networks. That of the cells is 0.
+# words, of the same networks of the Penn Treebank. That of the cells is 0.
 DROPOUT = (
-    (1.0, 0.0, 0.0), (2.1, 0.1, 0.05), (4.2, 0.3, 0.1), (14.0, 0.5, 0.2),
+    (1.0, 0.0, 0.0), (2.75, 0.1, 0.05), (7.0, 0.2, 0.1), (16.7, 0.4, 0.3),
     (30.0, 0.5, 0.4),
 )  # fmt: skip
 # A text has this power of a pass for each time that it is smaller.
