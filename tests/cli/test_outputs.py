@@ -17,6 +17,9 @@ CALLS = {
     "convert": (["@kn", "OUTPUT", "--bits", "8"], ["@kn"]),
     "count": (["@train", "@test", "-o", "OUTPUT"], ["@train", "@test"]),
     "expand": (["@kn", "OUTPUT", "--classes", "@classes"], ["@kn", "@classes"]),
+    "filter": (
+        ["@kn", "@test", "--keep", "0.5", "--rejects", "OUTPUT"], ["@kn", "@test"],
+    ),
     "mix": (["@kn", "--valid", "@test", "-o", "OUTPUT"], ["@kn", "@test"]),
     "prune": (["@kn", "OUTPUT", "--limit-vocab", "@words"], ["@kn", "@words"]),
     "train": (
@@ -102,9 +105,11 @@ def test_commands_find_the_memory_without_proc(made, tmp_path):
     assert (tmp_path / "new").read_bytes() == (made / "kn").read_bytes()
 
 
-@pytest.mark.parametrize("name", ["train", "count", "query", "score"])
+@pytest.mark.parametrize("name", ["train", "count", "query", "score", "filter"])
 def test_closed_standard_input_is_told_in_a_sentence(made, name):
-    own = [str(made / "kn")] if name in ("query", "score") else ["-o", str(made / "no")]
+    writes = name in ("train", "count")
+    own = ["-o", str(made / "no")] if writes else [str(made / "kn")]
+    own += ["--keep", "1"] if name == "filter" else []
     command = ["sh", "-c", 'exec "$@" <&-', "sh", sys.executable, "-m", "nplm", name]
     done = subprocess.run([*command, *own], capture_output=True, text=True)
     assert done.returncode == 1

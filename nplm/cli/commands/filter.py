@@ -128,7 +128,7 @@ def filter_command(
     if by_quantiles and rejects is not None:
         raise click.UsageError("--by-quantiles keeps all lines: leave --rejects out.")
     if rejects is not None:
-        refuse_to_replace(rejects, *inputs)
+        refuse_to_replace(rejects, model, *inputs)
     scorer = read_scorer(model, verify=verify)
     refuse_to_share(scorer, n_jobs)
     work = Perplexities(scorer, errors, field, True)
