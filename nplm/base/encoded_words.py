@@ -164,12 +164,15 @@ def _encoded(
     words: Sequence[str],
 ) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.uint64]]:
     """Return the text of words, where they begin, and their hash table."""
-    encoded = [word.encode() for word in words]
-    text = np.frombuffer(b"\n".join(encoded), np.uint8)
+    data = "\n".join(words).encode()
+    text = np.frombuffer(data, np.uint8)
     start = np.zeros(len(words) + 1, np.int64)
-    np.cumsum([len(word) + 1 for word in encoded], out=start[1:])
     slots = np.zeros(_n_slots(len(words)), np.uint64)
-    fill_slots(text, start, slots)
+    if data.count(b"\n") == len(words) - 1:
+        _find_words(text, start, slots)
+    else:  # of words with line feeds
+        np.cumsum([len(word.encode()) + 1 for word in words], out=start[1:])
+        fill_slots(text, start, slots)
     return text, start, slots
 
 
