@@ -17,6 +17,8 @@ def products_of(Tier tier, *args, Py_ssize_t columns, **options):
     """Return the products of a tier: a single example is not rounded to bfloat16.
 
     It is bound by memory, where bfloat16 gains nothing.
+
+    No twin: it chooses between two classes that have one each.
     """
     rounded = tier.bfloat16 != NULL and columns > 1
     return (Bfloat16Products if rounded else Products)(
