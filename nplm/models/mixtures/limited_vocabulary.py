@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -17,15 +17,18 @@ if TYPE_CHECKING:
 __all__ = ["limit_vocabulary", "limited"]
 
 
-def limit_vocabulary(lm: TextLM, words: Iterable[Any], *, index: bool = True) -> TextLM:
+def limit_vocabulary(
+    lm: TextLM,
+    words: Iterable[Any],
+    *,
+    mass_to: Literal["unknown", "words"] = "unknown",
+    index: bool = True,
+) -> TextLM:
     """Restrict a back-off model of text to a list of words.
 
     N-grams that have another word are dropped. The others keep their probability, and
     back-off weights are recomputed, so that the probabilities after every context sum
-    to 1, as by SRILM's ``ngram -limit-vocab -renorm``. Dropped words become ``<unk>``,
-    which gets their probability as unigrams. (SRILM divides it among all words.) In a
-    model without ``<unk>``, unigrams are scaled to sum to 1, and so are the n-grams of
-    a context that all words follow.
+    to 1, as by SRILM's ``ngram -limit-vocab -renorm``. Dropped words become ``<unk>``.
 
     Parameters
     ----------
@@ -34,6 +37,12 @@ def limit_vocabulary(lm: TextLM, words: Iterable[Any], *, index: bool = True) ->
     words : iterable of hashable
         The words to keep; those that the model lacks are ignored. The boundary and the
         symbol for unknown words are always kept.
+    mass_to : {"unknown", "words"}, default="unknown"
+        What gets the probability of the dropped words as unigrams. "unknown" is
+        ``<unk>``, for texts that have such words; in a model without it, unigrams are
+        scaled to sum to 1, and so are the n-grams of a context that all words follow.
+        "words" divides it evenly among all words that are kept, as SRILM does: for
+        recognisers, whose texts have no other words.
     index : bool, default=True
         Whether to build the hash table for look-ups; see ``read_arpa``.
 
@@ -69,14 +78,18 @@ def limit_vocabulary(lm: TextLM, words: Iterable[Any], *, index: bool = True) ->
     >>> small.next_words("the cat", k=1)[0]
     ['sat']
     """
-    ngrams = limited(TextNgrams.of(lm), words, Work())
+    ngrams = limited(TextNgrams.of(lm), words, Work(), mass_to)
     return ngrams.text_lm(index=index)
 
 
-def limited(ngrams: TextNgrams, words: Iterable[Any], work: Work) -> TextNgrams:
+def limited(
+    ngrams: TextNgrams, words: Iterable[Any], work: Work, mass_to: str = "unknown"
+) -> TextNgrams:
     """Restrict n-grams to words, in memory or in a folder; see `limit_vocabulary`."""
     if isinstance(words, str):
         raise TypeError(f"words is a string, {words!r:.80}: pass a list of words.")
+    if mass_to not in ("unknown", "words"):
+        raise ValueError(f'mass_to must be "unknown" or "words", got {mass_to!r}.')
     known = ngrams.words
     kept_ids = {known.ids[word] for word in words if word in known.ids}
     if not kept_ids - {ngrams.boundary, known.unknown_id}:
@@ -89,5 +102,6 @@ def limited(ngrams: TextNgrams, words: Iterable[Any], work: Work) -> TextNgrams:
         kept_ids.add(known.unknown_id)
     ids = np.array(sorted(kept_ids), dtype=np.int32)
     smaller = ngrams.with_words(known.words_of(ids), known.unknown)
-    trie = LimitedTrie(ngrams.trie.verified(), ids, smaller.words.unknown_id)
+    own = ids, smaller.words.unknown_id, mass_to == "words"
+    trie = LimitedTrie(ngrams.trie.verified(), *own)
     return smaller._replace(trie=mixed_trie([trie], [1.0], work))

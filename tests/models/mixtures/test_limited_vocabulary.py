@@ -71,6 +71,21 @@ def test_limited_model_keeps_its_ngrams_and_sums_to_one(kept, order, unknown, pr
         np.testing.assert_array_equal(prob[as_before], all_ngrams.prob[at][as_before])
 
 
+@pytest.mark.parametrize("unknown", ["<unk>", None])
+def test_words_may_share_the_probability_of_dropped_ones(unknown):
+    lm = trained(unknown=unknown)
+    small = limit_vocabulary(lm, NAMES[:3], mass_to="words")
+    before = lm.estimator_.trie_.prob[: lm.n_words_].astype(float)
+    after = small.estimator_.trie_.prob[: small.n_words_].astype(float)
+    ids = [lm.vocabulary_.ids_[word] for word in small.vocabulary_.words_]
+    share = (before.sum() - before[ids].sum()) / len(ids)
+    np.testing.assert_allclose(after, before[ids] + share, rtol=1e-6)
+    proba = small.estimator_.predict_proba(contexts_of(small))
+    np.testing.assert_allclose(proba.sum(axis=1), 1, atol=2e-5)
+    with pytest.raises(ValueError, match="got 'all'"):
+        limit_vocabulary(lm, NAMES[:3], mass_to="all")
+
+
 def test_unknown_words_get_the_probability_of_dropped_ones():
     lm = trained()
     small = limit_vocabulary(lm, NAMES[:3])

@@ -44,7 +44,15 @@ DEFAULT_THRESHOLD = 1e-7
     type=click.Path(exists=True, dir_okay=False),
     help="File of the words to keep, one a line. N-grams with others are removed and "
     "back-off weights recomputed, as by SRILM's -limit-vocab -renorm; other words "
-    "become <unk>, with their probability.",
+    "become <unk>.",
+)
+@click.option(
+    "--mass-to",
+    type=click.Choice(["unknown", "words"]),
+    default="unknown",
+    help="With --limit-vocab, give the probability of the words that are removed to "
+    "<unk>, or divide it among all words that are kept, as SRILM does: for texts "
+    "without other words.",
 )
 @TARGET
 @BITS
@@ -54,6 +62,7 @@ def prune_command(
     output: Path,
     threshold: float | None,
     limit_vocab: str | None,
+    mass_to: str,
     to: str | None,
     bits: int | None,
     memory: int | None,
@@ -72,7 +81,7 @@ def prune_command(
       nplm prune large.nplm small.nplm --to binary --memory 2G
     """  # noqa: D301  (click reads the control character)
     refuse_to_replace(output, model, limit_vocab)
-    words = None if limit_vocab is None else Words(limit_vocab)
+    words = None if limit_vocab is None else Words(limit_vocab, mass_to)
     if threshold is None:
         threshold = DEFAULT_THRESHOLD if words is None else 0.0
     target = ngrams_file(output, to, bits)
@@ -90,15 +99,15 @@ def prune_command(
 class Words:
     """The words to keep, of the file of --limit-vocab."""
 
-    def __init__(self, path: str) -> None:
-        self._path = path
+    def __init__(self, path: str, mass_to: str) -> None:
+        self._path, self._mass_to = path, mass_to
         self._words = set(listed_words(path, "--limit-vocab"))
 
     def limited(self, ngrams: TextNgrams, work: Work) -> TextNgrams:
         """Restrict n-grams to these words, and report them."""
         lacking = len(self._words - ngrams.words.ids.keys())
         try:
-            fewer = limited(ngrams, self._words, work)
+            fewer = limited(ngrams, self._words, work, self._mass_to)
         except ValueError as error:
             raise click.ClickException(
                 f"--limit-vocab {self._path}: {error}"

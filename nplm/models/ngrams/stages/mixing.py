@@ -129,11 +129,13 @@ class LimitedTrie:
     - `unknown`: the kept word, as the index of its id, that takes the probability of
       the dropped words as unigrams. If there is none, the unigrams are scaled to sum to
       1
+    - `evenly`: whether that probability is divided evenly among the kept words instead
     """
 
     trie: BackoffTrie
     ids: NDArray[np.int32]
     unknown: int | None
+    evenly: bool = False
 
     @property
     def order(self) -> int:
@@ -150,11 +152,13 @@ class LimitedTrie:
         """The probability of each kept word as a unigram, shape (n_words,)."""
         prob = self.trie.prob[: self.trie.n_words].astype(np.float64)
         kept = prob[self.ids]
+        # Added up, not subtracted: the sum of a file's probabilities may not be 1.
+        dropped = np.delete(prob, self.ids).sum()
+        if self.evenly:
+            return kept + dropped / len(kept)
         if self.unknown is None:
             return kept * (prob.sum() / kept.sum()) if kept.any() else kept
-        # Added up, not subtracted: the sum of a file's probabilities may not be 1.
-        dropped = np.delete(prob, self.ids)
-        kept[self.unknown] += dropped.sum()
+        kept[self.unknown] += dropped
         return kept
 
     def ngrams(self, level: int, work: Work) -> Iterator[NDArray[np.int32]]:
