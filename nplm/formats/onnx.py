@@ -79,7 +79,7 @@ def write_onnx(model: NeuralLM, path: str | os.PathLike[str]) -> None:
         )
     if architecture.n_memory:
         raise ValueError(
-            f"the network has a memory (n_memory={architecture.n_memory}), which is "
+            f"the network has LSTM cells (n_memory={architecture.n_memory}), which are "
             "not written to ONNX: fit one with n_memory=0."
         )
     if architecture.order == 1:

@@ -49,8 +49,7 @@ class Architecture:
       residual block. One without blocks is an int
     - `embedding_dim`: number of features m of a word
     - `n_distant`: number of distant words whose averaged features are further inputs
-    - `n_memory`: number of words of a window whose hidden units are remembered; 0
-      without a memory
+    - `n_memory`: number of words of a window that LSTM cells read; 0 for tanh units
     - `features`, `output`: options; after training with the classes or tree that it
       made, and without initial features
     """
@@ -167,7 +166,7 @@ class Architecture:
     def _check_memory(self) -> None:
         if self.h == 0:
             raise ValueError(
-                f"n_memory={self.n_memory} is a memory of hidden units, and n_hidden=0 "
+                f"n_memory={self.n_memory} is a state of hidden units, and n_hidden=0 "
                 "has none; set n_hidden above 0, or n_memory=0."
             )
         n_inputs = max(self.order - 1, self.n_distant)

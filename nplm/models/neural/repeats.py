@@ -24,8 +24,7 @@ def distinct_windows(X: Ids, y: Ids) -> tuple[Index, Index] | None:
 
     - `X` (n_samples, n_context): contexts
     - `y` (n_samples,): next words
-    - returns `first` (n_distinct,): row of the first window of each group, in
-      increasing order
+    - returns `first` (n_distinct,): row of the first window of each group
     - returns `group` (n_samples,): index into `first` for each window. The result is
       None if most windows are distinct, or there are few
     """
@@ -42,8 +41,4 @@ def distinct_windows(X: Ids, y: Ids) -> tuple[Index, Index] | None:
         return None
     if not all(np.array_equal(column[first[group]], column) for column in words):
         return None  # two windows have one hash
-    # In their own order: a memory shares what windows that follow each other need.
-    order = np.argsort(first)
-    place = np.empty_like(order)
-    place[order] = np.arange(len(order))
-    return first[order], place[group]
+    return first, group

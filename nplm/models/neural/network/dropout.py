@@ -27,7 +27,7 @@ N_LAYERS = 3  # inputs, hidden units and projection
 class Dropout:
     """Dropout rates of three layers (Srivastava et al., 2014).
 
-    Where hidden units have a memory, the examples of a run have one mask.
+    Where hidden units have a state, the examples of a run have one mask.
 
     - `inputs`, `hidden`, `projection`: rates of the features x, of the hidden units a,
       and of s = R [a | x] if the output is tied

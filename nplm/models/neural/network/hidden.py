@@ -102,7 +102,7 @@ class Tanh:
 
     @property
     def n_memory(self) -> int:
-        """Number of words of a window that the units use; 0 without a memory."""
+        """Number of words of a window that the units use; 0 without a state."""
         return 0
 
     def initial_memory(self, n_members: int, n_runs: int, dtype: DTypeLike) -> State:

@@ -207,7 +207,7 @@ class Network:
     # Id of the first word of the output rows; above 0 if processes share them.
     first = 0
     # Whether a mini-batch has separate runs, by which threads may share it where units
-    # have a memory.
+    # have a state.
     has_runs = True
 
     @property
