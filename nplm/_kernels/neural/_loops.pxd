@@ -69,9 +69,9 @@ cdef extern from "loops.h" nogil:
         void (*dots)(const void *left, Py_ssize_t outs, const void **rows,
                      Py_ssize_t n, Py_ssize_t m, void *sums) noexcept nogil
         void (*cell)(void *s, const void *more, const void *d, Py_ssize_t h,
-                     Py_ssize_t n_gates, void *c, void *a) noexcept nogil
+                     void *c, void *a) noexcept nogil
         void (*cell_slopes)(void *s, const void *before, const void *da, Py_ssize_t h,
-                            Py_ssize_t n_gates, void *dc, void *dd) noexcept nogil
+                            void *dc, void *dd) noexcept nogil
         void (*choose)(const void *logits, Py_ssize_t first, Py_ssize_t rows,
                        const int *targets, Py_ssize_t K, Py_ssize_t columns,
                        double *chosen) noexcept nogil

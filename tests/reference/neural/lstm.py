@@ -18,12 +18,10 @@ def sigmoid(v: Array) -> Array:
 
 def cell(sums: Array, c: Array) -> tuple[Array, Array, Array]:
     """Return the a and c of cells from their sums and the c before, and the gates."""
-    n_gates = sums.shape[-1] // c.shape[-1]
-    f, o, z, *i = np.split(sums, n_gates, axis=-1)
+    f, o, z = np.split(sums, 3, axis=-1)
     f, o, z = sigmoid(f), sigmoid(o), np.tanh(z)
-    i = sigmoid(i[0]) if i else 1 - f
-    c = f * c + i * z
-    return o * np.tanh(c), c, np.stack([f, o, z, i])
+    c = f * c + (1 - f) * z
+    return o * np.tanh(c), c, np.stack([f, o, z])
 
 
 def follows(X: Int32, y: Int32, row: int) -> bool:
@@ -106,7 +104,7 @@ def lstm(
     """
     h, K = V.shape[1], len(sums)
     a, c, a_before, c_before = np.empty((4, K, h))
-    gates = np.empty((4, K, h))
+    gates = np.empty((3, K, h))
     for k in range(K):
         a_before[k] = memory.begin(k, h, 0, a)
         c_before[k] = memory.begin(k, h, 1, c)
@@ -120,19 +118,16 @@ def lstm_gradient(
     V: Array, sums: Array, memory: Memory, da: Array, rounded: Rounding = as_it_is
 ) -> tuple[Array, Array]:
     """Backpropagate dL/da to the sums, and to V."""
-    _, c, a_before, c_before, (f, o, z, i) = lstm(V, sums, memory, rounded)
-    n_gates = len(V) // V.shape[1]
+    _, c, a_before, c_before, (f, o, z) = lstm(V, sums, memory, rounded)
     slopes, (more, dc) = np.empty_like(sums), np.zeros((2, V.shape[1]))
     for k in reversed(range(len(da))):
         slope, t = da[k] + more, np.tanh(c[k])
         dc = dc + slope * o[k] * (1 - t**2)
-        of_f = c_before[k] if n_gates == 4 else c_before[k] - z[k]
         slopes[k] = np.hstack([
-            dc * of_f * f[k] * (1 - f[k]),
+            dc * (c_before[k] - z[k]) * f[k] * (1 - f[k]),
             slope * t * o[k] * (1 - o[k]),
-            dc * i[k] * (1 - z[k] ** 2),
-            dc * z[k] * i[k] * (1 - i[k]),
-        ])[: sums.shape[1]]  # fmt: skip
+            dc * (1 - f[k]) * (1 - z[k] ** 2),
+        ])  # fmt: skip
         begins = k in memory.before
         dc = np.zeros_like(dc) if begins else dc * f[k]
         more = np.zeros_like(more) if begins else rounded(slopes[k]) @ rounded(V)

@@ -12,7 +12,7 @@ cdef class Cell(Hidden):
     cdef Weighted by_H, by_V  # by_V: of all steps at once, in updates
     cdef Recurrence by_V_before
     cdef const Loops *loops
-    cdef Py_ssize_t h, n_gates, n_sums, itemsize
+    cdef Py_ssize_t h, n_sums, itemsize  # n_sums: 3 h
     cdef void *rows           # (K, n_sums) sums of all examples; gates; slopes
     # of a step, in panels: a column for each text
     cdef void *sums           # (n_sums, columns)

@@ -31,9 +31,8 @@ cdef class Cell(Hidden):
     Parameters
     ----------
     H, d, V : Parameter
-        Weights and biases, (n_gates * h, n_inputs), (n_gates * h,) and (n_gates * h, h):
-        of the gates f and o, of the new values z and, of four, of gates i in place of 1 -
-        f.
+        Weights and biases, (3 * h, n_inputs), (3 * h,) and (3 * h, h): of the gates f and
+        o, and of the new values z.
     at : Activations
         Activations whose x they see.
     scratch : Scratch
@@ -47,12 +46,11 @@ cdef class Cell(Hidden):
         **options,
     ):
         cdef Py_ssize_t h = V.columns, columns = round_up(at.batch_size, LINE)
-        if V.rows % h or (H.rows, d.columns) != (V.rows, V.rows) or at.n_hidden != h:
+        if (V.rows, H.rows, d.columns, at.n_hidden) != (3 * h, 3 * h, 3 * h, h):
             raise ValueError(
                 f"H of shape {H.rows, H.columns} and V of {V.rows, V.columns} for "
                 f"{at.n_hidden} units")
         self.d, self.V, self.h, self.n_sums = d, V, h, V.rows
-        self.n_gates = V.rows // h
         self.loops, self.itemsize = at.loops, at.itemsize
         self.by_H = Weighted(H, at, scratch, carries=at.learns_inputs)
         if not at.scoring:
@@ -86,9 +84,8 @@ cdef class Cell(Hidden):
         self.by_V_before.forward(self.a, self.recurrent, n)
         for p in range(columns // LINE):
             self.loops.cell(
-                <char *>self.sums + p * self.n_gates * size,
-                <char *>self.recurrent + p * self.n_gates * size, self.d.values, h,
-                self.n_gates, <char *>self.c + p * size, <char *>self.a + p * size)
+                <char *>self.sums + 3 * p * size, <char *>self.recurrent + 3 * p * size,
+                self.d.values, h, <char *>self.c + p * size, <char *>self.a + p * size)
 
 
 cdef class Continuing(Cell):
@@ -227,7 +224,7 @@ cdef class Continuing(Cell):
                         memset(self.row(self.before, first + i), 0, size)
                         self.clear(self.a, h, i)
                         self.clear(self.c, h, i)
-            gates = self.row(self.rows, first * self.n_gates)
+            gates = self.row(self.rows, 3 * first)
             self.step(gates, n)
             if not at.scoring:
                 at.loops.out_of_panels(self.sums, self.n_sums, n, gates, self.n_sums)
@@ -257,7 +254,7 @@ cdef class Continuing(Cell):
                 self.by_V_before.backward(self.sums, self.recurrent, n_next)
                 at.loops.add(
                     self.slopes_a, self.recurrent, round_up(n_next, LINE) * h, 1)
-            gates = self.row(self.rows, first * self.n_gates)
+            gates = self.row(self.rows, 3 * first)
             at.loops.into_panels(gates, n_sums, n, n_sums, self.sums, columns)
             at.loops.into_panels(
                 self.c_first if t == 0 else self.row(self.states, self.steps[t - 1]),
@@ -267,9 +264,9 @@ cdef class Continuing(Cell):
                     self.clear(self.c_before, h, i)
             for p in range(columns // LINE):
                 at.loops.cell_slopes(
-                    <char *>self.sums + p * self.n_gates * panel,
-                    <char *>self.c_before + p * panel, <char *>self.slopes_a + p * panel,
-                    h, self.n_gates, <char *>self.dc + p * panel, self.dd_panel)
+                    <char *>self.sums + 3 * p * panel, <char *>self.c_before + p * panel,
+                    <char *>self.slopes_a + p * panel, h, <char *>self.dc + p * panel,
+                    self.dd_panel)
             at.loops.out_of_panels(self.sums, n_sums, n, gates, n_sums)
             n_next = n
             for i in range(n):

@@ -67,10 +67,9 @@ typedef struct {
                   int64_t by, int64_t step, int64_t outs, void *out);
   void (*dots)(const void *left, int64_t outs, const void **rows, int64_t n, int64_t m,
                void *sums);
-  void (*cell)(void *s, const void *more, const void *d, int64_t h, int64_t n_gates,
-               void *c, void *a);
-  void (*cell_slopes)(void *s, const void *before, const void *da, int64_t h,
-                      int64_t n_gates, void *dc, void *dd);
+  void (*cell)(void *s, const void *more, const void *d, int64_t h, void *c, void *a);
+  void (*cell_slopes)(void *s, const void *before, const void *da, int64_t h, void *dc,
+                      void *dd);
   /* of any: small.h */
   void (*choose)(const void *logits, int64_t first, int64_t rows,
                  const int *targets, int64_t K, int64_t columns, double *chosen);

@@ -14,8 +14,6 @@ from nplm.models.neural.network.parameters import draw_normal
 
 __all__ = ["LSTM", "n_runs"]
 
-# Parts of the sums of a cell: the gates f and o, and the new values z.
-N_GATES = 3
 # Initial biases of the gates that keep the state, from the first unit to the last.
 KEEP_BIASES = (-1.0, 4.0)
 # Minimum length of a run: gradients reach at most so many words back, and half of it in
@@ -54,8 +52,8 @@ class LSTM(Tanh):
 
     @property
     def n_sums(self) -> int:
-        """Number of sums d + H x."""
-        return N_GATES * self.n_hidden
+        """Number of sums d + H x: of f, o and z."""
+        return 3 * self.n_hidden
 
     def shapes(self, n_inputs: int) -> Shapes:
         """Return the shape of V."""

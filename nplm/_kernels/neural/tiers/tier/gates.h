@@ -5,10 +5,10 @@ INLINE VEC TIER(sigmoid_of)(VEC v) {
 }
 
 /* The sums of a panel are s + more + d: those of the gates f that keep c, of the gates o
- * that output it, of the new values z and, of `n_gates` 4, of the gates i that take them
- * up, else i = 1 - f. The gates replace s: c = f c + i z; a = o tanh(c) */
+ * that output it, and of the new values z. These replace s: c = f c + (1 - f) z;
+ * a = o tanh(c) */
 static void TIER(cell)(void *s_, const void *more_, const void *d_, int64_t h,
-                       int64_t n_gates, void *c_, void *a_) {
+                       void *c_, void *a_) {
   REAL *s = s_, *c = c_, *a = a_;
   const REAL *more = more_, *d = d_;
   int64_t size = h * LINE;
@@ -19,13 +19,8 @@ static void TIER(cell)(void *s_, const void *more_, const void *d_, int64_t h,
   (LOAD(s + (gate) * size + at) + LOAD(more + (gate) * size + at) + \
    SPLAT(d[(gate) * h + j]))
       VEC f = TIER(sigmoid_of)(SUM(0)), o = TIER(sigmoid_of)(SUM(1));
-      VEC z = TIER(tanh_of)(SUM(2)), i = (REAL)1 - f;
-      if (n_gates == 4) {
-        i = TIER(sigmoid_of)(SUM(3));
-        STORE(s + 3 * size + at, i);
-      }
+      VEC z = TIER(tanh_of)(SUM(2)), now = z + f * (LOAD(c + at) - z);
 #undef SUM
-      VEC now = f * LOAD(c + at) + i * z;
       STORE(s + at, f);
       STORE(s + size + at, o);
       STORE(s + 2 * size + at, z);
@@ -36,31 +31,25 @@ static void TIER(cell)(void *s_, const void *more_, const void *d_, int64_t h,
 }
 
 /* Through `cell`, from da and the dc that comes from the next step: the gates become the
- * slopes of their sums, and dc that of c before. Adds the slopes to dd, (n_gates h, 16). */
+ * slopes of their sums, and dc that of c before. Adds the slopes to dd, (3 h, 16). */
 static void TIER(cell_slopes)(void *s_, const void *before_, const void *da_, int64_t h,
-                              int64_t n_gates, void *dc_, void *dd_) {
+                              void *dc_, void *dd_) {
   REAL *s = s_, *dc = dc_, *dd = dd_;
   const REAL *before = before_, *da = da_;
   int64_t size = h * LINE;
   for (int64_t at = 0; at < size; at += WIDTH) {
     VEC f = LOAD(s + at), o = LOAD(s + size + at), z = LOAD(s + 2 * size + at);
-    VEC i = n_gates == 4 ? LOAD(s + 3 * size + at) : (REAL)1 - f;
-    VEC c = LOAD(before + at), t = TIER(tanh_of)(f * c + i * z), slope = LOAD(da + at);
-    VEC all = LOAD(dc + at) + slope * o * ((REAL)1 - t * t);
-    VEC of_f = all * (n_gates == 4 ? c : c - z) * f * ((REAL)1 - f);
+    VEC change = LOAD(before + at) - z, t = TIER(tanh_of)(z + f * change);
+    VEC slope = LOAD(da + at), all = LOAD(dc + at) + slope * o * ((REAL)1 - t * t);
+    VEC of_f = all * change * f * ((REAL)1 - f);
     VEC of_o = slope * t * o * ((REAL)1 - o);
-    VEC of_z = all * i * ((REAL)1 - z * z);
+    VEC of_z = all * ((REAL)1 - f) * ((REAL)1 - z * z);
     STORE(s + at, of_f);
     STORE(s + size + at, of_o);
     STORE(s + 2 * size + at, of_z);
     STORE(dd + at, LOAD(dd + at) + of_f);
     STORE(dd + size + at, LOAD(dd + size + at) + of_o);
     STORE(dd + 2 * size + at, LOAD(dd + 2 * size + at) + of_z);
-    if (n_gates == 4) {
-      VEC of_i = all * z * i * ((REAL)1 - i);
-      STORE(s + 3 * size + at, of_i);
-      STORE(dd + 3 * size + at, LOAD(dd + 3 * size + at) + of_i);
-    }
     STORE(dc + at, all * f);
   }
 }
