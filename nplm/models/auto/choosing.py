@@ -27,7 +27,7 @@ from nplm.models.neural.neural_lm import NeuralLM
 from nplm.models.training.plan import TimedPlan
 from nplm.text.documents import Documents
 
-__all__ = ["Choice", "check_settings", "choose", "continued"]
+__all__ = ["Choice", "check_settings", "choose", "continued", "ngram_order"]
 
 # Seconds of n-grams on the machine of the rules: a token, and a word and a class in
 # the search for classes.
@@ -43,8 +43,11 @@ MIN_TOKENS, MIN_SECONDS = 2000, 3.0
 SAVING_SECONDS, PARAMETER_SECONDS, NGRAMS_A_TOKEN = 0.3, 2e-8, 3
 # The learning rate of a network that is trained further, as a share of its own.
 CONTINUED_RATE = 0.5
-# Bytes that the estimation of n-grams takes, a token, by order.
-NGRAM_BYTES = {5: 210, 4: 130, 3: 70, 2: 40}
+# Bytes that the estimation of n-grams takes, a token, by order: measured with 2 million
+# words of Wiki at orders 4 and 5 (37 and 89), and a margin. And those of Python, and of
+# a token's ids.
+NGRAM_BYTES = {5: 110, 4: 60, 3: 40, 2: 20}
+OTHER_BYTES, ID_BYTES = 200_000_000, 20
 FIXED = ("members", "ngram_order", "n_classes", "spelling", "epochs")
 
 
@@ -105,7 +108,7 @@ def choose(
     """
     text, recipe = fit.text, fit.recipe
     own = {name: settings[name] for name in FIXED if name in settings}
-    order = own.get("ngram_order") or _order(text, memory)
+    order = own.get("ngram_order") or ngram_order(text, memory)
     seconds = NGRAM_SECONDS * text.n_tokens
     if seconds > budget.left:
         needed = (budget.seconds - budget.left + 2 * seconds) / 60
@@ -129,7 +132,7 @@ def choose(
         n_classes=n_classes if "classes" in members else 0,
         spelling=own.get("spelling", fit.word_features is not None),
     )  # fmt: skip
-    n_bytes = NGRAM_BYTES.get(order, 300) * text.n_tokens
+    n_bytes = OTHER_BYTES + (NGRAM_BYTES.get(order, 300) + ID_BYTES) * text.n_tokens
     if "network" not in members:
         return Choice(recipe, n_bytes=n_bytes)
     if not recipe.spelling:
@@ -172,7 +175,7 @@ def _with_network(
     recipe = replace(
         recipe, network=parameters, planned=max(1, round(epochs * text.n_tokens))
     )
-    n_bytes += 16 * text.n_words * parameters["embedding_dim"] + 12 * text.n_tokens
+    n_bytes += 16 * text.n_words * parameters["embedding_dim"]
     most = math.ceil(most * text.n_tokens)
     return Choice(recipe, scoring_seconds, reserved, most, speed, n_bytes)
 
@@ -232,11 +235,12 @@ def _first(documents: Documents, n_tokens: int) -> Documents:
     return Documents(documents.ids[:n_tokens], lengths[: 1 + (ends < n_tokens).sum()])
 
 
-def _order(text: AutoText, memory: int | None) -> int:
+def ngram_order(text: AutoText, memory: int | None) -> int:
     """Return the longest order of n-grams for which there is memory."""
     if memory is None:
         return max(NGRAM_BYTES)
-    fitting = [n for n, size in NGRAM_BYTES.items() if size * text.n_tokens <= memory]
+    a_token = max(0, memory - OTHER_BYTES) / max(1, text.n_tokens) - ID_BYTES
+    fitting = [n for n, size in NGRAM_BYTES.items() if size <= a_token]
     return max(fitting, default=min(NGRAM_BYTES))
 
 

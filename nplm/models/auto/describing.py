@@ -8,8 +8,6 @@ from nplm.models.auto.texts import AutoText
 
 __all__ = ["clock", "described"]
 
-PYTHON_BYTES = 2e8  # of Python with SciPy and scikit-learn
-
 
 def clock(seconds: float) -> str:
     """Return a time as in "2:05"."""
@@ -46,7 +44,7 @@ def described(choice: Choice, text: AutoText, budget: Budget) -> list[str]:
         models += f"; a network needs {MIN_TOKENS:,} tokens"
     else:
         models += "; there is no time for a network"
-    memory = (PYTHON_BYTES + choice.n_bytes) / 1e9
+    memory = choice.n_bytes / 1e9
     left = clock(max(0.0, budget.left))
     time = f"Time: {clock(budget.seconds)} minutes, of which {left} are left"
     return [*lines, f"{models}.", f"{time}; about {memory:.1f} GB of memory."]

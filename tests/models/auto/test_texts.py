@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from nplm.models.auto.choosing import ngram_order
 from nplm.models.auto.rules import (
     batch_size_for,
     dropout_for,
@@ -71,3 +72,14 @@ def test_rules_grow_with_the_time_and_shrink_with_the_text():
     assert [batch_size_for(n) for n in (1e3, 1e5, 1e7)] == [64, 128, 1024]
     assert 0 < gain_of_twice(1e6, 1) < 0.3
     assert gain_of_twice(1e6, 1e4) == 0
+
+
+@pytest.mark.parametrize(
+    ("n_tokens", "memory", "order"),
+    [(10**6, 2 * 10**9, 5), (16 * 10**6, 2 * 10**9, 4), (16 * 10**6, 10**8, 2),
+     (10**9, None, 5)],
+)  # fmt: skip
+def test_orders_of_n_grams_fit_in_the_memory(n_tokens, memory, order):
+    ids = np.broadcast_to(np.int32(1), n_tokens - 1)  # of no memory
+    documents = Documents(ids, np.array([n_tokens - 1]))
+    assert ngram_order(AutoText(documents, None, 9, 0, False), memory) == order
