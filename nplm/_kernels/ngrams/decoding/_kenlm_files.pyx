@@ -17,7 +17,7 @@ import numpy as np
 
 from nplm._kernels._ids cimport checked_id
 from nplm._kernels.ngrams._bits cimport NPLM_PREFETCH, read_bits
-from nplm._kernels.ngrams._chains cimport MAX_WORDS, check_width
+from nplm._kernels.ngrams._chains cimport MAX_WORDS
 from nplm._kernels.ngrams._hashed cimport hash_word
 from nplm._kernels.ngrams._trie cimport Ngrams
 from nplm._kernels.ngrams.decoding._word_ids cimport Ids
@@ -203,7 +203,6 @@ cdef class KenlmNgrams(Ngrams):
     ):
         cdef Level* own
         cdef int k, i, n_words
-        cdef float value
         cdef float[::1] prob
         cdef float[::1] bow
         self.memory, self.data = memory, &memory[0]
