@@ -149,7 +149,8 @@ def test_classes_train_in_one_thread():
 
 
 @pytest.mark.parametrize(
-    ("batch_size", "runs"), [(1, 1), (31, 1), (64, 2), (256, 8), (1000, 25), (97, 1)]
+    ("batch_size", "runs"),
+    [(1, 1), (31, 1), (64, 2), (256, 8), (1000, 25), (97, 1), (1024, 32), (2048, 32)],
 )
 def test_a_mini_batch_has_runs_of_one_length(batch_size, runs):
     assert n_runs(batch_size) == runs

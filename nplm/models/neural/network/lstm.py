@@ -17,13 +17,13 @@ __all__ = ["LSTM", "n_runs"]
 # Initial biases of the gates that keep the state, from the first unit to the last.
 KEEP_BIASES = (-1.0, 4.0)
 # Minimum length of a run: gradients reach at most so many words back, and half of it in
-# the mean.
-MIN_RUN = 32
+# the mean. Of large mini-batches the runs are longer, and not more.
+MIN_RUN, MAX_RUNS = 32, 32
 
 
 def n_runs(batch_size: int) -> int:
     """Return the number of runs of a mini-batch, all of one length."""
-    most = max(1, batch_size // MIN_RUN)
+    most = max(1, min(MAX_RUNS, batch_size // MIN_RUN))
     return max(n for n in range(1, most + 1) if batch_size % n == 0)
 
 
