@@ -83,7 +83,7 @@ def test_continued_model_is_not_worse(run, text, model, tmp_path):
         ("--text running", 2, "--text is for --minutes"),
         ("--minutes 0", 2, "0.0 is not in the range"),
         ("--minutes 1 --set hidden", 2, "NAME=VALUE"),
-        ("--minutes 1 --set hiden=3", 1, "settings has 'hiden'"),
+        ("--minutes 1 --set n_units=3", 1, "settings has 'n_units'"),
         ("--minutes 1 --members a", 1, "must be some of ngrams"),
         ("--minutes 1e-5", 1, "is too short"),
         ("--minutes 1 -o model.arpa", 2, "OUTPUT is a model of nplm"),

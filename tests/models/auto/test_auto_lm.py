@@ -150,8 +150,8 @@ def test_impossible_fits_are_refused():
     ):
         with pytest.raises(ValueError, match=message):
             AutoLM(0.1, settings=settings).fit(TEXTS)
-    with pytest.raises(TypeError, match="no parameter 'checkpont'"):
-        AutoLM(0.1).fit(TEXTS, checkpont="folder")
+    with pytest.raises(TypeError, match="no parameter 'folder'"):
+        AutoLM(0.1).fit(TEXTS, folder="here")
 
 
 def test_held_out_documents_may_be_given():

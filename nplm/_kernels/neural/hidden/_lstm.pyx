@@ -147,7 +147,7 @@ cdef class Continuing(Cell):
 
     cdef void find_order(self, Activations at, Py_ssize_t K) noexcept nogil:
         """Find the runs, longest first, and the order of the examples step by step."""
-        cdef Py_ssize_t n_runs = 0, n = 0, run = -1, length, start, i, k, t
+        cdef Py_ssize_t n_runs = 0, n = 0, run = -1, length, i, k, t
         for k in range(K):
             if not self.begins(at, k):
                 continue
@@ -202,7 +202,7 @@ cdef class Continuing(Cell):
 
     cdef void forward(self, Activations at, Py_ssize_t K) noexcept nogil:
         cdef Py_ssize_t h = self.h, width = at.n_inputs * at.itemsize
-        cdef Py_ssize_t size = h * at.itemsize, first, n, i, j, p, t
+        cdef Py_ssize_t size = h * at.itemsize, first, n, i, p, t
         cdef void *gates
         self.by_V_before.begin(self.V.values)
         self.find_order(at, K)
