@@ -251,7 +251,7 @@ class LanguageModel(WindowScores, DensityMixin, Documented, BaseEstimator):
         ----------
         ids : array-like of int, shape (n_tokens,), or a list of them
             Word ids in text order: one text, or a list of documents. No context spans
-            two documents. A model with a `boundary` predicts every token: boundaries
+            two documents. A model with a ``boundary`` predicts every token: boundaries
             fill the contexts at the start of a text, and one is appended to each
             document of a list, in which it must not occur, as KenLM refuses ``</s>``
             inside a line. Without one, the first words of a text, as many as a context
@@ -272,7 +272,7 @@ class LanguageModel(WindowScores, DensityMixin, Documented, BaseEstimator):
         Raises
         ------
         ValueError
-            If `order` is None, no token has a whole context, or a document contains the
+            If ``order`` is None, no token has a whole context, or a document contains the
             boundary. See also `fit`.
 
         Examples
@@ -452,7 +452,7 @@ class LanguageModel(WindowScores, DensityMixin, Documented, BaseEstimator):
         ----------
         ids : array-like of int, shape (n_tokens,), or a list of them
             Word ids in text order: one text, or a list of documents, which do not
-            depend on each other. As in `fit_stream`, a model with a `boundary` scores
+            depend on each other. As in `fit_stream`, a model with a ``boundary`` scores
             every token, and one that it appends to each document of a list; without a
             boundary, the first words of each text are context only.
 

@@ -46,7 +46,7 @@ def neg_perplexity(estimator: Any, X: object, y: object = None) -> float:
 def neg_bits_per_token(estimator: Any, X: object, y: object = None) -> float:
     """Score a model by its negated bits per token, ``score`` over log(2).
 
-    Unlike perplexities, bits of folds may be averaged. They also work in a `Pipeline`
+    Unlike perplexities, bits of folds may be averaged. They also work in a pipeline
     that ends with a model, which has a ``score`` but no ``perplexity``.
 
     Parameters

@@ -83,7 +83,7 @@ class Scoring(FittedText):
             word is empty, as in KenLM; only backoff n-grams (`KneserNeyLM`,
             `BackoffLM`) support this.
         eos : bool, optional
-            Whether the end of each document counts; `predict_boundary` by default.
+            Whether the end of each document counts; ``predict_boundary`` by default.
 
         Returns
         -------

@@ -23,7 +23,7 @@ class Features(Option):
         Initial features C. With `word_features`, those that each word does not share
         begin with what the others lack. Continued training ignores them.
 
-        "counts" computes them from the training windows (`partial_fit`: those of the
+        "counts" computes them from the training windows (``partial_fit``: those of the
         first call), as `cooccurrence_embeddings` does from a text. Words that are not
         in them start with zeros. None draws all features. "auto" is "counts" with tied
         output weights, and else None (:ref:`figures <decision-features>`).
