@@ -181,8 +181,9 @@ def fit_stream(
     Parameters
     ----------
     estimator, comm, data, keep, average_every, **options
-        As in `fit`, with its ``progress`` and ``checkpoint``. With ``data="sharded"`` each
-        rank passes a part of the text, such as ``part(ids)``, or documents of its own.
+        As in `fit`, with its ``progress`` and ``checkpoint``. With ``data="sharded"``
+        each rank passes a part of the text, such as ``part(ids)``, or documents of its
+        own.
     ids, ids_val
         As in ``NeuralLM.fit_stream``.
 

@@ -272,8 +272,8 @@ class LanguageModel(WindowScores, DensityMixin, Documented, BaseEstimator):
         Raises
         ------
         ValueError
-            If ``order`` is None, no token has a whole context, or a document contains the
-            boundary. See also `fit`.
+            If ``order`` is None, no token has a whole context, or a document contains
+            the boundary. See also `fit`.
 
         Examples
         --------
