@@ -12,7 +12,7 @@ from scipy.sparse import coo_array, csr_array
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import validate_parameter_constraints
 
-from nplm.base.checks import check_ids
+from nplm.base.checks import check_ids, trusted_ids
 from nplm.base.estimators import Whole
 
 __all__ = [
@@ -177,9 +177,9 @@ def neighbour_counts(
     for words, neighbours in pairs:
         for i in range(0, len(words), PAIRS_AT_A_TIME):
             some = slice(i, i + PAIRS_AT_A_TIME)
-            index = words[some], neighbours[some]
+            index = [trusted_ids(ids[some], n_words) for ids in (words, neighbours)]
             ones = np.ones(len(index[0]), np.float32)
-            counts += coo_array((ones, index), shape=counts.shape).tocsr()
+            counts += coo_array((ones, tuple(index)), shape=counts.shape).tocsr()
     return counts
 
 

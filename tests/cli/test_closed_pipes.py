@@ -35,6 +35,7 @@ NOBODY_READS = COMMANDS | {
     "prune": ["prune", "--help"],
     "count": ["count", "--help"],
     "expand": ["expand", "--help"],
+    "filter": ["filter", "@model", "@long", "--keep", "0.5"],
     "show-versions": ["show-versions"],
 }  # fmt: skip
 # Runs commands, each in a process that was forked, with no reader of its output.

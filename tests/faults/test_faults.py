@@ -179,9 +179,10 @@ def test_each_step_of_a_save_fails(tmp_path, monkeypatch, name, error):
             assert path.read_bytes() in (b"old", whole)
             assert os.listdir(tmp_path) == [name]
         else:
-            break
+            assert path.read_bytes() == whole
+            if steps.left > 0:  # this save has fewer steps
+                break
     assert n > 3  # the file and the folder on the disk, and the renaming between them
-    assert path.read_bytes() == whole
 
 
 @pytest.mark.parametrize(
