@@ -140,3 +140,9 @@ def test_a_long_text_takes_no_memory_for_its_windows():
         tracemalloc.stop()
     # The scores have 8 bytes a token, and the order of an epoch 4; copies had 132.
     assert peak < 40 * len(ids)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_documents_without_a_token_are_refused(name):
+    with pytest.raises(ValueError, match=r"ids has .*token.*; pass more ids"):
+        model(name).fit_stream([[], []])

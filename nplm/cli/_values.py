@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -13,7 +14,7 @@ from nplm.models.ngrams.stages.discounts import check_fallback
 
 __all__ = [
     "ABOVE_ZERO", "COUNTS", "DECAY", "DISCOUNTS", "MAX_ORDER", "NOT_NEGATIVE",
-    "POSITIVE", "SHARES", "UNITS", "Parsed", "memory_option", "weights_of",
+    "POSITIVE", "SHARE", "SHARES", "UNITS", "Parsed", "memory_option", "weights_of",
 ]  # fmt: skip
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -21,8 +22,24 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 # Longer n-grams do not repeat in a text; they only take memory and time.
 MAX_ORDER = 32
 POSITIVE = click.IntRange(min=1)
-NOT_NEGATIVE = click.FloatRange(min=0)
-ABOVE_ZERO = click.FloatRange(min=0, min_open=True)
+
+
+class Real(click.FloatRange):
+    """A number in a range. NaN, which click takes to be in every range, is in none."""
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        """Convert text to a number."""
+        number: float = super().convert(value, param, ctx)
+        if math.isnan(number):
+            self.fail("NaN is not a number: give one.", param, ctx)
+        return number
+
+
+NOT_NEGATIVE = Real(min=0)
+ABOVE_ZERO = Real(min=0, min_open=True)
+SHARE = Real(0, 1, min_open=True)
 
 
 class Parsed(click.ParamType):  # type: ignore[type-arg]
@@ -37,7 +54,7 @@ class Parsed(click.ParamType):  # type: ignore[type-arg]
         self.name, self._parse, self._wanted = name, parse, wanted
 
     def convert(
-        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> object:
         """Convert text; a default is a value already."""
         if not isinstance(value, str):

@@ -18,7 +18,7 @@ from nplm.cli._jobs import in_order
 from nplm.cli._models import MODEL, read_scorer
 from nplm.cli._outputs import refuse_to_replace, writable_file
 from nplm.cli._text import ERRORS, INPUTS, Chunk, chunks_of, n_bytes_of
-from nplm.cli._values import ABOVE_ZERO, POSITIVE
+from nplm.cli._values import ABOVE_ZERO, POSITIVE, SHARE
 from nplm.cli.commands.score import JOBS, LEFT_OUT, refuse_to_share, scored
 from nplm.formats._model_files import writing
 from nplm.text.lm.scorer import Scorer
@@ -63,7 +63,7 @@ class Perplexities:
 @INPUTS
 @click.option(
     "--keep",
-    type=click.FloatRange(0, 1, min_open=True),
+    type=SHARE,
     help="Share of the lines to keep: those with the lowest perplexities.",
 )
 @click.option(

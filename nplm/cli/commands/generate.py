@@ -6,7 +6,7 @@ import click
 
 from nplm.base.generators import private_generator
 from nplm.cli._models import MODEL, read_model
-from nplm.cli._values import POSITIVE
+from nplm.cli._values import ABOVE_ZERO, POSITIVE, SHARE
 
 __all__ = ["generate_command"]
 
@@ -32,7 +32,7 @@ TEXTS_A_BLOCK = 256
 )
 @click.option(
     "--temperature",
-    type=click.FloatRange(min=0, min_open=True),
+    type=ABOVE_ZERO,
     default=1.0,
     help="Below 1, probable words are drawn even more often.",
 )
@@ -41,7 +41,7 @@ TEXTS_A_BLOCK = 256
 )
 @click.option(
     "--top-p",
-    type=click.FloatRange(0, 1, min_open=True),
+    type=SHARE,
     help="Draw from the fewest words that together have this probability.",
 )
 @click.option("--unknown", is_flag=True, help="Also draw <unk>.")

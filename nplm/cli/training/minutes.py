@@ -26,6 +26,7 @@ from nplm.cli._tally import report_perplexities
 from nplm.cli._text import chunks_of, n_bytes_of, refuse_empty
 from nplm.cli.training.in_memory import Kept
 from nplm.models.auto.auto_lm import CHOICE_FILE
+from nplm.models.auto.choosing import check_settings
 from nplm.models.auto.fitting import Budget
 from nplm.models.auto.rules import gain_of_twice
 from nplm.text.words.marks import END, LineMarks
@@ -36,6 +37,8 @@ __all__ = ["train_minutes"]
 # Bytes of text that are read, split and counted a second; and the share of the time
 # that this may take.
 READ_A_SECOND, READING_SHARE = 4e6, 0.7
+# The share of its time that a fit takes which did not end early.
+USED_SHARE = 0.9
 
 
 def train_minutes(
@@ -91,13 +94,21 @@ def _auto_lm(options: Settings, memory: int | None) -> AutoLM:
     running = options["text"] == "running"
     if recipe is not None and options["text"] is None:
         running = recipe.running_text
+    try:
+        check_settings(settings)
+    except ValueError as error:
+        message = str(error).replace("settings: members", "--members")
+        raise click.UsageError(message.replace("settings", "--set", 1)) from error
     limit: dict[str, Any] = {} if memory is None else {"memory": memory}
-    return AutoLM(
+    lm = AutoLM(
         options["minutes"] or (recipe or AutoRecipe(3.0)).minutes,
         running_text=running, settings=settings, recipe=recipe, tokenizer=tokenizer,
         n_jobs=options["n_jobs"], random_state=options["random_state"], verbose=BAR,
         **limit,
     )  # fmt: skip
+    with report_in_options():
+        lm._validate_params()
+    return lm
 
 
 def _auto_of(path: str) -> AutoLM:
@@ -116,7 +127,7 @@ def _refuse_too_large(inputs: Sequence[str], minutes: float) -> None:
     if needed > minutes:
         raise click.ClickException(
             f"--minutes {minutes:g} is too short: reading the text takes most of "
-            f"{needed:.1f} minutes. Give more minutes, or a part of the text."
+            f"{needed:.2g} minutes. Give more minutes, or a part of the text."
         )
 
 
@@ -206,8 +217,9 @@ def _report(lm: AutoLM, output: Path, seconds: float) -> None:
         f"{output}: {size:.1f} MB, after {seconds / 60:.2f} of {lm.minutes:g} minutes.",
         err=True,
     )
-    gain = gain_of_twice(lm.n_tokens_, lm.minutes) if "network" in recipe.members else 0
-    if gain:
+    gain = gain_of_twice(lm.n_tokens_, lm.minutes)
+    # A fit that ended before its time has nothing to gain from more of it.
+    if gain and "network" in recipe.members and seconds > USED_SHARE * 60 * lm.minutes:
         click.echo(
             f"Twice the minutes would lower the perplexity by about {gain:.0%}.",
             err=True,

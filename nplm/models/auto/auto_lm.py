@@ -257,6 +257,7 @@ class AutoLM(TextLM):
             minutes=float(self.minutes), seed=int(seed),
             running_text=bool(self.running_text),
             tokens="subwords" if isinstance(codec.tokenizer, Subwords) else "words",
+            held_out=0 if before is None else before.recipe_.held_out,
         )  # fmt: skip
         if choice is not None:
             known = choice.recipe
@@ -281,8 +282,10 @@ class AutoLM(TextLM):
             fit.recipe = choice.recipe
             fit.reserved, fit.scoring_seconds = choice.reserved, choice.scoring_seconds
             fit.most = choice.most
-            for line in described(choice, text, budget) if self.verbose else ():
-                print(line)
+            if self.verbose:
+                chosen = self.recipe is None and "members" not in (self.settings or {})
+                for line in described(choice, text, budget, gives_reason=chosen):
+                    print(line)
             self.estimator_, interrupt = fit.run()
         self.recipe_ = fit.recipe
         self.scores_ = {score.name: score.perplexity for score in fit.scores}
@@ -328,10 +331,14 @@ class AutoLM(TextLM):
             raise no_token(len(documents.lengths))
         wanted = recipe.held_out
         if is_new:
-            wanted = min(MAX_HELD_OUT, round(60 * self.minutes * HELD_OUT_A_SECOND))
+            # Of the text of a network before, no more than was held out from it.
+            most = recipe.held_out or MAX_HELD_OUT
+            wanted = min(most, round(60 * self.minutes * HELD_OUT_A_SECOND))
             if held_out is None:
                 wanted = min(wanted, round(HELD_OUT_SHARE * n))
         if held_out is not None:
+            if len(held_out.lengths) == 0:
+                raise no_token(0, "X_val")
             if 0 < wanted < len(held_out.ids):
                 held_out = split(held_out, wanted)[1]
         elif wanted and n >= MIN_TOKENS:

@@ -48,7 +48,12 @@ CONTINUED_RATE = 0.5
 # a token's ids.
 NGRAM_BYTES = {5: 110, 4: 60, 3: 40, 2: 20}
 OTHER_BYTES, ID_BYTES = 200_000_000, 20
-FIXED = ("members", "ngram_order", "n_classes", "spelling", "epochs")
+# The choices beside parameters of a network, and their values.
+FIXED = {
+    "members": f"some of {', '.join(MEMBERS)}", "ngram_order": "an int above 0",
+    "n_classes": "an int, 0 or more", "spelling": "True or False",
+    "epochs": "a number, 0 or more",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -91,9 +96,8 @@ def check_settings(settings: Mapping[str, Any]) -> None:
         try:
             AutoRecipe.of({"minutes": 1.0, field: value})
         except ValueError:
-            which = f"some of {', '.join(MEMBERS)}" if name == "members" else "valid"
             raise ValueError(
-                f"settings[{name!r}] must be {which}, got {value!r}."
+                f"settings: {name} must be {FIXED[name]}, got {value!r}."
             ) from None
 
 
@@ -125,6 +129,11 @@ def choose(
         members = ["ngrams"]
         members += ["classes"] if n_classes and can_learn else []
         members += ["network"] if can_learn and has_time else []
+    if "network" in members and text.held_out is None:
+        raise ValueError(
+            f"a network needs {MIN_TOKENS:,} tokens, or held-out text, and there are "
+            f"{text.n_tokens:,} tokens: give more text, or leave the network out."
+        )
     if "classes" in members and not n_classes:
         n_classes = max(2, min(CLASSES[-1], text.n_words // 2))
     recipe = replace(

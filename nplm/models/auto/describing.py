@@ -15,8 +15,13 @@ def clock(seconds: float) -> str:
     return f"{minutes}:{rest:02}"
 
 
-def described(choice: Choice, text: AutoText, budget: Budget) -> list[str]:
-    """Return three lines: the text, the models, the time and the memory."""
+def described(
+    choice: Choice, text: AutoText, budget: Budget, *, gives_reason: bool
+) -> list[str]:
+    """Return three lines: the text, the models, the time and the memory.
+
+    - `gives_reason`: whether to say why there is no network
+    """
     recipe = choice.recipe
     kind = (
         "one text" if recipe.running_text else f"{len(text.train.lengths):,} documents"
@@ -35,19 +40,23 @@ def described(choice: Choice, text: AutoText, budget: Budget) -> list[str]:
         network, epochs = recipe.network, recipe.planned / text.n_tokens
         models += (
             f" of {network['n_hidden']} units and {network['embedding_dim']} features, "
-            f"which passes over the text {epochs:.2g} times, at {choice.speed:,.0f} "
-            "tokens a second"
+            f"which passes over the text {epochs:.2g} times"
         )
-        if recipe.planned >= 0.99 * choice.most:
+        if choice.speed:  # it was measured
+            models += f", at {choice.speed:,.0f} tokens a second"
+        if 0 < 0.99 * choice.most <= recipe.planned:
             models += "; more passes teach it no more"
+    elif not gives_reason:
+        pass
     elif text.n_tokens < MIN_TOKENS:
         models += f"; a network needs {MIN_TOKENS:,} tokens"
     else:
         models += "; there is no time for a network"
-    memory = choice.n_bytes / 1e9
     left = clock(max(0.0, budget.left))
     time = f"Time: {clock(budget.seconds)} minutes, of which {left} are left"
-    return [*lines, f"{models}.", f"{time}; about {memory:.1f} GB of memory."]
+    if choice.n_bytes:  # of a recipe it was not computed
+        time += f"; about {choice.n_bytes / 1e9:.1f} GB of memory"
+    return [*lines, f"{models}.", f"{time}."]
 
 
 def _listed(names: list[str]) -> str:

@@ -7,6 +7,7 @@ import os
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,7 @@ from nplm.models.mixtures.mixture_lm import MixtureLM
 from nplm.models.neural.network_lm import FitRequest
 from nplm.models.neural.neural_lm import NeuralLM
 from nplm.models.ngrams.kneser_ney import KneserNeyLM
+from nplm.models.training.checkpoint import discard
 from nplm.models.training.em import fit_mixture_weights
 from nplm.models.training.plan import Plan, TimedPlan
 
@@ -174,6 +176,8 @@ class AutoFit:
             except DivergenceError as error:
                 if self.budget is None or len(self.recipe.members) == 1:
                     raise
+                if self.checkpoint is not None:  # it is of the other learning rate
+                    discard(Path(self.checkpoint))
                 if n_halvings == MAX_HALVINGS:
                     warn(f"AutoLM: {error} The network is left out.", UserWarning)
                 rate = self.recipe.network["learning_rate_init"] / 2

@@ -101,4 +101,6 @@ class AutoRecipe:
             and all(type(name) is str for name in self.network)
             and 0 < len(self.members) == len(set(self.members) & set(MEMBERS))
             and self.tokens in ("words", "subwords")
+            and self.ngram_order > 0
+            and type(self.spelling) is type(self.running_text) is bool
         )

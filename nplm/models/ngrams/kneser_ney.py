@@ -215,6 +215,8 @@ class KneserNeyLM(BackoffModel):
         texts, is_list = self._checked_texts(ids, "ids", self.n_words)
         if is_list and self.boundary is None:
             self._columns_of_texts()
+            if not any(map(len, texts)):
+                raise ValueError("ids has documents, but no token; pass more ids.")
             if ids_val is not None:
                 self._checked_texts(ids_val, "ids_val", self.n_words)
             return self._fit_sentences(texts, **fit_params)

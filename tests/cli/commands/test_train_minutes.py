@@ -83,8 +83,13 @@ def test_continued_model_is_not_worse(run, text, model, tmp_path):
         ("--text running", 2, "--text is for --minutes"),
         ("--minutes 0", 2, "0.0 is not in the range"),
         ("--minutes 1 --set hidden", 2, "NAME=VALUE"),
-        ("--minutes 1 --set n_units=3", 1, "settings has 'n_units'"),
-        ("--minutes 1 --members a", 1, "must be some of ngrams"),
+        ("--minutes nan", 2, "NaN is not a number"),
+        ("--minutes inf", 1, "--minutes must be"),
+        ("--minutes 1 --set n_units=3", 2, "--set has 'n_units'"),
+        ("--minutes 1 --set n_units=3", 2, "ngram_order, n_classes, spelling"),
+        ("--minutes 1 --set spelling=3", 2, "spelling must be True or False, got 3"),
+        ("--minutes 1 --set ngram_order=0", 2, "ngram_order must be an int above 0"),
+        ("--minutes 1 --members a", 2, "--members must be some of ngrams"),
         ("--minutes 1e-5", 1, "is too short"),
         ("--minutes 1 -o model.arpa", 2, "OUTPUT is a model of nplm"),
     ],
@@ -94,6 +99,27 @@ def test_what_minutes_refuse(run, text, tmp_path, options, code, message, monkey
     found = run("train", text, "-o", "model", *options.split(), code=code)
     assert message in " ".join(found.stderr.split())
     assert "Traceback" not in found.stderr
+    assert "reading the text to train" not in found.stderr
+
+
+def test_network_needs_text(run, model, tmp_path):
+    path = tmp_path / "text"
+    path.write_text("one two three\n")
+    options = "--minutes", "1", "--members", "classes,network"
+    found = train(run, str(path), model, *options, code=1)
+    assert "a network needs 2,000 tokens, or held-out text, and there" in found.stderr
+
+
+def test_report_claims_only_what_is_known(run, text, model, tmp_path):
+    found = train(run, text, model, "--minutes", "1", "--members", "ngrams")
+    assert "no time for a network" not in found.stderr
+    options = "--minutes", "1", "--set", "epochs=1", "--set", "n_hidden=8"
+    # The fit ends early: more minutes would not help.
+    assert "Twice the minutes" not in train(run, text, model, *options).stderr
+    found = train(run, text, str(tmp_path / "again"), "--recipe", model)
+    assert "a network of 8 units" in found.stderr
+    assert "tokens a second" not in found.stderr
+    assert "more passes" not in found.stderr
 
 
 def test_odd_texts_have_a_model_or_a_sentence(run, model, tmp_path):

@@ -10,7 +10,15 @@ from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import Pipeline
 
 import nplm
-from nplm import AutoLM, AutoRecipe, LMClassifier, LMDetector, Tokenizer, Vocabulary
+from nplm import (
+    AutoLM,
+    AutoRecipe,
+    DivergenceError,
+    LMClassifier,
+    LMDetector,
+    Tokenizer,
+    Vocabulary,
+)
 from nplm.models.auto.fitting import AutoFit, Budget
 from tests.helpers import markov_stream
 from tests.helpers.checkpoint import Killed, n_saves
@@ -143,13 +151,19 @@ def test_impossible_fits_are_refused():
         AutoLM(1e-5).fit(TEXTS)
     with pytest.raises(ValueError, match="0 documents and no token"):
         AutoLM(0.1).fit([])
+    with pytest.raises(ValueError, match="X_val has 0 documents and no token"):
+        AutoLM(0.1).fit(TEXTS[:9], X_val=[])
     for settings, message in (
         ({"n_hiden": 3}, "settings has 'n_hiden'"),
         ({"members": ["netwerk"]}, "must be some of ngrams, classes, network"),
+        ({"ngram_order": 0}, "settings: ngram_order must be an int above 0, got 0"),
+        ({"spelling": "no"}, "settings: spelling must be True or False, got 'no'"),
         ({"dropout": 5}, "settings: dropout=5"),
     ):
         with pytest.raises(ValueError, match=message):
             AutoLM(0.1, settings=settings).fit(TEXTS)
+    with pytest.raises(ValueError, match=r"a network needs 2,000 tokens, or held-out"):
+        AutoLM(0.1, settings={"members": ["network"]}).fit(TEXTS[:9])
     with pytest.raises(TypeError, match="no parameter 'folder'"):
         AutoLM(0.1).fit(TEXTS, folder="here")
 
@@ -222,3 +236,26 @@ def test_killed_fit_resumes_with_its_recipe(tmp_path, monkeypatch):
     lm.fit(TEXTS, checkpoint=folder)
     assert time.perf_counter() - began < 6
     equal(AutoLM(recipe=lm.recipe_).fit(TEXTS), lm)
+
+
+def test_fit_that_diverged_begins_again_without_its_checkpoint(tmp_path, monkeypatch):
+    folder = tmp_path / "state"
+    errors = [DivergenceError("diverged.")]
+    original = AutoFit._progress
+
+    def progress(self, done, total, loss):
+        if errors and n_saves(folder) > 0:
+            raise errors.pop()
+        original(self, done, total, loss)
+
+    monkeypatch.setattr(AutoFit, "_progress", progress)
+    lm = AutoLM(0.1, settings=SMALL | {"learning_rate_init": 0.01}, random_state=0)
+    lm.fit(TEXTS, checkpoint=folder)
+    assert not errors
+    assert lm.recipe_.network["learning_rate_init"] == 0.005
+
+
+def test_text_that_was_held_out_before_is_held_out_again():
+    before = AutoLM(0.05, settings=SMALL | {"epochs": 1}).fit(TEXTS)
+    after = AutoLM(5, settings={"epochs": 1}).fit(TEXTS, before=before)
+    assert after.recipe_.held_out == before.recipe_.held_out

@@ -17,7 +17,7 @@ from nplm.cli._models import (
 )
 from nplm.cli._outputs import refuse_to_replace
 from nplm.cli._text import listed_words
-from nplm.cli._values import memory_option
+from nplm.cli._values import NOT_NEGATIVE, memory_option
 from nplm.cli.commands.convert import OUTPUT
 from nplm.models.mixtures.limited_vocabulary import limited
 from nplm.models.ngrams.stages.pruning import pruned_by_entropy
@@ -34,7 +34,7 @@ DEFAULT_THRESHOLD = 1e-7
 @OUTPUT
 @click.option(
     "--threshold",
-    type=click.FloatRange(min=0),
+    type=NOT_NEGATIVE,
     show_default="1e-7, or 0 with --limit-vocab",
     help="Remove each n-gram that changes the model's own perplexity by less than this "
     "share (Stolcke, 1998), as SRILM's -prune.",
