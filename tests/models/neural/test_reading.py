@@ -108,7 +108,7 @@ def test_narrow_windows_of_a_text_train_the_same_network(tmp_path):
     np.testing.assert_array_equal(loaded.predict_proba(X), narrow.predict_proba(X))
 
 
-@pytest.mark.parametrize("lengths", [[5], [1] * 200, [0, 3, 0, 600, 2, 90]])
+@pytest.mark.parametrize("lengths", [[5], [1] * 200, [20] * 600, [0, 3, 0, 600, 2, 90]])
 def test_texts_are_read_side_by_side(lengths):
     own = [np.zeros(n, np.int32) for n in lengths]
     read = list(columns_of(Texts.of(own, 1, 7, ends=True), slice(0, len(own))))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 
 import numpy as np
 
@@ -22,14 +23,10 @@ def columns_of(texts: Texts, part: slice) -> Iterator[tuple[Index, Index]]:
     """
     first, lengths = texts.first[part].tolist(), texts.lengths[part].tolist()
     begin = texts.begin[part].tolist()
-    waiting = iter(zip(first, begin, lengths))
+    waiting = (text for text in zip(first, begin, lengths) if text[2])
     going: list[tuple[int, int, int]] = []
     while True:
-        for text in waiting:
-            if text[2]:
-                going.append(text)
-            if len(going) == MOST_COLUMNS:
-                break
+        going += islice(waiting, MOST_COLUMNS - len(going))
         if not going:
             return
         share = READ_AT_ONCE // len(going)
