@@ -176,7 +176,7 @@ class AutoFit:
             except DivergenceError as error:
                 if self.budget is None or len(self.recipe.members) == 1:
                     raise
-                if self.checkpoint is not None:  # it is of the other learning rate
+                if self.checkpoint is not None:  # it has the old learning rate
                     discard(Path(self.checkpoint))
                 if n_halvings == MAX_HALVINGS:
                     warn(f"AutoLM: {error} The network is left out.", UserWarning)
