@@ -96,6 +96,27 @@ def streams():
         mpi.fit(clone(whole), *map(np.concatenate, cut), data="sharded"),
     )
     np.testing.assert_array_equal(*(one.log_prob(X, y) for one in pair))
+    remembering = clone(lm).set_params(
+        n_memory=5, dropout=0, batch_size=32 * comm.size, shuffle=False
+    )
+    documents_are_read(remembering, documents)
+
+
+def documents_are_read(lm, documents):
+    """LSTM cells begin anew with each document, in columns that ranks have."""
+    alike = [mpi.fit_stream(clone(lm), documents, documents[:3])]
+    alike.append(clone(lm).fit_stream(documents, documents[:3]))
+    # Each rank has a column, and documents of as many tokens: those of a serial fit.
+    own = [np.roll(ids, comm.rank) for ids in documents]
+    every = [ids for theirs in comm.allgather(own) for ids in theirs]
+    lm.set_params(early_stopping=False)
+    alike.append(mpi.fit_stream(clone(lm), own, data="sharded"))
+    alike.append(clone(lm).fit_stream(every))
+    for ranks, serial in (alike[:2], alike[2:]):
+        found = ranks.log_prob_stream(documents)
+        np.testing.assert_allclose(found, serial.log_prob_stream(documents), rtol=1e-9)
+        assert len(set(comm.allgather(found.tobytes()))) == 1
+        np.testing.assert_allclose(ranks.history_["loss"], serial.history_["loss"])
 
 
 def averages():
