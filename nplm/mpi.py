@@ -155,13 +155,10 @@ def fit(
     >>> lm.n_iter_
     2
     """
-
-    def request() -> FitRequest:
-        return FitRequest.of(estimator, X, y, X_val, y_val)
-
+    held_out = None if X_val is None and y_val is None else (X_val, y_val)
     return _fit(
-        estimator, request, X_val is not None, Ranks(comm), data, keep, average_every,
-        progress=progress, checkpoint=checkpoint,
+        estimator, lambda: ((X, y), held_out), held_out is not None, Ranks(comm), data,
+        keep, average_every, progress=progress, checkpoint=checkpoint,
     )  # fmt: skip
 
 
@@ -202,19 +199,15 @@ def fit_stream(
     >>> lm.n_iter_
     2
     """
-
-    def request() -> FitRequest:
-        return FitRequest.of_texts(estimator, *estimator._streams(ids, ids_val))
-
-    ranks, has_held_out = Ranks(comm), ids_val is not None
     return _fit(
-        estimator, request, has_held_out, ranks, data, keep, average_every, **options
-    )
+        estimator, lambda: estimator._streams(ids, ids_val), ids_val is not None,
+        Ranks(comm), data, keep, average_every, **options,
+    )  # fmt: skip
 
 
 def _fit(
     estimator: Network,
-    requested: Callable[[], FitRequest],
+    taken: Callable[[], tuple[Any, Any]],
     has_held_out: bool,
     ranks: Ranks,
     data: str,
@@ -228,7 +221,7 @@ def _fit(
         _check_data(data, estimator)
         if data == "sharded":
             _check_held_out_data(estimator, keep, has_held_out=has_held_out)
-        request = _checked(requested(), data)
+        request = _checked(FitRequest.of(estimator, *taken()), data)
         if average_every is not None:
             check_scalar(average_every, "average_every", Integral, min_val=1)
             if keep == "shards":
@@ -249,20 +242,19 @@ def _fit(
         ranks.check_same({"keep": keep, "data": data})
         request = _with_parts(request, data, ranks)
 
-        def train() -> TrainedNetwork:
-            return request.train(processes=ranks, **options)
-
-        def train_whole() -> Any:
-            return gathered(train(), ranks, everywhere=keep == "all")
-
+        options |= {"processes": ranks}
         if keep == "shards":
-            shard = train()
+            shard = request.train(**options)
             part = replace(request, model=with_network(estimator, shard))
-            return ShardedLM(part.fit_model(lambda: shard), ranks)
+            return ShardedLM(part.assign(shard), ranks)
+
+        def gather(trained: TrainedNetwork) -> Any:
+            return gathered(trained, ranks, everywhere=keep == "all")
+
         if keep == "root" and ranks.rank > 0:
-            train_whole()
+            gather(request.train(**options))
             return None
-        request.fit_model(train_whole)
+        request.fit(gather, **options)
         return estimator
 
 
@@ -324,7 +316,7 @@ def trainer(
 
     def checked() -> FitRequest:
         _check_data(data, estimator)
-        return _checked(FitRequest.of(estimator, X, y, further=True), data)
+        return _checked(FitRequest.of(estimator, (X, y), further=True), data)
 
     with ranks.guard():
         request = ranks.all_or_none(checked)

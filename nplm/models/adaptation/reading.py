@@ -108,7 +108,7 @@ def adapted_log_prob(
     )
     if "dropout" in reader.get_params(deep=False):
         reader.set_params(dropout=0.0)
-    request = FitRequest.of(reader, X, y, further=True)
+    request = FitRequest.of(reader, (X, y), further=True)
     X, y = request.windows.X, request.windows.y
     training = request.training()
     network, log_prob = training.network, np.empty(len(y))

@@ -218,13 +218,13 @@ def _speeds(
     )  # fmt: skip
     network = fit.new_network(parameters)
     texts = replace(fit, text=piece).texts_of(network)
-    request, now = FitRequest.of_texts(network, *texts), time.perf_counter()
+    request, now = FitRequest.of(network, *texts), time.perf_counter()
     plan = TimedPlan(
         10**12, now, now + max(LEAST_PROBE, seconds), steps_a_pass=piece.n_tokens,
         closing_seconds=0.0, most=10**12,
     )  # fmt: skip
     try:
-        request.fit_advised(plan=plan)
+        request.fit(plan=plan)
     except DivergenceError:
         if plan.made:
             return plan.made[-1][0] / max(LEAST_PROBE, seconds), 1e4

@@ -191,13 +191,11 @@ class AutoFit:
             network = self.before.set_params(
                 **self.recipe.network, warm_start=True, n_jobs=self.n_jobs
             )
-        request = FitRequest.of_texts(network, *self.texts_of(network))
+        request = FitRequest.of(network, *self.texts_of(network))
         plan = self._planned = self._plan()
         interrupt = None
         try:
-            request.fit_advised(
-                plan=plan, checkpoint=self.checkpoint, progress=self._progress
-            )
+            request.fit(plan=plan, checkpoint=self.checkpoint, progress=self._progress)
         except KeyboardInterrupt as error:
             if not hasattr(network, "C_"):
                 raise

@@ -36,6 +36,7 @@ from nplm.models.training.parallel.threads import n_threads
 
 __all__ = ["FitRequest", "NetworkLM"]
 
+Pair = tuple[Any, Any]  # contexts, next words
 # Attributes that the checks of the training windows set.
 SIZES = ("order_", "n_words_", "classes_", "n_features_in_", "feature_names_in_")
 # Importance sampling is faster with more words than this times n_noise.
@@ -46,7 +47,7 @@ MIN_WORDS_PER_NOISE_SAMPLE = 4
 class FitRequest:
     """A fit that is to be made: its settings and data, all checked, and its model.
 
-    - `model`: the estimator, which `fit_model` changes last
+    - `model`: the estimator, which `assign` changes last
     - `sizes`: its attributes that follow from the windows
     """
 
@@ -60,63 +61,24 @@ class FitRequest:
     def of(
         cls,
         model: NetworkLM,
-        X: ArrayLike,
-        y: ArrayLike | None,
-        X_val: ArrayLike | None = None,
-        y_val: ArrayLike | None = None,
+        data: Texts | Pair,
+        held_out: Texts | Pair | None = None,
         *,
         further: bool = False,
     ) -> Self:
-        """Check the parameters of a model and windows, without changing the model.
+        """Check the parameters of a model and its data, without changing the model.
 
-        `further` asks for one more epoch, which continues the schedule and the random
-        numbers.
+        - `data`, `held_out`: checked texts, or contexts and next words to be checked
+        - `further`: asks for one more epoch, which continues the schedule and the
+          random numbers
         """
-
-        def check(sized: NetworkLM, reset: bool) -> Windows:
-            ids, next_words = sized._start_fit(X, y, reset=reset)
-            held_out = sized._check_held_out(X_val, y_val)
-            return Windows(ids, next_words, held_out and Windows(*held_out))
-
-        return cls._of(model, check, further=further)
-
-    @classmethod
-    def of_texts(
-        cls,
-        model: NetworkLM,
-        texts: Texts,
-        held_out: Texts | None,
-        *,
-        further: bool = False,
-    ) -> Self:
-        """Check the parameters of a model and texts, without changing the model."""
-
-        def check(sized: NetworkLM, reset: bool) -> Windows:
-            sized._start_texts(texts, reset=reset)
-            windows = Windows.of_texts(texts, sized._nearest)
-            if held_out is None:
-                return windows
-            check_ids(held_out.ids, "ids_val", ndim=1, n_words=sized.n_words_)
-            held = Windows.of_texts(held_out, sized._nearest)
-            return replace(windows, held_out=held)
-
-        return cls._of(model, check, further=further)
-
-    @classmethod
-    def _of(
-        cls,
-        model: NetworkLM,
-        check: Callable[[NetworkLM, bool], Windows],
-        *,
-        further: bool = False,
-    ) -> Self:
         model._check_parameters()
         continues = further or model.warm_start
         before = vars(model).get("_trained") if continues else None
         sized = shallow_copy(model)  # on which the checks of the windows set sizes
         if before is None:
             sized.__dict__.pop("_trained", None)
-        windows = check(sized, before is None)
+        windows = sized._windows(data, held_out, reset=before is None)
         recipe = sized._checked_recipe(windows, before)
         if before is not None:
             before = before if further else before.restarted()
@@ -143,19 +105,26 @@ class FitRequest:
             **options,
         )  # fmt: skip
 
-    def fit_model(self, train: Callable[[], TrainedNetwork] | None = None) -> NetworkLM:
-        """Train, and assign the result; an error leaves the model unchanged."""
+    def fit(
+        self,
+        gather: Callable[[TrainedNetwork], TrainedNetwork] | None = None,
+        *,
+        processes: Processes = ALONE,
+        **options: Any,
+    ) -> NetworkLM:
+        """Train, and assign the result; an error leaves the model unchanged.
+
+        `gather` makes the whole network of the part that this process trained.
+        """
+        if self.before is None and processes.rank == 0:
+            self.model._advise(self.recipe.architecture.n_words)
         interrupt = None
         try:
-            trained = self.train() if train is None else train()
+            trained = self.train(processes=processes, **options)
+            trained = trained if gather is None else gather(trained)
         except FitInterrupted as error:
             trained, interrupt = error.trained, KeyboardInterrupt(*error.args)
-        # In one step, for threads that score; parameters may have been set meanwhile.
-        fitted = shallow_copy(self.model)
-        for name in SIZES:
-            fitted.__dict__.pop(name, None)
-        fitted.__dict__.update(self.sizes, _trained=trained)
-        replace_state(self.model, fitted)
+        self.assign(trained)
         try:
             if interrupt is not None:
                 raise interrupt
@@ -163,11 +132,17 @@ class FitRequest:
             del interrupt  # it would keep this frame alive in a cycle
         return self.model
 
-    def fit_advised(self, **options: Any) -> None:
-        """Train, after advice on a new network."""
-        if self.before is None:
-            self.model._advise(self.recipe.architecture.n_words)
-        self.fit_model(lambda: self.train(**options))
+    def assign(self, trained: TrainedNetwork) -> NetworkLM:
+        """Assign a trained network to the model, in one step, for threads that score.
+
+        Its parameters may have been set meanwhile.
+        """
+        fitted = shallow_copy(self.model)
+        for name in SIZES:
+            fitted.__dict__.pop(name, None)
+        fitted.__dict__.update(self.sizes, _trained=trained)
+        replace_state(self.model, fitted)
+        return self.model
 
     def keeper(self) -> Callable[[TrainedNetwork], NetworkLM]:
         """Return the function with which a trainer assigns its network."""
@@ -184,7 +159,7 @@ class FitRequest:
                 )
             # Further training must not change the model.
             last = kept = trained.copy()
-            return request.fit_model(lambda: kept)
+            return request.assign(kept)
 
         return keep
 
@@ -440,8 +415,9 @@ class NetworkLM(FittedNetworkLM):
             On an interrupt. The model is then fitted with the weights trained so
             far, or the best ones; a warning says which.
         """
-        request = FitRequest.of(self, X, y, X_val, y_val)
-        request.fit_advised(checkpoint=checkpoint, progress=progress)
+        held_out = None if X_val is None and y_val is None else (X_val, y_val)
+        request = FitRequest.of(self, (X, y), held_out)
+        request.fit(checkpoint=checkpoint, progress=progress)
         return self
 
     def _fit_texts(
@@ -452,8 +428,7 @@ class NetworkLM(FittedNetworkLM):
         further: bool = False,
         **options: Any,
     ) -> Self:
-        request = FitRequest.of_texts(self, texts, held_out, further=further)
-        request.fit_advised(**options)
+        FitRequest.of(self, texts, held_out, further=further).fit(**options)
         return self
 
     @property
@@ -481,7 +456,7 @@ class NetworkLM(FittedNetworkLM):
         -------
         self : NetworkLM
         """
-        FitRequest.of(self, X, y, further=True).fit_model()
+        FitRequest.of(self, (X, y), further=True).fit()
         return self
 
     def trainer(self, X: ArrayLike, y: ArrayLike) -> Trainer:
@@ -516,7 +491,7 @@ class NetworkLM(FittedNetworkLM):
         >>> trainer.keep().n_seen_
         816
         """
-        request = FitRequest.of(self, X, y, further=True)
+        request = FitRequest.of(self, (X, y), further=True)
         return Trainer(request.training(), request.keeper())
 
     def _columns_needed(self) -> int:
@@ -530,6 +505,26 @@ class NetworkLM(FittedNetworkLM):
         # The memory of a network needs no columns: it goes on from row to row.
         super()._columns_of_texts()
         return self._columns_of_inputs()
+
+    def _windows(
+        self, data: Texts | Pair, held_out: Texts | Pair | None, *, reset: bool
+    ) -> Windows:
+        """Return the checked windows of a fit; `reset` sets what follows from them.
+
+        Otherwise they must agree with the attributes that an earlier fit set.
+        """
+        if isinstance(data, Texts):
+            self._start_texts(data, reset=reset)
+            windows = Windows.of_texts(data, self._nearest)
+        else:
+            windows = Windows(*self._start_fit(*data, reset=reset))
+        if held_out is None:
+            return windows
+        if isinstance(held_out, Texts):
+            check_ids(held_out.ids, "ids_val", ndim=1, n_words=self.n_words_)
+            return replace(windows, held_out=Windows.of_texts(held_out, self._nearest))
+        pair = self._check_held_out(*held_out)
+        return replace(windows, held_out=pair and Windows(*pair))
 
     def _start_texts(self, texts: Texts, *, reset: bool) -> None:
         """Check texts, and set the attributes that `_start_fit` sets."""

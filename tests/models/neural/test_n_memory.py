@@ -177,7 +177,7 @@ def test_an_epoch_has_every_window_once_in_runs(n, shuffle):
 def test_short_documents_leave_the_memory_at_the_ends_of_runs():
     ids = text(600)
     ids[::5] = 0
-    request = FitRequest.of(remembering(), *windows(ids, 12, boundary=0))
+    request = FitRequest.of(remembering(), windows(ids, 12, boundary=0))
     training = Training(request.recipe, request.windows)
     n = len(request.windows.y)
     order = RunOrder(n, 64, shuffle=False)
@@ -312,7 +312,7 @@ def test_processes_do_not_share_classes():
     class Processes:
         rank, size = 0, 2
 
-    request = FitRequest.of(remembering(output="classes"), X, Y)
+    request = FitRequest.of(remembering(output="classes"), (X, Y))
     with pytest.raises(ValueError, match="output='classes' trains without MPI"):
         fit(request.recipe, request.windows, processes=Processes())
 

@@ -27,8 +27,8 @@ def network(**settings):
 
 
 def fitted(lm, data, plan, **options):
-    request = FitRequest.of(lm, *data)
-    request.fit_model(lambda: request.train(plan=plan, **options))
+    request = FitRequest.of(lm, data[:2], data[2:] or None)
+    request.fit(plan=plan, **options)
     return lm
 
 
@@ -187,8 +187,8 @@ def test_stalled_fit_goes_on_from_its_best_epoch_with_a_falling_rate(data, tmp_p
     def fit(plan, **options):
         lm = network(n_iter_no_change=2, learning_rate_init=0.03, alpha=0)
         lm.set_params(early_stopping=True)
-        request = FitRequest.of(lm, *parts[0], *parts[1])
-        request.fit_model(lambda: request.train(plan=plan, **options))
+        request = FitRequest.of(lm, parts[0], parts[1])
+        request.fit(plan=plan, **options)
         return lm
 
     now = time.perf_counter()

@@ -136,7 +136,7 @@ def test_threads_share_every_network(settings):
 )
 def test_way_to_share_follows_the_work(settings, batch_size, kind, n):
     lm = NeuralLM(order=3, early_stopping=False, **dict(loss="exact") | settings)
-    recipe = FitRequest.of(lm, [[0, 1]], [2]).recipe
+    recipe = FitRequest.of(lm, ([[0, 1]], [2])).recipe
     counts = np.bincount([0], minlength=lm.n_words)
     own = np.zeros((1, 2), int), np.zeros(1, int)
     architecture = recipe.architecture.learned(counts, lambda: own)
