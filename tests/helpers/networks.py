@@ -150,7 +150,7 @@ def random_network(
         parts, parameters, precision=precision, threads=Threads(n_threads),
         solver=solver_of() if solver is None else solver,
         output_state=parts.output.initial_state(n_words, counts, drawn, n_threads),
-        memory=parts.hidden.initial_memory(n_threads, n_runs - 1, dtype),
+        memory=parts.hidden.lowest.initial_memory(n_threads, n_runs - 1, dtype),
         **options,
     )  # fmt: skip
     for array in weights_of(network).arrays():

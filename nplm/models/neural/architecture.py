@@ -188,8 +188,7 @@ class Architecture:
         `name` is that of the estimator.
         """
         output = self.output
-        kind = output._kind(sampled=loss.has_samples)
-        if kind.rows_are_shared and not kind.rows_are_features:
+        if output.name == "softmax" and not output.tied and not loss.has_samples:
             return
         if output.name == "energy":
             raise ValueError(

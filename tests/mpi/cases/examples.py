@@ -8,8 +8,7 @@ import numpy as np
 from sklearn.base import clone
 
 from nplm import NCE, EnergyLM, Importance, NeuralLM, Softmax, Tree, mpi, windows
-from nplm.models.neural.fitting.common import CommonNetwork
-from nplm.models.neural.fitting.replicated import ReplicatedNetwork
+from nplm.models.neural.fitting.replicated import CommonNetwork, ReplicatedNetwork
 from nplm.models.neural.network import sharing
 from nplm.models.training.parallel import common_memory as memory
 

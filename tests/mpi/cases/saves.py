@@ -13,7 +13,7 @@ from sklearn.base import clone
 from nplm import CheckpointError, Importance, NeuralLM, mpi
 from nplm._kernels.neural import _network
 from nplm.base.files.tensors import read_tensors
-from nplm.models.neural.fitting import common, replicated, scoring
+from nplm.models.neural.fitting import replicated, scoring
 from nplm.models.training import checkpoint, pace
 
 from .base import PARAMETERS, SETTINGS, comm, data, differences, paper_lm
@@ -129,7 +129,7 @@ def resumed_examples(X, y, saves, settings=None, **options):
     assert not comm.allreduce(len(set(comm.allgather(whole.C_.tobytes()))) - 1)
     pace.SECONDS_A_CALL = 0.0005
     shares = os.environ.get("NPLM_MPI_SHARED_MEMORY") != "0"
-    kind = common.RankMemory if shares else replicated.RankMessages
+    kind = replicated.RankMemory if shares else replicated.RankMessages
     update, calls = kind.update, []
 
     def count(*args):

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nplm.base.exceptions import DivergenceError
 from nplm.base.fitted import Fitted
@@ -21,14 +23,64 @@ from nplm.models.neural.network.array_types import State
 from nplm.models.neural.network.network import Network
 from nplm.models.neural.network.soundness import check_sums
 from nplm.models.neural.recipe import HISTORY_COLUMNS, Recipe
-from nplm.models.training.best_epoch import BestEpoch
 from nplm.models.training.parallel.processes import Processes
 from nplm.models.training.plan import Plan
 
-__all__ = ["Epochs"]
+__all__ = ["BestEpoch", "Epochs"]
 
 # Minimum number of examples for a divergence check; fewer may just be hard.
 MIN_CHECKED_EXAMPLES = 1000
+
+
+@dataclass
+class BestEpoch:
+    """The best epoch so far by held-out loss, and its weights.
+
+    - `patience`: number of epochs without improvement after which training stops. None
+      never stops and keeps no weights
+    - `tol`: least improvement that counts, in nats per token
+    """
+
+    patience: int | None
+    tol: float
+    best_loss: float = math.inf
+    best_epoch: int = 0
+    stale: int = 0  # epochs without improvement
+
+    def __post_init__(self) -> None:
+        self.best: list[NDArray[np.floating]] | None = None
+
+    @property
+    def out_of_patience(self) -> bool:
+        """Return whether training should stop."""
+        return self.patience is not None and self.stale >= self.patience
+
+    def improves(self, loss: float, epoch: int) -> bool:
+        """Record the loss of an epoch; return whether to keep its weights in `best`."""
+        if self.patience is None:
+            return False
+        self.stale = 0 if loss < self.best_loss - self.tol else self.stale + 1
+        if not loss < self.best_loss:
+            return False
+        self.best_loss, self.best_epoch = loss, epoch
+        self.best = None  # freed first, so that only one copy of the weights exists
+        return True
+
+    def facts(self) -> dict[str, object]:
+        """Return the state without the weights, for JSON."""
+        facts = asdict(self)
+        return {name: facts[name] for name in ("best_loss", "best_epoch", "stale")}
+
+    def resume(
+        self, facts: Fitted, best: list[NDArray[np.floating]], n_epochs: int
+    ) -> None:
+        """Restore the state of `facts` and the best weights, after `n_epochs`."""
+        best_epoch = facts.whole("best_epoch", 0, n_epochs)
+        best_loss, stale = facts.number("best_loss"), facts.whole("stale", 0, n_epochs)
+        if bool(best) != (best_epoch > 0):
+            raise facts.invalid_item("best_epoch", best_epoch)
+        self.best_loss, self.best_epoch, self.stale = best_loss, best_epoch, stale
+        self.best = best or None
 
 
 class Epochs:
@@ -70,7 +122,7 @@ class Epochs:
         self.name, self.learning_rate_init = recipe.estimator, recipe.learning_rate_init
         self.order = order_of(
             windows, processes, shuffle=recipe.shuffle,
-            runs_of=batch_size if network.parts.hidden.n_memory else None,
+            runs_of=batch_size if network.parts.hidden.lowest.n_memory else None,
             n_workers=n_workers,
         )  # fmt: skip
         network.has_runs = self.order.has_runs
@@ -83,7 +135,7 @@ class Epochs:
         scored, every = scored_each_epoch(windows), windows.held_out
         text = f"scoring {'some training' if every is None else 'held-out'} windows"
         weight, most = recipe.scoring_weight, scoring.MAX_SCORED_WINDOWS
-        kind = TextScoring if network.parts.hidden.n_memory else Scoring
+        kind = TextScoring if network.parts.hidden.lowest.n_memory else Scoring
         self.closing = kind(network, processes, scored, text, weight, most)
         self.final: Scoring | None = None
         if every is not None and len(every) > most:

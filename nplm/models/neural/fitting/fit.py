@@ -18,10 +18,9 @@ from sklearn.utils import check_random_state
 
 from nplm.base.progress.bars import BAR, bar
 from nplm.base.warnings import warn
-from nplm.models.neural.fitting.common import CommonNetwork
 from nplm.models.neural.fitting.epochs import Epochs
 from nplm.models.neural.fitting.orders import in_turns
-from nplm.models.neural.fitting.replicated import ReplicatedNetwork
+from nplm.models.neural.fitting.replicated import CommonNetwork, ReplicatedNetwork
 from nplm.models.neural.fitting.sharded import ShardedNetwork, rows_of
 from nplm.models.neural.fitting.windows import Windows
 from nplm.models.neural.network.array_types import Array, Counts, Index
@@ -227,21 +226,22 @@ class Training:
             "output_state": parts.output.initial_state(
                 n_words, counts, rng, self.n_workers
             ),
-            "memory": parts.hidden.initial_memory(
+            "memory": parts.hidden.lowest.initial_memory(
                 recipe.n_jobs, self._n_runs, recipe.dtype
             ),
             "dropout": self._dropout(rng),
             "clock": clock,
+            "processes": processes,
         }
-        if processes is ALONE:
-            return Network(parts, parameters, **options)
+        kind: type[Network] = Network
         if self.shards:
-            return ShardedNetwork(parts, parameters, processes=processes, **options)
-        options |= {"processes": processes, "has_parts": has_parts}
-        every = recipe.average_every
-        if every is None and processes.share_memory:
-            return CommonNetwork(parts, parameters, **options)
-        return ReplicatedNetwork(parts, parameters, average_every=every, **options)
+            kind = ShardedNetwork
+        elif processes is not ALONE:
+            every = recipe.average_every
+            options |= {"has_parts": has_parts, "average_every": every}
+            in_common = every is None and processes.share_memory
+            kind = CommonNetwork if in_common else ReplicatedNetwork
+        return kind(parts, parameters, **options)
 
     def _embeddings(self) -> Array | None:
         """Return the first features of words, or None to draw them.

@@ -13,9 +13,8 @@ from nplm._kernels.neural import _network
 from nplm._kernels.neural._loops import row_stride
 from nplm._kernels.neural._network import BACKWARD, FORWARD, UPDATE
 from nplm._kernels.neural._team import block_starts
-from nplm.models.neural.fitting.together import SharedNetwork
 from nplm.models.neural.network.array_types import Array, Ids, Index, Scores
-from nplm.models.neural.network.network import Parts
+from nplm.models.neural.network.network import Network, Parts
 from nplm.models.neural.network.parameters import Parameters, aligned_zeros
 from nplm.models.neural.network.sharing import Sharing
 from nplm.models.neural.recipe import TrainedNetwork
@@ -107,7 +106,7 @@ class RankRows(Sharing):
         self.processes.sum(own[2])
 
 
-class ShardedNetwork(SharedNetwork):
+class ShardedNetwork(Network):
     """A network with the output rows of one process, and all other parameters.
 
     `parameters` have the output rows of this process.

@@ -96,6 +96,11 @@ class Tanh:
         return self.n_hidden
 
     @property
+    def lowest(self) -> Tanh:
+        """The units at the bottom, which see x, and may have a state."""
+        return self
+
+    @property
     def n_sums(self) -> int:
         """Number of sums d + H x."""
         return self.n_hidden
@@ -163,7 +168,7 @@ class Linear(Tanh):
 
 @dataclass(frozen=True)
 class Above(Tanh):
-    """A part above hidden units, whose memory, if any, is theirs.
+    """A part above hidden units.
 
     `n_hidden`: number of hidden units.
     """
@@ -171,26 +176,9 @@ class Above(Tanh):
     below: Tanh
 
     @property
-    def n_sums(self) -> int:
-        """Number of sums d + H x of the units below."""
-        return self.below.n_sums
-
-    @property
-    def n_memory(self) -> int:
-        """Number of words of a window that the units below use."""
-        return self.below.n_memory
-
-    def initial_memory(self, n_members: int, n_runs: int, dtype: DTypeLike) -> State:
-        """Make the state of the units below."""
-        return self.below.initial_memory(n_members, n_runs, dtype)
-
-    def check_memory(self, state: State) -> None:
-        """Raise ValueError unless training can go on from this state."""
-        self.below.check_memory(state)
-
-    def run_length(self, batch_size: int) -> int:
-        """Return the number of consecutive examples that a thread takes together."""
-        return self.below.run_length(batch_size)
+    def lowest(self) -> Tanh:
+        """The units at the bottom."""
+        return self.below.lowest
 
 
 @dataclass(frozen=True)

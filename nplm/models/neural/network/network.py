@@ -48,6 +48,7 @@ from nplm.models.neural.network.sharing import Examples, Rows, Sharing, sharing_
 from nplm.models.neural.network.solvers import SGD, Schedule, Solver
 from nplm.models.neural.tiers import kernel_tier
 from nplm.models.training import pace
+from nplm.models.training.parallel.processes import ALONE, Processes, Seconds
 from nplm.models.training.parallel.threads import Threads
 
 __all__ = ["Network", "Parts"]
@@ -85,7 +86,7 @@ class Parts(NamedTuple):
         inputs, hidden, output, features = self
         n_columns = 1 + (hidden.n_activations if output.weighted else 0)
         n_columns += inputs.n_inputs if output.direct else 0
-        H = (hidden.n_sums, inputs.n_inputs)
+        H = (hidden.lowest.n_sums, inputs.n_inputs)
         return {
             **({} if features.tied else {"C": (n_words, features.m)}),
             "H": H,
@@ -100,7 +101,7 @@ class Parts(NamedTuple):
     @property
     def n_columns(self) -> int:
         """Number of words of a window that are used."""
-        return max(self.inputs.n_context, self.hidden.n_memory)
+        return max(self.inputs.n_context, self.hidden.lowest.n_memory)
 
     @property
     def visited(self) -> tuple[str, ...]:
@@ -171,6 +172,7 @@ class Network:
     - `memory`: state of the hidden units, for training
     - `dropout`: dropout during training; none by default
     - `clock`: numbers of examples seen and of updates made before
+    - `processes`: processes that train it together; this one by default
     """
 
     def __init__(
@@ -187,6 +189,7 @@ class Network:
         memory: State | None = None,
         dropout: Dropout = NO_DROPOUT,
         clock: tuple[float, float] = (0, 0),
+        processes: Processes = ALONE,
     ) -> None:
         self.parts, self.parameters = parts, parameters
         self.tier = Tier(kernel_tier(precision), precision)
@@ -200,6 +203,7 @@ class Network:
         self.memory = memory or {}
         self.dropout = dropout
         self.clock = Clock(*clock)
+        self.processes, self.seconds = processes, Seconds()
         self._sharing: Sharing | None = None
         self._run_length = 1  # of the mini-batches of all members
         self._loss = 0.0  # the part that no current team holds
@@ -310,7 +314,7 @@ class Network:
             raise ValueError("paused_C has updates or rates out of range")
         self.solver.check_state(saved)
         self.parts.output.check_state(saved, self.output_state)
-        self.parts.hidden.check_memory(saved)
+        self.parts.hidden.lowest.check_memory(saved)
         for name, array in arrays.items():
             array[...] = saved[name]
         self.loss = loss
@@ -319,11 +323,14 @@ class Network:
     def _arrays(self) -> State:
         states = self.solver_state | self.output_state | self.dropout.state()
         states |= self.memory
+        if self.processes is not ALONE:
+            states |= {"seconds_by_kind": self.seconds.array}
         return self.parameters.trained() | states
 
     def costs(self) -> dict[str, float]:
         """Return further metrics of the epoch, for the history."""
-        return self.parts.output.figures(self.output_state)
+        figures = self.parts.output.figures(self.output_state)
+        return figures | ({} if self.processes is ALONE else self.seconds.taken())
 
     # -- scoring --------------------------------------------------------------
 
@@ -346,7 +353,9 @@ class Network:
         X, as in training, also from one mini-batch and call to the next. It returns
         totals, for `combined`.
         """
-        memory = self.parts.hidden.initial_memory(1, batch_size, self.parameters.dtype)
+        memory = self.parts.hidden.lowest.initial_memory(
+            1, batch_size, self.parameters.dtype
+        )
         trained = self.solver.kernel_parameters(self.parameters, self.solver_state)
         team = self._team(batch_size, trained, memory=memory)
 
@@ -379,7 +388,7 @@ class Network:
             return None
         X = np.lib.stride_tricks.sliding_window_view(ids[:-1], n_context)
         hidden = self.parts.hidden
-        memory = hidden.initial_memory(1, 1, self.parameters.dtype)
+        memory = hidden.lowest.initial_memory(1, 1, self.parameters.dtype)
         trained = self.solver.kernel_parameters(self.parameters, self.solver_state)
         team = self._team(READ_AT_ONCE, trained, memory=memory)
         for rows in blocks(len(X), READ_AT_ONCE):
@@ -395,7 +404,9 @@ class Network:
         - `states` (n,): the state before each, None where a text begins
         """
         n = len(X)
-        memory = self.parts.hidden.initial_memory(1, n - 1, self.parameters.dtype)
+        memory = self.parts.hidden.lowest.initial_memory(
+            1, n - 1, self.parameters.dtype
+        )
         [numbers], [last] = memory["memory"], memory["memory_last"]
         for i, state in enumerate(states):
             if state is not None:
@@ -505,7 +516,7 @@ class Network:
 
     def run_length(self, batch_size: int) -> int:
         """Return the number of consecutive examples that a thread takes together."""
-        return self.parts.hidden.run_length(batch_size)
+        return self.parts.hidden.lowest.run_length(batch_size)
 
     def solver_kernel(self, scratch: Scratch) -> Kernel:
         """Return a solver that updates the parameters."""

@@ -215,8 +215,8 @@ def sharing_of(
         or parts.output_share(n_words) > MIN_OUTPUT_SHARE
     ):  # fmt: skip
         return Rows, n_threads
-    if parts.hidden.n_memory and output.examples_are_arranged:
+    if parts.hidden.lowest.n_memory and output.examples_are_arranged:
         return Rows, 1
-    n_runs = batch_size // parts.hidden.run_length(batch_size)
+    n_runs = batch_size // parts.hidden.lowest.run_length(batch_size)
     n_threads = max(1, min(n_threads, n_runs, batch_size // MIN_EXAMPLES_A_THREAD))
     return (Rows if n_threads == 1 else Examples), n_threads

@@ -43,10 +43,6 @@ class Output(Option):
     tree_from: str = "given"  # the origin of `tree`: or "huffman", or "contexts"
     n_branches: int = 2
 
-    def _kind(self, *, sampled: bool) -> type[base.Output]:
-        """Return the class of the part."""
-        raise NotImplementedError
-
     def _part(self, estimate: Estimate | None) -> base.Output:
         """Return the part of a network, which trains with an estimate or exactly."""
         raise NotImplementedError
@@ -116,17 +112,13 @@ class Softmax(Output):
         self.tied = tied
         self.n_outputs = n_outputs
 
-    def _kind(self, *, sampled: bool) -> type[base.Output]:
-        if sampled:
-            return SampledTiedSoftmax if self.tied else SampledSoftmax
-        return softmax.TiedSoftmax if self.tied else softmax.Softmax
-
     def _part(self, estimate: Estimate | None) -> base.Output:
         direct = self.direct and not self.tied  # direct connections of R are its own
-        own: dict[str, Any] = {"n_outputs": self.n_outputs}
         if estimate is not None:
-            own = {"estimate": estimate}
-        return self._kind(sampled=estimate is not None)(direct, **own)
+            sampled = SampledTiedSoftmax if self.tied else SampledSoftmax
+            return sampled(direct, estimate=estimate)
+        exact = softmax.TiedSoftmax if self.tied else softmax.Softmax
+        return exact(direct, n_outputs=self.n_outputs)
 
     def _hidden(self, units: Tanh, embedding_dim: int) -> Tanh:
         if not self.tied:
@@ -177,9 +169,6 @@ class Classes(Output):
     def __init__(self, classes: Any = None, *, direct: bool = False) -> None:
         self.classes = classes
         self.direct = direct
-
-    def _kind(self, *, sampled: bool) -> type[base.Output]:
-        return classes.Classes
 
     def _part(self, estimate: Estimate | None) -> base.Output:
         return classes.Classes.from_labels(self.direct, self.classes)
@@ -265,9 +254,6 @@ class Tree(Output):
         self.n_branches = n_branches
         self.direct = direct
 
-    def _kind(self, *, sampled: bool) -> type[base.Output]:
-        return tree.Tree
-
     def _part(self, estimate: Estimate | None) -> base.Output:
         return tree.Tree.from_children(self.direct, self.tree, self.n_branches)
 
@@ -317,9 +303,6 @@ class Energy(Output):
 
     def __init__(self, *, target_weights: bool = False) -> None:
         self.target_weights = target_weights
-
-    def _kind(self, *, sampled: bool) -> type[base.Output]:
-        return SampledEnergy if sampled else energy.Energy
 
     def _part(self, estimate: Estimate | None) -> base.Output:
         if estimate is None:
