@@ -40,7 +40,7 @@ from common.ablations import as_stream
 from common.table import file_name, kept, parser, report
 from nplm import AutoLM, KneserNeyLM, NeuralLM, available_tiers
 from nplm.datasets import Corpus, fetch_brown, fetch_ptb, load_wiki
-from nplm.experiments import grouped, spelling_of
+from nplm.experiments import grouped
 from peers.run_page import write
 from peers.settings import SETTINGS
 
@@ -101,7 +101,8 @@ def network(corpus: Corpus, settings: Found, minutes: float) -> Found:
     lm.set_params(**grouped(settings))
     stream = as_stream(corpus, max(lm.order - 1, lm.n_distant))
     if spelling:
-        lm.set_params(features__word_features=spelling_of(corpus))
+        features, _ = corpus.vocabulary.spelling_features(ngrams=(3, 4), min_words=5)
+        lm.set_params(features__word_features=features)
     lm.fit_stream(stream.train)
     seconds = time.process_time() - began
 

@@ -4,8 +4,8 @@ A first model
 
 Train the network of Bengio et al. (2003) on the documentation inside Python and its
 scientific packages, compare its perplexity with that of two n-gram models, mix it
-with them, and look at what it learned. The command ``nplm compare`` does the same on
-the whole corpus; here a part is enough.
+with them, and look at what it learned. The command ``nplm compare`` compares the best
+model of a minute with them on the whole corpus; here a part is enough.
 """
 
 # %%

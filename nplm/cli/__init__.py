@@ -17,7 +17,7 @@ __all__ = ["main"]
 # called: what one needs would slow the start of the others.
 COMMANDS = {
     "card": "Describe MODEL on a page of Markdown.",
-    "compare": "Train the paper's models on a corpus, side by side.",
+    "compare": "Train AutoLM and n-gram models on a corpus, side by side.",
     "convert": "Write MODEL to OUTPUT in another format.",
     "count": "Count the n-grams of TEXT, as SRILM's ngram-count -write.",
     "expand": "Write the n-grams of words of MODEL, a model of classes.",

@@ -1,4 +1,4 @@
-"""One process, several under mpiexec, or workers for the blocks of a text."""
+"""Workers for the blocks of a text."""
 
 from __future__ import annotations
 
@@ -6,13 +6,12 @@ import signal
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
-from contextlib import AbstractContextManager, nullcontext
 from multiprocessing import get_context
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import click
 
-__all__ = ["Job", "Jobs", "in_order", "mpi_job"]
+__all__ = ["Jobs", "in_order"]
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -34,42 +33,6 @@ class Jobs(click.ParamType):  # type: ignore[type-arg]
         if n == 0:
             self.fail("0 threads do nothing: give 1 or more, or -1 for all cores.")
         return n
-
-
-def _fit(network: Any, *args: Any, **kwargs: Any) -> Any:
-    return network.fit(*args, **kwargs)
-
-
-class Job(NamedTuple):
-    """The functions of a command that depend on the number of processes."""
-
-    fit_network: Callable[..., Any] = _fit
-    quiet: bool = False  # True if another process reports
-    together: Callable[[Callable[[], Any]], Any] = lambda work: work()
-    guard: Callable[[], AbstractContextManager[object]] = nullcontext
-
-
-ADVICE = (
-    "For more, start it with: mpiexec -n 4 python -m mpi4py -m nplm ... (as root, Open "
-    "MPI needs OMPI_ALLOW_RUN_AS_ROOT=1 and OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1)."
-)
-
-
-def mpi_job(n_jobs: int | None) -> Job:
-    """Return the job of the processes of mpiexec, each with one thread."""
-    try:
-        from nplm import mpi
-        from nplm.models.training.parallel.agreement import Ranks
-    except ImportError as error:
-        raise click.ClickException(str(error)) from error
-    if n_jobs not in (None, 1):
-        raise click.UsageError(
-            "--mpi trains on one thread a process: leave --jobs out."
-        )
-    ranks = Ranks()
-    if ranks.size == 1:
-        click.echo(f"Note: --mpi has one process. {ADVICE}", err=True)
-    return Job(mpi.fit, ranks.rank > 0, ranks.all_or_none, ranks.guard)
 
 
 def in_order(

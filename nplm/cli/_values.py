@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from ast import literal_eval
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -14,7 +15,7 @@ from nplm.models.ngrams.stages.discounts import check_fallback
 
 __all__ = [
     "ABOVE_ZERO", "COUNTS", "DECAY", "DISCOUNTS", "MAX_ORDER", "NOT_NEGATIVE",
-    "POSITIVE", "SHARE", "SHARES", "UNITS", "Parsed", "memory_option", "weights_of",
+    "POSITIVE", "SETTING", "SHARE", "SHARES", "UNITS", "memory_option", "weights_of",
 ]  # fmt: skip
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -102,6 +103,16 @@ def _units(text: str) -> int | tuple[int, ...]:
     return checked_sizes([int(number) for number in text.split(",")])
 
 
+def _setting(text: str) -> tuple[str, Any]:
+    name, equals, value = text.partition("=")
+    if not equals or not name:
+        raise ValueError
+    try:
+        return name, literal_eval(value)
+    except (ValueError, SyntaxError):
+        return name, value
+
+
 DECAY = Parsed("float|auto", _decay, "a number from 0 on, or auto.")
 SHARES = Parsed(
     "share",
@@ -130,6 +141,7 @@ MEMORY = Parsed(
     memory_in_bytes,
     f"a number of bytes, at least {MIN_MEMORY_BYTES}, or a size such as 500M or 2G.",
 )
+SETTING = Parsed("name=value", _setting, "NAME=VALUE, such as n_hidden=512.")
 
 
 def weights_of(argument: str) -> Parsed:

@@ -1,20 +1,13 @@
 """The experiments of the paper, as functions."""
 
 from nplm.experiments.bench import Row
-from nplm.experiments.comparison import (
-    QUICK,
-    compare,
-    conclusion,
-    expected_seconds,
-    spelling_of,
-)
+from nplm.experiments.comparison import compare, conclusion
 from nplm.experiments.paper_tables import TABLES
 from nplm.experiments.reports import as_markdown, draw, figures, findings, times
 from nplm.experiments.reproduction import reproduce, results_of
 from nplm.models.neural.options.names import grouped
 
 __all__ = [
-    "QUICK", "TABLES", "Row", "as_markdown", "compare", "conclusion", "draw",
-    "expected_seconds", "figures", "findings", "grouped", "reproduce", "results_of",
-    "spelling_of", "times",
+    "TABLES", "Row", "as_markdown", "compare", "conclusion", "draw", "figures",
+    "findings", "grouped", "reproduce", "results_of", "times",
 ]  # fmt: skip

@@ -1,7 +1,4 @@
-"""The runner of all tables: it fits models to the windows of a corpus, and scores them.
-
-A table is a list of fits with rows; `compare` and `reproduce` are two tables.
-"""
+"""The rows of all tables, and the windows on which those of the paper are measured."""
 
 from __future__ import annotations
 
@@ -22,7 +19,7 @@ from nplm.datasets import Corpus
 
 __all__ = [
     "PARTS", "TRIGRAM_SETTINGS", "Bench", "ReportStage", "Results", "Row", "Scores",
-    "mixed", "perplexities",
+    "mixed", "perplexities", "refuse_empty_parts",
 ]  # fmt: skip
 
 PARTS = ("train", "valid", "test")
@@ -44,27 +41,26 @@ class Row:
     Attributes
     ----------
     model : str
-        "trigram", "Kneser-Ney", "classes", "network", or a mixture of them; in a table
-        of the paper, the paper's name of the model.
-    n : int
-        Order: the words of context and the next word.
+        "trigram", "Kneser-Ney", "classes", "network" or "AutoLM"; in a table of the
+        paper, the paper's name of the model.
+    n : int or None
+        Order: the words of context and the next word; None for a network that reads
+        all words before.
     h, m : int or None
-        Hidden units, and features of a word; None for n-gram models.
+        Hidden units, and features of a word; None without a network.
     direct : bool or None
-        Whether the network has direct connections.
+        Whether a network of the paper has direct connections.
     train, valid, test : float
         Perplexity of each part over all its tokens, with ``<unk>`` and boundaries; for
-        the training part over at most 50,000 tokens, evenly spread. In a table of the
+        the training part over about 50,000 tokens, evenly spread. In a table of the
         paper, the paper's figures; that of the training part may be None.
     parameters : int
         Free parameters; for a mixture those of all members. 0 in a table of the paper.
-    seconds : float
-        Wall-clock time of training; for a mixture that of all members. 0 in a table of
+    seconds : float or None
+        Wall-clock time of the fit; None for a member of a mixture, and in a table of
         the paper.
     interrupted : bool
         Whether an interrupt ended the training early.
-    distant : int
-        Words whose averaged features the network sees (``n_distant``); 0 without it.
     c : int or None
         Word classes, in a table of the paper.
     mix : bool or None
@@ -74,7 +70,7 @@ class Row:
     """
 
     model: str
-    n: int
+    n: int | None
     h: int | None
     m: int | None
     direct: bool | None
@@ -82,23 +78,30 @@ class Row:
     valid: float
     test: float
     parameters: int = 0
-    seconds: float = 0.0
+    seconds: float | None = None
     interrupted: bool = False
-    distant: int = 0
     c: int | None = None
     mix: bool | None = None
     name: str = ""
 
 
+def refuse_empty_parts(corpus: Corpus) -> None:
+    """Raise ValueError if a part of a corpus has no token."""
+    for part in PARTS:
+        if len(corpus[part]) == 0:
+            raise ValueError(
+                f"The {part} part of {corpus.name} is empty: a table needs all three "
+                "parts."
+            )
+
+
 class Bench:
-    """The windows of a corpus, on which the models of a table are fitted and scored.
+    """The windows of a corpus, on which the models of a paper's table are measured.
 
     - `n_context`: context words of a window, enough for the longest order
     - `progress`: called as ``progress(stage, done, total, note)``
-    - `n_jobs`: threads of the networks of the paper
+    - `n_jobs`: threads of the networks
     - `scored`: parts whose perplexities are in the table
-    - `max_train`: windows of the training part that are scored, evenly spread; None is
-      all of them
     """
 
     # The `work` of the fits that come after the current one, for the time left.
@@ -110,22 +113,13 @@ class Bench:
         n_context: int,
         progress: ReportStage,
         *,
-        n_jobs: int | None = None,
-        scored: Sequence[str] = PARTS,
-        max_train: int | None = None,
+        n_jobs: int | None,
+        scored: Sequence[str],
     ) -> None:
+        refuse_empty_parts(corpus)
         self.corpus, self.progress, self.n_jobs = corpus, progress, n_jobs
         self.windows = corpus.windows(n_context)
-        for part, (_, y) in self.windows._asdict().items():
-            if len(y) == 0:
-                raise ValueError(
-                    f"The {part} part of {corpus.name} is empty: a table needs all "
-                    "three parts."
-                )
-        X, y = self.windows.train
-        step = 1 if max_train is None else -(-len(y) // max_train)
-        parts = self.windows._replace(train=(X[::step], y[::step]))._asdict()
-        self._scored = {part: parts[part] for part in scored}
+        self._scored = {part: getattr(self.windows, part) for part in scored}
         # Parameters of every model, and of n-gram models.
         self.common: dict[str, Any] = {"n_words": corpus.n_words}
         self.ngrams = self.common | {"boundary": corpus.boundary}
@@ -135,15 +129,11 @@ class Bench:
         name: str,
         model: LanguageModel,
         *,
-        n_nearest: int | None = None,
-        fit: Callable[..., Any] | None = None,
         work: float = 0.0,
         **options: Any,
     ) -> None:
         """Fit a model to the training part, with the validation part held out.
 
-        - `n_nearest`: words of context that the model gets; None is all
-        - `fit`: fits the model in place of its method
         - `work`: relative time of the fit, to which `work_after` is compared
         """
         stage = f"{name}: training"
@@ -151,10 +141,7 @@ class Bench:
         if isinstance(model, NeuralLM):
             options["progress"] = self._report(stage, work)
         (X, y), (X_val, y_val), _ = self.windows
-        first = 0 if n_nearest is None else X.shape[1] - n_nearest
-        (fit or type(model).fit)(
-            model, X[:, first:], y, X_val=X_val[:, first:], y_val=y_val, **options
-        )
+        model.fit(X, y, X_val=X_val, y_val=y_val, **options)
 
     def _report(self, stage: str, work: float) -> Callable[[float, float, float], None]:
         """Return the `progress` of a network; its notes may have the time for all."""
@@ -176,12 +163,12 @@ class Bench:
         """Return the log-probabilities of the next words of each part, in pieces."""
         scores = {}
         for part, (X, y) in self._scored.items():
-            stage, first = f"{name}: scoring {part}", X.shape[1] - model.n_features_in_
+            stage = f"{name}: scoring {part}"
             scores[part] = np.empty(len(y))
             for start in range(0, len(y), SCORE_CHUNK):
                 self.progress(stage, start, len(y), "")
                 rows = slice(start, start + SCORE_CHUNK)
-                scores[part][rows] = model.log_prob(X[rows, first:], y[rows])
+                scores[part][rows] = model.log_prob(X[rows], y[rows])
             self.progress(stage, len(y), len(y), "")
         return scores
 

@@ -33,15 +33,15 @@ def suggestions(
         The corpus that the model was fitted on.
     n_contexts : int, default=8
         Number of contexts, evenly spaced among those without an unknown word or a
-        boundary among the words of the model's order.
+        boundary among the words that are shown.
     k : int, default=5
         Number of words for each context.
 
     Returns
     -------
     suggestions : list of dict
-        ``context`` (list of str, without the distant words of ``n_distant`` and
-        ``n_memory``, which the model sees too), ``next`` (str, the next word of the
+        ``context`` (list of str, the words of the model's order, or four before a
+        network with ``n_memory``; it may see more), ``next`` (str, the next word of the
         text) and ``suggestions`` (list of (str, float), word and probability). Unknown
         words are not suggested: the probabilities are conditional on the next word
         being known.
@@ -67,7 +67,8 @@ def suggestions(
     symbols = corpus.vocabulary.unknown_id_, corpus.boundary
     unknown = np.array([i for i in symbols[:1] if i is not None], dtype=np.int32)
     special = [i for i in symbols if i is not None]
-    near = X[:, X.shape[1] - (model.order_ - 1) :]
+    n_shown = 4 if getattr(model, "n_memory", 0) else model.order_ - 1
+    near = X[:, max(X.shape[1] - n_shown, 0) :]
     plain = np.flatnonzero(~np.isin(np.column_stack([near, y]), special).any(axis=1))
     chosen = plain[_spread(len(plain), n_contexts)]
     shown = []

@@ -1,87 +1,72 @@
-"""The paper's comparison: its rows are the models' own figures."""
+"""The comparison: its rows are the models' own figures."""
 
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from sklearn.frozen import FrozenEstimator
 
-from nplm import MixtureLM, Vocabulary
-from nplm.datasets import Corpus
-from nplm.experiments import (
-    Row,
-    compare,
-    comparison,
-    conclusion,
-    expected_seconds,
-    spelling_of,
-)
-from tests.helpers import corpus_of, paper_lm
+from nplm import AutoLM, InterpolatedTrigram, KneserNeyLM
+from nplm.experiments import Row, compare, comparison, conclusion
+from nplm.models.auto import fitting
+from tests.helpers import corpus_of
 
-SINGLE = ["trigram", "Kneser-Ney", "classes", "network"]
-MIXED = ["network + trigram", "network + Kneser-Ney", "all four"]
-TINY = {"n_hidden": 4, "embedding_dim": 2, "max_iter": 2, "random_state": 0}
+IDS = np.insert(np.random.default_rng(0).integers(2, 5, 3000), range(0, 3000, 4), 0)[1:]
+IDS = np.append(IDS, [0, 2, 3, 0, 3, 2, 0])
 
 
-@pytest.mark.filterwarnings("ignore:Kneser-Ney cannot estimate")  # a tiny corpus
-def test_rows_are_the_models_own_figures(monkeypatch):
-    monkeypatch.setattr(comparison, "TRAIN_SCORED", 70)
-    corpus = corpus_of(np.tile([2, 3, 2, 4, 0], 40), 0)
-    network = paper_lm(3, **TINY)
-    stages = []
-    results = list(
-        compare(
-            corpus,
-            network,
-            ngram_order=4,
-            progress=lambda stage, done, total, note: stages.append(stage),
-        )
-    )
-    assert [row.model for row, _ in results] == SINGLE + MIXED
-    assert [row.n for row, _ in results] == [3, 4, 4, 3, 3, 3, 3]
-    parts = corpus.windows(3)
-    X, y = parts.train
-    assert len(y) > 140
-    step = -(-len(y) // 70)
-    parts = parts._replace(train=(X[::step], y[::step]))
+def auto(*members, minutes=0.06):
+    return AutoLM(minutes, settings={"members": members}, random_state=0)
+
+
+@pytest.mark.parametrize("boundary", [0, None])
+def test_rows_are_the_models_own_figures(monkeypatch, boundary):
+    monkeypatch.setattr(comparison, "TRAIN_SCORED", 700)
+    monkeypatch.setattr(fitting, "LEAST_WEIGHT", 0.0)
+    corpus = corpus_of(IDS, boundary)
+    lm = auto("ngrams", "network")
+    results = list(compare(corpus, lm, ngram_order=4))
+    names = ["trigram", "Kneser-Ney", "network", "AutoLM"]
+    assert [row.model for row, _ in results] == names
+    assert [row.n for row, _ in results] == [3, 4, None, None]
+    assert results[-1][1] is lm and lm.running_text is (boundary is None)
+    network = results[2][1].estimator_
+    assert [row.h for row, _ in results] == [None, None, *[network.n_hidden] * 2]
     for row, model in results:
-        for part, data in parts._asdict().items():
-            assert getattr(row, part) == pytest.approx(model.perplexity(*data))
-            assert (f"{row.model}: scoring {part}" in stages) == (row.model in SINGLE)
-    by_name = {row.model: row for row, _ in results}
-    assert results[3][1] is network
-    assert by_name["network + trigram"].seconds == (
-        by_name["trigram"].seconds + by_name["network"].seconds
-    )
-    weights = {row.model: getattr(model, "weights_", None) for row, model in results}
-    assert weights["network + trigram"].tolist() == [0.5, 0.5]
-    best = MixtureLM(
-        [(name, FrozenEstimator(model)) for name, (_, model) in zip("abcd", results)],
-        "learned",
-    ).fit(*parts.train, X_val=parts.valid[0], y_val=parts.valid[1])
-    assert by_name["all four"].valid == pytest.approx(
-        best.perplexity(*parts.valid), rel=1e-3
-    )
+        documents = [corpus.words[corpus.test].tolist()]
+        if boundary is not None:
+            documents = corpus.documents("test")
+        assert row.test == pytest.approx(model.perplexity(documents))
+        assert row.parameters == model.estimator_.n_parameters_
+        assert model.vocabulary_.words_[: corpus.n_words].tolist() == list(corpus.words)
+    if boundary is not None:  # the same as of windows, which have each token once
+        (X, y), (X_val, y_val), test = corpus.windows(3)
+        trigram = InterpolatedTrigram().fit(X, y, X_val=X_val, y_val=y_val)
+        assert results[0][0].test == pytest.approx(trigram.perplexity(*test))
 
 
-@pytest.mark.filterwarnings("ignore:Kneser-Ney cannot estimate")
+def test_the_training_part_is_scored_evenly():
+    short = [["a"] * 10 for _ in range(10_000)]
+    assert comparison._sample(short) == short[::2]
+    [part, *_] = parts = comparison._sample([[str(i) for i in range(200_000)]])
+    assert len(part) == 1000 and len(parts) == 50
+    assert [part[0] for part in parts[:3]] == ["0", "4000", "8000"]
+
+
 @pytest.mark.filterwarnings("ignore:NeuralLM. interrupted")
-def test_an_interrupted_network_has_its_row():
-    def interrupt(stage, done, total, note):
-        if stage == "network: training" and 0 < done < total:
-            raise KeyboardInterrupt
+def test_an_interrupted_network_has_its_row(monkeypatch):
+    def interrupt(*_):
+        raise KeyboardInterrupt
 
-    corpus = corpus_of(np.tile([2, 3, 2, 4, 0], 40), 0)
-    results = compare(corpus, paper_lm(3, **TINY), progress=interrupt)
+    monkeypatch.setattr(fitting.AutoFit, "_progress", interrupt)
     rows = []
     with pytest.raises(KeyboardInterrupt):
-        rows.extend(row for row, _ in results)
-    assert [row.model for row in rows] == SINGLE
-    assert [row.interrupted for row in rows] == [False, False, False, True]
+        rows.extend(row for row, _ in compare(corpus_of(IDS, 0), auto("network")))
+    assert [row.model for row in rows] == ["trigram", "Kneser-Ney", "AutoLM"]
+    assert [row.interrupted for row in rows] == [False, False, True]
 
 
 def row(model, valid, test):
-    return Row(model, 5, 1, 1, False, 1.0, valid, test, 1, 1.0)
+    return Row(model, 5, 1, 1, None, 1.0, valid, test)
 
 
 def test_the_conclusion_is_made_from_the_figures():
@@ -98,81 +83,30 @@ def test_the_conclusion_is_made_from_the_figures():
         "n-gram models."
     )
     assert conclusion(rows) == start
-    rows += [row("network + trigram", 98, 60), row("all four", 90, 77)]
-    assert conclusion(rows) == (
-        f"{start} That of all four mixed is 12.5% below that of the network, the best "
-        "model alone: where one is wrong another is right."
+    assert conclusion([*rows, row("AutoLM", 90, 77)]) == (
+        f"{start} That of AutoLM, which mixes models, is 12.5% below that of the "
+        "network, the best model alone."
     )
     rows = [row("classes", 100, 100), row("network", 110, 112)]
-    assert conclusion([*rows, row("all four", 99, 101)]) == (
+    assert conclusion([*rows, row("AutoLM", 99, 101)]) == (
         "On the test part the network alone is behind classes: its perplexity is 12.0% "
-        "above that of classes, the best of the n-gram models. That of all four mixed "
-        "is 1.0% above that of classes, the best model alone: here nothing is gained "
-        "by mixing."
+        "above that of classes, the best of the n-gram models. That of AutoLM, which "
+        "mixes models, is 1.0% above that of classes, the best model alone."
     )
     rows = [row("trigram", 9, 9), row("Kneser-Ney", 5, 5), row("network", 6, 6)]
     assert "is ahead of the trigram and behind Kneser-Ney: its" in conclusion(rows)
 
 
-@pytest.mark.filterwarnings("ignore:Kneser-Ney cannot estimate")
-def test_distant_words_are_those_of_the_network_only():
-    corpus = corpus_of(np.tile([2, 3, 2, 4, 0], 40), 0)
-    network = paper_lm(3, n_distant=9, **TINY)
-    results = list(compare(corpus, network, ngram_order=4))
-    assert [row.distant for row, _ in results] == [0, 0, 0, 9, 9, 9, 9]
-    assert [model.n_features_in_ for _, model in results] == [3, 3, 3, 9, 9, 9, 9]
-    wide, near = corpus.windows(9), corpus.windows(3)
-    for row, model in results:
-        parts = near if model.n_features_in_ == 3 else wide
-        assert row.test == pytest.approx(model.perplexity(*parts.test))
-
-
-@pytest.mark.parametrize("parameters", [{}, {"n_distant": 9, "batch_size": 1}])
-def test_the_expected_time_is_that_of_all_epochs(monkeypatch, parameters):
-    monkeypatch.setattr(comparison, "MEASURED_SECONDS", 0.01)
-    monkeypatch.setattr(comparison, "OTHER_SECONDS_A_TOKEN", 0)
-    monkeypatch.setattr(comparison, "_seconds_each", lambda work, n, n_rows: 1e-3)
-    corpus = corpus_of(np.tile([2, 3, 2, 4, 0], 40), 0)
-    network = paper_lm(3, **TINY, **parameters)
-    n_train, n_valid, n_test = (len(corpus[p]) for p in ("train", "valid", "test"))
-    n_scored = n_train + n_valid + n_test + 2 * n_valid  # the table; each epoch
-    assert expected_seconds(corpus, network) == pytest.approx(
-        1e-3 * (2 * n_train + n_scored)
-    )
-    assert not hasattr(network, "C_")
-
-
-def test_a_measured_time_is_that_of_one_row(monkeypatch):
-    clock = iter(range(0, 100, 2))
-    monkeypatch.setattr(comparison.time, "perf_counter", lambda: float(next(clock)))
-    monkeypatch.setattr(comparison, "MEASURED_SECONDS", 7)
-    rows = []
-    assert comparison._seconds_each(rows.append, 10, 6) == 8 / 20
-    assert rows == [slice(0, 6), *[slice(0, 6), slice(6, 10)] * 2]
-
-
-def test_an_expected_time_is_measured():
-    corpus = corpus_of(np.tile([2, 3, 2, 4, 0], 40), 0)
-    network = paper_lm(3, **TINY, learning_rate_init=1e9)  # which would diverge
-    assert 0 < expected_seconds(corpus, network) < 60
-
-
-def test_spelling_is_that_of_the_words():
-    words = ["nearest", "nearer", "near", "rearrange", "unclear", "linear"]
-    vocabulary = Vocabulary.from_words(words, unknown=None, boundary=None)
-    ids = np.zeros(4, np.int32)
-    features = spelling_of(Corpus("words", ids, ids, ids, vocabulary, None))
-    assert features.shape[0] == len(words)
-    assert features[[2], :].nnz > 0
-    assert spelling_of(corpus_of([2] * 20, 0)) is None  # letters share nothing
-
-
-def test_a_network_without_an_order_is_refused():
-    with pytest.raises(ValueError, match="Set the order"):
-        next(compare(corpus_of([2] * 20, 0), paper_lm()))
+def test_classes_have_a_row(monkeypatch):
+    monkeypatch.setattr(fitting, "LEAST_WEIGHT", 0.0)
+    results = compare(corpus_of(IDS, None), auto("ngrams", "classes"))
+    models = {row.model: model.estimator_ for row, model in results}
+    assert list(models) == ["trigram", "Kneser-Ney", "classes", "AutoLM"]
+    assert isinstance(models["Kneser-Ney"], KneserNeyLM)
+    assert models["classes"] is dict(models["AutoLM"].estimators)["classes"].estimator
 
 
 def test_an_empty_part_is_refused():
     corpus = replace(corpus_of([2] * 20, 0), test=np.empty(0, np.int32))
     with pytest.raises(ValueError, match="The test part of letters is empty"):
-        next(compare(corpus, paper_lm(3)))
+        next(compare(corpus, auto("ngrams")))

@@ -1,7 +1,5 @@
 """Run the cases of tests/mpi/cases under mpiexec, with a time limit."""
 
-import contextlib
-import json
 import os
 import signal
 import subprocess
@@ -152,48 +150,3 @@ def test_killed_fit_resumes_with_the_same_bits(tmp_path):
     code, output = finish(start(3, "checkpoints", str(interrupted)))
     assert code != 0
     assert "its processes was 2, now it is 3" in output
-
-
-@pytest.fixture
-def options(tmp_path):
-    """Options of ``nplm compare --mpi`` on a small text."""
-    text = " ".join(f"the {i % 7} cat sat on mat {i % 5} ." for i in range(400))
-    (tmp_path / "text.txt").write_text(text)
-    result = str(tmp_path / "result.json")
-    return ["--corpus", "text.txt", "--hidden", "4", "--mpi", "--json", result]
-
-
-def test_compare_under_mpi(options, tmp_path):
-    # One rank has no corpus, in a run without -m mpi4py that would hang.
-    job = start(2, "compare_in", str(tmp_path), "/", *options, python=())
-    code, output = finish(job, seconds=60)
-    assert "Rank 1 of 2 failed: ValueError: --corpus text.txt" in " ".join(
-        output.split()
-    )
-    assert code == 1
-
-    job = start(2, "compare_in", str(tmp_path), str(tmp_path), *options, "--epochs=2")
-    code, output = finish(job)
-    assert code == 0, output
-    assert output.count("Perplexity") == 1  # one table, not two
-    report = json.loads((tmp_path / "result.json").read_text())
-    assert [row["model"] for row in report["rows"]][3] == "network"
-    assert report["failure"] is None
-
-
-def test_compare_reports_finished_runs_after_a_kill(options, tmp_path):
-    options += ["--epochs", "1000000", "--patience", "1000000"]
-    job = start(2, "compare_in", str(tmp_path), str(tmp_path), *options)
-    deadline = time.monotonic() + SECONDS
-    while time.monotonic() < deadline:
-        with contextlib.suppress(OSError, ValueError):
-            report = json.loads((tmp_path / "result.json").read_text())
-            if len(report["rows"]) == 3:
-                break
-        time.sleep(0.05)
-    job.send_signal(signal.SIGINT)
-    code, output = finish(job, seconds=60)
-    assert code != 0
-    assert report["failure"] == "The comparison did not end."
-    assert [row["model"] for row in report["rows"]][1] == "Kneser-Ney"
-    assert "Kneser-Ney: perplexity" in output

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from ast import literal_eval
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -37,7 +36,7 @@ from nplm.cli._values import (
     COUNTS,
     DISCOUNTS,
     POSITIVE,
-    Parsed,
+    SETTING,
     memory_option,
 )
 from nplm.models.ngrams.stages.smoothing import Smoothing
@@ -45,17 +44,6 @@ from nplm.text.words.splitting import Splitter
 from nplm.text.words.word_choice import WordChoice
 
 __all__ = ["train_command"]
-
-
-def setting(text: str) -> tuple[str, Any]:
-    """Return the name and the value of ``NAME=VALUE``, or raise ValueError."""
-    name, equals, value = text.partition("=")
-    if not equals or not name:
-        raise ValueError
-    try:
-        return name, literal_eval(value)
-    except (ValueError, SyntaxError):
-        return name, value
 
 
 # The bytes and </s>.
@@ -173,7 +161,7 @@ LEAST_UNITS = 257
     "--set",
     "settings",
     multiple=True,
-    type=Parsed("name=value", setting, "NAME=VALUE, such as n_hidden=512."),
+    type=SETTING,
     help="Fix a choice: ngram_order, n_classes, spelling, epochs, or a parameter of "
     "NeuralLM.",
 )

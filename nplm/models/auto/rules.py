@@ -11,6 +11,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from nplm.models.neural.presets import CELLS
+
 __all__ = [
     "MAX_TYPES",
     "N_SUBWORDS",
@@ -52,18 +54,14 @@ class Row(NamedTuple):
     @property
     def network(self) -> dict[str, Any]:
         """Parameters of `NeuralLM`, without the dropout, which follows the epochs."""
-        return {
-            "order": 2, "n_hidden": self.n_hidden, "embedding_dim": self.embedding_dim,
-            "n_memory": 128, "output__tied": True, "output__direct": True,
+        return CELLS | {
+            "n_hidden": self.n_hidden, "embedding_dim": self.embedding_dim,
             "loss": "importance", "loss__n_noise": self.n_noise, "solver": "adam",
-            "solver__beta_2": 0.99, "solver__epsilon": 1e-8,
-            "solver__learning_rate": "linear",
+            "solver__epsilon": 1e-8, "solver__learning_rate": "linear",
             "learning_rate_init": self.learning_rate_init, "alpha": self.alpha,
-            "batch_size": BATCH_SIZE,
         }  # fmt: skip
 
 
-BATCH_SIZE = 1024
 # The rows of the Penn Treebank (0.93 million words) of 1 and 3.2 minutes were measured
 # on a core of an AMD EPYC (Zen 4) in bfloat16 (docs/built/decisions.rst). That of 10
 # minutes is the best of 33 random settings of the same network in PyTorch, with the
@@ -125,8 +123,8 @@ def has_rare_words(words: float, n_types: int) -> bool:
 
 def batch_size_for(words: float) -> int:
     """Return a batch size, a power of 2, with which a small text has many updates."""
-    size = 2 ** int(math.log2(max(words / MIN_UPDATES, MIN_BATCH)))
-    return min(BATCH_SIZE, size)
+    size: int = 2 ** int(math.log2(max(words / MIN_UPDATES, MIN_BATCH)))
+    return min(int(CELLS["batch_size"]), size)
 
 
 def most_epochs(words: float) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["PRESETS", "paper_network", "preset_network"]
+__all__ = ["CELLS", "PRESETS", "paper_network", "preset_network"]
 
 # Sections 2 and 4.2: one example per update, and the schedule of section 4.
 AS_IN_PAPER: dict[str, Any] = {
@@ -34,6 +34,12 @@ NETWORKS: dict[str, dict[str, Any]] = {
 }
 MIXTURES = {f"MLP{i + 1}": f"MLP{i}" for i in (1, 3, 5, 7, 9)}
 
+# A network with LSTM cells, as the preset "memory" and the rules of `AutoLM` have it.
+CELLS: dict[str, Any] = {
+    "order": 2, "n_memory": 128, "output__direct": True, "output__tied": True,
+    "batch_size": 1024, "solver__beta_2": 0.99,
+}  # fmt: skip
+
 PRESETS: dict[str, dict[str, Any]] = {
     "small": {"n_hidden": 128, "embedding_dim": 64},
     "default": {},
@@ -44,11 +50,10 @@ PRESETS: dict[str, dict[str, Any]] = {
     "distant": {
         "order": 6, "n_hidden": 400, "embedding_dim": 128, "n_distant": 128,
     },
-    "memory": {
-        "order": 2, "n_hidden": 256, "embedding_dim": 192, "n_memory": 128,
-        "output__direct": True, "output__tied": True, "batch_size": 1024,
-        "learning_rate_init": 8e-3, "solver__beta_2": 0.99, "alpha": 0.1,
-        "dropout": (0.2, 0.0, 0.1),
+    # The row of the rules for three minutes of the Penn Treebank.
+    "memory": CELLS | {
+        "n_hidden": 256, "embedding_dim": 192, "learning_rate_init": 8e-3,
+        "alpha": 0.1, "dropout": (0.2, 0.0, 0.1),
     },
 }  # fmt: skip
 

@@ -5,6 +5,7 @@ import pytest
 
 from nplm.models.auto.choosing import ngram_order
 from nplm.models.auto.rules import (
+    ROWS,
     batch_size_for,
     dropout_for,
     gain_of_twice,
@@ -12,6 +13,7 @@ from nplm.models.auto.rules import (
     nearest_row,
 )
 from nplm.models.auto.texts import AutoText, split
+from nplm.models.neural.presets import PRESETS
 from nplm.text.documents import Documents
 
 
@@ -83,3 +85,9 @@ def test_orders_of_n_grams_fit_in_the_memory(n_tokens, memory, order):
     ids = np.broadcast_to(np.int32(1), n_tokens - 1)  # of no memory
     documents = Documents(ids, np.array([n_tokens - 1]))
     assert ngram_order(AutoText(documents, None, 9, 0, False), memory) == order
+
+
+def test_the_preset_memory_is_a_row_of_the_rules():
+    [row] = [row for row in ROWS if (row.words, row.minutes) == (0.93, 3.2)]
+    preset = row.network | {"dropout": PRESETS["memory"]["dropout"]}
+    assert PRESETS["memory"].items() <= preset.items()

@@ -19,14 +19,6 @@ from nplm.models.training import checkpoint, pace
 from .base import PARAMETERS, SETTINGS, comm, data, differences, paper_lm
 
 
-def compare_in(*arguments):
-    """Run ``nplm compare``, with a folder per rank."""
-    from nplm.cli import main
-
-    os.chdir(arguments[comm.rank])
-    main(["compare", *arguments[comm.size :]])
-
-
 def checkpoints(folder):
     checkpoint.SECONDS_A_SAVE, pace.SECONDS_A_CALL = 0, 0.002
     X, y = data(20)

@@ -29,9 +29,10 @@ def print_corpus(console: Console, name: str, corpus: Corpus) -> None:
 
 def one_line(row: Row) -> str:
     """Return a line about a row of a comparison."""
+    seconds = "" if row.seconds is None else f", {row.seconds:.1f} s"
     return (
         f"{_name(row)}: perplexity {row.train:.1f} (training), {row.valid:.1f} "
-        f"(validation), {row.test:.1f} (test), {row.seconds:.1f} s"
+        f"(validation), {row.test:.1f} (test){seconds}"
     )
 
 
@@ -47,16 +48,14 @@ def one_line_of(results: Results, name: str) -> str:
 
 def print_table(console: Console, rows: Sequence[Row]) -> None:
     """Print the rows of a comparison."""
-    header = "model", "n", "h", "m", "direct", "train", "valid", "test"
+    header = "model", "n", "h", "m", "train", "valid", "test"
     cells = [
         [
             _name(row),
-            str(row.n),
-            *("" if value is None else str(value) for value in (row.h, row.m)),
-            {None: "", True: "yes", False: "no"}[row.direct],
+            *("" if value is None else str(value) for value in (row.n, row.h, row.m)),
             *(f"{perplexity:.1f}" for perplexity in (row.train, row.valid, row.test)),
             f"{row.parameters:,}",
-            f"{row.seconds:.1f}",
+            "" if row.seconds is None else f"{row.seconds:.1f}",
         ]
         for row in rows
     ]
