@@ -5,19 +5,24 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import click
 import numpy as np
+from numpy.typing import NDArray
 
-from nplm.cli._text import blocks_of_lines
+from nplm.cli._text import Chunk, chunks_of
 from nplm.text.lm.scorer import Scorer
 from nplm.text.lm.text_scores import PerplexitySums
+from nplm.text.lm.token_scores import ScoredTokens
 from nplm.text.words.marks import LineMarks
 
 __all__ = [
     "LN10",
     "Figures",
+    "Scored",
+    "TextScorer",
     "as_json",
     "line_marks",
     "report_perplexities",
@@ -37,6 +42,59 @@ def line_marks(codec: Any, boundary: int) -> LineMarks:
     """Return the marks of the lines of a model's texts."""
     [end] = codec.words(np.array([boundary]))
     return LineMarks(end, lambda line: codec.tokenizer.transform([line])[0])
+
+
+class Scored(NamedTuple):
+    """The scored documents of a chunk of text.
+
+    - `numbers`: the number of the line of each document
+    - `texts`: the lines of the documents, of which those in JSON may have several
+    - `document`: index of the document of each line
+    - `tokens`: scores of the lines
+    """
+
+    numbers: list[int]
+    texts: list[str]
+    document: NDArray[np.intp]
+    tokens: ScoredTokens
+
+    def sums(self) -> list[NDArray[Any]]:
+        """Return the log-probability, tokens and unknown words of each document."""
+        tokens, n = self.tokens, len(self.numbers)
+        log_prob, lengths, unknown = (
+            np.bincount(self.document, of_lines, n)
+            for of_lines in (
+                tokens.sums(tokens.log_prob), tokens.lengths,
+                tokens.sums(tokens.unknown),
+            )
+        )  # fmt: skip
+        return [log_prob, lengths.astype(np.int64), unknown.astype(np.int64)]
+
+
+@dataclass(frozen=True)
+class TextScorer:
+    """Scores the documents of chunks of text, which follow each other in a file.
+
+    - `errors`, `field`, `blank_lines`: as of `Chunk.documents`
+    """
+
+    scorer: Scorer
+    errors: str | None = None
+    field: str | None = None
+    blank_lines: bool = True
+
+    def __call__(self, chunk: Chunk, *, words: bool = False) -> Scored:
+        """Score a chunk; `words` asks for the tokens as the tokenizer splits them."""
+        if chunk.first == 1:
+            self.scorer.begin_text()
+        marks = line_marks(self.scorer.codec, self.scorer.word_scorer.boundary)
+        numbers, documents = chunk.documents(
+            marks, self.errors, self.field, blank_lines=self.blank_lines
+        )
+        texts = [line for lines in documents for line in lines]
+        document = np.repeat(np.arange(len(documents)), list(map(len, documents)))
+        tokens = self.scorer.tokens(texts, words=words)
+        return Scored(numbers, texts, document, tokens)
 
 
 class Figures(PerplexitySums):
@@ -142,10 +200,9 @@ def _report_perplexity(
     scorer: Scorer, name: str, path: str, blank_lines: bool, done: Callable[[], Any]
 ) -> None:
     sums = PerplexitySums(scorer.eos)
-    marks = line_marks(scorer.codec, scorer.word_scorer.boundary)
-    scorer.begin_text()
-    for block in blocks_of_lines([path], marks, blank_lines=blank_lines):
-        sums.add(scorer.tokens(block))
+    score = TextScorer(scorer, blank_lines=blank_lines)
+    for chunk in chunks_of([path]):
+        sums.add(score(chunk).tokens)
         done()
     click.echo(
         f"{name}: perplexity {sums.with_unknown:.2f}, without unknown words "

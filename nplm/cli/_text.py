@@ -10,7 +10,6 @@ import stat
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from itertools import islice
 from typing import Any, BinaryIO, NamedTuple, cast
 
 import click
@@ -22,13 +21,11 @@ from nplm.text.words.marks import BEGIN, END, LineMarks
 from nplm.text.words.splitting import BLANKS
 
 __all__ = [
-    "BLANK_LINES", "ERRORS", "INPUTS", "Chunk", "KeptText", "blocks_of_lines",
-    "chunks_of", "files_of", "lines_of", "listed_words", "n_bytes_of", "refuse_empty",
-    "texts_of",
+    "BLANK_LINES", "ERRORS", "INPUTS", "Chunk", "KeptText", "chunks_of", "files_of",
+    "lines_of", "listed_words", "n_bytes_of", "refuse_empty",
 ]  # fmt: skip
 
 # Memory does not grow with the text.
-LINES_A_BLOCK = 2000
 CHUNK_BYTES = 1 << 17
 
 INPUTS = click.argument(
@@ -95,11 +92,19 @@ class Chunk(NamedTuple):
     pauses: bool
 
     def documents(
-        self, errors: str, marks: LineMarks, field: str | None
+        self,
+        marks: LineMarks | None = None,
+        errors: str | None = None,
+        field: str | None = None,
+        *,
+        blank_lines: bool = True,
     ) -> tuple[list[int], list[list[str]]]:
-        """Return the number of each line, and its text in lines; see `ERRORS`.
+        """Return the number of each line, and its text in lines.
 
-        The text is the line itself, or that in a field of an object of JSON.
+        - `marks`: those of the ends of lines, which are left out
+        - `errors`: as of `ERRORS`; None if the command has no such option
+        - `field`: of objects of JSON with the text; None is the line itself
+        - `blank_lines`: whether a line without words is one
         """
         name = "standard input" if self.name == "-" else self.name
         numbers, documents = list[int](), list[list[str]]()
@@ -111,40 +116,12 @@ class Chunk(NamedTuple):
                     f"{field!r}: give another --field, or --errors skip."
                 )
             texts = [_decoded(part, name, number, marks, errors) for part in lines]
-            if texts and None not in texts:
+            if not texts or None in texts:
+                continue
+            if blank_lines or any(text and text.strip(BLANKS) for text in texts):
                 numbers.append(number)
                 documents.append(cast(list[str], texts))
         return numbers, documents
-
-
-def blocks_of_lines(
-    inputs: Iterable[str], marks: LineMarks, *, blank_lines: bool
-) -> Iterator[list[str]]:
-    """Yield the lines of all files in lists, by default those of standard input.
-
-    A line is a document; `blank_lines` says whether one without words is, too. Files
-    may be compressed. Lines are without the marks of their ends.
-    """
-    lines = _documents(inputs, marks, blank_lines)
-    while block := list(islice(lines, LINES_A_BLOCK)):
-        yield block
-
-
-def texts_of(
-    inputs: Iterable[str],
-    marks: LineMarks | None = None,
-    *,
-    blank_lines: bool = False,
-) -> list[str]:
-    """Return the lines of all files, by default those with words."""
-    return list(_documents(inputs, marks, blank_lines))
-
-
-def _documents(
-    inputs: Iterable[str], marks: LineMarks | None, blank_lines: bool
-) -> Iterator[str]:
-    lines = lines_of(inputs, marks)
-    return (line for line in lines if blank_lines or line.strip(BLANKS))
 
 
 def listed_words(path: str, option: str) -> list[str]:
@@ -178,15 +155,16 @@ def files_of(inputs: Iterable[str]) -> Iterator[BinaryIO]:
             yield file
 
 
-def lines_of(inputs: Iterable[str], marks: LineMarks | None = None) -> Iterator[str]:
+def lines_of(
+    inputs: Iterable[str],
+    marks: LineMarks | None = None,
+    *,
+    blank_lines: bool = True,
+) -> Iterator[str]:
     """Yield the lines of all files, without their ends, and the marks of these."""
-    for name in inputs or ["-"]:
-        shown = "standard input" if name == "-" else name
-        with _opened(name) as (file, _):
-            for number, line in enumerate(file, 1):
-                text = _decoded(line, shown, number, marks)
-                assert text is not None
-                yield text
+    for chunk in chunks_of(inputs):
+        _, documents = chunk.documents(marks, blank_lines=blank_lines)
+        yield from (line for [line] in documents)
 
 
 def chunks_of(inputs: Iterable[str]) -> Iterator[Chunk]:

@@ -312,17 +312,6 @@ def test_text_from_anywhere_in_any_number_of_lines(made, run, tmp_path, monkeypa
     assert run("score", "@kn", input=text.rstrip(b"\n")).stdout == wanted
 
 
-def test_no_more_lines_are_read_than_are_scored(monkeypatch):
-    monkeypatch.setattr(_text, "LINES_A_BLOCK", 5)
-    read = []
-    monkeypatch.setattr(
-        _text, "lines_of", lambda *_: (read.append(i) or str(i) for i in range(100))
-    )
-    blocks = _text.blocks_of_lines([], None, blank_lines=True)
-    assert next(blocks) == ["0", "1", "2", "3", "4"]
-    assert len(read) == 5
-
-
 def test_score(made, run):
     lm = nplm.load(made / "kn")
     lines = (made / "test").read_text().splitlines()

@@ -10,7 +10,7 @@ from sklearn.base import clone
 
 import nplm
 from nplm import BackoffLM, CheckpointError, EnergyLM, KneserNeyLM, QuantizedLM, kenlm
-from nplm.cli._text import texts_of
+from nplm.cli._text import lines_of
 from nplm.datasets import load_text
 from nplm.formats import (
     CountTables,
@@ -223,7 +223,7 @@ def _kenlm(path):
 
 def _text(path):
     """Read all of a text, never a part of it."""
-    lines = texts_of([str(path)], blank_lines=True)
+    lines = list(lines_of([str(path)]))
     data = path.read_bytes()
     if STREAMS.match(data):
         whole = io.BytesIO(whole_text(data) or b"")

@@ -10,7 +10,7 @@ from nplm.base.files.atomic_files import replacing
 from nplm.cli._models import MODEL, read_model
 from nplm.cli._outputs import refuse_to_replace, writable_file
 from nplm.cli._tally import line_marks
-from nplm.cli._text import texts_of
+from nplm.cli._text import lines_of
 from nplm.inspection import model_card
 
 __all__ = ["card_command"]
@@ -68,7 +68,10 @@ def card_command(
         refuse_to_replace(output, model, *texts)
     lm = read_model(model, verify=verify)
     marks = line_marks(lm._codec, lm.boundary_)
-    named = {Path(text).name: texts_of([text], marks) for text in texts}
+    named = {
+        Path(text).name: list(lines_of([text], marks, blank_lines=False))
+        for text in texts
+    }
     if len(named) < len(texts):
         raise click.UsageError("two texts have the same name: rename one of them.")
     for text, lines in named.items():

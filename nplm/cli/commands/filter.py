@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 from nplm.cli._jobs import in_order
 from nplm.cli._models import MODEL, read_scorer
 from nplm.cli._outputs import refuse_to_replace, writable_file
+from nplm.cli._tally import TextScorer
 from nplm.cli._text import ERRORS, INPUTS, Chunk, chunks_of, n_bytes_of
 from nplm.cli._values import ABOVE_ZERO, POSITIVE, SHARE
-from nplm.cli.commands.score import JOBS, LEFT_OUT, refuse_to_share, scored
+from nplm.cli.commands.score import JOBS, LEFT_OUT, refuse_to_share
 from nplm.formats._model_files import writing
-from nplm.text.lm.scorer import Scorer
 
 __all__ = ["filter_command"]
 
@@ -35,26 +35,22 @@ QUANTILES = ("head", "middle", "tail")
 class Perplexities:
     """The work of a process: from a chunk of text to the perplexity of each line.
 
-    - `field`: of objects of JSON with the text of a document; None for lines of text
     - `with_lines`: whether to return the lines, too
     """
 
-    scorer: Scorer
-    errors: str
-    field: str | None
+    score: TextScorer
     with_lines: bool
 
     def __call__(self, chunk: Chunk) -> Part:
         """Return the lines, and their perplexities."""
-        numbers, _, log_prob, n_tokens, _ = scored(
-            self.scorer, chunk, self.errors, self.field
-        )
+        scored = self.score(chunk)
+        log_prob, n_tokens, _ = scored.sums()
         perplexities = np.full(len(chunk.lines), np.nan)
         with np.errstate(over="ignore"):
             # A line without a token comes last.
             of_tokens = np.exp(-log_prob / np.maximum(n_tokens, 1))
         of_tokens[n_tokens == 0] = np.inf
-        perplexities[np.array(numbers, dtype=np.intp) - chunk.first] = of_tokens
+        perplexities[np.array(scored.numbers, dtype=np.intp) - chunk.first] = of_tokens
         return chunk.lines if self.with_lines else [], perplexities
 
 
@@ -131,7 +127,7 @@ def filter_command(
         refuse_to_replace(rejects, model, *inputs)
     scorer = read_scorer(model, verify=verify)
     refuse_to_share(scorer, n_jobs)
-    work = Perplexities(scorer, errors, field, True)
+    work = Perplexities(TextScorer(scorer, errors, field), True)
     shares = [keep] if keep is not None else [1 / 3, 2 / 3]
     if max_perplexity is not None:
         thresholds = np.array([max_perplexity])

@@ -12,11 +12,12 @@ from nplm.cli._models import MODEL, is_of_running_text, read_scorer
 from nplm.cli._tally import (
     LN10,
     Figures,
+    Scored,
+    TextScorer,
     as_json,
-    line_marks,
     warning_of_unknown,
 )
-from nplm.cli._text import BLANK_LINES, INPUTS, blocks_of_lines
+from nplm.cli._text import BLANK_LINES, INPUTS, chunks_of
 from nplm.text.lm.scorer import Scorer, measured
 from nplm.text.lm.text_scores import NO_SPELLING, perplexity
 from nplm.text.lm.token_scores import ScoredTokens
@@ -108,26 +109,27 @@ def query_command(
             "--columns srilm shows each word: leave out --summary, --each and --json."
         )
     scorer = read_scorer(model, verify=verify)
-    marks = line_marks(scorer.codec, scorer.word_scorer.boundary)
+    score = TextScorer(scorer, blank_lines=blank_lines)
     is_of_running_text(scorer)
     whole = Figures(scorer.eos)
     for name in inputs or ("-",):
-        scorer.begin_text()
         of_file = Figures(scorer.eos)
-        for block in blocks_of_lines([name], marks, blank_lines=blank_lines):
-            part = scorer.tokens(block, words=by_word)
-            measures = measured(scorer, block, part)
+        for chunk in chunks_of([name]):
+            scored = score(chunk, words=by_word)
+            part = scored.tokens
+            measures = measured(scorer, scored.texts, part)
             whole.add(part, *measures)
             of_file.add(part, *measures)
             words = _words_of(scorer, part) if by_word else None
             if in_json and each != "file" and not summary:
-                _print_objects(part, words)
+                _print_objects(scored, words)
             elif words is not None and columns == "srilm":
                 _print_as_srilm(words, part, ends=scorer.eos)
             elif words is not None:
                 _print_words(words)
             elif each == "line" and not summary:
-                _print_lines(part)
+                for sums in _of_lines(scored):
+                    click.echo(_figures(*sums))
         if each == "file" and not summary:
             sums = of_file.log_prob, of_file.n_tokens, of_file.n_unknown
             if in_json:
@@ -164,22 +166,15 @@ def query_command(
         )
 
 
-def _print_lines(part: ScoredTokens) -> None:
-    for sums in _of_lines(part):
-        click.echo(_figures(*sums))
-
-
-def _print_objects(part: ScoredTokens, words: list[list[Token]] | None) -> None:
-    for i, sums in enumerate(_of_lines(part)):
+def _print_objects(scored: Scored, words: list[list[Token]] | None) -> None:
+    for i, sums in enumerate(_of_lines(scored)):
         named = {} if words is None else {"words": [word.named() for word in words[i]]}
         click.echo(as_json(named | _named(*sums)))
 
 
-def _of_lines(part: ScoredTokens) -> Iterator[tuple[float, int, int]]:
-    """Yield the log-probability, tokens and unknown words of each line."""
-    for line in part.by_document():
-        log_prob = part.log_prob[line]
-        yield float(log_prob.sum()), len(log_prob), int(part.unknown[line].sum())
+def _of_lines(scored: Scored) -> Iterator[tuple[float, int, int]]:
+    """Return the log-probability, tokens and unknown words of each line."""
+    return zip(*(column.tolist() for column in scored.sums()))
 
 
 def _named(log_prob: float, n_tokens: int, n_unknown: int) -> dict[str, int | float]:

@@ -6,15 +6,13 @@ import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
-import numpy as np
-from numpy.typing import NDArray
 
 from nplm.cli._jobs import Jobs, in_order
 from nplm.cli._models import MODEL, is_of_running_text, read_scorer
-from nplm.cli._tally import LN10, as_json, line_marks
+from nplm.cli._tally import LN10, TextScorer, as_json
 from nplm.cli._text import ERRORS, INPUTS, Chunk, chunks_of, n_bytes_of
 from nplm.text.lm.scorer import Scorer
 from nplm.text.lm.text_scores import perplexity
@@ -22,7 +20,7 @@ from nplm.text.lm.text_scores import perplexity
 if TYPE_CHECKING:
     from nplm.cli._bars import Stages
 
-__all__ = ["JOBS", "LEFT_OUT", "refuse_to_share", "score_command", "scored"]
+__all__ = ["JOBS", "LEFT_OUT", "refuse_to_share", "score_command"]
 
 
 JOBS = click.option(
@@ -50,41 +48,6 @@ class Line(NamedTuple):
     n_unknown: int
 
 
-class Scored(NamedTuple):
-    """The documents of a chunk of text: their first line, its number, and scores."""
-
-    numbers: list[int]
-    lines: list[str]
-    log_prob: NDArray[np.float64]
-    n_tokens: NDArray[np.int64]
-    n_unknown: NDArray[np.int64]
-
-
-def scored(
-    scorer: Scorer, chunk: Chunk, errors: str, field: str | None = None
-) -> Scored:
-    """Score the documents of a chunk: its lines, or texts in a field of JSON."""
-    if chunk.first == 1:
-        scorer.begin_text()
-    marks = line_marks(scorer.codec, scorer.word_scorer.boundary)
-    numbers, documents = chunk.documents(errors, marks, field)
-    document = np.repeat(np.arange(len(documents)), list(map(len, documents)))
-    tokens = scorer.tokens([line for lines in documents for line in lines])
-
-    def sums(of_lines: NDArray[Any]) -> NDArray[Any]:
-        if field is None:  # a line is a document
-            return of_lines
-        return np.bincount(document, of_lines, len(documents))
-
-    return Scored(
-        numbers,
-        [lines[0] for lines in documents],
-        sums(tokens.sums(tokens.log_prob)),
-        sums(tokens.lengths).astype(np.int64),
-        sums(tokens.sums(tokens.unknown)).astype(np.int64),
-    )
-
-
 class Output(NamedTuple):
     """The lines to print for a chunk of text."""
 
@@ -106,17 +69,16 @@ def refuse_to_share(scorer: Scorer, n_jobs: int) -> None:
 class Scoring:
     """The work of a process: from a chunk of text to lines of output."""
 
-    scorer: Scorer
-    errors: str
+    score: TextScorer
     row: Callable[[Line], str]
 
     def __call__(self, chunk: Chunk) -> Output:
         """Score the lines of a chunk."""
-        numbers, lines, *columns = scored(self.scorer, chunk, self.errors)
-        figures = zip(*(column.tolist() for column in columns))
+        scored = self.score(chunk)
+        figures = zip(*(column.tolist() for column in scored.sums()))
         rows = [
             self.row(Line(chunk.name, number, text, *of_line))
-            for number, text, of_line in zip(numbers, lines, figures)
+            for number, text, of_line in zip(scored.numbers, scored.texts, figures)
         ]
         return Output(rows, len(chunk.lines) - len(rows), chunk.n_bytes)
 
@@ -184,7 +146,7 @@ def score_command(
         progress = sys.stderr.isatty() and not sys.stdout.isatty()
     n_bytes, n_lines, n_skipped = n_bytes_of(inputs), 0, 0
     row = _json_row(with_text) if in_json else _row(per_token, with_text)
-    work = Scoring(scorer, errors, row)
+    work = Scoring(TextScorer(scorer, errors), row)
     with _bars() if progress else nullcontext() as bars:
         for output in in_order(
             work, chunks_of(inputs), n_jobs, lambda chunk: chunk.pauses

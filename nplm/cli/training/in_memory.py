@@ -34,7 +34,7 @@ from nplm.cli._model_options import OPEN_UNITS, UNITS
 from nplm.cli._models import vocabulary_of
 from nplm.cli._options import NETWORK, Settings, network_settings
 from nplm.cli._tally import report_perplexities, report_words
-from nplm.cli._text import blocks_of_lines, refuse_empty
+from nplm.cli._text import chunks_of, n_bytes_of, refuse_empty
 from nplm.models.neural.network_lm import NetworkLM
 from nplm.models.training.checkpoint import discard, has_save
 from nplm.text.words.known_words import known_of
@@ -42,7 +42,7 @@ from nplm.text.words.marks import END, LineMarks
 from nplm.text.words.splitting import BETWEEN_BLANKS, BLANKS, Splitter
 from nplm.text.words.word_choice import WordChoice
 
-__all__ = ["train_in_memory"]
+__all__ = ["Kept", "read_texts", "train_in_memory"]
 
 # Models with a checkpoint.
 NETWORKS = ("network", "energy", "shortlist", "mixture")
@@ -67,13 +67,14 @@ def train_in_memory(
             f"{output.name}: give it another name, or train {of_words}--model "
             "kneser-ney, whose n-grams an ARPA file holds."
         )
-    keep = options["blank_lines"]
     of_blanks = Splitter(BETWEEN_BLANKS).split_function()
     marks = LineMarks(END, of_blanks if options["tokens"] == "blanks" else None)
-    texts = _texts(inputs, marks, "train on", keep)
+    keep = options["blank_lines"]
+    texts = read_texts(inputs, marks, "train on", blank_lines=keep)
     held_out = None
     if valid is not None:
-        held_out = _texts([valid], marks, f"validate on in {valid}", keep)
+        what_for = f"validate on in {valid}"
+        held_out = read_texts([valid], marks, what_for, blank_lines=keep)
     refuse_empty(test, "test")
     _fit_and_save(lm, options, texts, held_out, output)
     _report(lm, len(texts))
@@ -215,16 +216,23 @@ class Kept:
         discard(self.folder)
 
 
-def _texts(
-    inputs: Sequence[str], marks: LineMarks, what_for: str, blank_lines: bool
+def read_texts(
+    inputs: Sequence[str],
+    marks: LineMarks,
+    what_for: str,
+    *,
+    blank_lines: bool,
+    errors: str | None = None,
 ) -> list[str]:
+    """Read the lines of a text; see `Chunk.documents`."""
     texts: list[str] = []
-    stage = f"reading the text to {what_for}"
+    n_bytes, stage = n_bytes_of(inputs), f"reading the text to {what_for}"
     with stages() as bars:
         bars.show(stage, 0, 0, "")
-        for block in blocks_of_lines(inputs, marks, blank_lines=blank_lines):
-            texts += block
-            bars.show(stage, 0, 0, f"{len(texts):,} lines")
+        for chunk in chunks_of(inputs):
+            _, documents = chunk.documents(marks, errors, blank_lines=blank_lines)
+            texts += [line for [line] in documents]
+            bars.show(stage, chunk.n_bytes, n_bytes, f"{len(texts):,} lines")
     if not any(line.strip(BLANKS) for line in texts):
         raise click.ClickException(f"there is no text to {what_for}.")
     return texts

@@ -16,21 +16,20 @@ from rich.table import Table
 import nplm
 from nplm import AutoLM, AutoRecipe, Subwords, Tokenizer
 from nplm.base.progress.bars import BAR
-from nplm.cli._bars import stages
 from nplm.cli._estimation import is_arpa
 from nplm.cli._messages import report_in_options
 from nplm.cli._model_options import UNITS
 from nplm.cli._options import Settings
 from nplm.cli._outputs import BEGAN, INTERRUPTED
 from nplm.cli._tally import report_perplexities
-from nplm.cli._text import chunks_of, n_bytes_of, refuse_empty
-from nplm.cli.training.in_memory import Kept
+from nplm.cli._text import n_bytes_of, refuse_empty
+from nplm.cli.training.in_memory import Kept, read_texts
 from nplm.models.auto.auto_lm import CHOICE_FILE
 from nplm.models.auto.choosing import check_settings
 from nplm.models.auto.fitting import Budget
 from nplm.models.auto.rules import gain_of_twice
 from nplm.text.words.marks import END, LineMarks
-from nplm.text.words.splitting import BETWEEN_BLANKS, BLANKS, Splitter
+from nplm.text.words.splitting import BETWEEN_BLANKS, Splitter
 
 __all__ = ["train_minutes"]
 
@@ -62,10 +61,11 @@ def train_minutes(
     refuse_empty(test, "test")
     split = Splitter(BETWEEN_BLANKS).split_function()
     marks = LineMarks(END, split if options["tokens"] == "blanks" else None)
-    texts = _texts(inputs, marks, "train on", options)
+    reading = {name: options[name] for name in ("errors", "blank_lines")}
+    texts = read_texts(inputs, marks, "train on", **reading)
     held_out = None
     if valid is not None:
-        held_out = _texts([valid], marks, f"validate on in {valid}", options)
+        held_out = read_texts([valid], marks, f"validate on in {valid}", **reading)
     budget = Budget(60 * lm.minutes, began)
     before = None if options["continued"] is None else _auto_of(options["continued"])
     interrupted = _fit_and_save(lm, texts, held_out, output, budget, before)
@@ -129,24 +129,6 @@ def _refuse_too_large(inputs: Sequence[str], minutes: float) -> None:
             f"--minutes {minutes:g} is too short: reading the text takes most of "
             f"{needed:.2g} minutes. Give more minutes, or a part of the text."
         )
-
-
-def _texts(
-    inputs: Sequence[str], marks: LineMarks, what_for: str, options: Settings
-) -> list[str]:
-    """Read the lines of a text, without blank ones unless they are asked for."""
-    texts: list[str] = []
-    n_bytes, stage = n_bytes_of(inputs), f"reading the text to {what_for}"
-    with stages() as bars:
-        bars.show(stage, 0, 0, "")
-        for chunk in chunks_of(inputs):
-            _, documents = chunk.documents(options["errors"], marks, None)
-            lines = (line for [line] in documents)
-            texts += [t for t in lines if options["blank_lines"] or t.strip(BLANKS)]
-            bars.show(stage, chunk.n_bytes, n_bytes, f"{len(texts):,} lines")
-    if not any(line.strip(BLANKS) for line in texts):
-        raise click.ClickException(f"there is no text to {what_for}.")
-    return texts
 
 
 def _fit_and_save(

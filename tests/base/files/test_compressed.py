@@ -18,7 +18,7 @@ import pytest
 import nplm
 from nplm.base.files import compressed
 from nplm.base.files.compressed import UnpackingError, reading, unpacked
-from nplm.cli._text import texts_of
+from nplm.cli._text import lines_of
 from nplm.datasets import TextLines, load_text, load_wiki
 from nplm.formats import (
     estimate_arpa,
@@ -47,7 +47,7 @@ READERS = {
 TEXTS = {
     "load_text": load_text,
     "load_wiki": load_wiki,
-    "the command line": lambda path: texts_of([os.fspath(path)]),
+    "the command line": lambda path: list(lines_of([os.fspath(path)])),
     "estimation": lambda path: estimate_arpa(
         nplm.KneserNeyLM(2), [path], path.with_name("model")
     ),
@@ -203,7 +203,7 @@ def test_text_is_read_from_a_pipe(tmp_path):
     path = tmp_path / "pipe"
     os.mkfifo(path)
     with subprocess.Popen(["sh", "-c", f"echo a rose > {path}"]):
-        assert texts_of([os.fspath(path)]) == ["a rose"]
+        assert list(lines_of([os.fspath(path)])) == ["a rose"]
 
 
 def test_unnamed_pipe_is_read_as_a_file():

@@ -21,7 +21,7 @@ from nplm.cli._models import (
 )
 from nplm.cli._outputs import refuse_to_replace, writable_file
 from nplm.cli._tally import line_marks, report_perplexities
-from nplm.cli._text import KeptText, texts_of
+from nplm.cli._text import KeptText, lines_of
 from nplm.cli._values import memory_option, weights_of
 from nplm.formats._words import reserve_for_words
 from nplm.models.mixtures.static_mixture import mixed
@@ -110,7 +110,8 @@ def _held_out(path: str | None, ngrams: TextNgrams) -> list[str] | None:
     if path is None:
         return None
     codec = codec_of(ngrams.tokenizer, ngrams.words)
-    return texts_of([path], line_marks(codec, ngrams.boundary))
+    marks = line_marks(codec, ngrams.boundary)
+    return list(lines_of([path], marks, blank_lines=False))
 
 
 @contextmanager
