@@ -34,13 +34,13 @@ from nplm.models.neural.options.solvers import Adam as Adam
 from nplm.models.neural.tiers import available_tiers as available_tiers
 from nplm.models.neural.tiers import use_tier as use_tier
 from nplm.models.neural.trainer import Trainer as Trainer
-from nplm.models.ngrams.backoff_lm import BackoffLM as BackoffLM
+from nplm.models.ngrams.backoff_model import BackoffLM as BackoffLM
 from nplm.models.ngrams.interpolated_trigram import (
     InterpolatedTrigram as InterpolatedTrigram,
 )
-from nplm.models.ngrams.kenlm_lm import KenlmLM as KenlmLM
 from nplm.models.ngrams.kneser_ney import KneserNeyLM as KneserNeyLM
-from nplm.models.ngrams.quantized_lm import QuantizedLM as QuantizedLM
+from nplm.models.ngrams.looked_up_lm import KenlmLM as KenlmLM
+from nplm.models.ngrams.looked_up_lm import QuantizedLM as QuantizedLM
 from nplm.models.versions import show_versions as show_versions
 from nplm.text.decoding.flashlight import flashlight_lm as flashlight_lm
 from nplm.text.decoding.pyctcdecode import pyctcdecode_lm as pyctcdecode_lm

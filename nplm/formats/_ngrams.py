@@ -21,9 +21,8 @@ from nplm.text.words.splitting import BETWEEN_BLANKS, Splitter
 from nplm.text.words.unknown_spelling import UnknownSpelling
 
 if TYPE_CHECKING:
-    from nplm.models.ngrams.backoff_lm import BackoffLM
-    from nplm.models.ngrams.kenlm_lm import KenlmLM
-    from nplm.models.ngrams.quantized_lm import QuantizedLM
+    from nplm.models.ngrams.backoff_model import BackoffLM
+    from nplm.models.ngrams.looked_up_lm import KenlmLM, QuantizedLM
     from nplm.text.lm.text_lm import TextLM
 
 __all__ = ["AT_BLANKS", "Ngrams"]
@@ -83,9 +82,8 @@ class Ngrams(NamedTuple, Generic[Trie]):
 
     def model(self) -> BackoffLM | QuantizedLM | KenlmLM:
         """Return the model."""
-        from nplm.models.ngrams.backoff_lm import BackoffLM
-        from nplm.models.ngrams.kenlm_lm import KenlmLM
-        from nplm.models.ngrams.quantized_lm import QuantizedLM
+        from nplm.models.ngrams.backoff_model import BackoffLM
+        from nplm.models.ngrams.looked_up_lm import KenlmLM, QuantizedLM
 
         if isinstance(self.trie, KenlmTrie):
             return KenlmLM.from_trie(self.trie, boundary=self.boundary)

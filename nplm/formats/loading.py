@@ -11,8 +11,8 @@ from nplm.formats.binary.reading import read_ngrams
 from nplm.formats.open_model import Kind, open_model
 
 if TYPE_CHECKING:
-    from nplm.models.ngrams.backoff_lm import BackoffLM
-    from nplm.models.ngrams.quantized_lm import QuantizedLM
+    from nplm.models.ngrams.backoff_model import BackoffLM
+    from nplm.models.ngrams.looked_up_lm import QuantizedLM
 
 __all__ = ["load", "load_binary"]
 

@@ -16,7 +16,7 @@ from nplm import (
 )
 from nplm.formats import save_binary, write_arpa, write_counts
 from nplm.formats._model_files import check_writable
-from nplm.models.ngrams.backoff_lm import BackoffLM
+from nplm.models.ngrams.backoff_model import BackoffLM
 from tests.helpers.ngrams import trie_of_tables
 
 WRITERS = [write_arpa, save_binary, write_counts]

@@ -10,8 +10,7 @@ from nplm.formats._models import trie_of
 from nplm.formats._words import check_words
 from nplm.formats.arpa.arpa_lines import write_ngrams
 from nplm.formats.arpa.reading import read_ngrams
-from nplm.models.ngrams.backoff_lm import BackoffLM
-from nplm.models.ngrams.backoff_model import BackoffModel
+from nplm.models.ngrams.backoff_model import BackoffLM, BackoffModel
 from nplm.models.ngrams.trie.hashing import index_of
 from nplm.models.ngrams.trie.work import Work
 

@@ -39,10 +39,10 @@ from nplm.models.neural.options.features import Features
 from nplm.models.neural.options.losses import NCE, Exact, Importance
 from nplm.models.neural.options.outputs import Classes, Softmax, Tree
 from nplm.models.neural.options.solvers import SGD, Adam
-from nplm.models.ngrams.backoff_lm import BackoffLM
+from nplm.models.ngrams.backoff_model import BackoffLM
 from nplm.models.ngrams.interpolated_trigram import InterpolatedTrigram
 from nplm.models.ngrams.kneser_ney import KneserNeyLM
-from nplm.models.ngrams.quantized_lm import QuantizedLM
+from nplm.models.ngrams.looked_up_lm import QuantizedLM
 from nplm.text.lm.text_lm import TextLM
 from nplm.text.subwords.models import library_of, packed, unpacked
 from nplm.text.subwords.subwords import Subwords

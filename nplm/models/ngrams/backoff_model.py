@@ -1,4 +1,4 @@
-"""BackoffModel: base class of models that score with a back-off trie."""
+"""BackoffModel, base class of models that score with a back-off trie; BackoffLM."""
 
 from __future__ import annotations
 
@@ -7,21 +7,20 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from nplm._kernels.ngrams._trie import take_logs
 from nplm.base.atomic import all_or_nothing
 from nplm.base.estimators import WordsMass
 from nplm.base.fitted import Fitted
-from nplm.models.ngrams.look_ups import QuickLookUps
+from nplm.models.ngrams.look_ups import QuickLookUps, ReadFromFile
 from nplm.models.ngrams.saved import arrays_of, restored_trie
 from nplm.models.ngrams.stages.pruning import pruned_by_entropy
 from nplm.models.ngrams.trie.backoff_trie import BackoffTrie
 from nplm.models.ngrams.trie.checks import sums_to_one
 from nplm.models.ngrams.trie.hash_table import HashTable
 from nplm.models.ngrams.trie.hashing import index_of
-from nplm.models.ngrams.trie.word_scorer import NgramWordScorer
+from nplm.models.ngrams.trie.word_scorer import word_scorer_of
 from nplm.models.ngrams.trie.work import Work
 
-__all__ = ["BackoffModel"]
+__all__ = ["BackoffLM", "BackoffModel"]
 
 
 class BackoffModel(QuickLookUps):
@@ -100,9 +99,6 @@ class BackoffModel(QuickLookUps):
         n_contexts = int(np.count_nonzero(np.diff(self.trie_.start)))
         return int(self.n_ngrams_.sum()) + n_contexts
 
-    def _n_known(self) -> int:
-        return self.trie_.n_words
-
     def _set_trie(self, trie: BackoffTrie, index: HashTable | None) -> None:
         self.trie_, self.index_ = trie, index
         self.n_ngrams_ = trie.n_ngrams
@@ -137,19 +133,6 @@ class BackoffModel(QuickLookUps):
     def _predict_proba(self, X: NDArray[np.int32]) -> NDArray[np.float64]:
         return self.trie_.distribution(X)
 
-    def _log_prob(
-        self, X: NDArray[np.int32], y: NDArray[np.int32]
-    ) -> NDArray[np.float64]:
-        if self.index_ is not None:
-            # Ids are checked, but another thread may change the array.
-            log_prob = self.index_.next_word_log_prob(X, y)
-            if log_prob is not None:
-                return log_prob
-        # A file may contain words of probability 0.
-        prob = self.trie_.next_word_prob(X, y)
-        take_logs(prob)
-        return prob
-
     def _candidate_log_prob(
         self, X: NDArray[np.int32], candidates: NDArray[np.int32], normalize: bool
     ) -> NDArray[np.float64]:
@@ -159,12 +142,11 @@ class BackoffModel(QuickLookUps):
 
     def _word_scorer(
         self, boundary: int, ids: dict[Any, int] | None, unknown: int
-    ) -> NgramWordScorer | None:
+    ) -> Any:
         """Return the word-by-word scorer, or None if there is no index."""
-        index = self.index_
-        if index is None:
+        if self.index_ is None:
             return None
-        return NgramWordScorer.of(index, boundary, ids, unknown)
+        return word_scorer_of(self.index_, boundary, ids, unknown)
 
     def _words_mass(self, words: NDArray[np.int32]) -> WordsMass:
         return TrieMass(self, words)
@@ -201,3 +183,88 @@ class TrieMass(WordsMass):
     def __getstate__(self) -> dict[str, Any]:
         # The masses are quick to compute again.
         return {"model": self.model, "words": self.words}
+
+
+class BackoffLM(ReadFromFile, BackoffModel):
+    """Back-off n-gram model read from a file.
+
+    The model scores windows and predicts the next word like any other, but cannot be
+    fitted; ``KneserNeyLM`` estimates a model from windows.
+
+    Parameters
+    ----------
+    order : int, optional
+        Words in the longest n-gram.
+    n_words : int, optional
+        Size of the vocabulary.
+    boundary : int, optional
+        Id of the sentence boundary, for windows made with the same `boundary`.
+
+    Attributes
+    ----------
+    trie_ : BackoffTrie
+        The probabilities and back-off weights.
+    index_ : HashTable or None
+        The same n-grams in a hash table, used to look up next words. None for order 1
+        and orders above 16, and if the file was read without it (`build_index` makes
+        it).
+    n_ngrams_ : ndarray of int64, shape (order_,)
+        Number of n-grams stored of each order. Every word of the vocabulary is a
+        unigram.
+    n_parameters_ : int
+        Number of probabilities and back-off weights stored.
+    order_, n_words_ : int
+        The order and vocabulary size in use.
+
+    Notes
+    -----
+    Look-ups use the hash table ``index_``. A binary file contains it; for any other
+    format it is built when the file is read, from about 16 bytes per n-gram.
+
+    See Also
+    --------
+    nplm.formats.read_arpa : Read an ARPA file of SRILM, KenLM or nplm.
+
+    References
+    ----------
+    A. Stolcke (1998). Entropy-based pruning of backoff language models. DARPA
+    Broadcast News Transcription and Understanding Workshop.
+    """
+
+    _reader = "read_arpa"
+
+    def _fitted(self) -> dict[str, Any]:
+        # The probabilities of a file of another toolkit need not sum to 1.
+        return super()._fitted() | {"sums_to_one": sums_to_one(self.trie_)}
+
+    def _restore(self, fitted: Fitted) -> None:
+        super()._restore(fitted)
+        if fitted.take("sums_to_one", bool):
+            self._check_sums()
+
+    @classmethod
+    def from_trie(
+        cls,
+        trie: BackoffTrie,
+        index: HashTable | None = None,
+        *,
+        boundary: int | None = None,
+    ) -> Self:
+        """Make a fitted model from a trie.
+
+        Parameters
+        ----------
+        trie : BackoffTrie
+            The n-grams.
+        index : HashTable, optional
+            The hash table of this trie. Without it, look-ups walk the trie.
+        boundary : int, optional
+            Id of the sentence boundary.
+
+        Returns
+        -------
+        model : BackoffLM
+        """
+        model = cls._of_sizes(trie.order, trie.n_words, boundary)
+        model._set_trie(trie, index)
+        return model

@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from nplm._kernels.ngrams._trie import take_logs
 from nplm.base.blocks import BLOCK_WINDOWS
 from nplm.base.estimators import LanguageModel
 
@@ -23,8 +24,8 @@ class QuickLookUps(LanguageModel):
     base class.
     """
 
-    # The attribute with the n-grams, which has `n_words`, `order` and
-    # `next_word_log_prob`; it may be None.
+    # All n-grams, and the attribute with those that a kernel looks up, if there are.
+    trie_: Any
     _looked_up_in: ClassVar[str]
 
     # Its docstring is that of `LanguageModel`.
@@ -50,6 +51,20 @@ class QuickLookUps(LanguageModel):
                     if log_prob is not None:
                         return log_prob
         return super().log_prob(X, y)
+
+    def _log_prob(
+        self, X: NDArray[np.int32], y: NDArray[np.int32]
+    ) -> NDArray[np.float64]:
+        ngrams: Any = getattr(self, self._looked_up_in)
+        # Ids are checked, but another thread may change the array: then it is None.
+        log_prob = None if ngrams is None else ngrams.next_word_log_prob(X, y)
+        if log_prob is None:
+            log_prob = self.trie_.next_word_prob(X, y)
+            take_logs(log_prob)  # a file may contain words of probability 0
+        return log_prob
+
+    def _n_known(self) -> int:
+        return int(self.trie_.n_words)
 
 
 class ReadFromFile(QuickLookUps):

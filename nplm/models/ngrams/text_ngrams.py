@@ -102,7 +102,7 @@ class TextNgrams(NamedTuple):
 
     def text_lm(self, *, index: bool) -> TextLM:
         """Return the text model, with a hash table of the n-grams if asked for."""
-        from nplm.models.ngrams.backoff_lm import BackoffLM
+        from nplm.models.ngrams.backoff_model import BackoffLM
         from nplm.text.lm.text_lm import TextLM
         from nplm.text.tokenizer import Tokenizer
         from nplm.text.vocabulary import Vocabulary

@@ -15,7 +15,7 @@ from nplm.formats.open_model import open_model
 from nplm.models.mixtures.class_expansion import expanded
 from nplm.models.mixtures.limited_vocabulary import limited
 from nplm.models.mixtures.static_mixture import mixed
-from nplm.models.ngrams.backoff_lm import BackoffLM
+from nplm.models.ngrams.backoff_model import BackoffLM
 from nplm.models.ngrams.saved import arrays_of
 from nplm.models.ngrams.stages.pruning import pruned_by_entropy
 from nplm.models.ngrams.stages.scratch import Scratch

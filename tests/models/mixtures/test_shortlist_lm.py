@@ -23,7 +23,7 @@ from nplm import (
 )
 from nplm.models.neural import network_lm
 from nplm.models.neural.network.network import Network
-from nplm.models.ngrams.backoff_lm import BackoffLM
+from nplm.models.ngrams.backoff_model import BackoffLM
 from tests.helpers import energy_lm, neural_lm, paper_lm, published_corpus, text
 
 # Text of a few words cannot give discounts.

@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from nplm import KneserNeyLM, windows
 from nplm.base.fitted import Fitted
-from nplm.models.ngrams.quantized_lm import QuantizedLM
+from nplm.models.ngrams.looked_up_lm import QuantizedLM
 from nplm.models.ngrams.stages import quantizing
 from nplm.models.ngrams.stages.quantizing import Quantizing
 from nplm.models.ngrams.stages.scratch import Scratch

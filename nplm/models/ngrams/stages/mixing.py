@@ -110,13 +110,12 @@ class AlignedTrie:
         for level in range(trie.order):
             first, last = map(int, trie.level_start[level : level + 2])
             for begin, end in blocks_of_contexts(trie.start, first, last):
-                contexts = np.arange(begin, end, dtype=np.int32)
-                words, row, own = _ngrams_of(trie, level, contexts)
+                words, row, own = trie.after(level, begin, end)
                 trie.prob[own] = self.next_word_prob(words[row], trie.words[own])
                 words = self.trusted_ids[words]
                 known = np.flatnonzero((words >= 0).all(axis=1))
                 number = self.trie.context(words[known])
-                trie.bow[contexts[known]] = self.trie.bow[number]
+                trie.bow[begin + known] = self.trie.bow[number]
         return trie
 
 
@@ -198,7 +197,7 @@ def mixed_trie(
     for level in range(trie.order):
         first, last = map(int, trie.level_start[level : level + 2])
         for begin, end in blocks_of_contexts(trie.start, first, last, work.block):
-            _fill(trie, members, weights, level, np.arange(begin, end, dtype=np.int32))
+            _fill(trie, members, weights, level, begin, end)
             work.forget(*trie.every_array, *mapped)
     return trie
 
@@ -222,17 +221,18 @@ def _fill(
     members: Sequence[Member],
     weights: Sequence[float],
     level: int,
-    contexts: NDArray[np.int32],
+    first: int,
+    last: int,
 ) -> None:
     """Fill in the numbers of successive contexts; those of shorter ones are there."""
-    words, row, own = _ngrams_of(trie, level, contexts)
+    words, row, own = trie.after(level, first, last)
     X, y = words[row], trie.words[own]
     prob = np.zeros(len(y))
     for member, weight in zip(members, weights):
         prob += weight * member.next_word_prob(X, y)
     trie.prob[own] = prob
     if level > 0:
-        trie.bow[contexts] = _balance(trie, words, X, row, own)
+        trie.bow[first:last] = _balance(trie, words, X, row, own)
 
 
 def ngrams_in_blocks(
@@ -243,23 +243,9 @@ def ngrams_in_blocks(
         return
     first, last = map(int, trie.level_start[level : level + 2])
     for begin, end in blocks_of_contexts(trie.start, first, last, work.block):
-        contexts = np.arange(begin, end, dtype=np.int32)
-        words, row, own = _ngrams_of(trie, level, contexts)
+        words, row, own = trie.after(level, begin, end)
         yield np.column_stack([words[row], trie.words[own]])
         work.forget(*trie.every_array)
-
-
-def _ngrams_of(
-    trie: BackoffTrie, level: int, contexts: NDArray[np.int32]
-) -> tuple[NDArray[np.int32], NDArray[np.intp], slice]:
-    """Return the words of successive contexts, and the n-grams that follow them.
-
-    The n-grams are the row of the context of each, and where they are in the trie.
-    """
-    first, last = contexts[0], contexts[-1] + 1
-    row = np.repeat(np.arange(len(contexts)), np.diff(trie.start[first : last + 1]))
-    own = slice(int(trie.start[first]), int(trie.start[last]))
-    return trie.context_words(contexts, level), row, own
 
 
 def _balance(

@@ -68,7 +68,8 @@ def choose_by_entropy(
     for level in range(trie.order - 1, 0, -1):
         first, last = map(int, trie.level_start[level : level + 2])
         for block in blocks_of_contexts(trie.start, first, last, work.block):
-            context, own, X = _block(trie, level, block)
+            words, context, own = trie.after(level, *block)
+            X = words[context]
             p = trie.prob[own].astype(np.float64)
             lower = trie.next_word_prob(X[:, 1:], trie.words[own])
             # Equation (3) of Stolcke: the mass left for words that do not follow the
@@ -115,7 +116,8 @@ def renormalize(trie: BackoffTrie, work: Work) -> None:
     for level in range(1, trie.order):
         first, last = map(int, trie.level_start[level : level + 2])
         for block in blocks_of_contexts(trie.start, first, last, work.block):
-            context, own, X = _block(trie, level, block)
+            words, context, own = trie.after(level, *block)
+            X = words[context]
             # The shorter contexts already have their new weights.
             lower = trie.next_word_prob(X[:, 1:], trie.words[own])
             p = trie.prob[own].astype(np.float64)
@@ -124,21 +126,6 @@ def renormalize(trie: BackoffTrie, work: Work) -> None:
             usable = (left >= 0) & (left_below > MIN_BACKOFF_MASS)
             trie.bow[slice(*block)][usable] = left[usable] / left_below[usable]
             work.forget(*trie.every_array)
-
-
-def _block(
-    trie: BackoffTrie, level: int, block: tuple[int, int]
-) -> tuple[NDArray[np.intp], slice, NDArray[np.int32]]:
-    """Return the n-grams of a block of contexts.
-
-    The context of each, numbered within the block; where they are in the trie; and the
-    words of their contexts.
-    """
-    first, last = block
-    start = trie.start[first : last + 1]
-    context = np.repeat(np.arange(last - first), np.diff(start))
-    words = trie.context_words(np.arange(first, last, dtype=np.int32), level)
-    return context, slice(int(start[0]), int(start[-1])), words[context]
 
 
 def _probabilities(

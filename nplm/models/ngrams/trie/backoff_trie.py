@@ -23,6 +23,9 @@ class BackoffTrie(ContextTrie):
     back-off weights of all longer contexts. Interpolated models are stored in the
     same way, with their probabilities already interpolated.
 
+    Contexts `X` (n_samples, order - 1) have the nearest word in the last column; their
+    ids are not checked.
+
     - `prob` (n_ngrams,): the probability of each follower after its context
     - `bow` (n_contexts,): the back-off weight of each context, for words that do not
       follow it
@@ -38,17 +41,8 @@ class BackoffTrie(ContextTrie):
     def next_word_prob(
         self, X: NDArray[np.int32], y: NDArray[np.int32]
     ) -> NDArray[np.float64]:
-        """Return the probability of each next word given its context.
-
-        - `X` (n_samples, order - 1): contexts, the nearest word in the last column. Ids
-          are not checked
-        """
-        out = np.empty(len(y))
-        arrays, path = (self.arrays, self.prob, self.bow), self.path()
-        for rows in blocks(len(y), BLOCK_WINDOWS):
-            own = X[rows], y[rows, None], path, out[rows, None]
-            _backoff.backoff_prob(*arrays, *own)
-        return out
+        """Return the probability of each next word given its context."""
+        return self.words_prob(X, y[:, np.newaxis])[:, 0]
 
     def words_prob(
         self, X: NDArray[np.int32], words: NDArray[np.int32]
@@ -57,8 +51,6 @@ class BackoffTrie(ContextTrie):
 
         Each context is looked up once for all its words.
 
-        - `X` (n_samples, order - 1): contexts, the nearest word in the last column. Ids
-          are not checked
         - `words` (n_samples, n_candidates): the words of each row
         """
         out = np.empty(words.shape)
@@ -81,22 +73,14 @@ class BackoffTrie(ContextTrie):
         return mass
 
     def longest_contexts(self, X: NDArray[np.int32]) -> NDArray[np.int32]:
-        """Return the number of the longest context of the trie that ends each row.
-
-        - `X` (n_samples, order - 1): contexts, the nearest word in the last column. Ids
-          are not checked
-        """
+        """Return the number of the longest context of the trie that ends each row."""
         out = np.empty(len(X), dtype=np.int32)
         for rows in blocks(len(X), BLOCK_WINDOWS):
             _backoff.longest_contexts(self.arrays, X[rows], self.path(), out[rows])
         return out
 
     def distribution(self, X: NDArray[np.int32]) -> NDArray[np.float64]:
-        """Return the probability of every word after each context.
-
-        - `X` (n_samples, order - 1): contexts, the nearest word in the last column. Ids
-          are not checked
-        """
+        """Return the probability of every word after each context."""
         out = np.empty((len(X), self.n_words))
         arrays, path = (self.arrays, self.prob, self.bow), self.path()
         for rows in blocks_of_rows(len(X), self.n_words):

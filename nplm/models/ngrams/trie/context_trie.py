@@ -128,12 +128,23 @@ class ContextTrie:
         Returns `ngrams` (n, level + 1): the n-grams in the order of `words`, the next
         word in the last column.
         """
-        self.verified()
         first, last = self.level_start[level : level + 2]
+        contexts, row, own = self.after(level, int(first), int(last))
+        return np.column_stack([contexts[row], self.words[own]])
+
+    def after(
+        self, level: int, first: int, last: int
+    ) -> tuple[NDArray[np.int32], NDArray[np.intp], slice]:
+        """Return the n-grams after contexts `first` to `last` of `level` words.
+
+        Returns the words of these contexts, the nearest in the last column; the row in
+        them of each n-gram; and the place of the n-grams in `words`.
+        """
+        start = self.start[first : last + 1]
+        row = np.repeat(np.arange(last - first), np.diff(start))
         contexts = np.arange(first, last, dtype=np.int32)
-        n_followers = np.diff(self.start[first : last + 1])
-        X = np.repeat(self.context_words(contexts, level), n_followers, axis=0)
-        return np.column_stack([X, self.words[self.followers(level)]])
+        own = slice(int(start[0]), int(start[-1]))
+        return self.context_words(contexts, level), row, own
 
     def context(self, X: NDArray[np.int32]) -> NDArray[np.int32]:
         """Return the number of each whole context, -1 if it is not in the trie.
