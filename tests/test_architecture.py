@@ -35,8 +35,8 @@ FLOORS = {
         {"__init__"},
         {"model_file"},
         {"counts", "loading"},
-        {"ngrams", "open_model"},
-        {"arpa", "binary", "kenlm", "saving"},
+        {"open_model", "outputs"},
+        {"arpa", "binary", "saving"},
         {"."},
     ],
     "models": [

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from nplm._kernels.ngrams.decoding._word_ids import Ids, WordIds, fill_slots
+from nplm.base.exceptions import damaged_file
 
 __all__ = ["WORD_ARRAYS", "EncodedWords"]
 
@@ -154,10 +155,7 @@ class EncodedWords(Sequence[str]):
         return type(self), (self._text, self._start, self._slots, self._name)
 
     def _invalid(self, why: object) -> ValueError:
-        return ValueError(
-            f"{self._name} is damaged: its words are invalid ({why}); copy or save it "
-            "again."
-        )
+        return damaged_file(self._name, f"its words are invalid ({why})")
 
 
 def _encoded(

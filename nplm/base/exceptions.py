@@ -1,6 +1,6 @@
 """Exceptions of nplm."""
 
-__all__ = ["CheckpointError", "DivergenceError", "missing_packages"]
+__all__ = ["CheckpointError", "DivergenceError", "damaged_file", "missing_packages"]
 
 
 class CheckpointError(ValueError):
@@ -12,6 +12,14 @@ class DivergenceError(ArithmeticError):
 
     The model stays as it was before the fit.
     """
+
+
+def damaged_file(name: object, why: object) -> ValueError:
+    """Return the error of a damaged file; `why` may be such an error already."""
+    reason, begin = str(why).rstrip("."), f"{name} is damaged: "
+    if reason.startswith(begin):
+        return ValueError(f"{reason}.")
+    return ValueError(f"{begin}{reason}; copy or save it again.")
 
 
 def missing_packages(user: str, *packages: str, otherwise: str = "") -> ImportError:

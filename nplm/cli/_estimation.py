@@ -20,7 +20,7 @@ from nplm.cli._text import files_of
 from nplm.formats._model_files import check_writable
 from nplm.formats.counts.estimation import Estimated, Resources, estimate, source_of
 from nplm.formats.counts.merging import CountFiles
-from nplm.formats.ngrams.outputs import NgramsFile, free_memory
+from nplm.formats.outputs import NgramsFile, free_memory
 from nplm.models.ngrams.stages.smoothing import Smoothing
 from nplm.text.words.splitting import Splitter
 from nplm.text.words.word_choice import WordChoice

@@ -23,7 +23,7 @@ from nplm.text.words.splitting import Splitter
 
 if TYPE_CHECKING:
     from nplm import TextLM, Vocabulary
-    from nplm.formats.ngrams.outputs import NgramsFile
+    from nplm.formats.outputs import NgramsFile
     from nplm.models.ngrams.trie.work import Work
 
 __all__ = [
@@ -163,7 +163,7 @@ def ngrams_file(output: Path, to: str | None, bits: int | None) -> NgramsFile | 
 
     n-grams are written to ARPA, mapped or quantized files, but not by nplm.save.
     """
-    from nplm.formats.ngrams.outputs import NgramsFile
+    from nplm.formats.outputs import NgramsFile
 
     kind = "binary" if to is None and bits is not None else to or _kind_of(output)
     if bits is not None and kind != "binary":
@@ -180,7 +180,7 @@ def ngrams_file(output: Path, to: str | None, bits: int | None) -> NgramsFile | 
 def work_for(target: NgramsFile | None, memory: int | None) -> Iterator[Work]:
     """Yield temporary files, or memory if the target is a file of nplm.save."""
     from nplm.cli._bars import stages
-    from nplm.formats.ngrams.outputs import free_memory
+    from nplm.formats.outputs import free_memory
     from nplm.models.ngrams.stages.scratch import Scratch
     from nplm.models.ngrams.trie.work import Work
     from nplm.models.training.parallel.threads import Threads

@@ -1,4 +1,4 @@
-"""Files of models, written atomically and compressed according to their name."""
+"""Files of models, written atomically and compressed by their name, and what is in."""
 
 from __future__ import annotations
 
@@ -8,11 +8,15 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import TYPE_CHECKING, BinaryIO, cast
 
 from nplm.base.files.atomic_files import followed, replacing
 
-__all__ = ["check_writable", "writing"]
+if TYPE_CHECKING:
+    from nplm.models.ngrams.stages.counts import NgramCounts
+    from nplm.models.ngrams.trie.backoff_trie import BackoffTrie
+
+__all__ = ["check_writable", "counts_of", "trie_of", "writing"]
 
 # Level 9, gzip's default, takes three times as long as 6 and saves 1% of the size.
 GZIP_LEVEL = 6
@@ -61,3 +65,38 @@ def writing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
                 yield cast(BinaryIO, compressed)
         else:
             yield raw
+
+
+def trie_of(model: object) -> BackoffTrie:
+    """Return the n-grams of a fitted back-off model, or raise."""
+    # Imported here: files of n-grams are written without scikit-learn.
+    from sklearn.utils.validation import check_is_fitted
+
+    from nplm.models.ngrams.backoff_model import BackoffModel
+
+    if not isinstance(model, BackoffModel):
+        raise TypeError(
+            f"{_name(model)} has no n-grams with back-off weights, which the file "
+            "holds; pass a KneserNeyLM or a BackoffLM."
+        )
+    check_is_fitted(model, "trie_")
+    return model.trie_
+
+
+def counts_of(model: object) -> NgramCounts:
+    """Return the n-gram counts of a fitted model, or raise."""
+    from sklearn.utils.validation import check_is_fitted
+
+    from nplm.models.ngrams.kneser_ney import KneserNeyLM
+
+    if not isinstance(model, KneserNeyLM):
+        raise TypeError(
+            f"{_name(model)} keeps no n-gram counts, which the file holds; pass a "
+            "KneserNeyLM."
+        )
+    check_is_fitted(model, "counts_")
+    return model.counts_
+
+
+def _name(model: object) -> str:
+    return model.__name__ if isinstance(model, type) else type(model).__name__

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
+from nplm.base.exceptions import damaged_file
 from nplm.base.files.tensors import NotTensorsError
-from nplm.formats.binary.headers import FORMAT, damaged
-from nplm.formats.binary.reading import read_ngrams
+from nplm.formats.binary.reading import FORMAT, read_ngrams
 from nplm.formats.open_model import Kind, open_model
 
 if TYPE_CHECKING:
@@ -163,7 +163,7 @@ def load_binary(
         except NotTensorsError:
             has_ngrams = False
         except ValueError as error:
-            raise damaged(file.path, error) from error
+            raise damaged_file(file.path, error) from error
         if not has_ngrams:
             hint = "it does not begin as one"
             if file.kind is Kind.TENSORS:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
+from nplm.base.exceptions import damaged_file
 from nplm.base.files.atomic_files import check_regular, opened
 from nplm.base.files.compressed import UnpackingError, unpacked
 from nplm.base.files.foreign import refuse_foreign
@@ -28,9 +29,10 @@ from nplm.base.files.tensors import (
 )
 from nplm.formats._ngrams import Ngrams
 from nplm.formats._words import reserve_for_words
-from nplm.formats.binary import headers, reading
-from nplm.formats.kenlm.kenlm_files import read_ngrams as read_kenlm
-from nplm.formats.kenlm.layout import MAGIC
+from nplm.formats.binary.reading import FORMAT
+from nplm.formats.binary.reading import read_ngrams as read_binary
+from nplm.formats.kenlm_files import MAGIC
+from nplm.formats.kenlm_files import read_ngrams as read_kenlm
 from nplm.models.ngrams.kenlm_trie import KenlmTrie
 from nplm.models.ngrams.text_ngrams import NoNgramsError, TextNgrams
 from nplm.models.ngrams.trie.backoff_trie import BackoffTrie
@@ -243,7 +245,7 @@ class OpenModel:
         if self.kind.is_text or self.kind is Kind.KENLM:
             return True
         try:
-            return self.tensors.metadata.get("format") == headers.FORMAT
+            return self.tensors.metadata.get("format") == FORMAT
         except ValueError as error:
             raise self._unreadable(error) from error
 
@@ -255,9 +257,7 @@ class OpenModel:
             own = self._raw, self.path
             return read_kenlm(*own, verify=self._verify, mmap=self._mmap)
         if not self.kind.is_text:
-            ngrams = reading.read_ngrams(
-                self.tensors, verify=self._verify, mmap=self._mmap
-            )
+            ngrams = read_binary(self.tensors, verify=self._verify, mmap=self._mmap)
             if ngrams.boundary is not None:
                 return ngrams
             raise ValueError(
@@ -277,7 +277,7 @@ class OpenModel:
         try:
             yield
         except ValueError as error:
-            raise headers.damaged(self.path, error) from error
+            raise damaged_file(self.path, error) from error
 
     def _unreadable(self, error: Exception) -> ValueError:
         return ValueError(

@@ -45,7 +45,7 @@ WORDS = ["</s>", *(f"wörd{i}" for i in range(1, N_WORDS))]
 IDS = np.random.default_rng(0).zipf(1.4, size=400) % N_WORDS
 X, Y = windows(IDS, 2, boundary=0)
 SIZE = dict(n_words=N_WORDS)
-KENLM = Path(__file__).parents[1] / "formats" / "kenlm" / "data"
+KENLM = Path(__file__).parents[1] / "formats" / "kenlm_data"
 SMALL = dict(n_hidden=3, embedding_dim=2, max_iter=2, random_state=0, **SIZE)
 BATCH = dict(batch_size=4)
 SAMPLED = dict(loss="importance", n_noise=3, min_effective_samples=4)

@@ -12,7 +12,7 @@ from nplm.base.files.tensors import (
     header_checksum,
     write_tensors,
 )
-from nplm.formats.binary.headers import metadata_of
+from nplm.formats.binary.writing import metadata_of
 
 
 def tensors_of(data):

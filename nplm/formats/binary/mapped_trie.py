@@ -9,19 +9,36 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from nplm.base.blocks import BLOCK_WINDOWS, blocks
+from nplm.base.exceptions import damaged_file
+from nplm.base.files.atomic_files import forget
 from nplm.base.fitted import Fitted
-from nplm.formats.binary.arrays import HASHED, PACKED
-from nplm.formats.binary.headers import damaged
 from nplm.models.ngrams.trie.backoff_trie import BackoffTrie
+from nplm.models.ngrams.trie.checks import BLOCK_ENTRIES
 from nplm.models.ngrams.trie.hash_table import BUCKET_BYTES, HashTable
-from nplm.models.ngrams.trie.hashing import is_hashable
-from nplm.models.ngrams.trie.packed_trie import PackedTrie, unpacked
+from nplm.models.ngrams.trie.hashing import (
+    TableFullError,
+    buckets_of_levels,
+    fill_table,
+    is_hashable,
+)
+from nplm.models.ngrams.trie.packed_trie import PackedTrie, packed_sizes, unpacked
 from nplm.models.ngrams.trie.work import Work
 
-__all__ = ["MappedTrie", "read_mapped"]
+__all__ = ["MappedTrie", "check_hashed", "read_mapped", "sizes_of_hashed"]
+
+# The arrays of a packed trie, and of its hash table.
+PACKED: dict[str, DTypeLike] = {
+    name: kind for name, (kind, _) in packed_sizes(1, 2, 2, 1).items()
+}
+HASHED = PACKED | {
+    "prob": np.float32, "bow": np.float32, "buckets": np.uint8,
+    "bucket_start": np.int64, "closed": np.bool_,
+}  # fmt: skip
+# Memory of buffers, and of the buckets that are mapped at once.
+CHECKING_BYTES = 1 << 24
 
 
 def _unpacked(name: str) -> Any:
@@ -76,7 +93,7 @@ class MappedTrie(BackoffTrie):
         try:
             return unpacked(self.packed, self.table, work)
         except ValueError as error:
-            raise damaged(self.file, error) from error
+            raise damaged_file(self.file, error) from error
 
     def next_word_prob(
         self, X: NDArray[np.int32], y: NDArray[np.int32]
@@ -134,8 +151,68 @@ def read_mapped(
         raise ValueError("its arrays do not fit together")
     trie = MappedTrie(packed, table, path)
     if check:
-        # Imported here: few files are verified, and it needs estimation.
-        from nplm.formats.binary.checking import check_hashed
-
         check_hashed(packed, table)
     return trie, table
+
+
+def sizes_of_hashed(
+    n_words: int, n_contexts: int, n_ngrams: int, bucket_start: NDArray[np.int64]
+) -> dict[str, tuple[DTypeLike, int]]:
+    """Return the type and length of each array of a file with a hash table.
+
+    - `n_words`, `n_contexts`, `n_ngrams`: sizes of the trie
+    - `bucket_start` (order + 1,): first bucket of each level
+
+    Returns `sizes`: in the order of the file, after the vocabulary.
+    """
+    order = len(bucket_start) - 1
+    packed = packed_sizes(n_words, order, n_contexts, n_ngrams)
+    lengths = {name: size for name, (_, size) in packed.items()}
+    lengths |= {"prob": n_words, "bow": n_words, "closed": 1}
+    lengths |= {"buckets": int(bucket_start[-1]) * BUCKET_BYTES}
+    lengths |= {"bucket_start": order + 1}
+    return {name: (kind, lengths[name]) for name, kind in HASHED.items()}
+
+
+def check_hashed(packed: PackedTrie, table: HashTable) -> None:
+    """Raise ValueError unless a structure and a hash table are those of one trie.
+
+    The trie is unpacked to temporary files, and its structure packed and its table
+    built again: both are unique.
+
+    - `packed`: the structure
+    - `table`: the table, with the values
+    """
+    # Imported here: few files are verified, and they need estimation.
+    from nplm.models.ngrams.stages.scratch import Scratch
+    from nplm.models.training.parallel.threads import Threads
+
+    with Scratch(None, CHECKING_BYTES, Threads(1)) as scratch:
+        trie = unpacked(packed, table, scratch, CHECKING_BYTES)
+        again = PackedTrie.of(trie, scratch)
+        for field in fields(packed):
+            name = field.name
+            if name != "n_words":
+                _check_equal(name, getattr(again, name), getattr(packed, name))
+        # Sizes below the right ones are too small.
+        sizes = buckets_of_levels(trie.n_ngrams, trie.level_start)
+        expected = next(size for size in sizes if size[-1] >= table.bucket_start[-1])
+        _check_equal("bucket_start", expected, table.bucket_start)
+        buckets = scratch.array(np.uint8, len(table.buckets))
+        try:
+            closed = fill_table(trie, buckets, expected, scratch)
+        except TableFullError:
+            raise ValueError("bucket_start does not match its n-grams") from None
+        _check_equal("buckets", buckets, table.buckets)
+        if closed != table.closed:
+            raise ValueError("closed does not match its n-grams")
+
+
+def _check_equal(name: str, expected: NDArray[Any], array: NDArray[Any]) -> None:
+    """Raise ValueError unless two arrays are equal; release them if they are mapped."""
+    same = len(expected) == len(array)
+    for part in blocks(len(array), BLOCK_ENTRIES):
+        same = same and np.array_equal(expected[part], array[part])
+        forget(expected, array)
+    if not same:
+        raise ValueError(f"{name} does not match its n-grams")

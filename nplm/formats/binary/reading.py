@@ -2,23 +2,34 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
+from typing import Any
 
+from nplm.base.checks import MAX_N_WORDS
 from nplm.base.encoded_words import WORD_ARRAYS, EncodedWords
+from nplm.base.exceptions import damaged_file
 from nplm.base.files.tensors import TensorFile
 from nplm.base.fitted import Fitted
-from nplm.formats._ngrams import Ngrams
+from nplm.formats._ngrams import AT_BLANKS, Ngrams
 from nplm.formats._words import check_words
-from nplm.formats.binary.headers import VERSION, damaged, read_header, split_of
 from nplm.formats.binary.mapped_trie import read_mapped
 from nplm.formats.binary.verified import is_verified, note_verified
 from nplm.models.ngrams.trie.backoff_trie import BackoffTrie
 from nplm.models.ngrams.trie.hashing import index_of
 from nplm.models.ngrams.trie.quantized_checks import restored_quantized
 from nplm.models.ngrams.trie.quantized_trie import QuantizedTrie
+from nplm.text.words.splitting import Splitter, finder_of
 
-__all__ = ["read_ngrams"]
+__all__ = ["FORMAT", "VERSION", "read_ngrams"]
+
+FORMAT = "nplm n-grams"
+# Files before version 4 were no safetensors files.
+# Files of version 4 had the arrays of the trie beside its hash table.
+# Files of version 5 had no hash table of words.
+# A bucket of version 6 had one bit of the n-grams beyond it.
+VERSION = "7"
 
 
 def read_ngrams(
@@ -48,7 +59,7 @@ def read_ngrams(
     try:
         return _read(file, verify=verify, mmap=mmap)
     except ValueError as error:
-        raise damaged(file.path, error) from error
+        raise damaged_file(file.path, error) from error
 
 
 def _read(
@@ -96,3 +107,57 @@ def _words(fitted: Fitted, n_words: int, path: Path, *, check: bool) -> EncodedW
         except ValueError as error:
             raise ValueError(f"its vocabulary is invalid ({error})") from error
     return words
+
+
+def split_of(header: dict[str, Any]) -> dict[str, Any]:
+    """Return the parameters of a `Splitter`, or a `Tokenizer`, of a model's text.
+
+    A file without them has words between blanks.
+
+    Raises ValueError if the file is damaged.
+    """
+    split = header.get("tokenizer", AT_BLANKS)
+    if split is not AT_BLANKS:
+        if not _is_splitter(split):
+            raise ValueError(f"its header has tokenizer={split!r:.80}")
+        finder_of(Splitter(**split))  # compiles its pattern
+    return split
+
+
+def _is_splitter(params: object) -> bool:
+    """Return whether these are parameters of a `Splitter`."""
+    return (
+        isinstance(params, dict)
+        and params.keys() == {"pattern", "lowercase", "number", "proper_noun"}
+        and isinstance(params["lowercase"], bool)
+        and all(
+            params[name] is None or isinstance(params[name], str)
+            for name in ("pattern", "number", "proper_noun")
+        )
+    )
+
+
+def read_header(file: TensorFile) -> dict[str, Any]:
+    """Return what the file says of its model; refuse what `save_binary` never says."""
+    try:
+        header = json.loads(file.metadata.get("model", ""))
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"its header is not JSON ({error})") from None
+    if not isinstance(header, dict):
+        raise ValueError("its header describes no model")
+    n_words: Any = header.get("n_words")
+    boundary = header.get("boundary", "missing")
+    if not _is_id(n_words, 1, MAX_N_WORDS):
+        raise ValueError(f"its header has n_words={n_words!r:.80}")
+    if boundary is not None and not _is_id(boundary, 0, n_words - 1):
+        raise ValueError(f"its header has boundary={boundary!r:.80}")
+    if not isinstance(header.get("quantized", {}), dict):
+        raise ValueError(f"its header has quantized={header['quantized']!r:.80}")
+    known = {"n_words", "boundary", "quantized", "tokenizer", "spelling"}
+    if header.keys() - known:
+        raise ValueError(f"its header has {sorted(header)!r:.80}")
+    return header
+
+
+def _is_id(value: object, least: int, most: int) -> bool:
+    return type(value) is int and least <= value <= most

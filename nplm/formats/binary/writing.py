@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -15,11 +16,10 @@ from nplm.base.blocks import blocks
 from nplm.base.encoded_words import EncodedWords
 from nplm.base.files.atomic_files import followed
 from nplm.base.files.tensors import filling_arrays
-from nplm.formats._model_files import check_writable
-from nplm.formats._models import trie_of
+from nplm.formats._model_files import check_writable, trie_of
 from nplm.formats._words import StoredWords, check_words
-from nplm.formats.binary.arrays import sizes_of_hashed
-from nplm.formats.binary.headers import header_of, metadata_of
+from nplm.formats.binary.mapped_trie import sizes_of_hashed
+from nplm.formats.binary.reading import FORMAT, VERSION
 from nplm.models.ngrams.saved import arrays_of
 from nplm.models.ngrams.stages.quantizing import Quantizing
 from nplm.models.ngrams.stages.scratch import Scratch
@@ -37,12 +37,15 @@ from nplm.models.ngrams.trie.packed_trie import fill_packed
 from nplm.models.ngrams.trie.quantized_trie import MAX_BITS, MIN_BITS
 from nplm.models.ngrams.trie.work import Work
 from nplm.models.training.parallel.threads import Threads
+from nplm.text.words.splitting import Splitter, params_of
 
 if TYPE_CHECKING:
     from nplm.models.ngrams.backoff_model import BackoffModel
 
-__all__ = ["check_bits", "save_binary", "write_mapped", "write_quantized"]
-
+__all__ = [
+    "check_bits", "check_tokenizer", "metadata_of", "save_binary", "write_mapped",
+    "write_quantized",
+]  # fmt: skip
 
 # Memory in which n-grams are sorted for a quantized file.
 QUANTIZING_BYTES = 1 << 28
@@ -201,3 +204,30 @@ def check_bits(bits: Any, order: int) -> int:
             f"order is {order}: leave bits out."
         )
     return int(bits)
+
+
+def header_of(words: StoredWords) -> dict[str, Any]:
+    """Return what a file says of its words."""
+    header: dict[str, Any] = {"n_words": words.n_words, "boundary": words.boundary}
+    if words.tokenizer is not None and not words.tokenizer.splits_at_blanks:
+        check_tokenizer(words.tokenizer)
+        header["tokenizer"] = params_of(words.tokenizer)
+    if words.spelling is not None:
+        header["spelling"] = words.spelling.params
+    return header
+
+
+def check_tokenizer(tokenizer: Splitter) -> None:
+    """Raise ValueError if a file cannot hold the tokenizer: its pattern is compiled."""
+    pattern = tokenizer.pattern
+    if pattern is not None and not isinstance(pattern, str):
+        raise ValueError(
+            f"the tokenizer has a compiled pattern, {pattern!r:.200}, but a file of "
+            "n-grams holds patterns as strings: set pattern to a string, with its "
+            r"flags inside, such as '(?i)\w+'."
+        )
+
+
+def metadata_of(header: Mapping[str, object]) -> dict[str, str]:
+    """Return what a file says of the model in it, beside its arrays."""
+    return {"format": FORMAT, "version": VERSION, "model": json.dumps(header)}

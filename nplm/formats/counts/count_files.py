@@ -15,10 +15,9 @@ from nplm._kernels.files import _ngram_format, _ngram_parse
 from nplm.base.encoded_words import EncodedWords
 from nplm.base.files.compressed import reading
 from nplm.formats._lines import shown
-from nplm.formats._model_files import check_writable, writing
-from nplm.formats._models import counts_of
-from nplm.formats._ngram_text import NgramText
+from nplm.formats._model_files import check_writable, counts_of, writing
 from nplm.formats._words import BEGIN, END, check_marks, check_words
+from nplm.formats.arpa.arpa_lines import NgramText
 from nplm.models.ngrams.stages.counts import MAX_TOTAL
 from nplm.models.ngrams.trie.context_trie import ContextTrie
 

@@ -18,7 +18,7 @@ from nplm.formats._words import BEGIN, END, StoredWords, check_marks
 from nplm.formats.counts.count_tables import CountTables, Tables
 from nplm.formats.counts.merging import CountedFiles, CountFiles
 from nplm.formats.counts.sources import Source, Texts
-from nplm.formats.ngrams.outputs import NgramsFile
+from nplm.formats.outputs import NgramsFile
 from nplm.models.ngrams.stages.levels import merged
 from nplm.models.ngrams.stages.runs import Packing
 from nplm.models.ngrams.stages.scratch import Scratch

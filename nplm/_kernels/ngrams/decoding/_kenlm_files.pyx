@@ -1,6 +1,6 @@
 """Look-ups in the binary files of KenLM's ``build_binary``, as they are.
 
-See ``nplm.formats.kenlm`` for their layout. Probabilities and back-off weights stay
+See ``nplm.formats.kenlm_files`` for their layout. Probabilities and back-off weights stay
 float32 of base 10, and are added in KenLM's order, so scores have its bits. Whatever is
 in a file, nothing outside of it is read.
 

@@ -14,7 +14,7 @@ from nplm.cli._text import BLANK_LINES, INPUTS, files_of
 from nplm.cli._values import MAX_ORDER, memory_option, weights_of
 from nplm.formats.counts.counting import count_ngrams
 from nplm.formats.counts.merging import CountFiles
-from nplm.formats.ngrams.outputs import free_memory
+from nplm.formats.outputs import free_memory
 
 __all__ = ["count_command"]
 

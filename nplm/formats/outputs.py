@@ -10,8 +10,12 @@ from typing import Literal
 from nplm.base import system
 from nplm.formats._words import StoredWords
 from nplm.formats.arpa import arpa_lines as arpa
-from nplm.formats.binary.headers import check_tokenizer
-from nplm.formats.binary.writing import check_bits, write_mapped, write_quantized
+from nplm.formats.binary.writing import (
+    check_bits,
+    check_tokenizer,
+    write_mapped,
+    write_quantized,
+)
 from nplm.models.ngrams.trie.backoff_trie import BackoffTrie
 from nplm.models.ngrams.trie.work import Work
 from nplm.text.words.splitting import Splitter

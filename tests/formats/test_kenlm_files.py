@@ -16,7 +16,7 @@ from nplm.formats import read_arpa
 from nplm.formats.open_model import open_model
 from nplm.models.ngrams.trie.work import Work
 
-DATA = Path(__file__).parent / "data"
+DATA = Path(__file__).parent / "kenlm_data"
 EXACT = ["probing", "probing-v", "trie", "trie-v", "trie-a"]
 KINDS = [*EXACT, "trie-q", "trie-q-b-a"]
 LINES = (DATA / "model.arpa").read_text().splitlines()

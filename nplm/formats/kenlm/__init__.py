@@ -1,1 +1,0 @@
-"""Binary files of KenLM: the layouts that its ``build_binary`` writes."""
