@@ -41,4 +41,8 @@ def distinct_windows(X: Ids, y: Ids) -> tuple[Index, Index] | None:
         return None
     if not all(np.array_equal(column[first[group]], column) for column in words):
         return None  # two windows have one hash
-    return first, group
+    # In the order of the text: windows that begin alike share steps of LSTM cells.
+    order = np.argsort(first)
+    place = np.empty_like(order)
+    place[order] = np.arange(len(order))
+    return first[order], place[group]

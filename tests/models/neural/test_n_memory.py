@@ -83,6 +83,19 @@ def test_windows_of_a_text_have_the_bits_of_single_ones(boundary):
     np.testing.assert_array_equal(alone, every[:40])
 
 
+def test_windows_that_begin_alike_have_the_bits_of_single_ones():
+    # Of more contexts than are known at a time; some begin as others do, some repeat.
+    rng = np.random.default_rng(0)
+    some = rng.integers(1, 50, (300, 12)).astype(np.int32)
+    some[100:200, :8], some[150:160] = some[:100, :8], some[:10]
+    for k, n in enumerate(rng.integers(0, 12, 300)):
+        some[k, :n] = 0  # before the start of a text
+    y = rng.integers(0, 50, 300)
+    lm = remembering(n_memory=12, n_words=50).fit(X, Y)
+    alone = [lm.log_prob(some[i : i + 1], y[i : i + 1])[0] for i in range(300)]
+    np.testing.assert_array_equal(lm.log_prob(some, y), alone)
+
+
 def test_boundaries_before_a_text_are_not_remembered():
     lm, rng = remembering(n_memory=12).fit(X, Y), np.random.default_rng(0)
     lm.V_, lm.d_ = rng.normal(size=lm.V_.shape), rng.normal(size=lm.d_.shape)

@@ -61,5 +61,28 @@ cdef class Windows(Cell):
     cdef Py_ssize_t n_window  # words of the context of a position
     cdef Py_ssize_t n_words   # words of a window
     cdef Py_ssize_t *order    # (K,) the windows, those with most contexts first
+    cdef Py_ssize_t *lengths  # (K,) their numbers of contexts
     cdef Py_ssize_t *starts   # (n_words + 2,)
+    # of a step: windows with the same words so far are one
+    cdef Py_ssize_t *of       # (K,) which of them a window is
+    cdef Py_ssize_t *before   # (K,) which of the step before each continues
+    cdef int **contexts       # (K,) its context
+    cdef Py_ssize_t *slots    # (n_slots,) a hash table of them
+    cdef Py_ssize_t n_slots
+    cdef void *a_rows         # (K, h)
+    cdef void *c_rows
+    cdef void *some_rows
+    # contexts of the steps so far whose H x are known
+    cdef int *known           # (n_known, n_window)
+    cdef Py_ssize_t *known_slots
+    cdef Py_ssize_t n_known, most_known
+    cdef void *known_sums     # (n_known, n_sums)
     cdef Py_ssize_t n_contexts(self, Activations at, Py_ssize_t k) noexcept nogil
+    cdef void sort(self, Activations at, Py_ssize_t K) noexcept nogil
+    cdef Py_ssize_t slot(self, const int *context, Py_ssize_t begun) noexcept nogil
+    cdef Py_ssize_t group(self, Activations at, Py_ssize_t t) noexcept nogil
+    cdef void take_state(self, Py_ssize_t n, Py_ssize_t n_before) noexcept nogil
+    cdef int *context(self, Activations at, Py_ssize_t i, Py_ssize_t t) noexcept nogil
+    cdef Py_ssize_t *find(self, const int *context) noexcept nogil
+    cdef void learn(self, Activations at, Py_ssize_t t) noexcept nogil
+    cdef void take_sums(self, Activations at, Py_ssize_t t, Py_ssize_t n) noexcept nogil

@@ -15,7 +15,7 @@ The products H x are those of many examples at once. Those with V wait for the w
 so that a step takes several texts side by side, as columns of a matrix in panels.
 """
 
-from libc.string cimport memcpy, memset
+from libc.string cimport memcmp, memcpy, memset
 
 from nplm._kernels.neural._inputs cimport Activations, Inputs
 from nplm._kernels.neural._loops cimport LINE, Scratch, round_up
@@ -295,6 +295,9 @@ cdef class Windows(Cell):
     the last context that has these words only. The score of a window has the same bits
     alone and among others.
 
+    Windows that begin with the same words, as those of a short text do, share the steps
+    over these. A context of several windows has its products H x once.
+
     Equivalent to ``reference.neural.lstm_of_windows``.
 
     Parameters
@@ -312,18 +315,34 @@ cdef class Windows(Cell):
         self, Parameter H, Parameter d, Parameter V, Activations positions,
         Scratch scratch, *, Inputs inputs, Activations windows,
     ):
+        cdef Py_ssize_t K = windows.batch_size, size = sizeof(Py_ssize_t)
         self.inputs, self.positions = inputs, positions
         self.n_window, self.n_words = positions.n_context, windows.n_context
         if not (
             1 <= self.n_window <= self.n_words
-            and positions.batch_size >= windows.batch_size and self.h == windows.n_hidden
+            and positions.batch_size >= K and self.h == windows.n_hidden
         ):
             raise ValueError(
                 f"{positions.batch_size} positions of {self.n_window} words for "
-                f"{windows.batch_size} windows of {self.n_words}")
-        self.order = <Py_ssize_t *>scratch.bytes(windows.batch_size * sizeof(Py_ssize_t))
-        self.starts = <Py_ssize_t *>scratch.bytes(
-            (self.n_words + 2) * sizeof(Py_ssize_t))
+                f"{K} windows of {self.n_words}")
+        self.order = <Py_ssize_t *>scratch.bytes(K * size)
+        self.lengths = <Py_ssize_t *>scratch.bytes(K * size)
+        self.starts = <Py_ssize_t *>scratch.bytes((self.n_words + 2) * size)
+        self.of = <Py_ssize_t *>scratch.bytes(K * size)
+        self.before = <Py_ssize_t *>scratch.bytes(K * size)
+        self.contexts = <int **>scratch.bytes(K * sizeof(int *))
+        self.most_known = 2 * K
+        self.n_slots = 4
+        while self.n_slots < 2 * self.most_known:
+            self.n_slots *= 2
+        self.slots = <Py_ssize_t *>scratch.bytes(self.n_slots * size)
+        self.known_slots = <Py_ssize_t *>scratch.bytes(self.n_slots * size)
+        self.known = <int *>scratch.bytes(
+            self.most_known * self.n_window * sizeof(int))
+        self.known_sums = scratch.numbers(self.most_known * self.n_sums)
+        self.a_rows = scratch.numbers(K * self.h)
+        self.c_rows = scratch.numbers(K * self.h)
+        self.some_rows = scratch.numbers(K * self.h)
 
     cdef Py_ssize_t n_contexts(self, Activations at, Py_ssize_t k) noexcept nogil:
         """Return the number of contexts of a window from the start of the text on."""
@@ -333,35 +352,145 @@ cdef class Windows(Cell):
             alike += 1
         return n - self.n_window + 1 - max(alike - self.n_window, 0)
 
-    cdef void forward(self, Activations at, Py_ssize_t K) noexcept nogil:
-        cdef Py_ssize_t n_words = self.n_words, size = self.h * at.itemsize
-        cdef Py_ssize_t n_window = self.n_window, before = 0, n, i, k, t
-        self.by_V_before.begin(self.V.values)
-        # starts[t] becomes the number of windows with t contexts or more, and then, as
-        # those with t take their places, of windows with more.
-        memset(self.starts, 0, (n_words + 2) * sizeof(Py_ssize_t))
+    cdef void sort(self, Activations at, Py_ssize_t K) noexcept nogil:
+        """Set `order`, `lengths`, and ``starts[t]``: the windows with more than t."""
+        cdef Py_ssize_t i, k, t
+        memset(self.starts, 0, (self.n_words + 2) * sizeof(Py_ssize_t))
         for k in range(K):
             self.starts[self.n_contexts(at, k)] += 1
-        for t in range(n_words, -1, -1):
+        for t in range(self.n_words, -1, -1):
             self.starts[t] += self.starts[t + 1]
         for k in range(K - 1, -1, -1):
             t = self.n_contexts(at, k)
             self.starts[t] -= 1
-            self.order[self.starts[t]] = k
-        for t in range(n_words - n_window, -1, -1):
-            n = self.starts[t]
-            if n == 0:
-                continue
-            for i in range(before, n):  # windows that begin here
-                self.clear(self.a, self.h, i)
-                self.clear(self.c, self.h, i)
-            before = n
-            for i in range(n):
-                memcpy(self.positions.contexts + i * n_window,
-                       at.contexts + self.order[i] * n_words + t, n_window * sizeof(int))
-            self.inputs.forward(self.positions, n)
-            self.by_H.forward(self.positions.x, self.rows, n)
+            i = self.starts[t]
+            self.order[i], self.lengths[i] = k, t
+
+    cdef Py_ssize_t slot(self, const int *context, Py_ssize_t begun) noexcept nogil:
+        """Return the place in a hash table of a context after what has begun."""
+        cdef unsigned long long code = begun + 1
+        cdef Py_ssize_t i
+        for i in range(self.n_window):
+            code = (code ^ <unsigned int>context[i]) * 0x9E3779B97F4A7C15ULL
+            code ^= code >> 29
+        return <Py_ssize_t>(code % <unsigned long long>self.n_slots)
+
+    cdef Py_ssize_t group(self, Activations at, Py_ssize_t t) noexcept nogil:
+        """Find the windows that are the same up to context t; return how many differ."""
+        cdef Py_ssize_t n = 0, begun, i, j, place
+        cdef int *context
+        for i in range(self.n_slots):
+            self.slots[i] = -1
+        for i in range(self.starts[t]):
+            context = self.context(at, i, t)
+            begun = self.of[i] if t > 0 else 0
+            place = self.slot(context, begun)
+            j = self.slots[place]
+            while j >= 0 and (self.before[j] != begun or memcmp(
+                    self.contexts[j], context, self.n_window * sizeof(int)) != 0):
+                place = (place + 1) % self.n_slots
+                j = self.slots[place]
+            if j < 0:
+                j = self.slots[place] = n
+                self.before[n], self.contexts[n] = begun, context
+                n += 1
+            self.of[i] = j
+        return n
+
+    cdef void take_state(self, Py_ssize_t n, Py_ssize_t n_before) noexcept nogil:
+        """Take the state that each of n continues, of the `n_before` of the last step."""
+        cdef Py_ssize_t h = self.h, size = h * self.itemsize, j, columns
+        cdef bint moves = False
+        for j in range(n):
+            moves = moves or self.before[j] != j
+        if not moves:
+            return
+        columns = round_up(n, LINE)
+        self.loops.out_of_panels(self.a, h, n_before, self.a_rows, h)
+        self.loops.out_of_panels(self.c, h, n_before, self.c_rows, h)
+        for j in range(n):
+            memcpy(self.row(self.some_rows, j), self.row(self.a_rows, self.before[j]), size)
+        self.loops.into_panels(self.some_rows, h, n, h, self.a, columns)
+        for j in range(n):
+            memcpy(self.row(self.some_rows, j), self.row(self.c_rows, self.before[j]), size)
+        self.loops.into_panels(self.some_rows, h, n, h, self.c, columns)
+
+    cdef int *context(self, Activations at, Py_ssize_t i, Py_ssize_t t) noexcept nogil:
+        """Return context t, from the start of the text, of the window at place i."""
+        return at.contexts + self.order[i] * self.n_words + self.lengths[i] - 1 - t
+
+    cdef Py_ssize_t *find(self, const int *context) noexcept nogil:
+        """Return where the number of a known context is, or -1 to be replaced."""
+        cdef Py_ssize_t place = self.slot(context, 0)
+        cdef Py_ssize_t i = self.known_slots[place]
+        while i >= 0 and memcmp(self.known + i * self.n_window, context,
+                                self.n_window * sizeof(int)) != 0:
+            place = (place + 1) % self.n_slots
+            i = self.known_slots[place]
+        return &self.known_slots[place]
+
+    cdef void learn(self, Activations at, Py_ssize_t t) noexcept nogil:
+        """Compute H x of the contexts of step t, and of further steps while there is room.
+
+        The product takes as long for a few contexts as for a whole mini-batch.
+        """
+        cdef Py_ssize_t width = self.n_window * sizeof(int), most, first, i
+        cdef Py_ssize_t *number
+        cdef int *context
+        most = self.most_known // 2
+        if self.n_known == 0 or self.n_known + most > self.most_known:
+            self.n_known = 0
+            for i in range(self.n_slots):
+                self.known_slots[i] = -1
+        first = self.n_known
+        while self.starts[t] > 0 and self.n_known < first + most:
+            for i in range(self.starts[t]):
+                context = self.context(at, i, t)
+                number = self.find(context)
+                if number[0] >= 0:
+                    continue
+                if self.n_known == first + most:
+                    break
+                number[0] = self.n_known
+                memcpy(self.known + self.n_known * self.n_window, context, width)
+                self.n_known += 1
+            t += 1
+        memcpy(self.positions.contexts, self.known + first * self.n_window,
+               (self.n_known - first) * width)
+        self.inputs.forward(self.positions, self.n_known - first)
+        self.by_H.forward(
+            self.positions.x,
+            <char *>self.known_sums + first * self.n_sums * self.itemsize,
+            self.n_known - first)
+
+    cdef void take_sums(self, Activations at, Py_ssize_t t, Py_ssize_t n) noexcept nogil:
+        """Set the first `rows` to the H x of the n contexts of step t."""
+        cdef Py_ssize_t size = self.n_sums * self.itemsize, j
+        for j in range(n):
+            if self.n_known == 0 or self.find(self.contexts[j])[0] < 0:
+                self.learn(at, t)
+                break
+        for j in range(n):
+            memcpy(<char *>self.rows + j * size, <char *>self.known_sums
+                   + self.find(self.contexts[j])[0] * size, size)
+
+    cdef void forward(self, Activations at, Py_ssize_t K) noexcept nogil:
+        cdef Py_ssize_t h = self.h, size = h * at.itemsize, n_before = 0, n, i, t
+        self.by_V_before.begin(self.V.values)
+        self.sort(at, K)
+        self.n_known = 0
+        for t in range(self.lengths[0]):
+            n = self.group(at, t)
+            if t > 0:
+                self.take_state(n, n_before)
+            else:
+                memset(self.a, 0, round_up(n, LINE) * size)
+                memset(self.c, 0, round_up(n, LINE) * size)
+            self.take_sums(at, t, n)
             self.step(self.rows, n)
-        at.loops.out_of_panels(self.a, self.h, K, self.rows, self.h)
-        for i in range(K):
-            memcpy(self.row(at.a, self.order[i]), self.row(self.rows, i), size)
+            if self.starts[t + 1] < self.starts[t]:  # windows that end here
+                at.loops.out_of_panels(self.a, h, n, self.a_rows, h)
+            for i in range(self.starts[t + 1], self.starts[t]):
+                memcpy(self.row(at.a, self.order[i]), self.row(self.a_rows, self.of[i]),
+                       size)
+            n_before = n
