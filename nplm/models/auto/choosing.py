@@ -199,7 +199,7 @@ def continued(recipe: AutoRecipe) -> dict[str, Any]:
 def _adapted(row: Row, text: AutoText) -> dict[str, Any]:
     """Return the parameters of a row for a text that may be small."""
     parameters = row.network
-    parameters["batch_size"] = batch_size_for(text.n_tokens)
+    parameters["batch_size"] = batch_size_for(text.n_tokens, row.batch_size)
     if text.n_words <= MIN_WORDS_PER_NOISE_SAMPLE * row.n_noise:
         parameters["loss"] = "exact"
         del parameters["loss__n_noise"]

@@ -45,6 +45,7 @@ class Row(NamedTuple):
     alpha: float
     epochs: float
     perplexity: float
+    batch_size: int = 1024
 
     @property
     def speed(self) -> float:
@@ -59,44 +60,46 @@ class Row(NamedTuple):
             "loss": "importance", "loss__n_noise": self.n_noise, "solver": "adam",
             "solver__epsilon": 1e-8, "solver__learning_rate": "linear",
             "learning_rate_init": self.learning_rate_init, "alpha": self.alpha,
+            "batch_size": self.batch_size,
         }  # fmt: skip
 
 
-# The rows of the Penn Treebank (0.93 million words) of 1 and 3.2 minutes were measured
-# on a core of an AMD EPYC (Zen 4) in bfloat16 (docs/built/decisions.rst). That of 10
-# minutes is the best of 33 random settings of the same network in PyTorch, with the
-# whole softmax and runs of 64 words; its time was computed from its sizes. The rows of
-# Wiki (2 and 14 million) have the sizes, rates and perplexities that
-# benchmarks/peers/run.py measured with quasi-recurrent units, whose best sizes differed
-# little. benchmarks/peers/rules.py measures rows.
+# The minutes are those of a core of an AMD EPYC (Zen 4) in bfloat16. Three rows of the
+# Penn Treebank (0.93 million words) and the last of Wiki (14 million) were measured
+# there (docs/measured/peers.json); that of 10 minutes is the best of 33 random settings
+# of the same network in PyTorch, with the whole softmax, whose time was computed from
+# its sizes. The other rows of Wiki are the best of 3 to 8 settings each on a Xeon with
+# AMX, 16 side by side; their times are multiplied by 0.6, the ratio of both machines'
+# times for one of them. benchmarks/peers/rules.py measures rows.
 ROWS = (
     Row(0.93, 1.0, 128, 256, 1024, 1.2e-2, 0.03, 2.75, 94.6),
     Row(0.93, 3.2, 192, 256, 1024, 8e-3, 0.1, 7.0, 82.9),
-    Row(0.93, 10.0, 192, 256, 1024, 1.2e-2, 0.1, 16.7, 79.4),
-    Row(2.0, 0.6, 96, 128, 512, 8e-3, 0.1, 1, 189.2),
-    Row(2.0, 2.1, 128, 192, 512, 6e-3, 0.1, 2, 160.1),
-    Row(2.0, 7.7, 192, 384, 512, 4e-3, 0.1, 3, 145.1),
-    Row(14.0, 1.0, 80, 112, 512, 1e-2, 0.05, 0.33, 160.3),
-    Row(14.0, 2.9, 112, 160, 512, 8e-3, 0.04, 0.54, 142.0),
-    Row(14.0, 9.5, 160, 256, 512, 6e-3, 0.03, 1, 116.1),
-    Row(14.0, 62.1, 192, 384, 512, 3e-3, 0.02, 3, 89.3),
+    Row(0.93, 10.0, 192, 256, 1024, 1.2e-2, 0.1, 16.7, 79.4, 2048),
+    Row(0.93, 25.6, 256, 384, 1024, 1.2e-2, 0.1, 36.0, 74.8, 2048),
+    Row(2.0, 0.43, 96, 192, 512, 1.2e-2, 0.05, 0.95, 160.6),
+    Row(2.0, 1.4, 128, 256, 1024, 1.2e-2, 0.1, 1.8, 134.9),
+    Row(2.0, 2.6, 192, 256, 1024, 8e-3, 0.1, 3.0, 121.8),
+    Row(14.0, 0.47, 96, 192, 512, 1.2e-2, 0.03, 0.136, 156.8),
+    Row(14.0, 1.4, 128, 256, 512, 1.2e-2, 0.03, 0.307, 114.8),
+    Row(14.0, 2.4, 192, 256, 1024, 1.2e-2, 0.03, 0.379, 102.0),
+    Row(14.0, 10.9, 256, 384, 1024, 8e-3, 0.03, 1.0, 75.5),
 )
 # Dropout of the features and of the projection by passes over a text of a million
 # words, of the same networks of the Penn Treebank. That of the cells is 0.
 DROPOUT = (
     (1.0, 0.0, 0.0), (2.75, 0.1, 0.05), (7.0, 0.2, 0.1), (16.7, 0.4, 0.3),
-    (30.0, 0.5, 0.4),
+    (36.0, 0.5, 0.4),
 )  # fmt: skip
 # A text has this power of a pass for each time that it is smaller.
 EPOCHS_POWER = 0.25
 # A network passes over a text at most so often, in terms of `DROPOUT`.
-MOST_EPOCHS = 30.0
+MOST_EPOCHS = 36.0
 # A text has features of spelling above so many types for each root of a word. After 4
 # or 5 epochs of Brown (18) the network has 160.1 with them, and 176.2 without (valid);
 # on the Penn Treebank (10) they cost 2 to 4%.
 SPELLING_TYPES = 13
 # Mini-batches of a pass, at least, and tokens of one.
-MIN_UPDATES, MIN_BATCH = 500, 64
+MIN_UPDATES, MIN_BATCH = 400, 64
 # The share of a distance in words, beside one in minutes, in the choice of a row.
 WORDS_SHARE = 1.0
 
@@ -121,10 +124,10 @@ def has_rare_words(words: float, n_types: int) -> bool:
     return n_types > SPELLING_TYPES * math.sqrt(words)
 
 
-def batch_size_for(words: float) -> int:
+def batch_size_for(words: float, most: int) -> int:
     """Return a batch size, a power of 2, with which a small text has many updates."""
     size: int = 2 ** int(math.log2(max(words / MIN_UPDATES, MIN_BATCH)))
-    return min(int(CELLS["batch_size"]), size)
+    return min(most, size)
 
 
 def most_epochs(words: float) -> float:

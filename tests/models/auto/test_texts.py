@@ -66,12 +66,12 @@ def test_every_token_of_documents_and_of_running_text_is_predicted():
 def test_rules_grow_with_the_time_and_shrink_with_the_text():
     sizes = [nearest_row(1e6, minutes).embedding_dim for minutes in (0.1, 1, 3, 60)]
     assert sizes == sorted(sizes)
-    assert nearest_row(14e6, 1).n_hidden < nearest_row(0.9e6, 1).n_hidden
+    assert nearest_row(14e6, 0.6).n_hidden < nearest_row(0.9e6, 0.6).n_hidden
     assert most_epochs(1e5) < most_epochs(1e6) < most_epochs(1e7)
     rates = [dropout_for(1e6, epochs)[0] for epochs in (0.1, 2, 3, 9, 99)]
     assert rates == sorted(rates)
     assert 0 <= rates[0] < rates[-1] < 1
-    assert [batch_size_for(n) for n in (1e3, 1e5, 1e7)] == [64, 128, 1024]
+    assert [batch_size_for(n, 1024) for n in (1e3, 1e5, 1e7)] == [64, 128, 1024]
     assert 0 < gain_of_twice(1e6, 1) < 0.3
     assert gain_of_twice(1e6, 1e4) == 0
 
