@@ -1,0 +1,157 @@
+"""What minutes give: `AutoLM` without settings, beside an LSTM of PyTorch.
+
+A text and a number of minutes are all that `AutoLM` gets, on one core; the LSTM's
+settings were picked by hand. Rows are measured side by side, one a core of --cores, and
+kept in files of --folder, so that the page can be made in several calls:
+
+    python benchmarks/peers/minutes.py 1 3 --folder runs --cores 8 --unseen texts
+    python benchmarks/peers/minutes.py --folder runs --page
+
+--unseen is the folder of the files that unseen_texts.py reads.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
+    os.environ.setdefault(name, "1")
+sys.path[0] = str(Path(__file__).parents[1])  # benchmarks/
+
+from joblib import Parallel, delayed
+
+from common.page import list_table, picture
+from common.table import Rows, kept, parser, report
+from nplm.datasets import Corpus
+from peers import run, unseen_texts
+
+DOCS = Path(__file__).parents[2] / "docs" / "measured"
+HELD_OUT = 40_000  # tokens of a held-out part, at most; of the Penn Treebank all
+UNSEEN = ("source", "portuguese", "messages")
+TITLES = {
+    "ptb": "Penn Treebank, 0.9M", "brown": "Brown, 0.8M", "wiki-2M": "Wikipedia, 2M",
+    "wiki-14M": "Wikipedia, 14M", "source": "Python source, 1.5M",
+    "portuguese": "Portuguese news, 1.1M", "messages": "short messages, 0.4M",
+}  # fmt: skip
+MODELS = {"door": "AutoLM", "door-network": "its network alone", "lstm": "LSTM"}
+PLACES = (-6, 0), (0, -9), (6, 0)  # of labels, beside their dots
+FIGURES = ("CPU s", "parameters", "valid", "test", "words/s")
+
+
+def lstm(text: str, minutes: float) -> dict[str, Any]:
+    """Settings that were best of two to six, on the Penn Treebank and Wiki."""
+    small = text in ("ptb", "brown", "messages")
+    return {
+        "features": 128, "hidden": 192 if minutes < 2 else 256, "learning_rate": 8e-3,
+        "dropout": 0.1 if small else 0.0,
+    }  # fmt: skip
+
+
+def corpus_of(text: str, unseen: Path) -> Corpus:
+    made: Callable[[Path], Corpus] | None = getattr(unseen_texts, text, None)
+    corpus = run.TEXTS[text]() if made is None else made(unseen)
+    n = None if text == "ptb" else HELD_OUT
+    return replace(corpus, valid=corpus.valid[:n], test=corpus.test[:n])
+
+
+def measured(
+    folder: Path, unseen: Path, text: str, model: str, minutes: float
+) -> dict[str, Any]:
+    def measure() -> dict[str, Any]:
+        settings = lstm(text, minutes) if model == "lstm" else {}
+        defaults = run.SETTINGS[model]
+        found = run.MODELS[model](corpus_of(text, unseen), defaults | settings, minutes)
+        about = {"text": text, "model": model, "minutes": minutes, "changes": settings}
+        return about | {name: found[name] for name in FIGURES}
+
+    return kept(folder, f"minutes {text} {model} {minutes:g}", measure)
+
+
+def page(rows: Rows) -> str:
+    """A table of test perplexities."""
+    cells = []
+    for minutes in sorted({row["minutes"] for row in rows}):
+        for text in TITLES:
+            figures = [_test(rows, text, model, minutes) for model in MODELS]
+            shown = ["" if x is None else f"{x:.1f}" for x in figures]
+            cells.append([f"{minutes:g} min", TITLES[text], *shown])
+    header = ["time", "text, words", *MODELS.values()]
+    table = list_table("Test perplexity", header, cells)
+    machines = [row["machines"][0] for row in rows]
+    cpus = " and an ".join(sorted({machine["cpu"] for machine in machines}))
+    return (
+        f"{table}\nOn a core each of an {cpus} with {machines[0]['cores']} cores, in "
+        "bfloat16, about as many models side by side as there are cores.\n"
+    )
+
+
+def draw(path: Path, rows: Rows) -> None:
+    """A panel a number of minutes, on the same axes; a line of dots a text."""
+    budgets, every = sorted({row["minutes"] for row in rows}), list(TITLES)[::-1]
+    with picture(path, len(budgets), (9, 4), len(budgets)) as (figure, axes):
+        for axis, minutes in zip(axes, budgets):
+            for i, (model, name) in enumerate(MODELS.items()):
+                figures = [_test(rows, text, model, minutes) for text in every]
+                dots = [(x, y) for y, x in enumerate(figures) if x is not None]
+                axis.plot(*zip(*dots), "oDs"[i], color=f"C{i}", label=name)
+                for x, y in dots:
+                    axis.annotate(
+                        f"{x:.0f}", (x, y), PLACES[i], textcoords="offset points",
+                        ha=("right", "center", "left")[i], va="center",
+                        fontsize="x-small", color=f"C{i}",
+                    )  # fmt: skip
+            axis.set(title=f"{minutes:g} min", xscale="log", xlabel="test perplexity",
+                     xlim=(25, 250), ylim=(-0.5, len(every) - 0.3))  # fmt: skip
+            axis.set_xticks([30, 50, 100, 200], ["30", "50", "100", "200"])
+            axis.minorticks_off()
+            axis.set_yticks(range(len(every)), [TITLES[text] for text in every])
+            axis.grid(axis="y", alpha=0.3)
+        for axis in axes[1:]:
+            axis.tick_params(labelleft=False)
+        figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center",
+                      ncols=len(MODELS), frameon=False)  # fmt: skip
+
+
+def _test(rows: Rows, text: str, model: str, minutes: float) -> float | None:
+    found = [r for r in rows if (r["text"], r["model"], r["minutes"]) ==
+             (text, model, minutes)]  # fmt: skip
+    return found[0]["test"] if found else None
+
+
+def main() -> None:
+    options = parser(__doc__)
+    options.add_argument("minutes", nargs="*", type=float)
+    options.add_argument("--texts", nargs="*", choices=list(TITLES))
+    options.add_argument("--models", nargs="*", choices=list(MODELS))
+    options.add_argument("--folder", type=Path, required=True, help="a file a run")
+    options.add_argument("--unseen", type=Path, default=Path())
+    options.add_argument("--cores", type=int, default=1)
+    options.add_argument("--page", action="store_true", help="write docs/measured")
+    args = options.parse_args()
+    args.folder.mkdir(parents=True, exist_ok=True)
+    jobs = [
+        (text, model, minutes) for minutes in sorted(args.minutes, reverse=True)
+        for text in args.texts or TITLES for model in args.models or MODELS
+    ]  # fmt: skip
+    one = delayed(partial(measured, args.folder, args.unseen))
+    rows = Parallel(args.cores)(one(*job) for job in jobs)
+    if rows:
+        report("Minutes", [row | {"changes": str(row["changes"])} for row in rows],
+               args.json)  # fmt: skip
+    if args.page:
+        rows = [json.loads(p.read_text()) for p in sorted(args.folder.glob("minutes*"))]
+        lines = ",\n".join(json.dumps(row) for row in rows)
+        (DOCS / "minutes.json").write_text(f"[\n{lines}\n]\n")
+        (DOCS / "minutes.inc").write_text(page(rows))
+        draw(DOCS / "minutes.svg", rows)
+
+
+if __name__ == "__main__":
+    main()
