@@ -11,6 +11,7 @@ from scipy.special import logsumexp
 from sklearn.utils.validation import check_is_fitted
 
 from nplm.inspection.weights import member_names
+from nplm.text.documents import Documents
 from nplm.text.lm.text_lm import TextLM
 
 __all__ = ["ExpectedWords", "Surprisals", "expected_words", "surprisals"]
@@ -122,8 +123,17 @@ def surprisals(lm: TextLM, X: Sequence[object]) -> list[Surprisals]:
     if len(documents.lengths) == 0:
         return []
     ends = bool(lm.predict_boundary)
-    contexts, ids = documents.windows(lm.n_context_, lm.boundary_, ends=ends)
-    scores = score_members(lm, contexts, ids)
+    model = lm.estimator_
+    if getattr(model, "_reads_texts", False):
+        n_context = max(model._n_context_of_texts(), 1)
+        texts = documents.texts(n_context, lm.boundary_, ends=ends)
+        contexts, ids = texts.windows()
+        of_members = member_names(model)
+        scored = model._member_log_probs_of if of_members else model._texts_log_prob
+        scores = score_members(lm, contexts, ids, scored(texts))
+    else:
+        contexts, ids = documents.windows(lm.n_context_, lm.boundary_, ends=ends)
+        scores = score_members(lm, contexts, ids)
     unknown = ids == codec.unknown_id
     last = np.cumsum(documents.lengths + ends).tolist()
     surprisals = []
@@ -199,11 +209,18 @@ def expected_words(
             f"position must be from 0 to {n_tokens}, the number of tokens of the "
             f"document, got {position}."
         )
-    contexts, _ = documents.windows(lm.n_context_, lm.boundary_, ends=True)
-    context = contexts[n_tokens if position is None else position]
-    [proba] = lm.estimator_.predict_proba([context])
+    stop, model = n_tokens if position is None else position, lm.estimator_
+    before = Documents(documents.ids[:stop], np.array([stop]))
+    context, state = lm._state_after(before)
+    [proba], _ = lm._next_proba(context[np.newaxis], [state])
     best = np.argsort(-proba, kind="stable")[:k].astype(np.int32)
-    scores = score_members(lm, np.tile(context, (len(best), 1)), best)
+    log_probs = None
+    if getattr(model, "_reads_texts", False):
+        log_probs = np.log(proba[best])
+        if member_names(model):
+            rows, _ = model._step_by_member(context[np.newaxis], [state])
+            log_probs = np.column_stack([row[0, best] for row in rows])
+    scores = score_members(lm, np.tile(context, (len(best), 1)), best, log_probs)
     return ExpectedWords(
         codec.words(best),
         proba[best].astype(np.float64),
@@ -227,9 +244,16 @@ class MemberScores(NamedTuple):
 
 
 def score_members(
-    lm: TextLM, X: NDArray[np.int32], y: NDArray[np.int32]
+    lm: TextLM,
+    X: NDArray[np.int32],
+    y: NDArray[np.int32],
+    log_probs: NDArray[np.float64] | None = None,
 ) -> MemberScores:
-    """Score windows by a model and by each of its members."""
+    """Score windows by a model and by each of its members.
+
+    `log_probs`: the scores by the model, (n,), or by its members, (n, n_members); by
+    default those of the windows alone.
+    """
     model = lm.estimator_
     names = member_names(model)
     shape = len(y), len(names)
@@ -241,8 +265,11 @@ def score_members(
         return scores
     if not names:
         order = _orders(model, lm.boundary_, X, y)
-        return scores._replace(log_prob=model.log_prob(X, y), order=order)
-    weights, log_probs = model._by_member(X, y)
+        log_prob = model.log_prob(X, y) if log_probs is None else log_probs
+        return scores._replace(log_prob=log_prob, order=order)
+    weights = model._token_details(X)["weights"]
+    if log_probs is None:
+        log_probs = model._member_log_probs(X, y)
     for i, member in enumerate(getattr(model, "estimators_", ())):
         order = _orders(member, lm.boundary_, X, y)
         if order is not None:

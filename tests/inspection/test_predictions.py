@@ -20,6 +20,9 @@ from nplm import (
 from nplm.inspection import expected_words, feature_map, surprisals
 from tests.helpers import paper_lm
 
+CELLS = NeuralLM(
+    2, n_memory=2, n_hidden=8, embedding_dim=4, max_iter=5, random_state=0
+)  # fmt: skip
 NGRAMS = KneserNeyLM(order=3, discount_fallback=(0.5, 1, 1.5))
 TEXTS = ["a cat saw the dog", "the dog saw a cat", "the cat sat", "a dog sat"] * 9
 VALID = ["the cat saw a dog", "a cat sat"]
@@ -36,11 +39,15 @@ def model(kind):
         "trigram": InterpolatedTrigram(),
         "mixture": MixtureLM(members, "learned", include_uniform=True),
         "by context": MixtureLM(members, "context"),
+        "cells": CELLS,
+        "mixed cells": MixtureLM([("cells", CELLS), ("n-grams", NGRAMS)]),
     }[kind]
     return TextLM(estimator, n_context=2).fit(TEXTS, X_val=VALID)
 
 
-KINDS = ["n-grams", "network", "trigram", "mixture", "by context"]
+ALONE = ["n-grams", "network", "cells"]
+MIXED = ["trigram", "mixture", "by context", "mixed cells"]
+KINDS = ALONE + MIXED
 
 
 @pytest.mark.slow
@@ -60,7 +67,7 @@ def test_surprisals_are_those_of_token_scores(kind, text):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", KINDS[2:])
+@pytest.mark.parametrize("kind", MIXED)
 @given(text=st.lists(WORDS, max_size=6).map(" ".join))
 def test_members_add_up_to_the_probability(kind, text):
     lm = model(kind)
@@ -136,7 +143,7 @@ def test_expected_words_are_the_most_probable(kind):
         )
 
 
-@pytest.mark.parametrize("kind", ["n-grams", "mixture"])
+@pytest.mark.parametrize("kind", ["n-grams", "cells", "mixture", "mixed cells"])
 def test_expected_words_have_the_orders_and_members_of_scored_ones(kind):
     lm = model(kind)
     found = expected_words(lm, "the cat", k=6)

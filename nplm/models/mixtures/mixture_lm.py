@@ -524,12 +524,6 @@ class MixtureLM(_BaseComposition, CompositeLM):
             out[:, i] = member.log_prob(self._nearest_of(member, X), y)
         return out
 
-    def _by_member(
-        self, X: NDArray[np.int32], y: NDArray[np.int32]
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return the weight of each member, and its scores of next words."""
-        return self._row_weights(X), self._member_log_probs(X, y)
-
     def _member_log_probs_of(self, texts: Texts) -> NDArray[np.float64]:
         """Return the scores of the tokens by each member: (n_tokens, n_members)."""
         parts = [self._texts_log_prob_of(own, texts) for own in self.estimators_]
@@ -551,7 +545,10 @@ class MixtureLM(_BaseComposition, CompositeLM):
         ]
         return tuple(own._state(ids[n:]) for own, n in zip(self.estimators_, more))
 
-    def _step(self, X: NDArray[np.int32], states: Sequence[Any]) -> Stepped:
+    def _step_by_member(
+        self, X: NDArray[np.int32], states: Sequence[Any]
+    ) -> tuple[list[NDArray[np.floating]], list[Any]]:
+        """Return the log-probabilities by each member, and the states."""
         parts, after = [], []
         for i, member in enumerate(self.estimators_):
             check_not_grown(member, self.n_words_, type(self).__name__)
@@ -559,8 +556,12 @@ class MixtureLM(_BaseComposition, CompositeLM):
             log_proba, left = member._step(X, own)
             parts.append(log_proba)
             after.append(left)
+        return parts, list(zip(*after))
+
+    def _step(self, X: NDArray[np.int32], states: Sequence[Any]) -> Stepped:
+        parts, after = self._step_by_member(X, states)
         weights = self._row_weights(X).T[:, :, None]
-        return logsumexp(parts, axis=0, b=weights), list(zip(*after))
+        return logsumexp(parts, axis=0, b=weights), after
 
     def _log_prob(
         self, X: NDArray[np.int32], y: NDArray[np.int32]

@@ -188,13 +188,12 @@ class InterpolatedTrigram(CheapWords):
     def _token_details(self, X: NDArray[np.int32]) -> dict[str, NDArray[Any]]:
         return {"weights": self._row_weights(self._nearest(X))}
 
-    def _by_member(
+    def _member_log_probs(
         self, X: NDArray[np.int32], y: NDArray[np.int32]
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return the weight of each order, and its scores of next words."""
-        X = self._nearest(X)
+    ) -> NDArray[np.float64]:
+        """Return the scores of next words by each order."""
         with np.errstate(divide="ignore"):  # a word that was never seen after a context
-            return self._row_weights(X), np.log(self.members_.prob(X, y))
+            return np.log(self.members_.prob(self._nearest(X), y))
 
     def _predict_proba(self, X: NDArray[np.int32]) -> NDArray[np.float64]:
         return self.members_.mixture(X, self._row_weights(X))

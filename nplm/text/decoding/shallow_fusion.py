@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from nplm.text.lm.row_cache import RowCache
+from nplm.text.lm.row_cache import Context, RowCache, StateCache
 from nplm.text.lm.text_lm import TextLM
 
 __all__ = ["ShallowFusion"]
@@ -98,8 +98,12 @@ class ShallowFusion:
         # The id in the language model of each token, and of tokens beyond.
         self._ids = np.append(ids, lm.boundary_).astype(np.intp)
         self._eos, self._boundary = eos_token_id, lm.boundary_
-        self._start = (lm.boundary_,) * lm.n_context_
-        self._cache = RowCache(lm.estimator_)
+        model = lm.estimator_
+        self._reads = getattr(model, "_reads_texts", False)
+        n = max(model._n_context_of_texts(), 1) if self._reads else lm.n_context_
+        self._start: Context = (lm.boundary_,) * n + (None,) * self._reads
+        self._cache = StateCache(model) if self._reads else RowCache(model)
+        self._states: dict[Context, Context] = {}  # after the texts of the last call
 
     def __call__(self, input_ids: Any, scores: Any) -> Any:
         """Return the scores of the next tokens with the language model's added.
@@ -111,16 +115,34 @@ class ShallowFusion:
         """
         if self.weight == 0:
             return scores
-        n = len(self._start)
+        states = {}
         added = np.full(tuple(scores.shape), -np.inf, dtype=np.float32)
         columns = self._ids[:-1][: added.shape[1]]
         for out, tokens in zip(added, input_ids[:, self.n_prompt :].tolist()):
-            last = self._ids.take(np.array(tokens[-n:], dtype=np.intp), mode="clip")
-            row = self._cache.row((*self._start, *last.tolist())[-n:])
+            ids = self._ids.take(np.array(tokens, dtype=np.intp), mode="clip")
+            text = tuple(ids.tolist())
+            states[text] = self._state(text)
+            row = self._cache.row(states[text])
             out[: len(columns)] = row[columns]
             if self._eos is not None:
                 out[: len(columns)][columns == self._boundary] = -np.inf
                 out[self._eos] = row[self._boundary]
+        self._states = states
         # Whatever the weight, probability 0 stays 0.
         np.multiply(added, self.weight, out=added, where=np.isfinite(added))
         return scores + scores.new_tensor(added)
+
+    def _state(self, text: Context) -> Context:
+        """Return the context after a text, with a state if the model reads texts."""
+        if not self._reads:
+            return (*self._start, *text)[-len(self._start) :]
+        # A beam mostly goes on with one of the last call.
+        known = len(text)
+        while known > 0 and text[:known] not in self._states:
+            known -= 1
+        state = self._states[text[:known]] if known else self._start
+        for word in text[known:]:
+            [after] = self._cache.after([state])
+            is_end = word == self._boundary
+            state = self._start if is_end else (*state[1:-1], word, after)
+        return state

@@ -13,6 +13,7 @@ from nplm.base.atomic import read_at_once
 from nplm.base.blocks import blocks_of_rows
 from nplm.base.checks import plain
 from nplm.base.generators import private_generator
+from nplm.text.documents import Documents
 from nplm.text.embeddings import features_of, nearest_rows
 from nplm.text.lm.drawing import (
     check_drawing,
@@ -297,7 +298,11 @@ class Continuing(FittedText):
 
     def _start(self, context: Any) -> tuple[NDArray[np.int32], Any]:
         """Return the last words of a context, and the state before the last of them."""
-        document, model = self._codec.encode_one(context, "context"), self.estimator_
+        return self._state_after(self._codec.encode_one(context, "context"))
+
+    def _state_after(self, document: Documents) -> tuple[NDArray[np.int32], Any]:
+        """Return a document's last words, and the state before the last of them."""
+        model = self.estimator_
         if not getattr(model, "_reads_texts", False):
             # The context of the boundary is that of any word that follows.
             windows = document.windows(self.n_context_, self.boundary_, ends=True)

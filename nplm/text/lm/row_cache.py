@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["RowCache", "StateCache"]
+__all__ = ["Context", "RowCache", "StateCache"]
 
 MAX_BYTES = 1 << 26
 

@@ -4,7 +4,14 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from nplm import InterpolatedTrigram, KneserNeyLM, MixtureLM, ShallowFusion, TextLM
+from nplm import (
+    InterpolatedTrigram,
+    KneserNeyLM,
+    MixtureLM,
+    NeuralLM,
+    ShallowFusion,
+    TextLM,
+)
 from tests.helpers import paper_lm, small_text
 
 pytestmark = small_text
@@ -42,6 +49,23 @@ def test_weighted_log_probabilities_are_added(model):
     order = [6, 1, 2, 3, 4]
     assert_allclose(fused[:, order], scores[:, order] + 0.5 * expected, rtol=1e-5)
     assert np.isneginf(fused[:, [0, 5]]).all()
+
+
+def test_beams_go_on_with_the_state_of_a_network_that_reads_texts():
+    network = NeuralLM(
+        2, n_memory=3, n_hidden=8, embedding_dim=4, max_iter=5, random_state=0
+    )
+    lm, order = TextLM(network, boundary=0).fit(CYCLE), [6, 1, 2, 3, 4]
+    fusion, scorer = ShallowFusion(lm, 1.0, eos_token_id=6), lm.scorer()
+    # Beams that go on, by one word and by two.
+    for beams in ([[1], [2]], [[1, 2], [2, 3]], [[1, 2, 3, 4], [2, 3, 1, 2]]):
+        fused = fusion(tensor([[9, *beam] for beam in beams]), tensor(np.zeros((2, 7))))
+        for row, beam in zip(fused, beams):
+            state = scorer.begin()
+            for word in beam:
+                _, state = scorer.step(state, word)
+            expected = [scorer.end(state), *scorer.candidates(state, order[1:])]
+            assert_allclose(row[order], expected, rtol=1e-5)
 
 
 def test_tokens_of_probability_0_have_it_at_every_weight_but_0():
