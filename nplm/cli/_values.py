@@ -15,7 +15,7 @@ from nplm.models.ngrams.stages.discounts import check_fallback
 
 __all__ = [
     "ABOVE_ZERO", "COUNTS", "DECAY", "DISCOUNTS", "MAX_ORDER", "NOT_NEGATIVE",
-    "POSITIVE", "SETTING", "SHARE", "SHARES", "UNITS", "memory_option", "weights_of",
+    "POSITIVE", "SETTING", "SHARE", "SHARES", "SIZES", "memory_option", "weights_of",
 ]  # fmt: skip
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -119,7 +119,7 @@ SHARES = Parsed(
     _share,
     "a number from 0 to below 1, or three, separated by commas, such as 0.1,0.2,0.1.",
 )
-UNITS = Parsed(
+SIZES = Parsed(
     "integer",
     _units,
     "a whole number from 0 on, or the numbers of hidden units and of those of each "

@@ -10,18 +10,19 @@ import click
 
 from nplm.cli._estimation import Estimation
 from nplm.cli._messages import report_in_options
-from nplm.cli._model_options import (
+from nplm.cli._models import BITS, KEEP_OPTIMIZER
+from nplm.cli._options import (
     BY_MINUTES,
     MODELS,
     ON_DISK,
     OPEN_UNITS,
     UNITS,
     ModelCommand,
+    Settings,
     is_given,
+    network_options,
     refuse_other_models,
 )
-from nplm.cli._models import BITS, KEEP_OPTIMIZER
-from nplm.cli._options import Settings, network_options
 from nplm.cli._outputs import refuse_to_replace, writable_file
 from nplm.cli._text import (
     BLANK_LINES,
@@ -178,7 +179,7 @@ LEAST_UNITS = 257
 )
 @ERRORS
 @KEEP_OPTIMIZER
-@network_options()
+@network_options
 @click.pass_context
 def train_command(
     ctx: click.Context,

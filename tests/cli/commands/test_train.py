@@ -26,8 +26,7 @@ from nplm import (
     Vocabulary,
 )
 from nplm.cli._messages import in_options
-from nplm.cli._model_options import MODELS_OF
-from nplm.cli._options import DEFAULTS, NETWORK
+from nplm.cli._options import MODELS_OF, NETWORK, OPTIONS
 from nplm.cli.commands.train import train_command
 from nplm.models.neural.fitting.epochs import Epochs
 from nplm.models.training.em import MixtureFit
@@ -546,5 +545,6 @@ def test_blank_lines_are_skipped_or_sentences(run, tmp_path, blank_lines):
 def test_defaults_are_those_of_the_network():
     network = NeuralLM(loss=Importance(), solver=Adam(), output=Softmax())
     defaults = network.get_params() | NeuralLM().get_params()
-    assert {name: defaults[name] for name in DEFAULTS} == DEFAULTS
-    assert DEFAULTS.keys() | {"order", "n_jobs", "random_state"} == NETWORK
+    of_networks = {name: o for _, name, _, o, _ in OPTIONS if name in MODELS_OF}
+    assert {name: defaults[name] for name in of_networks} == of_networks
+    assert of_networks.keys() | {"order", "n_jobs", "random_state"} == NETWORK
