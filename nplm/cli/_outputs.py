@@ -13,6 +13,7 @@ from nplm.base.files.atomic_files import followed
 __all__ = [
     "BEGAN",
     "INTERRUPTED",
+    "is_arpa",
     "refuse_to_replace",
     "writable_file",
     "writable_folder",
@@ -24,6 +25,11 @@ BEGAN = "nplm.began"
 INTERRUPTED = 130
 # Compression that is read, but not written.
 READ_ONLY = (".bz2", ".zst")
+
+
+def is_arpa(path: Path) -> bool:
+    """Whether the name of a file is that of an ARPA file."""
+    return path.name.endswith((".arpa", ".arpa.gz", ".arpa.xz"))
 
 
 def writable_file(

@@ -1,7 +1,7 @@
 """The experiments of the paper, as functions."""
 
-from nplm.experiments.bench import Row
 from nplm.experiments.comparison import compare, conclusion
+from nplm.experiments.fits import Row
 from nplm.experiments.paper_tables import TABLES
 from nplm.experiments.reports import as_markdown, draw, figures, findings, times
 from nplm.experiments.reproduction import reproduce, results_of

@@ -10,7 +10,7 @@ from sklearn.base import clone
 
 from nplm import AutoLM, InterpolatedTrigram, KneserNeyLM, TextLM, Vocabulary
 from nplm.datasets import Corpus
-from nplm.experiments.bench import (
+from nplm.experiments.fits import (
     PARTS,
     Row,
     Scores,

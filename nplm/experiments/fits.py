@@ -1,21 +1,207 @@
-"""The fits that give the rows of the paper's tables: a class for each kind of fit."""
+"""Rows of tables, and the fits that give those of the paper's tables."""
 
 from __future__ import annotations
 
+import time
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy.special import logsumexp
 
-from nplm import ClassLM, KneserNeyLM, NeuralLM, WordClasses
+from nplm import ClassLM, InterpolatedTrigram, KneserNeyLM, NeuralLM, WordClasses
 from nplm.base.estimators import LanguageModel
-from nplm.experiments.bench import Bench, Row, Scores, mixed
+from nplm.base.progress.bars import time_in_words
+from nplm.datasets import Corpus
 from nplm.models.neural.presets import paper_network
 
-__all__ = ["ClassFit", "Fit", "KneserNeyFit", "Measured", "NetworkFit", "TrigramFit"]
+__all__ = [
+    "PARTS", "TRIGRAM_SETTINGS", "Bench", "ClassFit", "Fit", "KneserNeyFit",
+    "NetworkFit", "ReportStage", "Results", "Row", "Scores", "TrigramFit", "mixed",
+    "perplexities", "refuse_empty_parts",
+]  # fmt: skip
+
+PARTS = ("train", "valid", "test")
+# Called as report_stage(stage, done, total, note), one stage after the other.
+ReportStage = Callable[[str, float, float, str], None]
+# A table as data for JSON, as `results_of` returns it.
+Results = dict[str, Any]
+Scores = dict[str, NDArray[np.float64]]  # log-probabilities of next words, by part
+# Windows scored between two reports, and so before an interrupt.
+SCORE_CHUNK = 20_000
+# The trigram of section 4.1 of the paper, with weights by EM on the validation part.
+TRIGRAM_SETTINGS: dict[str, Any] = {"order": 3, "max_iter": 20, "tol": 0.0}
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of a table: a model, its shape, and its figures.
+
+    Attributes
+    ----------
+    model : str
+        "trigram", "Kneser-Ney", "classes", "network" or "AutoLM"; in a table of the
+        paper, the paper's name of the model.
+    n : int or None
+        Order: the words of context and the next word; None for a network that reads
+        all words before.
+    h, m : int or None
+        Hidden units, and features of a word; None without a network.
+    direct : bool or None
+        Whether a network of the paper has direct connections.
+    train, valid, test : float
+        Perplexity of each part over all its tokens, with ``<unk>`` and boundaries; for
+        the training part over about 50,000 tokens, evenly spread. In a table of the
+        paper, the paper's figures; that of the training part may be None.
+    parameters : int
+        Free parameters; for a mixture those of all members. 0 in a table of the paper.
+    seconds : float or None
+        Wall-clock time of the fit; None for a member of a mixture, and in a table of
+        the paper.
+    interrupted : bool
+        Whether an interrupt ended the training early.
+    c : int or None
+        Word classes, in a table of the paper.
+    mix : bool or None
+        Whether a network of the paper is mixed with the trigram.
+    name : str
+        Unique name of the row, in a table of the paper.
+    """
+
+    model: str
+    n: int | None
+    h: int | None
+    m: int | None
+    direct: bool | None
+    train: float | None
+    valid: float
+    test: float
+    parameters: int = 0
+    seconds: float | None = None
+    interrupted: bool = False
+    c: int | None = None
+    mix: bool | None = None
+    name: str = ""
+
+
+def refuse_empty_parts(corpus: Corpus) -> None:
+    """Raise ValueError if a part of a corpus has no token."""
+    for part in PARTS:
+        if len(corpus[part]) == 0:
+            raise ValueError(
+                f"The {part} part of {corpus.name} is empty: a table needs all three "
+                "parts."
+            )
+
+
+class Bench:
+    """The windows of a corpus, on which the models of a paper's table are measured.
+
+    - `n_context`: context words of a window, enough for the longest order
+    - `progress`: called as ``progress(stage, done, total, note)``
+    - `n_jobs`: threads of the networks
+    - `scored`: parts whose perplexities are in the table
+    """
+
+    # The `work` of the fits that come after the current one, for the time left.
+    work_after = 0.0
+
+    def __init__(
+        self,
+        corpus: Corpus,
+        n_context: int,
+        progress: ReportStage,
+        *,
+        n_jobs: int | None,
+        scored: Sequence[str],
+    ) -> None:
+        refuse_empty_parts(corpus)
+        self.corpus, self.progress, self.n_jobs = corpus, progress, n_jobs
+        self.windows = corpus.windows(n_context)
+        self._scored = {part: getattr(self.windows, part) for part in scored}
+        # Parameters of every model, and of n-gram models.
+        self.common: dict[str, Any] = {"n_words": corpus.n_words}
+        self.ngrams = self.common | {"boundary": corpus.boundary}
+
+    def fit(
+        self,
+        name: str,
+        model: LanguageModel,
+        *,
+        work: float = 0.0,
+        **options: Any,
+    ) -> None:
+        """Fit a model to the training part, with the validation part held out.
+
+        - `work`: relative time of the fit, to which `work_after` is compared
+        """
+        stage = f"{name}: training"
+        self.progress(stage, 0, 0, "")
+        if isinstance(model, NeuralLM):
+            options["progress"] = self._report(stage, work)
+        (X, y), (X_val, y_val), _ = self.windows
+        model.fit(X, y, X_val=X_val, y_val=y_val, **options)
+
+    def _report(self, stage: str, work: float) -> Callable[[float, float, float], None]:
+        """Return the `progress` of a network; its notes may have the time for all."""
+        began, first = time.monotonic(), np.inf
+
+        def report(done: float, total: float, loss: float) -> None:
+            nonlocal first
+            first = min(first, done)  # above 0 if an unfinished fit goes on
+            note = f"training perplexity {np.exp(loss):.0f}"
+            if self.work_after and done > first:
+                whole = (time.monotonic() - began) / (done - first) * total
+                seconds = whole * (1 - done / total + self.work_after / work)
+                note += f", {time_in_words(seconds)} left for all"
+            self.progress(stage, done, total, note)
+
+        return report
+
+    def scores(self, name: str, model: LanguageModel) -> Scores:
+        """Return the log-probabilities of the next words of each part, in pieces."""
+        scores = {}
+        for part, (X, y) in self._scored.items():
+            stage = f"{name}: scoring {part}"
+            scores[part] = np.empty(len(y))
+            for start in range(0, len(y), SCORE_CHUNK):
+                self.progress(stage, start, len(y), "")
+                rows = slice(start, start + SCORE_CHUNK)
+                scores[part][rows] = model.log_prob(X[rows], y[rows])
+            self.progress(stage, len(y), len(y), "")
+        return scores
+
+    @cached_property
+    def trigram(self) -> Scores:
+        """The scores of the paper's trigram, with which its networks are mixed."""
+        name = "interpolated trigram"
+        model = InterpolatedTrigram(**TRIGRAM_SETTINGS, **self.common)
+        self.fit(name, model)
+        return self.scores(name, model)
+
+
+def mixed(members: Sequence[Scores], weights: NDArray[np.float64]) -> Scores:
+    """Return the scores of a mixture from those of its members."""
+    return {
+        part: logsumexp(
+            [scores[part] for scores in members], axis=0, b=weights[:, None]
+        )
+        for part in members[0]
+    }
+
+
+def perplexities(scores: Scores) -> dict[str, float]:
+    """Return the perplexity of each part."""
+    with np.errstate(over="ignore"):
+        return {
+            part: float(np.exp(-log_prob.mean())) for part, log_prob in scores.items()
+        }
+
 
 Settings = dict[str, Any]
 HALVES = np.array([0.5, 0.5])

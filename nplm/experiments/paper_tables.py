@@ -8,8 +8,16 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from nplm.datasets import Corpus, fetch_brown, load_wiki
-from nplm.experiments.bench import PARTS, TRIGRAM_SETTINGS, Row
-from nplm.experiments.fits import ClassFit, Fit, KneserNeyFit, NetworkFit, TrigramFit
+from nplm.experiments.fits import (
+    PARTS,
+    TRIGRAM_SETTINGS,
+    ClassFit,
+    Fit,
+    KneserNeyFit,
+    NetworkFit,
+    Row,
+    TrigramFit,
+)
 from nplm.models.neural.presets import paper_network
 
 __all__ = ["DIRECT", "FINDINGS", "INDIRECT", "TABLES", "PaperTable"]

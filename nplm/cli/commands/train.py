@@ -8,8 +8,6 @@ from typing import Any
 
 import click
 
-from nplm.cli._estimation import Estimation
-from nplm.cli._messages import report_in_options
 from nplm.cli._models import BITS, KEEP_OPTIMIZER
 from nplm.cli._options import (
     BY_MINUTES,
@@ -40,8 +38,6 @@ from nplm.cli._values import (
     SETTING,
     memory_option,
 )
-from nplm.models.ngrams.stages.smoothing import Smoothing
-from nplm.text.words.splitting import Splitter
 from nplm.text.words.word_choice import WordChoice
 
 __all__ = ["train_command"]
@@ -188,9 +184,6 @@ def train_command(
     output: Path,
     valid: str | None,
     test: str | None,
-    memory: int | None,
-    folder: str | None,
-    bits: int | None,
     **options: Any,
 ) -> None:
     """Train a model on TEXT, and save it.
@@ -221,7 +214,7 @@ def train_command(
     if by_minutes:
         from nplm.cli.training.minutes import train_minutes
 
-        train_minutes(options, inputs, output, valid, test, memory)
+        train_minutes(options, inputs, output, valid, test, options["memory"])
         return
     _refuse_on_disk(ctx, options["tokens"])
     if options["model"] != "kneser-ney" or options["tokens"] in UNITS:
@@ -233,13 +226,9 @@ def train_command(
     refuse_empty(valid, "validate")
     refuse_empty(test, "test")
     _refuse_text_options(ctx, inputs, of_counts=options["of_counts"])
-    blanks = options["of_counts"] or options["tokens"] == "blanks"
-    on_disk = Estimation(
-        _smoothing(options), _choice(options), None if blanks else Splitter(), memory,
-        folder, bits, n_jobs=options["n_jobs"], blank_lines=options["blank_lines"],
-        of_counts=options["of_counts"],
-    )  # fmt: skip
-    on_disk.train(inputs, output, valid, test)
+    from nplm.cli.training.on_disk import train_on_disk
+
+    train_on_disk(options, _choice(options), inputs, output, valid, test)
 
 
 # -- options that do not go together --------------------------------------------
@@ -301,18 +290,7 @@ def _refuse_on_disk(ctx: click.Context, tokens: str) -> None:
             )
 
 
-# -- n-grams on disk ------------------------------------------------------------
-
-
 def _choice(options: Settings) -> WordChoice:
     path = options["words_path"]
     words = None if path is None else listed_words(path, "--vocabulary")
     return WordChoice(options["min_count"], options["max_words"], words=words)
-
-
-def _smoothing(options: Settings) -> Smoothing:
-    names = (
-        "interpolate_unigrams", "min_counts", "min_counts_of", "discount_fallback",
-    )  # fmt: skip
-    with report_in_options():
-        return Smoothing.of(options["order"], **{name: options[name] for name in names})

@@ -28,10 +28,10 @@ from nplm import (
 from nplm.base.estimators import LanguageModel
 from nplm.base.progress.bars import BAR
 from nplm.cli._bars import stages
-from nplm.cli._estimation import is_arpa
 from nplm.cli._messages import report_in_options
 from nplm.cli._models import vocabulary_of
 from nplm.cli._options import NETWORK, OPEN_UNITS, UNITS, Settings, network_settings
+from nplm.cli._outputs import is_arpa
 from nplm.cli._tally import report_perplexities, report_words
 from nplm.cli._text import chunks_of, n_bytes_of, refuse_empty
 from nplm.models.neural.network_lm import NetworkLM

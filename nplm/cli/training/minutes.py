@@ -16,10 +16,9 @@ from rich.table import Table
 import nplm
 from nplm import AutoLM, AutoRecipe, Subwords, Tokenizer
 from nplm.base.progress.bars import BAR
-from nplm.cli._estimation import is_arpa
 from nplm.cli._messages import report_in_options
 from nplm.cli._options import UNITS, Settings
-from nplm.cli._outputs import BEGAN, INTERRUPTED
+from nplm.cli._outputs import BEGAN, INTERRUPTED, is_arpa
 from nplm.cli._tally import report_perplexities
 from nplm.cli._text import n_bytes_of, refuse_empty
 from nplm.cli.training.in_memory import Kept, read_texts

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import sys
+from collections.abc import Callable
 from contextlib import redirect_stdout
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -28,20 +29,24 @@ from nplm.cli._outputs import (
 )
 from nplm.cli._tally import warning_of_unknown
 from nplm.cli._values import ABOVE_ZERO, POSITIVE, SETTING
-from nplm.cli.commands.paper.corpora import load_corpus
 from nplm.cli.commands.paper.tables import (
     one_line,
     print_corpus,
     print_examples,
     print_table,
 )
-from nplm.datasets import Corpus
+from nplm.datasets import Corpus, fetch_brown, fetch_ptb, load_python_docs, load_text
 from nplm.experiments import Row, compare, conclusion
 from nplm.inspection import nearest_words, suggestions
 from nplm.models.auto.choosing import check_settings
 
 __all__ = ["compare_command"]
 
+CORPORA: dict[str, Callable[[], Corpus]] = {
+    "python-docs": load_python_docs,
+    "brown": fetch_brown,
+    "ptb": fetch_ptb,
+}
 # What rows of the paper's tables have beside those of a comparison.
 OF_THE_PAPER = ("direct", "c", "mix", "name")
 # Options of earlier versions, and the choice of AutoLM in their place.
@@ -174,7 +179,7 @@ def compare_command(
         message = str(error).replace("settings", "--set", 1)
         raise click.UsageError(message) from error
     console, status = Console(), Console(stderr=True)
-    corpus = load_corpus(ctx, corpus_name, lines, min_count)
+    corpus = _load_corpus(ctx, corpus_name, lines, min_count)
     print_corpus(console, corpus_name, corpus)
     status.print(
         f"AutoLM trains for {time_in_words(60 * minutes)}, after n-gram models that "
@@ -204,6 +209,27 @@ def compare_command(
         json_path.write_text(text, encoding="utf-8")
         status.print(f"Results: {json_path}", markup=False)
     ctx.exit(exit_code)
+
+
+def _load_corpus(ctx: click.Context, name: str, lines: bool, min_count: int) -> Corpus:
+    """Load a named corpus, or the text at a path.
+
+    Options that are for a path are refused with a name.
+    """
+    if name not in CORPORA:
+        if not Path(name).exists():
+            raise ValueError(
+                f"--corpus {name}: there is no such file or folder, and the named "
+                f"corpora are {', '.join(CORPORA)}."
+            )
+        return load_text(name, lines=lines, min_count=min_count)
+    for option in ("lines", "min_count"):
+        if ctx.get_parameter_source(option) != click.core.ParameterSource.DEFAULT:
+            raise click.UsageError(
+                f"--{option.replace('_', '-')} is for --corpus PATH; {name} has its "
+                "own protocol."
+            )
+    return CORPORA[name]()
 
 
 def _report(name: str, corpus: Corpus, lm: AutoLM, results: Results) -> dict[str, Any]:

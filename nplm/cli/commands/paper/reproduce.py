@@ -18,7 +18,7 @@ from nplm.cli._outputs import INTERRUPTED, writable_folder
 from nplm.cli.commands.paper.tables import one_line_of, print_paper_table
 from nplm.datasets import load_wiki
 from nplm.experiments import TABLES, as_markdown, draw, findings, reproduce, results_of
-from nplm.experiments.bench import Results
+from nplm.experiments.fits import Results
 
 __all__ = ["reproduce_command"]
 

@@ -11,7 +11,7 @@ from rich.table import Table
 
 from nplm.datasets import Corpus
 from nplm.experiments import Row, figures
-from nplm.experiments.bench import Results
+from nplm.experiments.fits import Results
 
 __all__ = [
     "one_line", "one_line_of", "print_corpus", "print_examples", "print_paper_table",

@@ -9,7 +9,6 @@ from click.testing import CliRunner
 import nplm
 from nplm.cli import main
 from nplm.cli.commands.paper import compare as command
-from nplm.cli.commands.paper import corpora
 from nplm.datasets import load_text
 from nplm.experiments import comparison
 from nplm.models.auto.fitting import AutoFit
@@ -184,7 +183,7 @@ def test_an_interrupt_while_the_corpus_loads(run, monkeypatch):
     def interrupt(*args, **kwargs):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(corpora, "load_text", interrupt)
+    monkeypatch.setattr(command, "load_text", interrupt)
     assert run().exit_code == 130
 
 

@@ -1,0 +1,114 @@
+"""Kneser-Ney models that ``nplm train`` estimates on disk."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Literal
+
+import click
+
+from nplm.cli._bars import stages
+from nplm.cli._messages import report_in_options
+from nplm.cli._models import read_scorer
+from nplm.cli._options import Settings
+from nplm.cli._outputs import is_arpa
+from nplm.cli._tally import report_perplexities, report_words
+from nplm.cli._text import files_of
+from nplm.formats._model_files import check_writable
+from nplm.formats.counts.estimation import Estimated, Resources, estimate, source_of
+from nplm.formats.counts.merging import CountFiles
+from nplm.formats.outputs import NgramsFile, free_memory
+from nplm.models.ngrams.stages.smoothing import Smoothing
+from nplm.text.words.splitting import Splitter
+from nplm.text.words.word_choice import WordChoice
+
+__all__ = ["train_on_disk"]
+
+GIGA = 1e9
+
+
+def train_on_disk(
+    options: Settings,
+    choice: WordChoice,
+    inputs: Sequence[str],
+    output: Path,
+    valid: str | None,
+    test: str | None,
+) -> None:
+    """Estimate a Kneser-Ney model, save it, and report."""
+    scores = valid is not None or test is not None
+    if scores and is_arpa(output):
+        raise click.UsageError(
+            "an ARPA file has to be read whole before it scores: leave --valid and "
+            "--test out and score it with nplm query, or give OUTPUT another name."
+        )
+    if is_arpa(output) and options["bits"] is not None:
+        raise click.UsageError(
+            "--bits is for mapped n-grams: leave it out, or give OUTPUT a name that is "
+            "not that of an ARPA file."
+        )
+    blanks = options["of_counts"] or options["tokens"] == "blanks"
+    splitter = None if blanks else Splitter()
+    estimated = _estimate(options, choice, splitter, inputs, output)
+    unknown = estimated.n_unknown / estimated.n_tokens
+    report_words(estimated.n_lines, estimated.n_tokens, estimated.n_words, unknown)
+    if is_arpa(output) and splitter is not None:
+        click.echo(
+            f"Note: {output} has no tokenizer, and its text will be split between "
+            "blanks: train with --tokens blanks, or give it text that is split.",
+            err=True,
+        )
+    if scores:
+        keep = options["blank_lines"]
+        report_perplexities(read_scorer(output), valid, test, blank_lines=keep)
+
+
+def _estimate(
+    options: Settings,
+    choice: WordChoice,
+    splitter: Splitter | None,
+    inputs: Sequence[str],
+    output: Path,
+) -> Estimated:
+    memory = options["memory"]
+    if memory is None:
+        memory = free_memory()
+        click.echo(
+            f"estimating within {memory / GIGA:.1f} GB of memory (--memory sets "
+            "another limit), with temporary files on disk (--folder)",
+            err=True,
+        )
+    with report_in_options(), _terms_as_interrupts(), stages() as bars:
+        names = (
+            "interpolate_unigrams", "min_counts", "min_counts_of", "discount_fallback",
+        )  # fmt: skip
+        smoothing = Smoothing.of(
+            options["order"], **{name: options[name] for name in names}
+        )
+        check_writable(output)
+        kind: Literal["arpa", "binary"] = "arpa" if is_arpa(output) else "binary"
+        file = NgramsFile(output, kind, options["bits"])
+        file.check(smoothing.order, splitter)
+        texts: Any = CountFiles(inputs) if options["of_counts"] else files_of(inputs)
+        source = source_of(
+            texts, choice, splitter, options["blank_lines"], os.fspath(output)
+        )
+        progress = bars.counting("words")
+        n_jobs, folder = options["n_jobs"], options["folder"]
+        return estimate(
+            smoothing, source, file, Resources(memory, folder, n_jobs, progress)
+        )
+
+
+@contextmanager
+def _terms_as_interrupts() -> Iterator[None]:
+    """Let a SIGTERM, as a cluster sends it, clean up as Ctrl-C does."""
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
