@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Self
 
@@ -115,10 +115,28 @@ class Texts:
         first = self.first + (self.n_context - n_context - more)
         lengths = self.lengths + added
         texts = type(self)(self.ids, n_context, first, lengths, self.n_before - more)
-        counts = np.column_stack([added, self.lengths]).ravel()
-        return texts, np.repeat(np.arange(len(counts)) % 2 == 1, counts)
+        return texts, _second_of(added, self.lengths)
+
+    def columns(self, n: int, n_ahead: int) -> tuple[Self, NDArray[np.bool_]]:
+        """Cut the only text into at most `n` parts of one length.
+
+        Each part but the first begins `n_ahead` rows before the first that counts.
+        Returns the parts, and which of their rows count: each row of the text, once.
+        """
+        [first], [length] = self.first, self.lengths
+        starts = np.arange(0, length, -(-length // n))
+        ahead = np.minimum(starts, n_ahead)
+        lengths = np.diff(starts, append=length)
+        parts = replace(self, first=first + starts - ahead, lengths=ahead + lengths)
+        return parts, _second_of(ahead, lengths)
 
     def windows(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
         """Return the contexts and the token of each row: of one text, views."""
         rows = self.rows(slice(0, len(self)))
         return self.X[rows], self.y[rows]
+
+
+def _second_of(first: NDArray[np.intp], second: NDArray[np.intp]) -> NDArray[np.bool_]:
+    """Return a mask of the second of each pair of pieces of these lengths."""
+    counts = np.column_stack([first, second]).ravel()
+    return np.repeat(np.arange(len(counts)) % 2 == 1, counts)

@@ -462,24 +462,31 @@ class LanguageModel(WindowScores, DensityMixin, Documented, BaseEstimator):
             Natural logarithms of all scored tokens, in text order. The memory besides
             them does not grow with the text.
         """
+        return self._texts_log_prob(self._scored_texts(ids))
+
+    def _scored_texts(self, ids: ArrayLike | Sequence[ArrayLike]) -> Texts:
         self._check_fitted()
         n_context = max(self._n_context_of_texts(), 1)
-        return self._texts_log_prob(self._texts(ids, "ids", n_context, self.n_words_))
+        return self._texts(ids, "ids", n_context, self.n_words_)
 
-    def score_stream(self, ids: ArrayLike | Sequence[ArrayLike]) -> float:
+    def score_stream(
+        self, ids: ArrayLike | Sequence[ArrayLike], **options: Any
+    ) -> float:
         """Return the mean of `log_prob_stream`; the perplexity is ``exp(-score)``.
 
         Parameters
         ----------
         ids : array-like of int, shape (n_tokens,), or a list of them
             One text, or a list of documents.
+        **options
+            Passed to `log_prob_stream`, such as ``n_columns`` of a network.
 
         Returns
         -------
         score : float
             Mean natural-log probability per token.
         """
-        return float(np.mean(self.log_prob_stream(ids)))
+        return float(np.mean(self.log_prob_stream(ids, **options)))
 
     @read_at_once
     def candidate_log_prob(

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from copy import copy
+from numbers import Integral
 from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_is_fitted, check_scalar
 
 from nplm.base.atomic import read_at_once, shallow_copy
 from nplm.base.blocks import Texts
@@ -18,6 +19,7 @@ from nplm.base.fitted import Fitted
 from nplm.base.warnings import warn
 from nplm.models.neural.fitting.saved import from_items, lightened, to_items
 from nplm.models.neural.network.network import Network
+from nplm.models.neural.network.reading import MOST_COLUMNS
 from nplm.models.neural.options.base import Option
 from nplm.models.neural.options.outputs import Output
 from nplm.models.neural.recipe import TrainedNetwork
@@ -222,6 +224,33 @@ class FittedNetworkLM(LanguageModel):
             )
         return self._candidate_log_prob(X, y[:, None], normalize=False)[:, 0]
 
+    @read_at_once
+    def log_prob_stream(
+        self, ids: ArrayLike | Sequence[ArrayLike], *, n_columns: int = 1
+    ) -> NDArray[np.float64]:
+        """Return the log-probability of each token of a text, or of documents.
+
+        Parameters
+        ----------
+        ids : array-like of int, shape (n_tokens,), or a list of them
+            Word ids in text order: one text, or a list of documents, which do not
+            depend on each other. The first words of each text, as many as a context
+            has, are context only.
+        n_columns : int, default=1
+            Parts, at most 64, into which one text is cut for a network with
+            ``n_memory``, to read them side by side, in threads too. That is faster,
+            but not exact: the state before a part is that of the ``n_memory`` words
+            before it alone. :ref:`streams` has the difference of a network.
+
+        Returns
+        -------
+        log_prob : ndarray of float64, shape (n_scored,)
+            Natural logarithms of all scored tokens, in text order. The memory besides
+            them does not grow with the text.
+        """
+        check_scalar(n_columns, "n_columns", Integral, min_val=1, max_val=MOST_COLUMNS)
+        return self._texts_log_prob(self._scored_texts(ids), n_columns)
+
     def _check_width(self, X: ArrayLike) -> None:
         n, n_memory = np.shape(X)[1], self._trained.architecture.n_memory
         if n < n_memory:
@@ -247,14 +276,17 @@ class FittedNetworkLM(LanguageModel):
     def _n_context_of_texts(self) -> int:
         return self._trained.parts.inputs.n_context
 
-    def _texts_log_prob(self, texts: Texts) -> NDArray[np.float64]:
+    def _texts_log_prob(self, texts: Texts, n_columns: int = 1) -> NDArray[np.float64]:
         trained = self._trained
         if not trained.architecture.n_memory:
             return super()._texts_log_prob(texts)
         trained.architecture.check_next_words(texts.y, "ids")
         texts, kept = texts.reread(trained.parts.inputs.n_context)
+        counted: Any = slice(None)
+        if n_columns > 1 and len(texts.first) == 1:
+            texts, counted = texts.columns(n_columns, trained.architecture.n_memory)
         with blas_threads(1):
-            return self._network().log_prob_of_texts(texts)[kept]
+            return self._network().log_prob_of_texts(texts)[counted][kept]
 
     def _step(self, X: NDArray[np.int32], states: Sequence[Any]) -> Stepped:
         trained = self._trained

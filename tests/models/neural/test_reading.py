@@ -56,6 +56,31 @@ def test_the_state_goes_on_within_a_text_and_no_further(order):
     np.testing.assert_allclose(found, np.concatenate(want), rtol=1e-12)
 
 
+@pytest.mark.parametrize(("n_columns", "n_rows"), [(2, 350), (7, 100), (64, 11)])
+def test_columns_of_a_text_begin_with_words_that_do_not_count(n_columns, n_rows):
+    lm = reading(precision="float64").fit_stream(IDS)
+    want = [
+        word_by_word(lm, HELD_OUT[max(i - 9, 0) : i + n_rows + 1])[min(i, 9) :]
+        for i in range(0, 699, n_rows)
+    ]
+    found = lm.log_prob_stream(HELD_OUT, n_columns=n_columns)
+    np.testing.assert_allclose(found, np.concatenate(want), rtol=1e-12)
+    assert lm.score_stream(HELD_OUT, n_columns=n_columns) == found.mean()
+    lm.set_params(n_jobs=3)
+    again = lm.log_prob_stream(HELD_OUT, n_columns=n_columns)
+    np.testing.assert_array_equal(again, found)
+
+
+def test_columns_change_no_documents_and_no_network_of_windows():
+    for lm, ids in [(reading(), DOCUMENTS), (reading(n_memory=0), HELD_OUT)]:
+        lm.fit_stream(IDS)
+        np.testing.assert_array_equal(
+            lm.log_prob_stream(ids, n_columns=5), lm.log_prob_stream(ids)
+        )
+    with pytest.raises(ValueError, match="n_columns == 65"):
+        lm.log_prob_stream(IDS, n_columns=65)
+
+
 @pytest.mark.parametrize("output", ["softmax", "classes", "tree"])
 @pytest.mark.parametrize("n_hidden", [5, (5, 7)])
 def test_documents_have_the_same_bits_alone_and_among_others(output, n_hidden):

@@ -10,7 +10,7 @@ import numpy as np
 from nplm.base.blocks import Texts
 from nplm.models.neural.network.array_types import Index
 
-__all__ = ["READ_AT_ONCE", "columns_of"]
+__all__ = ["MOST_COLUMNS", "READ_AT_ONCE", "columns_of"]
 
 # Rows of a mini-batch, and texts that are read side by side.
 READ_AT_ONCE, MOST_COLUMNS = 512, 64
