@@ -6,10 +6,9 @@ import math
 import os
 import re
 from array import array
-from collections.abc import Callable, Container
+from collections.abc import Container
 from contextlib import nullcontext
-from dataclasses import dataclass
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,10 +31,7 @@ from nplm.models.ngrams.trie.work import MAX_NGRAMS, MOST, Work
 from nplm.text.words.known_words import UNKNOWN
 from nplm.text.words.splitting import BETWEEN_BLANKS, BLANKS
 
-__all__ = [
-    "ArpaTables", "check_boundary", "check_weights", "read_ngrams",
-    "read_tables",
-]  # fmt: skip
+__all__ = ["check_boundary", "read_ngrams"]
 
 # Rounding in a file may put the log10 of a probability above 0 by this much.
 MAX_LOG10_PROB = 1e-4
@@ -77,88 +73,17 @@ def read_ngrams(
     tables = NgramTables(work)
     work.reserve(MOST)  # the words may be many
     work.stage("reading", 0)
-
-    def take(table: NgramTable) -> None:
-        tables.add(table)
-        work.tell(len(table.ngrams))
-
-    arpa = read_tables(path, take, add_unknown=add_unknown, size=work.block, file=file)
-    reserve_for_words(work, len(arpa.words))
-    try:
-        trie = tables.trie(arpa.order, arpa.unigrams, arpa.settled)
-    except DuplicateNgramError as error:
-        gram = [arpa.words[w] for w in error.ngram]
-        raise arpa.twice(error, gram) from error
-    except ValueError as error:  # too many contexts for int32
-        raise ValueError(f"{os.fspath(path)} has {error}") from error
-    check_weights(path, trie)
-    return Ngrams(trie, None, arpa.boundary, arpa.words)
-
-
-@dataclass(frozen=True)
-class ArpaTables:
-    """The contents of an ARPA file without its n-grams of 2 words and more.
-
-    - `words`: the word of each id
-    - `boundary`: id of the boundary
-    - `unigrams`: the probability and weight of each word
-    """
-
-    path: str
-    words: list[str]
-    boundary: int | None
-    unigrams: NgramTable
-    order: int
-    _marks: Marks
-    _first_line: dict[int, int]
-
-    def settled(self, table: NgramTable) -> NgramTable:
-        """Return n-grams of the file with final ids and weights.
-
-        Those that no text reaches have the probability `NOT_AN_NGRAM`.
-        """
-        return self._marks.settled(table)
-
-    def twice(self, error: DuplicateNgramError, gram: list[str]) -> ValueError:
-        """Return the error of an n-gram that occurs twice."""
-        if self.boundary is not None:
-            gram = [BEGIN if word == END else word for word in gram[:-1]] + gram[-1:]
-        line = self._first_line[error.order] + error.row
-        return ValueError(
-            f"{self.path}, line {line} (not counting blank lines among the "
-            f"{error.order}-grams): {shown(' '.join(gram))} occurs twice."
-        )
-
-
-def read_tables(
-    path: str | os.PathLike[str],
-    take: Callable[[NgramTable], Any],
-    *,
-    add_unknown: bool,
-    size: int,
-    file: BinaryIO | None = None,
-) -> ArpaTables:
-    """Read an ARPA file, and hand out its n-grams of 2 words and more.
-
-    - `take`: called with n-grams as they are in the file, order by order. They are to
-      be settled (`ArpaTables.settled`) when all are read
-    - `add_unknown`: as in `read_arpa`
-    - `size`: maximum number of n-grams handed out at once
-    - `file`: as in `read_ngrams`
-
-    Raises ValueError or OSError, as in `read_arpa`.
-    """
+    first_line = {1: 0}
     with reading(path) if file is None else nullcontext(file) as contents:
         lines = Lines(contents, path)
         counts = _read_header(lines)
         words, prob, bow = _read_unigrams(lines, counts[0])
         _check_any(words, path)
         marks, text = Marks(words), EncodedWords.of(words)
-        first_line = {1: 0}
         for k, count in enumerate(counts[1:], 2):
             _expect(lines, f"\\{k}-grams:")
             first_line[k] = lines.n_read + 1
-            for part in blocks(count, size):
+            for part in blocks(count, work.block):
                 ngrams, log_prob, log_bow = lines.ngrams(
                     k,
                     text,
@@ -170,8 +95,10 @@ def read_tables(
                     n_in_all=count,
                 )
                 marks.see(ngrams)
-                take(NgramTable(ngrams, _power(log_prob), _power(log_bow)))
+                tables.add(NgramTable(ngrams, _power(log_prob), _power(log_bow)))
+                work.tell(len(ngrams))
         _expect(lines, "\\end\\")
+    del lines, text  # the trie needs the memory
     words, boundary, unigrams = marks.settle(prob, bow)
     _check_any(words, path)
     if add_unknown and not any(mark in words for mark in UNKNOWN):
@@ -179,8 +106,26 @@ def read_tables(
         prob, bow = np.append(unigrams.prob, 0.0), np.append(unigrams.bow, 1.0)
         ids = np.arange(len(words), dtype=np.int32)[:, np.newaxis]
         unigrams = NgramTable(ids, prob, bow)
-    own = os.fspath(path), words, boundary, unigrams, len(counts)
-    return ArpaTables(*own, marks, first_line)
+    reserve_for_words(work, len(words))
+    try:
+        trie = tables.trie(len(counts), unigrams, marks.settled)
+    except DuplicateNgramError as error:
+        gram = [words[w] for w in error.ngram]
+        if boundary is not None:
+            gram[:-1] = [BEGIN if word == END else word for word in gram[:-1]]
+        raise ValueError(
+            f"{os.fspath(path)}, line {first_line[error.order] + error.row} (not "
+            f"counting blank lines among the {error.order}-grams): "
+            f"{shown(' '.join(gram))} occurs twice."
+        ) from error
+    except ValueError as error:  # too many contexts for int32
+        raise ValueError(f"{os.fspath(path)} has {error}") from error
+    if not multiplies(trie):
+        raise ValueError(
+            f"{os.fspath(path)} has back-off weights whose product overflows: the file "
+            "is damaged; estimate the model again."
+        )
+    return Ngrams(trie, None, boundary, words)
 
 
 def check_boundary(
@@ -199,15 +144,6 @@ def check_boundary(
         f"{os.fspath(path)} {lacks}: in Python, read it by nplm.formats.read_arpa, and "
         "give TextLM.from_model a boundary and predict_boundary=False."
     )
-
-
-def check_weights(path: str | os.PathLike[str], trie: BackoffTrie) -> None:
-    """Raise ValueError if products of back-off weights overflow."""
-    if not multiplies(trie):
-        raise ValueError(
-            f"{os.fspath(path)} has back-off weights whose product overflows: the file "
-            "is damaged; estimate the model again."
-        )
 
 
 def _check_any(words: list[str], path: str | os.PathLike[str]) -> None:
