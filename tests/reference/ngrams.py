@@ -265,7 +265,12 @@ def find_ngrams(trie: Trie, contexts: Int32, y: Int32, out: Int32) -> None:
 
 def quantized_prob(trie: Any, X: Int32, y: Int32, out: Float64) -> None:
     # Here `trie` is a QuantizedTrie, whose numbers are unpacked.
-    levels = [trie.unpacked(i) for i in range(len(trie.levels))]
+    levels = []
+    for i, level in enumerate(trie.levels):
+        words, prob, bow, _ = trie.records(i, 0, level.n)
+        ends = i + 1 == len(trie.levels)
+        offsets = None if ends else np.concatenate(list(trie.offsets(i)))
+        levels.append((words, prob, None if ends else bow, offsets))
 
     def found(newest: int, *older: int) -> Iterator[tuple[float, float]]:
         """Probability and weight of the n-gram, with ever more words before it."""

@@ -18,8 +18,7 @@ from nplm.formats.binary.mapped_trie import read_mapped
 from nplm.formats.binary.verified import is_verified, note_verified
 from nplm.models.ngrams.trie.backoff_trie import BackoffTrie
 from nplm.models.ngrams.trie.hashing import index_of
-from nplm.models.ngrams.trie.quantized_checks import restored_quantized
-from nplm.models.ngrams.trie.quantized_trie import QuantizedTrie
+from nplm.models.ngrams.trie.quantized_trie import QuantizedTrie, restored_quantized
 from nplm.text.words.splitting import Splitter, finder_of
 
 __all__ = ["FORMAT", "VERSION", "read_ngrams"]

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from nplm._kernels.ngrams.decoding._kenlm_files import KenlmNgrams
 from nplm.base.blocks import blocks
-from nplm.base.files.atomic_files import forget
+from nplm.models.ngrams.trie.checks import check_suffix_trie, offsets_in_order
 from nplm.models.ngrams.trie.look_ups import WindowLookUps
 
 __all__ = ["KenlmTrie"]
@@ -80,13 +80,10 @@ class KenlmTrie(WindowLookUps):
 
     def check(self, size: int = 1 << 16) -> None:
         """Raise ValueError if numbers are out of range; of hash tables, of words."""
-        self.word_values()
-        for i in range(self.order - 1 if self.is_trie else 0):
-            for _ in self.starts(i, size):
-                pass
-            for part in blocks(self.n_nodes(i), size):
-                self.nodes(i, part.start, part.stop)
-                forget(self.memory)
+        if self.is_trie:
+            check_suffix_trie(self, size)
+        else:
+            self.word_values()
 
     # -- lists of the n-grams of a trie ------------------------------------------
 
@@ -109,15 +106,14 @@ class KenlmTrie(WindowLookUps):
                 "n-grams, so they cannot be listed, only looked up. Give the ARPA file "
                 "that it was built from, or a trie."
             )
-        n, before = self.counts[i] + 1, 0
-        for part in blocks(n, size):
-            starts = np.empty(part.stop - part.start, np.int64)
-            self.kernel.fill_starts(i - 1, part.start, starts)
-            is_valid = starts[0] >= before and (np.diff(starts) >= 0).all()
-            before = int(starts[-1])
-            if not is_valid or (part.stop == n and before != self.counts[i + 1]):
-                raise self._damaged(f"its {i + 1}-grams have offsets")
-            yield starts
+
+        def parts() -> Iterator[NDArray[np.int64]]:
+            for part in blocks(self.counts[i] + 1, size):
+                starts = np.empty(part.stop - part.start, np.int64)
+                self.kernel.fill_starts(i - 1, part.start, starts)
+                yield starts
+
+        return offsets_in_order(parts(), i + 1, self.n_nodes(i))
 
     def nodes(
         self, i: int, begin: int, end: int
@@ -133,9 +129,9 @@ class KenlmTrie(WindowLookUps):
             raise self._damaged(f"its {i + 2}-grams have words")
         return words, *self._powers(prob, bow)
 
-    def forget(self, i: int, work: Any) -> None:
-        """Release the memory of the file."""
-        work.forget(self.memory)
+    def mapped(self, i: int) -> list[NDArray[Any]]:
+        """Return the file, whose memory a pass over it releases."""
+        return [self.memory]
 
     def settled(self, table: Any) -> Any:
         """Return n-grams with ids of nplm; those that no text reaches are none.

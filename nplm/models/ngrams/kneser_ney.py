@@ -303,32 +303,29 @@ class KneserNeyLM(BackoffModel):
         # A row of count 0 does not occur in the text.
         columns = [table[own > 0] for table, own in zip(columns, totals)]
         totals = [own[own > 0] for own in totals]
-        widest = columns[-1]
-        if widest.shape[1] == 0:
-            raise ValueError(
-                "ngrams must have at least one column, got n-grams of no words."
-            )
-        if not is_list and widest.shape[1] == 1:
-            widest = np.column_stack([widest, widest])
-        if is_list:
-            wide = np.zeros((sum(map(len, columns)), max(len(columns), 2)), np.int32)
-            row = 0
-            for k, table in enumerate(columns, 1):
-                if table.shape[1] != k:
-                    raise ValueError(
-                        f"ngrams[{k - 1}] must have {k} columns, the n-grams of {k} "
-                        f"words, got an array of shape {table.shape}."
-                    )
-                wide[row : row + len(table), -k:] = table
-                row += len(table)
-            widest = wide
-        longest = len(columns) if is_list else columns[0].shape[1]
+        longest = columns[-1].shape[1]
+        for k, table in enumerate(columns, 1 if is_list else max(longest, 1)):
+            if table.shape[1] == 0:
+                raise ValueError(
+                    "ngrams must have at least one column, got n-grams of no words."
+                )
+            if table.shape[1] != k:
+                raise ValueError(
+                    f"ngrams[{k - 1}] must have {k} columns, the n-grams of {k} words, "
+                    f"got an array of shape {table.shape}."
+                )
         if longest == 1 and self.order != 1:
             raise ValueError(
                 f"ngrams are single words, but order is {self.order!r}: for a unigram "
                 "model set order=1; for a higher order pass longer n-grams as well."
             )
-        self._start_fit(widest[:, :-1], widest[:, -1])
+        # Windows of all ids: their number of columns and words is checked.
+        width = max(longest, 2)
+        wide = np.concatenate(
+            [np.pad(own, ((0, 0), (width - own.shape[1], 0))) for own in columns]
+        )
+        self._start_fit(wide[:, :-1], wide[:, -1])
+        del wide
         self._check_relations()
         if not is_list:
             return self._estimate(

@@ -11,7 +11,7 @@ from nplm.base.blocks import blocks_of_rows
 from nplm.base.estimators import CheapWords
 from nplm.base.fitted import Fitted
 from nplm.models.ngrams.look_ups import ReadFromFile
-from nplm.models.ngrams.trie.quantized_checks import (
+from nplm.models.ngrams.trie.quantized_trie import (
     quantized_items,
     restored_quantized,
 )

@@ -13,8 +13,11 @@ from nplm.models.ngrams.stages import quantizing
 from nplm.models.ngrams.stages.quantizing import Quantizing
 from nplm.models.ngrams.stages.scratch import Scratch
 from nplm.models.ngrams.trie.bits import pack_records, unpack_records
-from nplm.models.ngrams.trie.quantized_checks import quantized_items, restored_quantized
-from nplm.models.ngrams.trie.quantized_trie import Codebook
+from nplm.models.ngrams.trie.quantized_trie import (
+    Codebook,
+    quantized_items,
+    restored_quantized,
+)
 from nplm.models.training.parallel.threads import Threads
 from tests.helpers import small_text
 from tests.helpers.ngrams import cut_in_memory

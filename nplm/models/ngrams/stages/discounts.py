@@ -36,12 +36,6 @@ def counts_of_counts(counts: NDArray[np.int64]) -> NDArray[np.int64]:
     - `counts` (n,): the (modified) counts of the n-grams of one order
 
     Returns `n` (6,).
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> counts_of_counts(np.array([1, 1, 9, 3, 5]))
-    array([0, 2, 0, 1, 0, 2])
     """
     n = np.zeros(6, dtype=np.int64)
     for part in blocks(len(counts), BLOCK_COUNTS):

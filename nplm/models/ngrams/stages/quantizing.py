@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,20 +16,18 @@ from nplm.models.ngrams.trie.backoff_trie import BackoffTrie
 from nplm.models.ngrams.trie.bits import (
     MAX_WIDTH,
     READ_BYTES,
-    SAMPLED,
-    pack_offsets,
     pack_records,
+    put_offsets,
 )
+from nplm.models.ngrams.trie.checks import SuffixTrie, check_values
 from nplm.models.ngrams.trie.context_trie import (
     TrieBuilder,
     blocks_of_contexts,
 )
-from nplm.models.ngrams.trie.quantized_checks import check_numbers
 from nplm.models.ngrams.trie.quantized_trie import (
     NO_PROB,
     NO_WEIGHT,
     Codebook,
-    QuantizedTrie,
     quantized_sizes,
     record_bits,
     word_bits,
@@ -266,14 +264,7 @@ class Quantizing:
                     own = np.append(own, np.uint64(0))
                     after = np.append(after, self._n[k + 1])
                 own = own | (after & ((1 << low) - 1)).astype(np.uint64) << place
-                first = ((int(after[0]) >> low) + part.start) // 64
-                shift = first * 64 - part.start << low
-                bits, _ = pack_offsets(after - shift, low)
-                high[first : first + len(bits)] |= bits
-                sampled = after[::SAMPLED] >> low
-                at = part.start // SAMPLED
-                ranks = np.arange(part.start, part.stop, SAMPLED)
-                sample[at : at + len(sampled)] = sampled + ranks
+                put_offsets(after, part.start, low, high, sample)
             packed = pack_records(own, width)[:-READ_BYTES]
             at = part.start // 8 * width
             records[at : at + len(packed)] = packed
@@ -285,39 +276,11 @@ class Quantizing:
         self._work.forget(*self._trie.every_array, *arrays)
 
 
-class SuffixTrie(Protocol):
-    """n-grams in levels by length, sorted from the newest word to the oldest."""
-
-    @property
-    def order(self) -> int:
-        """Number of words in the longest n-gram."""
-
-    def word_values(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return the probability and the weight of each word."""
-
-    def n_nodes(self, i: int) -> int:
-        """Return the number of nodes of ``i + 2`` words."""
-
-    def starts(self, i: int, size: int) -> Iterator[NDArray[np.int64]]:
-        """Yield the first of level `i` of each node one word shorter, and the end."""
-
-    def nodes(self, i: int, begin: int, end: int) -> tuple[NDArray[Any], ...]:
-        """Return the oldest words of nodes, probabilities (NaN without) and weights."""
-
-    def settled(self, table: Any) -> Any:
-        """Return n-grams with their final ids and numbers."""
-
-    def forget(self, i: int, work: Work) -> None:
-        """Release the memory of a level that is mapped."""
-
-
 def unquantized(trie: SuffixTrie, work: Work) -> BackoffTrie:
     """Return the n-grams of a trie that only look-ups read, of nplm or of KenLM.
 
     Raises ValueError if its numbers are out of range.
     """
-    if isinstance(trie, QuantizedTrie):
-        check_numbers(trie)
     tables = NgramTables(work)
     work.stage("reading", 0)
     arrays: dict[int, NDArray[np.int32]] = {}
@@ -338,12 +301,14 @@ def unquantized(trie: SuffixTrie, work: Work) -> BackoffTrie:
             rows = ~np.isnan(prob) | (bow != NO_WEIGHT)
             tables.add(NgramTable(nodes[rows], prob[rows], bow[rows]))
             work.tell(end - begin)
-            trie.forget(i, work)
+            work.forget(*trie.mapped(i))
         if i:
             work.drop(arrays.pop(k - 1))
     prob, bow = trie.word_values()
     ids = np.arange(len(prob), dtype=np.int32)[:, np.newaxis]
-    return tables.trie(trie.order, NgramTable(ids, prob, bow), trie.settled)
+    result = tables.trie(trie.order, NgramTable(ids, prob, bow), trie.settled)
+    check_values(result)
+    return result
 
 
 def _extensions(

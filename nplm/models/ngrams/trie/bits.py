@@ -15,8 +15,8 @@ __all__ = [
     "MAX_WIDTH",
     "READ_BYTES",
     "SAMPLED",
-    "pack_offsets",
     "pack_records",
+    "put_offsets",
     "set_bits",
     "unpack_records",
     "word_bits",
@@ -42,12 +42,6 @@ def pack_records(values: NDArray[np.uint64], width: int) -> NDArray[np.uint8]:
 
     Returns `packed`: the records, padded with zeros to a multiple of 8 records and 8
     more bytes.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> pack_records(np.array([1, 2, 3], dtype=np.uint64), 4)[:2].tolist()
-    [33, 3]
     """
     n_groups = -(-len(values) // 8)
     groups = np.zeros((n_groups, 8), dtype=np.uint64)
@@ -65,15 +59,7 @@ def pack_records(values: NDArray[np.uint64], width: int) -> NDArray[np.uint8]:
 
 
 def unpack_records(packed: NDArray[np.uint8], width: int, n: int) -> NDArray[np.uint64]:
-    """Return the `n` numbers of `width` bits that `pack_records` packed.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> numbers = np.arange(20, dtype=np.uint64)
-    >>> unpack_records(pack_records(numbers, 5), 5, 20).tolist() == numbers.tolist()
-    True
-    """
+    """Return the `n` numbers of `width` bits that `pack_records` packed."""
     n_groups = -(-n // 8)
     rows = packed[: n_groups * width].reshape(n_groups, width)
     groups = np.empty((n_groups, 8), dtype=np.uint64)
@@ -87,42 +73,34 @@ def unpack_records(packed: NDArray[np.uint8], width: int, n: int) -> NDArray[np.
     return groups.reshape(-1)[:n]
 
 
-def pack_offsets(
-    offsets: NDArray[np.int64], low: int
-) -> tuple[NDArray[np.uint64], NDArray[np.uint32]]:
-    """Pack the high parts of monotone offsets (Elias 1974, Fano 1971).
+def put_offsets(
+    offsets: NDArray[np.int64],
+    first: int,
+    low: int,
+    high: NDArray[np.uint64],
+    sample: NDArray[np.uint32],
+) -> None:
+    """Put the high parts of monotone offsets in place (Elias 1974, Fano 1971).
 
-    - `offsets` (n,): non-negative numbers in non-decreasing order
+    - `offsets` (n,): the offsets from number `first`, a multiple of `SAMPLED`, on
     - `low`: number of low bits of each offset, which are stored elsewhere
-
-    Returns `high`, bit array in which bit ``(offsets[i] >> low) + i`` is set for each
-    i; `sample`, position of every 32nd bit that is set.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> high, sample = pack_offsets(np.array([0, 0, 3]), 0)
-    >>> bin(high[0]), sample.tolist()
-    ('0b100011', [0])
+    - `high`: bit array, in which bit ``(offsets[i] >> low) + i`` is set for each i
+    - `sample`: position of every 32nd bit that is set
     """
-    is_set = (offsets >> low) + np.arange(len(offsets))
-    bits = np.zeros(int(is_set[-1]) // 64 * 64 + 64, dtype=np.uint8)
-    bits[is_set] = 1
-    high = np.packbits(bits, bitorder="little").view("<u8")
-    return high, is_set[::SAMPLED].astype(np.uint32)
+    is_set = (offsets >> low) + np.arange(first, first + len(offsets))
+    begin, end = int(is_set[0]) // 64, int(is_set[-1]) // 64 + 1
+    bits = np.zeros((end - begin) * 64, dtype=np.uint8)
+    bits[is_set - begin * 64] = 1
+    # Blocks of offsets share a word of 64 bits.
+    high[begin:end] |= np.packbits(bits, bitorder="little").view("<u8")
+    sampled, at = is_set[::SAMPLED], first // SAMPLED
+    sample[at : at + len(sampled)] = sampled
 
 
 def set_bits(words: NDArray[Any]) -> Iterator[NDArray[np.int64]]:
     """Yield the positions of the bits that are set, in increasing order, in blocks.
 
-    - `words`: a bit array, such as that of `pack_offsets`
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> high, _ = pack_offsets(np.array([0, 0, 3]), 0)
-    >>> [places.tolist() for places in set_bits(high)]
-    [[0, 1, 5]]
+    - `words`: a bit array, such as that of `put_offsets`
     """
     for part in blocks(len(words), BLOCK_WORDS):
         bits = np.unpackbits(words[part].view(np.uint8), bitorder="little")

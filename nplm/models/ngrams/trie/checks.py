@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import pairwise
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,9 +15,9 @@ from nplm.models.ngrams.trie.backoff_trie import BackoffTrie
 from nplm.models.ngrams.trie.context_trie import ContextTrie
 
 __all__ = [
-    "BLOCK_ENTRIES", "are_bounded", "are_probabilities", "are_weights", "check_ranges",
-    "check_sizes", "check_structure", "check_values", "every", "increases",
-    "multiplies", "sums_to_one",
+    "BLOCK_ENTRIES", "SuffixTrie", "are_probabilities", "are_weights", "check_ranges",
+    "check_sizes", "check_structure", "check_suffix_trie", "check_values", "every",
+    "multiplies", "offsets_in_order", "sums_to_one",
 ]  # fmt: skip
 
 # Entries checked together.
@@ -95,7 +95,7 @@ def check_structure(trie: ContextTrie) -> None:
         ("context_word", context_word, children),
         ("words", words, start),
     ):
-        if not increases(_parts(values), _parts(offsets)):
+        if not _increases(_parts(values), _parts(offsets)):
             raise ValueError(f"{name} is not sorted")
 
 
@@ -138,19 +138,20 @@ def are_weights(values: NDArray[np.float32]) -> bool:
 
 def multiplies(trie: BackoffTrie) -> bool:
     """Return whether products of back-off weights of nested contexts are finite."""
-    return are_bounded(trie.bow[a:b] for a, b in pairwise(trie.level_start))
+    levels = pairwise(trie.level_start)
+    return _are_bounded([_heaviest(_parts(trie.bow[a:b])) for a, b in levels])
 
 
-def are_bounded(weights: Iterable[NDArray[np.float32]]) -> bool:
-    """Return whether products of weights, one of each array, are finite."""
-    heaviest = [
-        max(1.0, *(float(part.max()) for part in _parts(own))) if len(own) else 1.0
-        for own in weights
-    ]
+def _heaviest(weights: Iterable[NDArray[Any]]) -> float:
+    return max((float(own.max(initial=1)) for own in weights), default=1.0)
+
+
+def _are_bounded(heaviest: list[float]) -> bool:
+    """Return whether the product of the largest weights of each level is finite."""
     return bool(np.log10(heaviest).sum() < MOST)
 
 
-def increases(values: Iterable[NDArray[Any]], begins: Iterator[NDArray[Any]]) -> bool:
+def _increases(values: Iterable[NDArray[Any]], begins: Iterator[NDArray[Any]]) -> bool:
     """Return whether numbers strictly increase, but where new groups begin.
 
     Both come in blocks; `begins` has the index of the first of each group, in order.
@@ -185,3 +186,89 @@ def sums_to_one(trie: BackoffTrie) -> bool:
     """Whether the probabilities of all words sum to 1 after every context."""
     mass = trie.masses(np.arange(trie.n_words, dtype=np.int32))
     return bool((abs(mass - 1) < ROUNDING).all())
+
+
+class SuffixTrie(Protocol):
+    """n-grams in levels by length, sorted from the newest word to the oldest.
+
+    Numbers that are out of range raise a ValueError as they are read.
+    """
+
+    @property
+    def order(self) -> int:
+        """Number of words in the longest n-gram."""
+
+    @property
+    def n_ngrams(self) -> NDArray[np.int64]:
+        """Number of n-grams of each order."""
+
+    def word_values(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the probability and the weight of each word."""
+
+    def n_nodes(self, i: int) -> int:
+        """Return the number of nodes of ``i + 2`` words."""
+
+    def starts(self, i: int, size: int) -> Iterator[NDArray[np.int64]]:
+        """Yield the first of level `i` of each node one word shorter, and the end."""
+
+    def nodes(self, i: int, begin: int, end: int) -> tuple[NDArray[Any], ...]:
+        """Return the oldest words of nodes, probabilities (NaN without) and weights."""
+
+    def settled(self, table: Any) -> Any:
+        """Return n-grams with their final ids and numbers."""
+
+    def mapped(self, i: int) -> list[NDArray[Any]]:
+        """Return the arrays of level `i`, whose memory a pass over it releases."""
+
+
+def check_suffix_trie(trie: SuffixTrie, size: int) -> None:
+    """Raise ValueError if words are not sorted, or anything is out of range.
+
+    Memory does not grow with the n-grams, which are unpacked `size` at a time.
+    """
+    heaviest = [_heaviest([trie.word_values()[1]])]
+    heaviest += [_checked_level(trie, i, size) for i in range(trie.order - 1)]
+    if not _are_bounded(heaviest):
+        raise ValueError("its n-grams have weights whose product overflows")
+
+
+def _checked_level(trie: SuffixTrie, i: int, size: int) -> float:
+    """Check the nodes of ``i + 2`` words; return the largest weight, at least 1."""
+    n_ngrams, heaviest = 0, 1.0
+
+    def words() -> Iterator[NDArray[Any]]:
+        nonlocal n_ngrams, heaviest
+        for part in blocks(trie.n_nodes(i), size):
+            own, prob, bow = trie.nodes(i, part.start, part.stop)
+            n_ngrams += int(np.count_nonzero(~np.isnan(prob)))
+            heaviest = max(heaviest, _heaviest([bow]))
+            yield own
+            forget(*trie.mapped(i))
+
+    begins = trie.starts(i, size)
+    is_sorted = _increases(words(), begins)
+    for _ in begins:  # checks the rest
+        pass
+    if not is_sorted or n_ngrams != trie.n_ngrams[i + 1]:
+        raise ValueError(f"in its {i + 2}-grams, words are not sorted")
+    return heaviest
+
+
+def offsets_in_order(
+    offsets: Iterable[NDArray[np.int64]], n_words: int, end: int
+) -> Iterator[NDArray[np.int64]]:
+    """Yield blocks of offsets; raise ValueError unless they go from 0 to `end`.
+
+    - `n_words`: words of the n-grams that the offsets are of, for the error
+    """
+    before = 0
+    for own in offsets:
+        # Not by differences, which overflow.
+        if own[0] < before or (own[1:] < own[:-1]).any() or own[-1] > end:
+            break
+        before = int(own[-1])
+        yield own
+    else:
+        if before == end:
+            return
+    raise ValueError(f"in its {n_words}-grams, offsets are out of range")

@@ -17,6 +17,8 @@ from nplm.models.ngrams.trie.bits import (
     READ_BYTES,
     SAMPLED,
     pack_records,
+    put_offsets,
+    set_bits,
     unpack_records,
     word_bits,
 )
@@ -120,13 +122,10 @@ class PackedTrie:
         for code, name in OFFSETS.items():
             n_found = 0
             high = getattr(self, f"{code}_high")
-            for part in blocks(len(high), BLOCK // 64):
-                bits = np.unpackbits(high[part].view(np.uint8), bitorder="little")
-                is_set = np.flatnonzero(bits)
-                own = arrays[name][n_found : n_found + len(is_set)]
-                numbers = np.arange(n_found, n_found + len(own)) - 64 * part.start
-                own[:] = is_set[: len(own)] - numbers
-                n_found += len(is_set)
+            for places in set_bits(high):
+                own = arrays[name][n_found : n_found + len(places)]
+                own[:] = places[: len(own)] - np.arange(n_found, n_found + len(own))
+                n_found += len(places)
                 work.forget(high)
             if n_found != len(arrays[name]):
                 raise ValueError(
@@ -205,15 +204,7 @@ def fill_packed(
         offsets: NDArray[Any] = getattr(trie, name)
         high, sample = arrays[f"{code}_high"], arrays[f"{code}_sample"]
         for part in blocks(len(offsets), size):
-            is_set = np.arange(part.start, part.stop) + offsets[part]
-            first, last = int(is_set[0]) // 64, int(is_set[-1]) // 64 + 1
-            bits = np.zeros((last - first) * 64, dtype=np.uint8)
-            bits[is_set - first * 64] = 1
-            # Blocks share a word of 64 bits.
-            high[first:last] |= np.packbits(bits, bitorder="little").view("<u8")
-            samples = is_set[::SAMPLED]
-            first = part.start // SAMPLED
-            sample[first : first + len(samples)] = samples
+            put_offsets(offsets[part], part.start, 0, high, sample)
             work.forget(offsets, high, sample)
 
 

@@ -12,13 +12,23 @@ from numpy.typing import NDArray
 
 from nplm._kernels.ngrams import _quantized
 from nplm.base.blocks import blocks
+from nplm.base.checks import MAX_N_WORDS
+from nplm.base.fitted import Fitted
 from nplm.models.ngrams.trie.bits import (
+    MAX_WIDTH,
     READ_BYTES,
     SAMPLED,
     set_bits,
     unpack_records,
     word_bits,
 )
+from nplm.models.ngrams.trie.checks import (
+    are_probabilities,
+    are_weights,
+    check_suffix_trie,
+    offsets_in_order,
+)
+from nplm.models.ngrams.trie.hashing import MAX_HASHED_ORDER
 from nplm.models.ngrams.trie.look_ups import WindowLookUps
 
 __all__ = [
@@ -29,8 +39,10 @@ __all__ = [
     "Codebook",
     "QuantizedLevel",
     "QuantizedTrie",
+    "quantized_items",
     "quantized_sizes",
     "record_bits",
+    "restored_quantized",
     "word_bits",
 ]
 
@@ -43,6 +55,11 @@ N_RESERVED_CODES = 2
 LOW_BITS = 7
 MAX_LOW = np.uint32((1 << LOW_BITS) - 1)
 N_BINS = 1 << 31 - LOW_BITS
+# Records unpacked together, each to about 100 bytes.
+BLOCK_RECORDS = 1 << 16
+MAX_SIZE = int(np.iinfo(np.int32).max)
+TRIE_ARRAYS = "prob", "bow", "start"
+LEVEL_ARRAYS = "records", "high", "sample", "prob", "bow"
 # Iterations of Lloyd's algorithm; it stops earlier when no code changes.
 MAX_ITERATIONS = 200
 
@@ -59,16 +76,6 @@ class Codebook:
     - `bits`: bits of a code
     - `absent`: the value that marks absent entries
     - `values` (2**bits,): the value of each code, after `learn`
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> book = Codebook(3, absent=-1)
-    >>> values = np.float32([0.5, -1, 0, 0.5, 0.25])
-    >>> book.add(values)
-    >>> book.learn()
-    >>> book.values[book.codes(values)].tolist()
-    [0.5, -1.0, 0.0, 0.5, 0.25]
     """
 
     def __init__(self, bits: int, absent: float) -> None:
@@ -262,44 +269,30 @@ class QuantizedTrie(WindowLookUps):
         rest = own >> (word + self.bits)
         return words, prob, rest & code, rest >> self.bits
 
-    def offsets(self, i: int) -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:
+    def offsets(self, i: int) -> Iterator[NDArray[Any]]:
         """Unpack the offsets of level `i`, in blocks; not for the last level.
 
-        Yields `places` (n,), the positions in `high` of the bits that are set, one for
-        each offset; `offsets` (n,), first extension of each n-gram by one older word,
-        and, last of all, the end. Raises ValueError if the numbers of high parts and of
-        offsets differ.
+        Yields the first extension of each n-gram by one older word, and, last of all,
+        the end. Raises ValueError if there are not as many, or the samples are wrong.
         """
         level, done = self.levels[i], 0
         for places in set_bits(level.high):
             end = done + len(places)
-            if end > level.n + 1:
-                raise ValueError(
-                    f"there are more high parts than {level.n + 1} offsets"
-                )
+            sample = level.sample[-(-done // SAMPLED) : -(-end // SAMPLED)]
+            if end > level.n + 1 or not np.array_equal(
+                places[-done % SAMPLED :: SAMPLED], sample
+            ):
+                break
             low = self.records(i, done, end)[3]
-            yield places, ((places - np.arange(done, end)) << level.low) | low
+            yield ((places - np.arange(done, end)) << level.low) | low
             done = end
         if done != level.n + 1:
-            raise ValueError(f"there are {done} high parts, but {level.n + 1} offsets")
-
-    def unpacked(
-        self, i: int
-    ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any] | None, NDArray[Any] | None]:
-        """Unpack level `i`.
-
-        Returns `words` (n,), the oldest word of each n-gram; `prob, bow` (n,), codes of
-        the probabilities and weights; `bow` is None for the last level; `offsets` (n +
-        1,), first extension of each n-gram by one older word; None for the last level.
-        Raises ValueError if there are fewer offsets than n-grams.
-        """
-        words, prob, bow, _ = self.records(i, 0, self.levels[i].n)
-        if i + 1 == len(self.levels):
-            return words, prob, None, None
-        return words, prob, bow, np.concatenate([own for _, own in self.offsets(i)])
+            raise ValueError(f"in its {i + 2}-grams, high parts of offsets are wrong")
 
     def word_values(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return the probability and the weight of each word."""
+        if not (are_probabilities(self.prob) and are_weights(self.bow)):
+            raise ValueError("its n-grams have numbers out of range")
         return self.prob.astype(np.float64), self.bow.astype(np.float64)
 
     def n_nodes(self, i: int) -> int:
@@ -308,26 +301,33 @@ class QuantizedTrie(WindowLookUps):
 
     def starts(self, i: int, size: int) -> Iterator[NDArray[np.int64]]:
         """Yield the first of level `i` of each n-gram one word shorter, and the end."""
-        if i:
-            return (offsets for _, offsets in self.offsets(i - 1))
-        return (self.start[part] for part in blocks(len(self.start), size))
+        parts = (self.start[part] for part in blocks(len(self.start), size))
+        offsets = self.offsets(i - 1) if i else parts
+        return offsets_in_order(offsets, i + 1, self.n_nodes(i))
 
     def nodes(self, i: int, begin: int, end: int) -> tuple[NDArray[Any], ...]:
         """Return the oldest words of n-grams, probabilities (NaN without), weights."""
         words, prob_code, bow_code, _ = self.records(i, begin, end)
-        prob = self.levels[i].prob[prob_code].astype(np.float64)
-        prob[prob == NO_PROB] = np.nan
-        if i + 1 == len(self.levels):
-            return words, prob, np.ones(len(prob))
-        return words, prob, self.levels[i].bow[bow_code].astype(np.float64)
+        level, ends = self.levels[i], i + 1 == len(self.levels)
+        if not (
+            words.max(initial=0) < self.n_words
+            and level.prob[0] == NO_PROB
+            and are_probabilities(level.prob[1:])
+            and (ends or (level.bow[0] == NO_WEIGHT and are_weights(level.bow)))
+        ):
+            raise ValueError(f"in its {i + 2}-grams, words or numbers are out of range")
+        prob = level.prob[prob_code].astype(np.float64)
+        prob[prob_code == 0] = np.nan
+        bow = np.ones(1) if ends else level.bow.astype(np.float64)
+        return words, prob, bow[bow_code]
 
     def settled(self, table: Any) -> Any:
         """Return n-grams as they are."""
         return table
 
-    def forget(self, i: int, work: Any) -> None:
-        """Release the memory of level `i`."""
-        work.forget(self.levels[i].records)
+    def mapped(self, i: int) -> list[NDArray[Any]]:
+        """Return the arrays of level `i`, whose memory a pass over it releases."""
+        return [self.levels[i].records, self.levels[i].high]
 
     @cached_property
     def kernel(self) -> _quantized.QuantizedTrie:
@@ -343,3 +343,66 @@ class QuantizedTrie(WindowLookUps):
     def __getstate__(self) -> dict[str, Any]:
         # Cached properties are quick to compute again.
         return {field.name: getattr(self, field.name) for field in fields(self)}
+
+
+def quantized_items(
+    trie: QuantizedTrie,
+) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """Return the sizes of a trie, as JSON has them, and its arrays, by name."""
+    sizes = {
+        "bits": trie.bits,
+        "n_ngrams": trie.n_ngrams.tolist(),
+        "n_nodes": [level.n for level in trie.levels],
+        "low": [level.low for level in trie.levels],
+    }
+    arrays = {name: getattr(trie, name) for name in TRIE_ARRAYS}
+    for k, level in enumerate(trie.levels, 2):
+        arrays |= {f"{name}_{k}": getattr(level, name) for name in LEVEL_ARRAYS}
+    return sizes, arrays
+
+
+def restored_quantized(fitted: Fitted, *, check: bool = True) -> QuantizedTrie:
+    """Make a trie of the items that `quantized_items` returned.
+
+    - `fitted`: sizes and arrays together
+    - `check`: whether to check all numbers of the arrays. Sizes are always checked
+
+    Raises ValueError if an item is missing, or the items are no trie.
+    """
+    bits = fitted.whole("bits", MIN_BITS, MAX_BITS)
+    n_ngrams, n_nodes, low = (
+        _sizes(fitted, name) for name in ("n_ngrams", "n_nodes", "low")
+    )
+    misfit = ValueError("its arrays do not fit together")
+    if not (
+        2 <= len(n_ngrams) <= MAX_HASHED_ORDER
+        and len(n_nodes) == len(low) == len(n_ngrams) - 1
+        and 1 <= n_ngrams[0] <= MAX_N_WORDS
+    ):
+        raise misfit
+    sizes = quantized_sizes(n_ngrams[0], bits, n_nodes, low)
+    arrays = {n: fitted.array(n, kind, (None,)) for n, (kind, _) in sizes.items()}
+    levels = [
+        QuantizedLevel(n, n_low, *(arrays[f"{name}_{k}"] for name in LEVEL_ARRAYS))
+        for k, n, n_low in zip(range(2, len(n_ngrams) + 1), n_nodes, low)
+    ]
+    of_words = {name: arrays[name] for name in TRIE_ARRAYS}
+    counts = np.array(n_ngrams, dtype=np.int64)
+    trie = QuantizedTrie(n_ngrams[0], bits, counts, levels=levels, **of_words)
+    # Kernels trust sizes.
+    if (
+        any(len(arrays[name]) != size for name, (_, size) in sizes.items())
+        or [int(trie.start[0]), int(trie.start[-1])] != [0, n_nodes[0]]
+        or max(map(trie.width, range(len(levels)))) > MAX_WIDTH
+    ):
+        raise misfit
+    if check:
+        check_suffix_trie(trie, BLOCK_RECORDS)
+    return trie
+
+
+def _sizes(fitted: Fitted, name: str) -> list[int]:
+    sizes: list[int] = fitted.take(name, list)
+    if not all(type(n) is int and 0 <= n <= MAX_SIZE for n in sizes):
+        raise fitted.invalid_item(name, sizes)
+    return sizes
