@@ -38,6 +38,7 @@ MODULES = {
     "NCE": "nplm.models.neural.options.losses",
     "NeuralCacheLM": "nplm.models.adaptation.neural_cache_lm",
     "NeuralLM": "nplm.models.neural.neural_lm",
+    "OddToken": "nplm.text.tasks.lm_detector",
     "QuantizedLM": "nplm.models.ngrams.looked_up_lm",
     "Rescorer": "nplm.text.decoding.rescoring",
     "SGD": "nplm.models.neural.options.solvers",

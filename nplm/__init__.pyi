@@ -57,6 +57,7 @@ from nplm.text.lm.token_scores import TokenScores as TokenScores
 from nplm.text.subwords.subwords import Subwords as Subwords
 from nplm.text.tasks.lm_classifier import LMClassifier as LMClassifier
 from nplm.text.tasks.lm_detector import LMDetector as LMDetector
+from nplm.text.tasks.lm_detector import OddToken as OddToken
 from nplm.text.tokenizer import Tokenizer as Tokenizer
 from nplm.text.vocabulary import Vocabulary as Vocabulary
 from nplm.text.windows import contiguous_split as contiguous_split

@@ -107,11 +107,12 @@ for word, p in zip(words, probabilities):
     print(f"{p:.2f}", *(word if isinstance(word, tuple) else (word,)))
 
 # %%
-# ``token_scores`` tells which event is odd. Here is the log-probability of each:
+# ``explain`` tells which events are odd, and which were expected in their place:
 
-[scores] = lm.token_scores([odd["written without a lock"][0]])
-for word, log_prob in zip(scores.words, scores.log_prob):
-    print(f"{log_prob:6.2f}  {word}")
+for token in detector.explain(odd["written without a lock"][0], n=2, k=2):
+    print(f"{token.log_prob:6.2f}  {token.position:2d}  {token.token}")
+    for expected, p in zip(token.expected, token.proba):
+        print(f"            {p:.2f}  {expected}")
 
 # %%
 # What it finds

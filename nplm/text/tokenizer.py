@@ -12,7 +12,7 @@ from sklearn.utils import Tags
 from nplm.base.pages import DocumentEstimator
 from nplm.text.samples import lists_of_tokens
 from nplm.text.words.joining import joined
-from nplm.text.words.splitting import Splitter, finder_of
+from nplm.text.words.splitting import OF_LOGS, Splitter, finder_of
 
 __all__ = ["Tokenizer"]
 
@@ -45,6 +45,10 @@ class Tokenizer(Splitter, TransformerMixin, DocumentEstimator):
         ``. ! ? …``, even with quotes and brackets in between. This is a rule, not
         a tagger: it misses names at the start of a sentence, and also replaces
         titles and acronyms. It applies before `lowercase`.
+    identifier : str or None, default=None
+        Symbol that replaces all other tokens with a digit: addresses, dates,
+        identifiers (``10.0.0.1:80``, ``blk_-69``, ``0x1f``), and words such as
+        ``ipv4``. Without `number`, numbers too. See `for_logs`.
 
     References
     ----------
@@ -70,7 +74,36 @@ class Tokenizer(Splitter, TransformerMixin, DocumentEstimator):
         "lowercase": ["boolean"],
         "number": [str, None],
         "proper_noun": [str, None],
+        "identifier": [str, None],
     }
+
+    @classmethod
+    def for_logs(cls, **params: Any) -> Self:
+        """Make a tokenizer of log lines, with symbols for what differs in each line.
+
+        A token is a word with the parts that ``-``, ``.``, ``:``, ``/``, ``@`` and
+        ``$`` join to it, or one other mark. Numbers are ``<num>``, and other tokens
+        with a digit are ``<id>``, so lines of one kind become one sequence of tokens,
+        without templates that are learned before.
+
+        Parameters
+        ----------
+        **params
+            Parameters to set otherwise.
+
+        Returns
+        -------
+        tokenizer : Tokenizer
+
+        Examples
+        --------
+        >>> from nplm import Tokenizer
+        >>> logs = Tokenizer.for_logs()
+        >>> [tokens] = logs.transform(["Received blk_-16 of size 91 from /10.0.0.1:80"])
+        >>> " ".join(tokens)
+        'Received <id> of size <num> from / <id>'
+        """
+        return cls(**(OF_LOGS | params))
 
     def fit(self, X: object = None, y: object = None) -> Self:
         """Do nothing: a tokenizer learns nothing.
@@ -117,8 +150,7 @@ class Tokenizer(Splitter, TransformerMixin, DocumentEstimator):
         Punctuation marks are written as in English (those of Hindi, Arabic, Chinese and
         Japanese as there), without a blank where a writer has none. Blanks are lost in
         `transform`, so the text may differ from the original in its blanks. Without
-        `lowercase`, `number` and `proper_noun`, `transform` returns the same tokens
-        again.
+        `lowercase` and symbols, `transform` returns the same tokens again.
 
         Parameters
         ----------

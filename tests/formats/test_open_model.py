@@ -43,7 +43,9 @@ def folder(tmp_path_factory):
     others = ["odd" if word == "<unk>" else word for word in words]
     save_binary(lm.estimator_, folder / "no unknown", others)
     (folder / "text").write_text("\n".join(TEXTS))
-    tokenizer = Tokenizer(r"\w+|</?\w+>", lowercase=True, number="<num>")
+    tokenizer = Tokenizer(
+        r"\w+|</?\w+>", lowercase=True, number="<num>", identifier="<id>"
+    )
     path = folder / "with a tokenizer"
     estimate_binary(KneserNeyLM(3), [folder / "text"], path, tokenizer=tokenizer)
     return folder

@@ -57,6 +57,28 @@ def test_preprocessing_of_the_papers_ap_news():
     assert tokenizer.transform([text]) == [expected.split()]
 
 
+def test_tokens_of_logs_are_masked():
+    """Lines of public samples of HDFS and BGL logs."""
+    logs = Tokenizer.for_logs()
+    for line, tokens in {
+        "PacketResponder 1 for block blk_-68 terminating":
+            "PacketResponder <num> for block <id> terminating",
+        "blockMap updated: 10.251.73.220:50010 is added, size 67108864":
+            "blockMap updated : <id> is added , size <num>",
+        "from 172.16.96.116 by v1.2.3 in 0.5 s": "from <id> by <id> in <num> s",
+        "2005-06-03-15.42.50.675872 R02-M1-N0-C:J12-U11 RAS KERNEL INFO":
+            "<id> <id> RAS KERNEL INFO",
+        "dfs.DataNode$PacketResponder: lr=0x1f, uid=0 rhost=a.org":
+            "dfs.DataNode$PacketResponder : lr = <id> , uid = <num> rhost = a.org",
+        "1.2.3.4": "<id>",
+        "3.5% of 2,000": "<num> % of <num> , <num>",
+    }.items():  # fmt: skip
+        assert logs.transform([line]) == [tokens.split()]
+    upper = Tokenizer.for_logs(lowercase=True, number=None, identifier="<ID>")
+    assert upper.transform(["ERROR 12 at X9"]) == [["error", "<ID>", "at", "<ID>"]]
+    assert upper.get_params()["lowercase"]
+
+
 def test_own_pattern_with_groups_and_empty_matches():
     assert Tokenizer(r"(a)b|c*").transform(["ab cc"]) == [["ab", "cc"]]
 

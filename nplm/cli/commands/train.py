@@ -68,10 +68,11 @@ LEAST_UNITS = 257
 @click.option("--test", type=KeptText(), help="Text whose perplexity to report.")
 @click.option(
     "--tokens",
-    type=click.Choice(["words", "blanks", *UNITS]),
+    type=click.Choice(["words", "blanks", "logs", *UNITS]),
     default="words",
-    help="Split text into words and punctuation marks, at blanks, or into units below "
-    "words: bpe and unigram learn --max-words of them (8,000 by default).",
+    help="Split text into words and punctuation marks, at blanks, into words of log "
+    "lines (<num> for numbers, <id> for addresses and others with a digit), or into "
+    "units below words: bpe and unigram learn --max-words of them (8,000 by default).",
 )
 @click.option(
     "--counts",

@@ -94,6 +94,8 @@ def _text_lm(ctx: click.Context, options: Settings, choice: WordChoice) -> TextL
     tokenizer: Tokenizer | Subwords = Tokenizer()
     if tokens == "blanks":
         tokenizer = Tokenizer(BETWEEN_BLANKS)
+    elif tokens == "logs":
+        tokenizer = Tokenizer.for_logs()
     elif tokens != "words":
         tokenizer = Subwords(tokens)
         if tokens in OPEN_UNITS and n_words is not None:

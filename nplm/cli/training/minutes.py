@@ -79,6 +79,8 @@ def _auto_lm(options: Settings, memory: int | None) -> AutoLM:
     tokenizer: Any = "auto"
     if tokens == "blanks":
         tokenizer = Tokenizer(BETWEEN_BLANKS)
+    elif tokens == "logs":
+        tokenizer = Tokenizer.for_logs()
     elif tokens in UNITS:
         tokenizer = Subwords(tokens)
     settings = dict(options["settings"])

@@ -23,7 +23,7 @@ from nplm.formats.counts.estimation import Estimated, Resources, estimate, sourc
 from nplm.formats.counts.merging import CountFiles
 from nplm.formats.outputs import NgramsFile, free_memory
 from nplm.models.ngrams.stages.smoothing import Smoothing
-from nplm.text.words.splitting import Splitter
+from nplm.text.words.splitting import OF_LOGS, Splitter
 from nplm.text.words.word_choice import WordChoice
 
 __all__ = ["train_on_disk"]
@@ -52,7 +52,8 @@ def train_on_disk(
             "not that of an ARPA file."
         )
     blanks = options["of_counts"] or options["tokens"] == "blanks"
-    splitter = None if blanks else Splitter()
+    of_words = Splitter(**OF_LOGS) if options["tokens"] == "logs" else Splitter()
+    splitter = None if blanks else of_words
     estimated = _estimate(options, choice, splitter, inputs, output)
     unknown = estimated.n_unknown / estimated.n_tokens
     report_words(estimated.n_lines, estimated.n_tokens, estimated.n_words, unknown)

@@ -19,7 +19,7 @@ from nplm.formats.binary.verified import is_verified, note_verified
 from nplm.models.ngrams.trie.backoff_trie import BackoffTrie
 from nplm.models.ngrams.trie.hashing import index_of
 from nplm.models.ngrams.trie.quantized_trie import QuantizedTrie, restored_quantized
-from nplm.text.words.splitting import Splitter, finder_of
+from nplm.text.words.splitting import Splitter, finder_of, params_of
 
 __all__ = ["FORMAT", "VERSION", "read_ngrams"]
 
@@ -127,11 +127,13 @@ def _is_splitter(params: object) -> bool:
     """Return whether these are parameters of a `Splitter`."""
     return (
         isinstance(params, dict)
-        and params.keys() == {"pattern", "lowercase", "number", "proper_noun"}
+        # Files from before `identifier` have none.
+        and params.keys() | {"identifier"} == params_of(Splitter()).keys()
         and isinstance(params["lowercase"], bool)
         and all(
-            params[name] is None or isinstance(params[name], str)
-            for name in ("pattern", "number", "proper_noun")
+            value is None or isinstance(value, str)
+            for name, value in params.items()
+            if name != "lowercase"
         )
     )
 

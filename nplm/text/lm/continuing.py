@@ -79,11 +79,8 @@ class Continuing(FittedText):
         """
         if k < 1:
             raise ValueError(f"k must be 1 or more, got {k}.")
-        codec, (start, state) = self._codec, self._start(context)
-        excluded = self._excluded(exclude, unknown)
-        next_proba, _ = self._next_proba(start[np.newaxis], [state])
-        ids, proba = most_probable(next_proba, k, excluded)
-        return codec.words(ids), proba
+        document = self._codec.encode_one(context, "context")
+        return self._words_after(document, k, self._excluded(exclude, unknown))
 
     @read_at_once
     def generate(
@@ -167,7 +164,8 @@ class Continuing(FittedText):
             n=n, min_words=min_words, max_words=max_words, temperature=temperature,
             top_k=top_k, top_p=top_p,
         )  # fmt: skip
-        codec, (start, state) = self._codec, self._start(context)
+        codec = self._codec
+        start, state = self._state_after(codec.encode_one(context, "context"))
         excluded = self._excluded(exclude, unknown)
         not_ended = np.union1d(excluded, np.array([self.boundary_], np.int32))
         random = private_generator(random_state)
@@ -296,9 +294,14 @@ class Continuing(FittedText):
             excluded = np.append(excluded, np.int32(codec.unknown_id))
         return np.unique(excluded)
 
-    def _start(self, context: Any) -> tuple[NDArray[np.int32], Any]:
-        """Return the last words of a context, and the state before the last of them."""
-        return self._state_after(self._codec.encode_one(context, "context"))
+    def _words_after(
+        self, document: Documents, k: int, excluded: NDArray[np.int32]
+    ) -> tuple[Any, NDArray[np.float64]]:
+        """Return the most probable words after one document; see `next_words`."""
+        start, state = self._state_after(document)
+        next_proba, _ = self._next_proba(start[np.newaxis], [state])
+        ids, proba = most_probable(next_proba, k, excluded)
+        return self._codec.words(ids), proba
 
     def _state_after(self, document: Documents) -> tuple[NDArray[np.int32], Any]:
         """Return a document's last words, and the state before the last of them."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from numbers import Real
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,12 +16,13 @@ from sklearn.utils.validation import check_is_fitted
 from nplm.base.atomic import fit_copy, fitted_or_interrupted, read_at_once
 from nplm.base.fitted import Fitted
 from nplm.base.pages import DocumentEstimator
+from nplm.text.documents import Documents
 from nplm.text.lm.text_lm import TextLM
 from nplm.text.lm.text_scoring import scored_tokens
 from nplm.text.samples import check_documents
 from nplm.text.tasks.text_models import as_text_lm, fitted_text_lm, with_words_of
 
-__all__ = ["LMDetector"]
+__all__ = ["LMDetector", "OddToken"]
 
 ITEM = "a string, a list of tokens or an array of word ids"
 AGGREGATES = ("mean", "sum", "min")
@@ -30,6 +31,34 @@ AGGREGATES = ("mean", "sum", "min")
 MIN_BELOW = 10
 # Documents of which four fifths are too few for a model.
 FEW = 200
+
+
+class OddToken(NamedTuple):
+    """A token that a model finds improbable, returned by `LMDetector.explain`.
+
+    Attributes
+    ----------
+    position : int
+        Its index in the document; that of the end is the number of tokens.
+    token : hashable
+        The token as it is in the document; the boundary for the end.
+    log_prob : float
+        Its natural-log probability. That of a token outside the vocabulary is the
+        probability of any unknown token.
+    unknown : bool
+        Whether it is outside the vocabulary.
+    expected : list
+        The most probable tokens in its place.
+    proba : ndarray of float64, shape (n_expected,)
+        Their probabilities.
+    """
+
+    position: int
+    token: Any
+    log_prob: float
+    unknown: bool
+    expected: Any
+    proba: NDArray[np.float64]
 
 
 class LMDetector(OutlierMixin, MetaEstimatorMixin, DocumentEstimator):
@@ -77,6 +106,7 @@ class LMDetector(OutlierMixin, MetaEstimatorMixin, DocumentEstimator):
     See Also
     --------
     LMClassifier : Classify documents by a language model of each class.
+    Tokenizer.for_logs : Split log lines, with symbols for numbers and addresses.
 
     Notes
     -----
@@ -273,6 +303,57 @@ class LMDetector(OutlierMixin, MetaEstimatorMixin, DocumentEstimator):
         labels : ndarray of int, shape (n_documents,)
         """
         return np.where(self.decision_function(X) < 0, -1, 1)
+
+    @read_at_once
+    def explain(self, document: object, n: int = 3, *, k: int = 3) -> list[OddToken]:
+        """Return the least probable tokens of a document, and what was expected there.
+
+        Parameters
+        ----------
+        document : document
+            One, of the kind that the model was fitted on.
+        n : int, default=3
+            Number of tokens; all of a shorter document.
+        k : int, default=3
+            Number of expected tokens for each.
+
+        Returns
+        -------
+        odd : list of OddToken
+            The least probable first.
+
+        Raises
+        ------
+        ValueError
+            If `n` or `k` is below 1.
+
+        Examples
+        --------
+        >>> from nplm import InterpolatedTrigram, LMDetector
+        >>> usual = [["login", "read", "logout"], ["login", "read", "read", "logout"]]
+        >>> detector = LMDetector(InterpolatedTrigram()).fit(usual * 20)
+        >>> [odd] = detector.explain(["login", "delete", "logout"], n=1)
+        >>> odd.position, odd.token, odd.unknown, odd.expected[0]
+        (1, 'delete', True, 'read')
+        """
+        check_is_fitted(self)
+        for name, number in {"n": n, "k": k}.items():
+            if number < 1:
+                raise ValueError(f"{name} must be 1 or more, got {number}.")
+        lm = self.estimator_
+        scores = lm.scorer().tokens([document], words=True)
+        assert scores.words is not None
+        [words] = scores.words
+        none = np.empty(0, dtype=np.int32)
+        odd = []
+        for i in np.argsort(scores.log_prob, kind="stable")[:n].tolist():
+            before = Documents(scores.ids[:i], np.array([i]))
+            token = words[i] if i < len(words) else lm._codec.words(scores.ids[i:])[0]
+            log_prob, unknown = float(scores.log_prob[i]), bool(scores.unknown[i])
+            odd.append(
+                OddToken(i, token, log_prob, unknown, *lm._words_after(before, k, none))
+            )
+        return odd
 
     # -- files ----------------------------------------------------------------
 

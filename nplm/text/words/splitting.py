@@ -12,8 +12,8 @@ from typing import Any
 from nplm.text.samples import texts_of
 
 __all__ = [
-    "BETWEEN_BLANKS", "BLANKS", "FLAGS", "Splitter", "check_length", "compiled",
-    "finder_of", "params_of",
+    "BETWEEN_BLANKS", "BLANKS", "FLAGS", "OF_LOGS", "Splitter", "check_length",
+    "compiled", "finder_of", "params_of",
 ]  # fmt: skip
 
 # A word, or a punctuation mark. Python's \w lacks combining marks. The lookahead makes
@@ -28,7 +28,15 @@ JOINERS = "\u200c\u200d"
 # White space of lmplz, SRILM and ARPA files; others, such as U+00A0, are part of words.
 BLANKS = " \t\r\n"
 BETWEEN_BLANKS = r"[^ \t\r\n]+"
+# Words of logs keep what joins the parts of addresses, paths, dates and identifiers.
+OF_LOGS: dict[str, Any] = {
+    "pattern": r"\w+(?:[-.:/@$]+\w+)*|[^\w\s]",
+    "number": "<num>",
+    "identifier": "<id>",
+}
 NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
+ONE_POINT = re.compile(r"\d+(?:[.,]\d+)?")
+DIGIT = re.compile(r"\d")
 SENTENCE_END = frozenset({".", "!", "?", "…"})
 # All flags but re.DEBUG, which prints.
 FLAGS = re.A | re.I | re.L | re.M | re.S | re.U | re.X
@@ -44,7 +52,7 @@ class Splitter:
 
     Parameters
     ----------
-    pattern, lowercase, number, proper_noun
+    pattern, lowercase, number, proper_noun, identifier
         As of `Tokenizer`.
     """
 
@@ -55,11 +63,13 @@ class Splitter:
         lowercase: bool = False,
         number: str | None = None,
         proper_noun: str | None = None,
+        identifier: str | None = None,
     ) -> None:
         self.pattern = pattern
         self.lowercase = lowercase
         self.number = number
         self.proper_noun = proper_noun
+        self.identifier = identifier
 
     def transform(self, X: Iterable[str]) -> list[list[str]]:
         """Return the tokens of each document, as `Tokenizer.transform` does."""
@@ -87,16 +97,23 @@ class Splitter:
         if self.proper_noun is not None:
             tokens = _mark_proper_nouns(tokens, self.proper_noun)
         if self.number is not None:
-            tokens = [self.number if NUMBER.fullmatch(t) else t for t in tokens]
+            # Of two points, as in an address, it is an identifier if there is a symbol.
+            number = NUMBER if self.identifier is None else ONE_POINT
+            tokens = [self.number if number.fullmatch(t) else t for t in tokens]
+        symbols = {self.number, self.proper_noun, self.identifier}
+        if self.identifier is not None:
+            tokens = [
+                self.identifier if t not in symbols and DIGIT.search(t) else t
+                for t in tokens
+            ]
         if self.lowercase:
-            symbols = {self.number, self.proper_noun}
             tokens = [t if t in symbols else t.lower() for t in tokens]
         return tokens
 
 
 def params_of(splitter: Splitter) -> dict[str, Any]:
     """Return the parameters of a splitter by name."""
-    names = "pattern", "lowercase", "number", "proper_noun"
+    names = "pattern", "lowercase", "number", "proper_noun", "identifier"
     return {name: getattr(splitter, name) for name in names}
 
 
@@ -111,6 +128,7 @@ def _changes_nothing(splitter: Splitter) -> bool:
     return (
         splitter.proper_noun is None
         and splitter.number is None
+        and splitter.identifier is None
         and not splitter.lowercase
     )
 

@@ -106,6 +106,20 @@ def test_units_that_are_a_vocabulary_take_no_other(run, tmp_path, options, messa
     assert re.search(message, result.output)
 
 
+@pytest.mark.parametrize("more", [[], ["--model", "trigram"]])
+def test_words_of_logs_are_masked(run, tmp_path, more):
+    """On disk and in memory: lines that differ in numbers and identifiers are one."""
+    text, model = tmp_path / "log", tmp_path / "model"
+    text.write_text("read blk_1 of 67 from 10.0.0.1:80\nread of 3\n" * 20)
+    run("train", str(text), "-o", str(model), "--tokens", "logs", "--order", "3", *more)
+    lines = "read blk_92 of 5 from 1.2.3.4:8\nread <id> of <num> from <id>\n"
+    first, second = run("score", str(model), input=lines).stdout.split()
+    [score] = nplm.load(model).score_samples(["read blk_1 of 67 from 10.0.0.1:80"])
+    assert float(first) == pytest.approx(score / np.log(10), abs=1e-6)
+    # Marks of punctuation are words of their own.
+    assert first != second
+
+
 @pytest.mark.parametrize("more", [[], ["--memory", "1M"], ["--model", "classes"]])
 def test_discount_fallback_replaces_the_note_on_discounts(run, tmp_path, more):
     options = ["train", "@train", "--order", "3", "--tokens", "blanks", *more]

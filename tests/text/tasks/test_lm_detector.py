@@ -52,6 +52,46 @@ def test_scores_are_aggregates_of_the_tokens(detector):
     assert is_outlier_detector(detector)
 
 
+@pytest.mark.parametrize("kind", ["tokens", "text", "ids", "cells"])
+def test_explanation_has_the_least_probable_tokens_and_what_was_expected(kind):
+    """Against the scores of the tokens, and `next_words` after those before them."""
+    texts = [
+        "log in , read it , log out",
+        "log in , log out",
+        "log in , read , out",
+    ] * 9
+    odd = "log in , delete it , it"
+    estimator, params = InterpolatedTrigram(), {}
+    if kind == "cells":
+        estimator = neural_lm(2, n_memory=4, n_hidden=4, max_iter=1, random_state=0)
+    if kind in ("tokens", "ids"):
+        texts, odd = [t.split() for t in texts], odd.split()
+    if kind == "ids":
+        numbers = {"log": 1, "in": 2, ",": 3, "read": 4, "it": 5, "out": 6, "delete": 7}
+        texts, odd = [[numbers[w] for w in t] for t in texts], [numbers[w] for w in odd]
+        params = {"estimator": estimator.set_params(n_words=8)}
+    detector = LMDetector(TextLM(estimator)).set_params(**params).fit(texts)
+    lm = detector.estimator_
+    [scores] = lm.token_scores([odd])
+    tokens = odd.split() if isinstance(odd, str) else odd
+    found = detector.explain(odd, n=20, k=2)
+    assert len(found) == len(tokens) + 1
+    order = np.argsort(scores.log_prob, kind="stable")
+    assert [token.position for token in found] == order.tolist()
+    for i, token, log_prob, unknown, expected, proba in found:
+        assert log_prob == pytest.approx(scores.log_prob[i], rel=1e-6)
+        assert token == [*tokens, 0 if kind == "ids" else "</s>"][i]
+        assert unknown == (kind != "ids" and token == "delete")
+        before = tokens[:i] if isinstance(odd, list) else " ".join(tokens[:i])
+        words, wanted = lm.next_words(before, 2, unknown=True)
+        assert list(expected) == list(words)
+        np.testing.assert_allclose(proba, wanted, rtol=1e-6)
+    assert [o[:4] for o in detector.explain(odd, n=1)] == [found[0][:4]]
+    for wrong in ({"n": 0}, {"k": 0}):
+        with pytest.raises(ValueError, match="must be 1 or more, got 0"):
+            detector.explain(odd, **wrong)
+
+
 def test_area_under_the_curve_is_scored_in_cross_validation():
     folds = StratifiedKFold(3, shuffle=True, random_state=0)
     scores = cross_val_score(
