@@ -218,10 +218,9 @@ def _fit(
     def checked() -> FitRequest:
         if keep not in KEEP:
             raise ValueError(f"keep={keep!r} must be one of {KEEP}.")
-        _check_data(data, estimator)
+        request = _checked(estimator, taken, data)
         if data == "sharded":
             _check_held_out_data(estimator, keep, has_held_out=has_held_out)
-        request = _checked(FitRequest.of(estimator, *taken()), data)
         if average_every is not None:
             check_scalar(average_every, "average_every", Integral, min_val=1)
             if keep == "shards":
@@ -314,12 +313,10 @@ def trainer(
     """
     ranks = Ranks(comm)
 
-    def checked() -> FitRequest:
-        _check_data(data, estimator)
-        return _checked(FitRequest.of(estimator, (X, y), further=True), data)
-
     with ranks.guard():
-        request = ranks.all_or_none(checked)
+        request = ranks.all_or_none(
+            lambda: _checked(estimator, lambda: ((X, y), None), data, further=True)
+        )
         ranks.check_same({"data": data})
         request = _with_parts(request, data, ranks)
         training = request.training(ranks)
@@ -334,9 +331,37 @@ def trainer(
     return Trainer(training, keep_whole)
 
 
-def _checked(request: FitRequest, data: str) -> FitRequest:
-    if data == "sharded":
-        _check_tree(request)
+def _checked(
+    estimator: Any,
+    taken: Callable[[], tuple[Any, Any]],
+    data: str,
+    *,
+    further: bool = False,
+) -> FitRequest:
+    """Return a request of a fit of the data `taken`, or raise an error."""
+    if data not in DATA:
+        raise ValueError(f"data={data!r} must be one of {DATA}.")
+    if not isinstance(estimator, NetworkLM):
+        raise TypeError(f"nplm.mpi trains a NeuralLM or EnergyLM, got {estimator!r}.")
+    if estimator.n_jobs not in (None, 1):
+        raise ValueError(
+            f"n_jobs={estimator.n_jobs}, but a rank trains on one thread; set n_jobs=1 "
+            "and start mpiexec with as many processes as there are cores."
+        )
+    if data == "sharded" and estimator.n_words is None:
+        raise ValueError(
+            "data='sharded' needs n_words, because a rank sees only the words of its "
+            "own windows; set it to the size of the vocabulary."
+        )
+    request = FitRequest.of(estimator, *taken(), further=further)
+    output = request.recipe.architecture.output
+    makes_tree = request.before is None and output.name == "tree"
+    if data == "sharded" and makes_tree and output.tree is None:
+        raise ValueError(
+            "data='sharded' cannot make the tree of output='tree', which depends on "
+            "the contexts of all ranks; set output__tree='huffman', or give a tree "
+            "(nplm.word_tree makes one)."
+        )
     return request
 
 
@@ -346,42 +371,15 @@ def _with_parts(request: FitRequest, data: str, ranks: Ranks) -> FitRequest:
         return request
     windows = request.windows
     sizes = ranks.everyones(len(windows))
-    if ranks.rank == 0:
-        _warn_of_unequal_parts(sizes)
-    return replace(request, windows=replace(windows, min_windows=min(sizes)))
-
-
-def _warn_of_unequal_parts(sizes: list[int]) -> None:
     used, n_windows = min(sizes) * len(sizes), sum(sizes)
-    if used < MIN_USED_SHARE * n_windows:
+    if ranks.rank == 0 and used < MIN_USED_SHARE * n_windows:
         warn(
             f"Each epoch uses {used:,} of {n_windows:,} windows, because rank "
             f"{sizes.index(min(sizes))} has {min(sizes):,}, and every rank trains on "
             "as many; give the ranks parts of nearly equal size.",
             UserWarning,
         )
-
-
-def _check_estimator(estimator: Any) -> None:
-    if not isinstance(estimator, NetworkLM):
-        raise TypeError(f"nplm.mpi trains a NeuralLM or EnergyLM, got {estimator!r}.")
-    if estimator.n_jobs not in (None, 1):
-        raise ValueError(
-            f"n_jobs={estimator.n_jobs}, but a rank trains on one thread; set n_jobs=1 "
-            "and start mpiexec with as many processes as there are cores."
-        )
-
-
-def _check_data(data: str, estimator: Any) -> None:
-    """Raise an error if an estimator cannot learn from such data."""
-    if data not in DATA:
-        raise ValueError(f"data={data!r} must be one of {DATA}.")
-    _check_estimator(estimator)
-    if data == "sharded" and estimator.n_words is None:
-        raise ValueError(
-            "data='sharded' needs n_words, because a rank sees only the words of its "
-            "own windows; set it to the size of the vocabulary."
-        )
+    return replace(request, windows=replace(windows, min_windows=min(sizes)))
 
 
 def _check_held_out_data(estimator: Any, keep: str, *, has_held_out: bool) -> None:
@@ -397,18 +395,6 @@ def _check_held_out_data(estimator: Any, keep: str, *, has_held_out: bool) -> No
             f"early_stopping={estimator.early_stopping!r} with data='sharded' needs "
             "held-out windows that all ranks have; give X_val and y_val, or set "
             "early_stopping=False."
-        )
-
-
-def _check_tree(request: FitRequest) -> None:
-    """Raise ValueError if a tree is to be made from windows that differ by rank."""
-    architecture = request.recipe.architecture
-    makes = request.before is None and architecture.output.name == "tree"
-    if makes and architecture.output.tree is None:
-        raise ValueError(
-            "data='sharded' cannot make the tree of output='tree', which depends on "
-            "the contexts of all ranks; set output__tree='huffman', or give a tree "
-            "(nplm.word_tree makes one)."
         )
 
 

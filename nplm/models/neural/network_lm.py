@@ -6,7 +6,6 @@ import os
 from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass, replace
-from inspect import signature
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -39,6 +38,11 @@ __all__ = ["FitRequest", "NetworkLM"]
 Pair = tuple[Any, Any]  # contexts, next words
 # Attributes that the checks of the training windows set.
 SIZES = ("order_", "n_words_", "classes_", "n_features_in_", "feature_names_in_")
+# Parameters that a recipe has as they are.
+AS_GIVEN = (
+    "learning_rate_init", "max_iter", "early_stopping", "validation_fraction",
+    "n_iter_no_change", "tol", "batch_size", "random_state",
+)  # fmt: skip
 # Importance sampling is faster with more words than this times n_noise.
 MIN_WORDS_PER_NOISE_SAMPLE = 4
 
@@ -307,33 +311,21 @@ class NetworkLM(FittedNetworkLM):
 
     def _recipe(self, n_words: int, order: int) -> Recipe:
         """Turn the parameters into a recipe; arrays by word are not yet checked."""
-        max_iter = plain(self.max_iter)
         architecture = self._architecture(n_words, order)
         return Recipe(
             estimator=type(self).__name__,
             architecture=architecture,
             loss=self._chosen_loss(n_words)._plain(),
             solver=self._option("solver")._plain(),
-            learning_rate_init=plain(self.learning_rate_init),
             alpha=None if self.alpha == "auto" else plain(self.alpha),
-            n_epochs=max_iter,
-            max_iter=max_iter,
-            early_stopping=plain(self.early_stopping),
-            validation_fraction=plain(self.validation_fraction),
-            n_iter_no_change=plain(self.n_iter_no_change),
-            tol=plain(self.tol),
+            n_epochs=plain(self.max_iter),
             dropout=self._dropout(),
-            batch_size=plain(self.batch_size),
             shuffle=bool(self.shuffle),
             precision=self._chosen_precision(architecture),
             n_jobs=n_threads(self.n_jobs),
             parallel=str(self.parallel),
-            random_state=plain(self.random_state),
-        )  # fmt: skip
-
-    @classmethod
-    def _default(cls, name: str) -> Any:
-        return signature(cls).parameters[name].default
+            **{name: plain(getattr(self, name)) for name in AS_GIVEN},
+        )
 
     def _architecture(self, n_words: int, order: int) -> Architecture:
         """Return the architecture of the parameters."""

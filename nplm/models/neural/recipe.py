@@ -11,11 +11,12 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from nplm.models.neural.architecture import Architecture
+from nplm.models.neural.network import solvers
 from nplm.models.neural.network.array_types import Array, State
 from nplm.models.neural.network.dropout import NO_DROPOUT, Dropout
 from nplm.models.neural.network.network import Network, Parts
 from nplm.models.neural.network.parameters import Parameters
-from nplm.models.neural.network.solvers import Schedule, Solver
+from nplm.models.neural.network.solvers import Schedule
 from nplm.models.neural.options.losses import Loss
 from nplm.models.neural.options.solvers import SGD
 from nplm.models.neural.tiers import kernel_tier, multiplies_bfloat16
@@ -98,7 +99,7 @@ class Recipe:
         )  # fmt: skip
 
     @property
-    def network_solver(self) -> Solver:
+    def network_solver(self) -> solvers.SGD:
         """The solver that a network trains with."""
         return self.solver._part(self.schedule)
 
@@ -257,7 +258,7 @@ class TrainedNetwork:
         )
 
     def resumed(
-        self, parts: Parts, solver: Solver, rows: slice
+        self, parts: Parts, solver: solvers.SGD, rows: slice
     ) -> tuple[Parameters, State | None]:
         """Copy the parameters with some output rows, and the state of the solver.
 

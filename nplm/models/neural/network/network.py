@@ -45,7 +45,7 @@ from nplm.models.neural.network.parameters import (
 )
 from nplm.models.neural.network.reading import READ_AT_ONCE, columns_of
 from nplm.models.neural.network.sharing import Examples, Rows, Sharing, sharing_of
-from nplm.models.neural.network.solvers import SGD, Schedule, Solver
+from nplm.models.neural.network.solvers import SGD, Schedule
 from nplm.models.neural.tiers import kernel_tier
 from nplm.models.training import pace
 from nplm.models.training.parallel.processes import ALONE, Processes, Seconds
@@ -183,7 +183,7 @@ class Network:
         precision: str,
         threads: Threads | None = None,
         parallel: str = "sync",
-        solver: Solver = NO_SOLVER,
+        solver: SGD = NO_SOLVER,
         state: State | None = None,
         output_state: State | None = None,
         memory: State | None = None,

@@ -20,7 +20,7 @@ from nplm.models.neural.network.array_types import (
 )
 from nplm.models.neural.network.parameters import Parameters, aligned_zeros
 
-__all__ = ["SGD", "Adam", "Schedule", "Solver"]
+__all__ = ["SGD", "Adam", "Schedule"]
 
 # The length of a fit with the learning rate "auto", by docs/measured/default: the
 # number of epochs, and of updates if these epochs have fewer.
@@ -40,7 +40,7 @@ class Schedule:
     - `learning_rate_init`: e_0, the learning rate at the start
     - `learning_rate_decay`: r of the paper's e_t = e_0 / (1 + r t), where t counts the
       examples seen. Only for "invscaling"
-    - `alpha`: weight decay. With None, `Solver.started` sets it
+    - `alpha`: weight decay. With None, `SGD.started` sets it
     - `learning_rate`: the kind of schedule
     - `n_epochs`: epochs after which "linear" has fallen to 0, and at most those of
       "auto"
@@ -94,7 +94,7 @@ class Schedule:
     def kernel_options(self) -> dict[str, float]:
         """Return the keyword arguments of the solver kernels."""
         decay = self.learning_rate_decay if self.learning_rate == "invscaling" else 0.0
-        assert self.alpha is not None, "`Solver.started` sets it"
+        assert self.alpha is not None, "`SGD.started` sets it"
         return {
             "learning_rate_init": self.learning_rate_init,
             "learning_rate_decay": decay, "alpha": self.alpha,
@@ -107,8 +107,8 @@ class Schedule:
 
 
 @dataclass(frozen=True)
-class Solver:
-    """Base class of the solvers."""
+class SGD:
+    """Stochastic gradient ascent, as in the paper, with lazy weight decay of C."""
 
     schedule: Schedule
 
@@ -123,16 +123,28 @@ class Solver:
         return replace(self, schedule=schedule)
 
     def auto_alpha(self, n_updates: float) -> float:
-        """Return the weight decay "auto", for epochs of `n_updates` updates."""
-        raise NotImplementedError
+        """Return the weight decay "auto"."""
+        return AUTO_ALPHA_SGD
 
     def check(self, batch_size: int, dtype: DTypeLike) -> None:
-        """Raise ValueError if the options make updates impossible or erase weights."""
-        raise NotImplementedError
+        """Raise ValueError if the weight decay of one update erases the weights."""
+        schedule = self.schedule
+        alpha = AUTO_ALPHA_SGD if schedule.alpha is None else schedule.alpha
+        lost = schedule.learning_rate_init * alpha * batch_size
+        if lost >= 1:
+            raise ValueError(
+                f"learning_rate_init * alpha * batch_size = {lost:g} is the share of "
+                "each weight that weight decay removes at an update; it must be below "
+                "1: lower one of the three."
+            )
 
     def initial_state(self, parameters: Parameters) -> State:
-        """Return the initial state of the solver."""
-        raise NotImplementedError
+        """Return the cumulative decay at the last update of each row, all 0."""
+        arrays = parameters.trained()
+        return {
+            f"decayed_{name}": np.zeros(len(arrays[name]))
+            for name in parameters.visited
+        }
 
     def check_state(self, saved: State) -> None:
         """Raise ValueError if a saved state has invalid values."""
@@ -183,48 +195,13 @@ class Solver:
         self, tier: Tier, clock: Clock, trained: Trained, state: State, scratch: Scratch
     ) -> Kernel:
         """Return the kernel of one thread, or of a team of threads."""
-        raise NotImplementedError
-
-
-@dataclass(frozen=True)
-class SGD(Solver):
-    """Stochastic gradient ascent, as in the paper, with lazy weight decay of C."""
-
-    def auto_alpha(self, n_updates: float) -> float:
-        """Return the weight decay "auto"."""
-        return AUTO_ALPHA_SGD
-
-    def check(self, batch_size: int, dtype: DTypeLike) -> None:
-        """Raise ValueError if the weight decay of one update erases the weights."""
-        schedule = self.schedule
-        alpha = AUTO_ALPHA_SGD if schedule.alpha is None else schedule.alpha
-        lost = schedule.learning_rate_init * alpha * batch_size
-        if lost >= 1:
-            raise ValueError(
-                f"learning_rate_init * alpha * batch_size = {lost:g} is the share of "
-                "each weight that weight decay removes at an update; it must be below "
-                "1: lower one of the three."
-            )
-
-    def initial_state(self, parameters: Parameters) -> State:
-        """Return the cumulative decay at the last update of each row, all 0."""
-        arrays = parameters.trained()
-        return {
-            f"decayed_{name}": np.zeros(len(arrays[name]))
-            for name in parameters.visited
-        }
-
-    def kernel(
-        self, tier: Tier, clock: Clock, trained: Trained, state: State, scratch: Scratch
-    ) -> Kernel:
-        """Return the kernel of one thread, or of a team of threads."""
         return _solvers.SGD(
             tier, clock, trained.get("C"), **self.schedule.kernel_options()
         )
 
 
 @dataclass(frozen=True)
-class Adam(Solver):
+class Adam(SGD):
     """Adam, as in scikit-learn's networks, with decoupled weight decay."""
 
     beta_1: float
@@ -259,10 +236,7 @@ class Adam(Solver):
 
     def initial_state(self, parameters: Parameters) -> State:
         """Return zero moments, and the state of visited rows, all 0."""
-        state = {
-            f"decayed_{name}": np.zeros(len(parameters.trained()[name]))
-            for name in parameters.visited
-        }
+        state = super().initial_state(parameters)
         if "C" in parameters.visited:
             state["paused_C"] = np.zeros((len(parameters.C), 2))
         for name, array in parameters.learned().items():

@@ -72,7 +72,7 @@ class SGD(Option):
         self.learning_rate = learning_rate
         self.learning_rate_decay = learning_rate_decay
 
-    def _part(self, schedule: solvers.Schedule) -> solvers.Solver:
+    def _part(self, schedule: solvers.Schedule) -> solvers.SGD:
         """Return the solver that a network trains with."""
         return solvers.SGD(schedule)
 
@@ -136,7 +136,7 @@ class Adam(SGD):
         self.beta_2 = beta_2
         self.epsilon = epsilon
 
-    def _part(self, schedule: solvers.Schedule) -> solvers.Solver:
+    def _part(self, schedule: solvers.Schedule) -> solvers.SGD:
         return solvers.Adam(schedule, self.beta_1, self.beta_2, self.epsilon)
 
 
