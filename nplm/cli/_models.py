@@ -42,7 +42,7 @@ BITS = click.option(
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
-KINDS = ("nplm", "arpa", "binary", "vectors", "vectors-binary")
+KINDS = ("nplm", "arpa", "binary", "fst", "vectors", "vectors-binary")
 
 KEEP_OPTIMIZER = click.option(
     "--keep-optimizer",
@@ -61,9 +61,10 @@ VERIFY = click.option(
 TARGET = click.option(
     "--to",
     type=click.Choice(KINDS),
-    help="Kind of file to write: that of nplm.save, ARPA, mapped n-grams, or the "
-    "features of words in word2vec's text or binary form. By default the ending of the "
-    "name decides: arpa for .arpa, vectors for .vec (also with .gz or .xz), else nplm.",
+    help="Kind of file to write: that of nplm.save, ARPA, mapped n-grams, n-grams as "
+    "an FST in text form, or the features of words in word2vec's text or binary form. "
+    "By default the ending of the name decides: arpa for .arpa, vectors for .vec (also "
+    "with .gz or .xz), else nplm.",
 )
 
 
@@ -173,6 +174,8 @@ def ngrams_file(output: Path, to: str | None, bits: int | None) -> NgramsFile | 
         )
     if kind == "arpa":
         return NgramsFile(output, "arpa")
+    if kind == "fst":
+        return NgramsFile(output, "fst")
     return NgramsFile(output, "binary", bits) if kind == "binary" else None
 
 
@@ -233,7 +236,11 @@ def write_ngrams(ngrams: TextNgrams, target: NgramsFile, work: Work) -> None:
     target.write(ngrams.trie, StoredWords.of(ngrams), work)
     path, tokenizer = Path(target.path), ngrams.tokenizer
     is_stored = target.kind == "binary" and isinstance(tokenizer, Splitter)
-    if not is_stored and not getattr(tokenizer, "splits_at_blanks", False):
+    if (
+        target.kind != "fst"
+        and not is_stored
+        and not getattr(tokenizer, "splits_at_blanks", False)
+    ):
         click.echo(
             f"Note: {path} has no tokenizer, and its text will be split between "
             "blanks: train with --tokens blanks, or give it text that is split.",

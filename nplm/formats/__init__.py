@@ -22,6 +22,7 @@ MODULES = {
     "write_class_definitions": "nplm.formats.classes",
     "write_classes": "nplm.formats.classes",
     "write_counts": "nplm.formats.counts.count_files",
+    "write_fst": "nplm.formats.arpa.text_fst",
     "write_onnx": "nplm.formats.onnx",
     "write_vectors": "nplm.formats.vectors",
 }

@@ -2,6 +2,7 @@
 
 from nplm.formats.arpa.arpa_files import read_arpa as read_arpa
 from nplm.formats.arpa.arpa_files import write_arpa as write_arpa
+from nplm.formats.arpa.text_fst import write_fst as write_fst
 from nplm.formats.binary.writing import save_binary as save_binary
 from nplm.formats.classes import read_class_definitions as read_class_definitions
 from nplm.formats.classes import read_classes as read_classes

@@ -10,6 +10,7 @@ from typing import Literal
 from nplm.base import system
 from nplm.formats._words import StoredWords
 from nplm.formats.arpa import arpa_lines as arpa
+from nplm.formats.arpa.text_fst import BACKOFF, write_fst_of
 from nplm.formats.binary.writing import (
     check_bits,
     check_tokenizer,
@@ -51,17 +52,21 @@ class NgramsFile:
 
     - `path`: the file; an ARPA file is compressed if its name ends in ``.gz`` or
       ``.xz``
-    - `kind`: an ARPA file, or mapped n-grams
+    - `kind`: an ARPA file, mapped n-grams, or an FST
     - `bits`: bits of a code of a quantized file
+    - `symbols`, `backoff`: as of `write_fst`
     """
 
     def __init__(
         self,
         path: str | os.PathLike[str],
-        kind: Literal["arpa", "binary"],
+        kind: Literal["arpa", "binary", "fst"],
         bits: int | None = None,
+        symbols: str | os.PathLike[str] | None = None,
+        backoff: str = BACKOFF,
     ) -> None:
         self.path, self.kind, self.bits = path, kind, bits
+        self.symbols, self.backoff = symbols, backoff
 
     def check(self, order: int, splitter: Splitter | None) -> None:
         """Raise ValueError if no file of this kind holds such a model."""
@@ -88,6 +93,9 @@ class NgramsFile:
         if self.kind == "arpa":
             own = words.words, words.boundary, work
             arpa.write_ngrams(self.path, trie, *own, is_whole=is_whole)
+        elif self.kind == "fst":
+            own = words.words, words.boundary, work
+            write_fst_of(trie, self.path, *own, self.symbols, self.backoff)
         elif self.bits is not None:
             check_bits(self.bits, trie.order)
             write_quantized(self.path, words, trie, self.bits, work)

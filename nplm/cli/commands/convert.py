@@ -20,6 +20,7 @@ from nplm.cli._models import (
 )
 from nplm.cli._outputs import refuse_to_replace, writable_file
 from nplm.cli._values import memory_option
+from nplm.formats.arpa.text_fst import BACKOFF
 from nplm.formats.open_model import open_model
 
 __all__ = ["OUTPUT", "convert_command"]
@@ -42,6 +43,18 @@ OUTPUT = click.argument(
     "perplexities that change little.",
 )
 @KEEP_OPTIMIZER
+@click.option(
+    "--symbols",
+    type=click.Path(dir_okay=False),
+    help="With --to fst, number the labels of arcs as this table of symbols does "
+    "(Kaldi's words.txt), which is written if there is none. Without it the labels are "
+    "the words.",
+)
+@click.option(
+    "--backoff-symbol",
+    help="With --to fst, the input label of back-off arcs; <eps> makes them epsilon "
+    "arcs.  [default: #0]",
+)
 def convert_command(
     model: str,
     output: Path,
@@ -50,6 +63,8 @@ def convert_command(
     memory: int | None,
     float16: bool,
     keep_optimizer: bool,
+    symbols: str | None,
+    backoff_symbol: str | None,
     verify: bool,
 ) -> None:
     """Write MODEL to OUTPUT in another format.
@@ -65,11 +80,14 @@ def convert_command(
       nplm convert model.arpa.gz model
       nplm convert model.arpa.gz mapped --to binary
       nplm convert model.arpa.gz small --bits 8 --memory 1G
+      nplm convert model.arpa.gz G.txt --to fst --symbols words.txt
       nplm convert model words.vec
       nplm convert words.vec words.bin --to vectors-binary
       nplm convert network small --float16
     """  # noqa: D301  (click reads the control character)
-    refuse_to_replace(output, model)
+    refuse_to_replace(output, model, symbols)
+    if to != "fst" and (symbols or backoff_symbol):
+        raise click.UsageError("--symbols and --backoff-symbol are for --to fst.")
     with report_in_options(), open_model(model, verify=verify) as file:
         if file.kind.is_vectors:
             convert_vectors(file, output, to)
@@ -82,6 +100,7 @@ def convert_command(
             )
         target = None if is_network else ngrams_file(output, to, bits)
         if target is not None:
+            target.symbols, target.backoff = symbols, backoff_symbol or BACKOFF
             convert_ngrams(file, target, memory)
             return
         lm, dtype = text_lm_in(file, index=False), "float16" if float16 else None

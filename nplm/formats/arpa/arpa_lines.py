@@ -21,7 +21,7 @@ from nplm.models.ngrams.trie.backoff_trie import BackoffTrie
 from nplm.models.ngrams.trie.context_trie import ContextTrie
 from nplm.models.ngrams.trie.work import Work
 
-__all__ = ["NgramText", "write_ngrams"]
+__all__ = ["NgramText", "unpredicted_in", "write_ngrams"]
 
 BUFFER_BYTES = 1 << 22
 NEWLINE = ord("\n")
@@ -92,7 +92,7 @@ class NgramLines:
         self._in_turn = is_whole and work.on_disk and boundary is not None
         self._unpredicted = [np.empty((0, k + 1), np.int32) for k in range(trie.order)]
         if not (is_whole and boundary is not None):
-            self._find_unpredicted()
+            self._unpredicted = unpredicted_in(trie, self._contexts_made, work)
 
     def n_lines(self, level: int) -> int:
         """Count the n-grams of ``level + 1`` words."""
@@ -170,35 +170,6 @@ class NgramLines:
             weight = f"\t{_log10(self.trie.bow[1 + self.boundary])}"
         return [f"{LOG_ZERO}\t{BEGIN}{weight}\n".encode()]
 
-    def _find_unpredicted(self) -> None:
-        """Find the contexts that are not n-grams of the trie, by length minus one.
-
-        The first words of a text are a context that was not predicted, and pruning an
-        n-gram may leave longer ones that begin with it. The toolkits require a line
-        for the weight of such a context, and a line for each of its prefixes.
-        """
-        trie, found = self.trie, self._unpredicted
-        predicted = self._predicted()
-        for k in range(trie.order - 1, 1, -1):
-            first, last = trie.level_start[k : k + 2]
-            contexts = first + np.flatnonzero(~predicted[first:last])
-            longer = found[k][:, :-1]
-            new = trie.index(longer[:, :-1], longer[:, -1]) < 0
-            rows = [trie.context_words(contexts, k), longer[new]]
-            found[k - 1] = np.unique(np.concatenate(rows), axis=0)
-        self._work.drop(predicted)
-
-    def _predicted(self) -> NDArray[np.bool_]:
-        """Return whether each context is an n-gram of the trie."""
-        made, work = self._contexts_made, self._work
-        n_contexts = len(self.trie.context_word)
-        predicted: NDArray[np.bool_] = work.array(np.bool_, n_contexts)
-        for part in blocks(len(made), work.n_at_random):
-            own = made[part]
-            predicted[own[own >= 0]] = True
-            work.forget()
-        return predicted
-
     def _unpredicted_lines(self, level: int) -> Iterator[bytes]:
         grams = self._unpredicted[level]
         prob = self.trie.next_word_prob(grams[:, :-1], grams[:, -1])
@@ -209,6 +180,34 @@ class NgramLines:
                 names[0] = BEGIN
             weight = "" if context < 0 else f"\t{_log10(self.trie.bow[context])}"
             yield f"{_log10(p)}\t{' '.join(names)}{weight}\n".encode()
+
+
+def unpredicted_in(
+    trie: BackoffTrie, contexts_made: NDArray[np.int32], work: Work
+) -> list[NDArray[np.int32]]:
+    """Return the contexts that are not n-grams of the trie, by length minus one.
+
+    The first words of a text are a context that was not predicted, and pruning an
+    n-gram may leave longer ones that begin with it. The toolkits require a line for the
+    weight of such a context, and a line for each of its prefixes.
+
+    - `contexts_made`: of the trie
+    """
+    found = [np.empty((0, k + 1), np.int32) for k in range(trie.order)]
+    predicted: NDArray[np.bool_] = work.array(np.bool_, len(trie.context_word))
+    for part in blocks(len(contexts_made), work.n_at_random):
+        own = contexts_made[part]
+        predicted[own[own >= 0]] = True
+        work.forget()
+    for k in range(trie.order - 1, 1, -1):
+        first, last = trie.level_start[k : k + 2]
+        contexts = first + np.flatnonzero(~predicted[first:last])
+        longer = found[k][:, :-1]
+        new = trie.index(longer[:, :-1], longer[:, -1]) < 0
+        rows = [trie.context_words(contexts, k), longer[new]]
+        found[k - 1] = np.unique(np.concatenate(rows), axis=0)
+    work.drop(predicted)
+    return found
 
 
 def _log10(value: float) -> str:

@@ -92,3 +92,22 @@ def test_names_of_compression_that_is_only_read_are_refused(made, run, ending):
     for command in [*commands, ["count", "@train", "-o", output]]:
         assert "gzip or xz" in run(*command, code=2).output
     assert not (made / output[1:]).exists()
+
+
+def test_convert_writes_an_fst_from_every_kind_of_ngrams(made, run, tmp_path):
+    out = tmp_path / "G"
+    table, arpa = str(tmp_path / "words.txt"), str(tmp_path / "lm.arpa")
+    run("convert", "@kn", arpa)
+    run("convert", arpa, str(tmp_path / "mapped"), "--to", "binary")
+    found = []
+    for model in ("@kn", arpa, str(tmp_path / "mapped")):
+        run("convert", model, str(out), "--to", "fst", "--symbols", table)
+        found.append([line.rsplit("\t", 1)[0] for line in out.read_text().splitlines()])
+    assert found[0] == found[1] == found[2]
+    texts = []
+    for options in ([], ["--backoff-symbol", "<eps>"]):
+        run("convert", arpa, str(out), "--to", "fst", *options)
+        texts.append(out.read_text())
+    assert texts[0].replace("#0", "<eps>") == texts[1] != texts[0]
+    result = run("convert", arpa, f"{out}.arpa", "--symbols", table, code=2)
+    assert "--symbols and --backoff-symbol are for --to fst" in result.stderr
