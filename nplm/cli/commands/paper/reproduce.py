@@ -9,11 +9,10 @@ from typing import Any
 import click
 from rich.console import Console
 
-from nplm import CheckpointError, DivergenceError
 from nplm.base.files.atomic_files import replacing
 from nplm.cli._bars import stages
 from nplm.cli._jobs import Jobs
-from nplm.cli._messages import in_options
+from nplm.cli._messages import report_in_options
 from nplm.cli._outputs import INTERRUPTED, writable_folder
 from nplm.cli.commands.paper.tables import one_line_of, print_paper_table
 from nplm.datasets import load_wiki
@@ -121,20 +120,13 @@ def _measure(
     table: str, folder: Path, n_fits: int, status: Console, options: dict[str, Any]
 ) -> None:
     """Measure rows, and report each fit that is done."""
-    try:
-        with stages(status) as bars:
-            done = reproduce(table, folder, progress=bars.show, **options)
-            for i, (row, _) in enumerate(done, start=1):
-                results = results_of(table, folder)
-                _write(results, folder)
-                line = f"{i} of {n_fits}: {one_line_of(results, row)}"
-                status.print(line, highlight=False, soft_wrap=True)
-    except DivergenceError as error:
-        raise click.ClickException(f"A network diverged. {error}") from error
-    except CheckpointError:
-        raise
-    except ValueError as error:
-        raise click.ClickException(in_options(str(error))) from error
+    with report_in_options(), stages(status) as bars:
+        done = reproduce(table, folder, progress=bars.show, **options)
+        for i, (row, _) in enumerate(done, start=1):
+            results = results_of(table, folder)
+            _write(results, folder)
+            line = f"{i} of {n_fits}: {one_line_of(results, row)}"
+            status.print(line, highlight=False, soft_wrap=True)
 
 
 def _write(results: Results, folder: Path) -> None:

@@ -125,7 +125,7 @@ def test_divergence_is_told_in_words(run, monkeypatch):
     monkeypatch.setitem(fit.settings, "learning_rate_init", 100.0)
     result = run("table1", "--rows", "MLP9")
     assert result.exit_code == 1
-    assert "A network diverged" in result.output
+    assert "training diverged" in result.output
     assert "Traceback" not in result.output
 
 
