@@ -129,20 +129,23 @@ def mixed(
     X_val: Sequence[Any] | None,
     work: Work,
     *,
+    names: Sequence[str] | None = None,
     max_iter: int = 1000,
     tol: float = 1e-9,
 ) -> tuple[TextNgrams, NDArray[np.float64], int]:
     """Mix n-grams, in memory or in a folder with them; see `static_mixture`.
 
-    Returns the mixture, the weights, and the number of EM steps.
+    - `names`: what errors call the models
+    - returns the mixture, the weights, and the number of EM steps
     """
-    _check_models(models)
+    names = _names_of(models) if names is None else names
+    _check_models(models, names)
     if (weights is None) == (X_val is None):
         passed = "neither" if weights is None else "both"
         raise ValueError(
             f"pass weights, or X_val to learn them on; you passed {passed}."
         )
-    union, tries = _aligned(models)
+    union, tries = _aligned(models, names)
     if weights is not None:
         chosen, n_iter = checked_weights(weights, len(models)), 0
     else:
@@ -199,29 +202,33 @@ def aligned(models: Sequence[TextLM], *, index: bool = True) -> list[TextLM]:
     >>> bool(lm.estimator_.weights_[0] > lm.estimator_.weights_[1])
     True
     """
-    ngrams = _ngrams_of(models)
-    _check_models(ngrams)
-    union, tries = _aligned(ngrams)
+    ngrams, names = _ngrams_of(models), _names_of(models)
+    _check_models(ngrams, names)
+    union, tries = _aligned(ngrams, names)
     return [union._replace(trie=trie.remapped()).text_lm(index=index) for trie in tries]
 
 
 def _ngrams_of(models: Sequence[TextLM]) -> list[TextNgrams]:
-    return [TextNgrams.of(lm, f"models[{i}]") for i, lm in enumerate(models)]
+    return [TextNgrams.of(lm, name) for lm, name in zip(models, _names_of(models))]
 
 
-def _check_models(models: Sequence[TextNgrams]) -> None:
+def _names_of(models: Sequence[object]) -> list[str]:
+    return [f"models[{i}]" for i in range(len(models))]
+
+
+def _check_models(models: Sequence[TextNgrams], names: Sequence[str]) -> None:
     if len(models) < 2:
         raise ValueError(f"a mixture needs two models or more, got {len(models)}.")
-    for i, ngrams in enumerate(models):
+    for name, ngrams in zip(names, models):
         if not _split_alike(ngrams.tokenizer, models[0].tokenizer):
             raise ValueError(
-                f"models[{i}] splits text in another way than models[0]: their words "
-                "are not the same kind of words; train both with the same tokenizer."
+                f"{name} splits text in another way than {names[0]}: their words are "
+                "not the same kind of words; train both with the same tokenizer."
             )
         if ngrams.predict_boundary != models[0].predict_boundary:
             raise ValueError(
-                f"models[{i}] has predict_boundary={ngrams.predict_boundary}, and "
-                f"models[0] has {models[0].predict_boundary}: train both alike."
+                f"{name} has predict_boundary={ngrams.predict_boundary}, and "
+                f"{names[0]} has {models[0].predict_boundary}: train both alike."
             )
 
 
@@ -237,9 +244,11 @@ def _split_alike(a: Any, b: Any) -> bool:
     return bool(a.get_params() == b.get_params() if same is None else same(b))
 
 
-def _aligned(models: Sequence[TextNgrams]) -> tuple[TextNgrams, list[AlignedTrie]]:
+def _aligned(
+    models: Sequence[TextNgrams], names: Sequence[str]
+) -> tuple[TextNgrams, list[AlignedTrie]]:
     """Return n-grams with the words of all models, and their tries in these ids."""
-    _check_symbols(models)
+    _check_symbols(models, names)
     known_unknown = (m.words.unknown for m in models if m.words.unknown is not None)
     unknown = next(known_unknown, None)
     end = models[0].words.words[models[0].boundary]
@@ -262,7 +271,7 @@ def _aligned(models: Sequence[TextNgrams]) -> tuple[TextNgrams, list[AlignedTrie
     return union, tries
 
 
-def _check_symbols(models: Sequence[TextNgrams]) -> None:
+def _check_symbols(models: Sequence[TextNgrams], names: Sequence[str]) -> None:
     """Raise an error if the symbol of a model is another model's word.
 
     Symbols are aligned whatever they are called. If they are called alike, they may be
@@ -284,8 +293,8 @@ def _check_symbols(models: Sequence[TextNgrams]) -> None:
             if word in vocabulary.ids and of_models[j] != word:
                 roles = (role for role, words in symbols.items() if words[j] == word)
                 raise ValueError(
-                    f"{word!r} is {meaning} in models[{i}], and "
-                    f"{next(roles, 'an ordinary word')} in models[{j}]: rename it in "
+                    f"{word!r} is {meaning} in {names[i]}, and "
+                    f"{next(roles, 'an ordinary word')} in {names[j]}: rename it in "
                     "the text of one of them, or train them with the same symbols."
                 )
 

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 
 import click
@@ -90,8 +87,8 @@ def mix_command(
         members = [read_ngrams(model, work, verify=verify) for model in models]
         reserve_for_words(work, sum(len(ngrams.words) for ngrams in members))
         held_out = _held_out(valid, members[0])
-        with _named(models):
-            mixture, chosen, _ = mixed(members, weights, held_out, work)
+        with report_in_options():
+            mixture, chosen, _ = mixed(members, weights, held_out, work, names=models)
         write_changed(mixture, output, to, target, work)
         for model, weight in zip(models, chosen):
             click.echo(f"{weight:.6f}\t{model}")
@@ -112,16 +109,3 @@ def _held_out(path: str | None, ngrams: TextNgrams) -> list[str] | None:
     codec = codec_of(ngrams.tokenizer, ngrams.words)
     marks = line_marks(codec, ngrams.boundary)
     return list(lines_of([path], marks, blank_lines=False))
-
-
-@contextmanager
-def _named(models: Sequence[str]) -> Iterator[None]:
-    """Put the names of files into messages of `static_mixture`."""
-    with report_in_options():
-        try:
-            yield
-        except ValueError as error:
-            message = re.sub(
-                r"models\[(\d+)\]", lambda match: models[int(match[1])], str(error)
-            )
-            raise ValueError(message) from error
