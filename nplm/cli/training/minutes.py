@@ -95,10 +95,10 @@ def _auto_lm(options: Settings, memory: int | None) -> AutoLM:
     if recipe is not None and options["text"] is None:
         running = recipe.running_text
     try:
-        check_settings(settings)
+        check_settings(settings, "--set")
     except ValueError as error:
-        message = str(error).replace("settings: members", "--members")
-        raise click.UsageError(message.replace("settings", "--set", 1)) from error
+        message = str(error).replace("--set: members", "--members")
+        raise click.UsageError(message) from error
     limit: dict[str, Any] = {} if memory is None else {"memory": memory}
     lm = AutoLM(
         options["minutes"] or (recipe or AutoRecipe(3.0)).minutes,

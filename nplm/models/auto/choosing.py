@@ -75,21 +75,24 @@ class Choice:
     n_bytes: int = 0
 
 
-def check_settings(settings: Mapping[str, Any]) -> None:
-    """Raise ValueError if settings name no choice, or one that is not possible."""
+def check_settings(settings: Mapping[str, Any], name_of_all: str = "settings") -> None:
+    """Raise ValueError if settings name no choice, or one that is not possible.
+
+    - `name_of_all`: what errors call them
+    """
     own = {name: value for name, value in settings.items() if name in FIXED}
     network = {name: v for name, v in settings.items() if name not in FIXED}
     parameters = ROWS[0].network | network
     unknown = {name.split("__")[0] for name in network} - NeuralLM().get_params().keys()
     if unknown:
         raise ValueError(
-            f"settings has {min(unknown)!r}: it may fix {', '.join(FIXED)}, and any "
-            "parameter of NeuralLM."
+            f"{name_of_all} has {min(unknown)!r}: it may fix {', '.join(FIXED)}, and "
+            "any parameter of NeuralLM."
         )
     try:
         NeuralLM().set_params(**parameters).check_settings()
     except ValueError as error:
-        raise ValueError(f"settings: {error}") from None
+        raise ValueError(f"{name_of_all}: {error}") from None
     for name, value in own.items():
         # A number of epochs is as valid as one of minutes.
         field = "minutes" if name == "epochs" else name
@@ -97,7 +100,7 @@ def check_settings(settings: Mapping[str, Any]) -> None:
             AutoRecipe.of({"minutes": 1.0, field: value})
         except ValueError:
             raise ValueError(
-                f"settings: {name} must be {FIXED[name]}, got {value!r}."
+                f"{name_of_all}: {name} must be {FIXED[name]}, got {value!r}."
             ) from None
 
 

@@ -174,10 +174,9 @@ def compare_command(
         verbose=BAR,
     )  # fmt: skip
     try:
-        check_settings(lm.settings or {})
+        check_settings(dict(settings), "--set")
     except ValueError as error:
-        message = str(error).replace("settings", "--set", 1)
-        raise click.UsageError(message) from error
+        raise click.UsageError(str(error)) from error
     console, status = Console(), Console(stderr=True)
     corpus = _load_corpus(ctx, corpus_name, lines, min_count)
     print_corpus(console, corpus_name, corpus)
