@@ -8,8 +8,10 @@ import os
 import select
 import stat
 import sys
+import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from itertools import repeat
 from typing import Any, BinaryIO, NamedTuple, cast
 
 import click
@@ -27,6 +29,8 @@ __all__ = [
 
 # Memory does not grow with the text.
 CHUNK_BYTES = 1 << 17
+# Between two looks at a file that grows.
+SECONDS_A_LOOK = 0.2
 
 INPUTS = click.argument(
     "inputs",
@@ -167,13 +171,17 @@ def lines_of(
         yield from (line for [line] in documents)
 
 
-def chunks_of(inputs: Iterable[str]) -> Iterator[Chunk]:
-    """Yield the lines of all files as they come, of a pipe without waiting for more."""
+def chunks_of(inputs: Iterable[str], *, follow: bool = False) -> Iterator[Chunk]:
+    """Yield the lines of all files as they come, of a pipe without waiting for more.
+
+    With `follow` the input is one file. It is read for ever as it grows, and so is a
+    file that takes its place.
+    """
     n_before = 0
-    for name in inputs or ["-"]:
+    for name in repeat(*inputs) if follow else inputs or ["-"]:
         with _opened(name) as (file, position):
             first, rest = 1, list[bytes]()
-            while data := file.read1(CHUNK_BYTES):
+            while data := file.read1(CHUNK_BYTES) or (follow and _grown(file, name)):
                 *lines, last = data.split(b"\n")
                 if lines:
                     lines[0] = b"".join([*rest, lines[0]])
@@ -210,6 +218,27 @@ def _opened(name: str) -> Iterator[tuple[Any, Callable[[], int]]]:
     else:
         with opened(name, pipes=True) as raw, unpacked(raw, name) as file:
             yield file, raw.tell if raw.seekable() else lambda: 0
+
+
+def _grown(file: Any, name: str) -> Any:
+    """Wait for more of a file; return nothing once another has its place."""
+    while True:
+        try:
+            own = os.fstat(file.fileno())
+        except OSError:
+            raise ValueError(
+                f"{name} is compressed, so it does not grow line by line: leave "
+                "--follow out."
+            ) from None
+        try:
+            now = os.stat(name)
+        except FileNotFoundError:  # until the next file of a log is there
+            now = own
+        is_over = not os.path.samestat(own, now) or now.st_size < file.tell()
+        # Read after the look at the name: a writer may add lines just before.
+        if (data := file.read1(CHUNK_BYTES)) or is_over:
+            return data
+        time.sleep(SECONDS_A_LOOK)
 
 
 def _pauses(file: Any) -> bool:

@@ -14,6 +14,7 @@ from nplm.cli._jobs import Jobs, in_order
 from nplm.cli._models import MODEL, is_of_running_text, read_scorer
 from nplm.cli._tally import LN10, TextScorer, as_json
 from nplm.cli._text import ERRORS, INPUTS, Chunk, chunks_of, n_bytes_of
+from nplm.cli._values import ABOVE_ZERO
 from nplm.text.lm.scorer import Scorer
 from nplm.text.lm.text_scores import perplexity
 
@@ -52,6 +53,7 @@ class Output(NamedTuple):
     """The lines to print for a chunk of text."""
 
     rows: list[str]
+    n_lines: int
     n_skipped: int
     n_bytes: int
 
@@ -71,16 +73,23 @@ class Scoring:
 
     score: TextScorer
     row: Callable[[Line], str]
+    above: float | None
 
     def __call__(self, chunk: Chunk) -> Output:
         """Score the lines of a chunk."""
         scored = self.score(chunk)
         figures = zip(*(column.tolist() for column in scored.sums()))
-        rows = [
-            self.row(Line(chunk.name, number, text, *of_line))
+        lines = [
+            Line(chunk.name, number, text, *of_line)
             for number, text, of_line in zip(scored.numbers, scored.texts, figures)
         ]
-        return Output(rows, len(chunk.lines) - len(rows), chunk.n_bytes)
+        rows = [self.row(line) for line in lines if self._is_shown(line)]
+        n_skipped = len(chunk.lines) - len(lines)
+        return Output(rows, len(lines), n_skipped, chunk.n_bytes)
+
+    def _is_shown(self, line: Line) -> bool:
+        above = self.above
+        return above is None or perplexity(line.log_prob, line.n_tokens) > above
 
 
 @click.command("score")
@@ -94,6 +103,17 @@ class Scoring:
     is_flag=True,
     help="Show an object of JSON for each line: file, line, log10_prob, perplexity, "
     "tokens, unknown, and with --with-text the text.",
+)
+@click.option(
+    "--above",
+    type=ABOVE_ZERO,
+    help="Show only lines with a perplexity per token above this.",
+)
+@click.option(
+    "--follow",
+    is_flag=True,
+    help="Go on as TEXT, one file, grows, and with the file that takes its place, "
+    "until Ctrl-C.",
 )
 @ERRORS
 @JOBS
@@ -109,6 +129,8 @@ def score_command(
     per_token: bool,
     with_text: bool,
     in_json: bool,
+    above: float | None,
+    follow: bool,
     errors: str,
     n_jobs: int,
     progress: bool | None,
@@ -134,28 +156,37 @@ def score_command(
       nplm score model candidates.txt > scores
       nplm score --per-token --with-text model web.txt.gz | sort -g | tail -1000
       nplm score --json --errors skip --jobs -1 model crawl.txt.xz > scores.jsonl
+      nplm score --above 500 --with-text --follow --errors replace model app.log
     """  # noqa: D301  (click reads the control character)
     if in_json and per_token:
         raise click.UsageError(
             "--json has the tokens and the perplexity of each line: leave --per-token "
             "out."
         )
+    if follow and (len(inputs) != 1 or inputs[0] == "-" or n_jobs != 1):
+        raise click.UsageError(
+            "--follow scores the lines of one file as they come: give the name of one "
+            "TEXT, and leave --jobs out."
+        )
     scorer = read_scorer(model, verify=verify)
     refuse_to_share(scorer, n_jobs)
-    if progress is None:
+    if progress is None and not follow:
         progress = sys.stderr.isatty() and not sys.stdout.isatty()
-    n_bytes, n_lines, n_skipped = n_bytes_of(inputs), 0, 0
+    n_bytes = 0 if follow else n_bytes_of(inputs)
+    n_lines = n_shown = n_skipped = 0
     row = _json_row(with_text) if in_json else _row(per_token, with_text)
-    work = Scoring(TextScorer(scorer, errors), row)
+    work = Scoring(TextScorer(scorer, errors), row, above)
+    chunks = chunks_of(inputs, follow=follow)
     with _bars() if progress else nullcontext() as bars:
-        for output in in_order(
-            work, chunks_of(inputs), n_jobs, lambda chunk: chunk.pauses
-        ):
+        for output in in_order(work, chunks, n_jobs, lambda chunk: chunk.pauses):
             click.echo("".join(f"{row}\n" for row in output.rows), nl=False)
-            n_lines += len(output.rows)
+            n_lines += output.n_lines
+            n_shown += len(output.rows)
             n_skipped += output.n_skipped
             if bars is not None:
                 bars.show("scoring", output.n_bytes, n_bytes, f"{n_lines:,} lines")
+    if above is not None:
+        click.echo(f"{n_shown:,} of {n_lines:,} lines are above {above:g}", err=True)
     if n_skipped:
         click.echo(LEFT_OUT.format(n_skipped, n_lines + n_skipped), err=True)
 

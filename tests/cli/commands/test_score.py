@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 
 import numpy as np
 import pytest
@@ -143,6 +144,63 @@ def test_program_may_wait_for_the_score_of_each_line(made, run, n_jobs):
         process.stdin.close()
         assert process.stderr.read() == ""
         assert process.wait(60) == 0
+
+
+def test_lines_above_a_perplexity_are_shown(made, run):
+    lines = rows(run("score", "@kn", "@test", "@train", "--json"))
+    values = np.unique([row["perplexity"] for row in lines])
+    limit = values[len(values) // 2 - 1 :][:2].mean()  # they are rounded
+    odd = run("score", "@kn", "@test", "@train", "--json", "--above", str(limit))
+    assert rows(odd) == [row for row in lines if row["perplexity"] > limit]
+    assert f"{len(rows(odd))} of {len(lines)} lines are above" in odd.stderr
+    assert 0 < len(rows(odd)) < len(lines)
+
+
+@pytest.mark.parametrize("more", [["-"], ["@test", "@train"], ["@test", "--jobs", "2"]])
+def test_only_one_file_is_followed(made, run, more):
+    result = run("score", "@kn", "--follow", *more, code=2)
+    assert "give the name of one TEXT" in " ".join(result.stderr.split())
+
+
+def test_a_file_that_is_compressed_is_not_followed(made, run, tmp_path):
+    path = tmp_path / "log.gz"
+    path.write_bytes(gzip.compress(b"the cat\n"))
+    result = run("score", "@kn", "--follow", str(path), code=1)
+    assert "leave --follow out" in result.stderr
+
+
+def test_a_file_that_grows_and_is_replaced_is_followed(made, run, tmp_path):
+    """Half a line waits for its end; then another file, and one cut to no length."""
+    texts = ["the cat", "a dog bites", "the zebra", "a cat", "the dog"]
+    first, second, third, fourth, fifth = rows(
+        run("score", "@kn", "--json", "--with-text", input="\n".join(texts))
+    )
+    log = tmp_path / "log"
+    log.write_text("the cat\na dog")
+    options = "score", made / "kn", log, "--follow", "--json", "--with-text"
+    with nplm_process(*options) as process:
+
+        def shown():
+            row = json.loads(process.stdout.readline())
+            return row["text"], row["line"], row["log10_prob"]
+
+        try:
+            assert shown() == ("the cat", 1, first["log10_prob"])
+            with log.open("a") as file:
+                file.write(" bites\nthe zebra\n")
+            assert shown() == ("a dog bites", 2, second["log10_prob"])
+            assert shown() == ("the zebra", 3, third["log10_prob"])
+            log.rename(tmp_path / "log.1")
+            log.write_text("a cat\n")
+            assert shown() == ("a cat", 1, fourth["log10_prob"])
+            log.write_text("")
+            time.sleep(0.5)
+            log.write_text("the dog\n")
+            assert shown() == ("the dog", 1, fifth["log10_prob"])
+            process.send_signal(signal.SIGINT)
+            assert process.wait(30) != 0
+        finally:
+            process.kill()
 
 
 @pytest.mark.slow
