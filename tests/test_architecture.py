@@ -92,7 +92,7 @@ FLOORS = {
     ],
     "base/files": [
         {"compressed", "tensors"},
-        {"atomic_files", "foreign", "lines", "user_cache"},
+        {"atomic_files", "lines"},
     ],
 }
 # Class-based models are n-gram models of classes.

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from nplm.base.exceptions import missing_packages
-from nplm.base.files.user_cache import user_cache
+from nplm.base.files.atomic_files import user_cache
 
 __all__ = ["RemoteFile", "cache_folder", "read_file"]
 

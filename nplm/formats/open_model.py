@@ -19,8 +19,7 @@ from numpy.typing import NDArray
 
 from nplm.base.exceptions import damaged_file
 from nplm.base.files.atomic_files import check_regular, opened
-from nplm.base.files.compressed import UnpackingError, unpacked
-from nplm.base.files.foreign import refuse_foreign
+from nplm.base.files.compressed import UnpackingError, refuse_foreign, unpacked
 from nplm.base.files.tensors import (
     CHECKSUM,
     NotTensorsError,

@@ -9,7 +9,7 @@ from nplm.base.encoded_words import EncodedWords
 from nplm.formats._words import StoredWords
 from nplm.formats.arpa.reading import read_ngrams
 from nplm.formats.open_model import open_model
-from nplm.models.ngrams.stages.cutting import cut
+from nplm.models.ngrams.stages.pruning import cut
 from nplm.models.ngrams.stages.scratch import Scratch
 from nplm.models.ngrams.stages.tables import NgramTable, NgramTables
 from nplm.models.ngrams.trie.work import Work

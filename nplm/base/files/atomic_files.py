@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "GIBI", "allocate", "check_regular", "followed", "forget", "full_disk_named",
-    "opened", "owned", "replacing", "use_large_pages",
+    "opened", "owned", "replacing", "use_large_pages", "user_cache",
 ]  # fmt: skip
 
 FULL = (errno.ENOSPC, errno.EDQUOT)
@@ -192,3 +192,12 @@ def use_large_pages(array: NDArray[Any]) -> None:
     if pages is not None and hasattr(mmap, "MADV_HUGEPAGE"):
         with suppress(OSError):  # a kernel without them
             pages.madvise(mmap.MADV_HUGEPAGE)
+
+
+def user_cache() -> Path:
+    """Return the folder ``nplm`` in the user's cache, which need not exist.
+
+    It is in ``XDG_CACHE_HOME``, by default ``~/.cache``.
+    """
+    caches = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
+    return Path(caches).expanduser() / "nplm"

@@ -1,4 +1,7 @@
-"""Open files for reading, and decompress gzip, bzip2, xz and zstd."""
+"""Open files for reading, and decompress gzip, bzip2, xz and zstd.
+
+Models of other tools that nplm does not read are recognised by their first bytes.
+"""
 
 from __future__ import annotations
 
@@ -14,14 +17,17 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from importlib import import_module
-from typing import Any, BinaryIO, cast
+from typing import Any, BinaryIO, NamedTuple, cast
 
 from nplm.base.exceptions import missing_packages
 from nplm.base.files.atomic_files import opened
-from nplm.base.files.foreign import START_BYTES, refuse_foreign
 
-__all__ = ["UnpackingError", "reading", "unpacked", "unpacking_errors"]
+__all__ = [
+    "UnpackingError", "reading", "refuse_foreign", "unpacked", "unpacking_errors",
+]  # fmt: skip
 
+# First bytes that are enough to recognise them.
+START_BYTES = 64
 # Errors of reading a damaged compressed file; bzip2's is an OSError without a number.
 UNPACKING_ERRORS = (EOFError, zlib.error, gzip.BadGzipFile, lzma.LZMAError)
 # First bytes of unsupported formats. That of .lzma, before xz, has no checksums.
@@ -55,6 +61,49 @@ BUFFER_BYTES = 1 << 16
 COMPRESSED_BYTES = 1 << 13
 # zstd's error of a window above 128 MB, which a file can only ask for.
 LARGE_WINDOW = "requires too much memory"
+
+
+class Foreign(NamedTuple):
+    """A kind of file: how it begins, what it is, and what to read instead."""
+
+    start: re.Pattern[bytes]
+    what: str
+    advice: str
+
+
+FOREIGN = (
+    Foreign(
+        re.compile(rb"mmap lm http://kheafield\.com/code"),
+        "a binary model of KenLM, compressed or in place of another file",
+        "give the file as build_binary wrote it to nplm.load, or to a command that "
+        "takes a MODEL",
+    ),
+    Foreign(
+        re.compile(rb"SRILM_BINARY_"),
+        "a binary file of SRILM",
+        "write a model as ARPA by 'ngram -order N -lm FILE -write-lm model.arpa'",
+    ),
+    Foreign(
+        re.compile(rb"Trie Language Model[\0-\x08]|.{4}Darpa Trigram LM", re.S),
+        "a binary model of CMU Sphinx",
+        "write it as ARPA by 'pocketsphinx_lm_convert -i FILE -o FILE.arpa -ofmt arpa'",
+    ),
+    Foreign(
+        re.compile(rb"[QI]?blmt \d+ \d+"),
+        "a binary model of IRSTLM",
+        "write it as ARPA by 'compile-lm --text=yes FILE model.arpa'",
+    ),
+    Foreign(
+        re.compile(rb"\xba\x16\x4f\x2f"),
+        "a model of fastText",
+        "give its vectors, the .vec file",
+    ),
+    Foreign(
+        re.compile(rb"\xd6\xfd\xb2\x7e"),
+        "a transducer of OpenFst, such as Kaldi's",
+        "give the ARPA file that it was built from",
+    ),
+)
 
 
 def unpacking_errors() -> tuple[type[Exception], ...]:
@@ -192,3 +241,15 @@ class _Bounded(io.RawIOBase):
                 "first."
             )
         return n
+
+
+def refuse_foreign(start: bytes, name: str) -> None:
+    """Raise ValueError if a file of this name is another tool's that is not read.
+
+    `start` are its first `START_BYTES`.
+    """
+    for foreign in FOREIGN:
+        if foreign.start.match(start):
+            raise ValueError(
+                f"{name} is {foreign.what}, which nplm does not read: {foreign.advice}."
+            )

@@ -17,6 +17,7 @@ from nplm.formats._words import check_words
 from nplm.formats.binary.mapped_trie import read_mapped
 from nplm.formats.binary.verified import is_verified, note_verified
 from nplm.models.ngrams.trie.backoff_trie import BackoffTrie
+from nplm.models.ngrams.trie.checks import restored_trie
 from nplm.models.ngrams.trie.hashing import index_of
 from nplm.models.ngrams.trie.quantized_trie import QuantizedTrie, restored_quantized
 from nplm.text.words.splitting import Splitter, finder_of, params_of
@@ -84,9 +85,7 @@ def _read(
         if check:
             note_verified(file)
         return Ngrams(mapped, table, boundary, words, split, spelling)
-    # Imported here: few files lack a hash table. Without it, look-ups trust the trie.
-    from nplm.models.ngrams.saved import restored_trie
-
+    # Few files lack a hash table. Without it, look-ups trust the trie.
     trie = restored_trie(fitted)
     fitted.done()
     if trie.n_words != n_words:

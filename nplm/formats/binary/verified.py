@@ -14,9 +14,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from nplm.base import system
-from nplm.base.files.atomic_files import replacing
+from nplm.base.files.atomic_files import replacing, user_cache
 from nplm.base.files.tensors import CHECKSUM, TensorFile
-from nplm.base.files.user_cache import user_cache
 
 __all__ = ["is_verified", "note_verified"]
 

@@ -20,10 +20,10 @@ from nplm.formats._model_files import check_writable, trie_of
 from nplm.formats._words import StoredWords, check_words
 from nplm.formats.binary.mapped_trie import sizes_of_hashed
 from nplm.formats.binary.reading import FORMAT, VERSION
-from nplm.models.ngrams.saved import arrays_of
 from nplm.models.ngrams.stages.quantizing import Quantizing
 from nplm.models.ngrams.stages.scratch import Scratch
 from nplm.models.ngrams.trie.backoff_trie import BackoffTrie
+from nplm.models.ngrams.trie.checks import arrays_of
 from nplm.models.ngrams.trie.hash_table import HashTable
 from nplm.models.ngrams.trie.hashing import (
     MAX_HASHED_ORDER,

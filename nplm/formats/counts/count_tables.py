@@ -19,7 +19,7 @@ from nplm.base.files.atomic_files import opened
 from nplm.formats._words import StoredWords, check_words
 from nplm.models.ngrams.stages.counts import MAX_TOTAL
 from nplm.models.ngrams.stages.discounts import check_counts
-from nplm.models.ngrams.stages.runs import Packing, Run, tables_of_rows, write_runs
+from nplm.models.ngrams.stages.runs import Packing, Run, write_runs_of_tables
 from nplm.models.ngrams.stages.scratch import Scratch
 
 __all__ = ["CountTables", "Tables"]
@@ -117,16 +117,8 @@ class Tables:
 
     def runs(self, packing: Packing, scratch: Scratch) -> list[Run]:
         """Write sorted runs of n-grams (none for order 1)."""
-        runs: list[Run] = []
-        scratch.stage("sorting n-grams", 0)
         tables = self._checked(packing.order)
-        if packing.order > 1:
-            runs = write_runs(
-                packing, tables_of_rows(packing, tables, scratch), scratch
-            )
-        else:
-            for ngrams, _ in tables:
-                scratch.tell(len(ngrams))
+        runs = write_runs_of_tables(packing, tables, scratch)
         if not self.counts.any():
             raise ValueError(
                 "the tables have no n-gram: nothing to estimate from. If tables is an "

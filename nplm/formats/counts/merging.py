@@ -19,7 +19,7 @@ from nplm.formats.counts.count_files import MAX_ORDER, parsed
 from nplm.formats.counts.sources import choose_words
 from nplm.formats.open_model import Kind, open_model
 from nplm.models.ngrams.stages.counts import MAX_TOTAL
-from nplm.models.ngrams.stages.runs import Packing, Run, tables_of_rows, write_runs
+from nplm.models.ngrams.stages.runs import Packing, Run, write_runs_of_tables
 from nplm.models.ngrams.stages.scratch import Scratch
 from nplm.text.words.word_choice import WordChoice
 
@@ -175,16 +175,8 @@ class CountedFiles:
                 f"order={packing.order}, but count files have n-grams of up to "
                 f"{MAX_ORDER} words: lower order."
             )
-        scratch.stage("sorting n-grams", 0)
-        runs: list[Run] = []
         tables = self._tables(packing.order)
-        if packing.order > 1:
-            runs = write_runs(
-                packing, tables_of_rows(packing, tables, scratch), scratch
-            )
-        else:
-            for ngrams, _ in tables:
-                scratch.tell(len(ngrams))
+        runs = write_runs_of_tables(packing, tables, scratch)
         if self.counts.sum() == self.counts[self._boundary]:
             raise ValueError(
                 "the count files have no word that occurs: count text that has words."

@@ -31,8 +31,8 @@ from nplm.base.progress.bars import stages
 from nplm.base.warnings import warn
 from nplm.models.mixtures.uniform_lm import UniformLM
 from nplm.models.ngrams.frequencies import RelativeFrequencies
-from nplm.models.ngrams.saved import arrays_of, restored_counts
-from nplm.models.ngrams.stages.counts import NgramCounts
+from nplm.models.ngrams.stages.counts import NgramCounts, restored_counts
+from nplm.models.ngrams.trie.checks import arrays_of
 from nplm.models.training.em import (
     BIN_PRIOR,
     FrequencyBins,

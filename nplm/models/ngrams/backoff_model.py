@@ -11,10 +11,9 @@ from nplm.base.atomic import all_or_nothing
 from nplm.base.estimators import WordsMass
 from nplm.base.fitted import Fitted
 from nplm.models.ngrams.look_ups import QuickLookUps, ReadFromFile
-from nplm.models.ngrams.saved import arrays_of, restored_trie
 from nplm.models.ngrams.stages.pruning import pruned_by_entropy
 from nplm.models.ngrams.trie.backoff_trie import BackoffTrie
-from nplm.models.ngrams.trie.checks import sums_to_one
+from nplm.models.ngrams.trie.checks import arrays_of, restored_trie, sums_to_one
 from nplm.models.ngrams.trie.hash_table import HashTable
 from nplm.models.ngrams.trie.hashing import index_of
 from nplm.models.ngrams.trie.word_scorer import word_scorer_of

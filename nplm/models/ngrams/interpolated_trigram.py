@@ -17,8 +17,8 @@ from nplm.base.estimators import (
 )
 from nplm.base.fitted import Fitted
 from nplm.models.ngrams.frequencies import RelativeFrequencies
-from nplm.models.ngrams.saved import arrays_of, restored_counts
-from nplm.models.ngrams.stages.counts import NgramCounts
+from nplm.models.ngrams.stages.counts import NgramCounts, restored_counts
+from nplm.models.ngrams.trie.checks import arrays_of
 from nplm.models.training.em import BIN_PRIOR, FrequencyBins, fit_mixture_weights
 
 __all__ = ["InterpolatedTrigram"]

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from nplm._kernels.ngrams.decoding._kenlm_files import KenlmNgrams
 from nplm.base.blocks import blocks
 from nplm.models.ngrams.trie.checks import check_suffix_trie, offsets_in_order
-from nplm.models.ngrams.trie.look_ups import WindowLookUps
+from nplm.models.ngrams.trie.hash_table import WindowLookUps
 
 __all__ = ["KenlmTrie"]
 

@@ -15,13 +15,13 @@ from nplm.base.checks import check_boundary, check_ids
 from nplm.base.estimators import HeldOut, refusing_weights
 from nplm.base.fitted import Fitted
 from nplm.models.ngrams.backoff_model import BackoffModel
-from nplm.models.ngrams.saved import arrays_of, restored_counts
-from nplm.models.ngrams.stages.counts import NgramCounts
+from nplm.models.ngrams.stages.counts import NgramCounts, restored_counts
 from nplm.models.ngrams.stages.discounts import (
     check_counts,
     tables_within,
 )
 from nplm.models.ngrams.stages.smoothing import Smoothing, estimated
+from nplm.models.ngrams.trie.checks import arrays_of
 from nplm.models.ngrams.trie.hashing import index_of
 from nplm.models.ngrams.trie.work import Work
 

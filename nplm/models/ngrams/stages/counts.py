@@ -11,12 +11,14 @@ from numpy.typing import NDArray
 
 from nplm._kernels.ngrams import _backoff, _counts
 from nplm.base.checks import count_ids
+from nplm.base.fitted import Fitted
 from nplm.models.ngrams.stages.levels import merged
 from nplm.models.ngrams.stages.runs import Packing, Windows, write_runs
+from nplm.models.ngrams.trie.checks import check_structure, restored
 from nplm.models.ngrams.trie.context_trie import ContextTrie, TrieBuilder
 from nplm.models.ngrams.trie.work import Work
 
-__all__ = ["MAX_TOTAL", "NgramCounts"]
+__all__ = ["MAX_TOTAL", "NgramCounts", "restored_counts"]
 
 # float64 represents whole numbers exactly up to this one.
 MAX_TOTAL = 1 << 53
@@ -220,3 +222,16 @@ def check_total(counts: NDArray[np.int64]) -> None:
             f"counts add up to {total:.3g}, but must stay below {MAX_TOTAL}, or they "
             "overflow: divide them, or count less text."
         )
+
+
+def restored_counts(fitted: Fitted) -> NgramCounts:
+    """Return the counts of a saved model; raise ValueError if they are invalid."""
+    counts: NgramCounts = restored(NgramCounts, fitted)
+    check_structure(counts)
+    words, longer = np.split(counts.counts, [counts.n_words])
+    total = float(words.sum(dtype=np.float64))
+    # A unigram may have count 0; a longer n-gram is stored only if it occurs.
+    if (words < 0).any() or (longer < 1).any() or not 0 < total < MAX_TOTAL:
+        raise ValueError("counts has values out of range")
+    counts.check_suffixes()
+    return counts

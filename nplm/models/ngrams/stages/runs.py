@@ -18,7 +18,7 @@ from nplm.models.ngrams.trie.work import Work
 
 __all__ = [
     "NUMBER_BYTES", "Packing", "Piece", "Run", "Stream", "Windows",
-    "streams", "tables_of_rows", "write_runs",
+    "streams", "write_runs", "write_runs_of_tables",
 ]  # fmt: skip
 
 NUMBER_BYTES = 8
@@ -162,7 +162,7 @@ class Windows:
 def write_runs(packing: Packing, pieces: Iterable[Piece], work: Work) -> list[Run]:
     """Sort and count n-grams, in a run for each piece.
 
-    - `pieces`: the n-grams, of `streams` or `tables_of_rows`
+    - `pieces`: the n-grams, of `streams` or of tables
     - `work`: memory, or files on disk: each thread has one for all of its runs
     """
     runs: list[Run] = []
@@ -227,7 +227,21 @@ def streams(
         yield Stream(stream, n_before)
 
 
-def tables_of_rows(
+def write_runs_of_tables(
+    packing: Packing,
+    tables: Iterable[tuple[NDArray[np.int32], NDArray[np.int64]]],
+    work: Work,
+) -> list[Run]:
+    """Sort tables of n-grams and counts into runs; read them alone for order 1."""
+    work.stage("sorting n-grams", 0)
+    if packing.order > 1:
+        return write_runs(packing, _regrouped(packing, tables, work), work)
+    for ngrams, _ in tables:
+        work.tell(len(ngrams))
+    return []
+
+
+def _regrouped(
     packing: Packing,
     tables: Iterable[tuple[NDArray[np.int32], NDArray[np.int64]]],
     work: Work,

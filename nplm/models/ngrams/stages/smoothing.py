@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 from nplm._kernels.ngrams import _kneser_ney
 from nplm.base.blocks import blocks
 from nplm.models.ngrams.stages.counts import MAX_TOTAL
-from nplm.models.ngrams.stages.cutting import cut
 from nplm.models.ngrams.stages.discounts import (
     check_fallback,
     counts_of_counts,
     find_discounts,
 )
+from nplm.models.ngrams.stages.pruning import cut
 from nplm.models.ngrams.trie.backoff_trie import BackoffTrie
 from nplm.models.ngrams.trie.context_trie import ContextTrie, blocks_of_contexts
 from nplm.models.ngrams.trie.work import Work

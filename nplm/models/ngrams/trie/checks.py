@@ -1,8 +1,9 @@
-"""Check that arrays read from a file form a valid trie, which kernels assume."""
+"""Tries as the arrays of a file, and the checks of such arrays, which kernels trust."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import fields
 from itertools import pairwise
 from typing import Any, Protocol
 
@@ -11,13 +12,14 @@ from numpy.typing import NDArray
 
 from nplm.base.blocks import blocks
 from nplm.base.files.atomic_files import forget
+from nplm.base.fitted import Fitted
 from nplm.models.ngrams.trie.backoff_trie import BackoffTrie
 from nplm.models.ngrams.trie.context_trie import ContextTrie
 
 __all__ = [
-    "BLOCK_ENTRIES", "SuffixTrie", "are_probabilities", "are_weights", "check_ranges",
-    "check_sizes", "check_structure", "check_suffix_trie", "check_values", "every",
-    "multiplies", "offsets_in_order", "sums_to_one",
+    "BLOCK_ENTRIES", "SuffixTrie", "are_probabilities", "are_weights", "arrays_of",
+    "check_structure", "check_suffix_trie", "check_values", "multiplies",
+    "offsets_in_order", "restored", "restored_trie", "sums_to_one",
 ]  # fmt: skip
 
 # Entries checked together.
@@ -26,15 +28,36 @@ BLOCK_ENTRIES = 1 << 18
 ROUNDING = 1e-3
 # Largest log10 of a product of back-off weights: float64 does not overflow.
 MOST = 300.0
+# Types of arrays that are not int32.
+TYPES: dict[str, type] = {"prob": np.float32, "bow": np.float32, "counts": np.int64}
+
+
+def arrays_of(trie: ContextTrie) -> dict[str, NDArray[Any]]:
+    """Return the arrays of a trie by name: every field but `n_words`."""
+    names = [field.name for field in fields(trie) if field.name != "n_words"]
+    return {name: getattr(trie, name) for name in names}
+
+
+def restored_trie(fitted: Fitted) -> BackoffTrie:
+    """Return the trie of a saved model; raise ValueError if it is invalid."""
+    trie: BackoffTrie = restored(BackoffTrie, fitted)
+    check_structure(trie)
+    check_values(trie)
+    return trie
+
+
+def restored(kind: type[ContextTrie], fitted: Fitted) -> Any:
+    """Return the trie of these items; raise ValueError if sizes do not match."""
+    names = [field.name for field in fields(kind) if field.name != "n_words"]
+    arrays = {n: fitted.array(n, TYPES.get(n, np.int32), (None,)) for n in names}
+    start = arrays["start"]
+    n_words = int(start[1]) if len(start) > 1 else 0
+    check_sizes(arrays, n_words)
+    return kind(n_words, **arrays)
 
 
 def check_sizes(arrays: Mapping[str, NDArray[Any]], n_words: int) -> None:
-    """Raise ValueError if the sizes of the arrays are inconsistent.
-
-    - `arrays`: arrays of any subclass of `ContextTrie`, by name
-
-    Raises ValueError if the sizes of two arrays do not match.
-    """
+    """Raise ValueError if the sizes of the arrays of a trie do not match."""
     n_contexts, n_ngrams = len(arrays["context_word"]), len(arrays["words"])
     sizes = {"start": n_contexts + 1, "bow": n_contexts}
     sizes |= {"prob": n_ngrams, "counts": n_ngrams}
@@ -52,18 +75,6 @@ def check_sizes(arrays: Mapping[str, NDArray[Any]], n_words: int) -> None:
     )
     if not sound:
         raise ValueError("the sizes of its arrays do not match")
-
-
-def check_ranges(trie: BackoffTrie) -> None:
-    """Raise ValueError if an array has values out of range: kernels do not check.
-
-    Memory does not grow with the arrays, which are read in blocks. The pages of mapped
-    ones are released.
-
-    Raises ValueError if a value is out of range; names the array.
-    """
-    check_structure(trie)
-    check_values(trie)
 
 
 def check_values(trie: BackoffTrie) -> None:
@@ -102,8 +113,7 @@ def check_structure(trie: ContextTrie) -> None:
 def every(test: Callable[..., NDArray[np.bool_]], *arrays: NDArray[Any]) -> bool:
     """Return whether a test holds for all entries of arrays of equal length.
 
-    - `test`: returns a boolean for each entry of its arrays, blocks of `arrays`
-    - `*arrays`: the arrays. The pages of mapped ones are released
+    It gets blocks of the arrays. The pages of mapped ones are released.
     """
     for part in blocks(len(arrays[0]), BLOCK_ENTRIES):
         if not test(*(own[part] for own in arrays)).all():

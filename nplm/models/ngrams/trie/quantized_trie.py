@@ -28,8 +28,8 @@ from nplm.models.ngrams.trie.checks import (
     check_suffix_trie,
     offsets_in_order,
 )
+from nplm.models.ngrams.trie.hash_table import WindowLookUps
 from nplm.models.ngrams.trie.hashing import MAX_HASHED_ORDER
-from nplm.models.ngrams.trie.look_ups import WindowLookUps
 
 __all__ = [
     "MAX_BITS",
