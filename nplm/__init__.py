@@ -59,6 +59,7 @@ MODULES = {
     "adapted_log_prob": "nplm.models.adaptation.reading",
     "aligned": "nplm.models.mixtures.static_mixture",
     "available_tiers": "nplm.models.neural.tiers",
+    "boost_words": "nplm.models.mixtures.boosted_words",
     "contiguous_split": "nplm.text.windows",
     "cooccurrence_embeddings": "nplm.text.embeddings",
     "expand_classes": "nplm.models.mixtures.class_expansion",

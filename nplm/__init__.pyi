@@ -13,6 +13,7 @@ from nplm.models.auto.recipe import AutoRecipe as AutoRecipe
 from nplm.models.classes.class_lm import ClassLM as ClassLM
 from nplm.models.classes.word_classes import WordClasses as WordClasses
 from nplm.models.classes.word_tree import word_tree as word_tree
+from nplm.models.mixtures.boosted_words import boost_words as boost_words
 from nplm.models.mixtures.class_expansion import expand_classes as expand_classes
 from nplm.models.mixtures.limited_vocabulary import limit_vocabulary as limit_vocabulary
 from nplm.models.mixtures.mixture_lm import MixtureLM as MixtureLM

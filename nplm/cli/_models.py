@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 __all__ = [
     "BITS", "KEEP_OPTIMIZER", "KINDS", "MODEL", "TARGET", "VERIFY", "convert_ngrams",
     "convert_vectors", "is_of_running_text", "learned_features", "ngrams_file",
+    "ngrams_in",
     "read_model", "read_ngrams", "read_scorer", "text_lm_in", "vocabulary_of",
     "work_for", "write_changed", "write_model",
 ]  # fmt: skip
@@ -203,10 +204,10 @@ def read_ngrams(
 ) -> TextNgrams:
     """Read n-grams that can be changed, unpacked in memory or on disk."""
     with open_model(path, verify=verify) as file:
-        return _ngrams_in(file, work, quantized=False)
+        return ngrams_in(file, work, quantized=False)
 
 
-def _ngrams_in(file: OpenModel, work: Work, *, quantized: bool) -> TextNgrams:
+def ngrams_in(file: OpenModel, work: Work, *, quantized: bool) -> TextNgrams:
     refuse_vectors(file)
     try:
         ngrams = file.text_ngrams(work, quantized=quantized)
@@ -228,7 +229,7 @@ def convert_ngrams(file: OpenModel, target: NgramsFile, memory: int | None) -> N
             words = StoredWords(EncodedWords.of(ngrams.words), ngrams.boundary)
             target.write(ngrams.trie, words, work)
         else:
-            write_ngrams(_ngrams_in(file, work, quantized=True), target, work)
+            write_ngrams(ngrams_in(file, work, quantized=True), target, work)
 
 
 def write_ngrams(ngrams: TextNgrams, target: NgramsFile, work: Work) -> None:

@@ -48,6 +48,7 @@ train OUT/counts -o OUT/a.arpa --counts
 convert arpa OUT/mapped --to binary
 convert mapped OUT/8 --bits 8
 convert 8bits OUT/b.arpa
+convert arpa OUT/e.arpa --boost WORDS
 convert arpa OUT/G --to fst --symbols OUT/symbols
 prune mapped OUT/pruned.arpa
 prune arpa OUT/pruned --to binary --limit-vocab WORDS

@@ -111,3 +111,27 @@ def test_convert_writes_an_fst_from_every_kind_of_ngrams(made, run, tmp_path):
     assert texts[0].replace("#0", "<eps>") == texts[1] != texts[0]
     result = run("convert", arpa, f"{out}.arpa", "--symbols", table, code=2)
     assert "--symbols and --backoff-symbol are for --to fst" in result.stderr
+
+
+def test_convert_adds_and_boosts_words_of_every_kind_of_ngrams(made, run, tmp_path):
+    names, arpa = tmp_path / "names", str(tmp_path / "lm.arpa")
+    names.write_text("zebra 4\n\ndog 2.5\ngnu\n")
+    run("convert", "@kn", arpa)
+    run("convert", arpa, str(tmp_path / "lm8"), "--bits", "8")
+    expected = nplm.boost_words(nplm.load(arpa), {"zebra": 4, "dog": 2.5, "gnu": 1})
+    texts = ["the zebra sees", "a dog bites it", "gnu", "unknown"]
+    forms = ("lm.arpa", "out", 1e-5), ("@kn", "a.arpa", 1e-3), ("lm8", "b.arpa", 0.05)
+    for model, out, close in forms:
+        model = model if model == "@kn" else str(tmp_path / model)
+        run("convert", model, str(tmp_path / out), "--boost", str(names))
+        found = nplm.load(tmp_path / out)
+        np.testing.assert_allclose(
+            found.score_samples(texts), expected.score_samples(texts), atol=close
+        )
+    for line in ("a b", "a 1 2", "zebra nan"):
+        names.write_text(f"dog\n{line}\n")
+        out = str(tmp_path / "refused.arpa")
+        result = run("convert", arpa, out, "--boost", str(names), code=1)
+        assert "not a word, or a word and" in result.stderr or "nan" in result.stderr
+    result = run("convert", "@network", out, "--boost", str(names), "--float16", code=2)
+    assert "--bits and --boost are for n-grams" in result.stderr

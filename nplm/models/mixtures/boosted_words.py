@@ -1,0 +1,153 @@
+"""Back-off models of text with more words, or with words that are more probable."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nplm.models.ngrams.stages.mixing import AlignedTrie, mixed_trie
+from nplm.models.ngrams.text_ngrams import TextNgrams
+from nplm.models.ngrams.trie.backoff_trie import BackoffTrie
+from nplm.models.ngrams.trie.context_trie import blocks_of_contexts
+from nplm.models.ngrams.trie.work import Work
+
+if TYPE_CHECKING:
+    from nplm.text.lm.text_lm import TextLM
+
+__all__ = ["boost_words", "boosted"]
+
+
+def boost_words(
+    lm: TextLM,
+    words: Iterable[Any] | Mapping[Any, float],
+    *,
+    factor: float = 1.0,
+    index: bool = True,
+) -> TextLM:
+    r"""Add words to a back-off model of text, or make words more probable.
+
+    For names and terms that a recogniser is to expect. The words that the model lacks
+    are added as unigrams, as probable as its rarest word. Then the odds of each word
+    against the others are multiplied by its factor, after every context:
+
+    .. math:: P'(w|c) = \frac{f_w P(w|c)}{\sum_v f_v P(v|c)}.
+
+    Parameters
+    ----------
+    lm : TextLM
+        A text model over a `KneserNeyLM` or `BackoffLM`. It is not modified.
+    words : iterable of hashable, or mapping of hashable to float
+        The words, or the factor of each. Factors are above 0.
+    factor : float, default=1.0
+        The factor of words without one of their own. 1 adds the words that the model
+        lacks, and leaves the others as they are; below 1 words become rarer.
+    index : bool, default=True
+        Whether to build the hash table for look-ups; see ``read_arpa``.
+
+    Returns
+    -------
+    boosted : TextLM
+        A text model over a `BackoffLM`. New words have the last ids.
+
+    Raises
+    ------
+    TypeError
+        If `words` is one string, or `lm` is not a text model over back-off n-grams.
+    ValueError
+        If the model has ids and no words, there are no words, or a factor is not a
+        number above 0.
+
+    Notes
+    -----
+    The result has the n-grams of the model and the new unigrams, and its probabilities
+    sum to 1. New words take their probability from all unigrams, and back-off weights
+    are recomputed. With factors, a back-off model stays one: with :math:`Z(c)` for the
+    sum above, n-grams are divided by :math:`Z(c)`, and the back-off weight of a context
+    is multiplied by :math:`Z(c') / Z(c)`, c' being the next shorter context.
+
+    It is made in memory, as by `limit_vocabulary`. The command ``nplm convert --boost``
+    makes it on disk.
+
+    Examples
+    --------
+    >>> from nplm import KneserNeyLM, TextLM, boost_words
+    >>> text = ["the cat sat on the mat", "a cat sat on a mat"]
+    >>> lm = TextLM(KneserNeyLM(discount_fallback=0.5), n_context=2).fit(text)
+    >>> boosted = boost_words(lm, {"zebra": 20, "mat": 3})
+    >>> boosted.vocabulary_.words_.tolist()[-2:]
+    ['the', 'zebra']
+    >>> lm.next_words("on the", k=1)[0], boosted.next_words("on the", k=1)[0]
+    (['cat'], ['mat'])
+    """
+    ngrams = boosted(TextNgrams.of(lm), words, Work(), factor)
+    return ngrams.text_lm(index=index)
+
+
+def boosted(
+    ngrams: TextNgrams,
+    words: Iterable[Any] | Mapping[Any, float],
+    work: Work,
+    factor: float = 1.0,
+) -> TextNgrams:
+    """Add or boost words of n-grams, in memory or in a folder; see `boost_words`."""
+    if isinstance(words, str):
+        raise TypeError(f"words is a string, {words!r:.80}: pass a list of words.")
+    factors = dict(
+        words if isinstance(words, Mapping) else dict.fromkeys(words, factor)
+    )
+    if not factors:
+        raise ValueError("words is empty: pass the words to add or boost.")
+    for word, own in factors.items():
+        if not 0 < own < np.inf:
+            raise ValueError(f"the factor of {word!r} must be above 0, got {own!r}.")
+    known = ngrams.words
+    new = [word for word in factors if word not in known.ids]
+    more = ngrams.with_words([*known.words, *new], known.unknown)
+    member = _WithNewWords(
+        ngrams.trie.verified(), np.arange(len(known), dtype=np.int32), len(more.words)
+    )
+    trie = mixed_trie([member], [1.0], work)
+    of_word = np.ones(trie.n_words)
+    of_word[[more.words.ids[word] for word in factors]] = list(factors.values())
+    _multiply(trie, of_word, work)
+    return more._replace(trie=trie)
+
+
+@dataclass(frozen=True, eq=False)
+class _WithNewWords(AlignedTrie):
+    """A trie with words that it lacks as unigrams, as probable as its rarest word."""
+
+    @cached_property
+    def unigrams(self) -> NDArray[np.float64]:
+        """The probability of each word as a unigram."""
+        own = self.trie.prob[: self.trie.n_words].astype(np.float64)
+        unigrams = np.full(self.n_words, own[own > 0].min(initial=1.0))
+        unigrams[self.ids] = own
+        return unigrams / unigrams.sum()
+
+    def next_word_prob(
+        self, X: NDArray[np.int32], y: NDArray[np.int32]
+    ) -> NDArray[np.float64]:
+        """Return the probability of each next word given its context (`Member`)."""
+        return self.unigrams[y] if X.shape[1] == 0 else super().next_word_prob(X, y)
+
+
+def _multiply(trie: BackoffTrie, factors: NDArray[np.float64], work: Work) -> None:
+    """Multiply the odds of each word by its factor after every context."""
+    total = np.ones(len(trie.context_word))
+    for factor in np.unique(factors[factors != 1]):
+        words = np.flatnonzero(factors == factor).astype(np.int32)
+        total += (factor - 1) * trie.masses(words)
+    parents = trie.parents(work)
+    for first, last in blocks_of_contexts(trie.start, 0, len(total), work.block):
+        own, ngrams = slice(first, last), slice(*trie.start[[first, last]].tolist())
+        n_ngrams = np.diff(trie.start[first : last + 1])
+        changed = factors[trie.words[ngrams]] / np.repeat(total[own], n_ngrams)
+        trie.prob[ngrams] = trie.prob[ngrams] * changed
+        trie.bow[own] = trie.bow[own] * (total[parents[own]] / total[own])
+        work.forget(*trie.every_array)
