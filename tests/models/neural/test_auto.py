@@ -86,15 +86,6 @@ def test_error_names_the_incompatible_parameter(data, settings, message):
         neural_lm(**SMALL | settings).fit(*data)
 
 
-def test_continuing_with_another_architecture_is_refused(data):
-    lm = neural_lm(**SMALL).fit(*data)
-    with pytest.raises(
-        ValueError, match="output__tied=True is not that of the fitted netw"
-    ):
-        lm.set_params(output__tied=True).partial_fit(*data)
-    lm.set_params(output__tied=False).partial_fit(*data)
-
-
 def test_a_fit_of_very_many_words_advises_on_the_output_unless_it_was_chosen(data):
     lm = neural_lm(**SMALL | dict(n_words=100_001))
     with pytest.warns(UserWarning, match='output="classes" is tens of times as fast'):

@@ -73,29 +73,6 @@ def test_attributes_can_be_set(lm, data):
         lm.H_next_ = lm.H_next_[:1]
 
 
-def test_reloaded_model_continues_with_the_same_bits(lm, data, tmp_path):
-    X, y = data
-    again = pickle.loads(pickle.dumps(lm)).partial_fit(X, y)
-    lm.partial_fit(X, y)
-    np.testing.assert_array_equal(again.predict_proba(X), lm.predict_proba(X))
-    options = dict(X_val=X[:50], y_val=y[:50])
-    saved = clone(lm).fit(X, y, checkpoint=tmp_path / "fit", **options)
-    np.testing.assert_array_equal(
-        saved.predict_proba(X), clone(lm).fit(X, y, **options).predict_proba(X)
-    )
-
-
-@pytest.mark.parametrize("parallel", ["sync", "async"])
-def test_threads(lm, data, parallel):
-    X, y = data
-    several = clone(lm).set_params(n_jobs=2, parallel=parallel).fit(X, y)
-    np.testing.assert_allclose(
-        several.predict_proba(X),
-        lm.predict_proba(X),
-        atol=1e-5 if parallel == "sync" else 0.1,
-    )
-
-
 def test_order_1_is_the_unigram(data):
     X, y = data
     lm = energy_lm(order=1, n_words=V, n_hidden=4, max_iter=1, random_state=0).fit(X, y)

@@ -201,22 +201,6 @@ def test_short_documents_leave_the_memory_at_the_ends_of_runs():
     assert (memory["memory"][0, :2] != 0).all()
 
 
-def test_a_resumed_fit_has_the_bits_of_one_that_was_not_interrupted(tmp_path):
-    want = remembering().fit(X, Y).log_prob(X, Y)
-
-    def interrupt(done, total, loss):
-        if done > 700:
-            raise KeyboardInterrupt
-
-    with (
-        pytest.warns(RuntimeWarning, match="interrupted"),
-        pytest.raises(KeyboardInterrupt),
-    ):
-        remembering().fit(X, Y, progress=interrupt, checkpoint=tmp_path)
-    got = remembering().fit(X, Y, checkpoint=tmp_path).log_prob(X, Y)
-    np.testing.assert_array_equal(got, want)
-
-
 @pytest.mark.parametrize("n_jobs", [1, 3])
 def test_held_out_windows_are_scored_as_a_text(n_jobs):
     settings = dict(precision="float64", early_stopping=True, max_iter=1)
@@ -349,18 +333,6 @@ def test_each_worker_has_runs_of_its_own(n):
         for run in ends:  # each goes on where the worker's last mini-batch stopped
             assert all(b[0] - a[1] == 1 for a, b in pairwise(run))
     assert sorted(np.concatenate(every)) == list(range(n))
-
-
-@pytest.mark.parametrize("parallel", ["async", "locked"])
-def test_asynchronous_threads(parallel):
-    settings = dict(precision="float64", early_stopping=False, max_iter=4)
-    one, alone, two = (
-        remembering(**settings, parallel=kind, n_jobs=n).fit(X, Y)
-        for kind, n in [("sync", 1), (parallel, 1), (parallel, 2)]
-    )
-    np.testing.assert_array_equal(alone.log_prob(X, Y), one.log_prob(X, Y))
-    assert two.history_["loss"][-1] < two.history_["loss"][0]
-    assert two.score(X, Y) == pytest.approx(one.score(X, Y), abs=0.02)
 
 
 def test_searches_trainers_and_readers():

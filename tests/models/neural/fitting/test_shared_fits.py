@@ -8,7 +8,7 @@ import pytest
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 
-from nplm import NCE, DivergenceError, Importance, NeuralLM, Softmax, windows
+from nplm import DivergenceError, Importance, NeuralLM, Softmax, windows
 from nplm._kernels.neural import _examples, _network
 from nplm.models.neural.network.network import Network
 from nplm.models.neural.network.sharing import Examples, Rows, sharing_of
@@ -89,35 +89,6 @@ def test_error_in_a_thread_ends_the_fit(
         lm.fit(X, y)
     assert callers
     np.testing.assert_array_equal(lm.predict_proba(X[:3]), before)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "settings",
-    [
-        {},
-        dict(loss=Importance(n_noise=100)),
-        dict(loss=NCE(n_noise=100), solver="sgd"),
-        dict(output="classes"),
-        dict(output="tree"),
-        dict(output=Softmax(tied=True), loss=Importance(n_noise=100)),
-        dict(n_distant=5),
-        dict(n_hidden=(6, 9)),
-    ],
-    ids=str,
-)
-def test_threads_share_every_network(settings):
-    X, y = windows(np.random.default_rng(0).zipf(1.3, size=2000) % 300, 5)
-    lm = NeuralLM(
-        order=3, n_words=300, batch_size=64, max_iter=2, precision="float64",
-        **SMALL | settings,
-    )  # fmt: skip
-    serial, *shared = (clone(lm).set_params(n_jobs=n).fit(X, y) for n in (1, 2, 3, 3))
-    for other in shared:
-        np.testing.assert_allclose(
-            other.log_prob(X, y), serial.log_prob(X, y), rtol=1e-9
-        )
-    np.testing.assert_array_equal(shared[1].C_, shared[2].C_)
 
 
 @pytest.mark.parametrize(

@@ -31,24 +31,6 @@ def test_failed_thread_releases_the_others(monkeypatch):
 
 
 @pytest.mark.parametrize("parallel", ["async", "locked"])
-@pytest.mark.parametrize("batch_size", [1, 5])
-def test_one_asynchronous_thread_is_serial_training(parallel, batch_size):
-    rng = np.random.default_rng(6)
-    X, y = random_windows(60, 50, 3, rng)
-    networks = []
-    for mode in ("sync", parallel):
-        network = random_network(50, 3, 7, 4, True, "float32", np.random.default_rng(7))
-        network.parallel = mode
-        network.train(X, y, np.arange(60), batch_size)
-        network.settle()
-        networks.append(network)
-    for got, want in zip(*(weights_of(n).arrays() for n in networks), strict=True):
-        np.testing.assert_array_equal(got, want)
-    assert networks[0].loss == networks[1].loss
-    assert networks[0].clock.read() == networks[1].clock.read()
-
-
-@pytest.mark.parametrize("parallel", ["async", "locked"])
 @pytest.mark.parametrize("n_threads", [2, 5])
 def test_asynchronous_threads_count_all_examples(parallel, n_threads):
     # Part of an update may be lost; an example's loss, its place in the schedule

@@ -80,26 +80,6 @@ def test_threads_have_the_mask_of_one(kind, widths):
         np.testing.assert_allclose(got, want, rtol=1e-12, atol=1e-12)
 
 
-@pytest.mark.parametrize("batch_size", [1, 5])
-def test_asynchronous_threads(batch_size):
-    networks = []
-    for parallel, n_threads in (("sync", 1), ("async", 1), ("async", 3)):
-        rng = np.random.default_rng(2)
-        network = random_network(
-            50, 3, 7, 4, False, "float64", rng, n_threads, parallel=parallel,
-            dropout=dropout_of((0.3, 0.5, 0), n_threads),
-        )  # fmt: skip
-        X, y = random_windows(60, 50, 3, rng)
-        network.train(X, y, np.arange(60), batch_size)
-        network.settle()
-        networks.append(network)
-    one, alone, several = networks
-    for got, want in zip(weights_of(alone).arrays(), weights_of(one).arrays()):
-        np.testing.assert_array_equal(got, want)
-    assert several.n_seen == 60
-    assert all(np.isfinite(array).all() for array in weights_of(several).arrays())
-
-
 def test_each_team_has_its_own_seeds():
     seeds = Dropout(0.5).seeded(np.random.RandomState(0), 4, 2).seeds
     assert seeds.shape == (4, 5)  # also of two blocks

@@ -24,38 +24,12 @@ def text_windows(n=600, n_words=20, seed=0):
 
 
 @each_output
-@pytest.mark.parametrize("batch_size", [1, 8, 64])
-@pytest.mark.parametrize("solver", ["sgd", "adam"])
-def test_it_learns(output, solver, batch_size):
-    X, y = windows(np.tile([0, 1, 2, 3, 4, 5, 6], 80), 2)
-    lm = paper_lm(
-        n_hidden=16, embedding_dim=4, output=output, solver=solver, max_iter=60,
-        batch_size=batch_size, learning_rate_init=0.05 if solver == "sgd" else 0.01,
-        random_state=0,
-    ).fit(X, y)  # fmt: skip
-    assert lm.perplexity(X, y) < 1.2
-
-
-@each_output
 def test_training_starts_with_the_unigrams(output):
     X, y = text_windows()
     lm = paper_lm(n_words=20, output=output, learning_rate_init=1e-12, **SMALL)
     proba = lm.fit(X, y).predict_proba(X[:3])
     counts = np.bincount(y, minlength=20) + 1
     np.testing.assert_allclose(proba, [counts / counts.sum()] * 3, rtol=1e-5)
-
-
-@each_output
-@pytest.mark.parametrize("parallel", ["async", "locked"])
-def test_threads_train_asynchronously(output, parallel):
-    X, y = text_windows()
-    lm = paper_lm(n_words=20, output=output, parallel=parallel, n_jobs=2, **SMALL)
-    flat = paper_lm(n_words=20, output=output, **SMALL).fit(X, y)
-    assert lm.fit(X, y).perplexity(X, y) == pytest.approx(
-        flat.perplexity(X, y), rel=0.05
-    )
-    one = clone(lm).set_params(n_jobs=1).fit(X, y)
-    np.testing.assert_array_equal(one.U_, flat.U_)
 
 
 @each_output

@@ -323,18 +323,6 @@ def test_noise_samples_are_limited_to_the_vocabulary(data, loss):
 
 
 @each_model
-@pytest.mark.parametrize("loss", SAMPLED)
-def test_the_same_seed_gives_the_same_bits(data, model, loss):
-    lm = model(loss=loss, max_iter=2, **SMALL_SAMPLED)
-    one, other = (clone(lm).fit(**data) for _ in range(2))
-    assert_same(one, other)
-    assert one.history_["loss"] == other.history_["loss"]
-    for fitted in (one, other):
-        fitted.partial_fit(data["X"], data["y"])
-    assert_same(one, other)
-
-
-@each_model
 def test_nce_scores_are_nearly_normalised(data, model):
     lm = model(
         loss="nce", max_iter=15, learning_rate_init=0.05, n_noise=20, **SMALL
