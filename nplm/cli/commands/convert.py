@@ -109,8 +109,8 @@ def convert_command(
         is_network = float16 or keep_optimizer
         if (bits is not None or boost is not None) and is_network:
             raise click.UsageError(
-                "--bits and --boost are for n-grams, --float16 and --keep-optimizer are for "
-                "networks: leave out those that MODEL has no use for."
+                "--bits and --boost are for n-grams, --float16 and --keep-optimizer "
+                "for networks: leave out those that MODEL has no use for."
             )
         target = None if is_network else ngrams_file(output, to, bits)
         if target is not None:
