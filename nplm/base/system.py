@@ -6,13 +6,16 @@ import ctypes
 import errno
 import fcntl
 import os
+import re
 from pathlib import Path
 
 __all__ = [
+    "MIN_MEMORY_BYTES",
     "NO_LOCKS",
     "available_memory",
     "is_own",
     "lock",
+    "memory_in_bytes",
     "open_unfollowed",
     "sync_folder",
     "trim",
@@ -20,6 +23,8 @@ __all__ = [
 
 # Errors of a file system without locks; network file systems return ENOLCK too.
 NO_LOCKS = {errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOLCK}
+MIN_MEMORY_BYTES = 1 << 10
+UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 MEMINFO = Path("/proc/meminfo")
 
 
@@ -86,3 +91,15 @@ def available_memory() -> int:
         return sum(kibi[name] for name in names) << 10
     except (OSError, ValueError, KeyError):
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2
+
+
+def memory_in_bytes(memory: int | str) -> int:
+    """Return the bytes of a number or of text such as "2G" or "500M", or raise."""
+    found = re.fullmatch(r"(\d+(?:\.\d+)?) *([KMGT]?)B?", str(memory).strip().upper())
+    n_bytes = int(float(found[1]) * UNITS[found[2]]) if found else 0
+    if isinstance(memory, bool) or n_bytes < MIN_MEMORY_BYTES:
+        raise ValueError(
+            f"memory={memory!r} must be a number of bytes, at least "
+            f"{MIN_MEMORY_BYTES}, or a size such as '500M' or '2G'."
+        )
+    return n_bytes

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import click
 import numpy as np
 
-from nplm.formats.counts.estimation import MIN_MEMORY_BYTES, memory_in_bytes
+from nplm.base.system import MIN_MEMORY_BYTES, memory_in_bytes
 from nplm.models.ngrams.stages.discounts import check_fallback
 
 __all__ = [

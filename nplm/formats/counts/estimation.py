@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Iterable, Iterator
 from copy import copy
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from nplm.base.system import memory_in_bytes
 from nplm.formats._model_files import check_writable
 from nplm.formats._words import BEGIN, END, StoredWords, check_marks
 from nplm.formats.counts.count_tables import CountTables, Tables
@@ -35,11 +35,9 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Estimated", "Resources", "counted", "estimate", "estimate_arpa",
-    "estimate_binary", "memory_in_bytes", "source_of",
+    "estimate_binary", "source_of",
 ]  # fmt: skip
 
-UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
-MIN_MEMORY_BYTES = 1 << 10
 # Memory of Python and the libraries.
 INTERPRETER_BYTES = 190 << 20
 
@@ -394,18 +392,6 @@ def _not_replaced(texts: Iterable[Any], path: str) -> Iterator[Any]:
                 "replaced: choose another path."
             )
         yield text
-
-
-def memory_in_bytes(memory: int | str) -> int:
-    """Return the bytes of a number or of text such as "2G" or "500M", or raise."""
-    found = re.fullmatch(r"(\d+(?:\.\d+)?) *([KMGT]?)B?", str(memory).strip().upper())
-    n_bytes = int(float(found[1]) * UNITS[found[2]]) if found else 0
-    if isinstance(memory, bool) or n_bytes < MIN_MEMORY_BYTES:
-        raise ValueError(
-            f"memory={memory!r} must be a number of bytes, at least "
-            f"{MIN_MEMORY_BYTES}, or a size such as '500M' or '2G'."
-        )
-    return n_bytes
 
 
 def _checked_order(model: KneserNeyLM) -> int:
