@@ -1,0 +1,1 @@
+"""Classifiers and detectors beside other methods."""
