@@ -1,4 +1,4 @@
-"""The directive ``chart``: a table, and the same drawn beside it.
+"""The directive ``chart``: a table, and the same drawn above it.
 
 The numbers are read from the table, so that a figure stands in one place.
 """
@@ -40,25 +40,20 @@ class Chart(SphinxDirective):
         number = self.options.get("number", FIRST_NUMBER)
         values = np.array([[_number(row[c], number) for c in columns] for row in rows])
         names = [head[c] for c in columns]
-        found = []
-        for mode in ("light", "dark"):
-            draw = self._lines if "line" in self.options else self._bars
-            draw(mode, head[0], [row[0] for row in rows], names, values)
-            path = f"/_pictures/{self.options['name']}-{mode}.svg"
-            found.append(
-                nodes.image(
-                    uri=path,
-                    alt=f"{self.options['label']}, as in the table",
-                    classes=[f"only-{mode}", "chart"],
-                )
-            )
+        draw = self._lines if "line" in self.options else self._bars
+        draw(head[0], [row[0] for row in rows], names, values)
+        uris = {
+            mode: f"/_pictures/{self.options['name']}-{mode}.svg"
+            for mode in _drawing.INK
+        }
+        image = nodes.image(alt=f"{self.options['label']}, as in the table")
         # What Sphinx does of the images of a page it does after this.
-        return [*inside, *found]
+        return [*_drawing.images(image, uris), *inside]
 
-    def _bars(self, mode, _, rows, names, values):
+    def _bars(self, _, rows, names, values):
         height = 0.9 + 0.22 * values.size + 0.1 * len(rows)
         name = self.options["name"]
-        with _drawing.figure(name, mode, figsize=(7, height)) as (_, ax):
+        with _drawing.figure(name, figsize=(7, height)) as (_, ax):
             thick = 0.8 / len(names)
             for i, (column, label) in enumerate(zip(values.T, names)):
                 at = np.arange(len(rows)) + (i - (len(names) - 1) / 2) * thick
@@ -69,9 +64,9 @@ class Chart(SphinxDirective):
             ax.invert_yaxis()
             self._finish(ax, ax.xaxis, names)
 
-    def _lines(self, mode, head, rows, names, values):
+    def _lines(self, head, rows, names, values):
         at = [_number(row, FIRST_NUMBER) for row in rows]
-        with _drawing.figure(self.options["name"], mode, figsize=(7, 3.2)) as (_, ax):
+        with _drawing.figure(self.options["name"], figsize=(7, 3.2)) as (_, ax):
             for column, label in zip(values.T, names):
                 ax.plot(at, column, marker="o", label=label)
             ax.set_xscale("log")

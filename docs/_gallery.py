@@ -3,6 +3,7 @@
 ORDER = [
     "first_model",
     "story",
+    "paper",
     "features",
     "generation",
     "mixtures",
@@ -11,6 +12,7 @@ ORDER = [
     "filtering",
     "crawl",
     "languages",
+    "events",
     "event_logs",
     "rescoring",
     "new_words",

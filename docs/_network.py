@@ -8,10 +8,10 @@ MIDDLE = 4.6
 FEATURES, HIDDEN, OUTPUT = 1.7, 3.9, 6.1  # heights of the layers
 
 
-def draw(mode):
-    """Draw it, for light or dark pages."""
-    with _drawing.figure("network", mode, figsize=(7.2, 5.2)) as (_, ax):
-        ink = _drawing.INK[mode]
+def draw():
+    """Draw it."""
+    with _drawing.figure("network", figsize=(7.2, 5.2)) as (_, ax):
+        ink = "black"
         blue, orange, green, _ = _drawing.COLOURS
         ax.set(xlim=(-2.4, 11), ylim=(-1.4, 7.3), aspect="equal")
         ax.axis("off")

@@ -46,6 +46,7 @@ extensions = [
     "numpydoc",
     "sphinx_gallery.gen_gallery",
     "_charts",
+    "_drawing",
     "_mathml",
     "_names",
 ]
@@ -151,6 +152,7 @@ sphinx_gallery_conf = {
     "show_signature": False,
     "show_memory": False,
     "min_reported_time": float("inf"),  # pages tell no time that they measured
+    "image_scrapers": (_drawing.scrape,),
     "reset_modules": ("matplotlib",),
     "plot_gallery": "True",
 }
@@ -197,12 +199,10 @@ nitpick_ignore_regex = [
 
 # -- Appearance ---------------------------------------------------------------
 
-# Where the sources are: in the repository whose workflow builds these pages, or else
-# in the pages that viewcode makes of them.
+# The repository whose workflow builds these pages; elsewhere nothing links one.
 repository = os.environ.get("GITHUB_REPOSITORY")
 if repository:
     repository = f"{os.environ['GITHUB_SERVER_URL']}/{repository}"
-rst_epilog = f".. _Source code: {repository or '_modules/index.html'}"
 
 html_theme = "pydata_sphinx_theme"
 html_title = f"nplm {release}"
@@ -222,8 +222,7 @@ html_theme_options = {
 
 def make_pictures(app):
     """Draw the network, and run the lines of the front page."""
-    for mode in ("light", "dark"):
-        _network.draw(mode)
+    _network.draw()
     script, printed = Path(__file__).with_name("_front.py"), io.StringIO()
     with redirect_stdout(printed):
         runpy.run_path(str(script))

@@ -1,10 +1,12 @@
 """How long `nplm serve` takes to answer, on connections that are kept alive.
 
-    python benchmarks/serve/latency.py [--requests N] [--json FILE]
+    python benchmarks/serve/latency.py [--requests N] [--json FILE] [--docs FOLDER]
 
-One client, and eight at a time, ask for the surprisals of sentences of 20 words by a
-Kneser-Ney model of order 5, each client on its own connection. /health costs what HTTP
-costs. The server is a process of its own; the clients are threads of this one.
+One client, and eight at a time, ask for the surprisals of sentences of 20 words and for
+the words after them, by a Kneser-Ney model of order 5 and by the default network, each
+client on its own connection. /health costs what HTTP costs. Each model has a server, a
+process of its own, whose memory is its resident set after the requests; the clients are
+threads of this one. --docs writes docs/measured/serve.inc.
 """
 
 from __future__ import annotations
@@ -25,11 +27,14 @@ sys.path[0] = str(Path(__file__).parents[1])  # benchmarks/
 import numpy as np
 
 import nplm
-from common.table import parser, report
-from nplm import KneserNeyLM, TextLM
+from common.page import list_table
+from common.table import machine, parser, report
+from nplm import KneserNeyLM, NeuralLM, TextLM
 from nplm.datasets import load_python_docs
 
 N_WORDS = 20
+NETWORK = {"max_iter": 1, "early_stopping": False, "random_state": 0}
+COLUMNS = ["p50 ms", "p99 ms", "requests a second", "MB"]
 
 
 def client(port: int, path: str, texts: list[str]) -> list[float]:
@@ -71,28 +76,56 @@ def measure(port: int, path: str, n_clients: int, texts: list[str]) -> dict:
     }
 
 
+def served(name: str, file: str, paths: list[str], texts: list[str]) -> list[dict]:
+    """Measure a server of one model."""
+    command = [sys.executable, "-m", "nplm", "serve", file, "--port", "0"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
+        try:
+            port = int(re.search(r":(\d+)/", server.stdout.readline())[1])
+            rows = [
+                {"model": name} | measure(port, path, n_clients, texts)
+                for path in paths
+                for n_clients in (1, 8)
+            ]
+            status = Path(f"/proc/{server.pid}/status").read_text()
+            memory = int(re.search(r"VmRSS:\s+(\d+)", status)[1]) / 1e3
+        finally:
+            server.send_signal(signal.SIGINT)
+    return [row | {"MB": memory} for row in rows]
+
+
+def page(rows: list[dict]) -> str:
+    cells = [
+        [row["model"], row["path"], str(row["clients"])]
+        + [f"{row[column]:,.{1 if 'ms' in column else 0}f}" for column in COLUMNS]
+        for row in rows
+    ]
+    here = machine()
+    return list_table("", ["model", "request", "clients", *COLUMNS], cells) + (
+        f"\nOn {here['cores']} cores of an {here['cpu']} that other programs used too: "
+        f"a load of {here['load']:.1f} at the end.\n"
+    )
+
+
 def main() -> None:
     options = parser(__doc__)
-    options.add_argument("--requests", type=int, default=1000)
+    options.add_argument("--requests", type=int, default=200)
+    options.add_argument("--docs", type=Path, help="folder of the page")
     args = options.parse_args()
     corpus = load_python_docs()
     words = corpus.words[corpus.train[corpus.train != corpus.boundary]]
     lines = [" ".join(words[i : i + N_WORDS]) for i in range(0, len(words), N_WORDS)]
+    ngrams = TextLM(KneserNeyLM(), n_context=4).fit(lines)
+    network = TextLM(NeuralLM(**NETWORK), n_context=4).fit(lines[:5000])
+    rows = []
     with tempfile.TemporaryDirectory() as folder:
-        path = f"{folder}/model"
-        nplm.save(TextLM(KneserNeyLM(), n_context=4).fit(lines), path)
-        command = [sys.executable, "-m", "nplm", "serve", path, "--port", "0"]
-        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
-            try:
-                port = int(re.search(r":(\d+)/", server.stdout.readline())[1])
-                rows = [
-                    measure(port, path, n_clients, lines[: args.requests])
-                    for path in ("/health", "/score")
-                    for n_clients in (1, 8)
-                ]
-            finally:
-                server.send_signal(signal.SIGINT)
+        for name, lm in {"Kneser-Ney, order 5": ngrams, "network": network}.items():
+            nplm.save(lm, f"{folder}/model")
+            paths = ["/score", "/next"] if rows else ["/health", "/score", "/next"]
+            rows += served(name, f"{folder}/model", paths, lines[: args.requests])
     report("Requests to nplm serve", rows, args.json)
+    if args.docs:
+        (args.docs / "serve.inc").write_text(page(rows))
 
 
 if __name__ == "__main__":

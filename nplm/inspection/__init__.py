@@ -8,6 +8,7 @@ from nplm.inspection.perplexity import PerplexityDisplay
 from nplm.inspection.predictions import (
     ExpectedWords,
     Surprisals,
+    context_effects,
     expected_words,
     surprisals,
 )
@@ -24,6 +25,7 @@ __all__ = [
     "PerplexityDisplay",
     "Surprisals",
     "TrainingDisplay",
+    "context_effects",
     "expected_words",
     "feature_map",
     "model_card",

@@ -14,7 +14,9 @@ from nplm.inspection.weights import member_names
 from nplm.text.documents import Documents
 from nplm.text.lm.text_lm import TextLM
 
-__all__ = ["ExpectedWords", "Surprisals", "expected_words", "surprisals"]
+__all__ = [
+    "ExpectedWords", "Surprisals", "context_effects", "expected_words", "surprisals",
+]  # fmt: skip
 
 
 class Surprisals(NamedTuple):
@@ -201,18 +203,9 @@ def expected_words(
     check_is_fitted(lm)
     if k < 1:
         raise ValueError(f"k must be 1 or more, got {k}.")
-    codec = lm._codec
-    documents = codec.encode_one(document, "document")
-    n_tokens = len(documents.ids)
-    if position is not None and not 0 <= position <= n_tokens:
-        raise ValueError(
-            f"position must be from 0 to {n_tokens}, the number of tokens of the "
-            f"document, got {position}."
-        )
-    stop, model = n_tokens if position is None else position, lm.estimator_
-    before = Documents(documents.ids[:stop], np.array([stop]))
-    context, state = lm._state_after(before)
-    [proba], _ = lm._next_proba(context[np.newaxis], [state])
+    codec, model = lm._codec, lm.estimator_
+    ids, stop = _ids_and_position(lm, document, position)
+    proba, context, state = _proba_after(lm, ids[:stop])
     best = np.argsort(-proba, kind="stable")[:k].astype(np.int32)
     log_probs = None
     if getattr(model, "_reads_texts", False):
@@ -230,6 +223,81 @@ def expected_words(
         np.exp(scores.member_log_prob),
         scores.member_order,
     )
+
+
+def context_effects(
+    lm: TextLM, document: object = (), *, position: int | None = None, n: int = 8
+) -> NDArray[np.float64]:
+    """Return what each word of the context adds to the prediction of the next one.
+
+    A word is replaced by the symbol for unknown words, or left out if the vocabulary
+    has none, and the next word predicted again.
+
+    Parameters
+    ----------
+    lm : TextLM
+        Fitted.
+    document : document, default=()
+        A text, of the kind that the model was fitted on.
+    position : int, optional
+        Explain the token at this position of `document`. By default the most probable
+        word after the last token is explained.
+    n : int, default=8
+        Number of words before it.
+
+    Returns
+    -------
+    bits : ndarray of float64, shape (min(n, position),)
+        How many bits more surprising the next word is without each word, in text order;
+        negative where it is less surprising.
+
+    Raises
+    ------
+    ValueError
+        If `position` is out of range.
+
+    Examples
+    --------
+    >>> from nplm import InterpolatedTrigram, TextLM
+    >>> from nplm.inspection import context_effects
+    >>> lm = TextLM(InterpolatedTrigram()).fit(["to be or not to be"] * 9)
+    >>> first, second = context_effects(lm, "or not", n=2)
+    >>> bool(second > first)
+    True
+    """
+    check_is_fitted(lm)
+    ids, stop = _ids_and_position(lm, document, position)
+    proba, _, _ = _proba_after(lm, ids[:stop])
+    word = ids[stop] if stop < len(ids) else proba.argmax()
+    unknown = lm._codec.unknown_id
+    effects = []
+    for place in range(max(0, stop - n), stop):
+        kept = [unknown] if unknown >= 0 else []
+        without = np.concatenate([ids[:place], kept, ids[place + 1 : stop]])
+        other, _, _ = _proba_after(lm, without.astype(np.int32))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            effects.append(np.log2(proba[word]) - np.log2(other[word]))
+    return np.array(effects, dtype=np.float64)
+
+
+def _ids_and_position(
+    lm: TextLM, document: object, position: int | None
+) -> tuple[NDArray[np.int32], int]:
+    """Return the ids of a document, and the checked position of a token of it."""
+    ids = lm._codec.encode_one(document, "document").ids
+    if position is not None and not 0 <= position <= len(ids):
+        raise ValueError(
+            f"position must be from 0 to {len(ids)}, the number of tokens of the "
+            f"document, got {position}."
+        )
+    return ids, len(ids) if position is None else position
+
+
+def _proba_after(lm: TextLM, ids: NDArray[np.int32]) -> tuple[NDArray[Any], Any, Any]:
+    """Return the probabilities of the word after some, its context and the state."""
+    context, state = lm._state_after(Documents(ids, np.array([len(ids)])))
+    [proba], _ = lm._next_proba(context[np.newaxis], [state])
+    return proba, context, state
 
 
 class MemberScores(NamedTuple):

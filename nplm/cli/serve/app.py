@@ -41,7 +41,13 @@ from nplm.cli.serve.messages import (
     ScoreRequest,
     Scores,
 )
-from nplm.inspection import Surprisals, expected_words, feature_map, surprisals
+from nplm.inspection import (
+    Surprisals,
+    context_effects,
+    expected_words,
+    feature_map,
+    surprisals,
+)
 from nplm.text.embeddings import features_of
 from nplm.text.words.splitting import BLANKS
 
@@ -118,6 +124,7 @@ class Api:
                     n_words=lm.n_words_,
                     n_context=lm.n_context_,
                     boundary=str(vocabulary_of(lm).words_[lm.boundary_]),
+                    unknown=vocabulary_of(lm).unknown,
                     has_features=features_of(lm.estimator_) is not None,
                 )
                 for name, lm in self._models.items()
@@ -157,6 +164,11 @@ class Api:
             expected = expected_words(
                 lm, request.text, request.k, position=request.position
             )
+            effects = (
+                context_effects(lm, request.text, position=request.position)
+                if request.effects
+                else np.empty(0)
+            )
         by_member = zip(expected.member_proba, expected.member_order)
         words = _rows(
             word=map(str, expected.words),
@@ -166,7 +178,12 @@ class Api:
         )
         shares = _rows(name=expected.members, weight=expected.weights)
         return Expected.model_validate(
-            {"model": name, "members": shares, "words": words}
+            {
+                "model": name,
+                "members": shares,
+                "words": words,
+                "effects": effects.tolist(),
+            }
         )
 
     def nearest(self, request: NearestRequest) -> Nearest:

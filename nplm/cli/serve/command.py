@@ -10,6 +10,7 @@ from pathlib import Path
 
 import click
 
+from nplm import TextLM
 from nplm.base.exceptions import missing_packages
 from nplm.cli._models import VERIFY, read_model
 
@@ -37,14 +38,17 @@ LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
     help="Answer requests to this name too, as a proxy forwards it in its Host header. "
     "May be repeated.",
 )
-@click.option("--text", default="", help="The text that the page begins with.")
+@click.option(
+    "--text",
+    help="The text that the page begins with.  [default: the first model writes one]",
+)
 @VERIFY
 def serve_command(
     models: tuple[str, ...],
     host: str,
     port: int,
     allowed_hosts: tuple[str, ...],
-    text: str,
+    text: str | None,
     verify: bool,
 ) -> None:
     """Serve a page to look at models, and a JSON API.
@@ -70,12 +74,12 @@ def serve_command(
             "nplm serve", "fastapi", "uvicorn", otherwise=f"({error})"
         )
         raise click.ClickException(str(why)) from error
-    if len(text) > MAX_TEXT_CHARS:
+    if text is not None and len(text) > MAX_TEXT_CHARS:
         raise click.UsageError(
             f"--text has {len(text):,} characters, and the page takes at most "
             f"{MAX_TEXT_CHARS:,}: give less."
         )
-    if text != _in_utf8(text):
+    if text is not None and text != _in_utf8(text):
         raise click.UsageError("--text is not UTF-8: give it in UTF-8.")
     for name in allowed_hosts:
         if name_of(name) != name.strip("[]").lower():
@@ -85,6 +89,8 @@ def serve_command(
             )
     names = _names_of(models)
     named = {n: read_model(path, verify=verify) for n, path in zip(names, models)}
+    if text is None:
+        text = _example(named[names[0]])
     is_local = _is_loopback(host)
     hosts = None
     if is_local or allowed_hosts:
@@ -103,6 +109,15 @@ def serve_command(
         # uvicorn ends by Ctrl-C, and then hands the interrupt on.
         with suppress(KeyboardInterrupt):
             server.run(sockets=[listener])
+
+
+def _example(lm: TextLM) -> str:
+    """Return two lines that a model generates, the same each time."""
+    try:
+        lines = lm.generate(n=2, min_words=4, max_words=12, top_p=0.8, random_state=0)
+    except ValueError:  # there is no such word
+        return ""
+    return "\n".join(map(str, lines))[:500]
 
 
 def _names_of(paths: tuple[str, ...]) -> list[str]:

@@ -70,6 +70,7 @@ class ExpectedRequest(Request):
         "it; null predicts the token after the last.",
     )
     k: int = Field(10, ge=1, le=MAX_NEXT_WORDS, description="Number of words.")
+    effects: bool = Field(False, description="Whether to explain the prediction.")
 
 
 class NearestRequest(Request):
@@ -155,6 +156,10 @@ class Expected(Answer):
     model: str
     members: list[Member]
     words: list[ExpectedWord] = Field(description="The most probable first.")
+    effects: list[Bits] = Field(
+        description="Bits that the token, or else the first of the words, has more "
+        "without each of the last tokens before it; empty unless asked for."
+    )
 
 
 class Neighbour(Answer):
@@ -199,6 +204,7 @@ class Model(Answer):
     n_words: int = Field(description="Size of the vocabulary.")
     n_context: int = Field(description="Words of context that it sees.")
     boundary: str = Field(description="The symbol that ends a line.")
+    unknown: str | None = Field(description="The symbol for unknown words.")
     has_features: bool = Field(description="Whether /nearest and /map answer.")
 
 

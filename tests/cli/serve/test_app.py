@@ -325,3 +325,17 @@ def test_a_fault_of_the_server_is_not_shown(client, monkeypatch):
     assert response.json == {
         "error": "the server failed: its terminal shows the error."
     }
+
+
+def test_effects_are_the_bits_lost_without_each_word(client, served, check):
+    question = {"text": "the dog saw a", "model": "mixture", "position": 3}
+    assert check(client.post("/next", question), "/next")["effects"] == []
+    found = check(client.post("/next", question | {"effects": True}), "/next")
+    lm = served["mixture"]
+
+    def bits(text):
+        return -lm.token_scores([text])[0].log_prob[3] / math.log(2)
+
+    variants = ["zebra dog saw a", "the zebra saw a", "the dog zebra a"]
+    expected = [bits(text) - bits("the dog saw a") for text in variants]
+    assert found["effects"] == pytest.approx(expected, abs=1e-5)

@@ -139,6 +139,17 @@ def test_a_port_in_use_is_named(files):
     assert "--port 0 for any that is free" in result.output
 
 
+@pytest.mark.slow
+def test_the_first_model_writes_an_example(files, served):
+    with started(*files) as (_, _, address):
+        text = models_at(address)["text"]
+    lines = text.splitlines()
+    assert len(lines) == 2
+    known = set(served["n-grams"].vocabulary_.words_) - {"</s>", "<unk>"}
+    assert all(4 <= len(line.split()) <= 12 for line in lines)
+    assert set(text.split()) <= known
+
+
 def test_a_long_text_to_begin_with_is_refused(files):
     pytest.importorskip("fastapi", reason=REASON)
     result = run(*files, "--text", "x" * 10_001)

@@ -93,6 +93,11 @@ def page(browser, client):
     assert [text for text in complaints if "/nearest" not in text] == []
 
 
+def spelt(words):
+    """Return words as the page shows them."""
+    return [{"</s>": "end", "<unk>": "unknown word"}.get(word, word) for word in words]
+
+
 def scores(client, text, model):
     lines = client.post("/score", {"text": text, "model": model}).json["lines"]
     return [token for line in lines for token in line["tokens"]]
@@ -140,7 +145,7 @@ def test_next_words_have_the_parts_of_each_member(page, client):
     found = client.post("/next", {"text": "the dog", "model": "mixture"}).json
     words = [word["word"] for word in found["words"]]
     page.until(lambda: page.texts("#expected thead th")[-1:] == ["net \u00d7 0.75"])
-    assert page.texts("#expected tbody th") == words
+    assert page.texts("#expected tbody th") == spelt(words)
     row = page.texts("#expected tbody tr")[0].split()
     most = found["words"][0]
     numbers = [most["probability"], *(m["probability"] for m in most["members"])]
@@ -155,7 +160,7 @@ def test_a_chosen_word_shows_what_was_expected_in_its_place(page, client):
     page.until(lambda: "“saw”" in page.one("#chosen caption").text)
     question = {"text": "the dog saw a cat", "position": 2}
     words = [w["word"] for w in client.post("/next", question).json["words"]]
-    page.until(lambda: page.texts("#expected tbody th") == words)
+    page.until(lambda: page.texts("#expected tbody th") == spelt(words))
     assert page.texts("#expected tr.typed th") == ["saw"]
     assert page.one("#context").text == "the dog saw"
     assert page.texts("#chosen tbody th") == ["n-grams", "mixture", "kn", "net"]
@@ -163,6 +168,40 @@ def test_a_chosen_word_shows_what_was_expected_in_its_place(page, client):
     page.all(".token")[2].click()
     page.until(lambda: page.one("#context").text.endswith("?"))
     assert not page.one("#chosen").is_displayed()
+
+
+def test_words_of_the_context_are_coloured_by_what_they_add(page, client):
+    page.type("the dog saw a cat")
+    page.one("#model option:nth-child(2)").click()
+    page.all(".token")[2].click()
+    question = {"text": "the dog saw a cat", "position": 2, "model": "mixture"}
+    effects = client.post("/next", question | {"effects": True}).json["effects"]
+    page.until(lambda: page.texts("#context span") == ["the", "dog"])
+    page.until(lambda: "“saw”" in page.one("#effects").text)
+    titles = [word.get_attribute("title") for word in page.all("#context span")]
+    assert titles == [f"{bits:.1f} bits" for bits in effects]
+    kinds = [word.get_attribute("class") for word in page.all("#context span")]
+    assert kinds == ["less" if bits < 0 else "more" for bits in effects]
+    # n-grams say which n-gram was found instead.
+    page.one("#model option:nth-child(1)").click()
+    page.until(lambda: not page.one("#effects").is_displayed())
+
+
+def test_labels_of_the_map_do_not_overlap(page, browser):
+    boxes = browser.execute_script(
+        "const texts = document.querySelectorAll('#map g:not(.bare) text');"
+        "return [...texts].map((text) => {"
+        "  const {left, right, top, bottom} = text.getBoundingClientRect();"
+        "  return [left, top, right, bottom]; })"
+    )
+    assert len(boxes) > 3
+    for i, (left, top, right, bottom) in enumerate(boxes):
+        for other in boxes[i + 1 :]:
+            assert (
+                right <= other[0]
+                or other[2] <= left
+                or (bottom - 3 <= other[1] or other[3] - 3 <= top)
+            )
 
 
 def test_words_are_reached_by_keys_alone(page):
@@ -184,7 +223,7 @@ def test_a_word_is_found_with_its_neighbours_and_on_the_map(page, client):
     search.send_keys("cat")
     question = {"word": "cat", "model": "mixture"}
     words = [w["word"] for w in client.post("/nearest", question).json["words"]]
-    page.until(lambda: page.texts("#nearest .word") == words)
+    page.until(lambda: page.texts("#nearest .word") == spelt(words))
     assert page.texts("#map g.chosen") == ["cat"]
     page.all("#nearest button")[0].click()
     page.until(lambda: page.texts("#map g.chosen") == [words[0]])
@@ -307,9 +346,10 @@ def test_words_are_text_whatever_they_spell(browser, serving):
         assert shown("#model option") == names
         assert shown("#totals tbody th") == names
         found = client.post("/next", {"text": " ".join(HOSTILE)}).json
-        assert shown("#expected tbody th") == [word["word"] for word in found["words"]]
+        words = [word["word"] for word in found["words"]]
+        assert shown("#expected tbody th") == spelt(words)
         assert all(name in shown("#expected thead th span") for name in HOSTILE[:2])
-        assert sorted(shown("#map text")) == sorted({*HOSTILE, "</s>", "<unk>"})
+        assert sorted(shown("#map text")) == sorted(spelt({*HOSTILE, "</s>", "<unk>"}))
         for i, word in enumerate(HOSTILE[:-1]):
             page.browser.execute_script(
                 "document.querySelectorAll('.token')[arguments[0]].click()", i
@@ -329,7 +369,7 @@ def test_words_are_text_whatever_they_spell(browser, serving):
                 page.until(
                     lambda nearest=nearest: (
                         shown("#nearest .word")
-                        == [neighbour["word"] for neighbour in nearest]
+                        == spelt(neighbour["word"] for neighbour in nearest)
                     )
                 )
         # The page's own script and text alone.

@@ -2,7 +2,9 @@
 
 const SVG = "http://www.w3.org/2000/svg";
 const MARGIN = 28;
-const [LETTER, LINE] = [7.2, 15]; // room of a label, in pixels
+const LINE = 15; // height of a label, in pixels
+const GAP = 4; // between two labels
+const pen = document.createElement("canvas").getContext("2d");
 
 export class FeatureMap {
   /** `choose` is called with the word of a point that is clicked. */
@@ -12,8 +14,12 @@ export class FeatureMap {
     this.drag();
   }
 
-  show(places) {
-    this.places = places.map((place) => ({ ...place, point: this.point(place.word) }));
+  /** `spell` gives the label of a word: text, or an element of it. */
+  show(places, spell) {
+    this.places = places.map((place) => {
+      const label = spell(place.word);
+      return { ...place, label: label.textContent ?? label, point: this.point(place.word, label) };
+    });
     this.svg.replaceChildren(...this.places.map((place) => place.point));
     const middle = (values) => (Math.min(...values) + Math.max(...values)) / 2;
     const span = (values) => Math.max(...values) - Math.min(...values);
@@ -23,11 +29,12 @@ export class FeatureMap {
     this.enlarge(0);
   }
 
-  point(word) {
+  point(word, label) {
     const point = document.createElementNS(SVG, "g");
     const [circle, text] = ["circle", "text"].map((tag) => document.createElementNS(SVG, tag));
     circle.setAttribute("r", 3);
-    text.textContent = word;
+    text.textContent = label.textContent ?? label;
+    if (label.className) point.classList.add(label.className);
     point.append(circle, text);
     point.addEventListener("click", () => this.choose(word));
     return point;
@@ -87,11 +94,14 @@ export class FeatureMap {
     const rank = ({ point }) => ["chosen", "similar", "match"]
       .findIndex((mark) => point.classList.contains(mark)) >>> 0;
     const ordered = this.places.toSorted((one, two) => rank(one) - rank(two));
+    const { fontFamily, fontSize } = getComputedStyle(this.svg.querySelector("text"));
     for (const place of ordered) {
       const x = width / 2 + (place.x - this.middle[0]) * this.scale;
       const y = height / 2 - (place.y - this.middle[1]) * this.scale;
       place.point.setAttribute("transform", `translate(${x.toFixed(1)} ${y.toFixed(1)})`);
-      const room = LETTER * place.word.length;
+      const weight = rank(place) < 3 ? "bold" : "normal";
+      pen.font = `${weight} ${fontSize} ${fontFamily}`;
+      const room = pen.measureText(place.label).width + GAP;
       const isLeft = x + 6 + room > width;
       const left = isLeft ? x - 6 - room : x + 6;
       const box = [left, y - LINE / 2, left + room, y + LINE / 2];

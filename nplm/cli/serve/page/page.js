@@ -3,7 +3,7 @@
 import { showChosen, showContext, showExpected } from "./expecting.js";
 import { FeatureMap } from "./map.js";
 import { showText, walkByArrows } from "./reading.js";
-import { ask, bar, find, later, make } from "./tools.js";
+import { ask, bar, find, kindOf, later, make, spelt } from "./tools.js";
 
 const PAUSE = 200; // milliseconds without a key before the server is asked
 const about = await ask("models").catch(fail);
@@ -74,18 +74,28 @@ async function expect() {
     const tokens = scored && scored.text === line
       ? scored.tokens.map((token) => token.token) : [];
     const { boundary } = chosenModel();
-    showContext(tokens.at(-1) === boundary ? tokens.slice(0, -1) : tokens, null);
-    showExpected(await askOnly("next", "next", { model, text: line }), null);
+    const before = tokens.at(-1) === boundary ? tokens.slice(0, -1) : tokens;
+    showContext(before, null);
+    await showNext({ model, text: line }, before, null, null);
     return;
   }
   const lines = chosen.group.map((score) => score.lines[chosen.line]);
   const tokens = lines[0].tokens.map((token) => token.token);
   const word = tokens[chosen.position];
   const shown = chosen.isEnd ? "end of the line" : word;
-  showContext(tokens.slice(0, chosen.position), shown);
+  const before = tokens.slice(0, chosen.position);
+  showContext(before, shown);
   showChosen(chosen.group, lines.map((line) => line.tokens[chosen.position]), shown);
-  const question = { model, text: lines[0].text, position: chosen.position };
-  showExpected(await askOnly("next", "next", question), word);
+  await showNext({ model, text: lines[0].text, position: chosen.position }, before, shown, word);
+}
+
+/** Show the words that are expected, and what each word before them has to do with it. */
+async function showNext(question, before, shown, word) {
+  const effects = chosenModel().has_features;
+  const expected = await askOnly("next", "next", { ...question, effects });
+  const first = spelt(expected.words[0].word, chosenModel());
+  showContext(before, shown, expected.effects, shown ?? first.textContent ?? first);
+  showExpected(expected, word, chosenModel());
 }
 
 // -- similar words and the map ---------------------------------------------------------
@@ -104,7 +114,7 @@ async function showMap() {
   if (model === undefined || model === state.mapped) return;
   state.mapped = model;
   const { words, explained } = await askOnly("map", "map", { model: model.name });
-  map.show(words);
+  map.show(words, (word) => spelt(word, model));
   const share = explained ? `the first two principal components of their features, `
     + `${Math.round(100 * (explained[0] + explained[1]))}% of the variance` : "their features";
   find("#map-caption").textContent =
@@ -142,7 +152,7 @@ function showNeighbour({ word, cosine }) {
   length.setAttribute("aria-hidden", "true");
   const button = make(
     "button", { type: "button" },
-    make("span", { class: "word" }, word), length,
+    make("span", { class: "word" }, spelt(word, state.mapped)), length,
     make("span", { class: "number" }, cosine.toFixed(2)),
   );
   button.addEventListener("click", () => lookFor(word));
@@ -152,7 +162,7 @@ function showNeighbour({ word, cosine }) {
 // -- the beginning ---------------------------------------------------------------------
 
 const said = about.models.map((model) =>
-  `${model.name} (${model.kind}, ${model.n_words.toLocaleString("en")} words)`);
+  `${model.name} (${kindOf(model)}, ${model.n_words.toLocaleString("en")} words)`);
 find("#served").textContent = said.join(" · ");
 find("#version").textContent = `nplm ${about.version}`;
 find("#model").append(...about.models.map((model) => make("option", {}, model.name)));

@@ -57,6 +57,21 @@ export const probability = (surprisal) => (surprisal === null ? 0 : 2 ** -surpri
 export const orderOf = (found) =>
   found.order ?? found.members.find((member) => member.order !== null)?.order ?? null;
 
+/** The word of a symbol as people say it, muted; any other word as it is. */
+export function spelt(word, model) {
+  const said = new Map([[model.boundary, "end"], [model.unknown, "unknown word"]]).get(word);
+  return said === undefined ? word : make("span", { class: "muted", title: word }, said);
+}
+
+/** What people call the models of a class. */
+const KINDS = new Map(Object.entries({
+  KneserNeyLM: "Kneser-Ney n-grams", BackoffLM: "back-off n-grams",
+  InterpolatedTrigram: "interpolated trigram", ClassLM: "class n-grams",
+  NeuralLM: "neural network", EnergyLM: "energy network", ShortlistLM: "short-list network",
+  MixtureLM: "mixture", UniformLM: "uniform probabilities",
+}));
+export const kindOf = (model) => KINDS.get(model.kind) ?? model.kind;
+
 /** The bar of a word: its probability, in parts if it is that of a mixture. */
 export function bar(parts, longest) {
   const inside = parts.map((part, i) => {
