@@ -20,9 +20,9 @@ __all__ = [
 ]
 
 # The exit code that shells give a program that SIGINT ended.
+INTERRUPTED = 130
 # Key of a context for the time when the command began.
 BEGAN = "nplm.began"
-INTERRUPTED = 130
 # Compression that is read, but not written.
 READ_ONLY = (".bz2", ".zst")
 
