@@ -35,22 +35,13 @@ class Recipe:
 
     - `estimator`: name of the estimator, for messages
     - `architecture`: architecture of the network
-    - `loss`, `solver`: options
-    - `learning_rate_init`, `alpha`: initial learning rate, and weight decay; None is
-      "auto"
+    - `alpha`: weight decay; None is "auto"
     - `n_epochs`: number of epochs of the schedule of the learning rate
-    - `max_iter`: maximum number of epochs
-    - `early_stopping`: whether held-out windows end the fit
-    - `validation_fraction`: fraction of the windows to hold out
-    - `n_iter_no_change`: epochs without improvement before the fit ends
-    - `tol`: minimum improvement of the held-out loss, in nats per token
-    - `batch_size`: number of examples of an update
-    - `shuffle`: whether each epoch presents the examples in a new random order
-    - `precision`: precision of the arithmetic
-    - `parallel`: how the threads share the training
     - `sharded`: whether processes must share the output units
     - `average_every`: number of updates of a process between averages of the processes'
       networks
+
+    All others are parameters of the estimator.
     """
 
     estimator: str

@@ -36,8 +36,6 @@ __all__ = ["from_items", "lightened", "to_items"]
 # The state of Adam does not depend on its settings.
 ANY_ADAM = Adam(Schedule(0.0, 0.0, 0.0), 0.0, 0.0, 1.0)
 ORIGINS_OF_TREES = ("given", "huffman", "contexts")
-# Parameters of losses, in the order of files.
-LOSS_PARAMETERS = ("n_noise", "proposal", "proposal_power", "min_effective_samples")
 
 Kind = TypeVar("Kind", bound=Option)
 
@@ -258,8 +256,7 @@ def _loss_items(loss: Loss) -> dict[str, Any]:
     settings = loss._settings()
     if settings.get("proposal") is not None:
         settings["proposal"] = np.asarray(settings["proposal"], np.float64)
-    names = [name for name in LOSS_PARAMETERS if name in settings]
-    return {"loss": loss.name, **{name: settings[name] for name in names}}
+    return {"loss": loss.name} | settings
 
 
 def _loss(items: Fitted, sizes: range) -> Loss:
@@ -267,7 +264,7 @@ def _loss(items: Fitted, sizes: range) -> Loss:
     if name not in LOSSES:
         raise items.invalid_item("loss", name)
     kind = LOSSES[name]
-    names = set(LOSS_PARAMETERS) & set(kind._get_param_names())
+    names = set(kind._get_param_names())
     loss = _option(kind, items, sorted(names - {"proposal"}))
     if not isinstance(loss, NCE):
         return loss

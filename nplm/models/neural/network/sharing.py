@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from functools import partial
-from typing import Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from nplm._kernels.neural import _examples, _network
 from nplm._kernels.neural._team import UpdateLock
-from nplm.models.neural.network.array_types import Ids, Index, Kernel, Scratch, Team
+from nplm.models.neural.network.array_types import Ids, Index
 from nplm.models.training.parallel.threads import Threads
+
+if TYPE_CHECKING:
+    from nplm.models.neural.network.network import Network
 
 __all__ = [
     "Asynchronous", "Examples", "Locked", "Rows", "Sharing", "own_examples",
@@ -26,30 +28,6 @@ MIN_EXAMPLES_A_THREAD = 8
 MIN_OUTPUT_SHARE = 0.8
 
 
-class Kernels(Protocol):
-    """Makes the kernels of a network."""
-
-    def team(
-        self,
-        batch_size: int,
-        make_solver: Callable[[Scratch], Kernel] | None,
-        **options: Any,
-    ) -> Team:
-        """Return a team, with a solver made in its memory."""
-
-    def scratch(self) -> Scratch:
-        """Return memory for kernels, which must outlive them."""
-
-    def run_length(self, batch_size: int) -> int:
-        """Return the number of consecutive examples that a thread takes together."""
-
-    def solver_kernel(self, scratch: Scratch) -> Kernel:
-        """Return a solver that updates the parameters."""
-
-    def collector(self, solver: Kernel, scratch: Scratch) -> Kernel:
-        """Return what collects the gradients of a member for the solver."""
-
-
 class Sharing(ABC):
     """Threads that train a network, in mini-batches.
 
@@ -59,12 +37,12 @@ class Sharing(ABC):
     # Whether each thread trains on mini-batches of its own.
     is_async: ClassVar[bool] = False
 
-    def __init__(self, threads: Threads, kernels: Kernels, batch_size: int) -> None:
+    def __init__(self, threads: Threads, kernels: Network, batch_size: int) -> None:
         self.threads, self.batch_size = threads, batch_size
         self.teams = self.made(kernels)
 
     @abstractmethod
-    def made(self, kernels: Kernels) -> list[Any]:
+    def made(self, kernels: Network) -> list[Any]:
         """Return the kernels."""
 
     @abstractmethod
@@ -95,7 +73,7 @@ class Sharing(ABC):
 class Rows(Sharing):
     """Each thread has output units of its own, of every example (section 3.2)."""
 
-    def made(self, kernels: Kernels) -> list[Any]:
+    def made(self, kernels: Network) -> list[Any]:
         """Return one team, with a member per thread."""
         n, solver = self.threads.n, kernels.solver_kernel
         return [kernels.team(self.batch_size, solver, n_members=n)]
@@ -112,7 +90,7 @@ class Rows(Sharing):
 class Examples(Sharing):
     """Each thread has examples of its own of every mini-batch."""
 
-    def made(self, kernels: Kernels) -> list[Any]:
+    def made(self, kernels: Network) -> list[Any]:
         """Return the kernel that has a team of one for each thread."""
         n, length = self.threads.n, kernels.run_length(self.batch_size)
         most = _examples.most_examples(n, self.batch_size, length)
@@ -143,7 +121,7 @@ class Asynchronous(Sharing):
 
     is_async: ClassVar[bool] = True
 
-    def made(self, kernels: Kernels) -> list[Any]:
+    def made(self, kernels: Network) -> list[Any]:
         """Return a team of one for each thread."""
         n, solver = self.threads.n, kernels.solver_kernel
         options = {"n_workers": n, "lock": self.lock()}
