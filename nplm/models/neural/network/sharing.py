@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -12,9 +12,6 @@ from nplm._kernels.neural import _examples, _network
 from nplm._kernels.neural._team import UpdateLock
 from nplm.models.neural.network.array_types import Ids, Index
 from nplm.models.training.parallel.threads import Threads
-
-if TYPE_CHECKING:
-    from nplm.models.neural.network.network import Network
 
 __all__ = [
     "Asynchronous", "Examples", "Locked", "Rows", "Sharing", "own_examples",
@@ -31,18 +28,19 @@ MIN_OUTPUT_SHARE = 0.8
 class Sharing(ABC):
     """Threads that train a network, in mini-batches.
 
-    `batch_size`: maximum number of examples of an update.
+    - `kernels`: the `network.Network`, which makes the kernels
+    - `batch_size`: maximum number of examples of an update
     """
 
     # Whether each thread trains on mini-batches of its own.
     is_async: ClassVar[bool] = False
 
-    def __init__(self, threads: Threads, kernels: Network, batch_size: int) -> None:
+    def __init__(self, threads: Threads, kernels: Any, batch_size: int) -> None:
         self.threads, self.batch_size = threads, batch_size
         self.teams = self.made(kernels)
 
     @abstractmethod
-    def made(self, kernels: Network) -> list[Any]:
+    def made(self, kernels: Any) -> list[Any]:
         """Return the kernels."""
 
     @abstractmethod
@@ -73,7 +71,7 @@ class Sharing(ABC):
 class Rows(Sharing):
     """Each thread has output units of its own, of every example (section 3.2)."""
 
-    def made(self, kernels: Network) -> list[Any]:
+    def made(self, kernels: Any) -> list[Any]:
         """Return one team, with a member per thread."""
         n, solver = self.threads.n, kernels.solver_kernel
         return [kernels.team(self.batch_size, solver, n_members=n)]
@@ -90,7 +88,7 @@ class Rows(Sharing):
 class Examples(Sharing):
     """Each thread has examples of its own of every mini-batch."""
 
-    def made(self, kernels: Network) -> list[Any]:
+    def made(self, kernels: Any) -> list[Any]:
         """Return the kernel that has a team of one for each thread."""
         n, length = self.threads.n, kernels.run_length(self.batch_size)
         most = _examples.most_examples(n, self.batch_size, length)
@@ -121,7 +119,7 @@ class Asynchronous(Sharing):
 
     is_async: ClassVar[bool] = True
 
-    def made(self, kernels: Network) -> list[Any]:
+    def made(self, kernels: Any) -> list[Any]:
         """Return a team of one for each thread."""
         n, solver = self.threads.n, kernels.solver_kernel
         options = {"n_workers": n, "lock": self.lock()}
