@@ -39,7 +39,7 @@ ON_DISK = "memory folder bits min_counts min_counts_of of_counts"
 BY_MINUTES = "--minutes"
 # Models, and the parameters of the options that only these have.
 TABLE = {
-    BY_MINUTES: "text members settings recipe continued errors",
+    BY_MINUTES: "text adapt members settings recipe continued errors",
     "kneser-ney": ON_DISK,
     "kneser-ney classes shortlist mixture": "discount_fallback",
     "kneser-ney shortlist mixture": "interpolate_unigrams",

@@ -64,12 +64,20 @@ class Documents(NamedTuple):
 
         A boundary inside a document ends a text.
         """
-        pieces: list[NDArray[np.int32]] = []
-        end = np.array([boundary] if ends else [], np.int32)
-        for ids in np.split(self.ids, np.cumsum(self.lengths)[:-1]):
-            whole = np.concatenate([ids, end])
-            pieces += np.split(whole, np.flatnonzero(whole[:-1] == boundary) + 1)
-        return Texts.of(pieces, n_context, boundary, ends=False)
+        ends_of = np.cumsum(self.lengths)
+        ids = np.insert(self.ids, ends_of, boundary) if ends else self.ids
+        starts = np.concatenate(
+            [[0], ends_of[:-1] + ends * np.arange(1, len(ends_of)),
+             np.flatnonzero(ids[:-1] == boundary) + 1]
+        )  # fmt: skip
+        starts = np.unique(starts[(starts < len(ids)) | (starts == 0)])
+        first = starts + n_context * np.arange(len(starts))
+        lengths = np.diff(starts, append=len(ids))
+        filled = np.full(len(ids) + n_context * len(starts), boundary, np.int32)
+        filled[np.arange(len(ids)) + np.repeat(first - starts + n_context, lengths)] = (
+            ids
+        )
+        return Texts(filled, n_context, first, lengths, 0)
 
     def windows(
         self, n_context: int, boundary: int, *, ends: bool

@@ -226,7 +226,9 @@ def _report(counts: NDArray[np.int64], thresholds: Floats, by_quantiles: bool) -
     """Report the numbers of lines, and the perplexities between them."""
     *kinds, n_skipped = counts.tolist()
     n_lines = sum(kinds)
-    if by_quantiles:
+    if n_lines == 0:
+        text = "there are no lines to keep"
+    elif by_quantiles:
         head, middle, tail = kinds
         text = (
             f"head {head:,} of {n_lines:,} lines (perplexity up to "

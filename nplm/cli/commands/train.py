@@ -152,6 +152,12 @@ LEAST_UNITS = 257
     "whose context goes on across lines.",
 )
 @click.option(
+    "--adapt",
+    is_flag=True,
+    help="Mix in a cache of the last 500 words of the document or running text; "
+    "compare scores only with those of models that adapt, too.",
+)
+@click.option(
     "--members",
     help="Models to train, of ngrams, classes and network, separated by commas.",
 )

@@ -12,19 +12,19 @@ from typing import Any
 import click
 from rich.console import Console
 from rich.table import Table
+from sklearn.base import clone
 
 import nplm
-from nplm import AutoLM, AutoRecipe, Subwords, Tokenizer
+from nplm import AutoLM, Subwords, Tokenizer
 from nplm.base.progress.bars import BAR
 from nplm.cli._messages import report_in_options
-from nplm.cli._options import UNITS, Settings
+from nplm.cli._options import UNITS, Settings, is_given
 from nplm.cli._outputs import BEGAN, INTERRUPTED, is_arpa
-from nplm.cli._tally import report_perplexities
+from nplm.cli._tally import line_marks, report_perplexities
 from nplm.cli._text import n_bytes_of, refuse_empty
 from nplm.cli.training.in_memory import Kept, read_texts
-from nplm.models.auto.auto_lm import CHOICE_FILE
 from nplm.models.auto.choosing import check_settings
-from nplm.models.auto.fitting import Budget
+from nplm.models.auto.fitting import CHOICE_FILE, Budget, Scores
 from nplm.models.auto.rules import gain_of_twice
 from nplm.text.words.marks import END, LineMarks
 from nplm.text.words.splitting import BETWEEN_BLANKS, Splitter
@@ -34,6 +34,8 @@ __all__ = ["train_minutes"]
 # Bytes of text that are read, split and counted a second; and the share of the time
 # that this may take.
 READ_A_SECOND, READING_SHARE = 4e6, 0.7
+# What a recipe decides.
+CHOICES = "minutes text adapt members settings tokens random_state"
 # The share of its time that a fit takes which did not end early.
 USED_SHARE = 0.9
 
@@ -58,7 +60,8 @@ def train_minutes(
         _refuse_too_large(inputs, lm.minutes)
     refuse_empty(test, "test")
     split = Splitter(BETWEEN_BLANKS).split_function()
-    marks = LineMarks(END, split if options["tokens"] == "blanks" else None)
+    of_blanks = getattr(lm.tokenizer, "splits_at_blanks", False)
+    marks = LineMarks(END, split if of_blanks else None)
     reading = {name: options[name] for name in ("errors", "blank_lines")}
     texts = read_texts(inputs, marks, "train on", **reading)
     held_out = None
@@ -67,7 +70,13 @@ def train_minutes(
     budget = Budget(60 * lm.minutes, began)
     before = None if options["continued"] is None else _auto_of(options["continued"])
     interrupted = _fit_and_save(lm, texts, held_out, output, budget, before)
-    _report(lm, output, budget.seconds - budget.left)
+    seconds, size = budget.seconds - budget.left, output.stat().st_size / 1e6
+    _report(lm, test, options["blank_lines"])
+    click.echo(
+        f"{output}: {size:.1f} MB, after {seconds / 60:.2f} of {lm.minutes:g} minutes.",
+        err=True,
+    )
+    _report_gain(lm, seconds)
     report_perplexities(lm.scorer(), valid, test, blank_lines=options["blank_lines"])
     if interrupted:
         raise click.exceptions.Exit(INTERRUPTED)
@@ -75,8 +84,17 @@ def train_minutes(
 
 def _auto_lm(options: Settings, memory: int | None) -> AutoLM:
     """Make the model that the options ask for."""
-    tokens = options["tokens"]
-    tokenizer: Any = "auto"
+    limits: dict[str, Any] = {} if memory is None else {"memory": memory}
+    if options["recipe"] is not None:
+        _refuse_beside_recipe(options)
+        model = _auto_of(options["recipe"])
+        return clone(model).set_params(
+            recipe=model.recipe_, settings=None, adapt=False, n_jobs=options["n_jobs"],
+            verbose=BAR, **limits,
+        )  # fmt: skip
+    if options["minutes"] is None:
+        raise click.UsageError("--continue needs the --minutes that it may take.")
+    tokens, tokenizer = options["tokens"], "auto"
     if tokens == "blanks":
         tokenizer = Tokenizer(BETWEEN_BLANKS)
     elif tokens == "logs":
@@ -86,29 +104,30 @@ def _auto_lm(options: Settings, memory: int | None) -> AutoLM:
     settings = dict(options["settings"])
     if options["members"] is not None:
         settings["members"] = list(dict.fromkeys(options["members"].split(",")))
-    recipe = None
-    if options["recipe"] is not None:
-        recipe = _auto_of(options["recipe"]).recipe_
-    elif options["minutes"] is None:
-        raise click.UsageError("--continue needs the --minutes that it may take.")
-    running = options["text"] == "running"
-    if recipe is not None and options["text"] is None:
-        running = recipe.running_text
     try:
         check_settings(settings, "--set")
     except ValueError as error:
         message = str(error).replace("--set: members", "--members")
         raise click.UsageError(message) from error
-    limit: dict[str, Any] = {} if memory is None else {"memory": memory}
     lm = AutoLM(
-        options["minutes"] or (recipe or AutoRecipe(3.0)).minutes,
-        running_text=running, settings=settings, recipe=recipe, tokenizer=tokenizer,
+        options["minutes"], running_text=options["text"] == "running",
+        adapt=options["adapt"], settings=settings, tokenizer=tokenizer,
         n_jobs=options["n_jobs"], random_state=options["random_state"], verbose=BAR,
-        **limit,
+        **limits,
     )  # fmt: skip
     with report_in_options():
         lm._validate_params()
     return lm
+
+
+def _refuse_beside_recipe(options: Settings) -> None:
+    """Refuse choices beside those of a recipe, which would change nothing."""
+    ctx = click.get_current_context()
+    for option in ctx.command.params:
+        if option.name in CHOICES.split() and is_given(ctx, option.name):
+            raise click.UsageError(
+                f"--recipe has all choices: leave {option.opts[0]} out, or --recipe."
+            )
 
 
 def _auto_of(path: str) -> AutoLM:
@@ -185,23 +204,43 @@ def _first_ends(budget: Budget) -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
 
 
-def _report(lm: AutoLM, output: Path, seconds: float) -> None:
-    """Print a table of the members, and what twice the minutes would give."""
-    recipe, size = lm.recipe_, output.stat().st_size / 1e6
-    if lm.scores_:
-        table = Table("model", "held-out perplexity", "weight", box=None)
-        for name, perplexity in lm.scores_.items():
-            weight = dict(zip(recipe.members, recipe.weights)).get(name)
-            shown = "" if weight is None else f"{weight:.2f}"
-            table.add_row(name, f"{perplexity:.2f}", shown)
-        Console(stderr=True).print(table)
-    click.echo(
-        f"{output}: {size:.1f} MB, after {seconds / 60:.2f} of {lm.minutes:g} minutes.",
-        err=True,
-    )
-    gain = gain_of_twice(lm.n_tokens_, lm.minutes)
+def _report(lm: AutoLM, test: str | None, blank_lines: bool) -> None:
+    """Print a table of the members and the mixture."""
+    held_out, tested = {own.name: own for own in lm._scores}, dict[str, Scores]()
+    if test is not None:
+        marks = line_marks(lm._codec, lm.boundary_)
+        texts = read_texts([test], marks, "test on", blank_lines=blank_lines)
+        tested = {own.name: own for own in lm._scores_of(texts)}
+    models = {
+        name: model.estimator
+        for name, model in getattr(lm.estimator_, "named_estimators_", {}).items()
+    }
+    weights = dict(zip(lm.recipe_.members, lm.recipe_.weights))
+    table = Table("model", box=None)
+    for title in ("weight", "held-out", "test", "words/s", "parameters"):
+        table.add_column(title, justify="right")
+    for name in dict.fromkeys([*weights, "mixture"] if len(weights) > 1 else weights):
+        model = models.get(name, lm.estimator_ if weights.get(name, 1.0) else None)
+        timed = tested.get(name, held_out.get(name))
+        table.add_row(
+            name, f"{weights[name]:.2f}" if name in weights else "",
+            *(f"{of[name].perplexity:.2f}" if name in of else ""
+              for of in (held_out, tested)),
+            f"{len(timed.log_prob) / timed.seconds:,.0f}" if timed else "",
+            f"{model.n_parameters_:,}" if model else "",
+        )  # fmt: skip
+    Console(stderr=True).print(table)
+
+
+def _report_gain(lm: AutoLM, seconds: float) -> None:
+    """Say what twice the minutes would give, where the rules tell."""
+    recipe = lm.recipe_
     # A fit that ended before its time has nothing to gain from more of it.
-    if gain and "network" in recipe.members and seconds > USED_SHARE * 60 * lm.minutes:
+    if "network" not in recipe.members or seconds < USED_SHARE * 60 * lm.minutes:
+        return
+    seen = recipe.corrections[-1][1] if recipe.corrections else recipe.planned
+    gain = gain_of_twice(lm.n_tokens_, lm.n_words_, seen, recipe.network)
+    if gain := gain * dict(zip(recipe.members, recipe.weights))["network"]:
         click.echo(
             f"Twice the minutes would lower the perplexity by about {gain:.0%}.",
             err=True,

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from numbers import Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval
 
 from nplm._kernels.ngrams import _cache
-from nplm.base.blocks import BLOCK_WINDOWS, blocks
-from nplm.base.checks import check_boundary, count_ids, plain
+from nplm.base.atomic import fit_copy
+from nplm.base.blocks import BLOCK_WINDOWS, Texts, blocks
+from nplm.base.checks import check_boundary, check_ids, count_ids, plain
 from nplm.base.estimators import HeldOut, LanguageModel, Whole, unless_none
 from nplm.base.fitted import Fitted
 
@@ -121,6 +122,21 @@ class CacheLM(LanguageModel):
         self.order_ = cache_length(self.length, self.n_features_in_) + 1
         counts = count_ids(y, self.n_words_) + 1.0
         self.proba_ = counts / counts.sum()
+
+    def _fit_texts(
+        self, texts: Texts, held_out: Texts | None, **fit_params: Any
+    ) -> Self:
+        # Of wide windows only the next words count.
+        y = texts.y[texts.rows(slice(0, len(texts)))]
+
+        def fit(model: Self) -> None:
+            model._validate_params()
+            check_ids(texts.ids, "ids", ndim=1, n_words=self.n_words)
+            model.n_features_in_ = texts.n_context
+            model._set_sizes(1, texts.ids, y)
+            model._fit(texts.X, y, None)
+
+        return fit_copy(self, fit)
 
     def _columns_needed(self) -> int:
         return unless_none(self.length)

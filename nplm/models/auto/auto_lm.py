@@ -2,43 +2,42 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
-from dataclasses import asdict, replace
+from dataclasses import replace
 from importlib.util import find_spec
 from numbers import Real
 from pathlib import Path
 from typing import Any, ClassVar, NoReturn, Self
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
+from nplm.base.checks import check_ids
 from nplm.base.estimators import Whole
-from nplm.base.exceptions import CheckpointError
-from nplm.base.files.atomic_files import replacing
 from nplm.base.fitted import Fitted
 from nplm.base.progress.bars import BAR
 from nplm.base.progress.surfaces import Log, Surface, surface
-from nplm.models.auto.choosing import (
-    MIN_TOKENS,
+from nplm.models.auto.choosing import MIN_TOKENS, check_settings, choose, continued
+from nplm.models.auto.describing import clock, described, hint
+from nplm.models.auto.fitting import (
+    AutoFit,
+    Budget,
     Choice,
-    check_settings,
-    choose,
-    continued,
+    Scores,
+    kept_choice,
+    network_of,
 )
-from nplm.models.auto.describing import clock, described
-from nplm.models.auto.fitting import AutoFit, Budget, network_of
 from nplm.models.auto.recipe import AutoRecipe
-from nplm.models.auto.rules import MAX_TYPES, N_SUBWORDS, has_rare_words
+from nplm.models.auto.rules import MAX_TYPES, N_SUBWORDS
 from nplm.models.auto.running import RunningWordScorer
-from nplm.models.auto.texts import AutoText, split
-from nplm.models.training.checkpoint import has_save
-from nplm.text.codecs import Codec, encoded
+from nplm.models.auto.texts import AutoText, runs_of, split
+from nplm.text.codecs import Codec, codec_of, encoded
 from nplm.text.documents import Documents
 from nplm.text.fitting import fit_codec
 from nplm.text.lm.fitted_text import no_token
@@ -52,7 +51,10 @@ __all__ = ["AutoLM"]
 SPELLING: dict[str, Any] = {"ngrams": (3, 4), "min_words": 5}
 # Held-out tokens: a share of the text, and at most so many, and so many a second.
 HELD_OUT_SHARE, MAX_HELD_OUT, HELD_OUT_A_SECOND = 0.05, 30_000, 150
-CHOICE_FILE = "choice.json"
+# Subwords are learned and split in the time of so many readings of the text, and need
+# at most this share of the time.
+SUBWORD_READINGS, SUBWORD_SHARE = 6, 0.2
+FIT_PARAMS = {"budget", "checkpoint", "before", "y_val"}
 
 
 class AutoLM(TextLM):
@@ -75,6 +77,10 @@ class AutoLM(TextLM):
         Whether the documents are one text in its order, such as the lines of a book.
         Then the context of a document's first word is the document before it, in
         training and in scoring, and each document ends with a boundary.
+    adapt : bool, default=False
+        Whether to mix in a cache, for which the last 500 words of the document, or of
+        the running text, are probable. It needs held-out text. A score then depends on
+        the words just read: compare it only with scores of models that adapt, too.
     settings : dict, optional
         Choices that are fixed by hand: ``members`` (of "ngrams", "classes" and
         "network"), ``ngram_order``, ``n_classes``, ``spelling``, ``epochs`` (passes of
@@ -82,11 +88,12 @@ class AutoLM(TextLM):
         ``{"n_hidden": 512, "dropout": 0.3}``.
     recipe : AutoRecipe, optional
         The ``recipe_`` of another fit. The fit repeats it without reading a clock, and
-        with the same text, `n_jobs` and machine makes the same bits.
+        with the same text, `n_jobs` and machine makes the same bits. It has all choices
+        but `tokenizer`, `vocabulary`, `boundary` and `n_words`.
     tokenizer, vocabulary, boundary
         As of `TextLM`. With "auto", text with too many types is split into subwords
-        if the package ``tokenizers`` is installed; else its rarest words are
-        ``<unk>``.
+        if the package ``tokenizers`` is installed and there is time; else its rarest
+        words are ``<unk>``.
     n_words : int or None, default=None
         Size of the vocabulary where documents are ids; by default the largest id plus
         one.
@@ -130,6 +137,7 @@ class AutoLM(TextLM):
     _parameter_constraints: ClassVar[dict[str, list[object]]] = {
         "minutes": [Interval(Real, 0, None, closed="neither")],
         "running_text": ["boolean"],
+        "adapt": ["boolean"],
         "settings": [dict, None],
         "recipe": [AutoRecipe, None],
         "n_words": [Whole(1), None],
@@ -150,6 +158,7 @@ class AutoLM(TextLM):
         minutes: float = 3.0,
         *,
         running_text: bool = False,
+        adapt: bool = False,
         settings: dict[str, Any] | None = None,
         recipe: AutoRecipe | None = None,
         tokenizer: Any = "auto",
@@ -163,6 +172,7 @@ class AutoLM(TextLM):
     ) -> None:
         self.minutes = minutes
         self.running_text = running_text
+        self.adapt = adapt
         self.settings = settings
         self.recipe = recipe
         self.tokenizer = tokenizer
@@ -196,15 +206,18 @@ class AutoLM(TextLM):
         Parameters
         ----------
         X : iterable of str, of sequence of hashable, or of array-like of int
-            Documents, as `TextLM.fit` takes them, also a stream of any size.
-        y : ignored
-        X_val : iterable of documents, optional
+            Documents, as `TextLM.fit` takes them, also a stream of any size. Or, with
+            `y`, an array of windows of ids, shape (n_samples, n_context). Rows that
+            continue the row before, as `windows` makes them, are one text.
+        y : ndarray of int, shape (n_samples,), optional
+            The next words of windows; of documents it is ignored.
+        X_val : iterable of documents, or array of windows, optional
             Held-out documents, of which a part is used. By default a part of `X` is
             held out, from all over it.
         **fit_params
-            ``checkpoint="folder"`` keeps the state of the fit: a killed one resumes
-            from there, in the minutes that were left. ``before=lm``, a fitted `AutoLM`,
-            trains its network further.
+            ``y_val``, the next words of held-out windows. ``checkpoint="folder"`` keeps
+            the state of the fit: a killed one resumes from there, in the minutes that
+            were left. ``before=lm``, a fitted `AutoLM`, trains its network further.
 
         Returns
         -------
@@ -213,8 +226,8 @@ class AutoLM(TextLM):
         Raises
         ------
         ValueError
-            If the time is too short even for n-grams, if there is no token, or if a
-            setting is none. See also `TextLM.fit`.
+            If the time is too short even for n-grams, if there is no token, if a
+            setting is none, or if a recipe is of another text. See also `TextLM.fit`.
         KeyboardInterrupt
             On an interrupt. If the network has learned something, the model is fitted
             with it.
@@ -223,7 +236,7 @@ class AutoLM(TextLM):
 
     def _fit(
         self,
-        X: Iterable[object],
+        X: Any,
         y: Any,
         X_val: Any,
         fit_params: dict[str, Any],
@@ -232,43 +245,52 @@ class AutoLM(TextLM):
         """Fit; return the interrupt if one came and left the network fitted."""
         self._validate_params()
         check_settings(self.settings or {})
-        options = {"budget": None, "checkpoint": None, "before": None} | fit_params
-        unknown = options.keys() - {"budget", "checkpoint", "before"}
+        options: dict[str, Any] = dict.fromkeys(FIT_PARAMS) | fit_params
+        if self.recipe is not None and (self.settings or self.adapt):
+            raise ValueError(
+                "recipe has all choices: leave settings and adapt out, or the recipe."
+            )
+        unknown = fit_params.keys() - FIT_PARAMS
         if unknown:
             raise TypeError(f"AutoLM.fit has no parameter {min(unknown)!r}.")
-        folder = options["checkpoint"]
+        folder, before = options["checkpoint"], options["before"]
         budget = options["budget"] or Budget(60 * float(self.minutes))
         choice = None if self.recipe is None else Choice(self.recipe)
         if choice is None and folder is not None:
-            choice = _kept_choice(Path(folder))
-        before = options["before"]
-        if before is None:
-            codec, documents = self._encoded(X, choice)
+            choice = kept_choice(Path(folder))
+        codec: Codec = codec_of(None, None)
+        n_columns = np.shape(X)[1] if _are_windows(X, y) else 0
+        if n_columns:
+            documents, held_out = self._runs(X, y), None
+            if X_val is not None:
+                held_out = self._runs(X_val, options["y_val"])
         else:
-            check_is_fitted(before)
-            codec = before._codec
-            documents = encoded(codec, X, "X")
+            codec, documents = self._encoded(X, choice, before, budget)
+            held_out = None if X_val is None else encoded(codec, X_val, "X_val")
         self.tokenizer_, self.vocabulary_ = codec.tokenizer, codec.vocabulary
         self.boundary_ = self._check_boundary()
-        seed = check_random_state(self.random_state).randint(2**31)
-        if isinstance(self.random_state, (int, np.integer)):
-            seed = self.random_state
-        known = AutoRecipe(
-            minutes=float(self.minutes), seed=int(seed),
-            running_text=bool(self.running_text),
-            tokens="subwords" if isinstance(codec.tokenizer, Subwords) else "words",
-            held_out=0 if before is None else before.recipe_.held_out,
-        )  # fmt: skip
-        if choice is not None:
-            known = choice.recipe
-        held_out = None if X_val is None else encoded(codec, X_val, "X_val")
-        text, n_held_out = self._text(documents, held_out, known, choice is None)
-        known = replace(known, held_out=n_held_out)
+        known = self._known(before) if choice is None else choice.recipe
+        text, known = self._text(documents, held_out, known, choice is None, n_columns)
         del documents, held_out
+        if known.n_tokens not in (0, text.n_tokens):
+            raise ValueError(
+                f"recipe is of a text of {known.n_tokens:,} tokens, and this one has "
+                f"{text.n_tokens:,}: it repeats a fit of the same text. For another "
+                "text, give the minutes."
+            )
+        if known.continues != (before is not None):
+            raise ValueError(
+                "recipe continues another model: pass that as before."
+                if known.continues
+                else "recipe is of a fit that continues no model: leave before out."
+            )
+        known = replace(known, n_tokens=text.n_tokens)
+        is_repeated = self.recipe is not None
         with _shown(int(self.verbose), budget) as report:
             fit = AutoFit(
-                text, known, None if self.recipe is not None else budget,
-                self._word_features(known, text, choice is None), self.n_jobs, folder,
+                text, replace(choice or Choice(known), recipe=known),
+                None if is_repeated else budget,
+                self._spelling() if known.spelling else None, self.n_jobs, folder,
                 report,
             )  # fmt: skip
             if before is not None:
@@ -276,47 +298,75 @@ class AutoLM(TextLM):
             if choice is None:
                 settings = {} if before is None else continued(before.recipe_)
                 settings |= self.settings or {}
-                choice = choose(fit, budget, settings, self.memory)
-                if folder is not None and "network" in choice.recipe.members:
-                    _keep_choice(Path(folder), choice)
-            fit.recipe = choice.recipe
-            fit.reserved, fit.scoring_seconds = choice.reserved, choice.scoring_seconds
-            fit.most = choice.most
+                fit.choice = choose(
+                    fit, settings, self.memory, adapt=self.adapt, spell=self._spelling
+                )
             if self.verbose:
-                chosen = self.recipe is None and "members" not in (self.settings or {})
-                for line in described(choice, text, budget, gives_reason=chosen):
-                    print(line)
+                chosen = not is_repeated and "members" not in (self.settings or {})
+                print(described(fit.choice, text, fit.budget, gives_reason=chosen))
             self.estimator_, interrupt = fit.run()
-        self.recipe_ = fit.recipe
+            if self.verbose and (advice := hint(fit.order_gain)):
+                print(advice)
+        self.recipe_, self._scores = fit.recipe, fit.scores
         self.scores_ = {score.name: score.perplexity for score in fit.scores}
         self.n_tokens_ = text.n_tokens
         self.n_words_ = self.estimator_.n_words_
         self.n_context_ = self.estimator_.n_features_in_
         return interrupt
 
+    def _known(self, before: AutoLM | None) -> AutoRecipe:
+        """Return the recipe as far as the parameters tell it."""
+        seed = check_random_state(self.random_state).randint(2**31)
+        if isinstance(self.random_state, (int, np.integer)):
+            seed = self.random_state
+        tokens = "subwords" if isinstance(self.tokenizer_, Subwords) else "words"
+        is_auto = isinstance(self.vocabulary, str)
+        return AutoRecipe(
+            minutes=float(self.minutes), seed=int(seed),
+            running_text=bool(self.running_text), tokens=tokens,
+            max_words=getattr(self.vocabulary_, "max_words", None) if is_auto else None,
+            held_out=0 if before is None else before.recipe_.held_out,
+            continues=before is not None,
+        )  # fmt: skip
+
     def _encoded(
-        self, X: Iterable[object], choice: Choice | None
+        self,
+        X: Iterable[object],
+        choice: Choice | None,
+        before: AutoLM | None,
+        budget: Budget,
     ) -> tuple[Codec, Documents]:
         """Return the codec of documents, and their ids; too many types are units."""
-        is_auto = all(
-            isinstance(part, str) and part == "auto"
-            for part in (self.tokenizer, self.vocabulary)
-        )
+        if before is not None:
+            check_is_fitted(before)
+            return before._codec, encoded(before._codec, X, "X")
+        parts: tuple[Any, Any] = self.tokenizer, self.vocabulary
+        is_auto = all(isinstance(part, str) and part == "auto" for part in parts)
+        units: tuple[Any, Any] = Subwords(n_words=N_SUBWORDS), "auto"
+        if choice is not None and is_auto:
+            if choice.recipe.tokens == "subwords":
+                parts = units
+            elif choice.recipe.max_words is not None:
+                parts = "auto", Vocabulary(max_words=choice.recipe.max_words)
+        left = budget.left if choice is None else 0.0  # a repeated fit reads no clock
         options = {"refuse_zero": isinstance(self.boundary, str)}
-        if choice is not None and is_auto and choice.recipe.tokens == "subwords":
-            return fit_codec(X, Subwords(n_words=N_SUBWORDS), "auto", self, **options)
-        codec, documents = fit_codec(
-            X, self.tokenizer, self.vocabulary, self, **options
-        )
-        is_text = isinstance(codec.tokenizer, Tokenizer)
-        is_read_once = hasattr(X, "__next__")
+        codec, documents = fit_codec(X, *parts, self, **options)
         n_types = 0 if codec.vocabulary is None else codec.vocabulary.n_words_
-        if not is_auto or not is_text or is_read_once or n_types <= MAX_TYPES:
+        is_text = isinstance(codec.tokenizer, Tokenizer) and not hasattr(X, "__next__")
+        if choice is not None or not is_auto or not is_text or n_types <= MAX_TYPES:
             return codec, documents
-        if find_spec("tokenizers") is not None:
-            return fit_codec(X, Subwords(n_words=N_SUBWORDS), "auto", self, **options)
-        limited = Vocabulary(max_words=MAX_TYPES)
-        return fit_codec(X, "auto", limited, self, **options)
+        takes = SUBWORD_READINGS * (left - budget.left)
+        if find_spec("tokenizers") is None or takes > SUBWORD_SHARE * budget.left:
+            units = "auto", Vocabulary(max_words=MAX_TYPES)
+        return fit_codec(X, *units, self, **options)
+
+    def _runs(self, X: Any, y: Any) -> Documents:
+        """Return the runs of checked windows."""
+        n_words = None if self.n_words is None else int(self.n_words)
+        X = check_ids(X, "X", ndim=2, n_words=n_words)
+        y = check_ids(y, "y", ndim=1, n_words=n_words)
+        check_consistent_length(X, y)
+        return runs_of(X, y)
 
     def _text(
         self,
@@ -324,10 +374,11 @@ class AutoLM(TextLM):
         held_out: Documents | None,
         recipe: AutoRecipe,
         is_new: bool,
-    ) -> tuple[AutoText, int]:
-        """Return the training and held-out text, and the number of held-out tokens."""
+        n_columns: int,
+    ) -> tuple[AutoText, AutoRecipe]:
+        """Return the training and held-out text, and the recipe with its size."""
         n = len(documents.ids)
-        if n + len(documents.lengths) == 0 or (n == 0 and not self.predict_boundary):
+        if n + len(documents.lengths) == 0:
             raise no_token(len(documents.lengths))
         wanted = recipe.held_out
         if is_new:
@@ -345,9 +396,9 @@ class AutoLM(TextLM):
             documents, held_out = split(documents, wanted)
         else:
             wanted = 0
-        n_words = max(int(documents.ids.max(initial=0)), self.boundary_) + 1
-        if held_out is not None:
-            n_words = max(n_words, int(held_out.ids.max(initial=0)) + 1)
+        parts = [documents] if held_out is None else [documents, held_out]
+        largest = [int(part.ids.max(initial=0)) for part in parts]
+        n_words = max(self.boundary_, *largest) + 1
         if self.vocabulary_ is not None:
             n_words = self.vocabulary_.n_words_
         if self.n_words is not None:
@@ -357,24 +408,91 @@ class AutoLM(TextLM):
                 )
             n_words = int(self.n_words)
         text = AutoText(
-            documents, held_out, n_words, self.boundary_, recipe.running_text
-        )
-        return text, int(wanted)
+            documents, held_out, n_words, self._text_boundary(n_columns),
+            recipe.running_text, n_columns,
+        )  # fmt: skip
+        return text, replace(recipe, held_out=int(wanted))
 
-    def _word_features(
-        self, recipe: AutoRecipe, text: AutoText, is_new: bool
-    ) -> csr_array | None:
-        """Return features of the words' spelling, if they pay."""
-        pays = recipe.tokens == "words" and has_rare_words(text.n_tokens, text.n_words)
-        asked = (self.settings or {}).get("spelling", pays)
-        if not (asked if is_new else recipe.spelling) or self.vocabulary_ is None:
+    def _text_boundary(self, n_columns: int) -> int | None:
+        """Return the boundary; by default windows have none."""
+        is_none = n_columns and isinstance(self.boundary, str)
+        return None if is_none else self.boundary_
+
+    def _spelling(self) -> csr_array | None:
+        """Return features of the words' spelling, if they share any."""
+        if self.vocabulary_ is None:
             return None
         try:
             return self.vocabulary_.spelling_features(**SPELLING)[0]
-        except (ValueError, TypeError):  # they share no features, or are no text
+        except (ValueError, TypeError):  # none is shared, or the words are no text
             return None
 
     # -- scoring ----------------------------------------------------------------
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Return the mean natural-log probability per token.
+
+        Parameters
+        ----------
+        X : sequence of documents, or array of int, shape (n_samples, n_context)
+            Of the kind that the model was fitted on; or windows of ids.
+        y : ndarray of int, shape (n_samples,), optional
+            The next words of windows; of documents it is ignored.
+
+        Returns
+        -------
+        score : float
+        """
+        if _are_windows(X, y):
+            return float(np.mean(self.score_samples(X, y)))
+        return super().score(X)
+
+    def score_samples(self, X: Any, y: Any = None) -> NDArray[np.float64]:
+        """Return the log-probability of each document, or of each next word.
+
+        Parameters
+        ----------
+        X : sequence of documents, or array of int, shape (n_samples, n_context)
+            Of the kind that the model was fitted on; or windows of ids. Rows that
+            continue the row before, as `windows` makes them, are read as one text.
+        y : ndarray of int, shape (n_samples,), optional
+            The next words of windows; of documents it is ignored.
+
+        Returns
+        -------
+        log_prob : ndarray of float64, shape (n_samples,)
+            Natural logarithms.
+        """
+        if not _are_windows(X, y):
+            return super().score_samples(X)
+        check_is_fitted(self)
+        model, n = self.estimator_, X.shape[1]
+        if "ngrams" in self.recipe_.members and n < self.recipe_.ngram_order - 1:
+            raise ValueError(
+                f"X has {n} columns, but n-grams of order {self.recipe_.ngram_order} "
+                f"need {self.recipe_.ngram_order - 1}: make wider windows."
+            )
+        runs, boundary = self._runs(X, y), self._text_boundary(n)
+        text = AutoText(runs, None, self.n_words_, boundary, n_columns=n)
+        texts = text.texts(runs, max(model._n_context_of_texts(), 1))
+        check_ids(texts.ids, "X and y", ndim=1, n_words=self.n_words_)
+        log_prob: NDArray[np.float64] = model._texts_log_prob(texts)
+        return log_prob
+
+    def _scores_of(self, X: Sequence[Any]) -> list[Scores]:
+        """Return the scores of documents by each model of the mixture, and by it."""
+        documents, weights = self._codec.encode(X, "X"), np.array(self.recipe_.weights)
+        text = AutoText(
+            documents, documents, self.n_words_, self.boundary_,
+            self.recipe_.running_text,
+        )  # fmt: skip
+        names = [name for name, w in zip(self.recipe_.members, weights) if w]
+        models = getattr(self.estimator_, "named_estimators_", {names[0]: None})
+        scores = [
+            Scores.of(name, getattr(model, "estimator", self.estimator_), text)
+            for name, model in models.items()
+        ]
+        return [*scores, Scores.mixed(scores, weights[weights > 0])]
 
     def _word_scorer(self) -> Any:
         """Return a scorer of single words; of running text it remembers the text."""
@@ -402,27 +520,10 @@ class AutoLM(TextLM):
             raise fitted.invalid_item("scores", self.scores_)
 
 
-# -- the choice of a fit that was killed ------------------------------------------
-
-
-def _keep_choice(folder: Path, choice: Choice) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    with replacing(folder / CHOICE_FILE) as file:
-        file.write(json.dumps(asdict(choice)).encode())
-
-
-def _kept_choice(folder: Path) -> Choice | None:
-    """Return the choice of a fit that was killed while its network trained, if any."""
-    if not has_save(folder):
-        return None
-    try:
-        values = json.loads((folder / CHOICE_FILE).read_bytes())
-        return Choice(**values | {"recipe": AutoRecipe.of(values["recipe"])})
-    except (OSError, ValueError, TypeError, KeyError) as error:
-        raise CheckpointError(
-            f"{folder} has a checkpoint, but {CHOICE_FILE} beside it is missing or "
-            "damaged; remove the folder to begin anew."
-        ) from error
+def _are_windows(X: Any, y: Any) -> bool:
+    """Return whether data are windows and their next words, not documents."""
+    is_array = isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype.kind in "iu"
+    return is_array and y is not None
 
 
 # -- what is shown ----------------------------------------------------------------

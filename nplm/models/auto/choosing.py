@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from nplm.base.exceptions import DivergenceError
-from nplm.models.auto.fitting import AutoFit, Budget
-from nplm.models.auto.recipe import MEMBERS, AutoRecipe
+from nplm.models.auto.fitting import AutoFit, Choice
+from nplm.models.auto.recipe import CHOSEN, AutoRecipe
 from nplm.models.auto.rules import (
     ROWS,
     Row,
     batch_size_for,
     dropout_for,
+    has_rare_words,
     most_epochs,
     nearest_row,
 )
@@ -27,7 +29,7 @@ from nplm.models.neural.neural_lm import NeuralLM
 from nplm.models.training.plan import TimedPlan
 from nplm.text.documents import Documents
 
-__all__ = ["Choice", "check_settings", "choose", "continued", "ngram_order"]
+__all__ = ["MIN_TOKENS", "check_settings", "choose", "continued", "ngram_order"]
 
 # Seconds of n-grams on the machine of the rules: a token, and a word and a class in
 # the search for classes.
@@ -38,9 +40,14 @@ CLASS_SHARE, PROBE_SHARE = 0.05, 0.01
 PROBE_TOKENS, PROBE_HELD_OUT, LEAST_PROBE = 50_000, 500, 0.2
 # What a network needs: tokens, and seconds.
 MIN_TOKENS, MIN_SECONDS = 2000, 3.0
+# Seconds of a word: to make its features from counts and from spelling, also for a
+# measurement. And the share of the time left to make a network for a second one.
+WORD_SECONDS, BUILDING_SHARE = 1e-4, 0.05
 # Seconds to build and save a model, those of one of its parameters, and n-grams of a
 # token.
 SAVING_SECONDS, PARAMETER_SECONDS, NGRAMS_A_TOKEN = 0.3, 2e-8, 3
+# Windows of a run, of which a network that remembers needs more.
+SHORT_RUN = 4
 # The learning rate of a network that is trained further, as a share of its own.
 CONTINUED_RATE = 0.5
 # Bytes that the estimation of n-grams takes, a token, by order: measured with 2 million
@@ -48,31 +55,14 @@ CONTINUED_RATE = 0.5
 # a token's ids.
 NGRAM_BYTES = {5: 110, 4: 60, 3: 40, 2: 20}
 OTHER_BYTES, ID_BYTES = 200_000_000, 20
+# Members in the order of their fits: an interrupt of the network leaves the others.
+ORDER = ("ngrams", "classes", "cache", "network")
 # The choices beside parameters of a network, and their values.
 FIXED = {
-    "members": f"some of {', '.join(MEMBERS)}", "ngram_order": "an int above 0",
+    "members": f"some of {', '.join(CHOSEN)}", "ngram_order": "an int above 0",
     "n_classes": "an int, 0 or more", "spelling": "True or False",
     "epochs": "a number, 0 or more",
 }  # fmt: skip
-
-
-@dataclass(frozen=True)
-class Choice:
-    """A recipe, and what it was chosen by.
-
-    - `scoring_seconds`: expected duration of scoring the held-out text by the network
-    - `reserved`: seconds for the work that follows the fit of the network
-    - `most`: tokens that the network sees at most
-    - `speed`: words a second in training; 0 without a network
-    - `bytes`: memory that it takes, about
-    """
-
-    recipe: AutoRecipe
-    scoring_seconds: float = 0.0
-    reserved: float = 0.0
-    most: int = 0
-    speed: float = 0.0
-    n_bytes: int = 0
 
 
 def check_settings(settings: Mapping[str, Any], name_of_all: str = "settings") -> None:
@@ -97,81 +87,108 @@ def check_settings(settings: Mapping[str, Any], name_of_all: str = "settings") -
         # A number of epochs is as valid as one of minutes.
         field = "minutes" if name == "epochs" else name
         try:
-            AutoRecipe.of({"minutes": 1.0, field: value})
+            recipe = AutoRecipe.of({"minutes": 1.0, field: value})
+            is_valid = set(recipe.members) <= set(CHOSEN)
         except ValueError:
+            is_valid = False
+        if not is_valid:
             raise ValueError(
                 f"{name_of_all}: {name} must be {FIXED[name]}, got {value!r}."
-            ) from None
+            )
 
 
 def choose(
-    fit: AutoFit, budget: Budget, settings: Mapping[str, Any], memory: int | None
+    fit: AutoFit,
+    settings: Mapping[str, Any],
+    memory: int | None,
+    *,
+    adapt: bool,
+    spell: Callable[[], csr_array | None],
 ) -> Choice:
     """Choose the recipe of a fit; measures the speed of networks.
 
-    - `fit`: has the text, and a recipe with what is known
+    - `fit`: has the text, a budget, and a recipe with what is known
     - `settings`: choices that are fixed: fields of the recipe, parameters of `NeuralLM`
     - `memory`: bytes that the fit may take, about
+    - `adapt`: whether a cache is mixed in
+    - `spell`: returns features of the words' spelling, or None
     """
-    text, recipe = fit.text, fit.recipe
+    text, budget = fit.text, fit.budget
+    assert budget is not None
     own = {name: settings[name] for name in FIXED if name in settings}
     order = own.get("ngram_order") or ngram_order(text, memory)
     seconds = NGRAM_SECONDS * text.n_tokens
-    if seconds > budget.left:
-        needed = (budget.seconds - budget.left + 2 * seconds) / 60
-        raise ValueError(
-            f"minutes={budget.seconds / 60:.3g} is too short: n-grams of "
-            f"{text.n_tokens:,} tokens take {needed:.2g} minutes with reading them; "
-            "give more minutes, or less text."
-        )
-    n_classes = own.get("n_classes", _n_classes(text, budget))
-    members = own.get("members")
+    _check_time("n-grams", seconds, fit)
+    n_classes = own.get("n_classes", _n_classes(text, budget.left))
     can_learn = text.n_tokens >= MIN_TOKENS and text.held_out is not None
+    members = own.get("members")
     if members is None:
-        has_time = budget.left - seconds > MIN_SECONDS
         members = ["ngrams"]
         members += ["classes"] if n_classes and can_learn else []
-        members += ["network"] if can_learn and has_time else []
+        needed = seconds + MIN_SECONDS + WORD_SECONDS * text.n_words
+        has_time = budget.left > needed
+        # A network before is trained further, or it is an error.
+        if fit.before is not None or (can_learn and has_time):
+            members.append("network")
     if "network" in members and text.held_out is None:
         raise ValueError(
             f"a network needs {MIN_TOKENS:,} tokens, or held-out text, and there are "
             f"{text.n_tokens:,} tokens: give more text, or leave the network out."
         )
+    if "network" in members:
+        _check_time("a network and n-grams", seconds + MIN_SECONDS / 2, fit)
     if "classes" in members and not n_classes:
         n_classes = max(2, min(CLASSES[-1], text.n_words // 2))
-    recipe = replace(
-        recipe, members=tuple(members), ngram_order=order,
+    if adapt and text.held_out is not None:  # which has the weight of the cache
+        members = [*members, "cache"]
+    has_rare = fit.recipe.tokens == "words" and has_rare_words(
+        text.n_tokens, text.n_words
+    )
+    if "network" in members and own.get("spelling", has_rare):
+        fit.word_features = spell()
+    fit.set(
+        members=tuple(sorted(members, key=ORDER.index)), ngram_order=order,
         n_classes=n_classes if "classes" in members else 0,
-        spelling=own.get("spelling", fit.word_features is not None),
+        spelling=fit.word_features is not None,
     )  # fmt: skip
     n_bytes = OTHER_BYTES + (NGRAM_BYTES.get(order, 300) + ID_BYTES) * text.n_tokens
     if "network" not in members:
-        return Choice(recipe, n_bytes=n_bytes)
-    if not recipe.spelling:
-        fit.word_features = None
+        return Choice(fit.recipe, n_bytes=n_bytes)
     network = {name: v for name, v in settings.items() if name not in own}
-    return _with_network(fit, recipe, budget, own, network, n_bytes)
+    return _with_network(fit, own, network, n_bytes)
+
+
+def _check_time(what: str, seconds: float, fit: AutoFit) -> None:
+    """Raise ValueError if less time than this is left."""
+    budget = fit.budget
+    assert budget is not None
+    if seconds > budget.left:
+        needed = (1.5 * (budget.seconds - budget.left) + 2 * seconds) / 60
+        raise ValueError(
+            f"minutes={budget.seconds / 60:.3g} is too short: {what} of "
+            f"{fit.text.n_tokens:,} tokens take {needed:.2g} minutes with reading "
+            "them; give more minutes, or less text."
+        )
 
 
 def _with_network(
-    fit: AutoFit,
-    recipe: AutoRecipe,
-    budget: Budget,
-    fixed: Mapping[str, Any],
-    settings: dict[str, Any],
-    n_bytes: int,
+    fit: AutoFit, fixed: Mapping[str, Any], settings: dict[str, Any], n_bytes: int
 ) -> Choice:
     """Choose the network, by two measurements at most."""
-    text = fit.text
+    text, recipe, budget = fit.text, fit.recipe, fit.budget
+    assert budget is not None
     before = NGRAM_SECONDS * text.n_tokens if "ngrams" in recipe.members else 0.0
     before += CLASS_SECONDS * text.n_words * recipe.n_classes
     minutes = (budget.left - before) / 60
     row, last = nearest_row(text.n_tokens, minutes), None
     while True:
         parameters = _adapted(row, text) | settings
-        speed, scoring = _speeds(fit, parameters, PROBE_SHARE * budget.seconds)
+        building, speed, scoring = _speeds(
+            fit, parameters, PROBE_SHARE * budget.seconds
+        )
         further = nearest_row(text.n_tokens, minutes * speed / row.speed)
-        if last is not None or further is row or settings.keys() >= {"n_hidden"}:
+        is_known = last is not None or further is row or "n_hidden" in settings
+        if is_known or building > BUILDING_SHARE * budget.left:
             break
         last, row = row, further
     scoring_seconds = text.n_held_out / scoring
@@ -179,17 +196,17 @@ def _with_network(
     if "ngrams" in recipe.members:
         n_parameters += NGRAMS_A_TOKEN * text.n_tokens
     reserved = scoring_seconds + SAVING_SECONDS + PARAMETER_SECONDS * n_parameters
-    seconds = max(0.0, budget.left - before - reserved)
+    seconds = max(0.0, budget.left - before - building - reserved)
     a_token = 1 / speed + scoring_seconds / text.n_tokens
     most = fixed.get("epochs", most_epochs(text.n_tokens))
     epochs = min(seconds / a_token / text.n_tokens, most)
-    parameters = {"dropout": dropout_for(text.n_tokens, epochs)} | parameters
-    recipe = replace(
-        recipe, network=parameters, planned=max(1, round(epochs * text.n_tokens))
+    fit.set(
+        network={"dropout": dropout_for(text.n_tokens, epochs)} | parameters,
+        planned=max(1, round(epochs * text.n_tokens)),
     )
     n_bytes += 16 * text.n_words * parameters["embedding_dim"]
     most = math.ceil(most * text.n_tokens)
-    return Choice(recipe, scoring_seconds, reserved, most, speed, n_bytes)
+    return Choice(fit.recipe, scoring_seconds, reserved, most, speed, n_bytes)
 
 
 def continued(recipe: AutoRecipe) -> dict[str, Any]:
@@ -206,13 +223,19 @@ def _adapted(row: Row, text: AutoText) -> dict[str, Any]:
     if text.n_words <= MIN_WORDS_PER_NOISE_SAMPLE * row.n_noise:
         parameters["loss"] = "exact"
         del parameters["loss__n_noise"]
+    if text.n_columns and text.n_tokens < SHORT_RUN * len(text.train.lengths):
+        # A memory would begin anew in most windows.
+        parameters |= {"order": text.n_columns + 1, "n_memory": 0}
     return parameters
 
 
 def _speeds(
     fit: AutoFit, parameters: Mapping[str, Any], seconds: float
-) -> tuple[float, float]:
-    """Return the words a second that a network trains on, and that it scores."""
+) -> tuple[float, float, float]:
+    """Measure a network.
+
+    Returns the seconds to make it, and the words a second of training and of scoring.
+    """
     text = fit.text
     assert text.held_out is not None
     piece = replace(
@@ -230,14 +253,13 @@ def _speeds(
         request.fit(plan=plan)
     except DivergenceError:
         if plan.made:
-            return plan.made[-1][0] / max(LEAST_PROBE, seconds), 1e4
+            return 0.0, plan.made[-1][0] / max(LEAST_PROBE, seconds), 1e4
         raise
     history = network.history_
+    training, scoring = (sum(history[n]) for n in ("seconds", "scoring_seconds"))
     scored = piece.n_held_out * len(history["loss"])
-    return (
-        network.n_seen_ / sum(history["seconds"]),
-        scored / max(sum(history["scoring_seconds"]), 1e-6),
-    )
+    building = time.perf_counter() - now - training - scoring
+    return building, network.n_seen_ / training, scored / max(scoring, 1e-6)
 
 
 def _first(documents: Documents, n_tokens: int) -> Documents:
@@ -248,18 +270,19 @@ def _first(documents: Documents, n_tokens: int) -> Documents:
 
 
 def ngram_order(text: AutoText, memory: int | None) -> int:
-    """Return the longest order of n-grams for which there is memory."""
-    if memory is None:
-        return max(NGRAM_BYTES)
-    a_token = max(0, memory - OTHER_BYTES) / max(1, text.n_tokens) - ID_BYTES
+    """Return the longest order of n-grams for which there is memory, and a context."""
+    a_token = math.inf
+    if memory is not None:
+        a_token = max(0, memory - OTHER_BYTES) / max(1, text.n_tokens) - ID_BYTES
     fitting = [n for n, size in NGRAM_BYTES.items() if size <= a_token]
-    return max(fitting, default=min(NGRAM_BYTES))
+    order = max(fitting, default=min(NGRAM_BYTES))
+    return min(order, text.n_columns + 1) if text.n_columns else order
 
 
-def _n_classes(text: AutoText, budget: Budget) -> int:
+def _n_classes(text: AutoText, seconds: float) -> int:
     """Return the number of classes for which there is time, or 0."""
-    seconds = CLASS_SHARE * budget.left
     for n in CLASSES:
-        if CLASS_SECONDS * n * text.n_words <= seconds and text.n_words > 4 * n:
+        takes = CLASS_SECONDS * n * text.n_words
+        if takes <= CLASS_SHARE * seconds and text.n_words > 4 * n:
             return n
     return 0

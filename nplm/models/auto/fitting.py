@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import math
 import os
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,8 +17,10 @@ from scipy.sparse import csr_array
 from sklearn.frozen import FrozenEstimator
 
 from nplm.base.blocks import Texts
-from nplm.base.exceptions import DivergenceError
+from nplm.base.exceptions import CheckpointError, DivergenceError
+from nplm.base.files.atomic_files import replacing
 from nplm.base.warnings import warn
+from nplm.models.adaptation.cache_lm import CacheLM
 from nplm.models.auto.recipe import AutoRecipe
 from nplm.models.auto.texts import AutoText
 from nplm.models.classes.class_lm import ClassLM
@@ -26,16 +29,24 @@ from nplm.models.mixtures.mixture_lm import MixtureLM
 from nplm.models.neural.network_lm import FitRequest
 from nplm.models.neural.neural_lm import NeuralLM
 from nplm.models.ngrams.kneser_ney import KneserNeyLM
-from nplm.models.training.checkpoint import discard
+from nplm.models.training.checkpoint import discard, has_save
 from nplm.models.training.em import fit_mixture_weights
 from nplm.models.training.plan import Plan, TimedPlan
 
-__all__ = ["AutoFit", "Budget", "Scores", "network_of"]
+__all__ = [
+    "CACHE_WORDS", "CHOICE_FILE", "AutoFit", "Budget", "Choice", "Scores",
+    "kept_choice", "network_of",
+]  # fmt: skip
 
 CLASS_PASSES = 10
 # Members with less weight are left out.
 LEAST_WEIGHT = 0.005
 FALLBACK = (0.5, 1.0, 1.5)  # discounts of texts too small to estimate them
+CACHE_WORDS = 500
+# Seconds of a comparison of the orders of documents, of a held-out token; and the share
+# of the time that it may take.
+ORDER_SECONDS, ORDER_SHARE = 4e-5, 0.03
+CHOICE_FILE = "choice.json"
 # Fits that are begun again with half the learning rate after one that diverged.
 MAX_HALVINGS = 2
 
@@ -67,9 +78,48 @@ class Budget:
             self.plan.end_soon()
 
 
+@dataclass(frozen=True)
+class Choice:
+    """A recipe, and what it was chosen by.
+
+    - `scoring_seconds`: expected duration of scoring the held-out text by the network
+    - `reserved`: seconds for the work that follows the fit of the network
+    - `most`: tokens that the network sees at most
+    - `speed`: words a second in training; 0 if none was measured
+    - `n_bytes`: memory that it takes, about; 0 if unknown
+    """
+
+    recipe: AutoRecipe
+    scoring_seconds: float = 0.0
+    reserved: float = 0.0
+    most: int = 0
+    speed: float = 0.0
+    n_bytes: int = 0
+
+    def keep(self, folder: Path) -> None:
+        """Keep the choice beside the checkpoint of a network."""
+        folder.mkdir(parents=True, exist_ok=True)
+        with replacing(folder / CHOICE_FILE) as file:
+            file.write(json.dumps(asdict(self)).encode())
+
+
+def kept_choice(folder: Path) -> Choice | None:
+    """Return the choice of a fit that was killed while its network trained, if any."""
+    if not has_save(folder):
+        return None
+    try:
+        values = json.loads((folder / CHOICE_FILE).read_bytes())
+        return Choice(**values | {"recipe": AutoRecipe.of(values["recipe"])})
+    except (OSError, ValueError, TypeError, KeyError) as error:
+        raise CheckpointError(
+            f"{folder} has a checkpoint, but {CHOICE_FILE} beside it is missing or "
+            "damaged; remove the folder to begin anew."
+        ) from error
+
+
 @dataclass
 class Scores:
-    """A member of the mixture, or all of them, on the held-out text.
+    """A member of the mixture, or all of them, on a text.
 
     - `seconds`: of scoring it
     """
@@ -78,44 +128,70 @@ class Scores:
     log_prob: NDArray[np.float64]
     seconds: float
 
+    @classmethod
+    def of(cls, name: str, model: Any, text: AutoText) -> Self:
+        """Score the held-out text."""
+        assert text.held_out is not None
+        texts = text.texts(text.held_out, max(model.order_ - 1, 1))
+        began = time.perf_counter()
+        log_prob = model._texts_log_prob(texts)
+        return cls(name, log_prob, time.perf_counter() - began)
+
+    @classmethod
+    def mixed(cls, scores: Sequence[Self], weights: NDArray[np.float64]) -> Self:
+        """Return the scores of a mixture of models with these scores."""
+        probs = np.exp([own.log_prob for own in scores]).T
+        seconds = sum(own.seconds for own, weight in zip(scores, weights) if weight)
+        with np.errstate(divide="ignore"):
+            return cls("mixture", np.log(probs @ weights), seconds)
+
     @property
     def perplexity(self) -> float:
-        """Held-out perplexity."""
+        """Perplexity of the text."""
         return float(np.exp(-self.log_prob.mean()))
 
 
 @dataclass(eq=False)
 class AutoFit:
-    """A fit: it completes `recipe`, and makes the `model`.
+    """A fit: it completes the recipe of `choice`, and makes the model.
 
     - `text`: training and held-out documents
     - `budget`: the time; None with a complete recipe
     - `word_features`: those of the network
     - `n_jobs`: as of `NeuralLM`
+    - `checkpoint`: folder for the state of the fit
     - `report`: called with the work that begins, and a note
-    - `reserved`, `scoring_seconds`, `most`: as of `Choice`
     - `before`: a network to train further
     - `scores`: of the members, and of the mixture, if there is held-out text
+    - `order_gain`: by which share a cache that goes on across documents is better
     """
 
     text: AutoText
-    recipe: AutoRecipe
+    choice: Choice
     budget: Budget | None
     word_features: csr_array | None
     n_jobs: int | None
     checkpoint: str | os.PathLike[str] | None
     report: Report
-    reserved: float = 0.0
-    scoring_seconds: float = 0.0
-    most: int = 0
     before: NeuralLM | None = None
     scores: list[Scores] = field(default_factory=list)
+    order_gain: float = 0.0
     _planned: Plan | None = None
+
+    @property
+    def recipe(self) -> AutoRecipe:
+        """The recipe, as far as it is known."""
+        return self.choice.recipe
+
+    def set(self, **values: Any) -> None:
+        """Set fields of the recipe."""
+        self.choice = replace(self.choice, recipe=replace(self.recipe, **values))
 
     def run(self) -> tuple[Any, KeyboardInterrupt | None]:
         """Fit and mix the members; return the model, and an interrupt if one came."""
         makers = {
-            "ngrams": self._ngrams, "classes": self._classes, "network": self._network,
+            "ngrams": self._ngrams, "classes": self._classes, "cache": self._cache,
+            "network": self._network,
         }  # fmt: skip
         models: dict[str, Any] = {}
         interrupt = None
@@ -131,23 +207,44 @@ class AutoFit:
 
     def _ngrams(self) -> tuple[KneserNeyLM, None]:
         self.report("n-grams", "")
-        text = self.text
-        model = KneserNeyLM(
-            self.recipe.ngram_order, n_words=text.n_words, boundary=text.boundary,
-            discount_fallback=FALLBACK,
-        )  # fmt: skip
-        return model.fit_stream(text.joined(text.train)), None
+        order = self.recipe.ngram_order
+        model = self._of_text(KneserNeyLM(order, discount_fallback=FALLBACK))
+        self.order_gain = self._order_gain(model)
+        return model, None
+
+    def _order_gain(self, ngrams: KneserNeyLM) -> float:
+        """Compare a cache of each document with one of all, if there is time."""
+        text, budget = self.text, self.budget
+        if budget is None or text.held_out is None or text.n_columns or text.is_running:
+            return 0.0
+        if ORDER_SECONDS * text.n_held_out > ORDER_SHARE * budget.seconds:
+            return 0.0
+        cache, losses = self._cache()[0], []
+        for is_running in (False, True):
+            ways = replace(text, is_running=is_running)
+            scores = [Scores.of("", model, ways).log_prob for model in (ngrams, cache)]
+            probs = np.exp(scores).T
+            losses.append(-np.log(probs @ _weights_of(probs)).mean())
+        return float(1 - np.exp(losses[1] - losses[0]))
 
     def _classes(self) -> tuple[ClassLM, None]:
         self.report("classes of words", "")
-        text, n_classes = self.text, self.recipe.n_classes
-        model = ClassLM(
-            self.recipe.ngram_order, n_words=text.n_words, boundary=text.boundary,
-            classes=WordClasses(n_classes, max_iter=CLASS_PASSES, random_state=0),
-            discount_fallback=FALLBACK,
-        )  # fmt: skip
-        held_out = None if text.held_out is None else text.joined(text.held_out)
-        return model.fit_stream(text.joined(text.train), held_out), None
+        classes = WordClasses(
+            self.recipe.n_classes, max_iter=CLASS_PASSES, random_state=0
+        )
+        order = self.recipe.ngram_order
+        model = ClassLM(order, classes=classes, discount_fallback=FALLBACK)
+        return self._of_text(model), None
+
+    def _cache(self) -> tuple[CacheLM, None]:
+        # Words that fill a context are not read.
+        cache = self._of_text(CacheLM(CACHE_WORDS))
+        return cache.set_params(boundary=self.text.boundary or 0), None
+
+    def _of_text(self, model: Any) -> Any:
+        text = self.text
+        model.set_params(n_words=text.n_words, boundary=text.boundary)
+        return text.fit(model)
 
     def new_network(self, parameters: Mapping[str, Any]) -> NeuralLM:
         """Return an unfitted network."""
@@ -174,15 +271,15 @@ class AutoFit:
             try:
                 return self._trained()
             except DivergenceError as error:
-                if self.budget is None or len(self.recipe.members) == 1:
+                is_last = n_halvings == MAX_HALVINGS
+                if self.budget is None or (is_last and len(self.recipe.members) == 1):
                     raise
                 if self.checkpoint is not None:  # it has the old learning rate
                     discard(Path(self.checkpoint))
-                if n_halvings == MAX_HALVINGS:
+                if is_last:
                     warn(f"AutoLM: {error} The network is left out.", UserWarning)
                 rate = self.recipe.network["learning_rate_init"] / 2
-                network = self.recipe.network | {"learning_rate_init": rate}
-                self.recipe = replace(self.recipe, network=network)
+                self.set(network=self.recipe.network | {"learning_rate_init": rate})
         return None, None
 
     def _trained(self) -> tuple[NeuralLM, KeyboardInterrupt | None]:
@@ -193,6 +290,8 @@ class AutoFit:
             )
         request = FitRequest.of(network, *self.texts_of(network))
         plan = self._planned = self._plan()
+        if self.checkpoint is not None and self.budget is not None:
+            self.choice.keep(Path(self.checkpoint))
         interrupt = None
         try:
             request.fit(plan=plan, checkpoint=self.checkpoint, progress=self._progress)
@@ -208,20 +307,17 @@ class AutoFit:
             last = int(network.n_seen_)
             if best:
                 last = min(last, best * self.text.n_tokens)
-        self.recipe = replace(
-            self.recipe, corrections=tuple(plan.made), last=last, kept_epoch=best
-        )
+        self.set(corrections=tuple(plan.made), last=last, kept_epoch=best)
         return network, interrupt
 
     def _plan(self) -> Plan:
-        budget, recipe = self.budget, self.recipe
+        budget, choice = self.budget, self.choice
         if budget is None:
-            return recipe.plan()
-        n_tokens = self.text.n_tokens
+            return self.recipe.plan()
+        ends = budget.begun + budget.seconds - choice.reserved
         budget.plan = TimedPlan(
-            recipe.planned, budget.begun, budget.begun + budget.seconds - self.reserved,
-            steps_a_pass=n_tokens, closing_seconds=self.scoring_seconds,
-            most=self.most,
+            self.recipe.planned, budget.begun, ends, steps_a_pass=self.text.n_tokens,
+            closing_seconds=choice.scoring_seconds, most=choice.most,
         )  # fmt: skip
         return budget.plan
 
@@ -238,11 +334,11 @@ class AutoFit:
         text, weights = self.text, np.full(len(models), 1 / len(models))
         if text.held_out is not None:
             self.report("weights", "")
-            self.scores = [self._scored(name, models[name]) for name in models]
-            weights = self._learn_weights(models)
-        self.recipe = replace(
-            self.recipe, members=tuple(models), weights=tuple(weights.tolist())
-        )
+            self.scores = [
+                Scores.of(name, model, text) for name, model in models.items()
+            ]
+            weights = self._learn_weights()
+        self.set(members=tuple(models), weights=tuple(weights.tolist()))
         models = {name: m for (name, m), w in zip(models.items(), weights) if w}
         if len(models) == 1:
             [model] = models.values()
@@ -251,28 +347,17 @@ class AutoFit:
         mixture = MixtureLM(members, weights[weights > 0], n_words=text.n_words)
         n_columns = max(model.n_features_in_ for model in models.values())
         # It learns nothing more: any windows do.
-        X = np.full((1, n_columns), text.boundary, np.int32)
+        X = np.full((1, n_columns), text.boundary or 0, np.int32)
         return mixture.fit(X, X[:, 0])
 
-    def _learn_weights(self, models: dict[str, Any]) -> NDArray[np.float64]:
+    def _learn_weights(self) -> NDArray[np.float64]:
         """Learn the weights of the models, 0 of those that do not pay; score all."""
         probs = np.exp([scores.log_prob for scores in self.scores]).T
         weights = _weights_of(probs)
         kept = weights >= LEAST_WEIGHT
         weights[~kept], weights[kept] = 0.0, _weights_of(probs[:, kept])
-        seconds = sum(scores.seconds for scores in self.scores)
-        with np.errstate(divide="ignore"):
-            mixed = Scores("mixture", np.log(probs @ weights), seconds)
-        self.scores.append(mixed)
+        self.scores.append(Scores.mixed(self.scores, weights))
         return weights
-
-    def _scored(self, name: str, model: Any) -> Scores:
-        text = self.text
-        assert text.held_out is not None
-        texts = text.texts(text.held_out, max(model.order_ - 1, 1))
-        began = time.perf_counter()
-        log_prob = model._texts_log_prob(texts)
-        return Scores(name, log_prob, time.perf_counter() - began)
 
 
 def network_of(model: Any) -> NeuralLM | None:

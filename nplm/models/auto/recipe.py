@@ -8,9 +8,11 @@ from typing import Any, Self
 
 from nplm.models.training.plan import Correction, Plan
 
-__all__ = ["MEMBERS", "AutoRecipe"]
+__all__ = ["CHOSEN", "AutoRecipe"]
 
-MEMBERS = ("ngrams", "classes", "network")
+# The cache of `AutoLM(adapt=True)`, and those that may be chosen by hand.
+CHOSEN = ("ngrams", "classes", "network")
+MEMBERS = (*CHOSEN, "cache")
 
 
 @dataclass(frozen=True)
@@ -24,9 +26,11 @@ class AutoRecipe:
     - `seed`: of the network
     - `running_text`: whether the documents are one text in its order
     - `tokens`, `max_words`: "words" or "subwords", and how many at most
+    - `n_tokens`: of the text, without what is held out; 0 if unknown
+    - `continues`: whether the network of another model is trained further
     - `held_out`: number of tokens that are held out of the text or of the given
       held-out text
-    - `members`: names of the models: "ngrams", "classes", "network"
+    - `members`: names of the models: "ngrams", "classes", "cache", "network"
     - `ngram_order`, `n_classes`: of the n-grams, and of those of classes
     - `spelling`: whether words of similar spelling share features in the network
     - `network`: parameters of the `NeuralLM`
@@ -42,6 +46,8 @@ class AutoRecipe:
     running_text: bool = False
     tokens: str = "words"
     max_words: int | None = None
+    n_tokens: int = 0
+    continues: bool = False
     held_out: int = 0
     members: tuple[str, ...] = ("ngrams",)
     ngram_order: int = 5
@@ -90,8 +96,8 @@ class AutoRecipe:
     def _is_valid(self) -> bool:
         steps = [n for pair in self.corrections for n in pair]
         counts = [
-            self.seed, self.held_out, self.ngram_order, self.n_classes, self.planned,
-            self.kept_epoch, *steps,
+            self.seed, self.n_tokens, self.held_out, self.ngram_order, self.n_classes,
+            self.planned, self.kept_epoch, *steps,
         ]  # fmt: skip
         counts += [n for n in (self.last, self.max_words) if n is not None]
         numbers = (self.minutes, *self.weights)
@@ -102,5 +108,6 @@ class AutoRecipe:
             and 0 < len(self.members) == len(set(self.members) & set(MEMBERS))
             and self.tokens in ("words", "subwords")
             and self.ngram_order > 0
-            and type(self.spelling) is type(self.running_text) is bool
+            and {type(self.spelling), type(self.running_text), type(self.continues)}
+            == {bool}
         )

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import math
-from itertools import pairwise
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,6 +18,7 @@ __all__ = [
     "N_SUBWORDS",
     "Row",
     "dropout_for",
+    "gain_of_twice",
     "most_epochs",
     "nearest_row",
 ]
@@ -100,6 +101,9 @@ MOST_EPOCHS = 36.0
 SPELLING_TYPES = 13
 # Mini-batches of a pass, at least, and tokens of one.
 MIN_UPDATES, MIN_BATCH = 400, 64
+# The logarithm of what a text may be larger or smaller than one of the rows, and the
+# ratio of a time to those of the rows, to say what more time gives.
+SAME_TEXT, MARGIN = 0.25, 1.3
 # The share of a distance in words, beside one in minutes, in the choice of a row.
 WORDS_SHARE = 1.0
 
@@ -143,17 +147,28 @@ def dropout_for(words: float, epochs: float) -> tuple[float, float, float]:
     return round(float(rates[0]), 3), 0.0, round(float(rates[1]), 3)
 
 
-def gain_of_twice(words: float, minutes: float) -> float:
-    """Return by which share twice the minutes would lower the perplexity.
+def gain_of_twice(
+    words: float, n_types: int, seen: float, network: Mapping[str, Any]
+) -> float:
+    """Return by which share twice the training would lower a network's perplexity.
 
-    It is 0 beyond the rows of the nearest text.
+    It is 0 where the rows do not tell: of other texts, networks and times. A mixture
+    gains as much times the weight of the network.
+
+    - `words`, `n_types`: of the text
+    - `seen`: words of training, over all passes
     """
-    nearest = min(
-        (row.words for row in ROWS), key=lambda n: abs(math.log(1e6 * n / words))
-    )
-    rows = sorted((r for r in ROWS if r.words == nearest), key=lambda row: row.minutes)
-    for row, longer in pairwise(rows):
-        if minutes < longer.minutes:
-            doublings = math.log2(longer.minutes / row.minutes)
-            return 1 - (longer.perplexity / row.perplexity) ** (1 / doublings)
-    return 0.0
+    sizes = [network[name] for name in ("n_hidden", "embedding_dim")]
+    same = [row for row in ROWS if [row.n_hidden, row.embedding_dim] == sizes]
+    rows = [row for row in ROWS if abs(math.log(words / row.words / 1e6)) < SAME_TEXT]
+    if not same or not rows or has_rare_words(words, n_types):
+        return 0.0
+    own = min(same, key=lambda row: abs(math.log(words / row.words / 1e6)))
+    minutes = seen / own.speed / 60  # on the machine of the rows
+    times = [row.minutes for row in rows]
+    if not times[0] / MARGIN <= minutes <= times[-1] / 2 * MARGIN:
+        return 0.0
+    minutes = max(minutes, times[0])
+    at = np.log([minutes, min(2 * minutes, times[-1])])
+    now, then = np.interp(at, np.log(times), np.log([row.perplexity for row in rows]))
+    return float(1 - np.exp(then - now))

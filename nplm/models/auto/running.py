@@ -8,12 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nplm.base.blocks import Texts
+from nplm.models.auto.fitting import CACHE_WORDS
 from nplm.text.lm.window_scorer import WindowWordScorer
 
 __all__ = ["RunningWordScorer"]
 
-# Words before the documents of a call that are read again.
-MAX_BEFORE = 500
+# Words before the documents of a call that are read again: all that a cache has.
+MAX_BEFORE = CACHE_WORDS
 
 
 class RunningWordScorer(WindowWordScorer):
@@ -42,21 +43,14 @@ class RunningWordScorer(WindowWordScorer):
         text = np.insert(ids, np.cumsum(lengths), self.boundary).astype(np.int32)
         if len(text) == 0:
             return np.empty(0), {}
-        n_columns = self.n_context
-        if self._reads:
-            n_columns = max(self.model._n_context_of_texts(), 1)
-        before = self._before
-        texts = Texts.of(
-            [np.concatenate([before, text])], n_columns, self.boundary, ends=False
-        )
-        self._before = np.concatenate([before, text])[-MAX_BEFORE:]
-        X, y = (part[len(before) :] for part in texts.windows())
-        if self._reads:
-            log_prob = self.model._texts_log_prob(texts)[len(before) :]
-        else:
-            log_prob = self.model.log_prob(X, y)
-        details = details and hasattr(self.model, "_token_details")
-        found = self.model._token_details(X) if details else {}
+        n_columns, before = max(self.model._n_context_of_texts(), 1), self._before
+        whole = np.concatenate([before, text])
+        texts = Texts.of([whole], n_columns, self.boundary, ends=False)
+        self._before = whole[-MAX_BEFORE:]
+        log_prob = self.model._texts_log_prob(texts)[len(before) :]
+        found: dict[str, NDArray[Any]] = {}
+        if details and hasattr(self.model, "_token_details"):
+            found = self.model._token_details(texts.X[len(before) :])
         if not eos:
             ends = np.cumsum(lengths + 1) - 1
             log_prob = np.delete(log_prob, ends)

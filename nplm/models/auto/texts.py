@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 from nplm.base.blocks import Texts
 from nplm.text.documents import Documents
 
-__all__ = ["AutoText", "split"]
+__all__ = ["AutoText", "runs_of", "split"]
 
 # Pieces, at equal distances, that are held out of a text; or its end, of fewer
 # documents than this many.
@@ -22,39 +23,69 @@ MIN_DOCUMENTS = 100
 class AutoText:
     """Training and held-out documents in ids.
 
-    - `boundary`: id of the symbol that ends documents
+    - `boundary`: id of the symbol that ends documents; None if windows have none
     - `is_running`: whether the documents are one text in its order
+    - `n_columns`: of windows, whose runs the documents are (`runs_of`); 0 of others
     """
 
     train: Documents
     held_out: Documents | None
     n_words: int
-    boundary: int
-    is_running: bool
+    boundary: int | None
+    is_running: bool = False
+    n_columns: int = 0
 
     @property
     def n_tokens(self) -> int:
         """Number of tokens to train on, ends of documents too."""
-        return len(self.train.ids) + len(self.train.lengths)
+        return self._n_tokens(self.train)
 
     @property
     def n_held_out(self) -> int:
         """Number of held-out tokens."""
-        if self.held_out is None:
-            return 0
-        return len(self.held_out.ids) + len(self.held_out.lengths)
+        return 0 if self.held_out is None else self._n_tokens(self.held_out)
+
+    def _n_tokens(self, documents: Documents) -> int:
+        more = -self.n_columns if self.n_columns else 1
+        return int(np.maximum(documents.lengths + more, 0).sum())
 
     def joined(self, documents: Documents) -> NDArray[np.int32]:
         """Return documents as one text, with a boundary after each."""
         ends = np.cumsum(documents.lengths)
-        return np.insert(documents.ids, ends, self.boundary).astype(np.int32)
+        return np.insert(documents.ids, ends, self.boundary or 0).astype(np.int32)
 
     def texts(self, documents: Documents, n_context: int) -> Texts:
         """Return documents as texts, of which every token is predicted."""
+        boundary = self.boundary or 0
+        if self.n_columns:
+            fill = np.full(max(n_context - self.n_columns, 0), boundary, np.int32)
+            runs = np.split(documents.ids, np.cumsum(documents.lengths)[:-1])
+            runs = [np.concatenate([fill, run]) for run in runs]
+            return Texts.of(runs, self.n_columns + len(fill), None, ends=False)
         if self.is_running:
             whole = [self.joined(documents)]
-            return Texts.of(whole, n_context, self.boundary, ends=False)
-        return documents.texts(n_context, self.boundary, ends=True)
+            return Texts.of(whole, n_context, boundary, ends=False)
+        return documents.texts(n_context, boundary, ends=True)
+
+    def fit(self, model: Any) -> Any:
+        """Fit n-grams or classes to the text."""
+        parts = [part for part in (self.train, self.held_out) if part is not None]
+        if self.n_columns:
+            texts = [self.texts(part, model.order - 1) for part in parts]
+            return model._fit_texts(texts[0], texts[1] if texts[1:] else None)
+        return model.fit_stream(*(self.joined(part) for part in parts))
+
+
+def runs_of(X: NDArray[np.int32], y: NDArray[np.int32]) -> Documents:
+    """Return the runs of windows: rows of which each continues the one before.
+
+    A run has the context of its first row, and the next words of all.
+    """
+    follows = (X[1:, :-1] == X[:-1, 1:]).all(axis=1) & (X[1:, -1] == y[:-1])
+    first = np.flatnonzero(np.insert(~follows, 0, True))
+    n_columns = X.shape[1]
+    ids = np.insert(y, np.repeat(first, n_columns), X[first].ravel())
+    return Documents(ids, np.diff(first, append=len(y)) + n_columns)
 
 
 def split(documents: Documents, n_tokens: int) -> tuple[Documents, Documents]:

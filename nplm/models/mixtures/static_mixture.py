@@ -311,9 +311,10 @@ def _learned(
     documents = codec_of(union.tokenizer, union.words).encode(X_val, "X_val")
     ends = union.predict_boundary
     if len(documents.ids) == 0 and not (ends and len(documents.lengths)):
+        n = len(documents.lengths)
         raise ValueError(
-            f"X_val has {len(documents.lengths)} documents and no token: pass held-out "
-            "text, or give the weights."
+            f"X_val has {n} document{'s' * (n != 1)} and no token: pass held-out text, "
+            "or give the weights."
         )
     width = max(member.trie.order for member in tries) - 1
     X, y = documents.windows(max(width, 1), union.boundary, ends=ends)

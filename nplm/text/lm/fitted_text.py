@@ -77,6 +77,6 @@ class FittedText:
 def no_token(n_documents: int, name: str = "X") -> ValueError:
     """Return the error of documents without a token."""
     return ValueError(
-        f"{name} has {n_documents} documents and no token: pass at least one document "
-        "that is not empty."
+        f"{name} has {n_documents} document{'s' * (n_documents != 1)} and no token: "
+        "pass at least one document that is not empty."
     )

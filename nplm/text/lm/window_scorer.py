@@ -18,6 +18,8 @@ __all__ = ["WindowWordScorer", "order_of"]
 # that they see at once, and the state before the last of them.
 State = tuple[Any, ...]
 MAX_CACHED_TOKENS = 64
+# Wider windows are views.
+MAX_COPIED_COLUMNS = 64
 
 
 def order_of(model: Any, n_context: int) -> int:
@@ -168,8 +170,8 @@ class WindowWordScorer:
         if len(ids) + eos * len(lengths) == 0:
             return np.empty(0), {}
         documents = Documents(ids, lengths)
-        if self._reads:
-            n_context = len(self._start) - 1
+        if self._reads or self.n_context > MAX_COPIED_COLUMNS:
+            n_context = len(self._start) - self._reads
             texts = documents.texts(n_context, self.boundary, ends=bool(eos))
             found: dict[str, NDArray[Any]] = {}
             if details and hasattr(self.model, "_token_details"):

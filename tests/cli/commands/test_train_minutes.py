@@ -1,6 +1,7 @@
 """``nplm train --minutes``: the best model that a time makes of a text."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -36,10 +37,19 @@ def test_minutes_make_a_mixture_that_a_recipe_makes_again(run, text, model, tmp_
     for line in ("Text: ", "Models: Kneser-Ney", "Time: ", "mixture", "0.08 minutes."):
         assert line in found.stderr
     assert found.stdout.startswith("test: perplexity ")
+    # The table has the perplexity of the test, too.
+    [mixture] = re.findall(r"mixture +[\d.]+ +([\d.]+) ", found.stderr)
+    assert f"test: perplexity {mixture}," in found.stdout
     lm = nplm.load(model)
     assert {"ngrams", "network"} <= set(lm.recipe_.members)
     again = str(tmp_path / "again")
     train(run, text, again, "--recipe", model)
+    refused = train(run, text, again, "--recipe", model, "--set", "alpha=0", code=2)
+    assert "leave --set out" in refused.stderr
+    other = tmp_path / "other"
+    other.write_text("one line\n")
+    refused = train(run, str(other), again, "--recipe", model, code=1)
+    assert "tokens, and this one has 3" in refused.stderr
     documents = texts(50, n_words=50)
     scores = lm.score_samples(documents)
     np.testing.assert_array_equal(nplm.load(again).score_samples(documents), scores)
@@ -48,7 +58,8 @@ def test_minutes_make_a_mixture_that_a_recipe_makes_again(run, text, model, tmp_
 
 def test_running_text_is_scored_as_one(run, text, model):
     options = "--minutes", MINUTES, "--text", "running", "--members", "network"
-    train(run, text, model, *options, "--set", "n_hidden=8")
+    found = train(run, text, model, *options, "--adapt", "--set", "n_hidden=8")
+    assert "a cache of the last 500 words" in found.stderr
     lm = nplm.load(model)
     assert lm.recipe_.running_text
     assert lm.recipe_.network["n_hidden"] == 8
@@ -56,6 +67,7 @@ def test_running_text_is_scored_as_one(run, text, model):
     query = run("query", "--each", "file", model, "-", input="\n".join(lines))
     assert "a file is one text" in query.stderr
     score = run("score", model, "-", input="\n".join(lines))
+    assert "running text" not in found.stderr  # no hint
     total = sum(map(float, score.stdout.split()))
     assert float(query.stdout.split("\t")[0]) == pytest.approx(total, abs=1e-3)
     assert total == pytest.approx(lm.score_samples(lines).sum() / np.log(10), abs=1e-3)
@@ -72,6 +84,10 @@ def test_continued_model_is_not_worse(run, text, model, tmp_path):
     network = after.estimator_
     assert network.n_iter_ > before.estimator_.n_iter_
     assert after.scores_["mixture"] < 1.02 * before.scores_["mixture"]
+    other = tmp_path / "other"
+    other.write_text("one line\n")
+    refused = train(run, str(other), further, *options, "--continue", model, code=1)
+    assert "a network needs 2,000 tokens" in refused.stderr
 
 
 @pytest.mark.parametrize(
@@ -80,6 +96,7 @@ def test_continued_model_is_not_worse(run, text, model, tmp_path):
         ("--minutes 1 --model network", 2, "leave --model out"),
         ("--minutes 1 --hidden 9", 2, "leave --hidden out"),
         ("--minutes 1 --order 3", 2, "--minutes chooses the models"),
+        ("--adapt", 2, "--adapt is for --minutes"),
         ("--text running", 2, "--text is for --minutes"),
         ("--minutes 0", 2, "0.0 is not in the range"),
         ("--minutes 1 --set hidden", 2, "NAME=VALUE"),

@@ -6,7 +6,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from sklearn.base import clone
-from sklearn.model_selection import cross_val_score
+from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import Pipeline
 
 import nplm
@@ -14,12 +14,15 @@ from nplm import (
     AutoLM,
     AutoRecipe,
     DivergenceError,
+    KneserNeyLM,
     LMClassifier,
     LMDetector,
     Tokenizer,
     Vocabulary,
+    windows,
 )
 from nplm.models.auto.fitting import AutoFit, Budget
+from nplm.models.training.plan import TimedPlan
 from tests.helpers import markov_stream
 from tests.helpers.checkpoint import Killed, n_saves
 from tests.helpers.texts import texts
@@ -87,6 +90,7 @@ def test_recipe_makes_the_same_bits_without_a_clock(fitted, monkeypatch):
         raise AssertionError("the clock was read")
 
     monkeypatch.setattr(Budget, "left", property(no_clock))
+    monkeypatch.setattr(TimedPlan, "__init__", no_clock)
     monkeypatch.setattr("nplm.models.auto.auto_lm.choose", no_clock)
     again = AutoLM(recipe=recipe, random_state=5).fit(TEXTS)
     equal(again, fitted)
@@ -202,6 +206,116 @@ def test_ids_and_tokens_are_documents_too():
     assert events.next_words(["login"], k=1)[0] == [("read", 3)]
 
 
+NGRAMS = {"members": ["ngrams"]}
+
+
+def test_windows_have_the_n_grams_of_their_rows():
+    X, y = windows(markov_stream(4000), 3)
+    order = np.random.default_rng(0).permutation(len(y))
+    for rows in (slice(None), order):  # one text, and a text of each row
+        lm = AutoLM(0.1, n_words=30, settings=NGRAMS)
+        lm.fit(X[rows], y[rows], X_val=X[:99], y_val=y[:99])
+        expected = KneserNeyLM(4, n_words=30, discount_fallback=(0.5, 1.0, 1.5))
+        expected.fit(X[rows], y[rows])
+        log_prob = expected.log_prob(X, y)
+        np.testing.assert_allclose(lm.score_samples(X, y), log_prob)
+        assert lm.score(X, y) == pytest.approx(log_prob.mean())
+    assert lm.next_words([1, 2], k=3)
+    with pytest.raises(ValueError, match="n-grams of order 4 need 3: make wider"):
+        lm.score(X[:, :2], y)
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        lm.fit(X, y[:-1])
+
+
+def test_windows_have_a_network_that_reads_them_as_a_text():
+    X, y = windows(markov_stream(12_000), 3)
+    lm = AutoLM(0.1, n_words=20, settings=SMALL | {"members": ["network"]})
+    lm.fit(X[:9000], y[:9000])
+    assert lm.estimator_.n_memory
+    # It knows most of what n-grams know, which know it all; nothing is -3.0 nats.
+    ngrams = KneserNeyLM(2, n_words=20, discount_fallback=(0.5, 1.0, 1.5))
+    ngrams.fit(X[:9000], y[:9000])
+    assert lm.score(X[9000:], y[9000:]) > ngrams.score(X[9000:], y[9000:]) - 0.6
+    order = np.random.default_rng(0).permutation(9000)
+    lm.fit(X[order], y[order])
+    assert not lm.estimator_.n_memory
+    assert lm.score(X[9000:], y[9000:]) > ngrams.score(X[9000:], y[9000:]) - 0.6
+
+
+def test_windows_are_searched_and_cross_validated():
+    X, y = windows(markov_stream(3000), 3)
+    grid = {"settings": [NGRAMS | {"ngram_order": n} for n in (1, 2)]}
+    search = GridSearchCV(AutoLM(0.05, n_words=20), grid, cv=2).fit(X, y)
+    assert search.best_params_["settings"]["ngram_order"] == 2
+    scores = cross_val_score(AutoLM(0.05, n_words=20, settings=NGRAMS), X, y, cv=2)
+    assert (scores > np.log(1 / 20)).all()
+
+
+def test_cache_adapts_to_the_words_before():
+    # Each document repeats a word of its own.
+    random = np.random.default_rng(0)
+    documents = [" ".join([f"w{random.integers(200)}"] * 8) for _ in range(600)]
+    train, test = documents[:500], documents[500:]
+    settings = NGRAMS | {"ngram_order": 1}
+    fixed = AutoLM(0.1, settings=settings).fit(train)
+    lm = AutoLM(0.1, settings=settings, adapt=True).fit(train)
+    assert lm.recipe_.members == ("ngrams", "cache")
+    assert lm.perplexity(test) < 0.5 * fixed.perplexity(test)
+    one_by_one = np.concatenate([lm.score_samples([text]) for text in test])
+    np.testing.assert_allclose(lm.score_samples(test), one_by_one)
+    # In a running text the words of the documents before are read, too.
+    lm = AutoLM(0.1, settings=settings, adapt=True, running_text=True).fit(train)
+    first, again = lm.score_samples([test[0]] * 2)
+    assert again > first
+    equal(AutoLM(recipe=lm.recipe_).fit(train), lm)
+
+
+def test_hint_at_running_text(capsys):
+    # The topic of a text changes after 30 lines.
+    random = np.random.default_rng(0)
+    lines = [
+        " ".join(f"w{20 * topic + i}" for i in random.integers(20, size=2))
+        for topic in [*range(20), 3, 7, 11]
+        for _ in range(30)
+    ]
+    lm = AutoLM(0.1, settings=NGRAMS, verbose=1)
+    lm.fit(lines[:600], X_val=lines[600:])
+    assert "running text may be better" in capsys.readouterr().out
+    lm.fit(lines[:600], X_val=random.permutation(lines)[:90].tolist())
+    assert "Hint" not in capsys.readouterr().out
+
+
+def test_recipe_is_of_the_same_fit(fitted):
+    recipe = fitted.recipe_
+    with pytest.raises(ValueError, match=r"a text of .* tokens, and this one has"):
+        AutoLM(recipe=recipe).fit(TEXTS[:10])
+    with pytest.raises(ValueError, match="leave settings and adapt out"):
+        AutoLM(recipe=recipe, settings=SMALL).fit(TEXTS)
+    with pytest.raises(ValueError, match="leave before out"):
+        AutoLM(recipe=recipe).fit(TEXTS, before=fitted)
+    further = AutoLM(0.1, random_state=0).fit(TEXTS, before=fitted)
+    again = AutoLM(recipe=further.recipe_).fit(TEXTS, before=fitted)
+    equal(again, further)
+    with pytest.raises(ValueError, match="pass that as before"):
+        AutoLM(recipe=further.recipe_).fit(TEXTS)
+
+
+def test_network_before_is_not_lost(fitted):
+    with pytest.raises(ValueError, match=r"a network needs 2,000 tokens, or held-out"):
+        AutoLM(0.1).fit(TEXTS[:9], before=fitted)
+    with pytest.raises(ValueError, match="is too short: a network and n-grams of"):
+        AutoLM(0.02).fit(TEXTS, before=fitted)
+
+
+def test_units_without_time_are_frequent_words(monkeypatch):
+    monkeypatch.setattr("nplm.models.auto.auto_lm.MAX_TYPES", 20)
+    monkeypatch.setattr("nplm.models.auto.auto_lm.SUBWORD_SHARE", 0.0)
+    lm = AutoLM(0.1, settings=NGRAMS).fit(TEXTS)
+    assert (lm.n_words_, lm.recipe_.max_words) == (20, 20)
+    monkeypatch.undo()
+    equal(AutoLM(recipe=lm.recipe_).fit(TEXTS), lm)
+
+
 def after(monkeypatch, condition, error):
     """Raise an error in the training of the network."""
     original = AutoFit._progress
@@ -253,6 +367,28 @@ def test_fit_that_diverged_begins_again_without_its_checkpoint(tmp_path, monkeyp
     lm.fit(TEXTS, checkpoint=folder)
     assert not errors
     assert lm.recipe_.network["learning_rate_init"] == 0.005
+
+
+def test_fit_that_is_killed_after_it_diverged_resumes(tmp_path, monkeypatch):
+    folder, errors = tmp_path / "state", [Killed(), DivergenceError("diverged.")]
+    original, n = AutoFit._progress, 0
+
+    def progress(self, done, total, loss):
+        nonlocal n
+        if errors and n_saves(folder) > n:
+            error = errors.pop()
+            n = n_saves(folder) if isinstance(error, Killed) else 0
+            raise error
+        original(self, done, total, loss)
+
+    monkeypatch.setattr(AutoFit, "_progress", progress)
+    lm = AutoLM(0.2, settings=SMALL | {"learning_rate_init": 0.01}, random_state=0)
+    with pytest.raises(Killed):
+        lm.fit(TEXTS, checkpoint=folder)
+    monkeypatch.undo()
+    lm.fit(TEXTS, checkpoint=folder)
+    assert lm.recipe_.network["learning_rate_init"] == 0.005
+    equal(AutoLM(recipe=lm.recipe_).fit(TEXTS), lm)
 
 
 def test_text_that_was_held_out_before_is_held_out_again():
