@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain
 from typing import Any, NamedTuple
 
 import click
@@ -120,13 +121,14 @@ def query_command(
             measures = measured(scorer, scored.texts, part)
             whole.add(part, *measures)
             of_file.add(part, *measures)
-            words = _words_of(scorer, part) if by_word else None
+            as_kenlm = by_word and not in_json and columns == "kenlm"
+            words = _words_of(scorer, part) if by_word and not as_kenlm else None
             if in_json and each != "file" and not summary:
                 _print_objects(scored, words)
-            elif words is not None and columns == "srilm":
-                _print_as_srilm(words, part, ends=scorer.eos)
+            elif as_kenlm:
+                _print_words(scorer, part)
             elif words is not None:
-                _print_words(words)
+                _print_as_srilm(words, part, ends=scorer.eos)
             elif each == "line" and not summary:
                 for sums in _of_lines(scored):
                     click.echo(_figures(*sums))
@@ -192,22 +194,32 @@ def _figures(log_prob: float, n_tokens: int, n_unknown: int) -> str:
     return f"{shown}\t{n_tokens}\t{n_unknown}"
 
 
-def _print_words(words: list[list[Token]]) -> None:
-    for line in words:
-        shown = [
-            f"{token.word}{'' if token.order is None else f' {token.order}'} "
-            f"{token.log10:.4f}{' OOV' * token.is_unknown}"
-            for token in line
-        ]
-        total = f"total {sum(token.log10 for token in line):.4f}"
-        click.echo("\t".join([*shown, total]))
+def _print_words(scorer: Scorer, part: ScoredTokens) -> None:
+    """Show the words of each line in one, as text of columns: lines are many."""
+    ends, log10 = _ends(scorer), part.log_prob / LN10
+    words = chain.from_iterable(chain(line, ends) for line in part.words or [])
+    if part.order is None:
+        shown = list(map("%s %.4f".__mod__, zip(words, log10.tolist())))
+    else:
+        columns = zip(words, part.order.tolist(), log10.tolist())
+        shown = list(map("%s %d %.4f".__mod__, columns))
+    for unknown in np.flatnonzero(part.unknown):
+        shown[unknown] += " OOV"
+    totals = map("total %.4f\n".__mod__, part.sums(log10).tolist())
+    lines = zip(part.by_document(), totals)
+    click.echo("".join("\t".join([*shown[own], t]) for own, t in lines), nl=False)
+
+
+def _ends(scorer: Scorer) -> list[str]:
+    """Return the word that ends each line, if the end counts."""
+    return list(scorer.codec.words(np.array([scorer.word_scorer.boundary])))[
+        : scorer.eos
+    ]
 
 
 def _words_of(scorer: Scorer, part: ScoredTokens) -> list[list[Token]]:
     """Return the words of each line, with their figures."""
-    [end] = scorer.codec.words(np.array([scorer.word_scorer.boundary]))
-    ends = [end] if scorer.eos else []
-    n = len(part.log_prob)
+    ends, n = _ends(scorer), len(part.log_prob)
     orders = [None] * n if part.order is None else part.order.tolist()
     figures = zip((part.log_prob / LN10).tolist(), part.unknown.tolist(), orders)
     return [
