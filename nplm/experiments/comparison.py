@@ -65,9 +65,13 @@ def compare(
 
     Raises
     ------
+    TypeError
+        If `lm` is another model.
     ValueError
         If a part of the corpus is empty. See also `AutoLM.fit`.
     """
+    if not isinstance(lm, AutoLM):
+        raise TypeError(f"lm must be an AutoLM to be trained, got {type(lm).__name__}.")
     refuse_empty_parts(corpus)
     vocabulary = clone(corpus.vocabulary)
     boundary = vocabulary.boundary or "</s>"

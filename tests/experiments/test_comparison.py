@@ -106,6 +106,11 @@ def test_classes_have_a_row(monkeypatch):
     assert models["classes"] is dict(models["AutoLM"].estimators)["classes"].estimator
 
 
+def test_another_model_is_refused():
+    with pytest.raises(TypeError, match="lm must be an AutoLM to be trained, got Kne"):
+        next(compare(corpus_of(IDS, 0), KneserNeyLM()))
+
+
 def test_an_empty_part_is_refused():
     corpus = replace(corpus_of([2] * 20, 0), test=np.empty(0, np.int32))
     with pytest.raises(ValueError, match="The test part of letters is empty"):
