@@ -106,6 +106,15 @@ def test_only_chosen_arrays_are_checked(path):
             file.arrays(check=check)
 
 
+def header_of(data):
+    return data[8 : 8 + int.from_bytes(data[:8], "little")]
+
+
+def with_header(data, header):
+    n = len(header_of(data))
+    return len(header).to_bytes(8, "little") + header + data[8 + n :]
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -117,6 +126,15 @@ def test_only_chosen_arrays_are_checked(path):
         (lambda data: data + b"0", "^it has .* bytes, but its header says"),
         (lambda data: data.replace(b"numbers", b"Numbers"), "checksum of its header"),
         (lambda data: data.replace(b"numbers", b'"umbers'), "its header is not JSON"),
+        (lambda data: with_header(data, b"{"), "its header is not JSON"),
+        (lambda data: with_header(data, b"{}"), "its header is not one of nplm's"),
+        (lambda data: with_header(data, b"{\xff"), "its header is not JSON"),
+        (lambda data: with_header(data, b'{"a":' * 10**5), "its header is not JSON"),
+        # A header that is one byte longer: arrays do not begin at multiples of a type.
+        (
+            lambda data: with_header(data, header_of(data) + b" "),
+            "the offsets of .* are",
+        ),
     ],
 )
 def test_damage(path, change, message):
@@ -124,6 +142,14 @@ def test_damage(path, change, message):
     with pytest.raises(ValueError, match=message) as told:
         TensorFile(path)
     assert isinstance(told.value, NotTensorsError) is ("not begin" in message)
+
+
+INVALID_ENTRIES = [
+    {"dtype": "O"}, {"dtype": "F128"}, {"dtype": "F32"}, {"dtype": 3}, {"dtype": []},
+    {"shape": [6]}, {"shape": [-1]}, {"shape": [True]}, {"shape": [2**70]},
+    {"shape": [7] * 9}, {"shape": None}, {"data_offsets": [0]},
+    {"data_offsets": [64, 65]}, {"data_offsets": None}, {"other": 1},
+]  # fmt: skip
 
 
 def swapped(header):
@@ -134,9 +160,13 @@ def swapped(header):
     ("change", "message"),
     [
         (swapped, None),  # types and places go together
-        (lambda header: header["start"].update(shape=[6]), "offsets of start are"),
-        (lambda header: header["start"].update(shape=[7] * 9), "its header has"),
-        (lambda header: header["start"].update(dtype="F128"), "its header has"),
+        *[
+            (
+                lambda header, own=own: header["start"].update(own),
+                "its header has|the off",
+            )
+            for own in INVALID_ENTRIES
+        ],
         (lambda header: header.pop("start"), "the offsets of"),
         (lambda header: header.update(more=header["none"]), "no checksums of its arr"),
         (lambda header: header["__metadata__"].pop("arrays"), "its header is not JSON"),
