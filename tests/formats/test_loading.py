@@ -74,18 +74,6 @@ def test_binary_files_are_text_models(tmp_path, model, options, mmap):
     assert array.flags.writeable is not mmap
 
 
-def test_binary_files_are_checked_in_full_if_they_are_to_be_verified(tmp_path, model):
-    path = tmp_path / "model"
-    save_binary(model, path, WORDS)
-    damaged = bytearray(path.read_bytes())
-    damaged[-500] ^= 1
-    path.write_bytes(bytes(damaged))
-    load_binary(path)
-    assert isinstance(nplm.load(path), TextLM)
-    with pytest.raises(ValueError, match=r"model is damaged: the checksum of .* wrong"):
-        nplm.load(path, verify=True)
-
-
 def test_ngrams_without_a_boundary_name_their_reader(tmp_path):
     with pytest.warns(UserWarning, match="Kneser-Ney"):
         stream = KneserNeyLM(2, n_words=9).fit_stream(text(500, n_words=9))
