@@ -13,11 +13,11 @@ from nplm.base.progress.bars import stages
 from nplm.text.codecs import ITEM, Codec, codec_of
 from nplm.text.document_streams import DocumentStream, first_of, readable
 from nplm.text.documents import Documents
-from nplm.text.samples import unpacked
+from nplm.text.samples import check_documents, unpacked
 from nplm.text.tokenizer import Tokenizer
 from nplm.text.vocabulary import Vocabulary
 
-__all__ = ["fit_codec", "unset_params"]
+__all__ = ["fit_codec", "refuse_weights", "repeated", "unset_params"]
 
 
 def fit_codec(
@@ -100,3 +100,32 @@ def unset_params(estimator: Any, **inferred: int) -> dict[str, int]:
         for name, value in estimator.get_params().items()
         if name.split("__")[-1] in inferred and value is None
     }
+
+
+def repeated(X: object, sample_weight: object) -> list[Any]:
+    """Return documents, each as often as its weight says."""
+    documents = list(check_documents(X, ITEM))
+    weights = np.asarray(sample_weight, dtype=np.float64)
+    if weights.shape != (len(documents),):
+        raise ValueError(
+            f"sample_weight has the shape {weights.shape}, but X has {len(documents)} "
+            "documents: pass a weight for each."
+        )
+    wrong = ~((weights >= 0) & (weights == np.floor(weights)) & np.isfinite(weights))
+    if wrong.any():
+        i = int(wrong.argmax())
+        raise ValueError(
+            f"sample_weight[{i}]={weights[i]}: a document counts a whole number of "
+            "times, 0 or more; scale the weights and round them."
+        )
+    counts = zip(documents, weights.astype(np.int64).tolist())
+    return [document for document, count in counts for _ in range(count)]
+
+
+def refuse_weights(method: str, fit_params: dict[str, Any]) -> None:
+    """Raise an error if a method that takes no weights of documents is given some."""
+    if fit_params.get("sample_weight") is not None:
+        raise TypeError(
+            f"sample_weight: {method} has no weights of documents. To count a document "
+            "more often, repeat it in X."
+        )

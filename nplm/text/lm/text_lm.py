@@ -19,7 +19,7 @@ from nplm.base.estimators import Whole, columns_needed, reads_texts
 from nplm.base.fitted import Fitted
 from nplm.base.pages import DocumentEstimator
 from nplm.text.codecs import codec_of, encoded
-from nplm.text.fitting import fit_codec, unset_params
+from nplm.text.fitting import fit_codec, refuse_weights, repeated, unset_params
 from nplm.text.lm.continuing import Continuing
 from nplm.text.lm.text_scoring import Scoring
 from nplm.text.subwords.subwords import Subwords, with_methods
@@ -290,7 +290,13 @@ class TextLM(Scoring, Continuing, DensityMixin, DocumentEstimator):
         return lm
 
     def fit(
-        self, X: Iterable[Any], y: Any = None, *, X_val: Any = None, **fit_params: Any
+        self,
+        X: Iterable[Any],
+        y: Any = None,
+        *,
+        X_val: Any = None,
+        sample_weight: Any = None,
+        **fit_params: Any,
     ) -> Self:
         """Fit the vocabulary, and a clone of the estimator to the windows.
 
@@ -305,6 +311,9 @@ class TextLM(Scoring, Continuing, DensityMixin, DocumentEstimator):
         y : ignored
         X_val : iterable of documents, optional
             Held-out documents, for the estimator's early stopping or weights.
+        sample_weight : array-like of int, shape (n_documents,), optional
+            How often each document of `X`, not a stream, counts: the model is that of
+            documents that are repeated so often in place. Counts of n-grams are whole.
         **fit_params
             Passed to ``fit`` of the estimator, such as ``checkpoint="folder"`` of a
             network.
@@ -320,9 +329,9 @@ class TextLM(Scoring, Continuing, DensityMixin, DocumentEstimator):
             different kinds. If it is an iterator, and the tokenizer has to read it
             first.
         ValueError
-            If ids are negative or not whole, if there is no token at all, or if a
-            document of ids has the id 0 and no `boundary` is given. If the estimator
-            has an array of embeddings, features or classes of words, or a
+            If ids or weights are negative or not whole, if there is no token at all, or
+            if a document of ids has the id 0 and no `boundary` is given. If the
+            estimator has an array of embeddings, features or classes of words, or a
             ``FrozenEstimator``, but the vocabulary is fitted here: the ids of words are
             then not known in advance.
         OSError
@@ -357,6 +366,9 @@ class TextLM(Scoring, Continuing, DensityMixin, DocumentEstimator):
         >>> lm.next_words("a rose is", k=1)[0]
         ['a']
         """
+        if sample_weight is not None:
+            _refuse_windows(X, y)
+            X = repeated(X, sample_weight)
         return fit_copy(self, lambda model: model._fit(X, y, X_val, fit_params))
 
     def partial_fit(self, X: Iterable[Any], y: Any = None, **fit_params: Any) -> Self:
@@ -414,7 +426,7 @@ class TextLM(Scoring, Continuing, DensityMixin, DocumentEstimator):
                 self, lambda model: model._fit(X, y, None, fit_params, "partial_fit")
             )
         _refuse_windows(X, y)
-        _refuse_weights(fit_params)
+        refuse_weights("partial_fit", fit_params)
         documents = encoded(self._codec, X, "X")
         if reads_texts(self.estimator_):
             texts = self._texts(documents, "X", self.estimator_)
@@ -437,7 +449,7 @@ class TextLM(Scoring, Continuing, DensityMixin, DocumentEstimator):
         _check_model(self.estimator)
         _check_vocabulary(self.vocabulary)
         _refuse_windows(X, y)
-        _refuse_weights(fit_params)
+        refuse_weights("partial_fit", fit_params)
         codec, documents = fit_codec(
             X, with_methods(self.tokenizer), self.vocabulary, self.estimator,
             refuse_zero=isinstance(self.boundary, str),
@@ -631,15 +643,6 @@ def _vocabulary_of(
     if known is not None:
         known_of(vocabulary).spelling = known.spelling
     return vocabulary
-
-
-def _refuse_weights(fit_params: dict[str, object]) -> None:
-    """Raise an error if weights of documents are given."""
-    if fit_params.get("sample_weight") is not None:
-        raise TypeError(
-            "sample_weight: a language model has no weights of documents. To count a "
-            "document more often, repeat it in X."
-        )
 
 
 def _refuse_windows(X: object, y: Any) -> None:

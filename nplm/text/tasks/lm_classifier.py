@@ -23,6 +23,7 @@ from sklearn.utils.validation import (
 from nplm.base.atomic import all_or_nothing, read_at_once
 from nplm.base.fitted import Fitted
 from nplm.base.pages import DocumentEstimator
+from nplm.text.fitting import refuse_weights
 from nplm.text.lm.text_lm import TextLM
 from nplm.text.samples import check_document, check_documents, is_missing
 from nplm.text.tasks.text_models import as_text_lm, with_words_of
@@ -145,6 +146,7 @@ default="empirical"
             fit the classes.
         """
         self._validate_params()
+        refuse_weights("LMClassifier", fit_params)
         if isinstance(self.estimator, FrozenEstimator):
             raise TypeError(
                 "estimator is a FrozenEstimator, which would be the same model for all "

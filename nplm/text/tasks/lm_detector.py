@@ -17,6 +17,7 @@ from nplm.base.atomic import fit_copy, fitted_or_interrupted, read_at_once
 from nplm.base.fitted import Fitted
 from nplm.base.pages import DocumentEstimator
 from nplm.text.documents import Documents
+from nplm.text.fitting import refuse_weights
 from nplm.text.lm.text_lm import TextLM
 from nplm.text.lm.text_scoring import scored_tokens
 from nplm.text.samples import check_documents
@@ -189,6 +190,7 @@ class LMDetector(OutlierMixin, MetaEstimatorMixin, DocumentEstimator):
     ) -> KeyboardInterrupt | None:
         """Fit; return the interrupt if one came and left the estimator fitted."""
         self._validate_params()
+        refuse_weights("LMDetector", fit_params)
         X = check_documents(X, ITEM)  # not a stream, which is read again for the scores
         lm, held_out = as_text_lm(self.estimator), X
         scores: list[NDArray[np.float64]] = []

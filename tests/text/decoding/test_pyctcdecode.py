@@ -1,5 +1,6 @@
 """pyctcdecode_lm: decodes with pyctcdecode, and by its interface without it."""
 
+import importlib
 import math
 import pickle
 import sys
@@ -10,6 +11,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
+import nplm
+import nplm.kenlm
 from nplm import pyctcdecode_lm
 from tests.helpers import small_text
 from tests.helpers.decoding import BLANK, SPACE, TOKENS, models, word_errors
@@ -116,6 +119,36 @@ def test_network_and_mixture_decode_better_than_ngrams():
         )
     assert errors["network"] < 0.5 * errors["n-grams"]
     assert errors["mixture"] < 0.5 * errors["n-grams"]
+
+
+@pytest.mark.parametrize("suffix", [".arpa", ".nplm"])
+def test_module_of_nplm_stands_in_for_kenlm(monkeypatch, tmp_path, suffix):
+    """``build_ctcdecoder`` of scripts, after the line of the guide: KenLM's beams."""
+    pytest.importorskip("pyctcdecode", reason="needs pyctcdecode")
+    theirs = pytest.importorskip("kenlm", reason="needs KenLM's module")
+    from nplm.formats import write_arpa
+
+    lm = models()["n-grams"]
+    words = lm.vocabulary_.words_.tolist()
+    arpa, path = tmp_path / "model.arpa", tmp_path / f"model{suffix}"
+    write_arpa(lm.estimator_, arpa, words)
+    if suffix == ".nplm":
+        nplm.save(lm, path)
+    labels = ["", *(t for t in TOKENS if t not in (BLANK, SPACE)), " "]
+    logits = np.random.default_rng(0).normal(size=(40, len(labels)))
+    beams = {}
+    for module, model in (theirs, arpa), (nplm.kenlm, path):
+        for name in [n for n in sys.modules if n.split(".")[0] == "pyctcdecode"]:
+            monkeypatch.delitem(sys.modules, name)
+        monkeypatch.setitem(sys.modules, "kenlm", module)
+        pyctcdecode = importlib.import_module("pyctcdecode")
+        known = [word for word in words if not word.startswith("<")]
+        decoder = pyctcdecode.build_ctcdecoder(labels, str(model), known)
+        beams[module] = decoder.decode_beams(logits)
+    first, second = beams.values()
+    assert len(first) > 1
+    assert [beam[0] for beam in first] == [beam[0] for beam in second]
+    assert_allclose([b[-2:] for b in first], [b[-2:] for b in second], rtol=1e-5)
 
 
 @pytest.mark.parametrize("own", [None, [], ["da", "zoo", "bex"], ["zoo"]])

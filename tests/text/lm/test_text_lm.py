@@ -16,6 +16,7 @@ from nplm import (
     ClassLM,
     InterpolatedTrigram,
     KneserNeyLM,
+    LMClassifier,
     LMDetector,
     MixtureLM,
     NeuralCacheLM,
@@ -466,12 +467,34 @@ def test_text_for_the_last_step_of_a_pipeline_is_refused_with_advice():
     assert model["ids"].words_[words].tolist() == text_words
 
 
+@pytest.mark.parametrize(
+    "estimator",
+    [KneserNeyLM(3, discount_fallback=0.5), paper_lm(3, max_iter=1, random_state=0)],
+    ids=["n-grams", "network"],
+)
+def test_weights_of_documents_repeat_them(estimator):
+    weights = np.arange(len(TEXTS)) % 3
+    vocabulary = Vocabulary(min_count=2)
+    lm = TextLM(estimator, 2, vocabulary=vocabulary).fit(TEXTS, sample_weight=weights)
+    often = [text for text, n in zip(TEXTS, weights) for _ in range(n)]
+    other = TextLM(estimator, 2, vocabulary=vocabulary).fit(often)
+    assert lm.vocabulary_.words_.tolist() == other.vocabulary_.words_.tolist()
+    np.testing.assert_array_equal(lm.score_samples(TEXTS), other.score_samples(TEXTS))
+    for wrong in (0.5, -1, np.nan, np.inf):
+        with pytest.raises(ValueError, match=r"sample_weight\[1\]=.* whole number"):
+            lm.fit(TEXTS, sample_weight=[1, wrong, *weights[2:]])
+    with pytest.raises(ValueError, match=rf"shape \(2,\), but X has {len(TEXTS)} doc"):
+        lm.fit(TEXTS, sample_weight=[1, 2])
+    with pytest.raises(TypeError):
+        lm.fit((text for text in TEXTS), sample_weight=weights)
+
+
 def test_weights_of_documents_are_refused():
-    for model in (TextLM(AddOneBigram()), LMDetector(AddOneBigram())):
+    for model in (LMClassifier(AddOneBigram()), LMDetector(AddOneBigram())):
         with pytest.raises(
             TypeError, match=r"no weights of documents.* repeat it in X"
         ):
-            model.fit(TEXTS, sample_weight=np.ones(len(TEXTS)))
+            model.fit(TEXTS, TEXTS, sample_weight=np.ones(len(TEXTS)))
     network = TextLM(paper_lm(max_iter=1))
     with pytest.raises(TypeError, match="no weights of documents"):
         network.partial_fit(TEXTS, sample_weight=np.ones(len(TEXTS)))
