@@ -21,8 +21,10 @@ class RelativeFrequencies:
     ``k - 1`` words, or p_{k-1} if these were never seen as a context.
 
     - `counts`: counts of the training windows
-    - `counts`: the counts passed in
     - `totals` (n_contexts,): how often each context was seen
+
+    Contexts `X` (n_samples, order - 1) have the nearest word in the last column; their
+    ids are not checked.
 
     Examples
     --------
@@ -52,11 +54,7 @@ class RelativeFrequencies:
         return int(self.totals[self.counts.level_start[-2] :].max())
 
     def frequency(self, X: NDArray[np.int32]) -> NDArray[np.int64]:
-        """Return how often each whole context was seen in training.
-
-        - `X` (n_samples, order - 1): contexts, the nearest word in the last column. Ids
-          are not checked
-        """
+        """Return how often each whole context was seen in training."""
         trie = self.counts
         out = np.empty(len(X), dtype=np.int64)
         path = trie.path()
@@ -68,9 +66,6 @@ class RelativeFrequencies:
 
     def prob(self, X: NDArray[np.int32], y: NDArray[np.int32]) -> NDArray[np.float64]:
         """Return the probability of each next word under each member.
-
-        - `X` (n_samples, order - 1): contexts, the nearest word in the last column. Ids
-          are not checked
 
         Returns `prob` (n_samples, order + 1): columns are the uniform distribution, the
         unigram, and so on.
@@ -88,8 +83,6 @@ class RelativeFrequencies:
     ) -> NDArray[np.float64]:
         """Return the mixture's probability of every word after each context.
 
-        - `X` (n_samples, order - 1): contexts, the nearest word in the last column. Ids
-          are not checked
         - `weights` (n_samples, order + 1): weights of the members for each context;
           rows sum to 1
         """

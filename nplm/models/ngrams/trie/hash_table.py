@@ -12,10 +12,7 @@ from numpy.typing import NDArray
 from nplm._kernels.ngrams import _hashed, _hashing, _trie
 from nplm.base.blocks import BLOCK_WINDOWS, blocks
 
-__all__ = [
-    "BUCKET_BYTES", "HashTable", "WindowLookUps", "are_full", "empty_buckets",
-    "n_used_slots", "slots_in_bucket",
-]  # fmt: skip
+__all__ = ["BUCKET_BYTES", "HashTable", "WindowLookUps", "empty_buckets", "used_slots"]
 
 BUCKET_BYTES = _hashing.BUCKET_BYTES
 
@@ -130,34 +127,17 @@ def empty_buckets(n_buckets: int) -> NDArray[np.uint8]:
     return buckets
 
 
-def are_full(buckets: NDArray[np.uint8], *, longest: bool) -> NDArray[np.bool_]:
-    """Whether each of the buckets of a level has no empty slot.
+def used_slots(buckets: NDArray[np.uint8], *, longest: bool) -> NDArray[np.bool_]:
+    """Return which slots of each of the buckets of a level have an n-gram.
 
     - `buckets`: buckets of one level
     - `longest`: whether the level is that of the longest n-grams
     """
     rows = buckets.reshape(-1, BUCKET_BYTES)
-    if not longest:
-        # One part of the key of the last slot is not 0.
-        parts = rows.view("<u4")
-        last = _hashing.BUCKET_SLOTS - 1
-        return (parts[:, last] | parts[:, last + _hashing.BUCKET_SLOTS]) != 0
-    last = _hashing.LONG_BUCKET_SLOTS - 1
-    return (rows.view("<u4")[:, last] != 0) | (rows[:, -2] != 0)
-
-
-def slots_in_bucket(*, longest: bool) -> int:
-    """Return the number of n-grams in a bucket that is full."""
-    return _hashing.LONG_BUCKET_SLOTS if longest else _hashing.BUCKET_SLOTS
-
-
-def n_used_slots(buckets: NDArray[np.uint8], *, longest: bool) -> int:
-    """Return the number of n-grams in buckets of one level."""
-    rows = buckets.reshape(-1, BUCKET_BYTES)
-    n = slots_in_bucket(longest=longest)
+    parts = rows.view("<u4")
     if longest:
-        used = (rows.view("<u4")[:, :n] != 0) | (rows[:, 8 * n : 9 * n] != 0)
-    else:
-        parts = rows.view("<u4")
-        used = (parts[:, :n] | parts[:, n : 2 * n]) != 0
-    return int(np.count_nonzero(used))
+        n = _hashing.LONG_BUCKET_SLOTS
+        return (parts[:, :n] != 0) | (rows[:, 8 * n : 9 * n] != 0)
+    n = _hashing.BUCKET_SLOTS
+    # One of the two parts of a key is not 0.
+    return (parts[:, :n] | parts[:, n : 2 * n]) != 0

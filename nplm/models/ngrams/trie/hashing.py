@@ -21,10 +21,8 @@ from nplm.models.ngrams.trie.context_trie import (
 from nplm.models.ngrams.trie.hash_table import (
     BUCKET_BYTES,
     HashTable,
-    are_full,
     empty_buckets,
-    n_used_slots,
-    slots_in_bucket,
+    used_slots,
 )
 from nplm.models.ngrams.trie.work import Work
 
@@ -260,7 +258,7 @@ def _fill_level(
         fill(_hashing.Window(window, n_buckets, first, longest))
         n = last - first
         beyond = window[n * BUCKET_BYTES :]
-        if len(free := np.flatnonzero(~are_full(beyond, longest=longest))):
+        if len(free := _not_full(beyond, longest=longest)):
             # The n-grams of this arc that overflow into the next one end at the first
             # bucket that is not full.
             tail = beyond[: (int(free[0]) + 1) * BUCKET_BYTES].copy()
@@ -286,12 +284,12 @@ def _fill_level(
         raise TableFullError
     for first, tail in tails:
         _put(buckets, first, tail, work)
-    n_used = 0
+    n_used = n_slots = 0
     for part in blocks(n_buckets, SPILL):
         own = buckets[part.start * BUCKET_BYTES : part.stop * BUCKET_BYTES]
-        n_used += n_used_slots(own, longest=longest)
+        used = used_slots(own, longest=longest)
+        n_used, n_slots = n_used + int(np.count_nonzero(used)), n_slots + used.size
         work.forget(buckets)
-    n_slots = n_buckets * slots_in_bucket(longest=longest)
     if n_used + FREE_SLOTS >= n_slots - n_slots // 10:
         raise TableFullError
 
@@ -315,7 +313,12 @@ def _last_free_bucket(window: NDArray[np.uint8], *, longest: bool) -> int:
     for end in range(len(window) // BUCKET_BYTES, 0, -SPILL):
         first = max(end - SPILL, 0)
         part = window[first * BUCKET_BYTES : end * BUCKET_BYTES]
-        free = np.flatnonzero(~are_full(part, longest=longest))
+        free = _not_full(part, longest=longest)
         if len(free):
             return first + int(free[-1])
     return -1
+
+
+def _not_full(buckets: NDArray[np.uint8], *, longest: bool) -> NDArray[np.intp]:
+    """Return the numbers of the buckets whose last slot is empty."""
+    return np.flatnonzero(~used_slots(buckets, longest=longest)[:, -1])
