@@ -196,7 +196,13 @@ def _with_network(
     if "ngrams" in recipe.members:
         n_parameters += NGRAMS_A_TOKEN * text.n_tokens
     reserved = scoring_seconds + SAVING_SECONDS + PARAMETER_SECONDS * n_parameters
-    seconds = max(0.0, budget.left - before - building - reserved)
+    seconds = budget.left - before - building - reserved
+    if seconds <= 0:
+        if "members" in fixed or fit.before is not None:
+            _check_time("a network and n-grams", before + building + reserved, fit)
+        members = tuple(name for name in recipe.members if name != "network")
+        fit.set(members=members, spelling=False)
+        return Choice(fit.recipe, n_bytes=n_bytes)
     a_token = 1 / speed + scoring_seconds / text.n_tokens
     most = fixed.get("epochs", most_epochs(text.n_tokens))
     epochs = min(seconds / a_token / text.n_tokens, most)

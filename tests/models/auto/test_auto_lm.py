@@ -307,6 +307,17 @@ def test_network_before_is_not_lost(fitted):
         AutoLM(0.02).fit(TEXTS, before=fitted)
 
 
+def test_network_that_takes_too_long_to_make_is_left_out(monkeypatch):
+    def speeds(*args):
+        return 1e3, 1e4, 1e4
+
+    monkeypatch.setattr("nplm.models.auto.choosing._speeds", speeds)
+    lm = AutoLM(0.1).fit(TEXTS)
+    assert lm.recipe_.members == ("ngrams",)
+    with pytest.raises(ValueError, match=r"is too short: a network and n-grams of"):
+        AutoLM(0.1, settings={"members": ["network"]}).fit(TEXTS)
+
+
 def test_units_without_time_are_frequent_words(monkeypatch):
     monkeypatch.setattr("nplm.models.auto.auto_lm.MAX_TYPES", 20)
     monkeypatch.setattr("nplm.models.auto.auto_lm.SUBWORD_SHARE", 0.0)
