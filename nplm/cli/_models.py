@@ -29,9 +29,8 @@ if TYPE_CHECKING:
 __all__ = [
     "BITS", "KEEP_OPTIMIZER", "KINDS", "MODEL", "TARGET", "VERIFY", "convert_ngrams",
     "convert_vectors", "is_of_running_text", "learned_features", "ngrams_file",
-    "ngrams_in",
-    "read_model", "read_ngrams", "read_scorer", "text_lm_in", "vocabulary_of",
-    "work_for", "write_changed", "write_model",
+    "ngrams_in", "read_model", "read_ngrams", "read_scorer", "text_lm_in",
+    "vocabulary_of", "without_marks", "work_for", "write_changed", "write_model",
 ]  # fmt: skip
 
 BITS = click.option(
@@ -82,6 +81,18 @@ def read_scorer(path: str | os.PathLike[str], *, verify: bool = False) -> Scorer
         scorer = file.scorer()
         _check_tokenizer(file, scorer.codec.tokenizer)
         return scorer
+
+
+def without_marks(scorer: Scorer) -> Scorer:
+    """Return a scorer of lines without ends, after checking that none need begin."""
+    try:
+        scorer.begin(bos=False)
+    except ValueError as error:
+        raise click.UsageError(
+            "--no-marks: MODEL has a context before the first word, which only "
+            "back-off n-grams do without; leave it out."
+        ) from error
+    return Scorer(scorer.word_scorer, scorer.codec, eos=False)
 
 
 def is_of_running_text(scorer: Scorer) -> bool:

@@ -76,12 +76,14 @@ class TextScorer:
     """Scores the documents of chunks of text, which follow each other in a file.
 
     - `errors`, `field`, `blank_lines`: as of `Chunk.documents`
+    - `bos`: whether a line begins a sentence
     """
 
     scorer: Scorer
     errors: str | None = None
     field: str | None = None
     blank_lines: bool = True
+    bos: bool = True
 
     def __call__(self, chunk: Chunk, *, words: bool = False) -> Scored:
         """Score a chunk; `words` asks for the tokens as the tokenizer splits them."""
@@ -93,7 +95,7 @@ class TextScorer:
         )
         texts = [line for lines in documents for line in lines]
         document = np.repeat(np.arange(len(documents)), list(map(len, documents)))
-        tokens = self.scorer.tokens(texts, words=words)
+        tokens = self.scorer.tokens(texts, bos=self.bos, words=words)
         return Scored(numbers, texts, document, tokens)
 
 

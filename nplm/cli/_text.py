@@ -23,8 +23,8 @@ from nplm.text.words.marks import BEGIN, END, LineMarks
 from nplm.text.words.splitting import BLANKS
 
 __all__ = [
-    "BLANK_LINES", "ERRORS", "INPUTS", "Chunk", "KeptText", "chunks_of", "files_of",
-    "lines_of", "listed_words", "n_bytes_of", "refuse_empty",
+    "BLANK_LINES", "ERRORS", "INPUTS", "NO_MARKS", "Chunk", "KeptText", "chunks_of",
+    "files_of", "lines_of", "listed_words", "n_bytes_of", "refuse_empty",
 ]  # fmt: skip
 
 # Memory does not grow with the text.
@@ -48,6 +48,14 @@ BLANK_LINES = click.option(
     callback=lambda _ctx, _param, value: value == "sentences",
     help="Skip lines without words, as SRILM does, or take each as a sentence without "
     "words, as KenLM does.",
+)
+
+NO_MARKS = click.option(
+    "--no-marks",
+    "-n",
+    is_flag=True,
+    help="Score lines without <s> before and </s> after them, as KenLM's query -n: the "
+    "first word has no context, and the end is no token. For back-off n-grams.",
 )
 
 ERRORS = click.option(

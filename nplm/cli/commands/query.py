@@ -9,7 +9,12 @@ from typing import Any, NamedTuple
 import click
 import numpy as np
 
-from nplm.cli._models import MODEL, is_of_running_text, read_scorer
+from nplm.cli._models import (
+    MODEL,
+    is_of_running_text,
+    read_scorer,
+    without_marks,
+)
 from nplm.cli._tally import (
     LN10,
     Figures,
@@ -18,7 +23,7 @@ from nplm.cli._tally import (
     as_json,
     warning_of_unknown,
 )
-from nplm.cli._text import BLANK_LINES, INPUTS, chunks_of
+from nplm.cli._text import BLANK_LINES, INPUTS, NO_MARKS, chunks_of
 from nplm.text.lm.scorer import Scorer, measured
 from nplm.text.lm.text_scores import NO_SPELLING, perplexity
 from nplm.text.lm.token_scores import ScoredTokens
@@ -72,6 +77,7 @@ class Token(NamedTuple):
     "its figures of each line and file.",
 )
 @BLANK_LINES
+@NO_MARKS
 def query_command(
     model: str,
     inputs: tuple[str, ...],
@@ -80,6 +86,7 @@ def query_command(
     in_json: bool,
     columns: str,
     blank_lines: bool,
+    no_marks: bool,
     verify: bool,
 ) -> None:
     """Show log10 of each word's probability, and perplexities.
@@ -110,7 +117,9 @@ def query_command(
             "--columns srilm shows each word: leave out --summary, --each and --json."
         )
     scorer = read_scorer(model, verify=verify)
-    score = TextScorer(scorer, blank_lines=blank_lines)
+    if no_marks:
+        scorer = without_marks(scorer)
+    score = TextScorer(scorer, blank_lines=blank_lines, bos=not no_marks)
     is_of_running_text(scorer)
     whole = Figures(scorer.eos)
     for name in inputs or ("-",):

@@ -11,9 +11,14 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 
 from nplm.cli._jobs import Jobs, in_order
-from nplm.cli._models import MODEL, is_of_running_text, read_scorer
+from nplm.cli._models import (
+    MODEL,
+    is_of_running_text,
+    read_scorer,
+    without_marks,
+)
 from nplm.cli._tally import LN10, TextScorer, as_json
-from nplm.cli._text import ERRORS, INPUTS, Chunk, chunks_of, n_bytes_of
+from nplm.cli._text import ERRORS, INPUTS, NO_MARKS, Chunk, chunks_of, n_bytes_of
 from nplm.cli._values import ABOVE_ZERO
 from nplm.text.lm.scorer import Scorer
 from nplm.text.lm.text_scores import perplexity
@@ -116,6 +121,7 @@ class Scoring:
     "until Ctrl-C.",
 )
 @ERRORS
+@NO_MARKS
 @JOBS
 @click.option(
     "--progress/--no-progress",
@@ -132,6 +138,7 @@ def score_command(
     above: float | None,
     follow: bool,
     errors: str,
+    no_marks: bool,
     n_jobs: int,
     progress: bool | None,
     verify: bool,
@@ -170,12 +177,14 @@ def score_command(
         )
     scorer = read_scorer(model, verify=verify)
     refuse_to_share(scorer, n_jobs)
+    if no_marks:
+        scorer = without_marks(scorer)
     if progress is None and not follow:
         progress = sys.stderr.isatty() and not sys.stdout.isatty()
     n_bytes = 0 if follow else n_bytes_of(inputs)
     n_lines = n_shown = n_skipped = 0
     row = _json_row(with_text) if in_json else _row(per_token, with_text)
-    work = Scoring(TextScorer(scorer, errors), row, above)
+    work = Scoring(TextScorer(scorer, errors, bos=not no_marks), row, above)
     chunks = chunks_of(inputs, follow=follow)
     with _bars() if progress else nullcontext() as bars:
         for output in in_order(work, chunks, n_jobs, lambda chunk: chunk.pauses):

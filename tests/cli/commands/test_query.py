@@ -75,3 +75,22 @@ def test_columns_of_srilm_are_of_words(model, run):
             "query", "--columns", "srilm", *other, "@columns.arpa", code=2
         ).stderr
         assert "--columns srilm shows each word" in message
+
+
+def test_lines_without_marks_are_scored_as_by_kenlm(model, folder, run, tmp_path):
+    kenlm = pytest.importorskip("kenlm")
+    peer = kenlm.Model(str(folder / "columns.arpa"))
+    lines = ["the cat sees it", "zebra dog bites", "it"]
+    text = "".join(f"{line}\n" for line in lines)
+    expected = [peer.score(line, bos=False, eos=False) for line in lines]
+    scores = run("score", "--no-marks", "@columns.arpa", input=text).stdout.split()
+    np.testing.assert_allclose(np.array(scores, float), expected, atol=1e-5)
+    shown = run("query", "-n", "@columns.arpa", input=text).stdout.splitlines()
+    totals = [float(line.rsplit("total ", 1)[1]) for line in shown[:3]]
+    np.testing.assert_allclose(totals, expected, atol=1e-4)
+    assert [line.count("\t") for line in shown[:3]] == [4, 3, 1]
+    assert "words: 8" in shown
+    lm = nplm.TextLM(nplm.InterpolatedTrigram(), n_context=2).fit(lines)
+    nplm.save(lm, tmp_path / "other")
+    message = run("query", "-n", str(tmp_path / "other"), input=text, code=2).stderr
+    assert "--no-marks: MODEL has a context before the first word" in message
