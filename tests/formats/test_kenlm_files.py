@@ -14,6 +14,7 @@ from nplm import kenlm
 from nplm.cli import main
 from nplm.formats import read_arpa
 from nplm.formats.open_model import open_model
+from nplm.models.ngrams.kenlm_trie import KenlmTrie
 from nplm.models.ngrams.trie.work import Work
 
 DATA = Path(__file__).parent / "kenlm_data"
@@ -224,3 +225,17 @@ def test_words_and_numbers_are_verified(tmp_path):
     path = changed("trie", 424, b"\xff" * 8, tmp_path)
     with pytest.raises(ValueError, match="is damaged"):
         nplm.load(path, verify=True)
+
+
+@pytest.mark.parametrize("name", ["trie", "trie-q-b-a"])
+def test_words_that_are_not_sorted_are_refused(name, monkeypatch):
+    nplm.load(DATA / name, verify=True)
+    nodes = KenlmTrie.nodes
+
+    def reversed_words(self, i, begin, end):
+        words, *numbers = nodes(self, i, begin, end)
+        return words[::-1], *numbers
+
+    monkeypatch.setattr(KenlmTrie, "nodes", reversed_words)
+    with pytest.raises(ValueError, match="in its 2-grams, words are not sorted"):
+        nplm.load(DATA / name, verify=True)
