@@ -47,7 +47,7 @@ def train(folder):
     )
     # The corpus marks unknown words, which the tokenizer must leave whole.
     text = dict(
-        tokenizer=Tokenizer(rf"<unk>|{Tokenizer().pattern}"),
+        tokenizer=Tokenizer(r"<unk>|\w+|[^\w\s]"),
         vocabulary=Vocabulary.from_words(corpus.words.tolist()),
     )
     network = NeuralLM(n_hidden=128, embedding_dim=64, max_iter=3, random_state=0)

@@ -229,9 +229,16 @@ def make_pictures(app):
     (_drawing.FOLDER / "front.txt").write_text(printed.getvalue())
 
 
+def without_dead_sources(app, env):
+    """Leave compiled modules, which have no page, out of the index of sources."""
+    for name in [n for n, entry in env._viewcode_modules.items() if not entry]:
+        del env._viewcode_modules[name]
+
+
 def setup(app):
     """Connect the hooks, and say which manuals are out of reach."""
     app.connect("builder-inited", make_pictures)
+    app.connect("env-updated", without_dead_sources)
     app.connect("autodoc-skip-member", skip_member)
     # After numpydoc (500), which turns the sections into what is escaped here.
     app.connect("autodoc-process-docstring", head_groups, priority=540)

@@ -32,6 +32,7 @@ ReportStage = Callable[[str, float, float, str], None]
 # A table as data for JSON, as `results_of` returns it.
 Results = dict[str, Any]
 Scores = dict[str, NDArray[np.float64]]  # log-probabilities of next words, by part
+TIMED_BATCHES = 20  # mini-batches that tell how fast a network trains
 # Windows scored between two reports, and so before an interrupt.
 SCORE_CHUNK = 20_000
 # The trigram of section 4.1 of the paper, with weights by EM on the validation part.
@@ -247,6 +248,10 @@ class Fit(ABC):
         """Relative time that it takes on the same corpus; 0 is seconds to minutes."""
         return 0.0
 
+    def expected_seconds(self, bench: Bench) -> float | None:
+        """Return the most seconds of training here; None is seconds to minutes."""
+        return None
+
     @abstractmethod
     def measure(self, bench: Bench, folder: Path) -> Measured:
         """Train and score; `folder` keeps an unfinished fit."""
@@ -318,10 +323,25 @@ class NetworkFit(Fit):
         n_parameters = 1 + network["n_hidden"] + network["output__direct"] * inputs
         return float(network["max_iter"] * n_parameters)
 
+    def expected_seconds(self, bench: Bench) -> float:
+        """Measure some mini-batches, and return the time of the most epochs."""
+        lm = self._network(bench)
+        X, y = bench.windows.train
+        trainer = lm.trainer(X, y)
+        examples = range(min(len(y), TIMED_BATCHES * int(lm.batch_size)))
+        trainer.train(examples[: int(lm.batch_size)])  # memory is touched
+        began = time.perf_counter()
+        trainer.train(examples)
+        seconds = time.perf_counter() - began
+        return lm.max_iter * len(y) / len(examples) * seconds
+
+    def _network(self, bench: Bench) -> NeuralLM:
+        settings = bench.common | self.changes | {"n_jobs": bench.n_jobs}
+        return NeuralLM.from_paper(self.settings["network"], **settings)
+
     def measure(self, bench: Bench, folder: Path) -> Measured:
         """Train the network, or go on with an unfinished fit."""
-        settings = bench.common | self.changes | {"n_jobs": bench.n_jobs}
-        lm = NeuralLM.from_paper(self.settings["network"], **settings)
+        lm = self._network(bench)
         bench.fit(self.name, lm, work=self.work, checkpoint=folder / "fit")
         alone = bench.scores(self.name, lm)
         scores = {

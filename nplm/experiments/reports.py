@@ -128,7 +128,7 @@ def findings(results: Results) -> list[str]:
 
 
 def draw(results: Results, path: str | os.PathLike[str]) -> None:
-    """Draw the test perplexities of the paper and ours as bars.
+    """Draw the test perplexities of the paper and ours, a bar each for rows measured.
 
     Parameters
     ----------
@@ -148,16 +148,17 @@ def draw(results: Results, path: str | os.PathLike[str]) -> None:
     import matplotlib
     from matplotlib.figure import Figure
 
-    rows = results["rows"][::-1]
+    rows = [row for row in results["rows"] if row["ours"]][::-1]
     figure = Figure(figsize=(7, 0.6 + 0.32 * len(rows)), layout="constrained")
     axes = figure.subplots()
     places = range(len(rows))
-    paper = [row["paper"]["test"] for row in rows]
-    axes.barh([i + 0.2 for i in places], paper, 0.38, color="0.75", label="the paper")
-    done = [(i - 0.2, row["ours"]["test"]) for i, row in enumerate(rows) if row["ours"]]
-    if done:
-        y, ours = zip(*done)
-        axes.barh(y, ours, 0.38, color="tab:blue", label="nplm")
+    for source, label, above, colour in (
+        ("paper", "the paper", 0.2, "0.75"), ("ours", "nplm", -0.2, "tab:blue"),
+    ):  # fmt: skip
+        values = [row[source]["test"] for row in rows]
+        y = [i + above for i in places]
+        bars = axes.barh(y, values, 0.38, color=colour, label=label)
+        axes.bar_label(bars, fmt="%.0f", padding=2, fontsize="x-small")
     axes.set_yticks(list(places), [row["name"] for row in rows])
     axes.set_ylim(-0.6, len(rows) - 0.4)
     axes.set_xlabel("test perplexity")

@@ -108,6 +108,12 @@ def reproduce(
     done = {fit.name: _done(fit, corpus, folder) for fit in fits}
     for i, fit in enumerate(fits):
         if not done[fit.name]:
+            seconds = fit.expected_seconds(bench)
+            time_of_it = "seconds to minutes"
+            if seconds is not None:
+                time_of_it = f"at most {time_in_words(seconds)} to train"
+            counts = f"{i} of {len(fits)} fits are done"
+            progress(fit.name, 0, 0, f"{time_of_it}; {counts}")
             bench.work_after = sum(f.work for f in fits[i + 1 :] if not done[f.name])
             _measure(fit, bench, folder)
         yield fit.name, not done[fit.name]

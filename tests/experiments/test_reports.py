@@ -90,6 +90,12 @@ def test_the_legend_of_a_picture_covers_no_bar(results, tmp_path, monkeypatch):
     draw(results, tmp_path / "a.svg")
     [picture] = drawn
     [axes] = picture.axes
+    measured = [row for row in results["rows"] if row["ours"]]
+    assert [label.get_text() for label in axes.get_yticklabels()] == [
+        row["name"] for row in reversed(measured)
+    ]
+    values = {f"{row[of]['test']:.0f}" for row in measured for of in ("paper", "ours")}
+    assert {text.get_text() for text in axes.texts} == values
     legends = [*picture.legends, *filter(None, [axes.get_legend()])]
     assert [len(legend.get_texts()) for legend in legends] == [2]
     (box,) = (legend.get_window_extent() for legend in legends)

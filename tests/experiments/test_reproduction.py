@@ -1,6 +1,7 @@
 """The paper's tables, on a text of five words: every row, and how a run goes on."""
 
 import json
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -140,6 +141,22 @@ def test_time_left_is_of_all_networks_to_come(run):
     run("MLP3", "MLP7", "Del. Int.", progress=note)
     assert "left for all" in notes["MLP3"][-1]
     assert "left" not in "".join(notes["MLP7"])  # the last one: its own time is all
+
+
+def test_the_time_of_a_row_is_told_before_it_starts(run):
+    told = []
+
+    def note(stage, done, total, text):
+        if "fits are done" in text:
+            told.append((stage, text))
+        elif stage == "MLP3: training" and not told:
+            raise AssertionError("told too late")
+
+    run("Del. Int.", "MLP3", progress=note)
+    assert told[0] == ("Del. Int.", "seconds to minutes; 0 of 2 fits are done")
+    assert re.fullmatch(
+        r"at most .+ to train; 1 of 2 fits are done", dict(told)["MLP3"]
+    )
 
 
 def test_the_work_of_networks_is_that_of_their_output_units():
