@@ -12,6 +12,11 @@ from common.table import Rows
 SLOWEST, FASTEST = "exact, K = 1", "exact"
 NEAR = 1.02  # what counts as the same perplexity
 TEXTS = {"brown": "Brown", "wiki": "Wiki"}
+# Kinds of outputs, by the first words of their names.
+KINDS = {
+    "noise samples": ("importance", "nce"), "classes": ("classes",),
+    "trees": ("tree", "Huffman"),
+}  # fmt: skip
 
 
 def learnt(rows: Rows) -> Rows:
@@ -157,22 +162,32 @@ def tables(rows: Rows, ways: list[str], timed: list[str]) -> dict[str, str]:
 
 
 def draw(path: Path, rows: Rows, ways: list[str]) -> None:
-    """Perplexity against time, a panel a text."""
+    """Perplexity against time: a row a text, a panel a kind of output, same axes."""
     texts = [corpus for corpus in TEXTS if by_way(rows, corpus, ways)]
-    with picture(path, len(texts), (2 + 4.5 * len(texts), 4.5)) as (figure, axes):
-        for axis, corpus in zip(axes, texts):
+    size = 3.6 * len(KINDS), 3.8 * len(texts)
+    with picture(path, len(KINDS) * len(texts), size, len(KINDS)) as (_, axes):
+        for corpus, across in zip(texts, zip(*[iter(axes)] * len(KINDS))):
             by_name = by_way(rows, corpus, ways)
-            for way, row in by_name.items():
-                _, seconds, perplexity = zip(*row["points"])
-                style = "k" if is_exact(row) else f"C{ways.index(way)}"
-                marker = ".--" if way == SLOWEST else ".-"
-                axis.loglog(seconds, perplexity, marker, color=style, label=way)
             n_words = next(iter(by_name.values()))["words"]
-            axis.set(
-                title=f"{TEXTS[corpus]}, |V| = {n_words:,}",
-                xlabel="CPU seconds of training",
-                ylabel="perplexity of validation windows",
-            )  # fmt: skip
-            axis.yaxis.set_minor_formatter("{x:.0f}")
-        names = axes[0].get_legend_handles_labels()
-        figure.legend(*names, loc="outside right center", fontsize=8)
+            for axis in across[1:]:
+                axis.sharex(across[0])
+                axis.sharey(across[0])
+            for axis, (kind, begins) in zip(across, KINDS.items()):
+                for way, row in by_name.items():
+                    if not is_exact(row) and not way.startswith(begins):
+                        continue
+                    _, seconds, perplexity = zip(*row["points"])
+                    style = "k" if is_exact(row) else f"C{ways.index(way)}"
+                    marker = ".--" if way == SLOWEST else ".-"
+                    axis.loglog(seconds, perplexity, marker, color=style, label=way)
+                axis.set(
+                    title=f"{TEXTS[corpus]}, {n_words:,} words: {kind}",
+                    xlabel="CPU seconds of training",
+                )
+                axis.title.set_fontsize("medium")
+                axis.yaxis.set_minor_formatter("{x:.0f}")
+                axis.legend(
+                    fontsize="x-small", frameon=False, loc="upper center",
+                    bbox_to_anchor=(0.5, -0.17), ncols=2,
+                )  # fmt: skip
+            across[0].set_ylabel("perplexity of validation windows")
