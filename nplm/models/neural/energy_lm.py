@@ -101,7 +101,7 @@ random_state, verbose
         h) + h(1 + nm)`` with `target_weights`; without `n_distant`.
     n_added_ : int
         Number of words added by `add_words`.
-    n_iter_, n_seen_, history_, val_loss_, loss_, precision_
+    n_iter_, n_seen_, words_per_second_, history_, val_loss_, loss_, precision_
         As of `NeuralLM`. `add_words` keeps ``val_loss_``.
     order_, n_words_, classes_, n_features_in_
         The order, the vocabulary size, the word ids, and the number of columns of X.

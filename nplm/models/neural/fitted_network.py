@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from copy import copy
 from numbers import Integral
@@ -141,6 +142,12 @@ class FittedNetworkLM(LanguageModel):
     def n_seen_(self) -> int:
         """Number of examples seen, the t of the paper's schedule."""
         return _trained(self, "n_seen").n_seen
+
+    @property
+    def words_per_second_(self) -> float:
+        """Examples of training a second, scoring left out; NaN before an epoch ends."""
+        seconds = sum(self.history_["seconds"])
+        return self.n_seen_ / seconds if seconds else math.nan
 
     def _fit_result(self, name: str) -> TrainedNetwork:
         """Return the trained network, for the attribute `name`."""

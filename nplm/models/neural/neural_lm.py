@@ -231,6 +231,8 @@ default="auto"
         `warm_start` adds its own. Early stopping may keep an earlier one's weights.
     n_seen_ : int
         Examples seen, the t of the schedule.
+    words_per_second_ : float
+        Examples seen a second of training, all threads and processes together.
     history_ : dict of list
         Lists with an entry per epoch: ``loss`` (mean negative log-likelihood of each
         training example just before its update) and ``val_loss`` (NaN without held-out

@@ -146,6 +146,12 @@ class Epochs:
         self._n_before = len(history["loss"])
         self._seen = network.n_seen  # before this fit
 
+    @property
+    def words_per_second(self) -> float:
+        """Examples a second of the epochs of this fit; 0 before the first has ended."""
+        seconds = sum(self.history["seconds"][self._n_before :])
+        return (self.network.n_seen - self._seen) / seconds if seconds else 0.0
+
     # -- an epoch -----------------------------------------------------------------
 
     @property

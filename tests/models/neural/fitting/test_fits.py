@@ -172,13 +172,16 @@ def test_progress_is_called(data):
     assert all(0 < x < 4 for x in loss)
 
 
-def test_verbose_prints_a_line_an_epoch(data, capsys):
+def test_verbose_prints_a_line_an_epoch_and_the_speed(data, capsys):
     X, y, X_val, y_val = data
-    paper_lm(n_words=20, max_iter=2, verbose=1, **SMALL).fit(
+    lm = paper_lm(n_words=20, max_iter=2, verbose=1, **SMALL).fit(
         X, y, X_val=X_val, y_val=y_val
     )
     lines = capsys.readouterr().out.splitlines()
-    assert len(lines) == 2
+    assert len(lines) == 3
+    speed = 2 * len(y) / sum(lm.history_["seconds"])
+    assert lm.words_per_second_ == pytest.approx(speed)
+    assert lines[2] == f"[NeuralLM] trained on {speed:,.0f} words a second"
     assert "epoch 2" in lines[1]
     assert "held-out" in lines[1]
 
