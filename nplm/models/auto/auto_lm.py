@@ -279,10 +279,13 @@ class AutoLM(TextLM):
                 "text, give the minutes."
             )
         if known.continues != (before is not None):
-            raise ValueError(
-                "recipe continues another model: pass that as before."
+            what, do = (
+                ("another", "give that, too")
                 if known.continues
-                else "recipe is of a fit that continues no model: leave before out."
+                else ("no", "leave it out")
+            )
+            raise ValueError(
+                f"the recipe continues {what} model (before, or --continue): {do}."
             )
         known = replace(known, n_tokens=text.n_tokens)
         is_repeated = self.recipe is not None
@@ -513,9 +516,11 @@ class AutoLM(TextLM):
 
     def _restore(self, fitted: Fitted) -> None:
         super()._restore(fitted)
-        self.recipe_ = AutoRecipe.of(fitted.take("recipe", dict))
         self.scores_ = fitted.take("scores", dict)
         self.n_tokens_ = fitted.whole("n_tokens")
+        # Recipes of earlier files do not have the size of their text.
+        size = {"n_tokens": self.n_tokens_}
+        self.recipe_ = AutoRecipe.of(size | fitted.take("recipe", dict))
         if not all(type(x) in (int, float) for x in self.scores_.values()):
             raise fitted.invalid_item("scores", self.scores_)
 

@@ -291,12 +291,12 @@ def test_recipe_is_of_the_same_fit(fitted):
         AutoLM(recipe=recipe).fit(TEXTS[:10])
     with pytest.raises(ValueError, match="leave settings and adapt out"):
         AutoLM(recipe=recipe, settings=SMALL).fit(TEXTS)
-    with pytest.raises(ValueError, match="leave before out"):
+    with pytest.raises(ValueError, match=r"continues no model .* leave it out"):
         AutoLM(recipe=recipe).fit(TEXTS, before=fitted)
     further = AutoLM(0.1, random_state=0).fit(TEXTS, before=fitted)
     again = AutoLM(recipe=further.recipe_).fit(TEXTS, before=fitted)
     equal(again, further)
-    with pytest.raises(ValueError, match="pass that as before"):
+    with pytest.raises(ValueError, match=r"continues another model .* give that, too"):
         AutoLM(recipe=further.recipe_).fit(TEXTS)
 
 
