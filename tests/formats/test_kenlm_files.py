@@ -239,3 +239,21 @@ def test_words_that_are_not_sorted_are_refused(name, monkeypatch):
     monkeypatch.setattr(KenlmTrie, "nodes", reversed_words)
     with pytest.raises(ValueError, match="in its 2-grams, words are not sorted"):
         nplm.load(DATA / name, verify=True)
+
+
+@pytest.mark.parametrize("name", ["probing", "trie-a"])
+def test_decoders_take_them(name):
+    """The candidates and the words of decoders score as with the ARPA file."""
+    found, expected = (nplm.load(DATA / n) for n in (name, "model.arpa"))
+    lists = [[(text, -1.0 * i) for i, text in enumerate(TEXTS[1:4])]]
+    chosen = [nplm.Rescorer(lm).fit(lists, TEXTS[1:2]) for lm in (found, expected)]
+    assert chosen[0].predict(lists) == chosen[1].predict(lists)
+    assert chosen[0].lm_weight_ == chosen[1].lm_weight_
+    scorers = found.scorer(), expected.scorer()
+    states = [scorer.begin() for scorer in scorers]
+    for word in ("a", "rose", "zz", "d"):
+        steps = [scorer.step(state, word) for scorer, state in zip(scorers, states)]
+        states = [state for _, state in steps]
+        assert steps[0][0] == pytest.approx(steps[1][0], rel=1e-6)
+        candidates = [s.candidates(own, ["a", "b"]) for s, own in zip(scorers, states)]
+        assert_allclose(*candidates, rtol=1e-6)

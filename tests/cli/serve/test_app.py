@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nplm import InterpolatedTrigram, TextLM
+from nplm import InterpolatedTrigram, TextLM, load
 from nplm.formats import read_arpa
 
 jsonschema = pytest.importorskip("jsonschema", reason="jsonschema is not installed")
@@ -339,3 +339,26 @@ def test_effects_are_the_bits_lost_without_each_word(client, served, check):
     variants = ["zebra dog saw a", "the zebra saw a", "the dog zebra a"]
     expected = [bits(text) - bits("the dog saw a") for text in variants]
     assert found["effects"] == pytest.approx(expected, abs=1e-5)
+
+
+def test_files_of_kenlm_are_served(serving):
+    data = Path(__file__).parents[2] / "formats" / "kenlm_data"
+    models = {name: load(data / name) for name in ("trie-a", "model.arpa")}
+    with serving(models) as client:
+        for path, question in (
+            ("/next", {"text": "a rose", "k": 3}),
+            ("/score", {"text": "a rose is a"}),
+        ):
+            answers = [client.post(path, question | {"model": m}) for m in models]
+            assert answers[0].status == 200, answers[0].text
+            found, expected = (sorted_numbers(answer.json) for answer in answers)
+            assert found == pytest.approx(expected, rel=1e-5)
+
+
+def sorted_numbers(value):
+    """Return all numbers of a value of JSON."""
+    if isinstance(value, dict):
+        value = [value[key] for key in sorted(value)]
+    if isinstance(value, list):
+        return [number for item in value for number in sorted_numbers(item)]
+    return [value] if isinstance(value, (int, float)) else []
