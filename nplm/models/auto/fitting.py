@@ -353,9 +353,10 @@ class AutoFit:
     def _learn_weights(self) -> NDArray[np.float64]:
         """Learn the weights of the models, 0 of those that do not pay; score all."""
         probs = np.exp([scores.log_prob for scores in self.scores]).T
-        weights = _weights_of(probs)
+        [weights] = fit_mixture_weights(probs).weights
         kept = weights >= LEAST_WEIGHT
-        weights[~kept], weights[kept] = 0.0, _weights_of(probs[:, kept])
+        weights[~kept] = 0.0
+        [weights[kept]] = fit_mixture_weights(probs[:, kept]).weights
         self.scores.append(Scores.mixed(self.scores, weights))
         return weights
 
@@ -367,10 +368,3 @@ def network_of(model: Any) -> NeuralLM | None:
         if isinstance(network, NeuralLM):
             return network
     return None
-
-
-def _weights_of(probs: NDArray[np.float64]) -> NDArray[np.float64]:
-    bins = np.zeros(len(probs), dtype=np.intp)
-    fit = fit_mixture_weights(probs, bins, 1, max_iter=100, tol=1e-5)
-    weights: NDArray[np.float64] = fit.weights[0]
-    return weights

@@ -206,8 +206,7 @@ class ClassLM(CheapWords):
         probs = np.empty((len(y_val), 2))
         probs[:, 0] = self._class_prob(X_val, y_val)
         probs[:, 1] = 1 / self.n_words_
-        one_bin = np.zeros(len(y_val), dtype=np.intp)
-        fit = fit_mixture_weights(probs, one_bin, 1, max_iter=100, tol=1e-7)
+        fit = fit_mixture_weights(probs)
         return float(fit.weights[0, 1])
 
     def _fitted(self) -> dict[str, object]:

@@ -35,6 +35,8 @@ from nplm.models.ngrams.stages.counts import NgramCounts, restored_counts
 from nplm.models.ngrams.trie.checks import arrays_of
 from nplm.models.training.em import (
     BIN_PRIOR,
+    MAX_ITER,
+    TOL,
     FrequencyBins,
     checked_weights,
     fit_mixture_weights,
@@ -74,10 +76,10 @@ class MixtureLM(_BaseComposition, CompositeLM):
     include_uniform : bool, default=False
         Whether to add the uniform distribution 1 / n_words as the last member, named
         "uniform".
-    max_iter : int, default=100
-        Maximum number of EM steps.
-    tol : float, default=1e-5
-        EM stops when a step gains less than this, in nats per token.
+    max_iter : int, default=1000
+        Maximum number of iterations, each of two steps of EM.
+    tol : float, default=1e-7
+        EM stops when no weights gain more than this, in nats per token.
     verbose : int, default=0
         2 shows a bar of the whole fit: the current member and its progress, then the
         learning of the weights. 1 prints a line for each, and one a minute.
@@ -95,7 +97,7 @@ class MixtureLM(_BaseComposition, CompositeLM):
         With "context", the :math:`q = \lceil -\log((1 + freq) / T) \rceil` of each
         row, from the most frequent contexts to unseen ones.
     n_iter_ : int
-        Number of EM steps; 0 if no weights are learned.
+        Number of iterations of EM; 0 if no weights are learned.
     n_parameters_ : int
         Number of parameters of all members, plus that of free learned weights.
     n_words_, classes_, n_features_in_
@@ -149,8 +151,8 @@ class MixtureLM(_BaseComposition, CompositeLM):
         *,
         n_words: int | None = None,
         include_uniform: bool = False,
-        max_iter: int = 100,
-        tol: float = 1e-5,
+        max_iter: int = MAX_ITER,
+        tol: float = TOL,
         verbose: int = 0,
     ) -> None:
         self.estimators = estimators

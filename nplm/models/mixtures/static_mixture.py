@@ -13,7 +13,13 @@ from nplm.base.blocks import BLOCK_WINDOWS, blocks
 from nplm.models.ngrams.stages.mixing import AlignedTrie, mixed_trie
 from nplm.models.ngrams.text_ngrams import TextNgrams
 from nplm.models.ngrams.trie.work import Work
-from nplm.models.training.em import MixtureFit, checked_weights, fit_mixture_weights
+from nplm.models.training.em import (
+    MAX_ITER,
+    TOL,
+    MixtureFit,
+    checked_weights,
+    fit_mixture_weights,
+)
 from nplm.text.codecs import codec_of
 from nplm.text.words.splitting import Splitter, params_of
 
@@ -28,7 +34,7 @@ class StaticMixture(NamedTuple):
 
     - `lm`: the mixture, a text model over a `BackoffLM`
     - `weights` (n_models,): weight of each model
-    - `n_iter`: number of EM steps; 0 if the weights were given
+    - `n_iter`: number of iterations of EM; 0 if the weights were given
     """
 
     lm: TextLM
@@ -41,8 +47,8 @@ def static_mixture(
     weights: ArrayLike | None = None,
     *,
     X_val: Sequence[Any] | None = None,
-    max_iter: int = 1000,
-    tol: float = 1e-9,
+    max_iter: int = MAX_ITER,
+    tol: float = TOL,
     index: bool = True,
 ) -> StaticMixture:
     r"""Mix back-off models of text into one (static interpolation).
@@ -71,10 +77,9 @@ def static_mixture(
         Held-out text, on which EM learns the weights. Words that no model has are
         ``<unk>``; tokens to which all models give probability 0 are left out.
     max_iter : int, default=1000
-        Maximum number of EM steps.
-    tol : float, default=1e-9
-        EM stops when a step gains less than this, in nats per token. The weights then
-        have about four digits.
+        Maximum number of iterations, each of two steps of EM.
+    tol : float, default=1e-7
+        EM stops when no weights gain more than this, in nats per token.
     index : bool, default=True
         Whether to build the hash table for look-ups; see ``read_arpa``.
 
@@ -130,13 +135,13 @@ def mixed(
     work: Work,
     *,
     names: Sequence[str] | None = None,
-    max_iter: int = 1000,
-    tol: float = 1e-9,
+    max_iter: int = MAX_ITER,
+    tol: float = TOL,
 ) -> tuple[TextNgrams, NDArray[np.float64], int]:
     """Mix n-grams, in memory or in a folder with them; see `static_mixture`.
 
     - `names`: what errors call the models
-    - returns the mixture, the weights, and the number of EM steps
+    - returns the mixture, the weights, and the number of iterations of EM
     """
     names = _names_of(models) if names is None else names
     _check_models(models, names)
@@ -323,7 +328,6 @@ def _learned(
         for part in blocks(len(probs), min(work.n_at_random, BLOCK_WINDOWS)):
             probs[part, i] = member.next_word_prob(X[part], y[part])
             work.forget(*member.trie.every_array)
-    one_bin = np.zeros(len(probs), dtype=np.intp)
-    fit = fit_mixture_weights(probs, one_bin, 1, max_iter=max_iter, tol=tol)
+    fit = fit_mixture_weights(probs, max_iter=max_iter, tol=tol)
     fit.warn_unless_converged("static_mixture", max_iter, tol)
     return fit

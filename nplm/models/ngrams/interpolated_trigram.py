@@ -19,7 +19,13 @@ from nplm.base.fitted import Fitted
 from nplm.models.ngrams.frequencies import RelativeFrequencies
 from nplm.models.ngrams.stages.counts import NgramCounts, restored_counts
 from nplm.models.ngrams.trie.checks import arrays_of
-from nplm.models.training.em import BIN_PRIOR, FrequencyBins, fit_mixture_weights
+from nplm.models.training.em import (
+    BIN_PRIOR,
+    MAX_ITER,
+    TOL,
+    FrequencyBins,
+    fit_mixture_weights,
+)
 
 __all__ = ["InterpolatedTrigram"]
 
@@ -51,10 +57,10 @@ class InterpolatedTrigram(CheapWords):
         Fraction of the training windows, the last ones, to hold out if `X_val` is not
         given. EM runs on it with the counts of the other windows; the final model
         counts all windows.
-    max_iter : int, default=100
-        Maximum number of EM steps.
-    tol : float, default=1e-5
-        EM stops when a step gains less than this, in nats per token.
+    max_iter : int, default=1000
+        Maximum number of iterations, each of two steps of EM.
+    tol : float, default=1e-7
+        EM stops when no weights gain more than this, in nats per token.
 
     Attributes
     ----------
@@ -64,7 +70,7 @@ class InterpolatedTrigram(CheapWords):
     bins_ : ndarray of int64, shape (n_bins,)
         Bin number q of each row, from the most frequent contexts to unseen ones.
     n_iter_ : int
-        Number of EM steps run.
+        Number of iterations of EM run.
     members_ : RelativeFrequencies
         The members of the mixture; its ``counts`` are those of the training windows.
     n_parameters_ : int
@@ -102,8 +108,8 @@ class InterpolatedTrigram(CheapWords):
         *,
         n_words: int | None = None,
         validation_fraction: float = 0.1,
-        max_iter: int = 100,
-        tol: float = 1e-5,
+        max_iter: int = MAX_ITER,
+        tol: float = TOL,
     ) -> None:
         self.order = order
         self.n_words = n_words

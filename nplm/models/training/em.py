@@ -7,7 +7,7 @@ after Jelinek and Mercer 1980), for any member distributions.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,9 +15,14 @@ from numpy.typing import ArrayLike, NDArray
 from nplm.base.warnings import warn
 
 __all__ = [
-    "BIN_PRIOR", "FrequencyBins", "MixtureFit", "checked_weights",
+    "BIN_PRIOR", "MAX_ITER", "TOL", "FrequencyBins", "MixtureFit", "checked_weights",
     "fit_mixture_weights",
 ]  # fmt: skip
+
+# Where EM stops: with weights that are worse than the best by 0.00001% at most.
+MAX_ITER, TOL = 1000, 1e-7
+# An iteration keeps this share of the weight that two steps of EM leave.
+MIN_KEPT = 1e-3
 
 # Number of prior samples. A bin with a few held-out samples may not need the uniform
 # member: with weight 0 for it, an unseen word would have no probability.
@@ -66,30 +71,29 @@ class MixtureFit(NamedTuple):
     """The result of `fit_mixture_weights`.
 
     - `weights` (n_bins, n_members): rows sum to 1
-    - `log_likelihood`: mean log-likelihood of the samples before each step, and at the
-      end; it includes the log-density of the weights if there is a prior
-    - `converged`: whether the last step gained less than `tol`
+    - `log_likelihood`: mean log-likelihood of the samples at the start and after each
+      iteration; it includes the log-density of the weights if there is a prior
+    - `gap`: bound of what the best weights gain over these, in nats per sample
     """
 
     weights: NDArray[np.float64]
     log_likelihood: list[float]
-    converged: bool = True
+    gap: float
 
     @property
     def n_iter(self) -> int:
-        """Number of EM steps."""
+        """Number of iterations of EM."""
         return len(self.log_likelihood) - 1
 
     def warn_unless_converged(self, model: str, max_iter: int, tol: float) -> None:
         """Warn if EM reached `max_iter`; with ``tol=0`` this is expected."""
-        if self.converged or max_iter == 0 or tol == 0:
+        if self.gap <= tol or max_iter == 0 or tol == 0:
             return
         # Imported here: the commands mix n-grams without scikit-learn.
         from sklearn.exceptions import ConvergenceWarning
 
-        gain = self.log_likelihood[-1] - self.log_likelihood[-2]
         warn(
-            f"{model}: the weights still gained {gain:.2g} nats per token at "
+            f"{model}: the best weights may gain {self.gap:.2g} nats per token at "
             f"max_iter={max_iter}; raise max_iter, or tol={tol:g}.",
             ConvergenceWarning,
         )
@@ -111,23 +115,25 @@ def checked_weights(
 
 def fit_mixture_weights(
     probs: NDArray[np.float64],
-    bins: NDArray[np.intp],
-    n_bins: int,
+    bins: NDArray[np.intp] | None = None,
+    n_bins: int = 1,
     *,
-    max_iter: int,
-    tol: float,
+    max_iter: int = MAX_ITER,
+    tol: float = TOL,
     prior: float = 0.0,
 ) -> MixtureFit:
     """Maximise the likelihood of held-out samples over the mixture weights.
 
     The initial weights are equal. A bin without samples takes the weights of the
     nearest bin with samples (of two equally near, that of rarer contexts). A sample
-    that has probability 0 under every member is left out.
+    that has probability 0 under every member is left out. Each iteration has two steps
+    of EM, and goes on in their direction if the likelihood does not become less than
+    by the first one (SQUAREM; Varadhan and Roland 2008).
 
     - `probs` (n_samples, n_members): probability of each sample under each member
-    - `bins` (n_samples,): the bin of each sample
-    - `max_iter`: maximum number of steps
-    - `tol`: stop when a step gains less than this, in nats per sample
+    - `bins` (n_samples,): the bin of each sample; by default there is one
+    - `max_iter`: maximum number of iterations
+    - `tol`: stop when no weights gain more than this, in nats per sample
     - `prior`: number of prior samples added to each bin, divided between the members by
       the weights of one bin of all samples (and equally in that bin): a member that few
       samples never needed then keeps a small weight. 0 is maximum likelihood
@@ -138,10 +144,11 @@ def fit_mixture_weights(
     --------
     >>> import numpy as np
     >>> probs = np.array([[0.8, 0.1], [0.8, 0.1], [0.8, 0.1], [0.0, 0.1]])
-    >>> bins = np.zeros(4, dtype=np.intp)
-    >>> fit_mixture_weights(probs, bins, 1, max_iter=100, tol=1e-9).weights.round(3)
+    >>> fit_mixture_weights(probs).weights.round(3)
     array([[0.714, 0.286]])
     """
+    if bins is None:
+        bins = np.zeros(len(probs), dtype=np.intp)
     possible = probs.any(axis=1)
     if not possible.any():
         raise ValueError(
@@ -153,36 +160,54 @@ def fit_mixture_weights(
         probs, bins = probs[possible], bins[possible]
     n_members = probs.shape[1]
     size = np.bincount(bins, minlength=n_bins)
+    is_filled = size > 0
     weights = np.full((n_bins, n_members), 1 / n_members)
     extra = np.full(n_members, prior / n_members)
     if prior > 0 and n_bins > 1:
-        one_bin = np.zeros_like(bins)
-        overall = fit_mixture_weights(
-            probs, one_bin, 1, max_iter=max_iter, tol=tol, prior=prior
-        )
+        overall = fit_mixture_weights(probs, max_iter=max_iter, tol=tol, prior=prior)
         extra = prior * overall.weights[0]
     log_likelihood: list[float] = []
+
+    def step(weights: NDArray[np.float64]) -> tuple[Any, NDArray[np.float64]]:
+        """Return the log-likelihood of each bin, and new weights over old ones."""
+        mixture = (weights[bins] * probs).sum(axis=1)
+        with np.errstate(divide="ignore"):
+            total = np.bincount(bins, np.log(mixture), minlength=n_bins)
+            if prior > 0:
+                total[is_filled] += np.log(weights[is_filled]) @ extra
+        ratio = np.ones_like(weights)
+        for i in range(n_members):
+            sums = np.bincount(bins, probs[:, i] / mixture, minlength=n_bins)
+            if prior > 0:
+                sums += extra[i] / weights[:, i]
+            ratio[is_filled, i] = (sums / np.maximum(size + prior, 1))[is_filled]
+        return total, ratio
+
+    twice, least = weights, np.full(n_bins, -np.inf)
     while True:
-        joint = weights[bins] * probs
-        mixture = joint.sum(axis=1)
-        total = np.log(mixture).sum()
-        if prior > 0:
-            total += (np.log(weights[size > 0]) @ extra).sum()
-        log_likelihood.append(float(total / len(mixture)))
-        gained = (
-            len(log_likelihood) < 2 or log_likelihood[-1] - log_likelihood[-2] >= tol
-        )
-        if len(log_likelihood) > max_iter or not gained:
+        total, ratio = step(weights)
+        is_lower = ~(total >= least)
+        if is_lower.any():
+            weights = np.where(is_lower[:, None], twice, weights)
+            least = np.where(is_lower, -np.inf, total)
+            continue
+        log_likelihood.append(float(total.sum() / len(probs)))
+        # The likelihood is concave: this bounds what any weights could gain.
+        gap = float((ratio.max(axis=1) - 1) @ (size + prior) / len(probs))
+        once = weights * ratio
+        if len(log_likelihood) > max_iter or gap <= tol:
             break
-        joint /= mixture[:, np.newaxis]
-        for member in range(n_members):
-            expected = np.bincount(bins, joint[:, member], minlength=n_bins)
-            expected += extra[member]
-            weights[:, member] = expected / np.maximum(size + prior, 1)
-        # Without samples all expectations are 0, which is not a distribution.
-        weights[size == 0] = 1 / n_members
+        least, ratio = step(once)
+        twice = once * ratio
+        moved, turned = once - weights, twice - 2 * once + weights
+        with np.errstate(invalid="ignore", divide="ignore"):
+            length = np.linalg.norm(moved, axis=1) / np.linalg.norm(turned, axis=1)
+        length = np.where(np.isfinite(length), np.maximum(length, 1), 1)[:, None]
+        far = weights + 2 * length * moved + length**2 * turned
+        weights = np.maximum(far, MIN_KEPT * twice)
+        weights /= weights.sum(axis=1, keepdims=True)
     filled = np.flatnonzero(size)
     for empty in np.flatnonzero(size == 0):
         distance = np.abs(filled - empty)
         weights[empty] = weights[filled[::-1][distance[::-1].argmin()]]
-    return MixtureFit(weights, log_likelihood, not gained)
+    return MixtureFit(weights, log_likelihood, gap)

@@ -69,7 +69,7 @@ def test_loaded_model_computes_the_same_bits(tmp_path, fitted, name, mmap):
 
 @pytest.mark.parametrize("name", MODELS)
 @small_text
-@pytest.mark.filterwarnings("ignore:.*the weights still gained")
+@pytest.mark.filterwarnings("ignore:.*the best weights may gain")
 def test_loaded_model_can_be_fitted_further_or_again(tmp_path, fitted, name):
     nplm.save(fitted[name], tmp_path / "model")
     loaded = nplm.load(tmp_path / "model")

@@ -242,7 +242,7 @@ def test_equal_vocabularies_learn_the_weights_of_mixture_lm(models):
         m1=FrozenEstimator(unigrams.estimator_),
     ).fit(X, y, X_val=X, y_val=y)
     learned = static_mixture(members, X_val=text, tol=1e-5)
-    assert_allclose(learned.weights, mixture.weights_, atol=1e-9)
+    assert_allclose(learned.weights, mixture.weights_, atol=1e-3)
 
 
 def test_names_of_the_boundary_and_unknown_words_may_differ(tmp_path):
