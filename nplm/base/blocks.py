@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Self
@@ -29,6 +29,10 @@ def blocks_of_rows(n: int, n_columns: int) -> Iterator[slice]:
     return blocks(n, max(1, BLOCK_SIZE // n_columns))
 
 
+def _new_array(shape: tuple[int, ...]) -> NDArray[np.int32]:
+    return np.empty(shape, np.int32)
+
+
 @dataclass(frozen=True, eq=False)
 class Texts:
     """Texts as one array of ids, over which the windows are views.
@@ -41,6 +45,7 @@ class Texts:
     - `first` (n_texts,): the first row of each text
     - `lengths` (n_texts,): number of rows of each text
     - `n_before`: words of each text before the first token that has a row
+    - `new_array`: makes the arrays of `windows`, by their shape
     """
 
     ids: NDArray[np.int32]
@@ -48,6 +53,7 @@ class Texts:
     first: NDArray[np.intp]
     lengths: NDArray[np.intp]
     n_before: int
+    new_array: Callable[[tuple[int, ...]], NDArray[np.int32]] = _new_array
 
     @classmethod
     def of(
@@ -77,7 +83,7 @@ class Texts:
         return cls(ids, n_context, first, lengths, 0)
 
     def __len__(self) -> int:
-        return int(self.begin[-1] + self.lengths[-1])
+        return int(self.lengths.sum())
 
     @cached_property
     def begin(self) -> NDArray[np.intp]:
@@ -100,9 +106,13 @@ class Texts:
         if len(self.first) == 1:
             first = int(self.first[0])
             return slice(first + part.start, first + part.stop)
-        token = np.arange(part.start, part.stop)
-        text = np.searchsorted(self.begin, token, side="right") - 1
-        return token + (self.first - self.begin)[text]
+        bounds = part.start, part.stop - 1
+        before, after = np.searchsorted(self.begin, bounds, side="right")
+        some = slice(before - 1, after)
+        begin = self.begin[some]
+        counts = np.diff(np.maximum(begin, part.start), append=part.stop)
+        tokens = np.arange(part.start, part.stop)
+        return tokens + np.repeat(self.first[some] - begin, counts)
 
     def reread(self, n_context: int) -> tuple[Self, NDArray[np.bool_]]:
         """Return the same texts, with rows of fewer words of context, from their start.
@@ -114,7 +124,10 @@ class Texts:
         added = np.where(self.lengths > 0, more, 0)
         first = self.first + (self.n_context - n_context - more)
         lengths = self.lengths + added
-        texts = type(self)(self.ids, n_context, first, lengths, self.n_before - more)
+        n_before = self.n_before - more
+        texts = replace(
+            self, n_context=n_context, first=first, lengths=lengths, n_before=n_before
+        )
         return texts, _second_of(added, self.lengths)
 
     def columns(self, n: int, n_ahead: int) -> tuple[Self, NDArray[np.bool_]]:
@@ -132,8 +145,15 @@ class Texts:
 
     def windows(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
         """Return the contexts and the token of each row: of one text, views."""
-        rows = self.rows(slice(0, len(self)))
-        return self.X[rows], self.y[rows]
+        n = len(self)
+        if n and len(self.first) == 1:
+            rows = self.rows(slice(0, n))
+            return self.X[rows], self.y[rows]
+        X, y = self.new_array((n, self.n_context)), self.new_array((n,))
+        for part in blocks(n, BLOCK_WINDOWS):
+            rows = self.rows(part)
+            X[part], y[part] = self.X[rows], self.y[rows]
+        return X, y
 
 
 def _second_of(first: NDArray[np.intp], second: NDArray[np.intp]) -> NDArray[np.bool_]:

@@ -125,17 +125,16 @@ def surprisals(lm: TextLM, X: Sequence[object]) -> list[Surprisals]:
     if len(documents.lengths) == 0:
         return []
     ends = bool(lm.predict_boundary)
-    model = lm.estimator_
-    if getattr(model, "_reads_texts", False):
-        n_context = max(model._n_context_of_texts(), 1)
-        texts = documents.texts(n_context, lm.boundary_, ends=ends)
-        contexts, ids = texts.windows()
-        of_members = member_names(model)
+    model, of_members = lm.estimator_, member_names(lm.estimator_)
+    reads = getattr(model, "_reads_texts", False)
+    n_context = max(model._n_context_of_texts(), 1) if reads else lm.n_context_
+    texts = documents.texts(n_context, lm.boundary_, ends=ends)
+    contexts, ids = texts.windows()
+    log_probs = None
+    if reads:
         scored = model._member_log_probs_of if of_members else model._texts_log_prob
-        scores = score_members(lm, contexts, ids, scored(texts))
-    else:
-        contexts, ids = documents.windows(lm.n_context_, lm.boundary_, ends=ends)
-        scores = score_members(lm, contexts, ids)
+        log_probs = scored(texts)
+    scores = score_members(lm, contexts, ids, log_probs)
     unknown = ids == codec.unknown_id
     last = np.cumsum(documents.lengths + ends).tolist()
     surprisals = []

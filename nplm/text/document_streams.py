@@ -225,9 +225,11 @@ class IdCollector:
 
 
 class StoredDocuments(Documents):
-    """Documents whose ids are in a temporary file, and so are their windows."""
+    """Documents whose ids, texts and windows are in temporary files."""
 
-    def _new_array(self, shape: tuple[int, ...]) -> NDArray[np.int32]:
+    @staticmethod
+    def new_array(shape: tuple[int, ...]) -> NDArray[np.int32]:
+        """Return an array for ids, in a temporary file."""
         with _full_disk_named(), tempfile.TemporaryFile(prefix="nplm-") as file:
             allocate(file, 4 * math.prod(shape), Path(tempfile.gettempdir()))
             return _mapped(file, shape)

@@ -1,21 +1,20 @@
-"""Documents as word ids, and the windows over them."""
+"""Documents as word ids, and the texts that they make."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from nplm.base.blocks import Texts
+from nplm.base.blocks import Texts, blocks
 from nplm.base.checks import check_ids
 from nplm.text.samples import check_document, check_documents
-from nplm.text.windows import windows
 
 __all__ = ["Documents", "checked_document"]
 
-# Words that are cut into windows at once.
+# Words that are put into texts at once.
 WORDS_A_BLOCK = 1 << 18
 
 ITEM = "an array of word ids"
@@ -60,71 +59,42 @@ class Documents(NamedTuple):
         return document, int(i - ends[document] + self.lengths[document])
 
     def texts(self, n_context: int, boundary: int, *, ends: bool) -> Texts:
-        """Put the documents into one array, whose windows are views; see `windows`.
+        """Put the documents into one array, whose windows are views.
 
-        A boundary inside a document ends a text.
-        """
-        ends_of = np.cumsum(self.lengths)
-        ids = np.insert(self.ids, ends_of, boundary) if ends else self.ids
-        starts = np.concatenate(
-            [[0], ends_of[:-1] + ends * np.arange(1, len(ends_of)),
-             np.flatnonzero(ids[:-1] == boundary) + 1]
-        )  # fmt: skip
-        starts = np.unique(starts[(starts < len(ids)) | (starts == 0)])
-        first = starts + n_context * np.arange(len(starts))
-        lengths = np.diff(starts, append=len(ids))
-        filled = np.full(len(ids) + n_context * len(starts), boundary, np.int32)
-        filled[np.arange(len(ids)) + np.repeat(first - starts + n_context, lengths)] = (
-            ids
-        )
-        return Texts(filled, n_context, first, lengths, 0)
-
-    def windows(
-        self, n_context: int, boundary: int, *, ends: bool
-    ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-        """Cut the documents into windows, none of which spans two documents.
+        No window spans two documents. A boundary inside a document ends a text.
 
         - `n_context`: words of context in each window
         - `boundary`: id of the boundary, which fills the context before a document
         - `ends`: whether the end of a document is a token
-        - returns `contexts` (n_tokens, n_context): the words before each token, the
-          nearest in the last column
-        - returns `targets` (n_tokens,): id of each token
-
-        Besides the windows it takes memory for one block of words only.
         """
-        n_tokens = len(self.ids) + (len(self.lengths) if ends else 0)
-        contexts = self._new_array((n_tokens, n_context))
-        targets = self._new_array((n_tokens,))
-        history, row = np.empty(0, np.int32), 0
-        for stream, inside in self._with_boundaries(boundary):
-            X, y = windows(stream, n_context, history=history, boundary=boundary)
-            if not ends:
-                X, y = X[inside], y[inside]
-            contexts[row : row + len(y)], targets[row : row + len(y)] = X, y
-            history = np.concatenate([history, stream])[-n_context:]
-            row += len(y)
-        return contexts, targets
+        last = np.cumsum(self.lengths)
+        inside = np.flatnonzero(self.ids == boundary)
+        stops = np.empty(0, np.intp)  # the tokens that end documents
+        if ends:
+            inside += np.searchsorted(last, inside, side="right")
+            stops = last + np.arange(len(last))
+            last = stops + 1
+        if len(inside):
+            last = np.sort(np.concatenate([last, inside + 1]), kind="stable")
+        lengths = np.diff(last, prepend=0)
+        if lengths.any() and not lengths.all():  # of empty documents
+            last, lengths = last[lengths > 0], lengths[lengths > 0]
+        first = last - lengths + n_context * np.arange(len(last))
+        n_tokens = len(self.ids) + len(stops)
+        ids = self.new_array((n_tokens + n_context * len(last),))
+        ids[:] = boundary
+        texts = Texts(ids, n_context, first, lengths, 0, self.new_array)
+        for part in blocks(n_tokens, WORDS_A_BLOCK):
+            i, j = np.searchsorted(stops, (part.start, part.stop))
+            words = self.ids[part.start - i : part.stop - j]
+            at = stops[i:j] - part.start - np.arange(j - i)
+            texts.y[texts.rows(part)] = np.insert(words, at, boundary)
+        return texts
 
-    def _new_array(self, shape: tuple[int, ...]) -> NDArray[np.int32]:
+    @staticmethod
+    def new_array(shape: tuple[int, ...]) -> NDArray[np.int32]:
+        """Return an array for ids."""
         return np.empty(shape, np.int32)
-
-    def _with_boundaries(
-        self, boundary: int
-    ) -> Iterator[tuple[NDArray[np.int32], NDArray[np.bool_]]]:
-        """Yield blocks of ids with a boundary after each document.
-
-        The second array says which ids are words.
-        """
-        ends = np.cumsum(self.lengths)
-        first = np.intp(0)
-        for start in range(0, max(len(self.ids), 1), WORDS_A_BLOCK):
-            ids = self.ids[start : start + WORDS_A_BLOCK]
-            last = np.searchsorted(ends, start + len(ids), side="right")
-            after = ends[first:last] - start
-            is_word = np.insert(np.ones(len(ids), dtype=bool), after, False)
-            yield np.insert(ids, after, boundary), is_word
-            first = last
 
 
 def checked_document(ids: Any, name: str, n_words: int | None) -> NDArray[np.int32]:

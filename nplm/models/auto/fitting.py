@@ -224,7 +224,7 @@ class AutoFit:
             ways = replace(text, is_running=is_running)
             scores = [Scores.of("", model, ways).log_prob for model in (ngrams, cache)]
             probs = np.exp(scores).T
-            losses.append(-np.log(probs @ _weights_of(probs)).mean())
+            losses.append(-fit_mixture_weights(probs).log_likelihood[-1])
         return float(1 - np.exp(losses[1] - losses[0]))
 
     def _classes(self) -> tuple[ClassLM, None]:

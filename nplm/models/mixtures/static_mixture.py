@@ -322,7 +322,7 @@ def _learned(
             "or give the weights."
         )
     width = max(member.trie.order for member in tries) - 1
-    X, y = documents.windows(max(width, 1), union.boundary, ends=ends)
+    X, y = documents.texts(max(width, 1), union.boundary, ends=ends).windows()
     probs = np.empty((len(y), len(tries)))
     for i, member in enumerate(tries):
         for part in blocks(len(probs), min(work.n_at_random, BLOCK_WINDOWS)):

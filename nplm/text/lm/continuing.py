@@ -305,15 +305,14 @@ class Continuing(FittedText):
 
     def _state_after(self, document: Documents) -> tuple[NDArray[np.int32], Any]:
         """Return a document's last words, and the state before the last of them."""
-        model = self.estimator_
-        if not getattr(model, "_reads_texts", False):
-            # The context of the boundary is that of any word that follows.
-            windows = document.windows(self.n_context_, self.boundary_, ends=True)
-            return windows[0][-1], None
-        n_context = max(model._n_context_of_texts(), 1)
+        model, n_context = self.estimator_, self.n_context_
+        reads = getattr(model, "_reads_texts", False)
+        if reads:
+            n_context = max(model._n_context_of_texts(), 1)
+        # The context of the boundary is that of any word that follows.
         texts = document.texts(n_context, self.boundary_, ends=True)
         ids = texts.ids[texts.first[-1] : -1]
-        return ids[len(ids) - n_context :], model._state(ids)
+        return ids[len(ids) - n_context :], model._state(ids) if reads else None
 
     def _next_proba(
         self, last: NDArray[np.int32], states: list[Any]

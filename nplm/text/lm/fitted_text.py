@@ -1,14 +1,13 @@
-"""FittedText: a fitted model of windows, and the windows of documents."""
+"""FittedText: a fitted model of windows, and its texts."""
 
 from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from nplm.base.blocks import Texts
+from nplm.base.estimators import reads_texts
 from nplm.text.codecs import Ids, Words, codec_of
 from nplm.text.documents import Documents
 from nplm.text.vocabulary import Vocabulary
@@ -18,7 +17,7 @@ __all__ = ["FittedText", "no_token"]
 
 
 class FittedText:
-    """The fitted attributes of `TextLM`, and the windows of documents."""
+    """The fitted attributes of `TextLM`, and documents as its texts."""
 
     boundary: int | str
     predict_boundary: bool
@@ -53,25 +52,15 @@ class FittedText:
         ids, unknown = known_of(self.vocabulary_).ids_and_unknown
         return ids, -1 if self.handle_unknown == "error" else unknown
 
-    def _windows(
-        self, documents: Documents, name: str
-    ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-        """Cut documents into contexts and targets; raise an error without a token."""
-        self._check_tokens(documents, name)
-        return documents.windows(
-            self.n_context_, self.boundary_, ends=self.predict_boundary
-        )
-
     def _texts(self, documents: Documents, name: str, estimator: Any) -> Texts:
-        """Return documents as texts, for an estimator that reads them."""
-        self._check_tokens(documents, name)
-        n_context = estimator._columns_of_texts()
-        return documents.texts(n_context, self.boundary_, ends=self.predict_boundary)
-
-    def _check_tokens(self, documents: Documents, name: str) -> None:
-        n_documents = len(documents.lengths)
-        if len(documents.ids) + (n_documents if self.predict_boundary else 0) == 0:
+        """Return documents as texts, or raise an error without a token."""
+        n_documents, ends = len(documents.lengths), bool(self.predict_boundary)
+        if len(documents.ids) + n_documents * ends == 0:
             raise no_token(n_documents, name)
+        n_context = self.n_context_
+        if reads_texts(estimator):
+            n_context = estimator._columns_of_texts()
+        return documents.texts(n_context, self.boundary_, ends=ends)
 
 
 def no_token(n_documents: int, name: str = "X") -> ValueError:

@@ -343,13 +343,13 @@ class TextLM(Scoring, Continuing, DensityMixin, DocumentEstimator):
         Notes
         -----
         A stream gives the same model as a list of its documents. It is read once (twice
-        if the tokenizer learns from it), and its documents are not kept: ids (4 bytes a
-        token) and windows (``4 * (n_context_ + 1)`` bytes a token) go to files in the
-        folder of temporary files, ``tempfile.gettempdir()``, which the system keeps in
-        memory as long as there is room. Networks with LSTM cells read ids in memory,
-        without windows. Besides, the text takes memory for the distinct
-        tokens and 16 bytes a document. The first document of a stream decides whether
-        documents are text, tokens or ids.
+        if the tokenizer learns from it), and its documents are not kept: ids (8 bytes a
+        token, and ``4 * n_context_`` a document) and windows (``4 * (n_context_ + 1)``
+        bytes a token) go to files in the folder of temporary files,
+        ``tempfile.gettempdir()``, which the system keeps in memory as long as there is
+        room. Networks with LSTM cells read ids, without windows. Besides, the text
+        takes memory for the distinct tokens and 50 bytes a document. The first document
+        of a stream decides whether documents are text, tokens or ids.
 
         The estimator takes memory of its own. A network takes 4 bytes a token, besides
         its weights. The memory of n-grams grows with the distinct ones: a `KneserNeyLM`
@@ -428,12 +428,11 @@ class TextLM(Scoring, Continuing, DensityMixin, DocumentEstimator):
         _refuse_windows(X, y)
         refuse_weights("partial_fit", fit_params)
         documents = encoded(self._codec, X, "X")
+        texts = self._texts(documents, "X", self.estimator_)
         if reads_texts(self.estimator_):
-            texts = self._texts(documents, "X", self.estimator_)
             self.estimator_._fit_texts(texts, None, further=True, **fit_params)
         else:
-            windows = self._windows(documents, "X")
-            self.estimator_.partial_fit(*windows, **fit_params)
+            self.estimator_.partial_fit(*texts.windows(), **fit_params)
         return self
 
     def _fit(
@@ -461,33 +460,32 @@ class TextLM(Scoring, Continuing, DensityMixin, DocumentEstimator):
             n_context = columns_needed(self.estimator)
         self.n_context_ = int(n_context)
         estimator = clone(self.estimator)
-        data: list[Any]
-        if reads := reads_texts(estimator):
-            data = [self._texts(documents, "X", estimator), None]
-            targets = data[0].ids
-        else:
-            data = [*self._windows(documents, "X")]
-            targets = data[1]
+        texts = self._texts(documents, "X", estimator)
         del documents  # frees memory
-        n_words = max(int(targets.max()), self.boundary_) + 1
+        n_words = int(texts.ids.max()) + 1
         if self.vocabulary_ is not None:
             n_words = self.vocabulary_.n_words_
         unset = unset_params(estimator, n_words=n_words, boundary=self.boundary_)
         if self.vocabulary_ is None and n_words in unset.values():
-            inferred_n_words(targets, np.array([self.boundary_]), "X and boundary")
+            inferred_n_words(texts.ids, texts.ids, "X and boundary")
         params = unset | matched_rows(estimator, self.vocabulary_)
         if params:  # a FrozenEstimator refuses set_params
             estimator.set_params(**params)
         options = dict(fit_params)
-        held_out = None if X_val is None else encoded(codec, X_val, "X_val")
-        if reads:
-            if held_out is not None:
-                data[1] = self._texts(held_out, "X_val", estimator)
+        held_out = None
+        if X_val is not None:
+            held_out = self._texts(encoded(codec, X_val, "X_val"), "X_val", estimator)
+        data: tuple[Any, Any]
+        if reads := reads_texts(estimator):
+            data = texts, held_out
             if method == "partial_fit":
                 options["further"] = True
             method = "_fit_texts"
-        elif held_out is not None:
-            options["X_val"], options["y_val"] = self._windows(held_out, "X_val")
+        else:
+            data = texts.windows()
+            if held_out is not None:
+                options["X_val"], options["y_val"] = held_out.windows()
+        del texts, held_out  # frees memory
         fitted, interrupt = fitted_or_interrupted(
             estimator, *data, fit=method, **options
         )
@@ -548,7 +546,8 @@ class TextLM(Scoring, Continuing, DensityMixin, DocumentEstimator):
             refuse_zero=isinstance(self.boundary, str),
         )  # fmt: skip
         codec.add_unknown(X)
-        contexts, targets = self._windows(codec.encode(X), "X")
+        texts = self._texts(codec.encode(X), "X", self.estimator_)
+        contexts, targets = texts.windows()
         known = contexts.max(axis=1, initial=-1) < targets
         new = np.flatnonzero(known & (targets >= self.n_words_))
         new = new[np.argsort(targets[new], kind="stable")]

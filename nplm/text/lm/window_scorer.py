@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from nplm.base.blocks import Texts
 from nplm.text.documents import Documents
 from nplm.text.lm.row_cache import RowCache, StateCache
 from nplm.text.samples import check_tokens
@@ -169,17 +170,15 @@ class WindowWordScorer:
         self._check(bos)
         if len(ids) + eos * len(lengths) == 0:
             return np.empty(0), {}
+        n_context = len(self._start) - self._reads
         documents = Documents(ids, lengths)
+        texts = documents.texts(n_context, self.boundary, ends=bool(eos))
+        model, by_token = self.model, {}
+        if details and hasattr(model, "_token_details"):
+            by_token = model._token_details(texts.windows()[0])
         if self._reads or self.n_context > MAX_COPIED_COLUMNS:
-            n_context = len(self._start) - self._reads
-            texts = documents.texts(n_context, self.boundary, ends=bool(eos))
-            found: dict[str, NDArray[Any]] = {}
-            if details and hasattr(self.model, "_token_details"):
-                found = self.model._token_details(texts.windows()[0])
-            return self.model._texts_log_prob(texts), found
-        X, y = documents.windows(self.n_context, self.boundary, ends=bool(eos))
-        weights_of = getattr(self.model, "_token_details", None) if details else None
-        return self.model.log_prob(X, y), {} if weights_of is None else weights_of(X)
+            return model._texts_log_prob(texts), by_token
+        return model.log_prob(*texts.windows()), by_token
 
     def _all_after(self, states: Sequence[State], ids: Sequence[int]) -> list[State]:
         """Return the state after each state and word."""

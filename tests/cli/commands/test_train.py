@@ -295,7 +295,7 @@ def test_messages_name_options(message, said):
 
 
 def test_iterations_of_a_mixture_are_not_epochs(recwarn):
-    fit = MixtureFit(np.ones((1, 2)), [-2.0, -1.0], converged=False)
+    fit = MixtureFit(np.ones((1, 2)), [-2.0, -1.0], gap=0.1)
     fit.warn_unless_converged("MixtureLM", 1, 1e-9)
     with click.Context(train_command):
         said = in_options(str(recwarn[0].message))

@@ -25,6 +25,7 @@ from nplm import (
     UniformLM,
     Vocabulary,
 )
+from nplm.base import blocks as blocks_module
 from nplm.base import checks
 from nplm.datasets import TextLines
 from nplm.text import codecs as codecs_module
@@ -173,6 +174,7 @@ def peak_of_a_fit(n_documents):
 def test_memory_does_not_grow_with_a_stream(monkeypatch):
     # Blocks of a short text.
     monkeypatch.setattr(documents_module, "WORDS_A_BLOCK", 1 << 12)
+    monkeypatch.setattr(blocks_module, "BLOCK_WINDOWS", 1 << 12)
     monkeypatch.setattr(document_streams, "IDS_A_BLOCK", 1 << 12)
     monkeypatch.setattr(document_streams, "LENGTH_A_BLOCK", 1 << 12)
     monkeypatch.setattr(codecs_module, "IDS_A_BLOCK", 1 << 12)
@@ -211,7 +213,8 @@ def test_windows_in_blocks_are_those_of_all_documents(
     ]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(documents_module, "WORDS_A_BLOCK", n_words_a_block)
-        contexts, targets = collected.windows(n_context, 0, ends=ends)
+        patch.setattr(blocks_module, "BLOCK_WINDOWS", n_words_a_block)
+        contexts, targets = collected.texts(n_context, 0, ends=ends).windows()
     windows = np.column_stack([contexts, targets])
     np.testing.assert_array_equal(windows, expected_windows)
 
@@ -249,8 +252,8 @@ def test_partial_fit_trains_a_network_on_the_windows_of_each_call():
     own = paper_lm(**SMALL, n_words=lm.n_words_)
     for texts in (TEXTS[:60], ["a zebra saw the dog"]):
         documents = lm._codec.encode(texts)
-        own.partial_fit(*documents.windows(3, 0, ends=True))
-    X, y = lm._codec.encode(TEXTS).windows(3, 0, ends=True)
+        own.partial_fit(*documents.texts(3, 0, ends=True).windows())
+    X, y = lm._codec.encode(TEXTS).texts(3, 0, ends=True).windows()
     np.testing.assert_array_equal(lm.estimator_.log_prob(X, y), own.log_prob(X, y))
 
 
