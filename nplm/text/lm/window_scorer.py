@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nplm.base.blocks import Texts
 from nplm.text.documents import Documents
 from nplm.text.lm.row_cache import RowCache, StateCache
 from nplm.text.samples import check_tokens
