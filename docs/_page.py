@@ -29,7 +29,7 @@ FOLDER = Path(__file__).with_name("_static")
 TEXT = """\
 Return the indices of the maximum values.
 Return the reasons of the maximum values."""
-CHOSEN = 15  # the last "values", among the words of the text
+CHOSEN = 11  # "reasons", among the words of the text
 WIDTH, SCALE, COLOURS = 1200, 1.25, 64
 SETTINGS = [
     "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",

@@ -209,6 +209,7 @@ html_title = f"nplm {release}"
 html_show_sourcelink = False
 html_static_path = ["_static"]
 html_css_files = ["nplm.css"]
+html_search_scorer = "_scorer.js"
 html_sidebars = {"index": []}  # it has no section
 html_theme_options = {
     "show_prev_next": False,
