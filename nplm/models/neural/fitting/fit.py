@@ -343,7 +343,7 @@ class Training:
                 progress=own_progress if progress is None else progress,
                 verbose=verbose,
             )
-        if verbose and (speed := job.words_per_second):
+        if job.verbose and (speed := job.words_per_second):
             print(f"[{job.name}] trained on {speed:,.0f} words a second")
         if interrupt is None:
             self._val_loss = job.val_loss()
