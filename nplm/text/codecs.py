@@ -312,6 +312,13 @@ class Text(Words):
             self.known.refuse_unknown([tokens[position]], refuse=self.refuse)
         return documents
 
+    def encode_split(self, X: object) -> tuple[list[Any], Documents]:
+        """Return the tokens of each document, and their ids."""
+        if self.word_ids is None:
+            return super().encode_split(X)
+        texts = list(texts_of(X, 0, "X"))
+        return list(self._split(texts)), self.read(texts, "X")
+
     def _ids_of_one(self, document: object, name: str) -> list[int]:
         if not isinstance(document, str):
             raise TypeError(
