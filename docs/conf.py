@@ -152,7 +152,7 @@ sphinx_gallery_conf = {
     "show_signature": False,
     "show_memory": False,
     "min_reported_time": float("inf"),  # pages tell no time that they measured
-    "image_scrapers": (_drawing.scrape,),
+    "image_scrapers": ("_drawing.scrape",),
     "reset_modules": ("matplotlib",),
     "plot_gallery": "True",
 }
@@ -209,7 +209,7 @@ html_title = f"nplm {release}"
 html_show_sourcelink = False
 html_static_path = ["_static"]
 html_css_files = ["nplm.css"]
-html_search_scorer = "_scorer.js"
+html_search_scorer = str(Path(__file__).with_name("_scorer.js"))
 html_sidebars = {"index": []}  # it has no section
 html_theme_options = {
     "show_prev_next": False,
