@@ -68,7 +68,7 @@ def compare(
     TypeError
         If `lm` is another model.
     ValueError
-        If a part of the corpus is empty. See also `AutoLM.fit`.
+        If a part of the corpus is empty. See also ``AutoLM.fit``.
     """
     if not isinstance(lm, AutoLM):
         raise TypeError(f"lm must be an AutoLM to be trained, got {type(lm).__name__}.")
