@@ -78,10 +78,10 @@ def boost_words(
     >>> from nplm import KneserNeyLM, TextLM, boost_words
     >>> text = ["the cat sat on the mat", "a cat sat on a mat"]
     >>> lm = TextLM(KneserNeyLM(discount_fallback=0.5), n_context=2).fit(text)
-    >>> boosted = boost_words(lm, {"zebra": 20, "mat": 3})
+    >>> boosted = boost_words(lm, {"zebra": 20, "mat": 9})
     >>> boosted.vocabulary_.words_.tolist()[-2:]
     ['the', 'zebra']
-    >>> lm.next_words("on the", k=1)[0], boosted.next_words("on the", k=1)[0]
+    >>> lm.next_words("the", k=1)[0], boosted.next_words("the", k=1)[0]
     (['cat'], ['mat'])
     """
     ngrams = boosted(TextNgrams.of(lm), words, Work(), factor)
