@@ -41,6 +41,7 @@ from common.table import file_name, kept, parser, report
 from nplm import AutoLM, KneserNeyLM, NeuralLM, available_tiers
 from nplm.datasets import Corpus, fetch_brown, fetch_ptb, load_wiki
 from nplm.experiments import grouped
+from nplm.models.neural.tiers import kernel_tier
 from peers.run_page import write
 from peers.settings import SETTINGS
 
@@ -224,7 +225,7 @@ def run(
 
     def measure(corpus: Corpus) -> Found:
         about = {
-            "text": text, "tier": available_tiers()[0], "model": model,
+            "text": text, "tier": kernel_tier(), "model": model,
             "minutes": minutes, "changes": told,
         }  # fmt: skip
         found = MODELS[model](corpus, settings, minutes)

@@ -13,7 +13,7 @@ from common.table import Rows, file_name
 TITLES = {"ptb": "Penn Treebank", "brown": "Brown", "wiki-2M": "Wiki, 2M words",
           "wiki-14M": "Wiki, 14M words"}  # fmt: skip
 # By their maker and the fastest tier of their float32 kernels.
-PROCESSORS = {"AMD avx2": "Zen 3, AVX2", "AMD avx512": "Zen 4, AVX-512",
+PROCESSORS = {"AMD avx2": "AVX2", "AMD avx512": "Zen 4, AVX-512",
               "Intel(R) avx512": "Xeon, AMX"}  # fmt: skip
 NAMES = {"network": "nplm", "lstm": "LSTM", "gpt": "GPT", "default": "nplm, default",
          "kneser-ney": "Kneser-Ney 5"}  # fmt: skip
