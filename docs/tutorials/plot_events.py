@@ -78,8 +78,8 @@ print(*train[0], sep="\n")
 # Which model?
 # ------------
 # Perplexities of the same events with the same vocabulary compare. ``hits`` is the
-# share of calls in the test that are among the five most probable, without those of
-# unknown calls and of ends.
+# share of calls in 150 functions of the test that are among the five most probable,
+# without unknown calls and ends.
 
 network = NeuralLM(
     n_hidden=64, embedding_dim=32, learning_rate_init=4e-3, max_iter=10, random_state=0
@@ -146,8 +146,9 @@ print("lengths:", *map(len, drawn))
 # %%
 # Odd calls
 # ---------
-# ``token_scores`` has the log-probability of each event. Here is one function of the
-# test with its least expected call, among the calls that the vocabulary has:
+# ``token_scores`` has the log-probability of each event. Here are the first twelve
+# calls of a function of the test. Those that the vocabulary lacks are ``<unk>``, and
+# the lowest number is that of the least expected call:
 
 [scores] = lm.token_scores([max(test[:150], key=len)[:12]])
 for event, log_prob in zip(scores.words, scores.log_prob):

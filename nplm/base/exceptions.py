@@ -15,11 +15,11 @@ class DivergenceError(ArithmeticError):
 
 
 def damaged_file(name: object, why: object) -> ValueError:
-    """Return the error of a damaged file; `why` may be such an error already."""
-    reason, begin = str(why).rstrip("."), f"{name} is damaged: "
-    if reason.startswith(begin):
+    """Return the error of a damaged file; `why` may be about it already."""
+    reason = str(why).rstrip(".")
+    if reason.startswith(f"{name} "):
         return ValueError(f"{reason}.")
-    return ValueError(f"{begin}{reason}; copy or save it again.")
+    return ValueError(f"{name} is damaged: {reason}; copy or save it again.")
 
 
 def missing_packages(user: str, *packages: str, otherwise: str = "") -> ImportError:

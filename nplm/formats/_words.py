@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from nplm.models.ngrams.trie.work import Work
 
 __all__ = [
-    "BEGIN", "END", "StoredWords", "check_marks", "check_words",
+    "BEGIN", "END", "NOT_IN_WORDS", "StoredWords", "check_marks", "check_words",
     "reserve_for_words",
 ]  # fmt: skip
 

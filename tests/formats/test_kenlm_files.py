@@ -138,7 +138,7 @@ def test_hashes_are_not_listed(name, run, tmp_path):
         result = run(
             command, str(DATA / name), str(tmp_path / "out.arpa"), *options, code=1
         )
-        assert why in result.stderr
+        assert why in result.stderr and "damaged" not in result.stderr
     if name != "probing":
         lm = nplm.load(DATA / name)
         with pytest.raises(ValueError, match="its words cannot be listed"):

@@ -64,6 +64,7 @@ OUTPUT = click.argument(
 )
 @click.option(
     "--backoff-symbol",
+    "backoff",
     help="With --to fst, the input label of back-off arcs; <eps> makes them epsilon "
     "arcs.  [default: #0]",
 )
@@ -77,7 +78,7 @@ def convert_command(
     keep_optimizer: bool,
     boost: str | None,
     symbols: str | None,
-    backoff_symbol: str | None,
+    backoff: str | None,
     verify: bool,
 ) -> None:
     """Write MODEL to OUTPUT in another format.
@@ -100,13 +101,17 @@ def convert_command(
       nplm convert network small --float16
     """  # noqa: D301  (click reads the control character)
     refuse_to_replace(output, model, symbols, boost)
-    if to != "fst" and (symbols or backoff_symbol):
+    if to != "fst" and (symbols, backoff) != (None, None):
         raise click.UsageError("--symbols and --backoff-symbol are for --to fst.")
     with report_in_options(), open_model(model, verify=verify) as file:
+        is_network, of_ngrams = float16 or keep_optimizer, (bits, boost, memory)
         if file.kind.is_vectors:
+            if is_network or of_ngrams != (None, None, None):
+                raise click.UsageError(
+                    f"{model} has word vectors: of the options, only --to is for them."
+                )
             convert_vectors(file, output, to)
             return
-        is_network = float16 or keep_optimizer
         if (bits is not None or boost is not None) and is_network:
             raise click.UsageError(
                 "--bits and --boost are for n-grams, --float16 and --keep-optimizer "
@@ -114,7 +119,8 @@ def convert_command(
             )
         target = None if is_network else ngrams_file(output, to, bits)
         if target is not None:
-            target.symbols, target.backoff = symbols, backoff_symbol or BACKOFF
+            target.symbols = symbols
+            target.backoff = BACKOFF if backoff is None else backoff
         if boost is not None:
             factors = _factors_in(boost)
             with work_for(target, memory) as work:
@@ -142,4 +148,6 @@ def _factors_in(path: str) -> dict[str, float]:
             ) from None
         if word:
             factors[word] = factor
+    if not factors:
+        raise click.ClickException(f"--boost: {path} has no words.")
     return factors

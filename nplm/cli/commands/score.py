@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
@@ -170,10 +171,10 @@ def score_command(
             "--json has the tokens and the perplexity of each line: leave --per-token "
             "out."
         )
-    if follow and (len(inputs) != 1 or inputs[0] == "-" or n_jobs != 1):
+    if follow and (len(inputs) != 1 or not os.path.isfile(*inputs) or n_jobs != 1):
         raise click.UsageError(
             "--follow scores the lines of one file as they come: give the name of one "
-            "TEXT, and leave --jobs out."
+            "TEXT, which is no pipe, and leave --jobs out."
         )
     scorer = read_scorer(model, verify=verify)
     refuse_to_share(scorer, n_jobs)

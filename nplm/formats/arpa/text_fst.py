@@ -13,12 +13,13 @@ from numpy.typing import NDArray
 
 from nplm.base.files.compressed import reading
 from nplm.formats._model_files import check_writable, trie_of, writing
-from nplm.formats._words import BEGIN, END, check_marks, check_words
+from nplm.formats._words import BEGIN, END, NOT_IN_WORDS, check_marks, check_words
 from nplm.formats.arpa.arpa_lines import unpredicted_in
 from nplm.models.ngrams.stages.tables import NgramTable, NgramTables
 from nplm.models.ngrams.trie.backoff_trie import BackoffTrie
 from nplm.models.ngrams.trie.context_trie import blocks_of_contexts
 from nplm.models.ngrams.trie.work import Work
+from nplm.text.words.splitting import BLANKS
 
 if TYPE_CHECKING:
     from nplm.models.ngrams.backoff_model import BackoffModel
@@ -67,7 +68,8 @@ def write_fst(
         If it is not fitted.
     ValueError
         If the words are not one per id, distinct, and without blanks, if one of them
-        is ``<eps>`` or `backoff`, or if the table of symbols lacks some.
+        is ``<eps>`` or `backoff`, or if the table of symbols lacks some, or gives two
+        the same number.
     OSError
         If a file cannot be read or written.
 
@@ -110,6 +112,14 @@ def write_fst_of(
 ) -> None:
     """Write the FST of a trie block by block; see `write_fst`."""
     check_marks(words, boundary)
+    if not backoff or NOT_IN_WORDS.intersection(backoff):
+        raise ValueError(
+            f"backoff={backoff!r}: a label must not be empty, nor contain a blank."
+        )
+    if symbols is not None and os.path.realpath(symbols) == os.path.realpath(path):
+        raise ValueError(
+            f"symbols={os.fspath(symbols)!r} is the file of the FST, too: name another."
+        )
     words = list(words)
     marks = [EPSILON] if backoff == EPSILON else [EPSILON, backoff]
     for mark in set(marks).intersection(words):
@@ -144,16 +154,23 @@ def _numbers(
         with writing(path) as file:
             file.write("".join(f"{n} {i}\n" for n, i in table.items()).encode())
         return table
-    name, table = os.fspath(path), {}
+    name, table, numbers = os.fspath(path), dict[str, str](), set[str]()
     with reading(path) as file:
         for n, line in enumerate(file, 1):
-            fields = line.decode().split()
-            if len(fields) != 2 or not re.fullmatch("[0-9]+", fields[1]):
+            text = line.decode(errors="replace").strip(BLANKS)
+            symbol, *number = re.split(f"[{BLANKS}]+", text)
+            if len(number) != 1 or not re.fullmatch("[0-9]+", number[0]):
                 raise ValueError(
                     f"{name}, line {n}: expected a symbol and its number, got "
-                    f"{line.decode().strip()!r:.80}."
+                    f"{text!r:.80}."
                 )
-            table[fields[0]] = fields[1]
+            if symbol in table or number[0] in numbers:
+                raise ValueError(
+                    f"{name}, line {n}: {text!r:.80} has a symbol or a number of a "
+                    "line before: labels would be confused."
+                )
+            table[symbol] = number[0]
+            numbers.add(number[0])
     if table.get(EPSILON) != "0":
         raise ValueError(f"{name} does not give {EPSILON} the number 0, as FSTs do.")
     lacking = [own for own in names if own not in table]

@@ -135,3 +135,16 @@ def test_convert_adds_and_boosts_words_of_every_kind_of_ngrams(made, run, tmp_pa
         assert "not a word, or a word and" in result.stderr or "nan" in result.stderr
     result = run("convert", "@network", out, "--boost", str(names), "--float16", code=2)
     assert "--bits and --boost are for n-grams" in result.stderr
+    names.write_text("\n")
+    result = run("convert", arpa, out, "--boost", str(names), code=1)
+    assert "names has no words" in result.stderr
+
+
+def test_vectors_take_no_options_of_models(run, tmp_path):
+    (tmp_path / "words.vec").write_text("1 2\na 0.5 1\n")
+    model, out = str(tmp_path / "words.vec"), str(tmp_path / "out.vec")
+    of_file = ["--boost", model]
+    for options in (["--bits", "8"], of_file, ["--float16"], ["--memory", "1G"]):
+        result = run("convert", model, out, *options, code=2)
+        assert "has word vectors" in result.stderr
+    assert not (tmp_path / "out.vec").exists()

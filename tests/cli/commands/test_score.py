@@ -162,6 +162,12 @@ def test_only_one_file_is_followed(made, run, more):
     assert "give the name of one TEXT" in " ".join(result.stderr.split())
 
 
+def test_a_pipe_is_not_followed(made, run, tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    result = run("score", "@kn", "--follow", str(tmp_path / "pipe"), code=2)
+    assert "which is no pipe" in " ".join(result.stderr.split())
+
+
 def test_a_file_that_is_compressed_is_not_followed(made, run, tmp_path):
     path = tmp_path / "log.gz"
     path.write_bytes(gzip.compress(b"the cat\n"))

@@ -97,7 +97,7 @@ def test_a_table_of_symbols_is_written_and_then_read(tmp_path, text):
     lines = table.read_text().splitlines()
     for wrong, message in (
         (lines[:2] + lines[3:], "lacks 1 symbols, such as "),
-        (["<eps> 5", *lines[1:]], "does not give <eps> the number 0"),
+        (["<eps> 99", *lines[1:]], "does not give <eps> the number 0"),
         (["<eps> 0", "a"], "line 2: expected a symbol and its number, got 'a'"),
     ):
         table.write_text("\n".join(wrong) + "\n")
@@ -166,3 +166,24 @@ def least_cost(grammar, words):
                     least[found[0]] = cost
                     waiting.append(found[0])
     return min(least[s] + cost for s, cost in grammar.final.items() if s in least)
+
+
+def test_labels_and_tables_that_no_fst_has_are_refused(tmp_path):
+    model = KneserNeyLM(discount_fallback=0.5).fit(*windows([0, 1, 0, 0, 1], 1))
+    words, table = ["a", "b\u00a0c"], tmp_path / "words.txt"
+    for backoff in ("", "# 0", "#\t0"):
+        with pytest.raises(ValueError, match="empty, nor contain a blank"):
+            write_fst(model, tmp_path / "G", words, backoff=backoff)
+    with pytest.raises(ValueError, match="is the file of the FST, too"):
+        write_fst(model, table, words, symbols=tmp_path / "." / "words.txt")
+    assert not list(tmp_path.iterdir())
+    write_fst(model, tmp_path / "G", words, symbols=table)
+    made = (tmp_path / "G").read_bytes()
+    write_fst(model, tmp_path / "G", words, symbols=table)
+    assert (tmp_path / "G").read_bytes() == made  # the table is read as it was written
+    for line in ("d 1", "a 9", "d", "\xff 9 9"):
+        lines = f"{table.read_text()}{line}\n"
+        (tmp_path / "wrong").write_bytes(lines.encode("latin-1"))
+        with pytest.raises(ValueError, match="wrong, line 5"):
+            write_fst(model, tmp_path / "H", words, symbols=tmp_path / "wrong")
+    assert not (tmp_path / "H").exists()
