@@ -23,7 +23,7 @@ from nplm.cli._outputs import BEGAN, INTERRUPTED, is_arpa
 from nplm.cli._tally import line_marks, report_perplexities
 from nplm.cli._text import n_bytes_of, refuse_empty
 from nplm.cli.training.in_memory import Kept, read_texts
-from nplm.models.auto.choosing import check_settings
+from nplm.models.auto.choosing import checked_settings
 from nplm.models.auto.fitting import CHOICE_FILE, Budget, Scores
 from nplm.models.auto.rules import gain_of_twice
 from nplm.text.words.marks import END, LineMarks
@@ -105,7 +105,7 @@ def _auto_lm(options: Settings, memory: int | None) -> AutoLM:
     if options["members"] is not None:
         settings["members"] = list(dict.fromkeys(options["members"].split(",")))
     try:
-        check_settings(settings, "--set")
+        checked_settings(settings, "--set")
     except ValueError as error:
         message = str(error).replace("--set: members", "--members")
         raise click.UsageError(message) from error

@@ -23,7 +23,13 @@ from nplm.base.estimators import Whole
 from nplm.base.fitted import Fitted
 from nplm.base.progress.bars import BAR
 from nplm.base.progress.surfaces import Log, Surface, surface
-from nplm.models.auto.choosing import MIN_TOKENS, check_settings, choose, continued
+from nplm.models.auto.choosing import (
+    MIN_TOKENS,
+    changed,
+    checked_settings,
+    choose,
+    continued,
+)
 from nplm.models.auto.describing import clock, described, hint
 from nplm.models.auto.fitting import (
     AutoFit,
@@ -244,9 +250,9 @@ class AutoLM(TextLM):
     ) -> KeyboardInterrupt | None:
         """Fit; return the interrupt if one came and left the network fitted."""
         self._validate_params()
-        check_settings(self.settings or {})
+        fixed = checked_settings(self.settings or {})
         options: dict[str, Any] = dict.fromkeys(FIT_PARAMS) | fit_params
-        if self.recipe is not None and (self.settings or self.adapt):
+        if self.recipe is not None and (fixed or self.adapt):
             raise ValueError(
                 "recipe has all choices: leave settings and adapt out, or the recipe."
             )
@@ -259,12 +265,24 @@ class AutoLM(TextLM):
         if choice is None and folder is not None:
             choice = kept_choice(Path(folder))
         codec: Codec = codec_of(None, None)
+        if before is not None:
+            _check_before(before)
+        y_val, held_out = options["y_val"], None
         n_columns = np.shape(X)[1] if _are_windows(X, y) else 0
         if n_columns:
-            documents, held_out = self._runs(X, y), None
+            if (X_val is None) != (y_val is None):
+                raise ValueError("X_val and y_val go together: give both, or neither.")
+            documents = self._runs(X, y)
             if X_val is not None:
-                held_out = self._runs(X_val, options["y_val"])
+                held_out = self._runs(X_val, y_val, "_val")
+                if np.shape(X_val)[1] != n_columns:
+                    raise ValueError(
+                        f"X_val has {np.shape(X_val)[1]} columns, and X has "
+                        f"{n_columns}: make windows of the same width."
+                    )
         else:
+            if y_val is not None:
+                raise ValueError("y_val is for windows of ids: X has documents.")
             codec, documents = self._encoded(X, choice, before, budget)
             held_out = None if X_val is None else encoded(codec, X_val, "X_val")
         self.tokenizer_, self.vocabulary_ = codec.tokenizer, codec.vocabulary
@@ -300,12 +318,12 @@ class AutoLM(TextLM):
                 fit.before = deepcopy(network_of(before.estimator_))
             if choice is None:
                 settings = {} if before is None else continued(before.recipe_)
-                settings |= self.settings or {}
+                settings = changed(settings, fixed)
                 fit.choice = choose(
                     fit, settings, self.memory, adapt=self.adapt, spell=self._spelling
                 )
             if self.verbose:
-                chosen = not is_repeated and "members" not in (self.settings or {})
+                chosen = not is_repeated and "members" not in fixed
                 print(described(fit.choice, text, fit.budget, gives_reason=chosen))
             self.estimator_, interrupt = fit.run()
             if self.verbose and (advice := hint(fit.order_gain)):
@@ -341,7 +359,6 @@ class AutoLM(TextLM):
     ) -> tuple[Codec, Documents]:
         """Return the codec of documents, and their ids; too many types are units."""
         if before is not None:
-            check_is_fitted(before)
             return before._codec, encoded(before._codec, X, "X")
         parts: tuple[Any, Any] = self.tokenizer, self.vocabulary
         is_auto = all(isinstance(part, str) and part == "auto" for part in parts)
@@ -363,12 +380,14 @@ class AutoLM(TextLM):
             units = "auto", Vocabulary(max_words=MAX_TYPES)
         return fit_codec(X, *units, self, **options)
 
-    def _runs(self, X: Any, y: Any) -> Documents:
-        """Return the runs of checked windows."""
+    def _runs(self, X: Any, y: Any, suffix: str = "") -> Documents:
+        """Return the runs of windows, whose names end so; raise if they are none."""
         n_words = None if self.n_words is None else int(self.n_words)
-        X = check_ids(X, "X", ndim=2, n_words=n_words)
-        y = check_ids(y, "y", ndim=1, n_words=n_words)
+        X = check_ids(X, f"X{suffix}", ndim=2, n_words=n_words)
+        y = check_ids(y, f"y{suffix}", ndim=1, n_words=n_words)
         check_consistent_length(X, y)
+        if len(y) == 0:
+            raise ValueError(f"X{suffix} has 0 windows: pass at least one.")
         return runs_of(X, y)
 
     def _text(
@@ -529,6 +548,18 @@ def _are_windows(X: Any, y: Any) -> bool:
     """Return whether data are windows and their next words, not documents."""
     is_array = isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype.kind in "iu"
     return is_array and y is not None
+
+
+def _check_before(before: object) -> None:
+    """Raise an error unless a model has a network to train further."""
+    if not isinstance(before, AutoLM):
+        raise TypeError(f"before must be a fitted AutoLM, got {type(before).__name__}.")
+    check_is_fitted(before)
+    if network_of(before.estimator_) is None:
+        raise ValueError(
+            "the model before (before, or --continue) has no network to train further: "
+            "leave it out."
+        )
 
 
 # -- what is shown ----------------------------------------------------------------

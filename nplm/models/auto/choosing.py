@@ -29,7 +29,14 @@ from nplm.models.neural.neural_lm import NeuralLM
 from nplm.models.training.plan import TimedPlan
 from nplm.text.documents import Documents
 
-__all__ = ["MIN_TOKENS", "check_settings", "choose", "continued", "ngram_order"]
+__all__ = [
+    "MIN_TOKENS",
+    "changed",
+    "checked_settings",
+    "choose",
+    "continued",
+    "ngram_order",
+]
 
 # Seconds of n-grams on the machine of the rules: a token, and a word and a class in
 # the search for classes.
@@ -61,40 +68,66 @@ ORDER = ("ngrams", "classes", "cache", "network")
 FIXED = {
     "members": f"some of {', '.join(CHOSEN)}", "ngram_order": "an int above 0",
     "n_classes": "an int, 0 or more", "spelling": "True or False",
-    "epochs": "a number, 0 or more",
+    "epochs": "a number above 0",
 }  # fmt: skip
+# Parameters of networks that are those of `AutoLM` itself.
+OF_ALL = ("n_words", "n_jobs", "random_state", "verbose")
 
 
-def check_settings(settings: Mapping[str, Any], name_of_all: str = "settings") -> None:
-    """Raise ValueError if settings name no choice, or one that is not possible.
+def checked_settings(
+    settings: Mapping[str, Any], name_of_all: str = "settings"
+) -> dict[str, Any]:
+    """Return settings with values as in JSON, which checkpoints hold.
+
+    Raises ValueError if they name no choice, or one that is not possible.
 
     - `name_of_all`: what errors call them
     """
+    settings = {
+        name: value.tolist() if isinstance(value, (np.generic, np.ndarray)) else value
+        for name, value in settings.items()
+    }
     own = {name: value for name, value in settings.items() if name in FIXED}
     network = {name: v for name, v in settings.items() if name not in FIXED}
-    parameters = ROWS[0].network | network
-    unknown = {name.split("__")[0] for name in network} - NeuralLM().get_params().keys()
+    parameters = changed(ROWS[0].network, network)
+    known = NeuralLM().get_params().keys() - set(OF_ALL)
+    unknown = {name.split("__")[0] for name in network} - known
     if unknown:
         raise ValueError(
             f"{name_of_all} has {min(unknown)!r}: it may fix {', '.join(FIXED)}, and "
-            "any parameter of NeuralLM."
+            f"any parameter of NeuralLM but {', '.join(OF_ALL)}."
         )
     try:
         NeuralLM().set_params(**parameters).check_settings()
     except ValueError as error:
         raise ValueError(f"{name_of_all}: {error}") from None
     for name, value in own.items():
-        # A number of epochs is as valid as one of minutes.
+        # A number of epochs is as valid as one of minutes, but for 0.
         field = "minutes" if name == "epochs" else name
         try:
             recipe = AutoRecipe.of({"minutes": 1.0, field: value})
-            is_valid = set(recipe.members) <= set(CHOSEN)
+            is_valid = set(recipe.members) <= set(CHOSEN) and recipe.minutes > 0
         except ValueError:
             is_valid = False
         if not is_valid:
             raise ValueError(
                 f"{name_of_all}: {name} must be {FIXED[name]}, got {value!r}."
             )
+    return settings
+
+
+def changed(network: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
+    """Return parameters of a network with others.
+
+    Another loss, solver or output does not have the parameters of the one before.
+    """
+    others = {name for name in more if more[name] != network.get(name)}
+    kept = {
+        name: value
+        for name, value in network.items()
+        if "__" not in name or name.split("__")[0] not in others
+    }
+    return kept | dict(more)
 
 
 def choose(
@@ -182,7 +215,7 @@ def _with_network(
     minutes = (budget.left - before) / 60
     row, last = nearest_row(text.n_tokens, minutes), None
     while True:
-        parameters = _adapted(row, text) | settings
+        parameters = changed(_adapted(row, text), settings)
         building, speed, scoring = _speeds(
             fit, parameters, PROBE_SHARE * budget.seconds
         )

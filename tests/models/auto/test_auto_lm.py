@@ -6,6 +6,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import Pipeline
 
@@ -163,6 +164,8 @@ def test_impossible_fits_are_refused():
         ({"ngram_order": 0}, "settings: ngram_order must be an int above 0, got 0"),
         ({"spelling": "no"}, "settings: spelling must be True or False, got 'no'"),
         ({"dropout": 5}, "settings: dropout=5"),
+        ({"epochs": 0}, "epochs must be a number above 0, got 0"),
+        ({"n_words": 5}, "any parameter of NeuralLM but n_words"),
     ):
         with pytest.raises(ValueError, match=message):
             AutoLM(0.1, settings=settings).fit(TEXTS)
@@ -225,6 +228,19 @@ def test_windows_have_the_n_grams_of_their_rows():
         lm.score(X[:, :2], y)
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
         lm.fit(X, y[:-1])
+    with pytest.raises(ValueError, match="X has 0 windows"):
+        lm.fit(X[:0], y[:0])
+    with pytest.raises(ValueError, match="X_val has 0 windows"):
+        lm.fit(X, y, X_val=X[:0], y_val=y[:0])
+    for held_out in ({"X_val": X}, {"y_val": y}):
+        with pytest.raises(ValueError, match="X_val and y_val go together"):
+            lm.fit(X, y, **held_out)
+    with pytest.raises(ValueError, match="X_val has 2 columns, and X has 3"):
+        lm.fit(X, y, X_val=X[:, 1:], y_val=y)
+    with pytest.raises(ValueError, match=r"X_val has -\d+ at"):
+        lm.fit(X, y, X_val=X - X.max(), y_val=y)
+    with pytest.raises(ValueError, match="y_val is for windows"):
+        lm.fit(TEXTS, X_val=TEXTS, y_val=y)
 
 
 def test_windows_have_a_network_that_reads_them_as_a_text():
@@ -298,6 +314,37 @@ def test_recipe_is_of_the_same_fit(fitted):
     equal(again, further)
     with pytest.raises(ValueError, match=r"continues another model .* give that, too"):
         AutoLM(recipe=further.recipe_).fit(TEXTS)
+
+
+def test_settings_may_be_numbers_of_numpy(tmp_path):
+    settings = {
+        "ngram_order": np.int64(3), "epochs": np.float64(1), "spelling": np.False_,
+        "n_hidden": np.array([16]), "embedding_dim": np.int64(8),
+    }  # fmt: skip
+    lm = AutoLM(0.1, settings=settings).fit(TEXTS, checkpoint=tmp_path)
+    assert lm.recipe_.ngram_order == 3
+    nplm.save(lm, tmp_path / "model")
+    assert nplm.load(tmp_path / "model").recipe_ == lm.recipe_
+
+
+def test_settings_may_be_another_loss_and_solver():
+    settings = SMALL | {"loss": "exact", "solver": "sgd", "epochs": 0.5}
+    lm = AutoLM(0.1, settings=settings).fit(TEXTS)
+    assert lm.recipe_.network["solver"] == "sgd"
+    assert not any(name.startswith("solver__") for name in lm.recipe_.network)
+    further = AutoLM(0.1, settings={"solver": "adam"}).fit(TEXTS, before=lm)
+    assert further.recipe_.network["solver"] == "adam"
+
+
+def test_model_before_needs_a_network():
+    X, y = windows(markov_stream(99), 3)
+    for before, error in ((AutoLM(), NotFittedError), ("model", TypeError)):
+        for data in ((TEXTS,), (X, y)):
+            with pytest.raises(error):
+                AutoLM(0.1).fit(*data, before=before)
+    ngrams = AutoLM(0.05, settings=NGRAMS).fit(TEXTS)
+    with pytest.raises(ValueError, match="has no network to train further"):
+        AutoLM(0.1).fit(TEXTS, before=ngrams)
 
 
 def test_network_before_is_not_lost(fitted):
@@ -403,6 +450,7 @@ def test_fit_that_is_killed_after_it_diverged_resumes(tmp_path, monkeypatch):
 
 
 def test_text_that_was_held_out_before_is_held_out_again():
-    before = AutoLM(0.05, settings=SMALL | {"epochs": 1}).fit(TEXTS)
+    settings = SMALL | {"epochs": 1, "members": ["network"]}
+    before = AutoLM(0.05, settings=settings).fit(TEXTS)
     after = AutoLM(5, settings={"epochs": 1}).fit(TEXTS, before=before)
     assert after.recipe_.held_out == before.recipe_.held_out

@@ -38,7 +38,7 @@ from nplm.cli.commands.paper.tables import (
 from nplm.datasets import Corpus, fetch_brown, fetch_ptb, load_python_docs, load_text
 from nplm.experiments import Row, compare, conclusion
 from nplm.inspection import nearest_words, suggestions
-from nplm.models.auto.choosing import check_settings
+from nplm.models.auto.choosing import checked_settings
 
 __all__ = ["compare_command"]
 
@@ -174,7 +174,7 @@ def compare_command(
         verbose=BAR,
     )  # fmt: skip
     try:
-        check_settings(dict(settings), "--set")
+        checked_settings(dict(settings), "--set")
     except ValueError as error:
         raise click.UsageError(str(error)) from error
     console, status = Console(), Console(stderr=True)
