@@ -13,9 +13,9 @@ def lines(n, seed):
     return [" ".join(NAMES[i] for i in random.zipf(1.3, k) % 12) for k in lengths]
 
 
-def trained(order=3, *, unknown="<unk>", prune=0.0, seed=0):
+def trained(order=3, *, unknown="<unk>", prune=0.0, seed=0, **params):
     vocabulary = Vocabulary(unknown=unknown)
-    lm = TextLM(KneserNeyLM(order), n_context=order - 1, vocabulary=vocabulary)
+    lm = TextLM(KneserNeyLM(order), order - 1, vocabulary=vocabulary, **params)
     lm.fit(lines(300, seed))
     lm.estimator_.prune(prune)
     return lm

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from nplm.base.warnings import warn
 from nplm.models.ngrams.stages.mixing import AlignedTrie, mixed_trie
 from nplm.models.ngrams.text_ngrams import TextNgrams
 from nplm.models.ngrams.trie.backoff_trie import BackoffTrie
@@ -57,10 +59,15 @@ def boost_words(
     Raises
     ------
     TypeError
-        If `words` is one string, or `lm` is not a text model over back-off n-grams.
+        If `words` is no list, or `lm` is not a text model over back-off n-grams.
     ValueError
         If the model has ids and no words, there are no words, or a factor is not a
         number above 0.
+
+    Warns
+    -----
+    UserWarning
+        If the tokenizer of the model does not make some of the new words.
 
     Notes
     -----
@@ -95,18 +102,31 @@ def boosted(
     factor: float = 1.0,
 ) -> TextNgrams:
     """Add or boost words of n-grams, in memory or in a folder; see `boost_words`."""
-    if isinstance(words, str):
-        raise TypeError(f"words is a string, {words!r:.80}: pass a list of words.")
+    if isinstance(words, str) or not isinstance(words, Iterable):
+        raise TypeError(f"words is {words!r:.80}: pass a list of words.")
     factors = dict(
         words if isinstance(words, Mapping) else dict.fromkeys(words, factor)
     )
     if not factors:
         raise ValueError("words is empty: pass the words to add or boost.")
     for word, own in factors.items():
-        if not 0 < own < np.inf:
-            raise ValueError(f"the factor of {word!r} must be above 0, got {own!r}.")
+        if not (isinstance(own, Real) and 0 < float(own) < np.inf):
+            raise ValueError(
+                f"the factor of {word!r} must be a number above 0, got {own!r}."
+            )
     known = ngrams.words
     new = [word for word in factors if word not in known.ids]
+    if ngrams.tokenizer is not None:
+        made = ngrams.tokenizer.transform([str(word) for word in new])
+        others = [pair for pair in zip(new, made) if pair[1] != [pair[0]]]
+        if others:
+            word, tokens = others[0]
+            warn(
+                f"The tokenizer of the model makes {tokens!r:.80} of the new word "
+                f"{word!r}, so text that it splits never has {len(others):,} of the "
+                f"{len(new):,} new words: give words as it makes them.",
+                UserWarning,
+            )
     more = ngrams.with_words([*known.words, *new], known.unknown)
     member = _WithNewWords(
         ngrams.trie.verified(), np.arange(len(known), dtype=np.int32), len(more.words)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.base import MetaEstimatorMixin, OutlierMixin, clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_is_fitted, check_scalar
 
 from nplm.base.atomic import fit_copy, fitted_or_interrupted, read_at_once
 from nplm.base.fitted import Fitted
@@ -326,8 +326,10 @@ class LMDetector(OutlierMixin, MetaEstimatorMixin, DocumentEstimator):
 
         Raises
         ------
+        TypeError
+            If `n` or `k` is not an integer.
         ValueError
-            If `n` or `k` is below 1.
+            If one of them is below 1.
 
         Examples
         --------
@@ -340,8 +342,7 @@ class LMDetector(OutlierMixin, MetaEstimatorMixin, DocumentEstimator):
         """
         check_is_fitted(self)
         for name, number in {"n": n, "k": k}.items():
-            if number < 1:
-                raise ValueError(f"{name} must be 1 or more, got {number}.")
+            check_scalar(number, name, Integral, min_val=1)
         lm = self.estimator_
         scores = lm.scorer().tokens([document], words=True)
         assert scores.words is not None

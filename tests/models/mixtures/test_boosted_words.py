@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nplm import boost_words
+from nplm import Tokenizer, boost_words
 from tests.helpers.zipf import NAMES, contexts_of, trained
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*Kneser-Ney")
@@ -52,11 +52,19 @@ def test_new_words_are_as_probable_as_the_rarest(unknown):
 def test_words_that_cannot_be_boosted_are_refused():
     lm = trained()
     for words, message in (
-        ({"a": 0.0}, "the factor of 'a' must be above 0, got 0.0"),
+        ({"a": 0.0}, "the factor of 'a' must be a number above 0, got 0.0"),
         ({"a": float("nan")}, "the factor of 'a'"),
+        ({"a": "3"}, "the factor of 'a' must be a number above 0, got '3'"),
         ([], "words is empty"),
     ):
         with pytest.raises(ValueError, match=message):
             boost_words(lm, words)
-    with pytest.raises(TypeError, match="words is a string"):
-        boost_words(lm, "zebra")
+    for words in ("zebra", 5):
+        with pytest.raises(TypeError, match=f"words is {words!r}: pass a list"):
+            boost_words(lm, words)
+
+
+def test_new_words_that_the_tokenizer_does_not_make_are_named():
+    lm = trained(tokenizer=Tokenizer(lowercase=True))
+    with pytest.warns(UserWarning, match=r"makes \['new'.*'New York'.*2 of the 3 new"):
+        boost_words(lm, ["zebra", "New York", "Gnu"])

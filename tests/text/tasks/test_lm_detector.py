@@ -88,8 +88,10 @@ def test_explanation_has_the_least_probable_tokens_and_what_was_expected(kind):
         np.testing.assert_allclose(proba, wanted, rtol=1e-6)
     assert [o[:4] for o in detector.explain(odd, n=1)] == [found[0][:4]]
     for wrong in ({"n": 0}, {"k": 0}):
-        with pytest.raises(ValueError, match="must be 1 or more, got 0"):
+        with pytest.raises(ValueError, match="must be >= 1"):
             detector.explain(odd, **wrong)
+    with pytest.raises(TypeError, match="n must be an instance of int"):
+        detector.explain(odd, n=1.5)
 
 
 def test_area_under_the_curve_is_scored_in_cross_validation():
