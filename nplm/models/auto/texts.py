@@ -71,7 +71,9 @@ class AutoText:
         """Fit n-grams or classes to the text."""
         parts = [part for part in (self.train, self.held_out) if part is not None]
         if self.n_columns:
-            texts = [self.texts(part, model.order - 1) for part in parts]
+            # A cache has a length in place of an order.
+            n_context = model.length if model.order is None else model.order - 1
+            texts = [self.texts(part, n_context) for part in parts]
             return model._fit_texts(texts[0], texts[1] if texts[1:] else None)
         return model.fit_stream(*(self.joined(part) for part in parts))
 

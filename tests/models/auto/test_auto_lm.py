@@ -286,6 +286,16 @@ def test_cache_adapts_to_the_words_before():
     equal(AutoLM(recipe=lm.recipe_).fit(train), lm)
 
 
+def test_cache_adapts_to_the_words_before_windows():
+    random = np.random.default_rng(0)
+    X, y = windows(np.repeat(random.integers(1, 200, 600), 8), 1)
+    settings = NGRAMS | {"ngram_order": 1}
+    fixed = AutoLM(0.1, settings=settings).fit(X[:4000], y[:4000])
+    lm = AutoLM(0.1, settings=settings, adapt=True).fit(X[:4000], y[:4000])
+    assert lm.recipe_.members == ("ngrams", "cache")
+    assert lm.score(X[4000:], y[4000:]) > fixed.score(X[4000:], y[4000:]) + 0.7
+
+
 def test_hint_at_running_text(capsys):
     # The topic of a text changes after 30 lines.
     random = np.random.default_rng(0)
