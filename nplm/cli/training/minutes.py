@@ -23,6 +23,7 @@ from nplm.cli._outputs import BEGAN, INTERRUPTED, is_arpa
 from nplm.cli._tally import line_marks, report_perplexities
 from nplm.cli._text import n_bytes_of, refuse_empty
 from nplm.cli.training.in_memory import Kept, read_texts
+from nplm.models.auto.auto_lm import scores_of
 from nplm.models.auto.choosing import checked_settings
 from nplm.models.auto.fitting import CHOICE_FILE, Budget, Scores
 from nplm.models.auto.rules import gain_of_twice
@@ -206,11 +207,11 @@ def _first_ends(budget: Budget) -> Iterator[None]:
 
 def _report(lm: AutoLM, test: str | None, blank_lines: bool) -> None:
     """Print a table of the members and the mixture."""
-    held_out, tested = {own.name: own for own in lm._scores}, dict[str, Scores]()
+    held_out, tested = _by_name(scores_of(lm)), _by_name([])
     if test is not None:
         marks = line_marks(lm._codec, lm.boundary_)
         texts = read_texts([test], marks, "test on", blank_lines=blank_lines)
-        tested = {own.name: own for own in lm._scores_of(texts)}
+        tested = _by_name(scores_of(lm, texts))
     models = {
         name: model.estimator
         for name, model in getattr(lm.estimator_, "named_estimators_", {}).items()
@@ -230,6 +231,10 @@ def _report(lm: AutoLM, test: str | None, blank_lines: bool) -> None:
             f"{model.n_parameters_:,}" if model else "",
         )  # fmt: skip
     Console(stderr=True).print(table)
+
+
+def _by_name(scores: list[Scores]) -> dict[str, Scores]:
+    return {score.name: score for score in scores}
 
 
 def _report_gain(lm: AutoLM, seconds: float) -> None:

@@ -52,7 +52,7 @@ from nplm.text.subwords.subwords import Subwords
 from nplm.text.tokenizer import Tokenizer
 from nplm.text.vocabulary import Vocabulary
 
-__all__ = ["AutoLM"]
+__all__ = ["AutoLM", "scores_of"]
 
 SPELLING: dict[str, Any] = {"ngrams": (3, 4), "min_words": 5}
 # Held-out tokens: a share of the text, and at most so many, and so many a second.
@@ -224,6 +224,7 @@ class AutoLM(TextLM):
             ``y_val``, the next words of held-out windows. ``checkpoint="folder"`` keeps
             the state of the fit: a killed one resumes from there, in the minutes that
             were left. ``before=lm``, a fitted `AutoLM`, trains its network further.
+            ``sample_weight`` of documents is as of `TextLM.fit`.
 
         Returns
         -------
@@ -238,6 +239,10 @@ class AutoLM(TextLM):
             On an interrupt. If the network has learned something, the model is fitted
             with it.
         """
+        if _are_windows(X, y) and fit_params.get("sample_weight") is not None:
+            raise TypeError(
+                "sample_weight is for documents: AutoLM has no weights of windows."
+            )
         return super().fit(X, y, X_val=X_val, **fit_params)
 
     def _fit(
@@ -268,8 +273,9 @@ class AutoLM(TextLM):
         if before is not None:
             _check_before(before)
         y_val, held_out = options["y_val"], None
-        n_columns = np.shape(X)[1] if _are_windows(X, y) else 0
-        if n_columns:
+        are_windows = _are_windows(X, y)
+        n_columns = np.shape(X)[1] if are_windows else 0
+        if are_windows:
             if (X_val is None) != (y_val is None):
                 raise ValueError("X_val and y_val go together: give both, or neither.")
             documents = self._runs(X, y)
@@ -323,8 +329,7 @@ class AutoLM(TextLM):
                     fit, settings, self.memory, adapt=self.adapt, spell=self._spelling
                 )
             if self.verbose:
-                chosen = not is_repeated and "members" not in fixed
-                print(described(fit.choice, text, fit.budget, gives_reason=chosen))
+                print(described(fit.choice, text, fit.budget, fixed))
             self.estimator_, interrupt = fit.run()
             if self.verbose and (advice := hint(fit.order_gain)):
                 print(advice)
@@ -386,8 +391,11 @@ class AutoLM(TextLM):
         X = check_ids(X, f"X{suffix}", ndim=2, n_words=n_words)
         y = check_ids(y, f"y{suffix}", ndim=1, n_words=n_words)
         check_consistent_length(X, y)
-        if len(y) == 0:
-            raise ValueError(f"X{suffix} has 0 windows: pass at least one.")
+        if X.size == 0:
+            raise ValueError(
+                f"X{suffix}, of shape {X.shape}, has no window: pass at least one "
+                "window of one word."
+            )
         return runs_of(X, y)
 
     def _text(
@@ -501,21 +509,6 @@ class AutoLM(TextLM):
         log_prob: NDArray[np.float64] = model._texts_log_prob(texts)
         return log_prob
 
-    def _scores_of(self, X: Sequence[Any]) -> list[Scores]:
-        """Return the scores of documents by each model of the mixture, and by it."""
-        documents, weights = self._codec.encode(X, "X"), np.array(self.recipe_.weights)
-        text = AutoText(
-            documents, documents, self.n_words_, self.boundary_,
-            self.recipe_.running_text,
-        )  # fmt: skip
-        names = [name for name, w in zip(self.recipe_.members, weights) if w]
-        models = getattr(self.estimator_, "named_estimators_", {names[0]: None})
-        scores = [
-            Scores.of(name, getattr(model, "estimator", self.estimator_), text)
-            for name, model in models.items()
-        ]
-        return [*scores, Scores.mixed(scores, weights[weights > 0])]
-
     def _word_scorer(self) -> Any:
         """Return a scorer of single words; of running text it remembers the text."""
         check_is_fitted(self)
@@ -542,6 +535,26 @@ class AutoLM(TextLM):
         self.recipe_ = AutoRecipe.of(size | fitted.take("recipe", dict))
         if not all(type(x) in (int, float) for x in self.scores_.values()):
             raise fitted.invalid_item("scores", self.scores_)
+
+
+def scores_of(lm: AutoLM, X: Sequence[Any] | None = None) -> list[Scores]:
+    """Return the scores of documents by each model of a mixture, and by the mixture.
+
+    - `X`: documents; by default the held-out ones, until the model is saved
+    """
+    if X is None:
+        return lm._scores
+    documents, weights = lm._codec.encode(X, "X"), np.array(lm.recipe_.weights)
+    text = AutoText(
+        documents, documents, lm.n_words_, lm.boundary_, lm.recipe_.running_text
+    )
+    names = [name for name, w in zip(lm.recipe_.members, weights) if w]
+    models = getattr(lm.estimator_, "named_estimators_", {names[0]: None})
+    scores = [
+        Scores.of(name, getattr(model, "estimator", lm.estimator_), text)
+        for name, model in models.items()
+    ]
+    return [*scores, Scores.mixed(scores, weights[weights > 0])]
 
 
 def _are_windows(X: Any, y: Any) -> bool:

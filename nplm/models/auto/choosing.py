@@ -87,7 +87,7 @@ def checked_settings(
         name: value.tolist() if isinstance(value, (np.generic, np.ndarray)) else value
         for name, value in settings.items()
     }
-    own = {name: value for name, value in settings.items() if name in FIXED}
+    choices = {name: value for name, value in settings.items() if name in FIXED}
     network = {name: v for name, v in settings.items() if name not in FIXED}
     parameters = changed(ROWS[0].network, network)
     known = NeuralLM().get_params().keys() - set(OF_ALL)
@@ -101,7 +101,7 @@ def checked_settings(
         NeuralLM().set_params(**parameters).check_settings()
     except ValueError as error:
         raise ValueError(f"{name_of_all}: {error}") from None
-    for name, value in own.items():
+    for name, value in choices.items():
         # A number of epochs is as valid as one of minutes, but for 0.
         field = "minutes" if name == "epochs" else name
         try:
@@ -148,13 +148,13 @@ def choose(
     """
     text, budget = fit.text, fit.budget
     assert budget is not None
-    own = {name: settings[name] for name in FIXED if name in settings}
-    order = own.get("ngram_order") or ngram_order(text, memory)
+    fixed = {name: settings[name] for name in FIXED if name in settings}
+    order = fixed.get("ngram_order") or ngram_order(text, memory)
     seconds = NGRAM_SECONDS * text.n_tokens
     _check_time("n-grams", seconds, fit)
-    n_classes = own.get("n_classes", _n_classes(text, budget.left))
+    n_classes = fixed.get("n_classes", _n_classes(text, budget.left))
     can_learn = text.n_tokens >= MIN_TOKENS and text.held_out is not None
-    members = own.get("members")
+    members = fixed.get("members")
     if members is None:
         members = ["ngrams"]
         members += ["classes"] if n_classes and can_learn else []
@@ -177,7 +177,7 @@ def choose(
     has_rare = fit.recipe.tokens == "words" and has_rare_words(
         text.n_tokens, text.n_words
     )
-    if "network" in members and own.get("spelling", has_rare):
+    if "network" in members and fixed.get("spelling", has_rare):
         fit.word_features = spell()
     fit.set(
         members=tuple(sorted(members, key=ORDER.index)), ngram_order=order,
@@ -187,8 +187,8 @@ def choose(
     n_bytes = OTHER_BYTES + (NGRAM_BYTES.get(order, 300) + ID_BYTES) * text.n_tokens
     if "network" not in members:
         return Choice(fit.recipe, n_bytes=n_bytes)
-    network = {name: v for name, v in settings.items() if name not in own}
-    return _with_network(fit, own, network, n_bytes)
+    network = {name: v for name, v in settings.items() if name not in fixed}
+    return _with_network(fit, fixed, network, n_bytes)
 
 
 def _check_time(what: str, seconds: float, fit: AutoFit) -> None:
@@ -250,9 +250,9 @@ def _with_network(
 
 def continued(recipe: AutoRecipe) -> dict[str, Any]:
     """Return the settings of a network that is trained further."""
-    own = {name: v for name, v in recipe.network.items() if name != "dropout"}
-    rate = own.get("learning_rate_init", 0.0) * CONTINUED_RATE
-    return own | ({"learning_rate_init": rate} if own else {})
+    network = {name: v for name, v in recipe.network.items() if name != "dropout"}
+    rate = network.get("learning_rate_init", 0.0) * CONTINUED_RATE
+    return network | ({"learning_rate_init": rate} if network else {})
 
 
 def _adapted(row: Row, text: AutoText) -> dict[str, Any]:

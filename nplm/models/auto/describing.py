@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from nplm.models.auto.choosing import MIN_TOKENS
 from nplm.models.auto.fitting import CACHE_WORDS, Budget, Choice
 from nplm.models.auto.texts import AutoText
@@ -19,13 +21,14 @@ def clock(seconds: float) -> str:
 
 
 def described(
-    choice: Choice, text: AutoText, budget: Budget | None, *, gives_reason: bool
+    choice: Choice, text: AutoText, budget: Budget | None, fixed: Collection[str]
 ) -> str:
     """Return three lines: the text, the models, the time and the memory.
 
     - `budget`: None if a fit is repeated
-    - `gives_reason`: whether to say why there is no network
+    - `fixed`: the choices that were fixed by hand, for which no reason is said
     """
+    gives_reason = budget is not None and "members" not in fixed
     recipe, n = choice.recipe, len(text.train.lengths)
     kind = "one text" if text.is_running else f"{n:,} document{'s' * (n != 1)}"
     names = {
@@ -42,7 +45,7 @@ def described(
         )
         if choice.speed:  # it was measured
             models += f", at {choice.speed:,.0f} tokens a second"
-        if 0 < 0.99 * choice.most <= recipe.planned:
+        if "epochs" not in fixed and 0 < 0.99 * choice.most <= recipe.planned:
             models += "; more passes teach it no more"
     elif gives_reason and text.n_tokens < MIN_TOKENS:
         models += f"; a network needs {MIN_TOKENS:,} tokens"

@@ -140,8 +140,8 @@ class Scores:
     @classmethod
     def mixed(cls, scores: Sequence[Self], weights: NDArray[np.float64]) -> Self:
         """Return the scores of a mixture of models with these scores."""
-        probs = np.exp([own.log_prob for own in scores]).T
-        seconds = sum(own.seconds for own, weight in zip(scores, weights) if weight)
+        probs = np.exp([score.log_prob for score in scores]).T
+        seconds = sum(score.seconds for score, w in zip(scores, weights) if w)
         with np.errstate(divide="ignore"):
             return cls("mixture", np.log(probs @ weights), seconds)
 

@@ -163,8 +163,8 @@ def gain_of_twice(
     rows = [row for row in ROWS if abs(math.log(words / row.words / 1e6)) < SAME_TEXT]
     if not same or not rows or has_rare_words(words, n_types):
         return 0.0
-    own = min(same, key=lambda row: abs(math.log(words / row.words / 1e6)))
-    minutes = seen / own.speed / 60  # on the machine of the rows
+    measured = min(same, key=lambda row: abs(math.log(words / row.words / 1e6)))
+    minutes = seen / measured.speed / 60  # on the machine of the rows
     times = [row.minutes for row in rows]
     if not times[0] / MARGIN <= minutes <= times[-1] / 2 * MARGIN:
         return 0.0

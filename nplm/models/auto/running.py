@@ -48,14 +48,16 @@ class RunningWordScorer(WindowWordScorer):
         texts = Texts.of([whole], n_columns, self.boundary, ends=False)
         self._before = whole[-MAX_BEFORE:]
         log_prob = self.model._texts_log_prob(texts)[len(before) :]
-        found: dict[str, NDArray[Any]] = {}
+        by_token: dict[str, NDArray[Any]] = {}
         if details and hasattr(self.model, "_token_details"):
-            found = self.model._token_details(texts.X[len(before) :])
+            by_token = self.model._token_details(texts.X[len(before) :])
         if not eos:
             ends = np.cumsum(lengths + 1) - 1
             log_prob = np.delete(log_prob, ends)
-            found = {name: np.delete(of, ends, axis=0) for name, of in found.items()}
-        return log_prob, found
+            by_token = {
+                name: np.delete(of, ends, axis=0) for name, of in by_token.items()
+            }
+        return log_prob, by_token
 
     def _after(self, words: Any, i: int, *end: Any) -> Any:
         return (*words, i, *end)

@@ -228,10 +228,14 @@ def test_windows_have_the_n_grams_of_their_rows():
         lm.score(X[:, :2], y)
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
         lm.fit(X, y[:-1])
-    with pytest.raises(ValueError, match="X has 0 windows"):
+    with pytest.raises(ValueError, match=r"X, of shape \(0, 3\), has no window"):
         lm.fit(X[:0], y[:0])
-    with pytest.raises(ValueError, match="X_val has 0 windows"):
+    with pytest.raises(ValueError, match=r"X_val, of shape \(0, 3\), has no window"):
         lm.fit(X, y, X_val=X[:0], y_val=y[:0])
+    with pytest.raises(ValueError, match=r"X, of shape \(\d+, 0\), has no window"):
+        lm.fit(X[:, :0], y)
+    with pytest.raises(TypeError, match="sample_weight is for documents"):
+        lm.fit(X, y, sample_weight=np.ones(len(y)))
     for held_out in ({"X_val": X}, {"y_val": y}):
         with pytest.raises(ValueError, match="X_val and y_val go together"):
             lm.fit(X, y, **held_out)
