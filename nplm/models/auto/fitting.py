@@ -319,6 +319,8 @@ class AutoFit:
             self.recipe.planned, budget.begun, ends, steps_a_pass=self.text.n_tokens,
             closing_seconds=choice.scoring_seconds, most=choice.most,
         )  # fmt: skip
+        if budget.ends_soon:  # asked for before the network began
+            budget.end_soon()
         return budget.plan
 
     def _progress(self, done: float, total: float, loss: float) -> None:

@@ -411,6 +411,15 @@ def test_interrupt_keeps_the_mixture(monkeypatch):
     equal(AutoLM(recipe=lm.recipe_).fit(TEXTS), lm)
 
 
+def test_end_that_is_asked_for_before_the_network_is_soon():
+    budget = Budget(60)
+    budget.end_soon()
+    lm = AutoLM(1, settings=ENDLESS | {"members": ["network"]})
+    lm.fit(TEXTS, budget=budget)
+    assert budget.left > 30
+    assert len(lm.recipe_.corrections) == 1
+
+
 def test_killed_fit_resumes_with_its_recipe(tmp_path, monkeypatch):
     folder = tmp_path / "state"
     lm = AutoLM(0.1, settings=SMALL, random_state=0)
