@@ -23,7 +23,7 @@ from nplm import (
 )
 from nplm.base import blocks, estimators
 from nplm.models.ngrams import frequencies
-from nplm.models.ngrams.trie import backoff_trie, look_ups
+from nplm.models.ngrams.trie import backoff_trie, hash_table
 from tests.helpers import energy_lm, paper_lm, small_models
 
 N_WORDS = 12
@@ -343,7 +343,7 @@ def test_long_calls_are_made_in_blocks(fitted, stream, name, monkeypatch):
     kernels = [
         (backoff_trie._backoff, "backoff_distribution"),
         (backoff_trie._backoff, "backoff_prob"),
-        (look_ups._trie, "windows_log_prob"),
+        (hash_table._trie, "windows_log_prob"),
         (frequencies._interpolation, "context_frequencies"),
         (frequencies._interpolation, "relative_frequencies"),
         (frequencies._interpolation, "mixed_frequencies"),
@@ -359,7 +359,7 @@ def test_long_calls_are_made_in_blocks(fitted, stream, name, monkeypatch):
 
     for module, kernel in kernels:
         monkeypatch.setattr(module, kernel, noted(getattr(module, kernel)))
-    for module in (backoff_trie, look_ups, frequencies):
+    for module in (backoff_trie, hash_table, frequencies):
         monkeypatch.setattr(module, "BLOCK_WINDOWS", 100)
     monkeypatch.setattr(blocks, "BLOCK_SIZE", 100 * N_WORDS)
     found = [lm.predict_proba(X), lm.predict_log_proba(X), lm.log_prob(X, y)]

@@ -149,7 +149,7 @@ def draw(results: Results, path: str | os.PathLike[str]) -> None:
     from matplotlib.figure import Figure
 
     rows = [row for row in results["rows"] if row["ours"]][::-1]
-    figure = Figure(figsize=(7, 0.6 + 0.32 * len(rows)), layout="constrained")
+    figure = Figure(figsize=(7, 1.2 + 0.32 * len(rows)), layout="constrained")
     axes = figure.subplots()
     places = range(len(rows))
     for source, label, above, colour in (

@@ -147,6 +147,7 @@ def fit_mixture_weights(
     >>> fit_mixture_weights(probs).weights.round(3)
     array([[0.714, 0.286]])
     """
+    tol = float(tol)  # NumPy compares a float with a float16 as float16
     if bins is None:
         bins = np.zeros(len(probs), dtype=np.intp)
     possible = probs.any(axis=1)

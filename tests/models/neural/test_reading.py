@@ -18,7 +18,6 @@ from nplm import (
 )
 from nplm.base.blocks import Texts
 from nplm.models.neural.network.reading import columns_of
-from nplm.text.documents import Documents
 from tests.helpers import text
 from tests.helpers.texts import texts
 from tests.reference.neural.lstm import Memory, lstm
@@ -177,15 +176,13 @@ TEXTS = [*texts(20, 14, seed=2), "", "zoo w1 zoo", " ".join(texts(60, seed=3))]
 
 @pytest.fixture(scope="module", params=MODELS)
 def fitted(request):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Documents, "windows", None)
-        lm = TextLM(MODELS[request.param], tokenizer=Tokenizer(r"\S+"))
-        return lm.fit(texts(150), X_val=texts(30, seed=1))
+    lm = TextLM(MODELS[request.param], tokenizer=Tokenizer(r"\S+"))
+    return lm.fit(texts(150), X_val=texts(30, seed=1))
 
 
 @pytest.mark.filterwarnings("ignore:Kneser-Ney cannot estimate")
 def test_documents_are_scored_without_windows(fitted, monkeypatch):
-    monkeypatch.setattr(Documents, "windows", None)
+    monkeypatch.setattr(Texts, "windows", None)
     scores = fitted.score_samples(TEXTS)
     np.testing.assert_array_equal(fitted.score_samples(TEXTS[::-1]), scores[::-1])
     n = sum(len(t.split()) + 1 for t in TEXTS)

@@ -159,7 +159,7 @@ def test_an_interrupt_keeps_what_was_trained(run, tmp_path, monkeypatch, fails, 
 
     def interrupt(*args, **kwargs):
         calls.append(1)
-        if fails != "network" or len(calls) == 5:
+        if fails != "network" or len(calls) == 20:
             raise KeyboardInterrupt
 
     if fails == "network":
