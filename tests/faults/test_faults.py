@@ -176,6 +176,7 @@ def test_each_step_of_a_save_fails(tmp_path, monkeypatch, name, error):
         try:
             save(path)
         except type(error):
+            error.__traceback__ = None  # whose frames keep what was mapped
             assert path.read_bytes() in (b"old", whole)
             assert os.listdir(tmp_path) == [name]
         else:
