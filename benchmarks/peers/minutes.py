@@ -34,7 +34,6 @@ from peers import run, unseen_texts
 
 DOCS = Path(__file__).parents[2] / "docs" / "measured"
 HELD_OUT = 40_000  # tokens of a held-out part, at most; of the Penn Treebank all
-UNSEEN = ("source", "portuguese", "messages")
 TITLES = {
     "ptb": "Penn Treebank, 0.9M", "brown": "Brown, 0.8M", "wiki-2M": "Wikipedia, 2M",
     "wiki-14M": "Wikipedia, 14M", "source": "Python source, 1.5M",
@@ -42,6 +41,10 @@ TITLES = {
 }  # fmt: skip
 MODELS = {"door": "AutoLM", "door-network": "its network alone", "lstm": "LSTM"}
 PLACES = (-6, 0), (0, -9), (6, 0)  # of labels, beside their dots
+UNSEEN: dict[str, Callable[[Path], Corpus]] = {
+    "source": unseen_texts.source, "portuguese": unseen_texts.portuguese,
+    "messages": unseen_texts.messages,
+}  # fmt: skip
 FIGURES = ("CPU s", "parameters", "valid", "test", "words/s")
 
 
@@ -55,8 +58,7 @@ def lstm(text: str, minutes: float) -> dict[str, Any]:
 
 
 def corpus_of(text: str, unseen: Path) -> Corpus:
-    made: Callable[[Path], Corpus] | None = getattr(unseen_texts, text, None)
-    corpus = run.TEXTS[text]() if made is None else made(unseen)
+    corpus = UNSEEN[text](unseen) if text in UNSEEN else run.TEXTS[text]()
     n = None if text == "ptb" else HELD_OUT
     return replace(corpus, valid=corpus.valid[:n], test=corpus.test[:n])
 
@@ -67,9 +69,9 @@ def measured(
     def measure() -> dict[str, Any]:
         settings = lstm(text, minutes) if model == "lstm" else {}
         defaults = run.SETTINGS[model]
-        found = run.MODELS[model](corpus_of(text, unseen), defaults | settings, minutes)
+        row = run.MODELS[model](corpus_of(text, unseen), defaults | settings, minutes)
         about = {"text": text, "model": model, "minutes": minutes, "changes": settings}
-        return about | {name: found[name] for name in FIGURES}
+        return about | {name: row[name] for name in FIGURES}
 
     return kept(folder, f"minutes {text} {model} {minutes:g}", measure)
 
@@ -120,9 +122,11 @@ def draw(path: Path, rows: Rows) -> None:
 
 
 def _test(rows: Rows, text: str, model: str, minutes: float) -> float | None:
-    found = [r for r in rows if (r["text"], r["model"], r["minutes"]) ==
-             (text, model, minutes)]  # fmt: skip
-    return found[0]["test"] if found else None
+    cell = text, model, minutes
+    for row in rows:
+        if (row["text"], row["model"], row["minutes"]) == cell:
+            return float(row["test"])
+    return None
 
 
 def main() -> None:

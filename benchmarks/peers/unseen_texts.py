@@ -60,7 +60,8 @@ def _texts(path: Path) -> list[str]:
 
 
 def _lines(text: str, words: re.Pattern[str]) -> list[Line]:
-    return [found for line in text.splitlines() if (found := words.findall(line))]
+    lines = (words.findall(line) for line in text.splitlines())
+    return [line for line in lines if line]
 
 
 def _sentences(text: str) -> Iterator[Line]:

@@ -222,7 +222,7 @@ print("the same gradient on d:", np.allclose(do, gradient[2]))
 # at a time. Its communicator is an ordinary one of mpi4py, which also says what is
 # sent. MLP9 has 100 hidden units: these are the numbers of the second message. The
 # first has the maximum, the score of the next word and the sum from each process; the
-# last is of nplm's clock alone.
+# last one serves nplm's clock.
 
 script = """
 import numpy as np

@@ -95,8 +95,8 @@ def available_memory() -> int:
 
 def memory_in_bytes(memory: int | str) -> int:
     """Return the bytes of a number or of text such as "2G" or "500M", or raise."""
-    found = re.fullmatch(r"(\d+(?:\.\d+)?) *([KMGT]?)B?", str(memory).strip().upper())
-    n_bytes = int(float(found[1]) * UNITS[found[2]]) if found else 0
+    size = re.fullmatch(r"(\d+(?:\.\d+)?) *([KMGT]?)B?", str(memory).strip().upper())
+    n_bytes = int(float(size[1]) * UNITS[size[2]]) if size else 0
     if isinstance(memory, bool) or n_bytes < MIN_MEMORY_BYTES:
         raise ValueError(
             f"memory={memory!r} must be a number of bytes, at least "

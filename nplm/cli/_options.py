@@ -87,7 +87,7 @@ def refuse_other_models(ctx: click.Context, model: str) -> None:
             )
         if model not in models and is_given(ctx, name):
             raise click.UsageError(
-                f"--model {model} has no {option.opts[0]}, which is of "
+                f"--model {model} has no {option.opts[0]}, an option of "
                 f"{', '.join(models)}: leave it out, or train another --model."
             )
 

@@ -55,7 +55,7 @@ def read_ngrams(
     - `verify`: whether to check all of it
     - `mmap`: whether the n-grams stay in the file
 
-    Raises ValueError if it is of another version, has no marks of sentences, or is
+    Raises ValueError if the file has another version, has no sentence marks, or is
     damaged.
     """
     data = np.memmap(file, np.uint8, "r")

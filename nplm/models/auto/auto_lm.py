@@ -57,8 +57,8 @@ __all__ = ["AutoLM", "scores_of"]
 SPELLING: dict[str, Any] = {"ngrams": (3, 4), "min_words": 5}
 # Held-out tokens: a share of the text, and at most so many, and so many a second.
 HELD_OUT_SHARE, MAX_HELD_OUT, HELD_OUT_A_SECOND = 0.05, 30_000, 150
-# Subwords are learned and split in the time of so many readings of the text, and need
-# at most this share of the time.
+# Learning and splitting subwords takes as long as reading the text so many times, and
+# may take at most this share of the minutes.
 SUBWORD_READINGS, SUBWORD_SHARE = 6, 0.2
 FIT_PARAMS = {"budget", "checkpoint", "before", "y_val"}
 
@@ -234,7 +234,8 @@ class AutoLM(TextLM):
         ------
         ValueError
             If the time is too short even for n-grams, if there is no token, if a
-            setting is none, or if a recipe is of another text. See also `TextLM.fit`.
+            setting is none, or if a recipe was made for another text. See also
+            `TextLM.fit`.
         KeyboardInterrupt
             On an interrupt. If the network has learned something, the model is fitted
             with it.
@@ -298,8 +299,8 @@ class AutoLM(TextLM):
         del documents, held_out
         if known.n_tokens not in (0, text.n_tokens):
             raise ValueError(
-                f"recipe is of a text of {known.n_tokens:,} tokens, and this one has "
-                f"{text.n_tokens:,}: it repeats a fit of the same text. For another "
+                f"recipe was made for a text of {known.n_tokens:,} tokens, and this one "
+                f"has {text.n_tokens:,}: it repeats a fit of the same text. For another "
                 "text, give the minutes."
             )
         if known.continues != (before is not None):

@@ -188,18 +188,22 @@ def test_what_train_refuses(run, tmp_path):
     for options, code, message in [
         (["--order", "300000"], 2, "300000 is not in the range 2<=x<=32"),
         (["--jobs", "0"], 2, "0 threads do nothing: give 1 or more"),
-        (["--model", "energy", "--direct"], 2, "energy has no --direct, which is of"),
-        (["--hidden", "50"], 2, "has no --hidden, which is of network, energy, sho"),
+        (["--model", "energy", "--direct"], 2, "energy has no --direct, an option of"),
+        (["--hidden", "50"], 2, "has no --hidden, an option of network, energy, sho"),
         (
             ["--shortlist", "9", "--model", "network", *SMALL],
             2,
-            "no --shortlist, which is of shortlist:",
+            "no --shortlist, an option of shortlist:",
         ),
-        (["--model", "trigram", "--classes", "9"], 2, "--classes, which is of classes"),
+        (
+            ["--model", "trigram", "--classes", "9"],
+            2,
+            "--classes, an option of classes",
+        ),
         (
             ["--model", "shortlist", "--samples", "9"],
             2,
-            "shortlist has no --samples, which is of network, energy, mixture:",
+            "shortlist has no --samples, an option of network, energy, mixture:",
         ),
         (
             ["--model", "shortlist", "--loss", "nce"],
@@ -220,11 +224,15 @@ def test_what_train_refuses(run, tmp_path):
         (["--hidden", "8,0"], 2, "'8,0' must be a whole number from 0 on, or the num"),
         (["--hidden", "-1"], 2, "'-1' must be a whole number from 0 on, or the number"),
         (["--model", "energy", "--hidden", "8,9"], 1, "--hidden"),
-        (["--model", "trigram", "--bits", "8"], 2, "no --bits, which is of kneser-ney"),
+        (
+            ["--model", "trigram", "--bits", "8"],
+            2,
+            "no --bits, an option of kneser-ney",
+        ),
         (
             ["--model", "mixture", "--memory", "1G"],
             2,
-            "mixture has no --memory, which is of kneser-ney:",
+            "mixture has no --memory, an option of kneser-ney:",
         ),
         (["--bits", "13"], 2, "13 is not in the range 3<=x<=12"),
         (["--order", "17", "--bits", "8"], 1, "quantizes orders 2 to 16, but the mod"),

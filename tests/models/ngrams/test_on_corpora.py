@@ -71,7 +71,7 @@ def test_trigram_perplexities(request, name, figures):
     of_train, *held_out = (model.perplexity(*part) for part in (train, valid, test))
     assert held_out == pytest.approx(figures[1:], rel=1e-3)
     assert held_out[0] <= figures[1] * (1 + 1e-4)
-    assert of_train == pytest.approx(figures[0], rel=1e-2)  # which EM does not see
+    assert of_train == pytest.approx(figures[0], rel=5e-3)  # which EM does not see
     assert model.bins_.tolist() == list(range(5, 15))
     proba = model.predict_proba(valid[0][:200])
     assert_allclose(proba.sum(axis=1), 1, atol=1e-6)

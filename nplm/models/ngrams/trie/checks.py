@@ -269,7 +269,7 @@ def offsets_in_order(
 ) -> Iterator[NDArray[np.int64]]:
     """Yield blocks of offsets; raise ValueError unless they go from 0 to `end`.
 
-    - `n_words`: words of the n-grams that the offsets are of, for the error
+    - `n_words`: words of the n-grams that have these offsets, for the error
     """
     before = 0
     for own in offsets:
