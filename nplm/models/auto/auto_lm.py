@@ -299,9 +299,9 @@ class AutoLM(TextLM):
         del documents, held_out
         if known.n_tokens not in (0, text.n_tokens):
             raise ValueError(
-                f"recipe was made for a text of {known.n_tokens:,} tokens, and this one "
-                f"has {text.n_tokens:,}: it repeats a fit of the same text. For another "
-                "text, give the minutes."
+                f"recipe was made for a text of {known.n_tokens:,} tokens, and this "
+                f"one has {text.n_tokens:,}: it repeats a fit of the same text. For "
+                "another text, give the minutes."
             )
         if known.continues != (before is not None):
             what, do = (
