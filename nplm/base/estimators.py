@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property, wraps
 from numbers import Integral, Real
-from typing import Any, ClassVar, Self, cast
+from typing import Any, ClassVar, Self, TypeVar, cast, dataclass_transform
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -34,10 +35,11 @@ from nplm.base.pages import Documented
 
 __all__ = [
     "COMMON", "CheapWords", "CompositeLM", "HeldOut", "LanguageModel", "Stepped",
-    "Whole", "WordsMass", "columns_needed", "non_negative", "reads_texts",
-    "refusing_weights", "unless_none",
+    "Whole", "WordsMass", "columns_needed", "hyperparameters", "non_negative",
+    "reads_texts", "refusing_weights", "unless_none",
 ]  # fmt: skip
 
+Kind = TypeVar("Kind")
 # Log-probabilities of all words after some contexts, and the states after these.
 Stepped = tuple[NDArray[np.floating], Sequence[Any]]
 HeldOut = tuple[NDArray[np.int32], NDArray[np.int32]]  # contexts, next words
@@ -60,6 +62,16 @@ class Whole(Interval):
     def is_satisfied_by(self, val: object) -> bool:
         """Return whether `val` is one of them."""
         return not isinstance(val, bool) and super().is_satisfied_by(val)
+
+
+@dataclass_transform(eq_default=False, kw_only_default=True, field_specifiers=(field,))
+def hyperparameters(kind: type[Kind]) -> type[Kind]:
+    """Make the ``__init__`` of an estimator from its fields, those of a dataclass.
+
+    It has those of base classes too, and takes them by keyword. Its signature is what
+    scikit-learn reads.
+    """
+    return dataclass(eq=False, repr=False, match_args=False, kw_only=True)(kind)
 
 
 # Parameters that have the same meaning in every model.

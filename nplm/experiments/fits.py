@@ -52,7 +52,8 @@ class Row:
         Order: the words of context and the next word; None for a network that reads
         all words before.
     h, m : int or None
-        Hidden units, and features of a word; None without a network.
+        Hidden units (with residual blocks, a sequence of their units too), and features
+        of a word; None without a network.
     direct : bool or None
         Whether a network of the paper has direct connections.
     train, valid, test : float
@@ -76,7 +77,7 @@ class Row:
 
     model: str
     n: int | None
-    h: int | None
+    h: int | Sequence[int] | None
     m: int | None
     direct: bool | None
     train: float | None

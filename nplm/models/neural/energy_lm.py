@@ -12,16 +12,16 @@ from sklearn.utils.validation import _num_samples, check_is_fitted, column_or_1d
 
 from nplm.base.atomic import all_or_nothing
 from nplm.base.checks import check_ids, plain
-from nplm.base.estimators import Whole
+from nplm.base.estimators import Whole, hyperparameters
 from nplm.models.neural.architecture import Architecture
 from nplm.models.neural.fitted_network import view
 from nplm.models.neural.network_lm import NetworkLM
-from nplm.models.neural.options.base import Option
 from nplm.models.neural.options.outputs import Energy, Output
 
 __all__ = ["EnergyLM"]
 
 
+@hyperparameters
 class EnergyLM(NetworkLM):
     """Energy-minimisation network of Bengio et al. (2003), section 5.1.
 
@@ -137,63 +137,17 @@ random_state, verbose
     """
 
     _outputs: ClassVar[dict[str, type[Output]]] = {"energy": Energy}
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+    _parameter_constraints: ClassVar[dict[str, list[object]]] = {
         **NetworkLM._parameter_constraints,
         "n_hidden": [Whole(1)],
         "target_weights": ["boolean"],
         "precision": [StrOptions({"float32", "float64"})],
     }
 
-    def __init__(
-        self,
-        order: int | None = None,
-        *,
-        n_words: int | None = None,
-        n_hidden: int = 100,
-        embedding_dim: int = 30,
-        n_distant: int = 0,
-        target_weights: bool = False,
-        loss: str | Option = "auto",
-        solver: str | Option = "adam",
-        learning_rate_init: float = 4e-3,
-        alpha: float | str = "auto",
-        batch_size: int = 256,
-        max_iter: int = 100,
-        early_stopping: bool | str = "auto",
-        validation_fraction: float = 0.1,
-        n_iter_no_change: int = 1,
-        tol: float = 1e-3,
-        shuffle: bool = True,
-        n_jobs: int | None = None,
-        parallel: str = "sync",
-        precision: str = "float32",
-        warm_start: bool = False,
-        random_state: int | np.random.RandomState | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.order = order
-        self.n_words = n_words
-        self.n_hidden = n_hidden
-        self.embedding_dim = embedding_dim
-        self.n_distant = n_distant
-        self.target_weights = target_weights
-        self.loss = loss
-        self.solver = solver
-        self.learning_rate_init = learning_rate_init
-        self.alpha = alpha
-        self.batch_size = batch_size
-        self.max_iter = max_iter
-        self.early_stopping = early_stopping
-        self.validation_fraction = validation_fraction
-        self.n_iter_no_change = n_iter_no_change
-        self.tol = tol
-        self.shuffle = shuffle
-        self.n_jobs = n_jobs
-        self.parallel = parallel
-        self.precision = precision
-        self.warm_start = warm_start
-        self.random_state = random_state
-        self.verbose = verbose
+    n_hidden: int = 100
+    embedding_dim: int = 30
+    target_weights: bool = False
+    precision: str = "float32"
 
     def _architecture(self, n_words: int, order: int) -> Architecture:
         return Architecture(

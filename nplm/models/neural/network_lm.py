@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -17,7 +17,12 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from nplm.base.atomic import replace_state, shallow_copy
 from nplm.base.blocks import Texts
 from nplm.base.checks import check_ids, plain
-from nplm.base.estimators import Whole, refusing_weights, unless_none
+from nplm.base.estimators import (
+    Whole,
+    hyperparameters,
+    refusing_weights,
+    unless_none,
+)
 from nplm.models.neural.architecture import Architecture
 from nplm.models.neural.fitted_network import FittedNetworkLM
 from nplm.models.neural.fitting.fit import FitInterrupted, Training, fit
@@ -168,6 +173,7 @@ class FitRequest:
         return keep
 
 
+@hyperparameters
 class NetworkLM(FittedNetworkLM):
     """Base class of the neural models.
 
@@ -175,32 +181,34 @@ class NetworkLM(FittedNetworkLM):
     Only a fit and `EnergyLM.add_words` assign ``_trained``.
     """
 
+    order: int | None = field(default=None, kw_only=False)
+    n_words: int | None = None
     n_hidden: Any
     embedding_dim: int
-    n_distant: int
-    loss: str | Option
-    solver: str | Option
-    learning_rate_init: float
-    alpha: float | str
-    batch_size: int
-    max_iter: int
-    early_stopping: bool | str
-    validation_fraction: float
-    n_iter_no_change: int
-    tol: float
-    shuffle: bool
-    n_jobs: int | None
-    parallel: str
-    precision: str
-    warm_start: bool
-    random_state: int | np.random.RandomState | None
-    verbose: int
+    n_distant: int = 0
+    loss: str | Option = "auto"
+    solver: str | Option = "adam"
+    learning_rate_init: float = 4e-3
+    alpha: float | str = "auto"
+    batch_size: int = 256
+    max_iter: int = 100
+    early_stopping: bool | str = "auto"
+    validation_fraction: float = 0.1
+    n_iter_no_change: int = 1
+    tol: float = 1e-3
+    shuffle: bool = True
+    n_jobs: int | None = None
+    parallel: str = "sync"
+    precision: str = "auto"
+    warm_start: bool = False
+    random_state: int | np.random.RandomState | None = None
+    verbose: int = 0
 
     _options: ClassVar[dict[str, dict[str, type[Option]]]] = {
         "solver": SOLVERS,
         "loss": LOSSES,
     }
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+    _parameter_constraints: ClassVar[dict[str, list[object]]] = {
         "n_hidden": [Whole(0)],
         "embedding_dim": [Whole(1)],
         "n_distant": [Whole(0)],

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from nplm.base.atomic import read_at_once
 from nplm.base.checks import MAX_N_WORDS, plain
-from nplm.base.estimators import Whole
+from nplm.base.estimators import Whole, hyperparameters
 from nplm.base.warnings import warn
 from nplm.models.neural.architecture import Architecture
 from nplm.models.neural.fitted_network import view
@@ -34,6 +34,7 @@ MANY_WORDS = 100_000
 ROUNDED_BATCH, ROUNDED_WIDTH = 16, 64
 
 
+@hyperparameters
 class NeuralLM(NetworkLM):
     """Feed-forward neural language model of Bengio et al. (2003), section 2.
 
@@ -287,69 +288,19 @@ default="auto"
         "output": OUTPUTS,
         "features": {"learned": Features},
     }
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+    _parameter_constraints: ClassVar[dict[str, list[object]]] = {
         **NetworkLM._parameter_constraints,
         "dropout": [Real, "array-like"],
         "n_hidden": [Whole(0), "array-like"],
         "n_memory": [Whole(0, MAX_N_WORDS)],
     }
 
-    def __init__(
-        self,
-        order: int | None = None,
-        *,
-        n_words: int | None = None,
-        n_hidden: int | Sequence[int] = 320,
-        embedding_dim: int = 144,
-        n_distant: int = 0,
-        n_memory: int = 0,
-        features: str | Option = "learned",
-        output: str | Option = "softmax",
-        loss: str | Option = "auto",
-        solver: str | Option = "adam",
-        learning_rate_init: float = 4e-3,
-        alpha: float | str = "auto",
-        dropout: float | ArrayLike = (0.05, 0.1, 0.15),
-        batch_size: int = 256,
-        max_iter: int = 100,
-        early_stopping: bool | str = "auto",
-        validation_fraction: float = 0.1,
-        n_iter_no_change: int = 1,
-        tol: float = 1e-3,
-        shuffle: bool = True,
-        n_jobs: int | None = None,
-        parallel: str = "sync",
-        precision: str = "auto",
-        warm_start: bool = False,
-        random_state: int | np.random.RandomState | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.order = order
-        self.n_words = n_words
-        self.n_hidden = n_hidden
-        self.embedding_dim = embedding_dim
-        self.n_distant = n_distant
-        self.n_memory = n_memory
-        self.features = features
-        self.output = output
-        self.loss = loss
-        self.solver = solver
-        self.learning_rate_init = learning_rate_init
-        self.alpha = alpha
-        self.dropout = dropout
-        self.batch_size = batch_size
-        self.max_iter = max_iter
-        self.early_stopping = early_stopping
-        self.validation_fraction = validation_fraction
-        self.n_iter_no_change = n_iter_no_change
-        self.tol = tol
-        self.shuffle = shuffle
-        self.n_jobs = n_jobs
-        self.parallel = parallel
-        self.precision = precision
-        self.warm_start = warm_start
-        self.random_state = random_state
-        self.verbose = verbose
+    n_hidden: int | Sequence[int] = 320
+    embedding_dim: int = 144
+    n_memory: int = 0
+    features: str | Option = "learned"
+    output: str | Option = "softmax"
+    dropout: float | ArrayLike = (0.05, 0.1, 0.15)
 
     @classmethod
     def from_paper(cls, name: str, **changes: Any) -> Self:

@@ -96,7 +96,7 @@ class InterpolatedTrigram(CheapWords):
     array([[0. , 0. , 0.5, 0.5]])
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+    _parameter_constraints: ClassVar[dict[str, list[object]]] = {
         "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
         "max_iter": [Whole(0)],
         "tol": [non_negative()],

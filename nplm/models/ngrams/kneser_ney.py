@@ -138,7 +138,7 @@ class KneserNeyLM(BackoffModel):
     ((2, 100), True)
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+    _parameter_constraints: ClassVar[dict[str, list[object]]] = {
         "interpolate": ["boolean"],
         "interpolate_unigrams": ["boolean"],
         "min_counts_of": [StrOptions({"modified", "text"})],

@@ -24,7 +24,7 @@ class Option(Documented, BaseEstimator):
     trained networks hold plain copies of options; their parts are made from these.
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {}
+    _parameter_constraints: ClassVar[dict[str, list[object]]] = {}
 
     def _validate_params(self) -> None:
         validate_parameter_constraints(

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import field
 from typing import Any, ClassVar
 
 from sklearn.utils._param_validation import StrOptions
 
-from nplm.base.estimators import Whole
+from nplm.base.estimators import Whole, hyperparameters
 from nplm.models.neural.options.base import Option
 from nplm.text.word_rows import SPELLING, STARTS
 
 __all__ = ["Features"]
 
 
+@hyperparameters
 class Features(Option):
     """Initial values, sharing and senses of the word features.
 
@@ -63,25 +65,17 @@ class Features(Option):
     2
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+    _parameter_constraints: ClassVar[dict[str, list[object]]] = {
         "embeddings": [StrOptions(set(STARTS)), "array-like", None],
         "trained": ["boolean"],
         "word_features": ["array-like", "sparse matrix", StrOptions({SPELLING}), None],
         "n_senses": [Whole(1)],
     }
 
-    def __init__(
-        self,
-        embeddings: Any = "auto",
-        *,
-        trained: bool = True,
-        word_features: Any = None,
-        n_senses: int = 1,
-    ) -> None:
-        self.embeddings = embeddings
-        self.trained = trained
-        self.word_features = word_features
-        self.n_senses = n_senses
+    embeddings: Any = field(default="auto", kw_only=False)
+    trained: bool = True
+    word_features: Any = None
+    n_senses: int = 1
 
     def _validate_params(self) -> None:
         super()._validate_params()

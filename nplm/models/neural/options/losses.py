@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import field
 from numbers import Real
 from typing import Any, ClassVar, Self
 
@@ -9,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from nplm.base.estimators import Whole
+from nplm.base.estimators import Whole, hyperparameters
 from nplm.models.neural.network.outputs import estimates
 from nplm.models.neural.options.base import Option
 
@@ -27,6 +28,7 @@ class Loss(Option):
         return None
 
 
+@hyperparameters
 class Exact(Loss):
     """The log-likelihood over all words, as in the paper.
 
@@ -44,10 +46,8 @@ class Exact(Loss):
     name = "exact"
     has_samples = False
 
-    def __init__(self) -> None:
-        pass
 
-
+@hyperparameters
 class NCE(Loss):
     """Noise-contrastive estimation.
 
@@ -84,22 +84,15 @@ class NCE(Loss):
     """
 
     name = "nce"
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+    _parameter_constraints: ClassVar[dict[str, list[object]]] = {
         "n_noise": [Whole(1)],
         "proposal": [StrOptions({"unigram"}), "array-like"],
         "proposal_power": [Interval(Real, 0, 1, closed="both")],
     }
 
-    def __init__(
-        self,
-        n_noise: int = 512,
-        *,
-        proposal: str | ArrayLike = "unigram",
-        proposal_power: float = 1.0,
-    ) -> None:
-        self.n_noise = n_noise
-        self.proposal = proposal
-        self.proposal_power = proposal_power
+    n_noise: int = field(default=512, kw_only=False)
+    proposal: str | ArrayLike = "unigram"
+    proposal_power: float = 1.0
 
     def _plain(self) -> Self:
         option = super()._plain()
@@ -120,6 +113,7 @@ class NCE(Loss):
         return estimates.NoiseContrastive(self.n_noise, self._proposal())
 
 
+@hyperparameters
 class Importance(NCE):
     """Importance sampling: the gradient of the log-likelihood from noise samples.
 
@@ -162,21 +156,12 @@ class Importance(NCE):
     """
 
     name = "importance"
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+    _parameter_constraints: ClassVar[dict[str, list[object]]] = {
         **NCE._parameter_constraints,
         "min_effective_samples": [Interval(Real, 0, None, closed="left")],
     }
 
-    def __init__(
-        self,
-        n_noise: int = 512,
-        *,
-        proposal: str | ArrayLike = "unigram",
-        proposal_power: float = 1.0,
-        min_effective_samples: float = 0.0,
-    ) -> None:
-        super().__init__(n_noise, proposal=proposal, proposal_power=proposal_power)
-        self.min_effective_samples = min_effective_samples
+    min_effective_samples: float = 0.0
 
     def _plain(self) -> Self:
         option = super()._plain()

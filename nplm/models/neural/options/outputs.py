@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import field
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
 from sklearn.utils._param_validation import HasMethods, StrOptions
 
 from nplm.base.checks import check_classes
-from nplm.base.estimators import Whole
+from nplm.base.estimators import Whole, hyperparameters
 from nplm.base.word_trees import huffman
 from nplm.models.neural.network.array_types import Counts, Ids
 from nplm.models.neural.network.hidden import Linear, Projected, Tanh
@@ -63,6 +63,7 @@ class Output(Option):
         """Raise ValueError unless training continues with the same classes or tree."""
 
 
+@hyperparameters
 class Softmax(Output):
     """A softmax over all words, equation (1) of the paper.
 
@@ -99,18 +100,15 @@ class Softmax(Output):
 
     name = "softmax"
     has_samples = True
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+    _parameter_constraints: ClassVar[dict[str, list[object]]] = {
         "direct": ["boolean"],
         "tied": ["boolean"],
         "n_outputs": [Whole(1), None],
     }
 
-    def __init__(
-        self, *, direct: bool = False, tied: bool = False, n_outputs: int | None = None
-    ) -> None:
-        self.direct = direct
-        self.tied = tied
-        self.n_outputs = n_outputs
+    direct: bool = False
+    tied: bool = False
+    n_outputs: int | None = None
 
     def _part(self, estimate: Estimate | None) -> base.Output:
         direct = self.direct and not self.tied  # direct connections of R are its own
@@ -126,6 +124,7 @@ class Softmax(Output):
         return Projected(units.n_hidden, units, embedding_dim, self.direct)
 
 
+@hyperparameters
 class Classes(Output):
     """Two softmaxes: P(class | context) times P(word | class, context).
 
@@ -161,14 +160,13 @@ class Classes(Output):
     """
 
     name = "classes"
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+    _parameter_constraints: ClassVar[dict[str, list[object]]] = {
         "classes": ["array-like", HasMethods("transform"), None],
         "direct": ["boolean"],
     }
 
-    def __init__(self, classes: Any = None, *, direct: bool = False) -> None:
-        self.classes = classes
-        self.direct = direct
+    classes: Any = field(default=None, kw_only=False)
+    direct: bool = False
 
     def _part(self, estimate: Estimate | None) -> base.Output:
         return classes.Classes.from_labels(self.direct, self.classes)
@@ -192,6 +190,7 @@ class Classes(Output):
             raise changed("output__classes is", back=" (or to None)")
 
 
+@hyperparameters
 class Tree(Output):
     """Hierarchical softmax: a tree with the words as leaves.
 
@@ -237,22 +236,15 @@ class Tree(Output):
     """
 
     name = "tree"
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+    _parameter_constraints: ClassVar[dict[str, list[object]]] = {
         "tree": ["array-like", StrOptions({"huffman"}), None],
         "n_branches": [Whole(2, tree.MAX_BRANCHES)],
         "direct": ["boolean"],
     }
 
-    def __init__(
-        self,
-        tree: ArrayLike | str | None = None,
-        *,
-        n_branches: int = 128,
-        direct: bool = False,
-    ) -> None:
-        self.tree = tree
-        self.n_branches = n_branches
-        self.direct = direct
+    tree: Any = field(default=None, kw_only=False)
+    n_branches: int = 128
+    direct: bool = False
 
     def _part(self, estimate: Estimate | None) -> base.Output:
         return tree.Tree.from_children(self.direct, self.tree, self.n_branches)
@@ -289,6 +281,7 @@ class Tree(Output):
             raise changed("output__tree is", back=" (or to tree_)")
 
 
+@hyperparameters
 class Energy(Output):
     """The output of `EnergyLM`, whose parameters select it.
 
@@ -297,12 +290,11 @@ class Energy(Output):
 
     name = "energy"
     has_samples = True
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+    _parameter_constraints: ClassVar[dict[str, list[object]]] = {
         "target_weights": ["boolean"],
     }
 
-    def __init__(self, *, target_weights: bool = False) -> None:
-        self.target_weights = target_weights
+    target_weights: bool = False
 
     def _part(self, estimate: Estimate | None) -> base.Output:
         if estimate is None:

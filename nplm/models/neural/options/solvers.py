@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import field
 from numbers import Real
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from nplm.base.estimators import hyperparameters
 from nplm.models.neural.network import solvers
 from nplm.models.neural.options.base import Option
 
@@ -15,6 +17,7 @@ __all__ = ["SGD", "SOLVERS", "Adam"]
 SCHEDULES = {"auto", "invscaling", "linear", "constant"}
 
 
+@hyperparameters
 class SGD(Option):
     """Stochastic gradient descent, as in the paper.
 
@@ -61,22 +64,20 @@ class SGD(Option):
     1e-08
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+    _parameter_constraints: ClassVar[dict[str, list[object]]] = {
         "learning_rate": [StrOptions(SCHEDULES)],
         "learning_rate_decay": [Interval(Real, 0, None, closed="left")],
     }
 
-    def __init__(
-        self, learning_rate: str = "auto", *, learning_rate_decay: float = 1e-8
-    ) -> None:
-        self.learning_rate = learning_rate
-        self.learning_rate_decay = learning_rate_decay
+    learning_rate: str = field(default="auto", kw_only=False)
+    learning_rate_decay: float = 1e-8
 
     def _part(self, schedule: solvers.Schedule) -> solvers.SGD:
         """Return the solver that a network trains with."""
         return solvers.SGD(schedule)
 
 
+@hyperparameters
 class Adam(SGD):
     """Adam, as in scikit-learn's networks.
 
@@ -115,26 +116,16 @@ class Adam(SGD):
     Adam(beta_1=0.8, epsilon=1e-08, learning_rate='linear')
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+    _parameter_constraints: ClassVar[dict[str, list[object]]] = {
         **SGD._parameter_constraints,
         "beta_1": [Interval(Real, 0, 1, closed="left")],
         "beta_2": [Interval(Real, 0, 1, closed="left")],
         "epsilon": [Interval(Real, 0, None, closed="neither")],
     }
 
-    def __init__(
-        self,
-        learning_rate: str = "auto",
-        *,
-        learning_rate_decay: float = 1e-8,
-        beta_1: float = 0.9,
-        beta_2: float = 0.999,
-        epsilon: float = 1e-5,
-    ) -> None:
-        super().__init__(learning_rate, learning_rate_decay=learning_rate_decay)
-        self.beta_1 = beta_1
-        self.beta_2 = beta_2
-        self.epsilon = epsilon
+    beta_1: float = 0.9
+    beta_2: float = 0.999
+    epsilon: float = 1e-5
 
     def _part(self, schedule: solvers.Schedule) -> solvers.SGD:
         return solvers.Adam(schedule, self.beta_1, self.beta_2, self.epsilon)
