@@ -3,30 +3,23 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
+from nplm.base.encoded_words import EncodedWords
 from nplm.cli._messages import report_in_options
-from nplm.cli._models import (
-    BITS,
-    KEEP_OPTIMIZER,
-    MODEL,
-    TARGET,
-    convert_ngrams,
-    convert_vectors,
-    ngrams_file,
-    ngrams_in,
-    text_lm_in,
-    work_for,
-    write_changed,
-    write_model,
-)
+from nplm.cli._models import MODEL, text_lm_in
 from nplm.cli._outputs import refuse_to_replace, writable_file
 from nplm.cli._text import lines_of
-from nplm.cli._values import memory_option
+from nplm.cli._writing import KEEP_OPTIMIZER, Target, ngrams_in, writes_ngrams
+from nplm.formats._words import StoredWords
 from nplm.formats.arpa.text_fst import BACKOFF
-from nplm.formats.open_model import open_model
+from nplm.formats.open_model import OpenModel, open_model
 from nplm.models.mixtures.boosted_words import boosted
+
+if TYPE_CHECKING:
+    from nplm.formats.outputs import NgramsFile
 
 __all__ = ["OUTPUT", "convert_command"]
 
@@ -38,9 +31,7 @@ OUTPUT = click.argument(
 @click.command("convert")
 @MODEL
 @OUTPUT
-@TARGET
-@BITS
-@memory_option("sort n-grams and hold hash tables")
+@writes_ngrams("sort n-grams and hold hash tables")
 @click.option(
     "--float16",
     is_flag=True,
@@ -69,11 +60,8 @@ OUTPUT = click.argument(
     "arcs.  [default: #0]",
 )
 def convert_command(
+    target: Target,
     model: str,
-    output: Path,
-    to: str | None,
-    bits: int | None,
-    memory: int | None,
     float16: bool,
     keep_optimizer: bool,
     boost: str | None,
@@ -100,38 +88,60 @@ def convert_command(
       nplm convert words.vec words.bin --to vectors-binary
       nplm convert network small --float16
     """  # noqa: D301  (click reads the control character)
-    refuse_to_replace(output, model, symbols, boost)
-    if to != "fst" and (symbols, backoff) != (None, None):
+    refuse_to_replace(target.path, model, symbols, boost)
+    if target.ngrams_file is not None:
+        target.ngrams_file.symbols = symbols
+        target.ngrams_file.backoff = BACKOFF if backoff is None else backoff
+    if target.kind != "fst" and (symbols, backoff) != (None, None):
         raise click.UsageError("--symbols and --backoff-symbol are for --to fst.")
+    of_network, of_ngrams = float16 or keep_optimizer, target.bits or boost
+    if of_network and of_ngrams:
+        raise click.UsageError(
+            "--bits and --boost are for n-grams, --float16 and --keep-optimizer for "
+            "networks: leave out those that MODEL has no use for."
+        )
+    if boost is not None:
+        factors = _factors_in(boost)
+        with target.changed_from([model], verify=verify, quantized=True) as change:
+            [ngrams] = change.models
+            change.write(boosted(ngrams, factors, change.work))
+        return
     with report_in_options(), open_model(model, verify=verify) as file:
-        is_network, of_ngrams = float16 or keep_optimizer, (bits, boost, memory)
         if file.kind.is_vectors:
-            if is_network or of_ngrams != (None, None, None):
+            if of_network or of_ngrams or target.memory is not None:
                 raise click.UsageError(
                     f"{model} has word vectors: of the options, only --to is for them."
                 )
-            convert_vectors(file, output, to)
-            return
-        if (bits is not None or boost is not None) and is_network:
-            raise click.UsageError(
-                "--bits and --boost are for n-grams, --float16 and --keep-optimizer "
-                "for networks: leave out those that MODEL has no use for."
-            )
-        target = None if is_network else ngrams_file(output, to, bits)
-        if target is not None:
-            target.symbols = symbols
-            target.backoff = BACKOFF if backoff is None else backoff
-        if boost is not None:
-            factors = _factors_in(boost)
-            with work_for(target, memory) as work:
-                ngrams = boosted(ngrams_in(file, work, quantized=True), factors, work)
-                write_changed(ngrams, output, to, target, work)
-            return
-        if target is not None:
-            convert_ngrams(file, target, memory)
-            return
-        lm, dtype = text_lm_in(file, index=False), "float16" if float16 else None
-        write_model(lm, output, to, optimizer=keep_optimizer, dtype=dtype)
+            _convert_vectors(file, target)
+        elif target.ngrams_file is not None and not of_network:
+            _convert_ngrams(file, target, target.ngrams_file)
+        else:
+            dtype = "float16" if float16 else None
+            lm = text_lm_in(file, index=False)
+            target.write_model(lm, optimizer=keep_optimizer, dtype=dtype)
+
+
+def _convert_ngrams(file: OpenModel, target: Target, output: NgramsFile) -> None:
+    """Write the n-grams of an open file to another file in bounded memory."""
+    with target.work() as work:
+        if file.kind.is_text:  # it may have no boundary
+            ngrams = file.arpa_ngrams(work)
+            words = StoredWords(EncodedWords.of(ngrams.words), ngrams.boundary)
+            output.write(ngrams.trie, words, work)
+        else:
+            target.write(ngrams_in(file, work, quantized=True), work)
+
+
+def _convert_vectors(file: OpenModel, target: Target) -> None:
+    """Write the word vectors of an open file in another form."""
+    kind = target.kind
+    if kind == "nplm" and target.to is None:
+        kind = "vectors"
+    if not kind.startswith("vectors"):
+        raise ValueError(
+            f"{file.path} has word vectors: they cannot be written as {kind}."
+        )
+    target.write_vectors(*file.vectors())
 
 
 def _factors_in(path: str) -> dict[str, float]:

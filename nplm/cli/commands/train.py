@@ -8,7 +8,6 @@ from typing import Any
 
 import click
 
-from nplm.cli._models import BITS, KEEP_OPTIMIZER
 from nplm.cli._options import (
     BY_MINUTES,
     MODELS,
@@ -38,6 +37,7 @@ from nplm.cli._values import (
     SETTING,
     memory_option,
 )
+from nplm.cli._writing import BITS, KEEP_OPTIMIZER
 from nplm.text.words.word_choice import WordChoice
 
 __all__ = ["train_command"]

@@ -143,8 +143,10 @@ def test_convert_adds_and_boosts_words_of_every_kind_of_ngrams(made, run, tmp_pa
 def test_vectors_take_no_options_of_models(run, tmp_path):
     (tmp_path / "words.vec").write_text("1 2\na 0.5 1\n")
     model, out = str(tmp_path / "words.vec"), str(tmp_path / "out.vec")
-    of_file = ["--boost", model]
-    for options in (["--bits", "8"], of_file, ["--float16"], ["--memory", "1G"]):
+    for options in (["--bits", "8"], ["--float16"], ["--memory", "1G"]):
         result = run("convert", model, out, *options, code=2)
-        assert "has word vectors" in result.stderr
+        assert "has word vectors: of the options, only --to" in result.stderr
+    (tmp_path / "names").write_text("Anna 2\n")
+    result = run("convert", model, out, "--boost", str(tmp_path / "names"), code=1)
+    assert "has word vectors, not a model" in result.stderr
     assert not (tmp_path / "out.vec").exists()

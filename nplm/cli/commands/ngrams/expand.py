@@ -2,22 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import click
 
 from nplm.cli._messages import report_in_options
-from nplm.cli._models import (
-    BITS,
-    MODEL,
-    TARGET,
-    ngrams_file,
-    read_ngrams,
-    work_for,
-    write_changed,
-)
+from nplm.cli._models import MODEL
 from nplm.cli._outputs import refuse_to_replace
-from nplm.cli._values import MAX_ORDER, POSITIVE, memory_option
+from nplm.cli._values import MAX_ORDER, POSITIVE
+from nplm.cli._writing import Target, writes_ngrams
 from nplm.cli.commands.convert import OUTPUT
 from nplm.formats._words import reserve_for_words
 from nplm.formats.classes import read_class_definitions
@@ -49,18 +40,13 @@ __all__ = ["expand_command"]
     show_default=True,
     help="Refuse to write more n-grams: those of large classes are many.",
 )
-@TARGET
-@BITS
-@memory_option("sort n-grams and hold parts of the models")
+@writes_ngrams("sort n-grams and hold parts of the models")
 def expand_command(
+    target: Target,
     model: str,
-    output: Path,
     definitions: str,
     order: int | None,
     max_ngrams: int,
-    to: str | None,
-    bits: int | None,
-    memory: int | None,
     verify: bool,
 ) -> None:
     """Write the n-grams of words of MODEL, a model of classes.
@@ -75,19 +61,16 @@ def expand_command(
       nplm expand classes.arpa words.arpa --classes definitions
       nplm expand classes.arpa words.arpa.gz --classes definitions --order 2
     """  # noqa: D301  (click reads the control character)
-    refuse_to_replace(output, model, definitions)
-    target = ngrams_file(output, to, bits)
-    with report_in_options(), work_for(target, memory) as work:
+    refuse_to_replace(target.path, model, definitions)
+    with report_in_options(), target.changed_from([model], verify=verify) as change:
         classes = read_class_definitions(definitions)
-        ngrams = read_ngrams(model, work, verify=verify)
+        [ngrams], work = change.models, change.work
         n_words = len(ngrams.words) + sum(map(len, classes.values()))
         reserve_for_words(work, n_words)
-        words = expanded(ngrams, classes, order, max_ngrams, work)
-        write_changed(words, output, to, target, work)
+        n_written = change.write(expanded(ngrams, classes, order, max_ngrams, work))
         n_found = len(classes.keys() & ngrams.words.ids.keys())
-        before, after = (int(n.trie.n_ngrams.sum()) for n in (ngrams, words))
     click.echo(
-        f"{n_found:,} of {len(classes):,} classes are in the model; {before:,} n-grams "
-        f"became {after:,}",
+        f"{n_found:,} of {len(classes):,} classes are in the model; "
+        f"{change.n_before:,} n-grams became {n_written:,}",
         err=True,
     )

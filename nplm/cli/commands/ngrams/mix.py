@@ -7,20 +7,12 @@ from pathlib import Path
 import click
 
 from nplm.cli._messages import report_in_options
-from nplm.cli._models import (
-    BITS,
-    TARGET,
-    VERIFY,
-    ngrams_file,
-    read_ngrams,
-    work_for,
-    write_changed,
-)
+from nplm.cli._models import VERIFY
 from nplm.cli._outputs import refuse_to_replace, writable_file
 from nplm.cli._tally import line_marks, report_perplexities
 from nplm.cli._text import KeptText, lines_of
-from nplm.cli._values import memory_option, weights_of
-from nplm.formats._words import reserve_for_words
+from nplm.cli._values import weights_of
+from nplm.cli._writing import Target, writes_ngrams
 from nplm.models.mixtures.static_mixture import mixed
 from nplm.models.ngrams.text_ngrams import TextNgrams
 from nplm.text.codecs import codec_of
@@ -48,18 +40,13 @@ __all__ = ["mix_command"]
 @click.option(
     "--weights", type=weights_of("MODEL"), help="The weights, summing to 1: 0.7,0.3."
 )
-@TARGET
-@BITS
-@memory_option("sort n-grams and hold parts of the models")
+@writes_ngrams("sort n-grams and hold parts of the models")
 @VERIFY
 def mix_command(
+    target: Target,
     models: tuple[str, ...],
-    output: Path,
     valid: str | None,
     weights: list[float] | None,
-    to: str | None,
-    bits: int | None,
-    memory: int | None,
     verify: bool,
 ) -> None:
     """Write one n-gram model with the n-grams of all MODELS.
@@ -77,25 +64,21 @@ def mix_command(
       nplm mix news.arpa.gz talk.arpa.gz --valid dev.txt -o both.arpa.gz
       nplm mix a.arpa b.arpa c.arpa --weights 0.5,0.3,0.2 -o mapped --to binary
     """  # noqa: D301  (click reads the control character)
-    refuse_to_replace(output, *models, valid)
+    refuse_to_replace(target.path, *models, valid)
     if (valid is None) == (weights is None):
         raise click.UsageError(
             "give --valid, a text on which to learn the weights, or --weights."
         )
-    target = ngrams_file(output, to, bits)
-    with work_for(target, memory) as work:
-        members = [read_ngrams(model, work, verify=verify) for model in models]
-        reserve_for_words(work, sum(len(ngrams.words) for ngrams in members))
+    with target.changed_from(models, verify=verify) as change:
+        members, work = change.models, change.work
         held_out = _held_out(valid, members[0])
         with report_in_options():
             mixture, chosen, _ = mixed(members, weights, held_out, work, names=models)
-        write_changed(mixture, output, to, target, work)
+        n_ngrams = change.write(mixture)
         for model, weight in zip(models, chosen):
             click.echo(f"{weight:.6f}\t{model}")
-        n_ngrams = sum(int(ngrams.trie.n_ngrams.sum()) for ngrams in members)
         click.echo(
-            f"{mixture.trie.n_ngrams.sum():,} n-grams, of {n_ngrams:,} in "
-            f"{len(models)} models",
+            f"{n_ngrams:,} n-grams, of {change.n_before:,} in {len(models)} models",
             err=True,
         )
         report_perplexities(

@@ -2,22 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import click
 
-from nplm.cli._models import (
-    BITS,
-    MODEL,
-    TARGET,
-    ngrams_file,
-    read_ngrams,
-    work_for,
-    write_changed,
-)
+from nplm.cli._models import MODEL
 from nplm.cli._outputs import refuse_to_replace
 from nplm.cli._text import listed_words
-from nplm.cli._values import NOT_NEGATIVE, memory_option
+from nplm.cli._values import NOT_NEGATIVE
+from nplm.cli._writing import Target, writes_ngrams
 from nplm.cli.commands.convert import OUTPUT
 from nplm.models.mixtures.limited_vocabulary import limited
 from nplm.models.ngrams.stages.pruning import pruned_by_entropy
@@ -54,18 +45,13 @@ DEFAULT_THRESHOLD = 1e-7
     "<unk>, or divide it among all words that are kept, as SRILM does: for texts "
     "without other words.",
 )
-@TARGET
-@BITS
-@memory_option("sort n-grams and hold parts of the model")
+@writes_ngrams("sort n-grams and hold parts of the model")
 def prune_command(
+    target: Target,
     model: str,
-    output: Path,
     threshold: float | None,
     limit_vocab: str | None,
     mass_to: str,
-    to: str | None,
-    bits: int | None,
-    memory: int | None,
     verify: bool,
 ) -> None:
     """Write MODEL with fewer n-grams, or fewer words.
@@ -80,20 +66,17 @@ def prune_command(
       nplm prune --limit-vocab words.txt model.arpa.gz small.arpa.gz
       nplm prune large.nplm small.nplm --to binary --memory 2G
     """  # noqa: D301  (click reads the control character)
-    refuse_to_replace(output, model, limit_vocab)
+    refuse_to_replace(target.path, model, limit_vocab)
     words = None if limit_vocab is None else Words(limit_vocab, mass_to)
     if threshold is None:
         threshold = DEFAULT_THRESHOLD if words is None else 0.0
-    target = ngrams_file(output, to, bits)
-    with work_for(target, memory) as work:
-        ngrams = read_ngrams(model, work, verify=verify)
-        before = int(ngrams.trie.n_ngrams.sum())
+    with target.changed_from([model], verify=verify) as change:
+        [ngrams] = change.models
         if words is not None:
-            ngrams = words.limited(ngrams, work)
-        trie = pruned_by_entropy(ngrams.trie, threshold, work)
-        write_changed(ngrams._replace(trie=trie), output, to, target, work)
-        after = int(trie.n_ngrams.sum())
-    click.echo(f"{after:,} of {before:,} n-grams kept", err=True)
+            ngrams = words.limited(ngrams, change.work)
+        trie = pruned_by_entropy(ngrams.trie, threshold, change.work)
+        n_kept = change.write(ngrams._replace(trie=trie))
+    click.echo(f"{n_kept:,} of {change.n_before:,} n-grams kept", err=True)
 
 
 class Words:

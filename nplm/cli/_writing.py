@@ -1,0 +1,242 @@
+"""Models that commands write: n-grams are opened, changed by a function, written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+import nplm
+from nplm import formats
+from nplm.cli._models import (
+    check_tokenizer,
+    learned_features,
+    refuse_vectors,
+    vocabulary_of,
+)
+from nplm.cli._values import memory_option
+from nplm.formats._words import StoredWords, reserve_for_words
+from nplm.formats.open_model import OpenModel, open_model
+from nplm.models.ngrams.text_ngrams import NoNgramsError, TextNgrams
+from nplm.models.ngrams.trie.quantized_trie import MAX_BITS, MIN_BITS
+from nplm.text.words.splitting import Splitter
+
+if TYPE_CHECKING:
+    from nplm import TextLM
+    from nplm.formats.outputs import NgramsFile
+    from nplm.models.ngrams.trie.work import Work
+
+__all__ = ["BITS", "KEEP_OPTIMIZER", "Change", "Target", "ngrams_in", "writes_ngrams"]
+
+OF_NGRAMS = ("arpa", "binary", "fst")
+KINDS = ("nplm", *OF_NGRAMS, "vectors", "vectors-binary")
+
+BITS = click.option(
+    "--bits",
+    type=click.IntRange(MIN_BITS, MAX_BITS),
+    help="Write quantized n-grams, a tenth of the size of mapped ones: a probability "
+    "takes this number of bits. 8 change perplexities by less than half a per cent.",
+)
+KEEP_OPTIMIZER = click.option(
+    "--keep-optimizer",
+    is_flag=True,
+    help="Also save the optimizer's state of a network, twice as large as its weights. "
+    "Only partial_fit in Python uses it; without it, partial_fit starts with a new "
+    "optimizer.",
+)
+TO = click.option(
+    "--to",
+    type=click.Choice(KINDS),
+    help="Kind of file to write: that of nplm.save, ARPA, mapped n-grams, n-grams as "
+    "an FST in text form, or the features of words in word2vec's text or binary form. "
+    "By default the ending of the name decides: arpa for .arpa, vectors for .vec (also "
+    "with .gz or .xz), else nplm.",
+)
+
+
+def writes_ngrams(purpose: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Give a command --to, --bits, and --memory for a purpose.
+
+    With its `output` they are its parameter `target`.
+    """
+
+    def decorated(command: Callable[..., None]) -> Callable[..., None]:
+        @wraps(command)
+        def with_target(
+            output: Path, to: str | None, bits: int | None, memory: int | None,
+            **options: Any,
+        ) -> None:  # fmt: skip
+            command(target=Target(output, to, bits, memory), **options)
+
+        return TO(BITS(memory_option(purpose)(with_target)))
+
+    return decorated
+
+
+class Target:
+    """A file to write, by the options of a command.
+
+    - `path`, `to`, `bits`: the file, and the options for its kind
+    - `memory`: bytes to take for n-grams, by default those that are free
+    - `kind`: one of `KINDS`
+    - `ngrams_file`: the file, if only n-grams have its kind
+    """
+
+    def __init__(
+        self, path: Path, to: str | None, bits: int | None, memory: int | None
+    ) -> None:
+        self.path, self.to, self.bits, self.memory = path, to, bits, memory
+        self.kind = to or ("binary" if bits is not None else _kind_of(path))
+        if bits is not None and self.kind != "binary":
+            raise click.UsageError(
+                "--bits is for mapped n-grams: leave it out, or give --to binary and "
+                "another OUTPUT."
+            )
+        self.ngrams_file = _ngrams_file(path, self.kind, bits)
+
+    @contextmanager
+    def work(self) -> Iterator[Work]:
+        """Yield temporary files, or memory for a file that holds any model."""
+        from nplm.cli._bars import stages
+        from nplm.formats.outputs import free_memory
+        from nplm.models.ngrams.stages.scratch import Scratch
+        from nplm.models.ngrams.trie.work import Work
+        from nplm.models.training.parallel.threads import Threads
+
+        if self.ngrams_file is None:
+            yield Work()
+            return
+        n_bytes = free_memory() if self.memory is None else self.memory
+        with stages(lines=False) as bars:
+            show = bars.counting("n-grams")
+            with Scratch(None, n_bytes, Threads(1), show) as scratch:
+                yield scratch
+
+    @contextmanager
+    def changed_from(
+        self, models: Sequence[str], *, verify: bool, quantized: bool = False
+    ) -> Iterator[Change]:
+        """Open models to be changed, and written here.
+
+        - `quantized`: whether quantized n-grams can be changed so
+        """
+        with self.work() as work:
+            members = []
+            for model in models:
+                with open_model(model, verify=verify) as file:
+                    members.append(ngrams_in(file, work, quantized=quantized))
+            reserve_for_words(work, sum(len(ngrams.words) for ngrams in members))
+            yield Change(self, members, work)
+
+    def write(self, ngrams: TextNgrams, work: Work) -> None:
+        """Write n-grams of text."""
+        file, tokenizer = self.ngrams_file, ngrams.tokenizer
+        if file is None:
+            self.write_model(ngrams.text_lm(index=False))
+            return
+        file.write(ngrams.trie, StoredWords.of(ngrams), work)
+        is_stored = self.kind == "binary" and isinstance(tokenizer, Splitter)
+        if (
+            self.kind != "fst"
+            and not is_stored
+            and not getattr(tokenizer, "splits_at_blanks", False)
+        ):
+            click.echo(
+                f"Note: {self.path} has no tokenizer, and its text will be split "
+                "between blanks: train with --tokens blanks, or give it text that is "
+                "split.",
+                err=True,
+            )
+        if not ngrams.predict_boundary:
+            click.echo(
+                f"Note: the end of a line will count as a token with {self.path}, but "
+                "does not with MODEL: write it with --to nplm to leave ends out.",
+                err=True,
+            )
+
+    def write_model(
+        self, lm: TextLM, *, optimizer: bool = False, dtype: str | None = None
+    ) -> None:
+        """Write a text model, or the features of its words; see `nplm.save`."""
+        if self.kind != "nplm" and (optimizer or dtype):
+            option = "--keep-optimizer" if optimizer else f"--{dtype}"
+            raise click.UsageError(
+                f"{option} is for files of nplm.save, and {self.path} will be of the "
+                f"kind {self.kind}: leave it out, or give --to nplm."
+            )
+        if self.kind == "nplm":
+            self._save(lm, optimizer, dtype)
+        else:
+            self.write_vectors(vocabulary_of(lm).words_.tolist(), learned_features(lm))
+
+    def write_vectors(self, words: Sequence[str], vectors: Any) -> None:
+        """Write word vectors."""
+        is_binary = self.kind == "vectors-binary"
+        formats.write_vectors(self.path, words, vectors, binary=is_binary)
+
+    def _save(self, lm: TextLM, optimizer: bool, dtype: str | None) -> None:
+        try:
+            nplm.save(lm, self.path, optimizer=optimizer, dtype=dtype)
+        except TypeError as error:
+            raise click.ClickException(str(error)) from error
+        except ValueError as error:
+            if dtype is None:
+                raise
+            message = str(error).replace(f"dtype={dtype!r}", f"--{dtype}")
+            message = message.replace("leave dtype out", "leave it out")
+            raise click.ClickException(message) from error
+
+
+class Change:
+    """Opened models, and the target of what is made of them.
+
+    - `models`: their n-grams
+    - `work`: memory or temporary files
+    - `n_before`: number of n-grams of all models
+    """
+
+    def __init__(self, target: Target, models: list[TextNgrams], work: Work) -> None:
+        self._target, self.models, self.work = target, models, work
+        self.n_before = sum(map(_n_ngrams, models))
+
+    def write(self, ngrams: TextNgrams) -> int:
+        """Write changed n-grams, and return their number."""
+        self._target.write(ngrams, self.work)
+        return _n_ngrams(ngrams)
+
+
+def ngrams_in(file: OpenModel, work: Work, *, quantized: bool) -> TextNgrams:
+    """Read the n-grams of an open file; see `OpenModel.text_ngrams`."""
+    refuse_vectors(file)
+    try:
+        ngrams = file.text_ngrams(work, quantized=quantized)
+    except NoNgramsError as error:
+        kind = "" if quantized else ", which is not quantized (--bits)"
+        raise click.ClickException(
+            f"{file.path} has no back-off n-grams ({error.model}): give a MODEL "
+            f"trained with --model kneser-ney{kind}, or an ARPA file."
+        ) from error
+    check_tokenizer(file, ngrams.tokenizer)
+    return ngrams
+
+
+def _n_ngrams(ngrams: TextNgrams) -> int:
+    return int(ngrams.trie.n_ngrams.sum())
+
+
+def _ngrams_file(path: Path, kind: Any, bits: int | None) -> NgramsFile | None:
+    # Imported here: writers would slow the start of commands.
+    from nplm.formats.outputs import NgramsFile
+
+    return NgramsFile(path, kind, bits) if kind in OF_NGRAMS else None
+
+
+def _kind_of(path: Path) -> str:
+    name = path.name.removesuffix(".gz").removesuffix(".xz")
+    if name.endswith(".arpa"):
+        return "arpa"
+    return "vectors" if name.endswith(".vec") else "nplm"
