@@ -11,9 +11,9 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 import nplm
+from nplm.text.lm.fitted_text import fitted_text
 from nplm.text.lm.text_lm import TextLM
 from nplm.text.lm.text_scores import perplexity
-from nplm.text.lm.text_scoring import scored_tokens
 
 __all__ = ["model_card"]
 
@@ -120,7 +120,7 @@ class Measured(NamedTuple):
 
 
 def _measured(lm: TextLM, name: str, documents: Sequence[object]) -> Measured:
-    tokens = scored_tokens(lm, documents)
+    tokens = fitted_text(lm).tokens(documents)
     known = tokens.log_prob[~tokens.unknown]
     return Measured(
         name,

@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp
-from sklearn.utils.validation import check_is_fitted
 
 from nplm.inspection.weights import member_names
 from nplm.text.documents import Documents
+from nplm.text.lm.fitted_text import FittedText, fitted_text
 from nplm.text.lm.text_lm import TextLM
 
 __all__ = [
@@ -119,31 +119,28 @@ def surprisals(lm: TextLM, X: Sequence[object]) -> list[Surprisals]:
     >>> bool(found.bits[1] < 1 < found.bits[2])
     True
     """
-    check_is_fitted(lm)
-    codec = lm._codec
+    text = fitted_text(lm)
+    codec, model = text.codec, text.model
     split, documents = codec.encode_split(X)
     if len(documents.lengths) == 0:
         return []
-    ends = bool(lm.predict_boundary)
-    model, of_members = lm.estimator_, member_names(lm.estimator_)
-    reads = getattr(model, "_reads_texts", False)
-    n_context = max(model._n_context_of_texts(), 1) if reads else lm.n_context_
-    texts = documents.texts(n_context, lm.boundary_, ends=ends)
+    texts = documents.texts(text.n_columns, text.boundary, ends=text.ends)
     contexts, ids = texts.windows()
     log_probs = None
-    if reads:
-        scored = model._member_log_probs_of if of_members else model._texts_log_prob
+    if text.goes_on:
+        is_mixture = bool(member_names(model))
+        scored = model._member_log_probs if is_mixture else model._texts_log_prob
         log_probs = scored(texts)
-    scores = score_members(lm, contexts, ids, log_probs)
+    scores = score_members(model, text.boundary, contexts, ids, log_probs)
     unknown = ids == codec.unknown_id
-    last = np.cumsum(documents.lengths + ends).tolist()
+    last = np.cumsum(documents.lengths + text.ends).tolist()
     surprisals = []
     for tokens, first, end in zip(split, [0, *last], last):
         part = slice(first, end)
         surprisals.append(
             Surprisals(
                 [*tokens, *codec.words(ids[first + len(tokens) : end])]
-                if lm.vocabulary_ is not None
+                if codec.vocabulary is not None
                 else ids[part],
                 _bits(scores.log_prob[part]),
                 unknown[part],
@@ -199,22 +196,23 @@ def expected_words(
     >>> expected_words(lm, "to be or", k=1, position=1).words
     ['be']
     """
-    check_is_fitted(lm)
+    text = fitted_text(lm)
     if k < 1:
         raise ValueError(f"k must be 1 or more, got {k}.")
-    codec, model = lm._codec, lm.estimator_
-    ids, stop = _ids_and_position(lm, document, position)
-    proba, context, state = _proba_after(lm, ids[:stop])
+    model = text.model
+    ids, stop = _ids_and_position(text, document, position)
+    proba, context, state = _proba_after(text, ids[:stop])
     best = np.argsort(-proba, kind="stable")[:k].astype(np.int32)
     log_probs = None
-    if getattr(model, "_reads_texts", False):
+    if text.goes_on:
         log_probs = np.log(proba[best])
         if member_names(model):
             rows, _ = model._step_by_member(context[np.newaxis], [state])
             log_probs = np.column_stack([row[0, best] for row in rows])
-    scores = score_members(lm, np.tile(context, (len(best), 1)), best, log_probs)
+    contexts = np.tile(context, (len(best), 1))
+    scores = score_members(model, text.boundary, contexts, best, log_probs)
     return ExpectedWords(
-        codec.words(best),
+        text.codec.words(best),
         proba[best].astype(np.float64),
         scores.order,
         scores.members,
@@ -264,26 +262,26 @@ def context_effects(
     >>> bool(second > first)
     True
     """
-    check_is_fitted(lm)
-    ids, stop = _ids_and_position(lm, document, position)
-    proba, _, _ = _proba_after(lm, ids[:stop])
+    text = fitted_text(lm)
+    ids, stop = _ids_and_position(text, document, position)
+    proba, _, _ = _proba_after(text, ids[:stop])
     word = ids[stop] if stop < len(ids) else proba.argmax()
-    unknown = lm._codec.unknown_id
+    unknown = text.codec.unknown_id
     effects = []
     for place in range(max(0, stop - n), stop):
         kept = [unknown] if unknown >= 0 else []
         without = np.concatenate([ids[:place], kept, ids[place + 1 : stop]])
-        other, _, _ = _proba_after(lm, without.astype(np.int32))
+        other, _, _ = _proba_after(text, without.astype(np.int32))
         with np.errstate(divide="ignore", invalid="ignore"):
             effects.append(np.log2(proba[word]) - np.log2(other[word]))
     return np.array(effects, dtype=np.float64)
 
 
 def _ids_and_position(
-    lm: TextLM, document: object, position: int | None
+    text: FittedText, document: object, position: int | None
 ) -> tuple[NDArray[np.int32], int]:
     """Return the ids of a document, and the checked position of a token of it."""
-    ids = lm._codec.encode_one(document, "document").ids
+    ids = text.codec.encode_one(document, "document").ids
     if position is not None and not 0 <= position <= len(ids):
         raise ValueError(
             f"position must be from 0 to {len(ids)}, the number of tokens of the "
@@ -292,10 +290,12 @@ def _ids_and_position(
     return ids, len(ids) if position is None else position
 
 
-def _proba_after(lm: TextLM, ids: NDArray[np.int32]) -> tuple[NDArray[Any], Any, Any]:
+def _proba_after(
+    text: FittedText, ids: NDArray[np.int32]
+) -> tuple[NDArray[np.float64], NDArray[np.int32], Any]:
     """Return the probabilities of the word after some, its context and the state."""
-    context, state = lm._state_after(Documents(ids, np.array([len(ids)])))
-    [proba], _ = lm._next_proba(context[np.newaxis], [state])
+    context, state = text.state_after(Documents(ids, np.array([len(ids)])))
+    [proba], _ = text.next_proba(context[np.newaxis], [state])
     return proba, context, state
 
 
@@ -311,7 +311,8 @@ class MemberScores(NamedTuple):
 
 
 def score_members(
-    lm: TextLM,
+    model: Any,
+    boundary: int,
     X: NDArray[np.int32],
     y: NDArray[np.int32],
     log_probs: NDArray[np.float64] | None = None,
@@ -321,7 +322,6 @@ def score_members(
     `log_probs`: the scores by the model, (n,), or by its members, (n, n_members); by
     default those of the windows alone.
     """
-    model = lm.estimator_
     names = member_names(model)
     shape = len(y), len(names)
     scores = MemberScores(
@@ -331,14 +331,14 @@ def score_members(
     if len(y) == 0:
         return scores
     if not names:
-        order = _orders(model, lm.boundary_, X, y)
+        order = _orders(model, boundary, X, y)
         log_prob = model.log_prob(X, y) if log_probs is None else log_probs
         return scores._replace(log_prob=log_prob, order=order)
     weights = model._token_details(X)["weights"]
     if log_probs is None:
-        log_probs = model._member_log_probs(X, y)
+        log_probs = model._member_log_probs((X, y))
     for i, member in enumerate(getattr(model, "estimators_", ())):
-        order = _orders(member, lm.boundary_, X, y)
+        order = _orders(member, boundary, X, y)
         if order is not None:
             scores.member_order[:, i] = order
     return scores._replace(

@@ -49,9 +49,12 @@ class Codec:
     @property
     def unknown_id(self) -> int:
         """Id of unknown words; -1 if they have none."""
-        if self.vocabulary is None:
-            return -1
-        return known_of(self.vocabulary).ids_and_unknown[1]
+        return -1
+
+    @property
+    def lookup(self) -> tuple[Any, int]:
+        """The id of each word, None of ids, and that of unknown words, -1 to refuse."""
+        return None, -1
 
     def encode(self, X: object, name: str = "X", start: int = 0) -> Documents:
         """Return the word ids of documents."""
@@ -170,6 +173,16 @@ class Words(Codec):
     def known(self) -> KnownWords:
         """The words of the fitted vocabulary."""
         return known_of(self.vocabulary)
+
+    @property
+    def unknown_id(self) -> int:
+        """Id of unknown words; -1 if they have none."""
+        return self.known.ids_and_unknown[1]
+
+    @property
+    def lookup(self) -> tuple[Any, int]:
+        """The id of each word, and that of unknown words, -1 to refuse them."""
+        return self.known.lookup, -1 if self.refuse else self.unknown_id
 
     def learn(self, X: Iterable[object]) -> Documents:
         """Fit the vocabulary to documents, and return their ids.

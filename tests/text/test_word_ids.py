@@ -12,6 +12,7 @@ import nplm
 from nplm import KneserNeyLM, TextLM, Tokenizer, Vocabulary
 from nplm.formats import save_binary
 from nplm.text.codecs import codec_of
+from nplm.text.lm.fitted_text import fitted_text
 from nplm.text.words.known_words import known_of
 from nplm.text.words.splitting import BETWEEN_BLANKS
 
@@ -61,7 +62,7 @@ def test_text_has_the_bits_of_its_words(words, blank, eos):
 
 @given(st.lists(SOME_TEXT.map(" ".join), max_size=5))
 def test_text_is_encoded_by_bytes_as_by_words(texts):
-    codec = LM._codec
+    codec = fitted_text(LM).codec
     words = [re.findall(BETWEEN_BLANKS, text) for text in texts]
     expected = known_of(LM.vocabulary_).encode(words)
     for found in (codec.encode(texts), codec.encode(tuple(texts))):
@@ -72,9 +73,9 @@ def test_text_is_encoded_by_bytes_as_by_words(texts):
 
 def test_errors_of_encoded_text_name_the_document():
     with pytest.raises(TypeError, match=r"given\[8\] is of type int"):
-        LM._codec.encode(["a", 3], "given", start=7)
+        fitted_text(LM).codec.encode(["a", 3], "given", start=7)
     with pytest.raises(TypeError, match="given must be a list of documents"):
-        LM._codec.encode("a rose", "given")
+        fitted_text(LM).codec.encode("a rose", "given")
     lm = fitted(vocabulary=Vocabulary(unknown=None))
     with pytest.raises(ValueError, match="'tulip' is not among the 11 words of the"):
         lm.perplexity(["a rose", "rose is tulip daisy"])

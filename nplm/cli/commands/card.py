@@ -67,7 +67,7 @@ def card_command(
     if output is not None:
         refuse_to_replace(output, model, *texts)
     lm = read_model(model, verify=verify)
-    marks = line_marks(lm._codec, lm.boundary_)
+    marks = line_marks(lm.scorer().codec, lm.boundary_)
     named = {
         Path(text).name: list(lines_of([text], marks, blank_lines=False))
         for text in texts

@@ -209,7 +209,7 @@ def _report(lm: AutoLM, test: str | None, blank_lines: bool) -> None:
     """Print a table of the members and the mixture."""
     held_out, tested = _by_name(scores_of(lm)), _by_name([])
     if test is not None:
-        marks = line_marks(lm._codec, lm.boundary_)
+        marks = line_marks(lm.scorer().codec, lm.boundary_)
         texts = read_texts([test], marks, "test on", blank_lines=blank_lines)
         tested = _by_name(scores_of(lm, texts))
     models = {

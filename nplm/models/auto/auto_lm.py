@@ -46,8 +46,10 @@ from nplm.models.auto.texts import AutoText, runs_of, split
 from nplm.text.codecs import Codec, codec_of, encoded
 from nplm.text.documents import Documents
 from nplm.text.fitting import fit_codec
-from nplm.text.lm.fitted_text import no_token
+from nplm.text.lm.fitted_text import fitted_text, no_token
+from nplm.text.lm.text_fitting import boundary_of
 from nplm.text.lm.text_lm import TextLM
+from nplm.text.lm.window_scorer import WindowWordScorer
 from nplm.text.subwords.subwords import Subwords
 from nplm.text.tokenizer import Tokenizer
 from nplm.text.vocabulary import Vocabulary
@@ -293,7 +295,7 @@ class AutoLM(TextLM):
             codec, documents = self._encoded(X, choice, before, budget)
             held_out = None if X_val is None else encoded(codec, X_val, "X_val")
         self.tokenizer_, self.vocabulary_ = codec.tokenizer, codec.vocabulary
-        self.boundary_ = self._check_boundary()
+        self.boundary_ = boundary_of(self.boundary, self.vocabulary_)
         known = self._known(before) if choice is None else choice.recipe
         text, known = self._text(documents, held_out, known, choice is None, n_columns)
         del documents, held_out
@@ -365,7 +367,8 @@ class AutoLM(TextLM):
     ) -> tuple[Codec, Documents]:
         """Return the codec of documents, and their ids; too many types are units."""
         if before is not None:
-            return before._codec, encoded(before._codec, X, "X")
+            known = fitted_text(before).codec
+            return known, encoded(known, X, "X")
         parts: tuple[Any, Any] = self.tokenizer, self.vocabulary
         is_auto = all(isinstance(part, str) and part == "auto" for part in parts)
         units: tuple[Any, Any] = Subwords(n_words=N_SUBWORDS), "auto"
@@ -510,14 +513,9 @@ class AutoLM(TextLM):
         log_prob: NDArray[np.float64] = model._texts_log_prob(texts)
         return log_prob
 
-    def _word_scorer(self) -> Any:
-        """Return a scorer of single words; of running text it remembers the text."""
-        check_is_fitted(self)
-        if not self.recipe_.running_text or self._ngram_scorer() is not None:
-            return super()._word_scorer()
-        return RunningWordScorer(
-            self.estimator_, self.n_context_, self.boundary_, *self._ids_and_unknown()
-        )
+    def _window_scorer(self) -> type[WindowWordScorer]:
+        """Return the scorer of single words; of running text it remembers the text."""
+        return RunningWordScorer if self.recipe_.running_text else WindowWordScorer
 
     # -- files ------------------------------------------------------------------
 
@@ -545,7 +543,8 @@ def scores_of(lm: AutoLM, X: Sequence[Any] | None = None) -> list[Scores]:
     """
     if X is None:
         return lm._scores
-    documents, weights = lm._codec.encode(X, "X"), np.array(lm.recipe_.weights)
+    documents = fitted_text(lm).codec.encode(X, "X")
+    weights = np.array(lm.recipe_.weights)
     text = AutoText(
         documents, documents, lm.n_words_, lm.boundary_, lm.recipe_.running_text
     )

@@ -371,14 +371,9 @@ class MixtureLM(_BaseComposition, CompositeLM):
         return contexts
 
     def _learn_weights(self, held_out: HeldOut | Texts) -> NDArray[np.float64]:
-        if isinstance(held_out, Texts):
-            log_probs = self._member_log_probs_of(held_out)
-            X, _ = held_out.windows()
-        else:
-            X, y = held_out
-            log_probs = self._member_log_probs(X, y)
+        X, _ = held_out.windows() if isinstance(held_out, Texts) else held_out
         fit = fit_mixture_weights(
-            np.exp(log_probs),
+            np.exp(self._member_log_probs(held_out)),
             self._rows(X),
             1 if self._contexts is None else self._bins.n_bins,
             max_iter=self.max_iter,
@@ -517,26 +512,31 @@ class MixtureLM(_BaseComposition, CompositeLM):
         """Whether a member sums over all words to score one."""
         return any(getattr(m, "_sums_over_words", False) for m in self.estimators_)
 
-    def _member_log_probs(
-        self, X: NDArray[np.int32], y: NDArray[np.int32]
-    ) -> NDArray[np.float64]:
-        """Return the scores of next words by each member: (n_samples, n_members)."""
-        out = np.empty((len(y), len(self.estimators_)))
-        for i, member in enumerate(self.estimators_):
-            out[:, i] = member.log_prob(self._nearest_of(member, X), y)
-        return out
+    def _member_log_probs(self, data: HeldOut | Texts) -> NDArray[np.float64]:
+        """Return the scores by each member: (n_samples, n_members)."""
+        scores = []
+        for member in self.estimators_:
+            if isinstance(data, Texts):
+                scores.append(self._texts_log_prob_of(member, data))
+            else:
+                X, y = data
+                scores.append(member.log_prob(self._nearest_of(member, X), y))
+        return np.column_stack(scores)
 
-    def _member_log_probs_of(self, texts: Texts) -> NDArray[np.float64]:
-        """Return the scores of the tokens by each member: (n_tokens, n_members)."""
-        parts = [self._texts_log_prob_of(own, texts) for own in self.estimators_]
-        return np.column_stack(parts)
+    def _mixed(self, log_probs: ArrayLike, X: NDArray[np.int32]) -> NDArray[np.float64]:
+        """Return the log-probabilities of the mixture, of those of each member.
+
+        `log_probs`: of a word, or of several, after each context of `X`
+        """
+        weights = self._row_weights(X).T
+        weights = weights[..., np.newaxis] if np.ndim(log_probs) == 3 else weights
+        return logsumexp(log_probs, axis=0, b=weights)
 
     def _texts_log_prob(self, texts: Texts) -> NDArray[np.float64]:
-        log_probs, X = self._member_log_probs_of(texts), texts.X
+        log_probs, X = self._member_log_probs(texts).T, texts.X
         out = np.empty(len(texts))
         for tokens in blocks(len(out), BLOCK_WINDOWS):
-            weights = self._row_weights(X[texts.rows(tokens)])
-            out[tokens] = logsumexp(log_probs[tokens], axis=1, b=weights)
+            out[tokens] = self._mixed(log_probs[:, tokens], X[texts.rows(tokens)])
         return out
 
     def _state(self, ids: NDArray[np.int32]) -> Any:
@@ -561,25 +561,23 @@ class MixtureLM(_BaseComposition, CompositeLM):
         return parts, list(zip(*after))
 
     def _step(self, X: NDArray[np.int32], states: Sequence[Any]) -> Stepped:
-        parts, after = self._step_by_member(X, states)
-        weights = self._row_weights(X).T[:, :, None]
-        return logsumexp(parts, axis=0, b=weights), after
+        log_probs, after = self._step_by_member(X, states)
+        return self._mixed(log_probs, X), after
 
     def _log_prob(
         self, X: NDArray[np.int32], y: NDArray[np.int32]
     ) -> NDArray[np.float64]:
-        log_probs = self._member_log_probs(X, y)
-        return logsumexp(log_probs, axis=1, b=self._row_weights(X))
+        return self._mixed(self._member_log_probs((X, y)).T, X)
 
     def _candidate_log_prob(
         self, X: NDArray[np.int32], candidates: NDArray[np.int32], normalize: bool
     ) -> NDArray[np.float64]:
         # Only normalised probabilities of members can be summed.
-        parts = [
+        log_probs = [
             member.candidate_log_prob(self._nearest_of(member, X), candidates)
             for member in self.estimators_
         ]
-        return logsumexp(parts, axis=0, b=self._row_weights(X).T[:, :, None])
+        return self._mixed(log_probs, X)
 
     # -- scikit-learn ---------------------------------------------------------
 

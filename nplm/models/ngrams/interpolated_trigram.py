@@ -195,9 +195,10 @@ class InterpolatedTrigram(CheapWords):
         return {"weights": self._row_weights(self._nearest(X))}
 
     def _member_log_probs(
-        self, X: NDArray[np.int32], y: NDArray[np.int32]
+        self, data: tuple[NDArray[np.int32], NDArray[np.int32]]
     ) -> NDArray[np.float64]:
-        """Return the scores of next words by each order."""
+        """Return the scores of windows by each order."""
+        X, y = data
         with np.errstate(divide="ignore"):  # a word that was never seen after a context
             return np.log(self.members_.prob(self._nearest(X), y))
 

@@ -57,6 +57,8 @@ class TextNgrams(NamedTuple):
         Raises NoNgramsError if it is not over back-off n-grams, TypeError if it is no
         text model, and ValueError if it has ids and no words.
         """
+        from sklearn.utils.validation import check_is_fitted
+
         from nplm.models.ngrams.backoff_model import BackoffModel
         from nplm.text.lm.text_lm import TextLM
 
@@ -65,7 +67,7 @@ class TextNgrams(NamedTuple):
                 f"{name} is a {type(lm).__name__}: pass a TextLM; "
                 "TextLM.from_model(model, words) makes one."
             )
-        _ = lm._codec  # raises NotFittedError
+        check_is_fitted(lm)
         model = lm.estimator_
         if not isinstance(model, BackoffModel):
             raise NoNgramsError(name, type(model).__name__)

@@ -7,30 +7,20 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.validation import check_is_fitted
 
-from nplm.base.atomic import read_at_once
 from nplm.base.blocks import blocks_of_rows
 from nplm.base.checks import plain
 from nplm.base.generators import private_generator
-from nplm.text.documents import Documents
 from nplm.text.embeddings import features_of, nearest_rows
-from nplm.text.lm.drawing import (
-    check_drawing,
-    drawn,
-    most_probable,
-    sharpened,
-    without,
-)
-from nplm.text.lm.fitted_text import FittedText
+from nplm.text.lm.drawing import check_drawing, drawn, sharpened, without
+from nplm.text.lm.fitted_text import TextAttributes, fitted_text
 
 __all__ = ["Continuing"]
 
 
-class Continuing(FittedText):
+class Continuing(TextAttributes):
     """Methods of `TextLM` that return words: predicted, generated or similar ones."""
 
-    @read_at_once
     def next_words(
         self,
         context: Any = (),
@@ -79,10 +69,10 @@ class Continuing(FittedText):
         """
         if k < 1:
             raise ValueError(f"k must be 1 or more, got {k}.")
-        document = self._codec.encode_one(context, "context")
-        return self._words_after(document, k, self._excluded(exclude, unknown))
+        text = fitted_text(self)
+        document = text.codec.encode_one(context, "context")
+        return text.words_after(document, k, text.excluded(exclude, unknown))
 
-    @read_at_once
     def generate(
         self,
         context: Any = (),
@@ -164,31 +154,32 @@ class Continuing(FittedText):
             n=n, min_words=min_words, max_words=max_words, temperature=temperature,
             top_k=top_k, top_p=top_p,
         )  # fmt: skip
-        codec = self._codec
-        start, state = self._state_after(codec.encode_one(context, "context"))
-        excluded = self._excluded(exclude, unknown)
-        not_ended = np.union1d(excluded, np.array([self.boundary_], np.int32))
+        text = fitted_text(self)
+        codec, boundary = text.codec, text.boundary
+        start, state = text.state_after(codec.encode_one(context, "context"))
+        excluded = text.excluded(exclude, unknown)
+        not_ended = np.union1d(excluded, np.array([boundary], np.int32))
         random = private_generator(random_state)
         shape = {"temperature": plain(temperature), "top_k": top_k, "top_p": top_p}
         n_drawn = 1 if n is None else int(n)
         last, states = np.tile(start, (n_drawn, 1)), [state] * n_drawn
-        words = np.full((n_drawn, int(max_words)), self.boundary_, dtype=np.int32)
+        words = np.full((n_drawn, int(max_words)), boundary, dtype=np.int32)
         # Texts whose boundary has not been drawn.
         live = np.arange(n_drawn)
         for step in range(int(max_words)):
             left_out = not_ended if step < min_words else excluded
-            for rows in blocks_of_rows(len(live), self.n_words_):
+            for rows in blocks_of_rows(len(live), text.model.n_words_):
                 some = live[rows].tolist()
-                proba, after = self._next_proba(last[some], [states[i] for i in some])
+                proba, after = text.next_proba(last[some], [states[i] for i in some])
                 proba = without(proba, left_out)
                 words[some, step] = drawn(sharpened(proba, **shape), random)
                 for i, state in zip(some, after):
                     states[i] = state
-            live = live[words[live, step] != self.boundary_]
+            live = live[words[live, step] != boundary]
             if len(live) == 0:
                 break
             last[live] = np.column_stack([last[live, 1:], words[live, step]])
-        ends = np.column_stack([words == self.boundary_, np.ones(n_drawn, bool)])
+        ends = np.column_stack([words == boundary, np.ones(n_drawn, bool)])
         lengths = ends.argmax(axis=1)
         drawn_ids = [row[:length] for row, length in zip(words, lengths)]
         if with_context:
@@ -231,7 +222,6 @@ class Continuing(FittedText):
             n=n_samples, max_words=max_words, unknown=True, random_state=random_state
         )
 
-    @read_at_once
     def nearest(
         self, word: Hashable, k: int = 10, *, among: int | None = 2000
     ) -> tuple[Any, NDArray[np.float64]]:
@@ -274,52 +264,13 @@ class Continuing(FittedText):
         >>> words
         ['dog']
         """
-        check_is_fitted(self)
-        features = features_of(self.estimator_)
+        text = fitted_text(self)
+        features = features_of(text.model)
         if features is None:
             raise TypeError(
-                f"{type(self.estimator_).__name__} has no features of words: fit a "
+                f"{type(text.model).__name__} has no features of words: fit a "
                 "TextLM of a NeuralLM, an EnergyLM, or a mixture with one."
             )
-        codec = self._codec
-        [i] = codec.encode_words([word])
+        [i] = text.codec.encode_words([word])
         ids, cosines = nearest_rows(features, i, k, among)
-        return codec.words(ids), cosines
-
-    def _excluded(self, exclude: Iterable[object], unknown: bool) -> NDArray[np.int32]:
-        """Return the ids of excluded words, each once."""
-        codec = self._codec
-        excluded = codec.encode_words(exclude)
-        if not unknown and codec.unknown_id >= 0:
-            excluded = np.append(excluded, np.int32(codec.unknown_id))
-        return np.unique(excluded)
-
-    def _words_after(
-        self, document: Documents, k: int, excluded: NDArray[np.int32]
-    ) -> tuple[Any, NDArray[np.float64]]:
-        """Return the most probable words after one document; see `next_words`."""
-        start, state = self._state_after(document)
-        next_proba, _ = self._next_proba(start[np.newaxis], [state])
-        ids, proba = most_probable(next_proba, k, excluded)
-        return self._codec.words(ids), proba
-
-    def _state_after(self, document: Documents) -> tuple[NDArray[np.int32], Any]:
-        """Return a document's last words, and the state before the last of them."""
-        model, n_context = self.estimator_, self.n_context_
-        reads = getattr(model, "_reads_texts", False)
-        if reads:
-            n_context = max(model._n_context_of_texts(), 1)
-        # The context of the boundary is that of any word that follows.
-        texts = document.texts(n_context, self.boundary_, ends=True)
-        ids = texts.ids[texts.first[-1] : -1]
-        return ids[len(ids) - n_context :], model._state(ids) if reads else None
-
-    def _next_proba(
-        self, last: NDArray[np.int32], states: list[Any]
-    ) -> tuple[NDArray[np.float64], Any]:
-        """Return the probability of every word after contexts, and the states there."""
-        model = self.estimator_
-        if not getattr(model, "_reads_texts", False):
-            return model.predict_proba(last).astype(np.float64, copy=False), states
-        log_proba, after = model._step(last, states)
-        return np.exp(log_proba, dtype=np.float64), after
+        return text.codec.words(ids), cosines

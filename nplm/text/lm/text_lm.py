@@ -6,26 +6,31 @@ from collections.abc import Iterable, Sequence
 from copy import deepcopy
 from typing import Any, ClassVar, Self
 
-import numpy as np
-from sklearn.base import DensityMixin, clone
+from sklearn.base import DensityMixin
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils._param_validation import HasMethods, Hidden, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from nplm.base.atomic import fit_copy, fitted_or_interrupted
-from nplm.base.checks import check_boundary, check_over_words, inferred_n_words
+from nplm.base.atomic import fit_copy
+from nplm.base.checks import check_boundary, check_over_words
 from nplm.base.encoded_words import EncodedWords
-from nplm.base.estimators import Whole, columns_needed, reads_texts
+from nplm.base.estimators import Whole
 from nplm.base.fitted import Fitted
 from nplm.base.pages import DocumentEstimator
-from nplm.text.codecs import codec_of, encoded
-from nplm.text.fitting import fit_codec, refuse_weights, repeated, unset_params
+from nplm.text.fitting import repeated
 from nplm.text.lm.continuing import Continuing
+from nplm.text.lm.text_fitting import (
+    FittedParts,
+    add_words,
+    check_model,
+    fit_further,
+    fit_parts,
+    refuse_windows,
+)
 from nplm.text.lm.text_scoring import Scoring
 from nplm.text.subwords.subwords import Subwords, with_methods
 from nplm.text.tokenizer import Tokenizer
 from nplm.text.vocabulary import Vocabulary
-from nplm.text.word_rows import matched_rows
 from nplm.text.words.known_words import known_of, unknown_among
 from nplm.text.words.splitting import BETWEEN_BLANKS
 
@@ -255,7 +260,7 @@ class TextLM(Scoring, Continuing, DensityMixin, DocumentEstimator):
 
             lm = TextLM.from_model(*nplm.formats.read_arpa("model.arpa.gz"))
         """
-        _check_model(model)
+        check_model(model)
         check_is_fitted(model)
         check_over_words(model, "the model")
         if boundary is None:
@@ -284,10 +289,8 @@ class TextLM(Scoring, Continuing, DensityMixin, DocumentEstimator):
             predict_boundary=predict_boundary,
         )
         lm._validate_params()
-        lm.tokenizer_, lm.vocabulary_ = tokenizer, vocabulary
-        lm.boundary_, lm.n_context_ = int(boundary), model.n_features_in_
-        lm.estimator_, lm.n_words_ = model, model.n_words_
-        return lm
+        parts = model, tokenizer, vocabulary, int(boundary), model.n_features_in_
+        return lm._set_parts(FittedParts(*parts))
 
     def fit(
         self,
@@ -367,7 +370,7 @@ class TextLM(Scoring, Continuing, DensityMixin, DocumentEstimator):
         ['a']
         """
         if sample_weight is not None:
-            _refuse_windows(X, y)
+            refuse_windows(X, y)
             X = repeated(X, sample_weight)
         return fit_copy(self, lambda model: model._fit(X, y, X_val, fit_params))
 
@@ -425,14 +428,8 @@ class TextLM(Scoring, Continuing, DensityMixin, DocumentEstimator):
             return fit_copy(
                 self, lambda model: model._fit(X, y, None, fit_params, "partial_fit")
             )
-        _refuse_windows(X, y)
-        refuse_weights("partial_fit", fit_params)
-        documents = encoded(self._codec, X, "X")
-        texts = self._texts(documents, "X", self.estimator_)
-        if reads_texts(self.estimator_):
-            self.estimator_._fit_texts(texts, None, further=True, **fit_params)
-        else:
-            self.estimator_.partial_fit(*texts.windows(), **fit_params)
+        refuse_windows(X, y)
+        fit_further(self, X, fit_params)
         return self
 
     def _fit(
@@ -440,68 +437,22 @@ class TextLM(Scoring, Continuing, DensityMixin, DocumentEstimator):
         X: Iterable[object],
         y: Any,
         X_val: Any,
-        fit_params: dict[str, object],
+        fit_params: dict[str, Any],
         method: str = "fit",
     ) -> KeyboardInterrupt | None:
         """Fit; return the interrupt if one came and left the estimator fitted."""
         self._validate_params()
-        _check_model(self.estimator)
-        _check_vocabulary(self.vocabulary)
-        _refuse_windows(X, y)
-        refuse_weights("partial_fit", fit_params)
-        codec, documents = fit_codec(
-            X, with_methods(self.tokenizer), self.vocabulary, self.estimator,
-            refuse_zero=isinstance(self.boundary, str),
-        )  # fmt: skip
-        self.tokenizer_, self.vocabulary_ = codec.tokenizer, codec.vocabulary
-        self.boundary_ = self._check_boundary()
-        n_context = self.n_context
-        if isinstance(n_context, str):
-            n_context = columns_needed(self.estimator)
-        self.n_context_ = int(n_context)
-        estimator = clone(self.estimator)
-        texts = self._texts(documents, "X", estimator)
-        del documents  # frees memory
-        n_words = int(texts.ids.max()) + 1
-        if self.vocabulary_ is not None:
-            n_words = self.vocabulary_.n_words_
-        unset = unset_params(estimator, n_words=n_words, boundary=self.boundary_)
-        if self.vocabulary_ is None and n_words in unset.values():
-            inferred_n_words(texts.ids, texts.ids, "X and boundary")
-        params = unset | matched_rows(estimator, self.vocabulary_)
-        if params:  # a FrozenEstimator refuses set_params
-            estimator.set_params(**params)
-        options = dict(fit_params)
-        held_out = None
-        if X_val is not None:
-            held_out = self._texts(encoded(codec, X_val, "X_val"), "X_val", estimator)
-        data: tuple[Any, Any]
-        if reads := reads_texts(estimator):
-            data = texts, held_out
-            if method == "partial_fit":
-                options["further"] = True
-            method = "_fit_texts"
-        else:
-            data = texts.windows()
-            if held_out is not None:
-                options["X_val"], options["y_val"] = held_out.windows()
-        del texts, held_out  # frees memory
-        fitted, interrupt = fitted_or_interrupted(
-            estimator, *data, fit=method, **options
-        )
-        if reads:
-            self.n_context_ = fitted.n_features_in_
-        if isinstance(fitted, FrozenEstimator):
-            fitted = fitted.estimator
-        check_over_words(fitted, "the estimator")
-        if self.vocabulary_ is not None and fitted.n_words_ != n_words:
-            raise ValueError(
-                f"the vocabulary has {n_words} words, but the estimator has "
-                f"n_words={fitted.n_words_}: leave n_words=None, or pass the "
-                "vocabulary that the fitted estimator was trained with."
-            )
-        self.estimator_, self.n_words_ = fitted, fitted.n_words_
+        refuse_windows(X, y)
+        parts, interrupt = fit_parts(self, X, X_val, fit_params, method)
+        self._set_parts(parts)
         return interrupt
+
+    def _set_parts(self, parts: FittedParts) -> Self:
+        """Set the fitted attributes."""
+        self.estimator_, self.n_words_ = parts.estimator, parts.estimator.n_words_
+        self.tokenizer_, self.vocabulary_ = parts.tokenizer, parts.vocabulary
+        self.boundary_, self.n_context_ = parts.boundary, parts.n_context
+        return self
 
     def add_words(self, X: Sequence[object]) -> Self:
         """Add words that were not in training, if the estimator supports it.
@@ -541,47 +492,9 @@ class TextLM(Scoring, Continuing, DensityMixin, DocumentEstimator):
                 "TextLM(EnergyLM()), which can."
             )
         vocabulary = deepcopy(self.vocabulary_)
-        codec = codec_of(
-            self.tokenizer_, vocabulary, n_known=self.n_words_,
-            refuse_zero=isinstance(self.boundary, str),
-        )  # fmt: skip
-        codec.add_unknown(X)
-        texts = self._texts(codec.encode(X), "X", self.estimator_)
-        contexts, targets = texts.windows()
-        known = contexts.max(axis=1, initial=-1) < targets
-        new = np.flatnonzero(known & (targets >= self.n_words_))
-        new = new[np.argsort(targets[new], kind="stable")]
-        # An array of all ids up to the largest could be of any size.
-        last, ids = targets.max(), np.unique(targets[new])
-        n_consecutive = int((ids == self.n_words_ + np.arange(len(ids))).sum())
-        missing = self.n_words_ + n_consecutive
-        if missing <= last:
-            raise ValueError(
-                f"X has the id {last}, but {missing} has no context of smaller ids: "
-                "number new words in order of first occurrence, starting at "
-                f"n_words_={self.n_words_}."
-            )
-        # Words without other new words in their contexts are added in one call.
-        while len(new):
-            together = contexts[new].max(axis=1, initial=-1) < self.n_words_
-            whole = targets[new] < targets[new][~together].min(initial=missing)
-            self.estimator_.add_words(contexts[new[whole]], targets[new[whole]])
-            self.n_words_, new = self.estimator_.n_words_, new[~whole]
-        self.vocabulary_ = vocabulary
+        add_words(self, X, vocabulary)
+        self.vocabulary_, self.n_words_ = vocabulary, self.estimator_.n_words_
         return self
-
-    def _check_boundary(self) -> int:
-        boundary: Any = self.boundary
-        if isinstance(boundary, str) and boundary == "auto":
-            if self.vocabulary_ is None:
-                return 0
-            boundary = self.vocabulary_.boundary_id_
-        if boundary is None:
-            raise ValueError(
-                "boundary=None: documents need the id of a symbol that ends them; give "
-                "the Vocabulary a boundary, or set boundary to an unused id."
-            )
-        return int(boundary)
 
     def _fitted(self) -> dict[str, object]:
         return {
@@ -592,35 +505,18 @@ class TextLM(Scoring, Continuing, DensityMixin, DocumentEstimator):
         }
 
     def _restore(self, fitted: Fitted) -> None:
-        self.estimator_ = fitted.estimator("estimator")
-        _check_model(self.estimator_)
-        check_over_words(self.estimator_, "the estimator")
-        self.n_words_ = self.estimator_.n_words_
-        self.n_context_ = self.estimator_.n_features_in_
-        self.boundary_ = fitted.whole("boundary", 0, self.n_words_ - 1)
-        self.tokenizer_ = fitted.take("tokenizer", Tokenizer, Subwords, type(None))
-        self.vocabulary_ = fitted.take("vocabulary", Vocabulary, type(None))
-        known = self.n_words_ if self.vocabulary_ is None else self.vocabulary_.n_words_
-        if known != self.n_words_:
-            raise ValueError(f"its vocabulary has {known} words, not {self.n_words_}")
-
-
-def _check_model(estimator: Any) -> None:
-    if not hasattr(estimator, "log_prob"):
-        raise TypeError(
-            "estimator must be a language model with log_prob, such as KneserNeyLM, "
-            f"got {estimator!r}."
-        )
-
-
-def _check_vocabulary(vocabulary: Any) -> None:
-    """Raise an error if a list of words is given in place of a vocabulary."""
-    if not (vocabulary is None or isinstance(vocabulary, (str, Vocabulary))):
-        raise TypeError(
-            f"vocabulary must be a Vocabulary, 'auto' or None, got "
-            f"{type(vocabulary).__name__}: set "
-            "vocabulary=Vocabulary.from_words(words)."
-        )
+        model = fitted.estimator("estimator")
+        check_model(model)
+        check_over_words(model, "the estimator")
+        n_words = model.n_words_
+        boundary = fitted.whole("boundary", 0, n_words - 1)
+        tokenizer = fitted.take("tokenizer", Tokenizer, Subwords, type(None))
+        vocabulary = fitted.take("vocabulary", Vocabulary, type(None))
+        n_known = n_words if vocabulary is None else vocabulary.n_words_
+        if n_known != n_words:
+            raise ValueError(f"its vocabulary has {n_known} words, not {n_words}")
+        parts = model, tokenizer, vocabulary, boundary, model.n_features_in_
+        self._set_parts(FittedParts(*parts))
 
 
 def _vocabulary_of(
@@ -642,13 +538,3 @@ def _vocabulary_of(
     if known is not None:
         known_of(vocabulary).spelling = known.spelling
     return vocabulary
-
-
-def _refuse_windows(X: object, y: Any) -> None:
-    """Raise an error if windows and next words are given instead of documents."""
-    if y is not None and isinstance(X, np.ndarray) and X.ndim == 2:
-        raise ValueError(
-            f"X and y, of shapes {X.shape} and {np.shape(y)}, look like windows and "
-            "next words: fit the estimator itself to them. A TextLM makes windows from "
-            "documents."
-        )

@@ -8,13 +8,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.validation import check_is_fitted
 
-from nplm.base.atomic import read_at_once
 from nplm.base.warnings import warn
 from nplm.text.codecs import Text
 from nplm.text.document_streams import blocks_of, readable
-from nplm.text.lm.fitted_text import FittedText, no_token
+from nplm.text.lm.fitted_text import TextAttributes, fitted_text, no_token
 from nplm.text.lm.scorer import Scorer, measured
 from nplm.text.lm.text_scores import (
     NO_SPELLING,
@@ -22,16 +20,14 @@ from nplm.text.lm.text_scores import (
     TextScores,
     perplexity,
 )
-from nplm.text.lm.token_scores import ScoredTokens, TokenScores
-from nplm.text.lm.window_scorer import WindowWordScorer
+from nplm.text.lm.token_scores import TokenScores
 
-__all__ = ["Scoring", "scored_tokens"]
+__all__ = ["Scoring"]
 
 
-class Scoring(FittedText):
+class Scoring(TextAttributes):
     """Methods of `TextLM` that score documents."""
 
-    @read_at_once
     def score_samples(self, X: Sequence[object]) -> NDArray[np.float64]:
         """Return the log-probability of each document.
 
@@ -46,13 +42,13 @@ class Scoring(FittedText):
             Natural logarithm, summed over the tokens of the document; 0 for an
             empty document whose boundary is not predicted.
         """
-        sentences = self._codec.sentences(X)
-        if sentences is not None and self._ngram_scorer() is not None:
-            return self.scorer().score_many(sentences)
-        tokens = scored_tokens(self, X)
+        text = fitted_text(self)
+        sentences = text.codec.sentences(X)
+        if sentences is not None and text.ngram_scorer() is not None:
+            return text.scorer().score_many(sentences)
+        tokens = text.tokens(X)
         return tokens.sums(tokens.log_prob)
 
-    @read_at_once
     def score(self, X: Sequence[object], y: object = None) -> float:
         """Return the mean natural-log probability per token of all documents.
 
@@ -66,9 +62,8 @@ class Scoring(FittedText):
         -------
         score : float
         """
-        return float(np.mean(scored_tokens(self, X).log_prob))
+        return float(np.mean(fitted_text(self).tokens(X).log_prob))
 
-    @read_at_once
     def token_scores(
         self, X: Sequence[object], *, bos: bool = True, eos: bool | None = None
     ) -> list[TokenScores]:
@@ -106,14 +101,14 @@ class Scoring(FittedText):
         >>> scores.weights.shape  # of p_0 to p_3
         (3, 4)
         """
-        tokens = self.scorer().tokens(X, bos=bos, eos=eos, details=True)
-        words = self._codec.words
+        scorer = self.scorer()
+        tokens = scorer.tokens(X, bos=bos, eos=eos, details=True)
+        words = scorer.codec.words
         return [
             TokenScores(words(d.ids), d.log_prob, d.unknown, d.order, d.weights)
             for d in tokens.documents()
         ]
 
-    @read_at_once
     def scorer(self) -> Scorer:
         """Make a `Scorer`, which is fast in loops because it skips validation.
 
@@ -131,10 +126,8 @@ class Scoring(FittedText):
         >>> abs(scorer.score("to be") - lm.score_samples(["to be"])[0]) < 1e-9
         np.True_
         """
-        eos = bool(self.predict_boundary)
-        return Scorer(self._word_scorer(), self._codec, eos=eos)
+        return fitted_text(self).scorer()
 
-    @read_at_once
     def perplexity(
         self, X: Sequence[object], *, skip: Any = None, per_document: bool = False
     ) -> Any:
@@ -161,10 +154,11 @@ class Scoring(FittedText):
         ValueError
             If no token is left to count, or `skip` is not in the vocabulary.
         """
-        tokens = scored_tokens(self, X)
+        text = fitted_text(self)
+        tokens = text.tokens(X)
         counts = np.ones(len(tokens.ids), dtype=bool)
         if skip is not None:
-            [skipped] = self._codec.encode_words([skip])
+            [skipped] = text.codec.encode_words([skip])
             counts = tokens.ids != skipped
             if not counts.any():
                 raise ValueError(
@@ -177,7 +171,6 @@ class Scoring(FittedText):
         with np.errstate(over="ignore", invalid="ignore"):
             return np.exp(-total / tokens.sums(counts))
 
-    @read_at_once
     def text_scores(self, X: Iterable[str]) -> TextScores:
         """Return scores that compare between models with different tokens.
 
@@ -222,12 +215,12 @@ class Scoring(FittedText):
         >>> scores.perplexity == scores.word_perplexity
         True
         """
-        if not isinstance(self._codec, Text):
+        scorer = self.scorer()
+        if not isinstance(scorer.codec, Text):
             raise TypeError(
                 "this model was fitted on lists of tokens or on ids, which have no "
                 "characters: fit a TextLM to strings."
             )
-        scorer = self.scorer()
         sums = PerplexitySums(ends=scorer.eos)
         for start, block in blocks_of(readable(X, "a string")):
             tokens = scorer.tokens(block, start=start)
@@ -241,28 +234,3 @@ class Scoring(FittedText):
                 UserWarning,
             )
         return sums.text_scores
-
-    def _word_scorer(self) -> Any:
-        """Return a scorer of single words: that of n-grams, else one of windows."""
-        word_scorer = self._ngram_scorer()
-        if word_scorer is not None:
-            return word_scorer
-        ids, unknown = self._ids_and_unknown()
-        n_context = self.n_context_
-        return WindowWordScorer(
-            self.estimator_, n_context, self.boundary_, ids, unknown
-        )
-
-    def _ngram_scorer(self) -> Any:
-        """Return the scorer of the model's n-grams; None if it has none."""
-        check_is_fitted(self)
-        make = getattr(self.estimator_, "_word_scorer", None)
-        return None if make is None else make(self.boundary_, *self._ids_and_unknown())
-
-
-def scored_tokens(lm: Scoring, X: Sequence[object]) -> ScoredTokens:
-    """Return the log-probability of each token of documents that have one at least."""
-    tokens = lm.scorer().tokens(X)
-    if len(tokens.ids) == 0:
-        raise no_token(len(tokens.lengths))
-    return tokens

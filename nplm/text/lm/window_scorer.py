@@ -12,7 +12,7 @@ from nplm.text.documents import Documents
 from nplm.text.lm.row_cache import RowCache, StateCache
 from nplm.text.samples import check_tokens
 
-__all__ = ["WindowWordScorer", "order_of"]
+__all__ = ["WindowWordScorer", "columns_of", "order_of"]
 
 # Ids of the last n_context words; of models that read texts, those of the few words
 # that they see at once, and the state before the last of them.
@@ -25,6 +25,16 @@ MAX_COPIED_COLUMNS = 64
 def order_of(model: Any, n_context: int) -> int:
     """Return the number of words in the windows that a model looks at."""
     return min(n_context + 1, getattr(model, "order_", n_context + 1))
+
+
+def columns_of(model: Any, n_context: int) -> int:
+    """Return the words of context before the first token of a text to be scored.
+
+    `n_context`: those of the windows, for a model without a state that goes on.
+    """
+    if not getattr(model, "_reads_texts", False):
+        return n_context
+    return max(model._n_context_of_texts(), 1)
 
 
 class WindowWordScorer:
@@ -52,8 +62,8 @@ class WindowWordScorer:
         self.order = order_of(model, n_context)
         self._cache: RowCache | None = None
         self._reads = getattr(model, "_reads_texts", False)
+        n_context = columns_of(model, n_context)
         if self._reads:
-            n_context = max(model._n_context_of_texts(), 1)
             self._cache = StateCache(model)
         elif getattr(model, "_sums_over_words", False):
             self._cache = RowCache(model)

@@ -18,8 +18,8 @@ from nplm.base.fitted import Fitted
 from nplm.base.pages import DocumentEstimator
 from nplm.text.documents import Documents
 from nplm.text.fitting import refuse_weights
+from nplm.text.lm.fitted_text import fitted_text
 from nplm.text.lm.text_lm import TextLM
-from nplm.text.lm.text_scoring import scored_tokens
 from nplm.text.samples import check_documents
 from nplm.text.tasks.text_models import as_text_lm, fitted_text_lm, with_words_of
 
@@ -265,7 +265,7 @@ class LMDetector(OutlierMixin, MetaEstimatorMixin, DocumentEstimator):
     def _scores(self, lm: TextLM, X: Sequence[object]) -> NDArray[np.float64]:
         if self.aggregate == "sum":
             return lm.score_samples(X)
-        tokens = scored_tokens(lm, X)
+        tokens = fitted_text(lm).tokens(X)
         if self.aggregate == "min":
             # A document without tokens is as probable as can be.
             scores = np.zeros(len(tokens.lengths))
@@ -343,19 +343,18 @@ class LMDetector(OutlierMixin, MetaEstimatorMixin, DocumentEstimator):
         check_is_fitted(self)
         for name, number in {"n": n, "k": k}.items():
             check_scalar(number, name, Integral, min_val=1)
-        lm = self.estimator_
-        scores = lm.scorer().tokens([document], words=True)
+        text = fitted_text(self.estimator_)
+        scores = text.scorer().tokens([document], words=True)
         assert scores.words is not None
         [words] = scores.words
         none = np.empty(0, dtype=np.int32)
         odd = []
         for i in np.argsort(scores.log_prob, kind="stable")[:n].tolist():
             before = Documents(scores.ids[:i], np.array([i]))
-            token = words[i] if i < len(words) else lm._codec.words(scores.ids[i:])[0]
+            token = words[i] if i < len(words) else text.codec.words(scores.ids[i:])[0]
             log_prob, unknown = float(scores.log_prob[i]), bool(scores.unknown[i])
-            odd.append(
-                OddToken(i, token, log_prob, unknown, *lm._words_after(before, k, none))
-            )
+            expected = text.words_after(before, k, none)
+            odd.append(OddToken(i, token, log_prob, unknown, *expected))
         return odd
 
     # -- files ----------------------------------------------------------------

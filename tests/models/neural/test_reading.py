@@ -18,6 +18,7 @@ from nplm import (
 )
 from nplm.base.blocks import Texts
 from nplm.models.neural.network.reading import columns_of
+from nplm.text.lm.fitted_text import fitted_text
 from tests.helpers import text
 from tests.helpers.texts import texts
 from tests.reference.neural.lstm import Memory, lstm
@@ -224,8 +225,8 @@ def test_words_go_on_from_the_whole_context(fitted):
         np.testing.assert_allclose(proba, want, rtol=1e-5)
     drawn = fitted.generate(context, n=5, max_words=9, top_k=1, random_state=0)
     assert drawn == [fitted.generate(context, max_words=9, top_k=1)] * 5
-    document = fitted._codec.encode_one(context, "context")
-    scorer, state = fitted.scorer(), fitted._state_after(document)
+    document = fitted_text(fitted).codec.encode_one(context, "context")
+    scorer, state = fitted.scorer(), fitted_text(fitted).state_after(document)
     state = (*state[0].tolist(), state[1])
     for word in drawn[0].split():
         best = scorer.candidates(state, fitted.vocabulary_.words_.tolist())

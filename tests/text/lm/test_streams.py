@@ -33,6 +33,7 @@ from nplm.text import document_streams
 from nplm.text import documents as documents_module
 from nplm.text.document_streams import IdCollector
 from nplm.text.documents import Documents
+from nplm.text.lm.fitted_text import fitted_text
 from tests.helpers import energy_lm, paper_lm
 
 TEXTS = ["the cat sat on the mat .", "a dog saw the cat .", "the dog sat ."] * 500
@@ -251,9 +252,9 @@ def test_partial_fit_trains_a_network_on_the_windows_of_each_call():
     assert "zebra" not in lm.vocabulary_.ids_  # which the first call has chosen
     own = paper_lm(**SMALL, n_words=lm.n_words_)
     for texts in (TEXTS[:60], ["a zebra saw the dog"]):
-        documents = lm._codec.encode(texts)
+        documents = fitted_text(lm).codec.encode(texts)
         own.partial_fit(*documents.texts(3, 0, ends=True).windows())
-    X, y = lm._codec.encode(TEXTS).texts(3, 0, ends=True).windows()
+    X, y = fitted_text(lm).codec.encode(TEXTS).texts(3, 0, ends=True).windows()
     np.testing.assert_array_equal(lm.estimator_.log_prob(X, y), own.log_prob(X, y))
 
 

@@ -1,0 +1,212 @@
+"""Fit a text model: its words, and an estimator to the windows of documents."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.frozen import FrozenEstimator
+
+from nplm.base.atomic import fitted_or_interrupted
+from nplm.base.blocks import Texts
+from nplm.base.checks import check_over_words, inferred_n_words
+from nplm.base.estimators import columns_needed, reads_texts
+from nplm.text.codecs import codec_of, encoded
+from nplm.text.documents import Documents
+from nplm.text.fitting import fit_codec, refuse_weights, unset_params
+from nplm.text.lm.fitted_text import TextAttributes, fitted_text, no_token
+from nplm.text.subwords.subwords import with_methods
+from nplm.text.vocabulary import Vocabulary
+from nplm.text.word_rows import matched_rows
+
+__all__ = [
+    "FittedParts", "add_words", "boundary_of", "check_model", "fit_further",
+    "fit_parts", "refuse_windows",
+]  # fmt: skip
+
+
+class FittedParts(NamedTuple):
+    """What a fit of a text model makes: the values of its attributes."""
+
+    estimator: Any
+    tokenizer: Any
+    vocabulary: Vocabulary | None
+    boundary: int
+    n_context: int
+
+
+def fit_parts(
+    lm: TextAttributes,
+    X: Iterable[object],
+    X_val: Any,
+    fit_params: dict[str, Any],
+    method: str,
+) -> tuple[FittedParts, KeyboardInterrupt | None]:
+    """Fit the words of a text model, and a clone of its estimator.
+
+    - `method`: of the estimator, "fit" or "partial_fit"
+    - returns the interrupt if one came and left the estimator fitted
+    """
+    check_model(lm.estimator)
+    _check_vocabulary(lm.vocabulary)
+    refuse_weights("partial_fit", fit_params)
+    codec, documents = fit_codec(
+        X, with_methods(lm.tokenizer), lm.vocabulary, lm.estimator,
+        refuse_zero=isinstance(lm.boundary, str),
+    )  # fmt: skip
+    vocabulary = codec.vocabulary
+    boundary = boundary_of(lm.boundary, vocabulary)
+    n_context = lm.n_context
+    if isinstance(n_context, str):
+        n_context = columns_needed(lm.estimator)
+    options: dict[str, Any] = {
+        "n_context": int(n_context), "boundary": boundary, "ends": lm.predict_boundary,
+    }  # fmt: skip
+    estimator = clone(lm.estimator)
+    texts = _training_texts(documents, "X", estimator, **options)
+    del documents  # frees memory
+    n_words = int(texts.ids.max()) + 1 if vocabulary is None else vocabulary.n_words_
+    unset = unset_params(estimator, n_words=n_words, boundary=boundary)
+    if vocabulary is None and n_words in unset.values():
+        inferred_n_words(texts.ids, texts.ids, "X and boundary")
+    params = unset | matched_rows(estimator, vocabulary)
+    if params:  # a FrozenEstimator refuses set_params
+        estimator.set_params(**params)
+    held_out = None
+    if X_val is not None:
+        documents = encoded(codec, X_val, "X_val")
+        held_out = _training_texts(documents, "X_val", estimator, **options)
+    data: tuple[Any, Any]
+    if reads := reads_texts(estimator):
+        data = texts, held_out
+        if method == "partial_fit":
+            fit_params = fit_params | {"further": True}
+        method = "_fit_texts"
+    else:
+        data = texts.windows()
+        if held_out is not None:
+            X_val, y_val = held_out.windows()
+            fit_params = fit_params | {"X_val": X_val, "y_val": y_val}
+    del texts, held_out  # frees memory
+    fitted, interrupt = fitted_or_interrupted(
+        estimator, *data, fit=method, **fit_params
+    )
+    if reads:
+        options["n_context"] = fitted.n_features_in_
+    if isinstance(fitted, FrozenEstimator):
+        fitted = fitted.estimator
+    check_over_words(fitted, "the estimator")
+    if vocabulary is not None and fitted.n_words_ != n_words:
+        raise ValueError(
+            f"the vocabulary has {n_words} words, but the estimator has "
+            f"n_words={fitted.n_words_}: leave n_words=None, or pass the "
+            "vocabulary that the fitted estimator was trained with."
+        )
+    parts = fitted, codec.tokenizer, vocabulary, boundary, options["n_context"]
+    return FittedParts(*parts), interrupt
+
+
+def fit_further(
+    lm: TextAttributes, X: Iterable[object], fit_params: dict[str, Any]
+) -> None:
+    """Train the fitted estimator of a text model further."""
+    refuse_weights("partial_fit", fit_params)
+    text = fitted_text(lm)
+    documents = encoded(text.codec, X, "X")
+    options = text.n_context, text.boundary, text.ends
+    texts = _training_texts(documents, "X", text.model, *options)
+    if reads_texts(text.model):
+        text.model._fit_texts(texts, None, further=True, **fit_params)
+    else:
+        text.model.partial_fit(*texts.windows(), **fit_params)
+
+
+def add_words(lm: TextAttributes, X: object, vocabulary: Vocabulary | None) -> None:
+    """Add the new words of documents to the fitted estimator, and to a vocabulary."""
+    model, n_words = lm.estimator_, lm.n_words_
+    codec = codec_of(
+        lm.tokenizer_, vocabulary, n_known=n_words,
+        refuse_zero=isinstance(lm.boundary, str),
+    )  # fmt: skip
+    codec.add_unknown(X)
+    contexts, targets = _training_texts(
+        codec.encode(X), "X", model, lm.n_context_, lm.boundary_, lm.predict_boundary
+    ).windows()
+    known = contexts.max(axis=1, initial=-1) < targets
+    new = np.flatnonzero(known & (targets >= n_words))
+    new = new[np.argsort(targets[new], kind="stable")]
+    # An array of all ids up to the largest could be of any size.
+    last, ids = targets.max(), np.unique(targets[new])
+    n_consecutive = int((ids == n_words + np.arange(len(ids))).sum())
+    missing = n_words + n_consecutive
+    if missing <= last:
+        raise ValueError(
+            f"X has the id {last}, but {missing} has no context of smaller ids: number "
+            f"new words in order of first occurrence, starting at n_words_={n_words}."
+        )
+    # Words without other new words in their contexts are added in one call.
+    while len(new):
+        together = contexts[new].max(axis=1, initial=-1) < model.n_words_
+        whole = targets[new] < targets[new][~together].min(initial=missing)
+        model.add_words(contexts[new[whole]], targets[new[whole]])
+        new = new[~whole]
+
+
+def boundary_of(boundary: Any, vocabulary: Vocabulary | None) -> int:
+    """Return the boundary that a parameter tells, "auto" by a fitted vocabulary."""
+    if isinstance(boundary, str):
+        boundary = 0 if vocabulary is None else vocabulary.boundary_id_
+    if boundary is None:
+        raise ValueError(
+            "boundary=None: documents need the id of a symbol that ends them; give "
+            "the Vocabulary a boundary, or set boundary to an unused id."
+        )
+    return int(boundary)
+
+
+def _training_texts(
+    documents: Documents,
+    name: str,
+    estimator: Any,
+    n_context: int,
+    boundary: int,
+    ends: bool,
+) -> Texts:
+    """Return documents as texts for a fit, or raise an error without a token."""
+    n_documents = len(documents.lengths)
+    if len(documents.ids) + n_documents * ends == 0:
+        raise no_token(n_documents, name)
+    if reads_texts(estimator):
+        n_context = estimator._columns_of_texts()
+    return documents.texts(n_context, boundary, ends=bool(ends))
+
+
+def check_model(estimator: Any) -> None:
+    """Raise an error unless an estimator is a language model."""
+    if not hasattr(estimator, "log_prob"):
+        raise TypeError(
+            "estimator must be a language model with log_prob, such as KneserNeyLM, "
+            f"got {estimator!r}."
+        )
+
+
+def _check_vocabulary(vocabulary: Any) -> None:
+    """Raise an error if a list of words is given in place of a vocabulary."""
+    if not (vocabulary is None or isinstance(vocabulary, (str, Vocabulary))):
+        raise TypeError(
+            f"vocabulary must be a Vocabulary, 'auto' or None, got "
+            f"{type(vocabulary).__name__}: set "
+            "vocabulary=Vocabulary.from_words(words)."
+        )
+
+
+def refuse_windows(X: object, y: Any) -> None:
+    """Raise an error if windows and next words are given instead of documents."""
+    if y is not None and isinstance(X, np.ndarray) and X.ndim == 2:
+        raise ValueError(
+            f"X and y, of shapes {X.shape} and {np.shape(y)}, look like windows and "
+            "next words: fit the estimator itself to them. A TextLM makes windows from "
+            "documents."
+        )
