@@ -21,7 +21,8 @@ from nplm import (
     UniformLM,
     windows,
 )
-from nplm.base import blocks, estimators
+from nplm.base import blocks
+from nplm.base.estimators import checked_inputs
 from nplm.models.ngrams import frequencies
 from nplm.models.ngrams.trie import backoff_trie, hash_table
 from tests.helpers import energy_lm, paper_lm, small_models
@@ -284,8 +285,8 @@ def test_arrays_of_ids_take_no_long_checks(fitted, stream, name, dtype, monkeypa
     def long_check(*args, **kwargs):
         raise AssertionError
 
-    monkeypatch.setattr(estimators, "validate_data", long_check)
-    monkeypatch.setattr(estimators, "check_is_fitted", long_check)
+    monkeypatch.setattr(checked_inputs, "validate_data", long_check)
+    monkeypatch.setattr(checked_inputs, "check_is_fitted", long_check)
     np.testing.assert_array_equal(lm.log_prob(X, y), expected[0])
     np.testing.assert_array_equal(lm.predict_proba(X), expected[1])
     # A view, as of a slice of a stream.

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nplm.base.estimators import LanguageModel
+from nplm.base.estimators.language_model import LanguageModel
 from nplm.datasets import Corpus
 from nplm.text.embeddings import nearest_rows
 from nplm.text.lm.drawing import most_probable

@@ -13,7 +13,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import validate_parameter_constraints
 
 from nplm.base.checks import check_ids, trusted_ids
-from nplm.base.estimators import Whole
+from nplm.base.estimators.constraints import Whole
 
 __all__ = [
     "aligned",

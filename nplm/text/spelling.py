@@ -9,7 +9,7 @@ import numpy as np
 from scipy.sparse import csr_array
 from sklearn.utils._param_validation import validate_parameter_constraints
 
-from nplm.base.estimators import Whole
+from nplm.base.estimators.constraints import Whole
 
 __all__ = ["spelling_features"]
 

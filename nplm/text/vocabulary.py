@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from nplm.base.atomic import all_or_nothing, read_at_once
 from nplm.base.checks import check_ids
-from nplm.base.estimators import Whole
+from nplm.base.estimators.constraints import Whole
 from nplm.base.fitted import Fitted
 from nplm.base.generators import private_generator
 from nplm.base.pages import DocumentEstimator

@@ -25,7 +25,7 @@ from nplm import (
     Tokenizer,
     Vocabulary,
 )
-from nplm.base.estimators import LanguageModel
+from nplm.base.estimators.language_model import LanguageModel
 from nplm.base.progress.bars import BAR
 from nplm.cli._bars import stages
 from nplm.cli._messages import report_in_options

@@ -13,7 +13,9 @@ from nplm._kernels.ngrams import _cache
 from nplm.base.atomic import fit_copy
 from nplm.base.blocks import BLOCK_WINDOWS, Texts, blocks
 from nplm.base.checks import check_boundary, check_ids, count_ids, plain
-from nplm.base.estimators import HeldOut, LanguageModel, Whole, unless_none
+from nplm.base.estimators.checked_inputs import HeldOut
+from nplm.base.estimators.constraints import Whole, unless_none
+from nplm.base.estimators.language_model import LanguageModel
 from nplm.base.fitted import Fitted
 
 __all__ = ["CacheLM", "cache_length"]

@@ -20,14 +20,9 @@ from nplm.base.checks import (
     plain,
     trusted_ids,
 )
-from nplm.base.estimators import (
-    CompositeLM,
-    HeldOut,
-    Whole,
-    columns_needed,
-    non_negative,
-    unless_none,
-)
+from nplm.base.estimators.checked_inputs import HeldOut, columns_needed
+from nplm.base.estimators.composite import CompositeLM
+from nplm.base.estimators.constraints import Whole, non_negative, unless_none
 from nplm.base.fitted import Fitted
 from nplm.models.adaptation.cache_lm import cache_length
 from nplm.models.neural.fitted_network import trained_network

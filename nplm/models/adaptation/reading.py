@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from nplm.base.blocks import blocks
-from nplm.base.estimators import Whole
+from nplm.base.estimators.constraints import Whole
 from nplm.base.exceptions import DivergenceError
 from nplm.models.neural.fitted_network import trained_network, with_network
 from nplm.models.neural.network_lm import FitRequest, NetworkLM

@@ -19,7 +19,7 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from nplm.base.checks import check_ids
-from nplm.base.estimators import Whole
+from nplm.base.estimators.constraints import Whole
 from nplm.base.fitted import Fitted
 from nplm.base.progress.bars import BAR
 from nplm.base.progress.surfaces import Log, Surface, surface

@@ -12,7 +12,9 @@ from sklearn.base import clone
 from sklearn.utils._param_validation import Interval
 
 from nplm.base.checks import check_boundary, check_classes, count_ids, trusted_ids
-from nplm.base.estimators import CheapWords, HeldOut, Whole
+from nplm.base.estimators.checked_inputs import HeldOut
+from nplm.base.estimators.constraints import Whole
+from nplm.base.estimators.language_model import CheapWords
 from nplm.base.fitted import Fitted
 from nplm.models.classes.word_classes import WordClasses
 from nplm.models.ngrams.kneser_ney import KneserNeyLM

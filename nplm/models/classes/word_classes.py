@@ -20,7 +20,7 @@ from nplm.base.checks import (
     inferred_n_words,
     trusted_ids,
 )
-from nplm.base.estimators import COMMON, Whole
+from nplm.base.estimators.constraints import COMMON, Whole
 from nplm.base.fitted import Fitted
 from nplm.base.generators import private_generator
 from nplm.base.pages import Documented

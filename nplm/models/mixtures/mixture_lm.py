@@ -17,15 +17,10 @@ from sklearn.utils.validation import check_is_fitted
 from nplm.base.atomic import fit_copy, fitted_or_interrupted
 from nplm.base.blocks import BLOCK_WINDOWS, Texts, blocks
 from nplm.base.checks import check_not_grown
-from nplm.base.estimators import (
-    CompositeLM,
-    HeldOut,
-    Stepped,
-    Whole,
-    columns_needed,
-    non_negative,
-    reads_texts,
-)
+from nplm.base.estimators.checked_inputs import HeldOut, columns_needed
+from nplm.base.estimators.composite import CompositeLM
+from nplm.base.estimators.constraints import Whole, non_negative
+from nplm.base.estimators.streams import Stepped, reads_texts
 from nplm.base.fitted import Fitted
 from nplm.base.progress.bars import stages
 from nplm.base.warnings import warn
@@ -309,7 +304,6 @@ class MixtureLM(_BaseComposition, CompositeLM):
                 members.append(member)
             self._check_sizes(names, members)
             self.n_words_ = members[0].n_words_
-            self.classes_ = np.arange(self.n_words_)
             held_out = texts[1] if texts else self._check_held_out(X_val, y_val)
             if self.include_uniform:
                 members.append(UniformLM(n_words=self.n_words_).fit(X, y))

@@ -13,13 +13,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from nplm.base.atomic import fit_copy, fitted_or_interrupted
 from nplm.base.checks import count_ids, plain, trusted_ids
-from nplm.base.estimators import (
-    CompositeLM,
-    HeldOut,
-    Whole,
-    columns_needed,
-    refusing_weights,
-)
+from nplm.base.estimators.checked_inputs import HeldOut, columns_needed
+from nplm.base.estimators.composite import CompositeLM
+from nplm.base.estimators.constraints import Whole
+from nplm.base.estimators.language_model import refusing_weights
 from nplm.base.fitted import Fitted
 from nplm.models.neural.neural_lm import NeuralLM
 from nplm.models.neural.options.losses import Exact

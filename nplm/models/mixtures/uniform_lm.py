@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 from sklearn.utils._param_validation import StrOptions
 
 from nplm.base.checks import trusted_ids
-from nplm.base.estimators import CheapWords, HeldOut
+from nplm.base.estimators.checked_inputs import HeldOut
+from nplm.base.estimators.language_model import CheapWords
 from nplm.base.fitted import Fitted
 
 __all__ = ["UniformLM"]

@@ -12,7 +12,7 @@ from sklearn.utils.validation import _num_samples, check_is_fitted, column_or_1d
 
 from nplm.base.atomic import all_or_nothing
 from nplm.base.checks import check_ids, plain
-from nplm.base.estimators import Whole, hyperparameters
+from nplm.base.estimators.constraints import Whole, hyperparameters
 from nplm.models.neural.architecture import Architecture
 from nplm.models.neural.fitted_network import view
 from nplm.models.neural.network_lm import NetworkLM
@@ -243,7 +243,6 @@ random_state, verbose
             solver_state=state,
             n_added=trained.n_added + n_new,
         )
-        self.classes_ = np.arange(self.n_words_)
         return self
 
     def _check_new(self, y: ArrayLike) -> NDArray[np.int32]:

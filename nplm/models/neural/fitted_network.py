@@ -15,7 +15,8 @@ from sklearn.utils.validation import check_is_fitted, check_scalar
 from nplm.base.atomic import read_at_once, shallow_copy
 from nplm.base.blocks import Texts
 from nplm.base.checks import MAX_N_WORDS, plain
-from nplm.base.estimators import LanguageModel, Stepped
+from nplm.base.estimators.language_model import LanguageModel
+from nplm.base.estimators.streams import Stepped
 from nplm.base.fitted import Fitted
 from nplm.base.warnings import warn
 from nplm.models.neural.fitting.saved import from_items, lightened, to_items

@@ -17,12 +17,8 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from nplm.base.atomic import replace_state, shallow_copy
 from nplm.base.blocks import Texts
 from nplm.base.checks import check_ids, plain
-from nplm.base.estimators import (
-    Whole,
-    hyperparameters,
-    refusing_weights,
-    unless_none,
-)
+from nplm.base.estimators.constraints import Whole, hyperparameters, unless_none
+from nplm.base.estimators.language_model import refusing_weights
 from nplm.models.neural.architecture import Architecture
 from nplm.models.neural.fitted_network import FittedNetworkLM
 from nplm.models.neural.fitting.fit import FitInterrupted, Training, fit
@@ -42,7 +38,7 @@ __all__ = ["FitRequest", "NetworkLM"]
 
 Pair = tuple[Any, Any]  # contexts, next words
 # Attributes that the checks of the training windows set.
-SIZES = ("order_", "n_words_", "classes_", "n_features_in_", "feature_names_in_")
+SIZES = ("order_", "n_words_", "n_features_in_", "feature_names_in_")
 # Parameters that a recipe has as they are.
 AS_GIVEN = (
     "learning_rate_init", "max_iter", "early_stopping", "validation_fraction",

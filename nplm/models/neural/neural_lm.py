@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from nplm.base.atomic import read_at_once
 from nplm.base.checks import MAX_N_WORDS, plain
-from nplm.base.estimators import Whole, hyperparameters
+from nplm.base.estimators.constraints import Whole, hyperparameters
 from nplm.base.warnings import warn
 from nplm.models.neural.architecture import Architecture
 from nplm.models.neural.fitted_network import view

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from nplm.base.estimators import WindowScores
+from nplm.base.estimators.language_model import WindowScores
 from nplm.models.neural.fitted_network import trained_network, with_network
 from nplm.models.neural.fitting.sharded import ShardedNetwork, gathered
 from nplm.models.neural.neural_lm import NeuralLM

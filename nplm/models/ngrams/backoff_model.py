@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nplm.base.atomic import all_or_nothing
-from nplm.base.estimators import WordsMass
+from nplm.base.estimators.language_model import WordsMass
 from nplm.base.fitted import Fitted
 from nplm.models.ngrams.look_ups import QuickLookUps, ReadFromFile
 from nplm.models.ngrams.stages.pruning import pruned_by_entropy

@@ -9,12 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval
 
-from nplm.base.estimators import (
-    CheapWords,
-    HeldOut,
-    Whole,
-    non_negative,
-)
+from nplm.base.estimators.checked_inputs import HeldOut
+from nplm.base.estimators.constraints import Whole, non_negative
+from nplm.base.estimators.language_model import CheapWords
 from nplm.base.fitted import Fitted
 from nplm.models.ngrams.frequencies import RelativeFrequencies
 from nplm.models.ngrams.stages.counts import NgramCounts, restored_counts

@@ -12,7 +12,8 @@ from sklearn.utils._param_validation import StrOptions
 
 from nplm.base.atomic import all_or_nothing
 from nplm.base.checks import check_boundary, check_ids
-from nplm.base.estimators import HeldOut, refusing_weights
+from nplm.base.estimators.checked_inputs import HeldOut
+from nplm.base.estimators.language_model import refusing_weights
 from nplm.base.fitted import Fitted
 from nplm.models.ngrams.backoff_model import BackoffModel
 from nplm.models.ngrams.stages.counts import NgramCounts, restored_counts

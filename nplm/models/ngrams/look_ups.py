@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from nplm._kernels.ngrams._trie import take_logs
 from nplm.base.blocks import BLOCK_WINDOWS
-from nplm.base.estimators import LanguageModel
+from nplm.base.estimators.language_model import LanguageModel
 
 __all__ = ["QuickLookUps", "ReadFromFile"]
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nplm.base.blocks import blocks_of_rows
-from nplm.base.estimators import CheapWords
+from nplm.base.estimators.language_model import CheapWords
 from nplm.base.fitted import Fitted
 from nplm.models.ngrams.look_ups import ReadFromFile
 from nplm.models.ngrams.trie.quantized_trie import (

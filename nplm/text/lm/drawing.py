@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval, validate_parameter_constraints
 
-from nplm.base.estimators import Whole
+from nplm.base.estimators.constraints import Whole
 
 __all__ = ["check_drawing", "drawn", "most_probable", "sharpened", "without"]
 

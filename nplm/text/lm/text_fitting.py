@@ -12,7 +12,8 @@ from sklearn.frozen import FrozenEstimator
 from nplm.base.atomic import fitted_or_interrupted
 from nplm.base.blocks import Texts
 from nplm.base.checks import check_over_words, inferred_n_words
-from nplm.base.estimators import columns_needed, reads_texts
+from nplm.base.estimators.checked_inputs import columns_needed
+from nplm.base.estimators.streams import reads_texts
 from nplm.text.codecs import codec_of, encoded
 from nplm.text.documents import Documents
 from nplm.text.fitting import fit_codec, refuse_weights, unset_params

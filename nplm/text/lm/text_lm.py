@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from nplm.base.atomic import fit_copy
 from nplm.base.checks import check_boundary, check_over_words
 from nplm.base.encoded_words import EncodedWords
-from nplm.base.estimators import Whole
+from nplm.base.estimators.constraints import Whole
 from nplm.base.fitted import Fitted
 from nplm.base.pages import DocumentEstimator
 from nplm.text.fitting import repeated

@@ -10,7 +10,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils._param_validation import HasMethods, StrOptions
 
 from nplm.base.atomic import all_or_nothing
-from nplm.base.estimators import Whole
+from nplm.base.estimators.constraints import Whole
 from nplm.base.fitted import Fitted
 from nplm.base.pages import DocumentEstimator
 from nplm.text.document_streams import DocumentStream, readable

@@ -28,7 +28,7 @@ from nplm import (
     Vocabulary,
     windows,
 )
-from nplm.base.estimators import LanguageModel
+from nplm.base.estimators.language_model import LanguageModel
 from nplm.models.neural.presets import PRESETS
 from tests.helpers import energy_lm, paper_lm
 

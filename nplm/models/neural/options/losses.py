@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from nplm.base.estimators import Whole, hyperparameters
+from nplm.base.estimators.constraints import Whole, hyperparameters
 from nplm.models.neural.network.outputs import estimates
 from nplm.models.neural.options.base import Option
 

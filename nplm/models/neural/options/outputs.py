@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.utils._param_validation import HasMethods, StrOptions
 
 from nplm.base.checks import check_classes
-from nplm.base.estimators import Whole, hyperparameters
+from nplm.base.estimators.constraints import Whole, hyperparameters
 from nplm.base.word_trees import huffman
 from nplm.models.neural.network.array_types import Counts, Ids
 from nplm.models.neural.network.hidden import Linear, Projected, Tanh

@@ -1,0 +1,1 @@
+"""Base classes of language models, and constraints of parameters."""

@@ -1,0 +1,223 @@
+"""Checks of the parameters, windows and candidates of models."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator
+from sklearn.frozen import FrozenEstimator
+from sklearn.utils._param_validation import validate_parameter_constraints
+from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
+
+from nplm.base.checks import (
+    check_ids,
+    inferred_n_words,
+    plain_ids,
+    refuse_usual_mistakes,
+)
+from nplm.base.estimators.constraints import COMMON, USUAL_COLUMNS, unless_none
+
+__all__ = ["CheckedInputs", "HeldOut", "columns_needed"]
+
+# Checked contexts and next words.
+HeldOut = tuple[NDArray[np.int32], NDArray[np.int32]]
+
+# scikit-learn leaves the values unchecked: `check_ids` checks them, and its messages
+# are about word ids, whereas scikit-learn's suggest other estimators for NaN.
+UNCHECKED: dict[str, Any] = {"dtype": None, "order": None, "ensure_all_finite": False}
+
+
+def columns_needed(estimator: Any) -> int:
+    """Return the words of context that a model of windows is fitted or used with.
+
+    A frozen model needs the columns that it was fitted on. `USUAL_COLUMNS` are those of
+    a model that uses all columns.
+    """
+    if isinstance(estimator, FrozenEstimator):
+        return int(getattr(estimator, "n_features_in_", USUAL_COLUMNS))
+    if isinstance(estimator, CheckedInputs):
+        return estimator._columns_needed()
+    return unless_none(getattr(estimator, "order", None), -1)
+
+
+class CheckedInputs(BaseEstimator):
+    """Parameters, windows and candidates, checked before a kernel sees them."""
+
+    order: int | None
+    n_words: int | None
+    _parameter_constraints: ClassVar[dict[str, list[object]]] = {}
+
+    def _validate_params(self) -> None:
+        """Check types and ranges; the fit checks relations between parameters."""
+        validate_parameter_constraints(
+            COMMON | self._parameter_constraints,
+            self.get_params(deep=False),
+            caller_name=type(self).__name__,
+        )
+
+    def _columns_needed(self) -> int:
+        """Return the columns of X that the parameters ask for; see `columns_needed`."""
+        return unless_none(self.order, -1)
+
+    def _start_fit(
+        self, X: ArrayLike, y: ArrayLike | None, *, reset: bool = True
+    ) -> HeldOut:
+        """Check parameters and windows; set ``order_`` and ``n_words_``.
+
+        With ``reset=False`` (a further ``partial_fit``) these attributes stay as they
+        are, and the windows must agree with them.
+        """
+        self._validate_params()
+        contexts, target = self._arrays(X, y, reset=reset)
+        if not reset:
+            self._check_fitted()
+            return self._check_ids(contexts, target)
+        n_context = contexts.shape[1]
+        order = n_context + 1 if self.order is None else int(self.order)
+        if order - 1 > n_context:
+            raise ValueError(
+                f"order={order} needs contexts of {order - 1} words, but X has "
+                f"{n_context} column{'s' if n_context > 1 else ''} "
+                f"(n_features={n_context}); make wider windows "
+                f"(n_context={order - 1}) or lower order."
+            )
+        ids = check_ids(contexts, "X", ndim=2, n_words=self.n_words)
+        next_words = check_ids(target, "y", ndim=1, n_words=self.n_words)
+        self._set_sizes(order, ids, next_words)
+        return self._nearest(ids), next_words
+
+    def _set_sizes(
+        self, order: int, ids: NDArray[np.int32], next_words: NDArray[np.int32]
+    ) -> None:
+        self.order_ = order
+        if self.n_words is None:
+            self.n_words_ = inferred_n_words(ids, next_words)
+        else:
+            self.n_words_ = int(self.n_words)
+
+    def _check_held_out(
+        self, X_val: ArrayLike | None, y_val: ArrayLike | None
+    ) -> HeldOut | None:
+        """Return the checked held-out windows, or None if there are none."""
+        if X_val is None and y_val is None:
+            return None
+        if X_val is None or y_val is None:
+            raise ValueError("X_val and y_val go together: give both, or neither.")
+        try:
+            return self._check_windows(X_val, y_val)
+        except ValueError as error:
+            raise ValueError(f"In X_val, y_val: {error}") from error
+
+    def _check_X(self, X: ArrayLike) -> NDArray[np.int32]:
+        plain = self._plain_ids(X, ndim=2)
+        if plain is not None:
+            return self._nearest(plain)
+        self._check_fitted()
+        refuse_usual_mistakes(X, None, type(self).__name__, need_y=False)
+        contexts = validate_data(self, X, reset=False, **UNCHECKED)
+        with self._inferred_n_words():
+            ids = check_ids(contexts, "X", ndim=2, n_words=self.n_words_)
+        return self._nearest(ids)
+
+    def _check_Xy(self, X: ArrayLike, y: ArrayLike | None) -> HeldOut:
+        plain, next_words = self._plain_ids(X, ndim=2), self._plain_ids(y, ndim=1)
+        if plain is None or next_words is None or len(plain) != len(next_words):
+            self._check_fitted()
+            return self._check_windows(X, y)
+        return self._nearest(plain), next_words
+
+    def _check_fitted(self) -> None:
+        """Raise unless the model is fitted and ``n_words_`` is as the fit set it."""
+        check_is_fitted(self)
+        if self.n_words_ != self._n_known():
+            raise ValueError(
+                f"n_words_={self.n_words_!r}, but this {type(self).__name__} was "
+                f"fitted with {self._n_known()} words: setting n_words_ adds no words "
+                "to a fitted model. Set it back; for a larger vocabulary fit again, "
+                f"with {type(self).__name__}(n_words=...)."
+            )
+
+    def _n_known(self) -> int:
+        """Return the size of the vocabulary, from the shapes of the fitted arrays."""
+        return self.n_words_
+
+    def _check_windows(self, X: ArrayLike, y: ArrayLike | None) -> HeldOut:
+        return self._check_ids(*self._arrays(X, y))
+
+    def _arrays(
+        self, X: ArrayLike, y: ArrayLike | None, *, reset: bool = False
+    ) -> tuple[NDArray[np.generic], NDArray[np.generic]]:
+        """Return contexts and next words as arrays of any numbers."""
+        refuse_usual_mistakes(X, y, type(self).__name__, need_y=True)
+        contexts, target = validate_data(self, X, y, reset=reset, **UNCHECKED)
+        return contexts, column_or_1d(target, warn=True)
+
+    def _plain_ids(self, values: object, *, ndim: int) -> NDArray[np.int32] | None:
+        """Return ids that pass a quick check, or None if the full checks must decide.
+
+        Contexts must have the columns of the fit. If these have names, scikit-learn
+        checks them.
+        """
+        fitted = vars(self)
+        if not {"n_words_", "n_features_in_"} <= fitted.keys():
+            return None
+        if "feature_names_in_" in fitted:
+            return None
+        ids = plain_ids(values, ndim=ndim, n_words=self.n_words_)
+        if ids is None or ndim == 1:
+            return ids
+        is_as_fitted = (
+            ids.shape[1] == fitted["n_features_in_"]
+            and fitted["n_words_"] == self._n_known()
+        )
+        return ids if is_as_fitted else None
+
+    def _check_ids(self, X: NDArray[np.generic], y: NDArray[np.generic]) -> HeldOut:
+        with self._inferred_n_words():
+            contexts = check_ids(X, "X", ndim=2, n_words=self.n_words_)
+            next_words = check_ids(y, "y", ndim=1, n_words=self.n_words_)
+        return self._nearest(contexts), next_words
+
+    @contextlib.contextmanager
+    def _inferred_n_words(self) -> Iterator[None]:
+        """Add advice on `n_words` to the error of an id, if `n_words` was inferred."""
+        try:
+            yield
+        except ValueError as error:
+            if self.n_words is None and "n_words=" in str(error):
+                raise ValueError(
+                    f"{error} n_words was inferred from the training windows; to "
+                    f"score words they lack, set it to the size of the vocabulary: "
+                    f"{type(self).__name__}(n_words=...)."
+                ) from None
+            raise
+
+    def _check_candidates(
+        self, candidates: ArrayLike, n_samples: int
+    ) -> NDArray[np.int32]:
+        """Return checked candidates, a row for each of `n_samples` contexts."""
+        with contextlib.suppress(ValueError):  # ragged: `check_ids` explains it
+            candidates = np.asarray(candidates)
+        ndim = 1 if getattr(candidates, "ndim", 2) == 1 else 2
+        ids = plain_ids(candidates, ndim=ndim, n_words=self.n_words_)
+        if ids is None:
+            with self._inferred_n_words():
+                ids = check_ids(
+                    candidates, "candidates", ndim=ndim, n_words=self.n_words_
+                )
+        if ndim == 1:
+            return np.broadcast_to(ids, (n_samples, len(ids)))
+        if len(ids) != n_samples:
+            raise ValueError(
+                f"candidates has {len(ids)} rows, but X has {n_samples}: give each "
+                "context its row of candidates, or one list (1-dimensional) for all."
+            )
+        return ids
+
+    def _nearest(self, X: NDArray[np.int32]) -> NDArray[np.int32]:
+        """Keep the columns of the nearest ``order_ - 1`` words."""
+        return X[:, X.shape[1] - (self.order_ - 1) :]

@@ -1,0 +1,395 @@
+"""Base classes of language models: probabilities, scores, scikit-learn tags."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import wraps
+from typing import Any, Self, cast
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import DensityMixin
+
+from nplm.base.atomic import Method, fit_copy, read_at_once
+from nplm.base.blocks import blocks_of_rows
+from nplm.base.checks import MAX_N_WORDS, trusted_ids
+from nplm.base.estimators.checked_inputs import HeldOut
+from nplm.base.estimators.streams import StreamModel
+from nplm.base.fitted import Fitted
+from nplm.base.pages import Documented
+
+__all__ = [
+    "CheapWords", "LanguageModel", "WindowScores", "WordsMass",
+    "refusing_weights",
+]  # fmt: skip
+
+
+class WindowScores:
+    """Mixin of models with a `log_prob` of windows: its mean, and the perplexity."""
+
+    def log_prob(self, X: ArrayLike, y: ArrayLike | None = None) -> NDArray[np.float64]:
+        """Return the log-probability of each next word given its context."""
+        raise NotImplementedError
+
+    def score(self, X: ArrayLike, y: ArrayLike | None = None) -> float:
+        """Return the mean log-probability per token, which a grid search maximises.
+
+        Parameters
+        ----------
+        X : array-like of int, shape (n_samples, n_context)
+            Contexts, the nearest word in the last column.
+        y : array-like of int, shape (n_samples,)
+            Next words. Every token counts, including boundaries and unknown words.
+
+        Returns
+        -------
+        score : float
+            Natural logarithm.
+        """
+        score = float(np.mean(self.log_prob(X, y)))
+        self._check_width(X)
+        return score
+
+    def _check_width(self, X: ArrayLike) -> None:
+        """Warn if windows are too narrow for what a model remembers."""
+
+    def perplexity(self, X: ArrayLike, y: ArrayLike | None = None) -> float:
+        """Return the perplexity, the geometric mean of 1 / P(next word).
+
+        It is ``exp(-score)`` (section 2). Perplexities compare only between models
+        with the same vocabulary.
+
+        Parameters
+        ----------
+        X : array-like of int, shape (n_samples, n_context)
+            Contexts, the nearest word in the last column.
+        y : array-like of int, shape (n_samples,)
+            Next words.
+
+        Returns
+        -------
+        perplexity : float
+        """
+        with np.errstate(over="ignore"):
+            return float(np.exp(-self.score(X, y)))
+
+
+def refusing_weights(method: Method) -> Method:
+    """Make a fit name what is wrong with weights of samples, and what to do.
+
+    A parameter of that name would tell scikit-learn that weights work.
+    """
+
+    @wraps(method)
+    def fit(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if "sample_weight" in kwargs:
+            raise TypeError(
+                f"sample_weight: {type(self).__name__} has no weights of windows. To "
+                "count a window more often, repeat it in X and y."
+            )
+        return method(self, *args, **kwargs)
+
+    return cast(Method, fit)
+
+
+class LanguageModel(WindowScores, DensityMixin, Documented, StreamModel):
+    """Base class of the models: a conditional distribution of the next word.
+
+    A density estimator, not a classifier: its ``score`` is a mean
+    log-likelihood, and scikit-learn then cuts the windows of a text into
+    contiguous folds instead of interleaving them by next word.
+
+    A subclass implements ``_fit`` and ``_predict_proba``. It overrides ``_log_prob`` or
+    ``_predict_log_proba`` where it needs less than the full matrix. These methods get
+    checked int32 ids and only the nearest ``order_ - 1`` columns. `nplm.save` and
+    `nplm.load` call ``_fitted`` and ``_restore``.
+    """
+
+    @property
+    def classes_(self) -> NDArray[np.int_]:
+        """The ids, ``arange(n_words_)``: those of the columns of probabilities."""
+        return np.arange(self.n_words_)
+
+    @refusing_weights
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike | None = None,
+        *,
+        X_val: ArrayLike | None = None,
+        y_val: ArrayLike | None = None,
+    ) -> Self:
+        """Fit the model to windows of a text.
+
+        Parameters
+        ----------
+        X : array-like of int, shape (n_samples, n_context)
+            Contexts, the nearest word in the last column.
+        y : array-like of int, shape (n_samples,)
+            Next words.
+        X_val : array-like of int, shape (n_held_out, n_context), optional
+            Held-out contexts. The description of the class says what it estimates
+            from them; if nothing, they are checked and not used.
+        y_val : array-like of int, shape (n_held_out,), optional
+            Held-out next words.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator. After an error it is as it was before.
+
+        Raises
+        ------
+        ValueError
+            If ids or parameters are out of range, or X has too few columns or rows.
+        """
+
+        def fit(model: Self) -> KeyboardInterrupt | None:
+            ids, next_words = model._start_fit(X, y)
+            return model._fit(ids, next_words, model._check_held_out(X_val, y_val))
+
+        return fit_copy(self, fit)
+
+    # -- methods that subclasses implement ------------------------------------
+
+    def _fit(
+        self, X: NDArray[np.int32], y: NDArray[np.int32], held_out: HeldOut | None
+    ) -> KeyboardInterrupt | None:
+        """Set the fitted attributes from checked windows of ``order_ - 1`` columns.
+
+        Returns the interrupt that ended the fit early, if it left the model fitted.
+        """
+        raise NotImplementedError
+
+    def _predict_proba(self, X: NDArray[np.int32]) -> NDArray[np.floating]:
+        raise NotImplementedError
+
+    def _predict_log_proba(self, X: NDArray[np.int32]) -> NDArray[np.floating]:
+        proba = self._predict_proba(X)
+        with np.errstate(divide="ignore"):
+            for rows in self._blocks(len(X)):
+                np.log(proba[rows], out=proba[rows])
+        return proba
+
+    def _log_prob(
+        self, X: NDArray[np.int32], y: NDArray[np.int32]
+    ) -> NDArray[np.float64]:
+        out = np.empty(len(y))
+        for rows in self._blocks(len(y)):
+            log_proba = self._predict_log_proba(X[rows])
+            words = trusted_ids(y[rows], log_proba.shape[1])
+            out[rows] = log_proba[np.arange(len(log_proba)), words]
+        return out
+
+    def _candidate_log_prob(
+        self, X: NDArray[np.int32], candidates: NDArray[np.int32], normalize: bool
+    ) -> NDArray[np.float64]:
+        out = np.empty(candidates.shape)
+        for rows in self._blocks(len(X)):
+            log_proba = self._predict_log_proba(X[rows])
+            words = trusted_ids(candidates[rows], log_proba.shape[1])
+            out[rows] = np.take_along_axis(log_proba, words, axis=1)
+        return out
+
+    def _words_mass(self, words: NDArray[np.int32]) -> WordsMass:
+        """Return the object that computes the total probability of these words."""
+        return WordsMass(self, words)
+
+    # -- probabilities --------------------------------------------------------
+
+    @read_at_once
+    def predict_proba(self, X: ArrayLike) -> NDArray[np.floating]:
+        """Return the probability of every word of the vocabulary after each context.
+
+        Parameters
+        ----------
+        X : array-like of int, shape (n_samples, n_context)
+            Contexts, the nearest word in the last column.
+
+        Returns
+        -------
+        proba : ndarray, shape (n_samples, n_words_)
+            Rows sum to 1; column j is the word with id j.
+        """
+        return self._predict_proba(self._check_X(X))
+
+    @read_at_once
+    def predict_log_proba(self, X: ArrayLike) -> NDArray[np.floating]:
+        """Return the natural logarithm of `predict_proba`.
+
+        Parameters
+        ----------
+        X : array-like of int, shape (n_samples, n_context)
+            Contexts, the nearest word in the last column.
+
+        Returns
+        -------
+        log_proba : ndarray, shape (n_samples, n_words_)
+        """
+        return self._predict_log_proba(self._check_X(X))
+
+    @read_at_once
+    def predict(self, X: ArrayLike) -> NDArray[np.int32]:
+        """Return the id of the most probable next word after each context.
+
+        Parameters
+        ----------
+        X : array-like of int, shape (n_samples, n_context)
+            Contexts, the nearest word in the last column.
+
+        Returns
+        -------
+        y : ndarray of int32, shape (n_samples,)
+        """
+        X = self._check_X(X)
+        best = np.empty(len(X), dtype=np.int32)
+        for rows in self._blocks(len(X)):
+            best[rows] = self._predict_proba(X[rows]).argmax(axis=1)
+        return best
+
+    @read_at_once
+    def log_prob(self, X: ArrayLike, y: ArrayLike | None = None) -> NDArray[np.float64]:
+        """Return the log-probability of each next word given its context.
+
+        It is computed block by block: memory does not grow with
+        ``n_samples * n_words_``.
+
+        Parameters
+        ----------
+        X : array-like of int, shape (n_samples, n_context)
+            Contexts, the nearest word in the last column.
+        y : array-like of int, shape (n_samples,)
+            Next words.
+
+        Returns
+        -------
+        log_prob : ndarray of float64, shape (n_samples,)
+            Natural logarithms.
+        """
+        return self._log_prob(*self._check_Xy(X, y))
+
+    @read_at_once
+    def candidate_log_prob(
+        self, X: ArrayLike, candidates: ArrayLike, *, normalize: bool = True
+    ) -> NDArray[np.float64]:
+        """Return the log-probability of candidate words after each context.
+
+        For lattice arcs, n-best lists, or choices to be ranked. N-gram models look up
+        the candidates alone. A network computes its hidden units once for each context,
+        and its normaliser over all words, unless `normalize` is
+        False: "if the language model is coupled to a speech recognizer, then only the
+        scores (unnormalized probabilities) of the acoustically ambiguous words need to
+        be computed" (Bengio et al. 2003, section 5.2, item 3).
+
+        Parameters
+        ----------
+        X : array-like of int, shape (n_samples, n_context)
+            Contexts, the nearest word in the last column.
+        candidates : array-like of int, shape (n_samples, n_candidates) or \
+(n_candidates,)
+            Ids of the words to score: a row for each context, or one list for all
+            contexts. Words may repeat, to pad a row.
+        normalize : bool, default=True
+            If False, scores compare within a row only: they are log-probabilities up to
+            a constant of the row, which is not computed. With a softmax they are
+            the logits, at a cost that does not depend on the size of the vocabulary.
+            Models without unnormalized scores return log-probabilities.
+
+        Returns
+        -------
+        log_prob : ndarray of float64, shape (n_samples, n_candidates)
+            Natural logarithms: columns of `predict_log_proba`, up to rounding.
+
+        Raises
+        ------
+        ValueError
+            If a candidate is not an id of the vocabulary, or if candidates and X have
+            different numbers of rows.
+
+        Examples
+        --------
+        >>> from nplm import InterpolatedTrigram, windows
+        >>> X, y = windows([0, 1, 2, 0, 1, 3] * 20, 2)
+        >>> lm = InterpolatedTrigram().fit(X, y)
+        >>> lm.candidate_log_prob([[0, 1]], [2, 3]).round(2)
+        array([[-0.7, -0.7]])
+        """
+        X = self._check_X(X)
+        words = self._check_candidates(candidates, len(X))
+        return self._candidate_log_prob(X, words, normalize)
+
+    def _blocks(self, n_samples: int) -> Iterator[slice]:
+        """Yield slices of rows whose probabilities fit in one block."""
+        return blocks_of_rows(n_samples, self.n_words_)
+
+    # -- files ----------------------------------------------------------------
+
+    def _fitted(self) -> dict[str, object]:
+        """Return the fitted state for `nplm.save`; a subclass adds its own."""
+        fitted: dict[str, object] = {
+            "order": self.order_, "n_context": self.n_features_in_,
+        }  # fmt: skip
+        columns = getattr(self, "feature_names_in_", None)
+        return fitted if columns is None else fitted | {"columns": columns.tolist()}
+
+    def _restore(self, fitted: Fitted) -> None:
+        """Restore the state that `_fitted` returned, or raise ValueError if invalid."""
+        raise NotImplementedError
+
+    def _restore_sizes(self, fitted: Fitted, n_words: int) -> None:
+        """Restore the attributes of all models; `n_words` is known from the arrays."""
+        self.n_features_in_ = fitted.whole("n_context", 1, MAX_N_WORDS)
+        self.order_ = fitted.whole("order", 1, self.n_features_in_ + 1)
+        if "columns" in fitted:
+            columns = fitted.texts("columns")
+            if len(columns) != self.n_features_in_:
+                raise fitted.invalid_item("columns", columns)
+            self.feature_names_in_ = np.array(columns, dtype=object)
+        self.n_words_ = n_words
+
+    # -- scikit-learn ---------------------------------------------------------
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.categorical = True
+        tags.input_tags.positive_only = True
+        tags.target_tags.required = True
+        return tags
+
+
+class CheapWords(LanguageModel):
+    """Base class of models that score a word in the same time in any vocabulary."""
+
+    def _candidate_log_prob(
+        self, X: NDArray[np.int32], candidates: NDArray[np.int32], normalize: bool
+    ) -> NDArray[np.float64]:
+        out = np.empty(candidates.shape)
+        n = candidates.shape[1]
+        for rows in blocks_of_rows(len(X), n) if n else ():
+            words = candidates[rows]
+            log_prob = self._log_prob(np.repeat(X[rows], n, axis=0), words.ravel())
+            out[rows] = log_prob.reshape(words.shape)
+        return out
+
+
+class WordsMass:
+    """Total probability of a set of words after each context.
+
+    - `model`: the model of the probabilities
+    - `words` (n,): distinct ids
+    """
+
+    def __init__(self, model: LanguageModel, words: NDArray[np.int32]) -> None:
+        self.model, self.words = model, words
+
+    def after(self, X: NDArray[np.int32]) -> NDArray[np.float64]:
+        """Return the sum of the words' probabilities after each context.
+
+        `X` (n_samples, n_context): contexts, with the columns that the model was fitted
+        with. Returns `mass`, (n_samples,).
+        """
+        mass = np.empty(len(X))
+        for rows in blocks_of_rows(len(X), self.model.n_words_):
+            proba = self.model.predict_proba(X[rows])
+            mass[rows] = proba[:, self.words].sum(axis=1, dtype=np.float64)
+        return mass

@@ -1,0 +1,218 @@
+"""Texts and documents: fits and scores of models that read them word by word."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.frozen import FrozenEstimator
+
+from nplm.base.atomic import read_at_once
+from nplm.base.blocks import BLOCK_WINDOWS, Texts, blocks
+from nplm.base.checks import MAX_N_WORDS, check_boundary, check_ids
+from nplm.base.estimators.checked_inputs import CheckedInputs
+
+__all__ = ["Stepped", "StreamModel", "reads_texts"]
+
+# Log-probabilities of all words after some contexts, and the states after these.
+Stepped = tuple[NDArray[np.floating], Sequence[Any]]
+
+
+def reads_texts(estimator: Any) -> bool:
+    """Return whether a state of an estimator goes on within the texts that it fits."""
+    is_frozen = isinstance(estimator, FrozenEstimator)
+    return not is_frozen and getattr(estimator, "_reads_texts", False)
+
+
+class StreamModel(CheckedInputs):
+    """Mixin of models of windows that fit and score texts."""
+
+    def fit_stream(
+        self,
+        ids: ArrayLike | Sequence[ArrayLike],
+        ids_val: ArrayLike | Sequence[ArrayLike] | None = None,
+        **fit_params: Any,
+    ) -> Self:
+        """Fit the model to a text, or to documents.
+
+        Parameters
+        ----------
+        ids : array-like of int, shape (n_tokens,), or a list of them
+            Word ids in text order: one text, or a list of documents. No context spans
+            two documents. A model with a ``boundary`` predicts every token: boundaries
+            fill the contexts at the start of a text, and one is appended to each
+            document of a list, in which it must not occur, as KenLM refuses ``</s>``
+            inside a line. Without one, the first words of a text, as many as a context
+            has, are context only. (A `KneserNeyLM` counts shorter n-grams of them, if
+            they are in a list.)
+        ids_val : array-like of int, or a list of them, optional
+            Held-out text or documents, for what `fit` uses held-out windows for.
+        **fit_params
+            Passed to `fit`, such as ``checkpoint`` of a network.
+
+        Returns
+        -------
+        self : object
+            The model that `fit` makes of the windows of the same text. Those of one
+            text are views of `ids`, and take no memory of their own. Documents are
+            copied once, and networks keep 4 more bytes a token.
+
+        Raises
+        ------
+        ValueError
+            If ``order`` is None, no token has a whole context, or a document contains
+            the boundary. See also `fit`.
+
+        Examples
+        --------
+        >>> from nplm import InterpolatedTrigram
+        >>> lm = InterpolatedTrigram().fit_stream([0, 1, 2, 0, 1, 3] * 20)
+        >>> lm.log_prob_stream([0, 1, 2]).round(2)
+        array([-0.7])
+        """
+        return self._fit_streams(ids, ids_val, **fit_params)
+
+    def _fit_streams(self, ids: Any, ids_val: Any, **fit_params: Any) -> Self:
+        return self._fit_texts(*self._streams(ids, ids_val), **fit_params)
+
+    def _fit_texts(
+        self, texts: Texts, held_out: Texts | None, **fit_params: Any
+    ) -> Self:
+        """Fit the model to checked texts."""
+        X, y = texts.windows()
+        X_val, y_val = (None, None) if held_out is None else held_out.windows()
+        return self.fit(X, y, X_val=X_val, y_val=y_val, **fit_params)
+
+    @read_at_once
+    def log_prob_stream(
+        self, ids: ArrayLike | Sequence[ArrayLike]
+    ) -> NDArray[np.float64]:
+        """Return the log-probability of each token of a text, or of documents.
+
+        Parameters
+        ----------
+        ids : array-like of int, shape (n_tokens,), or a list of them
+            Word ids in text order: one text, or a list of documents, which do not
+            depend on each other. As in `fit_stream`, a model with a ``boundary`` scores
+            every token, and one that it appends to each document of a list; without a
+            boundary, the first words of each text are context only.
+
+        Returns
+        -------
+        log_prob : ndarray of float64, shape (n_scored,)
+            Natural logarithms of all scored tokens, in text order. The memory besides
+            them does not grow with the text.
+        """
+        return self._texts_log_prob(self._scored_texts(ids))
+
+    def score_stream(
+        self, ids: ArrayLike | Sequence[ArrayLike], **options: Any
+    ) -> float:
+        """Return the mean of `log_prob_stream`; the perplexity is ``exp(-score)``.
+
+        Parameters
+        ----------
+        ids : array-like of int, shape (n_tokens,), or a list of them
+            One text, or a list of documents.
+        **options
+            Passed to `log_prob_stream`, such as ``n_columns`` of a network.
+
+        Returns
+        -------
+        score : float
+            Mean natural-log probability per token.
+        """
+        return float(np.mean(self.log_prob_stream(ids, **options)))
+
+    @property
+    def _reads_texts(self) -> bool:
+        """Whether a state goes on within a text, further than windows reach."""
+        return False
+
+    def _texts_log_prob(self, texts: Texts) -> NDArray[np.float64]:
+        """Return the log-probability of the tokens of checked texts."""
+        X, y, out = self._nearest(texts.X), texts.y, np.empty(len(texts))
+        for part in blocks(len(out), BLOCK_WINDOWS):
+            rows = texts.rows(part)
+            out[part] = self._log_prob(X[rows], y[rows])
+        return out
+
+    def _step(self, X: NDArray[np.int32], states: Sequence[Any]) -> Stepped:
+        """Return the log-probabilities of all words after contexts, and the states.
+
+        - `states`: those before the nearest word of each context, None at the start of
+          a text. Most models have none
+        """
+        return self._predict_log_proba(self._nearest(X)), [None] * len(X)
+
+    def _state(self, ids: NDArray[np.int32]) -> Any:
+        """Return the state before the last word of a text, for `_step`."""
+        return None
+
+    def _n_context_of_texts(self) -> int:
+        """Return the words of context before the first token of a text to be scored."""
+        return self.order_ - 1
+
+    def _scored_texts(self, ids: ArrayLike | Sequence[ArrayLike]) -> Texts:
+        self._check_fitted()
+        n_context = max(self._n_context_of_texts(), 1)
+        return self._texts(ids, "ids", n_context, self.n_words_)
+
+    def _columns_of_texts(self) -> int:
+        """Return the columns of the windows of a stream; it has none to infer from."""
+        self._validate_params()
+        if self.get_params(deep=False).get("order", 1) is None:
+            raise ValueError(
+                "order is None, but a stream has no columns to infer it from: set "
+                f"order, for example {type(self).__name__}(order=5)."
+            )
+        return self._columns_needed()
+
+    def _streams(self, ids: Any, ids_val: Any) -> tuple[Texts, Texts | None]:
+        """Check the text or documents of a fit, and held-out ones."""
+        n_context, n_words = self._columns_of_texts(), self.n_words
+        texts = self._texts(ids, "ids", n_context, n_words)
+        if ids_val is None:
+            return texts, None
+        return texts, self._texts(ids_val, "ids_val", n_context, n_words)
+
+    def _texts(self, ids: Any, name: str, n_context: int, n_words: int | None) -> Texts:
+        """Check one text or a list of documents, and put them into one array."""
+        checked, is_list = self._checked_texts(ids, name, n_words)
+        boundary = getattr(self, "boundary", None)
+        texts = Texts.of(checked, n_context, boundary, ends=is_list)
+        if len(texts) == 0:
+            raise ValueError(
+                f"{name} has {sum(map(len, checked))} tokens, of which none has "
+                f"{n_context} words of context before it; pass more ids."
+            )
+        return texts
+
+    def _checked_texts(
+        self, ids: Any, name: str, n_words: int | None
+    ) -> tuple[list[NDArray[np.int32]], bool]:
+        """Return the checked ids of each text, and whether they are a list."""
+        self._validate_params()
+        boundary = getattr(self, "boundary", None)
+        check_boundary(boundary, MAX_N_WORDS if n_words is None else n_words)
+        listed = list(ids) if isinstance(ids, (list, tuple)) else []
+        is_list = len(listed) > 0 and np.ndim(listed[0]) == 1
+        names = [f"{name}[{i}]" for i in range(len(ids))] if is_list else [name]
+        with self._inferred_n_words():
+            texts = [
+                check_ids(own, its_name, ndim=1, n_words=n_words)
+                for own, its_name in zip(ids if is_list else [ids], names)
+            ]
+        if not is_list and len(texts[0]) == 0:
+            raise ValueError(f"{name} is empty: there is no token.")
+        for its_name, text in zip(names, texts):
+            inside = np.flatnonzero(text == boundary)
+            if is_list and len(inside):
+                raise ValueError(
+                    f"{its_name} has the boundary, {boundary}, at {inside[0]}; a list "
+                    "of documents has one added to each: remove it, or split the "
+                    "document there."
+                )
+        return texts, is_list
