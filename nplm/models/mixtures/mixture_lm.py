@@ -72,7 +72,7 @@ class MixtureLM(_BaseComposition, CompositeLM):
         Whether to add the uniform distribution 1 / n_words as the last member, named
         "uniform".
     max_iter : int, default=1000
-        Maximum number of iterations, each of two steps of EM.
+        Maximum number of iterations of EM, accelerated by Newton's method.
     tol : float, default=1e-7
         EM stops when no weights gain more than this, in nats per token.
     verbose : int, default=0

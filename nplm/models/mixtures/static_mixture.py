@@ -77,7 +77,7 @@ def static_mixture(
         Held-out text, on which EM learns the weights. Words that no model has are
         ``<unk>``; tokens to which all models give probability 0 are left out.
     max_iter : int, default=1000
-        Maximum number of iterations, each of two steps of EM.
+        Maximum number of iterations of EM, accelerated by Newton's method.
     tol : float, default=1e-7
         EM stops when no weights gain more than this, in nats per token.
     index : bool, default=True

@@ -55,7 +55,7 @@ class InterpolatedTrigram(CheapWords):
         given. EM runs on it with the counts of the other windows; the final model
         counts all windows.
     max_iter : int, default=1000
-        Maximum number of iterations, each of two steps of EM.
+        Maximum number of iterations of EM, accelerated by Newton's method.
     tol : float, default=1e-7
         EM stops when no weights gain more than this, in nats per token.
 

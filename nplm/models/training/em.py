@@ -7,7 +7,7 @@ after Jelinek and Mercer 1980), for any member distributions.
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -21,8 +21,14 @@ __all__ = [
 
 # Where EM stops: with weights that are worse than the best by 0.00001% at most.
 MAX_ITER, TOL = 1000, 1e-7
-# An iteration keeps this share of the weight that two steps of EM leave.
+# Weights of all samples, which the priors of bins are made of, are not to depend on it.
+TOL_OF_PRIOR = 1e-10
+# An iteration keeps this share of the weight that a step of EM leaves.
 MIN_KEPT = 1e-3
+# Parts of the way from a step of EM to one of Newton's method, which may be too far.
+STEPS = (1.0, 0.25, 0.0625, 0.0)
+# Added to the diagonal of scaled second derivatives, which equal members make singular.
+RIDGE = 1e-12
 
 # Number of prior samples. A bin with a few held-out samples may not need the uniform
 # member: with weight 0 for it, an unseen word would have no probability.
@@ -126,9 +132,9 @@ def fit_mixture_weights(
 
     The initial weights are equal. A bin without samples takes the weights of the
     nearest bin with samples (of two equally near, that of rarer contexts). A sample
-    that has probability 0 under every member is left out. Each iteration has two steps
-    of EM, and goes on in their direction if the likelihood does not become less than
-    by the first one (SQUAREM; Varadhan and Roland 2008).
+    that has probability 0 under every member is left out. Each iteration is a step of
+    Newton's method (Kim et al. 2020), or one of EM towards it if that would lower the
+    likelihood.
 
     - `probs` (n_samples, n_members): probability of each sample under each member
     - `bins` (n_samples,): the bin of each sample; by default there is one
@@ -160,55 +166,99 @@ def fit_mixture_weights(
     if not possible.all():
         probs, bins = probs[possible], bins[possible]
     n_members = probs.shape[1]
-    size = np.bincount(bins, minlength=n_bins)
-    is_filled = size > 0
-    weights = np.full((n_bins, n_members), 1 / n_members)
     extra = np.full(n_members, prior / n_members)
     if prior > 0 and n_bins > 1:
-        overall = fit_mixture_weights(probs, max_iter=max_iter, tol=tol, prior=prior)
-        extra = prior * overall.weights[0]
-    log_likelihood: list[float] = []
+        overall = _fit_bin(probs, extra, max_iter, min(tol, TOL_OF_PRIOR))
+        extra = prior * overall.weights
+    filled = np.unique(bins)
+    fits = [_fit_bin(probs[bins == i], extra, max_iter, tol) for i in filled]
+    weights = np.empty((n_bins, n_members))
+    # An empty bin has the nearest weights; of two equally near, of rarer contexts.
+    distance = np.abs(np.arange(n_bins)[:, np.newaxis] - filled[::-1])
+    weights[:] = np.array([fit.weights for fit in fits])[::-1][distance.argmin(axis=1)]
+    n_iter = max(fit.n_iter for fit in fits)
+    totals = np.sum([fit.totals_of(n_iter) for fit in fits], axis=0)
+    gap = sum(fit.gap for fit in fits) / len(probs)
+    return MixtureFit(weights, (totals / len(probs)).tolist(), float(gap))
 
-    def step(weights: NDArray[np.float64]) -> tuple[Any, NDArray[np.float64]]:
-        """Return the log-likelihood of each bin, and new weights over old ones."""
-        mixture = (weights[bins] * probs).sum(axis=1)
-        with np.errstate(divide="ignore"):
-            total = np.bincount(bins, np.log(mixture), minlength=n_bins)
-            if prior > 0:
-                total[is_filled] += np.log(weights[is_filled]) @ extra
-        ratio = np.ones_like(weights)
-        for i in range(n_members):
-            sums = np.bincount(bins, probs[:, i] / mixture, minlength=n_bins)
-            if prior > 0:
-                sums += extra[i] / weights[:, i]
-            ratio[is_filled, i] = (sums / np.maximum(size + prior, 1))[is_filled]
-        return total, ratio
 
-    twice, least = weights, np.full(n_bins, -np.inf)
+class BinFit(NamedTuple):
+    """The weights of one bin, its log-likelihoods, and the bound of what they lack."""
+
+    weights: NDArray[np.float64]
+    totals: list[float]
+    gap: float
+
+    @property
+    def n_iter(self) -> int:
+        """Number of iterations."""
+        return len(self.totals) - 1
+
+    def totals_of(self, n_iter: int) -> list[float]:
+        """Return the log-likelihoods of more iterations, which change nothing."""
+        return self.totals + self.totals[-1:] * (n_iter - self.n_iter)
+
+
+def _fit_bin(
+    probs: NDArray[np.float64], extra: NDArray[np.float64], max_iter: int, tol: float
+) -> BinFit:
+    """Fit the weights of a bin; `extra` prior samples are of one member each."""
+    n, size = len(probs), len(probs) + extra.sum()
+
+    def total_of(weights: NDArray[np.float64]) -> float:
+        total = np.log(probs @ weights).sum()
+        return float(total + extra @ np.log(weights) if extra.any() else total)
+
+    weights = np.full(probs.shape[1], 1 / probs.shape[1])
+    totals = [total_of(weights)]
     while True:
-        total, ratio = step(weights)
-        is_lower = ~(total >= least)
-        if is_lower.any():
-            weights = np.where(is_lower[:, None], twice, weights)
-            least = np.where(is_lower, -np.inf, total)
-            continue
-        log_likelihood.append(float(total.sum() / len(probs)))
+        ratios = probs / (probs @ weights)[:, np.newaxis]
+        of_prior = extra / np.maximum(weights, np.finfo(float).tiny)
+        gradient = ratios.sum(axis=0) + of_prior
         # The likelihood is concave: this bounds what any weights could gain.
-        gap = float((ratio.max(axis=1) - 1) @ (size + prior) / len(probs))
-        once = weights * ratio
-        if len(log_likelihood) > max_iter or gap <= tol:
+        gap = gradient.max() - size
+        if len(totals) > max_iter or gap <= tol * n:
+            return BinFit(weights, totals, gap)
+        once = weights * gradient / size
+        curvature = ratios.T @ ratios + np.diag(of_prior**2 / np.maximum(extra, RIDGE))
+        moved = _newton(weights, gradient - size, curvature) - once
+        for step in STEPS:
+            tried = np.maximum(once + step * moved, MIN_KEPT * once)
+            tried /= tried.sum()
+            total = total_of(tried)
+            if total >= totals[-1]:
+                break
+        weights = tried
+        totals.append(total)
+
+
+def _newton(
+    weights: NDArray[np.float64],
+    gradient: NDArray[np.float64],
+    curvature: NDArray[np.float64],
+) -> NDArray[np.float64]:
+    """Return the weights, 0 or more, that maximise a quadratic model of a function.
+
+    - `gradient`, `curvature`: at `weights`, first and negated second derivatives
+    """
+    scale = np.sqrt(np.diag(curvature))
+    scale[scale == 0] = 1  # of a member that has no sample
+    scaled = curvature / np.outer(scale, scale) + RIDGE * np.eye(len(scale))
+    slope = scaled @ (weights * scale) + gradient / scale
+    # Lawson and Hanson (1974): members become free, or 0 again, one by one.
+    best, free = np.zeros(len(weights)), np.zeros(len(weights), dtype=bool)
+    for _ in range(3 * len(weights)):
+        rest = np.where(free, -np.inf, slope - scaled @ best)
+        if rest.max() <= RIDGE * np.abs(slope).max():
             break
-        least, ratio = step(once)
-        twice = once * ratio
-        moved, turned = once - weights, twice - 2 * once + weights
-        with np.errstate(invalid="ignore", divide="ignore"):
-            length = np.linalg.norm(moved, axis=1) / np.linalg.norm(turned, axis=1)
-        length = np.where(np.isfinite(length), np.maximum(length, 1), 1)[:, None]
-        far = weights + 2 * length * moved + length**2 * turned
-        weights = np.maximum(far, MIN_KEPT * twice)
-        weights /= weights.sum(axis=1, keepdims=True)
-    filled = np.flatnonzero(size)
-    for empty in np.flatnonzero(size == 0):
-        distance = np.abs(filled - empty)
-        weights[empty] = weights[filled[::-1][distance[::-1].argmin()]]
-    return MixtureFit(weights, log_likelihood, gap)
+        free[rest.argmax()] = True
+        while True:
+            solved = np.zeros(len(weights))
+            solved[free] = np.linalg.solve(scaled[np.ix_(free, free)], slope[free])
+            low = free & (solved <= 0)
+            if not low.any():
+                break
+            best += (best[low] / (best[low] - solved[low])).min() * (solved - best)
+            free &= best > RIDGE * best.max()
+        best = solved
+    return best / scale

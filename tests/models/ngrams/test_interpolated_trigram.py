@@ -197,6 +197,16 @@ def test_a_mixture_is_not_behind_its_best_member():
     assert fit.n_iter < 50
 
 
+@pytest.mark.parametrize("prior", [0, 1])
+def test_em_of_near_copies_in_many_bins_takes_few_iterations(prior):
+    rng = np.random.default_rng(0)
+    probs = np.exp(rng.normal(-5, 2, (20_000, 1)) + rng.normal(0, 0.01, (20_000, 5)))
+    probs[:, 4] = 0  # a member that never helps
+    fit = fit_mixture_weights(probs, rng.integers(15, size=20_000), 15, prior=prior)
+    assert fit.n_iter < 20
+    assert fit.gap <= 1e-7
+
+
 def test_em_ignores_samples_of_probability_0():
     probs = np.array([[0.2, 0.4], [0.0, 0.0], [0.5, 0.1]])
     bins = np.zeros(3, dtype=np.intp)
