@@ -80,7 +80,7 @@ def trie_of(model: object) -> BackoffTrie:
             "holds; pass a KneserNeyLM or a BackoffLM."
         )
     check_is_fitted(model, "trie_")
-    return model.trie_
+    return model.trie_.unpacked()
 
 
 def counts_of(model: object) -> NgramCounts:

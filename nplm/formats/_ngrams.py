@@ -10,7 +10,8 @@ from nplm.models.ngrams.kenlm_trie import KenlmTrie
 from nplm.models.ngrams.stages.quantizing import unquantized
 from nplm.models.ngrams.text_ngrams import TextNgrams
 from nplm.models.ngrams.trie.backoff_trie import BackoffTrie
-from nplm.models.ngrams.trie.hash_table import HashTable
+from nplm.models.ngrams.trie.hash_table import HashTable, WindowLookUps
+from nplm.models.ngrams.trie.packed_trie import MappedTrie
 from nplm.models.ngrams.trie.quantized_trie import QuantizedTrie
 from nplm.models.ngrams.trie.word_scorer import word_scorer_of
 from nplm.models.ngrams.trie.work import Work
@@ -25,13 +26,14 @@ if TYPE_CHECKING:
     from nplm.models.ngrams.looked_up_lm import KenlmLM, QuantizedLM
     from nplm.text.lm.text_lm import TextLM
 
-__all__ = ["AT_BLANKS", "Ngrams"]
+__all__ = ["AT_BLANKS", "Ngrams", "StoredTrie"]
 
 # The parameters of a `Splitter`, or a `Tokenizer`, of files without a tokenizer.
 AT_BLANKS: dict[str, Any] = {"pattern": BETWEEN_BLANKS}
 
 
-Trie = TypeVar("Trie", bound=BackoffTrie | QuantizedTrie | KenlmTrie, covariant=True)
+StoredTrie = BackoffTrie | MappedTrie | QuantizedTrie | KenlmTrie
+Trie = TypeVar("Trie", bound=StoredTrie, covariant=True)
 
 
 class Ngrams(NamedTuple, Generic[Trie]):
@@ -56,7 +58,7 @@ class Ngrams(NamedTuple, Generic[Trie]):
 
     def scorer(self) -> Scorer | None:
         """Return the scorer of `text_lm`, if look-ups need no model."""
-        table = self.table if isinstance(self.trie, BackoffTrie) else self.trie
+        table = self.trie if isinstance(self.trie, WindowLookUps) else self.table
         if table is None or self.boundary is None:
             return None
         known = known_words_of(self.words, self.boundary)
@@ -71,11 +73,11 @@ class Ngrams(NamedTuple, Generic[Trie]):
         """
         assert self.boundary is not None  # `OpenModel` refuses files without
         reserve_for_words(work, len(self.words))
-        trie: BackoffTrie | QuantizedTrie | KenlmTrie = self.trie
-        if isinstance(trie, BackoffTrie):
-            trie = trie.unpacked(work)
+        stored: StoredTrie = self.trie
+        if isinstance(stored, BackoffTrie | MappedTrie):
+            trie = stored.unpacked(work)
         else:
-            trie = unquantized(trie, work)
+            trie = unquantized(stored, work)
         known = known_words_of(list(self.words), self.boundary)
         self._set_spelling(known)
         return TextNgrams(trie, known, self.boundary, Splitter(**self.split))

@@ -26,13 +26,12 @@ from nplm.base.files.tensors import (
     TensorFile,
     begins_as_tensors,
 )
-from nplm.formats._ngrams import Ngrams
+from nplm.formats._ngrams import Ngrams, StoredTrie
 from nplm.formats._words import reserve_for_words
 from nplm.formats.binary.reading import FORMAT
 from nplm.formats.binary.reading import read_ngrams as read_binary
 from nplm.formats.kenlm_files import MAGIC
 from nplm.formats.kenlm_files import read_ngrams as read_kenlm
-from nplm.models.ngrams.kenlm_trie import KenlmTrie
 from nplm.models.ngrams.text_ngrams import NoNgramsError, TextNgrams
 from nplm.models.ngrams.trie.backoff_trie import BackoffTrie
 from nplm.models.ngrams.trie.hashing import index_of
@@ -212,7 +211,7 @@ class OpenModel:
         if not self._has_ngrams():
             ngrams = TextNgrams.of(self.text_lm(), os.fspath(self.path))
             reserve_for_words(work, len(ngrams.words))
-            return ngrams._replace(trie=ngrams.trie.unpacked(work))
+            return ngrams
         of_file = self._ngrams(work, index=False)
         if isinstance(of_file.trie, QuantizedTrie) and not quantized:
             raise NoNgramsError(os.fspath(self.path), "QuantizedLM")
@@ -250,7 +249,7 @@ class OpenModel:
 
     def _ngrams(
         self, work: Work | None = None, *, index: bool = True
-    ) -> Ngrams[BackoffTrie | QuantizedTrie | KenlmTrie]:
+    ) -> Ngrams[StoredTrie]:
         """Return n-grams; raise ValueError if they have no boundary."""
         if self.kind is Kind.KENLM:
             own = self._raw, self.path

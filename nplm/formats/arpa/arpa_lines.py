@@ -52,7 +52,7 @@ def write_ngrams(
     spelled = list(words)
     if boundary is not None:
         spelled[boundary] = END
-    ngrams = NgramLines(trie.verified(), spelled, boundary, work, is_whole=is_whole)
+    ngrams = NgramLines(trie, spelled, boundary, work, is_whole=is_whole)
     n_lines = [ngrams.n_lines(level) for level in range(trie.order)]
     work.stage("writing", sum(n_lines))
     with writing(path) as file:

@@ -132,7 +132,7 @@ def write_fst_of(
     if symbols is not None:
         label = _numbers(symbols, names, [] if boundary is None else [BEGIN, END])
     labels = [label.get(word, "") for word in words]  # the boundary needs none
-    trie = _whole(trie.verified(), work)
+    trie = _whole(trie, work)
     arcs = _Arcs(trie, boundary, labels, f"{label[backoff]}\t{label[EPSILON]}")
     work.stage("writing", int(trie.n_ngrams.sum()))
     with writing(path) as file:

@@ -14,11 +14,12 @@ from nplm.base.files.tensors import TensorFile
 from nplm.base.fitted import Fitted
 from nplm.formats._ngrams import AT_BLANKS, Ngrams
 from nplm.formats._words import check_words
-from nplm.formats.binary.mapped_trie import read_mapped
+from nplm.formats.binary.hashed_arrays import read_mapped
 from nplm.formats.binary.verified import is_verified, note_verified
 from nplm.models.ngrams.trie.backoff_trie import BackoffTrie
 from nplm.models.ngrams.trie.checks import restored_trie
 from nplm.models.ngrams.trie.hashing import index_of
+from nplm.models.ngrams.trie.packed_trie import MappedTrie
 from nplm.models.ngrams.trie.quantized_trie import QuantizedTrie, restored_quantized
 from nplm.text.words.splitting import Splitter, finder_of, params_of
 
@@ -34,7 +35,7 @@ VERSION = "7"
 
 def read_ngrams(
     file: TensorFile, *, verify: bool, mmap: bool = True
-) -> Ngrams[BackoffTrie | QuantizedTrie]:
+) -> Ngrams[BackoffTrie | MappedTrie | QuantizedTrie]:
     """Read the n-grams of an open file, as `load_binary` does.
 
     - `file`: a file whose format is `FORMAT`
@@ -64,7 +65,7 @@ def read_ngrams(
 
 def _read(
     file: TensorFile, *, verify: bool, mmap: bool
-) -> Ngrams[BackoffTrie | QuantizedTrie]:
+) -> Ngrams[BackoffTrie | MappedTrie | QuantizedTrie]:
     header = read_header(file)
     n_words, boundary = header["n_words"], header["boundary"]
     split, spelling = split_of(header), header.get("spelling")

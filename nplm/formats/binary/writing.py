@@ -18,7 +18,7 @@ from nplm.base.files.atomic_files import followed
 from nplm.base.files.tensors import filling_arrays
 from nplm.formats._model_files import check_writable, trie_of
 from nplm.formats._words import StoredWords, check_words
-from nplm.formats.binary.mapped_trie import sizes_of_hashed
+from nplm.formats.binary.hashed_arrays import sizes_of_hashed
 from nplm.formats.binary.reading import FORMAT, VERSION
 from nplm.models.ngrams.stages.quantizing import Quantizing
 from nplm.models.ngrams.stages.scratch import Scratch
@@ -113,7 +113,7 @@ def save_binary(
         n_bits = check_bits(bits, trie.order)
         folder = followed(Path(path).absolute()).parent
         with Scratch(folder, QUANTIZING_BYTES, Threads(1)) as scratch:
-            write_quantized(path, stored, trie.verified(), n_bits, scratch)
+            write_quantized(path, stored, trie, n_bits, scratch)
     else:
         index = index_of(trie) if model.index_ is None else model.index_
         write_mapped(path, stored, trie, Work(), index=index)
@@ -131,7 +131,7 @@ def write_mapped(
 
     - `index`: the hash table, if it is there
     """
-    trie, metadata = trie.verified(), metadata_of(header_of(words))
+    metadata = metadata_of(header_of(words))
     if not is_hashable(trie.order):
         contents = words.words.arrays | arrays_of(trie)
         with filling_arrays(path, _sizes_of(contents), metadata) as arrays:

@@ -129,7 +129,7 @@ def boosted(
             )
     more = ngrams.with_words([*known.words, *new], known.unknown)
     member = _WithNewWords(
-        ngrams.trie.verified(), np.arange(len(known), dtype=np.int32), len(more.words)
+        ngrams.trie, np.arange(len(known), dtype=np.int32), len(more.words)
     )
     trie = mixed_trie([member], [1.0], work)
     of_word = np.ones(trie.n_words)

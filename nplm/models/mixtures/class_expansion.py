@@ -133,7 +133,7 @@ def expanded(
     """Expand n-grams, in memory or in a folder with them; see `expand_classes`."""
     tokens = ngrams.words
     _check_classes(classes, ngrams)
-    trie = ngrams.trie.verified()
+    trie = ngrams.trie
     order = trie.order if order is None else order
     if not isinstance(order, Integral) or order not in range(1, trie.order + 1):
         raise ValueError(

@@ -103,5 +103,5 @@ def limited(
     ids = np.array(sorted(kept_ids), dtype=np.int32)
     smaller = ngrams.with_words(known.words_of(ids), known.unknown)
     own = ids, smaller.words.unknown_id, mass_to == "words"
-    trie = LimitedTrie(ngrams.trie.verified(), *own)
+    trie = LimitedTrie(ngrams.trie, *own)
     return smaller._replace(trie=mixed_trie([trie], [1.0], work))

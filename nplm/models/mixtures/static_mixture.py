@@ -270,7 +270,7 @@ def _aligned(
     spelling = next(filter(None, spellings), None)
     union = models[0].with_words(list(ids), unknown, spelling)
     tries = [
-        AlignedTrie(ngrams.trie.verified(), np.array(column, dtype=np.int32), len(ids))
+        AlignedTrie(ngrams.trie, np.array(column, dtype=np.int32), len(ids))
         for ngrams, column in zip(models, columns)
     ]
     return union, tries

@@ -16,6 +16,7 @@ from nplm.models.ngrams.trie.backoff_trie import BackoffTrie
 from nplm.models.ngrams.trie.checks import arrays_of, restored_trie, sums_to_one
 from nplm.models.ngrams.trie.hash_table import HashTable
 from nplm.models.ngrams.trie.hashing import index_of
+from nplm.models.ngrams.trie.packed_trie import MappedTrie
 from nplm.models.ngrams.trie.word_scorer import word_scorer_of
 from nplm.models.ngrams.trie.work import Work
 
@@ -29,8 +30,8 @@ class BackoffModel(QuickLookUps):
 
     Attributes
     ----------
-    trie_ : BackoffTrie
-        The probabilities and back-off weights.
+    trie_ : BackoffTrie, or MappedTrie of a mapped file
+        The probabilities and back-off weights; ``trie_.unpacked()`` has the arrays.
     index_ : HashTable or None
         The same n-grams in a hash table, used to look up next words.
     n_ngrams_ : ndarray of int64, shape (order_,)
@@ -38,7 +39,7 @@ class BackoffModel(QuickLookUps):
         unigram.
     """
 
-    trie_: BackoffTrie
+    trie_: BackoffTrie | MappedTrie
     index_: HashTable | None
     _looked_up_in = "index_"
     n_ngrams_: NDArray[np.int64]
@@ -70,9 +71,10 @@ class BackoffModel(QuickLookUps):
         self : BackoffModel
             The same model, with fewer n-grams.
         """
-        trie = pruned_by_entropy(self.trie_, threshold, Work())
-        if trie is not self.trie_:
-            self._set_trie(trie, None if self.index_ is None else index_of(trie))
+        trie = self.trie_.unpacked()
+        pruned = pruned_by_entropy(trie, threshold, Work())
+        if pruned is not trie:
+            self._set_trie(pruned, None if self.index_ is None else index_of(pruned))
         return self
 
     @all_or_nothing
@@ -88,17 +90,19 @@ class BackoffModel(QuickLookUps):
         self : BackoffModel
         """
         if self.index_ is None:
-            self.index_ = index_of(self.trie_)
+            self.index_ = index_of(self.trie_.unpacked())
         return self
 
     @property
     def n_parameters_(self) -> int:
         """Number of probabilities and back-off weights stored."""
         # Computed on demand, so that loading a mapped file does not read it.
-        n_contexts = int(np.count_nonzero(np.diff(self.trie_.start)))
+        n_contexts = int(np.count_nonzero(np.diff(self.trie_.unpacked().start)))
         return int(self.n_ngrams_.sum()) + n_contexts
 
-    def _set_trie(self, trie: BackoffTrie, index: HashTable | None) -> None:
+    def _set_trie(
+        self, trie: BackoffTrie | MappedTrie, index: HashTable | None
+    ) -> None:
         self.trie_, self.index_ = trie, index
         self.n_ngrams_ = trie.n_ngrams
 
@@ -112,10 +116,11 @@ class BackoffModel(QuickLookUps):
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
         if "index_" in state:
-            self.index_ = index_of(self.trie_) if state["index_"] else None
+            trie = self.trie_.unpacked()
+            self.index_ = index_of(trie) if state["index_"] else None
 
     def _fitted(self) -> dict[str, Any]:
-        return super()._fitted() | {"trie": arrays_of(self.trie_.verified())}
+        return super()._fitted() | {"trie": arrays_of(self.trie_.unpacked())}
 
     def _restore(self, fitted: Fitted) -> None:
         trie = restored_trie(fitted.inner("trie"))
@@ -126,7 +131,7 @@ class BackoffModel(QuickLookUps):
 
     def _check_sums(self) -> None:
         """Raise ValueError if the probabilities after some context do not sum to 1."""
-        if not sums_to_one(self.trie_):
+        if not sums_to_one(self.trie_.unpacked()):
             raise ValueError("its probabilities do not sum to 1")
 
     def _predict_proba(self, X: NDArray[np.int32]) -> NDArray[np.float64]:
@@ -173,7 +178,7 @@ class TrieMass(WordsMass):
         -------
         mass : ndarray of float64, shape (n_samples,)
         """
-        trie, made = self.model.trie_, self._made
+        trie, made = self.model.trie_.unpacked(), self._made
         # Before the first call, or after the model has been pruned.
         if made is None or made[0] is not trie:
             made = self._made = trie, trie.masses(self.words)
@@ -201,8 +206,8 @@ class BackoffLM(ReadFromFile, BackoffModel):
 
     Attributes
     ----------
-    trie_ : BackoffTrie
-        The probabilities and back-off weights.
+    trie_ : BackoffTrie, or MappedTrie of a mapped file
+        The probabilities and back-off weights; ``trie_.unpacked()`` has the arrays.
     index_ : HashTable or None
         The same n-grams in a hash table, used to look up next words. None for order 1
         and orders above 16, and if the file was read without it (`build_index` makes
@@ -234,7 +239,7 @@ class BackoffLM(ReadFromFile, BackoffModel):
 
     def _fitted(self) -> dict[str, Any]:
         # The probabilities of a file of another toolkit need not sum to 1.
-        return super()._fitted() | {"sums_to_one": sums_to_one(self.trie_)}
+        return super()._fitted() | {"sums_to_one": sums_to_one(self.trie_.unpacked())}
 
     def _restore(self, fitted: Fitted) -> None:
         super()._restore(fitted)
@@ -244,7 +249,7 @@ class BackoffLM(ReadFromFile, BackoffModel):
     @classmethod
     def from_trie(
         cls,
-        trie: BackoffTrie,
+        trie: BackoffTrie | MappedTrie,
         index: HashTable | None = None,
         *,
         boundary: int | None = None,
@@ -253,7 +258,7 @@ class BackoffLM(ReadFromFile, BackoffModel):
 
         Parameters
         ----------
-        trie : BackoffTrie
+        trie : BackoffTrie or MappedTrie
             The n-grams.
         index : HashTable, optional
             The hash table of this trie. Without it, look-ups walk the trie.

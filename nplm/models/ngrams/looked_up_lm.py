@@ -7,7 +7,6 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from nplm.base.blocks import blocks_of_rows
 from nplm.base.estimators.language_model import CheapWords
 from nplm.base.fitted import Fitted
 from nplm.models.ngrams.look_ups import ReadFromFile
@@ -54,14 +53,10 @@ class LookedUpLM(ReadFromFile, CheapWords):
         return word_scorer_of(self.trie_, boundary, ids, unknown)
 
     def _predict_proba(self, X: NDArray[np.int32]) -> NDArray[np.float64]:
-        out = np.empty((len(X), self.n_words_))
-        all_words = np.arange(self.n_words_, dtype=np.int32)
-        for rows in blocks_of_rows(len(X), self.n_words_):
-            contexts = np.repeat(X[rows], self.n_words_, axis=0)
-            words = np.tile(all_words, len(X[rows]))
-            prob = self.trie_.next_word_prob(contexts, words)
-            out[rows] = prob.reshape(-1, self.n_words_)
-        return out
+        every_word = np.arange(self.n_words_, dtype=np.int32)
+        words = np.broadcast_to(every_word, (len(X), self.n_words_))
+        prob: NDArray[np.float64] = self.trie_.words_prob(X, words)
+        return prob
 
 
 class QuantizedLM(LookedUpLM):

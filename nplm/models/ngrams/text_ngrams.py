@@ -77,7 +77,8 @@ class TextNgrams(NamedTuple):
                 "words)."
             )
         words = known_of(lm.vocabulary_)
-        return cls(model.trie_, words, lm.boundary_, lm.tokenizer_, lm.predict_boundary)
+        trie = model.trie_.unpacked()
+        return cls(trie, words, lm.boundary_, lm.tokenizer_, lm.predict_boundary)
 
     def with_words(
         self, words: Sequence[Any], unknown: str | None, spelling: Any = None

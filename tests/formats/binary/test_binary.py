@@ -10,8 +10,7 @@ from numpy.testing import assert_array_equal
 import nplm
 from nplm import KneserNeyLM, TextLM, windows
 from nplm.formats import load_binary, save_binary
-from nplm.formats.binary import mapped_trie
-from nplm.models.ngrams.trie import hashing
+from nplm.models.ngrams.trie import hashing, packed_trie
 from nplm.models.ngrams.trie.backoff_trie import BackoffTrie
 from tests.helpers.binary import read_parts, write_parts
 
@@ -40,10 +39,10 @@ def test_mapped_file_restores_the_model(tmp_path, fitted):
         assert_array_equal(loaded.predict_proba(X[:9]), model.predict_proba(X[:9]))
         assert_array_equal(loaded.n_ngrams_, model.n_ngrams_)
         for name in ("child_start", "context_word", "start", "words", "prob"):
-            own = getattr(loaded.trie_, name)
+            own = getattr(loaded.trie_.unpacked(), name)
             assert_array_equal(own, getattr(model.trie_, name))
         # The weight of the root is not used.
-        assert_array_equal(loaded.trie_.bow[1:], model.trie_.bow[1:])
+        assert_array_equal(loaded.trie_.unpacked().bow[1:], model.trie_.bow[1:])
     assert os.listdir(tmp_path) == ["model.nplm"]
 
 
@@ -54,7 +53,7 @@ def test_boundary_and_zero_probabilities_are_restored(tmp_path):
     save_binary(model, tmp_path / "model.nplm", ["</s>", "a", "b"])
     loaded, _ = load_binary(tmp_path / "model.nplm")
     assert loaded.boundary == 0
-    assert loaded.trie_.prob[2] == 0
+    assert loaded.trie_.unpacked().prob[2] == 0
 
 
 def test_damage(tmp_path):
@@ -315,14 +314,14 @@ def test_hash_table_is_loaded_from_the_file(saved, monkeypatch):
     assert isinstance(model.index_.buckets, np.memmap)
     monkeypatch.setattr(hashing, "hash_table_of", None)  # must not be called
     X, y = windows(np.arange(50), 2)
-    expected = np.log(model.trie_.verified().next_word_prob(X, y))
+    expected = np.log(model.trie_.unpacked().next_word_prob(X, y))
     assert_array_equal(load_binary(saved)[0].log_prob(X, y), expected)
 
 
 @pytest.mark.parametrize("saved", [3], indirect=True)
 def test_mapped_model_scores_words_without_reading_the_whole_file(saved, monkeypatch):
     model, words = load_binary(saved)
-    monkeypatch.setattr(mapped_trie, "unpacked", None)
+    monkeypatch.setattr(packed_trie, "unpacked", None)
     text = TextLM.from_model(model, words, boundary=0)
     assert np.isfinite(text.score_samples([" ".join(words[1:9])])).all()
     assert np.isfinite(text.scorer().score(" ".join(words[1:9])))

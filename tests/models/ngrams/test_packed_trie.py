@@ -1,6 +1,7 @@
 """A packed trie and a hash table together have all that the trie has."""
 
 from dataclasses import fields
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,7 +10,7 @@ from numpy.testing import assert_array_equal
 from nplm import KneserNeyLM, windows
 from nplm.models.ngrams.trie import packed_trie
 from nplm.models.ngrams.trie.hashing import hash_table_of
-from nplm.models.ngrams.trie.packed_trie import PackedTrie, unpacked
+from nplm.models.ngrams.trie.packed_trie import MappedTrie, PackedTrie, unpacked
 from nplm.models.ngrams.trie.work import Work
 from tests.helpers.ngrams import cut_in_memory
 
@@ -61,5 +62,5 @@ def test_distribution_of_a_packed_trie_is_that_of_the_trie_bit_for_bit(order):
     trie, X = trie_of(order, 60)
     X = np.concatenate([X[:300], np.random.default_rng(1).permuted(X, axis=0)[:300]])
     packed, X = PackedTrie.of(trie, Work()), X.astype(np.int32)
-    found = packed.distribution(hash_table_of(trie), X)
+    found = MappedTrie(packed, hash_table_of(trie), Path("none")).distribution(X)
     assert_array_equal(found, trie.distribution(X.astype(np.int32)))

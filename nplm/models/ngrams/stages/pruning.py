@@ -33,7 +33,6 @@ def pruned_by_entropy(trie: BackoffTrie, threshold: float, work: Work) -> Backof
         raise ValueError(f"threshold must be 0 or more, got {threshold!r}.")
     if threshold == 0:
         return trie
-    trie = trie.verified()
     work.stage("pruning", 0)
     keep = work.array(np.bool_, len(trie.words))
     bow = work.array(np.float32, len(trie.bow))
@@ -223,7 +222,6 @@ def cut(trie: BackoffTrie, keep: NDArray[np.bool_], work: Work) -> BackoffTrie:
 
     Returns `trie`: n-grams may lack their suffixes, and contexts may be no n-grams.
     """
-    trie = trie.verified()
     keep[: trie.n_words] = True
     start, useful = _kept_followers(trie, keep, work)
     _keep_parents(trie, useful, work)

@@ -34,9 +34,9 @@ class BackoffTrie(ContextTrie):
     prob: NDArray[np.float32]
     bow: NDArray[np.float32]
 
-    def unpacked(self, work: Work) -> BackoffTrie:
-        """Return a trie whose arrays can be read in order; raise if it is damaged."""
-        return self.verified()
+    def unpacked(self, work: Work | None = None) -> BackoffTrie:
+        """Return the trie itself; see `MappedTrie.unpacked`."""
+        return self
 
     def next_word_prob(
         self, X: NDArray[np.int32], y: NDArray[np.int32]

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -62,15 +62,6 @@ class ContextTrie:
             self.words,
         )
 
-    def verified(self) -> Self:
-        """Return the trie, after checking that its values are in range.
-
-        Look-ups stay within the arrays for any values, but passes over the whole trie
-        rely on valid ones. A trie that was built is valid. One read from a file
-        without verification is checked here, and raises ValueError if it is invalid.
-        """
-        return self
-
     def __getstate__(self) -> dict[str, Any]:
         # Cached properties are quick to compute again.
         return {field.name: getattr(self, field.name) for field in fields(self)}
@@ -96,7 +87,6 @@ class ContextTrie:
 
         - `work`: has the array; by default memory
         """
-        self.verified()
         work, children = work or Work(), self.child_start
         parent = work.array(np.int32, n := len(self.context_word))
         # Children are in the order of their parents, beginning with the root's.
@@ -113,7 +103,6 @@ class ContextTrie:
         - `contexts` (n,): numbers of contexts of `level` words
         - `level`: length of the contexts
         """
-        self.verified()
         X = np.empty((len(contexts), level), dtype=np.int32)
         for column in range(level):
             X[:, column] = self.context_word[contexts]

@@ -38,6 +38,17 @@ class WindowLookUps:
             _trie.windows_prob(self.kernel, *own, out[rows])
         return out
 
+    def words_prob(
+        self, X: NDArray[np.int32], words: NDArray[np.int32]
+    ) -> NDArray[np.float64]:
+        """Return the probability of several words (n_samples, n) after each context."""
+        out, n = np.empty(words.shape), words.shape[1]
+        for rows in blocks(len(X), max(1, BLOCK_WINDOWS // max(1, n))):
+            contexts = np.repeat(X[rows], n, axis=0)
+            prob = self.next_word_prob(contexts, words[rows].ravel())
+            out[rows] = prob.reshape(-1, n)
+        return out
+
     def next_word_log_prob(
         self, X: NDArray[np.int32], y: NDArray[np.int32]
     ) -> NDArray[np.float64] | None:

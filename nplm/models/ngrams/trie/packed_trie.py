@@ -1,10 +1,11 @@
-"""PackedTrie: the bit-packed structure of a trie, beside a hash table."""
+"""MappedTrie: a hash table, beside the bit-packed structure of its trie."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
+from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 
 from nplm._kernels.ngrams import _hashing, _packed
 from nplm.base.blocks import blocks, blocks_of_rows
+from nplm.base.exceptions import damaged_file
 from nplm.models.ngrams.trie.backoff_trie import BackoffTrie
 from nplm.models.ngrams.trie.bits import (
     READ_BYTES,
@@ -28,7 +30,7 @@ from nplm.models.ngrams.trie.hash_table import HashTable
 from nplm.models.ngrams.trie.hashing import keys_of
 from nplm.models.ngrams.trie.work import Work
 
-__all__ = ["PackedTrie", "fill_packed", "packed_sizes", "unpacked"]
+__all__ = ["MappedTrie", "PackedTrie", "fill_packed", "packed_sizes", "unpacked"]
 
 # Records unpacked together, a multiple of 64.
 BLOCK = 1 << 18
@@ -137,14 +139,78 @@ class PackedTrie:
             raise ValueError("n_ngrams has values out of range")
         return trie
 
-    def distribution(
-        self, table: HashTable, X: NDArray[np.int32]
+
+@dataclass(frozen=True, eq=False)
+class MappedTrie:
+    """The n-grams of a mapped file, unpacked and checked when they are needed.
+
+    Probabilities need no unpacking: they come from the hash table, and the words that
+    follow a context from the structure.
+
+    - `packed`: the structure
+    - `table`: the values
+    - `file`: named in error messages
+    """
+
+    packed: PackedTrie
+    table: HashTable
+    file: Path
+
+    @property
+    def n_words(self) -> int:
+        """Size of the vocabulary."""
+        return self.packed.n_words
+
+    @property
+    def order(self) -> int:
+        """Number of words in the longest n-gram."""
+        return len(self.packed.n_ngrams)
+
+    @property
+    def n_ngrams(self) -> NDArray[np.int64]:
+        """Number of n-grams of each order."""
+        return self.packed.n_ngrams
+
+    @cached_property
+    def _in_memory(self) -> BackoffTrie:
+        return self.unpacked(Work())
+
+    def unpacked(self, work: Work | None = None) -> BackoffTrie:
+        """Return the trie whose arrays are read in order; raise if it is damaged.
+
+        - `work`: has the arrays; by default memory, in which they stay
+        """
+        if work is None:
+            return self._in_memory
+        try:
+            return unpacked(self.packed, self.table, work)
+        except ValueError as error:
+            raise damaged_file(self.file, error) from error
+
+    def next_word_prob(
+        self, X: NDArray[np.int32], y: NDArray[np.int32]
     ) -> NDArray[np.float64]:
-        """Return the probability of every word after each context, as `BackoffTrie`."""
+        """Return the probability of each next word given its context."""
+        return self.table.next_word_prob(X, y)
+
+    def words_prob(
+        self, X: NDArray[np.int32], words: NDArray[np.int32]
+    ) -> NDArray[np.float64]:
+        """Return the probability of several words after each context."""
+        return self.table.words_prob(X, words)
+
+    def distribution(self, X: NDArray[np.int32]) -> NDArray[np.float64]:
+        """Return the probability of every word after each context."""
         out = np.empty((len(X), self.n_words))
+        own = self.packed.arrays, self.table.kernel
         for rows in blocks_of_rows(len(X), self.n_words):
-            _packed.packed_distribution(self.arrays, table.kernel, X[rows], out[rows])
+            _packed.packed_distribution(*own, X[rows], out[rows])
         return out
+
+    def __reduce__(self) -> Any:
+        # The file may be gone where it is unpickled.
+        trie = self.unpacked()
+        return BackoffTrie, tuple(getattr(trie, field.name) for field in fields(trie))
 
 
 def packed_sizes(
