@@ -1,5 +1,6 @@
 """Tokenizer: documents are split into tokens."""
 
+import pickle
 import re
 import unicodedata
 from itertools import pairwise
@@ -7,6 +8,7 @@ from itertools import pairwise
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sklearn.base import clone
 
 from nplm import Tokenizer
 
@@ -103,6 +105,14 @@ def test_tokens_are_row_preserving_and_in_the_text(texts):
 def test_tokenizer_refuses_what_is_not_documents(X, message):
     with pytest.raises(TypeError, match=message):
         Tokenizer().transform(X)
+
+
+def test_pickles_of_tokenizers_without_symbols_for_identifiers_split_text():
+    tokenizer = Tokenizer(number="<num>")
+    del vars(tokenizer)["identifier"]  # as 0.1 pickled it
+    restored = pickle.loads(pickle.dumps(tokenizer))
+    assert restored.transform(["a 3"]) == [["a", "<num>"]]
+    assert clone(restored).identifier is None
 
 
 def test_tokenizer_names_a_wrong_pattern():

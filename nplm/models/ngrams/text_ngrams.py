@@ -108,19 +108,14 @@ class TextNgrams(NamedTuple):
         from nplm.models.ngrams.backoff_model import BackoffLM
         from nplm.text.lm.text_lm import TextLM
         from nplm.text.tokenizer import Tokenizer
-        from nplm.text.vocabulary import Vocabulary
 
         table = index_of(self.trie) if index else None
-        words, tokenizer = self.words, self.tokenizer
-        vocabulary = Vocabulary.from_words(
-            words.words, unknown=words.unknown, boundary=words.boundary
-        )
-        known_of(vocabulary).spelling = words.spelling
+        tokenizer = self.tokenizer
         if type(tokenizer) is Splitter:
             tokenizer = Tokenizer(**params_of(tokenizer))
         return TextLM.from_model(
             BackoffLM.from_trie(self.trie, table, boundary=self.boundary),
-            vocabulary,
+            self.words,
             tokenizer=tokenizer,
             predict_boundary=self.predict_boundary,
         )

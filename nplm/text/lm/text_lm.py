@@ -31,7 +31,7 @@ from nplm.text.lm.text_scoring import Scoring
 from nplm.text.subwords.subwords import Subwords, with_methods
 from nplm.text.tokenizer import Tokenizer
 from nplm.text.vocabulary import Vocabulary
-from nplm.text.words.known_words import known_of, unknown_among
+from nplm.text.words.known_words import KnownWords, known_of, unknown_among
 from nplm.text.words.splitting import BETWEEN_BLANKS
 
 __all__ = ["TextLM"]
@@ -205,7 +205,7 @@ class TextLM(Scoring, Continuing, DensityMixin, DocumentEstimator):
     def from_model(
         cls,
         model: Any,
-        words: Sequence[object] | Vocabulary | None = None,
+        words: Sequence[object] | Vocabulary | KnownWords | None = None,
         *,
         tokenizer: Any = "auto",
         boundary: int | None = None,
@@ -520,10 +520,11 @@ class TextLM(Scoring, Continuing, DensityMixin, DocumentEstimator):
 
 
 def _vocabulary_of(
-    words: Sequence[object] | Vocabulary, n_words: int, boundary: int
+    words: Sequence[object] | Vocabulary | KnownWords, n_words: int, boundary: int
 ) -> Vocabulary:
     """Make the vocabulary of a model's words, which clones and fits do not change."""
-    known = known_of(words) if isinstance(words, Vocabulary) else None
+    is_known = isinstance(words, (Vocabulary, KnownWords))
+    known = known_of(words) if is_known else None
     listed: Any = words if known is None else known.words
     if not isinstance(listed, EncodedWords):
         listed = list(listed)

@@ -56,6 +56,8 @@ class Splitter:
         As of `Tokenizer`.
     """
 
+    identifier: str | None = None  # of pickles of 0.1, which lack it
+
     def __init__(
         self,
         pattern: str | None = None,

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import Pipeline
@@ -135,15 +136,6 @@ def test_pipeline_on_raw_text():
     assert proba[0] == model["lm"].next_words([model["ids"].ids_["on"]], 99)[1].max()
 
 
-def test_grid_search_over_documents():
-    grid = {"lm__estimator__order": [1, 2]}
-    search = GridSearchCV(pipeline(min_count=2), grid, cv=3, error_score="raise")
-    search.fit(TEXTS)
-    assert search.best_params_ == {"lm__estimator__order": 2}
-    assert np.isfinite(search.cv_results_["mean_test_score"]).all()
-    assert search.score(TEXTS) == search.best_estimator_.score(TEXTS)
-
-
 def test_clone_and_pickle():
     model = pipeline().fit(TEXTS)
     assert "lm__estimator__order" in model.get_params()
@@ -186,15 +178,6 @@ def test_id_beyond_training_error_names_n_words():
     with pytest.raises(ValueError, match="set n_words"):
         lm.next_words([3])
     assert np.isfinite(TextLM(AddOneBigram(n_words=4)).fit([[1, 2]]).score([[1, 3]]))
-
-
-@pytest.mark.parametrize("params", [{"max_words": -1}, {"temperature": 0.0}])
-def test_generate_refuses_parameters(params):
-    lm = TextLM(AddOneBigram()).fit([[1, 2]])
-    with pytest.raises(ValueError, match=next(iter(params))):
-        lm.generate(**params)
-    with pytest.raises(ValueError, match="k must be"):
-        lm.next_words(k=0)
 
 
 def test_estimator_gets_vocabulary_size_and_boundary():
@@ -270,6 +253,8 @@ def test_perplexity_of_each_document():
 
 def test_excluded_words_are_not_predicted():
     lm = text_lm()
+    with pytest.raises(ValueError, match="k must be"):
+        lm.next_words(k=0)
     words, proba = lm.next_words("zoo", k=99, exclude=["<unk>", "</s>", "</s>"])
     assert len(words) == len(proba) == lm.n_words_ - 2
     assert not {"<unk>", "</s>"} & set(words)
@@ -314,13 +299,23 @@ def test_unknown_words_are_not_generated_by_default():
             assert len(own.next_words(k=99, unknown=unknown)[0]) == own.n_words_
 
 
-def test_several_texts_are_drawn_by_probability():
-    lm = text_lm()
-    firsts = lm.generate("the", 4000, max_words=1, random_state=0)
-    words, proba = lm.next_words("the", k=99)
+def check_shares(firsts, words, proba):
+    """Check how often texts of at most one word have each, "" the boundary."""
     for word, p in zip(words, proba):
-        drawn = firsts.count("" if word == "</s>" else word) / 4000
-        assert abs(drawn - p) < 4 * np.sqrt(p / 4000)
+        share = firsts.count("" if word == "</s>" else word) / len(firsts)
+        assert abs(share - p) < 4 * np.sqrt(p / len(firsts))
+
+
+def test_texts_are_drawn_by_probability():
+    lm = text_lm(vocabulary=Vocabulary(max_words=6))
+    samples = lm.sample(4000, max_words=1, random_state=0)
+    words, proba = lm.next_words((), k=99, unknown=True)
+    assert "<unk>" in words
+    check_shares(samples, words, proba)
+    assert lm.sample(4000, max_words=1, random_state=0) == samples
+    lm = text_lm()
+    words, proba = lm.next_words("the", k=99)
+    check_shares(lm.generate("the", 4000, max_words=1, random_state=0), words, proba)
     # With top_k or top_p, in the order of probabilities.
     for cut, n in [(dict(top_k=2), 2), (dict(top_p=proba[:3].sum() - 1e-9), 3)]:
         firsts = lm.generate("the", 500, max_words=1, random_state=0, **cut)
@@ -336,16 +331,16 @@ def test_texts_have_the_least_number_of_words():
     # The first word is drawn among the others by their probabilities.
     words, proba = lm.next_words("the", k=99, exclude=["</s>"])
     firsts = lm.generate("the", 4000, min_words=1, max_words=1, random_state=0)
-    for word, p in zip(words, proba):
-        assert abs(firsts.count(word) / 4000 - p) < 4 * np.sqrt(p / 4000)
-    with pytest.raises(ValueError, match=r"min_words=3 is more than max_words=2"):
-        lm.generate(min_words=3, max_words=2)
+    check_shares(firsts, words, proba)
 
 
 @pytest.mark.parametrize(
     "params",
     [
         {"min_words": -1},
+        {"max_words": -1},
+        {"min_words": 3, "max_words": 2},
+        {"temperature": 0.0},
         {"n": 0},
         {"top_k": 0},
         {"top_p": 0.0},
@@ -358,14 +353,25 @@ def test_generate_refuses(params):
         text_lm().generate(**params)
 
 
-def test_grid_search_over_raw_text():
-    lm = TextLM(AddOneBigram(), vocabulary=Vocabulary(min_count=2))
-    search = GridSearchCV(lm, {"estimator__order": [1, 2]}, cv=3, error_score="raise")
-    search.fit(TEXTS)
-    assert search.best_params_ == {"estimator__order": 2}
+@pytest.mark.parametrize(
+    ("model", "order"),
+    [
+        (pipeline(min_count=2), "lm__estimator__order"),
+        (
+            TextLM(AddOneBigram(), vocabulary=Vocabulary(min_count=2)),
+            "estimator__order",
+        ),
+    ],
+    ids=["ids", "text"],
+)
+def test_grid_search(model, order):
+    search = GridSearchCV(model, {order: [1, 2]}, cv=3, error_score="raise")
+    assert search.fit(TEXTS).best_params_ == {order: 2}
+    assert np.isfinite(search.cv_results_["mean_test_score"]).all()
     again = pickle.loads(pickle.dumps(search.best_estimator_))
     assert again.score(TEXTS) == search.score(TEXTS)
-    assert not hasattr(clone(again), "vocabulary_")
+    with pytest.raises(NotFittedError):
+        clone(again).score(TEXTS)
 
 
 def test_grid_over_the_order_scores_the_same_tokens():
@@ -638,17 +644,3 @@ def test_id_0_is_a_word_with_another_boundary(boundary):
 def test_invalid_boundary_is_refused(boundary):
     with pytest.raises(ValueError, match="boundary"):
         TextLM(AddOneBigram(), boundary=boundary).fit([[1, 2]])
-
-
-def test_samples_have_the_probabilities_of_the_model():
-    texts = ["a rose is a rose", "is a rose a rose", "tulip"] * 10
-    vocabulary = Vocabulary(max_words=4)
-    lm = TextLM(KneserNeyLM(2, discount_fallback=0.5), vocabulary=vocabulary).fit(texts)
-    n = 4000
-    samples = lm.sample(n, random_state=0)
-    first = [text.split()[0] if text else "</s>" for text in samples]
-    words, proba = lm.next_words((), k=lm.n_words_, unknown=True)
-    assert "<unk>" in words
-    found = np.array([first.count(word) / n for word in words])
-    assert (abs(found - proba) <= 4 * np.sqrt(proba * (1 - proba) / n)).all()
-    assert lm.sample(n, random_state=0) == samples
