@@ -56,8 +56,9 @@ FLOORS = {
         {"tiers"},
     ],
     "models/neural/network": [
-        {"soundness"},
         {"network"},
+        {"scorer"},
+        {"parts"},
         {"outputs"},
         {"."},
     ],

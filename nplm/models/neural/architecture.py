@@ -18,8 +18,8 @@ from nplm.models.neural.network.inputs import (
     MixedSenses,
 )
 from nplm.models.neural.network.lstm import LSTM
-from nplm.models.neural.network.network import Parts
 from nplm.models.neural.network.outputs.estimates import Estimate
+from nplm.models.neural.network.parts import Parts
 from nplm.models.neural.options.features import Features
 from nplm.models.neural.options.losses import Loss
 from nplm.models.neural.options.outputs import Output, Softmax, changed

@@ -21,7 +21,7 @@ from nplm.base.fitted import Fitted
 from nplm.base.warnings import warn
 from nplm.models.neural.fitting.saved import from_items, lightened, to_items
 from nplm.models.neural.network.network import Network
-from nplm.models.neural.network.reading import MOST_COLUMNS
+from nplm.models.neural.network.scorer import MOST_COLUMNS
 from nplm.models.neural.options.base import Option
 from nplm.models.neural.options.outputs import Output
 from nplm.models.neural.recipe import TrainedNetwork

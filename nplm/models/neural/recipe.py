@@ -14,8 +14,9 @@ from nplm.models.neural.architecture import Architecture
 from nplm.models.neural.network import solvers
 from nplm.models.neural.network.array_types import Array, State
 from nplm.models.neural.network.dropout import NO_DROPOUT, Dropout
-from nplm.models.neural.network.network import Network, Parts
+from nplm.models.neural.network.network import Network
 from nplm.models.neural.network.parameters import Parameters
+from nplm.models.neural.network.parts import Parts
 from nplm.models.neural.network.solvers import Schedule
 from nplm.models.neural.options.losses import Loss
 from nplm.models.neural.options.solvers import SGD

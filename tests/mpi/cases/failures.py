@@ -9,7 +9,7 @@ from sklearn.base import clone
 from nplm import NeuralLM, mpi
 from nplm._kernels.neural import _network
 from nplm.models.neural.fitting.replicated import RankMemory
-from nplm.models.neural.network.network import Parts
+from nplm.models.neural.network.parts import Parts
 
 from .base import SETTINGS, comm, data, paper_lm
 

@@ -21,7 +21,7 @@ from nplm.models.neural.fitting.scoring import (
 from nplm.models.neural.fitting.windows import Windows
 from nplm.models.neural.network.array_types import State
 from nplm.models.neural.network.network import Network
-from nplm.models.neural.network.soundness import check_sums
+from nplm.models.neural.network.parts import check_sums
 from nplm.models.neural.recipe import HISTORY_COLUMNS, Recipe
 from nplm.models.training.parallel.processes import Processes
 from nplm.models.training.plan import Plan

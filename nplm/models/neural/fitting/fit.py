@@ -26,7 +26,8 @@ from nplm.models.neural.fitting.windows import Windows
 from nplm.models.neural.network.array_types import Array, Counts, Index
 from nplm.models.neural.network.dropout import Dropout
 from nplm.models.neural.network.lstm import n_runs
-from nplm.models.neural.network.network import Network, Parts
+from nplm.models.neural.network.network import Network
+from nplm.models.neural.network.parts import Parts
 from nplm.models.neural.network.sharing import Rows, sharing_of
 from nplm.models.neural.recipe import HISTORY_COLUMNS, Recipe, TrainedNetwork
 from nplm.models.training.checkpoint import Checkpoint, fingerprint

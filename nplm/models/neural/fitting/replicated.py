@@ -25,8 +25,9 @@ from nplm.models.neural.network.array_types import (
     Scratch,
     Team,
 )
-from nplm.models.neural.network.network import Network, Parts
+from nplm.models.neural.network.network import Network
 from nplm.models.neural.network.parameters import Parameters, aligned_zeros
+from nplm.models.neural.network.parts import Parts
 from nplm.models.neural.network.sharing import Sharing
 from nplm.models.training.parallel.common_memory import SharedLayout, common_memory
 from nplm.models.training.parallel.threads import Threads

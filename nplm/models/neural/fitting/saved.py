@@ -23,8 +23,8 @@ from nplm.models.neural.network.array_types import State
 from nplm.models.neural.network.features import checked_parts
 from nplm.models.neural.network.hidden import checked_sizes
 from nplm.models.neural.network.parameters import Parameters
+from nplm.models.neural.network.parts import check_sums
 from nplm.models.neural.network.solvers import Adam, Schedule
-from nplm.models.neural.network.soundness import check_sums
 from nplm.models.neural.options.base import Option
 from nplm.models.neural.options.features import Features
 from nplm.models.neural.options.losses import LOSSES, NCE, Loss

@@ -14,8 +14,9 @@ from nplm._kernels.neural._loops import row_stride
 from nplm._kernels.neural._network import BACKWARD, FORWARD, UPDATE
 from nplm._kernels.neural._team import block_starts
 from nplm.models.neural.network.array_types import Array, Ids, Index, Scores
-from nplm.models.neural.network.network import Network, Parts
+from nplm.models.neural.network.network import Network
 from nplm.models.neural.network.parameters import Parameters, aligned_zeros
+from nplm.models.neural.network.parts import Parts
 from nplm.models.neural.network.sharing import Sharing
 from nplm.models.neural.recipe import TrainedNetwork
 from nplm.models.training.parallel.processes import Processes
