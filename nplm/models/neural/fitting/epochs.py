@@ -13,11 +13,7 @@ from nplm.base.exceptions import DivergenceError
 from nplm.base.fitted import Fitted
 from nplm.models.neural.fitting import scoring
 from nplm.models.neural.fitting.orders import order_of
-from nplm.models.neural.fitting.scoring import (
-    Scoring,
-    TextScoring,
-    scored_each_epoch,
-)
+from nplm.models.neural.fitting.scoring import Scoring, scored_each_epoch
 from nplm.models.neural.fitting.windows import Windows
 from nplm.models.neural.network.array_types import State
 from nplm.models.neural.network.network import Network
@@ -135,12 +131,11 @@ class Epochs:
         scored, every = scored_each_epoch(windows), windows.held_out
         text = f"scoring {'some training' if every is None else 'held-out'} windows"
         weight, most = recipe.scoring_weight, scoring.MAX_SCORED_WINDOWS
-        kind = TextScoring if network.parts.hidden.lowest.n_memory else Scoring
-        self.closing = kind(network, processes, scored, text, weight, most)
+        self.closing = Scoring(network, processes, scored, text, weight, most)
         self.final: Scoring | None = None
         if every is not None and len(every) > most:
             text = "scoring all held-out windows"
-            self.final = kind(network, processes, every, text, weight)
+            self.final = Scoring(network, processes, every, text, weight)
         self.least = network.least(batch_size)
         self.seconds_a_call = network.seconds_a_call(batch_size)
         self._n_before = len(history["loss"])
