@@ -109,16 +109,16 @@ def boosted(
     )
     if not factors:
         raise ValueError("words is empty: pass the words to add or boost.")
-    for word, own in factors.items():
-        if not (isinstance(own, Real) and 0 < float(own) < np.inf):
+    for word, its_factor in factors.items():
+        if not (isinstance(its_factor, Real) and 0 < float(its_factor) < np.inf):
             raise ValueError(
-                f"the factor of {word!r} must be a number above 0, got {own!r}."
+                f"the factor of {word!r} must be a number above 0, got {its_factor!r}."
             )
     known = ngrams.words
     new = [word for word in factors if word not in known.ids]
     if ngrams.tokenizer is not None:
-        made = ngrams.tokenizer.transform([str(word) for word in new])
-        others = [pair for pair in zip(new, made) if pair[1] != [pair[0]]]
+        split = ngrams.tokenizer.transform([str(word) for word in new])
+        others = [pair for pair in zip(new, split) if pair[1] != [pair[0]]]
         if others:
             word, tokens = others[0]
             warn(
@@ -145,9 +145,9 @@ class _WithNewWords(AlignedTrie):
     @cached_property
     def unigrams(self) -> NDArray[np.float64]:
         """The probability of each word as a unigram."""
-        own = self.trie.prob[: self.trie.n_words].astype(np.float64)
-        unigrams = np.full(self.n_words, own[own > 0].min(initial=1.0))
-        unigrams[self.ids] = own
+        known = self.trie.prob[: self.trie.n_words].astype(np.float64)
+        unigrams = np.full(self.n_words, known[known > 0].min(initial=1.0))
+        unigrams[self.ids] = known
         return unigrams / unigrams.sum()
 
     def next_word_prob(
@@ -165,9 +165,12 @@ def _multiply(trie: BackoffTrie, factors: NDArray[np.float64], work: Work) -> No
         total += (factor - 1) * trie.masses(words)
     parents = trie.parents(work)
     for first, last in blocks_of_contexts(trie.start, 0, len(total), work.block):
-        own, ngrams = slice(first, last), slice(*trie.start[[first, last]].tolist())
+        contexts, ngrams = (
+            slice(first, last),
+            slice(*trie.start[[first, last]].tolist()),
+        )
         n_ngrams = np.diff(trie.start[first : last + 1])
-        changed = factors[trie.words[ngrams]] / np.repeat(total[own], n_ngrams)
+        changed = factors[trie.words[ngrams]] / np.repeat(total[contexts], n_ngrams)
         trie.prob[ngrams] = trie.prob[ngrams] * changed
-        trie.bow[own] = trie.bow[own] * (total[parents[own]] / total[own])
+        trie.bow[contexts] *= total[parents[contexts]] / total[contexts]
         work.forget(*trie.every_array)

@@ -102,6 +102,6 @@ def limited(
         kept_ids.add(known.unknown_id)
     ids = np.array(sorted(kept_ids), dtype=np.int32)
     smaller = ngrams.with_words(known.words_of(ids), known.unknown)
-    own = ids, smaller.words.unknown_id, mass_to == "words"
-    trie = LimitedTrie(ngrams.trie, *own)
+    kept = ids, smaller.words.unknown_id, mass_to == "words"
+    trie = LimitedTrie(ngrams.trie, *kept)
     return smaller._replace(trie=mixed_trie([trie], [1.0], work))

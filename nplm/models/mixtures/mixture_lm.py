@@ -242,8 +242,8 @@ class MixtureLM(_BaseComposition, CompositeLM):
         X_val, y_val = (None, None) if held_out is None else held_out.windows()
 
         def fit(model: Self) -> KeyboardInterrupt | None:
-            own = texts, held_out
-            return model._fit_parts(X, y, X_val, y_val, fit_params, own)
+            data = texts, held_out
+            return model._fit_parts(X, y, X_val, y_val, fit_params, data)
 
         return fit_copy(self, fit)
 
@@ -330,12 +330,12 @@ class MixtureLM(_BaseComposition, CompositeLM):
 
     def _n_context_of_texts(self) -> int:
         least = 2 if self._contexts is not None else 0
-        return max(least, *(_n_context_of_texts(own) for own in self.estimators_))
+        return max(least, *map(_n_context_of_texts, self.estimators_))
 
     @property
     def _reads_texts(self) -> bool:
         """Whether a member reads texts."""
-        members = vars(self).get("estimators_") or [own for _, own in self.estimators]
+        members = vars(self).get("estimators_") or dict(self.estimators).values()
         return any(getattr(member, "_reads_texts", False) for member in members)
 
     def _check_sizes(self, names: list[str], members: list[Any]) -> None:
@@ -535,11 +535,11 @@ class MixtureLM(_BaseComposition, CompositeLM):
 
     def _state(self, ids: NDArray[np.int32]) -> Any:
         # A text begins with as many boundaries as a context has words.
-        more = [
-            self._n_context_of_texts() - _n_context_of_texts(own)
-            for own in self.estimators_
-        ]
-        return tuple(own._state(ids[n:]) for own, n in zip(self.estimators_, more))
+        n = self._n_context_of_texts()
+        return tuple(
+            member._state(ids[n - _n_context_of_texts(member) :])
+            for member in self.estimators_
+        )
 
     def _step_by_member(
         self, X: NDArray[np.int32], states: Sequence[Any]
@@ -548,10 +548,10 @@ class MixtureLM(_BaseComposition, CompositeLM):
         parts, after = [], []
         for i, member in enumerate(self.estimators_):
             check_not_grown(member, self.n_words_, type(self).__name__)
-            own = [state[i] if state else None for state in states]
-            log_proba, left = member._step(X, own)
+            before = [state[i] if state else None for state in states]
+            log_proba, states_after = member._step(X, before)
             parts.append(log_proba)
-            after.append(left)
+            after.append(states_after)
         return parts, list(zip(*after))
 
     def _step(self, X: NDArray[np.int32], states: Sequence[Any]) -> Stepped:

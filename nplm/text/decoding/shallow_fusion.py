@@ -7,10 +7,11 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
-from nplm.text.lm.row_cache import Context, RowCache, StateCache
+from nplm.text.lm.fitted_text import fitted_text
+from nplm.text.lm.row_cache import Context, RowCache
 from nplm.text.lm.text_lm import TextLM
+from nplm.text.lm.window_scorer import WindowWordScorer
 
 __all__ = ["ShallowFusion"]
 
@@ -77,7 +78,7 @@ class ShallowFusion:
                 f"ShallowFusion needs a TextLM, got {type(lm).__name__}: fit a TextLM "
                 "on the generator's tokens."
             )
-        check_is_fitted(lm)
+        text = fitted_text(lm)
         for name, value in (("n_prompt", n_prompt), ("eos_token_id", eos_token_id)):
             if value is not None and not (isinstance(value, Integral) and value >= 0):
                 raise ValueError(
@@ -98,11 +99,9 @@ class ShallowFusion:
         # The id in the language model of each token, and of tokens beyond.
         self._ids = np.append(ids, lm.boundary_).astype(np.intp)
         self._eos, self._boundary = eos_token_id, lm.boundary_
-        model = lm.estimator_
-        self._reads = getattr(model, "_reads_texts", False)
-        n = max(model._n_context_of_texts(), 1) if self._reads else lm.n_context_
-        self._start: Context = (lm.boundary_,) * n + (None,) * self._reads
-        self._cache = StateCache(model) if self._reads else RowCache(model)
+        options = text.model, text.n_context, text.boundary, None, -1
+        self._scorer = WindowWordScorer(*options)
+        self._cache = self._scorer.cache or RowCache(text.model)
         self._states: dict[Context, Context] = {}  # after the texts of the last call
 
     def __call__(self, input_ids: Any, scores: Any) -> Any:
@@ -133,16 +132,12 @@ class ShallowFusion:
         return scores + scores.new_tensor(added)
 
     def _state(self, text: Context) -> Context:
-        """Return the context after a text, with a state if the model reads texts."""
-        if not self._reads:
-            return (*self._start, *text)[-len(self._start) :]
+        """Return the state after a text."""
         # A beam mostly goes on with one of the last call.
         known = len(text)
         while known > 0 and text[:known] not in self._states:
             known -= 1
-        state = self._states[text[:known]] if known else self._start
+        state = self._states[text[:known]] if known else self._scorer.begin()
         for word in text[known:]:
-            [after] = self._cache.after([state])
-            is_end = word == self._boundary
-            state = self._start if is_end else (*state[1:-1], word, after)
+            [state] = self._scorer.after([state], [word])
         return state

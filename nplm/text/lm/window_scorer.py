@@ -47,6 +47,7 @@ class WindowWordScorer:
     - `boundary`: id of the boundary
     - `ids`: the id of each word; None if words are ids
     - `unknown`: the id of words that are not in `ids`; -1 refuses them
+    - `cache`: of a model that takes long for the distribution after a context
     """
 
     def __init__(
@@ -60,13 +61,13 @@ class WindowWordScorer:
         self.model, self.n_context, self.boundary = model, n_context, boundary
         self.ids, self.unknown = ids, unknown
         self.order = order_of(model, n_context)
-        self._cache: RowCache | None = None
+        self.cache: RowCache | None = None
         self._reads = getattr(model, "_reads_texts", False)
         n_context = columns_of(model, n_context)
         if self._reads:
-            self._cache = StateCache(model)
+            self.cache = StateCache(model)
         elif getattr(model, "_sums_over_words", False):
-            self._cache = RowCache(model)
+            self.cache = RowCache(model)
         self._start: State = (boundary,) * n_context + (None,) * self._reads
         # Positions of the windows of a short sentence.
         self._positions = np.arange(MAX_CACHED_TOKENS)[:, None] + np.arange(n_context)
@@ -87,7 +88,7 @@ class WindowWordScorer:
         """Return the results of `step` for pairs of a state and a word."""
         ids = self._ids_of(words)
         log_probs = self._log_probs(states, ids)
-        return log_probs, self._all_after(states, ids)
+        return log_probs, self.after(states, ids)
 
     def end(self, state: State) -> float:
         """Return the log-probability of the boundary."""
@@ -100,7 +101,7 @@ class WindowWordScorer:
         """
         [i] = [self.boundary] if word is None else self._ids_of([word])
         log_prob = float(self._log_probs([state], [i])[0])
-        return log_prob, self.order, self._all_after([state], [i])[0]
+        return log_prob, self.order, self.after([state], [i])[0]
 
     def full_scores(
         self,
@@ -127,8 +128,8 @@ class WindowWordScorer:
     def candidates(self, state: State, words: Sequence[object]) -> NDArray[np.float64]:
         """Return the log-probabilities of words that may come next."""
         ids = self._ids_of(words)
-        if self._cache is not None:
-            return self._cache.log_prob([state] * len(ids), self._checked(ids))
+        if self.cache is not None:
+            return self.cache.log_prob([state] * len(ids), self._checked(ids))
         X, y = np.array([state], dtype=np.int32), np.array(ids, dtype=np.int32)
         if not hasattr(self.model, "candidate_log_prob"):
             return self.model.log_prob(np.repeat(X, len(y), axis=0), y)
@@ -189,14 +190,14 @@ class WindowWordScorer:
             return model._texts_log_prob(texts), by_token
         return model.log_prob(*texts.windows()), by_token
 
-    def _all_after(self, states: Sequence[State], ids: Sequence[int]) -> list[State]:
+    def after(self, states: Sequence[State], ids: Sequence[int]) -> list[State]:
         """Return the state after each state and word."""
-        pairs = zip(states, ids)
         if not self._reads:
-            return [self._after(state[1:], i) for state, i in pairs]
-        assert self._cache is not None
-        after = self._cache.after(states)
-        return [self._after(own[1:-1], i, end) for (own, i), end in zip(pairs, after)]
+            return [self._after(state[1:], i) for state, i in zip(states, ids)]
+        assert self.cache is not None
+        ends = self.cache.after(states)
+        following = zip(states, ids, ends)
+        return [self._after(state[1:-1], i, end) for state, i, end in following]
 
     def _after(self, words: State, i: int, *end: Any) -> State:
         return self._start if i == self.boundary else (*words, i, *end)
@@ -205,8 +206,8 @@ class WindowWordScorer:
         self, states: Sequence[State], ids: Sequence[int]
     ) -> NDArray[np.float64]:
         """Return the log-probability of a word after each state."""
-        if self._cache is not None:
-            return self._cache.log_prob(states, self._checked(ids))
+        if self.cache is not None:
+            return self.cache.log_prob(states, self._checked(ids))
         if len(ids) == 0:
             return np.empty(0)
         X, y = np.array(states, dtype=np.int32), np.array(ids, dtype=np.int32)
