@@ -256,14 +256,14 @@ def _loading(lm: TextLM, name: str) -> str:
 # -- what is on them -------------------------------------------------------------------
 
 
-def _kinds(estimator: Any) -> list[str]:
+def _kinds(estimator: object) -> list[str]:
     """Return the kinds of a model and of its members."""
     models = [estimator, *(member for member, _ in _members(estimator))]
     names = {type(model).__name__ for model in models}
     return [kind for kind in reversed(KINDS) if names.intersection(KINDS[kind])]
 
 
-def _members(estimator: Any) -> list[tuple[Any, str]]:
+def _members(estimator: object) -> list[tuple[Any, str]]:
     """Return the members of a mixture, each with its weight as text."""
     members = list(getattr(estimator, "estimators_", ()))
     weights: Any = getattr(estimator, "weights_", None)

@@ -36,10 +36,10 @@ class FeatureMap(NamedTuple):
 
 
 def feature_map(
-    estimator: Any,
+    estimator: object,
     words: Sequence[object] | NDArray[np.object_] | None = None,
     *,
-    of: Sequence[Any] | None = None,
+    of: Sequence[object] | None = None,
     n_words: int = 100,
     normalize: bool = False,
 ) -> FeatureMap:

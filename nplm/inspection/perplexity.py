@@ -81,7 +81,7 @@ class PerplexityDisplay(Display):
     @classmethod
     def from_estimator(
         cls,
-        estimator: Any,
+        estimator: object,
         X: ArrayLike,
         y: ArrayLike,
         *,
@@ -90,7 +90,7 @@ class PerplexityDisplay(Display):
         n_context: int = 2,
         bins: ArrayLike | None = None,
         ax: Axes | None = None,
-        **kwargs: Any,
+        **kwargs: object,
     ) -> Self:
         """Plot the perplexity of one or several models on windows.
 
@@ -145,7 +145,7 @@ class PerplexityDisplay(Display):
         display = cls(perplexity, list(models), n_tokens, bins=edges, by=by)
         return display.plot(ax, **kwargs)
 
-    def plot(self, ax: Axes | None = None, **kwargs: Any) -> Self:
+    def plot(self, ax: Axes | None = None, **kwargs: object) -> Self:
         """Draw a bar for each model, or a line if there are bins.
 
         Parameters

@@ -349,7 +349,7 @@ def score_members(
 
 
 def _orders(
-    model: Any, boundary: int, X: NDArray[np.int32], y: NDArray[np.int32]
+    model: object, boundary: int, X: NDArray[np.int32], y: NDArray[np.int32]
 ) -> NDArray[np.int32] | None:
     """Return the length of the longest n-gram found; None if none is looked up."""
     make = getattr(model, "_word_scorer", None)

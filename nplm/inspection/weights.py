@@ -140,7 +140,7 @@ class MixtureWeightsDisplay(Display):
         return self
 
 
-def member_names(model: Any) -> list[str]:
+def member_names(model: object) -> list[str]:
     """Return the names of a mixture's members, or of a trigram's orders; else []."""
     members = getattr(model, "named_estimators_", None)
     if members is not None:

@@ -403,7 +403,7 @@ class Text(Words):
 
 
 def codec_of(
-    tokenizer: Any,
+    tokenizer: object,
     vocabulary: KnownWords | None,
     *,
     refuse: bool = False,

@@ -99,12 +99,12 @@ def _is_seekable(source: Any) -> bool:
     return hasattr(source, "readline") and source.seekable()
 
 
-def _is_read_once(source: Any) -> bool:
+def _is_read_once(source: object) -> bool:
     """Return whether a source is an iterator, which a first reading exhausts."""
     return hasattr(source, "__iter__") and iter(source) is source
 
 
-def _kept(documents: Iterator[Any], read: list[Any]) -> Iterator[Any]:
+def _kept(documents: Iterator[object], read: list[Any]) -> Iterator[Any]:
     """Yield documents, and keep them in a list."""
     for document in documents:
         read.append(document)
@@ -151,7 +151,7 @@ def blocks_of(documents: Iterable[object]) -> Iterator[tuple[int, list[Any]]]:
 class Numbers(dict[Any, int]):
     """Numbers of tokens, in the order of their first occurrence."""
 
-    def __missing__(self, token: Any) -> int:
+    def __missing__(self, token: object) -> int:
         number = self[token] = len(self)
         return number
 

@@ -242,7 +242,7 @@ def nearest_rows(
     return nearest.astype(np.int32), cosines[nearest]
 
 
-def features_of(model: Any) -> NDArray[Any] | None:
+def features_of(model: object) -> NDArray[Any] | None:
     """Return the word features of a model or of one of its members, else None."""
     members = *getattr(model, "estimators_", ()), getattr(model, "network_", None)
     for part in (model, *members):

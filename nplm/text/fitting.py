@@ -43,8 +43,8 @@ def fit_codec(
 
 def _fit_codec(
     X: object,
-    tokenizer: Any,
-    vocabulary: Any,
+    tokenizer: object,
+    vocabulary: object,
     begin: Callable[[str], None],
     refuse_zero: bool,
 ) -> tuple[Codec, Documents]:

@@ -100,7 +100,7 @@ def _mean_length(column: Any) -> float:
     return sum(lengths) / max(len(lengths), 1)
 
 
-def unpacked(values: Any) -> Any:
+def unpacked(values: object) -> Any:
     """Return the values of an array of Arrow as a list, and other values as they are.
 
     Its items are objects of Arrow, which equal no string and no number.
@@ -182,7 +182,7 @@ def tokens_of(document: object, name: str) -> Any:
     return document
 
 
-def check_tokens(tokens: Collection[Any]) -> None:
+def check_tokens(tokens: Collection[object]) -> None:
     """Raise an error that names an invalid token: missing or not hashable."""
     if set(map(type, tokens)) == {str}:  # a vocabulary of many words
         return

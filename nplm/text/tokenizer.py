@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 from sklearn.base import TransformerMixin
 from sklearn.utils import Tags
@@ -78,7 +78,7 @@ class Tokenizer(Splitter, TransformerMixin, DocumentEstimator):
     }
 
     @classmethod
-    def for_logs(cls, **params: Any) -> Self:
+    def for_logs(cls, **params: object) -> Self:
         """Make a tokenizer of log lines, with symbols for what differs in each line.
 
         A token is a word with the parts that ``-``, ``.``, ``:``, ``/``, ``@`` and
@@ -174,7 +174,7 @@ class Tokenizer(Splitter, TransformerMixin, DocumentEstimator):
     def _fitted(self) -> dict[str, object]:
         return {}
 
-    def _restore(self, fitted: Any) -> None:
+    def _restore(self, fitted: object) -> None:
         """Do nothing: a tokenizer has parameters only."""
 
     def __sklearn_is_fitted__(self) -> bool:

@@ -146,7 +146,9 @@ class Vocabulary(WordChoice, TransformerMixin, DocumentEstimator):
         return cls(unknown=unknown, boundary=boundary, words=words).fit()
 
     @all_or_nothing
-    def fit(self, X: Iterable[Sequence[Hashable]] | None = None, y: Any = None) -> Self:
+    def fit(
+        self, X: Iterable[Sequence[Hashable]] | None = None, y: object = None
+    ) -> Self:
         """Learn the words of documents.
 
         Parameters

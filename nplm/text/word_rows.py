@@ -97,7 +97,7 @@ def _check_ids_are_given(what: str, remedy: str, vocabulary: Vocabulary | None) 
 
 
 def _rows_of_ids(
-    name: str, value: object, vocabulary: Vocabulary | None, seed: Any
+    name: str, value: object, vocabulary: Vocabulary | None, seed: object
 ) -> NDArray[np.float32] | csr_array:
     if vocabulary is None:
         raise ValueError(
@@ -143,7 +143,7 @@ def _words_and_rows(value: Any, vocabulary: Vocabulary) -> tuple[Sequence[Any], 
 
 
 def _features(
-    vocabulary: Vocabulary, words: Sequence[Hashable], rows: Any
+    vocabulary: Vocabulary, words: Sequence[Hashable], rows: object
 ) -> csr_array:
     """Return the rows of a vocabulary's words; a missing word has no entries."""
     matrix = csr_array(rows)

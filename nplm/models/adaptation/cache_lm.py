@@ -126,7 +126,7 @@ class CacheLM(LanguageModel):
         self.proba_ = counts / counts.sum()
 
     def _fit_texts(
-        self, texts: Texts, held_out: Texts | None, **fit_params: Any
+        self, texts: Texts, held_out: Texts | None, **fit_params: object
     ) -> Self:
         # Of wide windows only the next words count.
         y = texts.y[texts.rows(slice(0, len(texts)))]

@@ -332,7 +332,7 @@ def _n_context(network: NeuralLM) -> int:
     return n
 
 
-def _check_network(network: Any) -> None:
+def _check_network(network: object) -> None:
     if not isinstance(network, NeuralLM):
         raise TypeError(
             f"the frozen estimator is a {type(network).__name__}, but a neural cache "

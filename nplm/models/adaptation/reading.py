@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
@@ -20,7 +18,7 @@ __all__ = ["adapted_log_prob"]
 
 
 def adapted_log_prob(
-    lm: Any,
+    lm: object,
     X: ArrayLike,
     y: ArrayLike,
     *,

@@ -26,7 +26,7 @@ __all__ = ["boost_words", "boosted"]
 
 def boost_words(
     lm: TextLM,
-    words: Iterable[Any] | Mapping[Any, float],
+    words: Iterable[object] | Mapping[Any, float],
     *,
     factor: float = 1.0,
     index: bool = True,
@@ -97,7 +97,7 @@ def boost_words(
 
 def boosted(
     ngrams: TextNgrams,
-    words: Iterable[Any] | Mapping[Any, float],
+    words: Iterable[object] | Mapping[Any, float],
     work: Work,
     factor: float = 1.0,
 ) -> TextNgrams:

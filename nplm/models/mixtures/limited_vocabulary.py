@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -19,7 +19,7 @@ __all__ = ["limit_vocabulary", "limited"]
 
 def limit_vocabulary(
     lm: TextLM,
-    words: Iterable[Any],
+    words: Iterable[object],
     *,
     mass_to: Literal["unknown", "words"] = "unknown",
     index: bool = True,
@@ -83,7 +83,7 @@ def limit_vocabulary(
 
 
 def limited(
-    ngrams: TextNgrams, words: Iterable[Any], work: Work, mass_to: str = "unknown"
+    ngrams: TextNgrams, words: Iterable[object], work: Work, mass_to: str = "unknown"
 ) -> TextNgrams:
     """Restrict n-grams to words, in memory or in a folder; see `limit_vocabulary`."""
     if isinstance(words, str):

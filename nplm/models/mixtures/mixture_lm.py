@@ -172,7 +172,7 @@ class MixtureLM(_BaseComposition, CompositeLM):
         """
         return self._get_params("estimators", deep=deep)
 
-    def set_params(self, **params: Any) -> Self:
+    def set_params(self, **params: object) -> Self:
         """Set parameters of the mixture, a member by name, or ``name__parameter``.
 
         Parameters
@@ -194,7 +194,7 @@ class MixtureLM(_BaseComposition, CompositeLM):
         *,
         X_val: ArrayLike | None = None,
         y_val: ArrayLike | None = None,
-        **fit_params: Any,
+        **fit_params: object,
     ) -> Self:
         """Fit all members that are not frozen, and learn the weights.
 
@@ -234,7 +234,7 @@ class MixtureLM(_BaseComposition, CompositeLM):
         )
 
     def _fit_texts(
-        self, texts: Texts, held_out: Texts | None, **fit_params: Any
+        self, texts: Texts, held_out: Texts | None, **fit_params: object
     ) -> Self:
         if not self._reads_texts:
             return super()._fit_texts(texts, held_out, **fit_params)
@@ -554,7 +554,7 @@ class MixtureLM(_BaseComposition, CompositeLM):
             after.append(states_after)
         return parts, list(zip(*after))
 
-    def _step(self, X: NDArray[np.int32], states: Sequence[Any]) -> Stepped:
+    def _step(self, X: NDArray[np.int32], states: Sequence[object]) -> Stepped:
         log_probs, after = self._step_by_member(X, states)
         return self._mixed(log_probs, X), after
 
@@ -616,5 +616,5 @@ def _n_context_of_texts(member: Any) -> int:
     return int(member.n_features_in_)
 
 
-def _is_dropped(member: Any) -> bool:
+def _is_dropped(member: object) -> bool:
     return isinstance(member, str) and member == "drop"

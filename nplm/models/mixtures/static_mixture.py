@@ -46,7 +46,7 @@ def static_mixture(
     models: Sequence[TextLM],
     weights: ArrayLike | None = None,
     *,
-    X_val: Sequence[Any] | None = None,
+    X_val: Sequence[object] | None = None,
     max_iter: int = MAX_ITER,
     tol: float = TOL,
     index: bool = True,
@@ -131,7 +131,7 @@ def static_mixture(
 def mixed(
     models: Sequence[TextNgrams],
     weights: ArrayLike | None,
-    X_val: Sequence[Any] | None,
+    X_val: Sequence[object] | None,
     work: Work,
     *,
     names: Sequence[str] | None = None,
@@ -307,7 +307,7 @@ def _check_symbols(models: Sequence[TextNgrams], names: Sequence[str]) -> None:
 def _learned(
     union: TextNgrams,
     tries: Sequence[AlignedTrie],
-    X_val: Any,
+    X_val: object,
     max_iter: int,
     tol: float,
     work: Work,

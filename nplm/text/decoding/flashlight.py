@@ -95,7 +95,7 @@ def flashlight_lm(lm: TextLM, words: Sequence[str] | Any) -> Any:
                 self.scored[after] = None, steps.end(self.state_of(state))
             return after, self.scored[after][1]
 
-        def state_of(self, state: Any) -> Any:
+        def state_of(self, state: object) -> Any:
             if state not in self.scored:
                 raise RuntimeError(
                     "the state is not of this utterance: make one flashlight_lm for "

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable
-from typing import Any
 
 from nplm.text.lm.text_lm import TextLM
 
@@ -15,7 +14,7 @@ LN10 = math.log(10)
 LOG10_ZERO = -100.0
 
 
-def check_words(lm: Any, caller: str) -> None:
+def check_words(lm: object, caller: str) -> None:
     """Raise an error unless `lm` is a fitted text model of words."""
     if not isinstance(lm, TextLM) or getattr(lm, "vocabulary_", None) is None:
         raise TypeError(

@@ -23,7 +23,7 @@ class Continuing(TextAttributes):
 
     def next_words(
         self,
-        context: Any = (),
+        context: object = (),
         k: int = 5,
         *,
         exclude: Iterable[object] = (),

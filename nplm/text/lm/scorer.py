@@ -215,7 +215,7 @@ class Scorer:
         return self.word_scorer.candidates(state, words)
 
     def score(
-        self, sentence: Any, *, bos: bool = True, eos: bool | None = None
+        self, sentence: object, *, bos: bool = True, eos: bool | None = None
     ) -> float:
         """Return the log-probability of a sentence.
 
@@ -310,14 +310,14 @@ class Scorer:
         lengths = lengths + eos
         return ScoredTokens(ids, log_prob, unknown, lengths, words=split, **by_token)
 
-    def _split_one(self, sentence: Any) -> Any:
+    def _split_one(self, sentence: object) -> Any:
         """Return the words of one sentence."""
         if self._split is not None and isinstance(sentence, str):
             return self._split(sentence)
         self._check(sentence, "the sentence")
         return sentence
 
-    def _check(self, words: Any, name: str) -> None:
+    def _check(self, words: object, name: str) -> None:
         """Raise an error if a single word stands in place of a list."""
         if self.codec.vocabulary is not None:
             known_of(self.codec.vocabulary).check_one_document(words, name)

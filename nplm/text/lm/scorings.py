@@ -73,7 +73,7 @@ def neg_bits_per_token(estimator: Any, X: object, y: object = None) -> float:
     return float(estimator.score(X, y)) / math.log(2)
 
 
-def neg_bits_per_character(estimator: Any, X: Any, y: object = None) -> float:
+def neg_bits_per_character(estimator: object, X: object, y: object = None) -> float:
     """Score a model of text by its negated bits per character: compares any models.
 
     Models that split text differently have tokens that do not compare, characters do:

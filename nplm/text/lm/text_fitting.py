@@ -41,7 +41,7 @@ class FittedParts(NamedTuple):
 def fit_parts(
     lm: TextAttributes,
     X: Iterable[object],
-    X_val: Any,
+    X_val: object,
     fit_params: dict[str, Any],
     method: str,
 ) -> tuple[FittedParts, KeyboardInterrupt | None]:
@@ -184,7 +184,7 @@ def _training_texts(
     return documents.texts(n_context, boundary, ends=bool(ends))
 
 
-def check_model(estimator: Any) -> None:
+def check_model(estimator: object) -> None:
     """Raise an error unless an estimator is a language model."""
     if not hasattr(estimator, "log_prob"):
         raise TypeError(
@@ -193,7 +193,7 @@ def check_model(estimator: Any) -> None:
         )
 
 
-def _check_vocabulary(vocabulary: Any) -> None:
+def _check_vocabulary(vocabulary: object) -> None:
     """Raise an error if a list of words is given in place of a vocabulary."""
     if not (vocabulary is None or isinstance(vocabulary, (str, Vocabulary))):
         raise TypeError(

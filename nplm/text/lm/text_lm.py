@@ -294,12 +294,12 @@ class TextLM(Scoring, Continuing, DensityMixin, DocumentEstimator):
 
     def fit(
         self,
-        X: Iterable[Any],
-        y: Any = None,
+        X: Iterable[object],
+        y: object = None,
         *,
-        X_val: Any = None,
-        sample_weight: Any = None,
-        **fit_params: Any,
+        X_val: object = None,
+        sample_weight: object = None,
+        **fit_params: object,
     ) -> Self:
         """Fit the vocabulary, and a clone of the estimator to the windows.
 
@@ -374,7 +374,9 @@ class TextLM(Scoring, Continuing, DensityMixin, DocumentEstimator):
             X = repeated(X, sample_weight)
         return fit_copy(self, lambda model: model._fit(X, y, X_val, fit_params))
 
-    def partial_fit(self, X: Iterable[Any], y: Any = None, **fit_params: Any) -> Self:
+    def partial_fit(
+        self, X: Iterable[object], y: object = None, **fit_params: object
+    ) -> Self:
         """Train further on documents, by ``partial_fit`` of the estimator.
 
         The first call fits the vocabulary to its documents, as `fit` does; words that
@@ -435,8 +437,8 @@ class TextLM(Scoring, Continuing, DensityMixin, DocumentEstimator):
     def _fit(
         self,
         X: Iterable[object],
-        y: Any,
-        X_val: Any,
+        y: object,
+        X_val: object,
         fit_params: dict[str, Any],
         method: str = "fit",
     ) -> KeyboardInterrupt | None:

@@ -129,7 +129,7 @@ class Scoring(TextAttributes):
         return fitted_text(self).scorer()
 
     def perplexity(
-        self, X: Sequence[object], *, skip: Any = None, per_document: bool = False
+        self, X: Sequence[object], *, skip: object = None, per_document: bool = False
     ) -> Any:
         """Return ``exp(-score)`` of all documents together, or of each.
 

@@ -22,7 +22,7 @@ MAX_CACHED_TOKENS = 64
 MAX_COPIED_COLUMNS = 64
 
 
-def order_of(model: Any, n_context: int) -> int:
+def order_of(model: object, n_context: int) -> int:
     """Return the number of words in the windows that a model looks at."""
     return min(n_context + 1, getattr(model, "order_", n_context + 1))
 
@@ -199,7 +199,7 @@ class WindowWordScorer:
         following = zip(states, ids, ends)
         return [self._after(state[1:-1], i, end) for state, i, end in following]
 
-    def _after(self, words: State, i: int, *end: Any) -> State:
+    def _after(self, words: State, i: int, *end: object) -> State:
         return self._start if i == self.boundary else (*words, i, *end)
 
     def _log_probs(

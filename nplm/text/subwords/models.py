@@ -206,14 +206,14 @@ UNIT_MODELS = {
 }
 
 
-def library_of(model: Any) -> str | None:
+def library_of(model: object) -> str | None:
     """Return the library that a model of units comes from, or None."""
     homes = {kind.__module__.partition(".")[0] for kind in type(model).__mro__}
     is_model = hasattr(model, "encode") and hasattr(model, "decode")
     return next((name for name in LIBRARIES if is_model and name in homes), None)
 
 
-def unit_model(model: Any) -> UnitModel:
+def unit_model(model: object) -> UnitModel:
     """Return the units of a library's model, or of "characters" or "bytes"."""
     if isinstance(model, str):
         return UNIT_MODELS[model]()
@@ -223,7 +223,7 @@ def unit_model(model: Any) -> UnitModel:
         return UNIT_MODELS[library](model)
 
 
-def _refuse_sampling(model: Any) -> None:
+def _refuse_sampling(model: object) -> None:
     """Raise if a model splits one text differently each time."""
     inner = getattr(getattr(model, "_tokenizer", model), "model", None)
     for owner, name, unset in (
@@ -317,7 +317,7 @@ def unpacked(name: str, data: bytes) -> Any:
         return library.Encoding(**parts | {"mergeable_ranks": ranks})
 
 
-def _check_ids(units: Any, n_bytes: int) -> None:
+def _check_ids(units: object, n_bytes: int) -> None:
     """Raise if an id is larger than a file of this size can have.
 
     The library goes through all ids up to the largest one.

@@ -237,7 +237,7 @@ class Subwords(TransformerMixin, DocumentEstimator):
                 "'unigram', 'characters' or 'bytes'."
             )
 
-    def _set_model(self, model: Any) -> None:
+    def _set_model(self, model: object) -> None:
         self.model_ = model
         units = self._fitted_units = unit_model(self.model if model is None else model)
         self.words_, self.unknown_ = units.words, units.unknown
@@ -256,7 +256,7 @@ class Subwords(TransformerMixin, DocumentEstimator):
         return "_fitted_units" in vars(self)
 
 
-def with_methods(tokenizer: Any) -> Any:
+def with_methods(tokenizer: object) -> Any:
     """Return a tokenizer as a transformer: a library's model as `Subwords`."""
     is_transformer = tokenizer is None or hasattr(tokenizer, "transform")
     if is_transformer or isinstance(tokenizer, str):

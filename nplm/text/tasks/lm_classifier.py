@@ -115,7 +115,7 @@ default="empirical"
         y: ArrayLike,
         *,
         X_val: object = None,
-        y_val: Any = None,
+        y_val: object = None,
         **fit_params: object,
     ) -> Self:
         """Fit a clone of the estimator to the documents of each class.
@@ -266,7 +266,9 @@ default="empirical"
         labels: NDArray[Any] = self.classes_[best]
         return labels
 
-    def score(self, X: Sequence[object], y: Any, sample_weight: Any = None) -> float:
+    def score(
+        self, X: Sequence[object], y: object, sample_weight: object = None
+    ) -> float:
         """Return the share of documents whose class is predicted.
 
         Parameters
@@ -329,7 +331,7 @@ default="empirical"
         self.estimators_ = estimators
 
 
-def _labelled(X: object, y: Any, suffix: str = "") -> tuple[list[Any], NDArray[Any]]:
+def _labelled(X: object, y: object, suffix: str = "") -> tuple[list[Any], NDArray[Any]]:
     """Return documents and their labels, checked to be as many."""
     if X is None or y is None:
         missing = f"{'X' if X is None else 'y'}{suffix}"

@@ -154,7 +154,12 @@ class LMDetector(OutlierMixin, MetaEstimatorMixin, DocumentEstimator):
         self.aggregate = aggregate
 
     def fit(
-        self, X: Sequence[Any], y: Any = None, *, X_val: Any = None, **fit_params: Any
+        self,
+        X: Sequence[object],
+        y: object = None,
+        *,
+        X_val: object = None,
+        **fit_params: object,
     ) -> Self:
         """Fit the model to documents, and choose the threshold.
 
@@ -186,7 +191,7 @@ class LMDetector(OutlierMixin, MetaEstimatorMixin, DocumentEstimator):
         return fit_copy(self, lambda model: model._fit(X, X_val, fit_params))
 
     def _fit(
-        self, X: Sequence[object], X_val: Any, fit_params: dict[str, Any]
+        self, X: Sequence[object], X_val: object, fit_params: dict[str, Any]
     ) -> KeyboardInterrupt | None:
         """Fit; return the interrupt if one came and left the estimator fitted."""
         self._validate_params()

@@ -16,7 +16,7 @@ from nplm.text.vocabulary import Vocabulary
 __all__ = ["as_text_lm", "fitted_text_lm", "with_words_of"]
 
 
-def as_text_lm(estimator: Any) -> Any:
+def as_text_lm(estimator: object) -> Any:
     """Return an unfitted text model: a `TextLM`, or one of a model of windows.
 
     Raises TypeError if it is none of these.
@@ -31,7 +31,7 @@ def as_text_lm(estimator: Any) -> Any:
     return clone(TextLM(estimator))
 
 
-def fitted_text_lm(estimator: Any) -> TextLM:
+def fitted_text_lm(estimator: object) -> TextLM:
     """Return the fitted text model of a fitted `as_text_lm`."""
     lm: TextLM = _unfrozen(estimator)
     return lm
@@ -71,7 +71,7 @@ def with_words_of(lm: TextLM, X: object, *, if_closed: bool = False) -> TextLM:
     return lm.set_params(tokenizer=tokenizer, vocabulary=words)
 
 
-def _unfrozen(estimator: Any) -> Any:
+def _unfrozen(estimator: object) -> Any:
     if isinstance(estimator, FrozenEstimator):
         return estimator.estimator
     return estimator
