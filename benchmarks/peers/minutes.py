@@ -39,13 +39,19 @@ TITLES = {
     "wiki-14M": "Wikipedia, 14M", "source": "Python source, 1.5M",
     "portuguese": "Portuguese news, 1.1M", "messages": "short messages, 0.4M",
 }  # fmt: skip
-MODELS = {"door": "AutoLM", "door-network": "its network alone", "lstm": "LSTM"}
-PLACES = (-6, 0), (0, -9), (6, 0)  # of labels, beside their dots
+MODELS = ("door", "door-network", "lstm")
+# What the page shows of a text and a number of minutes: the model, and its figure.
+COLUMNS = {
+    "AutoLM": ("door", "test"), "its network alone": ("door-network", "test"),
+    "LSTM": ("lstm", "test"), "LSTM with Kneser-Ney": ("lstm", "mixed"),
+}  # fmt: skip
+# Of labels, beside their dots: the offset in points, and the side.
+PLACES = ((-6, 0), "right"), ((0, -9), "center"), ((6, 0), "left"), ((0, 7), "center")
 UNSEEN: dict[str, Callable[[Path], Corpus]] = {
     "source": unseen_texts.source, "portuguese": unseen_texts.portuguese,
     "messages": unseen_texts.messages,
 }  # fmt: skip
-FIGURES = ("CPU s", "parameters", "valid", "test", "words/s")
+FIGURES = ("CPU s", "parameters", "valid", "test", "mixed", "words/s")
 
 
 def lstm(text: str, minutes: float) -> dict[str, Any]:
@@ -71,7 +77,7 @@ def measured(
         defaults = run.SETTINGS[model]
         row = run.MODELS[model](corpus_of(text, unseen), defaults | settings, minutes)
         about = {"text": text, "model": model, "minutes": minutes, "changes": settings}
-        return about | {name: row[name] for name in FIGURES}
+        return about | {name: row[name] for name in FIGURES if name in row}
 
     return kept(folder, f"minutes {text} {model} {minutes:g}", measure)
 
@@ -81,17 +87,14 @@ def page(rows: Rows) -> str:
     cells = []
     for minutes in sorted({row["minutes"] for row in rows}):
         for text in TITLES:
-            figures = [_test(rows, text, model, minutes) for model in MODELS]
+            figures = [_figure(rows, text, minutes, name) for name in COLUMNS]
             shown = ["" if x is None else f"{x:.1f}" for x in figures]
             cells.append([f"{minutes:g} min", TITLES[text], *shown])
-    header = ["time", "text, words", *MODELS.values()]
+    header = ["time", "text, words", *COLUMNS]
     table = list_table("Test perplexity", header, cells)
     machines = [row["machines"][0] for row in rows]
     cpus = " and an ".join(sorted({machine["cpu"] for machine in machines}))
-    return (
-        f"{table}\nOn a core each of an {cpus} with {machines[0]['cores']} cores, in "
-        "bfloat16, about as many models side by side as there are cores.\n"
-    )
+    return f"{table}\nOn one core of an {cpus} with {machines[0]['cores']}, in bfloat16.\n"
 
 
 def draw(path: Path, rows: Rows) -> None:
@@ -99,15 +102,14 @@ def draw(path: Path, rows: Rows) -> None:
     budgets, every = sorted({row["minutes"] for row in rows}), list(TITLES)[::-1]
     with picture(path, len(budgets), (9, 4), len(budgets)) as (figure, axes):
         for axis, minutes in zip(axes, budgets):
-            for i, (model, name) in enumerate(MODELS.items()):
-                figures = [_test(rows, text, model, minutes) for text in every]
+            for i, (name, (place, side)) in enumerate(zip(COLUMNS, PLACES)):
+                figures = [_figure(rows, text, minutes, name) for text in every]
                 dots = [(x, y) for y, x in enumerate(figures) if x is not None]
-                axis.plot(*zip(*dots), "oDs"[i], color=f"C{i}", label=name)
+                axis.plot(*zip(*dots), "oDsv"[i], color=f"C{i}", label=name)
                 for x, y in dots:
                     axis.annotate(
-                        f"{x:.0f}", (x, y), PLACES[i], textcoords="offset points",
-                        ha=("right", "center", "left")[i], va="center",
-                        fontsize="x-small", color=f"C{i}",
+                        f"{x:.0f}", (x, y), place, textcoords="offset points",
+                        ha=side, va="center", fontsize="x-small", color=f"C{i}",
                     )  # fmt: skip
             axis.set(title=f"{minutes:g} min", xscale="log", xlabel="test perplexity",
                      xlim=(25, 250), ylim=(-0.5, len(every) - 0.3))  # fmt: skip
@@ -118,14 +120,14 @@ def draw(path: Path, rows: Rows) -> None:
         for axis in axes[1:]:
             axis.tick_params(labelleft=False)
         figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center",
-                      ncols=len(MODELS), frameon=False)  # fmt: skip
+                      ncols=len(COLUMNS), frameon=False)  # fmt: skip
 
 
-def _test(rows: Rows, text: str, model: str, minutes: float) -> float | None:
-    cell = text, model, minutes
+def _figure(rows: Rows, text: str, minutes: float, column: str) -> float | None:
+    model, figure = COLUMNS[column]
     for row in rows:
-        if (row["text"], row["model"], row["minutes"]) == cell:
-            return float(row["test"])
+        if (row["text"], row["model"], row["minutes"]) == (text, model, minutes):
+            return row.get(figure)
     return None
 
 

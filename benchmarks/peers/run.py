@@ -198,16 +198,43 @@ def _of_nplm(lm: Any, n_tokens: int, seconds: float, held_out: list[Any]) -> Fou
 
 
 def of_torch(corpus: Corpus, settings: Found, minutes: float) -> Found:
-    """An LSTM or a GPT, over the same stream."""
+    """An LSTM or a GPT, over the same stream; "mixed" is its mixture with n-grams."""
     from peers.torch_models import Network
 
     began = time.process_time()
     net = Network(corpus.n_words, ROUNDS | settings).fit(corpus.train, 60 * minutes)
     seconds = time.process_time() - began
+    log_prob: dict[str, NDArray[Any]] = {}
+
+    def noted(ids: NDArray[Any], before: NDArray[Any]) -> NDArray[Any]:
+        name = "test" if log_prob else "valid"
+        log_prob[name] = net.log_prob(ids, before)
+        return log_prob[name]
+
     return {
         "CPU s": seconds, "epochs": net.seen / len(corpus.train),
-        "parameters": net.n_parameters, **scored(held_out_of(corpus), net.log_prob),
+        "parameters": net.n_parameters, **scored(held_out_of(corpus), noted),
+        "mixed": mixed(corpus, **log_prob),
     }  # fmt: skip
+
+
+def mixed(corpus: Corpus, valid: NDArray[Any], test: NDArray[Any]) -> float:
+    """Test perplexity with Kneser-Ney of order 5, as lmplz estimates it.
+
+    One weight, which is best for the held-out part.
+    """
+    ngrams = KneserNeyLM(5, n_words=corpus.n_words, boundary=corpus.boundary)
+    train, *held_out = corpus.windows(4)
+    ngrams.fit(*train)
+    weights = np.linspace(0.01, 0.99, 99)
+    others = ngrams.log_prob(*held_out[0])
+    best = min(weights, key=lambda weight: _perplexity(weight, valid, others))
+    return _perplexity(best, test, ngrams.log_prob(*held_out[1]))
+
+
+def _perplexity(weight: float, first: NDArray[Any], second: NDArray[Any]) -> float:
+    both = np.logaddexp(np.log(weight) + first, np.log1p(-weight) + second)
+    return float(np.exp(-both.mean()))
 
 
 MODELS: dict[str, Measure] = {

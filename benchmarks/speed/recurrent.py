@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -33,19 +34,23 @@ Ids = NDArray[np.int32]
 
 
 def nplm_fit(
-    m: int, h: int, precision: str, train: Ids, valid: Ids
-) -> tuple[float, float]:
+    m: int, h: int, precision: str, train: Ids, valid: Ids,
+    fit: Callable[..., Any] = NeuralLM.fit,
+    clock: Callable[[], float] = time.process_time, **params: Any,
+) -> tuple[float, float]:  # fmt: skip
     lm = NeuralLM.preset(
         "memory", n_words=int(max(train.max(), valid.max())) + 1, embedding_dim=m,
         n_hidden=h, precision=precision, max_iter=1, early_stopping=False,
-        loss=Importance(n_noise=1024), random_state=0,
+        loss=Importance(n_noise=1024), random_state=0, **params,
     )  # fmt: skip
     updates: list[tuple[float, float]] = []
 
     def note(done: float, total: float, loss: float) -> None:
-        updates.append((done, time.process_time()))
+        updates.append((done, clock()))
 
-    lm.fit(*windows(train, 128), progress=note)
+    fit(lm, *windows(train, 128), progress=note)
+    if not updates:  # a rank without the display
+        return 0.0, np.nan
     (first, begun), (last, ended) = updates[0], updates[-1]
     perplexity = np.exp(-lm.score_stream(valid)) if len(valid) > 1 else np.nan
     return (last - first) / (ended - begun), float(perplexity)
