@@ -31,6 +31,7 @@ from common.page import list_table, picture
 from common.table import Rows, kept, parser, report
 from nplm.datasets import Corpus
 from peers import run, unseen_texts
+from peers.run_page import without_paths
 
 DOCS = Path(__file__).parents[2] / "docs" / "measured"
 HELD_OUT = 40_000  # tokens of a held-out part, at most; of the Penn Treebank all
@@ -94,7 +95,8 @@ def page(rows: Rows) -> str:
     table = list_table("Test perplexity", header, cells)
     machines = [row["machines"][0] for row in rows]
     cpus = " and an ".join(sorted({machine["cpu"] for machine in machines}))
-    return f"{table}\nOn one core of an {cpus} with {machines[0]['cores']}, in bfloat16.\n"
+    cores = machines[0]["cores"]
+    return f"{table}\nOn one core of an {cpus} with {cores}, in bfloat16.\n"
 
 
 def draw(path: Path, rows: Rows) -> None:
@@ -152,7 +154,8 @@ def main() -> None:
         report("Minutes", [row | {"changes": str(row["changes"])} for row in rows],
                args.json)  # fmt: skip
     if args.page:
-        rows = [json.loads(p.read_text()) for p in sorted(args.folder.glob("minutes*"))]
+        paths = sorted(args.folder.glob("minutes*"))
+        rows = [without_paths(json.loads(path.read_text())) for path in paths]
         lines = ",\n".join(json.dumps(row) for row in rows)
         (DOCS / "minutes.json").write_text(f"[\n{lines}\n]\n")
         (DOCS / "minutes.inc").write_text(page(rows))

@@ -28,7 +28,7 @@ def write(docs: Path, rows: Rows) -> None:
     """Add rows to those in peers.json, and make the page of all."""
     path = docs / "peers.json"
     known = json.loads(path.read_text()) if path.exists() else []
-    merged = {_key(row): _without_paths(row) for row in known + rows}
+    merged = {_key(row): without_paths(row) for row in known + rows}
     every = [merged[key] for key in sorted(merged)]
     lines = ",\n".join(json.dumps(row) for row in every)
     path.write_text(f"[\n{lines}\n]\n")
@@ -47,7 +47,8 @@ def _processor(row: dict[str, Any]) -> str:
     return f"{row['machines'][0]['cpu'].split()[0]} {row['tier']}"
 
 
-def _without_paths(row: dict[str, Any]) -> dict[str, Any]:
+def without_paths(row: dict[str, Any]) -> dict[str, Any]:
+    """A row whose machines lack the command line, which names folders."""
     machines = [
         {name: value for name, value in machine.items() if name != "argv"}
         for machine in row["machines"]
