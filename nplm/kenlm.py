@@ -58,7 +58,8 @@ class LoadMethod:
 
     ``LAZY``, ``POPULATE_OR_LAZY`` and ``POPULATE_OR_READ`` map a binary file of
     ``save_binary``, which is read where it is used. ``READ`` and ``PARALLEL_READ`` read
-    all of it into memory.
+    all of it into memory of this process, in large pages where the system has them: a
+    model that is in use for long then answers faster.
     """
 
     LAZY = 0

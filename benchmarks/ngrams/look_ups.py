@@ -1,6 +1,7 @@
 """Look-ups beside KenLM.
 
-    python benchmarks/ngrams/look_ups.py MODEL KENLM TEXT [--start | --lines]
+    python benchmarks/ngrams/look_ups.py MODEL KENLM TEXT
+        [--read | --start | --lines]
 
 MODEL is a mapped or 8-bit file of nplm, KENLM a binary of the same n-grams (or the ARPA
 file), TEXT lines of held-out words. All of it is made by commands. With the Wiki corpus
@@ -17,6 +18,11 @@ file), TEXT lines of held-out words. All of it is made by commands. With the Wik
 Sentences of ``--words`` words and their ends are scored in turn, CPU time of one
 thread, the least of ``--repeats`` rounds: by nplm as windows of ids made before, and as
 strings; by the ``kenlm`` module and by ``nplm.kenlm``, which has its calls, as strings.
+
+Files are mapped, by both. Linux maps them in the pages of its cache: those of a file
+that was just written by ``nplm train`` or ``nplm convert`` may be large, those of a copy
+are small. With ``--read`` both read their files into memory, in large pages where the
+system has them. The title says how much memory is in large pages.
 
 With ``--start`` whole processes are measured instead: Python starts, imports, opens the
 model, and scores one sentence. Their CPU time is compared with that of a process that
@@ -43,10 +49,10 @@ sys.path[0] = str(Path(__file__).parents[1])  # benchmarks/
 import kenlm
 import numpy as np
 
+import nplm
 from common.table import parser, report
 from nplm import TextLM, Tokenizer, windows
 from nplm import kenlm as nplm_kenlm
-from nplm.formats import load_binary
 
 BLANKS = r"[^ \t\r\n]+"
 # Calls for each word take longer: they score this many sentences.
@@ -103,9 +109,15 @@ def of_nplm(model: Any, words: list[str], sentences: list[list[str]]) -> Calls:
     }
 
 
-def of_kenlm(module: Any, path: Path, sentences: list[list[str]]) -> Calls:
+def of_kenlm(
+    module: Any, path: Path, sentences: list[list[str]], *, read: bool
+) -> Calls:
     """Calls of KenLM's module, by it or by `nplm.kenlm`."""
-    model, texts = module.Model(str(path)), [" ".join(part) for part in sentences]
+    config = module.Config()
+    if read:
+        config.load_method = module.LoadMethod.READ
+    model = module.Model(str(path), config)
+    texts = [" ".join(part) for part in sentences]
 
     def steps(method: Callable[..., object]) -> None:
         for sentence in sentences[:N_STEPPED]:
@@ -121,6 +133,17 @@ def of_kenlm(module: Any, path: Path, sentences: list[list[str]]) -> Calls:
         "BaseScore": lambda: steps(model.BaseScore),
         "BaseFullScore": lambda: steps(model.BaseFullScore),
     }
+
+
+def large_page_mib() -> int:
+    """Return the memory of this process in large pages, where Linux tells."""
+    try:
+        lines = Path("/proc/self/smaps_rollup").read_text().splitlines()
+    except OSError:
+        return 0
+    parts = [line.split() for line in lines]
+    kinds = ("AnonHugePages:", "FilePmdMapped:")
+    return sum(int(part[1]) for part in parts if part[0] in kinds) >> 10
 
 
 def cpu_seconds(arguments: list[str], text: str) -> tuple[float, str]:
@@ -195,6 +218,7 @@ def main() -> None:
     options.add_argument("--repeats", type=int, default=5)
     way = options.add_mutually_exclusive_group()
     way.add_argument("--start", action="store_true", help="measure processes")
+    way.add_argument("--read", action="store_true", help="read the files into memory")
     way.add_argument("--lines", action="store_true", help="measure filters of TEXT")
     arguments = options.parse_args()
     files = arguments.model, arguments.kenlm
@@ -208,10 +232,12 @@ def main() -> None:
         title = f"processes that score a sentence, load {os.getloadavg()[0]:.1f}"
         report(title, rows, arguments.json)
         return
-    model, words = load_binary(arguments.model)
+    read = arguments.read
+    lm = nplm.load(arguments.model, mmap=not read)
+    model, words = lm.estimator_, list(lm.vocabulary_.words_)
     calls = of_nplm(model, words, sentences)
-    theirs = of_kenlm(kenlm, arguments.kenlm, sentences)
-    ours = of_kenlm(nplm_kenlm, arguments.model, sentences)
+    theirs = of_kenlm(kenlm, arguments.kenlm, sentences, read=read)
+    ours = of_kenlm(nplm_kenlm, arguments.model, sentences, read=read)
     # The call of KenLM's module beside each.
     peers = dict.fromkeys(calls, "kenlm score") | {"Scorer.step": "kenlm BaseScore"}
     peers |= {f"nplm.kenlm {name}": f"kenlm {name}" for name in theirs}
@@ -243,7 +269,7 @@ def main() -> None:
     report(
         f"{n_ngrams:,} n-grams, {sizes[0]:.1f} and {sizes[1]:.1f} bytes each, "
         f"{len(sentences):,} sentences of {arguments.words} words, "
-        f"load {os.getloadavg()[0]:.1f}",
+        f"{large_page_mib():,} MiB in large pages, load {os.getloadavg()[0]:.1f}",
         rows,
         arguments.json,
     )

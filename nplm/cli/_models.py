@@ -71,12 +71,14 @@ def is_of_running_text(scorer: Scorer) -> bool:
     return is_one_text
 
 
-def read_model(path: str | os.PathLike[str], *, verify: bool = False) -> TextLM:
+def read_model(
+    path: str | os.PathLike[str], *, mmap: bool = True, verify: bool = False
+) -> TextLM:
     """Read a text model: a file of nplm.save, an ARPA file, or mapped n-grams.
 
-    `verify` checks all of a file of mapped n-grams.
+    `mmap` and `verify` are those of `nplm.load`.
     """
-    with open_model(path, verify=verify) as file:
+    with open_model(path, mmap=mmap, verify=verify) as file:
         return text_lm_in(file)
 
 

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from nplm._kernels.ngrams.decoding._kenlm_files import KenlmIds
 from nplm.base.encoded_words import EncodedWords
+from nplm.base.files.tensors import in_memory
 from nplm.formats._ngrams import Ngrams
 from nplm.formats._words import BEGIN, END
 from nplm.models.ngrams.kenlm_trie import KenlmTrie
@@ -61,7 +62,7 @@ def read_ngrams(
     data = np.memmap(file, np.uint8, "r")
     try:
         layout = layout_of(data)
-        memory = data if mmap else np.array(data)
+        memory = data if mmap else in_memory(data)
         trie = KenlmTrie(os.fspath(path), memory, **layout.places)
         if trie.boundary is None:
             raise ValueError(

@@ -37,9 +37,11 @@ def load(
     path : path-like
         The file. With `mmap` it must stay as it is while the model is in use.
     mmap : bool, default=True
-        Whether n-grams and counts stay in the file, mapped into memory read-only: all
-        processes that load them then share their memory. Networks, which can be set and
-        trained, and ARPA files are always read into memory.
+        Whether n-grams and counts stay in the file, mapped into memory read-only: they
+        load at once, and all processes that load them share their memory. False reads
+        them into memory of this process, in large pages where the system has them,
+        which makes look-ups faster. Networks, which can be set and trained, and ARPA
+        files are always read into memory.
     verify : bool, default=False
         Whether to check all of a binary file of ``save_binary``, as
         ``load_binary(path, verify=True)`` does. By default only its header and sizes

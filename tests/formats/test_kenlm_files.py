@@ -207,6 +207,14 @@ def test_compressed_files_are_refused(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["probing", "trie-q-b-a"])
+def test_files_that_are_read_into_memory_have_the_scores_of_mapped_ones(name):
+    read = [nplm.load(DATA / name, mmap=False) for _ in range(4)]
+    assert {lm.estimator_.trie_.memory.ctypes.data % 64 for lm in read} == {0}
+    scores = nplm.load(DATA / name).score_samples(TEXTS)
+    assert read[0].score_samples(TEXTS).tolist() == scores.tolist()
+
+
+@pytest.mark.parametrize("name", ["probing", "trie-q-b-a"])
 def test_truncated_files_are_refused(name, tmp_path):
     data = (DATA / name).read_bytes()
     for n in range(60, len(data), 61):

@@ -31,8 +31,8 @@ from nplm.base.files.atomic_files import (
 )
 
 __all__ = [
-    "CHECKSUM", "NotTensorsError", "TensorFile", "begins_as_tensors", "filling_arrays",
-    "is_storable", "read_tensors", "write_tensors",
+    "CHECKSUM", "NotTensorsError", "TensorFile", "begins_as_tensors", "empty_lines",
+    "filling_arrays", "in_memory", "is_storable", "read_tensors", "write_tensors",
 ]  # fmt: skip
 
 # Every array begins at a line of the cache.
@@ -258,7 +258,7 @@ class TensorFile:
 
         Raises ValueError if a checksum is wrong.
         """
-        data = self._data if mmap else np.array(self._data)
+        data = self._data if mmap else in_memory(self._data)
         for name, (_, _, first, end) in self._places.items():
             is_checked = check is None or name in check
             if is_checked and _checksum(data[first:end]) != self._sums[name]:
@@ -272,6 +272,28 @@ class TensorFile:
         """Return `arrays` without the class of a map, which results would have too."""
         arrays = self.arrays(mmap=mmap)
         return {name: array.view(np.ndarray) for name, array in arrays.items()}
+
+
+def empty_lines(n_bytes: int) -> NDArray[np.uint8]:
+    """Return memory that begins at a line of the cache."""
+    # Not np.zeros: NumPy asks for large pages for large np.empty arrays.
+    memory = np.empty(n_bytes + ALIGNMENT_BYTES, np.uint8)
+    skipped = -memory.ctypes.data % ALIGNMENT_BYTES
+    return memory[skipped : skipped + n_bytes]
+
+
+def in_memory(mapped: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """Return a copy of the bytes of a mapped file, in large pages where there are any.
+
+    The memory of the file is released. Arrays that begin at lines of the cache in the
+    file do so in the copy.
+    """
+    copy = empty_lines(len(mapped))
+    for start in range(0, len(mapped), BLOCK_BYTES):
+        part = slice(start, start + BLOCK_BYTES)
+        copy[part] = mapped[part]
+        forget(mapped)
+    return copy
 
 
 def read_tensors(

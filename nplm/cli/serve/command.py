@@ -88,7 +88,11 @@ def serve_command(
                 "without http:// and without a port."
             )
     names = _names_of(models)
-    named = {n: read_model(path, verify=verify) for n, path in zip(names, models)}
+    # Not mapped: a server runs for long, and memory of its own has large pages.
+    named = {
+        name: read_model(path, mmap=False, verify=verify)
+        for name, path in zip(names, models)
+    }
     if text is None:
         text = _example(named[names[0]])
     is_local = _is_loopback(host)

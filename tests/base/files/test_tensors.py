@@ -78,12 +78,13 @@ def test_a_disk_without_room_is_told_before_arrays_are_filled(tmp_path, monkeypa
     assert os.listdir(tmp_path) == []
 
 
-def test_arrays_begin_at_lines_of_the_cache(path):
+@pytest.mark.parametrize("mmap", [True, False])
+def test_arrays_begin_at_lines_of_the_cache(path, mmap):
     n = int.from_bytes(path.read_bytes()[:8], "little")
     header = json.loads(path.read_bytes()[8 : 8 + n])
     starts = {name: 8 + n + header[name]["data_offsets"][0] for name in ARRAYS}
     assert {at % 64 for at in starts.values()} == {0}
-    found = TensorFile(path).arrays()
+    found = TensorFile(path).arrays(mmap=mmap)
     assert {own.ctypes.data % 64 for own in found.values() if own.size} == {0}
 
 

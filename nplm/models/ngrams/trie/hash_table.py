@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from nplm._kernels.ngrams import _hashed, _hashing, _trie
 from nplm.base.blocks import BLOCK_WINDOWS, blocks
+from nplm.base.files.tensors import empty_lines
 
 __all__ = ["BUCKET_BYTES", "HashTable", "WindowLookUps", "empty_buckets", "used_slots"]
 
@@ -130,10 +131,7 @@ def _unpickled(
 
 def empty_buckets(n_buckets: int) -> NDArray[np.uint8]:
     """Return empty buckets, aligned to cache lines as they must be."""
-    # Not np.zeros: large np.empty arrays get huge pages.
-    memory = np.empty((n_buckets + 1) * BUCKET_BYTES, dtype=np.uint8)
-    skipped = -memory.ctypes.data % BUCKET_BYTES
-    buckets = memory[skipped : skipped + n_buckets * BUCKET_BYTES]
+    buckets = empty_lines(n_buckets * BUCKET_BYTES)
     buckets[:] = 0
     return buckets
 
