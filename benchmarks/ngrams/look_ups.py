@@ -20,8 +20,8 @@ thread, the least of ``--repeats`` rounds: by nplm as windows of ids made before
 strings; by the ``kenlm`` module and by ``nplm.kenlm``, which has its calls, as strings.
 
 Files are mapped, by both. Linux maps them in the pages of its cache: those of a file
-that was just written by ``nplm train`` or ``nplm convert`` may be large, those of a copy
-are small. With ``--read`` both read their files into memory, in large pages where the
+just written by ``nplm train`` or ``nplm convert`` may be large, those of a copy are
+small. With ``--read`` both read their files into memory, in large pages where the
 system has them. The title says how much memory is in large pages.
 
 With ``--start`` whole processes are measured instead: Python starts, imports, opens the
