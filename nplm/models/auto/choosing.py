@@ -24,7 +24,8 @@ from nplm.models.auto.rules import (
     nearest_row,
 )
 from nplm.models.auto.texts import AutoText
-from nplm.models.neural.network_lm import MIN_WORDS_PER_NOISE_SAMPLE, FitRequest
+from nplm.models.neural.network_lm import FitRequest
+from nplm.models.neural.network_parameters import MIN_WORDS_PER_NOISE_SAMPLE
 from nplm.models.neural.neural_lm import NeuralLM
 from nplm.models.training.plan import TimedPlan
 from nplm.text.documents import Documents

@@ -21,7 +21,7 @@ from nplm import (
     TextLM,
     windows,
 )
-from nplm.models.neural import network_lm
+from nplm.models.neural import network_parameters
 from nplm.models.neural.network.network import Network
 from nplm.models.ngrams.backoff_model import BackoffLM
 from tests.helpers import energy_lm, neural_lm, paper_lm, published_corpus, text
@@ -111,7 +111,7 @@ def test_sums_to_one(n_tokens, n_context, n_shortlist, interpolate, seed):
 
 def test_default_network_trains_on_all_words_of_the_list(parts, monkeypatch):
     # Noise samples are of all words, and this network predicts some.
-    monkeypatch.setattr(network_lm, "MIN_WORDS_PER_NOISE_SAMPLE", 0)
+    monkeypatch.setattr(network_parameters, "MIN_WORDS_PER_NOISE_SAMPLE", 0)
     (X, y), (X_val, _) = parts
     own = neural_lm(**SMALL)
     assert isinstance(clone(own).fit(X, y).loss_, Importance)
