@@ -100,7 +100,7 @@ def read_at_once(method: Method) -> Method:
     return cast(Method, reading)
 
 
-def _with_attributes(model: Model, attributes: dict[str, Any]) -> Model:
+def _with_attributes(model: Model, attributes: dict[str, object]) -> Model:
     copy = object.__new__(type(model))
     copy.__dict__ = attributes
     return copy

@@ -244,7 +244,7 @@ def _refuse(
         raise ValueError(f"{name} has {ids[where]} at {position}, {why}.")
 
 
-def plain(value: Any) -> Any:
+def plain(value: object) -> Any:
     """Return a NumPy scalar as a Python number, and other values as they are.
 
     Arithmetic on a NumPy scalar stays in its type: int8 ends at 127.

@@ -81,7 +81,7 @@ class EncodedWords(Sequence[str]):
         return cls(text, start, slots, name)
 
     @property
-    def arrays(self) -> dict[str, NDArray[Any]]:
+    def arrays(self) -> dict[str, NDArray[np.generic]]:
         """The arrays by name, in the order of a file."""
         return dict(zip(WORD_ARRAYS, (self._text, self._start, self._slots)))
 

@@ -22,7 +22,7 @@ class Fitted:
     - `where`: prefix of their names in error messages
     """
 
-    def __init__(self, items: Mapping[str, Any], where: str = "") -> None:
+    def __init__(self, items: Mapping[str, object], where: str = "") -> None:
         self._items, self._where = dict(items), where
         self._inner: list[Fitted] = []
 
@@ -40,7 +40,7 @@ class Fitted:
             raise self.invalid_item(name, value)
         return value
 
-    def invalid_item(self, name: str, value: Any) -> ValueError:
+    def invalid_item(self, name: str, value: object) -> ValueError:
         """Return the error of an item with an invalid value."""
         shown = repr(value)
         if isinstance(value, np.ndarray):

@@ -45,7 +45,7 @@ def plain_state(state: dict[str, Any]) -> dict[str, Any]:
     return state["state"] | others
 
 
-def taken_state(fitted: Fitted) -> dict[str, Any]:
+def taken_state(fitted: Fitted) -> dict[str, object]:
     """Convert the state of `plain_state` back, for ``RandomState.set_state``.
 
     Raises ValueError if it is not the state of a generator.

@@ -31,7 +31,7 @@ HeldOut = tuple[NDArray[np.int32], NDArray[np.int32]]
 UNCHECKED: dict[str, Any] = {"dtype": None, "order": None, "ensure_all_finite": False}
 
 
-def columns_needed(estimator: Any) -> int:
+def columns_needed(estimator: object) -> int:
     """Return the words of context that a model of windows is fitted or used with.
 
     A frozen model needs the columns that it was fitted on. `USUAL_COLUMNS` are those of

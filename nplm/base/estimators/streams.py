@@ -17,10 +17,10 @@ from nplm.base.estimators.checked_inputs import CheckedInputs
 __all__ = ["Stepped", "StreamModel", "reads_texts"]
 
 # Log-probabilities of all words after some contexts, and the states after these.
-Stepped = tuple[NDArray[np.floating], Sequence[Any]]
+Stepped = tuple[NDArray[np.floating], Sequence[object]]
 
 
-def reads_texts(estimator: Any) -> bool:
+def reads_texts(estimator: object) -> bool:
     """Return whether a state of an estimator goes on within the texts that it fits."""
     is_frozen = isinstance(estimator, FrozenEstimator)
     return not is_frozen and getattr(estimator, "_reads_texts", False)
@@ -139,7 +139,7 @@ class StreamModel(CheckedInputs):
             out[part] = self._log_prob(X[rows], y[rows])
         return out
 
-    def _step(self, X: NDArray[np.int32], states: Sequence[Any]) -> Stepped:
+    def _step(self, X: NDArray[np.int32], states: Sequence[object]) -> Stepped:
         """Return the log-probabilities of all words after contexts, and the states.
 
         - `states`: those before the nearest word of each context, None at the start of

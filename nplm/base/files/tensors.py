@@ -128,7 +128,7 @@ def filling_arrays(
 
 
 def _entries(
-    types: Mapping[str, tuple[np.dtype[Any], tuple[int, ...]]],
+    types: Mapping[str, tuple[np.dtype[np.generic], tuple[int, ...]]],
 ) -> tuple[dict[str, Any], int]:
     """Return the entries of arrays and of the padding between them, and the end."""
     entries: dict[str, Any] = {}
@@ -248,7 +248,7 @@ class TensorFile:
 
     def arrays(
         self, *, mmap: bool = True, check: Collection[str] | None = None
-    ) -> dict[str, NDArray[Any]]:
+    ) -> dict[str, NDArray[np.generic]]:
         """Return the arrays.
 
         - `mmap`: whether arrays are read-only parts of the file, mapped into memory.
@@ -268,7 +268,7 @@ class TensorFile:
             for name, (dtype, shape, first, end) in self._places.items()
         }
 
-    def plain_arrays(self, *, mmap: bool = True) -> dict[str, NDArray[Any]]:
+    def plain_arrays(self, *, mmap: bool = True) -> dict[str, NDArray[np.generic]]:
         """Return `arrays` without the class of a map, which results would have too."""
         arrays = self.arrays(mmap=mmap)
         return {name: array.view(np.ndarray) for name, array in arrays.items()}
@@ -298,7 +298,7 @@ def in_memory(mapped: NDArray[np.uint8]) -> NDArray[np.uint8]:
 
 def read_tensors(
     path: Path, *, mmap: bool
-) -> tuple[dict[str, NDArray[Any]], dict[str, str]]:
+) -> tuple[dict[str, NDArray[np.generic]], dict[str, str]]:
     """Read a file of `write_tensors` and compare it with its checksums.
 
     - `mmap`: whether to map the arrays into memory, read-only, instead of reading them

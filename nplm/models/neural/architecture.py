@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from scipy.sparse import csr_array
 
@@ -63,7 +62,7 @@ class Architecture:
     features: Features = field(default_factory=Features)
     output: Output = field(default_factory=Softmax)
 
-    def items(self) -> dict[str, Any]:
+    def items(self) -> dict[str, object]:
         """Return the architecture as the items of a file."""
         features, output = self.features, self.output
         return {
@@ -75,7 +74,7 @@ class Architecture:
             **{name: getattr(output, name) for name in OUTPUT_PARAMETERS},
         }
 
-    def settings(self) -> dict[str, Any]:
+    def settings(self) -> dict[str, object]:
         """Return what identifies a fit, by the names of the estimator's parameters."""
         of_features = self.features._settings()
         settings = {f"features__{name}": value for name, value in of_features.items()}

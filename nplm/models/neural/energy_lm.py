@@ -270,9 +270,9 @@ random_state, verbose
     _own = view("U", "Output weights of each word, or None.")
 
     @property
-    def v_(self) -> NDArray[Any]:
+    def v_(self) -> NDArray[np.generic]:
         """Output weights."""
-        weights: NDArray[Any] = self._shared if self._own is None else self._own
+        weights: NDArray[np.generic] = self._shared if self._own is None else self._own
         return weights
 
     @v_.setter

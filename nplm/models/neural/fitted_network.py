@@ -38,12 +38,12 @@ Fits = TypeVar("Fits", bound="FittedNetworkLM")
 def view(name: str, doc: str) -> property:
     """Return a property that is a view of a parameter, with a setter."""
 
-    def get(self: Any) -> NDArray[Any] | None:
-        named: Mapping[str, NDArray[Any] | None]
+    def get(self: Any) -> NDArray[np.generic] | None:
+        named: Mapping[str, NDArray[np.generic] | None]
         named = _trained(self, name).parameters.named()
         return named.get(name)
 
-    def set_(self: Any, values: Any) -> None:
+    def set_(self: Any, values: object) -> None:
         check_is_fitted(self)
         self._trained.parameters.set(name, values)
 
@@ -345,7 +345,7 @@ class FittedNetworkLM(LanguageModel):
 
     # -- files ----------------------------------------------------------------
 
-    def _fitted(self) -> dict[str, Any]:
+    def _fitted(self) -> dict[str, object]:
         return super()._fitted() | to_items(self._trained)
 
     def _lightened(self, *, optimizer: bool, dtype: str | None) -> Self:

@@ -40,7 +40,7 @@ class FitRequest:
     recipe: Recipe
     windows: Windows
     before: TrainedNetwork | None
-    sizes: dict[str, Any]
+    sizes: dict[str, object]
 
     @classmethod
     def of(

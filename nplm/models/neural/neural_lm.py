@@ -435,7 +435,7 @@ default="auto"
     # -- the fitted network -----------------------------------------------------
 
     @read_at_once
-    def hidden(self, X: ArrayLike) -> NDArray[Any]:
+    def hidden(self, X: ArrayLike) -> NDArray[np.generic]:
         """Return the hidden activations after each context.
 
         With ``output__tied`` these are the projected ones, of the length of a word's
@@ -466,7 +466,7 @@ default="auto"
         """
         return self._hidden(self._check_X(X))
 
-    def _hidden(self, X: NDArray[np.int32]) -> NDArray[Any]:
+    def _hidden(self, X: NDArray[np.int32]) -> NDArray[np.generic]:
         if self._trained.parts.hidden.n_activations == 0:
             raise ValueError("the network has no hidden units (n_hidden=0).")
         with blas_threads(1):

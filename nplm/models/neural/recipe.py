@@ -68,7 +68,7 @@ class Recipe:
     random_state: Any = None
 
     @property
-    def dtype(self) -> np.dtype[Any]:
+    def dtype(self) -> np.dtype[np.generic]:
         """The dtype of the parameters."""
         return np.dtype(np.float64 if self.precision == "float64" else np.float32)
 
@@ -162,7 +162,7 @@ class Recipe:
             values["max_iter of the schedule"] = n_epochs
         if self.solver.learning_rate != "invscaling":
             del values["solver__learning_rate_decay"]
-        settings: dict[str, Any] = {}
+        settings: dict[str, object] = {}
         arrays: dict[str, Array | None] = {}
         for name, value in values.items():
             if isinstance(value, csr_array):
@@ -210,7 +210,7 @@ class TrainedNetwork:
     precision: str = "float32"
     val_loss: float = math.nan
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         return {name: value for name, value in vars(self).items() if name != "parts"}
 
     @cached_property

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Sequence
-from typing import Any
 
 from nplm.base.fitted import Fitted
 
@@ -75,7 +74,7 @@ class Plan:
         """Note how long the work took that followed a pass, and the held-out loss."""
         self.held_out_loss = loss
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> dict[str, object]:
         """Return the state, for JSON."""
         return {"n_steps": self.n_steps, "made": self.made}
 
@@ -173,7 +172,7 @@ class TimedPlan(Plan):
         super().closed(seconds, loss)
         self._closing_seconds, self._last_call = seconds, None
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> dict[str, object]:
         """Return the state, for JSON, with the seconds that the work took so far."""
         spent = self._spent_before + time.perf_counter() - self.begun
         return super().facts() | {"seconds": spent}

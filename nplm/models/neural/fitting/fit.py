@@ -402,7 +402,7 @@ def _perplexities(loss: float, val_loss: list[float]) -> str:
 def _times(threads: Threads) -> Callable[[csr_array, NDArray[Any]], NDArray[Any]]:
     """Return the product of a sparse matrix and a dense one, in threads."""
 
-    def times(A: csr_array, B: NDArray[Any]) -> NDArray[Any]:
+    def times(A: csr_array, B: NDArray[np.generic]) -> NDArray[np.generic]:
         out = np.empty((A.shape[0], B.shape[1]), B.dtype)
         # Of as many entries each: the rows of frequent words have most of them.
         ends = np.linspace(0, A.nnz, threads.n + 1)[1:-1]

@@ -101,7 +101,7 @@ class RankMessages(RankExamples):
     (one Allgather of numbers of bytes, one Allgatherv), and make the same update.
     """
 
-    def made(self, kernels: Any) -> list[Any]:
+    def made(self, kernels: Any) -> list[object]:
         """Return the team of this rank."""
         n_ranks, dtype = self.processes.size, kernels.parameters.dtype
         n_whole, n_alike = kernels.n_whole, kernels.n_alike

@@ -88,7 +88,7 @@ class Rows(Sharing):
 class Examples(Sharing):
     """Each thread has examples of its own of every mini-batch."""
 
-    def made(self, kernels: Any) -> list[Any]:
+    def made(self, kernels: Any) -> list[object]:
         """Return the kernel that has a team of one for each thread."""
         n, length = self.threads.n, kernels.run_length(self.batch_size)
         most = _examples.most_examples(n, self.batch_size, length)
@@ -119,7 +119,7 @@ class Asynchronous(Sharing):
 
     is_async: ClassVar[bool] = True
 
-    def made(self, kernels: Any) -> list[Any]:
+    def made(self, kernels: Any) -> list[object]:
         """Return a team of one for each thread."""
         n, solver = self.threads.n, kernels.solver_kernel
         options = {"n_workers": n, "lock": self.lock()}

@@ -38,13 +38,13 @@ class Option(Documented, BaseEstimator):
         params = self.get_params(deep=False)
         return type(self)(**{name: plain(value) for name, value in params.items()})
 
-    def _settings(self) -> dict[str, Any]:
+    def _settings(self) -> dict[str, object]:
         """Return what identifies a fit: the parameters."""
         return self.get_params(deep=False)
 
 
 def expanded(
-    value: Any,
+    value: object,
     parameter: str,
     kinds: Mapping[str, type[Option]],
     *others: str,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import field
 from numbers import Real
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -101,7 +101,7 @@ class NCE(Loss):
             option.proposal = np.array(self.proposal)  # a copy
         return option
 
-    def _settings(self) -> dict[str, Any]:
+    def _settings(self) -> dict[str, object]:
         return super()._settings() | {"proposal": self._proposal().weights}
 
     def _proposal(self) -> estimates.Proposal:

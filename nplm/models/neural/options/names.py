@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from nplm.models.neural.options.features import Features
 from nplm.models.neural.options.losses import Importance
@@ -24,7 +23,7 @@ FULL_NAMES = {
 }
 
 
-def grouped(settings: Mapping[str, Any]) -> dict[str, Any]:
+def grouped(settings: Mapping[str, object]) -> dict[str, object]:
     """Return settings with the full names that ``set_params`` takes.
 
     Parameters

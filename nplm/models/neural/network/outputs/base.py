@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -148,7 +148,7 @@ class Output:
 
     def _rows(
         self, team: Workspace, start: int, stop: int, leader: Kernel | None
-    ) -> dict[str, Any]:
+    ) -> dict[str, object]:
         """Return keyword arguments of the kernels that derive from `Rows`."""
         n = stop - start
         return {

@@ -56,7 +56,7 @@ class Softmax(Output):
             **self._rows(team, start, stop, leader), **self._options(team),
         )  # fmt: skip
 
-    def _options(self, team: Workspace) -> dict[str, Any]:
+    def _options(self, team: Workspace) -> dict[str, object]:
         return {"solver": team.solver}
 
 
@@ -72,7 +72,7 @@ class TiedSoftmax(Softmax):
         """Return None: a mini-batch uses all rows."""
         return None
 
-    def _options(self, team: Workspace) -> dict[str, Any]:
+    def _options(self, team: Workspace) -> dict[str, object]:
         gatherer = None
         if team.solver is not None:
             gatherer = gradient_gatherer(team.features, team.tier, team.solver)
