@@ -168,41 +168,29 @@ def fit_mixture_weights(
     n_members = probs.shape[1]
     extra = np.full(n_members, prior / n_members)
     if prior > 0 and n_bins > 1:
-        overall = _fit_bin(probs, extra, max_iter, min(tol, TOL_OF_PRIOR))
-        extra = prior * overall.weights
+        overall, _, _ = _fit_bin(probs, extra, max_iter, min(tol, TOL_OF_PRIOR))
+        extra = prior * overall
     filled = np.unique(bins)
     fits = [_fit_bin(probs[bins == i], extra, max_iter, tol) for i in filled]
-    weights = np.empty((n_bins, n_members))
     # An empty bin has the nearest weights; of two equally near, of rarer contexts.
     distance = np.abs(np.arange(n_bins)[:, np.newaxis] - filled[::-1])
-    weights[:] = np.array([fit.weights for fit in fits])[::-1][distance.argmin(axis=1)]
-    n_iter = max(fit.n_iter for fit in fits)
-    totals = np.sum([fit.totals_of(n_iter) for fit in fits], axis=0)
-    gap = sum(fit.gap for fit in fits) / len(probs)
-    return MixtureFit(weights, (totals / len(probs)).tolist(), float(gap))
-
-
-class BinFit(NamedTuple):
-    """The weights of one bin, its log-likelihoods, and the bound of what they lack."""
-
-    weights: NDArray[np.float64]
-    totals: list[float]
-    gap: float
-
-    @property
-    def n_iter(self) -> int:
-        """Number of iterations."""
-        return len(self.totals) - 1
-
-    def totals_of(self, n_iter: int) -> list[float]:
-        """Return the log-likelihoods of more iterations, which change nothing."""
-        return self.totals + self.totals[-1:] * (n_iter - self.n_iter)
+    nearest = distance.argmin(axis=1)
+    weights = np.array([fitted for fitted, _, _ in fits])[::-1][nearest]
+    n_totals = max(len(totals) for _, totals, _ in fits)
+    padded = [np.pad(t, (0, n_totals - len(t)), "edge") for _, t, _ in fits]
+    totals = np.sum(padded, axis=0) / len(probs)
+    gap = sum(gap for _, _, gap in fits) / len(probs)
+    return MixtureFit(weights, totals.tolist(), float(gap))
 
 
 def _fit_bin(
     probs: NDArray[np.float64], extra: NDArray[np.float64], max_iter: int, tol: float
-) -> BinFit:
-    """Fit the weights of a bin; `extra` prior samples are of one member each."""
+) -> tuple[NDArray[np.float64], list[float], float]:
+    """Fit the weights of a bin; `extra` prior samples are of one member each.
+
+    Returns the log-likelihood before and after each iteration, and the bound of what
+    the best weights gain, as sums.
+    """
     n, size = len(probs), len(probs) + extra.sum()
 
     def total_of(weights: NDArray[np.float64]) -> float:
@@ -218,7 +206,7 @@ def _fit_bin(
         # The likelihood is concave: this bounds what any weights could gain.
         gap = gradient.max() - size
         if len(totals) > max_iter or gap <= tol * n:
-            return BinFit(weights, totals, gap)
+            return weights, totals, float(gap)
         once = weights * gradient / size
         curvature = ratios.T @ ratios + np.diag(of_prior**2 / np.maximum(extra, RIDGE))
         moved = _newton(weights, gradient - size, curvature) - once
