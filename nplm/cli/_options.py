@@ -33,7 +33,7 @@ MODELS = (
 # Units that are a whole vocabulary, in which no text is unknown.
 OPEN_UNITS = ("bpe", "unigram", "bytes")
 UNITS = (*OPEN_UNITS, "characters")
-ON_DISK = "memory folder bits min_counts min_counts_of of_counts"
+ON_DISK = "memory folder bits min_counts min_counts_of of_counts no_marks"
 # Stands for a model beside those of --model: what --minutes makes, which chooses all
 # that these have options for.
 BY_MINUTES = "--minutes"

@@ -151,7 +151,7 @@ class Target:
                 "split.",
                 err=True,
             )
-        if not ngrams.predict_boundary:
+        if not ngrams.predict_boundary and ngrams.trie.prob[ngrams.boundary] > 0:
             click.echo(
                 f"Note: the end of a line will count as a token with {self.path}, but "
                 "does not with MODEL: write it with --to nplm to leave ends out.",

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from nplm.formats._words import reserve_for_words
-from nplm.models.ngrams.kenlm_trie import KenlmTrie
+from nplm.models.ngrams.kenlm_trie import LOG_ZERO, KenlmTrie
 from nplm.models.ngrams.stages.quantizing import unquantized
 from nplm.models.ngrams.text_ngrams import TextNgrams
 from nplm.models.ngrams.trie.backoff_trie import BackoffTrie
@@ -64,7 +64,8 @@ class Ngrams(NamedTuple, Generic[Trie]):
         known = known_words_of(self.words, self.boundary)
         self._set_spelling(known)
         word_scorer = word_scorer_of(table, self.boundary, *known.ids_and_unknown)
-        return Scorer(word_scorer, Text(Splitter(**self.split), known))
+        codec = Text(Splitter(**self.split), known)
+        return Scorer(word_scorer, codec, eos=self._predicts_boundary())
 
     def text_ngrams(self, work: Work) -> TextNgrams:
         """Return n-grams of text whose arrays can be read in order.
@@ -80,7 +81,8 @@ class Ngrams(NamedTuple, Generic[Trie]):
             trie = unquantized(stored, work)
         known = known_words_of(list(self.words), self.boundary)
         self._set_spelling(known)
-        return TextNgrams(trie, known, self.boundary, Splitter(**self.split))
+        own = Splitter(**self.split), self._predicts_boundary()
+        return TextNgrams(trie, known, self.boundary, *own)
 
     def model(self) -> BackoffLM | QuantizedLM | KenlmLM:
         """Return the model."""
@@ -99,10 +101,23 @@ class Ngrams(NamedTuple, Generic[Trie]):
         from nplm.text.tokenizer import Tokenizer
 
         tokenizer = Tokenizer(**self.split)
-        lm = TextLM.from_model(self.model(), self.words, tokenizer=tokenizer)
+        own = self.model(), self.words
+        ends = self._predicts_boundary()
+        lm = TextLM.from_model(*own, tokenizer=tokenizer, predict_boundary=ends)
         assert lm.vocabulary_ is not None
         self._set_spelling(known_of(lm.vocabulary_))
         return lm
+
+    def _predicts_boundary(self) -> bool:
+        """Whether lines have an end: not in n-grams without marks of sentences."""
+        if self.boundary is None:
+            return True
+        if isinstance(self.trie, KenlmTrie):
+            return bool(self.trie.kernel.unigram_prob[self.boundary] > LOG_ZERO)
+        of_words = self.trie
+        if isinstance(of_words, MappedTrie):
+            return bool(of_words.table.prob[self.boundary] > 0)
+        return bool(of_words.prob[self.boundary] > 0)
 
     def _set_spelling(self, known: KnownWords) -> None:
         if self.spelling is not None:

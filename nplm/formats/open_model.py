@@ -170,7 +170,8 @@ class OpenModel:
         from nplm.formats.arpa.reading import read_ngrams
 
         with self.contents() as file:
-            return read_ngrams(self.path, work, add_unknown=True, file=file)
+            own = self.path, work
+            return read_ngrams(*own, add_unknown=True, add_end=True, file=file)
 
     def scorer(self) -> Scorer:
         """Return the scorer of a model of words; that of n-grams without scikit-learn.

@@ -44,6 +44,7 @@ def estimated(module, trie, interpolate, min_counts, of_text=False):
             np.array(min_counts),
             interpolate,
             of_text,
+            -1,
             np.empty(trie.n_words),
             prob,
             bow,

@@ -281,10 +281,10 @@ def test_arpa_without_the_unknown_word(made, run, tmp_path):
         assert found[0] in run("query", str(made / "kn"), str(made / "test")).stdout
         assert run("score", model, input=b"zebra\n").stdout == "-inf\n"
         assert not run("query", "--summary", model, input=b"the cat\n").stderr
-    stream = "\\data\\\nngram 1=1\n\n\\1-grams:\n0\ta\n\n\\end\\\n"
+    stream = "\\data\\\nngram 1=2\n\n\\1-grams:\n-1\ta\n-1\t</s>\n\n\\end\\\n"
     path.write_text(stream)
     result = run("query", str(path), input=b"a\n", code=1)
-    assert "model.arpa has no n-grams with <s> or </s>" in result.stderr
+    assert "model.arpa has </s> as an ordinary word" in result.stderr
 
 
 def test_a_tokenizer_that_a_file_cannot_hold_is_told_of(run, tmp_path):

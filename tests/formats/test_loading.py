@@ -74,18 +74,20 @@ def test_binary_files_are_text_models(tmp_path, model, options, mmap):
     assert array.flags.writeable is not mmap
 
 
-def test_ngrams_without_a_boundary_name_their_reader(tmp_path):
+def test_ngrams_without_a_boundary_are_scored_without_marks_from_arpa(tmp_path):
     with pytest.warns(UserWarning, match="Kneser-Ney"):
         stream = KneserNeyLM(2, n_words=9).fit_stream(text(500, n_words=9))
     words = [f"w{i}" for i in range(9)]
     write_arpa(stream, tmp_path / "arpa", words)
     save_binary(stream, tmp_path / "binary", words)
-    for name, message in [
-        ("arpa", r"arpa has no n-grams with <s> or </s>.*nplm\.formats\.read_arpa"),
-        ("binary", r"binary has no boundary.*nplm\.formats\.load_binary"),
-    ]:
-        with pytest.raises(ValueError, match=message):
-            nplm.load(tmp_path / name)
+    message = r"binary has no boundary.*nplm\.formats\.load_binary"
+    with pytest.raises(ValueError, match=message):
+        nplm.load(tmp_path / "binary")
+    trie = stream.trie_
+    second = trie.next_word_prob(np.array([[1]], np.int32), np.array([2], np.int32))
+    scores = nplm.load(tmp_path / "arpa").score_samples(["w1 w2", "w3", "w3 w1 w2"])
+    np.testing.assert_allclose(scores[0], np.log(trie.prob[1] * second[0]), rtol=1e-5)
+    np.testing.assert_allclose(scores[1], np.log(trie.prob[3]), rtol=1e-5)
 
 
 def test_files_that_are_no_models_name_their_reader(tmp_path, model):

@@ -179,8 +179,8 @@ def test_file_is_opened_once(folder, openings, tmp_path, name):
 
 def test_arpa_file_without_a_boundary_is_refused_when_it_is_read_first(tmp_path):
     stream = KneserNeyLM(2, n_words=3).fit_stream([1, 2, 0, 1, 1, 0] * 9)
-    write_arpa(stream, tmp_path / "stream", ["x", "a", "rose"])
-    with pytest.raises(ValueError, match="stream has no n-grams with <s> or </s>"):
+    write_arpa(stream, tmp_path / "stream", ["</s>", "a", "rose"])
+    with pytest.raises(ValueError, match="stream has </s> as an ordinary word"):
         scorer_of(tmp_path / "stream")
 
 

@@ -76,12 +76,14 @@ def kneser_ney(
     min_counts: Int64,
     interpolate: bool,
     spread: bool,
+    impossible: int,
     lower: Float64,
     prob: Float64,
     bow: Float64,
 ) -> None:
     """Fill the probability of n-grams and the weight of their contexts."""
     n_words = len(lower)
+    assert impossible == -1  # tests of n-grams without marks have it
 
     def estimate(c: int, lower: Float64) -> None:
         own = trie.own(c)

@@ -108,27 +108,33 @@ cdef class Fold:
         Smallest nearest word of the rows.
     raw : bool
         Whether to add up the counts in the text, too.
+    marks : bool
+        Whether the boundary is in n-grams. If not, a context ends before it, and nothing
+        is before the n-grams there: they only count in contexts that nothing precedes
+        anywhere, which keep the counts in the text.
 
     Notes
     -----
     After all rows, the levels equal those of ``NgramCounts.from_windows`` of the same
     windows, with offsets counted from the first context and n-gram of each level. The
-    counts equal those of ``continuation_counts``.
+    counts equal those of ``continuation_counts``; without `marks`, those of
+    ``KneserNeyLM.fit_stream`` of sentences without a boundary.
     """
 
     cdef Level* levels
     cdef int longest, n_words, boundary, n_bits
-    cdef bint raw
+    cdef bint raw, marks
     cdef int next_word  # contexts of one word before this one have been opened
     cdef int depth  # number of words of the open context
     cdef int* open
     cdef int* row
 
     def __cinit__(
-        self, int order, int n_words, int boundary, int n_bits, int first, bint raw
+        self, int order, int n_words, int boundary, int n_bits, int first, bint raw,
+        bint marks,
     ):
         cdef int k
-        self.raw = raw
+        self.raw, self.marks = raw, marks
         self.longest, self.n_words, self.boundary = order - 1, n_words, boundary
         self.n_bits, self.next_word, self.depth = n_bits, first, 0
         self.levels = <Level*> calloc(order, sizeof(Level))
@@ -141,7 +147,7 @@ cdef class Fold:
             # All words follow the root: it needs no list.
             self.levels[k].met = <int*> malloc(n_words * sizeof(int) if k > 0 else 4)
             self.levels[k].total = <int64_t*> calloc(
-                n_words if raw else 1, sizeof(int64_t)
+                n_words if raw or not marks else 1, sizeof(int64_t)
             )
             if (
                 self.levels[k].distinct == NULL or self.levels[k].met == NULL
@@ -221,6 +227,7 @@ cdef class Fold:
         cdef int common = 0
         cdef int k = 1
         cdef int place
+        cdef bint is_start = False  # of a line, without marks
         cdef int64_t raw = count
         # row[1] is the nearest word, row[longest + 1] the next.
         while n_left > 0:
@@ -229,9 +236,12 @@ cdef class Fold:
                 k += 1
             n_left -= per_number
             numbers += 1
-        for k in range(1, depth):
+        if not self.marks and row[self.longest + 1] == self.boundary:
+            return True
+        for k in range(1, depth + (not self.marks)):
             if row[k] == self.boundary:
-                depth = k
+                is_start = not self.marks
+                depth = k - is_start
                 break
         while (
             common < depth and common < self.depth
@@ -241,9 +251,12 @@ cdef class Fold:
         if common < depth:
             if not self._close(common + 1) or not self._open(common + 1, depth):
                 return False
+        if is_start:
+            self._meet(depth, row[self.longest + 1], raw, 0)
+            return True
         if not self._ngram(depth, row[self.longest + 1], raw, raw):
             return False
-        self._meet(depth - 1, row[self.longest + 1], raw)
+        self._meet(depth - 1, row[self.longest + 1], raw, 1)
         return True
 
     cdef inline bint _ngram(
@@ -255,14 +268,17 @@ cdef class Fold:
             return False
         return put(&own.words, &word, 4) and put(&own.counts, &count, 8)
 
-    cdef inline void _meet(self, int level, int word, int64_t raw) noexcept nogil:
-        """Count one more distinct word before an n-gram of the open context."""
+    cdef inline void _meet(
+        self, int level, int word, int64_t raw, int before
+    ) noexcept nogil:
+        """Count `before` more distinct words before an n-gram of the open context."""
         cdef Level* own = &self.levels[level]
-        if own.distinct[word] == 0 and level > 0:
+        cdef bint totals = self.raw or not self.marks
+        if level > 0 and own.distinct[word] == 0 and not (totals and own.total[word]):
             own.met[own.n_met] = word
             own.n_met += 1
-        own.distinct[word] += 1
-        if self.raw:
+        own.distinct[word] += before
+        if totals:
             own.total[word] += raw
 
     cdef bint _close(self, int first) noexcept nogil:
@@ -270,18 +286,25 @@ cdef class Fold:
         cdef Level* own
         cdef int level, i, word
         cdef int64_t raw = 0
-        for level in range(self.depth - 1, first - 1, -1):
+        cdef bint is_extended  # some word is before the context
+        # The n-grams of the longest open context are written, but for those of starts.
+        for level in range(self.depth - self.marks, first - 1, -1):
             own = &self.levels[level]
             sort_words(own.met, own.n_met)
+            is_extended = self.marks
+            for i in range(0 if self.marks else own.n_met):
+                is_extended |= own.distinct[own.met[i]] > 0
             for i in range(own.n_met):
                 word = own.met[i]
-                if self.raw:
+                if self.raw or not self.marks:
                     raw = own.total[word]
                     own.total[word] = 0
-                if not self._ngram(level, word, own.distinct[word], raw):
+                if not self._ngram(
+                    level, word, own.distinct[word] if is_extended else raw, raw
+                ):
                     return False
                 own.distinct[word] = 0
-                self._meet(level - 1, word, raw)
+                self._meet(level - 1, word, raw, 1)
             own.n_met = 0
         return True
 

@@ -19,6 +19,7 @@ cdef void estimate(
     int64_t min_count,
     bint interpolate,
     bint spread,
+    int n_possible,
     const double[::1] lower,
     double[::1] prob,
     double[::1] bow,
@@ -62,7 +63,7 @@ cdef void estimate(
             n_kept += 1
             sum_kept += p
             sum_lower += lower[trie.words[i]]
-    if n_kept == lower.shape[0]:
+    if n_kept == n_possible:
         # Every word follows, so there is no word to back off to: distribute the
         # discounted mass over all words, as interpolation does.
         bow[context] = gamma
@@ -92,6 +93,7 @@ def kneser_ney(
     const int64_t[::1] min_counts,
     bint interpolate,
     bint spread,
+    int impossible,
     double[::1] lower,
     double[::1] prob,
     double[::1] bow,
@@ -103,7 +105,8 @@ def kneser_ney(
     level 0, has none.
 
     `counts` are the modified counts a(c, w) (``continuation_counts``). The order below
-    the unigrams is the uniform distribution 1 / ``n_words``. A follower w of a context
+    the unigrams is the uniform distribution 1 / ``n_words``, without the word
+    `impossible` (-1 for none), which no n-gram has. A follower w of a context
     c whose count in `tested` is below the minimum of its level gets its back-off
     probability, ``bow[c] * lower[w]``. Its mass goes to the words that are not kept,
     or with `spread` to all words: it is interpolated as the discounted mass is. `lower`
@@ -115,9 +118,12 @@ def kneser_ney(
     """
     cdef int context = first
     cdef int i
+    cdef int n_possible = <int> lower.shape[0] - (impossible >= 0)
     with nogil:
         if level == 0:
-            lower[:] = 1.0 / lower.shape[0]
+            lower[:] = 1.0 / n_possible
+            if impossible >= 0:
+                lower[impossible] = 0
         while context < last:
             # The followers of a child follow its parent too, so the other entries of
             # `lower` are not read.
@@ -129,7 +135,7 @@ def kneser_ney(
             ):
                 estimate(
                     trie, context, counts, discounts[level], tested,
-                    min_counts[level], interpolate, spread, lower, prob, bow,
+                    min_counts[level], interpolate, spread, n_possible, lower, prob, bow,
                 )
                 context += 1
             parent += 1

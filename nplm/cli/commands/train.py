@@ -125,6 +125,12 @@ LEAST_UNITS = 257
     "as KenLM does, or to <unk> alone, as SRILM's ngram-count -unk does.",
 )
 @click.option(
+    "--no-marks",
+    is_flag=True,
+    help="Estimate n-grams without <s> and </s>: none reaches over the ends of a line, "
+    "and no end is predicted. Scores of the model have no ends, either.",
+)
+@click.option(
     "--shortlist",
     "n_shortlist",
     type=POSITIVE,
@@ -279,7 +285,10 @@ def _refuse_text_options(
         return
     if not inputs or "-" in inputs:
         raise click.UsageError("--counts reads files of counts: give their names.")
-    for name, option in (("tokens", "--tokens"), ("blank_lines", "--blank-lines")):
+    of_texts = {
+        "tokens": "--tokens", "blank_lines": "--blank-lines", "no_marks": "--no-marks",
+    }  # fmt: skip
+    for name, option in of_texts.items():
         if is_given(ctx, name):
             raise click.UsageError(
                 f"{option} is for texts, and --counts has the words of its files: "

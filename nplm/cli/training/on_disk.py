@@ -100,9 +100,9 @@ def _estimate(
         )
         progress = bars.counting("words")
         n_jobs, folder = options["n_jobs"], options["folder"]
-        return estimate(
-            smoothing, source, file, Resources(memory, folder, n_jobs, progress)
-        )
+        resources = Resources(memory, folder, n_jobs, progress)
+        marks = not options["no_marks"]
+        return estimate(smoothing, source, file, resources, marks=marks)
 
 
 @contextmanager

@@ -61,11 +61,13 @@ def read_ngrams(
     work: Work,
     *,
     add_unknown: bool,
+    add_end: bool = False,
     file: BinaryIO | None = None,
 ) -> Ngrams[BackoffTrie]:
     """Read the n-grams of an ARPA file, in memory or to disk.
 
     - `path`, `add_unknown`: as in `read_arpa`
+    - `add_end`: whether n-grams without marks get the boundary, with probability 0
     - `file`: the file, decompressed, if it is open already
 
     Raises ValueError or OSError, as in `read_arpa`.
@@ -101,9 +103,14 @@ def read_ngrams(
     del lines, text  # the trie needs the memory
     words, boundary, unigrams = marks.settle(prob, bow)
     _check_any(words, path)
-    if add_unknown and not any(mark in words for mark in UNKNOWN):
-        words = [*words, UNKNOWN[0]]
-        prob, bow = np.append(unigrams.prob, 0.0), np.append(unigrams.bow, 1.0)
+    lacks_unknown = add_unknown and not any(mark in words for mark in UNKNOWN)
+    lacks_end = add_end and boundary is None and not {BEGIN, END} & set(words)
+    if lacks_end:
+        boundary = len(words) + lacks_unknown
+    if added := [UNKNOWN[0]] * lacks_unknown + [END] * lacks_end:
+        words = [*words, *added]
+        prob = np.append(unigrams.prob, [0.0] * len(added))
+        bow = np.append(unigrams.bow, [1.0] * len(added))
         ids = np.arange(len(words), dtype=np.int32)[:, np.newaxis]
         unigrams = NgramTable(ids, prob, bow)
     reserve_for_words(work, len(words))
@@ -136,10 +143,8 @@ def check_boundary(
         return
     if BEGIN in words:
         lacks = f"has {BEGIN} but not {END}, of the marks of the ends of lines"
-    elif END in words:
-        lacks = f"has {END} as an ordinary word, and no n-grams that begin with {BEGIN}"
     else:
-        lacks = f"has no n-grams with {BEGIN} or {END}, the marks of the ends of lines"
+        lacks = f"has {END} as an ordinary word, and no n-grams that begin with {BEGIN}"
     raise ValueError(
         f"{os.fspath(path)} {lacks}: in Python, read it by nplm.formats.read_arpa, and "
         "give TextLM.from_model a boundary and predict_boundary=False."

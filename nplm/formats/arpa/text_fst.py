@@ -133,6 +133,8 @@ def write_fst_of(
         label = _numbers(symbols, names, [] if boundary is None else [BEGIN, END])
     labels = [label.get(word, "") for word in words]  # the boundary needs none
     trie = _whole(trie, work)
+    if boundary is not None and trie.prob[boundary] == 0:
+        boundary = None  # a text may end anywhere
     arcs = _Arcs(trie, boundary, labels, f"{label[backoff]}\t{label[EPSILON]}")
     work.stage("writing", int(trie.n_ngrams.sum()))
     with writing(path) as file:

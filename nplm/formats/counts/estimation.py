@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, cast
 
@@ -283,10 +283,13 @@ def estimate(
     output: NgramsFile,
     resources: Resources,
     check_words: Callable[[StoredWords], object] = lambda words: None,
+    *,
+    marks: bool = True,
 ) -> Estimated:
     """Estimate a model: the stages of `KneserNeyLM`, from a source to a file.
 
     - `check_words`: called with the words, before n-grams are counted
+    - `marks`: whether lines have the boundary around them; else it has probability 0
     """
     with resources.scratch() as work:
         words = source.words(work)
@@ -294,7 +297,10 @@ def estimate(
         if output.kind == "arpa":
             check_marks(words.words, words.boundary)
         wanted = ("counts", "raw") if smoothing.cuts_by_text else ("counts",)
-        structure, counts = counted(source, words, smoothing.order, work, *wanted)
+        if not marks:
+            smoothing = replace(smoothing, impossible=words.boundary)
+        order = smoothing.order
+        structure, counts = counted(source, words, order, work, *wanted, marks=marks)
         own = counts["counts"], counts.get("raw")
         model = estimated(structure, *own, smoothing, work)
         work.drop(*own)
@@ -312,7 +318,12 @@ def estimate(
 
 
 def counted(
-    source: Source, words: StoredWords, order: int, work: Scratch, *wanted: str
+    source: Source,
+    words: StoredWords,
+    order: int,
+    work: Scratch,
+    *wanted: str,
+    marks: bool = True,
 ) -> tuple[ContextTrie, dict[str, NDArray[np.int64]]]:
     """Count the n-grams of a source: sort, count, merge.
 
@@ -323,9 +334,13 @@ def counted(
     bytes_per_order = 16 if "raw" in wanted else 8
     bytes_per_word = 40 + work.n_threads * (bytes_per_order * order + 8)
     work.reserve(INTERPRETER_BYTES + bytes_per_word * source.n_known)
-    packing = Packing(order, words.n_words, cast(int, words.boundary))
-    runs = source.runs(packing, work)
-    arrays = merged(packing, runs, source.counts, work, wanted=wanted)
+    boundary = cast(int, words.boundary)
+    packing = Packing(order, words.n_words, boundary, marks)
+    runs, of_words = source.runs(packing, work), source.counts
+    if not marks:
+        of_words = of_words.copy()
+        of_words[boundary] = 0
+    arrays = merged(packing, runs, of_words, work, wanted=wanted)
     counts = {name: arrays.pop(name) for name in wanted}
     return ContextTrie(words.n_words, **arrays), counts
 

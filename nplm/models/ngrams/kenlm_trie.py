@@ -15,7 +15,7 @@ from nplm.base.blocks import blocks
 from nplm.models.ngrams.trie.checks import check_suffix_trie, offsets_in_order
 from nplm.models.ngrams.trie.hash_table import WindowLookUps
 
-__all__ = ["KenlmTrie"]
+__all__ = ["LOG_ZERO", "KenlmTrie"]
 
 # KenLM writes -99 or -100 for log10 of 0.
 LOG_ZERO = -98.0

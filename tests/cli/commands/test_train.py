@@ -28,6 +28,7 @@ from nplm import (
 from nplm.cli._messages import in_options
 from nplm.cli._options import MODELS_OF, NETWORK, OPTIONS
 from nplm.cli.commands.train import train_command
+from nplm.formats import write_arpa
 from nplm.models.neural.fitting.epochs import Epochs
 from nplm.models.training.em import MixtureFit
 from nplm.text.words.splitting import BETWEEN_BLANKS
@@ -445,6 +446,57 @@ def test_a_model_of_words_keeps_its_tokenizer(run, tmp_path):
         )
     result = run("train", "-o", str(tmp_path / "x.arpa"), *options, input=text)
     assert "x.arpa has no tokenizer, and its text will be split" in result.stderr
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_ngrams_without_marks_of_sentences(run, tmp_path):
+    path, text = tmp_path / "model", tmp_path / "text"
+    text.write_text("a b c\na b\nb c a b\nc\n")
+    options = ["--no-marks", "--tokens", "blanks", "--order", "3"]
+    run("train", str(text), "-o", str(path), *options)
+    # Each of a, b and c has one word before it: 1 of 3, less the discount of 0.5, and
+    # half of 1 / 4 words, with <unk>. Only a is before b c, and only b before c a.
+    a = 0.5 / 3 + 0.5 / 4
+    b_after_a = 0.5 + 0.5 * a
+    c_after_a_b = 0.5 + 0.5 * b_after_a
+    # After b, only c was seen: others have half of their own probability.
+    wanted = np.log10([a * b_after_a * c_after_a_b, a * b_after_a, a * 0.5 * a])
+    scores = run("score", str(path), input=b"a b c\na b\nb b\n").stdout.split()
+    np.testing.assert_allclose(np.array(scores, float), wanted, atol=2e-6)
+    assert "words: 3\n" in run("query", "-s", str(path), input=b"a b c\n").stdout
+    for other in ("--model", "trigram"), ("--tokens", "bytes"), ("--counts",):
+        result = run("train", str(text), "-o", str(path), *other, "--no-marks", code=2)
+        assert "--no-marks" in result.stderr
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("order", [2, 4])
+@pytest.mark.parametrize(
+    "cut", [[], ["--min-counts", "1,2", "--min-counts-of", "text"]]
+)
+def test_ngrams_without_marks_are_those_of_lines_in_memory(run, tmp_path, order, cut):
+    rng = np.random.default_rng(0)
+    lines = [rng.integers(1, 9, rng.integers(1, 7)) for _ in range(400)]
+    text, memory, disk = (
+        tmp_path / name for name in ("text", "memory.arpa", "disk.arpa")
+    )
+    text.write_text("".join(" ".join(map(str, line)) + "\n" for line in lines))
+    known = Vocabulary(boundary=None).fit([list(map(str, line)) for line in lines])
+    ids = known.transform([list(map(str, line)) for line in lines])
+    rules = {"min_counts": (1, 2), "min_counts_of": "text"} if cut else {}
+    model = KneserNeyLM(order, n_words=known.n_words_, **rules).fit_stream(ids)
+    write_arpa(model, memory, known.words_.tolist())
+    run("train", str(text), "-o", str(disk), "--no-marks", "--tokens", "blanks",
+        "--order", str(order), "--jobs", "2", *cut)  # fmt: skip
+    of_disk, of_memory = (
+        [line for line in path.read_text().split("\n") if "s>" not in line]
+        for path in (disk, memory)
+    )
+    assert of_disk == of_memory
+    samples = ["1 2 3", "9", ""]
+    np.testing.assert_array_equal(
+        nplm.load(disk).score_samples(samples), nplm.load(memory).score_samples(samples)
+    )
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")

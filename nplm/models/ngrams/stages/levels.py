@@ -162,7 +162,10 @@ def merged(
     work.remove(*(run.file for run in runs))
     parts.sort(key=lambda part: part.number)
     distinct = [part.distinct for part in parts if part.distinct is not None]
-    of_words = {"counts": np.stack(distinct).sum(axis=0), "raw": counts}
+    n_before = np.stack(distinct).sum(axis=0)
+    if not (packing.marks or n_before.any()):  # all lines have one word
+        n_before = counts
+    of_words = {"counts": n_before, "raw": counts}
     of_words = {name: of_words[name] for name in wanted}
     return join_parts(packing.n_words, of_words, parts, work)
 
@@ -289,7 +292,7 @@ def _build_part(
     ends = [(run.first_row(first), run.first_row(last)) for run in runs]
     levels = range(1, packing.order)
     own = packing.order, packing.n_words, packing.boundary, packing.n_bits, first
-    fold = _fold.Fold(*own, "raw" in names)
+    fold = _fold.Fold(*own, "raw" in names, packing.marks)
 
     def write() -> None:
         for level in levels:

@@ -33,11 +33,13 @@ class Packing:
     - `order`: number of words in an n-gram
     - `boundary`: a context ends at the nearest word with this id; `n_words` is that of
       no word
+    - `marks`: whether n-grams have the boundary, or end before it
     """
 
     order: int
     n_words: int
     boundary: int
+    marks: bool = True
 
     @cached_property
     def n_bits(self) -> int:

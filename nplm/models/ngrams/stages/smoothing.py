@@ -34,6 +34,7 @@ class Smoothing:
 
     - `interpolate`: of each order
     - `of_text`: whether `min_counts` are of the counts in the text
+    - `impossible`: id of a word that no n-gram has, of probability 0; -1 for none
     """
 
     discounts: Literal["modified", "plain"]
@@ -41,6 +42,7 @@ class Smoothing:
     interpolate: Sequence[bool]
     min_counts: NDArray[np.int64]
     of_text: bool
+    impossible: int = -1
 
     @classmethod
     def of(
@@ -145,7 +147,7 @@ def estimated(
     structure = {name: getattr(trie, name) for name in STRUCTURE}
     model = BackoffTrie(trie.n_words, **structure, prob=prob, bow=bow)
     if not smoothing.cuts:
-        return Estimate(model, discounts, True)
+        return Estimate(model, discounts, smoothing.impossible < 0)
     keep = work.array(np.bool_, len(tested))
     for level, min_count in enumerate(smoothing.min_counts):
         rows = trie.followers(level)
@@ -181,7 +183,7 @@ def _weighted(
             place = level, int(above) - 1, *contexts
             _kneser_ney.kneser_ney(
                 trie.arrays, *place, *own, smoothing.interpolate[level],
-                smoothing.cuts_by_text, lower[thread], *exact,
+                smoothing.cuts_by_text, smoothing.impossible, lower[thread], *exact,
             )  # fmt: skip
             work.forget(*trie.every_array)
             work.tell(int(trie.start[contexts[1]] - trie.start[contexts[0]]))
