@@ -298,7 +298,8 @@ def estimate(
             check_marks(words.words, words.boundary)
         wanted = ("counts", "raw") if smoothing.cuts_by_text else ("counts",)
         if not marks:
-            smoothing = replace(smoothing, impossible=words.boundary)
+            boundary = cast(int, words.boundary)
+            smoothing = replace(smoothing, impossible=boundary)
         order = smoothing.order
         structure, counts = counted(source, words, order, work, *wanted, marks=marks)
         own = counts["counts"], counts.get("raw")
