@@ -33,6 +33,8 @@ def pytest_collection_modifyitems(items):
         is_page = item.path.suffix == ".rst"  # whose examples train models
         if of_folder or is_page or item.get_closest_marker("corpora"):
             item.add_marker(pytest.mark.slow)
+    # Folders whose tests wait come first, so that no worker waits alone at the end.
+    items.sort(key=lambda item: not any(folder in item.path.parents for folder in slow))
 
 
 @pytest.fixture(params=available_tiers())

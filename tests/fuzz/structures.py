@@ -60,6 +60,10 @@ def codec_of(data):
     return next((own for magic, own in CODECS.items() if data.startswith(magic)), None)
 
 
+# Of a bomb.
+MAX_LINES = 100_000
+
+
 def bomb(data, rng):
     """Return many repeats of a line or of part of a file, mostly compressed."""
     codec = codec_of(data)
@@ -68,6 +72,7 @@ def bomb(data, rng):
     part = plain[start : start + rng.choice([1, 50, 5000])] or b"\n"
     line = rng.choice([*LINES, part])
     size = 10 ** rng.choice([4, 5, 6, 7]) * rng.choice([1, 3])
+    size = min(size, MAX_LINES * len(line))  # short lines take readers seconds
     repeats = line * (size // len(line))
     end = plain.find(b"\n", start) + 1
     plain = rng.choice(

@@ -156,15 +156,15 @@ def test_odd_texts_have_a_model_or_a_sentence(run, model, tmp_path):
 
 @pytest.mark.slow
 def test_first_ctrl_c_saves_the_whole_mixture(text, model):
-    options = ["--minutes", "5", "--set", "epochs=100000", "--set"]
+    options = ["--minutes", "1", "--set", "epochs=100000", "--set", "n_hidden=8"]
     command = [sys.executable, "-m", "nplm", "train", text, "-o", model, *options]
     process = subprocess.Popen(
-        [*command, "early_stopping=False"], stderr=subprocess.PIPE, text=True
+        [*command, "--set", "early_stopping=False"], stderr=subprocess.PIPE, text=True
     )
     for line in process.stderr:
         if "network, training perplexity" in line:
             break
-    time.sleep(2)
+    time.sleep(0.5)
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=60)
     assert process.returncode == 130

@@ -19,9 +19,19 @@ from nplm.models.training import checkpoint, pace
 from .base import PARAMETERS, SETTINGS, comm, data, differences, paper_lm
 
 
-def checkpoints(folder):
+def checkpoints(folder, kill_at=0):
+    """Fit with a save after each call; kill one rank before a save."""
     checkpoint.SECONDS_A_SAVE, pace.SECONDS_A_CALL = 0, 0.002
-    X, y = data(20)
+    save, calls = checkpoint.Checkpoint.save, []
+
+    def save_or_die(self, *args):
+        calls.append(1)
+        if comm.rank == comm.size - 1 and len(calls) == int(kill_at):
+            os.kill(os.getpid(), signal.SIGKILL)
+        save(self, *args)
+
+    checkpoint.Checkpoint.save = save_or_die
+    X, y = data(20, 120)
     lm = paper_lm(n_words=20, batch_size=4, max_iter=2, **SETTINGS)
     path = Path(folder)
     lm = mpi.fit(lm, X, y, X_val=X[:50], y_val=y[:50], checkpoint=path / "saves")
