@@ -170,6 +170,8 @@ def load_binary(
             hint = "it does not begin as one"
             if file.kind is Kind.TENSORS:
                 hint = "nplm.load reads files of nplm.save"
+            elif file.kind is Kind.KENLM:
+                hint = "nplm.load reads files of KenLM's build_binary"
             elif file.kind.is_text:
                 hint += " (read_arpa reads ARPA files)"
             raise ValueError(f"{file.path} is not a file of save_binary: {hint}.")

@@ -12,7 +12,7 @@ from numpy.testing import assert_allclose
 import nplm
 from nplm import kenlm
 from nplm.cli import main
-from nplm.formats import read_arpa
+from nplm.formats import load_binary, read_arpa
 from nplm.formats.open_model import open_model
 from nplm.models.ngrams.kenlm_trie import KenlmTrie
 from nplm.models.ngrams.trie.work import Work
@@ -271,3 +271,8 @@ def test_decoders_take_them(name):
         assert steps[0][0] == pytest.approx(steps[1][0], rel=1e-6)
         candidates = [s.candidates(own, ["a", "b"]) for s, own in zip(scorers, states)]
         assert_allclose(*candidates, rtol=1e-6)
+
+
+def test_reader_of_other_binary_files_names_theirs():
+    with pytest.raises(ValueError, match="files of KenLM"):
+        load_binary(Path(__file__).parent / "kenlm_data" / "probing")
