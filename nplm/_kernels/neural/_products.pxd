@@ -10,12 +10,12 @@ cdef class Products:
     cdef void *zt                 # (n_outputs, columns), in panels
     cdef void *dz                 # (columns, stride), in panels
     cdef void begin(self, void *z, Py_ssize_t K) noexcept nogil
+    cdef void begin_update(self, void *z, Py_ssize_t K) noexcept nogil
     cdef void logits(self, void *E, Py_ssize_t rows, void *logits) noexcept nogil
     cdef void slopes(
         self, void *p, void *factors, Py_ssize_t chunk, Py_ssize_t first,
         Py_ssize_t rows, const int *targets, Py_ssize_t K) noexcept nogil
-    cdef void take(
-        self, void *slopes, void *g, Py_ssize_t rows, Py_ssize_t K) noexcept nogil
+    cdef void take(self, void *g, Py_ssize_t rows) noexcept nogil
     cdef void carry(
         self, void *E, Py_ssize_t rows, void *g, void *dv,
         Py_ssize_t K) noexcept nogil

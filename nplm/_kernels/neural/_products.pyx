@@ -65,11 +65,17 @@ cdef class Products:
 
     cdef void begin(self, void *z, Py_ssize_t K) noexcept nogil:
         """Set z, (K, stride), which all tiles of a mini-batch multiply."""
+        self.begin_update(z, K)
+        if self.columns > 1:
+            self.loops.into_panels(
+                z, self.stride, K, self.n_outputs, self.zt, self.columns)
+
+    cdef void begin_update(self, void *z, Py_ssize_t K) noexcept nogil:
+        """Set z for `update` only."""
         if self.columns == 1:
             self.z = z
             return
         self.loops.pack(z, self.stride, K, self.stride, self.z, self.columns)
-        self.loops.into_panels(z, self.stride, K, self.n_outputs, self.zt, self.columns)
 
     cdef void logits(self, void *E, Py_ssize_t rows, void *logits) noexcept nogil:
         """``logits[:] = E @ z.T``, in panels."""
@@ -95,11 +101,8 @@ cdef class Products:
                 self.columns, <char *>factors + i * self.columns * size)
         self.loops.add_targets(p, first, rows, targets, K, self.columns)
 
-    cdef void take(
-        self, void *slopes, void *g, Py_ssize_t rows, Py_ssize_t K,
-    ) noexcept nogil:
-        """Compute ``g = slopes``, (K, rows) and row-major, in panels."""
-        self.loops.into_panels(slopes, rows, K, rows, g, self.columns)
+    cdef void take(self, void *g, Py_ssize_t rows) noexcept nogil:
+        """Take slopes g in panels, before `carry` and `update`."""
 
     cdef void carry(
         self, void *E, Py_ssize_t rows, void *g, void *dv, Py_ssize_t K,
@@ -185,6 +188,9 @@ cdef class Bfloat16Products(Products):
         self.bfloat16.pack_pairs(
             <float *>self.zt, self.columns, self.n_outputs, self.columns, self.right_zt,
             self.D * PANEL)
+        self.begin_update(z, K)
+
+    cdef void begin_update(self, void *z, Py_ssize_t K) noexcept nogil:
         self.bfloat16.pack_pairs(
             <float *>z, self.stride, K, self.stride, self.right_z, self.N * PANEL)
 
@@ -215,10 +221,7 @@ cdef class Bfloat16Products(Products):
                 self.left_g[row * self.N + k] = slope
                 self.right_g[pair_place(row, k, self.R * PANEL)] = slope
 
-    cdef void take(
-        self, void *slopes, void *g, Py_ssize_t rows, Py_ssize_t K,
-    ) noexcept nogil:
-        Products.take(self, slopes, g, rows, K)
+    cdef void take(self, void *g, Py_ssize_t rows) noexcept nogil:
         self.bfloat16.pack_scaled(
             <float *>g, rows, self.columns, self.ones, self.left_g, self.N,
             self.right_g, self.R * PANEL)

@@ -125,6 +125,22 @@ def test_threads_train_the_same_network(loss, n_jobs):
     np.testing.assert_allclose(more.log_prob(X, Y), one.log_prob(X, Y), rtol=1e-9)
 
 
+def test_steps_of_whole_panels_train_the_same_network():
+    # A step of 16 runs is a panel of the kernels, which 8 and 5 runs do not fill.
+    X, Y = windows(text(1100), 12)
+    Y = Y.copy()
+    Y[[200, 733]] = (Y[[200, 733]] + 1) % 12  # three texts
+    settings = dict(
+        precision="float64", batch_size=512, early_stopping=False, dropout=0.1,
+        max_iter=3,
+    )  # fmt: skip
+    one, *more = (
+        remembering(**settings, n_jobs=n).fit(X, Y).log_prob(X, Y) for n in (1, 2, 3)
+    )
+    for scores in more:
+        np.testing.assert_allclose(scores, one, rtol=1e-9)
+
+
 # Mini-batches of 4 runs of 32: the last one of an epoch is whole, has shorter runs with
 # or without windows that are left, has only such, or is the only one.
 @pytest.mark.parametrize("n", [512, 524, 525, 513, 131, 128, 100])

@@ -15,7 +15,11 @@ cdef class Weighted:
     cdef void *sums           # (rows of the weights, columns), in panels; their slopes
     cdef void *keep           # (n,) what the decay leaves of a row of the weights
     cdef void *memory         # the solver's, (rows, n)
+    cdef void *panels(self, void *v, Py_ssize_t K) noexcept nogil
     cdef void forward(self, void *v, void *out, Py_ssize_t K) noexcept nogil
+    cdef void follow(
+        self, void *slopes, void *dv, Py_ssize_t K, Solver solver,
+        const Step *step) noexcept nogil
     cdef void backward(
         self, void *v, void *slopes, void *dv, Py_ssize_t K, Solver solver,
         const Step *step) noexcept nogil

@@ -44,6 +44,12 @@ cdef class Weighted:
         if not at.scoring:
             self.memory = scratch.numbers(weights.rows * n)
 
+    cdef void *panels(self, void *v, Py_ssize_t K) noexcept nogil:
+        """Return ``v @ weights.T`` in panels, of several vectors."""
+        self.products.begin(v, K)
+        self.products.logits(self.weights.values, self.weights.rows, self.sums)
+        return self.sums
+
     cdef void forward(self, void *v, void *out, Py_ssize_t K) noexcept nogil:
         """``out = v @ weights.T``"""
         cdef Py_ssize_t h = self.weights.rows, n = self.weights.columns
@@ -52,8 +58,7 @@ cdef class Weighted:
         elif self.columns == 1 and not self.scoring:
             self.loops.row_dots(self.weights.values, h, n, v, 0, out)
         else:
-            self.products.begin(v, K)
-            self.products.logits(self.weights.values, h, self.sums)
+            self.panels(v, K)
             if self.columns == 1:
                 memcpy(out, self.sums, h * self.itemsize)
             else:
@@ -68,18 +73,27 @@ cdef class Weighted:
         v is that of the last `forward`.
         """
         cdef Py_ssize_t h = self.weights.rows, n = self.weights.columns
-        if n == 0:
-            return
-        solver.begin_rows(step, self.keep, n + 1, n)  # without biases
-        if self.columns == 1:
+        if self.columns > 1:
+            self.loops.into_panels(slopes, h, K, h, self.sums, self.columns)
+            self.follow(self.sums, dv, K, solver, step)
+        elif n > 0:
+            solver.begin_rows(step, self.keep, n + 1, n)  # without biases
             solver.rows(
                 step, self.weights, 0, h, v, slopes, self.keep, dv, self.memory)
+
+    cdef void follow(
+        self, void *slopes, void *dv, Py_ssize_t K, Solver solver, const Step *step,
+    ) noexcept nogil:
+        """`backward` from the slopes of several vectors in panels."""
+        cdef Py_ssize_t h = self.weights.rows, n = self.weights.columns
+        if n == 0:
             return
-        self.products.take(slopes, self.sums, h, K)
+        solver.begin_rows(step, self.keep, n + 1, n)
+        self.products.take(slopes, h)
         if self.carries:
-            self.products.carry(self.weights.values, h, self.sums, dv, K)
+            self.products.carry(self.weights.values, h, slopes, dv, K)
         solver.tile(
-            step, self.weights, 0, h, self.sums, self.products, self.keep, self.memory)
+            step, self.weights, 0, h, slopes, self.products, self.keep, self.memory)
 
 
 cdef class Hidden:

@@ -15,14 +15,14 @@ cdef class Cell(Hidden):
     cdef Py_ssize_t h, n_sums, itemsize  # n_sums: 3 h
     cdef void *rows           # (K, n_sums) sums of all examples; gates; slopes
     # of a step, in panels: a column for each text
-    cdef void *sums           # (n_sums, columns)
+    cdef void *sums           # (n_sums, columns), unless `rows` are in panels
     cdef void *recurrent      # V a_before; what comes through V, (h, columns)
     cdef void *a              # (h, columns)
     cdef void *c
     cdef void *row(self, void *rows, Py_ssize_t k) noexcept nogil
     cdef void clear(
         self, void *panels, Py_ssize_t rows, Py_ssize_t column) noexcept nogil
-    cdef void step(self, void *rows, Py_ssize_t n) noexcept nogil
+    cdef void step(self, void *sums, Py_ssize_t n) noexcept nogil
 
 
 cdef class Continuing(Cell):
@@ -35,11 +35,13 @@ cdef class Continuing(Cell):
     cdef Py_ssize_t *order     # (K,) the examples, step by step
     cdef Py_ssize_t *steps     # (steps + 1,) the first of each step among these
     cdef Py_ssize_t n_steps
+    cdef bint whole           # steps are whole panels, and these arrays are in panels:
+    cdef void *gates          # (K, n_sums) their sums; gates; slopes
+    cdef void *activations    # (K, h) a after each example
+    cdef void *states         # and c
     # in this order
     cdef void *x               # (K, n_inputs)
     cdef void *dx
-    cdef void *activations     # (K, h) a after each example
-    cdef void *states          # and c
     cdef void *before          # (K, h) a before each example
     cdef void *c_first         # (runs, h) c before the first step
     cdef void *da
@@ -52,6 +54,11 @@ cdef class Continuing(Cell):
     cdef bint begins(self, Activations at, Py_ssize_t k) noexcept nogil
     cdef void find_order(self, Activations at, Py_ssize_t K) noexcept nogil
     cdef void find_state(self, Activations at) noexcept nogil
+    cdef void *load(
+        self, void *array, Py_ssize_t rows, Py_ssize_t n, void *panels) noexcept nogil
+    cdef void store(
+        self, void *panels, Py_ssize_t rows, Py_ssize_t n, void *array) noexcept nogil
+    cdef void take_row(self, void *array, Py_ssize_t place, void *to) noexcept nogil
     cdef void leave_state(self, Activations at) noexcept nogil
 
 

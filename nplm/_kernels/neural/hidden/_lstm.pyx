@@ -75,16 +75,15 @@ cdef class Cell(Hidden):
         cdef Py_ssize_t place = column // LINE * rows * LINE + column % LINE
         self.loops.fill(<char *>panels + place * self.itemsize, rows, LINE, 0)
 
-    cdef void step(self, void *rows, Py_ssize_t n) noexcept nogil:
-        """Take a step of n texts, whose H x are the `rows`; the gates stay in `sums`."""
+    cdef void step(self, void *sums, Py_ssize_t n) noexcept nogil:
+        """Take a step of n texts, whose `sums` are H x, in panels, and become gates."""
         cdef Py_ssize_t h = self.h, size = h * LINE * self.itemsize, p
         cdef Py_ssize_t columns = round_up(n, LINE)
-        self.loops.into_panels(rows, self.n_sums, n, self.n_sums, self.sums, columns)
         # Apart from H x, in an order of sums that does not depend on the other texts.
         self.by_V_before.forward(self.a, self.recurrent, n)
         for p in range(columns // LINE):
             self.loops.cell(
-                <char *>self.sums + 3 * p * size, <char *>self.recurrent + 3 * p * size,
+                <char *>sums + 3 * p * size, <char *>self.recurrent + 3 * p * size,
                 self.d.values, h, <char *>self.c + p * size, <char *>self.a + p * size)
 
 
@@ -131,10 +130,10 @@ cdef class Continuing(Cell):
         self.states = scratch.numbers(K * h)
         self.before = scratch.numbers(K * h)
         self.c_first = scratch.numbers(K * h)
+        self.da = scratch.numbers(K * h)
         if at.scoring:
             return
         self.dx = scratch.numbers(K * at.n_inputs)
-        self.da = scratch.numbers(K * h)
         self.slopes_a = scratch.numbers(h * columns)
         self.c_before = scratch.numbers(h * columns)
         self.dc = scratch.numbers(h * columns)
@@ -164,6 +163,7 @@ cdef class Continuing(Cell):
             self.starts[i], self.lengths[i], self.numbers[i] = k, length, run
             n_runs += 1
         self.n_steps = self.lengths[0]
+        self.whole = at.columns > 1 and at.n_inputs > 0
         for t in range(self.n_steps):
             self.steps[t] = n
             i = 0
@@ -171,6 +171,7 @@ cdef class Continuing(Cell):
                 self.order[n] = self.starts[i] + t
                 n += 1
                 i += 1
+            self.whole = self.whole and i % LINE == 0
         self.steps[self.n_steps] = n
 
     cdef void find_state(self, Activations at) noexcept nogil:
@@ -187,6 +188,34 @@ cdef class Continuing(Cell):
                     memcpy(self.row(self.before, i), &self.memory[j, 0], size)
                     memcpy(self.row(self.c_first, i), &self.memory[j, size], size)
 
+    cdef void *load(
+        self, void *array, Py_ssize_t rows, Py_ssize_t n, void *panels,
+    ) noexcept nogil:
+        """Return n examples of an array in panels: these, if they are not."""
+        if self.whole:
+            return array
+        self.loops.into_panels(array, rows, n, rows, panels, round_up(n, LINE))
+        return panels
+
+    cdef void store(
+        self, void *panels, Py_ssize_t rows, Py_ssize_t n, void *array,
+    ) noexcept nogil:
+        """Set n examples of an array from panels."""
+        if not self.whole:
+            self.loops.out_of_panels(panels, rows, n, array, rows)
+        elif panels != array:
+            memcpy(array, panels, n * rows * self.itemsize)
+
+    cdef void take_row(self, void *array, Py_ssize_t place, void *to) noexcept nogil:
+        """Copy the numbers of an example from an array with h for each."""
+        cdef Py_ssize_t size = self.itemsize, lane = place % LINE, j
+        cdef char *panel = <char *>self.row(array, place - lane) + lane * size
+        if not self.whole:
+            memcpy(to, self.row(array, place), self.h * size)
+            return
+        for j in range(self.h):
+            memcpy(<char *>to + j * size, panel + j * LINE * size, size)
+
     cdef void leave_state(self, Activations at) noexcept nogil:
         """Leave the state after each run to the next mini-batch."""
         cdef Py_ssize_t size = self.h * at.itemsize, i, run, place
@@ -196,19 +225,24 @@ cdef class Continuing(Cell):
             run = self.numbers[i]
             if run < self.n_carried:
                 place = self.steps[self.lengths[i] - 1] + i
-                memcpy(&self.memory[run, 0], self.row(self.activations, place), size)
-                memcpy(&self.memory[run, size], self.row(self.states, place), size)
+                self.take_row(self.activations, place, &self.memory[run, 0])
+                self.take_row(self.states, place, &self.memory[run, size])
                 self.last[run] = at.rows[self.order[place]]
 
     cdef void forward(self, Activations at, Py_ssize_t K) noexcept nogil:
         cdef Py_ssize_t h = self.h, width = at.n_inputs * at.itemsize
         cdef Py_ssize_t size = h * at.itemsize, first, n, i, p, t
-        cdef void *gates
+        cdef void *sums
+        cdef void *after = self.activations
         self.by_V_before.begin(self.V.values)
         self.find_order(at, K)
         for p in range(K):
             memcpy(<char *>self.x + p * width, <char *>at.x + self.order[p] * width, width)
-        self.by_H.forward(self.x, self.rows, K)
+        self.gates = self.rows
+        if self.whole:
+            self.gates = self.by_H.panels(self.x, K)
+        else:
+            self.by_H.forward(self.x, self.rows, K)
         # Of all runs first: one writes where another has to read.
         self.find_state(at)
         n = self.steps[1]
@@ -216,23 +250,30 @@ cdef class Continuing(Cell):
         at.loops.into_panels(self.c_first, h, n, h, self.c, round_up(n, LINE))
         for t in range(self.n_steps):
             first, n = self.steps[t], self.steps[t + 1] - self.steps[t]
-            if t > 0:
-                memcpy(self.row(self.before, first),
-                       self.row(self.activations, self.steps[t - 1]), n * size)
-                for i in range(n):
-                    if not at.follows[self.order[first + i]]:
-                        memset(self.row(self.before, first + i), 0, size)
-                        self.clear(self.a, h, i)
-                        self.clear(self.c, h, i)
-            gates = self.row(self.rows, 3 * first)
-            self.step(gates, n)
+            for i in range(n if t > 0 else 0):
+                if not at.follows[self.order[first + i]]:
+                    self.clear(self.a, h, i)
+                    self.clear(self.c, h, i)
+            sums = self.load(
+                self.row(self.gates, 3 * first), self.n_sums, n, self.sums)
+            self.step(sums, n)
             if not at.scoring:
-                at.loops.out_of_panels(self.sums, self.n_sums, n, gates, self.n_sums)
-            at.loops.out_of_panels(self.a, h, n, self.row(self.activations, first), h)
-            at.loops.out_of_panels(self.c, h, n, self.row(self.states, first), h)
+                self.store(sums, self.n_sums, n, self.row(self.gates, 3 * first))
+            self.store(self.a, h, n, self.row(self.activations, first))
+            self.store(self.c, h, n, self.row(self.states, first))
         self.leave_state(at)
+        if self.whole:
+            after = self.da
+            at.loops.out_of_panels(self.activations, h, K, after, h)
+        for t in range(1, self.n_steps):
+            for p in range(self.steps[t], self.steps[t + 1]):
+                if at.follows[self.order[p]]:
+                    i = self.steps[t - 1] + p - self.steps[t]
+                    memcpy(self.row(self.before, p), self.row(after, i), size)
+                else:
+                    memset(self.row(self.before, p), 0, size)
         for p in range(K):
-            memcpy(self.row(at.a, self.order[p]), self.row(self.activations, p), size)
+            memcpy(self.row(at.a, self.order[p]), self.row(after, p), size)
 
     cdef void backward(
         self, Activations at, Py_ssize_t K, Solver solver, const Step *step,
@@ -240,7 +281,7 @@ cdef class Continuing(Cell):
         cdef Py_ssize_t h = self.h, n_sums = self.n_sums, size = h * at.itemsize
         cdef Py_ssize_t panel = size * LINE, first, n, n_next = 0, columns, i, p, t
         cdef char *dx = <char *>self.dx
-        cdef void *gates
+        cdef void *sums = NULL
         for p in range(K):
             memcpy(self.row(self.da, p), self.row(at.da, self.order[p]), size)
         memset(self.dc, 0, round_up(self.steps[1], LINE) * size)
@@ -250,38 +291,46 @@ cdef class Continuing(Cell):
             columns = round_up(n, LINE)
             at.loops.into_panels(
                 self.row(self.da, first), h, n, h, self.slopes_a, columns)
-            if n_next > 0:  # the slopes of the next step are still there
-                self.by_V_before.backward(self.sums, self.recurrent, n_next)
+            if n_next > 0:  # `sums` are the slopes of the next step
+                self.by_V_before.backward(sums, self.recurrent, n_next)
+                for i in range(n_next):
+                    if not at.follows[self.order[first + n + i]]:
+                        self.clear(self.recurrent, h, i)
+                        self.clear(self.dc, h, i)
                 at.loops.add(
                     self.slopes_a, self.recurrent, round_up(n_next, LINE) * h, 1)
-            gates = self.row(self.rows, 3 * first)
-            at.loops.into_panels(gates, n_sums, n, n_sums, self.sums, columns)
-            at.loops.into_panels(
-                self.c_first if t == 0 else self.row(self.states, self.steps[t - 1]),
-                h, n, h, self.c_before, columns)
+            sums = self.load(self.row(self.gates, 3 * first), n_sums, n, self.sums)
+            if t == 0:
+                at.loops.into_panels(self.c_first, h, n, h, self.c_before, columns)
+            elif self.whole:
+                memcpy(self.c_before, self.row(self.states, self.steps[t - 1]), n * size)
+            else:
+                at.loops.into_panels(
+                    self.row(self.states, self.steps[t - 1]), h, n, h, self.c_before,
+                    columns)
             for i in range(n if t > 0 else 0):
                 if not at.follows[self.order[first + i]]:
                     self.clear(self.c_before, h, i)
             for p in range(columns // LINE):
                 at.loops.cell_slopes(
-                    <char *>self.sums + 3 * p * panel, <char *>self.c_before + p * panel,
+                    <char *>sums + 3 * p * panel, <char *>self.c_before + p * panel,
                     <char *>self.slopes_a + p * panel, h, <char *>self.dc + p * panel,
                     self.dd_panel)
-            at.loops.out_of_panels(self.sums, n_sums, n, gates, n_sums)
+            self.store(sums, n_sums, n, self.row(self.gates, 3 * first))
             n_next = n
-            for i in range(n):
-                if not at.follows[self.order[first + i]]:
-                    self.clear(self.sums, n_sums, i)
-                    self.clear(self.dc, h, i)
         at.loops.out_of_panels(self.dd_panel, n_sums, LINE, self.dd, n_sums)
         for i in range(1, LINE):
             at.loops.add(
                 self.dd, <char *>self.dd + i * n_sums * at.itemsize, n_sums, 1)
         solver.vector(step, self.d, self.dd)
-        self.by_V.products.begin(self.before, K)
-        self.by_V.backward(self.before, self.rows, self.da, K, solver, step)
+        self.by_V.products.begin_update(self.before, K)
         memset(dx, 0, K * at.n_inputs * at.itemsize)
-        self.by_H.backward(self.x, self.rows, dx, K, solver, step)
+        if self.whole:
+            self.by_V.follow(self.gates, self.da, K, solver, step)
+            self.by_H.follow(self.gates, dx, K, solver, step)
+        else:
+            self.by_V.backward(self.before, self.gates, self.da, K, solver, step)
+            self.by_H.backward(self.x, self.gates, dx, K, solver, step)
         for p in range(K if at.learns_inputs else 0):
             at.loops.add(
                 <char *>at.dx + self.order[p] * at.n_inputs * at.itemsize,
@@ -487,7 +536,9 @@ cdef class Windows(Cell):
                 memset(self.a, 0, round_up(n, LINE) * size)
                 memset(self.c, 0, round_up(n, LINE) * size)
             self.take_sums(at, t, n)
-            self.step(self.rows, n)
+            at.loops.into_panels(
+                self.rows, self.n_sums, n, self.n_sums, self.sums, round_up(n, LINE))
+            self.step(self.sums, n)
             if self.starts[t + 1] < self.starts[t]:  # windows that end here
                 at.loops.out_of_panels(self.a, h, n, self.a_rows, h)
             for i in range(self.starts[t + 1], self.starts[t]):

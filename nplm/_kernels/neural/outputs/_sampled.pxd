@@ -13,7 +13,6 @@ cdef class Sampled(Rows):
     cdef void *p              # (n_drawn, columns) in panels: logits of the drawn, ..., dL/dy
     cdef void *logits         # (columns,) of the next words
     cdef void *below          # (K, stride) dL/dz through the next words
-    cdef void *of_next        # (stride, columns) the same transposed
     cdef void *nothing        # (stride,) zeros
     cdef void *tile_row(self, Py_ssize_t row) noexcept nogil
     cdef void gather(self) noexcept nogil

@@ -54,7 +54,6 @@ cdef class Sampled(Rows):
         self.p = scratch.numbers(most * at.columns)
         self.logits = scratch.numbers(self.wide)
         self.below = scratch.numbers(K * self.stride)
-        self.of_next = scratch.numbers(self.n_slopes)
         self.nothing = scratch.numbers(self.stride)
 
     cdef void *tile_row(self, Py_ssize_t row) noexcept nogil:
@@ -101,13 +100,10 @@ cdef class Sampled(Rows):
         cdef char *z = <char *>self.z
         cdef char *below = <char *>self.below
         memset(self.slopes, 0, self.n_slopes * size)
-        memset(self.of_next, 0, self.n_slopes * size)
         self.estimate.find_slopes(self.words, K, self.p, &self.own, &self.all)
         for k in range(K):
             memcpy(below + k * width, self.tile_row(self.estimate.targets[k]), width)
             self.loops.scale(below + k * width, stride, self.estimate.slope[k])
-        self.loops.transpose(
-            self.below, stride, K, self.n_outputs - 1, self.of_next, self.columns)
         # Gradients overwrite the rows of the noise samples.
         if self.columns == 1:
             self.loops.scale(self.p, n, number(self.estimate.factor, 0, size))
@@ -118,7 +114,6 @@ cdef class Sampled(Rows):
             self.products.gradient(self.tile, n, self.p)
             self.products.update(self.tile, n, self.p, K, 1, self.nothing)
             self.products.end(self.slopes)
-        self.loops.add(self.slopes, self.of_next, self.n_slopes, 1)
         memset(self.tile_row(n), 0, (self.estimate.n_visited - n) * width)
         for k in range(K):
             self.loops.add(self.tile_row(self.estimate.targets[k]), z + k * width, stride,
@@ -127,6 +122,21 @@ cdef class Sampled(Rows):
         self.solver.scattered(
             step, self.E, self.estimate.visited, self.estimate.n_visited, n,
             self.tile)
+
+    cdef void end(
+        self, Py_ssize_t K, Solver solver, const Step *step,
+    ) noexcept nogil:
+        """Also through the next words, whose slopes are row-major."""
+        cdef Py_ssize_t h = self.at.n_hidden, n = self.at.n_inputs, size = self.itemsize
+        cdef Py_ssize_t k
+        cdef char *below = <char *>self.below
+        Rows.end(self, K, solver, step)
+        for k in range(K):
+            self.loops.add(<char *>self.at.da + k * h * size, below, h, 1)
+            if self.direct:
+                self.loops.add(
+                    <char *>self.at.dx + k * n * size, below + h * size, n, 1)
+            below += self.stride * size
 
     cdef void skip(self) noexcept nogil:
         self.estimate.draw(self.words, 0)
