@@ -23,7 +23,7 @@ from nplm.cli._outputs import BEGAN, INTERRUPTED, is_arpa
 from nplm.cli._tally import line_marks, report_perplexities
 from nplm.cli._text import n_bytes_of, refuse_empty
 from nplm.cli.training.in_memory import Kept, read_texts
-from nplm.models.auto.auto_lm import scores_of
+from nplm.models.auto.auto_lm import fit_within, scores_of
 from nplm.models.auto.choosing import checked_settings
 from nplm.models.auto.fitting import CHOICE_FILE, Budget, Scores
 from nplm.models.auto.rules import gain_of_twice
@@ -71,7 +71,7 @@ def train_minutes(
     budget = Budget(60 * lm.minutes, began)
     before = None if options["continued"] is None else _auto_of(options["continued"])
     interrupted = _fit_and_save(lm, texts, held_out, output, budget, before)
-    seconds, size = budget.seconds - budget.left, output.stat().st_size / 1e6
+    seconds, size = budget.spent, output.stat().st_size / 1e6
     _report(lm, test, options["blank_lines"])
     click.echo(
         f"{output}: {size:.1f} MB, after {seconds / 60:.2f} of {lm.minutes:g} minutes.",
@@ -164,10 +164,9 @@ def _fit_and_save(
     stopped: KeyboardInterrupt | None = None
     with report_in_options(), redirect_stdout(sys.stderr), kept, _first_ends(budget):
         try:
-            lm.fit(
-                texts, X_val=held_out, budget=budget, checkpoint=kept.folder,
-                before=before,
-            )  # fmt: skip
+            fit_within(
+                budget, lm, texts, X_val=held_out, checkpoint=kept.folder, before=before
+            )
         except KeyboardInterrupt as interrupt:
             if not hasattr(lm, "estimator_"):
                 raise

@@ -2,35 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from copy import deepcopy
 from dataclasses import replace
-from importlib.util import find_spec
 from numbers import Real
 from pathlib import Path
 from typing import Any, ClassVar, NoReturn, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
-from sklearn.utils.validation import check_consistent_length, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
+from nplm.base.atomic import fit_copy
 from nplm.base.checks import check_ids
 from nplm.base.estimators.constraints import Whole
 from nplm.base.fitted import Fitted
-from nplm.base.progress.bars import BAR
-from nplm.base.progress.surfaces import Log, Surface, surface
 from nplm.models.auto.choosing import (
-    MIN_TOKENS,
     changed,
     checked_settings,
     choose,
     continued,
 )
-from nplm.models.auto.describing import clock, described, hint
+from nplm.models.auto.describing import described, hint, shown
 from nplm.models.auto.fitting import (
     AutoFit,
     Budget,
@@ -39,30 +34,28 @@ from nplm.models.auto.fitting import (
     kept_choice,
     network_of,
 )
+from nplm.models.auto.reading import (
+    are_windows,
+    learned_codec,
+    runs_of_windows,
+    runs_of_windows_held_out,
+    spelling_of,
+    text_of,
+)
 from nplm.models.auto.recipe import AutoRecipe
-from nplm.models.auto.rules import MAX_TYPES, N_SUBWORDS
 from nplm.models.auto.running import RunningWordScorer
-from nplm.models.auto.texts import AutoText, runs_of, split
+from nplm.models.auto.texts import AutoText
 from nplm.text.codecs import Codec, codec_of, encoded
-from nplm.text.documents import Documents
-from nplm.text.fitting import fit_codec
-from nplm.text.lm.fitted_text import fitted_text, no_token
+from nplm.text.lm.fitted_text import fitted_text
 from nplm.text.lm.text_fitting import boundary_of
 from nplm.text.lm.text_lm import TextLM
 from nplm.text.lm.window_scorer import WindowWordScorer
 from nplm.text.subwords.subwords import Subwords
-from nplm.text.tokenizer import Tokenizer
 from nplm.text.vocabulary import Vocabulary
 
-__all__ = ["AutoLM", "scores_of"]
+__all__ = ["AutoLM", "fit_within", "scores_of"]
 
-SPELLING: dict[str, Any] = {"ngrams": (3, 4), "min_words": 5}
-# Held-out tokens: a share of the text, and at most so many, and so many a second.
-HELD_OUT_SHARE, MAX_HELD_OUT, HELD_OUT_A_SECOND = 0.05, 30_000, 150
-# Learning and splitting subwords takes as long as reading the text so many times, and
-# may take at most this share of the minutes.
-SUBWORD_READINGS, SUBWORD_SHARE = 6, 0.2
-FIT_PARAMS = {"budget", "checkpoint", "before", "y_val"}
+FIT_PARAMS = {"checkpoint", "before", "y_val"}
 
 
 class AutoLM(TextLM):
@@ -242,7 +235,7 @@ class AutoLM(TextLM):
             On an interrupt. If the network has learned something, the model is fitted
             with it.
         """
-        if _are_windows(X, y) and fit_params.get("sample_weight") is not None:
+        if are_windows(X, y) and fit_params.get("sample_weight") is not None:
             raise TypeError(
                 "sample_weight is for documents: AutoLM has no weights of windows."
             )
@@ -255,6 +248,7 @@ class AutoLM(TextLM):
         X_val: Any,
         fit_params: dict[str, Any],
         method: str = "fit",
+        budget: Budget | None = None,
     ) -> KeyboardInterrupt | None:
         """Fit; return the interrupt if one came and left the network fitted."""
         self._validate_params()
@@ -268,60 +262,29 @@ class AutoLM(TextLM):
         if unknown:
             raise TypeError(f"AutoLM.fit has no parameter {min(unknown)!r}.")
         folder, before = options["checkpoint"], options["before"]
-        budget = options["budget"] or Budget(60 * float(self.minutes))
+        if before is not None:
+            _check_before(before)
+        budget = budget or Budget(60 * float(self.minutes))
         choice = None if self.recipe is None else Choice(self.recipe)
         if choice is None and folder is not None:
             choice = kept_choice(Path(folder))
-        codec: Codec = codec_of(None, None)
-        if before is not None:
-            _check_before(before)
-        y_val, held_out = options["y_val"], None
-        are_windows = _are_windows(X, y)
-        n_columns = np.shape(X)[1] if are_windows else 0
-        if are_windows:
-            if (X_val is None) != (y_val is None):
-                raise ValueError("X_val and y_val go together: give both, or neither.")
-            documents = self._runs(X, y)
-            if X_val is not None:
-                held_out = self._runs(X_val, y_val, "_val")
-                if np.shape(X_val)[1] != n_columns:
-                    raise ValueError(
-                        f"X_val has {np.shape(X_val)[1]} columns, and X has "
-                        f"{n_columns}: make windows of the same width."
-                    )
-        else:
-            if y_val is not None:
-                raise ValueError("y_val is for windows of ids: X has documents.")
-            codec, documents = self._encoded(X, choice, before, budget)
-            held_out = None if X_val is None else encoded(codec, X_val, "X_val")
-        self.tokenizer_, self.vocabulary_ = codec.tokenizer, codec.vocabulary
-        self.boundary_ = boundary_of(self.boundary, self.vocabulary_)
-        known = self._known(before) if choice is None else choice.recipe
-        text, known = self._text(documents, held_out, known, choice is None, n_columns)
-        del documents, held_out
-        if known.n_tokens not in (0, text.n_tokens):
-            raise ValueError(
-                f"recipe was made for a text of {known.n_tokens:,} tokens, and this "
-                f"one has {text.n_tokens:,}: it repeats a fit of the same text. For "
-                "another text, give the minutes."
-            )
-        if known.continues != (before is not None):
+            budget.resume(0.0 if choice is None else choice.seconds)
+        text, recipe = self._text(X, y, X_val, options["y_val"], choice, before, budget)
+        if recipe.continues != (before is not None):
             what, do = (
                 ("another", "give that, too")
-                if known.continues
+                if recipe.continues
                 else ("no", "leave it out")
             )
             raise ValueError(
                 f"the recipe continues {what} model (before, or --continue): {do}."
             )
-        known = replace(known, n_tokens=text.n_tokens)
-        is_repeated = self.recipe is not None
-        with _shown(int(self.verbose), budget) as report:
+        with shown(int(self.verbose), budget) as report:
             fit = AutoFit(
-                text, replace(choice or Choice(known), recipe=known),
-                None if is_repeated else budget,
-                self._spelling() if known.spelling else None, self.n_jobs, folder,
-                report,
+                text, replace(choice or Choice(recipe), recipe=recipe),
+                None if self.recipe is not None else budget,
+                spelling_of(self.vocabulary_) if recipe.spelling else None,
+                self.n_jobs, folder, report,
             )  # fmt: skip
             if before is not None:
                 fit.before = deepcopy(network_of(before.estimator_))
@@ -329,8 +292,9 @@ class AutoLM(TextLM):
                 settings = {} if before is None else continued(before.recipe_)
                 settings = changed(settings, fixed)
                 fit.choice = choose(
-                    fit, settings, self.memory, adapt=self.adapt, spell=self._spelling
-                )
+                    fit, settings, self.memory, adapt=self.adapt,
+                    spell=lambda: spelling_of(self.vocabulary_),
+                )  # fmt: skip
             if self.verbose:
                 print(described(fit.choice, text, fit.budget, fixed))
             self.estimator_, interrupt = fit.run()
@@ -342,6 +306,44 @@ class AutoLM(TextLM):
         self.n_words_ = self.estimator_.n_words_
         self.n_context_ = self.estimator_.n_features_in_
         return interrupt
+
+    def _text(
+        self,
+        X: Any,
+        y: Any,
+        X_val: Any,
+        y_val: Any,
+        choice: Choice | None,
+        before: AutoLM | None,
+        budget: Budget,
+    ) -> tuple[AutoText, AutoRecipe]:
+        """Learn the words; return the text in ids, and the recipe as far as known."""
+        codec: Codec = codec_of(None, None)
+        n_columns, n_words = 0, None if self.n_words is None else int(self.n_words)
+        recipe = None if choice is None else choice.recipe
+        if are_windows(X, y):
+            n_columns = np.shape(X)[1]
+            documents = runs_of_windows(X, y, n_words)
+            held_out = runs_of_windows_held_out(X_val, y_val, n_words, n_columns)
+        elif y_val is not None:
+            raise ValueError("y_val is for windows of ids: X has documents.")
+        else:
+            if before is None:
+                codec, documents = learned_codec(X, self, recipe, budget)
+            else:
+                codec = fitted_text(before).codec
+                documents = encoded(codec, X, "X")
+            held_out = None if X_val is None else encoded(codec, X_val, "X_val")
+        self.tokenizer_, self.vocabulary_ = codec.tokenizer, codec.vocabulary
+        self.boundary_ = boundary_of(self.boundary, self.vocabulary_)
+        vocabulary = self.vocabulary_
+        return text_of(
+            documents, held_out, recipe or self._known(before), is_new=recipe is None,
+            n_columns=n_columns, n_words=n_words,
+            least_words=self.boundary_ + 1 if vocabulary is None
+            else vocabulary.n_words_,
+            boundary=self._text_boundary(n_columns),
+        )  # fmt: skip
 
     def _known(self, before: AutoLM | None) -> AutoRecipe:
         """Return the recipe as far as the parameters tell it."""
@@ -358,108 +360,10 @@ class AutoLM(TextLM):
             continues=before is not None,
         )  # fmt: skip
 
-    def _encoded(
-        self,
-        X: Iterable[object],
-        choice: Choice | None,
-        before: AutoLM | None,
-        budget: Budget,
-    ) -> tuple[Codec, Documents]:
-        """Return the codec of documents, and their ids; too many types are units."""
-        if before is not None:
-            known = fitted_text(before).codec
-            return known, encoded(known, X, "X")
-        parts: tuple[Any, Any] = self.tokenizer, self.vocabulary
-        is_auto = all(isinstance(part, str) and part == "auto" for part in parts)
-        units: tuple[Any, Any] = Subwords(n_words=N_SUBWORDS), "auto"
-        if choice is not None and is_auto:
-            if choice.recipe.tokens == "subwords":
-                parts = units
-            elif choice.recipe.max_words is not None:
-                parts = "auto", Vocabulary(max_words=choice.recipe.max_words)
-        left = budget.left if choice is None else 0.0  # a repeated fit reads no clock
-        options = {"refuse_zero": isinstance(self.boundary, str)}
-        codec, documents = fit_codec(X, *parts, self, **options)
-        n_types = 0 if codec.vocabulary is None else codec.vocabulary.n_words_
-        is_text = isinstance(codec.tokenizer, Tokenizer) and not hasattr(X, "__next__")
-        if choice is not None or not is_auto or not is_text or n_types <= MAX_TYPES:
-            return codec, documents
-        takes = SUBWORD_READINGS * (left - budget.left)
-        if find_spec("tokenizers") is None or takes > SUBWORD_SHARE * budget.left:
-            units = "auto", Vocabulary(max_words=MAX_TYPES)
-        return fit_codec(X, *units, self, **options)
-
-    def _runs(self, X: Any, y: Any, suffix: str = "") -> Documents:
-        """Return the runs of windows, whose names end so; raise if they are none."""
-        n_words = None if self.n_words is None else int(self.n_words)
-        X = check_ids(X, f"X{suffix}", ndim=2, n_words=n_words)
-        y = check_ids(y, f"y{suffix}", ndim=1, n_words=n_words)
-        check_consistent_length(X, y)
-        if X.size == 0:
-            raise ValueError(
-                f"X{suffix}, of shape {X.shape}, has no window: pass at least one "
-                "window of one word."
-            )
-        return runs_of(X, y)
-
-    def _text(
-        self,
-        documents: Documents,
-        held_out: Documents | None,
-        recipe: AutoRecipe,
-        is_new: bool,
-        n_columns: int,
-    ) -> tuple[AutoText, AutoRecipe]:
-        """Return the training and held-out text, and the recipe with its size."""
-        n = len(documents.ids)
-        if n + len(documents.lengths) == 0:
-            raise no_token(len(documents.lengths))
-        wanted = recipe.held_out
-        if is_new:
-            # Of the text of a network before, no more than was held out from it.
-            most = recipe.held_out or MAX_HELD_OUT
-            wanted = min(most, round(60 * self.minutes * HELD_OUT_A_SECOND))
-            if held_out is None:
-                wanted = min(wanted, round(HELD_OUT_SHARE * n))
-        if held_out is not None:
-            if len(held_out.lengths) == 0:
-                raise no_token(0, "X_val")
-            if 0 < wanted < len(held_out.ids):
-                held_out = split(held_out, wanted)[1]
-        elif wanted and n >= MIN_TOKENS:
-            documents, held_out = split(documents, wanted)
-        else:
-            wanted = 0
-        parts = [documents] if held_out is None else [documents, held_out]
-        largest = [int(part.ids.max(initial=0)) for part in parts]
-        n_words = max(self.boundary_, *largest) + 1
-        if self.vocabulary_ is not None:
-            n_words = self.vocabulary_.n_words_
-        if self.n_words is not None:
-            if n_words > self.n_words:
-                raise ValueError(
-                    f"n_words={self.n_words} is too small: X has the id {n_words - 1}."
-                )
-            n_words = int(self.n_words)
-        text = AutoText(
-            documents, held_out, n_words, self._text_boundary(n_columns),
-            recipe.running_text, n_columns,
-        )  # fmt: skip
-        return text, replace(recipe, held_out=int(wanted))
-
     def _text_boundary(self, n_columns: int) -> int | None:
         """Return the boundary; by default windows have none."""
         is_none = n_columns and isinstance(self.boundary, str)
         return None if is_none else self.boundary_
-
-    def _spelling(self) -> csr_array | None:
-        """Return features of the words' spelling, if they share any."""
-        if self.vocabulary_ is None:
-            return None
-        try:
-            return self.vocabulary_.spelling_features(**SPELLING)[0]
-        except (ValueError, TypeError):  # none is shared, or the words are no text
-            return None
 
     # -- scoring ----------------------------------------------------------------
 
@@ -477,7 +381,7 @@ class AutoLM(TextLM):
         -------
         score : float
         """
-        if _are_windows(X, y):
+        if are_windows(X, y):
             return float(np.mean(self.score_samples(X, y)))
         return super().score(X)
 
@@ -497,7 +401,7 @@ class AutoLM(TextLM):
         log_prob : ndarray of float64, shape (n_samples,)
             Natural logarithms.
         """
-        if not _are_windows(X, y):
+        if not are_windows(X, y):
             return super().score_samples(X)
         check_is_fitted(self)
         model, n = self.estimator_, X.shape[1]
@@ -506,7 +410,8 @@ class AutoLM(TextLM):
                 f"X has {n} columns, but n-grams of order {self.recipe_.ngram_order} "
                 f"need {self.recipe_.ngram_order - 1}: make wider windows."
             )
-        runs, boundary = self._runs(X, y), self._text_boundary(n)
+        n_words = None if self.n_words is None else int(self.n_words)
+        runs, boundary = runs_of_windows(X, y, n_words), self._text_boundary(n)
         text = AutoText(runs, None, self.n_words_, boundary, n_columns=n)
         texts = text.texts(runs, max(model._n_context_of_texts(), 1))
         check_ids(texts.ids, "X and y", ndim=1, n_words=self.n_words_)
@@ -536,6 +441,13 @@ class AutoLM(TextLM):
             raise fitted.invalid_item("scores", self.scores_)
 
 
+def fit_within(
+    budget: Budget, lm: AutoLM, X: Any, *, X_val: Any = None, **fit_params: Any
+) -> AutoLM:
+    """Fit a model to documents in a time that began before; see `AutoLM.fit`."""
+    return fit_copy(lm, lambda m: m._fit(X, None, X_val, fit_params, budget=budget))
+
+
 def scores_of(lm: AutoLM, X: Sequence[Any] | None = None) -> list[Scores]:
     """Return the scores of documents by each model of a mixture, and by the mixture.
 
@@ -557,12 +469,6 @@ def scores_of(lm: AutoLM, X: Sequence[Any] | None = None) -> list[Scores]:
     return [*scores, Scores.mixed(scores, weights[weights > 0])]
 
 
-def _are_windows(X: Any, y: Any) -> bool:
-    """Return whether data are windows and their next words, not documents."""
-    is_array = isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype.kind in "iu"
-    return is_array and y is not None
-
-
 def _check_before(before: object) -> None:
     """Raise an error unless a model has a network to train further."""
     if not isinstance(before, AutoLM):
@@ -573,33 +479,3 @@ def _check_before(before: object) -> None:
             "the model before (before, or --continue) has no network to train further: "
             "leave it out."
         )
-
-
-# -- what is shown ----------------------------------------------------------------
-
-
-class _Shown:
-    """Shows the progress of a fit by time."""
-
-    def __init__(self, on: Surface | None, budget: Budget) -> None:
-        self._surface, self._budget = on, budget
-
-    def __call__(self, stage: str, note: str) -> None:
-        if self._surface is None:
-            return
-        left = max(0.0, self._budget.left)
-        parts = [stage, *([note] if note else []), f"{clock(left)} left"]
-        share = 1 - left / self._budget.seconds
-        self._surface.show(min(max(share, 0.0), 1.0), f"AutoLM: {', '.join(parts)}")
-
-
-@contextmanager
-def _shown(verbose: int, budget: Budget) -> Iterator[_Shown]:
-    on = None
-    if verbose:
-        on = surface() if verbose >= BAR else Log(20)
-    try:
-        yield _Shown(on, budget)
-    finally:
-        if on is not None:
-            on.close("")

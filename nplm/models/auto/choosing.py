@@ -165,9 +165,10 @@ def choose(
         if fit.before is not None or (can_learn and has_time):
             members.append("network")
     if "network" in members and text.held_out is None:
+        advice = "leave the network out" if fit.before is None else "held-out text"
         raise ValueError(
             f"a network needs {MIN_TOKENS:,} tokens, or held-out text, and there are "
-            f"{text.n_tokens:,} tokens: give more text, or leave the network out."
+            f"{text.n_tokens:,} tokens: give more text, or {advice}."
         )
     if "network" in members:
         _check_time("a network and n-grams", seconds + MIN_SECONDS / 2, fit)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 
+from nplm.base.progress.bars import BAR
+from nplm.base.progress.surfaces import Log, Surface, surface
 from nplm.models.auto.choosing import MIN_TOKENS
 from nplm.models.auto.fitting import CACHE_WORDS, Budget, Choice
 from nplm.models.auto.texts import AutoText
 
-__all__ = ["clock", "described", "hint"]
+__all__ = ["clock", "described", "hint", "shown"]
 
 # The share by which a cache over documents has to be better for a hint.
 HINT_SHARE = 0.02
@@ -71,3 +74,32 @@ def hint(order_gain: float) -> str | None:
         f"Hint: a cache that goes on across documents lowers the held-out perplexity "
         f"by {order_gain:.0%}, as in one text in its order: running text may be better."
     )
+
+
+class Shown:
+    """Shows the progress of a fit by time."""
+
+    def __init__(self, on: Surface | None, budget: Budget) -> None:
+        self._surface, self._budget = on, budget
+
+    def __call__(self, stage: str, note: str) -> None:
+        """Show a stage, with a note and the time left."""
+        if self._surface is None:
+            return
+        left = max(0.0, self._budget.left)
+        parts = [stage, *([note] if note else []), f"{clock(left)} left"]
+        share = 1 - left / self._budget.seconds
+        self._surface.show(min(max(share, 0.0), 1.0), f"AutoLM: {', '.join(parts)}")
+
+
+@contextmanager
+def shown(verbose: int, budget: Budget) -> Iterator[Shown]:
+    """Show progress on a surface that `verbose` asks for."""
+    on = None
+    if verbose:
+        on = surface() if verbose >= BAR else Log(20)
+    try:
+        yield Shown(on, budget)
+    finally:
+        if on is not None:
+            on.close("")

@@ -46,7 +46,8 @@ CACHE_WORDS = 500
 # Seconds of a comparison of the orders of documents, of a held-out token; and the share
 # of the time that it may take.
 ORDER_SECONDS, ORDER_SHARE = 4e-5, 0.03
-CHOICE_FILE = "choice.json"
+# Seconds between two writes of the file.
+CHOICE_FILE, SECONDS_A_KEEP = "choice.json", 5.0
 # Fits that are begun again with half the learning rate after one that diverged.
 MAX_HALVINGS = 2
 
@@ -63,18 +64,33 @@ class Budget:
     def __init__(self, seconds: float, begun: float | None = None) -> None:
         self.seconds = seconds
         self.begun = time.perf_counter() if begun is None else begun
-        self.plan: Plan | None = None
+        self._spent_before = 0.0
+        self.plan: TimedPlan | None = None
         self.ends_soon = False
+
+    def resume(self, seconds: float) -> None:
+        """Go on with work that took these seconds before it was killed."""
+        self._spent_before = seconds
+
+    @property
+    def spent_before(self) -> float:
+        """Seconds that the work took before it was killed."""
+        return self._spent_before if self.plan is None else self.plan.spent_before
+
+    @property
+    def spent(self) -> float:
+        """Seconds that the work took so far, also before it was killed."""
+        return self.spent_before + time.perf_counter() - self.begun
 
     @property
     def left(self) -> float:
         """Seconds that are left."""
-        return self.begun + self.seconds - time.perf_counter()
+        return self.seconds - self.spent
 
     def end_soon(self) -> None:
         """End a fit of a network in few further steps, and begin no other."""
         self.ends_soon = True
-        if isinstance(self.plan, TimedPlan):
+        if self.plan is not None:
             self.plan.end_soon()
 
 
@@ -87,6 +103,7 @@ class Choice:
     - `most`: tokens that the network sees at most
     - `speed`: words a second in training; 0 if none was measured
     - `n_bytes`: memory that it takes, about; 0 if unknown
+    - `seconds`: that the fit took so far
     """
 
     recipe: AutoRecipe
@@ -95,6 +112,7 @@ class Choice:
     most: int = 0
     speed: float = 0.0
     n_bytes: int = 0
+    seconds: float = 0.0
 
     def keep(self, folder: Path) -> None:
         """Keep the choice beside the checkpoint of a network."""
@@ -290,8 +308,7 @@ class AutoFit:
             )
         request = FitRequest.of(network, *self.texts_of(network))
         plan = self._planned = self._plan()
-        if self.checkpoint is not None and self.budget is not None:
-            self.choice.keep(Path(self.checkpoint))
+        self._keep_choice(after=0.0)
         interrupt = None
         try:
             request.fit(plan=plan, checkpoint=self.checkpoint, progress=self._progress)
@@ -314,20 +331,30 @@ class AutoFit:
         budget, choice = self.budget, self.choice
         if budget is None:
             return self.recipe.plan()
-        ends = budget.begun + budget.seconds - choice.reserved
+        ends = time.perf_counter() + budget.left - choice.reserved
         budget.plan = TimedPlan(
             self.recipe.planned, budget.begun, ends, steps_a_pass=self.text.n_tokens,
             closing_seconds=choice.scoring_seconds, most=choice.most,
+            spent_before=budget.spent_before,
         )  # fmt: skip
         if budget.ends_soon:  # asked for before the network began
             budget.end_soon()
         return budget.plan
+
+    def _keep_choice(self, *, after: float = SECONDS_A_KEEP) -> None:
+        """Keep the choice with the time so far, some seconds after the last time."""
+        if self.checkpoint is None or self.budget is None:
+            return
+        if self.budget.spent >= self.choice.seconds + after:
+            self.choice = replace(self.choice, seconds=self.budget.spent)
+            self.choice.keep(Path(self.checkpoint))
 
     def _progress(self, done: float, total: float, loss: float) -> None:
         note = f"training perplexity {math.exp(min(loss, 50)):.1f}"
         if self._planned is not None and not math.isnan(self._planned.held_out_loss):
             note += f", held-out {math.exp(self._planned.held_out_loss):.1f}"
         self.report("network", note)
+        self._keep_choice()
 
     # -- the mixture -------------------------------------------------------------
 

@@ -100,6 +100,7 @@ class TimedPlan(Plan):
     - `steps_a_pass`, `closing_seconds`: steps of a pass, and the expected duration of
       the work that follows it
     - `most`: number of steps at most
+    - `spent_before`: seconds of the work before `begun`, of which `ends` takes account
     """
 
     def __init__(
@@ -111,11 +112,12 @@ class TimedPlan(Plan):
         steps_a_pass: int,
         closing_seconds: float,
         most: int,
+        spent_before: float = 0.0,
     ) -> None:
         super().__init__(min(n_steps, most))
         self.begun, self.ends, self.most = begun, ends, most
         self._steps_a_pass, self._closing_seconds = steps_a_pass, closing_seconds
-        self._started, self._spent_before = time.perf_counter(), 0.0
+        self._started, self.spent_before = time.perf_counter(), spent_before
         self._asked_to_end = self._ends_soon = False
         self._measure(0, None)
 
@@ -174,12 +176,13 @@ class TimedPlan(Plan):
 
     def facts(self) -> dict[str, object]:
         """Return the state, for JSON, with the seconds that the work took so far."""
-        spent = self._spent_before + time.perf_counter() - self.begun
+        spent = self.spent_before + time.perf_counter() - self.begun
         return super().facts() | {"seconds": spent}
 
     def resume(self, facts: Fitted) -> None:
         """Restore the state of `facts`: the fit has the time that was left."""
-        self._spent_before = facts.number("seconds", 0)
+        spent_more = max(0.0, facts.number("seconds", 0) - self.spent_before)
         super().resume(facts)
-        self.ends -= self._spent_before
+        self.ends -= spent_more
+        self.spent_before += spent_more
         self._measure(0, None)

@@ -1,5 +1,6 @@
 """AutoLM: the best model that some minutes make of a text."""
 
+import re
 import time
 from itertools import pairwise
 
@@ -22,6 +23,7 @@ from nplm import (
     Vocabulary,
     windows,
 )
+from nplm.models.auto.auto_lm import fit_within
 from nplm.models.auto.fitting import AutoFit, Budget
 from nplm.models.training.plan import TimedPlan
 from tests.helpers import markov_stream
@@ -362,7 +364,7 @@ def test_model_before_needs_a_network():
 
 
 def test_network_before_is_not_lost(fitted):
-    with pytest.raises(ValueError, match=r"a network needs 2,000 tokens, or held-out"):
+    with pytest.raises(ValueError, match=r"give more text, or held-out text\."):
         AutoLM(0.1).fit(TEXTS[:9], before=fitted)
     with pytest.raises(ValueError, match="is too short: a network and n-grams of"):
         AutoLM(0.02).fit(TEXTS, before=fitted)
@@ -380,8 +382,8 @@ def test_network_that_takes_too_long_to_make_is_left_out(monkeypatch):
 
 
 def test_units_without_time_are_frequent_words(monkeypatch):
-    monkeypatch.setattr("nplm.models.auto.auto_lm.MAX_TYPES", 20)
-    monkeypatch.setattr("nplm.models.auto.auto_lm.SUBWORD_SHARE", 0.0)
+    monkeypatch.setattr("nplm.models.auto.reading.MAX_TYPES", 20)
+    monkeypatch.setattr("nplm.models.auto.reading.SUBWORD_SHARE", 0.0)
     lm = AutoLM(0.1, settings=NGRAMS).fit(TEXTS)
     assert (lm.n_words_, lm.recipe_.max_words) == (20, 20)
     monkeypatch.undo()
@@ -415,21 +417,27 @@ def test_end_that_is_asked_for_before_the_network_is_soon():
     budget = Budget(60)
     budget.end_soon()
     lm = AutoLM(1, settings=ENDLESS | {"members": ["network"]})
-    lm.fit(TEXTS, budget=budget)
+    fit_within(budget, lm, TEXTS)
     assert budget.left > 30
     assert len(lm.recipe_.corrections) == 1
 
 
-def test_killed_fit_resumes_with_its_recipe(tmp_path, monkeypatch):
+def test_killed_fit_resumes_with_its_recipe(tmp_path, monkeypatch, capsys):
     folder = tmp_path / "state"
-    lm = AutoLM(0.1, settings=SMALL, random_state=0)
-    after(monkeypatch, lambda done: n_saves(folder) > 1, Killed)
+    lm = AutoLM(0.1, settings=SMALL, random_state=0, verbose=1)
+    budget = Budget(6)
+    after(monkeypatch, lambda done: n_saves(folder) > 1 and budget.spent > 2, Killed)
     with pytest.raises(Killed):
-        lm.fit(TEXTS, checkpoint=folder)
+        fit_within(budget, lm, TEXTS, checkpoint=folder)
     monkeypatch.undo()
-    began = time.perf_counter()
-    lm.fit(TEXTS, checkpoint=folder)
-    assert time.perf_counter() - began < 6
+    spent, budget, began = budget.spent, Budget(6), time.perf_counter()
+    fit_within(budget, lm, TEXTS, checkpoint=folder)
+    seconds = time.perf_counter() - began
+    assert seconds < 6.3 - spent + 1
+    # All the time is reported, but for what the last save does not have.
+    assert budget.spent == pytest.approx(spent + seconds, abs=1)
+    [left] = re.findall("of which 0:0(.) are left", capsys.readouterr().out)[1:]
+    assert int(left) <= 6 - spent + 1
     equal(AutoLM(recipe=lm.recipe_).fit(TEXTS), lm)
 
 
