@@ -47,7 +47,7 @@ CACHE_WORDS = 500
 # of the time that it may take.
 ORDER_SECONDS, ORDER_SHARE = 4e-5, 0.03
 # Seconds between two writes of the file.
-CHOICE_FILE, SECONDS_A_KEEP = "choice.json", 5.0
+CHOICE_FILE, SECONDS_A_KEEP = "choice.json", 1.0
 # Fits that are begun again with half the learning rate after one that diverged.
 MAX_HALVINGS = 2
 

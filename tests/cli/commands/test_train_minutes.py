@@ -6,11 +6,13 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import nplm
+from nplm.models.auto.fitting import CHOICE_FILE
 from tests.helpers.texts import texts
 
 MINUTES = "0.08"
@@ -161,10 +163,11 @@ def test_first_ctrl_c_saves_the_whole_mixture(text, model):
     process = subprocess.Popen(
         [*command, "--set", "early_stopping=False"], stderr=subprocess.PIPE, text=True
     )
-    for line in process.stderr:
-        if "network, training perplexity" in line:
-            break
-    time.sleep(0.5)
+    begun = Path(f"{model}.checkpoint", CHOICE_FILE)  # written as the network begins
+    deadline = time.monotonic() + 60
+    while not begun.exists() and time.monotonic() < deadline:
+        time.sleep(0.1)
+    time.sleep(1)
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=60)
     assert process.returncode == 130
