@@ -13,9 +13,9 @@ import json
 import math
 import os
 import zlib
-from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -32,7 +32,7 @@ from nplm.base.files.atomic_files import (
 
 __all__ = [
     "CHECKSUM", "NotTensorsError", "TensorFile", "begins_as_tensors", "empty_lines",
-    "filling_arrays", "in_memory", "is_storable", "read_tensors", "write_tensors",
+    "in_memory", "is_storable", "read_tensors", "write_tensors",
 ]  # fmt: skip
 
 # Every array begins at a line of the cache.
@@ -66,65 +66,51 @@ def write_tensors(
     path: str | os.PathLike[str],
     arrays: Mapping[str, NDArray[Any]],
     metadata: Mapping[str, str],
+    sizes: Mapping[str, tuple[DTypeLike, int]] = MappingProxyType({}),
+    fill: Callable[[dict[str, NDArray[Any]]], object] = lambda arrays: None,
 ) -> str:
     """Write arrays and text to a file, which appears when it is complete.
 
-    - `arrays`: arrays of numbers or booleans. The file keeps their order
+    - `arrays`: arrays of numbers or booleans. The file keeps their order. Mapped ones
+      are released from memory
     - `metadata`: text for the header
+    - `sizes`: type and length of further arrays of one dimension
+    - `fill`: called with these as zeros, mapped into memory, to fill them in place
 
-    Returns the checksum of the header, which holds the checksums of the arrays.
+    Returns the checksum of the header, which holds the checksums of the arrays. Raises
+    OSError if the disk has no room for the arrays to fill, before `fill` is called.
     """
-    little = {
-        name: np.asarray(array, array.dtype.newbyteorder("<"), order="C")
-        for name, array in arrays.items()
-    }
-    entries, _ = _entries({n: (a.dtype, a.shape) for n, a in little.items()})
-    sums = {name: zlib.crc32(array.data) for name, array in little.items()}
-    header, checksum = _header(entries, metadata, sums)
-    with replacing(Path(path)) as file:
-        file.write(header)
-        for array in little.values():
-            file.write(bytes(-file.tell() % ALIGNMENT_BYTES))
-            file.write(array.data)
-    return checksum
-
-
-@contextmanager
-def filling_arrays(
-    path: str | os.PathLike[str],
-    sizes: Mapping[str, tuple[DTypeLike, int]],
-    metadata: Mapping[str, str],
-) -> Iterator[dict[str, NDArray[Any]]]:
-    """Make a file whose arrays the caller fills in place, mapped into memory.
-
-    The file appears when the arrays are filled. It is then the file that
-    `write_tensors` writes.
-
-    - `sizes`: type and length of each array, which has one dimension
-    - `metadata`: text for the header
-
-    Raises OSError if the disk has no room for the file, before the caller fills
-    anything.
-    """
-    types = {
-        name: (np.dtype(dtype).newbyteorder("<"), (size,))
-        for name, (dtype, size) in sizes.items()
+    types = {n: (a.dtype.newbyteorder("<"), a.shape) for n, a in arrays.items()}
+    types |= {
+        n: (np.dtype(t).newbyteorder("<"), (size,)) for n, (t, size) in sizes.items()
     }
     entries, n_bytes = _entries(types)
     start = len(_header(entries, metadata, dict.fromkeys(types, 0))[0])
+    begins = {name: start + entries[name]["data_offsets"][0] for name in types}
     with replacing(Path(path)) as file:
-        allocate(file, start + n_bytes, followed(Path(path).absolute()).parent)
-        arrays = {}
-        for name, (dtype, shape) in types.items():
-            at = start + entries[name]["data_offsets"][0]
-            arrays[name] = np.zeros(shape, dtype)
-            if arrays[name].size:
-                arrays[name] = np.memmap(file, dtype, "r+", at, shape)
-                use_large_pages(arrays[name])
-        yield arrays
-        sums = {name: _checksum(array) for name, array in arrays.items()}
+        if sizes:
+            allocate(file, start + n_bytes, followed(Path(path).absolute()).parent)
+        else:
+            file.truncate(start + n_bytes)
+        sums = {}
+        for name, array in arrays.items():
+            file.seek(begins[name])
+            little = np.asanyarray(array, types[name][0], order="C").reshape(-1)
+            sums[name] = _checksum(little, file.write)
+        file.flush()
+        filled = {}
+        for name in sizes:
+            dtype, shape = types[name]
+            filled[name] = np.zeros(shape, dtype)
+            if filled[name].size:
+                filled[name] = np.memmap(file, dtype, "r+", begins[name], shape)
+                use_large_pages(filled[name])
+        fill(filled)
+        sums |= {name: _checksum(array) for name, array in filled.items()}
+        header, checksum = _header(entries, metadata, sums)
         file.seek(0)
-        file.write(_header(entries, metadata, sums)[0])
+        file.write(header)
+    return checksum
 
 
 def _entries(
@@ -168,11 +154,18 @@ def _header(
     return n.to_bytes(8, "little") + header.ljust(n), checksum
 
 
-def _checksum(array: NDArray[Any]) -> int:
-    """Return the checksum of an array of one dimension; release it if it is mapped."""
+def _checksum(
+    array: NDArray[Any], write: Callable[[Any], object] = lambda block: None
+) -> int:
+    """Return the checksum of an array of one dimension; release it if it is mapped.
+
+    - `write`: called with its blocks
+    """
     checksum, step = 0, BLOCK_BYTES // array.dtype.itemsize
     for at in range(0, len(array), step):
-        checksum = zlib.crc32(array[at : at + step].data, checksum)
+        block = array[at : at + step].data
+        checksum = zlib.crc32(block, checksum)
+        write(block)
         forget(array)
     return checksum
 

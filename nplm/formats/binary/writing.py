@@ -6,16 +6,17 @@ import json
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import NDArray
 
 from nplm.base.blocks import blocks
 from nplm.base.encoded_words import EncodedWords
 from nplm.base.files.atomic_files import followed
-from nplm.base.files.tensors import filling_arrays
+from nplm.base.files.tensors import write_tensors
 from nplm.formats._model_files import check_writable, trie_of
 from nplm.formats._words import StoredWords, check_words
 from nplm.formats.binary.hashed_arrays import sizes_of_hashed
@@ -133,44 +134,38 @@ def write_mapped(
     """
     metadata = metadata_of(header_of(words))
     if not is_hashable(trie.order):
-        contents = words.words.arrays | arrays_of(trie)
-        with filling_arrays(path, _sizes_of(contents), metadata) as arrays:
-            _copy(contents, arrays, work)
+        write_tensors(path, words.words.arrays | arrays_of(trie), metadata)
         return
-    known = words.words.arrays
     n_contexts, n_ngrams = len(trie.context_word), len(trie.words)
     starts = buckets_of_levels(trie.n_ngrams, trie.level_start)
     for bucket_start in starts if index is None else [index.bucket_start]:
         sizes = sizes_of_hashed(trie.n_words, n_contexts, n_ngrams, bucket_start)
-        with (
-            suppress(TableFullError),
-            filling_arrays(path, _sizes_of(known) | sizes, metadata) as arrays,
-        ):
-            _copy(known, arrays, work)
-            arrays["bucket_start"][:] = bucket_start
-            arrays["prob"][:] = trie.prob[: trie.n_words]
-            arrays["bow"][:] = trie.bow[1 : trie.n_words + 1]
-            if index is None:
-                closed = fill_table(trie, arrays["buckets"], bucket_start, work)
-            else:
-                closed = index.closed
-                _copy({"buckets": index.buckets}, arrays, work)
-            arrays["closed"][:] = closed
-            fill_packed(trie, arrays, work)
+        fill = partial(_fill_hashed, trie, index, bucket_start, work)
+        with suppress(TableFullError):
+            write_tensors(path, words.words.arrays, metadata, sizes, fill)
             return
 
 
-def _sizes_of(arrays: Mapping[str, NDArray[Any]]) -> dict[str, tuple[DTypeLike, int]]:
-    return {name: (array.dtype, len(array)) for name, array in arrays.items()}
-
-
-def _copy(
-    arrays: Mapping[str, NDArray[Any]], out: Mapping[str, NDArray[Any]], work: Work
+def _fill_hashed(
+    trie: BackoffTrie,
+    index: HashTable | None,
+    bucket_start: NDArray[np.int64],
+    work: Work,
+    arrays: Mapping[str, NDArray[Any]],
 ) -> None:
-    for name, values in arrays.items():
-        for part in blocks(len(values), work.block):
-            out[name][part] = values[part]
-            work.forget(values, out[name])
+    """Fill the arrays of `sizes_of_hashed`."""
+    arrays["bucket_start"][:] = bucket_start
+    arrays["prob"][:] = trie.prob[: trie.n_words]
+    arrays["bow"][:] = trie.bow[1 : trie.n_words + 1]
+    buckets = arrays["buckets"]
+    if index is None:
+        arrays["closed"][:] = fill_table(trie, buckets, bucket_start, work)
+    else:
+        arrays["closed"][:] = index.closed
+        for part in blocks(len(buckets), work.block):
+            buckets[part] = index.buckets[part]
+            work.forget(index.buckets, buckets)
+    fill_packed(trie, arrays, work)
 
 
 def write_quantized(
@@ -186,10 +181,8 @@ def write_quantized(
     """
     quantizing = Quantizing(trie, bits, work)
     metadata = metadata_of(header_of(words) | {"quantized": quantizing.header})
-    known = words.words.arrays
-    with filling_arrays(path, _sizes_of(known) | quantizing.sizes, metadata) as arrays:
-        _copy(known, arrays, work)
-        quantizing.fill(arrays)
+    sizes, fill = quantizing.sizes, quantizing.fill
+    write_tensors(path, words.words.arrays, metadata, sizes, fill)
 
 
 def check_bits(bits: Any, order: int) -> int:

@@ -11,7 +11,6 @@ from nplm.base.files.tensors import (
     CHECKSUM,
     NotTensorsError,
     TensorFile,
-    filling_arrays,
     read_tensors,
     write_tensors,
 )
@@ -53,17 +52,33 @@ def test_arrays_and_text_again(path, mmap):
 
 def test_filled_arrays_make_the_file_that_is_written(tmp_path, path, monkeypatch):
     monkeypatch.setattr(tensors, "BLOCK_BYTES", 16)  # several blocks an array
-    with filling_arrays(tmp_path / "filled", SIZES, TEXT) as arrays:
+
+    def fill(arrays):
         same(arrays, {n: np.zeros_like(own) for n, own in ARRAYS.items()})
         assert not (tmp_path / "filled").exists()
         for name, own in ARRAYS.items():
             arrays[name][:] = own
+
+    first = dict([next(iter(ARRAYS.items()))])
+    checksum = write_tensors(tmp_path / "filled", {}, TEXT, SIZES, fill)
     assert (tmp_path / "filled").read_bytes() == path.read_bytes()
+    assert checksum == TensorFile(path).metadata[CHECKSUM]
+    rest = {name: size for name, size in SIZES.items() if name not in first}
+
+    def fill_rest(arrays):
+        for name in rest:
+            arrays[name][:] = ARRAYS[name]
+
+    write_tensors(tmp_path / "mixed", first, TEXT, rest, fill_rest)
+    assert (tmp_path / "mixed").read_bytes() == path.read_bytes()
 
 
 def test_an_error_leaves_no_filled_file(tmp_path):
-    with pytest.raises(KeyError), filling_arrays(tmp_path / "filled", SIZES, TEXT):
+    def fill(arrays):
         raise KeyError
+
+    with pytest.raises(KeyError):
+        write_tensors(tmp_path / "filled", {}, TEXT, SIZES, fill)
     assert os.listdir(tmp_path) == []
 
 
@@ -72,9 +87,8 @@ def test_a_disk_without_room_is_told_before_arrays_are_filled(tmp_path, monkeypa
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("os.posix_fallocate", full)
-    full_disk = pytest.raises(OSError, match=rf"the disk of {tmp_path} is full")
-    with full_disk, filling_arrays(tmp_path / "filled", SIZES, TEXT):
-        raise AssertionError
+    with pytest.raises(OSError, match=rf"the disk of {tmp_path} is full"):
+        write_tensors(tmp_path / "filled", {}, TEXT, SIZES, pytest.fail)
     assert os.listdir(tmp_path) == []
 
 
