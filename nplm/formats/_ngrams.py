@@ -81,8 +81,8 @@ class Ngrams(NamedTuple, Generic[Trie]):
             trie = unquantized(stored, work)
         known = known_words_of(list(self.words), self.boundary)
         self._set_spelling(known)
-        own = Splitter(**self.split), self._predicts_boundary()
-        return TextNgrams(trie, known, self.boundary, *own)
+        split = Splitter(**self.split), self._predicts_boundary()
+        return TextNgrams(trie, known, self.boundary, *split)
 
     def model(self) -> BackoffLM | QuantizedLM | KenlmLM:
         """Return the model."""
@@ -101,9 +101,9 @@ class Ngrams(NamedTuple, Generic[Trie]):
         from nplm.text.tokenizer import Tokenizer
 
         tokenizer = Tokenizer(**self.split)
-        own = self.model(), self.words
+        parts = self.model(), self.words
         ends = self._predicts_boundary()
-        lm = TextLM.from_model(*own, tokenizer=tokenizer, predict_boundary=ends)
+        lm = TextLM.from_model(*parts, tokenizer=tokenizer, predict_boundary=ends)
         assert lm.vocabulary_ is not None
         self._set_spelling(known_of(lm.vocabulary_))
         return lm

@@ -170,8 +170,8 @@ class OpenModel:
         from nplm.formats.arpa.reading import read_ngrams
 
         with self.contents() as file:
-            own = self.path, work
-            return read_ngrams(*own, add_unknown=True, add_end=True, file=file)
+            source = self.path, work
+            return read_ngrams(*source, add_unknown=True, add_end=True, file=file)
 
     def scorer(self) -> Scorer:
         """Return the scorer of a model of words; that of n-grams without scikit-learn.
@@ -253,8 +253,8 @@ class OpenModel:
     ) -> Ngrams[StoredTrie]:
         """Return n-grams; raise ValueError if they have no boundary."""
         if self.kind is Kind.KENLM:
-            own = self._raw, self.path
-            return read_kenlm(*own, verify=self._verify, mmap=self._mmap)
+            source = self._raw, self.path
+            return read_kenlm(*source, verify=self._verify, mmap=self._mmap)
         if not self.kind.is_text:
             ngrams = read_binary(self.tensors, verify=self._verify, mmap=self._mmap)
             if ngrams.boundary is not None:

@@ -202,8 +202,8 @@ class StreamModel(CheckedInputs):
         names = [f"{name}[{i}]" for i in range(len(ids))] if is_list else [name]
         with self._inferred_n_words():
             texts = [
-                check_ids(own, its_name, ndim=1, n_words=n_words)
-                for own, its_name in zip(ids if is_list else [ids], names)
+                check_ids(document, its_name, ndim=1, n_words=n_words)
+                for document, its_name in zip(ids if is_list else [ids], names)
             ]
         if not is_list and len(texts[0]) == 0:
             raise ValueError(f"{name} is empty: there is no token.")

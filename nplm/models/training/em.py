@@ -186,7 +186,7 @@ def fit_mixture_weights(
 def _fit_bin(
     probs: NDArray[np.float64], extra: NDArray[np.float64], max_iter: int, tol: float
 ) -> tuple[NDArray[np.float64], list[float], float]:
-    """Fit the weights of a bin; `extra` prior samples are of one member each.
+    """Fit the weights of a bin, with a prior of `extra` samples of each member alone.
 
     Returns the log-likelihood before and after each iteration, and the bound of what
     the best weights gain, as sums.

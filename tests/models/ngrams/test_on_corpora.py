@@ -63,7 +63,7 @@ def test_kneser_ney_perplexities_agree_with_srilm(
     [("brown", [31.93, 355.80, 329.81]), ("ptb", [20.07, 177.28, 168.07])],
 )
 def test_trigram_perplexities(request, name, figures):
-    """PTB is read as one stream too. The figures are of 20 steps of plain EM."""
+    """PTB is read as one stream, too. The figures come from 20 steps of plain EM."""
     data = request.getfixturevalue(name)
     train, valid, test = replace(data, boundary=None).windows(2)
     model = InterpolatedTrigram(n_words=data.n_words)
