@@ -1,5 +1,6 @@
-"""What the doctests need: optional dependencies, and the embedded corpus once."""
+"""What doctests need: optional packages, an empty folder each, a corpus loaded once."""
 
+from contextlib import chdir
 from functools import cache
 from importlib.util import find_spec
 
@@ -26,4 +27,14 @@ def python_docs_are_read_once():
     """Pages show how to load them, which takes seconds: the first does it for all."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(datasets, "load_python_docs", cache(datasets.load_python_docs))
+        yield
+
+
+@pytest.fixture(autouse=True)
+def folder_of_a_doctest(request, tmp_path_factory):
+    """Examples write files by plain names."""
+    if not isinstance(request.node, pytest.DoctestItem):
+        yield
+        return
+    with chdir(tmp_path_factory.mktemp("doctest")):
         yield

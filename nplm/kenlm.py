@@ -8,13 +8,11 @@ Scores are log10, and text is split into words at blanks, or as the model was tr
 
 Examples
 --------
->>> import tempfile
 >>> import nplm
 >>> from nplm import kenlm
 >>> lm = nplm.TextLM(nplm.InterpolatedTrigram(), 2).fit(["a rose is a rose"] * 9)
->>> with tempfile.TemporaryDirectory() as folder:
-...     nplm.save(lm, f"{folder}/model.nplm")
-...     model = kenlm.Model(f"{folder}/model.nplm")
+>>> nplm.save(lm, "model.nplm")
+>>> model = kenlm.Model("model.nplm")
 >>> state, after = kenlm.State(), kenlm.State()
 >>> model.BeginSentenceWrite(state)
 >>> total = 0.0

@@ -289,11 +289,10 @@ def load_text(
 
     Examples
     --------
-    >>> import tempfile
+    >>> from pathlib import Path
     >>> from nplm.datasets import load_text
-    >>> with tempfile.NamedTemporaryFile("w") as file:
-    ...     print("a rose is a rose\n" * 10, file=file, flush=True)
-    ...     corpus = load_text(file.name, valid=5, test=10, lines=True)
+    >>> _ = Path("roses.txt").write_text("a rose is a rose\n" * 10)
+    >>> corpus = load_text("roses.txt", valid=5, test=10, lines=True)
     >>> corpus.words[corpus.valid].tolist()
     ['a', 'rose', '</s>', 'a', 'rose']
     """

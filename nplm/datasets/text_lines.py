@@ -46,14 +46,12 @@ class TextLines:
 
     Examples
     --------
-    >>> import gzip, tempfile
+    >>> import gzip
     >>> from nplm.datasets import TextLines
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = f"{folder}/pages.jsonl.gz"
-    ...     with gzip.open(path, "wt") as file:
-    ...         _ = file.write('{"text": "a rose"}\n{"text": "is", "id": 2}\n')
-    ...     lines = TextLines(path, field="text")
-    ...     list(lines), list(lines)
+    >>> with gzip.open("pages.jsonl.gz", "wt") as file:
+    ...     _ = file.write('{"text": "a rose"}\n{"text": "is", "id": 2}\n')
+    >>> lines = TextLines("pages.jsonl.gz", field="text")
+    >>> list(lines), list(lines)
     (['a rose', 'is'], ['a rose', 'is'])
     """
 

@@ -50,11 +50,9 @@ def write_classes(
 
     Examples
     --------
-    >>> import tempfile
     >>> from nplm.formats import read_classes, write_classes
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     write_classes(folder + "/classes.tsv", ["a", "the", "rose"], [1, 1, 0])
-    ...     words, labels = read_classes(folder + "/classes.tsv")
+    >>> write_classes("classes.tsv", ["a", "the", "rose"], [1, 1, 0])
+    >>> words, labels = read_classes("classes.tsv")
     >>> words, labels
     (['a', 'the', 'rose'], array([1, 1, 0], dtype=int32))
     """
@@ -155,12 +153,10 @@ def write_class_definitions(
 
     Examples
     --------
-    >>> import tempfile
     >>> from nplm.formats import read_class_definitions, write_class_definitions
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = folder + "/definitions"
-    ...     write_class_definitions(path, {"ANIMAL": {"cat": 0.75, "dog": 0.25}})
-    ...     read_class_definitions(path)
+    >>> animals = {"ANIMAL": {"cat": 0.75, "dog": 0.25}}
+    >>> write_class_definitions("definitions", animals)
+    >>> read_class_definitions("definitions")
     {'ANIMAL': {'cat': 0.75, 'dog': 0.25}}
     """
     lines = []

@@ -93,14 +93,12 @@ def load(
 
     Examples
     --------
-    >>> import tempfile
     >>> import nplm
     >>> from nplm.formats import write_arpa
     >>> lm = nplm.KneserNeyLM(2, boundary=0, discount_fallback=(0.5, 1, 1.5))
     >>> lm = lm.fit_stream([[1, 2, 1], [1]])
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     write_arpa(lm, f"{folder}/model.arpa.gz", ["</s>", "a", "rose"])
-    ...     text = nplm.load(f"{folder}/model.arpa.gz")
+    >>> write_arpa(lm, "model.arpa.gz", ["</s>", "a", "rose"])
+    >>> text = nplm.load("model.arpa.gz")
     >>> text.next_words("a", k=1)[0]
     ['</s>']
     """

@@ -55,11 +55,9 @@ def write_vectors(
 
     Examples
     --------
-    >>> import tempfile
     >>> from nplm.formats import read_vectors, write_vectors
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     write_vectors(folder + "/vectors.txt", ["a", "rose"], [[1, 2.5], [0, -3]])
-    ...     words, vectors = read_vectors(folder + "/vectors.txt")
+    >>> write_vectors("vectors.txt", ["a", "rose"], [[1, 2.5], [0, -3]])
+    >>> words, vectors = read_vectors("vectors.txt")
     >>> words, vectors.tolist()
     (['a', 'rose'], [[1.0, 2.5], [0.0, -3.0]])
     """

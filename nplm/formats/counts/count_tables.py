@@ -60,16 +60,13 @@ class CountTables:
 
     Examples
     --------
-    >>> import tempfile
     >>> from nplm import KneserNeyLM
     >>> from nplm.formats import CountTables, estimate_binary, load_binary
     >>> ngrams = [[0, 0, 1], [0, 1, 2], [1, 2, 0]]  # a b, three times
     >>> tables = CountTables([(ngrams, [3, 3, 3])], ["</s>", "a", "b"])
     >>> model = KneserNeyLM(3, discount_fallback=(0.5, 1, 1.5))
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = f"{folder}/model.nplm"
-    ...     estimated = estimate_binary(model, tables, path)
-    ...     model, words = load_binary(path)
+    >>> estimated = estimate_binary(model, tables, "model.nplm")
+    >>> model, words = load_binary("model.nplm")
     >>> estimated.n_lines, estimated.n_tokens
     (3, 6)
     """

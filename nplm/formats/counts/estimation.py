@@ -157,15 +157,13 @@ def estimate_binary(
 
     Examples
     --------
-    >>> import io, tempfile
+    >>> import io
     >>> from nplm import KneserNeyLM
     >>> from nplm.formats import estimate_binary, load_binary
     >>> text = io.BytesIO(b"a rose is a rose\na rose is it\n")
     >>> model = KneserNeyLM(3, discount_fallback=(0.5, 1, 1.5))
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = f"{folder}/roses.nplm"
-    ...     estimated = estimate_binary(model, [text], path, memory="1M")
-    ...     model, words = load_binary(path)
+    >>> estimated = estimate_binary(model, [text], "roses.nplm", memory="1M")
+    >>> model, words = load_binary("roses.nplm")
     >>> estimated.n_tokens, estimated.n_ngrams
     (9, array([6, 7, 7]))
     >>> words
@@ -221,15 +219,13 @@ def estimate_arpa(
 
     Examples
     --------
-    >>> import io, tempfile
+    >>> import io
     >>> from nplm import KneserNeyLM
     >>> from nplm.formats import estimate_arpa, read_arpa
     >>> text = io.BytesIO(b"a rose is a rose\na rose is it\n")
     >>> model = KneserNeyLM(3, discount_fallback=(0.5, 1, 1.5))
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = f"{folder}/roses.arpa.gz"
-    ...     estimated = estimate_arpa(model, [text], path, memory="1M")
-    ...     model, words = read_arpa(path)
+    >>> estimated = estimate_arpa(model, [text], "roses.arpa.gz", memory="1M")
+    >>> model, words = read_arpa("roses.arpa.gz")
     >>> estimated.n_ngrams, model.n_ngrams_
     (array([6, 7, 7]), array([6, 7, 7]))
     """

@@ -82,17 +82,14 @@ class CountFiles:
 
     Examples
     --------
-    >>> import io, tempfile
+    >>> import io
+    >>> from pathlib import Path
     >>> from nplm.formats import CountFiles, count_ngrams
     >>> talk, news = io.BytesIO(b"a rose\n"), io.BytesIO(b"a rose is a rose\n")
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     names = [f"{folder}/{name}" for name in ("talk", "news", "both")]
-    ...     for text, name in zip([talk, news], names):
-    ...         _ = count_ngrams([text], name, 2)
-    ...     _ = count_ngrams(CountFiles(names[:2], weights=[3, 1]), names[2], 2)
-    ...     with open(names[2]) as file:
-    ...         lines = file.read().splitlines()
-    >>> lines[-4:]
+    >>> for text, path in zip([talk, news], ["talk", "news"]):
+    ...     _ = count_ngrams([text], path, 2)
+    >>> _ = count_ngrams(CountFiles(["talk", "news"], weights=[3, 1]), "both", 2)
+    >>> Path("both").read_text().splitlines()[-4:]
     ['a rose\t5', 'rose </s>\t4', 'rose is\t1', 'is a\t1']
     """
 

@@ -76,22 +76,19 @@ def save(
 
     Examples
     --------
-    >>> import tempfile
     >>> import numpy as np
     >>> import nplm
     >>> X, y = nplm.windows(np.tile([0, 1, 2, 3], 50), 2)
     >>> lm = nplm.NeuralLM(n_words=4, n_hidden=8, random_state=0).fit(X, y)
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     nplm.save(lm, f"{folder}/model")
-    ...     again = nplm.load(f"{folder}/model")
+    >>> nplm.save(lm, "model")
+    >>> again = nplm.load("model")
     >>> bool((again.log_prob(X, y) == lm.log_prob(X, y)).all())
     True
 
     A small file, to share:
 
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     nplm.save(lm, f"{folder}/model", optimizer=False, dtype="float16")
-    ...     again = nplm.load(f"{folder}/model")
+    >>> nplm.save(lm, "model", optimizer=False, dtype="float16")
+    >>> again = nplm.load("model")
     >>> bool(abs(again.score(X, y) - lm.score(X, y)) < 1e-3)
     True
     """
