@@ -1,10 +1,12 @@
-"""How fast does the preset "memory" train, beside PyTorch's LSTM?
+"""How fast does the preset "memory" train and score, beside PyTorch's LSTM?
 
 Both train on the first words of the Penn Treebank as one text, 1,024 words an update in
 32 columns, with tied output units and 1,024 noise samples, on one core. Words a second
-are those of the updates, by processor time. With --words 0 they train for an epoch, and
-the perplexity of the valid part says whether both learn alike. Needs the Penn Treebank
-in NPLM_DATA, and PyTorch for its rows.
+are those of the updates, by processor time. Both then score 20,000 words of the valid
+part in 16 columns by the whole softmax. With --words 0 they train for an epoch, and
+score all of it: its perplexity says whether both learn alike. Needs the Penn Treebank
+in NPLM_DATA, and PyTorch for its rows. ATEN_CPU_CAPABILITY limits PyTorch to a tier, as
+NPLM_TIER limits nplm.
 """
 
 from __future__ import annotations
@@ -12,8 +14,9 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 sys.path[0] = str(Path(__file__).parents[1])  # benchmarks/
 
@@ -30,14 +33,31 @@ except ImportError:
     Network = None
 
 SIZES = (128, 256), (256, 256), (256, 512)  # features of a word, hidden units
+N_COLUMNS = 16  # in which both score
 Ids = NDArray[np.int32]
+
+
+class Measured(NamedTuple):
+    """Words a second in training and scoring, and the perplexity of what was scored."""
+
+    trained: float
+    scored: float
+    perplexity: float
+
+
+def scored(log_prob: Callable[[], NDArray[np.float64]]) -> tuple[float, float]:
+    """Words a second of a function that scores them, and their perplexity."""
+    begun = time.process_time()
+    log_p = log_prob()
+    seconds = time.process_time() - begun
+    return len(log_p) / seconds, float(np.exp(-log_p.mean()))
 
 
 def nplm_fit(
     m: int, h: int, precision: str, train: Ids, valid: Ids,
     fit: Callable[..., Any] = NeuralLM.fit,
     clock: Callable[[], float] = time.process_time, **params: Any,
-) -> tuple[float, float]:  # fmt: skip
+) -> Measured:  # fmt: skip
     lm = NeuralLM.preset(
         "memory", n_words=int(max(train.max(), valid.max())) + 1, embedding_dim=m,
         n_hidden=h, precision=precision, max_iter=1, early_stopping=False,
@@ -50,15 +70,17 @@ def nplm_fit(
 
     fit(lm, *windows(train, 128), progress=note)
     if not updates:  # a rank without the display
-        return 0.0, np.nan
+        return Measured(0.0, 0.0, np.nan)
     (first, begun), (last, ended) = updates[0], updates[-1]
-    perplexity = np.exp(-lm.score_stream(valid)) if len(valid) > 1 else np.nan
-    return (last - first) / (ended - begun), float(perplexity)
+    speed = (last - first) / (ended - begun)
+    return Measured(
+        speed, *scored(lambda: lm.log_prob_stream(valid, n_columns=N_COLUMNS))
+    )
 
 
 def torch_fit(
-    m: int, h: int, precision: str, train: Ids, valid: Ids
-) -> tuple[float, float]:
+    m: int, h: int, precision: str, train: Ids, valid: Ids, epoch: bool
+) -> Measured:
     settings: dict[str, Any] = dict(
         kind="lstm", features=m, hidden=h, batch=32, length=32, noise=1024,
         bfloat16=precision == "bfloat16",
@@ -66,12 +88,11 @@ def torch_fit(
     n_words = int(max(train.max(), valid.max())) + 1
     seconds = 4.0
     network = Network(n_words, settings).fit(train, seconds)
+    if epoch:
+        seconds = len(train) * seconds / network.seen
+        network = Network(n_words, settings).fit(train, seconds)
     speed = network.seen / seconds
-    if len(valid) < 2:
-        return speed, np.nan
-    network = Network(n_words, settings).fit(train, len(train) / speed)
-    log_p = network.log_prob(valid, train[-1000:])
-    return network.seen / (len(train) / speed), float(np.exp(-log_p.mean()))
+    return Measured(speed, *scored(lambda: network.log_prob(valid, train[-1000:])))
 
 
 def main() -> None:
@@ -82,28 +103,39 @@ def main() -> None:
     corpus = fetch_ptb()
     train, valid = corpus.train, corpus.valid
     if args.words:
-        train, valid = train[: args.words], valid[:1]
-    makers = {"nplm": nplm_fit} | ({} if Network is None else {"PyTorch": torch_fit})
+        train, valid = train[: args.words], valid[:20_000]
+    makers: dict[str, Callable[..., Measured]] = {"nplm": nplm_fit}
+    if Network is not None:
+        makers["PyTorch"] = partial(torch_fit, epoch=not args.words)
     precisions = ["float32", "bfloat16"]
     if available_tiers("bfloat16") == ["plain"]:
         precisions.remove("bfloat16")
     rows: Rows = []
     for m, h in SIZES:
         for precision in precisions:
-            best = dict.fromkeys(makers, (0.0, np.nan))
+            best = dict.fromkeys(makers, Measured(0.0, 0.0, np.nan))
             for _ in range(args.repeats):  # in turn: other programs share the machine
                 for name, fit in makers.items():
-                    best[name] = max(best[name], fit(m, h, precision, train, valid))
+                    one, other = best[name], fit(m, h, precision, train, valid)
+                    best[name] = Measured(
+                        max(one.trained, other.trained),
+                        max(one.scored, other.scored),
+                        other.perplexity,
+                    )
             row: dict[str, Any] = {
                 "features, hidden": f"{m}, {h}",
                 "precision": precision,
             }
-            for name, (speed, perplexity) in best.items():
-                row |= {f"{name}, words/s": round(speed), f"{name}, valid": perplexity}
+            for name, (speed, scoring, perplexity) in best.items():
+                row |= {f"{name}, words/s": round(speed)}
+                row |= {f"{name}, scored/s": round(scoring)}
+                if not args.words:
+                    row |= {f"{name}, valid": perplexity}
             if Network is not None:
-                row["ratio"] = best["nplm"][0] / best["PyTorch"][0]
+                row["ratio"] = best["nplm"].trained / best["PyTorch"].trained
+                row["scoring"] = best["nplm"].scored / best["PyTorch"].scored
             rows.append(row)
-    report("Training of a recurrent network", rows, args.json)
+    report("Training and scoring of a recurrent network", rows, args.json)
 
 
 if __name__ == "__main__":
