@@ -38,13 +38,17 @@ def with_conditions(text: str, rows: Rows, precision: str = "float32") -> str:
 def conditions(rows: Rows, precision: str = "float32") -> str:
     """On what rows that files keep were measured, and beside how much else."""
     runs = [run for row in rows for run in row["machines"]]
-    cpus = " and an ".join(sorted({run["cpu"] for run in runs}))
     cores = max(run["cores"] for run in runs)
     return (
-        f"One thread of an {cpus}, {precision}, by processor time, in {len(runs)} "
-        f"runs. Other programs ran beside some: the load of the {cores} cores, this "
-        f"thread included, was {loads(runs)}."
+        f"One thread of an {cpus(runs)}, {precision}, by processor time, in "
+        f"{len(runs)} runs. Other programs ran beside some: the load of the "
+        f"{cores} cores, this thread included, was {loads(runs)}."
     )
+
+
+def cpus(runs: Rows) -> str:
+    """The processors of runs."""
+    return " and an ".join(sorted({run["cpu"] for run in runs}))
 
 
 def loads(runs: Rows) -> str:

@@ -7,6 +7,7 @@ import json
 import os
 import platform
 import sys
+from ast import literal_eval
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -85,6 +86,18 @@ def file_name(name: str) -> str:
 def named(path: Path | None, part: str) -> Path | None:
     """The file of one of several tables: result-time.json."""
     return path and path.with_stem(f"{path.stem}-{part}")
+
+
+def settings_of(pairs: list[str]) -> dict[str, Any]:
+    """The values of NAME=VALUE: Python's literals, or text."""
+    return {name: _value(text) for name, text in (pair.split("=", 1) for pair in pairs)}
+
+
+def _value(text: str) -> Any:
+    try:
+        return literal_eval(text)
+    except (ValueError, SyntaxError):
+        return text
 
 
 def _shown(value: Any) -> str:

@@ -16,8 +16,8 @@ what log_prob(normalize=False) of a network trained by nce leaves out.
 page: nothing is measured.
 
 --rows is the folder that keeps what was measured, a file a row. A row that is there is
-not measured again; one that --limit ended is gone on with by the next call. So a page
-may come of several runs: each has the machine's load with it, and the page tells it.
+not measured again. So a page may come of several runs: each has the machine's load with
+it, and the page tells it.
 --docs writes the tables and the picture of docs/measured of all the rows there are.
 
     python benchmarks/large_vocabularies/outputs.py learn --rows FOLDER \\
@@ -29,7 +29,6 @@ may come of several runs: each has the machine's load with it, and the page tell
 from __future__ import annotations
 
 import json
-import pickle
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -44,8 +43,8 @@ sys.path[0] = str(Path(__file__).parents[1])  # benchmarks/
 import numpy as np
 
 from common.networks import NETWORKS, Windows, random_windows
-from common.process import fresh, resident, serve
-from common.table import file_name, kept, load, machine, parser, report
+from common.process import cpu_seconds, fresh, resident, serve
+from common.table import kept, parser, report
 from large_vocabularies.outputs_page import draw, learnt, summed, tables
 from large_vocabularies.texts import Text, brown, classes_of, of_wiki
 from nplm import NCE, NeuralLM, Tree, word_tree
@@ -84,7 +83,6 @@ SUMMED: dict[str, dict[str, Any]] = {
 }
 PARTS = {"brown": 200_000, "wiki": 100_000}  # windows between two perplexities
 SIZES = [17_907, 100_000, 1_000_000]
-STEP = 6_400  # windows between two looks at the clock
 BLOCK = 12_800  # windows of a call that scores
 MEGA = 1e6
 
@@ -97,8 +95,8 @@ def estimator(n_words: int, settings: dict[str, Any]) -> NeuralLM:
     return shape.estimator(**{"batch_size": BATCH} | settings)
 
 
-def begun(way: str, text: Text, folder: Path) -> tuple[NeuralLM, dict[str, Any]]:
-    """A network that has learned nothing yet, and the row of it."""
+def grouped(way: str, text: Text, folder: Path) -> tuple[dict[str, Any], float]:
+    """The settings of a way, and the CPU seconds of grouping the words for it."""
     settings = dict(WAYS[way])
     groups, seconds = settings.pop("groups", None), 0.0
     if groups == "found":
@@ -112,68 +110,30 @@ def begun(way: str, text: Text, folder: Path) -> tuple[NeuralLM, dict[str, Any]]
         started = time.process_time()
         settings["tree"] = word_tree(text.tokens, labels)
         seconds += time.process_time() - started
-    row = {
-        "corpus": text.name, "words": text.n_words, "windows": len(text.train[1]),
-        "way": way, "grouping": seconds, "seen": 0, "seconds": 0.0, "points": [],
-        "machines": [], "done": False,
-    }  # fmt: skip
-    return estimator(text.n_words, settings), row
+    return settings, seconds
 
 
-def learn(
-    way: str, text: Text, folder: Path, epochs: int, until: float
-) -> dict[str, Any]:
-    """Go on with a row until it is done, or the clock says `until`.
-
-    The model is kept between calls, and each goes on from there. Only of the exact
-    losses is that the same as without a break: draws begin again.
-    """
-    path = folder / f"{file_name(f'learn, {text.name}, {way}')}.json"
-    model = path.with_suffix(".pickle")
-    if model.exists():
-        row = json.loads(path.read_text())
-        lm = pickle.loads(model.read_bytes())
-    elif path.exists():
-        return json.loads(path.read_text())
-    else:
-        lm, row = begun(way, text, folder)
-    n, part = len(text.train[1]), PARTS[text.name]
-    if (row["words"], row["windows"]) != (text.n_words, n):
-        raise SystemExit(f"{path} is of another text: remove it, or choose as it did.")
+def learn(way: str, text: Text, folder: Path, epochs: int) -> dict[str, Any]:
+    """Train, and note the perplexity now and then."""
+    settings, grouping = grouped(way, text, folder)
+    lm, (X, y) = estimator(text.n_words, settings), text.train
     started = time.process_time()
-    trainer = lm.trainer(*text.train)
-    if not row["seen"] and isinstance(lm.output, Tree) and lm.output.tree is None:
-        row["grouping"] = time.process_time() - started  # the default tree is made now
-    row["machines"].append(machine())
-    while not row["done"] and time.time() < until:
-        seen = row["seen"]
-        epoch, start = divmod(seen, n)
-        at_its_end = seen == epochs * n
-        if (at_its_end or (seen and start % part == 0)) and due(row):
-            reached = trainer.keep().perplexity(*text.watched)
-            row["points"].append([seen, row["seconds"], reached])
-            print(way, *row["points"][-1], file=sys.stderr, flush=True)
-        elif at_its_end:
-            row["done"] = True
-        else:
-            end = min(start + STEP, n, (start // part + 1) * part)
-            order = np.random.default_rng(epoch).permutation(n)[start:end]
-            started = time.process_time()
-            trainer.train(order)
-            row["seconds"] += time.process_time() - started
-            row["seen"] += len(order)
-    if row["done"]:
-        model.unlink(missing_ok=True)
-    else:
-        model.write_bytes(pickle.dumps(trainer.keep()))
-    row["machines"][-1]["load at its end"] = load()
-    path.write_text(json.dumps(row, indent=1) + "\n")
-    return row
-
-
-def due(row: dict[str, Any]) -> bool:
-    """Whether the perplexity of as many windows as it has seen is not known yet."""
-    return not row["points"] or row["points"][-1][0] < row["seen"]
+    trainer = lm.trainer(X, y)
+    if isinstance(lm.output, Tree) and lm.output.tree is None:
+        grouping = time.process_time() - started  # the default tree is made now
+    seen, seconds, points = 0, 0.0, list[list[float]]()
+    for epoch in range(epochs):
+        order = np.random.default_rng(epoch).permutation(len(y))
+        for start in range(0, len(y), PARTS[text.name]):
+            part = order[start : start + PARTS[text.name]]
+            seconds += cpu_seconds(trainer.train, part)
+            seen += len(part)
+            points.append([seen, seconds, trainer.keep().perplexity(*text.watched)])
+            print(way, *points[-1], file=sys.stderr, flush=True)
+    return {
+        "corpus": text.name, "words": text.n_words, "windows": len(y), "way": way,
+        "grouping": grouping, "seen": seen, "seconds": seconds, "points": points,
+    }  # fmt: skip
 
 
 # -- speed and memory --------------------------------------------------------------
@@ -235,10 +195,8 @@ def speed(way: str, n_words: int, seconds: float) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def speeds(args: Any, until: float) -> Iterator[dict[str, Any]]:
+def speeds(args: Any) -> Iterator[dict[str, Any]]:
     for n_words, way in product(args.words or SIZES, args.ways or TIMED):
-        if time.time() > until:
-            return
         options = {"way": way, "n_words": n_words, "seconds": args.seconds}
         work = partial(fresh, __file__, "speed", **options)
         yield kept(args.rows, f"speed, {n_words}, {way}", work)
@@ -274,13 +232,11 @@ def main() -> None:
     options.add_argument("--windows", type=int, default=1_000_000, help="of wiki")
     options.add_argument("--epochs", type=int, default=3, help="of Brown")
     options.add_argument("--seconds", type=float, default=2.0, help="a speed")
-    options.add_argument("--limit", type=float, default=1e9, help="seconds of a call")
     options.add_argument("--docs", type=Path, help="write docs/measured's files here")
     args = options.parse_args()
     args.rows.mkdir(exist_ok=True)
-    until = time.time() + args.limit
     if args.part == "speed":
-        rows = list(speeds(args, until))
+        rows = list(speeds(args))
         report("Speed", rows, args.json)
     elif args.part == "learn":
         epochs = args.epochs if args.corpus == "brown" else 1
@@ -289,10 +245,13 @@ def main() -> None:
             if args.corpus == "brown"
             else of_wiki((args.words or [100_000])[0], args.windows, args.rows)
         )
-        rows = []
-        for way in args.ways or WAYS:
-            if time.time() < until:
-                rows.append(learn(way, text, args.rows, epochs, until))
+        rows = [
+            kept(
+                args.rows, f"learn, {text.name}, {way}",
+                partial(learn, way, text, args.rows, epochs),
+            )
+            for way in args.ways or WAYS
+        ]  # fmt: skip
         report(f"Learning {text.name}", learnt(rows), args.json)
     elif args.part == "sums":
         text = brown()
@@ -302,12 +261,11 @@ def main() -> None:
         ]
         report("Normalisers", summed(rows), args.json)
     if args.docs:
-        files = [
-            p
+        found = [
+            json.loads(path.read_text())
             for part in ("learn", "speed", "sums")
-            for p in args.rows.glob(f"{part}-*")
+            for path in args.rows.glob(f"{part}-*.json")
         ]
-        found = [json.loads(p.read_text()) for p in files if p.suffix == ".json"]
         for name, table in tables(found, list(WAYS), list(TIMED)).items():
             (args.docs / f"outputs_{name}.inc").write_text(table)
         if any("points" in row for row in found):

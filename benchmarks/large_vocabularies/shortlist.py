@@ -15,8 +15,6 @@ long they take does not depend on what the network has learned.
 from __future__ import annotations
 
 import sys
-import time
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -27,6 +25,7 @@ import numpy as np
 from sklearn.frozen import FrozenEstimator
 
 from common.networks import NETWORKS
+from common.process import cpu_seconds
 from common.table import named, parser, report
 from nplm import KneserNeyLM, MixtureLM, ShortlistLM
 from nplm.datasets import Corpus, fetch_brown
@@ -44,9 +43,7 @@ def perplexities(corpus: Corpus, lists: list[int], **settings: Any) -> list[Any]
         lm = network = MLP9.estimator(batch_size=128, early_stopping=False, **settings)
         if n is not None:
             lm = ShortlistLM(network, backoff, n_shortlist=n)
-        started = time.process_time()
-        lm.fit(X, y)
-        seconds = time.process_time() - started
+        seconds = cpu_seconds(lm.fit, X, y)
         mixture = MixtureLM([("network", FrozenEstimator(lm)), ("kn", backoff)])
         mixture.fit(X[:1], y[:1])
         words = np.arange(corpus.n_words) if n is None else lm.words_
@@ -64,16 +61,6 @@ def perplexities(corpus: Corpus, lists: list[int], **settings: Any) -> list[Any]
     return rows
 
 
-def cpu(work: Callable[[], Any], times: int = 3) -> float:
-    """The least CPU seconds."""
-    seconds = []
-    for _ in range(times):
-        started = time.process_time()
-        work()
-        seconds.append(time.process_time() - started)
-    return min(seconds)
-
-
 def speed(corpus: Corpus, lists: list[int], n: int, **settings: Any) -> list[Any]:
     """Rows of the second table."""
     (X, y), _, (X_test, y_test) = corpus.windows(MLP9.n - 1)
@@ -85,13 +72,14 @@ def speed(corpus: Corpus, lists: list[int], n: int, **settings: Any) -> list[Any
         lm = MLP9.estimator(batch_size=128, **once)
         if size is not None:
             lm = ShortlistLM(lm, backoff, n_shortlist=size)
-        train = n / cpu(partial(lm.fit, X, y), 2)
+        train = n / cpu_seconds(lm.fit, X, y, times=2)
         lm.log_prob(X_test[:1], y_test[:1])  # the masses of the list are found
         rows.append(
             {
                 "output units": corpus.n_words if size is None else len(lm.words_),
                 "trained, windows/s": train,
-                "scored, windows/s": n / cpu(partial(lm.log_prob, X_test, y_test), 2),
+                "scored, windows/s": n
+                / cpu_seconds(lm.log_prob, X_test, y_test, times=2),
             }
         )
     return rows
@@ -109,13 +97,13 @@ def candidates(corpus: Corpus, n: int) -> list[Any]:
     rng = np.random.default_rng(0)
     rows = []
     for name, lm in models.items():
-        all_words = cpu(partial(lm.predict_log_proba, X_test))
+        all_words = cpu_seconds(lm.predict_log_proba, X_test, times=3)
         for k in (1, 10, 100, 1000):
             words = rng.integers(0, corpus.n_words, (n, k), dtype=np.int32)
             score = partial(lm.candidate_log_prob, X_test, words)
             took = {
-                "normalised": cpu(score),
-                "not normalised": cpu(partial(score, normalize=False)),
+                "normalised": cpu_seconds(score, times=3),
+                "not normalised": cpu_seconds(partial(score, normalize=False), times=3),
                 "all words": all_words,
             }
             times = {way: 1e6 * seconds / n for way, seconds in took.items()}

@@ -3,32 +3,29 @@
 Trains the networks of benchmarks/common/ablations.py on Brown or the Penn Treebank (see
 nplm.datasets for how to have them). A row is one network with some settings changed:
 
-    python benchmarks/networks/ablation.py small "without dropout" --folder runs \\
-        --json a.json
-    python benchmarks/networks/ablation.py distant --set max_iter=4 alpha=0.03 --test
+    python benchmarks/networks/ablation.py small "without dropout" --folder runs
+    python benchmarks/networks/ablation.py distant --set max_iter=4 --folder runs
 
-Each row is a fit with a checkpoint in --folder; after --seconds it is left, and the
-same command goes on with it. CPU seconds are those of all pieces of the fit, of all
-threads, held-out scoring apart. Perplexities are pooled over all tokens: of the
-validation part, by which settings are chosen, and with --test of the test part. "seen"
+Each row is a file in --folder, beside its model; a row that is there is not measured
+again. CPU seconds are those of the fit. Perplexities are pooled over all tokens: of the
+validation part, by which settings are chosen, and of the test part. "seen"
 are those of next words that training has; "smoothed" is the network mixed with uniform
 probabilities of all words and of those that training lacks, weights by EM on the
 validation part. A mixture of rows that --folder has, with Kneser-Ney, word classes and
 the two uniforms, its weights learned on the validation part for each bin of the
 context's frequency:
 
-    python benchmarks/networks/ablation.py --mixture brown-distant brown-window --test
+    python benchmarks/networks/ablation.py --mixture distant window --folder runs
 
---page makes the tables of docs/measured/ablation.inc of the JSON.
+--page makes the tables of docs/measured/ablation.inc of the folder.
 """
 
 from __future__ import annotations
 
-import ast
 import json
 import sys
 import time
-from argparse import Namespace
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -41,8 +38,9 @@ from sklearn.frozen import FrozenEstimator
 
 import nplm
 from common.ablations import ABLATIONS, NETWORKS, as_stream, network
-from common.page import list_table
-from common.table import Rows, machine, parser, report
+from common.page import cpus, list_table
+from common.process import cpu_seconds
+from common.table import Rows, file_name, kept, parser, report, settings_of
 from nplm import (
     ClassLM,
     KneserNeyLM,
@@ -56,42 +54,6 @@ from nplm.datasets import Corpus, fetch_brown, fetch_ptb
 PAGE = Path(__file__).parents[2] / "docs" / "measured" / "ablation.inc"
 CORPORA = {"brown": fetch_brown, "ptb": fetch_ptb}
 Windows = tuple[NDArray[np.int32], NDArray[np.int32]]
-
-
-def settings_of(name: str, more: list[str]) -> tuple[str, dict[str, Any]]:
-    """The network that a row is of, and what is changed of it."""
-    base, changes = ("small", ABLATIONS[name]) if name in ABLATIONS else (name, {})
-    pairs = (item.split("=", 1) for item in more)
-    return base, changes | {key: literal(value) for key, value in pairs}
-
-
-def literal(value: str) -> Any:
-    """A Python literal, or the text itself."""
-    try:
-        return ast.literal_eval(value)
-    except (ValueError, SyntaxError):
-        return value
-
-
-def trained(lm: NeuralLM, train: Windows, folder: Path, seconds: float) -> float | None:
-    """Go on with a fit; its CPU seconds, or None if it is not done."""
-    spent_file = folder / "seconds.json"
-    spent = json.loads(spent_file.read_text()) if spent_file.exists() else 0.0
-    began, began_cpu = time.monotonic(), time.process_time()
-
-    def leave(done: float, total: float, loss: float) -> None:
-        if time.monotonic() - began > seconds and done < total:
-            print(f"{folder.name}: {done / total:.1%}, {np.exp(loss):.1f}", flush=True)
-            raise KeyboardInterrupt
-
-    done = True
-    try:
-        lm.fit(*train, checkpoint=folder / "fit", progress=leave)
-    except KeyboardInterrupt:
-        done = False
-    spent += time.process_time() - began_cpu
-    spent_file.write_text(json.dumps(spent))
-    return spent if done else None
 
 
 def figures(
@@ -150,55 +112,42 @@ def page(rows: Rows) -> str:
         header = ["network", "epochs", "million parameters", "CPU minutes", *columns]
         if lines:
             tables.append(list_table(title, header, lines))
-    cpus = " and ".join(sorted({row["cpu"] for row in rows}))
-    return "\n".join(tables) + f"\nOne thread of an {cpus}.\n"
+    machines = [row["machines"][0] for row in rows]
+    return "\n".join(tables) + f"\nOne thread of an {cpus(machines)}.\n"
 
 
-def one_network(corpus: Corpus, name: str, args: Namespace) -> dict[str, Any] | None:
-    """A row, or None where its fit is not done."""
-    base, changes = settings_of(name, args.set)
-    lm = network(corpus, base, n_jobs=args.jobs, **changes)
+def one_network(
+    corpus: Corpus, name: str, changes: dict[str, Any], jobs: int, model: Path
+) -> dict[str, Any]:
+    """The figures of a network, which is saved."""
+    base, more = ("small", ABLATIONS[name]) if name in ABLATIONS else (name, {})
+    lm = network(corpus, base, n_jobs=jobs, **more | changes)
     widest = max(lm.order - 1, lm.n_distant, lm.n_memory)
     corpus = as_stream(corpus, widest)
     train, valid, test = corpus.windows(widest)
-    title = "-".join([args.corpus, name.replace(" ", "-"), *args.set])
-    folder = args.folder / title.replace("/", "_")
-    folder.mkdir(parents=True, exist_ok=True)
-    seconds = trained(lm, train, folder, args.seconds)
-    if seconds is None:
-        return None
-    nplm.save(lm, folder / "model")
-    parts = {"valid": valid} | ({"test": test} if args.test else {})
+    seconds = cpu_seconds(lm.fit, *train)
+    nplm.save(lm, model)
+    parts = {"valid": valid, "test": test}
     return {
-        "row": name, "corpus": args.corpus, "changes": " ".join(args.set),
         "epochs": lm.n_iter_, "CPU s": seconds, "parameters": lm.n_parameters_,
         "train": float(np.exp(lm.history_["loss"][-1])),
         **figures(lm, corpus, parts), **smoothed(lm, train, parts),
-        "cpu": machine()["cpu"],
     }  # fmt: skip
 
 
-def one_mixture(corpus: Corpus, args: Namespace) -> dict[str, Any]:
-    """A row: the networks of some folders and the n-gram models, mixed."""
-    networks, seconds = {}, 0.0
-    names = " + ".join(name.removeprefix(f"{args.corpus}-") for name in args.mixture)
-    for name in args.mixture:
-        networks[name] = nplm.load(args.folder / name / "model")
-        seconds += json.loads((args.folder / name / "seconds.json").read_text())
+def one_mixture(corpus: Corpus, models: list[Path], seconds: float) -> dict[str, Any]:
+    """The figures of networks and the n-gram models, mixed."""
+    networks = {path.stem: nplm.load(path) for path in models}
     widest = max(lm.n_features_in_ for lm in networks.values())
     corpus = as_stream(corpus, widest)
     train, valid, test = corpus.windows(widest)
-    parts = {"valid": valid} | ({"test": test} if args.test else {})
     began = time.process_time()
     model = mixed(corpus, networks).fit(*train, X_val=valid[0], y_val=valid[1])
     print(model.named_estimators_.keys(), model.weights_.round(3))
     return {
-        "row": "mixture", "corpus": args.corpus,
-        "changes": f"of {names}",
         "epochs": None, "CPU s": seconds + time.process_time() - began,
         "parameters": model.n_parameters_, "train": None,
-        **figures(model, corpus, parts), **{f"{name} smoothed": None for name in parts},
-        "cpu": machine()["cpu"],
+        **figures(model, corpus, {"valid": valid, "test": test}),
     }  # fmt: skip
 
 
@@ -210,33 +159,39 @@ def main() -> None:
     options.add_argument("--corpus", choices=list(CORPORA), default="brown")
     options.add_argument("--set", nargs="*", default=[], metavar="NAME=VALUE")
     options.add_argument("--jobs", type=int, default=1, help="threads of a fit")
-    options.add_argument("--folder", type=Path, required=True, help="of checkpoints")
+    options.add_argument("--folder", type=Path, required=True, help="of the rows")
     options.add_argument(
-        "--mixture", nargs="+", metavar="NAME", help="folders there, of networks to mix"
+        "--mixture", nargs="+", metavar="ROW", help="networks of the folder to mix"
     )
-    options.add_argument("--seconds", type=float, default=float("inf"))
-    options.add_argument("--test", action="store_true", help="only of final rows")
     options.add_argument("--page", action="store_true", help=f"write {PAGE.name}")
     args = options.parse_args()
-    corpus = CORPORA[args.corpus]()
-    rows: list[dict[str, Any]] = []
-    if args.json and args.json.exists():
-        rows = json.loads(args.json.read_text())["rows"]
-    asked = [partial(one_network, corpus, name, args) for name in args.rows]
+    args.folder.mkdir(parents=True, exist_ok=True)
+    corpus, rows = CORPORA[args.corpus](), []
+
+    def path_of(name: str) -> Path:
+        return args.folder / file_name(f"{args.corpus}-{name}.nplm")
+
+    def add(row: str, changes: str, name: str, measure: Callable[[], Any]) -> None:
+        about = {"row": row, "corpus": args.corpus, "changes": changes}
+        kept_row = kept(args.folder, f"{args.corpus}-{name}", lambda: about | measure())
+        rows.append(kept_row)
+
+    for row in args.rows:
+        name, changes = "-".join([row, *args.set]), settings_of(args.set)
+        fit = partial(one_network, corpus, row, changes, args.jobs, path_of(name))
+        add(row, " ".join(args.set), name, fit)
     if args.mixture:
-        asked.append(partial(one_mixture, corpus, args))
-    for measure in asked:
-        row = measure()
-        if row is None:
-            continue
-        # Measured again, as with --test, a row takes its own place.
-        what = ("row", "corpus", "changes")
-        rows = [r for r in rows if any(r[name] != row[name] for name in what)] + [row]
-        report("Networks", [row])
-        if args.json:
-            report("Networks", rows, args.json)
+        models = [path_of(name) for name in args.mixture]
+        trained = [json.loads(path.with_suffix(".json").read_text()) for path in models]
+        seconds = sum(row["CPU s"] for row in trained)
+        names = " + ".join(args.mixture)
+        fit = partial(one_mixture, corpus, models, seconds)
+        add("mixture", f"of {names}", f"mixture-{names}", fit)
+    if rows:
+        report("Networks", rows, args.json)
     if args.page:
-        PAGE.write_text(page(rows))
+        every = [json.loads(p.read_text()) for p in sorted(args.folder.glob("*.json"))]
+        PAGE.write_text(page(every))
 
 
 if __name__ == "__main__":

@@ -20,7 +20,6 @@ import os
 import re
 import sys
 import sysconfig
-import time
 import tokenize
 import zipfile
 from collections import Counter
@@ -36,6 +35,7 @@ sys.path[0] = str(Path(__file__).parents[1])  # benchmarks/
 import numpy as np
 from numpy.typing import NDArray
 
+from common.process import cpu_seconds
 from common.table import Rows, file_name, kept, parser, report
 from nplm import NeuralLM, windows
 from nplm.datasets import Corpus, fetch_brown, fetch_ptb, load_python_docs, load_wiki
@@ -187,9 +187,8 @@ def measured(text: Text, changes: dict[str, Any]) -> dict[str, Any]:
     """Train a network, and score it."""
     lm = NeuralLM(n_words=text.n_words, random_state=0, verbose=1)
     lm.set_params(**grouped(changes))
-    began = time.process_time()
-    lm.fit(*text.train, X_val=text.valid[0], y_val=text.valid[1])
-    seconds = time.process_time() - began
+    X_val, y_val = text.valid
+    seconds = cpu_seconds(partial(lm.fit, X_val=X_val, y_val=y_val), *text.train)
     return {
         "words": text.n_words, "tokens": len(text.train[1]), "epochs": lm.n_iter_,
         "ended": lm.n_iter_ < lm.max_iter, "CPU s": seconds,

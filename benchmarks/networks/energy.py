@@ -12,7 +12,6 @@ again. --page writes docs/measured/energy_*.inc of them.
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -22,18 +21,13 @@ sys.path[0] = str(Path(__file__).parents[1])  # benchmarks/
 
 from common.networks import energy_lm, paper_lm
 from common.page import table, with_conditions
+from common.process import cpu_seconds
 from common.table import Rows, kept, named, parser, report
 from common.trained import N_CONTEXT, SCHEDULE, measured, network, page
 from nplm import EnergyLM, Importance, NeuralLM, windows
 from nplm.datasets import Corpus, fetch_brown
 
 PAGES = Path(__file__).parents[2] / "docs" / "measured"
-
-
-def cpu(work: Callable[..., Any], *args: Any) -> float:
-    started = time.process_time()
-    work(*args)
-    return time.process_time() - started
 
 
 # -- speed -------------------------------------------------------------------------
@@ -52,8 +46,8 @@ def speed(corpus: Corpus, args: Any) -> Rows:
     def rates(model: str) -> dict[str, Any]:
         trainer = COMPARED[model](n_words=corpus.n_words).trainer(X, y)
         trainer.train(range(64))
-        trained = cpu(trainer.train, range(n))
-        scored = cpu(trainer.keep().log_prob, X[:n], y[:n])
+        trained = cpu_seconds(trainer.train, range(n))
+        scored = cpu_seconds(trainer.keep().log_prob, X[:n], y[:n])
         return {"model": model, "trained/s": n / trained, "scored/s": n / scored}
 
     return [

@@ -32,7 +32,7 @@ sys.path[0] = str(Path(__file__).parents[1])  # benchmarks/
 
 import numpy as np
 
-from common.page import list_table, loads, table
+from common.page import cpus, list_table, loads, table
 from common.process import fresh, resident, serve
 from common.table import Rows, kept, parser, report
 
@@ -214,11 +214,10 @@ def page(rows: dict[str, dict[str, Any]]) -> str:
     name, largest = max(mapped.items(), key=lambda item: number_of(item[1]["tokens"]))
     stages = [[stage, f"{s:,.1f}"] for stage, s in largest["stages"].items() if s]
     runs = [run for row in rows.values() for run in row["machines"]]
-    cpus = " and an ".join(sorted({run["cpu"] for run in runs}))
     threads = max(row["threads"] for row in rows.values())
     where = (
-        f"An {cpus}, {max(run['cores'] for run in runs)} cores, of which nplm used "
-        f"{threads}; the load, this included, was {loads(runs)}."
+        f"An {cpus(runs)}, {max(run['cores'] for run in runs)} cores, of which "
+        f"nplm used {threads}; the load, this included, was {loads(runs)}."
     )
     return "\n\n".join(
         [

@@ -17,7 +17,6 @@ import os
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +25,7 @@ sys.path[0] = str(Path(__file__).parents[1])  # benchmarks/
 import numpy as np
 from numpy.typing import NDArray
 
+from common.process import cpu_seconds
 from common.table import parser, report
 from nplm import WordClasses
 from nplm.datasets import fetch_brown, load_wiki
@@ -38,12 +38,6 @@ def entropy(ids: NDArray[np.int32]) -> float:
     return float(-(p * np.log(p)).sum())
 
 
-def fit(ids: NDArray[np.int32], n_classes: int, max_iter: int) -> tuple[Any, float]:
-    started = time.process_time()
-    model = WordClasses(n_classes, max_iter=max_iter, random_state=0).fit(ids)
-    return model, time.process_time() - started
-
-
 def cost(stream: NDArray[np.int32], max_classes: int) -> list[dict[str, Any]]:
     """Mean CPU time of the passes of a short fit, as text and classes grow."""
     rows = []
@@ -54,8 +48,8 @@ def cost(stream: NDArray[np.int32], max_classes: int) -> list[dict[str, Any]]:
         for n_classes in (50, 100, 200, 500, 1000, 2000):
             if n_classes > max_classes:
                 continue
-            model, seconds = fit(ids, n_classes, 20)
-            a_pass = seconds / model.n_iter_
+            model = WordClasses(n_classes, max_iter=20, random_state=0)
+            a_pass = cpu_seconds(model.fit, ids) / model.n_iter_
             rows.append(
                 {
                     "tokens": n_tokens,
@@ -90,9 +84,7 @@ def beside_mkcls(program: Path, sizes: list[int]) -> list[dict[str, Any]]:
                 model = WordClasses(
                     n_classes, max_iter=max_iter, boundary=boundary, random_state=0
                 )
-                started = time.process_time()
-                model.fit(stream)
-                seconds = time.process_time() - started
+                seconds = cpu_seconds(model.fit, stream)
                 made[f"nplm, max_iter={max_iter}"] = seconds, model.labels_
             before = os.times()
             command = [str(program), f"-c{n_classes}", "-n1", f"-p{text}", f"-V{found}"]

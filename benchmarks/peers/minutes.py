@@ -27,7 +27,7 @@ sys.path[0] = str(Path(__file__).parents[1])  # benchmarks/
 
 from joblib import Parallel, delayed
 
-from common.page import list_table, picture
+from common.page import cpus, list_table, picture
 from common.table import Rows, kept, parser, report
 from nplm.datasets import Corpus
 from peers import run, unseen_texts
@@ -94,9 +94,8 @@ def page(rows: Rows) -> str:
     header = ["time", "text, words", *COLUMNS]
     table = list_table("Test perplexity", header, cells)
     machines = [row["machines"][0] for row in rows]
-    cpus = " and an ".join(sorted({machine["cpu"] for machine in machines}))
     cores = machines[0]["cores"]
-    return f"{table}\nOn one core of an {cpus} with {cores}, in bfloat16.\n"
+    return f"{table}\nOn one core of an {cpus(machines)} with {cores}, in bfloat16.\n"
 
 
 def draw(path: Path, rows: Rows) -> None:

@@ -24,7 +24,6 @@ import json
 import os
 import sys
 import time
-from ast import literal_eval
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -38,7 +37,8 @@ from numpy.typing import NDArray
 
 import nplm
 from common.ablations import as_stream
-from common.table import file_name, kept, parser, report
+from common.process import cpu_seconds
+from common.table import file_name, kept, parser, report, settings_of
 from nplm import AutoLM, KneserNeyLM, NeuralLM, available_tiers
 from nplm.datasets import Corpus, fetch_brown, fetch_ptb, load_wiki
 from nplm.experiments import grouped
@@ -148,17 +148,12 @@ def door(corpus: Corpus, settings: Found, minutes: float, **fixed: Any) -> Found
     )  # fmt: skip
     lm.fit(lines(corpus.train), X_val=lines(corpus.valid))
     seconds = time.process_time() - began
-    before_test = np.concatenate([corpus.train, corpus.valid])[-HISTORY:]
-    parts = {
-        "valid": (corpus.valid, corpus.train[-HISTORY:]),
-        "test": (corpus.test, before_test),
-    }
     recipe = lm.recipe_
     planned = recipe.corrections[-1][1] if recipe.corrections else recipe.planned
     return {
         "CPU s": seconds, "epochs": planned / len(corpus.train),
         "parameters": lm.estimator_.n_parameters_, "recipe": recipe.as_dict(),
-        **scored(parts, log_prob),
+        **scored(held_out_of(corpus), log_prob),
     }  # fmt: skip
 
 
@@ -170,30 +165,24 @@ def spread(ids: NDArray[np.int32], n: int) -> NDArray[np.int32]:
 
 def default(corpus: Corpus, settings: Found, minutes: float) -> Found:
     """NeuralLM() with nothing set, which ends by itself: at no budget."""
-    began = time.process_time()
     lm = NeuralLM(n_words=corpus.n_words, random_state=0, **settings)
-    train, *held_out = corpus.windows(N_CONTEXT)
-    X_val, y_val = held_out[0]
-    lm.fit(*train, X_val=X_val, y_val=y_val)
-    seconds = time.process_time() - began
-    return _of_nplm(lm, len(train[1]), seconds, held_out)
+    return of_windows(lm, corpus, N_CONTEXT)
 
 
 def kneser_ney(corpus: Corpus, settings: Found, minutes: float) -> Found:
     """In no budget either: it takes seconds."""
-    began = time.process_time()
     lm = KneserNeyLM(5, n_words=corpus.n_words, boundary=corpus.boundary)
-    train, *held_out = corpus.windows(4)
-    lm.fit(*train)
-    seconds = time.process_time() - began
-    return _of_nplm(lm, len(train[1]), seconds, held_out) | {"epochs": 1}
+    return of_windows(lm, corpus, 4)
 
 
-def _of_nplm(lm: Any, n_tokens: int, seconds: float, held_out: list[Any]) -> Found:
-    epochs = getattr(lm, "n_iter_", 1)
+def of_windows(lm: Any, corpus: Corpus, n_context: int) -> Found:
+    """A model of windows, fitted and scored."""
+    train, valid, test = corpus.windows(n_context)
+    seconds = cpu_seconds(partial(lm.fit, X_val=valid[0], y_val=valid[1]), *train)
     return {
-        "CPU s": seconds, "epochs": epochs, "parameters": lm.n_parameters_,
-        **scored(dict(zip(("valid", "test"), held_out)), lm.log_prob),
+        "CPU s": seconds, "epochs": getattr(lm, "n_iter_", 1),
+        "parameters": lm.n_parameters_,
+        **scored({"valid": valid, "test": test}, lm.log_prob),
     }  # fmt: skip
 
 
@@ -277,22 +266,15 @@ def main() -> None:
     args.folder.mkdir(parents=True, exist_ok=True)
     if args.model:
         corpus = TEXTS[args.text]()
-        changes = dict(given.split("=", 1) for given in args.set)
-        changes = {name: _value(value) for name, value in changes.items()}
         rows = [
-            run(args.folder, args.text, args.model, minutes, changes)(corpus)
+            run(args.folder, args.text, args.model, minutes, settings_of(args.set))(
+                corpus
+            )
             for minutes in args.minutes
         ]
         report("Peers", [_shown(row) for row in rows], args.json)
     if args.page:
         write(DOCS, [json.loads(p.read_text()) for p in args.folder.glob("*.json")])
-
-
-def _value(text: str) -> Any:
-    try:
-        return literal_eval(text)
-    except ValueError:
-        return text
 
 
 def _shown(row: Found) -> Found:

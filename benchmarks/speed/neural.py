@@ -22,8 +22,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
-from itertools import groupby, product
-from operator import itemgetter
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -184,26 +183,6 @@ def measure(
                 yield row
 
 
-def at_best_batch(rows: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """Each side at its own best K."""
-    key = itemgetter("network", "part", "precision", "threads")
-    for _, group in groupby(sorted(rows, key=key), key):
-        same = list(group)
-        mine = max(same, key=itemgetter("nplm ex/s"))
-        columns = (
-            "network", "part", "precision", "threads", "K", "nplm ex/s", "GFLOP/s",
-            "share",
-        )  # fmt: skip
-        row = {name: mine[name] for name in columns}
-        if torch:
-            other = max(same, key=itemgetter("PyTorch ex/s"))
-            row |= {
-                "PyTorch ex/s": other["PyTorch ex/s"], "at its K": other["K"],
-                "ratio": mine["nplm ex/s"] / other["PyTorch ex/s"],
-            }  # fmt: skip
-        yield row
-
-
 def limits(args: argparse.Namespace) -> Iterator[dict[str, Any]]:
     for threads in args.threads:
         for name in args.networks:
@@ -267,8 +246,7 @@ def main() -> None:
         f"{name} on {asked or available_tiers(name)[0]}" for name in args.precision
     )
     report("What this machine can do", list(limits(args)))
-    report(f"{kernels}: at equal K", rows, args.json)
-    report(f"{kernels}: each at its best K", list(at_best_batch(rows)))
+    report(kernels, rows, args.json)
 
 
 if __name__ == "__main__":

@@ -7,6 +7,12 @@ part in 16 columns by the whole softmax. With --words 0 they train for an epoch,
 score all of it: its perplexity says whether both learn alike. Needs the Penn Treebank
 in NPLM_DATA, and PyTorch for its rows. ATEN_CPU_CAPABILITY limits PyTorch to a tier, as
 NPLM_TIER limits nplm.
+
+With --threads it is nplm on one thread and on two instead, with --ranks on the
+processes of MPI, by the clock:
+
+    python benchmarks/speed/recurrent.py --threads --words 300000 --repeats 2
+    mpiexec -n 2 python -m mpi4py benchmarks/speed/recurrent.py --ranks --words 300000
 """
 
 from __future__ import annotations
@@ -15,6 +21,7 @@ import sys
 import time
 from collections.abc import Callable
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -24,7 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from common.table import Rows, parser, report
-from nplm import Importance, NeuralLM, available_tiers, windows
+from nplm import Importance, NeuralLM, available_tiers, mpi, windows
 from nplm.datasets import fetch_ptb
 
 try:
@@ -95,47 +102,59 @@ def torch_fit(
     return Measured(speed, *scored(lambda: network.log_prob(valid, train[-1000:])))
 
 
+def ways(args: Any) -> dict[str, Callable[..., Measured]]:
+    """What is compared: nplm and PyTorch, or threads or ranks of nplm."""
+    by_clock = partial(nplm_fit, clock=time.perf_counter)
+    if args.ranks:
+        from mpi4py import MPI
+
+        return {f"{MPI.COMM_WORLD.size} ranks": partial(by_clock, fit=mpi.fit)}
+    if args.threads:
+        return {
+            "1 thread": by_clock, "2, sync": partial(by_clock, n_jobs=2),
+            "2, async": partial(by_clock, n_jobs=2, parallel="async"),
+        }  # fmt: skip
+    if Network is None:
+        return {"nplm": nplm_fit}
+    return {"nplm": nplm_fit, "PyTorch": partial(torch_fit, epoch=not args.words)}
+
+
 def main() -> None:
     arguments = parser(__doc__ or "")
     arguments.add_argument("--words", type=int, default=100_000, help="0 is an epoch")
     arguments.add_argument("--repeats", type=int, default=1)
+    arguments.add_argument("--threads", action="store_true", help="one beside two")
+    arguments.add_argument("--ranks", action="store_true", help="under mpiexec")
     args = arguments.parse_args()
-    corpus = fetch_ptb()
+    corpus, compared = fetch_ptb(), ways(args)
     train, valid = corpus.train, corpus.valid
     if args.words:
         train, valid = train[: args.words], valid[:20_000]
-    makers: dict[str, Callable[..., Measured]] = {"nplm": nplm_fit}
-    if Network is not None:
-        makers["PyTorch"] = partial(torch_fit, epoch=not args.words)
     precisions = ["float32", "bfloat16"]
     if available_tiers("bfloat16") == ["plain"]:
         precisions.remove("bfloat16")
     rows: Rows = []
-    for m, h in SIZES:
-        for precision in precisions:
-            best = dict.fromkeys(makers, Measured(0.0, 0.0, np.nan))
-            for _ in range(args.repeats):  # in turn: other programs share the machine
-                for name, fit in makers.items():
-                    one, other = best[name], fit(m, h, precision, train, valid)
-                    best[name] = Measured(
-                        max(one.trained, other.trained),
-                        max(one.scored, other.scored),
-                        other.perplexity,
-                    )
-            row: dict[str, Any] = {
-                "features, hidden": f"{m}, {h}",
-                "precision": precision,
-            }
-            for name, (speed, scoring, perplexity) in best.items():
-                row |= {f"{name}, words/s": round(speed)}
-                row |= {f"{name}, scored/s": round(scoring)}
-                if not args.words:
-                    row |= {f"{name}, valid": perplexity}
-            if Network is not None:
-                row["ratio"] = best["nplm"].trained / best["PyTorch"].trained
-                row["scoring"] = best["nplm"].scored / best["PyTorch"].scored
-            rows.append(row)
-    report("Training and scoring of a recurrent network", rows, args.json)
+    for (m, h), precision in product(SIZES, precisions):
+        best = dict.fromkeys(compared, Measured(0.0, 0.0, np.nan))
+        for _ in range(args.repeats):  # in turn: other programs share the machine
+            for name, fit in compared.items():
+                one, other = best[name], fit(m, h, precision, train, valid)
+                best[name] = Measured(
+                    max(one.trained, other.trained), max(one.scored, other.scored),
+                    other.perplexity,
+                )  # fmt: skip
+        row: dict[str, Any] = {"features, hidden": f"{m}, {h}", "precision": precision}
+        for name, (speed, scoring, perplexity) in best.items():
+            row |= {f"{name}, words/s": round(speed)}
+            row |= {f"{name}, scored/s": round(scoring)}
+            if not args.words:
+                row |= {f"{name}, valid": perplexity}
+        if "PyTorch" in best:
+            row["ratio"] = best["nplm"].trained / best["PyTorch"].trained
+            row["scoring"] = best["nplm"].scored / best["PyTorch"].scored
+        rows.append(row)
+    if not args.ranks or mpi.rank() == 0:
+        report("Training and scoring of a recurrent network", rows, args.json)
 
 
 if __name__ == "__main__":

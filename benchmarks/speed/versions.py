@@ -15,7 +15,6 @@ import json
 import os
 import subprocess
 import sys
-import time
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -26,6 +25,7 @@ sys.path[0] = str(Path(__file__).parents[1])  # benchmarks/
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from common.process import cpu_seconds
 from common.table import Rows, parser, report
 from nplm import Importance, KneserNeyLM, NeuralLM, TextLM, windows
 
@@ -74,12 +74,7 @@ def measured(n_windows: int) -> dict[str, float]:
     warnings.simplefilter("ignore", ConvergenceWarning)
     seconds = {}
     for name, call in calls(n_windows).items():
-        own = []
-        for _ in range(3):
-            start = time.process_time()
-            call()
-            own.append(time.process_time() - start)
-        seconds[name] = min(own)
+        seconds[name] = cpu_seconds(call, times=3)
     return seconds
 
 
