@@ -7,9 +7,12 @@ them.
 import inspect
 import re
 import runpy
+from contextlib import suppress
+from functools import cached_property
 from importlib import import_module
 from pathlib import Path
-from pkgutil import iter_modules
+from pkgutil import iter_modules, walk_packages
+from types import FunctionType
 
 import pytest
 
@@ -46,6 +49,30 @@ def test_every_public_name_has_a_page(module):
     assert sorted(listed) == sorted(public)
     for name in listed:
         assert getattr(import_module(module), name).__doc__, name
+
+
+def exported_classes():
+    """The classes in `__all__` of every module that can be imported here."""
+    for module in walk_packages(nplm.__path__, "nplm."):
+        if ".__" not in module.name:
+            with suppress(ImportError):  # an optional package is missing
+                exported = import_module(module.name)
+                for name in getattr(exported, "__all__", ()):
+                    if inspect.isclass(getattr(exported, name)):
+                        yield getattr(exported, name)
+
+
+def test_every_method_is_described_or_inherits_a_description():
+    methods = {
+        f"{kind.__module__}.{kind.__qualname__}.{name}": member
+        for kind in exported_classes()
+        for name, member in vars(kind).items()
+        if not name.startswith("_")
+        and isinstance(member, (FunctionType, property, cached_property))
+    }
+    assert len(methods) > 800
+    bare = [name for name, member in methods.items() if not inspect.getdoc(member)]
+    assert bare == []
 
 
 def documented(thing):

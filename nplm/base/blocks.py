@@ -30,6 +30,7 @@ def blocks_of_rows(n: int, n_columns: int) -> Iterator[slice]:
 
 
 def _new_array(shape: tuple[int, ...]) -> NDArray[np.int32]:
+    """Return an array for ids."""
     return np.empty(shape, np.int32)
 
 

@@ -93,7 +93,6 @@ class Ids(Codec):
         self.refuse_zero = refuse_zero
 
     def read(self, X: object, name: str, start: int = 0) -> Documents:
-        """Return checked ids."""
         return Documents.of_ids(X, name, self.n_words, start)
 
     def checked(self, documents: Documents, name: str, start: int = 0) -> Documents:
@@ -176,12 +175,10 @@ class Words(Codec):
 
     @property
     def unknown_id(self) -> int:
-        """Id of unknown words; -1 if they have none."""
         return self.known.ids_and_unknown[1]
 
     @property
     def lookup(self) -> tuple[Any, int]:
-        """The id of each word, and that of unknown words, -1 to refuse them."""
         return self.known.lookup, -1 if self.refuse else self.unknown_id
 
     def learn(self, X: Iterable[object]) -> Documents:
@@ -227,7 +224,6 @@ class Words(Codec):
         return split, Words.read(self, split, "X")
 
     def read(self, X: object, name: str, start: int = 0) -> Documents:
-        """Return the word ids of documents."""
         return self.known.encode(X, name, start, refuse=self.refuse)
 
     def _ids_of_one(self, document: object, name: str) -> list[int]:
@@ -308,7 +304,6 @@ class Text(Words):
             raise
 
     def read(self, X: object, name: str, start: int = 0) -> Documents:
-        """Return the word ids of documents."""
         words = self.word_ids
         if words is None:
             return super().read(self._split(X, name, start), name, start)
@@ -326,7 +321,6 @@ class Text(Words):
         return documents
 
     def encode_split(self, X: object) -> tuple[list[Any], Documents]:
-        """Return the tokens of each document, and their ids."""
         if self.word_ids is None:
             return super().encode_split(X)
         texts = list(texts_of(X, 0, "X"))
@@ -377,7 +371,6 @@ class Text(Words):
         return texts_of(X) if is_splitter else self.tokenizer.transform(X)
 
     def add_unknown(self, X: object) -> None:
-        """Add the words of documents that are not in the vocabulary."""
         super().add_unknown(self.tokenizer.transform(X))
 
     def decode(self, ids: NDArray[np.int32]) -> str:
@@ -385,7 +378,6 @@ class Text(Words):
         return self._joined(self.words(ids))
 
     def continued(self, context: Any, ids: NDArray[np.int32]) -> str:
-        """Return a context and the words after it, as one text."""
         text = context or ""
         [tokens] = self.tokenizer.transform([text])
         alone = self._joined(tokens)

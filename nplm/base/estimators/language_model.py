@@ -28,7 +28,23 @@ class WindowScores:
     """Mixin of models with a `log_prob` of windows: its mean, and the perplexity."""
 
     def log_prob(self, X: ArrayLike, y: ArrayLike | None = None) -> NDArray[np.float64]:
-        """Return the log-probability of each next word given its context."""
+        """Return the log-probability of each next word given its context.
+
+        It is computed block by block: memory does not grow with
+        ``n_samples * n_words_``.
+
+        Parameters
+        ----------
+        X : array-like of int, shape (n_samples, n_context)
+            Contexts, the nearest word in the last column.
+        y : array-like of int, shape (n_samples,)
+            Next words.
+
+        Returns
+        -------
+        log_prob : ndarray of float64, shape (n_samples,)
+            Natural logarithms.
+        """
         raise NotImplementedError
 
     def score(self, X: ArrayLike, y: ArrayLike | None = None) -> float:
@@ -249,23 +265,6 @@ class LanguageModel(WindowScores, DensityMixin, Documented, StreamModel):
 
     @read_at_once
     def log_prob(self, X: ArrayLike, y: ArrayLike | None = None) -> NDArray[np.float64]:
-        """Return the log-probability of each next word given its context.
-
-        It is computed block by block: memory does not grow with
-        ``n_samples * n_words_``.
-
-        Parameters
-        ----------
-        X : array-like of int, shape (n_samples, n_context)
-            Contexts, the nearest word in the last column.
-        y : array-like of int, shape (n_samples,)
-            Next words.
-
-        Returns
-        -------
-        log_prob : ndarray of float64, shape (n_samples,)
-            Natural logarithms.
-        """
         return self._log_prob(*self._check_Xy(X, y))
 
     @read_at_once

@@ -250,7 +250,6 @@ class AutoLM(TextLM):
         method: str = "fit",
         budget: Budget | None = None,
     ) -> KeyboardInterrupt | None:
-        """Fit; return the interrupt if one came and left the network fitted."""
         self._validate_params()
         fixed = checked_settings(self.settings or {})
         options: dict[str, Any] = dict.fromkeys(FIT_PARAMS) | fit_params

@@ -153,7 +153,6 @@ class _WithNewWords(AlignedTrie):
     def next_word_prob(
         self, X: NDArray[np.int32], y: NDArray[np.int32]
     ) -> NDArray[np.float64]:
-        """Return the probability of each next word given its context (`Member`)."""
         return self.unigrams[y] if X.shape[1] == 0 else super().next_word_prob(X, y)
 
 

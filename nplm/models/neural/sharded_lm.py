@@ -44,19 +44,6 @@ class ShardedLM(WindowScores):
         self.history_ = estimator.history_
 
     def log_prob(self, X: ArrayLike, y: ArrayLike | None = None) -> NDArray[np.float64]:
-        """Return the natural-log probability of each next word.
-
-        Parameters
-        ----------
-        X : array-like of int, shape (n_samples, n_context)
-            Contexts, the nearest word in the last column.
-        y : array-like of int, shape (n_samples,)
-            Next words.
-
-        Returns
-        -------
-        log_prob : ndarray of float64, shape (n_samples,)
-        """
         ranks, part = self._ranks, self._part
         with ranks.guard(), blas_threads(1):
             ids, words = ranks.all_or_none(lambda: part._check_Xy(X, y))

@@ -167,17 +167,6 @@ class TrieMass(WordsMass):
     _made: tuple[BackoffTrie, NDArray[np.float64]] | None = None
 
     def after(self, X: NDArray[np.int32]) -> NDArray[np.float64]:
-        """Return the sum of the probabilities of the words after each context.
-
-        Parameters
-        ----------
-        X : ndarray of int32, shape (n_samples, n_context)
-            As wide as the model's windows.
-
-        Returns
-        -------
-        mass : ndarray of float64, shape (n_samples,)
-        """
         trie, made = self.model.trie_.unpacked(), self._made
         # Before the first call, or after the model has been pruned.
         if made is None or made[0] is not trie:

@@ -28,10 +28,7 @@ class QuickLookUps(LanguageModel):
     trie_: Any
     _looked_up_in: ClassVar[str]
 
-    # Its docstring is that of `LanguageModel`.
-    def log_prob(  # noqa: D102
-        self, X: ArrayLike, y: ArrayLike | None = None
-    ) -> NDArray[np.float64]:
+    def log_prob(self, X: ArrayLike, y: ArrayLike | None = None) -> NDArray[np.float64]:
         # The attributes are read from one dictionary, which a fit replaces as a whole.
         fitted = vars(self)
         ngrams: Any = fitted.get(self._looked_up_in)

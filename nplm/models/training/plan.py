@@ -130,7 +130,6 @@ class TimedPlan(Plan):
         self._asked_to_end = True
 
     def cool(self, done: int) -> None:
-        """Let the learning rate fall to 0 soon, between two passes."""
         further = math.ceil(COOLING_STEPS * done)
         self._ends_soon = True
         self._correct(done, min(self.n_steps, done + further))
@@ -170,7 +169,6 @@ class TimedPlan(Plan):
         return min(self.most, done + int(further))
 
     def closed(self, seconds: float, loss: float) -> None:
-        """Note how long the work took that followed a pass, and the held-out loss."""
         super().closed(seconds, loss)
         self._closing_seconds, self._last_call = seconds, None
 

@@ -48,7 +48,6 @@ class RankAverages(Sharing):
         return self.batch_size * self.every * self.network.processes.size
 
     def train(self, X: Ids, y: Ids, index: Index) -> None:
-        """Train once on the examples `index`, and add to `loss`."""
         now, starts = time.perf_counter, range(0, len(index), self.n_examples)
         messages = np.empty(len(starts))
         began = now()

@@ -116,7 +116,6 @@ class PartOrder(Order):
 
     @property
     def n_examples(self) -> int:
-        """Number of examples of an epoch, of all processes."""
         return self.min_windows * self.size
 
     def begin(self, rng: np.random.RandomState) -> None:

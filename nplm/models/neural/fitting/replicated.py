@@ -58,7 +58,6 @@ class RankExamples(Sharing):
         """
 
     def train(self, X: Ids, y: Ids, index: Index) -> None:
-        """Train once on the examples `index`, and add to `loss`."""
         (team,) = self.teams
         now, starts = time.perf_counter, range(0, len(index), self.batch_size)
         messages = np.empty(len(starts))
@@ -191,7 +190,6 @@ class RankMemory(RankExamples):
         return [team]
 
     def train(self, X: Ids, y: Ids, index: Index) -> None:
-        """Train once on the examples `index`, and add to `loss`."""
         (team,) = self.teams
         team.wait()  # others may still read the parameters
         super().train(X, y, index)
@@ -254,7 +252,6 @@ class ReplicatedNetwork(Network):
         return RankAverages(self, batch_size, self.average_every)
 
     def least(self, batch_size: int) -> int:
-        """Return the number of examples of which a call of `train` has a multiple."""
         return batch_size * self.processes.size * (self.average_every or 1)
 
     # -- scoring --------------------------------------------------------------
@@ -265,7 +262,6 @@ class ReplicatedNetwork(Network):
         return self.processes.rank, self.processes.size
 
     def log_prob(self, X: Ids, y: Ids) -> Scores:
-        """Return the log-probability of each next word; each rank scores a share."""
         rank, size = self.share
         start, stop = len(y) * rank // size, len(y) * (rank + 1) // size
         log_prob = np.zeros(len(y))
@@ -318,20 +314,17 @@ class CommonNetwork(ReplicatedNetwork):
         self.processes.all_or_none(_nothing)
 
     def settle(self) -> None:
-        """Apply outstanding weight decay and recompute derived features."""
         examples, updates, *_ = self.clock.read()
         self._once(super().settle)
         self.clock.set(examples, updates, 0.0, 0.0)
         self.parts.features.settle(self.parameters)
 
     def restore(self, snapshot: list[Array]) -> None:
-        """Restore the parameters from a snapshot."""
         self._meet()
         super().restore(snapshot)  # the same in every process
         self._meet()
 
     def set_state(self, state: Fitted, n_seen: int) -> None:
-        """Restore a `state` after `n_seen` examples, or raise ValueError."""
         self._meet()
         super().set_state(state, n_seen)
         self._meet()

@@ -72,7 +72,6 @@ class RankRows(Sharing):
         )]  # fmt: skip
 
     def train(self, X: Ids, y: Ids, index: Index) -> None:
-        """Train once on the examples `index`, and add to `loss`."""
         (team,) = self.teams
         processes, now, batch_size = self.processes, time.perf_counter, self.batch_size
         starts = range(0, len(index), batch_size)

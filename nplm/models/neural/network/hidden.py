@@ -152,7 +152,6 @@ class NoHidden(Tanh):
     n_hidden: int = 0
 
     def kernel(self, activations: Activations, given: Given) -> Kernel:
-        """Return the kernel."""
         return _hidden.Hidden()
 
 
@@ -161,7 +160,6 @@ class Linear(Tanh):
     """Sums d + Hx; the output adds terms of the next word before the tanh."""
 
     def kernel(self, activations: Activations, given: Given) -> Kernel:
-        """Return the kernel."""
         H, d = given.trained["H"], given.trained["d"]
         return _hidden.Linear(H, d, activations, given.scratch)
 
@@ -209,12 +207,10 @@ class Residual(Above):
             draw_normal(block.H, rng, np.sqrt(2.0 / self.n_hidden))
 
     def n_weights(self, n_inputs: int) -> int:
-        """Return the number of weights between x and a."""
         own = 2 * self.n_hidden * sum(self.widths)
         return self.below.n_weights(n_inputs) + own
 
     def kernel(self, activations: Activations, given: Given) -> Kernel:
-        """Return the kernel."""
         inner, scratch = activations.apart(self.n_hidden), given.scratch
         kernel = self.below.kernel(inner, given)
         for i, width in enumerate(self.widths, 1):
@@ -270,7 +266,6 @@ class Projected(Above):
     direct: bool
 
     def n_weights(self, n_inputs: int) -> int:
-        """Return the number of weights between x and a."""
         return self.below.n_weights(n_inputs)
 
     @property
@@ -288,7 +283,6 @@ class Projected(Above):
         self.below.draw(arrays, rng)
 
     def kernel(self, activations: Activations, given: Given) -> Kernel:
-        """Return the kernel."""
         inner = activations.apart(self.n_hidden)
         kernel, R = self.below.kernel(inner, given), given.trained["R"]
 

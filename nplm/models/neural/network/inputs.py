@@ -89,12 +89,10 @@ class DistantAverages(Concatenation):
 
     @property
     def n_context(self) -> int:
-        """Number of context words that are used."""
         return max(self.n_window, self.n_distant)
 
     @property
     def n_inputs(self) -> int:
-        """Length of x."""
         return (self.n_window + len(self.half_lives)) * self.n_features
 
     def shapes(self, n_words: int) -> Shapes:
@@ -115,7 +113,6 @@ class DistantAverages(Concatenation):
         activations: Activations,
         scratch: Scratch,
     ) -> Kernel:
-        """Return the kernel, which uses the `trained` parameters."""
         return _inputs.DistantAverages(features, self.n_window, trained["P"], scratch)
 
 

@@ -47,7 +47,6 @@ class LSTM(Tanh):
 
     @property
     def n_memory(self) -> int:
-        """Number of words of a window that the units use."""
         return self.n_words
 
     @property
@@ -66,7 +65,6 @@ class LSTM(Tanh):
         draw_normal(arrays["V"], rng, 1 / np.sqrt(h))
 
     def n_weights(self, n_inputs: int) -> int:
-        """Return the number of weights between x and a."""
         return self.n_sums * (n_inputs + self.n_hidden)
 
     def initial_memory(self, n_members: int, n_runs: int, dtype: DTypeLike) -> State:
@@ -78,13 +76,11 @@ class LSTM(Tanh):
         }
 
     def check_memory(self, state: State) -> None:
-        """Raise ValueError unless training can go on from this state."""
         # c is a mean of values of tanh.
         if not (np.abs(state["memory"]) <= 1.001).all():  # nor NaN
             raise ValueError("memory has NaN, or numbers beyond -1 and 1")
 
     def run_length(self, batch_size: int) -> int:
-        """Return the number of consecutive examples that a thread takes together."""
         return batch_size // n_runs(batch_size)
 
     def kernel(self, activations: Activations, given: Given) -> Kernel:

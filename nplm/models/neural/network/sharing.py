@@ -77,7 +77,6 @@ class Rows(Sharing):
         return [kernels.team(self.batch_size, solver, n_members=n)]
 
     def train(self, X: Ids, y: Ids, index: Index) -> None:
-        """Train once on the examples `index`, and add to `loss`."""
         (team,) = self.teams
         self.threads.run_together(
             lambda member: _network.train(team, member, X, y, index),
@@ -103,7 +102,6 @@ class Examples(Sharing):
         ]
 
     def train(self, X: Ids, y: Ids, index: Index) -> None:
-        """Train once on the examples `index`, and add to `loss`."""
         (team,) = self.teams
         self.threads.run_together(
             lambda member: _examples.train(team, member, X, y, index),
@@ -135,7 +133,6 @@ class Asynchronous(Sharing):
         return None
 
     def train(self, X: Ids, y: Ids, index: Index) -> None:
-        """Train once on the examples `index`, and add to `loss`."""
         n = len(self.teams)
         if self._n_runs is None:
             parts = self.threads.split(len(index), self.batch_size)

@@ -278,7 +278,6 @@ class Adam(SGD):
     def kernel(
         self, tier: Tier, clock: Clock, trained: Trained, state: State, scratch: Scratch
     ) -> Kernel:
-        """Return the kernel of one thread, or of a team of threads."""
         settings = {field.name: getattr(self, field.name) for field in fields(self)}
         del settings["schedule"]
         whole = [

@@ -81,7 +81,6 @@ class Scratch(Work):
         self.remove(*self._open)
 
     def reserve(self, n_bytes: int) -> None:
-        """Leave bytes to others: buffers get the rest, or at least a quarter."""
         self.memory = memory = max(self._total - n_bytes, self._total // 4)
         self.block = min(max(memory // self.n_threads // 128, 1 << 10), BLOCK_FOLLOWERS)
         self.n_at_once = max(memory // 2 // 8, 1 << 8)
@@ -99,17 +98,14 @@ class Scratch(Work):
                 rest = rest[file.write(rest) :]
 
     def size(self, name: str) -> int:
-        """Return the size of a file in bytes."""
         return os.fstat(self._file(name).fileno()).st_size
 
     def read(self, name: str, dtype: DTypeLike, size: int) -> Iterator[NDArray[Any]]:
-        """Yield the numbers in a file, at most `size` at once."""
         n = self.size(name) // np.dtype(dtype).itemsize
         for part in blocks(n, size):
             yield self.at(name, dtype, part.start, part.stop - part.start)
 
     def at(self, name: str, dtype: DTypeLike, first: int, n: int) -> NDArray[Any]:
-        """Return `n` numbers of a file, from number `first` on."""
         numbers: NDArray[Any] = np.empty(n, dtype)
         rest, offset = numbers.view(np.uint8).data, first * numbers.itemsize
         while rest:
@@ -120,7 +116,6 @@ class Scratch(Work):
         return numbers
 
     def remove(self, *names: str) -> None:
-        """Remove files."""
         for name in names:
             if name in self._open:
                 self._open.pop(name).close()
@@ -146,11 +141,9 @@ class Scratch(Work):
         return array
 
     def drop(self, *arrays: NDArray[Any] | None) -> None:
-        """Remove arrays that `array` returned, which have no further use."""
         self._arrays = [a for a in self._arrays if not any(a is own for own in arrays)]
 
     def forget(self, *arrays: NDArray[Any]) -> None:
-        """Release the memory of mapped arrays: `arrays`, and those made."""
         self._check_aborted()
         forget(*self._arrays, *arrays)
 
@@ -168,7 +161,6 @@ class Scratch(Work):
         self.tell(0)
 
     def tell(self, n: int) -> None:
-        """Report that `n` more units of the stage are done."""
         self._check_aborted()
         with self._lock:
             self._done += n

@@ -148,11 +148,9 @@ class Ranks(Processes):
         return all(self.everyones(may and every))
 
     def agree(self, value: T) -> T:
-        """Return rank 0's value in all ranks."""
         return self.comm.bcast(value)
 
     def total(self, value: T) -> T | None:
-        """Return the sum of all ranks' values in rank 0, None in the others."""
         return self.comm.reduce(value)
 
     def all_or_none(self, work: Callable[[], T]) -> T:
@@ -182,11 +180,9 @@ class Ranks(Processes):
         raise self._shared(failure)
 
     def everyones(self, value: T) -> list[T]:
-        """Return every rank's value in all ranks."""
         return self.comm.allgather(value)
 
     def check_same(self, fingerprint: dict[str, str], of_data: str = "") -> None:
-        """Raise an error in all ranks if parameters or data differ from rank 0's."""
         _meet(self.comm)
         everyone = self.comm.allgather(fingerprint)
         names = dict.fromkeys(name for theirs in everyone for name in theirs)
@@ -302,25 +298,20 @@ class Ranks(Processes):
     # -- collective operations on arrays, in place --------------------------------
 
     def sum(self, array: NDArray[np.generic]) -> None:
-        """Sum an array over all ranks."""
         self.comm.Allreduce(MPI.IN_PLACE, array)
 
     def maximum(self, array: NDArray[np.generic]) -> None:
-        """Take the elementwise maximum over all ranks."""
         self.comm.Allreduce(MPI.IN_PLACE, array, MPI.MAX)
 
     def minimum(self, array: NDArray[np.generic]) -> None:
-        """Take the elementwise minimum over all ranks."""
         self.comm.Allreduce(MPI.IN_PLACE, array, MPI.MIN)
 
     def gather(self, array: NDArray[np.generic]) -> None:
-        """Set ``array[i]`` to that of rank i, for all i."""
         self.comm.Allgather(MPI.IN_PLACE, array)
 
     def join_bytes(
         self, mine: NDArray[np.uint8], to: NDArray[np.uint8], starts: NDArray[np.intp]
     ) -> None:
-        """Fill `to` with the bytes of all ranks; those of rank i at starts[i]."""
         counts = np.diff(starts, append=len(to))
         self.comm.Allgatherv([mine, MPI.BYTE], [to, counts, starts, MPI.BYTE])
 
@@ -332,7 +323,6 @@ class Ranks(Processes):
         *,
         everywhere: bool,
     ) -> None:
-        """Concatenate the rows of all ranks, in all ranks or rank 0."""
         received = None
         if to is not None:
             received = [to, np.diff(starts) * rows.shape[1]]

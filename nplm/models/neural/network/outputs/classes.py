@@ -38,7 +38,6 @@ class Classes(Output):
         return cls(direct, labels, order, starts.astype(np.intp))
 
     def n_rows(self, n_words: int) -> int:
-        """Return the number of rows of E: classes and words."""
         return len(self.starts) - 1 + n_words
 
     def initial_biases(self, n_words: int, counts: Counts) -> Array:

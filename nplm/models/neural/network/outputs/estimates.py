@@ -122,7 +122,6 @@ class Importance(Estimate):
 
     @property
     def max_noise(self) -> int:
-        """Maximum number of noise samples, after growth."""
         return self.n_noise * (MAX_GROWTH if self.min_effective_samples else 1)
 
     def initial_state(
@@ -136,7 +135,6 @@ class Importance(Estimate):
         }
 
     def check_state(self, saved: State, state: State) -> None:
-        """Raise ValueError if a saved state is impossible in this fit."""
         super().check_state(saved, state)
         least, most = min(self.n_noise, self.max_noise), len(state["proposal"])
         n, noise, n_batches = saved["watched"].T
@@ -154,7 +152,6 @@ class Importance(Estimate):
         return {"n_noise": float(n_noise), "effective_samples": float(effective)}
 
     def kernel(self, team: Workspace, columns: int) -> Kernel:
-        """Return the kernel, for logits of `columns` columns."""
         return _estimates.Importance(
             team.tier, team.scratch, team.activations, sampler=self._sampler(team),
             columns=columns, watched=team.state["watched"][team.worker],
@@ -170,7 +167,6 @@ class NoiseContrastive(Estimate):
     loss: ClassVar[str] = "nce"
 
     def kernel(self, team: Workspace, columns: int) -> Kernel:
-        """Return the kernel, for logits of `columns` columns."""
         proposal = team.state["proposal"]
         return _estimates.NoiseContrastive(
             team.tier, team.scratch, team.activations,

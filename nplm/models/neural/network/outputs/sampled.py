@@ -32,7 +32,6 @@ class Sampled(Output):
 
     @property
     def normalizes(self) -> bool:
-        """Whether training makes unnormalized scores close to log-probabilities."""
         return self.estimate.normalizes
 
     def initial_state(
@@ -42,11 +41,9 @@ class Sampled(Output):
         return self.estimate.initial_state(n_words, counts, rng, n_workers)
 
     def check_state(self, saved: State, state: State) -> None:
-        """Raise ValueError if a saved state of the estimate is impossible."""
         self.estimate.check_state(saved, state)
 
     def figures(self, state: State) -> dict[str, float]:
-        """Return the metrics of the estimate."""
         return self.estimate.figures(state)
 
     def kernel(
@@ -67,7 +64,6 @@ class SampledSoftmax(Sampled, Softmax):
     """Softmax trained on the rows of the noise samples and the next words."""
 
     def trainer(self, team: Workspace) -> Kernel:
-        """Return the kernel that trains."""
         E = team.trained["E"]
         return _sampled.Sampled(
             team.tier, team.scratch, team.activations, E, solver=self._solver(team),
@@ -101,7 +97,6 @@ class SampledEnergy(Sampled, Energy):
     """Energy trained on the noise samples and the next words."""
 
     def trainer(self, team: Workspace) -> Kernel:
-        """Return the kernel that trains."""
         n_words, columns = team.trained["E"].rows, row_stride(team.activations.columns)
         return _sampled_energy.SampledEnergy(
             *self._arguments(team), first=0, n_words=n_words, leader=None,

@@ -30,11 +30,9 @@ class Softmax(Output):
     logits_are_single: ClassVar[bool] = True
 
     def n_rows(self, n_words: int) -> int:
-        """Return the number of rows of E."""
         return n_words if self.n_outputs is None else self.n_outputs
 
     def n_outcomes(self, n_words: int) -> int:
-        """Return the number of outcomes, one per row."""
         return self.n_rows(n_words)
 
     def initial_biases(self, n_words: int, counts: Counts) -> Array:

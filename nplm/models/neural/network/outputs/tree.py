@@ -56,7 +56,6 @@ class Tree(Output):
         return cls(direct, joined(children, n_branches))
 
     def n_rows(self, n_words: int) -> int:
-        """Return the number of rows of E: the branches."""
         return len(self.nodes.branches)
 
     def initial_biases(self, n_words: int, counts: Counts) -> Array:
