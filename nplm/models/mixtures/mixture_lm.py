@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import logsumexp
 from sklearn.base import clone
-from sklearn.frozen import FrozenEstimator
 from sklearn.utils import Bunch
 from sklearn.utils.metaestimators import _BaseComposition
 from sklearn.utils.validation import check_is_fitted
@@ -23,7 +22,16 @@ from nplm.base.estimators.constraints import Whole, non_negative
 from nplm.base.estimators.streams import Stepped, reads_texts
 from nplm.base.fitted import Fitted
 from nplm.base.progress.bars import stages
-from nplm.base.warnings import warn
+from nplm.models.mixtures.members import (
+    check_sizes,
+    columns_of_texts,
+    fit_members,
+    fit_params_of,
+    kept_of,
+    n_context_of_texts,
+    names_of,
+    weights_of,
+)
 from nplm.models.mixtures.uniform_lm import UniformLM
 from nplm.models.ngrams.frequencies import RelativeFrequencies
 from nplm.models.ngrams.stages.counts import NgramCounts, restored_counts
@@ -32,8 +40,6 @@ from nplm.models.training.em import (
     BIN_PRIOR,
     MAX_ITER,
     TOL,
-    FrequencyBins,
-    checked_weights,
     fit_mixture_weights,
 )
 
@@ -131,7 +137,7 @@ class MixtureLM(_BaseComposition, CompositeLM):
     """
 
     weights_: NDArray[np.float64]
-    # `_check_estimators` and `_check_weights` check the other parameters.
+    # `names_of` and `weights_of` check the other parameters.
     _parameter_constraints: ClassVar[dict[str, list[object]]] = {
         "include_uniform": ["boolean"],
         "max_iter": [Whole(0)],
@@ -260,14 +266,15 @@ class MixtureLM(_BaseComposition, CompositeLM):
 
         `texts` are those of the windows, for members that read them.
         """
-        names = self._check_estimators()
-        weights = self._check_weights(names, X_val is not None or y_val is not None)
-        kept = [pair for pair in self.estimators if not _is_dropped(pair[1])]
-        names = [name for name, _ in kept]
-        if self.include_uniform:
-            names.append("uniform")
+        uniform = ["uniform"] * self.include_uniform
+        names = names_of(self.estimators) + uniform
+        self._validate_names(names)
+        has_held_out = X_val is not None or y_val is not None
+        weights = weights_of(self.weights, names, self.estimators, has_held_out)
+        kept = kept_of(self.estimators)
+        names = [*dict(kept), *uniform]
         X, y = self._start_fit(X, y)
-        if weights is None and X_val is None and y_val is None:
+        if weights is None and not has_held_out:
             raise ValueError(
                 f"weights={self.weights!r} are learned on held-out windows: pass X_val "
                 "and y_val to fit, or set weights to fixed numbers."
@@ -275,34 +282,23 @@ class MixtureLM(_BaseComposition, CompositeLM):
         if texts is not None:
             self.n_features_in_ = self._columns_needed()
             self.order_ = self.n_features_in_ + 1
-        params_of = _fit_params_of(names, fit_params)
+        params_of = fit_params_of(names, fit_params)
         with stages(int(self.verbose), type(self).__name__) as begin:
-            members, interrupt = [], None
-            for i, (name, estimator) in enumerate(kept):
-                begin(f"{name} ({i + 1} of {len(kept)})")
-                member = clone(estimator)
+
+            def fit(name: str, model: Any) -> tuple[Any, KeyboardInterrupt | None]:
+                member: Any = clone(model)
                 self._set_n_words(member, self.n_words)
                 data: Any = X, y
                 method, held = "fit", {"X_val": X_val, "y_val": y_val}
                 if texts is not None and reads_texts(member):
                     data, method, held = texts, "_fit_texts", {}
-                member, interrupt = fitted_or_interrupted(
-                    member, *data, fit=method, **held, **params_of[name]
-                )
-                if interrupt is not None and i + 1 < len(kept):
-                    warn(
-                        f"{type(self).__name__}: interrupted while {name!r} was "
-                        f"fitted, before {kept[i + 1][0]!r}; the mixture stays as it "
-                        "was before the fit.",
-                        RuntimeWarning,
-                    )
-                    try:
-                        raise interrupt
-                    finally:
-                        del interrupt  # avoids a reference cycle with this frame
-                self._check_part(member, f"member {name!r}")
-                members.append(member)
-            self._check_sizes(names, members)
+                own = held | params_of[name]
+                fitted = fitted_or_interrupted(member, *data, fit=method, **own)
+                self._check_part(fitted[0], f"member {name!r}")
+                return fitted
+
+            members, interrupt = fit_members(kept, fit, begin, type(self).__name__)
+            check_sizes(names, members, self.n_words_)
             self.n_words_ = members[0].n_words_
             held_out = texts[1] if texts else self._check_held_out(X_val, y_val)
             if self.include_uniform:
@@ -310,7 +306,7 @@ class MixtureLM(_BaseComposition, CompositeLM):
             self.estimators_ = members
             self.named_estimators_ = Bunch(**dict(zip(names, members)))
             begin("weights")
-            self._contexts = self._count_contexts(X, y)
+            self._set_contexts(self._count_contexts(X, y))
             self.n_iter_ = 0
             if weights is not None:
                 self.weights_ = weights
@@ -320,17 +316,16 @@ class MixtureLM(_BaseComposition, CompositeLM):
 
     def _columns_needed(self) -> int:
         """Return those of the member that needs most, and two to count contexts."""
-        kept = [model for _, model in self.estimators if not _is_dropped(model)]
-        return max(2, *map(columns_needed, kept))
+        return max(2, *(columns_needed(model) for _, model in kept_of(self.estimators)))
 
     def _columns_of_texts(self) -> int:
         """Return the columns that members need which do not read texts."""
-        kept = [model for _, model in self.estimators if not _is_dropped(model)]
-        return max(2, *(_columns_of_texts(model) for model in kept))
+        kept = kept_of(self.estimators)
+        return max(2, *(columns_of_texts(model) for _, model in kept))
 
     def _n_context_of_texts(self) -> int:
         least = 2 if self._contexts is not None else 0
-        return max(least, *map(_n_context_of_texts, self.estimators_))
+        return max(least, *map(n_context_of_texts, self.estimators_))
 
     @property
     def _reads_texts(self) -> bool:
@@ -338,38 +333,26 @@ class MixtureLM(_BaseComposition, CompositeLM):
         members = vars(self).get("estimators_") or dict(self.estimators).values()
         return any(getattr(member, "_reads_texts", False) for member in members)
 
-    def _check_sizes(self, names: list[str], members: list[Any]) -> None:
-        sizes = {name: m.n_words_ for name, m in zip(names, members)}
-        if len(set(sizes.values())) > 1 or sizes[names[0]] < self.n_words_:
-            raise ValueError(
-                f"the members and the windows disagree on the vocabulary: n_words is "
-                f"{sizes} and at least {self.n_words_} in X and y; set the same "
-                "n_words in all members, or set n_words of the mixture."
-            )
-
     def _count_contexts(
         self, X: NDArray[np.int32], y: NDArray[np.int32]
     ) -> RelativeFrequencies | None:
         """Count the contexts of two words, whose frequency selects the weights."""
-        if not self._by_context():
+        if not (isinstance(self.weights, str) and self.weights == "context"):
             return None
         counts = NgramCounts.from_windows(X[:, -2:], y, n_words=self.n_words_)
-        return self._binned(RelativeFrequencies(counts))
+        return RelativeFrequencies(counts)
 
-    def _binned(self, contexts: RelativeFrequencies) -> RelativeFrequencies:
-        """Set the bins of contexts, and return the contexts."""
-        self._bins = FrequencyBins.of_training(
-            contexts.max_frequency, contexts.n_tokens
-        )
-        self.bins_ = np.arange(self._bins.first, self._bins.last + 1)
-        return contexts
+    def _set_contexts(self, contexts: RelativeFrequencies | None) -> None:
+        self._contexts = contexts
+        if contexts is not None:
+            self.bins_ = contexts.bins.numbers
 
     def _learn_weights(self, held_out: HeldOut | Texts) -> NDArray[np.float64]:
         X, _ = held_out.windows() if isinstance(held_out, Texts) else held_out
         fit = fit_mixture_weights(
             np.exp(self._member_log_probs(held_out)),
             self._rows(X),
-            1 if self._contexts is None else self._bins.n_bins,
+            1 if self._contexts is None else self._contexts.bins.n_bins,
             max_iter=self.max_iter,
             tol=self.tol,
             prior=0.0 if self._contexts is None else BIN_PRIOR,
@@ -377,55 +360,6 @@ class MixtureLM(_BaseComposition, CompositeLM):
         fit.warn_unless_converged(type(self).__name__, self.max_iter, self.tol)
         self.n_iter_ = fit.n_iter
         return fit.weights[0] if self._contexts is None else fit.weights
-
-    def _check_estimators(self) -> list[str]:
-        """Return the names of the members."""
-        if not self.estimators:
-            raise ValueError("estimators is empty: pass at least one (name, model).")
-        try:
-            names = [name for name, _ in self.estimators]
-        except (TypeError, ValueError):
-            names = []
-        # Keys of two letters make a dict look like a list of pairs.
-        if not names or isinstance(self.estimators, Mapping):
-            raise ValueError(
-                f"estimators must be a list of (name, model) pairs, got "
-                f"{self.estimators!r}."
-            )
-        if all(_is_dropped(model) for _, model in self.estimators):
-            raise ValueError('all estimators are "drop": keep at least one.')
-        if self.include_uniform:
-            names.append("uniform")
-        self._validate_names(names)
-        return names
-
-    def _by_context(self) -> bool:
-        return isinstance(self.weights, str) and self.weights == "context"
-
-    def _check_weights(
-        self, names: list[str], has_held_out: bool
-    ) -> NDArray[np.float64] | None:
-        """Return the weights of the members kept; None if they must be learned."""
-        models = dict(self.estimators)
-        kept = np.array([not _is_dropped(models.get(name)) for name in names])
-        if isinstance(self.weights, str):
-            if self.weights not in ("auto", "uniform", "learned", "context"):
-                raise ValueError(
-                    'weights must be "auto", "uniform", "learned", "context" or '
-                    f"numbers, got {self.weights!r}."
-                )
-            is_uniform = self.weights == "uniform"
-            if is_uniform or (self.weights == "auto" and not has_held_out):
-                return np.full(kept.sum(), 1 / kept.sum())
-            return None
-        weights = checked_weights(self.weights, len(names), max_error=1e-5)
-        weights = weights[kept]
-        if not weights.any():
-            raise ValueError(
-                f"weights={self.weights!r} are 0 for all members that are not "
-                '"drop": set a positive one.'
-            )
-        return weights / weights.sum()
 
     @property
     def n_parameters_(self) -> int:
@@ -465,14 +399,14 @@ class MixtureLM(_BaseComposition, CompositeLM):
         self.estimators_ = members
         self.named_estimators_ = Bunch(**dict(zip(names, members)))
         shape: tuple[int, ...] = (len(members),)
-        self._contexts = None
+        self._set_contexts(None)
         if "contexts" in fitted:
             counts = restored_counts(fitted.inner("contexts"))
             order = min(self.n_features_in_, 2) + 1
             if (counts.n_words, counts.order) != (self.n_words_, order):
                 raise ValueError("contexts are of another vocabulary or length")
-            self._contexts = self._binned(RelativeFrequencies(counts))
-            shape = (self._bins.n_bins, *shape)
+            self._set_contexts(RelativeFrequencies(counts))
+            shape = (len(self.bins_), *shape)
         self.weights_ = fitted.shares("weights", shape)
         self.n_iter_ = fitted.whole("n_iter")
 
@@ -482,8 +416,7 @@ class MixtureLM(_BaseComposition, CompositeLM):
         """Return the row of `weights_` of each context: 0 unless "context"."""
         if self._contexts is None:
             return np.zeros(len(X), dtype=np.intp)
-        frequency = self._contexts.frequency(X[:, -2:])
-        return self._bins.row(frequency, self._contexts.n_tokens)
+        return self._contexts.bin_of(X[:, -2:])
 
     def _row_weights(self, X: NDArray[np.int32]) -> NDArray[np.float64]:
         """Return the weights of each context, shape (n_samples, n_members)."""
@@ -537,7 +470,7 @@ class MixtureLM(_BaseComposition, CompositeLM):
         # A text begins with as many boundaries as a context has words.
         n = self._n_context_of_texts()
         return tuple(
-            member._state(ids[n - _n_context_of_texts(member) :])
+            member._state(ids[n - n_context_of_texts(member) :])
             for member in self.estimators_
         )
 
@@ -584,37 +517,3 @@ class MixtureLM(_BaseComposition, CompositeLM):
 
         names, models = zip(*self.estimators)
         return _VisualBlock("parallel", models, names=names)
-
-
-def _fit_params_of(
-    names: list[str], fit_params: dict[str, Any]
-) -> dict[str, dict[str, Any]]:
-    """Group ``name__parameter`` by the names of members."""
-    by_name: dict[str, dict[str, Any]] = {name: {} for name in names}
-    for key, value in fit_params.items():
-        name, _, parameter = key.partition("__")
-        if name not in by_name or not parameter:
-            raise ValueError(
-                f"fit got {key}, which is not the name of a member, two underscores "
-                f"and a parameter: the members are {', '.join(names)}."
-            )
-        by_name[name][parameter] = value
-    return by_name
-
-
-def _columns_of_texts(member: Any) -> int:
-    if reads_texts(member):
-        return int(member._columns_of_texts())
-    if isinstance(member, FrozenEstimator):
-        return max(_n_context_of_texts(member), 1)
-    return columns_needed(member)
-
-
-def _n_context_of_texts(member: Any) -> int:
-    if hasattr(member, "_n_context_of_texts"):
-        return int(member._n_context_of_texts())
-    return int(member.n_features_in_)
-
-
-def _is_dropped(member: object) -> bool:
-    return isinstance(member, str) and member == "drop"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 from nplm._kernels.ngrams import _interpolation
 from nplm.base.blocks import BLOCK_WINDOWS, blocks, blocks_of_rows
 from nplm.models.ngrams.stages.counts import NgramCounts
+from nplm.models.training.em import FrequencyBins
 
 __all__ = ["RelativeFrequencies"]
 
@@ -48,10 +50,17 @@ class RelativeFrequencies:
         """Number of windows of the training corpus."""
         return int(self.totals[0])
 
-    @property
-    def max_frequency(self) -> int:
-        """Frequency of the most frequent context of full length."""
-        return int(self.totals[self.counts.level_start[-2] :].max())
+    @cached_property
+    def bins(self) -> FrequencyBins:
+        """Bins of the frequency of contexts of full length."""
+        whole = self.totals[self.counts.level_start[-2] :]
+        return FrequencyBins.of_training(int(whole.max()), self.n_tokens)
+
+    def bin_of(
+        self, X: NDArray[np.int32], bins: FrequencyBins | None = None
+    ) -> NDArray[np.intp]:
+        """Return the row of each context, among the `bins` of other counts if given."""
+        return (bins or self.bins).row(self.frequency(X), self.n_tokens)
 
     def frequency(self, X: NDArray[np.int32]) -> NDArray[np.int64]:
         """Return how often each whole context was seen in training."""

@@ -16,13 +16,7 @@ from nplm.base.fitted import Fitted
 from nplm.models.ngrams.frequencies import RelativeFrequencies
 from nplm.models.ngrams.stages.counts import NgramCounts, restored_counts
 from nplm.models.ngrams.trie.checks import arrays_of
-from nplm.models.training.em import (
-    BIN_PRIOR,
-    MAX_ITER,
-    TOL,
-    FrequencyBins,
-    fit_mixture_weights,
-)
+from nplm.models.training.em import BIN_PRIOR, MAX_ITER, TOL, fit_mixture_weights
 
 __all__ = ["InterpolatedTrigram"]
 
@@ -118,7 +112,6 @@ class InterpolatedTrigram(CheapWords):
         self, X: NDArray[np.int32], y: NDArray[np.int32], held_out: HeldOut | None
     ) -> None:
         members = self._count(X, y)
-        bins = FrequencyBins.of_training(members.max_frequency, members.n_tokens)
         # Held-out windows must not be counted, or EM overestimates long contexts.
         em_members = members
         if held_out is None:
@@ -128,25 +121,22 @@ class InterpolatedTrigram(CheapWords):
         X_val, y_val = held_out
         fit = fit_mixture_weights(
             em_members.prob(X_val, y_val),
-            bins.row(em_members.frequency(X_val), em_members.n_tokens),
-            bins.n_bins,
+            em_members.bin_of(X_val, members.bins),
+            members.bins.n_bins,
             max_iter=self.max_iter,
             tol=self.tol,
             prior=BIN_PRIOR,
         )
         fit.warn_unless_converged(type(self).__name__, self.max_iter, self.tol)
-        self._set_fitted(members, bins, fit.weights, fit.n_iter)
+        self._set_fitted(members, fit.weights, fit.n_iter)
 
     def _set_fitted(
         self,
         members: RelativeFrequencies,
-        bins: FrequencyBins,
         weights: NDArray[np.float64],
         n_iter: int,
     ) -> None:
-        self._bins = bins
-        self.members_ = members
-        self.bins_ = np.arange(bins.first, bins.last + 1)
+        self.members_, self.bins_ = members, members.bins.numbers
         self.weights_ = weights
         self.n_iter_ = n_iter
         n_free_weights = weights.size - len(weights)
@@ -154,8 +144,11 @@ class InterpolatedTrigram(CheapWords):
         self.n_parameters_ = int(n_counts) + n_free_weights
 
     def _fitted(self) -> dict[str, Any]:
-        own = {"counts": arrays_of(self.members_.counts), "n_iter": self.n_iter_}
-        return super()._fitted() | own | {"weights": self.weights_}
+        return super()._fitted() | {
+            "counts": arrays_of(self.members_.counts),
+            "n_iter": self.n_iter_,
+            "weights": self.weights_,
+        }
 
     def _restore(self, fitted: Fitted) -> None:
         counts = restored_counts(fitted.inner("counts"))
@@ -163,9 +156,8 @@ class InterpolatedTrigram(CheapWords):
         if self.order_ != counts.order:
             raise fitted.invalid_item("order", self.order_)
         members = RelativeFrequencies(counts)
-        bins = FrequencyBins.of_training(members.max_frequency, members.n_tokens)
-        weights = fitted.shares("weights", (bins.n_bins, counts.order + 1))
-        self._set_fitted(members, bins, weights, fitted.whole("n_iter"))
+        weights = fitted.shares("weights", (members.bins.n_bins, counts.order + 1))
+        self._set_fitted(members, weights, fitted.whole("n_iter"))
 
     def _n_kept(self, n_samples: int) -> int:
         n_held_out = max(1, round(self.validation_fraction * n_samples))
@@ -185,8 +177,7 @@ class InterpolatedTrigram(CheapWords):
         )
 
     def _row_weights(self, X: NDArray[np.int32]) -> NDArray[np.float64]:
-        frequency = self.members_.frequency(X)
-        return self.weights_[self._bins.row(frequency, self.members_.n_tokens)]
+        return self.weights_[self.members_.bin_of(X)]
 
     def _token_details(self, X: NDArray[np.int32]) -> dict[str, NDArray[Any]]:
         return {"weights": self._row_weights(self._nearest(X))}

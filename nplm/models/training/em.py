@@ -61,6 +61,11 @@ class FrequencyBins(NamedTuple):
         """Number of bins."""
         return self.last - self.first + 1
 
+    @property
+    def numbers(self) -> NDArray[np.int64]:
+        """The number q of each bin."""
+        return np.arange(self.first, self.last + 1)
+
     def row(self, frequency: NDArray[np.int64], n_tokens: int) -> NDArray[np.intp]:
         """Return the row of each context's bin, 0 for the most frequent ones.
 
