@@ -138,7 +138,8 @@ class Target:
         if file is None:
             self.write_model(ngrams.text_lm(index=False))
             return
-        file.write(ngrams.trie, StoredWords.of(ngrams), work)
+        words = StoredWords.of(ngrams.words, ngrams.boundary, tokenizer)
+        file.write(ngrams.trie, words, work)
         is_stored = self.kind == "binary" and isinstance(tokenizer, Splitter)
         if (
             self.kind != "fst"

@@ -7,13 +7,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from nplm.base.encoded_words import EncodedWords
-from nplm.text.words.known_words import UNKNOWN
+from nplm.text.words.known_words import UNKNOWN, KnownWords
 from nplm.text.words.marks import BEGIN, END
 from nplm.text.words.splitting import BLANKS, Splitter
 from nplm.text.words.unknown_spelling import UnknownSpelling
 
 if TYPE_CHECKING:
-    from nplm.models.ngrams.text_ngrams import TextNgrams
     from nplm.models.ngrams.trie.work import Work
 
 __all__ = [
@@ -91,12 +90,14 @@ class StoredWords:
     spelling: UnknownSpelling | None = None
 
     @classmethod
-    def of(cls, ngrams: TextNgrams) -> StoredWords:
-        """Return the words of n-grams of text."""
-        known, splitter = ngrams.words, ngrams.tokenizer
+    def of(
+        cls, known: KnownWords, boundary: int | None, tokenizer: object = None
+    ) -> StoredWords:
+        """Return words without the tokenizer if it is no `Splitter`."""
         words = EncodedWords.of(check_words(known.words, len(known)))
-        tokenizer = splitter if isinstance(splitter, Splitter) else None
-        return cls(words, ngrams.boundary, -1, tokenizer, known.spelling)
+        splitter = tokenizer if isinstance(tokenizer, Splitter) else None
+        unknown = -1 if known.unknown_id is None else known.unknown_id
+        return cls(words, boundary, unknown, splitter, known.spelling)
 
     @property
     def n_words(self) -> int:

@@ -250,7 +250,8 @@ with Scratch(folder, int(memory), Threads(1)) as work:
         ngrams, *_ = mixed([ngrams, ngrams], [0.5, 0.5], None, work)
     bits = 6 if change == "quantized" else None
     file = NgramsFile(target, "arpa" if change == "arpa" else "binary", bits)
-    file.write(ngrams.trie, StoredWords.of(ngrams), work)
+    words = StoredWords.of(ngrams.words, ngrams.boundary, ngrams.tokenizer)
+    file.write(ngrams.trie, words, work)
 print(peak() - before)
 """
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from codecs import BOM_UTF8
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,15 +18,21 @@ from nplm.formats._lines import shown
 from nplm.formats._model_files import check_writable, counts_of, writing
 from nplm.formats._words import BEGIN, END, check_marks, check_words
 from nplm.formats.arpa.arpa_lines import NgramText
-from nplm.models.ngrams.stages.counts import MAX_TOTAL
+from nplm.models.ngrams.stages.counts import check_total
 from nplm.models.ngrams.trie.context_trie import ContextTrie
 
 if TYPE_CHECKING:
     from nplm.models.ngrams.kneser_ney import KneserNeyLM
 
-__all__ = ["MAX_ORDER", "parsed", "read_counts", "write_counts", "write_lines"]
+__all__ = [
+    "MAX_ORDER", "UNIGRAM", "decoded", "parsed", "read_counts", "write_counts",
+    "write_lines",
+]  # fmt: skip
 
 MAX_ORDER = 9
+# A word and its count, or what is in its place: `parsed` refuses that, and a count that
+# overflows.
+UNIGRAM = re.compile(rb"^[ \t\r]*([^ \t\r\n]+)[ \t\r]+([^ \t\r\n]+)[ \t\r]*$", re.M)
 
 
 def write_counts(
@@ -133,7 +139,9 @@ def read_counts(
         data = file.read().removeprefix(BOM_UTF8)
     if not data or data.isspace():
         raise ValueError(f"{path} is empty: there is no n-gram in it.")
-    known = _unigrams(data, path) if words is None else list(words)
+    if words is None:
+        words = list(decoded(dict.fromkeys(m[1] for m in UNIGRAM.finditer(data)), path))
+    known = list(words)
     if BEGIN not in known:
         known.append(BEGIN)
     ids, length, counts = parsed(data, EncodedWords.of(known), path)
@@ -151,30 +159,26 @@ def read_counts(
     ids[ids > begin] -= 1
     orders = range(1, int(length.max(initial=0)) + 1)
     tables = [np.ascontiguousarray(ids[length == k, -k:]) for k in orders]
-    own = [counts[length == k] for k in orders]
-    for k, of_order in zip(orders, own):
-        total = float(of_order.sum(dtype=np.float64))
-        if total >= MAX_TOTAL:
+    counts_of = [counts[length == k] for k in orders]
+    for k, of_order in zip(orders, counts_of):
+        what = f"{path}: the counts of its {k}-grams"
+        check_total(float(of_order.sum(dtype=np.float64)), what)
+    return tables, counts_of, known
+
+
+def decoded(words: Iterable[bytes], path: str) -> Iterator[str]:
+    """Yield words of a file as strings; raise ValueError if one is not UTF-8."""
+    for word in words:
+        try:
+            yield word.decode()
+        except UnicodeDecodeError as error:
+            with reading(path) as file:
+                found = ((n, UNIGRAM.match(line)) for n, line in enumerate(file, 1))
+                line = next((n for n, match in found if match and match[1] == word), 1)
             raise ValueError(
-                f"{path}: the counts of its {k}-grams add up to {total:.3g}, more than "
-                f"{MAX_TOTAL}: they overflow; divide them, or count less text."
-            )
-    return tables, own, known
-
-
-def _unigrams(data: bytes, path: str) -> list[str]:
-    blank, word = rb"[ \t\r]", rb"[^ \t\r\n]+"
-    unigram = rb"^%b*(%b)%b+%b%b*$" % (blank, word, blank, word, blank)
-    found = dict.fromkeys(match[1] for match in re.finditer(unigram, data, re.M))
-    try:
-        return [word.decode() for word in found]
-    except UnicodeDecodeError as error:
-        bad = re.search(rb"^%b*%b\s" % (blank, re.escape(error.object)), data, re.M)
-        line = 1 + data.count(b"\n", 0, bad.start() if bad else 0)
-        raise ValueError(
-            f"{path}, line {line}: not UTF-8 ({error.reason}); convert the file, with "
-            "iconv for example."
-        ) from error
+                f"{path}, line {line}: not UTF-8 ({error.reason}); convert the file, "
+                "with iconv for example."
+            ) from error
 
 
 def parsed(

@@ -17,8 +17,7 @@ from nplm.base.encoded_words import EncodedWords
 from nplm.base.exceptions import missing_packages
 from nplm.base.files.atomic_files import opened
 from nplm.formats._words import StoredWords, check_words
-from nplm.models.ngrams.stages.counts import MAX_TOTAL
-from nplm.models.ngrams.stages.discounts import check_counts
+from nplm.models.ngrams.stages.counts import check_counts, check_total
 from nplm.models.ngrams.stages.runs import Packing, Run, write_runs_of_tables
 from nplm.models.ngrams.stages.scratch import Scratch
 
@@ -141,11 +140,7 @@ class Tables:
                     )
                 ngrams, counts = ngrams[counts > 0, -order:], counts[counts > 0]
                 total += float(counts.sum(dtype=np.float64))
-                if total >= MAX_TOTAL:
-                    raise ValueError(
-                        f"the counts add up to {total:.3g}, more than {MAX_TOTAL}: "
-                        "they overflow; divide them, or count less text."
-                    )
+                check_total(total, "the counts")
                 np.add.at(self.counts, ngrams[:, -1], counts)
                 if order > 1:
                     self._tally(ngrams, counts)

@@ -14,11 +14,11 @@ from nplm.base.encoded_words import EncodedWords
 from nplm.base.files.atomic_files import check_regular
 from nplm.base.files.compressed import reading
 from nplm.formats._lines import MAX_LINE_BYTES
-from nplm.formats._words import BEGIN, END, StoredWords, check_words
-from nplm.formats.counts.count_files import MAX_ORDER, parsed
+from nplm.formats._words import BEGIN, END, StoredWords
+from nplm.formats.counts.count_files import MAX_ORDER, UNIGRAM, decoded, parsed
 from nplm.formats.counts.sources import choose_words
 from nplm.formats.open_model import Kind, open_model
-from nplm.models.ngrams.stages.counts import MAX_TOTAL
+from nplm.models.ngrams.stages.counts import MAX_TOTAL, check_total
 from nplm.models.ngrams.stages.runs import Packing, Run, write_runs_of_tables
 from nplm.models.ngrams.stages.scratch import Scratch
 from nplm.text.words.word_choice import WordChoice
@@ -26,9 +26,6 @@ from nplm.text.words.word_choice import WordChoice
 __all__ = ["CountFiles", "CountedFiles"]
 
 CHUNK_BYTES = 1 << 20
-# A word and its count, or what is in its place: `parsed` refuses that, and a count that
-# overflows.
-UNIGRAM = re.compile(rb"^[ \t\r]*([^ \t\r\n]+)[ \t\r]+([^ \t\r\n]+)[ \t\r]*$", re.M)
 COUNT = re.compile(rb"0*\d{1,16}")
 
 
@@ -149,7 +146,7 @@ class CountedFiles:
                 scratch.tell(0)
             if END.encode() not in own:
                 raise ValueError(_without_ends(path))
-            for word, count in zip(_decoded(own, path), own.values()):
+            for word, count in zip(decoded(own, path), own.values()):
                 counts_of[word] = counts_of.get(word, 0) + count
         for mark in (BEGIN, END):
             counts_of.pop(mark, None)
@@ -162,8 +159,7 @@ class CountedFiles:
         self._begin = len(new_ids) - 2
         self.counts = np.zeros(len(known), dtype=np.int64)
         self.n_known = max(len(new_ids), len(known))
-        words = EncodedWords.of(check_words(known.words, len(known)))
-        return StoredWords(words, end, unknown, spelling=known.spelling)
+        return StoredWords.of(known, end)
 
     def runs(self, packing: Packing, scratch: Scratch) -> list[Run]:
         """Write sorted runs of n-grams (none for order 1)."""
@@ -205,11 +201,7 @@ class CountedFiles:
                 ngrams = np.where(ids < 0, self._boundary, self._new_ids[ids])
                 counts = _weighted(counts, weight)
                 total += float(counts.sum(dtype=np.float64))
-                if total >= MAX_TOTAL:
-                    raise ValueError(
-                        f"{path}: the counts add up to {total:.3g}, more than "
-                        f"{MAX_TOTAL}: they overflow; lower the weights."
-                    )
+                check_total(total, f"{path}: the counts", "lower the weights")
                 ngrams, counts = ngrams[counts > 0], counts[counts > 0]
                 np.add.at(self.counts, ngrams[:, -1], counts)
                 yield ngrams.astype(np.int32, copy=False), counts
@@ -288,14 +280,3 @@ def _weighted(counts: NDArray[np.int64], weight: float) -> NDArray[np.int64]:
         )
     rounded = np.floor(counts * weight + 0.5).astype(np.int64)
     return np.maximum(rounded, counts > 0)
-
-
-def _decoded(words: Iterable[bytes], path: str) -> Iterator[str]:
-    for word in words:
-        try:
-            yield word.decode()
-        except UnicodeDecodeError as error:
-            raise ValueError(
-                f"{path} has the word {word!r:.80}, which is not UTF-8 "
-                f"({error.reason}): convert the file, with iconv for example."
-            ) from error

@@ -11,9 +11,8 @@ from typing import Any, BinaryIO, Protocol, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from nplm.base.encoded_words import EncodedWords
 from nplm.base.files.compressed import reading, unpacking_errors
-from nplm.formats._words import StoredWords, check_words
+from nplm.formats._words import StoredWords
 from nplm.models.ngrams.stages.runs import Packing, Run, streams, write_runs
 from nplm.models.ngrams.stages.scratch import Scratch
 from nplm.text.streams import Tokens, WordStream
@@ -100,8 +99,7 @@ class Texts:
         self._new_ids = np.array([*new_ids, end], dtype=np.int32)
         self._counts = np.append(counts, stream.n_lines)
         self._n_words = len(known)
-        words = EncodedWords.of(check_words(known.words, len(known)))
-        return StoredWords(words, end, unknown, self._splitter, known.spelling)
+        return StoredWords.of(known, end, self._splitter)
 
     @property
     def n_known(self) -> int:

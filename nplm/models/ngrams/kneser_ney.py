@@ -16,10 +16,10 @@ from nplm.base.estimators.checked_inputs import HeldOut
 from nplm.base.estimators.language_model import refusing_weights
 from nplm.base.fitted import Fitted
 from nplm.models.ngrams.backoff_model import BackoffModel
-from nplm.models.ngrams.stages.counts import NgramCounts, restored_counts
-from nplm.models.ngrams.stages.discounts import (
+from nplm.models.ngrams.stages.counts import (
+    NgramCounts,
     check_counts,
-    tables_within,
+    restored_counts,
 )
 from nplm.models.ngrams.stages.smoothing import Smoothing, estimated
 from nplm.models.ngrams.trie.checks import arrays_of
@@ -295,15 +295,13 @@ class KneserNeyLM(BackoffModel):
                 f"got {len(tables)} tables of n-grams, but {len(counts_of)} of counts; "
                 "pass one of each per order."
             )
-        columns = [
-            check_ids(table, "ngrams", ndim=2, n_words=self.n_words) for table in tables
-        ]
-        totals = [
-            check_counts(own, len(table)) for own, table in zip(counts_of, columns)
-        ]
-        # A row of count 0 does not occur in the text.
-        columns = [table[own > 0] for table, own in zip(columns, totals)]
-        totals = [own[own > 0] for own in totals]
+        columns, totals = [], []
+        for table, of_table in zip(tables, counts_of):
+            rows = check_ids(table, "ngrams", ndim=2, n_words=self.n_words)
+            n = check_counts(of_table, len(rows))
+            # A row of count 0 does not occur in the text.
+            columns.append(rows[n > 0])
+            totals.append(n[n > 0])
         longest = columns[-1].shape[1]
         for k, table in enumerate(columns, 1 if is_list else max(longest, 1)):
             if table.shape[1] == 0:
@@ -323,25 +321,18 @@ class KneserNeyLM(BackoffModel):
         # Windows of all ids: their number of columns and words is checked.
         width = max(longest, 2)
         wide = np.concatenate(
-            [np.pad(own, ((0, 0), (width - own.shape[1], 0))) for own in columns]
+            [np.pad(rows, ((0, 0), (width - rows.shape[1], 0))) for rows in columns]
         )
         self._start_fit(wide[:, :-1], wide[:, -1])
         del wide
         self._check_relations()
-        if not is_list:
-            return self._estimate(
-                NgramCounts.from_ngrams(
-                    columns[0][:, -self.order_ :],
-                    totals[0],
-                    n_words=self.n_words_,
-                    boundary=self.boundary,
-                )
-            )
-        columns, totals = tables_within(
-            columns[: self.order_], totals[: self.order_], self.boundary
-        )
-        counted = NgramCounts.from_tables(columns, totals, n_words=self.n_words_)
-        counted.check_suffixes()
+        sizes: dict[str, Any] = {"n_words": self.n_words_, "boundary": self.boundary}
+        k = self.order_
+        if is_list:
+            counted = NgramCounts.from_tables(columns[:k], totals[:k], **sizes)
+            counted.check_suffixes()
+        else:
+            counted = NgramCounts.from_ngrams(columns[0][:, -k:], totals[0], **sizes)
         return self._estimate(counted)
 
     def _count(self, X: NDArray[np.int32], y: NDArray[np.int32]) -> NgramCounts:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from nplm._kernels.ngrams import _backoff, _counts
 from nplm.base.checks import count_ids
@@ -18,7 +18,9 @@ from nplm.models.ngrams.trie.checks import check_structure, restored
 from nplm.models.ngrams.trie.context_trie import ContextTrie, TrieBuilder
 from nplm.models.ngrams.trie.work import Work
 
-__all__ = ["MAX_TOTAL", "NgramCounts", "restored_counts"]
+__all__ = [
+    "MAX_TOTAL", "NgramCounts", "check_counts", "check_total", "restored_counts",
+]  # fmt: skip
 
 # float64 represents whole numbers exactly up to this one.
 MAX_TOTAL = 1 << 53
@@ -88,7 +90,7 @@ class NgramCounts(ContextTrie):
 
         Raises ValueError, as in `from_tables`.
         """
-        check_total(counts)
+        check_total(float(counts.sum(dtype=np.float64)))
         totals = np.zeros(n_words, dtype=np.int64)
         np.add.at(totals, ngrams[:, -1], counts)
         windows = Windows(ngrams[:, :-1], ngrams[:, -1], counts)
@@ -116,24 +118,30 @@ class NgramCounts(ContextTrie):
         counts: Sequence[NDArray[np.int64]],
         *,
         n_words: int,
+        boundary: int | None = None,
     ) -> Self:
         """Build the trie from tables of n-grams, adding up the counts of equal rows.
 
         - `ngrams` (n, k): the n-grams of k = 1, 2, ... words, the next word in the last
           column. The ids must be below `n_words`; this is not checked
         - `counts` (n,): how often each occurs
+        - `boundary`: n-grams with this id between two words are left out
 
-        Returns `counts`: the counts, of order ``len(ngrams)``. Raises ValueError if the
-        counts add up to 2**53 or more, or there are too many n-grams.
+        Raises ValueError if the counts add up to 2**53 or more, or there are too many
+        n-grams.
         """
-        for own in counts:
-            check_total(own)
+        if boundary is not None:
+            within = [(table[:, 1:-1] != boundary).all(axis=1) for table in ngrams]
+            ngrams = [table[rows] for table, rows in zip(ngrams, within)]
+            counts = [of_table[rows] for of_table, rows in zip(counts, within)]
+        for of_table in counts:
+            check_total(float(of_table.sum(dtype=np.float64)))
         builder = TrieBuilder(n_words)
         positions, _ = builder.add_tables(ngrams)
         summed = [
             # Sums below 2**53 are exact in float64.
-            np.bincount(position, weights=own, minlength=n).astype(np.int64)
-            for position, own, n in zip(positions, counts, builder.n_followers)
+            np.bincount(position, weights=of_table, minlength=n).astype(np.int64)
+            for position, of_table, n in zip(positions, counts, builder.n_followers)
         ]
         return cls(**builder.structure(), counts=np.concatenate(summed))
 
@@ -214,13 +222,39 @@ class NgramCounts(ContextTrie):
         return np.diff(cumulative[self.start])
 
 
-def check_total(counts: NDArray[np.int64]) -> None:
-    """Raise ValueError if counts add up to more than float64 holds exactly."""
-    total = float(np.sum(counts, dtype=np.float64))
+def check_counts(counts: ArrayLike, n: int) -> NDArray[np.int64]:
+    """Return counts as int64, or raise ValueError naming the first invalid one.
+
+    - `counts`: how often each n-gram occurs
+    """
+    values = np.asarray(counts)
+    if values.shape != (n,):
+        raise ValueError(
+            f"counts must have one entry per n-gram, shape ({n},), got an array of "
+            f"shape {values.shape}."
+        )
+    if values.dtype.kind not in "iuf":
+        raise ValueError(f"counts must be whole numbers, got type {values.dtype}.")
+    for bad, why in [
+        (~np.isfinite(values), "is not a finite number"),
+        (values < 0, "is negative"),
+        (values >= MAX_TOTAL, f"overflows: counts must be below {MAX_TOTAL}"),
+        (values != np.floor(values), "is not a whole number"),
+    ]:
+        if bad.any():
+            i = int(np.argmax(bad))
+            raise ValueError(f"counts has {values[i]} at {i}, which {why}.")
+    return values.astype(np.int64)
+
+
+def check_total(
+    total: float, what: str = "counts", advice: str = "divide them, or count less text"
+) -> None:
+    """Raise ValueError if the sum of counts is more than float64 holds exactly."""
     if total >= MAX_TOTAL:
         raise ValueError(
-            f"counts add up to {total:.3g}, but must stay below {MAX_TOTAL}, or they "
-            "overflow: divide them, or count less text."
+            f"{what} add up to {total:.3g}, more than {MAX_TOTAL}: they overflow; "
+            f"{advice}."
         )
 
 

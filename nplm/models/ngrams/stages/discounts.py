@@ -7,26 +7,22 @@ from numbers import Real
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from nplm.base.blocks import blocks
 from nplm.base.warnings import warn
 
 __all__ = [
-    "check_counts",
     "check_fallback",
     "counts_of_counts",
     "find_discounts",
     "modified_discounts",
     "plain_discounts",
-    "tables_within",
 ]
 
 # Used if the counts of counts of an order give no discounts, as by KenLM's
 # `--discount_fallback`.
 FALLBACKS = {"modified": (0.5, 1.0, 1.5), "plain": (0.5, 0.5, 0.5)}
-# float64 represents whole numbers exactly up to this one.
-MAX_COUNT = 1 << 53
 BLOCK_COUNTS = 1 << 20
 
 
@@ -192,50 +188,3 @@ def check_fallback(
         )
     d1, d2, d3 = map(float, values)
     return d1, d2, d3
-
-
-def check_counts(counts: ArrayLike, n: int) -> NDArray[np.int64]:
-    """Return counts as int64, or raise ValueError naming the first invalid one.
-
-    - `counts`: how often each n-gram occurs
-    """
-    found = np.asarray(counts)
-    if found.shape != (n,):
-        raise ValueError(
-            f"counts must have one entry per n-gram, shape ({n},), got an array of "
-            f"shape {found.shape}."
-        )
-    if found.dtype.kind not in "iuf":
-        raise ValueError(f"counts must be whole numbers, got type {found.dtype}.")
-    for bad, why in [
-        (~np.isfinite(found), "is not a finite number"),
-        (found < 0, "is negative"),
-        (found >= MAX_COUNT, f"overflows: counts must be below {MAX_COUNT}"),
-        (found != np.floor(found), "is not a whole number"),
-    ]:
-        if bad.any():
-            i = int(np.argmax(bad))
-            raise ValueError(f"counts has {found[i]} at {i}, which {why}.")
-    return found.astype(np.int64)
-
-
-def tables_within(
-    ngrams: list[NDArray[np.int32]],
-    counts: list[NDArray[np.int64]],
-    boundary: int | None,
-) -> tuple[list[NDArray[np.int32]], list[NDArray[np.int64]]]:
-    """Drop the n-grams that span a boundary.
-
-    - `ngrams` (n, k): tables of 1, 2, ... words
-    - `counts` (n,): how often each occurs
-    - `boundary`: a context ends at the nearest word with this id
-
-    Returns `ngrams, counts`: the remaining ones.
-    """
-    if boundary is None:
-        return ngrams, counts
-    within = [(table[:, 1:-1] != boundary).all(axis=1) for table in ngrams]
-    return (
-        [table[rows] for table, rows in zip(ngrams, within)],
-        [own[rows] for own, rows in zip(counts, within)],
-    )
