@@ -296,6 +296,10 @@ class AutoLM(TextLM):
                 )  # fmt: skip
             if self.verbose:
                 print(described(fit.choice, text, fit.budget, fixed))
+                fit.announce = lambda choice: print(
+                    "Chosen again, for the true speed:\n"
+                    + described(choice, text, fit.budget, fixed)
+                )
             self.estimator_, interrupt = fit.run()
             if self.verbose and (advice := hint(fit.order_gain)):
                 print(advice)

@@ -6,13 +6,14 @@ import math
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array
 
 from nplm.base.exceptions import DivergenceError
-from nplm.models.auto.fitting import AutoFit, Choice
+from nplm.models.auto.fitting import AutoFit, Choice, Scores
 from nplm.models.auto.recipe import CHOSEN, AutoRecipe
 from nplm.models.auto.rules import (
     ROWS,
@@ -46,6 +47,10 @@ CLASSES = (500, 200, 100)
 # Shares of the time: for classes, at most; for each of two measurements.
 CLASS_SHARE, PROBE_SHARE = 0.05, 0.01
 PROBE_TOKENS, PROBE_HELD_OUT, LEAST_PROBE = 50_000, 500, 0.2
+PROBE_SCORINGS = 3
+# A network is chosen again if its true speed is this many times the measured one, or
+# less by as much.
+SAME_SPEED = 1.5
 # What a network needs: tokens, and seconds.
 MIN_TOKENS, MIN_SECONDS = 2000, 3.0
 # Seconds of a word: to make its features from counts and from spelling, also for a
@@ -215,39 +220,83 @@ def _with_network(
     before = NGRAM_SECONDS * text.n_tokens if "ngrams" in recipe.members else 0.0
     before += CLASS_SECONDS * text.n_words * recipe.n_classes
     minutes = (budget.left - before) / 60
-    row, last = nearest_row(text.n_tokens, minutes), None
+    row, last, building = nearest_row(text.n_tokens, minutes), None, math.inf
     while True:
         parameters = changed(_adapted(row, text), settings)
-        building, speed, scoring = _speeds(
+        seconds_to_build, speed, scoring = _speeds(
             fit, parameters, PROBE_SHARE * budget.seconds
         )
-        further = nearest_row(text.n_tokens, minutes * speed / row.speed)
-        is_known = last is not None or further is row or "n_hidden" in settings
-        if is_known or building > BUILDING_SHARE * budget.left:
+        building = min(building, seconds_to_build)
+        scoring_seconds = text.n_held_out / scoring
+        n_parameters = text.n_words * parameters["embedding_dim"]
+        if "ngrams" in recipe.members:
+            n_parameters += NGRAMS_A_TOKEN * text.n_tokens
+        reserved = SAVING_SECONDS + PARAMETER_SECONDS * n_parameters
+        after = building + reserved + scoring_seconds
+        seconds = budget.left - before - after
+        further = row
+        if "n_hidden" not in settings:
+            further = nearest_row(text.n_tokens, minutes * speed / row.speed)
+        share = BUILDING_SHARE if seconds > 0 else 1 - BUILDING_SHARE
+        is_known = last is not None or (further is row and seconds > 0)
+        if is_known or building > share * (budget.left - before):
             break
         last, row = row, further
-    scoring_seconds = text.n_held_out / scoring
-    n_parameters = text.n_words * parameters["embedding_dim"]
-    if "ngrams" in recipe.members:
-        n_parameters += NGRAMS_A_TOKEN * text.n_tokens
-    reserved = scoring_seconds + SAVING_SECONDS + PARAMETER_SECONDS * n_parameters
-    seconds = budget.left - before - building - reserved
     if seconds <= 0:
         if "members" in fixed or fit.before is not None:
-            _check_time("a network and n-grams", before + building + reserved, fit)
+            _check_time("a network and n-grams", before + after, fit)
         members = tuple(name for name in recipe.members if name != "network")
         fit.set(members=members, spelling=False)
         return Choice(fit.recipe, n_bytes=n_bytes)
-    a_token = 1 / speed + scoring_seconds / text.n_tokens
     most = fixed.get("epochs", most_epochs(text.n_tokens))
-    epochs = min(seconds / a_token / text.n_tokens, most)
-    fit.set(
-        network={"dropout": dropout_for(text.n_tokens, epochs)} | parameters,
-        planned=max(1, round(epochs * text.n_tokens)),
-    )
     n_bytes += 16 * text.n_words * parameters["embedding_dim"]
-    most = math.ceil(most * text.n_tokens)
-    return Choice(fit.recipe, scoring_seconds, reserved, most, speed, n_bytes)
+    choice = Choice(
+        fit.recipe, scoring_seconds, reserved, math.ceil(most * text.n_tokens), speed,
+        n_bytes,
+    )  # fmt: skip
+    fit.choose_again = partial(_again, fit, row, settings)
+    return _with_row(choice, row, text, seconds, settings)
+
+
+def _with_row(
+    choice: Choice, row: Row, text: AutoText, seconds: float, settings: dict[str, Any]
+) -> Choice:
+    """Choose the network of a row, whose speed `choice` has, and plan its steps."""
+    a_token = 1 / choice.speed + choice.scoring_seconds / text.n_tokens
+    planned = max(1, round(min(seconds / a_token, choice.most)))
+    dropout = dropout_for(text.n_tokens, planned / text.n_tokens)
+    network = {"dropout": dropout} | changed(_adapted(row, text), settings)
+    recipe = replace(choice.recipe, network=network, planned=planned)
+    return replace(choice, recipe=recipe)
+
+
+def _again(
+    fit: AutoFit, row: Row, settings: dict[str, Any], speed: float, seconds: float
+) -> Choice | None:
+    """Choose the network again if it trains at another speed than the measured one.
+
+    Returns None if that changes nothing.
+
+    - `speed`: words a second in training
+    - `seconds`: for the network, from now on
+    """
+    choice, text = fit.choice, fit.text
+    ratio = speed / choice.speed
+    if 1 / SAME_SPEED < ratio < SAME_SPEED:
+        return None
+    other = row
+    if "n_hidden" not in settings:
+        other = nearest_row(text.n_tokens, seconds / 60 * speed / row.speed)
+    ratio *= other.speed / row.speed
+    choice = replace(
+        choice, speed=ratio * choice.speed,
+        scoring_seconds=choice.scoring_seconds / ratio,
+    )  # fmt: skip
+    choice = _with_row(choice, other, text, seconds, settings)
+    if choice.recipe.network == fit.recipe.network:
+        return None
+    fit.choose_again = partial(_again, fit, other, settings)
+    return choice
 
 
 def continued(recipe: AutoRecipe) -> dict[str, Any]:
@@ -275,7 +324,8 @@ def _speeds(
 ) -> tuple[float, float, float]:
     """Measure a network.
 
-    Returns the seconds to make it, and the words a second of training and of scoring.
+    Returns the seconds to make it, and the words a second of training and of scoring,
+    the fastest of several, because other programs may run meanwhile.
     """
     text = fit.text
     assert text.held_out is not None
@@ -293,14 +343,15 @@ def _speeds(
     try:
         request.fit(plan=plan)
     except DivergenceError:
-        if plan.made:
-            return 0.0, plan.made[-1][0] / max(LEAST_PROBE, seconds), 1e4
+        if speed := plan.best_speed or plan.speed:
+            return 0.0, speed, speed
         raise
     history = network.history_
-    training, scoring = (sum(history[n]) for n in ("seconds", "scoring_seconds"))
-    scored = piece.n_held_out * len(history["loss"])
-    building = time.perf_counter() - now - training - scoring
-    return building, network.n_seen_ / training, scored / max(scoring, 1e-6)
+    building = time.perf_counter() - now
+    building -= sum(sum(history[name]) for name in ("seconds", "scoring_seconds"))
+    scored = [Scores.of("network", network, piece) for _ in range(PROBE_SCORINGS)]
+    scoring = piece.n_held_out / max(min(score.seconds for score in scored), 1e-6)
+    return building, plan.best_speed or plan.speed, scoring
 
 
 def _first(documents: Documents, n_tokens: int) -> Documents:

@@ -50,6 +50,8 @@ ORDER_SECONDS, ORDER_SHARE = 4e-5, 0.03
 CHOICE_FILE, SECONDS_A_KEEP = "choice.json", 1.0
 # Fits that are begun again with half the learning rate after one that diverged.
 MAX_HALVINGS = 2
+# Shares of the time of a network between which it may be chosen again, and how often.
+FIRST_CHOICE, LAST_CHOICE, MAX_CHOICES = 0.03, 0.1, 2
 
 Report = Callable[[str, str], None]
 
@@ -99,7 +101,7 @@ class Choice:
     """A recipe, and what it was chosen by.
 
     - `scoring_seconds`: expected duration of scoring the held-out text by the network
-    - `reserved`: seconds for the work that follows the fit of the network
+    - `reserved`: seconds for the work that follows the scoring
     - `most`: tokens that the network sees at most
     - `speed`: words a second in training; 0 if none was measured
     - `n_bytes`: memory that it takes, about; 0 if unknown
@@ -133,6 +135,14 @@ def kept_choice(folder: Path) -> Choice | None:
             f"{folder} has a checkpoint, but {CHOICE_FILE} beside it is missing or "
             "damaged; remove the folder to begin anew."
         ) from error
+
+
+class _OtherSpeedError(Exception):
+    """Ends the fit of a network that another choice replaces."""
+
+    def __init__(self, choice: Choice) -> None:
+        super().__init__("the network trains at another speed than it was chosen for")
+        self.choice = choice
 
 
 @dataclass
@@ -181,6 +191,9 @@ class AutoFit:
     - `report`: called with the work that begins, and a note
     - `before`: a network to train further
     - `scores`: of the members, and of the mixture, if there is held-out text
+    - `choose_again`: returns the choice for a true speed and the seconds that are left,
+      if it is another; None if the network stays
+    - `announce`: called with a choice that replaces the first one
     - `order_gain`: by which share a cache that goes on across documents is better
     """
 
@@ -193,6 +206,8 @@ class AutoFit:
     report: Report
     before: NeuralLM | None = None
     scores: list[Scores] = field(default_factory=list)
+    choose_again: Callable[[float, float], Choice | None] | None = None
+    announce: Callable[[Choice], None] | None = None
     order_gain: float = 0.0
     _planned: Plan | None = None
 
@@ -285,20 +300,33 @@ class AutoFit:
         )
 
     def _network(self) -> tuple[NeuralLM | None, KeyboardInterrupt | None]:
-        for n_halvings in range(MAX_HALVINGS + 1):
+        n_halvings = n_choices = 0
+        while True:
             try:
                 return self._trained()
+            except _OtherSpeedError as again:
+                self._begin_again(again.choice)
+                n_choices += 1
+                if n_choices == MAX_CHOICES:
+                    self.choose_again = None
             except DivergenceError as error:
                 is_last = n_halvings == MAX_HALVINGS
                 if self.budget is None or (is_last and len(self.recipe.members) == 1):
                     raise
-                if self.checkpoint is not None:  # it has the old learning rate
-                    discard(Path(self.checkpoint))
+                self._begin_again(self.choice)
                 if is_last:
                     warn(f"AutoLM: {error} The network is left out.", UserWarning)
+                    return None, None
+                n_halvings += 1
                 rate = self.recipe.network["learning_rate_init"] / 2
                 self.set(network=self.recipe.network | {"learning_rate_init": rate})
-        return None, None
+                self.choose_again = None  # it has the old learning rate
+
+    def _begin_again(self, choice: Choice) -> None:
+        """Take another choice; the checkpoint is of the network before."""
+        self.choice = choice
+        if self.checkpoint is not None:
+            discard(Path(self.checkpoint))
 
     def _trained(self) -> tuple[NeuralLM, KeyboardInterrupt | None]:
         network = self.new_network(self.recipe.network)
@@ -334,7 +362,7 @@ class AutoFit:
         ends = time.perf_counter() + budget.left - choice.reserved
         budget.plan = TimedPlan(
             self.recipe.planned, budget.begun, ends, steps_a_pass=self.text.n_tokens,
-            closing_seconds=choice.scoring_seconds, most=choice.most,
+            closing_seconds=choice.scoring_seconds, most=choice.most, n_closings=2,
             spent_before=budget.spent_before,
         )  # fmt: skip
         if budget.ends_soon:  # asked for before the network began
@@ -355,6 +383,21 @@ class AutoFit:
             note += f", held-out {math.exp(self._planned.held_out_loss):.1f}"
         self.report("network", note)
         self._keep_choice()
+        self._check_speed()
+
+    def _check_speed(self) -> None:
+        """Raise _OtherSpeedError if the network is not the one for its true speed."""
+        plan, budget = self._planned, self.budget
+        if not isinstance(plan, TimedPlan) or budget is None or budget.ends_soon:
+            return
+        if self.choose_again is None or not FIRST_CHOICE < plan.share < LAST_CHOICE:
+            return
+        left = plan.ends - time.perf_counter()
+        choice = self.choose_again(plan.speed, left) if plan.speed else None
+        if choice is not None:
+            if self.announce is not None:
+                self.announce(choice)
+            raise _OtherSpeedError(choice)
 
     # -- the mixture -------------------------------------------------------------
 

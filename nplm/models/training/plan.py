@@ -22,6 +22,8 @@ CHECKS = (
 # Shares of the steps done that follow them when a fit is asked to end soon, and when
 # the held-out loss stops improving.
 LAST_STEPS, COOLING_STEPS = 0.04, 0.2
+# Seconds of a call that tells a speed, at least.
+MIN_TIMED_CALL = 5e-3
 
 
 class Plan:
@@ -100,6 +102,7 @@ class TimedPlan(Plan):
     - `steps_a_pass`, `closing_seconds`: steps of a pass, and the expected duration of
       the work that follows it
     - `most`: number of steps at most
+    - `n_closings`: how often that work follows the last step
     - `spent_before`: seconds of the work before `begun`, of which `ends` takes account
     """
 
@@ -112,18 +115,33 @@ class TimedPlan(Plan):
         steps_a_pass: int,
         closing_seconds: float,
         most: int,
+        n_closings: int = 1,
         spent_before: float = 0.0,
     ) -> None:
         super().__init__(min(n_steps, most))
         self.begun, self.ends, self.most = begun, ends, most
+        self._n_closings = n_closings
         self._steps_a_pass, self._closing_seconds = steps_a_pass, closing_seconds
         self._started, self.spent_before = time.perf_counter(), spent_before
         self._asked_to_end = self._ends_soon = False
+        self._trained_seconds, self._trained_steps, self._called_at = 0.0, 0, 0
+        self.best_speed = 0.0  # steps a second of the fastest call
         self._measure(0, None)
 
     def _measure(self, done: int, now: float | None) -> None:
         """Measure the duration of a step anew."""
         self._measured_from, self._seconds, self._last_call = done, 0.0, now
+
+    @property
+    def speed(self) -> float:
+        """Steps a second of all calls; 0 before the first."""
+        return self._trained_steps / self._trained_seconds if self._trained_steps else 0
+
+    @property
+    def share(self) -> float:
+        """Share of the time of the fit that is over."""
+        now = time.perf_counter()
+        return (now - self._started) / max(self.ends - self._started, 1e-9)
 
     def end_soon(self) -> None:
         """Let the learning rate fall to 0 in few further steps."""
@@ -138,25 +156,30 @@ class TimedPlan(Plan):
         """Correct the plan after `done` steps, if that is due; see `Plan.limit`."""
         now, is_first = time.perf_counter(), self._last_call is None
         if self._last_call is not None:
-            self._seconds += now - self._last_call
+            seconds, steps = now - self._last_call, done - self._called_at
+            self._seconds += seconds
+            self._trained_seconds += seconds
+            self._trained_steps += steps
+            if seconds >= MIN_TIMED_CALL:
+                self.best_speed = max(self.best_speed, steps / seconds)
         elif not self._seconds:  # the first call, or that of a resumed fit
             self._measured_from = done
-        self._last_call = now
+        self._last_call, self._called_at = now, done
         if self._asked_to_end:
             self._asked_to_end, self._ends_soon = False, True
             self._correct(done, done + max(1, math.ceil(LAST_STEPS * done)))
         # A pass that has begun has steps.
-        elif not is_first and done > self._measured_from and self._is_due(done, now):
+        elif not is_first and done > self._measured_from and self._is_due(done):
             self._correct(done, self._on_time(done, now))
             self._measure(done, now)
         return self.n_steps
 
-    def _is_due(self, done: int, now: float) -> bool:
+    def _is_due(self, done: int) -> bool:
         """Return whether the clock corrects the plan after `done` steps."""
         n_made = len(self.made)
         if self._ends_soon or n_made == len(CHECKS):
             return False
-        share = (now - self._started) / max(self.ends - self._started, 1e-9)
+        share = self.share
         ends_early = done >= self.n_steps < self.most and share < CHECKS[-1]
         return ends_early or share >= CHECKS[n_made]
 
@@ -164,7 +187,7 @@ class TimedPlan(Plan):
         """Return the number of steps with which the fit ends on time."""
         closing = self._closing_seconds
         seconds_a_step = self._seconds / (done - self._measured_from)
-        left = max(0.0, self.ends - now - closing)
+        left = max(0.0, self.ends - now - self._n_closings * closing)
         further = left / (seconds_a_step + closing / self._steps_a_pass)
         return min(self.most, done + int(further))
 

@@ -1,0 +1,85 @@
+"""AutoLM by a simulated clock, which the work of networks moves."""
+
+import time
+
+import numpy as np
+import pytest
+
+from nplm import AutoLM
+from nplm.models.neural.fitting.epochs import Epochs
+from nplm.models.neural.fitting.scoring import Scoring
+from tests.helpers import markov_stream
+from tests.helpers.texts import texts
+
+PARAMETERS_A_SECOND = 1e9
+WORDS = [f"w{i}" for i in markov_stream(10_000)]
+CHAIN = [" ".join(WORDS[i : i + 20]) for i in range(0, len(WORDS), 20)]
+
+
+class SimulatedClock:
+    """Time of a machine on which a word takes as long as its network is large.
+
+    - `slowdown`: times that work takes longer in the first `until` seconds
+    """
+
+    def __init__(self, monkeypatch, *, slowdown=1.0, until=0.0):
+        self.seconds, self._slowdown, self._until = 0.0, slowdown, until
+        for job, words_a_word in ((Epochs, 1.0), (Scoring, 0.2)):
+            monkeypatch.setattr(job, "work", self._timed(job.work, words_a_word))
+        monkeypatch.setattr(time, "perf_counter", lambda: self.seconds)
+
+    def _timed(self, work, words_a_word):
+        def timed(job, start, stop):
+            work(job, start, stop)
+            arrays = job.network.parameters.trained().values()
+            n_words = words_a_word * (stop - start)
+            self._advance(n_words * sum(a.size for a in arrays) / PARAMETERS_A_SECOND)
+
+        return timed
+
+    def _advance(self, seconds):
+        slow = min(self._slowdown * seconds, max(0.0, self._until - self.seconds))
+        self.seconds += slow + seconds - slow / self._slowdown
+
+
+def timed_by_a_simulated_clock(monkeypatch, minutes, documents, **busy):
+    with monkeypatch.context() as context:
+        clock = SimulatedClock(context, **busy)
+        lm = AutoLM(minutes, random_state=0).fit(documents[:450])
+    assert clock.seconds < 1.05 * 60 * minutes
+    return lm
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "documents", [CHAIN, texts(500, n_words=50)], ids=["chain", "words"]
+)
+def test_more_minutes_are_not_worse(documents, monkeypatch):
+    short, long = (
+        timed_by_a_simulated_clock(monkeypatch, minutes, documents)
+        for minutes in (0.07, 0.21)
+    )
+    assert long.recipe_.planned > 1.5 * short.recipe_.planned
+    test = documents[450:]
+    assert long.perplexity(test) < 1.02 * short.perplexity(test)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("slowdown", [10, 4, 1 / 4])
+def test_machine_that_was_measured_wrong_has_the_network_of_its_true_speed(
+    slowdown, monkeypatch
+):
+    free = timed_by_a_simulated_clock(monkeypatch, 0.21, CHAIN)
+    lm = timed_by_a_simulated_clock(
+        monkeypatch, 0.21, CHAIN, slowdown=slowdown, until=0.6
+    )
+    for name in ("n_hidden", "embedding_dim"):
+        assert lm.recipe_.network[name] == free.recipe_.network[name]
+    assert 0.5 < lm.recipe_.planned / free.recipe_.planned < 2
+    seen, seen_by_free = (fit.recipe_.corrections[-1][1] for fit in (lm, free))
+    assert seen == pytest.approx(seen_by_free, rel=0.2)
+    assert lm.perplexity(CHAIN[450:]) < 1.02 * free.perplexity(CHAIN[450:])
+    again = AutoLM(recipe=lm.recipe_).fit(CHAIN[:450])
+    np.testing.assert_array_equal(
+        again.score_samples(CHAIN[450:]), lm.score_samples(CHAIN[450:])
+    )
