@@ -93,7 +93,7 @@ def scrape(block, block_vars, gallery_conf):
         light.write_text(paths["light"].read_text())
         for mode, shown in paths.items():
             lines += [
-                f".. image:: /auto_tutorials/images/{shown.name}",
+                f".. image:: /{shown.relative_to(DOCS).as_posix()}",
                 f"   :class: only-{mode} chart",
                 "   :alt: The figure that the code above draws",
                 "",

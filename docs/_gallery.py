@@ -1,31 +1,23 @@
-"""The order of the tutorials: from a first model to the ends of the paper."""
+"""The order of the tutorials: the guide's groups, and the first to read first."""
 
-ORDER = [
-    "first_model",
-    "story",
-    "paper",
-    "features",
-    "generation",
-    "mixtures",
-    "grid_search",
-    "subwords",
-    "filtering",
-    "crawl",
-    "languages",
-    "events",
-    "event_logs",
-    "rescoring",
-    "new_words",
-    "parallel",
-]
+from pathlib import Path
+
+ORDER = {
+    "start": "first_model story generation subwords",
+    "tasks": "filtering crawl languages events event_logs rescoring",
+    "models": "paper features mixtures new_words",
+    "training": "grid_search parallel",
+}
+FOLDERS = [f"tutorials/{folder}" for folder in ORDER]
 
 
 class Place:
-    """The key by which sphinx-gallery sorts."""
+    """The key by which sphinx-gallery sorts the files of a folder."""
 
     def __init__(self, source_dir):
-        """Take the folder, which is the same for all."""
+        """Take the folder."""
+        self.names = ORDER.get(Path(source_dir).name, "").split()
 
     def __call__(self, filename):
         """Give a tutorial's place."""
-        return ORDER.index(filename.removeprefix("plot_").removesuffix(".py"))
+        return self.names.index(filename.removeprefix("plot_").removesuffix(".py"))

@@ -25,6 +25,7 @@ from sphinx.util import logging
 sys.path[:0] = [str(Path(__file__).parents[1]), str(Path(__file__).parent)]
 import _api
 import _drawing
+import _gallery
 import _network
 
 import nplm
@@ -144,6 +145,7 @@ sphinx_gallery_conf = {
     "examples_dirs": "tutorials",
     "gallery_dirs": "auto_tutorials",
     "filename_pattern": r"/plot_",
+    "subsection_order": _gallery.FOLDERS,
     "within_subsection_order": "_gallery.Place",
     "backreferences_dir": "api/generated/backreferences",
     "doc_module": ("nplm",),

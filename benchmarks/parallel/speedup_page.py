@@ -100,7 +100,7 @@ def model_page(processes: Rows, simulated: Rows) -> str:
         same = [r for r in processes if r["ranks"] == ranks]
         model, real = (span([r[n] for r in same]) for n in ("model", "speed-up"))
         said.append(f"{model} for {ranks} processes, where {real} was measured")
-    about = f"Here it says {'; '.join(said)}.\n\n"
+    about = f"On two cores the model says {'; '.join(said)}.\n\n"
     shown = {"AP": "17,964"}
     shown |= {f"AP, |V| = {n}": n for n in ("1,000,000", "10,000,000")}
     asked: dict[tuple[str, str], list[str]] = {}

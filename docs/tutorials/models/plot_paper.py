@@ -179,8 +179,8 @@ for name, before, slope in zip(names, theta, gradient):
 # -----------------------------------------------
 # Each thread computes gradients of its own examples and writes to the shared parameters
 # at any time, so part of an update may be lost. The paper finds this noise "very
-# small". Here, as there, one example makes an update (:doc:`plot_parallel` has larger
-# batches).
+# small". Here, as there, one example makes an update
+# (:doc:`/auto_tutorials/training/plot_parallel` has larger batches).
 
 first = X[:20_000], y[:20_000]
 settings = dict(

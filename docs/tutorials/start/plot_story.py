@@ -135,7 +135,7 @@ for word, nearest in nearest_words(network.C_, corpus.words, of=of, k=6).items()
 
 # %%
 # A network with two features a word is a worse model, but all of its features can be
-# plotted (:doc:`plot_features` has more):
+# plotted (:doc:`/auto_tutorials/models/plot_features` has more):
 
 plane = clone(network).set_params(embedding_dim=2)
 plane.fit(X, y, **held_out)
