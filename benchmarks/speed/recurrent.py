@@ -31,8 +31,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from common.table import Rows, parser, report
-from nplm import Importance, NeuralLM, available_tiers, mpi, windows
+from nplm import Importance, NeuralLM, mpi, windows
 from nplm.datasets import fetch_ptb
+from nplm.models.neural.tiers import multiplies_bfloat16
 
 try:
     from peers.torch_models import Network
@@ -131,7 +132,7 @@ def main() -> None:
     if args.words:
         train, valid = train[: args.words], valid[:20_000]
     precisions = ["float32", "bfloat16"]
-    if available_tiers("bfloat16") == ["plain"]:
+    if not multiplies_bfloat16():
         precisions.remove("bfloat16")
     rows: Rows = []
     for (m, h), precision in product(SIZES, precisions):
