@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
+from nplm.base.estimators.streams import texts_log_prob
 from nplm.inspection.weights import member_names
 from nplm.text.documents import Documents
 from nplm.text.lm.fitted_text import FittedText, fitted_text
@@ -129,8 +130,11 @@ def surprisals(lm: TextLM, X: Sequence[object]) -> list[Surprisals]:
     log_probs = None
     if text.goes_on:
         is_mixture = bool(member_names(model))
-        scored = model._member_log_probs if is_mixture else model._texts_log_prob
-        log_probs = scored(texts)
+        log_probs = (
+            model._member_log_probs(texts)
+            if is_mixture
+            else texts_log_prob(model, texts)
+        )
     scores = score_members(model, text.boundary, contexts, ids, log_probs)
     unknown = ids == codec.unknown_id
     last = np.cumsum(documents.lengths + text.ends).tolist()

@@ -20,6 +20,7 @@ __all__ = [
     "lists_of_tokens",
     "texts_of",
     "tokens_of",
+    "unknown_word",
     "unpacked",
 ]
 
@@ -204,6 +205,14 @@ def check_tokens(tokens: Collection[object]) -> None:
                 f"tokens must be strings or hashable events, got {token!r} "
                 f"of type {type(token).__name__}."
             ) from None
+
+
+def unknown_word(word: object, n_words: int, remedy: str) -> ValueError:
+    """Return the error of a word that a vocabulary does not know, if it refuses it."""
+    return ValueError(
+        f"{word!r} is not among the {n_words} words of the vocabulary, and unknown "
+        f"words are refused: leave it out, or {remedy}."
+    )
 
 
 def is_missing(value: object) -> bool:

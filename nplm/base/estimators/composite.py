@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nplm.base.blocks import BLOCK_WINDOWS, Texts, blocks
+from nplm.base.blocks import Texts
 from nplm.base.checks import check_not_grown, check_over_words
 from nplm.base.estimators.language_model import LanguageModel
+from nplm.base.estimators.streams import texts_log_prob
 
 __all__ = ["CompositeLM"]
 
@@ -51,13 +52,7 @@ class CompositeLM(LanguageModel):
     def _texts_log_prob_of(self, part: Any, texts: Texts) -> NDArray[np.float64]:
         """Return the log-probability of the tokens of texts by a part."""
         check_not_grown(part, self.n_words_, type(self).__name__)
-        if hasattr(part, "_texts_log_prob"):
-            return part._texts_log_prob(texts)
-        out, X, y = np.empty(len(texts)), texts.X, texts.y
-        for tokens in blocks(len(out), BLOCK_WINDOWS):
-            rows = texts.rows(tokens)
-            out[tokens] = part.log_prob(self._nearest_of(part, X[rows]), y[rows])
-        return out
+        return texts_log_prob(part, texts)
 
     def _nearest_of(self, part: Any, X: NDArray[np.int32]) -> NDArray[np.int32]:
         """Keep the columns that a part was fitted on."""

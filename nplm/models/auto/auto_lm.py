@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from nplm.base.atomic import fit_copy
 from nplm.base.checks import check_ids
 from nplm.base.estimators.constraints import Whole
+from nplm.base.estimators.streams import context_of_texts, texts_log_prob
 from nplm.base.fitted import Fitted
 from nplm.models.auto.choosing import (
     changed,
@@ -416,10 +417,9 @@ class AutoLM(TextLM):
         n_words = None if self.n_words is None else int(self.n_words)
         runs, boundary = runs_of_windows(X, y, n_words), self._text_boundary(n)
         text = AutoText(runs, None, self.n_words_, boundary, n_columns=n)
-        texts = text.texts(runs, max(model._n_context_of_texts(), 1))
+        texts = text.texts(runs, context_of_texts(model))
         check_ids(texts.ids, "X and y", ndim=1, n_words=self.n_words_)
-        log_prob: NDArray[np.float64] = model._texts_log_prob(texts)
-        return log_prob
+        return texts_log_prob(model, texts)
 
     def _window_scorer(self) -> type[WindowWordScorer]:
         """Return the scorer of single words; of running text it remembers the text."""

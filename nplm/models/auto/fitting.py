@@ -17,6 +17,7 @@ from scipy.sparse import csr_array
 from sklearn.frozen import FrozenEstimator
 
 from nplm.base.blocks import Texts
+from nplm.base.estimators.streams import texts_log_prob
 from nplm.base.exceptions import CheckpointError, DivergenceError
 from nplm.base.files.atomic_files import replacing
 from nplm.base.warnings import warn
@@ -162,7 +163,7 @@ class Scores:
         assert text.held_out is not None
         texts = text.texts(text.held_out, max(model.order_ - 1, 1))
         began = time.perf_counter()
-        log_prob = model._texts_log_prob(texts)
+        log_prob = texts_log_prob(model, texts)
         return cls(name, log_prob, time.perf_counter() - began)
 
     @classmethod

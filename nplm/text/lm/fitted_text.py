@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from nplm.base.atomic import read_at_once
+from nplm.base.estimators.streams import reads_texts
 from nplm.text.codecs import Ids, Words, codec_of
 from nplm.text.documents import Documents
 from nplm.text.lm.drawing import most_probable
@@ -67,7 +68,7 @@ class FittedText:
     @property
     def goes_on(self) -> bool:
         """Whether a state of the model goes on within a text."""
-        return bool(getattr(self.model, "_reads_texts", False))
+        return reads_texts(self.model)
 
     @property
     def n_columns(self) -> int:

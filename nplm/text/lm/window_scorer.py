@@ -8,9 +8,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from nplm.base.blocks import Texts
+from nplm.base.estimators.streams import (
+    context_of_texts,
+    reads_texts,
+    texts_log_prob,
+)
 from nplm.text.documents import Documents
 from nplm.text.lm.row_cache import RowCache, StateCache
-from nplm.text.samples import check_tokens
+from nplm.text.samples import check_tokens, unknown_word
 
 __all__ = ["WindowWordScorer", "columns_of", "order_of"]
 
@@ -18,8 +24,9 @@ __all__ = ["WindowWordScorer", "columns_of", "order_of"]
 # that they see at once, and the state before the last of them.
 State = tuple[Any, ...]
 MAX_CACHED_TOKENS = 64
-# Wider windows are views.
-MAX_COPIED_COLUMNS = 64
+UNKNOWN_REMEDY = (
+    'set handle_unknown="symbol" of a TextLM whose vocabulary has a symbol for them'
+)
 
 
 def order_of(model: object, n_context: int) -> int:
@@ -32,9 +39,7 @@ def columns_of(model: Any, n_context: int) -> int:
 
     `n_context`: those of the windows, for a model without a state that goes on.
     """
-    if not getattr(model, "_reads_texts", False):
-        return n_context
-    return max(model._n_context_of_texts(), 1)
+    return context_of_texts(model) if reads_texts(model) else n_context
 
 
 class WindowWordScorer:
@@ -62,7 +67,7 @@ class WindowWordScorer:
         self.ids, self.unknown = ids, unknown
         self.order = order_of(model, n_context)
         self.cache: RowCache | None = None
-        self._reads = getattr(model, "_reads_texts", False)
+        self._reads = reads_texts(model)
         n_context = columns_of(model, n_context)
         if self._reads:
             self.cache = StateCache(model)
@@ -178,17 +183,21 @@ class WindowWordScorer:
         - returns `weights` by name; empty for most models
         """
         self._check(bos)
-        if len(ids) + eos * len(lengths) == 0:
+        texts, tokens = self._texts(ids, lengths, bool(eos))
+        if len(lengths) == 0 or len(texts) == 0:
             return np.empty(0), {}
-        n_context = len(self._start) - self._reads
-        documents = Documents(ids, lengths)
-        texts = documents.texts(n_context, self.boundary, ends=bool(eos))
         model, by_token = self.model, {}
         if details and hasattr(model, "_token_details"):
-            by_token = model._token_details(texts.windows()[0])
-        if self._reads or self.n_context > MAX_COPIED_COLUMNS:
-            return model._texts_log_prob(texts), by_token
-        return model.log_prob(*texts.windows()), by_token
+            by_token = model._token_details(texts.windows()[0][tokens])
+        return texts_log_prob(model, texts)[tokens], by_token
+
+    def _texts(
+        self, ids: NDArray[np.int32], lengths: NDArray[np.intp], eos: bool
+    ) -> tuple[Texts, Any]:
+        """Return texts of sentences, and which of their rows are those of tokens."""
+        n_context = len(self._start) - self._reads
+        documents = Documents(ids, lengths)
+        return documents.texts(n_context, self.boundary, ends=eos), slice(None)
 
     def after(self, states: Sequence[State], ids: Sequence[int]) -> list[State]:
         """Return the state after each state and word."""
@@ -234,14 +243,10 @@ class WindowWordScorer:
             check_tokens(words)
             raise
         if unknown in ids:
-            check_tokens([word for word in words if get(word) is None])
-        if unknown < 0 and unknown in ids:
-            raise ValueError(
-                f"{words[ids.index(unknown)]!r} is not among the "
-                f"{self.model.n_words_} words of the vocabulary, and unknown words are "
-                'refused: leave it out, or set handle_unknown="symbol" of a TextLM '
-                "whose vocabulary has a symbol for them."
-            )
+            words = [word for word in words if get(word) is None]
+            check_tokens(words)
+            if unknown < 0:
+                raise unknown_word(words[0], self.model.n_words_, UNKNOWN_REMEDY)
         return ids
 
     def _check(self, bos: bool) -> None:

@@ -12,7 +12,14 @@ from numpy.typing import NDArray
 from nplm._kernels.ngrams.decoding._word_ids import WordIds
 from nplm.base.encoded_words import EncodedWords
 from nplm.text.documents import Documents
-from nplm.text.samples import ADVICE, TOKENS, check_documents, check_tokens, tokens_of
+from nplm.text.samples import (
+    ADVICE,
+    TOKENS,
+    check_documents,
+    check_tokens,
+    tokens_of,
+    unknown_word,
+)
 from nplm.text.words.unknown_spelling import UnknownSpelling
 
 __all__ = [
@@ -182,10 +189,7 @@ class KnownWords:
             if self.unknown is not None
             else 'give the vocabulary an unknown symbol (unknown="<unk>") and fit again'
         )
-        raise ValueError(
-            f"{words[0]!r} is not among the {len(self)} words of the vocabulary, and "
-            f"unknown words are refused: leave it out, or {remedy}."
-        )
+        raise unknown_word(words[0], len(self), remedy)
 
 
 def known_of(vocabulary: Any) -> KnownWords:
