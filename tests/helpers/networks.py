@@ -12,7 +12,7 @@ from nplm.models.neural.network.dropout import Dropout
 from nplm.models.neural.network.features import Fixed
 from nplm.models.neural.network.hidden import Block
 from nplm.models.neural.network.network import Network
-from nplm.models.neural.network.outputs import estimates
+from nplm.models.neural.network.outputs import classes, estimates, tree
 from nplm.models.neural.network.solvers import SGD, Adam, Schedule
 from nplm.models.neural.options.outputs import Energy
 from nplm.models.training.parallel.threads import Threads
@@ -159,15 +159,15 @@ def random_network(
     return network
 
 
-TWINS = {
-    "softmax": lambda output: reference.Softmax(),
-    "classes": lambda output: reference.Classes(output.labels),
-    "tree": lambda output: reference.Tree(
-        len(output.nodes.branches) + 2 - len(output.nodes.starts),
-        [output.nodes.branches[a:b] for a, b in pairwise(output.nodes.starts)],
-    ),
-    "energy": lambda output: reference.Softmax(),
-}
+def twin_of(output):
+    """Return the reference of an output that scores."""
+    if isinstance(output, classes.Classes):
+        return reference.Classes(output.labels)
+    if isinstance(output, tree.Tree):
+        branches, starts = output.nodes.branches, output.nodes.starts
+        nodes = [branches[a:b] for a, b in pairwise(starts)]
+        return reference.Tree(len(branches) + 2 - len(starts), nodes)
+    return reference.Softmax()
 
 
 def sampled_loss(network):
@@ -203,7 +203,7 @@ def weights_of(network):
         own.H,
         own.d,
         (alone if own.tied else own.E)[:, : own.n_outputs],
-        own.P,
+        own.more.get("P"),
         own.more.get("S"),
         own.more.get("Q"),
         own.more.get("R"),
@@ -215,7 +215,7 @@ def weights_of(network):
         parts.inputs.n_window,
         None if matrix is None else matrix.toarray(),
         isinstance(parts.features, Fixed),
-        TWINS[parts.output.name](parts.output),
+        twin_of(parts.output),
     )
 
 

@@ -10,13 +10,12 @@ from scipy.sparse import csr_array
 from nplm.models.neural.network import features as parts_of_features
 from nplm.models.neural.network.array_types import Counts, Ids
 from nplm.models.neural.network.features import checked_embeddings, checked_parts
-from nplm.models.neural.network.hidden import NoHidden, Residual, Tanh
+from nplm.models.neural.network.hidden import LSTM, NoHidden, Residual, Tanh
 from nplm.models.neural.network.inputs import (
     Concatenation,
     DistantAverages,
     MixedSenses,
 )
-from nplm.models.neural.network.lstm import LSTM
 from nplm.models.neural.network.outputs.estimates import Estimate
 from nplm.models.neural.network.parts import Parts
 from nplm.models.neural.options.features import Features

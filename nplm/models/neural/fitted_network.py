@@ -20,17 +20,25 @@ from nplm.base.estimators.streams import Stepped
 from nplm.base.fitted import Fitted
 from nplm.base.warnings import warn
 from nplm.models.neural.fitting.saved import from_items, lightened, to_items
+from nplm.models.neural.network.array_types import Ids, Index
 from nplm.models.neural.network.network import Network
 from nplm.models.neural.network.scorer import MOST_COLUMNS
 from nplm.models.neural.options.base import Option
 from nplm.models.neural.options.outputs import Output
 from nplm.models.neural.recipe import TrainedNetwork
-from nplm.models.neural.repeats import distinct_windows
 from nplm.models.training.parallel.blas import blas_threads
 from nplm.models.training.parallel.threads import n_threads
 
-__all__ = ["FittedNetworkLM", "trained_network", "view", "with_network"]
+__all__ = [
+    "FittedNetworkLM", "distinct_windows", "trained_network", "view", "with_network",
+]  # fmt: skip
 
+# Fewer windows are scored before their repeats are found.
+MIN_WINDOWS = 256
+# Below this share of distinct windows, scoring them alone is faster than all.
+MAX_DISTINCT_SHARE = 0.95
+# Odd: a multiplication modulo 2**64 then loses nothing. From SplitMix64.
+MULTIPLIER = np.uint64(0xBF58476D1CE4E5B9)
 
 Fits = TypeVar("Fits", bound="FittedNetworkLM")
 
@@ -40,7 +48,7 @@ def view(name: str, doc: str) -> property:
 
     def get(self: Any) -> NDArray[np.generic] | None:
         named: Mapping[str, NDArray[np.generic] | None]
-        named = _trained(self, name).parameters.named()
+        named = self._fit_result(name).parameters.named()
         return named.get(name)
 
     def set_(self: Any, values: object) -> None:
@@ -48,14 +56,6 @@ def view(name: str, doc: str) -> property:
         self._trained.parameters.set(name, values)
 
     return property(get, set_, doc=doc)
-
-
-def _trained(lm: Any, name: str) -> TrainedNetwork:
-    """Return the trained network of a model, or raise AttributeError before the fit."""
-    trained: TrainedNetwork | None = vars(lm).get("_trained")
-    if trained is None:
-        raise AttributeError(f"{type(lm).__name__} has no {name}_ before it is fitted.")
-    return trained
 
 
 def trained_network(lm: FittedNetworkLM) -> TrainedNetwork:
@@ -127,22 +127,22 @@ class FittedNetworkLM(LanguageModel):
     @property
     def history_(self) -> dict[str, list[float]]:
         """Metrics of each epoch."""
-        return _trained(self, "history").history
+        return self._fit_result("history").history
 
     @property
     def val_loss_(self) -> float:
         """Loss on all held-out windows of the last fit, in nats per token, or NaN."""
-        return _trained(self, "val_loss").val_loss
+        return self._fit_result("val_loss").val_loss
 
     @property
     def n_iter_(self) -> int:
         """Number of epochs since the weights were drawn."""
-        return len(_trained(self, "n_iter").history["loss"])
+        return len(self._fit_result("n_iter").history["loss"])
 
     @property
     def n_seen_(self) -> int:
         """Number of examples seen, the t of the paper's schedule."""
-        return _trained(self, "n_seen").n_seen
+        return self._fit_result("n_seen").n_seen
 
     @property
     def words_per_second_(self) -> float:
@@ -151,18 +151,23 @@ class FittedNetworkLM(LanguageModel):
         return self.n_seen_ / seconds if seconds else math.nan
 
     def _fit_result(self, name: str) -> TrainedNetwork:
-        """Return the trained network, for the attribute `name`."""
-        return _trained(self, name)
+        """Return the trained network, for the attribute `name`, or raise an error."""
+        trained: TrainedNetwork | None = vars(self).get("_trained")
+        if trained is None:
+            raise AttributeError(
+                f"{type(self).__name__} has no {name}_ before it is fitted."
+            )
+        return trained
 
     @property
     def loss_(self) -> Option:
         """The training loss, also if "auto" chose it."""
-        return _trained(self, "loss").loss._plain()
+        return self._fit_result("loss").loss._plain()
 
     @property
     def precision_(self) -> str:
         """Precision of the arithmetic of the training, also if "auto" chose it."""
-        return _trained(self, "precision").precision
+        return self._fit_result("precision").precision
 
     # -- probabilities --------------------------------------------------------
 
@@ -373,3 +378,35 @@ class FittedNetworkLM(LanguageModel):
     d_ = view("d", "Hidden biases.")
     b_ = view("b", "Output biases.")
     P_ = view("P", "Weights of distant words by position, or None.")
+
+
+def distinct_windows(X: Ids, y: Ids) -> tuple[Index, Index] | None:
+    """Return the first of each group of equal windows, and the group of each window.
+
+    Windows are compared by a hash of their words, and then word by word, in memory that
+    does not grow with the length of contexts.
+
+    - `X` (n_samples, n_context): contexts
+    - `y` (n_samples,): next words
+    - returns `first` (n_distinct,): row of the first window of each group
+    - returns `group` (n_samples,): index into `first` for each window. The result is
+      None if most windows are distinct, or there are few
+    """
+    if len(y) < MIN_WINDOWS:
+        return None
+    words = [y, *X.T]
+    hashes = np.zeros(len(y), np.uint64)
+    for column in words:
+        hashes ^= column.astype(np.uint64)
+        hashes *= MULTIPLIER
+        hashes ^= hashes >> np.uint64(29)
+    _, first, group = np.unique(hashes, return_index=True, return_inverse=True)
+    if len(first) > MAX_DISTINCT_SHARE * len(y):
+        return None
+    if not all(np.array_equal(column[first[group]], column) for column in words):
+        return None  # two windows have one hash
+    # In the order of the text: windows that begin alike share steps of LSTM cells.
+    order = np.argsort(first)
+    place = np.empty_like(order)
+    place[order] = np.arange(len(order))
+    return first[order], place[group]

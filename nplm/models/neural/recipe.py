@@ -72,9 +72,10 @@ class Recipe:
         """The dtype of the parameters."""
         return np.dtype(np.float64 if self.precision == "float64" else np.float32)
 
-    @property
-    def n_workers(self) -> int:
-        """Number of teams of threads that train the same parameters."""
+    def n_workers(self, n_processes: int) -> int:
+        """Return the number of teams that train on mini-batches of their own."""
+        if self.average_every is not None:
+            return n_processes
         return 1 if self.parallel == "sync" else self.n_jobs
 
     @property

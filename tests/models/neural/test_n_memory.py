@@ -13,9 +13,9 @@ from nplm.base.files.tensors import read_tensors, write_tensors
 from nplm.base.fitted import Fitted
 from nplm.models.neural.fitted_network import with_network
 from nplm.models.neural.fitting.fit import Training, fit
-from nplm.models.neural.fitting.orders import RunOrder
 from nplm.models.neural.fitting.saved import from_items, to_items
-from nplm.models.neural.network.lstm import n_runs
+from nplm.models.neural.fitting.windows import RunOrder
+from nplm.models.neural.network.hidden import n_runs
 from nplm.models.neural.network.sharing import own_examples
 from nplm.models.neural.network_lm import FitRequest
 from nplm.models.neural.options.outputs import OUTPUTS
@@ -267,14 +267,6 @@ def test_files_from_before_there_was_a_memory_load():
     del items["architecture"]["n_memory"]
     loaded = with_network(lm, from_items(Fitted(items), OUTPUTS))
     np.testing.assert_array_equal(loaded.log_prob(X, Y), lm.log_prob(X, Y))
-
-
-def test_files_of_a_quasi_recurrent_memory_are_refused_by_name():
-    lm = remembering().fit(X, Y)
-    items = to_items(lm._trained)
-    items["arrays"] |= {"F": items["arrays"].pop("V"), "f": np.zeros(15, np.float32)}
-    with pytest.raises(ValueError, match="quasi-recurrent memory of an earlier"):
-        from_items(Fitted(items), OUTPUTS)
 
 
 @pytest.mark.parametrize("name", ["V", "d"])

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from nplm import windows
 from nplm.models.neural import repeats
+from nplm.models.neural.fitted_network import distinct_windows
 from nplm.models.neural.network.network import Network
-from nplm.models.neural.repeats import distinct_windows
 from tests.helpers import neural_lm, text
 
 N_WORDS = 12

@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 from nplm.base.exceptions import DivergenceError
 from nplm.base.fitted import Fitted
 from nplm.models.neural.fitting import scoring
-from nplm.models.neural.fitting.orders import order_of
 from nplm.models.neural.fitting.scoring import Scoring, scored_each_epoch
-from nplm.models.neural.fitting.windows import Windows
+from nplm.models.neural.fitting.windows import Windows, order_of
 from nplm.models.neural.network.array_types import State
 from nplm.models.neural.network.network import Network
 from nplm.models.neural.network.parts import check_sums
@@ -112,14 +111,11 @@ class Epochs:
         self.network, self.windows, self.processes = network, windows, processes
         self.batch_size, self.history, self.verbose = batch_size, history, verbose
         self.plan, self.cools = plan, False
-        n_workers = recipe.n_workers
-        if recipe.average_every is not None:
-            n_workers = processes.size
         self.name, self.learning_rate_init = recipe.estimator, recipe.learning_rate_init
         self.order = order_of(
             windows, processes, shuffle=recipe.shuffle,
             runs_of=batch_size if network.parts.hidden.lowest.n_memory else None,
-            n_workers=n_workers,
+            n_workers=recipe.n_workers(processes.size),
         )  # fmt: skip
         network.has_runs = self.order.has_runs
         self.n_steps = self.order.n_examples

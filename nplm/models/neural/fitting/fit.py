@@ -19,13 +19,12 @@ from sklearn.utils import check_random_state
 from nplm.base.progress.bars import BAR, bar
 from nplm.base.warnings import warn
 from nplm.models.neural.fitting.epochs import Epochs
-from nplm.models.neural.fitting.orders import in_turns
 from nplm.models.neural.fitting.replicated import CommonNetwork, ReplicatedNetwork
 from nplm.models.neural.fitting.sharded import ShardedNetwork, rows_of
-from nplm.models.neural.fitting.windows import Windows
+from nplm.models.neural.fitting.windows import Windows, in_turns
 from nplm.models.neural.network.array_types import Array, Counts, Index
 from nplm.models.neural.network.dropout import Dropout
-from nplm.models.neural.network.lstm import n_runs
+from nplm.models.neural.network.hidden import n_runs
 from nplm.models.neural.network.network import Network
 from nplm.models.neural.network.parts import Parts
 from nplm.models.neural.network.sharing import Rows, sharing_of
@@ -196,7 +195,7 @@ class Training:
         processes, rows = self.processes, slice(None)
         self.shards = processes is not ALONE and self._shards_rows(parts)
         if self.shards:
-            rows = rows_of(parts.n_rows(n_words), processes)
+            rows = rows_of(parts.output.n_rows(n_words), processes)
         state, clock, n_epochs = None, (0.0, 0.0), 0.0
         if before is None:
             parameters = parts.initial(
@@ -225,7 +224,7 @@ class Training:
             "solver": solver,
             "state": state,
             "output_state": parts.output.initial_state(
-                n_words, counts, rng, self.n_workers
+                n_words, counts, rng, recipe.n_workers(processes.size)
             ),
             "memory": parts.hidden.lowest.initial_memory(
                 recipe.n_jobs, self._n_runs, recipe.dtype
@@ -270,13 +269,6 @@ class Training:
         is_cut = self.windows.rows is not None
         return self.batch_size if is_cut else n_runs(self.batch_size)
 
-    @property
-    def n_workers(self) -> int:
-        """Number of teams that train on mini-batches of their own, in all processes."""
-        if self.recipe.average_every is not None:
-            return self.processes.size
-        return self.recipe.n_workers
-
     def _dropout(self, rng: np.random.RandomState) -> Dropout:
         """Return the dropout with its seeds.
 
@@ -286,7 +278,7 @@ class Training:
         dropout, processes = self.recipe.dropout, self.processes
         n_blocks = len(self.architecture.widths)
         if self.windows.min_windows is None or self.recipe.average_every is not None:
-            return dropout.seeded(rng, self.n_workers, n_blocks)
+            return dropout.seeded(rng, self.recipe.n_workers(processes.size), n_blocks)
         every = dropout.seeded(rng, processes.size, n_blocks)
         if every.seeds is None:
             return every

@@ -1,6 +1,7 @@
-"""Share the examples of mini-batches over processes, which have all parameters.
+"""Share the examples over processes, which have all parameters.
 
-Those of one computer have them in memory that they share; others send messages.
+Those of one computer have them in memory that they share; others send messages, or
+train apart and average their networks now and then.
 """
 
 from __future__ import annotations
@@ -8,65 +9,43 @@ from __future__ import annotations
 import time
 from abc import abstractmethod
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
-from nplm._kernels.neural import _examples
+from nplm._kernels.neural import _examples, _network
 from nplm.base.fitted import Fitted
-from nplm.models.neural.fitting.averaged import RankAverages
-from nplm.models.neural.fitting.orders import OTHER_RANK
-from nplm.models.neural.network.array_types import (
-    Array,
-    Ids,
-    Index,
-    Kernel,
-    Scores,
-    Scratch,
-    Team,
-)
+from nplm.models.neural.fitting.windows import OTHER_RANK
+from nplm.models.neural.network.array_types import Array, Ids, Index, Scores
 from nplm.models.neural.network.network import Network
 from nplm.models.neural.network.parameters import Parameters, aligned_zeros
 from nplm.models.neural.network.parts import Parts
-from nplm.models.neural.network.sharing import Sharing
+from nplm.models.neural.network.sharing import RankSharing, Sharing, own_examples
+from nplm.models.neural.network.workspace import Kernel, Scratch, Team
 from nplm.models.training.parallel.common_memory import SharedLayout, common_memory
-from nplm.models.training.parallel.threads import Threads
 
 __all__ = ["CommonNetwork", "RankMemory", "RankMessages", "ReplicatedNetwork"]
 
 
-class RankExamples(Sharing):
-    """Each rank has examples of its own of every mini-batch.
-
-    - `network`: network of this rank
-    - `batch_size`: maximum number of examples of an update, of all ranks
-    """
+class RankExamples(RankSharing):
+    """Each rank has examples of its own of every mini-batch."""
 
     def __init__(self, network: ReplicatedNetwork, batch_size: int) -> None:
-        self.processes, self.seconds = network.processes, network.seconds
         self._has_parts = network.has_parts
         # Runs of units with a state are cut nowhere but between them.
         self._run_length = network.run_length(batch_size)
         self._can_cut = self._run_length == 1 or network.has_runs or self._has_parts
-        super().__init__(Threads(1), network, batch_size)
+        super().__init__(network, batch_size)
 
     @abstractmethod
     def update(self, team: Team, K: int) -> float:
-        """Update from the collected gradients of K examples; return seconds of waits.
+        """Update from the gradients of K examples; return the seconds of waits."""
 
-        These are the seconds in which this rank waits for others or for messages.
-        """
-
-    def train(self, X: Ids, y: Ids, index: Index) -> None:
+    def step(self, X: Ids, y: Ids, batch: Index) -> float:
         (team,) = self.teams
-        now, starts = time.perf_counter, range(0, len(index), self.batch_size)
-        messages = np.empty(len(starts))
-        began = now()
-        for i, start in enumerate(starts):
-            batch = index[start : start + self.batch_size]
-            team.collect(X, y, *self._own(batch))
-            messages[i] = self.update(team, len(batch))
-        self.seconds.add(now() - began, messages, self.processes)
+        team.collect(X, y, *self._own(batch))
+        return self.update(team, len(batch))
 
     def _own(self, batch: Index) -> tuple[Index, int, int]:
         """Return examples, and which of them are those of this rank: first, number."""
@@ -101,7 +80,6 @@ class RankMessages(RankExamples):
     """
 
     def made(self, kernels: Any) -> list[object]:
-        """Return the team of this rank."""
         n_ranks, dtype = self.processes.size, kernels.parameters.dtype
         n_whole, n_alike = kernels.n_whole, kernels.n_alike
         numbers = aligned_zeros((1, n_whole + n_alike), dtype)[0]
@@ -125,7 +103,6 @@ class RankMessages(RankExamples):
         )]  # fmt: skip
 
     def update(self, team: Team, K: int) -> float:
-        """Update from the collected gradients; return the seconds of the messages."""
         processes, now = self.processes, time.perf_counter
         rank, info = processes.rank, self._info
         n_bytes = team.packed()
@@ -165,7 +142,6 @@ class RankMemory(RankExamples):
     """
 
     def made(self, kernels: Any) -> list[Any]:
-        """Return the team of this rank."""
         n_ranks, rank = self.processes.size, self.processes.rank
         n_whole = kernels.n_whole * kernels.parameters.dtype.itemsize
         sizes = [_examples.BARRIER_BYTES, 16 * n_ranks, *[n_whole] * n_ranks]
@@ -195,7 +171,6 @@ class RankMemory(RankExamples):
         super().train(X, y, index)
 
     def update(self, team: Team, K: int) -> float:
-        """Update from the gradients of all; return the seconds of waiting."""
         now = time.perf_counter
         self._info[self.processes.rank] = team.own_loss, team.own_noise
         team.post()
@@ -208,12 +183,91 @@ class RankMemory(RankExamples):
         return first + now() - began
 
 
+class RankAverages(RankSharing):
+    """Each rank trains on mini-batches of its own; then all take the mean network.
+
+    This is local SGD (Stich, 2019), for networks of computers too slow to exchange the
+    gradients of every mini-batch.
+
+    `every`: number of updates of a rank between two averages.
+    """
+
+    def __init__(self, network: Any, batch_size: int, every: int) -> None:
+        self.network, self.every = network, every
+        self._run_length = network.run_length(batch_size)
+        super().__init__(network, batch_size)
+
+    def made(self, kernels: Any) -> list[Any]:
+        # Noise samples and masks of its own, as those of asynchronous threads.
+        processes = self.processes
+        return [kernels.team(
+            self.batch_size, kernels.solver_kernel, worker=processes.rank,
+            n_workers=processes.size,
+        )]  # fmt: skip
+
+    @property
+    def n_examples(self) -> int:
+        return self.batch_size * self.every * self.processes.size
+
+    def step(self, X: Ids, y: Ids, batch: Index) -> float:
+        self._train_apart(X, y, batch)
+        sent = time.perf_counter()
+        self._average()
+        return time.perf_counter() - sent
+
+    def _train_apart(self, X: Ids, y: Ids, block: Index) -> None:
+        """Train on this rank's share of some examples, and set the clock to all."""
+        (team,), clock = self.teams, self.network.clock
+        processes, n = self.processes, len(block)
+        starts = [n * i // processes.size for i in range(processes.size + 1)]
+        mine = block[slice(*starts[processes.rank : processes.rank + 2])]
+        if self._run_length > 1:
+            mine = own_examples(
+                block, processes.rank, processes.size, self.batch_size,
+                self.batch_size // self._run_length,
+            )  # fmt: skip
+        if self.network.has_parts:
+            mine = block[block != OTHER_RANK]
+        examples, updates, *_ = clock.read()
+        loss = team.loss
+        _network.train(team, 0, X, y, mine)
+        self.network.settle()
+        most = max(stop - start for start, stop in pairwise(starts))
+        clock.set(examples + n, updates + -(-most // self.batch_size), 0.0, 0.0)
+        losses = np.array([team.loss - loss])
+        processes.sum(losses)
+        team.loss = loss + float(losses[0])
+
+    def _average(self) -> None:
+        """Replace all parameters and moments by their means over the ranks."""
+        network, processes, state = (
+            self.network,
+            self.processes,
+            self.network.solver_state,
+        )
+        moments = [a for k, a in state.items() if k.startswith(("first_", "second_"))]
+        for array in [*network.parameters.learned().values(), *moments]:
+            mean = np.ascontiguousarray(array)
+            processes.sum(mean)
+            array[...] = mean / processes.size
+        network.parts.features.settle(network.parameters)
+        paused = state.get("paused_C")
+        if paused is not None:
+            rates = np.ascontiguousarray(paused[:, 1])
+            processes.maximum(rates)
+            paused[:, 1] = rates
+        for name, array in network.output_state.items():
+            if name != "proposal":  # which does not change
+                array[np.arange(processes.size) != processes.rank] = 0
+                processes.sum(array)
+
+
 class ReplicatedNetwork(Network):
     """A network that every process has, and that all of them train together.
 
     - `average_every`: number of updates of a rank between averages of the ranks'
       networks. By default, ranks share every mini-batch
-    - `has_parts`: whether each process has windows of its own (`orders.PartOrder`)
+    - `has_parts`: whether each process has windows of its own (`windows.PartOrder`)
     - `**options`: those of `Network`
     """
 
@@ -258,10 +312,10 @@ class ReplicatedNetwork(Network):
 
     @property
     def share(self) -> tuple[int, int]:  # type: ignore[override]
-        """The number of this rank, and of all: each scores a share."""
         return self.processes.rank, self.processes.size
 
     def log_prob(self, X: Ids, y: Ids) -> Scores:
+        """Return the log-probability of each next word; each rank scores a share."""
         rank, size = self.share
         start, stop = len(y) * rank // size, len(y) * (rank + 1) // size
         log_prob = np.zeros(len(y))

@@ -109,12 +109,6 @@ def from_items(fitted: Fitted, outputs: Mapping[str, type[Output]]) -> TrainedNe
     `outputs` are the kinds of output that the estimator supports, by name.
     """
     arrays, is_rounded = _in_full(fitted.take("arrays", dict))
-    if "F" in arrays:
-        raise ValueError(
-            "its hidden units have the quasi-recurrent memory of an earlier version of "
-            "nplm, which LSTM cells have replaced: fit the network again, or read the "
-            "file with that version"
-        )
     architecture = _architecture(fitted.inner("architecture"), outputs, arrays)
     n_words = architecture.n_words
     n_added = fitted.whole("n_added", 0, n_words - 1)

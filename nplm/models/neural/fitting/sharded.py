@@ -17,10 +17,9 @@ from nplm.models.neural.network.array_types import Array, Ids, Index, Scores
 from nplm.models.neural.network.network import Network
 from nplm.models.neural.network.parameters import Parameters, aligned_zeros
 from nplm.models.neural.network.parts import Parts
-from nplm.models.neural.network.sharing import Sharing
+from nplm.models.neural.network.sharing import RankSharing, Sharing
 from nplm.models.neural.recipe import TrainedNetwork
 from nplm.models.training.parallel.processes import Processes
-from nplm.models.training.parallel.threads import Threads
 
 __all__ = ["ShardedNetwork", "gathered", "gathers_totals", "rows_of", "sharded"]
 
@@ -44,19 +43,10 @@ def gathers_totals(n_ranks: int, n_columns: int) -> bool:
     return (n_ranks - 1 - steps) * 24 * n_columns <= steps * LATENCY_BYTES
 
 
-class RankRows(Sharing):
-    """Each rank has output units of its own, of every example (section 3.2).
-
-    - `network`: network of this rank
-    - `batch_size`: maximum number of examples of an update
-    """
-
-    def __init__(self, network: ShardedNetwork, batch_size: int) -> None:
-        self.processes, self.costs = network.processes, network.seconds
-        super().__init__(Threads(1), network, batch_size)
+class RankRows(RankSharing):
+    """Each rank has output units of its own, of every example (section 3.2)."""
 
     def made(self, kernels: Any) -> list[Any]:
-        """Return the only team of this rank, which has one member."""
         n_ranks, rank = self.processes.size, self.processes.rank
         parts, parameters = kernels.parts, kernels.parameters
         columns = 1 if self.batch_size == 1 else row_stride(self.batch_size)
@@ -71,28 +61,18 @@ class RankRows(Sharing):
             totals=self._totals, slopes=slopes.view(np.uint8).ravel(),
         )]  # fmt: skip
 
-    def train(self, X: Ids, y: Ids, index: Index) -> None:
-        (team,) = self.teams
-        processes, now, batch_size = self.processes, time.perf_counter, self.batch_size
-        starts = range(0, len(index), batch_size)
-        seconds = np.empty((len(starts), 2))  # in the collective operations
-        began = now()
-        for i, start in enumerate(starts):
-            batch = index[start : start + batch_size]
-
-            def run(phases: int, batch: Index = batch) -> None:
-                _network.train(team, processes.rank, X, y, batch, phases=phases)
-
-            run(FORWARD)
-            sent = now()
-            self._share_totals()
-            seconds[i, 0] = now() - sent
-            run(BACKWARD)
-            sent = now()
-            processes.sum(self._slopes)
-            seconds[i, 1] = now() - sent
-            run(UPDATE)
-        self.costs.add(now() - began, seconds.sum(axis=1), processes)
+    def step(self, X: Ids, y: Ids, batch: Index) -> float:
+        (team,), rank, now = self.teams, self.processes.rank, time.perf_counter
+        _network.train(team, rank, X, y, batch, phases=FORWARD)
+        sent = now()
+        self._share_totals()
+        seconds = now() - sent
+        _network.train(team, rank, X, y, batch, phases=BACKWARD)
+        sent = now()
+        self.processes.sum(self._slopes)
+        seconds += now() - sent
+        _network.train(team, rank, X, y, batch, phases=UPDATE)
+        return seconds
 
     def _share_totals(self) -> None:
         """Combine the maximum, target logit and sum of all processes."""
@@ -114,7 +94,7 @@ class ShardedNetwork(Network):
 
     def __init__(self, parts: Parts, parameters: Parameters, **options: Any) -> None:
         super().__init__(parts, parameters, **options)
-        self.first = rows_of(parts.n_rows(self.n_words), self.processes).start
+        self.first = rows_of(parts.output.n_rows(self.n_words), self.processes).start
 
     # -- training -------------------------------------------------------------
 
@@ -156,7 +136,7 @@ def gathered(
 
     Unless `everywhere`, all processes but the first return None.
     """
-    n_rows = trained.parts.n_rows(trained.architecture.n_words)
+    n_rows = trained.parts.output.n_rows(trained.architecture.n_words)
     n_everyones = processes.everyones(len(trained.parameters.E))
     if all(n == n_rows for n in n_everyones):  # every process has all of them
         # The arrays may be in memory that processes have in common.

@@ -10,17 +10,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from nplm._kernels.neural import _dropout
-from nplm.models.neural.network.array_types import (
-    Activations,
-    Clock,
-    Kernel,
-    Scratch,
-    State,
-)
+from nplm.models.neural.network.array_types import State
+from nplm.models.neural.network.workspace import Activations, Clock, Kernel, Scratch
 
-__all__ = ["NO_DROPOUT", "Dropout"]
+__all__ = ["NO_DROPOUT", "N_LAYERS", "PROJECTION", "Dropout", "Masks"]
 
-N_LAYERS = 3  # inputs, hidden units and projection
+N_LAYERS = 3
+INPUTS, HIDDEN, PROJECTION = range(N_LAYERS)  # residual blocks follow
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,19 +66,16 @@ class Dropout:
         """Return the state from which a fit resumes."""
         return {} if self.seeds is None else {"dropout_seeds": self.seeds}
 
-    def masks(
-        self, scratch: Scratch, clock: Clock, worker: int, run_length: int
-    ) -> Masks:
-        """Return the masks of one team, one for the examples of a run."""
-        return Masks(self, scratch, clock, worker, run_length)
-
 
 NO_DROPOUT = Dropout()
 
 
 @dataclass(frozen=True)
 class Masks:
-    """Wrap kernels in dropout, where its rate is above 0."""
+    """Wrap the kernels of one team in dropout, where its rate is above 0.
+
+    `run_length`: number of consecutive examples, which have one mask.
+    """
 
     dropout: Dropout
     scratch: Scratch
@@ -97,34 +90,18 @@ class Masks:
         rate = self.dropout.inputs
         if not (rate and activations.n_inputs):
             return inputs
-        mask = self._mask(activations, 0, activations.n_inputs, rate)
+        mask = self._mask(activations, INPUTS, activations.n_inputs, rate)
         return _dropout.DroppedInputs(features, inputs, mask)
 
-    def of_hidden(
-        self, activations: Activations, make: Callable[[Activations], Kernel]
-    ) -> Kernel:
-        """Return the kernel of the hidden units, made for its activations."""
-        return self._units(activations, make, 1, self.dropout.hidden)
-
-    def of_block(
-        self, i: int, activations: Activations, make: Callable[[Activations], Kernel]
-    ) -> Kernel:
-        """Return the kernel of the units of block i, made for their activations."""
-        return self._units(activations, make, N_LAYERS - 1 + i, self.dropout.hidden)
-
-    def of_projection(
-        self, activations: Activations, make: Callable[[Activations], Kernel]
-    ) -> Kernel:
-        """Return the kernel of the projection, made for its activations."""
-        return self._units(activations, make, 2, self.dropout.projection)
-
-    def _units(
+    def of_units(
         self,
         activations: Activations,
         make: Callable[[Activations], Kernel],
-        layer: int,
-        rate: float,
+        layer: int = HIDDEN,
     ) -> Kernel:
+        """Return the kernel of the units of a layer, made for its activations."""
+        is_projection = layer == PROJECTION
+        rate = self.dropout.projection if is_projection else self.dropout.hidden
         if not (rate and activations.n_hidden):
             return make(activations)
         inner = activations.apart(activations.n_hidden)

@@ -11,19 +11,12 @@ from scipy.sparse import csr_array
 
 from nplm._kernels.neural import _features
 from nplm._kernels.neural._solvers import Clock, Parameter
-from nplm.models.neural.network.array_types import (
-    Array,
-    Kernel,
-    Scratch,
-    Shapes,
-    State,
-    Tier,
-    Trained,
-)
+from nplm.models.neural.network.array_types import Array, Shapes, State
 from nplm.models.neural.network.parameters import (
     Parameters,
     draw_normal,
 )
+from nplm.models.neural.network.workspace import Kernel, Scratch, Tier, Trained
 from nplm.text.word_rows import is_by_word
 
 __all__ = [
@@ -152,7 +145,6 @@ class Fixed(Features):
     def kernel(
         self, tier: Tier, trained: Trained, scratch: Scratch, most: int | None
     ) -> Kernel:
-        """Return the kernel of a team."""
         return _features.Fixed(tier, trained["C"], self.m)
 
 
@@ -166,7 +158,6 @@ class Composed(Features):
     matrix: csr_array | None = None
 
     def shapes(self, n_words: int) -> Shapes:
-        """Return the shapes of own, which has a column for b if tied, and of G."""
         assert self.matrix is not None
         n_parts, m = self.matrix.shape[1], self.m
         return {"own": (n_words, m + 1 if self.tied else m), "G": (n_parts, m)}
@@ -200,7 +191,6 @@ class Composed(Features):
     def kernel(
         self, tier: Tier, trained: Trained, scratch: Scratch, most: int | None
     ) -> Kernel:
-        """Return the kernel of a team."""
         assert self.matrix is not None
         C = trained["E" if self.tied else "C"]
         own, G = trained["own"], trained["G"]

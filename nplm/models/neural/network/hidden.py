@@ -1,8 +1,7 @@
-"""Hidden units, which compute a from x."""
+"""Hidden units, which compute a from x: the paper's, and LSTM cells."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import count, takewhile
 from numbers import Integral
@@ -11,31 +10,24 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import DTypeLike
 
-from nplm._kernels.neural.hidden import _hidden
-from nplm.models.neural.network.array_types import (
-    Activations,
-    Array,
-    Kernel,
-    Scratch,
-    Shapes,
-    State,
-    Trained,
-)
+from nplm._kernels.neural.hidden import _hidden, _lstm
+from nplm.models.neural.network.array_types import Array, Shapes, State
+from nplm.models.neural.network.dropout import N_LAYERS, PROJECTION
 from nplm.models.neural.network.parameters import draw_normal
+from nplm.models.neural.network.workspace import Activations, Kernel, Workspace
 
 __all__ = [
-    "Block",
-    "Given",
-    "Linear",
-    "NoHidden",
-    "Projected",
-    "Residual",
-    "Tanh",
-    "checked_sizes",
-]
+    "LSTM", "Block", "Linear", "NoHidden", "Projected", "Residual", "Tanh",
+    "checked_sizes", "n_runs",
+]  # fmt: skip
 
 # Added to the variance by the layer norm of a block.
 NORM_EPSILON = 1e-5
+# Initial biases of the gates that keep the state, from the first unit to the last.
+KEEP_BIASES = (-1.0, 4.0)
+# Minimum length of a run: gradients reach at most so many words back, and half of it in
+# the mean. Of large mini-batches the runs are longer, and not more.
+MIN_RUN, MAX_RUNS = 32, 32
 
 
 class Block(NamedTuple):
@@ -60,28 +52,6 @@ class Block(NamedTuple):
         """Return the blocks among parameters by name."""
         every = takewhile(lambda names: names[0] in arrays, map(cls.names, count(1)))
         return tuple(cls(*(arrays[name] for name in names)) for names in every)
-
-
-@dataclass(frozen=True)
-class Given:
-    """The arguments of the kernels of hidden units.
-
-    - `trained`: the trained parameters, by name
-    - `scratch`: memory of the thread
-    - `inputs`: makes a further kernel of the inputs, for its activations
-    - `n_context`: number of context words that the inputs use
-    - `memory`: state of the hidden units (`Tanh.initial_memory`), unless each window is
-      scored alone
-    - `member`: number of the thread, which has a part of `memory`
-    """
-
-    trained: Trained
-    scratch: Scratch
-    masks: Any
-    inputs: Callable[[Activations], Kernel]
-    n_context: int
-    memory: State
-    member: int
 
 
 @dataclass(frozen=True)
@@ -135,14 +105,14 @@ class Tanh:
         """Return the number of weights between x and a."""
         return self.n_hidden * n_inputs
 
-    def kernel(self, activations: Activations, given: Given) -> Kernel:
+    def kernel(self, team: Workspace, activations: Activations) -> Kernel:
         """Return the kernel."""
-        H, d = given.trained["H"], given.trained["d"]
+        H, d = team.trained["H"], team.trained["d"]
 
         def units(activations: Activations) -> Kernel:
-            return _hidden.Tanh(H, d, activations, given.scratch)
+            return _hidden.Tanh(H, d, activations, team.scratch)
 
-        return given.masks.of_hidden(activations, units)
+        return team.masks.of_units(activations, units)
 
 
 @dataclass(frozen=True)
@@ -151,7 +121,7 @@ class NoHidden(Tanh):
 
     n_hidden: int = 0
 
-    def kernel(self, activations: Activations, given: Given) -> Kernel:
+    def kernel(self, team: Workspace, activations: Activations) -> Kernel:
         return _hidden.Hidden()
 
 
@@ -159,9 +129,89 @@ class NoHidden(Tanh):
 class Linear(Tanh):
     """Sums d + Hx; the output adds terms of the next word before the tanh."""
 
-    def kernel(self, activations: Activations, given: Given) -> Kernel:
-        H, d = given.trained["H"], given.trained["d"]
-        return _hidden.Linear(H, d, activations, given.scratch)
+    def kernel(self, team: Workspace, activations: Activations) -> Kernel:
+        H, d = team.trained["H"], team.trained["d"]
+        return _hidden.Linear(H, d, activations, team.scratch)
+
+
+def n_runs(batch_size: int) -> int:
+    """Return the number of runs of a mini-batch, all of one length."""
+    most = max(1, min(MAX_RUNS, batch_size // MIN_RUN))
+    return max(n for n in range(1, most + 1) if batch_size % n == 0)
+
+
+@dataclass(frozen=True)
+class LSTM(Tanh):
+    """LSTM cells, which see x and the activations a of all cells after the word before.
+
+    The state c of a cell, and its activation, are::
+
+        c = f * c_before + (1 - f) * z
+        a = o * tanh(c)
+
+    with the gates f and o and the new values z, which are sigmoid, sigmoid and tanh of
+    the parts of ``d + H x + V a_before``.
+
+    - `n_hidden`: number of cells
+    - `n_words`: number of words of a window, over which the state is made in scoring
+    """
+
+    n_words: int
+
+    @property
+    def n_memory(self) -> int:
+        return self.n_words
+
+    @property
+    def n_sums(self) -> int:
+        return 3 * self.n_hidden
+
+    def shapes(self, n_inputs: int) -> Shapes:
+        return {"V": (self.n_sums, self.n_hidden)}
+
+    def draw(self, arrays: State, rng: np.random.RandomState) -> None:
+        """Draw V, and set d: the cells differ in how long they remember."""
+        h = self.n_hidden
+        arrays["d"][:h] = np.linspace(*KEEP_BIASES, h)
+        draw_normal(arrays["V"], rng, 1 / np.sqrt(h))
+
+    def n_weights(self, n_inputs: int) -> int:
+        return self.n_sums * (n_inputs + self.n_hidden)
+
+    def initial_memory(self, n_members: int, n_runs: int, dtype: DTypeLike) -> State:
+        """Make the empty a and c after each run, and the row of its last window, -1."""
+        n = n_runs + 1  # one is cut in two where the order of an epoch wraps around
+        return {
+            "memory": np.zeros((n_members, n, 2 * self.n_hidden), dtype),
+            "memory_last": np.full((n_members, n), -1, np.intp),
+        }
+
+    def check_memory(self, state: State) -> None:
+        # c is a mean of values of tanh.
+        if not (np.abs(state["memory"]) <= 1.001).all():  # nor NaN
+            raise ValueError("memory has NaN, or numbers beyond -1 and 1")
+
+    def run_length(self, batch_size: int) -> int:
+        return batch_size // n_runs(batch_size)
+
+    def kernel(self, team: Workspace, activations: Activations) -> Kernel:
+        H, d, V = (team.trained[name] for name in ("H", "d", "V"))
+        scratch = team.scratch
+        if activations.scoring and not team.memory:
+            at = activations.positions(team.inputs.n_context)
+            inputs = team.inputs.kernel(team, at)
+            return _lstm.Windows(
+                H, d, V, at, scratch, inputs=inputs, windows=activations
+            )
+
+        def units(activations: Activations) -> Kernel:
+            return _lstm.Continuing(
+                H, d, V, activations, scratch,
+                memory=team.memory["memory"][team.member].view(np.uint8),
+                last=team.memory["memory_last"][team.member],
+            )  # fmt: skip
+
+        return team.masks.of_units(activations, units)
 
 
 @dataclass(frozen=True)
@@ -175,7 +225,6 @@ class Above(Tanh):
 
     @property
     def lowest(self) -> Tanh:
-        """The units at the bottom."""
         return self.below.lowest
 
 
@@ -193,7 +242,6 @@ class Residual(Above):
     widths: tuple[int, ...]
 
     def shapes(self, n_inputs: int) -> Shapes:
-        """Return the shapes of the arrays of the blocks, and of the units below."""
         shapes, h = self.below.shapes(n_inputs), self.n_hidden
         for i, width in enumerate(self.widths, 1):
             of_block = (width, h), (width,), (h, width)
@@ -210,11 +258,11 @@ class Residual(Above):
         own = 2 * self.n_hidden * sum(self.widths)
         return self.below.n_weights(n_inputs) + own
 
-    def kernel(self, activations: Activations, given: Given) -> Kernel:
-        inner, scratch = activations.apart(self.n_hidden), given.scratch
-        kernel = self.below.kernel(inner, given)
+    def kernel(self, team: Workspace, activations: Activations) -> Kernel:
+        inner, scratch = activations.apart(self.n_hidden), team.scratch
+        kernel = self.below.kernel(team, inner)
         for i, width in enumerate(self.widths, 1):
-            H, d, U = (given.trained[name] for name in Block.names(i))
+            H, d, U = (team.trained[name] for name in Block.names(i))
             is_last = i == len(self.widths)
             outer = activations if is_last else activations.apart(self.n_hidden)
             wide = outer.apart(width, self.n_hidden)
@@ -222,7 +270,7 @@ class Residual(Above):
             def units(wide: Activations, H: Kernel = H, d: Kernel = d) -> Kernel:
                 return _hidden.Rectified(H, d, wide, scratch)
 
-            above = given.masks.of_block(i, wide, units)
+            above = team.masks.of_units(wide, units, N_LAYERS - 1 + i)
             kernel = _hidden.Block(
                 kernel, above, U, inner, wide, outer, scratch, epsilon=NORM_EPSILON
             )
@@ -274,7 +322,6 @@ class Projected(Above):
         return self.m
 
     def shapes(self, n_inputs: int) -> Shapes:
-        """Return the shape of R, and of the arrays of the units below."""
         n = self.n_hidden + (n_inputs if self.direct else 0)
         return {"R": (self.m, n)} | self.below.shapes(n_inputs)
 
@@ -282,11 +329,11 @@ class Projected(Above):
         """Draw as below. R is 0, so that the initial output is that of the biases."""
         self.below.draw(arrays, rng)
 
-    def kernel(self, activations: Activations, given: Given) -> Kernel:
+    def kernel(self, team: Workspace, activations: Activations) -> Kernel:
         inner = activations.apart(self.n_hidden)
-        kernel, R = self.below.kernel(inner, given), given.trained["R"]
+        kernel, R = self.below.kernel(team, inner), team.trained["R"]
 
         def projected(activations: Activations) -> Kernel:
-            return _hidden.Projected(kernel, R, inner, activations, given.scratch)
+            return _hidden.Projected(kernel, R, inner, activations, team.scratch)
 
-        return given.masks.of_projection(activations, projected)
+        return team.masks.of_units(activations, projected, PROJECTION)

@@ -8,15 +8,9 @@ from typing import ClassVar
 import numpy as np
 
 from nplm._kernels.neural import _inputs
-from nplm.models.neural.network.array_types import (
-    Activations,
-    Kernel,
-    Scratch,
-    Shapes,
-    State,
-    Trained,
-)
+from nplm.models.neural.network.array_types import Shapes, State
 from nplm.models.neural.network.parameters import draw_normal
+from nplm.models.neural.network.workspace import Activations, Kernel, Workspace
 
 __all__ = ["Concatenation", "DistantAverages", "MixedSenses"]
 
@@ -59,15 +53,9 @@ class Concatenation:
     def draw(self, arrays: State, rng: np.random.RandomState) -> None:
         """Set the initial values of these arrays."""
 
-    def kernel(
-        self,
-        features: Kernel,
-        trained: Trained,
-        activations: Activations,
-        scratch: Scratch,
-    ) -> Kernel:
-        """Return the kernel, which uses the `trained` parameters."""
-        return _inputs.Concatenation(features, self.n_window)
+    def kernel(self, team: Workspace, activations: Activations) -> Kernel:
+        """Return the kernel."""
+        return _inputs.Concatenation(team.features, self.n_window)
 
 
 @dataclass(frozen=True)
@@ -96,7 +84,6 @@ class DistantAverages(Concatenation):
         return (self.n_window + len(self.half_lives)) * self.n_features
 
     def shapes(self, n_words: int) -> Shapes:
-        """Return the shape of P."""
         return {"P": (len(self.half_lives), self.n_distant)}
 
     def draw(self, arrays: State, rng: np.random.RandomState) -> None:
@@ -106,14 +93,10 @@ class DistantAverages(Concatenation):
         weights /= weights.sum(axis=1, keepdims=True)
         arrays["P"][...] = weights
 
-    def kernel(
-        self,
-        features: Kernel,
-        trained: Trained,
-        activations: Activations,
-        scratch: Scratch,
-    ) -> Kernel:
-        return _inputs.DistantAverages(features, self.n_window, trained["P"], scratch)
+    def kernel(self, team: Workspace, activations: Activations) -> Kernel:
+        return _inputs.DistantAverages(
+            team.features, self.n_window, team.trained["P"], team.scratch
+        )
 
 
 @dataclass(frozen=True)
@@ -165,16 +148,9 @@ class MixedSenses:
         for name in self.visited:
             draw_normal(arrays[name], rng, SCALE)
 
-    def kernel(
-        self,
-        features: Kernel,
-        trained: Trained,
-        activations: Activations,
-        scratch: Scratch,
-    ) -> Kernel:
-        """Return the kernel, which uses the `trained` parameters."""
-        words = self.words.kernel(features, trained, activations, scratch)
+    def kernel(self, team: Workspace, activations: Activations) -> Kernel:
+        """Return the kernel."""
         return _inputs.MixedSenses(
-            features, words, activations, self.n_window, trained["S"], trained["Q"],
-            scratch,
+            team.features, self.words.kernel(team, activations), activations,
+            self.n_window, team.trained["S"], team.trained["Q"], team.scratch,
         )  # fmt: skip

@@ -101,11 +101,6 @@ class Parameters:
         return self.E[:, self.n_outputs - 1]
 
     @property
-    def P(self) -> Array | None:
-        """Weights of distant words by position, (n_averages, n_distant), or None."""
-        return self.more.get("P")
-
-    @property
     def dtype(self) -> np.dtype[Any]:
         """The dtype of all arrays."""
         return self.C.dtype

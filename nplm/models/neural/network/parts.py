@@ -30,10 +30,6 @@ class Parts(NamedTuple):
     output: Output
     features: Features
 
-    def n_rows(self, n_words: int) -> int:
-        """Return the number of rows of the output units."""
-        return self.output.n_rows(n_words)
-
     def output_share(self, n_words: int) -> float:
         """Return the share of the output units in the weights of the products."""
         inputs, hidden, output, _ = self
@@ -129,7 +125,7 @@ def check_sums(parameters: Parameters, parts: Parts) -> None:
             for k, a in arrays.items()}  # fmt: skip
     if not np.isfinite(list(size.values())).all():
         raise ValueError("its weights have NaN or infinite values")
-    P = parameters.P
+    P = parameters.more.get("P")
     x = size["C"] * max(1.0, 0.0 if P is None else float(np.abs(P).sum(axis=1).max()))
     x += size.get("S", 0.0)  # the mixture weights sum to 1
     sums = [size["d"] + parameters.H.shape[1] * size["H"] * x]

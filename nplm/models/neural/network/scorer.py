@@ -14,22 +14,12 @@ from nplm._kernels.neural._loops import Scratch, Tier
 from nplm._kernels.neural._solvers import Clock
 from nplm._kernels.neural._team import Team
 from nplm.base.blocks import Texts, blocks
-from nplm.models.neural.network.array_types import (
-    Activations,
-    Array,
-    Ids,
-    Index,
-    Kernel,
-    Scores,
-    State,
-    Trained,
-)
-from nplm.models.neural.network.dropout import NO_DROPOUT, Dropout
-from nplm.models.neural.network.hidden import Given
-from nplm.models.neural.network.outputs.base import Workspace
+from nplm.models.neural.network.array_types import Array, Ids, Index, Scores, State
+from nplm.models.neural.network.dropout import NO_DROPOUT, Dropout, Masks
 from nplm.models.neural.network.parameters import Parameters
 from nplm.models.neural.network.parts import Parts
 from nplm.models.neural.network.solvers import SGD, Schedule
+from nplm.models.neural.network.workspace import Activations, Kernel, Trained, Workspace
 from nplm.models.neural.tiers import kernel_tier
 from nplm.models.training.parallel.threads import Threads
 
@@ -269,24 +259,19 @@ class Scorer:
             if scoring
             else features.kernel(tier, trained, scratch, max_words)
         )
-        outputs = output.kernels(Workspace(
-            tier if output.rounds else tier.unrounded(), scratch, activations, table,
-            trained, self.output_state, first=self.first, n_members=n_members,
-            member=member, worker=worker, n_workers=n_workers, solver=solver,
-        ))  # fmt: skip
         dropout = NO_DROPOUT if scoring else self.dropout
-        masks = dropout.masks(scratch, self.clock, worker, self._run_length)
-
-        def inputs_kernel(activations: Activations) -> Kernel:
-            return inputs.kernel(table, trained, activations, scratch)
-
-        given = Given(
-            trained, scratch, masks, inputs_kernel, inputs.n_context,
-            memory=(memory or {}) if scoring else self.memory, member=member,
+        masks = Masks(dropout, scratch, self.clock, worker, self._run_length)
+        team = Workspace(
+            tier if output.rounds else tier.unrounded(), scratch, activations, trained,
+            table, inputs, masks, output_state=self.output_state,
+            memory=(memory or {}) if scoring else self.memory, first=self.first,
+            n_members=n_members, member=member, worker=worker, n_workers=n_workers,
+            solver=solver,
         )  # fmt: skip
+        outputs = output.kernels(team)
         below = (
-            masks.of_inputs(activations, table, inputs_kernel(activations)),
-            hidden.kernel(activations, given),
+            masks.of_inputs(activations, table, inputs.kernel(team, activations)),
+            hidden.kernel(team, activations),
         )
         n_outcomes = output.n_outcomes(self.n_words)
         options = {"size": len(outputs), "n_outcomes": n_outcomes} | options

@@ -1,7 +1,8 @@
-"""Ways in which threads share the training of a network (section 3)."""
+"""Ways in which threads, and processes, share the training of a network (section 3)."""
 
 from __future__ import annotations
 
+import time
 from abc import ABC, abstractmethod
 from functools import partial
 from typing import Any, ClassVar
@@ -14,8 +15,8 @@ from nplm.models.neural.network.array_types import Ids, Index
 from nplm.models.training.parallel.threads import Threads
 
 __all__ = [
-    "Asynchronous", "Examples", "Locked", "Rows", "Sharing", "own_examples",
-    "sharing_of",
+    "Asynchronous", "Examples", "Locked", "RankSharing", "Rows", "Sharing",
+    "own_examples", "sharing_of",
 ]  # fmt: skip
 
 # Examples for a thread of a mini-batch: with fewer, threads mostly wait for each other.
@@ -72,7 +73,6 @@ class Rows(Sharing):
     """Each thread has output units of its own, of every example (section 3.2)."""
 
     def made(self, kernels: Any) -> list[Any]:
-        """Return one team, with a member per thread."""
         n, solver = self.threads.n, kernels.solver_kernel
         return [kernels.team(self.batch_size, solver, n_members=n)]
 
@@ -88,7 +88,6 @@ class Examples(Sharing):
     """Each thread has examples of its own of every mini-batch."""
 
     def made(self, kernels: Any) -> list[object]:
-        """Return the kernel that has a team of one for each thread."""
         n, length = self.threads.n, kernels.run_length(self.batch_size)
         most = _examples.most_examples(n, self.batch_size, length)
         self._memory = kernels.scratch()
@@ -118,7 +117,6 @@ class Asynchronous(Sharing):
     is_async: ClassVar[bool] = True
 
     def made(self, kernels: Any) -> list[object]:
-        """Return a team of one for each thread."""
         n, solver = self.threads.n, kernels.solver_kernel
         options = {"n_workers": n, "lock": self.lock()}
         length = kernels.run_length(self.batch_size)
@@ -152,8 +150,35 @@ class Locked(Asynchronous):
     """Like `Asynchronous`, with a lock around updates, as the paper tried first."""
 
     def lock(self) -> Any:
-        """Return a new lock."""
         return UpdateLock()
+
+
+class RankSharing(Sharing):
+    """One rank of the processes that train a network together, in steps."""
+
+    def __init__(self, network: Any, batch_size: int) -> None:
+        self.processes, self.seconds = network.processes, network.seconds
+        super().__init__(Threads(1), network, batch_size)
+
+    @property
+    def n_examples(self) -> int:
+        """Number of examples of a step, of all ranks."""
+        return self.batch_size
+
+    def train(self, X: Ids, y: Ids, index: Index) -> None:
+        starts = range(0, len(index), self.n_examples)
+        messages = np.empty(len(starts))
+        began = time.perf_counter()
+        for i, start in enumerate(starts):
+            messages[i] = self.step(X, y, index[start : start + self.n_examples])
+        self.seconds.add(time.perf_counter() - began, messages, self.processes)
+
+    @abstractmethod
+    def step(self, X: Ids, y: Ids, batch: Index) -> float:
+        """Train on the examples of a step.
+
+        Returns the seconds in which this rank waits for others or for messages.
+        """
 
 
 def own_examples(
@@ -162,7 +187,7 @@ def own_examples(
     """Return the examples of a worker with mini-batches, and runs, of its own.
 
     The workers take turns in whole mini-batches, and share the runs that are left
-    (`orders.RunOrder`).
+    (`windows.RunOrder`).
     """
     n_whole = len(index) // (batch_size * n_workers) * batch_size * n_workers
     own = index[:n_whole].reshape(-1, n_workers, batch_size)[:, worker].ravel()

@@ -10,15 +10,9 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from nplm._kernels.neural import _solvers
-from nplm.models.neural.network.array_types import (
-    Clock,
-    Kernel,
-    Scratch,
-    State,
-    Tier,
-    Trained,
-)
+from nplm.models.neural.network.array_types import State
 from nplm.models.neural.network.parameters import Parameters, aligned_zeros
+from nplm.models.neural.network.workspace import Clock, Kernel, Scratch, Tier, Trained
 
 __all__ = ["SGD", "Adam", "Schedule"]
 
@@ -218,7 +212,6 @@ class Adam(SGD):
         return min(AUTO_ALPHA_ADAM / sqrt(n_updates), most)
 
     def check(self, batch_size: int, dtype: DTypeLike) -> None:
-        """Raise ValueError if epsilon is 0, or weight decay erases the weights."""
         smallest = np.finfo(dtype).tiny
         if self.epsilon < smallest:
             raise ValueError(

@@ -16,11 +16,6 @@ from nplm.models.neural.network.array_types import Counts, Ids
 from nplm.models.neural.network.hidden import Linear, Projected, Tanh
 from nplm.models.neural.network.outputs import base, classes, energy, softmax, tree
 from nplm.models.neural.network.outputs.estimates import Estimate
-from nplm.models.neural.network.outputs.sampled import (
-    SampledEnergy,
-    SampledSoftmax,
-    SampledTiedSoftmax,
-)
 from nplm.models.neural.options.base import Option
 
 MakeWindows = Callable[[], tuple[Ids, Ids]]
@@ -113,8 +108,9 @@ class Softmax(Output):
     def _part(self, estimate: Estimate | None) -> base.Output:
         direct = self.direct and not self.tied  # direct connections of R are its own
         if estimate is not None:
-            sampled = SampledTiedSoftmax if self.tied else SampledSoftmax
-            return sampled(direct, estimate=estimate)
+            if self.tied:
+                return softmax.SampledTiedSoftmax(direct, estimate=estimate)
+            return softmax.SampledSoftmax(direct, estimate=estimate)
         exact = softmax.TiedSoftmax if self.tied else softmax.Softmax
         return exact(direct, n_outputs=self.n_outputs)
 
@@ -299,7 +295,7 @@ class Energy(Output):
     def _part(self, estimate: Estimate | None) -> base.Output:
         if estimate is None:
             return energy.Energy(target_weights=self.target_weights)
-        return SampledEnergy(
+        return energy.SampledEnergy(
             False, target_weights=self.target_weights, estimate=estimate
         )
 

@@ -10,7 +10,6 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from nplm.base.fitted import Fitted
 from nplm.base.generators import private_generator
 
 __all__ = ["ALONE", "Meeting", "Processes", "Seconds", "part_of"]
@@ -137,10 +136,6 @@ class Seconds:
         seconds = dict(zip(self.NAMES, self.array[:, 0].tolist()))
         self.array[:] = 0
         return seconds
-
-    def restore(self, state: Fitted) -> None:
-        """Restore the seconds of a saved epoch."""
-        self.array[...] = state.array("seconds_by_kind", np.float64, (3, 1))
 
 
 def part_of(data: T, process: int, n_processes: int) -> T:

@@ -5,8 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from nplm.models.neural.fitting.orders import OTHER_RANK, Order, order_of
-from nplm.models.neural.fitting.windows import Windows
+from nplm.models.neural.fitting.windows import OTHER_RANK, Order, Windows, order_of
 
 
 def order(rank, sizes, *, shuffle=True):

@@ -9,48 +9,10 @@ from typing import ClassVar
 import numpy as np
 
 from nplm._kernels.neural._team import block_starts
-from nplm.models.neural.network.array_types import (
-    Activations,
-    Array,
-    Counts,
-    Kernel,
-    Scratch,
-    Shapes,
-    State,
-    Tier,
-    Trained,
-)
+from nplm.models.neural.network.array_types import Array, Counts, Shapes, State
+from nplm.models.neural.network.workspace import Kernel, Workspace
 
-__all__ = ["Output", "State", "Workspace"]
-
-
-@dataclass(frozen=True)
-class Workspace:
-    """Arguments of the output kernels of one team.
-
-    - `trained`: all parameters, by name
-    - `state`: see `Output.initial_state`; empty when scoring
-    - `first`: id of the word of the first row
-    - `n_members`: number of threads that share the rows: 1 unless the output's
-      `rows_are_shared`
-    - `member`: number of this team among those that share the examples of mini-batches
-    - `worker`, `n_workers`: number of this team, and how many teams train the same
-      parameters
-    - `solver`: kernel of the solver; None when scoring
-    """
-
-    tier: Tier
-    scratch: Scratch
-    activations: Activations
-    features: Kernel
-    trained: Trained
-    state: State
-    first: int
-    n_members: int
-    member: int
-    worker: int
-    n_workers: int
-    solver: Kernel | None
+__all__ = ["Output"]
 
 
 @dataclass(frozen=True)
@@ -58,7 +20,6 @@ class Output:
     """Logits E z with z = [a | x | 1], or z = [a | 1] if not `direct`."""
 
     direct: bool
-    name: ClassVar[str]  # the estimator's `output`
     # Whether threads and processes can split the rows among them (section 3.2).
     rows_are_shared: ClassVar[bool] = False
     # Whether threads can split the examples instead, if they can split the rows.

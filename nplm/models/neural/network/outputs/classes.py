@@ -8,8 +8,9 @@ from typing import ClassVar, Self
 import numpy as np
 
 from nplm._kernels.neural.outputs import _classes, _softmax
-from nplm.models.neural.network.array_types import Array, Counts, Ids, Index, Kernel
-from nplm.models.neural.network.outputs.base import Output, Workspace
+from nplm.models.neural.network.array_types import Array, Counts, Ids, Index
+from nplm.models.neural.network.outputs.base import Output
+from nplm.models.neural.network.workspace import Kernel, Workspace
 
 __all__ = ["Classes", "frequency_bins"]
 
@@ -22,7 +23,6 @@ class Classes(Output):
     and `starts` the start of each class in `order`.
     """
 
-    name: ClassVar[str] = "classes"
     rows_are_visited: ClassVar[bool] = True
     examples_are_arranged: ClassVar[bool] = True
 
@@ -53,7 +53,6 @@ class Classes(Output):
     def kernel(
         self, team: Workspace, start: int, stop: int, leader: Kernel | None
     ) -> Kernel:
-        """Return the kernel of the only member."""
         n_words, n_classes = len(self.labels), len(self.starts) - 1
         E, activations = team.trained["E"], team.activations
 

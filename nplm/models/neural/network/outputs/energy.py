@@ -7,12 +7,15 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from nplm._kernels.neural.outputs import _energy
-from nplm.models.neural.network.array_types import Array, Counts, Kernel, Shapes
-from nplm.models.neural.network.outputs.base import Output, State, Workspace
+from nplm._kernels.neural._loops import row_stride
+from nplm._kernels.neural.outputs import _energy, _sampled_energy
+from nplm.models.neural.network.array_types import Array, Counts, Shapes, State
+from nplm.models.neural.network.outputs.base import Output
+from nplm.models.neural.network.outputs.estimates import Sampled
 from nplm.models.neural.network.parameters import draw_normal
+from nplm.models.neural.network.workspace import Kernel, Workspace
 
-__all__ = ["Energy"]
+__all__ = ["Energy", "SampledEnergy"]
 
 
 @dataclass(frozen=True)
@@ -22,7 +25,6 @@ class Energy(Output):
     With `target_weights`, a row of E is [v | b] of a word, else [b].
     """
 
-    name: ClassVar[str] = "energy"
     direct: bool = False
     target_weights: bool = False
     examples_are_shared: ClassVar[bool] = False
@@ -41,7 +43,6 @@ class Energy(Output):
         return -np.log(smoothed / smoothed.sum())
 
     def shapes(self, n_features: int, n_hidden: int) -> Shapes:
-        """Return the shape of H_next, and that of v if words share it."""
         shapes: Shapes = {"H_next": (n_hidden, n_features)}
         return shapes if self.target_weights else shapes | {"v": (n_hidden,)}
 
@@ -53,7 +54,6 @@ class Energy(Output):
     def kernel(
         self, team: Workspace, start: int, stop: int, leader: Kernel | None
     ) -> Kernel:
-        """Return the kernel of a member."""
         return _energy.Energy(
             *self._arguments(team), first=team.first + start, n_words=stop - start,
             row=start, leader=leader,
@@ -65,4 +65,17 @@ class Energy(Output):
         return (
             team.tier, team.scratch, team.activations, trained["E"], trained["C"],
             trained["H_next"], trained.get("v"),
+        )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class SampledEnergy(Sampled, Energy):
+    """Energy trained on the noise samples and the next words."""
+
+    def trainer(self, team: Workspace) -> Kernel:
+        n_words, columns = team.trained["E"].rows, row_stride(team.activations.columns)
+        return _sampled_energy.SampledEnergy(
+            *self._arguments(team), first=0, n_words=n_words, leader=None,
+            estimate=self.estimate.kernel(team, columns), features=team.features,
+            solver=team.solver,
         )  # fmt: skip

@@ -1,8 +1,8 @@
-"""Proposals of noise samples, and gradient estimates from them."""
+"""Proposals of noise samples, gradient estimates, and outputs that train on them."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -10,10 +10,11 @@ from numpy.typing import ArrayLike
 
 from nplm._kernels.neural.outputs import _estimates
 from nplm._kernels.neural.outputs._sampler import Sampler
-from nplm.models.neural.network.array_types import Counts, Kernel, Scores
-from nplm.models.neural.network.outputs.base import State, Workspace
+from nplm.models.neural.network.array_types import Counts, Scores, State
+from nplm.models.neural.network.outputs.base import Output
+from nplm.models.neural.network.workspace import Kernel, Workspace
 
-__all__ = ["Estimate", "Importance", "NoiseContrastive", "Proposal"]
+__all__ = ["Estimate", "Importance", "NoiseContrastive", "Proposal", "Sampled"]
 
 # Maximum growth of the number of noise samples, relative to the initial one.
 MAX_GROWTH = 16
@@ -62,7 +63,6 @@ class Estimate:
 
     # Whether training makes unnormalized scores close to log-probabilities.
     normalizes: ClassVar[bool] = False
-    loss: ClassVar[str]  # the estimator's `loss`
 
     n_noise: int
     proposal: Proposal
@@ -98,8 +98,8 @@ class Estimate:
         raise NotImplementedError
 
     def _sampler(self, team: Workspace) -> Any:
-        proposal = team.state["proposal"]
-        generator = team.state["generators"][team.worker]
+        proposal = team.output_state["proposal"]
+        generator = team.output_state["generators"][team.worker]
         if team.member > 0:  # draws the same samples
             generator = generator.copy()
         return Sampler(
@@ -115,8 +115,6 @@ class Importance(Estimate):
     The number of noise samples grows while the effective sample size is below
     `min_effective_samples`.
     """
-
-    loss: ClassVar[str] = "importance"
 
     min_effective_samples: float
 
@@ -146,7 +144,6 @@ class Importance(Estimate):
             raise ValueError("watched has values out of range")
 
     def figures(self, state: State) -> dict[str, float]:
-        """Return the current number of noise samples, and the effective one."""
         n_noise, noise, _ = state["watched"].mean(axis=0)
         effective = 1 / noise if noise > 0 else np.inf
         return {"n_noise": float(n_noise), "effective_samples": float(effective)}
@@ -154,7 +151,7 @@ class Importance(Estimate):
     def kernel(self, team: Workspace, columns: int) -> Kernel:
         return _estimates.Importance(
             team.tier, team.scratch, team.activations, sampler=self._sampler(team),
-            columns=columns, watched=team.state["watched"][team.worker],
+            columns=columns, watched=team.output_state["watched"][team.worker],
             least=self.min_effective_samples,
         )  # fmt: skip
 
@@ -164,12 +161,49 @@ class NoiseContrastive(Estimate):
     """Noise-contrastive estimation, which makes scores close to log-probabilities."""
 
     normalizes: ClassVar[bool] = True
-    loss: ClassVar[str] = "nce"
 
     def kernel(self, team: Workspace, columns: int) -> Kernel:
-        proposal = team.state["proposal"]
+        proposal = team.output_state["proposal"]
         return _estimates.NoiseContrastive(
             team.tier, team.scratch, team.activations,
             sampler=self._sampler(team), columns=columns,
             proposal=proposal, n_noise=min(self.n_noise, len(proposal)),
         )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Sampled(Output):
+    """Mixin of an output that trains on noise samples.
+
+    It precedes, as a base class, the output that scores.
+    """
+
+    rows_are_shared: ClassVar[bool] = False
+    rows_are_visited: ClassVar[bool] = True
+    estimate: Estimate = field(kw_only=True)
+
+    @property
+    def normalizes(self) -> bool:
+        return self.estimate.normalizes
+
+    def initial_state(
+        self, n_words: int, counts: Counts, rng: np.random.RandomState, n_workers: int
+    ) -> State:
+        return self.estimate.initial_state(n_words, counts, rng, n_workers)
+
+    def check_state(self, saved: State, state: State) -> None:
+        self.estimate.check_state(saved, state)
+
+    def figures(self, state: State) -> dict[str, float]:
+        return self.estimate.figures(state)
+
+    def kernel(
+        self, team: Workspace, start: int, stop: int, leader: Kernel | None
+    ) -> Kernel:
+        if team.solver is None:
+            return super().kernel(team, start, stop, leader)
+        return self.trainer(team)
+
+    def trainer(self, team: Workspace) -> Kernel:
+        """Return the kernel that trains."""
+        raise NotImplementedError

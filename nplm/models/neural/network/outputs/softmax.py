@@ -1,4 +1,4 @@
-"""Softmax over all words, as in the paper."""
+"""Softmax over all words: exact as in the paper, and trained on noise samples."""
 
 from __future__ import annotations
 
@@ -7,12 +7,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from nplm._kernels.neural.outputs import _softmax
-from nplm.models.neural.network.array_types import Array, Counts, Kernel
+from nplm._kernels.neural.outputs import _sampled, _softmax
+from nplm.models.neural.network.array_types import Array, Counts
 from nplm.models.neural.network.features import gradient_gatherer
-from nplm.models.neural.network.outputs.base import Output, Workspace
+from nplm.models.neural.network.outputs.base import Output
+from nplm.models.neural.network.outputs.estimates import Sampled
+from nplm.models.neural.network.workspace import Kernel, Workspace
 
-__all__ = ["Softmax", "TiedSoftmax"]
+__all__ = ["SampledSoftmax", "SampledTiedSoftmax", "Softmax", "TiedSoftmax"]
 
 
 @dataclass(frozen=True)
@@ -22,7 +24,6 @@ class Softmax(Output):
     With `n_outputs`, it is over other outcomes, such as positions in a short-list.
     """
 
-    name: ClassVar[str] = "softmax"
     n_outputs: int | None = field(default=None, kw_only=True)
     rows_are_shared: ClassVar[bool] = True
     rounds: ClassVar[bool] = True
@@ -46,7 +47,6 @@ class Softmax(Output):
     def kernel(
         self, team: Workspace, start: int, stop: int, leader: Kernel | None
     ) -> Kernel:
-        """Return the kernel of a member."""
         return self.kind(
             team.tier, team.scratch, team.activations, team.trained["E"],
             # Workers start at different rows, so as not to write the same cache lines.
@@ -75,3 +75,35 @@ class TiedSoftmax(Softmax):
         if team.solver is not None:
             gatherer = gradient_gatherer(team.features, team.tier, team.solver)
         return {"solver": gatherer, "gatherer": gatherer}
+
+
+@dataclass(frozen=True)
+class SampledSoftmax(Sampled, Softmax):
+    """Softmax trained on the rows of the noise samples and the next words."""
+
+    def trainer(self, team: Workspace) -> Kernel:
+        E = team.trained["E"]
+        return _sampled.Sampled(
+            team.tier, team.scratch, team.activations, E, solver=self._solver(team),
+            estimate=self.estimate.kernel(team, team.activations.columns),
+            **self._rows(team, 0, E.rows, None),
+        )  # fmt: skip
+
+    def _solver(self, team: Workspace) -> Kernel:
+        """Return the kernel that updates the rows."""
+        return team.solver
+
+
+@dataclass(frozen=True)
+class SampledTiedSoftmax(SampledSoftmax, TiedSoftmax):
+    """Tied softmax trained on the rows of the noise samples and the next words."""
+
+    # The features apply the weight decay of the rows, not the output.
+    rows_are_visited: ClassVar[bool] = False
+
+    def n_tied_rows(self, batch_size: int) -> int | None:
+        """Return the maximum number of noise samples and next words."""
+        return self.estimate.max_noise + batch_size
+
+    def _solver(self, team: Workspace) -> Kernel:
+        return gradient_gatherer(team.features, team.tier, team.solver)

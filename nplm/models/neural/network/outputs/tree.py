@@ -14,8 +14,9 @@ from sklearn.utils.extmath import randomized_svd
 from nplm._kernels.neural.outputs import _tree
 from nplm.base.checks import check_ids, trusted_ids
 from nplm.base.word_trees import Joined, bisected, huffman, joined, top_down
-from nplm.models.neural.network.array_types import Array, Counts, Ids, Kernel, Scores
-from nplm.models.neural.network.outputs.base import Output, Workspace
+from nplm.models.neural.network.array_types import Array, Counts, Ids, Scores
+from nplm.models.neural.network.outputs.base import Output
+from nplm.models.neural.network.workspace import Kernel, Workspace
 from nplm.models.training.parallel.blas import blas_threads
 
 __all__ = ["MAX_BRANCHES", "Tree", "checked_tree", "context_tree"]
@@ -36,7 +37,6 @@ class Tree(Output):
     Each branch has a row of E, node by node from the root.
     """
 
-    name: ClassVar[str] = "tree"
     rows_are_visited: ClassVar[bool] = True
 
     nodes: Joined
@@ -70,7 +70,6 @@ class Tree(Output):
     def kernel(
         self, team: Workspace, start: int, stop: int, leader: Kernel | None
     ) -> Kernel:
-        """Return the kernel of the only member."""
         nodes = self.nodes
         n_words = len(nodes.branches) + 2 - len(nodes.starts)
         rows = self._rows(team, start, stop, leader) | {"n_words": n_words}
