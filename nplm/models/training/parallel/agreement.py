@@ -140,6 +140,7 @@ class Ranks(Processes):
 
     @cached_property
     def share_memory(self) -> bool:
+        """Whether all ranks are on one computer, and may share its memory."""
         may = self.all_or_none(_may_share_memory) and self.size > 1
         here = self.comm.Split_type(MPI.COMM_TYPE_SHARED)
         every = here.size == self.size
