@@ -9,6 +9,7 @@ from rich.console import Console
 
 from nplm.base.progress.bars import TimeLeft, time_in_words
 from nplm.base.progress.surfaces import Log, Surface, Terminal
+from nplm.cli._text import Files
 
 __all__ = ["Stages", "stages"]
 
@@ -36,12 +37,21 @@ class Stages:
         text = f"{stage}: {', '.join(parts)}" if parts else stage
         self._surface.show(done / total if total else None, text)
 
-    def counting(self, unit: str) -> Callable[[str, int, int], None]:
-        """Return a `progress` of stages whose total is 0 until it is known."""
+    def counting(
+        self, unit: str, files: Files | None = None
+    ) -> Callable[[str, int, int], None]:
+        """Return a `progress` of stages, some of an unknown total, 0.
+
+        - `files`: what such a stage reads, whose size is known unless one is a pipe
+        """
 
         def show(stage: str, done: int, total: int) -> None:
-            note = "" if total else f"{done:,} {unit}"
-            self.show(stage, done if total else 0, total, note)
+            if total:
+                self.show(stage, done, total, "")
+            elif files is None:
+                self.show(stage, 0, 0, f"{done:,} {unit}")
+            else:
+                self.show(stage, files.n_read, files.n_bytes, f"{done:,} {unit}")
 
         return show
 

@@ -23,8 +23,8 @@ from nplm.text.words.marks import BEGIN, END, LineMarks
 from nplm.text.words.splitting import BLANKS
 
 __all__ = [
-    "BLANK_LINES", "ERRORS", "INPUTS", "NO_MARKS", "Chunk", "KeptText", "chunks_of",
-    "files_of", "lines_of", "listed_words", "n_bytes_of", "refuse_empty",
+    "BLANK_LINES", "ERRORS", "INPUTS", "NO_MARKS", "Chunk", "Files", "KeptText",
+    "chunks_of", "lines_of", "listed_words", "n_bytes_of", "refuse_empty",
 ]  # fmt: skip
 
 # Memory does not grow with the text.
@@ -160,11 +160,27 @@ def refuse_empty(path: str | None, purpose: str) -> None:
         raise click.ClickException(f"there is no text to {purpose} on in {path}.")
 
 
-def files_of(inputs: Iterable[str]) -> Iterator[BinaryIO]:
-    """Yield the files one after another, open and decompressed."""
-    for name in inputs or ["-"]:
-        with _opened(name) as (file, _):
-            yield file
+class Files:
+    """Files one after another, open and decompressed.
+
+    - `n_bytes`: their size on the disk, or 0 if one is standard input or a pipe
+    """
+
+    def __init__(self, inputs: Iterable[str]) -> None:
+        self._names = list(inputs) or ["-"]
+        self.n_bytes = n_bytes_of(self._names)
+        self._n_before, self._position = 0, _nothing
+
+    def __iter__(self) -> Iterator[BinaryIO]:
+        for name in self._names:
+            with _opened(name) as (file, self._position):
+                yield file
+                self._n_before, self._position = self.n_read, _nothing
+
+    @property
+    def n_read(self) -> int:
+        """Number of bytes on the disk that were read so far."""
+        return self._n_before + self._position()
 
 
 def lines_of(
@@ -222,10 +238,14 @@ def _opened(name: str) -> Iterator[tuple[Any, Callable[[], int]]]:
         if not hasattr(stdin, "peek"):  # not a real one
             stdin = io.BufferedReader(stdin)
         with unpacked(stdin, "standard input") as file:
-            yield file, lambda: 0
+            yield file, _nothing
     else:
         with opened(name, pipes=True) as raw, unpacked(raw, name) as file:
-            yield file, raw.tell if raw.seekable() else lambda: 0
+            yield file, raw.tell if raw.seekable() else _nothing
+
+
+def _nothing() -> int:
+    return 0
 
 
 def _grown(file: Any, name: str) -> Any:

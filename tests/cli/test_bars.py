@@ -8,6 +8,7 @@ from rich.console import Console
 
 from nplm.base.progress import bars, surfaces
 from nplm.cli._bars import stages
+from nplm.cli._text import Files
 
 
 @pytest.fixture
@@ -58,6 +59,28 @@ def test_a_terminal_has_a_bar(monkeypatch, lines):
     assert "reading: 9,000 words 0:00:00" in drawn
     assert "sorting: 25% 0:00:00" in drawn
     assert drawn.endswith("\x1b[2K")
+
+
+def test_time_left_of_a_stage_without_a_total_is_that_of_the_files(
+    tmp_path, monkeypatch
+):
+    clock, printed = [0.0], io.StringIO()
+    for module in (bars, surfaces):
+        monkeypatch.setattr(module.time, "perf_counter", lambda: clock[0])
+    names = [tmp_path / name for name in "ab"]
+    for name in names:
+        name.write_bytes(b"x" * 50)
+    files = Files(map(str, names))
+    with stages(Console(file=printed)) as shown:
+        count = shown.counting("words", files)
+        for n, file in enumerate(files, 1):
+            file.read(10)
+            count("reading", 2 * n, 0)
+            clock[0] += 60
+    assert printed.getvalue().splitlines() == [
+        "reading", "reading: 20%, 4 words, 8 minutes left",
+    ]  # fmt: skip
+    assert Files(["-"]).n_bytes == 0
 
 
 def test_no_lines_where_none_are_wanted():

@@ -131,7 +131,7 @@ class _Bar:
         share, (spent, left) = done / total, self._time_left(done, total)
         self._text = f"{self._name}: {share:.0%}, {self._note(figure)}, {spent:.0f} s"
         if left is not None:
-            rest = f", {left:.0f} s left" if done < total else ""
+            rest = f", {time_in_words(left)} left" if done < total else ""
             self._surface.show(share, self._text + rest + self._label)
 
     def label(self, text: str) -> None:

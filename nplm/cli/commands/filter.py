@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 import click
 import numpy as np
@@ -20,15 +20,28 @@ from nplm.cli._outputs import refuse_to_replace, writable_file
 from nplm.cli._tally import TextScorer
 from nplm.cli._text import ERRORS, INPUTS, Chunk, chunks_of, n_bytes_of
 from nplm.cli._values import ABOVE_ZERO, POSITIVE, SHARE
-from nplm.cli.commands.score import JOBS, LEFT_OUT, refuse_to_share
+from nplm.cli.commands.score import JOBS, LEFT_OUT, bars_beside_output, refuse_to_share
 from nplm.formats._model_files import writing
+
+if TYPE_CHECKING:
+    from nplm.cli._bars import Stages
 
 __all__ = ["filter_command"]
 
 Floats = NDArray[np.float64]
-# Lines of a chunk, and their perplexities: NaN for lines that are left out.
-Part = tuple[list[bytes], Floats]
 QUANTILES = ("head", "middle", "tail")
+
+
+class Part(NamedTuple):
+    """Lines that were scored at once.
+
+    - `perplexities`: NaN for lines that are left out
+    - `n_bytes`: as of `Chunk`
+    """
+
+    lines: list[bytes]
+    perplexities: Floats
+    n_bytes: int
 
 
 @dataclass(frozen=True)
@@ -51,7 +64,8 @@ class Perplexities:
             of_tokens = np.exp(-log_prob / np.maximum(n_tokens, 1))
         of_tokens[n_tokens == 0] = np.inf
         perplexities[np.array(scored.numbers, dtype=np.intp) - chunk.first] = of_tokens
-        return chunk.lines if self.with_lines else [], perplexities
+        lines = chunk.lines if self.with_lines else []
+        return Part(lines, perplexities, chunk.n_bytes)
 
 
 @click.command("filter")
@@ -129,80 +143,98 @@ def filter_command(
     refuse_to_share(scorer, n_jobs)
     work = Perplexities(TextScorer(scorer, errors, field), True)
     shares = [keep] if keep is not None else [1 / 3, 2 / 3]
-    if max_perplexity is not None:
-        thresholds = np.array([max_perplexity])
-        parts = _scored(work, inputs, n_jobs)
-    elif n_bytes_of(inputs):
-        thresholds, parts = _of_files(work, inputs, n_jobs, shares)
-    else:
-        thresholds, parts = _of_a_pipe(work, inputs, n_jobs, shares, sample)
-    counts = np.zeros(len(thresholds) + 2, dtype=np.int64)
     file: AbstractContextManager[BinaryIO | None] = nullcontext()
-    with file if rejects is None else writing(rejects) as bad:
-        for lines, perplexities in parts:
-            # NaN, of lines that are left out, is the last kind.
-            kinds = np.searchsorted(thresholds, perplexities)
-            kinds += np.isnan(perplexities)
-            counts += np.bincount(kinds, minlength=len(counts))
-            good = []
-            for line, kind, number in zip(lines, kinds, perplexities):
-                if by_quantiles and kind < len(QUANTILES):
-                    good.append(_labelled(line, QUANTILES[kind], number, field))
-                elif not by_quantiles and kind == 0:
-                    good.append(line + b"\n")
-                elif bad is not None and kind == 1:
-                    bad.write(line + b"\n")
-            click.echo(b"".join(good), nl=False)
+    with bars_beside_output() as bars:
+        text = _Text(work, inputs, n_jobs, n_bytes_of(inputs), bars)
+        if max_perplexity is not None:
+            thresholds, parts = np.array([max_perplexity]), text.scored(work)
+        elif text.n_bytes:
+            thresholds, parts = text.of_files(shares)
+        else:
+            thresholds, parts = text.of_a_pipe(shares, sample)
+        counts = np.zeros(len(thresholds) + 2, dtype=np.int64)
+        with file if rejects is None else writing(rejects) as bad:
+            for part in parts:
+                # NaN, of lines that are left out, is the last kind.
+                kinds = np.searchsorted(thresholds, part.perplexities)
+                kinds += np.isnan(part.perplexities)
+                counts += np.bincount(kinds, minlength=len(counts))
+                good = []
+                for line, kind, number in zip(part.lines, kinds, part.perplexities):
+                    if by_quantiles and kind < len(QUANTILES):
+                        good.append(_labelled(line, QUANTILES[kind], number, field))
+                    elif not by_quantiles and kind == 0:
+                        good.append(line + b"\n")
+                    elif bad is not None and kind == 1:
+                        bad.write(line + b"\n")
+                click.echo(b"".join(good), nl=False)
     _report(counts, thresholds, by_quantiles)
 
 
-def _scored(work: Perplexities, inputs: tuple[str, ...], n_jobs: int) -> Iterator[Part]:
-    return in_order(work, chunks_of(inputs), n_jobs, lambda chunk: chunk.pauses)
+@dataclass(frozen=True)
+class _Text:
+    """A text to filter, and the bar of its passes.
 
+    - `n_bytes`: size of the files, or 0 of a pipe
+    """
 
-def _of_files(
-    work: Perplexities, inputs: tuple[str, ...], n_jobs: int, shares: list[float]
-) -> tuple[Floats, Iterator[Part]]:
-    """Return the thresholds of files, and their lines, which are read again."""
-    scores = replace(work, with_lines=False)
-    every = np.concatenate([part for _, part in _scored(scores, inputs, n_jobs)])
+    work: Perplexities
+    inputs: tuple[str, ...]
+    n_jobs: int
+    n_bytes: int
+    bars: Stages | None
 
-    def parts() -> Iterator[Part]:
-        start = 0
-        for chunk in chunks_of(inputs):
-            of_chunk = every[start : start + len(chunk.lines)]
-            start += len(chunk.lines)
-            if len(of_chunk) < len(chunk.lines):
+    def scored(self, work: Perplexities) -> Iterator[Part]:
+        """Yield all lines as they are scored."""
+        chunks = chunks_of(self.inputs)
+        parts = in_order(work, chunks, self.n_jobs, lambda chunk: chunk.pauses)
+        return self._shown("scoring", parts)
+
+    def of_files(self, shares: list[float]) -> tuple[Floats, Iterator[Part]]:
+        """Return the thresholds of files, and their lines, which are read again."""
+        scored = self.scored(replace(self.work, with_lines=False))
+        every = np.concatenate([part.perplexities for part in scored])
+
+        def parts() -> Iterator[Part]:
+            start = 0
+            for chunk in chunks_of(self.inputs):
+                of_chunk = every[start : start + len(chunk.lines)]
+                start += len(chunk.lines)
+                if len(of_chunk) < len(chunk.lines):
+                    break
+                yield Part(chunk.lines, of_chunk, chunk.n_bytes)
+            if start != len(every):
+                names = " ".join(self.inputs)
+                raise ValueError(f"{names}: written to while it was read.")
+
+        return _thresholds(every, shares), self._shown("writing", parts())
+
+    def of_a_pipe(
+        self, shares: list[float], sample: int
+    ) -> tuple[Floats, Iterator[Part]]:
+        """Return the thresholds of the first lines of a pipe, and all of its lines."""
+        parts = self.scored(self.work)
+        first, n_lines = list[Part](), 0
+        for part in parts:
+            first.append(part)
+            n_lines += len(part.lines)
+            if n_lines >= sample:
+                click.echo(
+                    f"Note: a pipe is read once, so its first {n_lines:,} lines set "
+                    "the threshold (--sample). Of files all lines do.",
+                    err=True,
+                )
                 break
-            yield chunk.lines, of_chunk
-        if start != len(every):
-            raise ValueError(f"{' '.join(inputs)}: written to while it was read.")
+        every = np.concatenate([np.empty(0), *(part.perplexities for part in first)])
+        return _thresholds(every, shares), chain(first, parts)
 
-    return _thresholds(every, shares), parts()
-
-
-def _of_a_pipe(
-    work: Perplexities,
-    inputs: tuple[str, ...],
-    n_jobs: int,
-    shares: list[float],
-    sample: int,
-) -> tuple[Floats, Iterator[Part]]:
-    """Return the thresholds of the first lines of a pipe, and all of its lines."""
-    parts = _scored(work, inputs, n_jobs)
-    first, n_lines = list[Part](), 0
-    for part in parts:
-        first.append(part)
-        n_lines += len(part[0])
-        if n_lines >= sample:
-            click.echo(
-                f"Note: a pipe is read once, so its first {n_lines:,} lines set the "
-                "threshold (--sample). Of files all lines do.",
-                err=True,
-            )
-            break
-    every = np.concatenate([np.empty(0), *(part for _, part in first)])
-    return _thresholds(every, shares), chain(first, parts)
+    def _shown(self, stage: str, parts: Iterable[Part]) -> Iterator[Part]:
+        n_lines = 0
+        for part in parts:
+            n_lines += len(part.perplexities)
+            if self.bars is not None:
+                self.bars.show(stage, part.n_bytes, self.n_bytes, f"{n_lines:,} lines")
+            yield part
 
 
 def _thresholds(perplexities: Floats, shares: list[float]) -> Floats:

@@ -27,7 +27,7 @@ from nplm.text.lm.text_scores import perplexity
 if TYPE_CHECKING:
     from nplm.cli._bars import Stages
 
-__all__ = ["JOBS", "LEFT_OUT", "refuse_to_share", "score_command"]
+__all__ = ["JOBS", "LEFT_OUT", "bars_beside_output", "refuse_to_share", "score_command"]
 
 
 JOBS = click.option(
@@ -180,14 +180,14 @@ def score_command(
     refuse_to_share(scorer, n_jobs)
     if no_marks:
         scorer = without_marks(scorer)
-    if progress is None and not follow:
-        progress = sys.stderr.isatty() and not sys.stdout.isatty()
+    if follow and progress is None:
+        progress = False
     n_bytes = 0 if follow else n_bytes_of(inputs)
     n_lines = n_shown = n_skipped = 0
     row = _json_row(with_text) if in_json else _row(per_token, with_text)
     work = Scoring(TextScorer(scorer, errors, bos=not no_marks), row, above)
     chunks = chunks_of(inputs, follow=follow)
-    with _bars() if progress else nullcontext() as bars:
+    with bars_beside_output(progress) as bars:
         for output in in_order(work, chunks, n_jobs, lambda chunk: chunk.pauses):
             click.echo("".join(f"{row}\n" for row in output.rows), nl=False)
             n_lines += output.n_lines
@@ -201,8 +201,17 @@ def score_command(
         click.echo(LEFT_OUT.format(n_skipped, n_lines + n_skipped), err=True)
 
 
-def _bars() -> AbstractContextManager[Stages]:
-    """Return the bar; what it needs is imported only if it is shown."""
+def bars_beside_output(
+    progress: bool | None = None,
+) -> AbstractContextManager[Stages | None]:
+    """Return a bar, by default if it is on a terminal and the output is not.
+
+    What it needs is imported only if it is shown.
+    """
+    if progress is None:
+        progress = sys.stderr.isatty() and not sys.stdout.isatty()
+    if not progress:
+        return nullcontext()
     from nplm.cli._bars import stages
 
     return stages()

@@ -17,7 +17,7 @@ from nplm.cli._models import read_scorer
 from nplm.cli._options import Settings
 from nplm.cli._outputs import is_arpa
 from nplm.cli._tally import report_perplexities, report_words
-from nplm.cli._text import files_of
+from nplm.cli._text import Files
 from nplm.formats._model_files import check_writable
 from nplm.formats.counts.estimation import Estimated, Resources, estimate, source_of
 from nplm.formats.counts.merging import CountFiles
@@ -94,11 +94,12 @@ def _estimate(
         kind: Literal["arpa", "binary"] = "arpa" if is_arpa(output) else "binary"
         file = NgramsFile(output, kind, options["bits"])
         file.check(smoothing.order, splitter)
-        texts: Any = CountFiles(inputs) if options["of_counts"] else files_of(inputs)
+        files = None if options["of_counts"] else Files(inputs)
+        texts: Any = CountFiles(inputs) if files is None else files
         source = source_of(
             texts, choice, splitter, options["blank_lines"], os.fspath(output)
         )
-        progress = bars.counting("words")
+        progress = bars.counting("words", files)
         n_jobs, folder = options["n_jobs"], options["folder"]
         resources = Resources(memory, folder, n_jobs, progress)
         marks = not options["no_marks"]

@@ -21,7 +21,7 @@ from nplm.models.ngrams.trie.backoff_trie import BackoffTrie
 from nplm.models.ngrams.trie.context_trie import ContextTrie
 from nplm.models.ngrams.trie.work import Work
 
-__all__ = ["NgramText", "unpredicted_in", "write_ngrams"]
+__all__ = ["NgramText", "n_lines_in", "unpredicted_in", "write_ngrams"]
 
 BUFFER_BYTES = 1 << 22
 NEWLINE = ord("\n")
@@ -64,8 +64,7 @@ def write_ngrams(
             for part in ngrams.lines(level):
                 file.write(part)
                 work.forget(*trie.every_array)
-                is_end = np.frombuffer(part, np.uint8) == NEWLINE
-                work.tell(int(np.count_nonzero(is_end)))
+                work.tell(n_lines_in(part))
         file.write(b"\n\\end\\\n")
 
 
@@ -212,6 +211,11 @@ def unpredicted_in(
 
 def _log10(value: float) -> str:
     return f"{np.log10(value):.7f}" if value > 0 else str(LOG_ZERO)
+
+
+def n_lines_in(part: memoryview) -> int:
+    """Return the number of newlines."""
+    return int(np.count_nonzero(np.frombuffer(part, np.uint8) == NEWLINE))
 
 
 class NgramText:

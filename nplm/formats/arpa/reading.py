@@ -74,12 +74,13 @@ def read_ngrams(
     """
     tables = NgramTables(work)
     work.reserve(MOST)  # the words may be many
-    work.stage("reading", 0)
     first_line = {1: 0}
     with reading(path) if file is None else nullcontext(file) as contents:
         lines = Lines(contents, path)
         counts = _read_header(lines)
+        work.stage("reading", sum(counts))
         words, prob, bow = _read_unigrams(lines, counts[0])
+        work.tell(counts[0])
         _check_any(words, path)
         marks, text = Marks(words), EncodedWords.of(words)
         for k, count in enumerate(counts[1:], 2):

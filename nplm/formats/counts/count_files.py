@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from codecs import BOM_UTF8
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,9 +17,10 @@ from nplm.base.files.compressed import reading
 from nplm.formats._lines import shown
 from nplm.formats._model_files import check_writable, counts_of, writing
 from nplm.formats._words import BEGIN, END, check_marks, check_words
-from nplm.formats.arpa.arpa_lines import NgramText
+from nplm.formats.arpa.arpa_lines import NgramText, n_lines_in
 from nplm.models.ngrams.stages.counts import check_total
 from nplm.models.ngrams.trie.context_trie import ContextTrie
+from nplm.models.ngrams.trie.work import Work
 
 if TYPE_CHECKING:
     from nplm.models.ngrams.kneser_ney import KneserNeyLM
@@ -68,7 +69,7 @@ def write_counts(
     if boundary is not None:
         words[boundary] = END
     text = NgramText(trie, words, boundary, trie.parents())
-    write_lines(path, trie, trie.counts, text)
+    write_lines(path, trie, trie.counts, text, Work())
 
 
 def write_lines(
@@ -76,15 +77,17 @@ def write_lines(
     trie: ContextTrie,
     counts: NDArray[np.int64],
     text: NgramText,
-    done: Callable[[], Any] = lambda: None,
+    work: Work,
 ) -> None:
-    """Write the n-grams of a trie and their counts; call `done` after each part."""
+    """Write the n-grams of a trie and their counts."""
+    work.stage("writing", int(trie.n_ngrams.sum()))
     with writing(path) as file:
         for level in range(trie.order):
             own = counts[trie.followers(level)]
             for part in text.parts(level, 1, _ngram_format.format_counts, own):
                 file.write(part)
-                done()
+                work.tell(n_lines_in(part))
+                work.forget()
 
 
 def read_counts(

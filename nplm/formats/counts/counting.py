@@ -92,6 +92,5 @@ def count_ngrams(
         spelled = words.words.tolist()
         spelled[boundary] = END
         text = NgramText(trie, spelled, boundary, trie.parents(work))
-        work.stage("writing", 0)
-        write_lines(path, trie, counts["raw"], text, work.forget)
+        write_lines(path, trie, counts["raw"], text, work)
         return trie.n_ngrams

@@ -193,6 +193,7 @@ class ExpandedTrie:
 
         A product may be above the largest integer, and even infinite.
         """
+        work.stage("counting", int(self.trie.n_ngrams[: self.order].sum()))
         with np.errstate(over="ignore"):
             return sum(
                 float(self.words.n[ngrams].prod(axis=1, dtype=np.float64).sum())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -305,13 +305,12 @@ class MixtureLM(_BaseComposition, CompositeLM):
                 members.append(UniformLM(n_words=self.n_words_).fit(X, y))
             self.estimators_ = members
             self.named_estimators_ = Bunch(**dict(zip(names, members)))
-            begin("weights")
             self._set_contexts(self._count_contexts(X, y))
             self.n_iter_ = 0
             if weights is not None:
                 self.weights_ = weights
             elif held_out is not None:
-                self.weights_ = self._learn_weights(held_out)
+                self.weights_ = self._learn_weights(held_out, begin)
         return interrupt
 
     def _columns_needed(self) -> int:
@@ -347,10 +346,14 @@ class MixtureLM(_BaseComposition, CompositeLM):
         if contexts is not None:
             self.bins_ = contexts.bins.numbers
 
-    def _learn_weights(self, held_out: HeldOut | Texts) -> NDArray[np.float64]:
+    def _learn_weights(
+        self, held_out: HeldOut | Texts, begin: Callable[[str], None]
+    ) -> NDArray[np.float64]:
         X, _ = held_out.windows() if isinstance(held_out, Texts) else held_out
+        log_probs = self._member_log_probs(held_out, begin)
+        begin("weights")
         fit = fit_mixture_weights(
-            np.exp(self._member_log_probs(held_out)),
+            np.exp(log_probs),
             self._rows(X),
             1 if self._contexts is None else self._contexts.bins.n_bins,
             max_iter=self.max_iter,
@@ -439,10 +442,16 @@ class MixtureLM(_BaseComposition, CompositeLM):
         """Whether a member sums over all words to score one."""
         return any(getattr(m, "_sums_over_words", False) for m in self.estimators_)
 
-    def _member_log_probs(self, data: HeldOut | Texts) -> NDArray[np.float64]:
-        """Return the scores by each member: (n_samples, n_members)."""
+    def _member_log_probs(
+        self, data: HeldOut | Texts, begin: Callable[[str], None] = lambda stage: None
+    ) -> NDArray[np.float64]:
+        """Return the scores by each member: (n_samples, n_members).
+
+        - `begin`: called with the name of each stage
+        """
         scores = []
-        for member in self.estimators_:
+        for i, member in enumerate(self.estimators_, 1):
+            begin(f"scores ({i} of {len(self.estimators_)})")
             if isinstance(data, Texts):
                 scores.append(self._texts_log_prob_of(member, data))
             else:

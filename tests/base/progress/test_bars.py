@@ -67,7 +67,7 @@ def test_log_has_a_line_per_tenth(capsys):
     assert out == ""
     assert len(lines) == 10
     assert lines[4].startswith("a <fit>: 50%, figure 50, ")
-    assert lines[4].endswith(" s left")
+    assert lines[4].endswith(" seconds left")
 
 
 @pytest.mark.parametrize("verbose", [1, 2])
@@ -131,7 +131,7 @@ def test_terminal_line_is_cleared(monkeypatch):
     terminal = terminal_for(monkeypatch)
     progress(4)
     lines = terminal.lines()
-    assert re.fullmatch("━.* a <fit>: 25%, figure 99, 0 s, 0 s left", lines[2])
+    assert re.fullmatch("━.* a <fit>: 25%, figure 99, 0 s, 0 seconds left", lines[2])
     assert re.fullmatch("━{30} a <fit>: 100%, figure 96, 0 s", lines[-1])
     assert terminal.getvalue().endswith("\r\x1b[1A\x1b[2K")  # up, and cleared
 
@@ -144,7 +144,7 @@ def test_a_line_is_no_wider_than_the_terminal(monkeypatch, columns):
     assert max(map(len, lines)) <= columns
     if columns == 80:  # the bar is shortened
         shown = [line for line in lines if "%" in line]
-        assert all(line.endswith(" s left") != ("100%" in line) for line in shown)
+        assert all(line.endswith(" seconds left") != ("100%" in line) for line in shown)
         assert "100%" in shown[-1]
     else:
         assert lines[-1].startswith("a mixture") and lines[-1].endswith("…")
@@ -181,7 +181,7 @@ def test_resumed_fit_estimates_time_left(notebook, monkeypatch):
     with bar(2, "fit", str) as report:
         report(50, 100, 1)
         report(60, 100, 1)
-        assert "10 s, 40 s left" in notebook[0]
+        assert "10 s, 40 seconds left" in notebook[0]
 
 
 def fit_network(**settings):
@@ -226,7 +226,8 @@ def test_a_mixture_has_one_bar(notebook, monkeypatch, capsys):
     inside = [text for text in stages if text.startswith("inner (2 of 2), MixtureLM: ")]
     found = [text.split(": ")[1].split(",")[0] for text in inside]
     assert list(dict.fromkeys(found)) == [
-        "network (1 of 2)", "classes (2 of 2)", "weights",
+        "network (1 of 2)", "classes (2 of 2)",
+        "scores (1 of 2)", "scores (2 of 2)", "weights",
     ]  # fmt: skip
     assert any(
         "network (1 of 2), NeuralLM: 100%, training perplexity" in t for t in inside

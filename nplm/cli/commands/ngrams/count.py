@@ -10,7 +10,7 @@ import click
 from nplm.cli._bars import stages
 from nplm.cli._messages import report_in_options
 from nplm.cli._outputs import refuse_to_replace, writable_file
-from nplm.cli._text import BLANK_LINES, INPUTS, files_of
+from nplm.cli._text import BLANK_LINES, INPUTS, Files
 from nplm.cli._values import MAX_ORDER, memory_option, weights_of
 from nplm.formats.counts.counting import count_ngrams
 from nplm.formats.counts.merging import CountFiles
@@ -77,7 +77,8 @@ def count_command(
     if weights is not None and not merge:
         raise click.UsageError("--weights is for files of counts: give --merge too.")
     with report_in_options(), stages(lines=False) as bars:
-        texts: Any = CountFiles(inputs, weights) if merge else files_of(inputs)
+        files = None if merge else Files(inputs)
+        texts: Any = CountFiles(inputs, weights) if files is None else files
         count_ngrams(
             texts,
             output,
@@ -85,5 +86,5 @@ def count_command(
             memory=free_memory() if memory is None else memory,
             n_jobs=1,
             blank_lines=blank_lines,
-            progress=bars.counting("words"),
+            progress=bars.counting("words", files),
         )

@@ -193,11 +193,12 @@ def mixed_trie(
     """
     trie = _union(members, work)
     mapped = [own for m in members for own in m.trie.every_array]
-    work.stage("mixing", 0)
+    work.stage("mixing", len(trie.words))
     for level in range(trie.order):
         first, last = map(int, trie.level_start[level : level + 2])
         for begin, end in blocks_of_contexts(trie.start, first, last, work.block):
             _fill(trie, members, weights, level, begin, end)
+            work.tell(int(trie.start[end] - trie.start[begin]))
             work.forget(*trie.every_array, *mapped)
     return trie
 
@@ -206,12 +207,11 @@ def _union(members: Sequence[Member], work: Work) -> BackoffTrie:
     """Return a trie of the n-grams of all members; its numbers are to be filled in."""
     tables, n_words = NgramTables(work), members[0].n_words
     order = max(member.order for member in members)
-    work.stage("reading", 0)
+    work.stage("reading", sum(int(m.trie.n_ngrams[1 : m.order].sum()) for m in members))
     for member in members:
         for level in range(1, order):
             for ngrams in member.ngrams(level, work):
                 tables.add(NgramTable.of_words(ngrams))
-                work.tell(len(ngrams))
     unigrams = np.arange(n_words, dtype=np.int32)[:, np.newaxis]
     return tables.trie(order, NgramTable.of_words(unigrams), distinct=False)
 
@@ -245,6 +245,7 @@ def ngrams_in_blocks(
     for begin, end in blocks_of_contexts(trie.start, first, last, work.block):
         words, row, own = trie.after(level, begin, end)
         yield np.column_stack([words[row], trie.words[own]])
+        work.tell(len(row))
         work.forget(*trie.every_array)
 
 

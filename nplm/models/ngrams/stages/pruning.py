@@ -33,7 +33,7 @@ def pruned_by_entropy(trie: BackoffTrie, threshold: float, work: Work) -> Backof
         raise ValueError(f"threshold must be 0 or more, got {threshold!r}.")
     if threshold == 0:
         return trie
-    work.stage("pruning", 0)
+    work.stage("pruning", len(trie.words) - trie.n_words)
     keep = work.array(np.bool_, len(trie.words))
     bow = work.array(np.float32, len(trie.bow))
     for part in blocks(len(bow), work.block):
@@ -101,6 +101,7 @@ def choose_by_entropy(
             children = trie.child_start[block[0] : block[1] + 1]
             parent = np.repeat(np.arange(n), np.diff(children))
             own_stay[parent[stays[children[0] : children[-1]]]] = True
+            work.tell(len(p))
             work.forget(*trie.every_array, made, keep, bow)
     return n_dropped
 
@@ -112,6 +113,7 @@ def renormalize(trie: BackoffTrie, work: Work) -> None:
 
     - `trie`: the model, whose `bow` is written
     """
+    work.stage("normalizing", len(trie.words) - trie.n_words)
     for level in range(1, trie.order):
         first, last = map(int, trie.level_start[level : level + 2])
         for block in blocks_of_contexts(trie.start, first, last, work.block):
@@ -124,6 +126,7 @@ def renormalize(trie: BackoffTrie, work: Work) -> None:
             left_below = 1 - _sum_by(context, lower, block[1] - block[0])
             usable = (left >= 0) & (left_below > MIN_BACKOFF_MASS)
             trie.bow[slice(*block)][usable] = left[usable] / left_below[usable]
+            work.tell(len(p))
             work.forget(*trie.every_array)
 
 

@@ -282,7 +282,7 @@ def unquantized(trie: SuffixTrie, work: Work) -> BackoffTrie:
     Raises ValueError if its numbers are out of range.
     """
     tables = NgramTables(work)
-    work.stage("reading", 0)
+    work.stage("reading", sum(map(trie.n_nodes, range(trie.order - 1))))
     arrays: dict[int, NDArray[np.int32]] = {}
     for i in range(trie.order - 1):
         k = i + 2

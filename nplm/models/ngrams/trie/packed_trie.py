@@ -112,7 +112,7 @@ class PackedTrie:
         sizes = {"context_word": n_contexts, "child_start": n_contexts + 1}
         sizes |= {"start": n_contexts + 1, "words": n_ngrams}
         arrays = {name: work.array(np.int32, size) for name, size in sizes.items()}
-        work.stage("unpacking", 0)
+        work.stage("unpacking", sum(map(len, arrays.values())))
         width = word_bits(self.n_words)
         for name in RECORDS:
             packed = getattr(self, name)
@@ -120,6 +120,7 @@ class PackedTrie:
                 own = packed[part.start * width // 8 :]
                 n = part.stop - part.start
                 arrays[name][part] = unpack_records(own, width, n)
+                work.tell(n)
                 work.forget(packed)
         for code, name in OFFSETS.items():
             n_found = 0
@@ -128,6 +129,7 @@ class PackedTrie:
                 own = arrays[name][n_found : n_found + len(places)]
                 own[:] = places[: len(own)] - np.arange(n_found, n_found + len(own))
                 n_found += len(places)
+                work.tell(len(places))
                 work.forget(high)
             if n_found != len(arrays[name]):
                 raise ValueError(
