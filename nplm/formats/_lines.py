@@ -21,6 +21,8 @@ MAX_LINE_BYTES = 1 << 24
 # Initial rows of a table, which grows as rows come: the size that a file claims is not
 # trusted. Only rows that are filled take memory.
 INITIAL_ROWS = 1 << 20
+# Unigrams that are read together: few, since lines of another form come between some.
+UNIGRAM_BYTES = 1 << 18
 # All blank lines at once: a small archive may hold a great many.
 BLANK_LINES = re.compile(rb"[ \t\r\n]*\n")
 # Characters of a line that an error shows.
@@ -83,22 +85,34 @@ class Lines:
             if text:
                 return text
 
-    def match(self, pattern: re.Pattern[bytes]) -> tuple[str, ...] | None:
-        """Return the groups of a pattern in the next line, and read the line.
+    def unigrams(
+        self, n: int, *, highest: float, heaviest: float
+    ) -> tuple[list[str], NDArray[np.float64], NDArray[np.float64]]:
+        """Read at most `n` unigrams of an ARPA file: a number, a word and a weight.
 
-        The pattern ends with the line end. None if it does not match, or the line is
-        not UTF-8: then nothing is read, and `next` reads the line.
+        Stops before a line of another form, or that is not in memory yet or not UTF-8:
+        `next` reads it. Returns the words, the numbers, and the weights, which are NaN
+        for lines without one.
         """
-        found = pattern.match(self._buffer, self._position)
-        if found is None:
-            return None
+        size = min(len(self._buffer) - self._position, UNIGRAM_BYTES)
+        if size == 0:
+            return [], np.empty(0), np.empty(0)
+        data = np.frombuffer(self._buffer, np.uint8, size, self._position)
+        text = np.empty(size, np.uint8)
+        numbers, weight = np.empty((2, min(n, size // 4)))  # as "1 a\n"
+        own = highest, heaviest, text, numbers, weight
+        n, position, n_bytes = _ngram_parse.parse_unigrams(data, *own)
+        if n == 0:
+            return [], numbers[:0], weight[:0]
+        spelled = text[: n_bytes - 1].tobytes()
         try:
-            groups = tuple(group.decode() for group in found.groups(b""))
-        except UnicodeDecodeError:
-            return None
-        self._position = found.end()
-        self._n_read += 1
-        return groups
+            words = spelled.decode().split("\n")
+        except UnicodeDecodeError as error:
+            n = spelled.count(b"\n", 0, error.start)
+            return self.unigrams(n, highest=highest, heaviest=heaviest)
+        self._position += position
+        self._n_read += n
+        return words, numbers[:n], weight[:n]
 
     def ngrams(
         self,
@@ -159,11 +173,13 @@ class Lines:
                 self._buffer += b"\n"
         return ids, numbers, weight
 
-    def error(self, why: str, *, ended: bool = False) -> ValueError:
-        """Return an error about the last line read, or about the end of the file."""
+    def error(
+        self, why: str, *, ended: bool = False, line: int | None = None
+    ) -> ValueError:
+        """Return an error about the last line read, another, or the end of the file."""
         if ended:
             return ValueError(f"{self._path}, after line {self._n_read}: {why}.")
-        return ValueError(f"{self._path}, line {self._n_read}: {why}.")
+        return ValueError(f"{self._path}, line {line or self._n_read}: {why}.")
 
     def _error(
         self,

@@ -2,7 +2,7 @@
 
 from libc.math cimport pow
 from libc.stdint cimport int64_t, uint64_t
-from libc.string cimport memchr
+from libc.string cimport memchr, memcpy
 
 from nplm._kernels.ngrams.decoding._word_ids cimport WordIds, hash_of
 
@@ -87,6 +87,22 @@ cdef inline bint read_number(
     return at == end and value[0] - value[0] == 0
 
 
+cdef inline Py_ssize_t after_token(
+    const unsigned char* data, Py_ssize_t at, Py_ssize_t end
+) noexcept nogil:
+    while at < end and not is_blank(data[at]):
+        at += 1
+    return at
+
+
+cdef inline Py_ssize_t after_blanks(
+    const unsigned char* data, Py_ssize_t at, Py_ssize_t end
+) noexcept nogil:
+    while at < end and is_blank(data[at]):
+        at += 1
+    return at
+
+
 def parse_ngrams(
     const unsigned char[::1] lines,
     Py_ssize_t begin,
@@ -136,13 +152,10 @@ def parse_ngrams(
                 break
             weight[row] = nan
             while True:
-                while here < end and is_blank(data[here]):
-                    here += 1
-                if here == end:
+                token = after_blanks(data, here, end)
+                if token == end:
                     break
-                token = here
-                while here < end and not is_blank(data[here]):
-                    here += 1
+                here = after_token(data, token, end)
                 word = n_tokens - 1
                 if 0 <= word < n_words:
                     # The n-grams of a context are adjacent in most files.
@@ -185,6 +198,57 @@ def parse_ngrams(
     return reason, at, n_lines, row
 
 
+def parse_unigrams(
+    const unsigned char[::1] lines,
+    double highest,
+    double heaviest,
+    unsigned char[::1] words,
+    double[::1] numbers,
+    double[::1] weight,
+):
+    """Parse lines of unigrams: a number, a word and perhaps a weight (NaN if missing).
+
+    Parses the complete lines of `lines` until `numbers` is filled, and stops before a
+    line that has another form or a number out of range, as in ``parse_ngrams``. `words`, as large as `lines`, gets the words, one a line.
+    Returns the number of rows, the byte where it stopped, and the size of the words.
+
+    No twin: see ``parse_ngrams``.
+    """
+    cdef const unsigned char* data = &lines[0]
+    cdef Py_ssize_t at = 0, row = 0, n_bytes = 0
+    cdef Py_ssize_t end, token, here, number
+    cdef const void* line_end
+    cdef double nan = float("nan")
+    with nogil:
+        while row < numbers.shape[0]:
+            line_end = memchr(data + at, 10, lines.shape[0] - at)
+            if line_end == NULL:
+                break
+            end = <const unsigned char*> line_end - data
+            here = after_token(data, at, end)
+            if not read_number(data + at, data + here, &numbers[row]):
+                break
+            token = after_blanks(data, here, end)
+            here = after_token(data, token, end)
+            number = after_blanks(data, here, end)
+            weight[row] = nan
+            if token == end or numbers[row] > highest:
+                break
+            if number < end:
+                end = after_token(data, number, end)
+                if not read_number(data + number, data + end, &weight[row]):
+                    break
+                end = after_blanks(data, end, <const unsigned char*> line_end - data)
+            if data[end] != 10 or weight[row] > heaviest:
+                break
+            memcpy(&words[n_bytes], data + token, here - token)
+            n_bytes += here - token + 1
+            words[n_bytes - 1] = 10
+            at = end + 1
+            row += 1
+    return row, at, n_bytes
+
+
 def parse_counts(
     const unsigned char[::1] lines,
     WordIds words not None,
@@ -221,8 +285,7 @@ def parse_counts(
                 end += 1
             n_tokens = 0
             while True:
-                while at < end and is_blank(data[at]):
-                    at += 1
+                at = after_blanks(data, at, end)
                 if at == end:
                     break
                 if n_tokens > most:
@@ -236,8 +299,7 @@ def parse_counts(
                         break
                     ids[row, n_tokens - 1] = word
                 token = at
-                while at < end and not is_blank(data[at]):
-                    at += 1
+                at = after_token(data, at, end)
                 i = at
                 n_tokens += 1
             if reason == 0 and n_tokens == 1:

@@ -46,10 +46,6 @@ NUMBER = r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
 UNIGRAM = re.compile(
     rf"({NUMBER})[{BLANKS}]+({BETWEEN_BLANKS})(?:[{BLANKS}]+({NUMBER}))?", re.A
 )
-# Nearly all lines of unigrams.
-UNIGRAM_LINE = re.compile(
-    rf"(({NUMBER})[ \t]+({BETWEEN_BLANKS})(?:[ \t]+({NUMBER}))?)[ \t\r]*\n".encode()
-)
 # Texts whose first number is not the probability of their n-gram.
 IRSTLM_KINDS = ("iARPA", "qARPA")
 # Far above the order of any model; a trie takes time quadratic in the order.
@@ -221,42 +217,56 @@ def _read_unigrams(
     seen: set[str] = set()
     # They grow as lines come: the size in the header is not trusted.
     prob, bow = array("d"), array("d")
-    for row in range(n):
-        line, first, word, last = lines.match(UNIGRAM_LINE) or _unigram(lines, n, row)
-        log10 = [float(number) for number in (first, last) if number]
-        if not log10 or not all(map(math.isfinite, log10)):
-            raise lines.error(
-                f"{shown(line)} is not a number, a word and a number (a 1-gram), or a "
-                "number is not finite"
-            )
-        if log10[0] > MAX_LOG10_PROB:
-            raise lines.error(
-                f"{log10[0]} in {shown(line)} is not the log10 of a probability: it is "
-                "above 0"
-            )
-        if log10[-1] > MAX_LOG10_WEIGHT:
-            raise lines.error(
-                f"{log10[-1]} in {shown(line)} is not the log10 of a back-off weight: "
-                "10 to that power overflows"
-            )
-        if word in seen:
-            raise lines.error(f"the 1-gram {shown(word)} occurs twice")
-        seen.add(word)
-        words.append(word)
-        prob.append(log10[0])
-        bow.append(log10[1] if len(log10) == 2 else np.nan)
+    while len(words) < n:
+        first_line, n_before = lines.n_read + 1, len(words)
+        most = n - n_before
+        own, log_prob, log_bow = lines.unigrams(
+            most, highest=MAX_LOG10_PROB, heaviest=MAX_LOG10_WEIGHT
+        )
+        if not own:
+            word, number, weight = _unigram(lines, n, n_before)
+            own, log_prob, log_bow = [word], np.array([number]), np.array([weight])
+            first_line = lines.n_read
+        words += own
+        seen.update(own)
+        if len(seen) < len(words):
+            before = set(words[:n_before])
+            for line, word in enumerate(own, first_line):
+                if word in before:
+                    raise lines.error(
+                        f"the 1-gram {shown(word)} occurs twice", line=line
+                    )
+                before.add(word)
+        prob.frombytes(log_prob.tobytes())
+        bow.frombytes(log_bow.tobytes())
     return words, _power(np.array(prob)), _power(np.array(bow))
 
 
-def _unigram(lines: Lines, n: int, row: int) -> tuple[str, ...]:
-    """Return a line of any form, a number, the word and a weight, empty if invalid."""
+def _unigram(lines: Lines, n: int, row: int) -> tuple[str, float, float]:
+    """Return the word, the number and the weight (or NaN) of a line of any form."""
     line = lines.next()
     if line is None or line.startswith("\\"):
         raise lines.error(
             f"{n} 1-grams in the header, but there are {row}", ended=line is None
         )
-    found = UNIGRAM.fullmatch(line)
-    return (line, *found.groups("")) if found else (line, "", "", "")
+    match = UNIGRAM.fullmatch(line)
+    log10 = [float(number) for number in match.group(1, 3) if number] if match else []
+    if match is None or not all(map(math.isfinite, log10)):
+        raise lines.error(
+            f"{shown(line)} is not a number, a word and a number (a 1-gram), or a "
+            "number is not finite"
+        )
+    if log10[0] > MAX_LOG10_PROB:
+        raise lines.error(
+            f"{log10[0]} in {shown(line)} is not the log10 of a probability: it is "
+            "above 0"
+        )
+    if log10[-1] > MAX_LOG10_WEIGHT:
+        raise lines.error(
+            f"{log10[-1]} in {shown(line)} is not the log10 of a back-off weight: 10 "
+            "to that power overflows"
+        )
+    return match[2], log10[0], log10[1] if len(log10) == 2 else np.nan
 
 
 def _power(log10: NDArray[np.float64]) -> NDArray[np.float64]:

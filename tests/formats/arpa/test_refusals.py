@@ -152,6 +152,37 @@ def test_line_too_long_is_refused(tmp_path, monkeypatch):
             read_arpa(path)
 
 
+def test_unigrams_of_any_form_are_read_and_errors_name_their_line(tmp_path):
+    # More than are read together; every 1000th line begins or ends in another way, and
+    # a blank line follows it.
+    path, n = tmp_path / "model.arpa", 30_000
+    rows = [f"-{1 + i % 7}.{i:06}\tmöt{i}" + "\t-0.25\r" * (i % 3) for i in range(n)]
+    rows = [row if i % 1000 else f" {row} \n" for i, row in enumerate(rows)]
+    rows = [row.replace("-0.25\r\t", "") for row in rows]
+
+    def write(rows, to_bytes=lambda data: data):
+        head = f"\\data\\\nngram 1={n}\nngram 2=1\n\\1-grams:"
+        tail = "\\2-grams:\n-1\tmöt0 möt1\n\\end\\\n"
+        path.write_bytes(to_bytes("\n".join([head, *rows, tail]).encode()))
+
+    write(rows)
+    model, words = read_arpa(path)
+    assert words == [f"möt{i}" for i in range(n)]
+    log10 = [float(row.split()[0]) for row in rows]
+    expected = 10 ** np.array(log10)
+    np.testing.assert_allclose(model.trie_.prob[:n], expected, rtol=1e-6)
+    bow = np.where([len(row.split()) > 2 for row in rows], 10**-0.25, 1)
+    np.testing.assert_allclose(model.trie_.bow[1 : n + 1], bow, rtol=1e-6)
+    # Four lines and 29 blank ones are above.
+    line = 4 + 29_001 + 29
+    write([*rows[:29_000], rows[29_001], *rows[29_001:]])
+    with pytest.raises(ValueError, match=f"line {line + 1}: the 1-gram 'möt29001'"):
+        read_arpa(path)
+    write(rows, lambda data: data.replace("möt29000".encode(), b"m\xf6t29000"))
+    with pytest.raises(ValueError, match=f"line {line}: not UTF-8"):
+        read_arpa(path)
+
+
 def test_weights_whose_product_overflows_are_refused(tmp_path):
     """Each weight fits in a float32, but the product of nine does not."""
     path = tmp_path / "model.arpa"
