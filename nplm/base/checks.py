@@ -108,10 +108,10 @@ def inferred_n_words(
     n_words = int(max(ids.max(), next_words.max())) + 1
     if n_words <= MAX_UNCHECKED_N_WORDS:
         return n_words
-    n_found = len(np.union1d(ids, next_words))
-    if n_found < MIN_USED_SHARE * n_words:
+    n_used = len(np.union1d(ids, next_words))
+    if n_used < MIN_USED_SHARE * n_words:
         raise ValueError(
-            f"{name} have {n_found} distinct word ids, of which the largest is "
+            f"{name} have {n_used} distinct word ids, of which the largest is "
             f"{n_words - 1}, and a model takes memory for every id up to the largest. "
             "Number the words from 0 with nplm.Vocabulary (TextLM does with "
             "vocabulary=Vocabulary()). If the vocabulary is this large, set "

@@ -13,7 +13,7 @@ __all__ = [
     "MIN_MEMORY_BYTES",
     "NO_LOCKS",
     "available_memory",
-    "is_own",
+    "is_of_user",
     "lock",
     "memory_in_bytes",
     "open_unfollowed",
@@ -65,7 +65,7 @@ def sync_folder(path: Path) -> None:
         os.close(folder)
 
 
-def is_own(number: int) -> bool:
+def is_of_user(number: int) -> bool:
     """Return whether this user owns an open file."""
     return os.fstat(number).st_uid == os.geteuid()
 

@@ -71,7 +71,7 @@ def bisected(points: NDArray[np.float64], weights: NDArray[np.int64]) -> Tree:
     # Nodes that are not cut yet, the heaviest first, with their places in `children`
     # and their words. That of the root does not matter.
     uncut = [(0, 0, 0, np.arange(n))] if n > 1 else []
-    n_found = len(uncut)
+    n_pushed = len(uncut)
     for row in range(n - 1):
         _, _, place, words = heappop(uncut)
         children.flat[place] = n + row
@@ -80,8 +80,8 @@ def bisected(points: NDArray[np.float64], weights: NDArray[np.int64]) -> Tree:
             if len(part) == 1:
                 children.flat[place] = part[0]
             else:
-                heappush(uncut, (-weights[part].sum(), n_found, place, part))
-                n_found += 1
+                heappush(uncut, (-weights[part].sum(), n_pushed, place, part))
+                n_pushed += 1
     return children
 
 

@@ -244,7 +244,8 @@ class Words(Codec):
     def add_unknown(self, X: object) -> None:
         """Add the words of documents that are not in the vocabulary."""
         new: dict[Any, None] = {}
-        for document in Words.sentences(self, X):
+        for i, document in enumerate(self._split(X)):
+            self.known.check_one_document(document, f"X[{i}]")
             check_tokens(document)
             new |= dict.fromkeys(document)
         known = self.known.lookup
@@ -369,9 +370,6 @@ class Text(Words):
         """
         is_splitter = isinstance(self.tokenizer, Splitter)
         return texts_of(X) if is_splitter else self.tokenizer.transform(X)
-
-    def add_unknown(self, X: object) -> None:
-        super().add_unknown(self.tokenizer.transform(X))
 
     def decode(self, ids: NDArray[np.int32]) -> str:
         """Return the words of a document as text."""

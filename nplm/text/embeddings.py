@@ -57,13 +57,13 @@ def aligned(
             f"{words[row]!r}), which is not a finite float32."
         )
     indices = indices_of(vocabulary, words)
-    is_given = indices >= 0
+    has_vector = indices >= 0
     rows_of_ids = np.empty((len(vocabulary), rows.shape[1]))
-    rows_of_ids[is_given] = rows[indices[is_given]]
-    known = rows_of_ids[is_given]
+    rows_of_ids[has_vector] = rows[indices[has_vector]]
+    known = rows_of_ids[has_vector]
     mean, deviation = known.mean(axis=0), known.std(axis=0)
     drawn = rng.normal(size=(len(rows_of_ids) - len(known), len(mean)))
-    rows_of_ids[~is_given] = mean + deviation * drawn
+    rows_of_ids[~has_vector] = mean + deviation * drawn
     return rows_of_ids.astype(np.float32)
 
 

@@ -23,8 +23,17 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 __all__ = [
-    "GIBI", "allocate", "check_regular", "followed", "forget", "full_disk_named",
-    "opened", "owned", "replacing", "use_large_pages", "user_cache",
+    "GIBI",
+    "allocate",
+    "check_regular",
+    "followed",
+    "full_disk_named",
+    "opened",
+    "owned",
+    "release_pages",
+    "replacing",
+    "use_large_pages",
+    "user_cache",
 ]  # fmt: skip
 
 FULL = (errno.ENOSPC, errno.EDQUOT)
@@ -174,7 +183,7 @@ def full_disk_named(folder: Path, needs: str) -> Iterator[None]:
         ) from error
 
 
-def forget(*arrays: NDArray[Any]) -> None:
+def release_pages(*arrays: NDArray[Any]) -> None:
     """Release the memory of mapped arrays; their values stay in the files."""
     for array in arrays:
         pages = getattr(array, "_mmap", None)

@@ -24,8 +24,8 @@ from numpy.typing import DTypeLike, NDArray
 from nplm.base.files.atomic_files import (
     allocate,
     followed,
-    forget,
     opened,
+    release_pages,
     replacing,
     use_large_pages,
 )
@@ -166,7 +166,7 @@ def _checksum(
         block = array[at : at + step].data
         checksum = zlib.crc32(block, checksum)
         write(block)
-        forget(array)
+        release_pages(array)
     return checksum
 
 
@@ -285,7 +285,7 @@ def in_memory(mapped: NDArray[np.uint8]) -> NDArray[np.uint8]:
     for start in range(0, len(mapped), BLOCK_BYTES):
         part = slice(start, start + BLOCK_BYTES)
         copy[part] = mapped[part]
-        forget(mapped)
+        release_pages(mapped)
     return copy
 
 

@@ -30,7 +30,7 @@ class Surface(Protocol):
         """Show no more; `text` may remain."""
 
 
-class Notebook:
+class Notebook(Surface):
     """An HTML element that is updated in place."""
 
     def __init__(self) -> None:
@@ -56,7 +56,7 @@ class Notebook:
             self._handle.update(HTML(escape(text)))
 
 
-class Terminal:
+class Terminal(Surface):
     """A bar on the last line of the terminal, cleared at the end.
 
     - `console`: by default that of standard error
@@ -81,7 +81,6 @@ class Terminal:
         )  # fmt: skip
 
     def begin(self, text: str) -> None:
-        """Show that a stage begins, of unknown length."""
         for task in self._progress.task_ids:
             self._progress.remove_task(task)
         self._progress.add_task(text, total=None)
@@ -89,9 +88,9 @@ class Terminal:
         self.show(None, text)
 
     def show(self, share: float | None, text: str) -> None:
-        """Show the share of a stage; the bar is shortened to fit the text."""
         if not self._progress.task_ids:
             self.begin(text)
+        # The bar is shortened to fit the text.
         room = self._progress.console.width - len(text) - self._other_chars
         self._bar.bar_width = max(1, min(MAX_BAR_CHARS, room))
         total = None if share is None else 1.0
@@ -101,7 +100,6 @@ class Terminal:
         )
 
     def close(self, text: str) -> None:
-        """Clear the line."""
         self._progress.stop()
 
 
@@ -109,7 +107,7 @@ def _print(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
-class Log:
+class Log(Surface):
     """Lines on standard error: one at the start, and at least one a minute.
 
     - `n_lines`: lines in all, as equal shares of a stage; 0 for none besides
@@ -121,19 +119,17 @@ class Log:
         self._done, self._written = 0, time.perf_counter()
 
     def begin(self, text: str) -> None:
-        """Show that a stage begins."""
         self._done = 0
         self._line(text)
 
     def show(self, share: float | None, text: str) -> None:
-        """Show the share of a stage, unless a line has just been printed."""
         done, now = int((share or 0) * self._n_lines), time.perf_counter()
         if done > self._done or now - self._written >= SECONDS_A_LINE:
             self._done = done
             self._line(text)
 
     def close(self, text: str) -> None:
-        """Show no more."""
+        pass
 
     def _line(self, text: str) -> None:
         self._written = time.perf_counter()

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from nplm.base.blocks import blocks
-from nplm.base.files.atomic_files import forget
+from nplm.base.files.atomic_files import release_pages
 from nplm.base.fitted import Fitted
 from nplm.models.ngrams.trie.checks import BLOCK_ENTRIES
 from nplm.models.ngrams.trie.hash_table import BUCKET_BYTES, HashTable
@@ -134,6 +134,6 @@ def _check_equal(name: str, expected: NDArray[Any], array: NDArray[Any]) -> None
     same = len(expected) == len(array)
     for part in blocks(len(array), BLOCK_ENTRIES):
         same = same and np.array_equal(expected[part], array[part])
-        forget(expected, array)
+        release_pages(expected, array)
     if not same:
         raise ValueError(f"{name} does not match its n-grams")

@@ -38,7 +38,7 @@ def is_verified(file: TensorFile) -> bool:
     try:
         with open(_path_of(file), "rb") as note:
             # A note of another user says nothing.
-            if not system.is_own(note.fileno()):
+            if not system.is_of_user(note.fileno()):
                 return False
             noted = json.loads(note.read(MAX_NOTE_BYTES))
     except (OSError, RuntimeError, ValueError, RecursionError):

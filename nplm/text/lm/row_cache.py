@@ -47,14 +47,14 @@ class RowCache:
 
         `context`: as wide as the windows. Returns `row`, (n_words_,).
         """
-        return self._found([context])[context][0]
+        return self._rows_of([context])[context][0]
 
     def after(self, contexts: Sequence[Context]) -> list[Any]:
         """Return what the states of the words after each context go on with."""
         after: list[Any] = []
         for start in range(0, len(contexts), self.capacity):
             part = contexts[start : start + self.capacity]
-            rows = self._found(part)
+            rows = self._rows_of(part)
             after += [rows[context][1] for context in part]
         return after
 
@@ -68,7 +68,7 @@ class RowCache:
         out = np.empty(len(ids))
         for start in range(0, len(ids), self.capacity):
             part = slice(start, start + self.capacity)
-            rows = self._found(contexts[part])
+            rows = self._rows_of(contexts[part])
             log_probs = [rows[c][0][i] for c, i in zip(contexts[part], ids[part])]
             out[part] = log_probs
         return out
@@ -77,7 +77,7 @@ class RowCache:
         rows = self.model.predict_log_proba(np.array(contexts, dtype=np.int32))
         return ((row, None) for row in rows)
 
-    def _found(self, contexts: Sequence[Context]) -> dict[Context, Kept]:
+    def _rows_of(self, contexts: Sequence[Context]) -> dict[Context, Kept]:
         """Return the row of each distinct context; at most `capacity` of them."""
         kept = {context: self._rows.get(context) for context in contexts}
         rows = {context: row for context, row in kept.items() if row is not None}

@@ -1,17 +1,19 @@
-"""Fit a text model: its words, and an estimator to the windows of documents."""
+"""The parts of a text model: fitted to documents, or those of a fitted model."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
+from sklearn.utils.validation import check_is_fitted
 
 from nplm.base.atomic import fitted_or_interrupted
 from nplm.base.blocks import Texts
-from nplm.base.checks import check_over_words, inferred_n_words
+from nplm.base.checks import check_boundary, check_over_words, inferred_n_words
+from nplm.base.encoded_words import EncodedWords
 from nplm.base.estimators.checked_inputs import columns_needed
 from nplm.base.estimators.streams import reads_texts
 from nplm.text.codecs import codec_of, encoded
@@ -19,12 +21,15 @@ from nplm.text.documents import Documents
 from nplm.text.fitting import fit_codec, refuse_weights, unset_params
 from nplm.text.lm.fitted_text import TextAttributes, fitted_text, no_token
 from nplm.text.subwords.subwords import with_methods
+from nplm.text.tokenizer import Tokenizer
 from nplm.text.vocabulary import Vocabulary
 from nplm.text.word_rows import matched_rows
+from nplm.text.words.known_words import KnownWords, known_of, unknown_among
+from nplm.text.words.splitting import BETWEEN_BLANKS
 
 __all__ = [
     "FittedParts", "add_words", "boundary_of", "check_model", "fit_further",
-    "fit_parts", "refuse_windows",
+    "fit_parts", "parts_of_model", "refuse_windows",
 ]  # fmt: skip
 
 
@@ -107,6 +112,60 @@ def fit_parts(
         )
     parts = fitted, codec.tokenizer, vocabulary, boundary, options["n_context"]
     return FittedParts(*parts), interrupt
+
+
+def parts_of_model(
+    model: Any,
+    words: Sequence[object] | Vocabulary | KnownWords | None,
+    tokenizer: Any,
+    boundary: int | None,
+) -> FittedParts:
+    """Return the parts of `TextLM.from_model`, which says what the parameters are."""
+    check_model(model)
+    check_is_fitted(model)
+    check_over_words(model, "the model")
+    if boundary is None:
+        boundary = getattr(model, "boundary", None)
+    if boundary is None and isinstance(words, Vocabulary):
+        boundary = words.boundary_id_
+    if boundary is None:
+        raise ValueError(
+            f"this {type(model).__name__} has no boundary: pass the id of the symbol "
+            "that ends a document, for example boundary=0."
+        )
+    check_boundary(boundary, model.n_words_)
+    vocabulary = None
+    if words is None:
+        tokenizer = None
+    else:
+        vocabulary = _vocabulary_of(words, model.n_words_, int(boundary))
+    if isinstance(tokenizer, str) and tokenizer == "auto":
+        tokenizer = Tokenizer(BETWEEN_BLANKS)
+    tokenizer = with_methods(tokenizer)
+    n_context = model.n_features_in_
+    return FittedParts(model, tokenizer, vocabulary, int(boundary), n_context)
+
+
+def _vocabulary_of(
+    words: Sequence[object] | Vocabulary | KnownWords, n_words: int, boundary: int
+) -> Vocabulary:
+    """Make the vocabulary of a model's words, which clones and fits do not change."""
+    is_known = isinstance(words, (Vocabulary, KnownWords))
+    known = known_of(words) if is_known else None
+    listed: Any = words if known is None else known.words
+    if not isinstance(listed, EncodedWords):
+        listed = list(listed)
+    if len(listed) != n_words:
+        raise ValueError(
+            f"words has {len(listed)} words, but the model has n_words_={n_words}: "
+            "pass the word of each id, in order."
+        )
+    unknown = unknown_among(listed) if known is None else known.unknown
+    end = listed[boundary]
+    vocabulary = Vocabulary.from_words(listed, unknown=unknown, boundary=end)
+    if known is not None:
+        known_of(vocabulary).spelling = known.spelling
+    return vocabulary
 
 
 def fit_further(

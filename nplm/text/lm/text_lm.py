@@ -12,8 +12,7 @@ from sklearn.utils._param_validation import HasMethods, Hidden, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from nplm.base.atomic import fit_copy
-from nplm.base.checks import check_boundary, check_over_words
-from nplm.base.encoded_words import EncodedWords
+from nplm.base.checks import check_over_words
 from nplm.base.estimators.constraints import Whole
 from nplm.base.fitted import Fitted
 from nplm.base.pages import DocumentEstimator
@@ -25,14 +24,14 @@ from nplm.text.lm.text_fitting import (
     check_model,
     fit_further,
     fit_parts,
+    parts_of_model,
     refuse_windows,
 )
 from nplm.text.lm.text_scoring import Scoring
-from nplm.text.subwords.subwords import Subwords, with_methods
+from nplm.text.subwords.subwords import Subwords
 from nplm.text.tokenizer import Tokenizer
 from nplm.text.vocabulary import Vocabulary
-from nplm.text.words.known_words import KnownWords, known_of, unknown_among
-from nplm.text.words.splitting import BETWEEN_BLANKS
+from nplm.text.words.known_words import KnownWords
 
 __all__ = ["TextLM"]
 
@@ -260,37 +259,17 @@ class TextLM(Scoring, Continuing, DensityMixin, DocumentEstimator):
 
             lm = TextLM.from_model(*nplm.formats.read_arpa("model.arpa.gz"))
         """
-        check_model(model)
-        check_is_fitted(model)
-        check_over_words(model, "the model")
-        if boundary is None:
-            boundary = getattr(model, "boundary", None)
-        if boundary is None and isinstance(words, Vocabulary):
-            boundary = words.boundary_id_
-        if boundary is None:
-            raise ValueError(
-                f"this {type(model).__name__} has no boundary: pass the id of the "
-                "symbol that ends a document, for example boundary=0."
-            )
-        check_boundary(boundary, model.n_words_)
-        if words is None:
-            tokenizer, vocabulary = None, None
-        else:
-            vocabulary = _vocabulary_of(words, model.n_words_, int(boundary))
-        if isinstance(tokenizer, str) and tokenizer == "auto":
-            tokenizer = Tokenizer(BETWEEN_BLANKS)
-        tokenizer = with_methods(tokenizer)
+        parts = parts_of_model(model, words, tokenizer, boundary)
         lm = cls(
             FrozenEstimator(model),
-            model.n_features_in_,
-            tokenizer=tokenizer,
-            vocabulary=vocabulary,
-            boundary=int(boundary),
+            parts.n_context,
+            tokenizer=parts.tokenizer,
+            vocabulary=parts.vocabulary,
+            boundary=parts.boundary,
             predict_boundary=predict_boundary,
         )
         lm._validate_params()
-        parts = model, tokenizer, vocabulary, int(boundary), model.n_features_in_
-        return lm._set_parts(FittedParts(*parts))
+        return lm._set_parts(parts)
 
     def fit(
         self,
@@ -519,25 +498,3 @@ class TextLM(Scoring, Continuing, DensityMixin, DocumentEstimator):
             raise ValueError(f"its vocabulary has {n_known} words, not {n_words}")
         parts = model, tokenizer, vocabulary, boundary, model.n_features_in_
         self._set_parts(FittedParts(*parts))
-
-
-def _vocabulary_of(
-    words: Sequence[object] | Vocabulary | KnownWords, n_words: int, boundary: int
-) -> Vocabulary:
-    """Make the vocabulary of a model's words, which clones and fits do not change."""
-    is_known = isinstance(words, (Vocabulary, KnownWords))
-    known = known_of(words) if is_known else None
-    listed: Any = words if known is None else known.words
-    if not isinstance(listed, EncodedWords):
-        listed = list(listed)
-    if len(listed) != n_words:
-        raise ValueError(
-            f"words has {len(listed)} words, but the model has n_words_={n_words}: "
-            "pass the word of each id, in order."
-        )
-    unknown = unknown_among(listed) if known is None else known.unknown
-    end = listed[boundary]
-    vocabulary = Vocabulary.from_words(listed, unknown=unknown, boundary=end)
-    if known is not None:
-        known_of(vocabulary).spelling = known.spelling
-    return vocabulary

@@ -44,22 +44,20 @@ class UnitModel(Protocol):
         """Return the text of units."""
 
 
-class Characters:
+class Characters(UnitModel):
     """The characters of a text (code points of Unicode)."""
 
     words: list[str] | None = None
     unknown: str | None = UNKNOWN
 
     def split(self, texts: Sequence[str]) -> list[list[str]]:
-        """Return the units of each text."""
         return [list(text) for text in texts]
 
     def join(self, tokens: Sequence[str]) -> str:
-        """Return the text of units."""
         return "".join(tokens)
 
 
-class Bytes:
+class Bytes(UnitModel):
     """The bytes of a text in UTF-8, each spelled as a character."""
 
     unknown: str | None = None
@@ -68,14 +66,12 @@ class Bytes:
         self.words: list[str] | None = BYTES
 
     def split(self, texts: Sequence[str]) -> list[list[str]]:
-        """Return the units of each text."""
         return [
             list(bytes_to_unicode(text.encode("utf-8", "surrogatepass")))
             for text in texts
         ]
 
     def join(self, tokens: Sequence[str]) -> str:
-        """Return the text of units."""
         return unicode_to_text(tokens)
 
 
@@ -91,7 +87,7 @@ def _errors_of(library: str | None, failure: str) -> Iterator[None]:
         raise ValueError(f"the tokenizer of {library} {failure} ({error})") from error
 
 
-class LibraryModel:
+class LibraryModel(UnitModel):
     """A model of a library: a copy of what its file has, which is all that is saved.
 
     Copies and pickles are made as the first one was: those of some libraries forget
@@ -105,12 +101,10 @@ class LibraryModel:
         return unit_model, (self._model,)
 
     def split(self, texts: Sequence[str]) -> list[list[str]]:
-        """Return the units of each text."""
         with _errors_of(library_of(self._model), "cannot split the text"):
             return self._split(texts)
 
     def join(self, tokens: Sequence[str]) -> str:
-        """Return the text of units."""
         with _errors_of(library_of(self._model), "cannot join units"):
             return self._join(list(tokens))
 

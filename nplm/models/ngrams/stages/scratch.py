@@ -15,7 +15,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from nplm.base import system
 from nplm.base.blocks import blocks
-from nplm.base.files.atomic_files import GIBI, allocate, forget, full_disk_named
+from nplm.base.files.atomic_files import GIBI, allocate, full_disk_named, release_pages
 from nplm.models.ngrams.trie.work import BLOCK_FOLLOWERS, Work
 
 if TYPE_CHECKING:
@@ -145,7 +145,7 @@ class Scratch(Work):
 
     def forget(self, *arrays: NDArray[Any]) -> None:
         self._check_aborted()
-        forget(*self._arrays, *arrays)
+        release_pages(*self._arrays, *arrays)
 
     # -- work ----------------------------------------------------------------------
 

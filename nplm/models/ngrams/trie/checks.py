@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nplm.base.blocks import blocks
-from nplm.base.files.atomic_files import forget
+from nplm.base.files.atomic_files import release_pages
 from nplm.base.fitted import Fitted
 from nplm.models.ngrams.trie.backoff_trie import BackoffTrie
 from nplm.models.ngrams.trie.context_trie import ContextTrie
@@ -118,7 +118,7 @@ def every(test: Callable[..., NDArray[np.bool_]], *arrays: NDArray[Any]) -> bool
     for part in blocks(len(arrays[0]), BLOCK_ENTRIES):
         if not test(*(own[part] for own in arrays)).all():
             return False
-        forget(*arrays)
+        release_pages(*arrays)
     return True
 
 
@@ -189,7 +189,7 @@ def _parts(values: NDArray[Any]) -> Iterator[NDArray[Any]]:
     """Yield an array in blocks, and release it if it is mapped."""
     for part in blocks(len(values), BLOCK_ENTRIES):
         yield values[part]
-        forget(values)
+        release_pages(values)
 
 
 def sums_to_one(trie: BackoffTrie) -> bool:
@@ -253,7 +253,7 @@ def _checked_level(trie: SuffixTrie, i: int, size: int) -> float:
             n_ngrams += int(np.count_nonzero(~np.isnan(prob)))
             heaviest = max(heaviest, _heaviest([bow]))
             yield own
-            forget(*trie.mapped(i))
+            release_pages(*trie.mapped(i))
 
     begins = trie.starts(i, size)
     is_sorted = _increases(words(), begins)
