@@ -31,7 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from common.table import Rows, parser, report
-from nplm import Importance, NeuralLM, mpi, windows
+from nplm import Importance, NeuralLM, windows
 from nplm.datasets import fetch_ptb
 from nplm.models.neural.tiers import multiplies_bfloat16
 
@@ -109,6 +109,8 @@ def ways(args: Any) -> dict[str, Callable[..., Measured]]:
     if args.ranks:
         from mpi4py import MPI
 
+        from nplm import mpi
+
         return {f"{MPI.COMM_WORLD.size} ranks": partial(by_clock, fit=mpi.fit)}
     if args.threads:
         return {
@@ -118,6 +120,15 @@ def ways(args: Any) -> dict[str, Callable[..., Measured]]:
     if Network is None:
         return {"nplm": nplm_fit}
     return {"nplm": nplm_fit, "PyTorch": partial(torch_fit, epoch=not args.words)}
+
+
+def reports(args: Any) -> bool:
+    """Whether this process writes the table."""
+    if not args.ranks:
+        return True
+    from nplm import mpi
+
+    return mpi.rank() == 0
 
 
 def main() -> None:
@@ -154,7 +165,7 @@ def main() -> None:
             row["ratio"] = best["nplm"].trained / best["PyTorch"].trained
             row["scoring"] = best["nplm"].scored / best["PyTorch"].scored
         rows.append(row)
-    if not args.ranks or mpi.rank() == 0:
+    if reports(args):
         report("Training and scoring of a recurrent network", rows, args.json)
 
 
