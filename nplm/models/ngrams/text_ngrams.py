@@ -13,7 +13,6 @@ from nplm.models.ngrams.trie.backoff_trie import BackoffTrie
 from nplm.models.ngrams.trie.hashing import index_of
 from nplm.text.codecs import codec_of
 from nplm.text.lm.scorer import Scorer
-from nplm.text.lm.window_scorer import WindowWordScorer
 from nplm.text.words.known_words import KnownWords, known_of
 from nplm.text.words.splitting import Splitter, params_of
 
@@ -94,6 +93,9 @@ class TextNgrams(NamedTuple):
 
     def scorer(self) -> Scorer:
         """Return a scorer that needs no hash table."""
+        # Imported here: it knows estimators, and files are changed without them.
+        from nplm.text.lm.window_scorer import WindowWordScorer
+
         scorer = WindowWordScorer(
             TrieLookUps(self.trie),
             max(self.trie.order - 1, 1),
