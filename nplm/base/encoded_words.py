@@ -36,13 +36,6 @@ class EncodedWords(Sequence[str]):
     Raises ValueError if the sizes of the arrays do not fit together. Their contents are
     trusted: those of a damaged file give wrong words, ids of other words below
     ``n_words``, or a ValueError when words are asked for.
-
-    Examples
-    --------
-    >>> from nplm.base.encoded_words import EncodedWords
-    >>> words = EncodedWords.of(["a", "rose"])
-    >>> words[1], "rose" in words, words.index("rose"), len(words)
-    ('rose', True, 1, 2)
     """
 
     def __init__(

@@ -31,11 +31,6 @@ def missing_packages(user: str, *packages: str, otherwise: str = "") -> ImportEr
     - `user`: what requires them, such as the name of a function
     - `packages`: their names on the package index
     - `otherwise`: a sentence about what to do without them
-
-    Examples
-    --------
-    >>> print(missing_packages("write_onnx", "onnx"))
-    write_onnx requires onnx: python -m pip install onnx
     """
     names = " and ".join(packages)
     command = f"python -m pip install {' '.join(packages)}"

@@ -31,12 +31,8 @@ MEMINFO = Path("/proc/meminfo")
 def lock(number: int, *, wait: bool) -> None:
     """Lock an open file for this process, until the file is closed.
 
-    Raises
-    ------
-    BlockingIOError
-        If another process has locked it, without `wait`.
-    OSError
-        For example one of `NO_LOCKS`, if the file system has no locks.
+    Raises BlockingIOError if another process has locked it, without `wait`, and
+    OSError, such as one of `NO_LOCKS`, if the file system has no locks.
     """
     fcntl.flock(number, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
 
@@ -44,12 +40,8 @@ def lock(number: int, *, wait: bool) -> None:
 def open_unfollowed(path: Path) -> int:
     """Open a file to read and write; create it if missing, and follow no link.
 
-    Raises
-    ------
-    IsADirectoryError
-        If it is a folder.
-    OSError
-        With the number ELOOP if it is a link.
+    Raises IsADirectoryError if it is a folder, and OSError with the number ELOOP if it
+    is a link.
     """
     # O_NONBLOCK, because a pipe may wait for a reader.
     flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK

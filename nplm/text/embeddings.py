@@ -225,12 +225,6 @@ def nearest_rows(
     - `among`: search only this many first rows; None searches all
     - returns `nearest` (k,): the nearest first, without `i`
     - returns `cosines` of shape (k,)
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> nearest_rows(np.array([[1.0, 0.1], [0.0, 2.0], [3.0, 0.0]]), 0, 1, None)[0]
-    array([2], dtype=int32)
     """
     rows = C[:among]
     tiny = np.finfo(C.dtype).tiny

@@ -6,7 +6,6 @@ import os
 import pytest
 
 from nplm.base import system
-from nplm.base.files.atomic_files import _machine_id, replacing
 
 
 @pytest.mark.parametrize(
@@ -52,19 +51,3 @@ def test_link_is_not_followed_and_a_folder_not_opened(tmp_path):
         system.open_unfollowed(tmp_path)
     os.close(system.open_unfollowed(tmp_path / "new"))
     assert (tmp_path / "new").exists()
-
-
-def test_file_is_replaced_or_stays(tmp_path):
-    path = tmp_path / "model"
-    with replacing(path) as file:
-        file.write(b"old")
-    with pytest.raises(KeyboardInterrupt), replacing(path) as file:
-        file.write(b"half of")
-        raise KeyboardInterrupt
-    assert path.read_bytes() == b"old"
-    left = tmp_path / f"model.{_machine_id()}0123abcd.part"
-    left.touch()
-    with replacing(path) as file:
-        assert not left.exists()
-        file.write(b"new")
-    assert path.read_bytes() == b"new" and os.listdir(tmp_path) == ["model"]

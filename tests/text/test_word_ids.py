@@ -108,13 +108,6 @@ def test_steps_by_bytes_have_the_bits_of_steps_by_words(tmp_path):
     assert mapped.score(texts[0]) == by_words.score(texts[0].split())
 
 
-def test_unknown_words_are_refused_without_a_symbol_for_them():
-    lm = fitted(vocabulary=Vocabulary(unknown=None))
-    assert lm.scorer().score("a rose") == lm.scorer().score(["a", "rose"])
-    with pytest.raises(ValueError, match="'tulip' is not among the"):
-        lm.scorer().score("a tulip")
-
-
 def test_documents_that_are_no_strings_are_refused():
     with pytest.raises(TypeError, match=r"X\[1\] is of type int"):
         LM.score_samples(["a rose", 3])

@@ -7,10 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nplm.base.blocks import Texts
 from nplm.base.checks import check_not_grown, check_over_words
 from nplm.base.estimators.language_model import LanguageModel
-from nplm.base.estimators.streams import texts_log_prob
 
 __all__ = ["CompositeLM"]
 
@@ -48,11 +46,6 @@ class CompositeLM(LanguageModel):
                 "or the same in both."
             )
         self.n_words_ = n_words
-
-    def _texts_log_prob_of(self, part: Any, texts: Texts) -> NDArray[np.float64]:
-        """Return the log-probability of the tokens of texts by a part."""
-        check_not_grown(part, self.n_words_, type(self).__name__)
-        return texts_log_prob(part, texts)
 
     def _nearest_of(self, part: Any, X: NDArray[np.int32]) -> NDArray[np.int32]:
         """Keep the columns that a part was fitted on."""

@@ -17,13 +17,7 @@ OnProgress = Callable[[float, float, float], None]
 
 
 def time_in_words(seconds: float) -> str:
-    """Return a time as precisely as an estimate is.
-
-    Examples
-    --------
-    >>> [time_in_words(seconds) for seconds in (59, 90, 5400)]
-    ['59 seconds', '2 minutes', '2 hours']
-    """
+    """Return a time as precisely as an estimate is: "59 seconds", "2 hours"."""
     if seconds < 90:
         return f"{seconds:.0f} seconds"
     if seconds < 90 * 60:

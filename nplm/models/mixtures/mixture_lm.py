@@ -19,7 +19,7 @@ from nplm.base.checks import check_not_grown
 from nplm.base.estimators.checked_inputs import HeldOut, columns_needed
 from nplm.base.estimators.composite import CompositeLM
 from nplm.base.estimators.constraints import Whole, non_negative
-from nplm.base.estimators.streams import Stepped, reads_texts
+from nplm.base.estimators.streams import Stepped, reads_texts, texts_log_prob
 from nplm.base.fitted import Fitted
 from nplm.base.progress.bars import stages
 from nplm.models.mixtures.members import (
@@ -453,7 +453,8 @@ class MixtureLM(_BaseComposition, CompositeLM):
         for i, member in enumerate(self.estimators_, 1):
             begin(f"scores ({i} of {len(self.estimators_)})")
             if isinstance(data, Texts):
-                scores.append(self._texts_log_prob_of(member, data))
+                check_not_grown(member, self.n_words_, type(self).__name__)
+                scores.append(texts_log_prob(member, data))
             else:
                 X, y = data
                 scores.append(member.log_prob(self._nearest_of(member, X), y))

@@ -92,17 +92,6 @@ def sharpened(
       nucleus; Holtzman et al. 2020)
 
     Returns rows that sum to 1, (n, n_words).
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> proba = np.array([[0.1, 0.5, 0.4]])
-    >>> sharpened(proba, top_k=1).tolist()
-    [[0.0, 1.0, 0.0]]
-    >>> sharpened(proba, top_p=0.6).round(2).tolist()
-    [[0.0, 0.56, 0.44]]
-    >>> sharpened(proba, temperature=0.5).round(2).tolist()
-    [[0.02, 0.6, 0.38]]
     """
     # Relative to the largest, so that a low temperature cannot underflow.
     proba = (proba / proba.max(axis=1, keepdims=True)) ** (1 / temperature)

@@ -19,23 +19,11 @@ BYTE_OF = {character: byte for byte, character in enumerate(BYTES)}
 
 
 def bytes_to_unicode(data: bytes) -> str:
-    """Return bytes as characters, one for each.
-
-    Examples
-    --------
-    >>> bytes_to_unicode("a é".encode())
-    'aĠÃ©'
-    """
+    """Return bytes as characters, one for each: those of "a é" are "aĠÃ©"."""
     return data.decode("latin-1").translate(CODES)
 
 
 def unicode_to_text(tokens: Iterable[str]) -> str:
-    """Return the text of tokens that are spelled; invalid UTF-8 becomes U+FFFD.
-
-    Examples
-    --------
-    >>> unicode_to_text(["aĠ", "Ã", "©"])
-    'a é'
-    """
+    """Return the text of tokens that are spelled; invalid UTF-8 becomes U+FFFD."""
     data = bytes(BYTE_OF[c] for c in "".join(tokens) if c in BYTE_OF)
     return data.decode("utf-8", "replace")

@@ -16,16 +16,16 @@ from sklearn.utils.validation import check_is_fitted, check_scalar
 from nplm.base.atomic import fit_copy, fitted_or_interrupted, read_at_once
 from nplm.base.fitted import Fitted
 from nplm.base.pages import DocumentEstimator
+from nplm.text.codecs import ITEM
 from nplm.text.documents import Documents
 from nplm.text.fitting import refuse_weights
 from nplm.text.lm.fitted_text import fitted_text
 from nplm.text.lm.text_lm import TextLM
 from nplm.text.samples import check_documents
-from nplm.text.tasks.text_models import as_text_lm, fitted_text_lm, with_words_of
+from nplm.text.tasks.text_models import as_text_lm, unfrozen, with_words_of
 
 __all__ = ["LMDetector", "OddToken"]
 
-ITEM = "a string, a list of tokens or an array of word ids"
 AGGREGATES = ("mean", "sum", "min")
 # With fewer held-out documents below the threshold, false alarms are often half or
 # twice as many as `contamination` says.
@@ -209,7 +209,7 @@ class LMDetector(OutlierMixin, MetaEstimatorMixin, DocumentEstimator):
             scores = self._scores_of_parts(lm, documents, others, fit_params)
             X, held_out = _split(documents, part)
         fitted, interrupt = fitted_or_interrupted(lm, X, None, **fit_params)
-        self.estimator_ = fitted_text_lm(fitted)
+        self.estimator_ = unfrozen(fitted)
         scores.append(self._scores(self.estimator_, held_out))
         # A score, not a mean of two, one of which may be -inf.
         share = float(self.contamination)

@@ -13,7 +13,7 @@ from nplm.text.subwords.subwords import Subwords
 from nplm.text.tokenizer import Tokenizer
 from nplm.text.vocabulary import Vocabulary
 
-__all__ = ["as_text_lm", "fitted_text_lm", "with_words_of"]
+__all__ = ["as_text_lm", "unfrozen", "with_words_of"]
 
 
 def as_text_lm(estimator: object) -> Any:
@@ -21,7 +21,7 @@ def as_text_lm(estimator: object) -> Any:
 
     Raises TypeError if it is none of these.
     """
-    if isinstance(_unfrozen(estimator), TextLM):
+    if isinstance(unfrozen(estimator), TextLM):
         return clone(estimator)
     if not hasattr(estimator, "log_prob") or isinstance(estimator, type):
         raise TypeError(
@@ -29,12 +29,6 @@ def as_text_lm(estimator: object) -> Any:
             f"KneserNeyLM, of which a TextLM is made; got {estimator!r:.200}."
         )
     return clone(TextLM(estimator))
-
-
-def fitted_text_lm(estimator: object) -> TextLM:
-    """Return the fitted text model of a fitted `as_text_lm`."""
-    lm: TextLM = _unfrozen(estimator)
-    return lm
 
 
 def with_words_of(lm: TextLM, X: object, *, if_closed: bool = False) -> TextLM:
@@ -71,7 +65,8 @@ def with_words_of(lm: TextLM, X: object, *, if_closed: bool = False) -> TextLM:
     return lm.set_params(tokenizer=tokenizer, vocabulary=words)
 
 
-def _unfrozen(estimator: object) -> Any:
+def unfrozen(estimator: object) -> Any:
+    """Return the estimator in a ``FrozenEstimator``, and others as they are."""
     if isinstance(estimator, FrozenEstimator):
         return estimator.estimator
     return estimator

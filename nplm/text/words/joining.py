@@ -29,13 +29,6 @@ def joined(tokens: Sequence[str], split: Split) -> str:
 
     - `tokens`: tokens of one document
     - `split`: the tokenizer: returns the tokens of a text
-
-    Examples
-    --------
-    >>> from nplm import Tokenizer
-    >>> split = Tokenizer().split_function()
-    >>> joined(["The", "cat", "(", "it", "'", "sat", "'", ")", "."], split)
-    "The cat (it 'sat')."
     """
     if split(" "):  # blanks are tokens
         return "".join(tokens)

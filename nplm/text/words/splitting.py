@@ -46,15 +46,7 @@ PRONOUN_I = re.compile(r"I(?:['’]\w+)?")
 
 
 class Splitter:
-    """Split strings into tokens: a `Tokenizer` without scikit-learn.
-
-    Scorers of files of n-grams split text with it.
-
-    Parameters
-    ----------
-    pattern, lowercase, number, proper_noun, identifier
-        As of `Tokenizer`.
-    """
+    """A `Tokenizer` without scikit-learn, for scorers of files of n-grams."""
 
     identifier: str | None = None  # of pickles of 0.1, which lack it
 

@@ -27,14 +27,9 @@ class UnknownSpelling:
     model and this one give to the words of a language sum to a little less than 1: what
     is computed from them is an upper bound of bits per character.
 
-    Parameters
-    ----------
-    words : sequence of str
-        The rare words of the training text.
-    symbol : str or None, default=None
-        The symbol for unknown words, if texts may have it in place of a word.
-    share : float, default=0.0
-        The share of `symbol` itself among the unknown words of the training text.
+    - `words`: the rare words of the training text
+    - `symbol`: the symbol for unknown words, if texts may have it in place of a word
+    - `share`: the share of `symbol` among the unknown words of the training text
     """
 
     def __init__(

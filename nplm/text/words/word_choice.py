@@ -15,15 +15,7 @@ __all__ = ["WordChoice", "chosen_words", "symbols_of"]
 
 
 class WordChoice:
-    """Choose the words of a text by their counts: a `Vocabulary` without scikit-learn.
-
-    N-grams are estimated and counted with it.
-
-    Parameters
-    ----------
-    min_count, max_words, unknown, boundary, words
-        As of `Vocabulary`.
-    """
+    """The parameters of a `Vocabulary`, without scikit-learn: for counts of n-grams."""
 
     def __init__(
         self,
