@@ -8,7 +8,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 from nplm.base.files.atomic_files import followed, replacing
 
@@ -70,33 +70,31 @@ def writing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
 def trie_of(model: object) -> BackoffTrie:
     """Return the n-grams of a fitted back-off model, or raise."""
     # Imported here: files of n-grams are written without scikit-learn.
-    from sklearn.utils.validation import check_is_fitted
-
     from nplm.models.ngrams.backoff_model import BackoffModel
 
-    if not isinstance(model, BackoffModel):
-        raise TypeError(
-            f"{_name(model)} has no n-grams with back-off weights, which the file "
-            "holds; pass a KneserNeyLM or a BackoffLM."
-        )
-    check_is_fitted(model, "trie_")
-    return model.trie_.unpacked()
+    lacks = "has no n-grams with back-off weights"
+    trie = _part(model, BackoffModel, "trie_", lacks, "KneserNeyLM or a BackoffLM")
+    unpacked: BackoffTrie = trie.unpacked()
+    return unpacked
 
 
 def counts_of(model: object) -> NgramCounts:
     """Return the n-gram counts of a fitted model, or raise."""
-    from sklearn.utils.validation import check_is_fitted
-
     from nplm.models.ngrams.kneser_ney import KneserNeyLM
 
-    if not isinstance(model, KneserNeyLM):
+    lacks = "keeps no n-gram counts"
+    counts: NgramCounts = _part(model, KneserNeyLM, "counts_", lacks, "KneserNeyLM")
+    return counts
+
+
+def _part(model: Any, kind: type, name: str, lacks: str, pass_one: str) -> Any:
+    """Return an attribute of a fitted model of a kind."""
+    from sklearn.utils.validation import check_is_fitted
+
+    if not isinstance(model, kind):
+        own_kind = model if isinstance(model, type) else type(model)
         raise TypeError(
-            f"{_name(model)} keeps no n-gram counts, which the file holds; pass a "
-            "KneserNeyLM."
+            f"{own_kind.__name__} {lacks}, which the file holds; pass a {pass_one}."
         )
-    check_is_fitted(model, "counts_")
-    return model.counts_
-
-
-def _name(model: object) -> str:
-    return model.__name__ if isinstance(model, type) else type(model).__name__
+    check_is_fitted(model, name)
+    return getattr(model, name)

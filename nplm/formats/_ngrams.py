@@ -58,7 +58,8 @@ class Ngrams(NamedTuple, Generic[Trie]):
 
     def scorer(self) -> Scorer | None:
         """Return the scorer of `text_lm`, if look-ups need no model."""
-        table = self.trie if isinstance(self.trie, WindowLookUps) else self.table
+        trie: Any = self.trie  # a trie of arrays is not looked up by itself
+        table = self.table or (trie if isinstance(trie, WindowLookUps) else None)
         if table is None or self.boundary is None:
             return None
         known = known_words_of(self.words, self.boundary)

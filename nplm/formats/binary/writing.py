@@ -19,8 +19,7 @@ from nplm.base.files.atomic_files import followed
 from nplm.base.files.tensors import write_tensors
 from nplm.formats._model_files import check_writable, trie_of
 from nplm.formats._words import StoredWords, check_words
-from nplm.formats.binary.hashed_arrays import sizes_of_hashed
-from nplm.formats.binary.reading import FORMAT, VERSION
+from nplm.formats.binary.reading import FORMAT, VERSION, sizes_of_hashed
 from nplm.models.ngrams.stages.quantizing import Quantizing
 from nplm.models.ngrams.stages.scratch import Scratch
 from nplm.models.ngrams.trie.backoff_trie import BackoffTrie

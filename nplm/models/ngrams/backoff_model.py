@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from nplm.base.atomic import all_or_nothing
 from nplm.base.estimators.language_model import WordsMass
 from nplm.base.fitted import Fitted
-from nplm.models.ngrams.look_ups import QuickLookUps, ReadFromFile
+from nplm.models.ngrams.looked_up_lm import QuickLookUps, ReadFromFile
 from nplm.models.ngrams.stages.pruning import pruned_by_entropy
 from nplm.models.ngrams.trie.backoff_trie import BackoffTrie
 from nplm.models.ngrams.trie.checks import arrays_of, restored_trie, sums_to_one

@@ -22,23 +22,10 @@ class RelativeFrequencies:
     p_0 is uniform. p_k is the relative frequency of a word after the nearest
     ``k - 1`` words, or p_{k-1} if these were never seen as a context.
 
-    - `counts`: counts of the training windows
     - `totals` (n_contexts,): how often each context was seen
 
     Contexts `X` (n_samples, order - 1) have the nearest word in the last column; their
     ids are not checked.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from nplm import windows
-    >>> X, y = windows([0, 1, 0, 1, 2, 0, 1, 0], 1)
-    >>> members = RelativeFrequencies(NgramCounts.from_windows(X, y, n_words=3))
-    >>> context, word = np.array([[1]], dtype=np.int32), np.array([2], dtype=np.int32)
-    >>> members.frequency(context)
-    array([3])
-    >>> members.prob(context, word).round(2)  # uniform, unigram, bigram
-    array([[0.33, 0.14, 0.33]])
     """
 
     def __init__(self, counts: NgramCounts) -> None:
@@ -74,11 +61,7 @@ class RelativeFrequencies:
         return out
 
     def prob(self, X: NDArray[np.int32], y: NDArray[np.int32]) -> NDArray[np.float64]:
-        """Return the probability of each next word under each member.
-
-        Returns `prob` (n_samples, order + 1): columns are the uniform distribution, the
-        unigram, and so on.
-        """
+        """Return the probability of each next word under each member, uniform first."""
         out = np.empty((len(y), self.counts.order + 1))
         arrays, path = self._arrays(), self.counts.path()
         for rows in blocks(len(y), BLOCK_WINDOWS):
@@ -92,8 +75,7 @@ class RelativeFrequencies:
     ) -> NDArray[np.float64]:
         """Return the mixture's probability of every word after each context.
 
-        - `weights` (n_samples, order + 1): weights of the members for each context;
-          rows sum to 1
+        - `weights` (n_samples, order + 1): weights of the members; rows sum to 1
         """
         out = np.empty((len(X), self.counts.n_words))
         arrays, path = self._arrays(), self.counts.path()

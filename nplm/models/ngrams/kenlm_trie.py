@@ -12,7 +12,11 @@ from numpy.typing import NDArray
 
 from nplm._kernels.ngrams.decoding._kenlm_files import KenlmNgrams
 from nplm.base.blocks import blocks
-from nplm.models.ngrams.trie.checks import check_suffix_trie, offsets_in_order
+from nplm.models.ngrams.trie.checks import (
+    SuffixTrie,
+    check_suffix_trie,
+    offsets_in_order,
+)
 from nplm.models.ngrams.trie.hash_table import WindowLookUps
 
 __all__ = ["LOG_ZERO", "KenlmTrie"]
@@ -24,7 +28,7 @@ MAX_LOG10_WEIGHT = 100.0
 
 
 @dataclass(frozen=True, eq=False)
-class KenlmTrie(WindowLookUps):
+class KenlmTrie(WindowLookUps, SuffixTrie):
     """The n-grams of a binary file of KenLM, of any kind.
 
     - `name`: the file, for errors
@@ -54,7 +58,6 @@ class KenlmTrie(WindowLookUps):
 
     @property
     def order(self) -> int:
-        """Number of words in the longest n-gram."""
         return len(self.counts)
 
     @property
@@ -62,8 +65,8 @@ class KenlmTrie(WindowLookUps):
         """Size of the vocabulary."""
         return int(self.kernel.n_words)
 
-    @property
-    def n_ngrams(self) -> NDArray[np.int64]:
+    @cached_property
+    def n_ngrams(self) -> NDArray[np.int64]:  # type: ignore[override]
         """Number of n-grams of each order, with those that KenLM inserted."""
         return np.array([self.n_words, *self.counts[1:]])
 
@@ -85,21 +88,13 @@ class KenlmTrie(WindowLookUps):
         else:
             self.word_values()
 
-    # -- lists of the n-grams of a trie ------------------------------------------
-
     def word_values(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return the probability and the weight of each word."""
         return self._powers(self.kernel.unigram_prob, self.kernel.unigram_bow)
 
     def n_nodes(self, i: int) -> int:
-        """Return the number of n-grams of ``i + 2`` words."""
         return self.counts[i + 1]
 
     def starts(self, i: int, size: int) -> Iterator[NDArray[np.int64]]:
-        """Yield the first of level `i` of each n-gram one word shorter, and the end.
-
-        In blocks of `size`. Raises ValueError if they are out of range.
-        """
         if not self.is_trie:
             raise ValueError(
                 f"{self.name} is a hash table of KenLM (probing): it has hashes of its "
@@ -118,10 +113,6 @@ class KenlmTrie(WindowLookUps):
     def nodes(
         self, i: int, begin: int, end: int
     ) -> tuple[NDArray[np.int32], NDArray[np.float64], NDArray[np.float64]]:
-        """Return KenLM's ids of the oldest words of n-grams, and their numbers.
-
-        Raises ValueError if they are out of range.
-        """
         words = np.empty(end - begin, np.int32)
         prob, bow = np.empty((2, end - begin), np.float32)
         self.kernel.fill_records(i, begin, words, prob, bow)
@@ -130,11 +121,10 @@ class KenlmTrie(WindowLookUps):
         return words, *self._powers(prob, bow)
 
     def mapped(self, i: int) -> list[NDArray[Any]]:
-        """Return the file, whose memory a pass over it releases."""
         return [self.memory]
 
     def settled(self, table: Any) -> Any:
-        """Return n-grams with ids of nplm; those that no text reaches are none.
+        """Return n-grams with ids of nplm; those that no text reaches have NaN.
 
         These have ``<s>`` after another word, or ``</s>`` before one.
         """

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from nplm import KneserNeyLM
 from nplm._kernels.ngrams import _hashing
 from nplm.formats import load_binary, save_binary
-from nplm.formats.binary import hashed_arrays
+from nplm.formats.binary import reading
 from nplm.models.ngrams.trie.hashing import buckets_of_levels
 from tests.helpers import text
 from tests.helpers.binary import read_parts, write_parts
@@ -64,7 +64,7 @@ def test_verification_reads_the_hash_table_in_windows(tmp_path, monkeypatch):
         stored_values(*args)
 
     monkeypatch.setattr(_hashing, "stored_values", noted)
-    monkeypatch.setattr(hashed_arrays, "CHECKING_BYTES", 1 << 10)
+    monkeypatch.setattr(reading, "CHECKING_BYTES", 1 << 10)
     load_binary(tmp_path / "model", verify=True)
     assert n_bytes / len(windows) <= 1 << 10
 

@@ -6,7 +6,7 @@ from numpy.testing import assert_array_equal
 
 from nplm import BackoffLM, KneserNeyLM, TextLM, windows
 from nplm.formats import load_binary, save_binary
-from nplm.models.ngrams.look_ups import QuickLookUps
+from nplm.models.ngrams.looked_up_lm import QuickLookUps
 
 pytestmark = pytest.mark.filterwarnings("ignore:Kneser-Ney cannot estimate")
 

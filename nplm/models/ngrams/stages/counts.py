@@ -35,16 +35,6 @@ class NgramCounts(ContextTrie):
     """Counts of the n-grams of every order.
 
     - `counts` (n_ngrams,): the count of each follower after its context
-
-    Examples
-    --------
-    >>> from nplm import windows
-    >>> X, y = windows([0, 1, 0, 1, 2, 0, 1, 0], 1)
-    >>> counts = NgramCounts.from_windows(X, y, n_words=3)
-    >>> counts.n_ngrams
-    array([3, 4])
-    >>> counts.counts[counts.followers(1)]  # of 0 1, 1 0, 1 2 and 2 0
-    array([3, 2, 1, 1])
     """
 
     counts: NDArray[np.int64]
@@ -58,17 +48,14 @@ class NgramCounts(ContextTrie):
         n_words: int,
         boundary: int | None = None,
     ) -> Self:
-        """Count the n-grams that end in the next word of each window.
+        """Count the n-grams of all orders that end in the next word of each window.
 
-        - `X` (n_samples, n_context): contexts, the nearest word in the last column; may
-          be a strided view
-        - `y` (n_samples,): next words. The ids of both must be below `n_words`; this is
-          not checked
-        - `boundary`: a context ends at the nearest word with this id: no older word is
-          counted
+        - `X` (n_samples, n_context): contexts; may be a strided view
+        - `y` (n_samples,): next words. Ids are not checked
+        - `boundary`: a context ends at the nearest word with this id
 
-        Returns `counts`: the counts, of order ``n_context + 1``. Raises ValueError if
-        there are more than 2**31 - 1 n-grams of all orders together.
+        Raises ValueError if there are more than 2**31 - 1 n-grams of all orders
+        together.
         """
         return cls._counted(Windows(X, y), count_ids(y, n_words), X.shape[1], boundary)
 
@@ -81,12 +68,10 @@ class NgramCounts(ContextTrie):
         n_words: int,
         boundary: int | None = None,
     ) -> Self:
-        """Count the n-grams of all orders in those of the highest.
+        """Count the n-grams of all orders in those of the highest, as `from_windows`.
 
-        - `ngrams` (n, order): n-grams in any order, the next word in the last column;
-          counts of equal rows add up
+        - `ngrams` (n, order): n-grams; counts of equal rows add up
         - `counts` (n,): how often each occurs
-        - `n_words`, `boundary`: as in `from_windows`
 
         Raises ValueError, as in `from_tables`.
         """
@@ -185,13 +170,7 @@ class NgramCounts(ContextTrie):
                 )
 
     def merged(self, other: NgramCounts) -> Self:
-        """Return the sum of these counts and those of another trie.
-
-        - `other`: counts of the same order and vocabulary
-
-        Returns `counts`: a new trie, the same as if both texts had been counted at
-        once.
-        """
+        """Return the sum with other counts of the same order and vocabulary."""
         levels = range(self.order)
         return self.from_tables(
             [np.concatenate([self.ngrams(k), other.ngrams(k)]) for k in levels],

@@ -27,12 +27,7 @@ BLOCK_COUNTS = 1 << 20
 
 
 def counts_of_counts(counts: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the numbers of n-grams of count 0, 1, 2, 3, 4, and 5 or more.
-
-    - `counts` (n,): the (modified) counts of the n-grams of one order
-
-    Returns `n` (6,).
-    """
+    """Return the numbers (6,) of n-grams of count 0, 1, 2, 3, 4, and 5 or more."""
     n = np.zeros(6, dtype=np.int64)
     for part in blocks(len(counts), BLOCK_COUNTS):
         n += np.bincount(np.minimum(counts[part], 5), minlength=6)
@@ -51,17 +46,13 @@ def find_discounts(
     fallback: tuple[float, float, float] | None = None,
     warned_from: int = 1,
 ) -> NDArray[np.float64]:
-    """Return the discounts of all orders.
+    """Return the discounts (order, 3) of all orders.
 
     - `n` (6,): the counts of counts of each order
-    - `kind`: three discounts per order, or one
-    - `interpolate`: as in `modified_discounts`, of each order
+    - `interpolate`: whether each order is interpolated
     - `fallback`: discounts of an order whose counts of counts give none. None uses 0.5,
-      1 and 1.5 (0.5 for plain discounts) and warns
+      1 and 1.5 (0.5 for plain discounts) and warns once for all orders
     - `warned_from`: lowest order that the warning mentions
-
-    Returns `discounts` (order, 3). Warns UserWarning once for all orders, if a fallback
-    is needed and `fallback` is None.
     """
     default = FALLBACKS[kind]
     discounts, reasons = [], []
@@ -94,25 +85,12 @@ def find_discounts(
 def modified_discounts(
     n: NDArray[np.int64], *, interpolate: bool = True
 ) -> tuple[float, float, float]:
-    """Return the three discounts of an order from its counts of counts.
+    """Return the three discounts of an order from its counts of counts `n` (6,).
 
     Equation (26) of Chen and Goodman (1999): ``Y = n1 / (n1 + 2 n2)`` and
-    ``D_i = i - (i + 1) Y n_{i+1} / n_i``, where n_i is the number of n-grams of
-    count i.
-
-    - `n` (6,): the counts of counts of this order (`counts_of_counts`)
-    - `interpolate`: whether lower orders are interpolated. If so, a discount may be the
-      whole count, as D_3 is if n4 is 0
-
-    Returns `d1, d2, d3`: discounts of n-grams of count 1, 2, and 3 or more. Raises
-    NoDiscountsError if one of n1 to n3 is 0 (or n4, without interpolation), or a
-    discount is not between 0 and its count.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> modified_discounts(np.array([0, 100, 40, 25, 15, 0]))
-    (0.555..., 0.958..., 1.666...)
+    ``D_i = i - (i + 1) Y n_{i+1} / n_i``. If lower orders are interpolated, a discount
+    may be the whole count, as D_3 is if n4 is 0. Raises NoDiscountsError if one of n1
+    to n3 is 0 (or n4, without interpolation), or a discount is out of range.
     """
     if not n[1:4].all():
         raise NoDiscountsError(
@@ -136,19 +114,8 @@ def _in_range(discounts: Sequence[float], interpolate: bool) -> bool:
 def plain_discounts(n: NDArray[np.int64]) -> tuple[float, float, float]:
     """Return the single discount of an order, three times.
 
-    ``D = n1 / (n1 + 2 n2)`` (Kneser and Ney 1995, after Ney, Essen and Kneser
-    1994), where n_i is the number of n-grams of count i.
-
-    - `n` (6,): the counts of counts of this order (`counts_of_counts`)
-
-    Returns `d1, d2, d3`: the same number. Raises NoDiscountsError if there are no
-    n-grams of count 1, or none of count 2.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> plain_discounts(np.array([0, 100, 50, 0, 0, 0]))
-    (0.5, 0.5, 0.5)
+    ``D = n1 / (n1 + 2 n2)`` (Kneser and Ney 1995, after Ney, Essen and Kneser 1994).
+    Raises NoDiscountsError if n1 or n2 is 0.
     """
     n1, n2 = int(n[1]), int(n[2])
     if not (n1 and n2):
@@ -162,16 +129,8 @@ def check_fallback(
 ) -> tuple[float, float, float] | None:
     """Return the three discounts of `discount_fallback`, or None.
 
-    - `given`: one discount for all n-grams, or three, for counts 1, 2, and 3 or more
-    - `interpolate`: as in `modified_discounts`
-
-    Raises ValueError if the discounts are not above 0 and at most 1, 2 and 3 (below 3
-    without interpolation).
-
-    Examples
-    --------
-    >>> check_fallback(0.5, interpolate=True)
-    (0.5, 0.5, 0.5)
+    Raises ValueError if they are not above 0 and at most 1, 2 and 3 (below 3 without
+    interpolation).
     """
     if given is None:
         return None

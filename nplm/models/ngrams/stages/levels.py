@@ -38,7 +38,7 @@ STRUCTURE = ("context_word", "child_start", "start", "words")
 class Part:
     """The levels of the contexts whose nearest word is in one range.
 
-    - `number`: number of the part, used in its file names
+    - `number`: used in the names of its files
     - `sizes` (order - 1, 2): numbers of contexts and n-grams of each level but the root
     - `distinct` (n_words,): number of distinct nearest words before each word
     """
@@ -55,14 +55,10 @@ def join_parts(
 
     - `unigrams` (n_words,): entries of the words in the arrays of n-grams, by name:
       their modified counts (``counts``) and those in the text (``raw``), or
-      probabilities (``prob``)
+      probabilities (``prob``). With these there are weights (``bow``) of contexts
     - `parts`: parts in the order of their words; empty for a unigram model
-    - `work`: memory, or the folder of the files
 
-    Returns `arrays`: arrays of a ``ContextTrie`` by name, and those of `unigrams`, with
-    an entry for each n-gram. With probabilities there are weights, ``bow``, with an
-    entry for each context. Raises ValueError if there are more than 2**31 - 1 contexts
-    or n-grams.
+    Raises ValueError if there are more than 2**31 - 1 contexts or n-grams.
     """
     sizes = np.empty((0, 2), dtype=np.int64)
     if parts:
@@ -130,16 +126,13 @@ def merged(
     *,
     wanted: Collection[str],
 ) -> dict[str, NDArray[Any]]:
-    """Merge runs into the arrays of the trie of their n-grams.
+    """Merge runs into the arrays of the trie of their n-grams, and remove them.
 
-    - `runs`: the runs of ``write_runs``. Their files are removed
     - `counts` (n_words,): counts of the words in the text
-    - `work`: memory, or the folder of the runs
     - `wanted`: counts to return: modified ones (``counts``), those in the text
       (``raw``), or both
 
-    Returns `arrays`: arrays of `join_parts`, with these counts. Raises ValueError if
-    there are more than 2**31 - 1 contexts or n-grams.
+    Returns and raises as `join_parts`.
     """
     if packing.order == 1:
         of_words = dict.fromkeys(wanted, counts)
@@ -181,12 +174,6 @@ def ranges_of_words(
     """Yield ranges of words, first and end, that have at most `max_rows` rows together.
 
     A word with more rows is alone.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> list(ranges_of_words(np.array([2, 1, 9, 0, 3]), 3))
-    [(0, 2), (2, 3), (3, 5)]
     """
     ends, first = np.cumsum(n_rows), 0
     while first < len(ends):

@@ -27,19 +27,18 @@ MAX_WEIGHT = 1e6
 
 
 class Member(Protocol):
-    """What is mixed: n-grams in the ids of a vocabulary, and their probabilities."""
+    """What is mixed: n-grams in the ids of a vocabulary, and their probabilities.
 
-    @property
-    def trie(self) -> BackoffTrie:
-        """The n-grams that it is made of, in ids of their own."""
+    - `trie`: the n-grams that it is made of, in ids of their own
+    """
+
+    trie: BackoffTrie
+    n_words: int
 
     @property
     def order(self) -> int:
         """Number of words in the longest n-gram."""
-
-    @property
-    def n_words(self) -> int:
-        """Size of the vocabulary."""
+        return self.trie.order
 
     def ngrams(self, level: int, work: Work) -> Iterator[NDArray[np.int32]]:
         """Yield the n-grams whose contexts have `level` words, perhaps repeatedly."""
@@ -54,7 +53,7 @@ class Member(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class AlignedTrie:
+class AlignedTrie(Member):
     """A back-off trie addressed by the word ids of a larger vocabulary.
 
     A word that the trie lacks has probability 0, and a context reaches back to the
@@ -69,11 +68,6 @@ class AlignedTrie:
     ids: NDArray[np.int32]
     n_words: int
 
-    @property
-    def order(self) -> int:
-        """Number of words in the longest n-gram."""
-        return self.trie.order
-
     @cached_property
     def trusted_ids(self) -> NDArray[np.int32]:
         """The trie's id of each word of the larger vocabulary, or -1."""
@@ -82,14 +76,12 @@ class AlignedTrie:
         return own
 
     def ngrams(self, level: int, work: Work) -> Iterator[NDArray[np.int32]]:
-        """Yield the n-grams whose contexts have `level` words, in the larger ids."""
         for ngrams in ngrams_in_blocks(self.trie, level, work):
             yield self.ids[ngrams]
 
     def next_word_prob(
         self, X: NDArray[np.int32], y: NDArray[np.int32]
     ) -> NDArray[np.float64]:
-        """Return the probability of each next word given its context (`Member`)."""
         width = min(X.shape[1], self.trie.order - 1)
         X, y = self.trusted_ids[X[:, X.shape[1] - width :]], self.trusted_ids[y]
         # Words of each context from the nearest one to the first that the trie lacks.
@@ -102,10 +94,7 @@ class AlignedTrie:
         return prob
 
     def remapped(self) -> BackoffTrie:
-        """Return a trie in the larger vocabulary, with the same numbers.
-
-        Returns `trie`: words that this one lacks have probability 0.
-        """
+        """Return a trie in the larger vocabulary; words that this one lacks have 0."""
         trie = _union([self], Work())
         for level in range(trie.order):
             first, last = map(int, trie.level_start[level : level + 2])
@@ -120,7 +109,7 @@ class AlignedTrie:
 
 
 @dataclass(frozen=True, eq=False)
-class LimitedTrie:
+class LimitedTrie(Member):
     """A back-off trie restricted to some of its words, in ids of a vocabulary of these.
 
     - `trie`: the n-grams, in ids of all words
@@ -137,13 +126,7 @@ class LimitedTrie:
     evenly: bool = False
 
     @property
-    def order(self) -> int:
-        """Number of words in the longest n-gram."""
-        return self.trie.order
-
-    @property
-    def n_words(self) -> int:
-        """The number of words that are kept."""
+    def n_words(self) -> int:  # type: ignore[override]
         return len(self.ids)
 
     @cached_property
@@ -161,7 +144,6 @@ class LimitedTrie:
         return kept
 
     def ngrams(self, level: int, work: Work) -> Iterator[NDArray[np.int32]]:
-        """Yield the n-grams of kept words whose contexts have `level` words."""
         own = np.full(self.trie.n_words, -1, dtype=np.int32)
         own[self.ids] = np.arange(self.n_words, dtype=np.int32)
         for ngrams in ngrams_in_blocks(self.trie, level, work):
@@ -171,7 +153,6 @@ class LimitedTrie:
     def next_word_prob(
         self, X: NDArray[np.int32], y: NDArray[np.int32]
     ) -> NDArray[np.float64]:
-        """Return the probability of each next word given its context (`Member`)."""
         if X.shape[1] == 0:
             return self.unigrams[y]
         return self.trie.next_word_prob(self.ids[X], self.ids[y])
@@ -187,9 +168,8 @@ def mixed_trie(
     that do not follow a context have no mass in the shorter contexts, the probabilities
     of those that do are scaled to sum to 1.
 
-    - `members`: one or more, in one vocabulary; each word of it is in one of them
+    - `members`: in one vocabulary; each word of it is in one of them
     - `weights`: 0 or more, summing to 1
-    - `work`: memory, or a folder on disk, with the tries of the members
     """
     trie = _union(members, work)
     mapped = [own for m in members for own in m.trie.every_array]

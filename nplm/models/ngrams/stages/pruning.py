@@ -22,12 +22,10 @@ MIN_BACKOFF_MASS = 1e-6
 
 
 def pruned_by_entropy(trie: BackoffTrie, threshold: float, work: Work) -> BackoffTrie:
-    """Return a model without the n-grams that hardly change its perplexity.
+    """Return a trie without the n-grams that hardly change its perplexity.
 
-    - `threshold`: relative change of perplexity below which an n-gram is dropped
-
-    Returns `trie`: a new trie, or the same one if nothing is dropped. Raises ValueError
-    if `threshold` is not a finite number, 0 or more.
+    It is the same trie if nothing is dropped. Raises ValueError if `threshold`, the
+    relative change of perplexity, is not a finite number, 0 or more.
     """
     if not isinstance(threshold, numbers.Real) or not 0 <= threshold < np.inf:
         raise ValueError(f"threshold must be 0 or more, got {threshold!r}.")
@@ -110,8 +108,6 @@ def renormalize(trie: BackoffTrie, work: Work) -> None:
     """Recompute every back-off weight, from the shortest contexts to the longest.
 
     A context that lost no n-gram may still back off to one that did.
-
-    - `trie`: the model, whose `bow` is written
     """
     work.stage("normalizing", len(trie.words) - trie.n_words)
     for level in range(1, trie.order):
@@ -220,10 +216,9 @@ def _sum_by(
 def cut(trie: BackoffTrie, keep: NDArray[np.bool_], work: Work) -> BackoffTrie:
     """Return a trie of some n-grams, and of the contexts that lead to any.
 
-    - `keep` (n_ngrams,): the n-grams to keep. Unigrams are kept in any case, and set to
-      True
+    - `keep` (n_ngrams,): the n-grams to keep. Those of unigrams are set to True
 
-    Returns `trie`: n-grams may lack their suffixes, and contexts may be no n-grams.
+    N-grams may then lack their suffixes, and contexts may be no n-grams.
     """
     keep[: trie.n_words] = True
     start, useful = _kept_followers(trie, keep, work)

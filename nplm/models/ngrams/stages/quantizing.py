@@ -48,8 +48,7 @@ PACKED = 1 << 16
 class Rows:
     """The n-grams of one length whose newest word is in a range.
 
-    - `words` (n, k): the n-grams, or contexts with a weight, the newest word in the
-      last column
+    - `words` (n, k): the n-grams, or contexts with a weight
     - `codes` (n,): codes of their probabilities, or of their weights
     """
 
@@ -151,18 +150,8 @@ class Quantizing:
         for k, own in zip(self._lengths, self._weighted(first, last, parents)):
             tables[-k] = own
         builder = TrieBuilder(trie.n_words)
-        every = np.arange(trie.n_words, dtype=np.int32)
-        builder.add_context_level(np.array([0, trie.n_words], dtype=np.int32), every)
-        number = {key: own.words[:, -1] for key, own in tables.items()}
-        made: dict[int, NDArray[np.int32]] = {}
-        for k in self._lengths:
-            ranked = builder.rank_contexts(
-                np.concatenate(list(number.values())),
-                np.concatenate([tables[key].words[:, -k] for key in number]),
-            )
-            ends = np.cumsum([len(own) for own in number.values()])
-            number = dict(zip(number, np.split(ranked, ends[:-1])))
-            made |= {key: number.pop(key) for key in (k, -k) if key in number}
+        paths = {key: rows.words for key, rows in tables.items()}
+        number = builder.add_contexts(trie.order, paths)
         own_start = builder.child_start[1][first:last] - builder.level_start[2]
         self._start[first:last] = own_start + np.int64(self._n[2])
         bits, width = self._bits, word_bits(trie.n_words)
@@ -170,10 +159,10 @@ class Quantizing:
             begin, end = builder.level_start[k : k + 2]
             values = builder.context_word[k].astype(np.uint64)
             prob, bow = np.zeros((2, end - begin), dtype=np.uint16)
-            prob[made[k]] = tables[k].codes
+            prob[number[k]] = tables[k].codes
             values |= prob.astype(np.uint64) << np.uint64(width)
             if k < trie.order:
-                bow[made[-k]] = tables[-k].codes
+                bow[number[-k]] = tables[-k].codes
                 values |= bow.astype(np.uint64) << np.uint64(width + bits)
                 offsets = builder.child_start[k] - np.int32(end)
                 offsets += np.int32(self._n[k + 1])

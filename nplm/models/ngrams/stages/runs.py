@@ -112,7 +112,7 @@ class Piece(Protocol):
         """Fill the rows of the n-grams."""
 
 
-class Stream:
+class Stream(Piece):
     """Consecutive words of a text, after those of the first context."""
 
     is_counted = False
@@ -124,16 +124,13 @@ class Stream:
         return self._n
 
     def pack(self, packing: Packing, rows: NDArray[np.uint64]) -> None:
-        """Fill the row of each word."""
         own = packing.order - 1, packing.boundary, packing.n_bits
         _runs.pack_windows(self._ids, *own, rows)
 
 
-class Windows:
+class Windows(Piece):
     """Contexts and the word after each, in any order; counts of equal ones add up.
 
-    - `X` (n, n_context): contexts, the nearest word in the last column
-    - `y` (n,): next words
     - `counts` (n,): how often each occurs, by default once
     """
 
@@ -150,7 +147,6 @@ class Windows:
         return len(self._y)
 
     def pack(self, packing: Packing, rows: NDArray[np.uint64]) -> None:
-        """Fill the row of each window."""
         for part in blocks(len(self), MAX_PIECE_ROWS):
             ngrams = np.empty((part.stop - part.start, packing.order), dtype=np.int32)
             ngrams[:, :-1], ngrams[:, -1] = self._X[part], self._y[part]
@@ -162,11 +158,7 @@ class Windows:
 
 
 def write_runs(packing: Packing, pieces: Iterable[Piece], work: Work) -> list[Run]:
-    """Sort and count n-grams, in a run for each piece.
-
-    - `pieces`: the n-grams, of `streams` or of tables
-    - `work`: memory, or files on disk: each thread has one for all of its runs
-    """
+    """Sort and count n-grams, in a run for each piece; a file for each thread."""
     runs: list[Run] = []
     buffers = [np.empty((2, 0, 0), dtype=np.uint64)] * work.n_threads
 
@@ -205,9 +197,7 @@ def streams(
     """Yield a text in parts that fit in memory, each preceded by its context.
 
     - `ids`: file of the word ids, int32, with -1 at the end of each line
-    - `new_ids` (n_words + 1,): the final id of each id in the file. The last entry is
-      the boundary
-    - `work`: says how much fits
+    - `new_ids` (n_words + 1,): the final id of each id in the file, then the boundary
     """
     n_tokens = work.size(ids) // np.dtype(np.int32).itemsize
     # Bytes per row: two copies for the sort, and the stream before and after renaming.

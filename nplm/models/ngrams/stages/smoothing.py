@@ -122,10 +122,8 @@ def estimated(
     """Estimate a model from counts, block by block.
 
     - `trie`: the n-grams. Its arrays are those of the model unless n-grams are dropped
-    - `counts` (n_ngrams,): their modified counts
-    - `raw` (n_ngrams,): their counts in the text; only used if
-      ``smoothing.cuts_by_text``
-    - `work`: memory, or the folder of the arrays
+    - `counts`, `raw` (n_ngrams,): their modified counts, and those in the text, which
+      are only used if ``smoothing.cuts_by_text``
     - `warned_from`: as in `find_discounts`
     """
     n_of_counts = []

@@ -47,11 +47,9 @@ class BackoffTrie(ContextTrie):
     def words_prob(
         self, X: NDArray[np.int32], words: NDArray[np.int32]
     ) -> NDArray[np.float64]:
-        """Return the probability of several words after each context.
+        """Return the probability of several words (n_samples, n) after each context.
 
         Each context is looked up once for all its words.
-
-        - `words` (n_samples, n_candidates): the words of each row
         """
         out = np.empty(words.shape)
         arrays, path = (self.arrays, self.prob, self.bow), self.path()
@@ -60,10 +58,7 @@ class BackoffTrie(ContextTrie):
         return out
 
     def masses(self, words: NDArray[np.int32]) -> NDArray[np.float64]:
-        """Return the total probability of a set of words after each context.
-
-        - `words` (n,): distinct words
-        """
+        """Return the total probability of a set of words after each context."""
         chosen = np.zeros(self.n_words, dtype=np.uint8)
         chosen[words] = 1
         mass = np.empty(len(self.context_word))
@@ -88,12 +83,7 @@ class BackoffTrie(ContextTrie):
         return out
 
     def contexts_made(self, work: Work | None = None) -> NDArray[np.int32]:
-        """Return the number of the context c w for each n-gram (c, w), or -1.
-
-        - `work`: has the array; by default memory
-
-        Returns `made`: one entry for each n-gram below the highest order.
-        """
+        """Return the number of the context c w for each n-gram (c, w), or -1."""
         work = work or Work()
         parents, path = self.parents(work), self.path()
         n = self.followers(self.order - 1).start

@@ -35,13 +35,9 @@ def word_bits(n_words: int) -> int:
 
 
 def pack_records(values: NDArray[np.uint64], width: int) -> NDArray[np.uint8]:
-    """Pack numbers of `width` bits end to end, lowest bits first.
+    """Pack numbers of `width` bits (``MAX_WIDTH`` at most) end to end, lowest first.
 
-    - `values` (n,): numbers below ``2**width``
-    - `width`: bits per number, at most ``MAX_WIDTH``
-
-    Returns `packed`: the records, padded with zeros to a multiple of 8 records and 8
-    more bytes.
+    The records are padded with zeros to a multiple of 8 records and 8 more bytes.
     """
     n_groups = -(-len(values) // 8)
     groups = np.zeros((n_groups, 8), dtype=np.uint64)

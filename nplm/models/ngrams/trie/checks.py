@@ -202,15 +202,15 @@ class SuffixTrie(Protocol):
     """n-grams in levels by length, sorted from the newest word to the oldest.
 
     Numbers that are out of range raise a ValueError as they are read.
+
+    - `n_ngrams` (order,): number of n-grams of each order
     """
+
+    n_ngrams: NDArray[np.int64]
 
     @property
     def order(self) -> int:
         """Number of words in the longest n-gram."""
-
-    @property
-    def n_ngrams(self) -> NDArray[np.int64]:
-        """Number of n-grams of each order."""
 
     def word_values(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return the probability and the weight of each word."""
@@ -219,7 +219,10 @@ class SuffixTrie(Protocol):
         """Return the number of nodes of ``i + 2`` words."""
 
     def starts(self, i: int, size: int) -> Iterator[NDArray[np.int64]]:
-        """Yield the first of level `i` of each node one word shorter, and the end."""
+        """Yield the first of level `i` of each node one word shorter, and the end.
+
+        In blocks of `size`.
+        """
 
     def nodes(self, i: int, begin: int, end: int) -> tuple[NDArray[Any], ...]:
         """Return the oldest words of nodes, probabilities (NaN without) and weights."""

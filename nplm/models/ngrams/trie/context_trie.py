@@ -83,10 +83,7 @@ class ContextTrie:
         return slice(int(self.start[first]), int(self.start[last]))
 
     def parents(self, work: Work | None = None) -> NDArray[np.int32]:
-        """Return the parent of each context; the root is its own parent.
-
-        - `work`: has the array; by default memory
-        """
+        """Return the parent of each context; the root is its own parent."""
         work, children = work or Work(), self.child_start
         parent = work.array(np.int32, n := len(self.context_word))
         # Children are in the order of their parents, beginning with the root's.
@@ -98,11 +95,7 @@ class ContextTrie:
         return parent
 
     def context_words(self, contexts: NDArray[Any], level: int) -> NDArray[np.int32]:
-        """Return the words of contexts of one level, the nearest in the last column.
-
-        - `contexts` (n,): numbers of contexts of `level` words
-        - `level`: length of the contexts
-        """
+        """Return the words of contexts of a level, the nearest in the last column."""
         X = np.empty((len(contexts), level), dtype=np.int32)
         for column in range(level):
             X[:, column] = self.context_word[contexts]
@@ -112,10 +105,9 @@ class ContextTrie:
         return X
 
     def ngrams(self, level: int) -> NDArray[np.int32]:
-        """Return the n-grams whose contexts have `level` words.
+        """Return the n-grams (n, level + 1) whose contexts have `level` words.
 
-        Returns `ngrams` (n, level + 1): the n-grams in the order of `words`, the next
-        word in the last column.
+        They are in the order of `words`, the next word in the last column.
         """
         first, last = self.level_start[level : level + 2]
         contexts, row, own = self.after(level, int(first), int(last))
@@ -136,21 +128,13 @@ class ContextTrie:
         return self.context_words(contexts, level), row, own
 
     def context(self, X: NDArray[np.int32]) -> NDArray[np.int32]:
-        """Return the number of each whole context, -1 if it is not in the trie.
-
-        - `X` (n, level): contexts of at most ``order - 1`` words. Ids are not checked
-        """
+        """Return the number of each whole context, -1 if it is not in the trie."""
         out = np.empty(len(X), dtype=np.int32)
         _backoff.find_contexts(self.arrays, X, self.path(), out)
         return out
 
     def index(self, X: NDArray[np.int32], y: NDArray[np.int32]) -> NDArray[np.int32]:
-        """Return the index of each n-gram in `words`, -1 if it is not stored.
-
-        - `X` (n, level): whole contexts of at most ``order - 1`` words. Ids are not
-          checked
-        - `y` (n,): next words
-        """
+        """Return the index of each n-gram in `words`, -1 if it is not stored."""
         out = np.empty(len(y), dtype=np.int32)
         _backoff.find_ngrams(self.arrays, self.context(X), y, out)
         return out
@@ -171,11 +155,9 @@ def blocks_of_contexts(
     """Split contexts `first` to `last` into blocks of about `size` followers.
 
     - `start` (n_contexts + 1,): the first follower of each context
-    - `first`, `last`: the first context, and the one after the last
-    - `size`: maximum number of followers of a block of more than one context;
-      `BLOCK_FOLLOWERS` by default
+    - `size`: maximum of a block of more than one context, by default `BLOCK_FOLLOWERS`
 
-    Yields `first, last`: the contexts of a block. Interrupts are handled between
+    Yields the first context of a block and the end. Interrupts are handled between
     blocks.
     """
     size = BLOCK_FOLLOWERS if size is None else size
@@ -217,15 +199,16 @@ class TrieBuilder:
         self, context: NDArray[np.int32], older: NDArray[np.int32]
     ) -> NDArray[np.int32]:
         """Append the contexts one word longer; return the number of each row's."""
-        child_start, words, rank = self._ranked(context, older)
+        level = len(self.level_start) - 2
+        child_start, words, rank = self._ranked(level, context, older)
         self.add_context_level(child_start, words.copy())
         return rank
 
     def rank_followers(
-        self, context: NDArray[np.int32], y: NDArray[np.int32]
+        self, level: int, context: NDArray[np.int32], y: NDArray[np.int32]
     ) -> NDArray[np.int32]:
-        """Append the next words of the last level; return the number of each row's."""
-        start, words, rank = self._ranked(context, y)
+        """Append the next words of contexts of a level; return the number of each."""
+        start, words, rank = self._ranked(level, context, y)
         if self.n_ngrams + len(words) > MAX_NGRAMS:
             raise ValueError(
                 f"more than {MAX_NGRAMS} n-grams; lower order, or count less text."
@@ -247,39 +230,45 @@ class TrieBuilder:
         So are `contexts`, by their length. Returns the index of each row among the
         n-grams of its order, and the numbers of `contexts`.
         """
-        order = len(ngrams)
-        positions, made = [ngrams[0][:, 0]], {}
-        # `paths` has the words of the contexts to add, and `number` the number, within
-        # its level, of the context of the nearest k words of each. Adjacent rows with
-        # the same context, usual in files, are processed as one run.
-        runs = [_Runs(table[:, :-1]) for table in ngrams]
-        paths = {k: runs[k].contexts for k in range(1, order)}
-        paths |= {-k: rows for k, rows in contexts.items() if k < order}
+        # Adjacent rows with the same context, usual in files, are processed as one run.
+        runs = {k: _Runs(table[:, :-1]) for k, table in enumerate(ngrams) if k}
+        paths = {k: run.contexts for k, run in runs.items()}
+        paths |= {-k: rows for k, rows in contexts.items() if k < len(ngrams)}
+        numbers = self.add_contexts(len(ngrams) - 1, paths)
+        positions = [ngrams[0][:, 0]]
+        for k, run in runs.items():
+            context = run.expanded(numbers.pop(k))
+            positions.append(self.rank_followers(k, context, ngrams[k][:, -1]))
+        first = {-key: np.int32(self.level_start[-key]) for key in numbers}
+        return positions, {k: numbers[-k] + first[k] for k in first}
+
+    def add_contexts(
+        self, n_levels: int, paths: Mapping[int, NDArray[np.int32]]
+    ) -> dict[int, NDArray[np.int32]]:
+        """Append all levels of contexts; return the number of each row in its level.
+
+        - `paths` (n, k): the contexts of k words, by k or -k. Their suffixes are added
+        """
         number = {key: rows[:, -1] for key, rows in paths.items()}
-        for k in range(1, order):
+        done: dict[int, NDArray[np.int32]] = {}
+        for k in range(1, n_levels + 1):
             if k == 1:
-                self.add_context_level(
-                    np.array([0, self.n_words], dtype=np.int32),
-                    np.arange(self.n_words, dtype=np.int32),
-                )
+                every = np.arange(self.n_words, dtype=np.int32)
+                self.add_context_level(np.array([0, self.n_words], np.int32), every)
             else:
                 ranked = self.rank_contexts(
                     np.concatenate(list(number.values())),
                     np.concatenate([paths[key][:, -k] for key in number]),
                 )
                 ends = np.cumsum([len(rows) for rows in number.values()])
-                parts = np.split(ranked, ends[:-1])
-                number = dict(zip(number, parts))
-            if -k in number:
-                made[k] = number.pop(-k) + np.int32(self.level_start[k])
-            context = runs[k].expanded(number.pop(k))
-            positions.append(self.rank_followers(context, ngrams[k][:, -1]))
-        return positions, made
+                number = dict(zip(number, np.split(ranked, ends[:-1])))
+            done |= {key: number.pop(key) for key in (k, -k) if key in number}
+        return done
 
     def structure(self) -> dict[str, Any]:
         """Return the fields of a `ContextTrie` by name."""
         n_contexts = self.level_start[-1]
-        childless = np.full(self._n_last() + 1, n_contexts, dtype=np.int32)
+        childless = np.full(len(self.context_word[-1]) + 1, n_contexts, dtype=np.int32)
         end = np.array([self.n_ngrams], dtype=np.int32)
         return {
             "n_words": self.n_words,
@@ -296,7 +285,7 @@ class TrieBuilder:
         return [len(words) for words in self.words]
 
     def _ranked(
-        self, context: NDArray[np.int32], words: NDArray[np.int32]
+        self, level: int, context: NDArray[np.int32], words: NDArray[np.int32]
     ) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]:
         """Return offsets and words of the distinct (context, word), and row numbers."""
         # The kernels number rows with int32.
@@ -305,14 +294,11 @@ class TrieBuilder:
                 f"{len(context)} rows of n-grams are too many to sort at once (at most "
                 f"{MAX_NGRAMS}); lower order, or count less text."
             )
-        start = np.empty(self._n_last() + 1, dtype=np.int32)
+        start = np.empty(len(self.context_word[level]) + 1, dtype=np.int32)
         distinct = np.empty(len(context), dtype=np.int32)
         rank = np.empty(len(context), dtype=np.int32)
         n = _counts.rank_pairs(context, words, self.n_words, start, distinct, rank)
         return start, distinct[:n], rank
-
-    def _n_last(self) -> int:
-        return self.level_start[-1] - self.level_start[-2]
 
 
 class _Runs:

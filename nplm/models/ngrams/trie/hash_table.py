@@ -55,10 +55,7 @@ class WindowLookUps:
     ) -> NDArray[np.float64] | None:
         """Return the natural logarithm of the probability of each next word.
 
-        - `X` (n_samples, order - 1): contexts, the nearest word in the last column. Ids
-          need not be checked
-
-        Returns `log_prob` (n_samples,): None if an id is out of range.
+        None if an id is out of range: they need not be checked.
         """
         out = np.empty(len(y))
         for rows in blocks(len(y), BLOCK_WINDOWS):
@@ -137,11 +134,7 @@ def empty_buckets(n_buckets: int) -> NDArray[np.uint8]:
 
 
 def used_slots(buckets: NDArray[np.uint8], *, longest: bool) -> NDArray[np.bool_]:
-    """Return which slots of each of the buckets of a level have an n-gram.
-
-    - `buckets`: buckets of one level
-    - `longest`: whether the level is that of the longest n-grams
-    """
+    """Return which slots of each bucket of a level are used."""
     rows = buckets.reshape(-1, BUCKET_BYTES)
     parts = rows.view("<u4")
     if longest:

@@ -11,7 +11,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from nplm._kernels.ngrams import _hashing, _packed
+from nplm._kernels.ngrams import _hashed, _hashing, _packed
 from nplm.base.blocks import blocks, blocks_of_rows
 from nplm.base.exceptions import damaged_file
 from nplm.models.ngrams.trie.backoff_trie import BackoffTrie
@@ -26,7 +26,7 @@ from nplm.models.ngrams.trie.bits import (
 )
 from nplm.models.ngrams.trie.checks import check_structure, check_values
 from nplm.models.ngrams.trie.context_trie import ContextTrie, blocks_of_contexts
-from nplm.models.ngrams.trie.hash_table import HashTable
+from nplm.models.ngrams.trie.hash_table import HashTable, WindowLookUps
 from nplm.models.ngrams.trie.hashing import keys_of
 from nplm.models.ngrams.trie.work import Work
 
@@ -143,7 +143,7 @@ class PackedTrie:
 
 
 @dataclass(frozen=True, eq=False)
-class MappedTrie:
+class MappedTrie(WindowLookUps):
     """The n-grams of a mapped file, unpacked and checked when they are needed.
 
     Probabilities need no unpacking: they come from the hash table, and the words that
@@ -173,6 +173,11 @@ class MappedTrie:
         """Number of n-grams of each order."""
         return self.packed.n_ngrams
 
+    @property
+    def kernel(self) -> _hashed.Table:
+        """The values in the form that kernels take."""
+        return self.table.kernel
+
     @cached_property
     def _in_memory(self) -> BackoffTrie:
         return self.unpacked(Work())
@@ -188,18 +193,6 @@ class MappedTrie:
             return unpacked(self.packed, self.table, work)
         except ValueError as error:
             raise damaged_file(self.file, error) from error
-
-    def next_word_prob(
-        self, X: NDArray[np.int32], y: NDArray[np.int32]
-    ) -> NDArray[np.float64]:
-        """Return the probability of each next word given its context."""
-        return self.table.next_word_prob(X, y)
-
-    def words_prob(
-        self, X: NDArray[np.int32], words: NDArray[np.int32]
-    ) -> NDArray[np.float64]:
-        """Return the probability of several words after each context."""
-        return self.table.words_prob(X, words)
 
     def distribution(self, X: NDArray[np.int32]) -> NDArray[np.float64]:
         """Return the probability of every word after each context."""
@@ -218,12 +211,7 @@ class MappedTrie:
 def packed_sizes(
     n_words: int, order: int, n_contexts: int, n_ngrams: int
 ) -> dict[str, tuple[type[np.generic], int]]:
-    """Return the type and length of each array of a `PackedTrie`, by name.
-
-    - `n_words`, `order`, `n_contexts`, `n_ngrams`: sizes of the trie
-
-    Returns `sizes`: in the order of the fields.
-    """
+    """Return the type and length of each array of a `PackedTrie`, in their order."""
 
     def bits(n: int, last: int) -> int:
         return (n - 1 + last) // 64 + 1
@@ -252,9 +240,7 @@ def fill_packed(
 ) -> None:
     """Fill the arrays of a `PackedTrie`, block by block.
 
-    - `trie`: in memory, or on disk
     - `arrays`: arrays of `packed_sizes`, by name; zeros
-    - `work`: says how much is packed at once
     """
     # Records begin at a byte, and offsets at a sample.
     size = -(-min(work.block, BLOCK) // SAMPLED) * SAMPLED
@@ -284,13 +270,10 @@ def unpacked(
 ) -> BackoffTrie:
     """Unpack a structure, and read its values in the hash table of the same n-grams.
 
-    - `packed`: the structure
-    - `table`: the values
     - `window_bytes`: bytes of buckets that are read together: all n-grams are read once
       for each of these windows. By default half of the memory
 
-    Raises ValueError if offsets or ids are invalid, or probabilities or weights are out
-    of range.
+    Raises ValueError if anything is out of range.
     """
     trie = packed.structure(work)
     n_bytes = max(work.memory // 2 if window_bytes is None else window_bytes, 64)

@@ -23,6 +23,7 @@ from nplm.models.ngrams.trie.bits import (
     word_bits,
 )
 from nplm.models.ngrams.trie.checks import (
+    SuffixTrie,
     are_probabilities,
     are_weights,
     check_suffix_trie,
@@ -215,7 +216,7 @@ class QuantizedLevel:
 
 
 @dataclass(frozen=True, eq=False)
-class QuantizedTrie(WindowLookUps):
+class QuantizedTrie(WindowLookUps, SuffixTrie):
     """Quantized, bit-packed trie of n-grams, with the newest word first.
 
     - `bits`: bits of the code of a probability or a weight
@@ -237,7 +238,6 @@ class QuantizedTrie(WindowLookUps):
 
     @property
     def order(self) -> int:
-        """Number of words in the longest n-gram."""
         return len(self.n_ngrams)
 
     @property
@@ -290,23 +290,19 @@ class QuantizedTrie(WindowLookUps):
             raise ValueError(f"in its {i + 2}-grams, high parts of offsets are wrong")
 
     def word_values(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return the probability and the weight of each word."""
         if not (are_probabilities(self.prob) and are_weights(self.bow)):
             raise ValueError("its n-grams have numbers out of range")
         return self.prob.astype(np.float64), self.bow.astype(np.float64)
 
     def n_nodes(self, i: int) -> int:
-        """Return the number of n-grams of level `i`."""
         return self.levels[i].n
 
     def starts(self, i: int, size: int) -> Iterator[NDArray[np.int64]]:
-        """Yield the first of level `i` of each n-gram one word shorter, and the end."""
         parts = (self.start[part] for part in blocks(len(self.start), size))
         offsets = self.offsets(i - 1) if i else parts
         return offsets_in_order(offsets, i + 1, self.n_nodes(i))
 
     def nodes(self, i: int, begin: int, end: int) -> tuple[NDArray[Any], ...]:
-        """Return the oldest words of n-grams, probabilities (NaN without), weights."""
         words, prob_code, bow_code, _ = self.records(i, begin, end)
         level, ends = self.levels[i], i + 1 == len(self.levels)
         if not (
@@ -322,11 +318,9 @@ class QuantizedTrie(WindowLookUps):
         return words, prob, bow[bow_code]
 
     def settled(self, table: Any) -> Any:
-        """Return n-grams as they are."""
         return table
 
     def mapped(self, i: int) -> list[NDArray[Any]]:
-        """Return the arrays of level `i`, whose memory a pass over it releases."""
         return [self.levels[i].records, self.levels[i].high]
 
     @cached_property

@@ -37,10 +37,8 @@ class ScorerMethods:
     def of(
         cls, ngrams: Any, boundary: int, ids: dict[Any, int] | None, unknown: int
     ) -> Self:
-        """Make the scorer of a back-off model.
+        """Make the scorer of n-grams.
 
-        - `ngrams`: the n-grams
-        - `boundary`: id of the sentence boundary
         - `ids`: the id of each word, or None if words are given as ids
         - `unknown`: the id of words that are not in `ids`; -1 refuses them
         """
@@ -96,12 +94,9 @@ class ScorerMethods:
 
         - `ids` (n_words,): word ids of the sentences, concatenated
         - `lengths` (n_sentences,): number of words of each sentence
-        - `bos`: whether each sentence begins after a boundary
-        - `eos`: whether the boundary after each sentence is a token
+        - `bos`, `eos`: whether each sentence begins after a boundary, and whether the
+          boundary after it is a token
         - `details`: unused, because orders cost nothing
-
-        Returns `log_prob` (n_tokens,); `details`, ``order`` (ndarray of int32, shape
-        (n_tokens,)).
         """
         n_tokens = len(ids) + eos * len(lengths)
         log_prob, order = np.empty(n_tokens), np.empty(n_tokens, dtype=np.int32)
