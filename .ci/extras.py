@@ -1,4 +1,7 @@
-"""Use one extra of nplm, as it is installed alone: ``extras.py EXTRA``."""
+"""Use one extra of nplm, as it is installed alone: ``extras.py EXTRA``.
+
+``extras.py container`` takes the steps of the guide's Dockerfile.
+"""
 
 import sys
 
@@ -176,6 +179,62 @@ def use_serve() -> None:
     assert server.returncode == 0
     assert abs(perplexity - lm.perplexity(["the dog sat"])) < 1e-6
     print(said.strip(), f"perplexity {perplexity:.2f}")
+
+
+def use_container() -> None:
+    """Run the steps of the guide's Dockerfile, in environments in place of images."""
+    import json
+    import os
+    import re
+    import signal
+    import subprocess
+    import textwrap
+    import time
+    import venv
+    from pathlib import Path
+
+    root = Path(__file__).resolve().parents[1]
+    page = (root / "docs/guide/serve.rst").read_text()
+    block = re.search(r"code-block:: docker\n\n((?:   .*\n|\n)+)", page)[1]
+    lines = textwrap.dedent(block).replace("\\\n", " ").split("\n")
+    steps = [line.split(maxsplit=1) for line in lines if line]
+    # Folders of the images; the other files of COPY are in them by their names.
+    places = {"/nplm": str(root), "/wheels": "./wheels", "/model": "./model"}
+    n_stages = 0
+
+    def here(text: str) -> str:
+        return re.sub("|".join(places), lambda match: places[match[0]], text)
+
+    def run(command: str | list[str]) -> None:
+        print(command, flush=True)
+        subprocess.run(command, shell=isinstance(command, str), check=True)
+
+    for word, rest in steps:
+        if word == "FROM":
+            n_stages += 1
+            venv.create(f"stage{n_stages}", with_pip=True)
+            path = f"{Path.cwd()}/stage{n_stages}/bin"
+            os.environ["PATH"] = f"{path}:{os.environ['PATH']}"
+        elif word == "RUN":
+            # The system has a compiler and a user.
+            for command in here(rest).split(" && "):
+                if not command.startswith(("apt-get ", "useradd ")):
+                    run(command)
+    found = dict(steps)
+    Path("text").write_text("the cat sat on the mat\n" * 50)
+    run("nplm train text --output model")
+    serve = json.loads(here(found["CMD"]))
+    assert serve[-1] == found["EXPOSE"], "the port that is served is another"
+    check = json.loads(found["HEALTHCHECK"].removeprefix("CMD"))
+    with subprocess.Popen(serve) as server:
+        try:
+            until = time.monotonic() + 60
+            while subprocess.run(check, stderr=subprocess.DEVNULL).returncode:
+                assert time.monotonic() < until, "the server does not answer"
+                time.sleep(0.5)
+        finally:
+            server.send_signal(signal.SIGINT)
+    assert server.returncode == 0
 
 
 def use_zstd() -> None:

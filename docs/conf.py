@@ -48,6 +48,7 @@ extensions = [
     "sphinx_gallery.gen_gallery",
     "_charts",
     "_drawing",
+    "_links",
     "_mathml",
     "_names",
 ]

@@ -213,7 +213,7 @@ def _log10(value: float) -> str:
     return f"{np.log10(value):.7f}" if value > 0 else str(LOG_ZERO)
 
 
-def n_lines_in(part: memoryview) -> int:
+def n_lines_in(part: bytes | memoryview) -> int:
     """Return the number of newlines."""
     return int(np.count_nonzero(np.frombuffer(part, np.uint8) == NEWLINE))
 
