@@ -6,12 +6,13 @@ import re
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import click
 
 from nplm.base.exceptions import DivergenceError
 
-__all__ = ["in_options", "report_in_options"]
+__all__ = ["check_auto_settings", "in_options", "report_in_options"]
 
 # A parameter in a message: named with its value, as what to change, or by
 # scikit-learn.
@@ -37,6 +38,17 @@ def report_in_options() -> Iterator[None]:
         finally:
             for note in dict.fromkeys(str(note.message) for note in notes):
                 click.echo(f"Note: {in_options(note)}", err=True)
+
+
+def check_auto_settings(settings: dict[str, Any]) -> None:
+    """Refuse choices of `AutoLM`, those of --set and --members, that it has not."""
+    from nplm.models.auto.choosing import checked_settings
+
+    try:
+        checked_settings(settings, "--set")
+    except ValueError as error:
+        message = str(error).replace("--set: members", "--members")
+        raise click.UsageError(message) from error
 
 
 def in_options(message: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
 import click
@@ -21,7 +21,7 @@ from nplm.cli._values import (
 __all__ = [
     "BY_MINUTES", "MODELS", "NETWORK", "ON_DISK", "OPEN_UNITS", "OPTIONS", "UNITS",
     "ModelCommand", "Settings", "is_given", "network_options", "network_settings",
-    "refuse_other_models",
+    "refuse", "refuse_other_models",
 ]  # fmt: skip
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -64,32 +64,39 @@ def is_given(ctx: click.Context, name: str) -> bool:
     return ctx.get_parameter_source(name) != click.core.ParameterSource.DEFAULT
 
 
+def refuse(ctx: click.Context, names: Iterable[str], message: str) -> None:
+    """Refuse the first of these parameters that the user gave.
+
+    `message` has ``{}`` for its option.
+    """
+    for option in ctx.command.params:
+        name = str(option.name)
+        if name in names and is_given(ctx, name):
+            raise click.UsageError(message.format(option.opts[0]))
+
+
 # Options that --minutes decides, though all models have them.
 DECIDED = ("model", "order", "min_count", "max_words", "words_path")
 
 
 def refuse_other_models(ctx: click.Context, model: str) -> None:
     """Refuse an option that only other models have: it would change nothing."""
-    for option in ctx.command.params:
-        name = str(option.name)
-        models = MODELS_OF.get(name, [model])
-        is_decided = model == BY_MINUTES and (name in DECIDED or model not in models)
-        if name == "memory" and model == BY_MINUTES:
-            continue
-        if is_decided and is_given(ctx, name):
-            raise click.UsageError(
-                f"--minutes chooses the models and their settings: leave "
-                f"{option.opts[0]} out, or fix a choice by --set NAME=VALUE."
-            )
-        if models == [BY_MINUTES] != [model] and is_given(ctx, name):
-            raise click.UsageError(
-                f"{option.opts[0]} is for --minutes: give the minutes, or leave it out."
-            )
-        if model not in models and is_given(ctx, name):
-            raise click.UsageError(
-                f"--model {model} has no {option.opts[0]}, an option of "
-                f"{', '.join(models)}: leave it out, or train another --model."
-            )
+    others = {name: of for name, of in MODELS_OF.items() if model not in of}
+    if model == BY_MINUTES:
+        refuse(
+            ctx, {*others, *DECIDED} - {"memory"},
+            "--minutes chooses the models and their settings: leave {} out, or fix a "
+            "choice by --set NAME=VALUE.",
+        )  # fmt: skip
+        return
+    for name, models in others.items():
+        refuse(
+            ctx, [name],
+            "{} is for --minutes: give the minutes, or leave it out."
+            if models == [BY_MINUTES] else
+            f"--model {model} has no {{}}, an option of {', '.join(models)}: leave it "
+            "out, or train another --model.",
+        )  # fmt: skip
 
 
 class ModelCommand(click.Command):

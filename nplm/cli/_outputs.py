@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import os
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any, TypeVar
 
 import click
 
 from nplm.base.files.atomic_files import followed
 
 __all__ = [
-    "BEGAN",
-    "INTERRUPTED",
-    "is_arpa",
-    "refuse_to_replace",
-    "writable_file",
-    "writable_folder",
-]
+    "BEGAN", "INTERRUPTED", "OUTPUT", "OutputFile", "is_arpa", "output_option",
+    "refuse_arpa", "refuse_to_replace", "writable_folder",
+]  # fmt: skip
+
+Command = TypeVar("Command", bound=Callable[..., Any])
 
 # The exit code that shells give a program that SIGINT ended.
 INTERRUPTED = 130
@@ -32,11 +32,17 @@ def is_arpa(path: Path) -> bool:
     return path.name.endswith((".arpa", ".arpa.gz", ".arpa.xz"))
 
 
-def writable_file(
-    _ctx: click.Context, _param: click.Parameter | None, path: Path | None
-) -> Path | None:
-    """Refuse a file that cannot be written."""
-    if path is not None:
+class OutputFile(click.Path):
+    """The name of a file that can be written."""
+
+    def __init__(self) -> None:
+        super().__init__(path_type=Path)
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> Path:
+        """Return the path, or refuse a file that cannot be written."""
+        path = Path(os.fsdecode(super().convert(value, param, ctx)))
         _refuse_standard_output(path)
         if path.name.endswith(READ_ONLY):
             raise click.BadParameter(
@@ -53,7 +59,15 @@ def writable_file(
         if path.exists() and not os.access(path, os.W_OK):
             raise click.BadParameter(f"{path} cannot be written to.")
         _probe(followed(path.absolute()).parent)
-    return path
+        return path
+
+
+OUTPUT = click.argument("output", type=OutputFile())
+
+
+def output_option(text: str) -> Callable[[Command], Command]:
+    """Return the option --output of a command that must have one."""
+    return click.option("--output", "-o", required=True, type=OutputFile(), help=text)
 
 
 def refuse_to_replace(output: Path, *read: str | None) -> None:
@@ -69,19 +83,25 @@ def refuse_to_replace(output: Path, *read: str | None) -> None:
             )
 
 
-def writable_folder(
-    _ctx: click.Context, _param: click.Parameter | None, path: Path | None
-) -> Path | None:
+def refuse_arpa(output: Path, advice: str = "") -> None:
+    """Refuse the name of an ARPA file for a model that has none."""
+    if is_arpa(output):
+        raise click.UsageError(
+            f"OUTPUT is a model of nplm, which no other tool would read as "
+            f"{output.name}: give it another name{advice}."
+        )
+
+
+def writable_folder(path: Path) -> Path:
     """Make a folder, and refuse one that cannot be written to."""
-    if path is not None:
-        _refuse_standard_output(path)
-        try:
-            path.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise click.BadParameter(
-                f"the folder {path} cannot be made: {error.strerror}."
-            ) from error
-        _probe(path)
+    _refuse_standard_output(path)
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise click.BadParameter(
+            f"the folder {path} cannot be made: {error.strerror}."
+        ) from error
+    _probe(path)
     return path
 
 

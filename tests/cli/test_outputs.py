@@ -8,7 +8,7 @@ import click
 import pytest
 
 from nplm.cli import COMMANDS, main
-from nplm.cli._outputs import writable_file
+from nplm.cli._outputs import OutputFile
 
 # A call of each command that writes a file, and the inputs among its arguments.
 CALLS = {
@@ -66,7 +66,7 @@ def test_every_command_that_writes_a_file_is_tried():
         name
         for name in COMMANDS
         for param in main.get_command(context, name).params
-        if param.callback is writable_file
+        if isinstance(param.type, OutputFile)
     }
     assert writing == set(CALLS)
 

@@ -8,7 +8,7 @@ import click
 
 from nplm.base.files.atomic_files import replacing
 from nplm.cli._models import MODEL, read_model
-from nplm.cli._outputs import refuse_to_replace, writable_file
+from nplm.cli._outputs import OutputFile, refuse_to_replace
 from nplm.cli._tally import line_marks
 from nplm.cli._text import lines_of
 from nplm.inspection import model_card
@@ -21,8 +21,7 @@ __all__ = ["card_command"]
 @click.option(
     "--output",
     "-o",
-    type=click.Path(path_type=Path),
-    callback=writable_file,
+    type=OutputFile(),
     help="File of the page, such as README.md; by default standard output.",
 )
 @click.option("--name", help="Name of the model; by default that of the file.")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -10,7 +9,7 @@ import click
 from nplm.base.encoded_words import EncodedWords
 from nplm.cli._messages import report_in_options
 from nplm.cli._models import MODEL, text_lm_in
-from nplm.cli._outputs import refuse_to_replace, writable_file
+from nplm.cli._outputs import OUTPUT, refuse_to_replace
 from nplm.cli._text import lines_of
 from nplm.cli._writing import KEEP_OPTIMIZER, Target, ngrams_in, writes_ngrams
 from nplm.formats._words import StoredWords
@@ -21,11 +20,7 @@ from nplm.models.mixtures.boosted_words import boosted
 if TYPE_CHECKING:
     from nplm.formats.outputs import NgramsFile
 
-__all__ = ["OUTPUT", "convert_command"]
-
-OUTPUT = click.argument(
-    "output", type=click.Path(path_type=Path), callback=writable_file
-)
+__all__ = ["convert_command"]
 
 
 @click.command("convert")

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from nplm.cli._jobs import in_order
 from nplm.cli._models import MODEL, read_scorer
-from nplm.cli._outputs import refuse_to_replace, writable_file
+from nplm.cli._outputs import OutputFile, refuse_to_replace
 from nplm.cli._tally import TextScorer
 from nplm.cli._text import ERRORS, INPUTS, Chunk, chunks_of, n_bytes_of
 from nplm.cli._values import ABOVE_ZERO, POSITIVE, SHARE
@@ -92,8 +92,7 @@ class Perplexities:
 )
 @click.option(
     "--rejects",
-    type=click.Path(path_type=Path),
-    callback=writable_file,
+    type=OutputFile(),
     help="File for the other lines; compressed if its name ends in .gz or .xz.",
 )
 @click.option(

@@ -16,11 +16,11 @@ from nplm.cli._options import (
     UNITS,
     ModelCommand,
     Settings,
-    is_given,
     network_options,
+    refuse,
     refuse_other_models,
 )
-from nplm.cli._outputs import refuse_to_replace, writable_file
+from nplm.cli._outputs import output_option, refuse_to_replace
 from nplm.cli._text import (
     BLANK_LINES,
     ERRORS,
@@ -49,14 +49,9 @@ LEAST_UNITS = 257
 
 @click.command("train", cls=ModelCommand, context_settings={"show_default": True})
 @INPUTS
-@click.option(
-    "--output",
-    "-o",
-    required=True,
-    type=click.Path(path_type=Path),
-    callback=writable_file,
-    help="File to save the model to, for nplm.load. Kneser-Ney is saved as mapped "
-    "n-grams, or as ARPA if OUTPUT ends in .arpa, .arpa.gz or .arpa.xz.",
+@output_option(
+    "File to save the model to, for nplm.load. Kneser-Ney is saved as mapped n-grams, "
+    "or as ARPA if OUTPUT ends in .arpa, .arpa.gz or .arpa.xz."
 )
 @click.option("--model", type=click.Choice(MODELS), default="kneser-ney")
 @click.option(
@@ -229,7 +224,12 @@ def train_command(
 
         train_minutes(options, inputs, output, valid, test, options["memory"])
         return
-    _refuse_on_disk(ctx, options["tokens"])
+    if options["tokens"] in UNITS:
+        refuse(
+            ctx, ON_DISK.split(),
+            "{} is for models that are estimated on disk, and those of --tokens "
+            f"{options['tokens']} are fitted in memory: leave it out.",
+        )  # fmt: skip
     if options["model"] != "kneser-ney" or options["tokens"] in UNITS:
         # Imported here: only models that are fitted in memory need scikit-learn.
         from nplm.cli.training.in_memory import train_in_memory
@@ -285,25 +285,10 @@ def _refuse_text_options(
         return
     if not inputs or "-" in inputs:
         raise click.UsageError("--counts reads files of counts: give their names.")
-    of_texts = {
-        "tokens": "--tokens", "blank_lines": "--blank-lines", "no_marks": "--no-marks",
-    }  # fmt: skip
-    for name, option in of_texts.items():
-        if is_given(ctx, name):
-            raise click.UsageError(
-                f"{option} is for texts, and --counts has the words of its files: "
-                "leave it out."
-            )
-
-
-def _refuse_on_disk(ctx: click.Context, tokens: str) -> None:
-    for option in ctx.command.params:
-        name = str(option.name)
-        if tokens in UNITS and name in ON_DISK.split() and is_given(ctx, name):
-            raise click.UsageError(
-                f"{option.opts[0]} is for models that are estimated on disk, and those "
-                f"of --tokens {tokens} are fitted in memory: leave it out."
-            )
+    refuse(
+        ctx, ("tokens", "blank_lines", "no_marks"),
+        "{} is for texts, and --counts has the words of its files: leave it out.",
+    )  # fmt: skip
 
 
 def _choice(options: Settings) -> WordChoice:

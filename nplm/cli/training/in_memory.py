@@ -31,7 +31,7 @@ from nplm.cli._bars import stages
 from nplm.cli._messages import report_in_options
 from nplm.cli._models import vocabulary_of
 from nplm.cli._options import NETWORK, OPEN_UNITS, UNITS, Settings, network_settings
-from nplm.cli._outputs import is_arpa
+from nplm.cli._outputs import refuse_arpa
 from nplm.cli._tally import report_perplexities, report_words
 from nplm.cli._text import chunks_of, n_bytes_of, refuse_empty
 from nplm.models.neural.network_lm import NetworkLM
@@ -58,14 +58,11 @@ def train_in_memory(
 ) -> None:
     """Train a model in memory, save it, and report."""
     lm = _text_lm(ctx, options, choice)
-    if is_arpa(output):
-        units = options["tokens"] in UNITS
-        of_words = "--tokens words or blanks with " if units else ""
-        raise click.UsageError(
-            f"OUTPUT is a model of nplm, which no other tool would read as "
-            f"{output.name}: give it another name, or train {of_words}--model "
-            "kneser-ney, whose n-grams an ARPA file holds."
-        )
+    of_words = "--tokens words or blanks with " if options["tokens"] in UNITS else ""
+    refuse_arpa(
+        output,
+        f", or train {of_words}--model kneser-ney, whose n-grams an ARPA file holds",
+    )
     of_blanks = Splitter(BETWEEN_BLANKS).split_function()
     marks = LineMarks(END, of_blanks if options["tokens"] == "blanks" else None)
     keep = options["blank_lines"]

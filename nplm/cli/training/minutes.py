@@ -17,14 +17,13 @@ from sklearn.base import clone
 import nplm
 from nplm import AutoLM, Subwords, Tokenizer
 from nplm.base.progress.bars import BAR
-from nplm.cli._messages import report_in_options
-from nplm.cli._options import UNITS, Settings, is_given
-from nplm.cli._outputs import BEGAN, INTERRUPTED, is_arpa
+from nplm.cli._messages import check_auto_settings, report_in_options
+from nplm.cli._options import UNITS, Settings, refuse
+from nplm.cli._outputs import BEGAN, INTERRUPTED, refuse_arpa
 from nplm.cli._tally import line_marks, report_perplexities
 from nplm.cli._text import n_bytes_of, refuse_empty
 from nplm.cli.training.in_memory import Kept, read_texts
 from nplm.models.auto.auto_lm import fit_within, scores_of
-from nplm.models.auto.choosing import checked_settings
 from nplm.models.auto.fitting import CHOICE_FILE, Budget, Scores
 from nplm.models.auto.rules import gain_of_twice
 from nplm.text.words.marks import END, LineMarks
@@ -51,11 +50,7 @@ def train_minutes(
 ) -> None:
     """Train the best model in the time, save it, and report."""
     began = click.get_current_context().meta[BEGAN]
-    if is_arpa(output):
-        raise click.UsageError(
-            f"OUTPUT is a model of nplm, which no other tool would read as "
-            f"{output.name}: give it another name."
-        )
+    refuse_arpa(output)
     lm = _auto_lm(options, memory)
     if lm.recipe is None:
         _refuse_too_large(inputs, lm.minutes)
@@ -87,7 +82,10 @@ def _auto_lm(options: Settings, memory: int | None) -> AutoLM:
     """Make the model that the options ask for."""
     limits: dict[str, Any] = {} if memory is None else {"memory": memory}
     if options["recipe"] is not None:
-        _refuse_beside_recipe(options)
+        refuse(
+            click.get_current_context(), CHOICES.split(),
+            "--recipe has all choices: leave {} out, or --recipe.",
+        )  # fmt: skip
         model = _auto_of(options["recipe"])
         return clone(model).set_params(
             recipe=model.recipe_, settings=None, adapt=False, n_jobs=options["n_jobs"],
@@ -105,11 +103,7 @@ def _auto_lm(options: Settings, memory: int | None) -> AutoLM:
     settings = dict(options["settings"])
     if options["members"] is not None:
         settings["members"] = list(dict.fromkeys(options["members"].split(",")))
-    try:
-        checked_settings(settings, "--set")
-    except ValueError as error:
-        message = str(error).replace("--set: members", "--members")
-        raise click.UsageError(message) from error
+    check_auto_settings(settings)
     lm = AutoLM(
         options["minutes"], running_text=options["text"] == "running",
         adapt=options["adapt"], settings=settings, tokenizer=tokenizer,
@@ -119,16 +113,6 @@ def _auto_lm(options: Settings, memory: int | None) -> AutoLM:
     with report_in_options():
         lm._validate_params()
     return lm
-
-
-def _refuse_beside_recipe(options: Settings) -> None:
-    """Refuse choices beside those of a recipe, which would change nothing."""
-    ctx = click.get_current_context()
-    for option in ctx.command.params:
-        if option.name in CHOICES.split() and is_given(ctx, option.name):
-            raise click.UsageError(
-                f"--recipe has all choices: leave {option.opts[0]} out, or --recipe."
-            )
 
 
 def _auto_of(path: str) -> AutoLM:

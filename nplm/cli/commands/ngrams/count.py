@@ -9,7 +9,7 @@ import click
 
 from nplm.cli._bars import stages
 from nplm.cli._messages import report_in_options
-from nplm.cli._outputs import refuse_to_replace, writable_file
+from nplm.cli._outputs import output_option, refuse_to_replace
 from nplm.cli._text import BLANK_LINES, INPUTS, Files
 from nplm.cli._values import MAX_ORDER, memory_option, weights_of
 from nplm.formats.counts.counting import count_ngrams
@@ -21,14 +21,7 @@ __all__ = ["count_command"]
 
 @click.command("count", context_settings={"show_default": True})
 @INPUTS
-@click.option(
-    "--output",
-    "-o",
-    required=True,
-    type=click.Path(path_type=Path),
-    callback=writable_file,
-    help="File of the counts; compressed if its name ends in .gz or .xz.",
-)
+@output_option("File of the counts; compressed if its name ends in .gz or .xz.")
 @click.option(
     "--order",
     type=click.IntRange(1, MAX_ORDER),

@@ -6,10 +6,9 @@ import click
 
 from nplm.cli._messages import report_in_options
 from nplm.cli._models import MODEL
-from nplm.cli._outputs import refuse_to_replace
+from nplm.cli._outputs import OUTPUT, refuse_to_replace
 from nplm.cli._values import MAX_ORDER, POSITIVE
 from nplm.cli._writing import Target, writes_ngrams
-from nplm.cli.commands.convert import OUTPUT
 from nplm.formats._words import reserve_for_words
 from nplm.formats.classes import read_class_definitions
 from nplm.models.mixtures.class_expansion import MAX_EXPANDED, expanded

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import click
 
 from nplm.cli._messages import report_in_options
 from nplm.cli._models import VERIFY
-from nplm.cli._outputs import refuse_to_replace, writable_file
+from nplm.cli._outputs import output_option, refuse_to_replace
 from nplm.cli._tally import line_marks, report_perplexities
 from nplm.cli._text import KeptText, lines_of
 from nplm.cli._values import weights_of
@@ -24,14 +22,7 @@ __all__ = ["mix_command"]
 @click.argument(
     "models", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False)
 )
-@click.option(
-    "--output",
-    "-o",
-    required=True,
-    type=click.Path(path_type=Path),
-    callback=writable_file,
-    help="File of the mixture.",
-)
+@output_option("File of the mixture.")
 @click.option(
     "--valid",
     type=KeptText(),

@@ -5,11 +5,10 @@ from __future__ import annotations
 import click
 
 from nplm.cli._models import MODEL
-from nplm.cli._outputs import refuse_to_replace
+from nplm.cli._outputs import OUTPUT, refuse_to_replace
 from nplm.cli._text import listed_words
 from nplm.cli._values import NOT_NEGATIVE
 from nplm.cli._writing import Target, writes_ngrams
-from nplm.cli.commands.convert import OUTPUT
 from nplm.models.mixtures.limited_vocabulary import limited
 from nplm.models.ngrams.stages.pruning import pruned_by_entropy
 from nplm.models.ngrams.text_ngrams import TextNgrams

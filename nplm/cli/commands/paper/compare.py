@@ -18,13 +18,13 @@ import nplm
 from nplm import AutoLM, NeuralLM, TextLM
 from nplm.base.progress.bars import BAR, time_in_words
 from nplm.cli._jobs import Jobs
-from nplm.cli._messages import report_in_options
+from nplm.cli._messages import check_auto_settings, report_in_options
 from nplm.cli._models import vocabulary_of
-from nplm.cli._options import OPTIONS
+from nplm.cli._options import refuse
 from nplm.cli._outputs import (
     INTERRUPTED,
+    OutputFile,
     refuse_to_replace,
-    writable_file,
     writable_folder,
 )
 from nplm.cli._tally import warning_of_unknown
@@ -38,7 +38,6 @@ from nplm.cli.commands.paper.tables import (
 from nplm.datasets import Corpus, fetch_brown, fetch_ptb, load_python_docs, load_text
 from nplm.experiments import Row, compare, conclusion
 from nplm.inspection import nearest_words, suggestions
-from nplm.models.auto.choosing import checked_settings
 
 __all__ = ["compare_command"]
 
@@ -49,39 +48,10 @@ CORPORA: dict[str, Callable[[], Corpus]] = {
 }
 # What rows of the paper's tables have beside those of a comparison.
 OF_THE_PAPER = ("direct", "c", "mix", "name")
-# Options of earlier versions, and the choice of AutoLM in their place.
-CHOICES = {name: parameter for names, parameter, *_ in OPTIONS for name in
-           names.split("/")} | {
-    "--epochs": "epochs", "--distant": "n_distant", "--tied": "output__tied",
-    "--no-tied": "output__tied", "--spelling": "spelling", "--no-spelling": "spelling",
-}  # fmt: skip
-
 Results = list[tuple[Row, TextLM]]
 
 
-class CompareCommand(click.Command):
-    """A command that says what took the place of options of earlier versions."""
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse the options."""
-        try:
-            return super().parse_args(ctx, args)
-        except click.NoSuchOption as error:
-            name = error.option_name
-            if name == "--mpi":
-                raise click.UsageError(
-                    "--mpi is gone: AutoLM is trained by the clock of one machine. "
-                    "nplm.mpi.fit trains a network over processes, in Python."
-                ) from None
-            if name not in CHOICES:
-                raise
-            raise click.UsageError(
-                f"{name} is gone: AutoLM chooses by --minutes. Leave it out, or fix "
-                f"this choice by --set {CHOICES[name]}=VALUE."
-            ) from None
-
-
-@click.command("compare", cls=CompareCommand, context_settings={"show_default": True})
+@click.command("compare", context_settings={"show_default": True})
 @click.option(
     "--corpus",
     "corpus_name",
@@ -124,15 +94,14 @@ class CompareCommand(click.Command):
 @click.option(
     "--json",
     "json_path",
-    type=click.Path(path_type=Path),
-    callback=writable_file,
+    type=OutputFile(),
     help="Also write the results as data to this file.",
 )
 @click.option(
     "--output",
     "folder",
     type=click.Path(path_type=Path),
-    callback=writable_folder,
+    callback=lambda _ctx, _param, path: path and writable_folder(path),
     help="Save the trained models (for nplm.load) to this folder.",
 )
 @click.pass_context
@@ -173,10 +142,7 @@ def compare_command(
         minutes, settings=dict(settings), n_jobs=n_jobs, random_state=random_state,
         verbose=BAR,
     )  # fmt: skip
-    try:
-        checked_settings(dict(settings), "--set")
-    except ValueError as error:
-        raise click.UsageError(str(error)) from error
+    check_auto_settings(dict(settings))
     console, status = Console(), Console(stderr=True)
     corpus = _load_corpus(ctx, corpus_name, lines, min_count)
     print_corpus(console, corpus_name, corpus)
@@ -222,12 +188,10 @@ def _load_corpus(ctx: click.Context, name: str, lines: bool, min_count: int) -> 
                 f"corpora are {', '.join(CORPORA)}."
             )
         return load_text(name, lines=lines, min_count=min_count)
-    for option in ("lines", "min_count"):
-        if ctx.get_parameter_source(option) != click.core.ParameterSource.DEFAULT:
-            raise click.UsageError(
-                f"--{option.replace('_', '-')} is for --corpus PATH; {name} has its "
-                "own protocol."
-            )
+    refuse(
+        ctx, ("lines", "min_count"),
+        f"{{}} is for --corpus PATH; {name} has its own protocol.",
+    )  # fmt: skip
     return CORPORA[name]()
 
 

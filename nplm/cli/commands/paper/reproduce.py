@@ -88,8 +88,7 @@ def reproduce_command(
     if text is not None and table != "table2":
         raise click.UsageError(f"--text is for table2: {table} is of Brown.")
     n_fits = len(TABLES[table].fits_of(names or None))
-    folder = writable_folder(ctx, None, folder or Path(table))
-    assert folder is not None
+    folder = writable_folder(folder or Path(table))
     status = Console(stderr=True)
     exit_code = 0
     options: dict[str, Any] = {

@@ -116,13 +116,6 @@ def test_a_vocabulary_of_unknown_words_is_told(run):
         (["--set", "n_hidden"], "must be NAME=VALUE"),
         (["--set", "n_hiden=3"], "--set has 'n_hiden': it may fix members, "),
         (["--set", "n_hidden=-1"], "--set: "),
-        # Those of earlier versions.
-        (["--hidden", "8"], "--hidden is gone: AutoLM chooses by --minutes. Leave it"),
-        (["--hidden=8"], "fix this choice by --set n_hidden=VALUE."),
-        (["--epochs", "2"], "--set epochs=VALUE"),
-        (["--no-direct"], "--set output__direct=VALUE"),
-        (["--no-spelling"], "--set spelling=VALUE"),
-        (["--mpi"], "nplm.mpi.fit trains a network over processes"),
         (["--hiddn", "8"], "No such option"),
     ],
 )
