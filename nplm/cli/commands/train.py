@@ -27,7 +27,6 @@ from nplm.cli._text import (
     INPUTS,
     KeptText,
     listed_words,
-    refuse_empty,
 )
 from nplm.cli._values import (
     ABOVE_ZERO,
@@ -38,6 +37,7 @@ from nplm.cli._values import (
     memory_option,
 )
 from nplm.cli._writing import BITS, KEEP_OPTIMIZER
+from nplm.cli.training.job import Job
 from nplm.text.words.word_choice import WordChoice
 
 __all__ = ["train_command"]
@@ -214,6 +214,7 @@ def train_command(
       nplm train large.txt -o small --bits 8
       nplm train counts.gz -o model --counts --order 3
     """  # noqa: D301  (click reads the control character)
+    job = Job(inputs, output, valid, test, options)
     _refuse_two_vocabularies(options)
     _refuse_chosen_units(options)
     by_minutes = any(options[n] is not None for n in ("minutes", "recipe", "continued"))
@@ -222,7 +223,7 @@ def train_command(
     if by_minutes:
         from nplm.cli.training.minutes import train_minutes
 
-        train_minutes(options, inputs, output, valid, test, options["memory"])
+        train_minutes(job)
         return
     if options["tokens"] in UNITS:
         refuse(
@@ -234,14 +235,12 @@ def train_command(
         # Imported here: only models that are fitted in memory need scikit-learn.
         from nplm.cli.training.in_memory import train_in_memory
 
-        train_in_memory(ctx, options, _choice(options), inputs, output, valid, test)
+        train_in_memory(ctx, job, _choice(options))
         return
-    refuse_empty(valid, "validate")
-    refuse_empty(test, "test")
     _refuse_text_options(ctx, inputs, of_counts=options["of_counts"])
     from nplm.cli.training.on_disk import train_on_disk
 
-    train_on_disk(options, _choice(options), inputs, output, valid, test)
+    train_on_disk(job, _choice(options))
 
 
 # -- options that do not go together --------------------------------------------

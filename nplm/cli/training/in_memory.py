@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
 from contextlib import redirect_stdout
-from pathlib import Path
-from typing import Self
 
 import click
 
 import nplm
 from nplm import (
-    CheckpointError,
     ClassLM,
     EnergyLM,
     InterpolatedTrigram,
@@ -27,54 +23,37 @@ from nplm import (
 )
 from nplm.base.estimators.language_model import LanguageModel
 from nplm.base.progress.bars import BAR
-from nplm.cli._bars import stages
 from nplm.cli._messages import report_in_options
 from nplm.cli._models import vocabulary_of
 from nplm.cli._options import NETWORK, OPEN_UNITS, UNITS, Settings, network_settings
 from nplm.cli._outputs import refuse_arpa
-from nplm.cli._tally import report_perplexities, report_words
-from nplm.cli._text import chunks_of, n_bytes_of, refuse_empty
+from nplm.cli._tally import report_words
+from nplm.cli.training.job import Job
+from nplm.cli.training.kept_fit import KeptFit
 from nplm.models.neural.network_lm import NetworkLM
-from nplm.models.training.checkpoint import discard, has_save
 from nplm.text.words.known_words import known_of
-from nplm.text.words.marks import END, LineMarks
-from nplm.text.words.splitting import BETWEEN_BLANKS, BLANKS, Splitter
+from nplm.text.words.splitting import BETWEEN_BLANKS
 from nplm.text.words.word_choice import WordChoice
 
-__all__ = ["Kept", "read_texts", "train_in_memory"]
+__all__ = ["train_in_memory"]
 
 # Models with a checkpoint.
 NETWORKS = ("network", "energy", "shortlist", "mixture")
 
 
-def train_in_memory(
-    ctx: click.Context,
-    options: Settings,
-    choice: WordChoice,
-    inputs: Sequence[str],
-    output: Path,
-    valid: str | None,
-    test: str | None,
-) -> None:
+def train_in_memory(ctx: click.Context, job: Job, choice: WordChoice) -> None:
     """Train a model in memory, save it, and report."""
+    options = job.options
     lm = _text_lm(ctx, options, choice)
     of_words = "--tokens words or blanks with " if options["tokens"] in UNITS else ""
     refuse_arpa(
-        output,
+        job.output,
         f", or train {of_words}--model kneser-ney, whose n-grams an ARPA file holds",
     )
-    of_blanks = Splitter(BETWEEN_BLANKS).split_function()
-    marks = LineMarks(END, of_blanks if options["tokens"] == "blanks" else None)
-    keep = options["blank_lines"]
-    texts = read_texts(inputs, marks, "train on", blank_lines=keep)
-    held_out = None
-    if valid is not None:
-        what_for = f"validate on in {valid}"
-        held_out = read_texts([valid], marks, what_for, blank_lines=keep)
-    refuse_empty(test, "test")
-    _fit_and_save(lm, options, texts, held_out, output)
+    texts, held_out = job.read(at_blanks=options["tokens"] == "blanks")
+    _fit_and_save(lm, job, texts, held_out)
     _report(lm, len(texts))
-    report_perplexities(lm.scorer(), valid, test, blank_lines=keep)
+    job.report(lm.scorer())
 
 
 def _refuse_sampling(settings: Settings) -> None:
@@ -152,15 +131,11 @@ def _network(ctx: click.Context, options: Settings) -> NetworkLM:
 
 
 def _fit_and_save(
-    lm: TextLM,
-    options: Settings,
-    texts: list[str],
-    held_out: list[str] | None,
-    output: Path,
+    lm: TextLM, job: Job, texts: list[str], held_out: list[str] | None
 ) -> None:
     """Fit a model, or go on with its checkpoint; after an interrupt save it too."""
-    model, optimizer = options["model"], options["keep_optimizer"]
-    kept = Kept(output.with_name(f"{output.name}.checkpoint"))
+    model, optimizer = job.options["model"], job.options["keep_optimizer"]
+    output, kept = job.output, KeptFit(job)
     name = "network__checkpoint" if model == "mixture" else "checkpoint"
     resumable = {name: kept.folder} if model in NETWORKS else {}
     try:
@@ -175,65 +150,6 @@ def _fit_and_save(
     _be_quiet(lm)
     nplm.save(lm, output, optimizer=optimizer)
     kept.remove()
-
-
-class Kept:
-    """The folder with the checkpoint of a fit.
-
-    As a context, it says how to go on after an interrupt, and how to begin anew when
-    the checkpoint is of another fit.
-    """
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-
-    def __enter__(self) -> Self:
-        if has_save(self.folder):
-            click.echo(f"Going on from {self.folder}.", err=True)
-        return self
-
-    def __exit__(self, _: object, error: BaseException | None, *more: object) -> None:
-        if isinstance(error, KeyboardInterrupt) and has_save(self.folder):
-            click.echo(
-                f"The state of the fit is in {self.folder}: the same command goes on "
-                "from there.",
-                err=True,
-            )
-        # Not if another fit is at work in the folder, which would lose its state.
-        elif isinstance(error, CheckpointError) and not isinstance(
-            error.__cause__, BlockingIOError
-        ):
-            click.echo(
-                f"To begin anew, remove the folder {self.folder} or give another "
-                "--output.",
-                err=True,
-            )
-
-    def remove(self) -> None:
-        """Remove the checkpoint, but no other files of the folder."""
-        discard(self.folder)
-
-
-def read_texts(
-    inputs: Sequence[str],
-    marks: LineMarks,
-    what_for: str,
-    *,
-    blank_lines: bool,
-    errors: str | None = None,
-) -> list[str]:
-    """Read the lines of a text; see `Chunk.documents`."""
-    texts: list[str] = []
-    n_bytes, stage = n_bytes_of(inputs), f"reading the text to {what_for}"
-    with stages() as bars:
-        bars.show(stage, 0, 0, "")
-        for chunk in chunks_of(inputs):
-            _, documents = chunk.documents(marks, errors, blank_lines=blank_lines)
-            texts += [line for [line] in documents]
-            bars.show(stage, chunk.n_bytes, n_bytes, f"{len(texts):,} lines")
-    if not any(line.strip(BLANKS) for line in texts):
-        raise click.ClickException(f"there is no text to {what_for}.")
-    return texts
 
 
 def _be_quiet(lm: TextLM) -> None:

@@ -6,7 +6,6 @@ import signal
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
-from pathlib import Path
 from typing import Any
 
 import click
@@ -20,14 +19,14 @@ from nplm.base.progress.bars import BAR
 from nplm.cli._messages import check_auto_settings, report_in_options
 from nplm.cli._options import UNITS, Settings, refuse
 from nplm.cli._outputs import BEGAN, INTERRUPTED, refuse_arpa
-from nplm.cli._tally import line_marks, report_perplexities
+from nplm.cli._tally import line_marks
 from nplm.cli._text import n_bytes_of, refuse_empty
-from nplm.cli.training.in_memory import Kept, read_texts
+from nplm.cli.training.job import Job
+from nplm.cli.training.kept_fit import KeptFit
 from nplm.models.auto.auto_lm import fit_within, scores_of
 from nplm.models.auto.fitting import CHOICE_FILE, Budget, Scores
 from nplm.models.auto.rules import gain_of_twice
-from nplm.text.words.marks import END, LineMarks
-from nplm.text.words.splitting import BETWEEN_BLANKS, Splitter
+from nplm.text.words.splitting import BETWEEN_BLANKS
 
 __all__ = ["train_minutes"]
 
@@ -40,46 +39,35 @@ CHOICES = "minutes text adapt members settings tokens random_state"
 USED_SHARE = 0.9
 
 
-def train_minutes(
-    options: Settings,
-    inputs: Sequence[str],
-    output: Path,
-    valid: str | None,
-    test: str | None,
-    memory: int | None,
-) -> None:
+def train_minutes(job: Job) -> None:
     """Train the best model in the time, save it, and report."""
+    options, output = job.options, job.output
     began = click.get_current_context().meta[BEGAN]
     refuse_arpa(output)
-    lm = _auto_lm(options, memory)
+    lm = _auto_lm(options)
     if lm.recipe is None:
-        _refuse_too_large(inputs, lm.minutes)
-    refuse_empty(test, "test")
-    split = Splitter(BETWEEN_BLANKS).split_function()
-    of_blanks = getattr(lm.tokenizer, "splits_at_blanks", False)
-    marks = LineMarks(END, split if of_blanks else None)
-    reading = {name: options[name] for name in ("errors", "blank_lines")}
-    texts = read_texts(inputs, marks, "train on", **reading)
-    held_out = None
-    if valid is not None:
-        held_out = read_texts([valid], marks, f"validate on in {valid}", **reading)
+        _refuse_too_large(job.inputs, lm.minutes)
+    refuse_empty(job.test, "test")
+    at_blanks = getattr(lm.tokenizer, "splits_at_blanks", False)
+    texts, held_out = job.read(at_blanks=at_blanks, errors=options["errors"])
     budget = Budget(60 * lm.minutes, began)
     before = None if options["continued"] is None else _auto_of(options["continued"])
-    interrupted = _fit_and_save(lm, texts, held_out, output, budget, before)
+    interrupted = _fit_and_save(lm, job, texts, held_out, budget, before)
     seconds, size = budget.spent, output.stat().st_size / 1e6
-    _report(lm, test, options["blank_lines"])
+    _report(lm, job)
     click.echo(
         f"{output}: {size:.1f} MB, after {seconds / 60:.2f} of {lm.minutes:g} minutes.",
         err=True,
     )
     _report_gain(lm, seconds)
-    report_perplexities(lm.scorer(), valid, test, blank_lines=options["blank_lines"])
+    job.report(lm.scorer())
     if interrupted:
         raise click.exceptions.Exit(INTERRUPTED)
 
 
-def _auto_lm(options: Settings, memory: int | None) -> AutoLM:
+def _auto_lm(options: Settings) -> AutoLM:
     """Make the model that the options ask for."""
+    memory = options["memory"]
     limits: dict[str, Any] = {} if memory is None else {"memory": memory}
     if options["recipe"] is not None:
         refuse(
@@ -137,14 +125,14 @@ def _refuse_too_large(inputs: Sequence[str], minutes: float) -> None:
 
 def _fit_and_save(
     lm: AutoLM,
+    job: Job,
     texts: list[str],
     held_out: list[str] | None,
-    output: Path,
     budget: Budget,
     before: AutoLM | None,
 ) -> bool:
     """Fit and save the model; return whether an interrupt ended the fit early."""
-    kept = Kept(output.with_name(f"{output.name}.checkpoint"))
+    output, kept = job.output, KeptFit(job)
     stopped: KeyboardInterrupt | None = None
     with report_in_options(), redirect_stdout(sys.stderr), kept, _first_ends(budget):
         try:
@@ -188,12 +176,12 @@ def _first_ends(budget: Budget) -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
 
 
-def _report(lm: AutoLM, test: str | None, blank_lines: bool) -> None:
+def _report(lm: AutoLM, job: Job) -> None:
     """Print a table of the members and the mixture."""
     held_out, tested = _by_name(scores_of(lm)), _by_name([])
-    if test is not None:
+    if job.test is not None:
         marks = line_marks(lm.scorer().codec, lm.boundary_)
-        texts = read_texts([test], marks, "test on", blank_lines=blank_lines)
+        texts = job.lines([job.test], marks, "test on")
         tested = _by_name(scores_of(lm, texts))
     models = {
         name: model.estimator

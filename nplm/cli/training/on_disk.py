@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any, Literal
 
 import click
@@ -14,10 +13,10 @@ import click
 from nplm.cli._bars import stages
 from nplm.cli._messages import report_in_options
 from nplm.cli._models import read_scorer
-from nplm.cli._options import Settings
 from nplm.cli._outputs import is_arpa
-from nplm.cli._tally import report_perplexities, report_words
+from nplm.cli._tally import report_words
 from nplm.cli._text import Files
+from nplm.cli.training.job import Job
 from nplm.formats._model_files import check_writable
 from nplm.formats.counts.estimation import Estimated, Resources, estimate, source_of
 from nplm.formats.counts.merging import CountFiles
@@ -31,16 +30,11 @@ __all__ = ["train_on_disk"]
 GIGA = 1e9
 
 
-def train_on_disk(
-    options: Settings,
-    choice: WordChoice,
-    inputs: Sequence[str],
-    output: Path,
-    valid: str | None,
-    test: str | None,
-) -> None:
+def train_on_disk(job: Job, choice: WordChoice) -> None:
     """Estimate a Kneser-Ney model, save it, and report."""
-    scores = valid is not None or test is not None
+    job.refuse_empty()
+    options, output = job.options, job.output
+    scores = (job.valid, job.test) != (None, None)
     if scores and is_arpa(output):
         raise click.UsageError(
             "an ARPA file has to be read whole before it scores: leave --valid and "
@@ -54,7 +48,7 @@ def train_on_disk(
     blanks = options["of_counts"] or options["tokens"] == "blanks"
     of_words = Splitter(**OF_LOGS) if options["tokens"] == "logs" else Splitter()
     splitter = None if blanks else of_words
-    estimated = _estimate(options, choice, splitter, inputs, output)
+    estimated = _estimate(job, choice, splitter)
     unknown = estimated.n_unknown / estimated.n_tokens
     report_words(estimated.n_lines, estimated.n_tokens, estimated.n_words, unknown)
     if is_arpa(output) and splitter is not None:
@@ -64,17 +58,11 @@ def train_on_disk(
             err=True,
         )
     if scores:
-        keep = options["blank_lines"]
-        report_perplexities(read_scorer(output), valid, test, blank_lines=keep)
+        job.report(read_scorer(output))
 
 
-def _estimate(
-    options: Settings,
-    choice: WordChoice,
-    splitter: Splitter | None,
-    inputs: Sequence[str],
-    output: Path,
-) -> Estimated:
+def _estimate(job: Job, choice: WordChoice, splitter: Splitter | None) -> Estimated:
+    options, output = job.options, job.output
     memory = options["memory"]
     if memory is None:
         memory = free_memory()
@@ -94,8 +82,8 @@ def _estimate(
         kind: Literal["arpa", "binary"] = "arpa" if is_arpa(output) else "binary"
         file = NgramsFile(output, kind, options["bits"])
         file.check(smoothing.order, splitter)
-        files = None if options["of_counts"] else Files(inputs)
-        texts: Any = CountFiles(inputs) if files is None else files
+        files = None if options["of_counts"] else Files(job.inputs)
+        texts: Any = CountFiles(job.inputs) if files is None else files
         source = source_of(
             texts, choice, splitter, options["blank_lines"], os.fspath(output)
         )

@@ -1,0 +1,85 @@
+"""Job: what ``nplm train`` is asked for, whichever way it takes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+
+from nplm.cli._options import Settings
+from nplm.cli._tally import report_perplexities
+from nplm.cli._text import chunks_of, n_bytes_of, refuse_empty
+from nplm.text.lm.scorer import Scorer
+from nplm.text.words.marks import END, LineMarks
+from nplm.text.words.splitting import BETWEEN_BLANKS, BLANKS, Splitter
+
+__all__ = ["Job"]
+
+
+@dataclass(frozen=True)
+class Job:
+    """What ``nplm train`` is asked for.
+
+    - `inputs`, `output`: names of the texts, and the file of the model
+    - `valid`, `test`: the held-out text, and one whose perplexity to report
+    - `options`: values of the other options, by parameter
+    """
+
+    inputs: Sequence[str]
+    output: Path
+    valid: str | None
+    test: str | None
+    options: Settings
+
+    def refuse_empty(self) -> None:
+        """Refuse a text to score without words."""
+        refuse_empty(self.valid, "validate")
+        refuse_empty(self.test, "test")
+
+    def read(
+        self, *, at_blanks: bool, errors: str | None = None
+    ) -> tuple[list[str], list[str] | None]:
+        """Read the lines to train on, and those held out.
+
+        - `at_blanks`: whether they are split at blanks
+        - `errors`: as of `Chunk.documents`
+        """
+        split = Splitter(BETWEEN_BLANKS).split_function() if at_blanks else None
+        marks, held_out = LineMarks(END, split), None
+        texts = self.lines(self.inputs, marks, "train on", errors)
+        if self.valid is not None:
+            what_for = f"validate on in {self.valid}"
+            held_out = self.lines([self.valid], marks, what_for, errors)
+        refuse_empty(self.test, "test")
+        return texts, held_out
+
+    def lines(
+        self,
+        names: Sequence[str],
+        marks: LineMarks,
+        what_for: str,
+        errors: str | None = None,
+    ) -> list[str]:
+        """Read the lines of some files; see `Chunk.documents`."""
+        # Imported here: rich would slow the start of the commands.
+        from nplm.cli._bars import stages
+
+        texts: list[str] = []
+        n_bytes, stage = n_bytes_of(names), f"reading the text to {what_for}"
+        keep = self.options["blank_lines"]
+        with stages() as bars:
+            bars.show(stage, 0, 0, "")
+            for chunk in chunks_of(names):
+                _, documents = chunk.documents(marks, errors, blank_lines=keep)
+                texts += [line for [line] in documents]
+                bars.show(stage, chunk.n_bytes, n_bytes, f"{len(texts):,} lines")
+        if not any(line.strip(BLANKS) for line in texts):
+            raise click.ClickException(f"there is no text to {what_for}.")
+        return texts
+
+    def report(self, scorer: Scorer) -> None:
+        """Report the perplexities of the texts to score."""
+        keep = self.options["blank_lines"]
+        report_perplexities(scorer, self.valid, self.test, blank_lines=keep)
