@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import ceil
 from typing import Any, Protocol
 
 import numpy as np
@@ -44,14 +43,6 @@ class Shape:
         """Share of the output units in all operations: 99.7% in section 3.2."""
         outputs = self.n_words * self.width
         return outputs / (outputs + self.below)
-
-    def gradients(self, K: int, itemsize: int = 4) -> int:
-        """Bytes of those on z = [a | x] of K examples."""
-        return itemsize * K * (self.width - 1)
-
-    def weights(self, ranks: int) -> int:
-        """Weights that one rank goes through for an example."""
-        return ceil(self.n_words / ranks) * self.width + self.below
 
     def output_bytes(self) -> int:
         """Size of the output units' weights, one row a word."""

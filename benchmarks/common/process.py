@@ -13,15 +13,15 @@ from pathlib import Path
 from typing import Any
 
 
-def fresh(script: str, work: str, **options: Any) -> dict[str, Any]:
+def fresh(
+    script: str, work: str, python: str = sys.executable, **options: Any
+) -> dict[str, Any]:
     """Call a function of a script in a process of its own; return its result.
 
     What a fit has freed may stay with the process.
     """
-    done = subprocess.run(
-        [sys.executable, script, "--child", json.dumps([work, options])],
-        stdout=subprocess.PIPE, check=True,
-    )  # fmt: skip
+    command = [python, script, "--child", json.dumps([work, options])]
+    done = subprocess.run(command, stdout=subprocess.PIPE, check=True)
     return json.loads(done.stdout.splitlines()[-1])
 
 

@@ -33,6 +33,12 @@ from nplm.datasets import Corpus, fetch_brown
 MLP9 = NETWORKS["MLP9"]
 
 
+def model(n: int | None, backoff: Any, **settings: Any) -> Any:
+    """MLP9 with a short-list of n words, or with all words."""
+    network = MLP9.estimator(batch_size=128, early_stopping=False, **settings)
+    return network if n is None else ShortlistLM(network, backoff, n_shortlist=n)
+
+
 def perplexities(corpus: Corpus, lists: list[int], **settings: Any) -> list[Any]:
     """Rows of the first table."""
     (X, y), _, test = corpus.windows(MLP9.n - 1)
@@ -40,9 +46,7 @@ def perplexities(corpus: Corpus, lists: list[int], **settings: Any) -> list[Any]
     backoff = FrozenEstimator(kn)
     rows = []
     for n in (*lists, None):
-        lm = network = MLP9.estimator(batch_size=128, early_stopping=False, **settings)
-        if n is not None:
-            lm = ShortlistLM(network, backoff, n_shortlist=n)
+        lm = model(n, backoff, **settings)
         seconds = cpu_seconds(lm.fit, X, y)
         mixture = MixtureLM([("network", FrozenEstimator(lm)), ("kn", backoff)])
         mixture.fit(X[:1], y[:1])
@@ -52,7 +56,7 @@ def perplexities(corpus: Corpus, lists: list[int], **settings: Any) -> list[Any]
                 "output units": len(words),
                 "of the tokens": f"{np.isin(y, words).mean():.1%}",
                 "fit, CPU s": seconds,
-                "windows/s": len(y) * network.max_iter / seconds,
+                "windows/s": len(y) * settings["max_iter"] / seconds,
                 "test": f"{lm.perplexity(*test):.1f}",
                 "mixed with KN5": f"{mixture.perplexity(*test):.1f}",
                 "KN5": f"{kn.perplexity(*test):.1f}",
@@ -68,10 +72,7 @@ def speed(corpus: Corpus, lists: list[int], n: int, **settings: Any) -> list[Any
     X, y, X_test, y_test = X[:n], y[:n], X_test[:n], y_test[:n]
     rows = []
     for size in (*lists, None):
-        once = settings | {"max_iter": 1, "early_stopping": False}
-        lm = MLP9.estimator(batch_size=128, **once)
-        if size is not None:
-            lm = ShortlistLM(lm, backoff, n_shortlist=size)
+        lm = model(size, backoff, **settings | {"max_iter": 1})
         train = n / cpu_seconds(lm.fit, X, y, times=2)
         lm.log_prob(X_test[:1], y_test[:1])  # the masses of the list are found
         rows.append(

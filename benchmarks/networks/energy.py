@@ -30,8 +30,6 @@ from nplm.datasets import Corpus, fetch_brown
 PAGES = Path(__file__).parents[2] / "docs" / "measured"
 
 
-# -- speed -------------------------------------------------------------------------
-
 COMPARED: dict[str, Callable[..., Any]] = {
     "NeuralLM": partial(paper_lm, order=None, random_state=0),
     "EnergyLM": partial(energy_lm, random_state=0),
@@ -53,9 +51,6 @@ def speed(corpus: Corpus, args: Any) -> Rows:
     return [
         kept(args.rows, f"speed, {model}", partial(rates, model)) for model in COMPARED
     ]
-
-
-# -- well-trained networks ---------------------------------------------------------
 
 
 # A learning rate and a weight decay that are good for both models, by the validation
@@ -84,21 +79,19 @@ def trained(_: Corpus, args: Any) -> Rows:
     return measured(args.rows, "energy", {"NeuralLM": neural, "EnergyLM": energy})
 
 
-# -- the page ----------------------------------------------------------------------
-
-
 def speed_page(rows: Rows) -> str:
     columns = [("", "{model}"), ("trained a second", "{trained/s:,.0f}"),
                ("scored a second", "{scored/s:,.0f}")]  # fmt: skip
     return with_conditions(table("", columns, rows), rows)
 
 
-TABLES = {"speed": speed, "trained": trained}
-PAGE = {"speed": speed_page, "trained": partial(page, what="model")}
-TITLES = {
-    "speed": "Examples a second of CPU time",
-    "trained": "Perplexity for CPU time, after Adam with a learning rate that falls",
-}
+TABLES: dict[str, tuple[str, Callable[..., Rows], Callable[[Rows], str]]] = {
+    "speed": ("Examples a second of CPU time", speed, speed_page),
+    "trained": (
+        "Perplexity for CPU time, after Adam with a learning rate that falls", trained,
+        partial(page, what="model"),
+    ),
+}  # fmt: skip
 
 
 def main() -> None:
@@ -111,10 +104,11 @@ def main() -> None:
     args.rows.mkdir(exist_ok=True)
     corpus = fetch_brown()
     for name in args.tables:
-        rows = TABLES[name](corpus, args)
-        report(TITLES[name], rows, named(args.json, name))
+        title, measure, write = TABLES[name]
+        rows = measure(corpus, args)
+        report(title, rows, named(args.json, name))
         if args.page:
-            (PAGES / f"energy_{name}.inc").write_text(PAGE[name](rows))
+            (PAGES / f"energy_{name}.inc").write_text(write(rows))
 
 
 if __name__ == "__main__":

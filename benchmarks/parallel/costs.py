@@ -1,24 +1,13 @@
-"""What a mini-batch costs on a cluster: the models behind speedup.py and its siblings.
+"""What a mini-batch costs ranks that share its examples: the model of a cluster.
 
-Ranks that share the output units (the paper's networks; `Cluster`):
-
-    seconds = overhead + slope(K) * K * (a rank's weights) + messages
-
-with the weights of section 3: ceil(|V| / M) rows of the output units and all of
-what is below them, which every rank duplicates. The messages are an Allgather of three
-float64 an example (or Allreduces of two and of one, where that is faster), and an
-Allreduce of the gradients on the hidden and feature layers.
-
-Ranks that share the examples (the default; `Costs`): on one computer, in whose memory
-the parameters are once, each computes its examples and makes its share of the update,
-and waits for the others twice:
+On one computer, in whose memory the parameters are once, each rank computes its
+examples, makes its share of the update, and waits for the others twice:
 
     seconds = (update + example * K) / M + 2 * wait
 
 Those of several computers make the whole update each, and send messages: an Allreduce
 of the gradients that all have (a ring, which sends each byte twice) and an Allgatherv
-of those of the rows that each has visited. These are larger than 64 KB, so that the
-two models count latencies in different ways:
+of those of the rows that each has visited:
 
     seconds = update + example * K / M + messages
 
@@ -29,13 +18,8 @@ their own instead.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import ceil, log2
-from typing import TYPE_CHECKING
+from math import log2
 
-if TYPE_CHECKING:
-    from common.networks import Shape
-
-LARGE = 4096  # bytes, from which Open MPI 5 scatters and gathers, about
 # Latencies of a message of more than 64 KB: Open MPI announces it, and sends it after
 # the answer.
 ASKED = 3
@@ -48,22 +32,6 @@ class Link:
     bandwidth: float
     latency: float
 
-    def allgather(self, ranks: int, size: int) -> float:
-        """`size` bytes from each: log2 M steps that double what is sent."""
-        steps = ceil(log2(ranks))
-        return steps * self.latency + (ranks - 1) * size / self.bandwidth
-
-    def allreduce(self, ranks: int, size: int) -> float:
-        """Small: log2 M exchanges of all. Large: scatter, then gather."""
-        if size <= LARGE:
-            return self.exchanges(ranks, size) * (self.latency + size / self.bandwidth)
-        parts = 2 * (ranks - 1) / ranks * size / self.bandwidth
-        return self.exchanges(ranks, size) * self.latency + parts
-
-    def exchanges(self, ranks: int, size: int) -> int:
-        """Latencies of an Allreduce, one after the other."""
-        return ceil(log2(ranks)) * (1 if size <= LARGE else 2)
-
 
 # Networks between computers.
 LINKS = {
@@ -71,40 +39,6 @@ LINKS = {
     "10 Gbit/s": Link(1.25e9, 25e-6),
     "100 Gbit/s": Link(12.5e9, 2e-6),
 }
-
-
-@dataclass(frozen=True)
-class Cluster:
-    """Ranks of one speed: seconds a weight of an example, by K, and a batch's."""
-
-    name: str
-    slope: dict[int, float]
-    overhead: float
-    link: Link
-    cores: int | None = None  # more ranks take turns
-
-    def messages(self, shape: Shape, ranks: int, K: int) -> float:
-        """Seconds of the messages of a mini-batch."""
-        if ranks == 1:
-            return 0.0
-        # The softmax's maximum, the target's logit and the sum.
-        two = self.link.allreduce(ranks, 16 * K) + self.link.allreduce(ranks, 8 * K)
-        totals = min(self.link.allgather(ranks, 24 * K), two)
-        return totals + self.link.allreduce(ranks, shape.gradients(K))
-
-    def seconds(self, shape: Shape, ranks: int, K: int) -> float:
-        """The seconds of one mini-batch."""
-        turns = ceil(ranks / self.cores) if self.cores else 1
-        compute = self.overhead + self.slope[K] * K * shape.weights(ranks)
-        return turns * compute + self.messages(shape, ranks, K)
-
-    def speed_up(self, shape: Shape, ranks: int, K: int) -> float:
-        """The speed of these ranks, as a multiple of that of one."""
-        return self.seconds(shape, 1, K) / self.seconds(shape, ranks, K)
-
-    def communication(self, shape: Shape, ranks: int, K: int) -> float:
-        """Share of the messages in the time."""
-        return self.messages(shape, ranks, K) / self.seconds(shape, ranks, K)
 
 
 @dataclass(frozen=True)

@@ -7,19 +7,16 @@ measurements, between which the ways take turns: what other programs take of the
 is in the longer ones. "2 fits" are two networks of their own in training at once, which
 share nothing: as much as this machine's two cores give together.
 
-Then fits the cost model of costs.py to one rank of the paper's networks and
-to bare messages, checks it against 2 to 4 ranks, and lets it estimate larger
-clusters. MPI runs in processes that this script starts under mpiexec; --tcp makes them
-talk over TCP, as machines of a cluster do, rather than through shared memory.
---docs writes the tables and the picture that docs/measured shows.
+Then trains the paper's networks on 1 to 4 ranks, which this script starts under
+mpiexec; --tcp makes them talk over TCP, as machines of a cluster do, rather than
+through shared memory. --docs writes the tables that docs/measured shows.
 """
 
 from __future__ import annotations
 
-import os
 import sys
 import time
-from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from threading import Thread
 from typing import Any
@@ -38,19 +35,14 @@ from common.networks import (
     trainer,
     trainer_of_today,
 )  # fmt: skip
+from common.page import loads, table
 from common.process import under_mpi, work_of_rank
-from common.table import Rows, load, named, parser, report
-from parallel.costs import Cluster, Link
-from parallel.speedup_page import BATCHES, draw, measured_page, model_page, simulate
+from common.table import Rows, load, machine, named, parser, report
 
-# So small that a mini-batch is nothing but Python and the calls of MPI.
-TINY = Shape(64, 2, 2, 2, False)
+BATCHES = (1, 16, 128)
 THREADS = [("sync", 1), ("sync", 2), ("async", 2), ("locked", 2)]
 PAPER = ["MLP9", "AP"]
 TCP = {"OMPI_MCA_btl": "self,tcp", "OMPI_MCA_pml": "ob1"}
-# Seconds that a round waits at most for other programs (--wait).
-WAIT = 0.0
-
 # -- measuring -------------------------------------------------------------------
 
 
@@ -98,7 +90,8 @@ def of_paper(shape: Shape, K: int, **settings: Any) -> Training:
 def examples(name: str, K: int, seconds: float) -> int:
     """Whole mini-batches that take about `seconds` on a core of today."""
     shape = NETWORKS[name]
-    rate = {1: 1, 16: 3, 128: 4}.get(K, 4) * 2000 * 1.8e6 / shape.weights(1)
+    n_weights = shape.n_words * shape.width + shape.below
+    rate = {1: 1, 16: 3, 128: 4}.get(K, 4) * 2000 * 1.8e6 / n_weights
     return min(8192, max(2, int(rate * seconds) // K) * K)
 
 
@@ -153,7 +146,6 @@ def ratios(
         training.seconds = np.inf
     before = load()
     for i in range(rounds):
-        wait_for_others()
         # No way always follows the same one, nor always comes first.
         for training in list(runs.values())[:: 1 if i % 2 else -1]:
             training.run(n)
@@ -169,115 +161,67 @@ def ratios(
     return row
 
 
-def wait_for_others(share: float = 0.05, at_once: float = 0.3) -> None:
-    """Wait while other programs use more than this share of the cores (--wait)."""
-    until = time.monotonic() + WAIT
-    while time.monotonic() < until:
-        before = idle_seconds()
-        time.sleep(at_once)
-        if idle_seconds() - before > (1 - share) * at_once * (os.cpu_count() or 1):
-            return
-
-
-def idle_seconds() -> float:
-    """Seconds in which cores did nothing, since the system started (Linux)."""
-    idle, waiting = Path("/proc/stat").read_text().split()[4:6]
-    return (int(idle) + int(waiting)) / os.sysconf("SC_CLK_TCK")
-
-
 def worker(names: list[str], seconds: float, rounds: int) -> dict[str, Any]:
     """Run in every rank; rank 0 prints what this returns."""
-    from mpi4py import MPI
-
     from nplm import mpi
 
     found: dict[str, Any] = {}
-    if MPI.COMM_WORLD.size == 1:
-        tiny = of_paper(TINY, 1, make=mpi.trainer)
-        for _ in range(5):
-            tiny.run(2000)
-        found["overhead"] = tiny.seconds
-    for name in names:
-        weights = NETWORKS[name].weights(MPI.COMM_WORLD.size)
-        found[f"{name} messages"] = messages(MPI, weights)
-        for K in BATCHES:
-            training = of_paper(NETWORKS[name], K, make=mpi.trainer)
-            training.run(2 * K)
-            for _ in range(rounds):
-                training.run(examples(name, K, seconds))
-            found[f"{name} {K}"] = {"seconds": training.seconds, **training.best}
+    for name, K in product(names, BATCHES):
+        training = of_paper(NETWORKS[name], K, make=mpi.trainer)
+        training.run(2 * K)
+        for _ in range(rounds):
+            training.run(examples(name, K, seconds))
+        found[f"{name} {K}"] = {"seconds": training.seconds, **training.best}
     return found
-
-
-def messages(MPI: Any, n_weights: int) -> list[tuple[int, float]]:
-    """Bytes, and the seconds of an Allreduce of them between two computations.
-
-    As in a mini-batch, after which nothing but weights is in the cache: a message
-    takes twice as long as in a loop of messages for a rank's part of MLP9, and
-    over ten times for AP's.
-    """
-    comm, found = MPI.COMM_WORLD, []
-    weights = np.zeros(n_weights, np.float32)
-    for size in (4, 400, 6_400, 51_200, 286_720):
-        buffer = np.zeros(size // 4, np.float32)
-        seconds = np.empty(100)
-        for i in range(len(seconds)):
-            np.multiply(weights, 1, out=weights)
-            buffer += 1
-            started = time.perf_counter()
-            comm.Allreduce(MPI.IN_PLACE, buffer)
-            seconds[i] = time.perf_counter() - started
-        # Who comes last does not wait; when messages take long, each in turn.
-        both = seconds.reshape(-1, 2).mean(axis=1)
-        comm.Allreduce(MPI.IN_PLACE, both, MPI.MIN)
-        found.append((size, float(np.median(both))))
-    return found
-
-
-# -- the model -------------------------------------------------------------------
-
-
-def fit_cluster(measured: dict[int, dict[str, Any]], names: list[str]) -> Cluster:
-    """The cost model's constants: one rank's speed, and two ranks' messages.
-
-    The messages are the first network's; another's wait longer or less for memory.
-    """
-    slope = {}
-    overhead = measured[1]["overhead"]
-    for K in BATCHES:
-        weights = np.array([NETWORKS[name].weights(1) for name in names])
-        runs = [measured[1][f"{name} {K}"]["seconds"] for name in names]
-        slope[K] = float(((np.array(runs) - overhead / K) / weights).mean())
-    return Cluster(
-        "here", slope, overhead, fit_link(measured, names[0]), os.cpu_count()
-    )
-
-
-def fit_link(measured: dict[int, dict[str, Any]], name: str) -> Link:
-    sizes, took = np.array(measured[2][f"{name} messages"]).T
-    latency, steps = float(took[0]), Link(1, 0).exchanges(2, sizes[-1])
-    return Link(float(sizes[-1] / max(took[-1] - steps * latency, 1e-9)), latency)
 
 
 def mpi_rows(measured: dict[int, dict[str, Any]], names: list[str]) -> Rows:
     rows = []
-    for name in names:
-        here = fit_cluster(measured, names)
-        here = replace(here, link=fit_link(measured, name))
-        for K in BATCHES:
-            shape = NETWORKS[name]
-            for ranks, found in measured.items():
-                run, one = found[f"{name} {K}"], measured[1][f"{name} {K}"]
-                rows.append({
-                    "network": name, "K": K, "ranks": ranks,
-                    "ex/s": 1 / run["seconds"],
-                    "speed-up": one["seconds"] / run["seconds"],
-                    "model": here.speed_up(shape, ranks, K),
-                    "communicating": run["communicating"] / run["seconds"],
-                    "its model": here.communication(shape, ranks, K),
-                    "waiting": run["waiting"] / run["seconds"],
-                })  # fmt: skip
+    for name, K in product(names, BATCHES):
+        one = measured[1][f"{name} {K}"]["seconds"]
+        for ranks, found in measured.items():
+            run = found[f"{name} {K}"]
+            rows.append({
+                "network": name, "K": K, "ranks": ranks, "ex/s": 1 / run["seconds"],
+                "speed-up": one / run["seconds"],
+                "communicating": run["communicating"] / run["seconds"],
+                "waiting": run["waiting"] / run["seconds"],
+            })  # fmt: skip
     return rows
+
+
+# -- the page --------------------------------------------------------------------
+
+
+RATIOS = [
+    ("sync, 2 threads", "{sync 2:.2f}"), ("async, 2", "{async 2:.2f}"),
+    ("locked, 2", "{locked 2:.2f}"), ("two fits at once", "{2 fits:.2f}"),
+]  # fmt: skip
+OF_TODAY = [
+    ("network", "{network}"), ("``batch_size``", "{K}"),
+    ("examples a second, 1 thread", "{1 thread ex/s:,.0f}"), *RATIOS,
+]  # fmt: skip
+OF_PAPER = [
+    ("network", "{network}"), ("``batch_size``", "{K}"), *RATIOS,
+    ("MPI, 2 processes", "{speed-up:.2f}"),
+    ("share of its messages", "{communicating:.1%}"),
+]  # fmt: skip
+
+
+def page(today: Rows, threads: Rows, processes: Rows) -> str:
+    """Two threads and two processes beside one."""
+    here = machine()
+    runs = [{"load before": r["load before"], "load after": r["after"]}
+            for r in today + threads]  # fmt: skip
+    about = (
+        f"{here['cores']} cores of an {here['cpu']}, float32, as a ratio to one thread "
+        "or one process: the shortest of several measurements, taken in turn. The load "
+        f"of the machine, with the threads measured, was {loads(runs)}.\n\n"
+    )
+    two = {(r["network"], r["K"]): r for r in processes if r["ranks"] == 2}
+    paper = [two[row["network"], row["K"]] | row for row in threads]
+    first = table("The default, presets and other outputs", OF_TODAY, today)
+    return f"{about}{first}\n{table('Networks of the paper', PAPER, paper)}"
 
 
 def main() -> None:
@@ -292,17 +236,10 @@ def main() -> None:
     options.add_argument("--rounds", type=int, default=5)
     options.add_argument("--skip-threads", action="store_true")
     options.add_argument("--skip-mpi", action="store_true")
-    options.add_argument(
-        "--wait", type=float, default=0.0, metavar="SECONDS",
-        help="that a round with threads waits at most until other programs leave the "
-        "cores idle",
-    )  # fmt: skip
     options.add_argument("--tcp", action="store_true")
     options.add_argument("--docs", type=Path, help="docs/measured, to write to")
     options.add_argument("--worker", help="of the script itself, under mpiexec")
     args = options.parse_args()
-    global WAIT
-    WAIT = args.wait
     if args.worker:
         work_of_rank(args.worker, worker)
         return
@@ -333,31 +270,18 @@ def main() -> None:
             measured[ranks] = _better(found, measured.get(ranks))
     rows = mpi_rows(measured, papers)
     report("Processes, as a ratio to one", rows, named(args.json, "mpi"))
-    here = fit_cluster(measured, papers)
-    print(
-        f"Fitted: {', '.join(f'K = {K}: {s:.3g}' for K, s in here.slope.items())} s a "
-        f"weight, {here.overhead:.3g} s a batch, {here.link.latency:.3g} s a "
-        f"message, {here.link.bandwidth:.3g} bytes/s."
-    )
-    simulated = simulate(here.slope, here.overhead)
-    report("Simulated", simulated, named(args.json, "simulated"))
     if args.docs:
-        (args.docs / "parallel.inc").write_text(measured_page(today, by_threads, rows))
-        (args.docs / "clusters.inc").write_text(model_page(rows, simulated))
-        draw(args.docs / "clusters.svg", here.slope, here.overhead, rows)
+        (args.docs / "parallel.inc").write_text(page(today, by_threads, rows))
 
 
 def _better(found: dict[str, Any], before: dict[str, Any] | None) -> dict[str, Any]:
     """The best of two runs, one by one."""
-    best = dict(found)
-    for name, was in (before or {}).items():
-        if name == "overhead":
-            best[name] = min(found[name], was)
-        elif name.endswith(" messages"):
-            best[name] = np.minimum(found[name], was)
-        else:
-            best[name] = min(found[name], was, key=lambda run: run["seconds"])
-    return best
+    if before is None:
+        return found
+    return {
+        name: min(run, before[name], key=lambda run: run["seconds"])
+        for name, run in found.items()
+    }
 
 
 if __name__ == "__main__":

@@ -126,10 +126,8 @@ def draw(path: Path, rows: Rows) -> None:
 
 def _figure(rows: Rows, text: str, minutes: float, column: str) -> float | None:
     model, figure = COLUMNS[column]
-    for row in rows:
-        if (row["text"], row["model"], row["minutes"]) == (text, model, minutes):
-            return row.get(figure)
-    return None
+    same = {"text": text, "model": model, "minutes": minutes}.items()
+    return next((row.get(figure) for row in rows if same <= row.items()), None)
 
 
 def main() -> None:

@@ -43,7 +43,6 @@ from nplm import AutoLM, KneserNeyLM, NeuralLM, available_tiers
 from nplm.datasets import Corpus, fetch_brown, fetch_ptb, load_wiki
 from nplm.experiments import grouped
 from peers.run_page import write
-from peers.settings import SETTINGS
 
 DOCS = Path(__file__).parents[2] / "docs" / "measured"
 # Words of Wiki's held-out parts that are scored: the first ones.
@@ -74,6 +73,25 @@ TEXTS: dict[str, Callable[[], Corpus]] = {
 # Trains on a corpus with settings for some minutes; returns a row.
 Found = dict[str, Any]
 Measure = Callable[[Corpus, Found, float], Found]
+# -- the settings with which a search begins; --set changes them ---------------------
+
+# The defaults of torch_models.Settings, also for short budgets.
+LSTM: Found = {"kind": "lstm"}
+GPT: Found = {"kind": "gpt", "layers": 2, "hidden": 1024, "length": 64}
+# The preset "memory", with more noise samples; fewer features and less dropout for a
+# minute, more for ten.
+NETWORK: Found = {
+    "order": 2, "n_hidden": 256, "embedding_dim": 192, "n_memory": 128, "tied": True,
+    "direct": True, "spelling": False, "loss": "importance", "n_noise": 1024,
+    "solver": "adam", "beta_2": 0.99, "learning_rate": "linear",
+    "learning_rate_init": 8e-3, "alpha": 0.1, "dropout": [0.2, 0.0, 0.1],
+    "batch_size": 1024, "early_stopping": False, "max_iter": 3, "precision": "auto",
+}  # fmt: skip
+
+SETTINGS: dict[str, Found] = {
+    "lstm": LSTM, "gpt": GPT, "network": NETWORK, "default": {}, "kneser-ney": {},
+    "door": {}, "door-network": {},
+}  # fmt: skip
 
 
 def scored(parts: dict[str, Any], log_prob: Callable[..., NDArray[Any]]) -> Found:
@@ -234,13 +252,13 @@ MODELS: dict[str, Measure] = {
 
 
 def run(
-    folder: Path, text: str, model: str, minutes: int, changes: Found
-) -> Callable[[Corpus], Found]:
-    """One run: what trains it, and tells of it, unless it is in a file already."""
+    folder: Path, corpus: Corpus, text: str, model: str, minutes: int, changes: Found
+) -> Found:
+    """One run, unless it is in a file already."""
     settings = SETTINGS[model] | changes
     told = " ".join(f"{name}={value}" for name, value in changes.items())
 
-    def measure(corpus: Corpus) -> Found:
+    def measure() -> Found:
         about = {
             "text": text, "tier": TIER, "model": model,
             "minutes": minutes, "changes": told,
@@ -251,7 +269,7 @@ def run(
         return about | {"settings": settings} | found
 
     name = file_name(f"{text}-{model}-{minutes}" + (f"-{told}" if told else ""))
-    return lambda corpus: kept(folder, name, partial(measure, corpus))
+    return kept(folder, name, measure)
 
 
 def main() -> None:
@@ -265,11 +283,9 @@ def main() -> None:
     args = options.parse_args()
     args.folder.mkdir(parents=True, exist_ok=True)
     if args.model:
-        corpus = TEXTS[args.text]()
+        corpus, changes = TEXTS[args.text](), settings_of(args.set)
         rows = [
-            run(args.folder, args.text, args.model, minutes, settings_of(args.set))(
-                corpus
-            )
+            run(args.folder, corpus, args.text, args.model, minutes, changes)
             for minutes in args.minutes
         ]
         report("Peers", [_shown(row) for row in rows], args.json)

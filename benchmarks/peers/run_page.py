@@ -128,7 +128,7 @@ def _in_words(row: dict[str, Any]) -> dict[str, Any]:
     return row | {
         "place": Place.of(row).title, "name": NAMES[row["model"]],
         "budget": row["minutes"] or "", "million": row["parameters"] / 1e6,
-        "change": row["changes"].replace("_", " ") or "as in ``settings.py``",
+        "change": row["changes"].replace("_", " ") or "as in ``run.py``",
     }  # fmt: skip
 
 

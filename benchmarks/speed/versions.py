@@ -11,9 +11,7 @@ little. The script fails if a ratio is above the limit.
 
 from __future__ import annotations
 
-import json
 import os
-import subprocess
 import sys
 import warnings
 from collections.abc import Callable
@@ -21,11 +19,12 @@ from pathlib import Path
 from typing import Any
 
 sys.path[0] = str(Path(__file__).parents[1])  # benchmarks/
+os.environ |= {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from common.process import cpu_seconds
+from common.process import cpu_seconds, fresh, serve
 from common.table import Rows, parser, report
 from nplm import Importance, KneserNeyLM, NeuralLM, TextLM, windows
 
@@ -34,7 +33,6 @@ NETWORK: dict[str, Any] = {
     "n_words": N_WORDS, "n_hidden": 64, "embedding_dim": 32, "batch_size": 64,
     "max_iter": 1, "early_stopping": False, "random_state": 0,
 }  # fmt: skip
-ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 
 
 def calls(n_windows: int) -> dict[str, Callable[[], object]]:
@@ -78,22 +76,13 @@ def measured(n_windows: int) -> dict[str, float]:
     return seconds
 
 
-def measured_by(python: str, n_windows: int) -> dict[str, float]:
-    """The same, in a process of another interpreter."""
-    command = [python, __file__, "--child", "--windows", str(n_windows)]
-    done = subprocess.run(
-        command, stdout=subprocess.PIPE, check=True, env=os.environ | ONE_THREAD
-    )
-    found: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
-    return found
-
-
 def compared(base: str, changed: str, rounds: int, n_windows: int) -> Rows:
     """A row of each call."""
     least: dict[str, dict[str, float]] = {base: {}, changed: {}}
     for _ in range(rounds):
         for python, known in least.items():
-            for name, seconds in measured_by(python, n_windows).items():
+            found = fresh(__file__, "measured", python, n_windows=n_windows)
+            for name, seconds in found.items():
                 known[name] = min(seconds, known.get(name, seconds))
     return [
         {
@@ -111,10 +100,10 @@ def main() -> None:
     options.add_argument("--rounds", type=int, default=5)
     options.add_argument("--windows", type=int, default=40_000, help="of the text")
     options.add_argument("--limit", type=float, default=1.25)
-    options.add_argument("--child", action="store_true", help="measure this version")
+    options.add_argument("--child", help="of the script itself")
     args = options.parse_args()
     if args.child:
-        print(json.dumps(measured(args.windows)))
+        serve(args.child, {"measured": measured})
         return
     if args.changed is None or args.base == args.changed:
         options.error("name two interpreters: of the base, and of the changed version.")

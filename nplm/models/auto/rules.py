@@ -1,6 +1,6 @@
 """The rules of `AutoLM`: numbers, and the measurements that they were fitted to.
 
-``benchmarks/peers/rules.py`` measures them again.
+``benchmarks/peers/run.py TEXT door-network MINUTES --set NAME=VALUE`` measures one.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class Row(NamedTuple):
 # of the same network in PyTorch, with the whole softmax, whose time was computed from
 # its sizes. The other rows of Wiki are the best of 3 to 8 settings each on a Xeon with
 # AMX, 16 side by side; their times are multiplied by 0.6, the ratio of both machines'
-# times for one of them. benchmarks/peers/rules.py measures rows.
+# times for one of them.
 ROWS = (
     Row(0.93, 1.0, 128, 256, 1024, 1.2e-2, 0.03, 2.75, 94.6),
     Row(0.93, 3.2, 192, 256, 1024, 8e-3, 0.1, 7.0, 82.9),
