@@ -17,6 +17,7 @@ processes of MPI, by the clock:
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from collections.abc import Callable
@@ -31,9 +32,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from common.table import Rows, parser, report
-from nplm import Importance, NeuralLM, windows
+from nplm import Importance, NeuralLM, available_tiers, windows
 from nplm.datasets import fetch_ptb
-from nplm.models.neural.tiers import multiplies_bfloat16
 
 try:
     from peers.torch_models import Network
@@ -143,7 +143,8 @@ def main() -> None:
     if args.words:
         train, valid = train[: args.words], valid[:20_000]
     precisions = ["float32", "bfloat16"]
-    if not multiplies_bfloat16():
+    tiers = available_tiers("bfloat16")
+    if os.environ.get("NPLM_TIER", tiers[0]) not in set(tiers) - {"plain"}:
         precisions.remove("bfloat16")
     rows: Rows = []
     for (m, h), precision in product(SIZES, precisions):
