@@ -184,12 +184,9 @@ def fetch_ptb(
 
     Parameters
     ----------
-    data_home : path-like, optional
-        Cache folder, by default ``~/.cache/nplm``. The folders in the environment
-        variable ``NPLM_DATA`` are searched first, for
-        ``ptb.train.txt``, ``ptb.valid.txt`` and ``ptb.test.txt`` or ``ptb.zip``.
-    download_if_missing : bool, default=True
-        If False, raise an error instead of downloading.
+    data_home, download_if_missing
+        As of `fetch_brown`. The files are ``ptb.train.txt``, ``ptb.valid.txt`` and
+        ``ptb.test.txt``, or ``ptb.zip``.
 
     Returns
     -------
@@ -199,12 +196,8 @@ def fetch_ptb(
 
     Raises
     ------
-    FileNotFoundError
-        If it is missing and `download_if_missing` is False.
-    ImportError
-        If it has to be downloaded and pooch or tqdm is missing.
-    OSError
-        If it is damaged, or cannot be downloaded.
+    FileNotFoundError, ImportError, OSError
+        As `fetch_brown`.
 
     References
     ----------

@@ -98,20 +98,17 @@ def compare(
                 raise
             interrupt = error
         seconds = time.perf_counter() - began
-        stopped = interrupt is not None
-        members = []
-        for member, lm_of_member in _members(model).items():
-            scores = _scores(lm_of_member, scored)
-            members.append(scores)
-            if member == NETWORK:
-                yield _row(member, lm_of_member, scores, None, stopped), lm_of_member
-            elif member == CLASSES:
-                yield _row(member, lm_of_member, scores, None, False), lm_of_member
+        members = _members(model)
+        scores = {row: _scores(member, scored) for row, member in members.items()}
         if members:
-            scores = mixed(members, model.estimator_.weights_)
+            scores[name] = mixed(list(scores.values()), model.estimator_.weights_)
         else:
-            scores = _scores(model, scored)
-        yield _row(name, model, scores, seconds, stopped), model
+            scores[name] = _scores(model, scored)
+        for row in (row for row in (CLASSES, NETWORK, name) if row in scores):
+            lm_of_row = members.get(row, model)
+            stopped = interrupt is not None and row != CLASSES
+            took = seconds if row == name else None
+            yield _row(row, lm_of_row, scores[row], took, stopped), lm_of_row
         if interrupt is not None:
             raise interrupt
 

@@ -77,22 +77,12 @@ class FeaturesDisplay(Display):
         ax: Axes | None = None,
         **kwargs: Any,
     ) -> Self:
-        """Plot the word features that a network has learned.
-
-        Features of two dimensions are plotted directly. Features of more dimensions
-        are reduced to the first two principal components over the words shown.
+        """Plot the word features that a network has learned; see `feature_map`.
 
         Parameters
         ----------
-        estimator : NeuralLM, EnergyLM, a mixture with one, or a TextLM of these
-            Fitted.
-        words : sequence of str, shape (n_words_,), optional
-            The word of each id; a `TextLM` has its own.
-        of : sequence of str, optional
-            Words to show; by default the first `n_words`.
-        n_words : int, default=100
-            Number of words to show if `of` is None: those of the lowest ids, with a
-            `Vocabulary` the most frequent.
+        estimator, words, of, n_words
+            As of `feature_map`.
         ax : matplotlib Axes, optional
             Axes to draw on; new ones by default.
         **kwargs : dict
@@ -106,10 +96,10 @@ class FeaturesDisplay(Display):
         ------
         ImportError
             If matplotlib is not installed.
-        TypeError
-            If the estimator has no word features.
-        ValueError
-            If `words` does not have one word per id, or lacks a word of `of`.
+
+        See Also
+        --------
+        feature_map : The same as arrays; its errors are those of the plot.
         """
         check_matplotlib(f"{cls.__name__}.from_estimator")
         features = feature_map(estimator, words, of=of, n_words=n_words)

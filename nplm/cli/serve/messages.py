@@ -86,11 +86,7 @@ class MapRequest(Request):
     n_words: int = Field(500, ge=3, le=MAX_MAP_WORDS, description="Number of words.")
 
 
-class Answer(BaseModel):
-    """An answer."""
-
-
-class MemberScore(Answer):
+class MemberScore(BaseModel):
     """The score of a token by one member of a mixture."""
 
     bits: Bits = Field(description="Surprisal by this member alone; null: infinite.")
@@ -98,7 +94,7 @@ class MemberScore(Answer):
     order: Order = Field(description="Length of the n-gram found; null: no n-grams.")
 
 
-class TokenScore(Answer):
+class TokenScore(BaseModel):
     """A token of the text."""
 
     token: str
@@ -108,14 +104,14 @@ class TokenScore(Answer):
     members: list[MemberScore] = Field(description="In the order of their names.")
 
 
-class Line(Answer):
+class Line(BaseModel):
     """A line of the text, which is a document."""
 
     text: str
     tokens: list[TokenScore]
 
 
-class Scores(Answer):
+class Scores(BaseModel):
     """Surprisals of the tokens of a text."""
 
     model: str
@@ -127,14 +123,14 @@ class Scores(Answer):
     perplexity: Bits = Field(description="Of all tokens; null: no token, or infinite.")
 
 
-class MemberWord(Answer):
+class MemberWord(BaseModel):
     """The probability of a word by one member of a mixture."""
 
     probability: Share
     order: Order
 
 
-class ExpectedWord(Answer):
+class ExpectedWord(BaseModel):
     """A word that may come next."""
 
     word: str
@@ -143,14 +139,14 @@ class ExpectedWord(Answer):
     members: list[MemberWord] = Field(description="In the order of their names.")
 
 
-class Member(Answer):
+class Member(BaseModel):
     """A member of a mixture, in one context."""
 
     name: str
     weight: Share
 
 
-class Expected(Answer):
+class Expected(BaseModel):
     """The most probable next words."""
 
     model: str
@@ -162,14 +158,14 @@ class Expected(Answer):
     )
 
 
-class Neighbour(Answer):
+class Neighbour(BaseModel):
     """A word with similar features."""
 
     word: str
     cosine: float
 
 
-class Nearest(Answer):
+class Nearest(BaseModel):
     """The words with the most similar features."""
 
     model: str
@@ -177,7 +173,7 @@ class Nearest(Answer):
     words: list[Neighbour] = Field(description="The nearest first.")
 
 
-class Place(Answer):
+class Place(BaseModel):
     """A word of a map, and its position."""
 
     word: str
@@ -185,7 +181,7 @@ class Place(Answer):
     y: float
 
 
-class Map(Answer):
+class Map(BaseModel):
     """Features of words in two dimensions."""
 
     model: str
@@ -196,7 +192,7 @@ class Map(Answer):
     )
 
 
-class Model(Answer):
+class Model(BaseModel):
     """A model that is served."""
 
     name: str
@@ -208,7 +204,7 @@ class Model(Answer):
     has_features: bool = Field(description="Whether /nearest and /map answer.")
 
 
-class About(Answer):
+class About(BaseModel):
     """The models that are served, and the limits of requests."""
 
     version: str
@@ -219,13 +215,13 @@ class About(Answer):
     max_map_words: int
 
 
-class Health(Answer):
+class Health(BaseModel):
     """The server answers."""
 
     status: str
 
 
-class Failure(Answer):
+class Failure(BaseModel):
     """Why a request is refused."""
 
     error: str = Field(description="A sentence.")
