@@ -43,7 +43,6 @@ BATCHES = (1, 16, 128)
 THREADS = [("sync", 1), ("sync", 2), ("async", 2), ("locked", 2)]
 PAPER = ["MLP9", "AP"]
 TCP = {"OMPI_MCA_btl": "self,tcp", "OMPI_MCA_pml": "ob1"}
-# -- measuring -------------------------------------------------------------------
 
 
 class Training:

@@ -122,15 +122,6 @@ def ways(args: Any) -> dict[str, Callable[..., Measured]]:
     return {"nplm": nplm_fit, "PyTorch": partial(torch_fit, epoch=not args.words)}
 
 
-def reports(args: Any) -> bool:
-    """Whether this process writes the table."""
-    if not args.ranks:
-        return True
-    from nplm import mpi
-
-    return mpi.rank() == 0
-
-
 def main() -> None:
     arguments = parser(__doc__ or "")
     arguments.add_argument("--words", type=int, default=100_000, help="0 is an epoch")
@@ -166,7 +157,7 @@ def main() -> None:
             row["ratio"] = best["nplm"].trained / best["PyTorch"].trained
             row["scoring"] = best["nplm"].scored / best["PyTorch"].scored
         rows.append(row)
-    if reports(args):
+    if os.environ.get("OMPI_COMM_WORLD_RANK", "0") == "0":
         report("Training and scoring of a recurrent network", rows, args.json)
 
 
