@@ -12,9 +12,6 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any, TypeVar, cast
 
-from sklearn.exceptions import NotFittedError
-from sklearn.utils.validation import check_is_fitted
-
 __all__ = [
     "all_or_nothing", "fit_copy", "fitted_or_interrupted", "read_at_once",
     "replace_state", "shallow_copy",
@@ -83,6 +80,10 @@ def fitted_or_interrupted(
     try:
         return getattr(estimator, fit)(*args, **kwargs), None
     except KeyboardInterrupt as interrupt:
+        # Imported here: n-grams are scored without scikit-learn.
+        from sklearn.exceptions import NotFittedError
+        from sklearn.utils.validation import check_is_fitted
+
         try:
             check_is_fitted(estimator)
         except NotFittedError:

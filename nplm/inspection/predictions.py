@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
-from nplm.base.estimators.streams import texts_log_prob
+from nplm.base.estimators.scored_texts import texts_log_prob
 from nplm.inspection.weights import member_names
 from nplm.text.documents import Documents
 from nplm.text.lm.fitted_text import FittedText, fitted_text

@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from nplm.base.atomic import fit_copy
 from nplm.base.checks import check_ids
 from nplm.base.estimators.constraints import Whole
-from nplm.base.estimators.streams import context_of_texts, texts_log_prob
+from nplm.base.estimators.scored_texts import context_of_texts, texts_log_prob
 from nplm.base.fitted import Fitted
 from nplm.models.auto.choosing import (
     changed,

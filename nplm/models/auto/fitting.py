@@ -17,7 +17,7 @@ from scipy.sparse import csr_array
 from sklearn.frozen import FrozenEstimator
 
 from nplm.base.blocks import Texts
-from nplm.base.estimators.streams import texts_log_prob
+from nplm.base.estimators.scored_texts import texts_log_prob
 from nplm.base.exceptions import CheckpointError, DivergenceError
 from nplm.base.files.atomic_files import replacing
 from nplm.base.warnings import warn

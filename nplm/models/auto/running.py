@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nplm.base.blocks import Texts
-from nplm.base.estimators.streams import context_of_texts
+from nplm.base.estimators.scored_texts import context_of_texts
 from nplm.models.auto.fitting import CACHE_WORDS
 from nplm.text.lm.window_scorer import WindowWordScorer
 

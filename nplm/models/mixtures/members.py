@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.frozen import FrozenEstimator
 
 from nplm.base.estimators.checked_inputs import columns_needed
-from nplm.base.estimators.streams import reads_texts
+from nplm.base.estimators.scored_texts import reads_texts
 from nplm.base.warnings import warn
 from nplm.models.training.em import checked_weights
 

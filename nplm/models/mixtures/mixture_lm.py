@@ -19,7 +19,8 @@ from nplm.base.checks import check_not_grown
 from nplm.base.estimators.checked_inputs import HeldOut, columns_needed
 from nplm.base.estimators.composite import CompositeLM
 from nplm.base.estimators.constraints import Whole, non_negative
-from nplm.base.estimators.streams import Stepped, reads_texts, texts_log_prob
+from nplm.base.estimators.scored_texts import reads_texts, texts_log_prob
+from nplm.base.estimators.streams import Stepped
 from nplm.base.fitted import Fitted
 from nplm.base.progress.bars import stages
 from nplm.models.mixtures.members import (

@@ -13,6 +13,7 @@ from nplm.models.ngrams.trie.backoff_trie import BackoffTrie
 from nplm.models.ngrams.trie.hashing import index_of
 from nplm.text.codecs import codec_of
 from nplm.text.lm.scorer import Scorer
+from nplm.text.lm.window_scorer import WindowWordScorer
 from nplm.text.words.known_words import KnownWords, known_of
 from nplm.text.words.splitting import Splitter, params_of
 
@@ -93,12 +94,10 @@ class TextNgrams(NamedTuple):
 
     def scorer(self) -> Scorer:
         """Return a scorer that needs no hash table."""
-        # Imported here: it knows estimators, and files are changed without them.
-        from nplm.text.lm.window_scorer import WindowWordScorer
-
+        look_ups = TrieLookUps(self.trie)
         scorer = WindowWordScorer(
-            TrieLookUps(self.trie),
-            max(self.trie.order - 1, 1),
+            look_ups,
+            look_ups.n_features_in_,
             self.boundary,
             *self.words.ids_and_unknown,
         )
@@ -132,6 +131,11 @@ class TrieLookUps(NamedTuple):
     def n_words_(self) -> int:
         """Size of the vocabulary."""
         return self.trie.n_words
+
+    @property
+    def n_features_in_(self) -> int:
+        """Number of words of context; 1 of unigrams, which use none."""
+        return max(self.trie.order - 1, 1)
 
     def log_prob(
         self, X: NDArray[np.int32], y: NDArray[np.int32]

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from nplm.base.atomic import read_at_once
-from nplm.base.estimators.streams import reads_texts
+from nplm.base.estimators.scored_texts import reads_texts
 from nplm.text.codecs import Ids, Words, codec_of
 from nplm.text.documents import Documents
 from nplm.text.lm.drawing import most_probable

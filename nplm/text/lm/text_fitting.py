@@ -15,7 +15,7 @@ from nplm.base.blocks import Texts
 from nplm.base.checks import check_boundary, check_over_words, inferred_n_words
 from nplm.base.encoded_words import EncodedWords
 from nplm.base.estimators.checked_inputs import columns_needed
-from nplm.base.estimators.streams import reads_texts
+from nplm.base.estimators.scored_texts import reads_texts
 from nplm.text.codecs import codec_of, encoded
 from nplm.text.documents import Documents
 from nplm.text.fitting import fit_codec, refuse_weights, unset_params

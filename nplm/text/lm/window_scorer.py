@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nplm.base.blocks import Texts
-from nplm.base.estimators.streams import (
+from nplm.base.estimators.scored_texts import (
     context_of_texts,
     reads_texts,
     texts_log_prob,

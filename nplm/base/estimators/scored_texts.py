@@ -1,0 +1,48 @@
+"""Scores of texts by any model of windows, by functions that need no scikit-learn."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nplm.base.atomic import read_at_once
+from nplm.base.blocks import BLOCK_WINDOWS, Texts, blocks
+
+__all__ = ["context_of_texts", "reads_texts", "texts_log_prob"]
+
+
+def reads_texts(estimator: object) -> bool:
+    """Return whether a state of an estimator goes on within a text.
+
+    False of a ``FrozenEstimator``, which is fitted to windows only.
+    """
+    # A frozen one has the attributes of the estimator in it, but its class has not.
+    is_own = hasattr(type(estimator), "_reads_texts")
+    return is_own and getattr(estimator, "_reads_texts", False)
+
+
+def context_of_texts(model: Any) -> int:
+    """Return the words of context before the first token of a text to be scored."""
+    if hasattr(model, "_n_context_of_texts"):
+        return max(model._n_context_of_texts(), 1)
+    return model.n_features_in_
+
+
+def texts_log_prob(model: Any, texts: Texts) -> NDArray[np.float64]:
+    """Return the log-probability of the tokens of texts by any model of windows."""
+    if hasattr(model, "_texts_log_prob"):
+        return _texts_log_prob(model, texts)
+    out, X, y = np.empty(len(texts)), texts.X, texts.y
+    X = X[:, X.shape[1] - model.n_features_in_ :]
+    for tokens in blocks(len(out), BLOCK_WINDOWS):
+        rows = texts.rows(tokens)
+        out[tokens] = model.log_prob(X[rows], y[rows])
+    return out
+
+
+@read_at_once
+def _texts_log_prob(model: Any, texts: Texts) -> NDArray[np.float64]:
+    log_prob: NDArray[np.float64] = model._texts_log_prob(texts)
+    return log_prob
