@@ -468,8 +468,8 @@ def shard(estimator: NeuralLM, comm: MPI.Comm | None = None) -> ShardedLM:
             "kernels": kernel_tier(trained.precision_for(estimator.precision)),
             "n_seen_": estimator.n_seen_,
         }
-        own = trained.parameters.named()
-        return fingerprint(parameters, {f"{k}_": array for k, array in own.items()})
+        named = trained.parameters.named()
+        return fingerprint(parameters, {f"{k}_": array for k, array in named.items()})
 
     with ranks.guard():
         ranks.check_same(ranks.all_or_none(described))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import field
 from numbers import Real
 from typing import Any, ClassVar, Self
 
@@ -14,13 +15,14 @@ from nplm.base.atomic import fit_copy
 from nplm.base.blocks import BLOCK_WINDOWS, Texts, blocks
 from nplm.base.checks import check_boundary, check_ids, count_ids, plain
 from nplm.base.estimators.checked_inputs import HeldOut
-from nplm.base.estimators.constraints import Whole, unless_none
+from nplm.base.estimators.constraints import Whole, hyperparameters, unless_none
 from nplm.base.estimators.language_model import LanguageModel
 from nplm.base.fitted import Fitted
 
 __all__ = ["CacheLM", "cache_length"]
 
 
+@hyperparameters
 class CacheLM(LanguageModel):
     r"""Predict the words, and the pairs of words, of the last words of the text.
 
@@ -100,22 +102,12 @@ class CacheLM(LanguageModel):
         "bigram_prior": [Interval(Real, 0, None, closed="neither"), None],
     }
 
-    def __init__(
-        self,
-        length: int | None = None,
-        *,
-        half_life: float | None = 200,
-        prior: float = 10,
-        bigram_prior: float | None = 2,
-        boundary: int | None = None,
-        n_words: int | None = None,
-    ) -> None:
-        self.length = length
-        self.half_life = half_life
-        self.prior = prior
-        self.bigram_prior = bigram_prior
-        self.boundary = boundary
-        self.n_words = n_words
+    length: int | None = field(default=None, kw_only=False)
+    half_life: float | None = 200
+    prior: float = 10
+    bigram_prior: float | None = 2
+    boundary: int | None = None
+    n_words: int | None = None
 
     def _fit(
         self, X: NDArray[np.int32], y: NDArray[np.int32], held_out: HeldOut | None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import field
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -22,7 +23,12 @@ from nplm.base.checks import (
 )
 from nplm.base.estimators.checked_inputs import HeldOut, columns_needed
 from nplm.base.estimators.composite import CompositeLM
-from nplm.base.estimators.constraints import Whole, non_negative, unless_none
+from nplm.base.estimators.constraints import (
+    Whole,
+    hyperparameters,
+    non_negative,
+    unless_none,
+)
 from nplm.base.fitted import Fitted
 from nplm.models.adaptation.cache_lm import cache_length
 from nplm.models.neural.fitted_network import trained_network
@@ -52,6 +58,7 @@ class Cached(NamedTuple):
     last: NDArray[np.intp]
 
 
+@hyperparameters
 class NeuralCacheLM(CompositeLM):
     r"""Predict the words that followed hidden states like the present one.
 
@@ -125,20 +132,11 @@ class NeuralCacheLM(CompositeLM):
         "theta": [non_negative()],
     }
 
-    def __init__(
-        self,
-        estimator: Any,
-        *,
-        length: int | None = None,
-        theta: float = 0.3,
-        boundary: int | None = None,
-        n_words: int | None = None,
-    ) -> None:
-        self.estimator = estimator
-        self.length = length
-        self.theta = theta
-        self.boundary = boundary
-        self.n_words = n_words
+    estimator: Any = field(kw_only=False)
+    length: int | None = None
+    theta: float = 0.3
+    boundary: int | None = None
+    n_words: int | None = None
 
     def _fit(
         self, X: NDArray[np.int32], y: NDArray[np.int32], held_out: HeldOut | None

@@ -79,8 +79,8 @@ class Architecture:
         settings = {f"features__{name}": value for name, value in of_features.items()}
         for name in OUTPUT_PARAMETERS:
             if name != "tree_from":  # follows from `tree`
-                own = "" if name == "target_weights" else "output__"
-                settings[f"{own}{name}"] = getattr(self.output, name)
+                option = "" if name == "target_weights" else "output__"
+                settings[f"{option}{name}"] = getattr(self.output, name)
         sizes = {name: getattr(self, name) for name in SIZES}
         return sizes | {"output": self.output.name} | settings
 
@@ -194,18 +194,18 @@ class Architecture:
                 f"3.2), but {name} has no softmax; set keep='all'."
             )
         # "auto" may choose a sampled loss once the other options have changed.
-        found, wanted = [], ["loss='exact'"]
+        chosen, wanted = [], ["loss='exact'"]
         if loss.has_samples:
-            found.append(f"loss={loss.name!r}")
+            chosen.append(f"loss={loss.name!r}")
         if output.tied:
-            found.append("output__tied=True")
+            chosen.append("output__tied=True")
             wanted.append("output__tied=False")
         if output.name != "softmax":
-            found.append(f"output={output.name!r}")
+            chosen.append(f"output={output.name!r}")
             wanted.append("output='softmax'")
         raise ValueError(
             "a shard of a network has output units of a full softmax with weights of "
-            f"its own (section 3.2), but this {name} has {', '.join(found)}; set "
+            f"its own (section 3.2), but this {name} has {', '.join(chosen)}; set "
             f"keep='all', or call set_params({', '.join(wanted)}), as "
             "NeuralLM.from_paper does."
         )

@@ -343,7 +343,7 @@ class NetworkLM(NetworkParameters):
         architecture = recipe.architecture
         estimate = recipe.loss._estimate()
         if estimate is not None:
-            estimate.proposal.check(n_words)
+            estimate.check(n_words)
         architecture.check_next_words(windows.next_words(), "y")
         if windows.held_out is not None:
             architecture.check_next_words(windows.held_out.next_words(), "y_val")

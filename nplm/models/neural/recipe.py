@@ -264,6 +264,6 @@ class TrainedNetwork:
         if not self.solver_state.keys() >= kept.keys():
             return parameters, None
         for name, array in kept.items():
-            own = self.solver_state[name]
-            array[...] = own[rows] if name.endswith("_E") else own
+            trained = self.solver_state[name]
+            array[...] = trained[rows] if name.endswith("_E") else trained
         return parameters, fresh

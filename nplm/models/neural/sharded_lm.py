@@ -69,8 +69,8 @@ class ShardedLM(WindowScores):
         if whole is None:
             return None
         # Each model needs a generator of its own.
-        own = replace(whole.copy(), generator=deepcopy(whole.generator))
-        return with_network(self._part, own)
+        trained = replace(whole.copy(), generator=deepcopy(whole.generator))
+        return with_network(self._part, trained)
 
     def _network(self) -> ShardedNetwork:
         trained = trained_network(self._part)

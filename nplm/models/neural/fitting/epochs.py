@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -63,8 +63,8 @@ class BestEpoch:
 
     def facts(self) -> dict[str, object]:
         """Return the state without the weights, for JSON."""
-        facts = asdict(self)
-        return {name: facts[name] for name in ("best_loss", "best_epoch", "stale")}
+        names = ("best_loss", "best_epoch", "stale")
+        return {name: getattr(self, name) for name in names}
 
     def resume(
         self, facts: Fitted, best: list[NDArray[np.floating]], n_epochs: int
@@ -289,15 +289,13 @@ class Epochs:
 
     def facts(self) -> dict[str, Any]:
         """Return all other values that training changes."""
-        return {
-            "history": self.history,
-            "held_out": self.held_out.facts(),
-            "n_before": self._n_before,
-            "seen": self._seen,
-        } | ({} if self.plan is None else {"plan": self._plan_facts(self.plan)})
-
-    def _plan_facts(self, plan: Plan) -> dict[str, Any]:
-        return plan.facts() | {"cools": self.cools}
+        facts: dict[str, Any] = {
+            "history": self.history, "held_out": self.held_out.facts(),
+            "n_before": self._n_before, "seen": self._seen,
+        }  # fmt: skip
+        if self.plan is not None:
+            facts["plan"] = self.plan.facts() | {"cools": self.cools}
+        return facts
 
     def resume(self, arrays: Fitted, facts: Fitted, *, passes: int, steps: int) -> None:
         """Restore the state that `arrays` and `facts` returned."""

@@ -180,10 +180,10 @@ class Training:
         windows = self.windows
         if self._folder is None or windows.min_windows is None:
             return {}
-        own = fingerprint({}, windows.arrays())
+        of_rank = fingerprint({}, windows.arrays())
         return {
             f"{name} of rank {rank}": value
-            for rank, theirs in enumerate(self.processes.everyones(own))
+            for rank, theirs in enumerate(self.processes.everyones(of_rank))
             for name, value in theirs.items()
         }
 
@@ -251,8 +251,8 @@ class Training:
         recipe, processes = self.recipe, self.processes
         architecture = recipe.architecture
         if not architecture.starts_from_counts:
-            given = architecture.features.embeddings
-            return None if isinstance(given, str) else given
+            start = architecture.features.embeddings
+            return None if isinstance(start, str) else start
         n_words, m = architecture.n_words, architecture.embedding_dim
         seed = self.generator.randint(2**32, dtype=np.uint32)
         counts, C = self.windows.neighbours(n_words, processes), None

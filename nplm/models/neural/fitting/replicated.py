@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from abc import abstractmethod
 from collections.abc import Callable
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -50,8 +51,8 @@ class RankExamples(RankSharing):
     def _own(self, batch: Index) -> tuple[Index, int, int]:
         """Return examples, and which of them are those of this rank: first, number."""
         if self._has_parts:
-            own = batch[batch != OTHER_RANK]
-            return own, 0, len(own)
+            mine = batch[batch != OTHER_RANK]
+            return mine, 0, len(mine)
         K, rank, n_ranks = len(batch), self.processes.rank, self.processes.size
         if not self._can_cut:
             return batch, 0, K if rank == 0 else 0
@@ -60,6 +61,14 @@ class RankExamples(RankSharing):
             for member in (rank, rank + 1)
         )
         return batch, first, stop - first
+
+    def _collecting(
+        self, network: Any, n: int
+    ) -> tuple[Kernel, Callable[..., Kernel], list[Scratch]]:
+        """Return a solver, the maker of its collectors of gradients, and n memories."""
+        self._memory = [network.scratch() for _ in range(n + 1)]
+        solver = network.solver_kernel(self._memory[0])
+        return solver, partial(network.collector, solver), self._memory[1:]
 
     @property
     def _most(self) -> int:
@@ -79,26 +88,20 @@ class RankMessages(RankExamples):
     (one Allgather of numbers of bytes, one Allgatherv), and make the same update.
     """
 
-    def made(self, kernels: Any) -> list[object]:
-        n_ranks, dtype = self.processes.size, kernels.parameters.dtype
-        n_whole, n_alike = kernels.n_whole, kernels.n_alike
+    def make_teams(self, network: Any) -> list[object]:
+        n_ranks, dtype = self.processes.size, network.parameters.dtype
+        n_whole, n_alike = network.n_whole, network.n_alike
         numbers = aligned_zeros((1, n_whole + n_alike), dtype)[0]
         self._sums, self._n_whole = numbers, n_whole
         whole = numbers[:n_whole].view(np.uint8)
         self._info = np.zeros((n_ranks, 4))  # bytes, loss, noise, numbers alike
         self._packed = np.zeros(0, np.uint8)
         self._received = np.zeros(0, np.uint8)
-        self._memory = [kernels.scratch() for _ in range(n_ranks + 2)]
-        solver_memory, first_memory, *others = self._memory
-        solver = kernels.solver_kernel(solver_memory)
-
-        def collector(scratch: Scratch, whole: Any = whole) -> Kernel:
-            return kernels.collector(solver, scratch, whole=whole)
-
-        team = kernels.team(self._most, collector)
-        received = tuple(collector(scratch, None) for scratch in others)
+        solver, collector, (first, *others) = self._collecting(network, n_ranks + 1)
+        team = network.team(self._most, partial(collector, whole=whole))
+        received = tuple(map(collector, others))
         return [_examples.MessageTeam(
-            team, received, solver, first=collector(first_memory),
+            team, received, solver, first=collector(first, whole=whole),
             alike=numbers[n_whole:].view(np.uint8), batch_size=self.batch_size,
         )]  # fmt: skip
 
@@ -141,24 +144,18 @@ class RankMemory(RankExamples):
     other twice a mini-batch.
     """
 
-    def made(self, kernels: Any) -> list[Any]:
+    def make_teams(self, network: Any) -> list[Any]:
         n_ranks, rank = self.processes.size, self.processes.rank
-        n_whole = kernels.n_whole * kernels.parameters.dtype.itemsize
+        n_whole = network.n_whole * network.parameters.dtype.itemsize
         sizes = [_examples.BARRIER_BYTES, 16 * n_ranks, *[n_whole] * n_ranks]
         parts = SharedLayout(sizes)
         memory = common_memory(self.processes, parts.n_bytes)
         info = parts.array(memory, 1, np.float64)
         self._info = info.reshape(n_ranks, 2)  # loss and noise
         wholes = [parts.array(memory, i + 2) for i in range(n_ranks)]
-        self._memory = [kernels.scratch() for _ in range(n_ranks + 1)]
-        solver_memory, *others = self._memory
-        solver = kernels.solver_kernel(solver_memory)
-
-        def collector(scratch: Scratch, whole: Any = wholes[rank]) -> Kernel:
-            return kernels.collector(solver, scratch, whole=whole)
-
+        solver, collector, others = self._collecting(network, n_ranks)
         team = _examples.MemoryTeam(
-            kernels.team(self._most, collector),
+            network.team(self._most, partial(collector, whole=wholes[rank])),
             tuple(map(collector, others, wholes)), solver, member=rank,
             barrier=parts.array(memory, 0), batch_size=self.batch_size,
         )  # fmt: skip
@@ -197,11 +194,11 @@ class RankAverages(RankSharing):
         self._run_length = network.run_length(batch_size)
         super().__init__(network, batch_size)
 
-    def made(self, kernels: Any) -> list[Any]:
+    def make_teams(self, network: Any) -> list[Any]:
         # Noise samples and masks of its own, as those of asynchronous threads.
         processes = self.processes
-        return [kernels.team(
-            self.batch_size, kernels.solver_kernel, worker=processes.rank,
+        return [network.team(
+            self.batch_size, network.solver_kernel, worker=processes.rank,
             n_workers=processes.size,
         )]  # fmt: skip
 

@@ -267,7 +267,7 @@ def _loss(items: Fitted, sizes: range) -> Loss:
         if weights.ndim != 1 or len(weights) not in sizes:
             raise items.invalid_item("proposal", weights)
         loss.proposal = weights
-        loss._proposal().check(len(weights))
+        loss._estimate().check(len(weights))
     return loss._plain()
 
 

@@ -111,11 +111,11 @@ class Scoring:
         (rank, size), n = self.network.share, self.network.threads.n
         n_parts, n_workers = len(self._rows), n * size
         starts = [n_parts * i // n_workers for i in range(n_workers + 1)]
-        own = starts[rank * n : (rank + 1) * n + 1]
-        self._own = slice(own[0], own[-1])
+        cuts = starts[rank * n : (rank + 1) * n + 1]
+        self._mine = slice(cuts[0], cuts[-1])
         self._readers = [
             (slice(a, b), self.network.reader((b - a) * N_STEPS))
-            for a, b in pairwise(own)
+            for a, b in pairwise(cuts)
             if b > a
         ]
 
@@ -142,7 +142,7 @@ class Scoring:
                 part[...] = read.reshape(3, *some.shape)
 
         self.network.threads.map(read, self._readers)
-        scores[self._own] = self.network.combined(totals[:, self._own])
+        scores[self._mine] = self.network.combined(totals[:, self._mine])
         if self.network.share[1] > 1:
             self.processes.sum(scores)
         return scores

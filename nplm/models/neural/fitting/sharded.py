@@ -46,9 +46,9 @@ def gathers_totals(n_ranks: int, n_columns: int) -> bool:
 class RankRows(RankSharing):
     """Each rank has output units of its own, of every example (section 3.2)."""
 
-    def made(self, kernels: Any) -> list[Any]:
+    def make_teams(self, network: Any) -> list[Any]:
         n_ranks, rank = self.processes.size, self.processes.rank
-        parts, parameters = kernels.parts, kernels.parameters
+        parts, parameters = network.parts, network.parameters
         columns = 1 if self.batch_size == 1 else row_stride(self.batch_size)
         gather = gathers_totals(n_ranks, columns)
         self._totals = np.zeros((n_ranks if gather else 1, 3, columns))
@@ -56,8 +56,8 @@ class RankRows(RankSharing):
         n_inputs = parts.inputs.n_inputs if parts.output.direct else 0
         # Without the constant input and the padding.
         self._slopes = slopes[: parts.hidden.n_hidden + n_inputs]
-        return [kernels.team(
-            self.batch_size, kernels.solver_kernel, size=n_ranks, here=rank,
+        return [network.team(
+            self.batch_size, network.solver_kernel, size=n_ranks, here=rank,
             totals=self._totals, slopes=slopes.view(np.uint8).ravel(),
         )]  # fmt: skip
 
@@ -79,11 +79,11 @@ class RankRows(RankSharing):
         if len(self._totals) == self.processes.size:
             self.processes.gather(self._totals)
             return
-        (own,) = self._totals
-        own_high = own[0].copy()
-        self.processes.maximum(own[:2])
-        own[2] *= np.exp(own_high - own[0])
-        self.processes.sum(own[2])
+        (totals,) = self._totals
+        high_here = totals[0].copy()
+        self.processes.maximum(totals[:2])
+        totals[2] *= np.exp(high_here - totals[0])
+        self.processes.sum(totals[2])
 
 
 class ShardedNetwork(Network):
@@ -105,10 +105,10 @@ class ShardedNetwork(Network):
 
     def combined(self, totals: Scores) -> Scores:
         """Return the natural-log probabilities from the totals of all processes."""
-        own_high, total, target = totals
-        high = own_high.copy()
+        high_here, total, target = totals
+        high = high_here.copy()
         self.processes.maximum(high)
-        total *= np.exp(own_high - high)
+        total *= np.exp(high_here - high)
         self.processes.sum(total)
         self.processes.maximum(target)
         return target - high - np.log(total)
@@ -142,12 +142,12 @@ def gathered(
         # The arrays may be in memory that processes have in common.
         return trained.copy() if everywhere or processes.rank == 0 else None
 
-    def whole(own: Array) -> Array | None:
+    def whole(part: Array) -> Array | None:
         rows = None
         if everywhere or processes.rank == 0:
-            rows = aligned_zeros((n_rows, own.shape[1]), own.dtype)
+            rows = aligned_zeros((n_rows, part.shape[1]), part.dtype)
         starts = block_starts(n_rows, processes.size)
-        processes.join(own, starts, rows, everywhere=everywhere)
+        processes.join(part, starts, rows, everywhere=everywhere)
         return rows
 
     E, state = whole(trained.parameters.E), dict(trained.solver_state)
@@ -158,5 +158,5 @@ def gathered(
     if E is None:
         return None
     return replace(
-        trained, parameters=trained.parameters.with_rows(E), solver_state=state
+        trained, parameters=trained.parameters.with_arrays({"E": E}), solver_state=state
     )

@@ -62,6 +62,10 @@ class Windows:
             rows = texts.rows(slice(0, len(texts))).astype(np.int32)
         return cls(nearest(texts.X), texts.y, rows=rows, are_texts=True)
 
+    @property
+    def _rows(self) -> Ids | Index | slice:
+        return slice(None) if self.rows is None else self.rows
+
     def __len__(self) -> int:
         return len(self.y if self.rows is None else self.rows)
 
@@ -84,8 +88,7 @@ class Windows:
 
     def whole(self) -> tuple[Ids, Ids]:
         """Return the contexts and the next words of the windows alone."""
-        rows = slice(None) if self.rows is None else self.rows
-        return self.X[rows], self.y[rows]
+        return self.X[self._rows], self.y[self._rows]
 
     def n_examples(self, n_processes: int) -> int:
         """Return the number of examples of an epoch, of all processes."""
@@ -93,7 +96,7 @@ class Windows:
 
     def next_words(self) -> Ids:
         """Return the next words of the windows."""
-        return self.y if self.rows is None else self.y[self.rows]
+        return self.y[self._rows]
 
     def counts(self, n_words: int, processes: Processes) -> Counts:
         """Count the next words, of all processes."""
@@ -113,8 +116,7 @@ class Windows:
     def _neighbours(self, distance: int) -> tuple[Ids, Ids]:
         """Return next words, and the words at a distance before them."""
         if distance <= self.X.shape[1]:
-            rows = slice(None) if self.rows is None else self.rows
-            return self.y[rows], self.X[rows, -distance]
+            return self.y[self._rows], self.X[self._rows, -distance]
         if self.rows is None:
             return self.y[distance:], self.y[:-distance]
         later, earlier = self.rows[distance:], self.rows[:-distance]
@@ -231,13 +233,13 @@ class PartOrder(Order):
 
     - `n_windows`: number of windows of this process
     - `min_windows`: smallest number of windows of a process
-    - `own`: order of the windows of this process. One with more windows than
+    - `order`: order of the windows of this process. One with more windows than
       `min_windows` leaves out the last ones
     """
 
-    def __init__(self, own: Order, min_windows: int, processes: Processes) -> None:
-        super().__init__(own.n_windows, shuffle=own.shuffle)
-        self.own, self.min_windows = own, min_windows
+    def __init__(self, order: Order, min_windows: int, processes: Processes) -> None:
+        super().__init__(order.n_windows, shuffle=order.shuffle)
+        self.order, self.min_windows = order, min_windows
         self.rank, self.size = processes.rank, processes.size
 
     @property
@@ -251,27 +253,27 @@ class PartOrder(Order):
         windows draws more random numbers.
         """
         seed = int(rng.randint(2**32, dtype=np.uint32)) if self.shuffle else 0
-        self.own.begin(np.random.RandomState([seed, self.rank]))
+        self.order.begin(np.random.RandomState([seed, self.rank]))
 
     def _free(self) -> None:
-        self.own._free()
+        self.order._free()
 
     def _taken(self, start: int, stop: int) -> Index:
         examples = np.full(stop - start, OTHER_RANK, np.intp)
-        own = examples[(self.rank - start) % self.size :: self.size]
-        first = -(-(start - self.rank) // self.size)  # own examples before these
-        own[:] = self.own._taken(first, first + len(own))
+        mine = examples[(self.rank - start) % self.size :: self.size]
+        first = -(-(start - self.rank) // self.size)  # of this process's examples
+        mine[:] = self.order._taken(first, first + len(mine))
         return examples
 
 
-def in_turns(own: Index, processes: Processes) -> Index:
-    """Return examples of all processes in turn, of which `own` are those of this one.
+def in_turns(mine: Index, processes: Processes) -> Index:
+    """Return examples of all processes in turn, of which `mine` are of this one.
 
     Raises ValueError in all processes, if they do not have as many each.
     """
-    processes.check_same({"the number of examples": str(len(own))})
-    examples = np.full(len(own) * processes.size, OTHER_RANK, np.intp)
-    examples[processes.rank :: processes.size] = own
+    processes.check_same({"the number of examples": str(len(mine))})
+    examples = np.full(len(mine) * processes.size, OTHER_RANK, np.intp)
+    examples[processes.rank :: processes.size] = mine
     return examples
 
 
@@ -289,12 +291,14 @@ def order_of(
     has runs of consecutive windows, and `n_workers` that of workers with mini-batches
     of their own.
     """
-    n, own = len(windows), windows.min_windows
+    n, min_windows = len(windows), windows.min_windows
     if runs_of is None:
         order = Order(n, shuffle=shuffle)
-    elif own is None:
+    elif min_windows is None:
         order = RunOrder(n, runs_of, shuffle=shuffle, n_workers=n_workers)
     else:
         n_each = runs_of * n_workers // processes.size  # of this process
         order = RunOrder(n, n_each, shuffle=shuffle)
-    return order if own is None else PartOrder(order, own, processes)
+    if min_windows is None:
+        return order
+    return PartOrder(order, min_windows, processes)

@@ -97,9 +97,9 @@ class Features:
         dtype = np.float64 if tier.itemsize == 8 else np.float32
         nothing = Parameter(np.zeros((0, self.m), dtype))
         parts = csr_array((E.rows, 0))
-        return self._made(tier, E, E, nothing, parts, scratch, most)
+        return self._composer(tier, E, E, nothing, parts, scratch, most)
 
-    def _made(
+    def _composer(
         self,
         tier: Tier,
         C: Kernel,
@@ -194,7 +194,7 @@ class Composed(Features):
         assert self.matrix is not None
         C = trained["E" if self.tied else "C"]
         own, G = trained["own"], trained["G"]
-        return self._made(tier, C, own, G, self.matrix, scratch, most)
+        return self._composer(tier, C, own, G, self.matrix, scratch, most)
 
 
 def gradient_gatherer(features: Kernel, tier: Tier, solver: Kernel) -> Kernel:

@@ -255,8 +255,8 @@ class Residual(Above):
             draw_normal(block.H, rng, np.sqrt(2.0 / self.n_hidden))
 
     def n_weights(self, n_inputs: int) -> int:
-        own = 2 * self.n_hidden * sum(self.widths)
-        return self.below.n_weights(n_inputs) + own
+        of_blocks = 2 * self.n_hidden * sum(self.widths)
+        return self.below.n_weights(n_inputs) + of_blocks
 
     def kernel(self, team: Workspace, activations: Activations) -> Kernel:
         inner, scratch = activations.apart(self.n_hidden), team.scratch

@@ -108,14 +108,14 @@ class Parameters:
     def named(self) -> dict[str, Array | None]:
         """Return views of the arrays under the paper's names."""
         names = ("C", "H", "d", "U", "W", "b")
-        found = {name: getattr(self, name) for name in names} | self.more
+        views = {name: getattr(self, name) for name in names} | self.more
         if "own" in self.more:
-            found["own"] = self.more["own"][:, : self.C.shape[1]]
+            views["own"] = self.more["own"][:, : self.C.shape[1]]
             # Derived: training would ignore values written into them.
             for name in ("C", "b") if self.tied else ("C",):
-                found[name] = found[name][:]
-                found[name].flags.writeable = False
-        return found
+                views[name] = views[name][:]
+                views[name].flags.writeable = False
+        return views
 
     def trained(self) -> State:
         """Return the arrays as the kernels use them."""
@@ -151,38 +151,31 @@ class Parameters:
                 self.more["own"][:, m] = values
         array[...] = values
 
-    def with_rows(self, E: Array) -> Self:
-        """Return parameters with other output rows and the same other arrays."""
-        return type(self)(self.C, self.H, self.d, E, **(self._kinds() | self.more))
-
     def with_arrays(self, arrays: State) -> Self:
         """Return parameters with some arrays of `trained` in place of their own."""
-        own: dict[str, Any] = {"C": self.C} | self.trained() | arrays
-        return type(self)(**(own | self._kinds()))
+        every: dict[str, Any] = {"C": self.C} | self.trained() | arrays
+        names = ("direct", "weighted", "visited", "derived", "tied")
+        return type(self)(**every, **{name: getattr(self, name) for name in names})
 
     def with_words(self, C: Array, U: Array | None, b: Array) -> Self:
-        """Return a copy with more words, which have the given features, U and b."""
-        E = aligned_zeros((len(self.E) + len(b), self.E.shape[1]), self.dtype)
-        E[: len(self.E)] = self.E
+        """Return parameters with more words, which have the given features, U and b."""
+        n_words = len(self.E)
+        E = aligned_zeros((n_words + len(b), self.E.shape[1]), self.dtype)
+        E[:n_words] = self.E
         C = np.vstack([self.C, C.astype(self.dtype)])
-        made = type(self)(C, self.H, self.d, E, **(self._kinds() | self.more))
-        made.b[len(self.E) :] = b
-        if made.U is not None:
-            made.U[len(self.E) :] = U
-        return made
+        larger = self.with_arrays({"C": C, "E": E})
+        larger.b[n_words:] = b
+        if larger.U is not None:
+            larger.U[n_words:] = U
+        return larger
 
     def copy(self, rows: slice = slice(None)) -> Self:
         """Return a copy, with all or some of the output rows."""
-        own = self.E[rows]
-        E = aligned_zeros((len(own), own.shape[1]), self.dtype)
-        E[:] = own
-        more: dict[str, Any] = {k: array.copy() for k, array in self.more.items()}
-        C, H, d = self.C.copy(), self.H.copy(), self.d.copy()
-        return type(self)(C, H, d, E, **(self._kinds() | more))
-
-    def _kinds(self) -> dict[str, Any]:
-        names = ("direct", "weighted", "visited", "derived", "tied")
-        return {name: getattr(self, name) for name in names}
+        some = self.E[rows]
+        E = aligned_zeros((len(some), some.shape[1]), self.dtype)
+        E[:] = some
+        arrays = {name: array.copy() for name, array in self.trained().items()}
+        return self.with_arrays(arrays | {"E": E})
 
     def n_decaying(self, name: str) -> int:
         """Return the number of columns with weight decay; biases have none."""
@@ -214,13 +207,14 @@ class Parameters:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        own = self.E
-        self.E = aligned_zeros((len(own), row_stride(self.n_outputs)), own.dtype)
-        self.E[:, : self.n_outputs] = own
+        unpadded = self.E
+        shape = len(unpadded), row_stride(self.n_outputs)
+        self.E = aligned_zeros(shape, unpadded.dtype)
+        self.E[:, : self.n_outputs] = unpadded
         # Arrays of a memory-mapped file may be read-only; parameters must be writable.
-        for own_arrays in (vars(self), self.more):
-            for name, array in own_arrays.items():
+        for arrays in (vars(self), self.more):
+            for name, array in arrays.items():
                 if isinstance(array, np.ndarray) and not array.flags.writeable:
-                    own_arrays[name] = array.copy()
+                    arrays[name] = array.copy()
         if self.tied:
             self.C = self.E[:, : self.C.shape[1]]

@@ -34,8 +34,8 @@ class Parts(NamedTuple):
         """Return the share of the output units in the weights of the products."""
         inputs, hidden, output, _ = self
         n_outputs = hidden.n_activations + output.direct * inputs.n_inputs
-        own = output.n_rows(n_words) * n_outputs
-        return own / max(1, own + hidden.n_weights(inputs.n_inputs))
+        n_weights = output.n_rows(n_words) * n_outputs
+        return n_weights / max(1, n_weights + hidden.n_weights(inputs.n_inputs))
 
     def shapes(self, n_words: int) -> Shapes:
         """Return the shapes of all trained arrays, without padding, by name."""

@@ -29,20 +29,20 @@ MIN_OUTPUT_SHARE = 0.8
 class Sharing(ABC):
     """Threads that train a network, in mini-batches.
 
-    - `kernels`: the `network.Network`, which makes the kernels
+    - `network`: the `network.Network`, which makes the kernels
     - `batch_size`: maximum number of examples of an update
     """
 
     # Whether each thread trains on mini-batches of its own.
     is_async: ClassVar[bool] = False
 
-    def __init__(self, threads: Threads, kernels: Any, batch_size: int) -> None:
+    def __init__(self, threads: Threads, network: Any, batch_size: int) -> None:
         self.threads, self.batch_size = threads, batch_size
-        self.teams = self.made(kernels)
+        self.teams = self.make_teams(network)
 
     @abstractmethod
-    def made(self, kernels: Any) -> list[Any]:
-        """Return the kernels."""
+    def make_teams(self, network: Any) -> list[Any]:
+        """Return the kernels of each team that trains."""
 
     @abstractmethod
     def train(self, X: Ids, y: Ids, index: Index) -> None:
@@ -72,9 +72,9 @@ class Sharing(ABC):
 class Rows(Sharing):
     """Each thread has output units of its own, of every example (section 3.2)."""
 
-    def made(self, kernels: Any) -> list[Any]:
-        n, solver = self.threads.n, kernels.solver_kernel
-        return [kernels.team(self.batch_size, solver, n_members=n)]
+    def make_teams(self, network: Any) -> list[Any]:
+        n, solver = self.threads.n, network.solver_kernel
+        return [network.team(self.batch_size, solver, n_members=n)]
 
     def train(self, X: Ids, y: Ids, index: Index) -> None:
         (team,) = self.teams
@@ -87,13 +87,13 @@ class Rows(Sharing):
 class Examples(Sharing):
     """Each thread has examples of its own of every mini-batch."""
 
-    def made(self, kernels: Any) -> list[object]:
-        n, length = self.threads.n, kernels.run_length(self.batch_size)
+    def make_teams(self, network: Any) -> list[object]:
+        n, length = self.threads.n, network.run_length(self.batch_size)
         most = _examples.most_examples(n, self.batch_size, length)
-        self._memory = kernels.scratch()
-        solver = kernels.solver_kernel(self._memory)
-        collector = partial(kernels.collector, solver)
-        teams = [kernels.team(most, collector, member=i) for i in range(n)]
+        self._memory = network.scratch()
+        solver = network.solver_kernel(self._memory)
+        collector = partial(network.collector, solver)
+        teams = [network.team(most, collector, member=i) for i in range(n)]
         return [
             _examples.ExampleTeam(
                 tuple(teams), solver, batch_size=self.batch_size, run_length=length
@@ -116,13 +116,13 @@ class Asynchronous(Sharing):
 
     is_async: ClassVar[bool] = True
 
-    def made(self, kernels: Any) -> list[object]:
-        n, solver = self.threads.n, kernels.solver_kernel
+    def make_teams(self, network: Any) -> list[object]:
+        n, solver = self.threads.n, network.solver_kernel
         options = {"n_workers": n, "lock": self.lock()}
-        length = kernels.run_length(self.batch_size)
+        length = network.run_length(self.batch_size)
         self._n_runs = None if length == 1 else self.batch_size // length
         return [
-            kernels.team(self.batch_size, solver, worker=i, member=i, **options)
+            network.team(self.batch_size, solver, worker=i, member=i, **options)
             for i in range(n)
         ]
 
@@ -134,15 +134,15 @@ class Asynchronous(Sharing):
         n = len(self.teams)
         if self._n_runs is None:
             parts = self.threads.split(len(index), self.batch_size)
-            own = [index[part] for part in parts]
+            shares = [index[part] for part in parts]
         else:
-            own = [
+            shares = [
                 own_examples(index, i, n, self.batch_size, self._n_runs)
                 for i in range(n)
             ]
         self.threads.map(
             lambda part: _network.train(part[0], 0, X, y, part[1]),
-            list(zip(self.teams, own)), give_up=self.give_up,
+            list(zip(self.teams, shares)), give_up=self.give_up,
         )  # fmt: skip
 
 
@@ -190,11 +190,11 @@ def own_examples(
     (`windows.RunOrder`).
     """
     n_whole = len(index) // (batch_size * n_workers) * batch_size * n_workers
-    own = index[:n_whole].reshape(-1, n_workers, batch_size)[:, worker].ravel()
+    whole = index[:n_whole].reshape(-1, n_workers, batch_size)[:, worker].ravel()
     rest = index[n_whole:]
     each = len(rest) // (n_runs * n_workers) * n_runs
     stop = None if worker == n_workers - 1 else each * (worker + 1)
-    return np.concatenate([own, rest[each * worker : stop]])
+    return np.concatenate([whole, rest[each * worker : stop]])
 
 
 def sharing_of(

@@ -6,10 +6,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
 from sklearn.base import BaseEstimator
-from sklearn.utils._param_validation import (
-    InvalidParameterError,
-    validate_parameter_constraints,
-)
+from sklearn.utils._param_validation import InvalidParameterError
 
 from nplm.base.checks import plain
 from nplm.base.pages import Documented
@@ -25,13 +22,6 @@ class Option(Documented, BaseEstimator):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[object]]] = {}
-
-    def _validate_params(self) -> None:
-        validate_parameter_constraints(
-            self._parameter_constraints,
-            self.get_params(deep=False),
-            caller_name=type(self).__name__,
-        )
 
     def _plain(self) -> Self:
         """Return a copy with Python numbers in place of NumPy's."""

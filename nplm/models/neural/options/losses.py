@@ -7,7 +7,7 @@ from numbers import Real
 from typing import ClassVar, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from nplm.base.estimators.constraints import Whole, hyperparameters
@@ -102,15 +102,15 @@ class NCE(Loss):
         return option
 
     def _settings(self) -> dict[str, object]:
-        return super()._settings() | {"proposal": self._proposal().weights}
+        return super()._settings() | {"proposal": self._weights()}
 
-    def _proposal(self) -> estimates.Proposal:
-        is_unigram = isinstance(self.proposal, str)
-        weights = None if is_unigram else np.asarray(self.proposal)
-        return estimates.Proposal(weights, self.proposal_power)
+    def _weights(self) -> NDArray[np.generic] | None:
+        return None if isinstance(self.proposal, str) else np.asarray(self.proposal)
 
-    def _estimate(self) -> estimates.Estimate | None:
-        return estimates.NoiseContrastive(self.n_noise, self._proposal())
+    def _estimate(self) -> estimates.Estimate:
+        return estimates.NoiseContrastive(
+            self.n_noise, self._weights(), self.proposal_power
+        )
 
 
 @hyperparameters
@@ -168,10 +168,11 @@ class Importance(NCE):
         option.min_effective_samples = float(option.min_effective_samples)
         return option
 
-    def _estimate(self) -> estimates.Estimate | None:
+    def _estimate(self) -> estimates.Estimate:
         return estimates.Importance(
-            self.n_noise, self._proposal(), self.min_effective_samples
-        )
+            self.n_noise, self._weights(), self.proposal_power,
+            self.min_effective_samples,
+        )  # fmt: skip
 
 
 LOSSES: dict[str, type[Loss]] = {kind.name: kind for kind in (Exact, Importance, NCE)}

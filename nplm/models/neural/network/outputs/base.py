@@ -90,13 +90,14 @@ class Output:
 
     def kernels(self, team: Workspace) -> list[Kernel]:
         """Return the kernels of a team, one per member that has rows."""
-        made: list[Kernel] = []
+        kernels: list[Kernel] = []
         n_rows = team.trained["E"].rows
         for start, stop in pairwise(block_starts(n_rows, team.n_members)):
-            if start == stop and made:
+            if start == stop and kernels:
                 break  # members without a row are left out
-            made.append(self.kernel(team, start, stop, made[0] if made else None))
-        return made
+            leader = kernels[0] if kernels else None
+            kernels.append(self.kernel(team, start, stop, leader))
+        return kernels
 
     def kernel(
         self, team: Workspace, start: int, stop: int, leader: Kernel | None

@@ -1,4 +1,4 @@
-"""Proposals of noise samples, gradient estimates, and outputs that train on them."""
+"""Gradient estimates from noise samples, and outputs that train on them."""
 
 from __future__ import annotations
 
@@ -14,17 +14,25 @@ from nplm.models.neural.network.array_types import Counts, Scores, State
 from nplm.models.neural.network.outputs.base import Output
 from nplm.models.neural.network.workspace import Kernel, Workspace
 
-__all__ = ["Estimate", "Importance", "NoiseContrastive", "Proposal", "Sampled"]
+__all__ = ["Estimate", "Importance", "NoiseContrastive", "Sampled"]
 
 # Maximum growth of the number of noise samples, relative to the initial one.
 MAX_GROWTH = 16
 
 
 @dataclass(frozen=True)
-class Proposal:
-    """Distribution of noise samples: weights or counts of words, to a power."""
+class Estimate:
+    """Estimate of the gradient from `n_noise` noise samples.
 
-    weights: ArrayLike | None  # None: counts of the next words, plus one
+    They are drawn by the `weights` or counts of words (None: the counts of the next
+    words, plus one), to a `power`.
+    """
+
+    # Whether training makes unnormalized scores close to log-probabilities.
+    normalizes: ClassVar[bool] = False
+
+    n_noise: int
+    weights: ArrayLike | None
     power: float
 
     def check(self, n_words: int) -> None:
@@ -56,17 +64,6 @@ class Proposal:
         weights = np.maximum(weights / weights.max(), 1e-30) ** self.power
         return weights / weights.sum()
 
-
-@dataclass(frozen=True)
-class Estimate:
-    """Estimate of the gradient from `n_noise` noise samples."""
-
-    # Whether training makes unnormalized scores close to log-probabilities.
-    normalizes: ClassVar[bool] = False
-
-    n_noise: int
-    proposal: Proposal
-
     @property
     def max_noise(self) -> int:
         """Maximum number of noise samples."""
@@ -78,7 +75,7 @@ class Estimate:
         """Return the proposal, and the seeds of a generator per worker."""
         seeds = rng.randint(1, 2**63 - 1, size=(n_workers, 4), dtype=np.int64)
         return {
-            "proposal": self.proposal.probabilities(counts),
+            "proposal": self.probabilities(counts),
             "generators": seeds.astype(np.uint64),
         }
 

@@ -126,9 +126,9 @@ def context_components(X: Ids, y: Ids, n_words: int) -> Scores:
     return shrunk
 
 
-def checked_tree(given: ArrayLike, n_words: int) -> Ids:
+def checked_tree(tree: ArrayLike, n_words: int) -> Ids:
     """Return the tree with the root first, or raise ValueError if it is invalid."""
-    children = check_ids(given, "tree", ndim=2)
+    children = check_ids(tree, "tree", ndim=2)
     n = n_words
     if children.shape != (n - 1, 2):
         raise ValueError(
