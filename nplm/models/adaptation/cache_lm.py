@@ -185,10 +185,7 @@ class CacheLM(LanguageModel):
 
 
 def cache_length(length: int | None, n_columns: int, others: int = 0) -> int:
-    """Return the number of words in a cache, or raise if X has too few columns.
-
-    `others` columns are needed beside those of the cache.
-    """
+    """Return the number of words in a cache beside `others` columns, or raise."""
     room = n_columns - others
     wanted = 1 if length is None else plain(length)
     if wanted > room:

@@ -41,15 +41,9 @@ ARRAYS = (
 class Architecture:
     """Describe a network and make its parts.
 
-    - `n_words`: size of the vocabulary
-    - `order`: the n of the n-grams: the context window has the nearest n - 1 words
-    - `n_hidden`: number of hidden units h, or that and the number of units of each
-      residual block. One without blocks is an int
-    - `embedding_dim`: number of features m of a word
-    - `n_distant`: number of distant words whose averaged features are further inputs
-    - `n_memory`: number of words of a window that LSTM cells read; 0 for tanh units
-    - `features`, `output`: options; after training with the classes or tree that it
-      made, and without initial features
+    `n_hidden` is the number of hidden units h, or that and the number of units of each
+    residual block. `features` and `output` have, after training, the classes or tree
+    that it made, and no initial features.
     """
 
     n_words: int
@@ -181,10 +175,7 @@ class Architecture:
             )
 
     def check_shared(self, loss: Loss, name: str) -> None:
-        """Raise ValueError unless processes can share the output units (section 3.2).
-
-        `name` is that of the estimator.
-        """
+        """Raise ValueError unless processes can share the output units (3.2)."""
         output = self.output
         if output.name == "softmax" and not output.tied and not loss.has_samples:
             return

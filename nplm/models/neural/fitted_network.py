@@ -74,10 +74,7 @@ def with_network(lm: Fits, trained: TrainedNetwork) -> Fits:
 
 
 class FittedNetworkLM(LanguageModel):
-    """Base of `NetworkLM`: attributes, probabilities and files of ``_trained``.
-
-    ``_trained`` is the trained network; an unfitted model has no such attribute.
-    """
+    """Base of `NetworkLM`: attributes, scores and files of a fit, ``_trained``."""
 
     n_distant: int
     n_memory: int = 0  # of the estimators that have no such parameter
@@ -383,14 +380,9 @@ class FittedNetworkLM(LanguageModel):
 def distinct_windows(X: Ids, y: Ids) -> tuple[Index, Index] | None:
     """Return the first of each group of equal windows, and the group of each window.
 
-    Windows are compared by a hash of their words, and then word by word, in memory that
-    does not grow with the length of contexts.
-
-    - `X` (n_samples, n_context): contexts
-    - `y` (n_samples,): next words
-    - returns `first` (n_distinct,): row of the first window of each group
-    - returns `group` (n_samples,): index into `first` for each window. The result is
-      None if most windows are distinct, or there are few
+    They are compared by a hash, and then word by word, in memory that does not grow
+    with the length of contexts. The result is None if most windows are distinct, or
+    there are few.
     """
     if len(y) < MIN_WINDOWS:
         return None

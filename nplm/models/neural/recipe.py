@@ -34,15 +34,10 @@ HISTORY_COLUMNS = ("loss", "val_loss", "seconds", "scoring_seconds")
 class Recipe:
     """Settings that, with the windows and an earlier fit, determine a fit.
 
-    - `estimator`: name of the estimator, for messages
-    - `architecture`: architecture of the network
-    - `alpha`: weight decay; None is "auto"
-    - `n_epochs`: number of epochs of the schedule of the learning rate
-    - `sharded`: whether processes must share the output units
-    - `average_every`: number of updates of a process between averages of the processes'
-      networks
-
-    All others are parameters of the estimator.
+    `alpha` is None for "auto", and `n_epochs` is that of the schedule. With `sharded`,
+    processes must share the output units; `average_every` is the number of updates of a
+    process between averages of the networks. The others are parameters of the
+    estimator.
     """
 
     estimator: str
@@ -183,19 +178,11 @@ class Recipe:
 class TrainedNetwork:
     """A trained network, and the state from which training continues.
 
-    - `architecture`: architecture, with the classes or tree made by training
-    - `parameters`: all parameters, or those of one process
-    - `solver_state`: state of the solver, such as moments
-    - `loss`: training loss
-    - `generator`: random generator for further training; None takes the seed of the
-      recipe
-    - `history`: metrics of each epoch
-    - `n_seen`, `n_updates`: numbers of examples seen and of updates made
-    - `n_epochs`: number of epochs that the schedule has covered
-    - `n_added`: number of words added after the fit
-    - `precision`: precision of the arithmetic that trained it last
-    - `val_loss`: loss on all held-out windows of the last fit, in nats per token, or
-      NaN
+    `architecture` has the classes or tree made by training, `parameters` may be those
+    of one process. None as `generator` takes the seed of the recipe. `n_epochs` is the
+    number of epochs that the schedule has covered, `n_added` that of words added after
+    the fit, and `val_loss` is that of all held-out windows of the last fit, in nats per
+    token, or NaN.
     """
 
     architecture: Architecture

@@ -100,10 +100,6 @@ class Checkpoint:
     removed afterwards: whenever the fit is killed, one complete save exists. As a
     context manager, a checkpoint locks the folder and handles interrupts of several
     processes.
-
-    - `folder`: created if it does not exist
-    - `fingerprint`: the `fingerprint` of the fit
-    - `processes`: the processes that share the fit
     """
 
     def __init__(

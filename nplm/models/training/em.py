@@ -46,11 +46,7 @@ class FrequencyBins(NamedTuple):
 
     @classmethod
     def of_training(cls, max_frequency: int, n_tokens: int) -> FrequencyBins:
-        """Return the bins of a training corpus.
-
-        - `max_frequency`: the count of the most frequent context
-        - `n_tokens`: t, the size of the training corpus
-        """
+        """Return the bins of `n_tokens`, by the count of the most frequent context."""
         first, last = (
             math.ceil(-math.log((1 + f) / n_tokens)) for f in (max_frequency, 0)
         )

@@ -31,9 +31,8 @@ MIN_CHECKED_EXAMPLES = 1000
 class BestEpoch:
     """The best epoch so far by held-out loss, and its weights.
 
-    - `patience`: number of epochs without improvement after which training stops. None
-      never stops and keeps no weights
-    - `tol`: least improvement that counts, in nats per token
+    Training stops after `patience` epochs without an improvement of `tol`. None never
+    stops and keeps no weights.
     """
 
     patience: int | None
@@ -81,17 +80,9 @@ class BestEpoch:
 class Epochs:
     """Epochs over windows: a job of the training loop.
 
-    - `recipe`: settings of the fit
-    - `processes`: processes that share the network
-    - `batch_size`: number of examples of an update, of all processes
-    - `history`: extended by each complete epoch: ``loss`` (mean over the epoch of each
-      example's negative log-likelihood just before its update) and ``val_loss``, in
-      nats per token, ``seconds`` of training, ``scoring_seconds``, and the `costs` of
-      the network
-    - `verbose`: 1 prints a line per epoch
-    - `plan`: number of examples in place of the epochs of `recipe`; the learning rate
-      falls to 0 with the last of them. When the held-out loss stops improving, it falls
-      to 0 soon, from the best epoch on
+    Each complete epoch extends `history`. A `plan` has a number of examples in place of
+    epochs: the learning rate falls to 0 with the last of them, or soon, from the best
+    epoch on, when the held-out loss stops improving.
     """
 
     pass_name = "epoch"

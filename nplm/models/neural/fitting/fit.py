@@ -43,10 +43,7 @@ Folder = str | os.PathLike[str]
 
 
 class FitInterrupted(KeyboardInterrupt):
-    """Interrupt that ended a fit early.
-
-    `trained`: the network at the interrupt.
-    """
+    """Interrupt that ended a fit early, with the network `trained` until then."""
 
     def __init__(self, interrupt: KeyboardInterrupt, trained: TrainedNetwork) -> None:
         super().__init__(*interrupt.args)
@@ -64,22 +61,14 @@ def fit(
     verbose: int = 0,
     plan: Plan | None = None,
 ) -> TrainedNetwork:
-    """Train a network.
+    """Train a network: that of `before`, which does not change, or a new one.
 
-    - `recipe`: checked settings of the fit
-    - `windows`: training and held-out windows
-    - `before`: network to train further, which is not changed. By default, a new one is
-      drawn
-    - `processes`: processes that share the training
-    - `checkpoint`: folder in which to save the state of the fit, and from which to
-      resume
-    - `progress`: called by the first process as ``progress(done, total, loss)``
-    - `verbose`: 1 prints a line per epoch, 2 shows a progress bar; in the first process
-    - `plan`: number of examples, in one process, in place of the epochs of a "linear"
-      learning rate
+    With `verbose`, the first process prints a line per epoch (1) or shows a progress
+    bar (2). A `plan` has a number of examples, in one process, in place of the epochs
+    of a "linear" learning rate.
 
     Returns the network with the output units of this process. Raises FitInterrupted on
-    an interrupt, if there is one process; it has the trained network.
+    an interrupt, if there is one process.
     """
     training = Training(recipe, windows, before, processes, checkpoint, plan)
     interrupt = training.run(progress, verbose)
@@ -89,11 +78,7 @@ def fit(
 
 
 class Training:
-    """A network in training.
-
-    Raises ValueError in all processes, if they disagree on the recipe, the windows or
-    the earlier fit.
-    """
+    """A network in training, for a fit on which all processes agree."""
 
     def __init__(
         self,
@@ -193,8 +178,8 @@ class Training:
         architecture, rng = self.architecture, self.generator
         parts, n_words = architecture.parts(recipe.loss), architecture.n_words
         processes, rows = self.processes, slice(None)
-        self.shards = processes is not ALONE and self._shards_rows(parts)
-        if self.shards:
+        shards = processes is not ALONE and self._shards_rows(parts)
+        if shards:
             rows = rows_of(parts.output.n_rows(n_words), processes)
         state, clock, n_epochs = None, (0.0, 0.0), 0.0
         if before is None:
@@ -234,7 +219,7 @@ class Training:
             "processes": processes,
         }
         kind: type[Network] = Network
-        if self.shards:
+        if shards:
             kind = ShardedNetwork
         elif processes is not ALONE:
             every = recipe.average_every

@@ -184,9 +184,7 @@ class RankAverages(RankSharing):
     """Each rank trains on mini-batches of its own; then all take the mean network.
 
     This is local SGD (Stich, 2019), for networks of computers too slow to exchange the
-    gradients of every mini-batch.
-
-    `every`: number of updates of a rank between two averages.
+    gradients of every mini-batch: they meet after `every` updates of a rank.
     """
 
     def __init__(self, network: Any, batch_size: int, every: int) -> None:
@@ -262,10 +260,8 @@ class RankAverages(RankSharing):
 class ReplicatedNetwork(Network):
     """A network that every process has, and that all of them train together.
 
-    - `average_every`: number of updates of a rank between averages of the ranks'
-      networks. By default, ranks share every mini-batch
-    - `has_parts`: whether each process has windows of its own (`windows.PartOrder`)
-    - `**options`: those of `Network`
+    Ranks share every mini-batch, or average their networks after `average_every`
+    updates. With `has_parts`, each has windows of its own (`windows.PartOrder`).
     """
 
     def __init__(
@@ -327,8 +323,6 @@ class CommonNetwork(ReplicatedNetwork):
 
     Between calls of `train` they only read them, but for what the first process does
     while the others wait.
-
-    `parameters` are the same in every process, and not kept.
     """
 
     def __init__(self, parts: Parts, parameters: Parameters, **options: Any) -> None:

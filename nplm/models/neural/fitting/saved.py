@@ -35,6 +35,10 @@ __all__ = ["from_items", "lightened", "to_items"]
 
 # The state of Adam does not depend on its settings.
 ANY_ADAM = Adam(Schedule(0.0, 0.0, 0.0), 0.0, 0.0, 1.0)
+# Fields of a trained network that a file has as they are.
+FIGURES = (
+    "history", "val_loss", "n_seen", "n_updates", "n_epochs", "n_added", "precision",
+)  # fmt: skip
 ORIGINS_OF_TREES = ("given", "huffman", "contexts")
 
 Kind = TypeVar("Kind", bound=Option)
@@ -43,14 +47,9 @@ Kind = TypeVar("Kind", bound=Option)
 def lightened(
     trained: TrainedNetwork, *, optimizer: bool, dtype: str | None
 ) -> TrainedNetwork:
-    """Return a network whose items take less room.
+    """Return a network whose items take less room, for `to_items` alone.
 
-    - `trained`: the network, which is not changed
-    - `optimizer`: whether the state of the solver is kept
-    - `dtype`: type of the weights, "float16"; None keeps theirs
-
-    The result is for `to_items` only: no kernel computes with float16. Raises
-    ValueError if the weights are not float32, or too large for `dtype`.
+    Raises ValueError if the weights are not float32, or too large for `dtype`.
     """
     if not optimizer:
         trained = replace(trained, solver_state={})
@@ -74,10 +73,7 @@ def lightened(
 
 
 def to_items(trained: TrainedNetwork) -> dict[str, Any]:
-    """Return a trained network as numbers, text and arrays.
-
-    The padding of rows is not included.
-    """
+    """Return a trained network as numbers, text and arrays without padding."""
     parameters = trained.parameters
     items: dict[str, Any] = {
         "architecture": trained.architecture.items(),
@@ -89,13 +85,7 @@ def to_items(trained: TrainedNetwork) -> dict[str, Any]:
             for k, a in trained.solver_state.items()
         },
         "loss": _loss_items(trained.loss),
-        "history": trained.history,
-        "val_loss": trained.val_loss,
-        "n_seen": trained.n_seen,
-        "n_updates": trained.n_updates,
-        "n_epochs": trained.n_epochs,
-        "n_added": trained.n_added,
-        "precision": trained.precision,
+        **{name: getattr(trained, name) for name in FIGURES},
     }
     # A network of a file without a generator has NumPy's global one.
     if trained.generator not in (None, np.random.mtrand._rand):
@@ -104,10 +94,7 @@ def to_items(trained: TrainedNetwork) -> dict[str, Any]:
 
 
 def from_items(fitted: Fitted, outputs: Mapping[str, type[Output]]) -> TrainedNetwork:
-    """Return the network of `to_items`, or raise ValueError if the items are invalid.
-
-    `outputs` are the kinds of output that the estimator supports, by name.
-    """
+    """Return the network of `to_items`, with one of the `outputs`, or raise."""
     arrays, is_rounded = _in_full(fitted.take("arrays", dict))
     architecture = _architecture(fitted.inner("architecture"), outputs, arrays)
     n_words = architecture.n_words

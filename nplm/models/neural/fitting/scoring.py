@@ -32,10 +32,7 @@ Reader = Callable[[Ids, Ids, Index], Scores]
 
 
 def scored_each_epoch(windows: Windows) -> Windows:
-    """Return the windows of which those to score after each epoch are.
-
-    They are held out, or the last ones of training.
-    """
+    """Return the windows that epochs score: held out, or the last of training."""
     if windows.held_out is not None:
         return windows.held_out
     # Processes with windows of their own each score a share of as many.
@@ -51,12 +48,9 @@ class Scoring:
     many windows as a window has words, which are not counted: by then the state is
     almost that of the whole text.
 
-    - `processes`: processes that share the network
-    - `scored`: the windows
-    - `weight`: duration of a scored window, in windows of training
-    - `most`: number of windows that a sample has, evenly spread. It draws no random
-      number, so that it is the same in a resumed fit and in all processes. All by
-      default
+    `weight` is the duration of a scored window, in windows of training. A sample of at
+    most `most` windows is evenly spread: it draws no random number, so that it is the
+    same in a resumed fit and in all processes.
     """
 
     def __init__(

@@ -87,10 +87,7 @@ class RankRows(RankSharing):
 
 
 class ShardedNetwork(Network):
-    """A network with the output rows of one process, and all other parameters.
-
-    `parameters` have the output rows of this process.
-    """
+    """A network with the output rows of one process, and all other parameters."""
 
     def __init__(self, parts: Parts, parameters: Parameters, **options: Any) -> None:
         super().__init__(parts, parameters, **options)

@@ -33,15 +33,11 @@ OTHER_RANK = -1
 
 @dataclass(frozen=True, eq=False)
 class Windows:
-    """Checked contexts and next words of a fit.
+    """Checked contexts X and next words y of a fit.
 
-    - `X` (n_rows, n_context): contexts
-    - `y` (n_rows,): next words
-    - `held_out`: held-out windows
-    - `min_windows`: if each process has windows of its own, the smallest number.
-      If None, all processes have the same windows
-    - `rows` (n_windows,): rows of X and y that are windows; None for all
-    - `are_texts`: whether windows in consecutive rows follow each other in a text
+    If each process has windows of its own, `min_windows` is their smallest number.
+    `rows` are the rows of X and y that are windows, None for all. `are_texts` tells
+    whether windows in consecutive rows follow each other in a text.
     """
 
     X: Ids
@@ -53,10 +49,7 @@ class Windows:
 
     @classmethod
     def of_texts(cls, texts: Texts, nearest: Callable[[Ids], Ids]) -> Self:
-        """Return the windows of texts: views, and the rows of several texts.
-
-        `nearest` returns the columns that are used.
-        """
+        """Return the windows of texts: views of the columns that `nearest` returns."""
         rows = None
         if len(texts.first) > 1:
             rows = texts.rows(slice(0, len(texts))).astype(np.int32)
@@ -145,10 +138,7 @@ class Windows:
 
 
 class Order:
-    """Order of the examples of an epoch; every process has all of them.
-
-    `shuffle`: whether each epoch has its examples in a new random order.
-    """
+    """Order of the examples of an epoch, random with `shuffle`, in every process."""
 
     # Whether a mini-batch has runs of windows that do not follow each other.
     has_runs = False
@@ -187,13 +177,10 @@ class Order:
 class RunOrder(Order):
     """Order in which examples follow each other in the text, for units with a state.
 
-    The text is cut into as many parts as a mini-batch has runs. A mini-batch has the
-    next examples of each part, part by part.
-
-    - `batch_size`: number of examples of a mini-batch
-    - `shuffle`: whether the parts begin at another window in each epoch
-    - `n_workers`: number of workers with mini-batches of their own, which take turns
-      (`sharing.own_examples`); each has parts of its own
+    The text is cut into as many parts as a mini-batch has runs, at another window in
+    each epoch with `shuffle`. A mini-batch has the next examples of each part, part by
+    part. Workers with mini-batches of their own take turns (`sharing.own_examples`),
+    and have parts of their own.
     """
 
     def __init__(
@@ -227,14 +214,10 @@ class RunOrder(Order):
 class PartOrder(Order):
     """Order of the examples of an epoch, to which each process adds as many.
 
-    The processes take turns: example i of the epoch is one of process ``i % size``.
-    A mini-batch thus has as many examples of each process, or one more of some, and
-    all processes come to their last example together.
-
-    - `n_windows`: number of windows of this process
-    - `min_windows`: smallest number of windows of a process
-    - `order`: order of the windows of this process. One with more windows than
-      `min_windows` leaves out the last ones
+    The processes take turns: example i of the epoch is one of process ``i % size``. A
+    mini-batch thus has as many examples of each process, or one more of some, and all
+    processes come to their last example together. A process with more than
+    `min_windows` leaves out the last ones of its `order`.
     """
 
     def __init__(self, order: Order, min_windows: int, processes: Processes) -> None:

@@ -21,15 +21,11 @@ INPUTS, HIDDEN, PROJECTION = range(N_LAYERS)  # residual blocks follow
 
 @dataclass(frozen=True, eq=False)
 class Dropout:
-    """Dropout rates of three layers (Srivastava et al., 2014).
+    """Dropout rates of x, a and the projection R [a | x] (Srivastava et al., 2014).
 
-    Where hidden units have a state, the examples of a run have one mask.
-
-    - `inputs`, `hidden`, `projection`: rates of the features x, of the hidden units a,
-      and of s = R [a | x] if the output is tied
-    - `seeds` (n_workers, 3 + number of blocks): seeds of each team that trains the same
-      parameters: of the three layers, and of the units of each residual block, which
-      have the rate of the hidden units. None before training
+    Where hidden units have a state, the examples of a run have one mask. `seeds`
+    (n_workers, 3 + number of blocks) are those of each team that trains the same
+    parameters: of the three layers and of each residual block, which has the rate of a.
     """
 
     inputs: float = 0.0

@@ -36,11 +36,10 @@ MAX_ABS_VALUE = 1e6
 
 @dataclass(frozen=True, eq=False)
 class Features:
-    """Independent features of each word, as in the paper.
+    """Independent features of each word, `m` of them, as in the paper.
 
-    - `m`: number of features of a word
-    - `tied`: whether they are also the output weights (`TiedSoftmax`): C is then
-      columns of E, ``[C | b]``
+    If they are `tied`, they are also the output weights (`TiedSoftmax`): C is then
+    columns of E, ``[C | b]``.
     """
 
     learned: ClassVar[bool] = True  # whether training needs their gradients
@@ -87,10 +86,7 @@ class Features:
     def kernel(
         self, tier: Tier, trained: Trained, scratch: Scratch, most: int | None
     ) -> Kernel:
-        """Return the kernel of a team whose mini-batches use at most `most` words.
-
-        None means all words.
-        """
+        """Return the kernel of a team; mini-batches use `most` words, None for all."""
         if not self.tied:
             return _features.Features(tier, trained["C"], self.m)
         E = trained["E"]

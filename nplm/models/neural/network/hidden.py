@@ -216,10 +216,7 @@ class LSTM(Tanh):
 
 @dataclass(frozen=True)
 class Above(Tanh):
-    """A part above hidden units.
-
-    `n_hidden`: number of hidden units.
-    """
+    """A part above the `n_hidden` hidden units."""
 
     below: Tanh
 
@@ -230,13 +227,10 @@ class Above(Tanh):
 
 @dataclass(frozen=True)
 class Residual(Above):
-    """The paper's hidden units, and residual blocks above them.
+    """The paper's hidden units, and residual blocks of `widths` units above them.
 
-    Each block adds to a what its units make of it, a + U max(d + H norm(a), 0), and
-    the next one, or the output, sees the sum. norm(a) has mean 0 and variance 1.
-
-    - `n_hidden`: number of hidden units
-    - `widths`: number of units of each block
+    Each block adds to a what its units make of it, a + U max(d + H norm(a), 0), and the
+    next one, or the output, sees the sum. norm(a) has mean 0 and variance 1.
     """
 
     widths: tuple[int, ...]
@@ -302,13 +296,7 @@ def checked_sizes(n_hidden: Any) -> int | tuple[int, ...]:
 
 @dataclass(frozen=True)
 class Projected(Above):
-    """Hidden units projected to the number of features of a word, s = R [a | x].
-
-    - `n_hidden`: number of hidden units
-    - `below`: the hidden units, with any residual blocks
-    - `m`: number of features of a word
-    - `direct`: whether x is projected too
-    """
+    """Hidden units projected to the `m` features of a word, s = R [a | x] or R a."""
 
     m: int
     direct: bool

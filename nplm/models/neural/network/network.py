@@ -31,17 +31,9 @@ __all__ = ["Network"]
 class Network(Scorer):
     """The parts of a network, their parameters, and the state of training.
 
-    - `parts`: inputs, hidden units and output
-    - `parameters`: changed in place by `train`
-    - `precision`: precision of the arithmetic
-    - `threads`: one thread by default
-    - `parallel`: how threads share the training (`sharing_of`)
-    - `state`: state of the solver; new by default. Unused when scoring
-    - `output_state`: state of the output, for training
-    - `memory`: state of the hidden units, for training
-    - `dropout`: dropout during training; none by default
-    - `clock`: numbers of examples seen and of updates made before
-    - `processes`: processes that train it together; this one by default
+    `train` changes the parameters in place. The states of the solver (new by default),
+    of the output and of the hidden units (`memory`) are those of training; `clock` has
+    the numbers of examples seen and of updates made before.
     """
 
     def __init__(

@@ -37,12 +37,7 @@ NO_SOLVER = SGD(Schedule(0.0, 0.0, 0.0))
 
 
 class Scorer:
-    """The parts of a network and their parameters, which it does not change.
-
-    - `parts`: inputs, hidden units and output
-    - `precision`: precision of the arithmetic
-    - `threads`: one thread by default
-    """
+    """The parts of a network and their parameters, which it does not change."""
 
     solver: SGD = NO_SOLVER
     dropout: Dropout = NO_DROPOUT
@@ -279,10 +274,7 @@ class Scorer:
 
 
 def columns_of(texts: Texts, part: slice) -> Iterator[tuple[Index, Index]]:
-    """Yield the rows of mini-batches of several texts side by side, and their tokens.
-
-    - `part`: the texts
-    """
+    """Yield the rows of mini-batches of texts side by side, and their tokens."""
     first, lengths = texts.first[part].tolist(), texts.lengths[part].tolist()
     begin = texts.begin[part].tolist()
     waiting = (text for text in zip(first, begin, lengths) if text[2])

@@ -27,11 +27,7 @@ MIN_OUTPUT_SHARE = 0.8
 
 
 class Sharing(ABC):
-    """Threads that train a network, in mini-batches.
-
-    - `network`: the `network.Network`, which makes the kernels
-    - `batch_size`: maximum number of examples of an update
-    """
+    """Threads that train a network, in mini-batches of `batch_size` examples."""
 
     # Whether each thread trains on mini-batches of its own.
     is_async: ClassVar[bool] = False

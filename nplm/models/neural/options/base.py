@@ -40,16 +40,12 @@ def expanded(
     *others: str,
     model: str,
 ) -> Any:
-    """Return the validated option that a string or an option selects.
+    """Return the validated option that the value of a parameter selects.
 
-    - `value`: value of the parameter
-    - `parameter`: name of the parameter
-    - `kinds`: classes of the options, by the string that selects each with its defaults
-    - `*others`: further valid strings, which are returned unchanged
-    - `model`: name of the estimator
-
-    Raises InvalidParameterError if the string or the option is not a valid one, or the
-    option has an invalid parameter. It is a ValueError and a TypeError.
+    `kinds` are the classes of the options, by the string that selects each with its
+    defaults; `others` are further valid strings, which are returned unchanged. Raises
+    InvalidParameterError, a ValueError and a TypeError, if the string, the option or
+    one of its parameters is not valid.
     """
     if isinstance(value, str):
         value = str(value)  # may be a NumPy string

@@ -279,10 +279,7 @@ class Tree(Output):
 
 @hyperparameters
 class Energy(Output):
-    """The output of `EnergyLM`, whose parameters select it.
-
-    - `target_weights`: whether each next word has weights of its own
-    """
+    """The output of `EnergyLM`, whose parameters select it."""
 
     name = "energy"
     has_samples = True
