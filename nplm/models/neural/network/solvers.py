@@ -31,15 +31,10 @@ AUTO_DECAY = 0.01  # share of a weight that an update loses, at most
 class Schedule:
     """Schedule of the learning rate, with the weight decay.
 
-    - `learning_rate_init`: e_0, the learning rate at the start
-    - `learning_rate_decay`: r of the paper's e_t = e_0 / (1 + r t), where t counts the
-      examples seen. Only for "invscaling"
-    - `alpha`: weight decay. With None, `SGD.started` sets it
-    - `learning_rate`: the kind of schedule
-    - `n_epochs`: epochs after which "linear" has fallen to 0, and at most those of
-      "auto"
-    - `begun`, `span`: number of examples at which the learning rate starts to fall, and
-      number of examples until it is 0. `started` sets both
+    `learning_rate_decay` is r of the paper's e_t = e_0 / (1 + r t), where t counts the
+    examples seen, for "invscaling" alone. `SGD.started` sets an `alpha` of None, and
+    `begun` and `span`: the number of examples at which the learning rate starts to
+    fall, and that of examples until it is 0.
     """
 
     learning_rate_init: float
