@@ -267,7 +267,7 @@ class MixtureLM(_BaseComposition, CompositeLM):
 
         `texts` are those of the windows, for members that read them.
         """
-        uniform = ["uniform"] * self.include_uniform
+        uniform = ["uniform"] if self.include_uniform else []
         names = names_of(self.estimators) + uniform
         self._validate_names(names)
         has_held_out = X_val is not None or y_val is not None
