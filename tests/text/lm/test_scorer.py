@@ -8,6 +8,7 @@ from concurrent.futures import ProcessPoolExecutor
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import BaseEstimator
 
 from nplm import (
     KneserNeyLM,
@@ -393,6 +394,27 @@ def test_scorers_and_states_pickle(models, name):
         log_prob, after = scorer.step(state, "w1")
         assert again.step(sent, "w1") == (log_prob, after)
         assert again.end(sent) == scorer.end(state)
+
+
+class Unigrams(BaseEstimator):
+    """A model of windows with what a text model needs, and no base of nplm."""
+
+    def fit(self, X, y):
+        self.n_features_in_, self.n_words_ = X.shape[1], int(y.max()) + 1
+        self.prob_ = np.bincount(y) / len(y)
+        return self
+
+    def log_prob(self, X, y):
+        assert X.shape == (len(y), self.n_features_in_)
+        return np.log(self.prob_[y])
+
+
+@pytest.mark.parametrize("n_context", [1, 4, 70])
+def test_any_model_of_windows_scores_text(n_context):
+    lm = TextLM(Unigrams(), n_context).fit([[1, 2, 1], [1]])
+    expected = np.log([3 / 6 * 1 / 6 * 2 / 6, 3 / 6 * 2 / 6])
+    assert_allclose(lm.score_samples([[1, 2], [1]]), expected)
+    assert_allclose(lm.scorer().score_many([[1, 2], [1]]), expected)
 
 
 @pytest.mark.slow
