@@ -121,9 +121,9 @@ def _words(text: NDArray[np.uint8], trie: KenlmTrie) -> EncodedWords:
     first, last = ends[begin - 1] + 1, ends[begin] + 1
     if text[:6].tobytes() != b"<unk>\0" or text[first:last].tobytes() != b"<s>\0":
         raise ValueError("its words are not at their places")
-    own = np.concatenate([text[:first], text[last:]])[:-1]
-    own[own == NUL] = LINE_FEED
-    return EncodedWords.of_lines(own, trie.name)
+    letters = np.concatenate([text[:first], text[last:]])[:-1]
+    letters[letters == NUL] = LINE_FEED
+    return EncodedWords.of_lines(letters, trie.name)
 
 
 def _check(trie: KenlmTrie, words: EncodedWords) -> None:
@@ -226,12 +226,12 @@ def layout_of(data: NDArray[np.uint8]) -> Layout:
     if not all(n < MAX_NGRAMS for n in counts) or not 1 <= counts[0] < 1 << 31:
         raise ValueError(f"its header has {counts!r:.80} n-grams")
     if is_trie:
-        own = _trie(cursor, counts, kind)
+        parts = _trie(cursor, counts, kind)
     else:
         if not 1 <= multiplier < 1 << 20:
             raise ValueError(f"its header has {multiplier} places an n-gram")
-        own = _probing(cursor, counts, multiplier)
-    return Layout(counts, *own, is_trie, cursor.at if has_strings else None)
+        parts = _probing(cursor, counts, multiplier)
+    return Layout(counts, *parts, is_trie, cursor.at if has_strings else None)
 
 
 Parts = tuple[tuple[int, int, int], int, list[tuple[object, ...]]]

@@ -42,8 +42,8 @@ def free_memory() -> int:
     free = system.available_memory()
     for limit, used in GROUP_LIMITS:
         with suppress(OSError, ValueError):  # "max" is no number: there is no limit
-            own = int(Path(limit).read_text()) - int(Path(used).read_text())
-            free = min(free, max(own, 0))
+            of_group = int(Path(limit).read_text()) - int(Path(used).read_text())
+            free = min(free, max(of_group, 0))
     return free * 3 // 4
 
 
@@ -91,11 +91,11 @@ class NgramsFile:
         ARPA files. Raises OSError if the file cannot be written.
         """
         if self.kind == "arpa":
-            own = words.words, words.boundary, work
-            arpa.write_ngrams(self.path, trie, *own, is_whole=is_whole)
+            arguments = words.words, words.boundary, work
+            arpa.write_ngrams(self.path, trie, *arguments, is_whole=is_whole)
         elif self.kind == "fst":
-            own = words.words, words.boundary, work
-            write_fst_of(trie, self.path, *own, self.symbols, self.backoff)
+            arguments = words.words, words.boundary, work
+            write_fst_of(trie, self.path, *arguments, self.symbols, self.backoff)
         elif self.bits is not None:
             check_bits(self.bits, trie.order)
             write_quantized(self.path, words, trie, self.bits, work)

@@ -174,7 +174,7 @@ def _numbers(
             numbers.add(number[0])
     if table.get(EPSILON) != "0":
         raise ValueError(f"{name} does not give {EPSILON} the number 0, as FSTs do.")
-    lacking = [own for own in names if own not in table]
+    lacking = [name for name in names if name not in table]
     if lacking:
         raise ValueError(
             f"{name} lacks {len(lacking):,} symbols, such as {lacking[0]!r}: add them, "
@@ -200,7 +200,7 @@ def _whole(trie: BackoffTrie, work: Work) -> BackoffTrie:
             tables.add(NgramTable(ngrams, prob, bow))
         every = np.arange(trie.n_words, dtype=np.int32)[:, np.newaxis]
         numbers = trie.prob[: trie.n_words], trie.bow[1 : 1 + trie.n_words]
-        unigrams = [own.astype(np.float64) for own in numbers]
+        unigrams = [values.astype(np.float64) for values in numbers]
         trie = tables.trie(trie.order, NgramTable(every, *unigrams))
     return trie
 
@@ -227,8 +227,8 @@ class _Arcs:
         """Yield the level and the range of contexts, the start state first."""
         trie, start = self._trie, self._start
         yield int(start > 0), start, start + 1
-        for level, own in enumerate(pairwise(trie.level_start.tolist())):
-            for first, last in blocks_of_contexts(trie.start, *own, work.block):
+        for level, ends in enumerate(pairwise(trie.level_start.tolist())):
+            for first, last in blocks_of_contexts(trie.start, *ends, work.block):
                 if first <= start < last:
                     yield level, first, start
                     first = start + 1
@@ -249,18 +249,18 @@ class _Arcs:
         ends = words == self._boundary
         kept = np.isfinite(cost) & ~ends
         columns = states[row], target, self._labels[words], cost
-        yield from map(ARC.__mod__, zip(*(own[kept].tolist() for own in columns)))
+        yield from map(ARC.__mod__, zip(*(column[kept].tolist() for column in columns)))
         if first > 0:
             cost_of_backoff = _cost(trie.bow[contexts])
             kept = np.isfinite(cost_of_backoff)
             shorter = self._state[self._parents[contexts]]
             backoff = states, shorter, cost_of_backoff
-            for source, to, own in zip(*(column[kept].tolist() for column in backoff)):
-                yield ARC % (source, to, self._backoff, own)
+            for source, to, cost_of in zip(*(c[kept].tolist() for c in backoff)):
+                yield ARC % (source, to, self._backoff, cost_of)
         final = states[row[ends]], cost[ends]
         if self._boundary is None:
             final = states, np.zeros(len(states))
-        yield from map(FINAL.__mod__, zip(*(own.tolist() for own in final)))
+        yield from map(FINAL.__mod__, zip(*(column.tolist() for column in final)))
 
 
 def _cost(prob: NDArray[np.float32]) -> NDArray[np.float64]:

@@ -83,8 +83,8 @@ def write_lines(
     work.stage("writing", int(trie.n_ngrams.sum()))
     with writing(path) as file:
         for level in range(trie.order):
-            own = counts[trie.followers(level)]
-            for part in text.parts(level, 1, _ngram_format.format_counts, own):
+            of_level = counts[trie.followers(level)]
+            for part in text.parts(level, 1, _ngram_format.format_counts, of_level):
                 file.write(part)
                 work.tell(n_lines_in(part))
                 work.forget()

@@ -17,6 +17,7 @@ from nplm.base.encoded_words import EncodedWords
 from nplm.base.exceptions import missing_packages
 from nplm.base.files.atomic_files import opened
 from nplm.formats._words import StoredWords, check_words
+from nplm.formats.counts.sources import Source
 from nplm.models.ngrams.stages.counts import check_counts, check_total
 from nplm.models.ngrams.stages.runs import Packing, Run, write_runs_of_tables
 from nplm.models.ngrams.stages.scratch import Scratch
@@ -82,25 +83,25 @@ class CountTables:
                 f"tables is a single {type(tables).__name__}: pass a list, [tables], "
                 "as there may be several."
             )
-        own = check_words(list(words), len(words))
-        if boundary not in own:
+        spelled = check_words(list(words), len(words))
+        if boundary not in spelled:
             raise ValueError(
                 f"boundary={boundary!r} is not in words: name the word that ends a "
                 "line."
             )
-        self.tables, self.words, self.boundary = tables, own, boundary
-        self.unknown = unknown if unknown in own else None
+        self.tables, self.words, self.boundary = tables, spelled, boundary
+        self.unknown = unknown if unknown in spelled else None
 
 
-class Tables:
+class Tables(Source):
     """`CountTables` as the source of an estimation."""
 
-    def __init__(self, given: CountTables) -> None:
-        ids = {word: i for i, word in enumerate(given.words)}
-        unknown = -1 if given.unknown is None else ids[given.unknown]
-        self._tables = given.tables
-        self._boundary = ids[given.boundary]
-        self._words = StoredWords(EncodedWords.of(given.words), self._boundary, unknown)
+    def __init__(self, tables: CountTables) -> None:
+        ids = {word: i for i, word in enumerate(tables.words)}
+        unknown = -1 if tables.unknown is None else ids[tables.unknown]
+        self._tables = tables.tables
+        self._boundary = end = ids[tables.boundary]
+        self._words = StoredWords(EncodedWords.of(tables.words), end, unknown)
         self.n_known = len(ids)
         self.counts = np.zeros(self.n_known, dtype=np.int64)
         self._before = np.zeros_like(self.counts)
@@ -108,11 +109,9 @@ class Tables:
         self._balance = np.zeros((), dtype=np.uint64)
 
     def words(self, scratch: Scratch) -> StoredWords:
-        """Return the words."""
         return self._words
 
     def runs(self, packing: Packing, scratch: Scratch) -> list[Run]:
-        """Write sorted runs of n-grams (none for order 1)."""
         tables = self._checked(packing.order)
         runs = write_runs_of_tables(packing, tables, scratch)
         if not self.counts.any():
@@ -203,8 +202,8 @@ def _batches(table: Any) -> Iterator[tuple[Any, Any]]:
         reader = _arrow("pyarrow").RecordBatchReader.from_stream(table)
         for batch in reader:
             for part in blocks(batch.num_rows, BATCH_ROWS):
-                own = batch.slice(part.start, part.stop - part.start)
-                yield _columns(own, _name(table))
+                rows = batch.slice(part.start, part.stop - part.start)
+                yield _columns(rows, _name(table))
     elif hasattr(table, "__arrow_c_array__"):
         batch = _arrow("pyarrow").record_batch(table)
         yield from _batches(_arrow("pyarrow").table([*batch], names=batch.schema.names))

@@ -298,9 +298,9 @@ def estimate(
             smoothing = replace(smoothing, impossible=boundary)
         order = smoothing.order
         structure, counts = counted(source, words, order, work, *wanted, marks=marks)
-        own = counts["counts"], counts.get("raw")
-        model = estimated(structure, *own, smoothing, work)
-        work.drop(*own)
+        arrays = counts["counts"], counts.get("raw")
+        model = estimated(structure, *arrays, smoothing, work)
+        work.drop(*arrays)
         output.write(model.trie, words, work, is_whole=model.is_whole)
         n_of_word = source.counts
         n_lines = int(n_of_word[cast(int, words.boundary)])
@@ -357,9 +357,9 @@ def source_of(
                     f"{name} is given, but tables of counts have their own words: "
                     "leave it out."
                 )
-        own = copy(texts)
-        own.tables = _not_replaced(texts.tables, path)
-        return Tables(own)
+        tables = copy(texts)
+        tables.tables = _not_replaced(texts.tables, path)
+        return Tables(tables)
     if isinstance(texts, (str, bytes, os.PathLike)) or hasattr(texts, "read"):
         raise TypeError(
             f"texts is a single {type(texts).__name__}: pass a list, [texts], as there "

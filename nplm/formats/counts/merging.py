@@ -16,7 +16,7 @@ from nplm.base.files.compressed import reading
 from nplm.formats._lines import MAX_LINE_BYTES
 from nplm.formats._words import BEGIN, END, StoredWords
 from nplm.formats.counts.count_files import MAX_ORDER, UNIGRAM, decoded, parsed
-from nplm.formats.counts.sources import choose_words
+from nplm.formats.counts.sources import Source, choose_words
 from nplm.formats.open_model import Kind, open_model
 from nplm.models.ngrams.stages.counts import MAX_TOTAL, check_total
 from nplm.models.ngrams.stages.runs import Packing, Run, write_runs_of_tables
@@ -115,7 +115,7 @@ class CountFiles:
         self.weights = given.astype(np.float64).tolist()
 
 
-class CountedFiles:
+class CountedFiles(Source):
     """`CountFiles` as the source of an estimation."""
 
     def __init__(self, given: CountFiles, choice: WordChoice) -> None:
@@ -133,7 +133,7 @@ class CountedFiles:
         scratch.stage("reading", 0)
         counts_of: dict[str, int] = {}
         for path, weight in zip(self._given.paths, self._given.weights):
-            own: dict[bytes, int] = {}
+            of_file: dict[bytes, int] = {}
             for _, data in _chunks(path):
                 found = UNIGRAM.findall(data)
                 numbers = np.array(
@@ -142,11 +142,11 @@ class CountedFiles:
                 )
                 # Line by line, as the n-grams: a word may have several lines.
                 for (word, _), n in zip(found, _weighted(numbers, weight).tolist()):
-                    own[word] = own.get(word, 0) + n
+                    of_file[word] = of_file.get(word, 0) + n
                 scratch.tell(0)
-            if END.encode() not in own:
+            if END.encode() not in of_file:
                 raise ValueError(_without_ends(path))
-            for word, count in zip(decoded(own, path), own.values()):
+            for word, count in zip(decoded(of_file, path), of_file.values()):
                 counts_of[word] = counts_of.get(word, 0) + count
         for mark in (BEGIN, END):
             counts_of.pop(mark, None)
@@ -162,7 +162,6 @@ class CountedFiles:
         return StoredWords.of(known, end)
 
     def runs(self, packing: Packing, scratch: Scratch) -> list[Run]:
-        """Write sorted runs of n-grams (none for order 1)."""
         if packing.order > MAX_ORDER:
             raise ValueError(
                 f"order={packing.order}, but count files have n-grams of up to "
@@ -188,15 +187,15 @@ class CountedFiles:
                 ids, length, counts = parsed(data, self._text, path, n_lines)
                 # <s> is never predicted.
                 ids, length, counts = (
-                    own[ids[:, -1] != self._begin] for own in (ids, length, counts)
+                    a[ids[:, -1] != self._begin] for a in (ids, length, counts)
                 )
                 alone = length == 1
                 np.add.at(unigrams, ids[alone, -1], counts[alone])
                 oldest = ids[np.arange(len(ids)), MAX_ORDER - length]
-                own = (length == order) | (
+                chosen = (length == order) | (
                     (length < order) & (length > 1) & (oldest == self._begin)
                 )
-                ids, counts = ids[own, -order:], counts[own]
+                ids, counts = ids[chosen, -order:], counts[chosen]
                 np.add.at(ends, ids[:, -1], counts)
                 ngrams = np.where(ids < 0, self._boundary, self._new_ids[ids])
                 counts = _weighted(counts, weight)

@@ -38,15 +38,14 @@ def choose_words(choice: WordChoice, counts: Mapping[Any, int]) -> KnownWords:
 
 
 class Source(Protocol):
-    """A source of n-grams."""
+    """A source of n-grams.
 
-    @property
-    def n_known(self) -> int:
-        """Number of words that take memory while n-grams are counted."""
+    - `n_known`: number of words that take memory while n-grams are counted
+    - `counts` (n_words,): count of each word, once the runs are written
+    """
 
-    @property
-    def counts(self) -> NDArray[np.int64]:
-        """Count of each word, once the runs are written."""
+    n_known: int
+    counts: NDArray[np.int64]
 
     def words(self, scratch: Scratch) -> StoredWords:
         """Find and return the words."""
@@ -55,7 +54,7 @@ class Source(Protocol):
         """Write sorted runs of n-grams (none for order 1)."""
 
 
-class Texts:
+class Texts(Source):
     """Text files, and the choice of their words."""
 
     def __init__(
@@ -97,17 +96,12 @@ class Texts:
         # New ids of the words in order of appearance, then that of the line end.
         new_ids = [ids.get(word, unknown) for word in spelled]
         self._new_ids = np.array([*new_ids, end], dtype=np.int32)
-        self._counts = np.append(counts, stream.n_lines)
-        self._n_words = len(known)
+        self.counts = np.zeros(len(known), dtype=np.int64)
+        np.add.at(self.counts, self._new_ids, np.append(counts, stream.n_lines))
+        self.n_known = max(len(self._new_ids), len(known))
         return StoredWords.of(known, end, self._splitter)
 
-    @property
-    def n_known(self) -> int:
-        """Number of distinct words of the texts, or of the vocabulary if larger."""
-        return max(len(self._new_ids), self._n_words)
-
     def runs(self, packing: Packing, scratch: Scratch) -> list[Run]:
-        """Write sorted runs of n-grams (none for order 1)."""
         if packing.order == 1:
             return []
         n_tokens = scratch.size(IDS) // 4
@@ -116,13 +110,6 @@ class Texts:
         runs = write_runs(packing, parts, scratch)
         scratch.remove(IDS)
         return runs
-
-    @property
-    def counts(self) -> NDArray[np.int64]:
-        """Count of each word."""
-        counts = np.zeros(self._n_words, dtype=np.int64)
-        np.add.at(counts, self._new_ids, self._counts)
-        return counts
 
 
 @contextmanager
@@ -136,8 +123,8 @@ def _opened(text: Any) -> Iterator[tuple[BinaryIO, str]]:
             "file, or a file open for reading bytes (mode 'rb')."
         )
     name = str(getattr(text, "name", "the text")) if is_file else os.fspath(text)
-    given = nullcontext(cast(BinaryIO, text)) if is_file else reading(text, pipes=True)
-    with given as file:
+    opened = nullcontext(cast(BinaryIO, text)) if is_file else reading(text, pipes=True)
+    with opened as file:
         try:
             yield file, name
         except unpacking_errors() as error:  # of a file that the caller opened

@@ -293,8 +293,8 @@ class MixtureLM(_BaseComposition, CompositeLM):
                 method, held = "fit", {"X_val": X_val, "y_val": y_val}
                 if texts is not None and reads_texts(member):
                     data, method, held = texts, "_fit_texts", {}
-                own = held | params_of[name]
-                fitted = fitted_or_interrupted(member, *data, fit=method, **own)
+                arguments = held | params_of[name]
+                fitted = fitted_or_interrupted(member, *data, fit=method, **arguments)
                 self._check_part(fitted[0], f"member {name!r}")
                 return fitted
 

@@ -166,7 +166,9 @@ class ShortlistLM(CompositeLM):
         """
         return fit_copy(
             self,
-            lambda model: model._fit_parts(X, y, X_val, y_val, progress, checkpoint),
+            lambda model: model._fit_parts(
+                X, y, X_val, y_val, progress=progress, checkpoint=checkpoint
+            ),
         )
 
     def _fit_parts(
@@ -175,19 +177,21 @@ class ShortlistLM(CompositeLM):
         y: ArrayLike | None,
         X_val: ArrayLike | None,
         y_val: ArrayLike | None,
-        progress: OnProgress | None,
-        checkpoint: str | os.PathLike[str] | None,
+        **fit_params: Any,
     ) -> KeyboardInterrupt | None:
         """Fit; return the interrupt if one came and left the network fitted."""
         X, y = self._start_fit(X, y)
         self._check_network()
-        backoff = self._fitted_backoff(X, y, X_val, y_val)
+        backoff: Any = clone(self.backoff)
+        self._set_n_words(backoff, self.n_words)
+        backoff.fit(X, y, X_val=X_val, y_val=y_val)
+        self._check_part(backoff, "the back-off model")
         self._take_n_words(backoff, "the back-off model")
         held_out = self._check_held_out(X_val, y_val)
-        self._set_list(self._most_frequent(y))
-        self.network_, interrupt = self._fitted_network(
-            X, y, held_out, progress, checkpoint
-        )
+        counts = count_ids(y, self.n_words_)
+        n = min(plain(self.n_shortlist), int(np.count_nonzero(counts)))
+        self._set_list(np.argsort(-counts, kind="stable")[:n].astype(np.int32))
+        self.network_, interrupt = self._fitted_network(X, y, held_out, **fit_params)
         self.backoff_ = backoff
         self._mass = backoff._words_mass(self.words_)
         return interrupt
@@ -231,31 +235,12 @@ class ShortlistLM(CompositeLM):
         network: NeuralLM = clone(self.network)
         return network.set_params(output__n_outputs=n_outputs)
 
-    def _most_frequent(self, y: NDArray[np.int32]) -> NDArray[np.int32]:
-        counts = count_ids(y, self.n_words_)
-        n = min(plain(self.n_shortlist), int(np.count_nonzero(counts)))
-        return np.argsort(-counts, kind="stable")[:n].astype(np.int32)
-
-    def _fitted_backoff(
-        self,
-        X: NDArray[np.int32],
-        y: NDArray[np.int32],
-        X_val: ArrayLike | None,
-        y_val: ArrayLike | None,
-    ) -> Any:
-        backoff = clone(self.backoff)
-        self._set_n_words(backoff, self.n_words)
-        backoff.fit(X, y, X_val=X_val, y_val=y_val)
-        self._check_part(backoff, "the back-off model")
-        return backoff
-
     def _fitted_network(
         self,
         X: NDArray[np.int32],
         y: NDArray[np.int32],
         held_out: HeldOut | None,
-        progress: OnProgress | None,
-        checkpoint: str | os.PathLike[str] | None,
+        **fit_params: Any,
     ) -> tuple[NeuralLM, KeyboardInterrupt | None]:
         network = self._network_of(len(self.words_))
         self._set_n_words(network, self.n_words_)
@@ -274,9 +259,8 @@ class ShortlistLM(CompositeLM):
                     f"of the short-list, of {len(self.words_)} words: pass more."
                 )
         return fitted_or_interrupted(
-            network, *self._of_the_list(X, y), X_val=X_val, y_val=y_val,
-            progress=progress, checkpoint=checkpoint,
-        )  # fmt: skip
+            network, *self._of_the_list(X, y), X_val=X_val, y_val=y_val, **fit_params
+        )
 
     def _of_the_list(
         self, X: NDArray[np.int32], y: NDArray[np.int32]

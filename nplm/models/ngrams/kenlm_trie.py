@@ -53,8 +53,8 @@ class KenlmTrie(WindowLookUps, SuffixTrie):
     @cached_property
     def kernel(self) -> KenlmNgrams:
         """The n-grams in the form that kernels take."""
-        own = self.words, self.unigrams, self.levels, self.is_trie
-        return KenlmNgrams(self.memory, *own)
+        layout = self.words, self.unigrams, self.levels, self.is_trie
+        return KenlmNgrams(self.memory, *layout)
 
     @property
     def order(self) -> int:

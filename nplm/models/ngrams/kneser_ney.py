@@ -234,7 +234,7 @@ class KneserNeyLM(BackoffModel):
         view = np.lib.stride_tricks.sliding_window_view
         self._start_fit(view(ids[:-1], n_context), ids[n_context:])
         self._check_relations()
-        position = np.concatenate([np.arange(len(own)) for own in sentences])
+        position = np.concatenate([np.arange(len(sentence)) for sentence in sentences])
         tables = [
             view(ids, k + 1)[n_context - k :][position >= k] for k in range(self.order_)
         ]
@@ -355,8 +355,8 @@ class KneserNeyLM(BackoffModel):
         return self
 
     def _fitted(self) -> dict[str, Any]:
-        own = {"counts": arrays_of(self.counts_), "discounts": self.discounts_}
-        return super()._fitted() | own
+        estimate = {"counts": arrays_of(self.counts_), "discounts": self.discounts_}
+        return super()._fitted() | estimate
 
     def _restore(self, fitted: Fitted) -> None:
         super()._restore(fitted)

@@ -142,11 +142,11 @@ class NgramCounts(ContextTrie):
         parent = self.parents()
         for level in range(1, self.order):
             first, last = self.level_start[level : level + 2]
-            own, shorter = self.followers(level), self.followers(level - 1)
+            place, shorter = self.followers(level), self.followers(level - 1)
             n_followers = np.diff(self.start[first : last + 1])
             above = np.repeat(parent[first:last], n_followers)
             suffix = np.empty(len(above), dtype=np.int32)
-            _backoff.find_ngrams(self.arrays, above, self.words[own], suffix)
+            _backoff.find_ngrams(self.arrays, above, self.words[place], suffix)
             if (suffix < 0).any():
                 gram = self.ngrams(level)[np.argmax(suffix < 0)].tolist()
                 raise ValueError(
@@ -156,7 +156,7 @@ class NgramCounts(ContextTrie):
             # Sums below 2**53 are exact in float64.
             longer = np.bincount(
                 suffix - shorter.start,
-                weights=self.counts[own],
+                weights=self.counts[place],
                 minlength=shorter.stop - shorter.start,
             )
             excess = longer > self.counts[shorter]

@@ -56,12 +56,12 @@ def find_discounts(
     """
     default = FALLBACKS[kind]
     discounts, reasons = [], []
-    for order, own in enumerate(n, 1):
+    for order, of_order in enumerate(n, 1):
         try:
             if kind == "plain":
-                found = plain_discounts(own)
+                found = plain_discounts(of_order)
             else:
-                found = modified_discounts(own, interpolate=interpolate[order - 1])
+                found = modified_discounts(of_order, interpolate=interpolate[order - 1])
         except NoDiscountsError as error:
             found = default if fallback is None else fallback
             if order >= warned_from:

@@ -88,8 +88,8 @@ def join_parts(
         arrays["context_word"][1 : 1 + n_words] = every_word
     # The longest contexts have no children.
     childless = arrays["child_start"][level_start[-2] :]
-    for own in blocks(len(childless), MAX_MERGED_ROWS):
-        childless[own] = n_contexts
+    for rows in blocks(len(childless), MAX_MERGED_ROWS):
+        childless[rows] = n_contexts
     arrays["start"][-1] = n_ngrams
     work.stage("putting together", n_ngrams)
     work.tell(n_words)
@@ -196,7 +196,7 @@ def _limit_runs(packing: Packing, runs: Sequence[Run], work: Work) -> Sequence[R
             thread: int, group: Sequence[Run], step: int = step, out: Any = longer
         ) -> None:
             run = Run(work, f"merged.{step}.{thread}", packing)
-            for rows in _merged(group, [(0, own.n_rows) for own in group], work):
+            for rows in _merged(group, [(0, other.n_rows) for other in group], work):
                 run.append(rows)
             out.append(run)
 
@@ -278,8 +278,8 @@ def _build_part(
     first, last = bounds[number : number + 2]
     ends = [(run.first_row(first), run.first_row(last)) for run in runs]
     levels = range(1, packing.order)
-    own = packing.order, packing.n_words, packing.boundary, packing.n_bits, first
-    fold = _fold.Fold(*own, "raw" in names, packing.marks)
+    numbers = packing.order, packing.n_words, packing.boundary, packing.n_bits, first
+    fold = _fold.Fold(*numbers, "raw" in names, packing.marks)
 
     def write() -> None:
         for level in levels:

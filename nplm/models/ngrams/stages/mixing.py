@@ -71,9 +71,9 @@ class AlignedTrie(Member):
     @cached_property
     def trusted_ids(self) -> NDArray[np.int32]:
         """The trie's id of each word of the larger vocabulary, or -1."""
-        own = np.full(self.n_words, -1, dtype=np.int32)
-        own[self.ids] = np.arange(len(self.ids), dtype=np.int32)
-        return own
+        trie_ids = np.full(self.n_words, -1, dtype=np.int32)
+        trie_ids[self.ids] = np.arange(len(self.ids), dtype=np.int32)
+        return trie_ids
 
     def ngrams(self, level: int, work: Work) -> Iterator[NDArray[np.int32]]:
         for ngrams in ngrams_in_blocks(self.trie, level, work):
@@ -99,8 +99,8 @@ class AlignedTrie(Member):
         for level in range(trie.order):
             first, last = map(int, trie.level_start[level : level + 2])
             for begin, end in blocks_of_contexts(trie.start, first, last):
-                words, row, own = trie.after(level, begin, end)
-                trie.prob[own] = self.next_word_prob(words[row], trie.words[own])
+                words, row, place = trie.after(level, begin, end)
+                trie.prob[place] = self.next_word_prob(words[row], trie.words[place])
                 words = self.trusted_ids[words]
                 known = np.flatnonzero((words >= 0).all(axis=1))
                 number = self.trie.context(words[known])
@@ -127,6 +127,7 @@ class LimitedTrie(Member):
 
     @property
     def n_words(self) -> int:  # type: ignore[override]
+        """The number of words that are kept."""
         return len(self.ids)
 
     @cached_property
@@ -144,10 +145,10 @@ class LimitedTrie(Member):
         return kept
 
     def ngrams(self, level: int, work: Work) -> Iterator[NDArray[np.int32]]:
-        own = np.full(self.trie.n_words, -1, dtype=np.int32)
-        own[self.ids] = np.arange(self.n_words, dtype=np.int32)
+        new_ids = np.full(self.trie.n_words, -1, dtype=np.int32)
+        new_ids[self.ids] = np.arange(self.n_words, dtype=np.int32)
         for ngrams in ngrams_in_blocks(self.trie, level, work):
-            renamed = own[ngrams]
+            renamed = new_ids[ngrams]
             yield renamed[(renamed >= 0).all(axis=1)]
 
     def next_word_prob(
@@ -172,7 +173,7 @@ def mixed_trie(
     - `weights`: 0 or more, summing to 1
     """
     trie = _union(members, work)
-    mapped = [own for m in members for own in m.trie.every_array]
+    mapped = [array for m in members for array in m.trie.every_array]
     work.stage("mixing", len(trie.words))
     for level in range(trie.order):
         first, last = map(int, trie.level_start[level : level + 2])
@@ -205,14 +206,14 @@ def _fill(
     last: int,
 ) -> None:
     """Fill in the numbers of successive contexts; those of shorter ones are there."""
-    words, row, own = trie.after(level, first, last)
-    X, y = words[row], trie.words[own]
+    words, row, place = trie.after(level, first, last)
+    X, y = words[row], trie.words[place]
     prob = np.zeros(len(y))
     for member, weight in zip(members, weights):
         prob += weight * member.next_word_prob(X, y)
-    trie.prob[own] = prob
+    trie.prob[place] = prob
     if level > 0:
-        trie.bow[first:last] = _balance(trie, words, X, row, own)
+        trie.bow[first:last] = _balance(trie, words, X, row, place)
 
 
 def ngrams_in_blocks(
@@ -223,8 +224,8 @@ def ngrams_in_blocks(
         return
     first, last = map(int, trie.level_start[level : level + 2])
     for begin, end in blocks_of_contexts(trie.start, first, last, work.block):
-        words, row, own = trie.after(level, begin, end)
-        yield np.column_stack([words[row], trie.words[own]])
+        words, row, place = trie.after(level, begin, end)
+        yield np.column_stack([words[row], trie.words[place]])
         work.tell(len(row))
         work.forget(*trie.every_array)
 
@@ -234,14 +235,14 @@ def _balance(
     contexts: NDArray[np.int32],
     X: NDArray[np.int32],
     row: NDArray[np.intp],
-    own: slice,
+    place: slice,
 ) -> NDArray[np.float64]:
     """Return back-off weights of contexts; scale their own words if none will do.
 
-    `X` has the context of each n-gram of `own`, and `row` its row in `contexts`.
+    `X` has the context of each n-gram of `place`, and `row` its row in `contexts`.
     """
-    y, n = trie.words[own], len(contexts)
-    mass = np.bincount(row, trie.prob[own], n).astype(np.float64)
+    y, n = trie.words[place], len(contexts)
+    mass = np.bincount(row, trie.prob[place], n).astype(np.float64)
     left = np.maximum(1 - mass, 0)
     lower = trie.next_word_prob(np.ascontiguousarray(X[:, 1:]), y)
     others = 1 - np.bincount(row, lower, n).astype(np.float64)
@@ -255,5 +256,5 @@ def _balance(
     with np.errstate(divide="ignore", invalid="ignore"):
         weight, scale = left / others, (1 - others) / mass
     usable = weight <= MAX_WEIGHT
-    trie.prob[own] *= np.where(usable | (mass == 0), 1, scale)[row]
+    trie.prob[place] *= np.where(usable | (mass == 0), 1, scale)[row]
     return np.where(usable, weight, 1)

@@ -65,10 +65,10 @@ def choose_by_entropy(
     for level in range(trie.order - 1, 0, -1):
         first, last = map(int, trie.level_start[level : level + 2])
         for block in blocks_of_contexts(trie.start, first, last, work.block):
-            words, context, own = trie.after(level, *block)
+            words, context, place = trie.after(level, *block)
             X = words[context]
-            p = trie.prob[own].astype(np.float64)
-            lower = trie.next_word_prob(X[:, 1:], trie.words[own])
+            p = trie.prob[place].astype(np.float64)
+            lower = trie.next_word_prob(X[:, 1:], trie.words[place])
             # Equation (3) of Stolcke: the mass left for words that do not follow the
             # context, in this order and in the one below.
             n = block[1] - block[0]
@@ -84,8 +84,8 @@ def choose_by_entropy(
             if level + 1 < trie.order:
                 # Files have a line for each context that stays: keep its own
                 # probability, as SRILM does.
-                drop &= ~_at(stays, made[own], work)
-            keep[own] = ~drop
+                drop &= ~_at(stays, made[place], work)
+            keep[place] = ~drop
             n_dropped += int(np.count_nonzero(drop))
             changed = np.zeros(n, dtype=bool)
             changed[context[drop]] = True
@@ -113,11 +113,11 @@ def renormalize(trie: BackoffTrie, work: Work) -> None:
     for level in range(1, trie.order):
         first, last = map(int, trie.level_start[level : level + 2])
         for block in blocks_of_contexts(trie.start, first, last, work.block):
-            words, context, own = trie.after(level, *block)
+            words, context, place = trie.after(level, *block)
             X = words[context]
             # The shorter contexts already have their new weights.
-            lower = trie.next_word_prob(X[:, 1:], trie.words[own])
-            p = trie.prob[own].astype(np.float64)
+            lower = trie.next_word_prob(X[:, 1:], trie.words[place])
+            p = trie.prob[place].astype(np.float64)
             left = 1 - _sum_by(context, p, block[1] - block[0])
             left_below = 1 - _sum_by(context, lower, block[1] - block[0])
             usable = (left >= 0) & (left_below > MIN_BACKOFF_MASS)
@@ -145,12 +145,12 @@ def _probabilities(
             shorter = levels[level - 1], levels[level]
             for block in blocks_of_contexts(trie.start, *shorter, work.block):
                 start = trie.start[block[0] : block[1] + 1]
-                own = slice(int(start[0]), int(start[-1]))
-                longer = made[own]
+                place = slice(int(start[0]), int(start[-1]))
+                longer = made[place]
                 rows = np.flatnonzero((longer >= first) & (longer < last))
                 context = np.repeat(np.arange(block[0], block[1]), np.diff(start))
                 prob = out[slice(*block)][context[rows] - block[0]]
-                own_out[longer[rows] - first] = prob * trie.prob[own][rows]
+                own_out[longer[rows] - first] = prob * trie.prob[place][rows]
                 work.forget(*trie.every_array, made)
             # Contexts that are no n-grams, as at the beginning of a text.
             rest = np.flatnonzero(np.isnan(own_out))
@@ -238,7 +238,7 @@ def cut(trie: BackoffTrie, keep: NDArray[np.bool_], work: Work) -> BackoffTrie:
             "prob": n_ngrams,
         }.items()
     }
-    own = {
+    columns = {
         "context_word": trie.context_word,
         "bow": trie.bow,
         "start": start,
@@ -247,7 +247,7 @@ def cut(trie: BackoffTrie, keep: NDArray[np.bool_], work: Work) -> BackoffTrie:
     for part in blocks(len(useful), work.block):
         stays = useful[part]
         at = slice(n, n + int(np.count_nonzero(stays)))
-        for name, values in own.items():
+        for name, values in columns.items():
             arrays[name][at] = values[part][stays]
         arrays["child_start"][at] = number[trie.child_start[part][stays]]
         n = at.stop
@@ -298,8 +298,8 @@ def _keep_parents(trie: BackoffTrie, useful: NDArray[np.bool_], work: Work) -> N
     levels = trie.level_start.tolist()
     useful[: levels[min(2, trie.order)]] = True
     for level in range(trie.order - 2, 1, -1):
-        own = levels[level], levels[level + 1]
-        for first, last in blocks_of_contexts(trie.child_start, *own, work.block):
+        ends = levels[level], levels[level + 1]
+        for first, last in blocks_of_contexts(trie.child_start, *ends, work.block):
             children = trie.child_start[first : last + 1]
             n_before = _sums(useful[children[0] : children[-1]])
             useful[first:last] |= np.diff(n_before[children - children[0]]) > 0

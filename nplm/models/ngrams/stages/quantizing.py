@@ -110,8 +110,8 @@ class Quantizing:
     def _learned(self, k: int) -> tuple[Codebook, Codebook]:
         """Return the codes of the n-grams of `k` words: probabilities and weights."""
         trie, books = self._trie, []
-        own = trie.followers(k - 1)
-        prob = trie.prob[own]
+        place = trie.followers(k - 1)
+        prob = trie.prob[place]
         bow = trie.bow[:0]
         if k < trie.order:
             bow = trie.bow[trie.level_start[k] : trie.level_start[k + 1]]
@@ -147,8 +147,8 @@ class Quantizing:
         """Append the nodes whose newest word is from `first` to before `last`."""
         trie, work = self._trie, self._work
         tables = {k: self._ngrams(k, first, last, parents) for k in self._lengths}
-        for k, own in zip(self._lengths, self._weighted(first, last, parents)):
-            tables[-k] = own
+        for k, rows in zip(self._lengths, self._weighted(first, last, parents)):
+            tables[-k] = rows
         builder = TrieBuilder(trie.n_words)
         paths = {key: rows.words for key, rows in tables.items()}
         number = builder.add_contexts(trie.order, paths)
@@ -181,14 +181,14 @@ class Quantizing:
         """Return the n-grams of `k` words that end in a word of the range."""
         trie, found = self._trie, []
         begin, end = map(int, trie.level_start[k - 1 : k + 1])
-        for own in blocks_of_contexts(trie.start, begin, end, self._work.block):
-            start = trie.start[own[0] : own[1] + 1]
+        for block in blocks_of_contexts(trie.start, begin, end, self._work.block):
+            start = trie.start[block[0] : block[1] + 1]
             words = trie.words[start[0] : start[-1]]
             chosen = np.flatnonzero((words >= first) & (words < last))
             contexts = np.searchsorted(start, start[0] + chosen, side="right") - 1
             rows = np.empty((len(chosen), k), dtype=np.int32)
             rows[:, -1] = words[chosen]
-            self._spell(own[0] + contexts, rows[:, :-1], parents)
+            self._spell(block[0] + contexts, rows[:, :-1], parents)
             prob = trie.prob[start[0] : start[-1]][chosen]
             found.append(Rows(rows, self._books[k][0].codes(prob)))
             self._forget(parents)
@@ -246,18 +246,18 @@ class Quantizing:
         # The last offset is that of the end, in a record of its own.
         for part in blocks(n if ends else n + 1, PACKED):
             place_in_file = part.start, min(part.stop, n) - part.start
-            own = work.at(names[0], np.uint64, *place_in_file)
+            values = work.at(names[0], np.uint64, *place_in_file)
             if not ends:
                 after = work.at(names[1], np.int32, *place_in_file).astype(np.int64)
                 if part.stop > n:
-                    own = np.append(own, np.uint64(0))
+                    values = np.append(values, np.uint64(0))
                     after = np.append(after, self._n[k + 1])
-                own = own | (after & ((1 << low) - 1)).astype(np.uint64) << place
+                values = values | (after & ((1 << low) - 1)).astype(np.uint64) << place
                 put_offsets(after, part.start, low, high, sample)
-            packed = pack_records(own, width)[:-READ_BYTES]
+            packed = pack_records(values, width)[:-READ_BYTES]
             at = part.start // 8 * width
             records[at : at + len(packed)] = packed
-            work.tell(len(own))
+            work.tell(len(values))
             work.forget(records, high)
         work.remove(*names)
 
@@ -308,8 +308,8 @@ def _extensions(
     Level `i` has the extensions. The last of the offsets is the end of the block.
     """
     first, before = 0, np.empty(0, dtype=np.int64)
-    for own in trie.starts(i, size):
-        offsets = np.concatenate([before, own])
+    for starts in trie.starts(i, size):
+        offsets = np.concatenate([before, starts])
         for begin, end in blocks_of_contexts(offsets, 0, len(offsets) - 1, size):
             yield first + begin, offsets[begin : end + 1]
         first += len(offsets) - 1

@@ -124,8 +124,8 @@ class Stream(Piece):
         return self._n
 
     def pack(self, packing: Packing, rows: NDArray[np.uint64]) -> None:
-        own = packing.order - 1, packing.boundary, packing.n_bits
-        _runs.pack_windows(self._ids, *own, rows)
+        arguments = packing.order - 1, packing.boundary, packing.n_bits
+        _runs.pack_windows(self._ids, *arguments, rows)
 
 
 class Windows(Piece):
@@ -153,8 +153,8 @@ class Windows(Piece):
             # Ids are checked, but another thread may have changed the array.
             ngrams = trusted_ids(ngrams, packing.n_words)
             counts = None if self._counts is None else self._counts[part]
-            own = packing.boundary, packing.n_bits
-            _runs.pack_counted(ngrams, counts, *own, rows[part])
+            arguments = packing.boundary, packing.n_bits
+            _runs.pack_counted(ngrams, counts, *arguments, rows[part])
 
 
 def write_runs(packing: Packing, pieces: Iterable[Piece], work: Work) -> list[Run]:
@@ -210,10 +210,10 @@ def streams(
     for part in work.read(ids, np.int32, n_rows):
         stream = np.empty(n_before + len(part), dtype=np.int32)
         stream[:n_before] = before
-        own = stream[n_before:]
+        words = stream[n_before:]
         # In pieces: indexing converts the ids to int64.
         for piece in blocks(len(part), MAX_PIECE_ROWS):
-            own[piece] = new_ids[part[piece]]
+            words[piece] = new_ids[part[piece]]
         before = stream[len(part) :].copy()
         del part  # only the stream stays in memory
         yield Stream(stream, n_before)
@@ -248,12 +248,13 @@ def _regrouped(
         return np.empty((n_rows, order), dtype=np.int32), np.empty(n_rows, np.int64)
 
     (ngrams, counts), n = empty_table(), 0
-    for own in tables:
+    for rows, counts_of_rows in tables:
         first = 0
-        while first < len(own[0]):
+        while first < len(rows):
             part = slice(first, first + n_rows - n)
-            taken = len(own[1][part])
-            ngrams[n : n + taken], counts[n : n + taken] = own[0][part], own[1][part]
+            taken = len(counts_of_rows[part])
+            ngrams[n : n + taken] = rows[part]
+            counts[n : n + taken] = counts_of_rows[part]
             n, first = n + taken, first + taken
             if n == n_rows:
                 yield Windows(ngrams[:, :-1], ngrams[:, -1], counts)

@@ -141,7 +141,7 @@ class Scratch(Work):
         return array
 
     def drop(self, *arrays: NDArray[Any] | None) -> None:
-        self._arrays = [a for a in self._arrays if not any(a is own for own in arrays)]
+        self._arrays = [a for a in self._arrays if not any(a is b for b in arrays)]
 
     def forget(self, *arrays: NDArray[Any]) -> None:
         self._check_aborted()

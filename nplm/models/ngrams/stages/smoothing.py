@@ -129,9 +129,9 @@ def estimated(
     n_of_counts = []
     for level in range(trie.order):
         n_of_counts.append(np.zeros(6, dtype=np.int64))
-        own = counts[trie.followers(level)]
-        for part in blocks(len(own), work.block):
-            n_of_counts[-1] += counts_of_counts(own[part])
+        of_level = counts[trie.followers(level)]
+        for part in blocks(len(of_level), work.block):
+            n_of_counts[-1] += counts_of_counts(of_level[part])
             work.forget()
     discounts = find_discounts(
         n_of_counts,
@@ -168,7 +168,7 @@ def _weighted(
     lengths = len(counts), len(trie.context_word)
     exact: list[NDArray[np.float64]] = [work.array(np.float64, n) for n in lengths]
     lower = np.empty((work.n_threads, trie.n_words))
-    own = counts, discounts, tested, smoothing.min_counts
+    arguments = counts, discounts, tested, smoothing.min_counts
     work.stage("estimating", len(counts))
     for level in range(trie.order):
         first, last = map(int, trie.level_start[level : level + 2])
@@ -180,7 +180,7 @@ def _weighted(
             above = np.searchsorted(trie.child_start, np.int32(contexts[0]), "right")
             place = level, int(above) - 1, *contexts
             _kneser_ney.kneser_ney(
-                trie.arrays, *place, *own, smoothing.interpolate[level],
+                trie.arrays, *place, *arguments, smoothing.interpolate[level],
                 smoothing.cuts_by_text, smoothing.impossible, lower[thread], *exact,
             )  # fmt: skip
             work.forget(*trie.every_array)

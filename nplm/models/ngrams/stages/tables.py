@@ -95,9 +95,9 @@ class NgramTables:
         if lengths:
             n_rows = self._rows_of_words(lengths, n_words, settled)
             work.stage("sorting n-grams", int(n_rows.sum()))
-            for own in ranges_of_words(n_rows, work.memory // ROW_BYTES):
-                self._write_range(own, sizes, unigrams, settled, distinct)
-                work.tell(int(n_rows[slice(*own)].sum()))
+            for words in ranges_of_words(n_rows, work.memory // ROW_BYTES):
+                self._write_range(words, sizes, unigrams, settled, distinct)
+                work.tell(int(n_rows[slice(*words)].sum()))
         prob = {"prob": unigrams.prob.astype(np.float32)}
         parts = [Part(0, sizes[:-1])] if lengths else []
         return BackoffTrie(n_words, **join_parts(n_words, prob, parts, work))
@@ -129,8 +129,8 @@ class NgramTables:
         size, first = self._work.block, 0
         types = (np.int32, size * k), (np.float64, size), (np.float64, size)
         files = (
-            self._work.read(f"table.{k}.{array}", *own)
-            for array, own in zip(NgramTable._fields, types)
+            self._work.read(f"table.{k}.{array}", *kind)
+            for array, kind in zip(NgramTable._fields, types)
         )
         for ngrams, prob, bow in zip(*files):
             yield first, NgramTable(ngrams.reshape(-1, k), prob, bow)
@@ -156,9 +156,7 @@ class NgramTables:
         rows: list[NDArray[np.intp]] = [np.arange(n_words)]
         for k in range(2, order + 1):
             found = [_chosen(k, first, last, settled, *own) for own in self._blocks(k)]
-            parts = [
-                own[0] if len(own) == 1 else np.concatenate(own) for own in zip(*found)
-            ]
+            parts = [a[0] if len(a) == 1 else np.concatenate(a) for a in zip(*found)]
             del found
             if last == n_words and parts:  # this is the last range
                 files = [f"table.{k}.{array}" for array in NgramTable._fields]
@@ -182,16 +180,16 @@ class NgramTables:
                 row, ngram = int(rows[level][at]), ngrams[level][at]
                 raise DuplicateNgramError(level + 1, row, ngram)
             begin, end = builder.level_start[level : level + 2]
-            own = slice(first, last) if level == 1 else slice(0, end - begin)
+            span = slice(first, last) if level == 1 else slice(0, end - begin)
             prob = np.empty(n, dtype=np.float32)
             prob[position] = probs[level]
-            bow = np.ones(own.stop - own.start, dtype=np.float32)
+            bow = np.ones(span.stop - span.start, dtype=np.float32)
             if level == 1:
                 bow[:] = bows[1]
             else:
                 bow[made[level] - begin] = bows[level]
             n_before = sum(builder.n_followers[:level])
-            start = builder.start[level][own] - n_before + sizes[level - 1, 1]
+            start = builder.start[level][span] - n_before + sizes[level - 1, 1]
             arrays: dict[str, Any] = {
                 # Those of the contexts of one word are known.
                 "context_word": builder.context_word[level] if level > 1 else every[:0],
@@ -203,11 +201,11 @@ class NgramTables:
                 "bow": bow,
             }
             if level < order - 1:
-                children = builder.child_start[level][own] - end + sizes[level, 0]
+                children = builder.child_start[level][span] - end + sizes[level, 0]
                 arrays["child_start"] = children.astype(np.int32)
             for name, values in arrays.items():
                 self._work.append(name_in_part(0, level, name), values)
-            sizes[level - 1] += own.stop - own.start, n
+            sizes[level - 1] += span.stop - span.start, n
 
 
 def _chosen(
@@ -229,5 +227,5 @@ def _chosen(
     )
     ends = (ngrams[:, -1] >= first) & (ngrams[:, -1] < last)
     contexts = np.flatnonzero(ends & (bow != 1))
-    own = ngrams[rows], prob[rows], first_row + rows
-    return *own, ngrams[contexts], bow[contexts]
+    of_ngrams = ngrams[rows], prob[rows], first_row + rows
+    return *of_ngrams, ngrams[contexts], bow[contexts]

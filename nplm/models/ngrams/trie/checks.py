@@ -70,7 +70,7 @@ def check_sizes(arrays: Mapping[str, NDArray[Any]], n_words: int) -> None:
         and bool((np.diff(levels) >= 0).all())
         and levels[-1] == n_contexts
         and len(arrays["child_start"]) == n_contexts + 1
-        and all(len(own) == sizes.get(name, len(own)) for name, own in arrays.items())
+        and all(len(a) == sizes.get(name, len(a)) for name, a in arrays.items())
         and arrays["start"][-1] == n_ngrams >= n_words >= 1
     )
     if not sound:
@@ -116,7 +116,7 @@ def every(test: Callable[..., NDArray[np.bool_]], *arrays: NDArray[Any]) -> bool
     It gets blocks of the arrays. The pages of mapped ones are released.
     """
     for part in blocks(len(arrays[0]), BLOCK_ENTRIES):
-        if not test(*(own[part] for own in arrays)).all():
+        if not test(*(array[part] for array in arrays)).all():
             return False
         release_pages(*arrays)
     return True
@@ -129,7 +129,7 @@ def _refuse(sound: Mapping[str, Any]) -> None:
 
 
 def _are_ids(values: NDArray[np.int32], n_words: int) -> bool:
-    return every(lambda own: (own >= 0) & (own < n_words), values)
+    return every(lambda ids: (ids >= 0) & (ids < n_words), values)
 
 
 def _is_sorted(values: NDArray[np.int32]) -> bool:
@@ -153,7 +153,7 @@ def multiplies(trie: BackoffTrie) -> bool:
 
 
 def _heaviest(weights: Iterable[NDArray[Any]]) -> float:
-    return max((float(own.max(initial=1)) for own in weights), default=1.0)
+    return max((float(part.max(initial=1)) for part in weights), default=1.0)
 
 
 def _are_bounded(heaviest: list[float]) -> bool:
@@ -167,8 +167,8 @@ def _increases(values: Iterable[NDArray[Any]], begins: Iterator[NDArray[Any]]) -
     Both come in blocks; `begins` has the index of the first of each group, in order.
     """
     before, first, rest = -1, 0, np.empty(0, dtype=np.int64)
-    for own in values:
-        end = first + len(own)
+    for part in values:
+        end = first + len(part)
         found = [rest]
         while not len(found[-1]) or found[-1][-1] < end:
             block = next(begins, None)
@@ -177,11 +177,11 @@ def _increases(values: Iterable[NDArray[Any]], begins: Iterator[NDArray[Any]]) -
             found.append(block[np.diff(block, prepend=-1) > 0])
         rest = np.concatenate(found)
         at = np.searchsorted(rest, end)
-        is_larger = np.diff(own, prepend=before) > 0
+        is_larger = np.diff(part, prepend=before) > 0
         is_larger[rest[:at] - first] = True
         if not is_larger.all():
             return False
-        rest, before, first = rest[at:], own[-1], end
+        rest, before, first = rest[at:], part[-1], end
     return True
 
 
@@ -252,10 +252,10 @@ def _checked_level(trie: SuffixTrie, i: int, size: int) -> float:
     def words() -> Iterator[NDArray[Any]]:
         nonlocal n_ngrams, heaviest
         for part in blocks(trie.n_nodes(i), size):
-            own, prob, bow = trie.nodes(i, part.start, part.stop)
+            oldest, prob, bow = trie.nodes(i, part.start, part.stop)
             n_ngrams += int(np.count_nonzero(~np.isnan(prob)))
             heaviest = max(heaviest, _heaviest([bow]))
-            yield own
+            yield oldest
             release_pages(*trie.mapped(i))
 
     begins = trie.starts(i, size)
@@ -275,12 +275,12 @@ def offsets_in_order(
     - `n_words`: words of the n-grams that have these offsets, for the error
     """
     before = 0
-    for own in offsets:
+    for block in offsets:
         # Not by differences, which overflow.
-        if own[0] < before or (own[1:] < own[:-1]).any() or own[-1] > end:
+        if block[0] < before or (block[1:] < block[:-1]).any() or block[-1] > end:
             break
-        before = int(own[-1])
-        yield own
+        before = int(block[-1])
+        yield block
     else:
         if before == end:
             return

@@ -110,8 +110,8 @@ class ContextTrie:
         They are in the order of `words`, the next word in the last column.
         """
         first, last = self.level_start[level : level + 2]
-        contexts, row, own = self.after(level, int(first), int(last))
-        return np.column_stack([contexts[row], self.words[own]])
+        contexts, row, place = self.after(level, int(first), int(last))
+        return np.column_stack([contexts[row], self.words[place]])
 
     def after(
         self, level: int, first: int, last: int
@@ -124,8 +124,8 @@ class ContextTrie:
         start = self.start[first : last + 1]
         row = np.repeat(np.arange(last - first), np.diff(start))
         contexts = np.arange(first, last, dtype=np.int32)
-        own = slice(int(start[0]), int(start[-1]))
-        return self.context_words(contexts, level), row, own
+        place = slice(int(start[0]), int(start[-1]))
+        return self.context_words(contexts, level), row, place
 
     def context(self, X: NDArray[np.int32]) -> NDArray[np.int32]:
         """Return the number of each whole context, -1 if it is not in the trie."""
@@ -142,7 +142,7 @@ class ContextTrie:
     @property
     def every_array(self) -> list[NDArray[Any]]:
         """All arrays, whose pages a pass over a mapped trie releases."""
-        return [own for own in vars(self).values() if isinstance(own, np.ndarray)]
+        return [array for array in vars(self).values() if isinstance(array, np.ndarray)]
 
     def path(self) -> NDArray[np.int32]:
         """Return a scratch array for a look-up: the contexts on the path to its end."""

@@ -35,8 +35,8 @@ class WindowLookUps:
         """
         out = np.empty(len(y))
         for rows in blocks(len(y), BLOCK_WINDOWS):
-            own = np.ascontiguousarray(X[rows]), np.ascontiguousarray(y[rows])
-            _trie.windows_prob(self.kernel, *own, out[rows])
+            windows = np.ascontiguousarray(X[rows]), np.ascontiguousarray(y[rows])
+            _trie.windows_prob(self.kernel, *windows, out[rows])
         return out
 
     def words_prob(
@@ -59,8 +59,8 @@ class WindowLookUps:
         """
         out = np.empty(len(y))
         for rows in blocks(len(y), BLOCK_WINDOWS):
-            own = np.ascontiguousarray(X[rows]), np.ascontiguousarray(y[rows])
-            if not _trie.windows_log_prob(self.kernel, *own, out[rows]):
+            windows = np.ascontiguousarray(X[rows]), np.ascontiguousarray(y[rows])
+            if not _trie.windows_log_prob(self.kernel, *windows, out[rows]):
                 return None
         return out
 
@@ -103,13 +103,13 @@ class HashTable(WindowLookUps):
     @cached_property
     def kernel(self) -> _hashed.Table:
         """The table in the form that kernels take."""
-        own = self.buckets, self.bucket_start, self.prob, self.bow
-        return _hashed.Table(*own, self.closed)
+        arrays = self.buckets, self.bucket_start, self.prob, self.bow
+        return _hashed.Table(*arrays, self.closed)
 
     def __reduce__(self) -> Any:
         # Plain arrays: those of a mapped file are copied.
-        own = (getattr(self, field.name) for field in fields(self))
-        plain = [v.view(np.ndarray) if isinstance(v, np.ndarray) else v for v in own]
+        values = (getattr(self, field.name) for field in fields(self))
+        plain = [v.view(np.ndarray) if isinstance(v, np.ndarray) else v for v in values]
         return _unpickled, tuple(plain)
 
 

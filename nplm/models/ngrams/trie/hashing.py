@@ -142,8 +142,8 @@ def _fill_window(
     def contexts(level: int) -> Iterator[tuple[int, int]]:
         if level >= trie.order:
             return
-        own = levels[level], levels[level + 1]
-        for block in blocks_of_contexts(trie.start, *own, work.block):
+        ends = levels[level], levels[level + 1]
+        for block in blocks_of_contexts(trie.start, *ends, work.block):
             yield block
             work.forget(*trie.every_array)
 
@@ -151,8 +151,8 @@ def _fill_window(
     for first, last in contexts(level):
         longer = trie.start[trie.child_start[[first, last]]]
         lacking = np.empty((3, longer[1] - longer[0]), dtype=np.int32)
-        own = first, last, window, filters, lacking
-        n_lacking = _hashing.put_ngrams(arrays, keys, trie.prob, *own)
+        arguments = first, last, window, filters, lacking
+        n_lacking = _hashing.put_ngrams(arrays, keys, trie.prob, *arguments)
         if n_lacking < 0:
             raise TableFullError
         found.insert(-1, lacking[:, :n_lacking].copy())
@@ -215,15 +215,15 @@ def fill_table(
                 missing: NDArray[np.int32] = missing,
                 filled: list[Filled] = filled,
             ) -> None:
-                own = trie, parents, keys, level, window, missing, work
-                filled.append(_fill_window(*own))
+                arguments = trie, parents, keys, level, window, missing, work
+                filled.append(_fill_window(*arguments))
                 work.forget(buckets)
 
             longest = level + 1 == trie.order
             _fill_level(buckets[first:last], fill, work, longest=longest)
-            missing = np.concatenate([own.missing for own in filled], axis=1)
+            missing = np.concatenate([window.missing for window in filled], axis=1)
             missing = _in_order(missing)
-            closed = closed and all(own.closed for own in filled)
+            closed = closed and all(window.closed for window in filled)
     finally:
         work.drop(parents, keys)
     return closed
@@ -286,8 +286,8 @@ def _fill_level(
         _put(buckets, first, tail, work)
     n_used = n_slots = 0
     for part in blocks(n_buckets, SPILL):
-        own = buckets[part.start * BUCKET_BYTES : part.stop * BUCKET_BYTES]
-        used = used_slots(own, longest=longest)
+        part_buckets = buckets[part.start * BUCKET_BYTES : part.stop * BUCKET_BYTES]
+        used = used_slots(part_buckets, longest=longest)
         n_used, n_slots = n_used + int(np.count_nonzero(used)), n_slots + used.size
         work.forget(buckets)
     if n_used + FREE_SLOTS >= n_slots - n_slots // 10:

@@ -117,17 +117,17 @@ class PackedTrie:
         for name in RECORDS:
             packed = getattr(self, name)
             for part in blocks(len(arrays[name]), BLOCK):
-                own = packed[part.start * width // 8 :]
+                rest = packed[part.start * width // 8 :]
                 n = part.stop - part.start
-                arrays[name][part] = unpack_records(own, width, n)
+                arrays[name][part] = unpack_records(rest, width, n)
                 work.tell(n)
                 work.forget(packed)
         for code, name in OFFSETS.items():
             n_found = 0
             high = getattr(self, f"{code}_high")
             for places in set_bits(high):
-                own = arrays[name][n_found : n_found + len(places)]
-                own[:] = places[: len(own)] - np.arange(n_found, n_found + len(own))
+                out = arrays[name][n_found : n_found + len(places)]
+                out[:] = places[: len(out)] - np.arange(n_found, n_found + len(out))
                 n_found += len(places)
                 work.tell(len(places))
                 work.forget(high)
@@ -197,9 +197,9 @@ class MappedTrie(WindowLookUps):
     def distribution(self, X: NDArray[np.int32]) -> NDArray[np.float64]:
         """Return the probability of every word after each context."""
         out = np.empty((len(X), self.n_words))
-        own = self.packed.arrays, self.table.kernel
+        arrays = self.packed.arrays, self.table.kernel
         for rows in blocks_of_rows(len(X), self.n_words):
-            _packed.packed_distribution(*own, X[rows], out[rows])
+            _packed.packed_distribution(*arrays, X[rows], out[rows])
         return out
 
     def __reduce__(self) -> Any:
@@ -287,8 +287,8 @@ def unpacked(
         first, last = map(int, trie.level_start[level : level + 2])
         for window in range(n_windows):
             for contexts in blocks_of_contexts(trie.start, first, last, work.block):
-                own = trie.arrays, table.kernel, keys, level, *contexts
-                _hashing.stored_values(*own, window, n_windows, prob, bow)
+                arguments = trie.arrays, table.kernel, keys, level, *contexts
+                _hashing.stored_values(*arguments, window, n_windows, prob, bow)
                 work.forget(table.buckets)
     work.drop(parents, keys)
     arrays = trie.context_word, trie.child_start, trie.start, trie.words

@@ -95,17 +95,17 @@ class Codebook:
         bins, low = _bins(kept), kept.view(np.uint32) & MAX_LOW
         first, end = int(bins.min()), int(bins.max()) + 1
         self._first, self._end = min(self._first, first), max(self._end, end)
-        own = slice(first, end)
+        bins_used = slice(first, end)
         bins -= np.uint32(first)
-        self._counts[own] += np.bincount(bins)
+        self._counts[bins_used] += np.bincount(bins)
         # Sums below 2**53 are exact in float64.
-        self._low[own] += np.bincount(bins, weights=low).astype(np.int64)
+        self._low[bins_used] += np.bincount(bins, weights=low).astype(np.int64)
 
     def learn(self) -> None:
         """Choose the values of the codes."""
-        own = slice(self._first, self._end)
-        used = np.flatnonzero(self._counts[own])
-        counts, low = self._counts[own][used], self._low[own][used]
+        bins_used = slice(self._first, self._end)
+        used = np.flatnonzero(self._counts[bins_used])
+        counts, low = self._counts[bins_used][used], self._low[bins_used][used]
         lowest = ((self._first + used) << LOW_BITS).astype(np.uint32).view(np.float32)
         step = np.spacing(lowest).astype(np.float64)
         log = np.log(lowest + step * (low / counts))
@@ -264,9 +264,9 @@ class QuantizedTrie(WindowLookUps, SuffixTrie):
         skipped = first % 8  # 8 records take `width` bytes
         packed = self.levels[i].records[first // 8 * width :]
         values = unpack_records(packed, width, skipped + last - first)[skipped:]
-        own = values.astype(np.int64)  # at most 57 bits
-        words, prob = own & ((1 << word) - 1), own >> word & code
-        rest = own >> (word + self.bits)
+        numbers = values.astype(np.int64)  # at most 57 bits
+        words, prob = numbers & ((1 << word) - 1), numbers >> word & code
+        rest = numbers >> (word + self.bits)
         return words, prob, rest & code, rest >> self.bits
 
     def offsets(self, i: int) -> Iterator[NDArray[Any]]:
@@ -328,9 +328,9 @@ class QuantizedTrie(WindowLookUps, SuffixTrie):
         """The trie in the form that kernels take."""
         word = word_bits(self.n_words)
         levels = [
-            (own.records, own.high, own.sample, own.prob, own.bow, own.n, word,
-             self.bits, own.low)
-            for own in self.levels
+            (level.records, level.high, level.sample, level.prob, level.bow, level.n,
+             word, self.bits, level.low)
+            for level in self.levels
         ]  # fmt: skip
         return _quantized.QuantizedTrie(self.prob, self.bow, self.start, levels)
 

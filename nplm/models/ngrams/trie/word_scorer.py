@@ -42,8 +42,8 @@ class ScorerMethods:
         - `ids`: the id of each word, or None if words are given as ids
         - `unknown`: the id of words that are not in `ids`; -1 refuses them
         """
-        own = boundary, ids, ngrams.n_words, unknown, ngrams.closed
-        scorer: Any = cls(ngrams.kernel, *own)  # type: ignore[call-arg]
+        arguments = boundary, ids, ngrams.n_words, unknown, ngrams.closed
+        scorer: Any = cls(ngrams.kernel, *arguments)  # type: ignore[call-arg]
         scorer._made_of = ngrams, boundary, ids, unknown
         result: Self = scorer
         return result
