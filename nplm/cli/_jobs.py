@@ -11,6 +11,8 @@ from typing import Any, TypeVar
 
 import click
 
+from nplm.models.training.parallel.threads import n_threads
+
 __all__ = ["Jobs", "in_order"]
 
 Item = TypeVar("Item")
@@ -18,6 +20,8 @@ Result = TypeVar("Result")
 
 # Blocks that wait for their turn in the output, for each worker.
 AHEAD = 3
+# Less text is scored in the time in which a process starts.
+MIN_BYTES = 1 << 19
 
 
 class Jobs(click.ParamType):  # type: ignore[type-arg]
@@ -40,6 +44,7 @@ def in_order(
     items: Iterable[Item],
     n_jobs: int,
     waits: Callable[[Item], bool],
+    n_bytes: int,
 ) -> Iterator[Result]:
     """Yield the result of each item, in order, computed by several processes.
 
@@ -48,14 +53,14 @@ def in_order(
     - `items`: read when a process has room for one
     - `n_jobs`: number of processes; 1 is this one alone, -1 is one for each core
     - `waits`: whether all results up to this item are due before the next item is read
+    - `n_bytes`: size of the text, for which fewer processes may do; 0 if unknown
     """
+    n_jobs = n_threads(n_jobs)
+    if n_bytes:
+        n_jobs = min(n_jobs, -(-n_bytes // MIN_BYTES))
     if n_jobs == 1:
         yield from map(work, items)
         return
-    # Imported here: commands that score n-grams start without joblib.
-    from nplm.models.training.parallel.threads import n_threads
-
-    n_jobs = n_threads(n_jobs)
     context = get_context("fork")
     with ProcessPoolExecutor(n_jobs, context, _Worker.begin, (work,)) as processes:
         due: deque[Future[Result]] = deque()

@@ -31,6 +31,7 @@ for command in sys.argv[1:]:
 SCORING = """
 score MODEL TEXT
 score --json --with-text MODEL TEXT
+score --jobs 2 MODEL TEXT
 filter MODEL TEXT --keep 0.5
 query MODEL TEXT
 query --columns srilm MODEL TEXT

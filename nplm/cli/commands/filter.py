@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import operator
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
@@ -186,7 +187,8 @@ class _Text:
     def scored(self, work: Perplexities) -> Iterator[Part]:
         """Yield all lines as they are scored."""
         chunks = chunks_of(self.inputs)
-        parts = in_order(work, chunks, self.n_jobs, lambda chunk: chunk.pauses)
+        pauses = operator.attrgetter("pauses")
+        parts = in_order(work, chunks, self.n_jobs, pauses, self.n_bytes)
         return self._shown("scoring", parts)
 
     def of_files(self, shares: list[float]) -> tuple[Floats, Iterator[Part]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import os
 import sys
 from collections.abc import Callable
@@ -58,7 +59,8 @@ class Line(NamedTuple):
 class Output(NamedTuple):
     """The lines to print for a chunk of text."""
 
-    rows: list[str]
+    text: str
+    n_shown: int
     n_lines: int
     n_skipped: int
     n_bytes: int
@@ -91,7 +93,8 @@ class Scoring:
         ]
         rows = [self.row(line) for line in lines if self._is_shown(line)]
         n_skipped = len(chunk.lines) - len(lines)
-        return Output(rows, len(lines), n_skipped, chunk.n_bytes)
+        text = "".join(f"{row}\n" for row in rows)
+        return Output(text, len(rows), len(lines), n_skipped, chunk.n_bytes)
 
     def _is_shown(self, line: Line) -> bool:
         above = self.above
@@ -188,10 +191,11 @@ def score_command(
     work = Scoring(TextScorer(scorer, errors, bos=not no_marks), row, above)
     chunks = chunks_of(inputs, follow=follow)
     with bars_beside_output(progress) as bars:
-        for output in in_order(work, chunks, n_jobs, lambda chunk: chunk.pauses):
-            click.echo("".join(f"{row}\n" for row in output.rows), nl=False)
+        pauses = operator.attrgetter("pauses")
+        for output in in_order(work, chunks, n_jobs, pauses, n_bytes):
+            click.echo(output.text, nl=False)
             n_lines += output.n_lines
-            n_shown += len(output.rows)
+            n_shown += output.n_shown
             n_skipped += output.n_skipped
             if bars is not None:
                 bars.show("scoring", output.n_bytes, n_bytes, f"{n_lines:,} lines")

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import nplm
-from nplm.cli import _text
+from nplm.cli import _jobs, _text
 
 
 @pytest.fixture(scope="module")
@@ -40,6 +40,7 @@ def test_a_share_of_a_file_is_kept_in_order(
     made, run, tmp_path, monkeypatch, lines, perplexities, share, jobs
 ):
     monkeypatch.setattr(_text, "CHUNK_BYTES", 64)  # several chunks
+    monkeypatch.setattr(_jobs, "MIN_BYTES", 64)
     good, is_good = best(lines, perplexities, share)
     options = ["--keep", str(share), "--jobs", jobs]
     result = run(

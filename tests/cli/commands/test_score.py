@@ -13,6 +13,7 @@ import pytest
 
 import nplm
 from nplm.cli import _bars, _text
+from nplm.cli._jobs import in_order
 
 
 @pytest.fixture(scope="module")
@@ -212,20 +213,33 @@ def test_a_file_that_grows_and_is_replaced_is_followed(made, run, tmp_path):
 @pytest.mark.slow
 def test_jobs_score_the_same_lines_in_order(made, run):
     text = (made / "test").read_bytes() * 400
-    (made / "long.gz").write_bytes(gzip.compress(text))
-    wanted = run("score", "@kn", "@long.gz").stdout
-    with nplm_process("score", made / "kn", made / "long.gz", "--jobs", 2) as process:
+    (made / "long").write_bytes(text)
+    wanted = run("score", "@kn", "@long").stdout
+    with nplm_process("score", made / "kn", made / "long", "--jobs", 2) as process:
         out, errors = process.communicate(timeout=120)
     assert (out, errors) == (wanted, "")
 
 
+@pytest.mark.parametrize(("n_bytes", "n_processes"), [(1000, 0), (0, 2), (1 << 20, 2)])
+def test_small_text_needs_no_more_processes(n_bytes, n_processes):
+    pids = set(in_order(_pid, range(100), 2, lambda item: False, n_bytes))
+    assert len(pids - {os.getpid()}) <= n_processes
+    assert (os.getpid() in pids) == (n_processes == 0)
+
+
+def _pid(item):
+    return os.getpid()
+
+
 @pytest.mark.slow
 def test_jobs_end_at_a_bad_byte_with_a_sentence(made):
-    with nplm_process("score", made / "kn", made / "bad", "--jobs", 2) as process:
+    text = (made / "bad").read_bytes() + (made / "test").read_bytes() * 400
+    (made / "long").write_bytes(text)
+    with nplm_process("score", made / "kn", made / "long", "--jobs", 2) as process:
         _, errors = process.communicate(timeout=120)
         assert process.returncode == 1
     assert errors.startswith("Error: ")
-    assert "bad, line 2: not UTF-8" in errors
+    assert "long, line 2: not UTF-8" in errors
     assert "Traceback" not in errors
 
 

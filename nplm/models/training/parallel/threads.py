@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
@@ -27,13 +28,18 @@ def n_threads(n_jobs: int | None) -> int:
         raise ValueError("n_jobs=0: pass 1 or more threads, or -1 for all cores.")
     if n_jobs == 1:
         return 1
-    from joblib.parallel import get_active_backend
+    backend = None
+    # Unless it is imported, nothing is configured, and a command starts faster.
+    if "joblib" in sys.modules or n_jobs is None or n_jobs < 0:
+        from joblib.parallel import get_active_backend
 
-    backend, configured = get_active_backend(prefer="threads", require="sharedmem")
-    n = int(backend.effective_n_jobs(configured if n_jobs is None else n_jobs))
+        backend, configured = get_active_backend(prefer="threads", require="sharedmem")
+        n_jobs = configured if n_jobs is None else n_jobs
+        n_jobs = int(backend.effective_n_jobs(n_jobs))
+    n = n_jobs
     if n > MAX_THREADS:
         raise ValueError(f"n_jobs={n}: a fit can use at most {MAX_THREADS} threads.")
-    if backend.nesting_level:
+    if backend is not None and backend.nesting_level:
         n = min(n, joblibs_limit(backend.MAX_NUM_THREADS_VARS))
     return n
 
