@@ -81,8 +81,9 @@ def test_error_in_a_rank_ends_the_job(case, message, python):
     assert f"nplm.mpi: rank {rank} of 2 failed; ending the job." in output
 
 
-@pytest.mark.parametrize("case", ["leaves_before", "leaves_between"])
-@pytest.mark.parametrize("python", [(), ("-m", "mpi4py")])
+@pytest.mark.parametrize(
+    ("case", "python"), [("leaves_before", ()), ("leaves_between", ("-m", "mpi4py"))]
+)
 def test_missing_rank_times_out(case, python, monkeypatch):
     monkeypatch.setitem(jobs.ENVIRONMENT, "NPLM_MPI_TIMEOUT", "2")
     code, output = finish(start(3, case, python=python), seconds=60)
@@ -92,27 +93,26 @@ def test_missing_rank_times_out(case, python, monkeypatch):
 
 def test_invalid_timeout_is_refused(monkeypatch):
     monkeypatch.setitem(jobs.ENVIRONMENT, "NPLM_MPI_TIMEOUT", "soon")
-    code, output = finish(start(2, "disagreements", python=()), seconds=60)
+    code, output = finish(start(1, "disagreements", python=()), seconds=60)
     assert code != 0
     assert "NPLM_MPI_TIMEOUT='soon' must be a number of seconds above 0" in output
 
 
-@pytest.mark.parametrize(
-    "case", ["terminated", "terminated_with_examples", "terminated_while_scoring"]
-)
-def test_terminated_ranks_save_first(tmp_path, case):
-    code, output = finish(start(2, case, str(tmp_path)))
+def test_ranks_save_before_they_end_and_continue_if_they_cannot(tmp_path):
+    # In this order: they change how often fits save and score.
+    cases = [
+        "terminated_while_scoring", "terminated", "terminated_with_examples",
+        "goes_on_without_its_folder",
+    ]  # fmt: skip
+    code, output = finish(start(2, "saves", tmp_path, *cases), 2 * SECONDS)
     assert code == 0, output
+    for case in cases:
+        assert f"{case}: passed by 2 ranks" in output, output
 
 
 def test_terminated_ranks_that_send_messages_save_first(tmp_path, monkeypatch):
     monkeypatch.setitem(jobs.ENVIRONMENT, "NPLM_MPI_SHARED_MEMORY", "0")
-    code, output = finish(start(2, "terminated_with_examples", str(tmp_path)))
-    assert code == 0, output
-
-
-def test_ranks_continue_if_the_checkpoint_cannot_be_written(tmp_path):
-    code, output = finish(start(2, "goes_on_without_its_folder", str(tmp_path)))
+    code, output = finish(start(2, "saves", tmp_path, "terminated_with_examples"))
     assert code == 0, output
 
 
@@ -140,6 +140,6 @@ def test_killed_fit_resumes_with_the_same_bits(tmp_path):
     for name in one.files:
         np.testing.assert_array_equal(one[name], other[name], err_msg=name)
 
-    code, output = finish(start(3, "checkpoints", str(interrupted)))
+    code, output = finish(start(1, "checkpoints", str(interrupted)))
     assert code != 0
-    assert "its processes was 2, now it is 3" in output
+    assert "its processes was 2, now it is 1" in output

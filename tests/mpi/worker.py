@@ -6,6 +6,7 @@ Each case ends with a line of rank 0 that the test expects, or with an error.
 import os
 import sys
 from importlib import import_module
+from pathlib import Path
 
 from mpi4py import MPI
 
@@ -26,5 +27,8 @@ if __name__ == "__main__":
     if sys.argv[1] == "in_turn":  # because a start takes seconds
         for name in sys.argv[2:]:
             run(name)
+    elif sys.argv[1] == "saves":  # each case has a folder of its own
+        for name in sys.argv[3:]:
+            run(name, Path(sys.argv[2], name))
     else:
         run(*sys.argv[1:])
