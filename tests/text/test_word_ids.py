@@ -108,6 +108,32 @@ def test_steps_by_bytes_have_the_bits_of_steps_by_words(tmp_path):
     assert mapped.score(texts[0]) == by_words.score(texts[0].split())
 
 
+def fnv_1a(word):
+    """The hash of the table of words, before its last mixing."""
+    h = 14695981039346656037
+    for byte in word.encode():
+        h = (h ^ byte) * 1099511628211 % 2**64
+    return (h ^ h >> 32) * 11400714819323198485 % 2**64
+
+
+def test_a_word_that_shares_the_hash_bits_of_another_is_unknown(tmp_path):
+    known, other = "1134733", "2263326"
+    assert fnv_1a(known) % 2**32 == fnv_1a(other) % 2**32  # the bits of a slot
+    assert fnv_1a(known) >> 56 == fnv_1a(other) >> 56  # those that choose it
+    lm = TextLM(
+        KneserNeyLM(discount_fallback=(0.5, 1, 1.5)),
+        2,
+        tokenizer=Tokenizer(BETWEEN_BLANKS),
+    ).fit([f"a {known} is a {known}"] * 9)
+    path = tmp_path / "model"
+    save_binary(lm.estimator_, path, lm.vocabulary_.words_.tolist())
+    scorer = nplm.load(path).scorer()
+    _, state = scorer.step(scorer.begin(), "a")
+    assert scorer.step(state, other) == scorer.step(state, "tulip")
+    assert scorer.step(state, known)[0] > scorer.step(state, other)[0]
+    assert scorer.score(f"a {other}") == scorer.score("a tulip")
+
+
 def test_documents_that_are_no_strings_are_refused():
     with pytest.raises(TypeError, match=r"X\[1\] is of type int"):
         LM.score_samples(["a rose", 3])

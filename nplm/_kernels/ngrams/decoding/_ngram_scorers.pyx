@@ -63,6 +63,16 @@ cdef class HashedWordScorer(NgramScorer):
         self, const Context* context, const int* ids, int n, bint follow,
         Chains* chains,
     ) noexcept nogil:
+        # The compiler makes a simpler function of one word.
+        if n == 1:
+            self.look_up_words(context, ids, 1, True, chains)
+        else:
+            self.look_up_words(context, ids, n, follow, chains)
+
+    cdef inline void look_up_words(
+        self, const Context* context, const int* ids, int n, bint follow,
+        Chains* chains,
+    ) noexcept nogil:
         # In common steps: the memory of a step is prefetched for all words.
         cdef uint64_t keys[CHUNK + 1]
         cdef Bucket* bucket[CHUNK + 1]

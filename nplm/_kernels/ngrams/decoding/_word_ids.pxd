@@ -14,6 +14,11 @@ cdef extern from *:
     const uint64_t FNV_PRIME "NPLM_FNV_PRIME"
 
 
+cdef enum:
+    # A slot has 32 bits of the hash above the id + 1; an empty slot is 0.
+    ID_BITS = 32
+
+
 cdef struct Word:
     # Bytes of a text, and their hash.
     Py_ssize_t begin, end
@@ -67,14 +72,23 @@ cdef inline void expect(WordIds words, uint64_t h) noexcept nogil:
     NPLM_PREFETCH(&words.slots[home(h, words.slots.shape[0])])
 
 
+cdef inline uint64_t tag_of(uint64_t h) noexcept nogil:
+    """Return the bits of a hash that a slot has, the low ones, in their place."""
+    return h << ID_BITS
+
+
 cdef inline int guess_id(WordIds words, uint64_t h) noexcept nogil:
     """Return the id in the first slot of a hash, or -1; prefetch where it begins.
 
-    It is the word's, unless another one has the slot: its letters are not compared.
+    It is the word's, unless a word with the same bits of its hash has the slot: its
+    letters are not compared.
     """
     cdef uint64_t slot = words.slots[home(h, words.slots.shape[0])]
     cdef int64_t i = <int64_t> <uint32_t> slot - 1
-    if not 0 <= i < words.start.shape[0] - 1:
+    if (
+        slot >> ID_BITS << ID_BITS != tag_of(h)
+        or not 0 <= i < words.start.shape[0] - 1
+    ):
         return -1
     NPLM_PREFETCH(&words.start[i])
     return <int> i

@@ -14,10 +14,6 @@ from libc.string cimport memcmp
 
 import numpy as np
 
-cdef enum:
-    # A slot has 32 bits of the hash above the id + 1; an empty slot is 0.
-    ID_BITS = 32
-
 
 def fill_slots(
     const unsigned char[::1] text, const int64_t[::1] start, uint64_t[::1] slots
@@ -136,11 +132,6 @@ cdef const unsigned char* hashed_text(
         return NULL
     h[0] = hash_of(data, n[0])
     return data
-
-
-cdef inline uint64_t tag_of(uint64_t h) noexcept nogil:
-    """Return the bits of a hash that a slot has, the low ones, in their place."""
-    return h << ID_BITS
 
 
 cdef class WordIds(Ids):

@@ -67,6 +67,14 @@ cdef class WordScorer(Steps):
         double* log_prob, int* orders, bint suffixes=*,
     ) noexcept nogil
 
+    cdef State after_text(
+        self, State state, object word, double* log_prob, int* order, bint suffixes
+    )
+
+    cdef State after_word(
+        self, State state, int id, double* log_prob, int* order, bint suffixes
+    )
+
     cdef int score_in_full(
         self, Context* context, const int* ids, int n, list scores, double scale,
         double zero,
@@ -75,8 +83,6 @@ cdef class WordScorer(Steps):
     cdef State telling(self, State state)
 
     cdef int id_of(self, word) except -1
-
-    cdef int id_after(self, const Context* context, word) except -1
 
 
 cdef inline float log10_of(

@@ -5,6 +5,7 @@ this kernel takes words and returns numbers. It is the only kernel that handles 
 strings, and their ids. The look-ups are those of ``_ngram_scorers``.
 """
 
+cimport cython
 from libc.math cimport INFINITY, log
 from libc.stdint cimport int64_t, uint64_t
 
@@ -21,6 +22,7 @@ from nplm._kernels.ngrams.decoding._word_ids cimport (
 cdef double LN10 = log(10.0)
 
 
+@cython.freelist(64)
 cdef class State:
     """State of a `WordScorer`: the preceding words.
 
@@ -163,15 +165,14 @@ cdef class WordScorer(Steps):
             state.context = self.start
         return self.telling(state)
 
+    # A built-in method is called in less time than a function of Python.
+    @cython.binding(False)
     def step(self, State state not None, word):
         """Return the log-probability of a word, and the state after it."""
-        cdef State after
-        cdef int i = self.id_after(&state.context, word)
         cdef double log_prob
-        after = State.__new__(State)
-        after.context = state.context
-        log_prob = self.score_words(&after.context, &i, 1, 0, NULL, NULL)
-        return log_prob, self.telling(after)
+        cdef int order
+        after = self.after_text(state, word, &log_prob, &order, False)
+        return log_prob, after
 
     def end(self, State state not None):
         """Return the log-probability of the boundary after a state."""
@@ -201,16 +202,56 @@ cdef class WordScorer(Steps):
 
     cdef object step_to(self, object own, object word, double* log_prob, int* order):
         cdef State state = own
+        if word is not None:
+            return self.after_text(state, word, log_prob, order, True)
+        self.prefetch(&state.context, self.boundary)
+        return self.after_word(state, self.boundary, log_prob, order, True)
+
+    cdef State after_text(
+        self, State state, object word, double* log_prob, int* order, bint suffixes
+    ):
+        """Return the state after a word that is not an id yet, as `after_word`.
+
+        The letters of a word that the table guesses are compared after its look-up:
+        both wait for memory.
+        """
+        cdef const unsigned char* data = NULL
         cdef State after
-        cdef int i
-        if word is None:
-            i = self.boundary
-            self.prefetch(&state.context, i)
+        cdef Py_ssize_t n
+        cdef uint64_t h
+        cdef int i = -1
+        if self.words is not None and isinstance(word, str):
+            data = hashed_text(word, &n, &h)
+        if data != NULL:
+            i = guess_id(self.words, h)
+            if 0 <= i < self.n_words:
+                self.prefetch(&state.context, i)
+                expect_text(self.words, i)
+                after = self.after_word(state, i, log_prob, order, suffixes)
+                if self.words.spells(i, data, n):
+                    return after
+            i = self.words.find(data, n, h)
+        if not 0 <= i < self.n_words:
+            i = self.id_of(word)
+        self.prefetch(&state.context, i)
+        return self.after_word(state, i, log_prob, order, suffixes)
+
+    cdef State after_word(
+        self, State state, int id, double* log_prob, int* order, bint suffixes
+    ):
+        """Return the state after a word; store what `score_words` does."""
+        cdef State after = State.__new__(State)
+        cdef Context* context = &state.context
+        cdef Chains chains
+        self.look_up(context, &id, 1, True, &chains)
+        log_prob[0] = log_of(
+            &chains, 0, context.bow, context.n_found, self.in_log10
+        )
+        order[0] = order_of(&chains, 0, suffixes)
+        if id == self.boundary:
+            after.context = self.start
         else:
-            i = self.id_after(&state.context, word)
-        after = State.__new__(State)
-        after.context = state.context
-        self.score_words(&after.context, &i, 1, 0, log_prob, order, True)
+            go_on(&after.context, context, &id, 1, self.n_context, &chains)
         return self.telling(after)
 
     def full_scores(self, words, double base, double zero, bint bos=True, bint eos=True):
@@ -416,41 +457,17 @@ cdef class WordScorer(Steps):
                 )
             total += own
             if log_prob != NULL:
-                log_prob[j], orders[j] = own, chains.known[j] + 1
-                if suffixes and chains.n_found[j] > orders[j]:
-                    orders[j] = chains.n_found[j]
+                log_prob[j], orders[j] = own, order_of(&chains, j, suffixes)
         if ids[n - 1] == self.boundary:
             context[0] = self.start
         else:
-            go_on(context, ids, n, self.n_context, &chains)
+            go_on(context, context, ids, n, self.n_context, &chains)
         return total
 
     cdef inline State telling(self, State state):
         cdef Context* context = &state.context
         state.n_telling = context.n_found if self.closed else context.n_words
         return state
-
-    cdef inline int id_after(self, const Context* context, word) except -1:
-        """Return the id of a word, and prefetch what its look-up after a context reads.
-
-        That is on its way while the letters of the word are compared.
-        """
-        cdef const unsigned char* data
-        cdef Py_ssize_t n
-        cdef uint64_t h
-        cdef int guess = -1, i = -1
-        if self.words is not None and isinstance(word, str):
-            data = hashed_text(word, &n, &h)
-            if data != NULL:
-                guess = guess_id(self.words, h)
-                if 0 <= guess < self.n_words:
-                    self.prefetch(context, guess)
-                i = self.words.find_guessed(data, n, h, guess)
-        if not 0 <= i < self.n_words:
-            i = self.id_of(word)
-        if i != guess:
-            self.prefetch(context, i)
-        return i
 
     cdef inline int id_of(self, word) except -1:
         cdef int i
@@ -498,20 +515,27 @@ cdef inline double log_of(
     return log(scale * chains.prob[j])
 
 
+cdef inline int order_of(const Chains* chains, int j, bint suffixes) noexcept nogil:
+    """Return the order of word j; see `WordScorer.score_words`."""
+    cdef int order = chains.known[j] + 1
+    return chains.n_found[j] if suffixes and chains.n_found[j] > order else order
+
+
 cdef inline void go_on(
-    Context* context, const int* ids, int n, int n_context, const Chains* chains
+    Context* after, const Context* context, const int* ids, int n, int n_context,
+    const Chains* chains,
 ) noexcept nogil:
-    """Update the context to that of the next word."""
+    """Fill in the context after words that follow a context; it may be the same one."""
     cdef int n_before = context.n_words
     cdef int k
-    context.n_words = min(n_before + n, n_context)
-    for k in range(context.n_words - 1, -1, -1):
+    after.n_words = min(n_before + n, n_context)
+    for k in range(after.n_words - 1, -1, -1):
         if k < n:
-            context.words[k] = ids[n - 1 - k]
-            context.hashes[k] = chains.hashes[n_before + n - 1 - k]
+            after.words[k] = ids[n - 1 - k]
+            after.hashes[k] = chains.hashes[n_before + n - 1 - k]
         else:
-            context.words[k] = context.words[k - n]
-            context.hashes[k] = context.hashes[k - n]
-    context.n_found = chains.n_found[n - 1]
-    for k in range(context.n_found):
-        context.bow[k] = chains.bow[n - 1][k]
+            after.words[k] = context.words[k - n]
+            after.hashes[k] = context.hashes[k - n]
+    after.n_found = chains.n_found[n - 1]
+    for k in range(after.n_found):
+        after.bow[k] = chains.bow[n - 1][k]
