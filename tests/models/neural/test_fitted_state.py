@@ -29,15 +29,6 @@ def test_added_words_are_saved_with_a_proposal_of_the_others(tmp_path):
     assert loaded.loss_.proposal.tolist() == [1.0] * N_WORDS
 
 
-@pytest.mark.parametrize(
-    "examples", [np.ones(len(Y), bool), [0.5], [np.nan], "12", ["a"], None]
-)
-def test_trainer_takes_row_numbers_alone(examples):
-    trainer = neural_lm(**SMALL).trainer(X, Y)
-    with pytest.raises(ValueError, match="examples must be row numbers"):
-        trainer.train(examples)
-
-
 def test_parameters_set_during_a_fit_stay():
     lm = neural_lm(**SMALL)
     lm.fit(X, Y, progress=lambda *_: lm.set_params(n_jobs=2, solver="sgd"))
@@ -126,22 +117,6 @@ def test_scoring_changes_no_pickle():
 def test_partial_fit_reports_its_epoch(capsys):
     neural_lm(**SMALL).set_params(verbose=1).partial_fit(X, Y)
     assert "[NeuralLM] epoch 1: training loss" in capsys.readouterr().out
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        (dict(features=Features(word_features=np.eye(N_WORDS))), "features__word_feat"),
-        (dict(random_state=np.random.RandomState(0)), "its random_state was 0"),
-        (dict(solver=nplm.Adam("linear")), "its solver__learning_rate was auto"),
-        (dict(order=2), "its order was 3"),
-        (dict(validation_fraction=0.2), "its validation_fraction was 0.1"),
-    ],
-)
-def test_checkpoint_of_another_fit_names_the_parameter(tmp_path, changes, message):
-    lm = neural_lm(**SMALL).fit(X, Y, checkpoint=tmp_path)
-    with pytest.raises(CheckpointError, match=message):
-        lm.set_params(**changes).fit(X, Y, checkpoint=tmp_path)
 
 
 @pytest.mark.parametrize("n_branches", [0, 1, 2048, 2**70, 8.0, True])

@@ -297,13 +297,22 @@ def test_invalid_values_are_refused(data, options, message):
         (dict(word_features=PARTS), dict(word_features=None)),
         (dict(word_features=PARTS), dict(word_features=PARTS * 2)),
         (dict(word_features=PARTS), dict(word_features=PARTS[:, :3])),
+        (dict(), dict(order=2)),
+        (dict(), dict(n_words=21)),
+        (dict(), dict(n_hidden=7)),
+        (dict(), dict(n_hidden=(6, 8))),
+        (dict(), dict(embedding_dim=3)),
+        (dict(), dict(direct=True)),
+        (dict(), dict(n_distant=2)),
+        (dict(), dict(n_senses=2)),
     ],
 )
 def test_continuing_with_another_architecture_is_refused(data, before, change):
-    lm = paper_lm(**SMALL, **before).fit(*data)
+    lm = paper_lm(**SMALL, **before, warm_start=True).fit(*data)
     changed(lm, **change)
-    with pytest.raises(ValueError, match=r"not (that|those) of the fitted network"):
-        lm.partial_fit(*data)
+    for go_on in (lm.fit, lm.partial_fit):
+        with pytest.raises(ValueError, match=r"is not that of the fitted network"):
+            go_on(*data)
 
 
 @pytest.mark.parametrize("other", [dict(word_features=PARTS * 2), dict(tied=True)])

@@ -248,28 +248,6 @@ def test_a_divergence_in_the_last_update_is_named(data):
             lm.fit(X, y, **held_out)
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        dict(order=2),
-        dict(n_words=21),
-        dict(n_hidden=7),
-        dict(n_hidden=(6, 8)),
-        dict(embedding_dim=3),
-        dict(direct=True),
-        dict(order=3, n_distant=2),
-        dict(n_senses=2),
-    ],
-)
-def test_continuing_with_another_shape_is_refused(data, change):
-    X, y, *_ = data
-    lm = paper_lm(n_words=20, max_iter=1, warm_start=True, **SMALL).fit(X, y)
-    changed(lm, **change)
-    for go_on in (lm.fit, lm.partial_fit):
-        with pytest.raises(ValueError, match="is not that of the fitted network"):
-            go_on(X, y)
-
-
 @pytest.mark.parametrize("parallel", ["sync", "async", "locked"])
 @pytest.mark.parametrize("held_out", [False, True])
 def test_interrupt_keeps_the_trained_weights(data, held_out, parallel):

@@ -51,7 +51,17 @@ def test_model_changes_at_keep_only(data):
 
 @pytest.mark.parametrize(
     ("examples", "why"),
-    [([], "empty"), ([-1], "has -1"), ([300], "has 300, but the windows have rows 0")],
+    [
+        ([], "empty"),
+        ([-1], "has -1"),
+        ([300], "has 300, but the windows have rows 0"),
+        (np.ones(300, bool), "must be row numbers"),
+        ([0.5], "must be row numbers"),
+        ([np.nan], "must be row numbers"),
+        ("12", "must be row numbers"),
+        (["a"], "must be row numbers"),
+        (None, "must be row numbers"),
+    ],
 )
 def test_invalid_rows_are_refused(data, examples, why):
     trainer = clone(LM).trainer(*data)
