@@ -130,8 +130,7 @@ class Training:
                 "without MPI, because processes share the examples by their classes; "
                 "call the model's own fit, or set another output."
             )
-        apart = self.windows.min_windows is not None and recipe.average_every is None
-        if apart and self.batch_size % size:
+        if self._takes_turns and self.batch_size % size:
             raise ValueError(
                 f"batch_size={self.batch_size} is no multiple of the {size} processes, "
                 "of which each takes whole runs of its own text; set batch_size to one."
@@ -260,14 +259,12 @@ class Training:
         A mask follows from the seed and the place in the mini-batch, which processes
         with windows of their own count separately: each has a seed of its own.
         """
-        dropout, processes = self.recipe.dropout, self.processes
-        n_blocks = len(self.architecture.widths)
-        if self.windows.min_windows is None or self.recipe.average_every is not None:
-            return dropout.seeded(rng, self.recipe.n_workers(processes.size), n_blocks)
-        every = dropout.seeded(rng, processes.size, n_blocks)
-        if every.seeds is None:
-            return every
-        return replace(every, seeds=every.seeds[[processes.rank]])
+        size, n_blocks = self.processes.size, len(self.architecture.widths)
+        n_workers = size if self._takes_turns else self.recipe.n_workers(size)
+        dropout = self.recipe.dropout.seeded(rng, n_workers, n_blocks)
+        if dropout.seeds is None or not self._takes_turns:
+            return dropout
+        return replace(dropout, seeds=dropout.seeds[[self.processes.rank]])
 
     def _shards_rows(self, parts: Parts) -> bool:
         """Return whether processes share the output units, and not the examples."""
@@ -280,6 +277,12 @@ class Training:
         kind, _ = sharing_of("sync", parts, n_words, self.batch_size, n_processes)
         can_shard = parts.output.rows_are_shared
         return can_shard and (self.recipe.sharded or kind is Rows)
+
+    @property
+    def _takes_turns(self) -> bool:
+        """Whether processes with windows of their own share each mini-batch."""
+        has_parts = self.windows.min_windows is not None
+        return has_parts and self.recipe.average_every is None
 
     @property
     def n_examples(self) -> int:
