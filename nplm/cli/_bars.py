@@ -7,8 +7,7 @@ from contextlib import contextmanager
 
 from rich.console import Console
 
-from nplm.base.progress.bars import TimeLeft, time_in_words
-from nplm.base.progress.surfaces import Log, Surface, Terminal
+from nplm.base.progress import Log, Surface, Terminal, TimeLeft, time_in_words
 from nplm.cli._text import Files
 
 __all__ = ["Stages", "stages"]

@@ -16,7 +16,7 @@ from scipy.special import logsumexp
 
 from nplm import ClassLM, InterpolatedTrigram, KneserNeyLM, NeuralLM, WordClasses
 from nplm.base.estimators.language_model import LanguageModel
-from nplm.base.progress.bars import time_in_words
+from nplm.base.progress import time_in_words
 from nplm.datasets import Corpus
 from nplm.models.neural.presets import paper_network
 

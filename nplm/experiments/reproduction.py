@@ -16,7 +16,7 @@ from typing import Any
 import nplm
 from nplm.base.exceptions import CheckpointError
 from nplm.base.files.atomic_files import replacing
-from nplm.base.progress.bars import time_in_words
+from nplm.base.progress import time_in_words
 from nplm.datasets import Corpus
 from nplm.experiments.fits import PARTS, Bench, Fit, ReportStage, Results, perplexities
 from nplm.experiments.paper_tables import TABLES, PaperTable

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from nplm.base.progress.bars import stages
+from nplm.base.progress import stages
 from nplm.text.codecs import ITEM, Codec, codec_of
 from nplm.text.document_streams import DocumentStream, first_of, readable
 from nplm.text.documents import Documents

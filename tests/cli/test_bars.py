@@ -6,7 +6,6 @@ import re
 import pytest
 from rich.console import Console
 
-from nplm.base.progress import bars, surfaces
 from nplm.cli._bars import stages
 from nplm.cli._text import Files
 
@@ -15,8 +14,7 @@ from nplm.cli._text import Files
 def lines(monkeypatch):
     """Show a stage at a time; give the lines that were printed."""
     clock, file = [0.0], io.StringIO()
-    for module in (bars, surfaces):
-        monkeypatch.setattr(module.time, "perf_counter", lambda: clock[0])
+    monkeypatch.setattr("time.perf_counter", lambda: clock[0])
     with stages(Console(file=file)) as shown:
 
         def lines(at, *progress):
@@ -65,8 +63,7 @@ def test_time_left_of_a_stage_without_a_total_is_that_of_the_files(
     tmp_path, monkeypatch
 ):
     clock, printed = [0.0], io.StringIO()
-    for module in (bars, surfaces):
-        monkeypatch.setattr(module.time, "perf_counter", lambda: clock[0])
+    monkeypatch.setattr("time.perf_counter", lambda: clock[0])
     names = [tmp_path / name for name in "ab"]
     for name in names:
         name.write_bytes(b"x" * 50)

@@ -22,7 +22,7 @@ from nplm import (
     Vocabulary,
 )
 from nplm.base.estimators.language_model import LanguageModel
-from nplm.base.progress.bars import BAR
+from nplm.base.progress import BAR
 from nplm.cli._messages import report_in_options
 from nplm.cli._models import vocabulary_of
 from nplm.cli._options import NETWORK, OPEN_UNITS, UNITS, Settings, network_settings

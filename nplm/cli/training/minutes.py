@@ -15,7 +15,7 @@ from sklearn.base import clone
 
 import nplm
 from nplm import AutoLM, Subwords, Tokenizer
-from nplm.base.progress.bars import BAR
+from nplm.base.progress import BAR
 from nplm.cli._messages import check_auto_settings, report_in_options
 from nplm.cli._options import UNITS, Settings, refuse
 from nplm.cli._outputs import BEGAN, INTERRUPTED, refuse_arpa

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 
-from nplm.base.progress.bars import BAR
-from nplm.base.progress.surfaces import Log, Surface, surface
+from nplm.base.progress import BAR, Log, Surface, surface
 from nplm.models.auto.choosing import MIN_TOKENS
 from nplm.models.auto.fitting import CACHE_WORDS, Budget, Choice
 from nplm.models.auto.texts import AutoText

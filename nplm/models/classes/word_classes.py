@@ -24,7 +24,7 @@ from nplm.base.estimators.constraints import COMMON, Whole
 from nplm.base.fitted import Fitted
 from nplm.base.generators import private_generator
 from nplm.base.pages import Documented
-from nplm.base.progress.bars import BAR, bar
+from nplm.base.progress import BAR, bar
 from nplm.models.classes.annealing import Annealing
 from nplm.models.classes.partition import Bigrams, Partition
 from nplm.models.training.checkpoint import Checkpoint, fingerprint

@@ -22,7 +22,7 @@ from nplm.base.estimators.constraints import Whole, non_negative
 from nplm.base.estimators.scored_texts import reads_texts, texts_log_prob
 from nplm.base.estimators.streams import Stepped
 from nplm.base.fitted import Fitted
-from nplm.base.progress.bars import stages
+from nplm.base.progress import stages
 from nplm.models.mixtures.members import (
     check_sizes,
     columns_of_texts,

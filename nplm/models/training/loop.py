@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from nplm.base.fitted import Fitted
 from nplm.base.generators import plain_state, taken_state
-from nplm.base.progress.bars import OnProgress
+from nplm.base.progress import OnProgress
 from nplm.base.warnings import warn
 from nplm.models.training.checkpoint import Checkpoint
 from nplm.models.training.pace import calls

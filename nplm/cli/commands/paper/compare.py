@@ -16,7 +16,7 @@ from rich.console import Console
 
 import nplm
 from nplm import AutoLM, NeuralLM, TextLM
-from nplm.base.progress.bars import BAR, time_in_words
+from nplm.base.progress import BAR, time_in_words
 from nplm.cli._jobs import Jobs
 from nplm.cli._messages import check_auto_settings, report_in_options
 from nplm.cli._models import vocabulary_of

@@ -16,7 +16,7 @@ from scipy.sparse import csr_array
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
-from nplm.base.progress.bars import BAR, bar
+from nplm.base.progress import BAR, bar
 from nplm.base.warnings import warn
 from nplm.models.neural.fitting.epochs import Epochs
 from nplm.models.neural.fitting.replicated import CommonNetwork, ReplicatedNetwork

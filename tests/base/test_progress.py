@@ -20,9 +20,7 @@ from nplm import (
     WordClasses,
     windows,
 )
-from nplm.base.progress import surfaces
-from nplm.base.progress.bars import bar
-from nplm.base.progress.surfaces import Notebook
+from nplm.base.progress import Notebook, bar
 from nplm.models.neural.fitting import scoring
 from nplm.models.neural.network.network import Network
 from nplm.models.training import checkpoint, pace
@@ -73,7 +71,7 @@ def test_log_has_a_line_per_tenth(capsys):
 @pytest.mark.parametrize("verbose", [1, 2])
 def test_a_slow_fit_has_a_line_a_minute(capsys, monkeypatch, verbose):
     clock = iter(range(0, 10_000, 10))  # seconds: one a look
-    monkeypatch.setattr(surfaces.time, "perf_counter", lambda: next(clock))
+    monkeypatch.setattr("time.perf_counter", lambda: next(clock))
     with bar(verbose, "fit", str) as report:
         for done in range(40):
             report(done, 10_000, 1)
@@ -176,7 +174,7 @@ def test_notebook_element_is_updated(notebook, capsys):
 
 def test_resumed_fit_estimates_time_left(notebook, monkeypatch):
     clock = iter([0.0, 10.0])
-    clock_of = "nplm.base.progress.bars.time.perf_counter"
+    clock_of = "nplm.base.progress.time.perf_counter"
     monkeypatch.setattr(clock_of, lambda: next(clock))
     with bar(2, "fit", str) as report:
         report(50, 100, 1)

@@ -1,1 +1,0 @@
-"""The progress of long calls, shown."""
