@@ -49,7 +49,7 @@ MODULES = {
     "Subwords": "nplm.text.subwords.subwords",
     "TextLM": "nplm.text.lm.text_lm",
     "TextScores": "nplm.text.lm.text_scores",
-    "TokenScores": "nplm.text.lm.token_scores",
+    "TokenScores": "nplm.text.lm.text_scores",
     "Tokenizer": "nplm.text.tokenizer",
     "Trainer": "nplm.models.neural.trainer",
     "Tree": "nplm.models.neural.options.outputs",

@@ -54,7 +54,7 @@ from nplm.text.lm.scorings import neg_bits_per_token as neg_bits_per_token
 from nplm.text.lm.scorings import neg_perplexity as neg_perplexity
 from nplm.text.lm.text_lm import TextLM as TextLM
 from nplm.text.lm.text_scores import TextScores as TextScores
-from nplm.text.lm.token_scores import TokenScores as TokenScores
+from nplm.text.lm.text_scores import TokenScores as TokenScores
 from nplm.text.subwords.subwords import Subwords as Subwords
 from nplm.text.tasks.lm_classifier import LMClassifier as LMClassifier
 from nplm.text.tasks.lm_detector import LMDetector as LMDetector

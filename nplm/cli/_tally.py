@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 
 from nplm.cli._text import Chunk, chunks_of
 from nplm.text.lm.scorer import Scorer
-from nplm.text.lm.text_scores import PerplexitySums
-from nplm.text.lm.token_scores import ScoredTokens
+from nplm.text.lm.text_scores import PerplexitySums, ScoredTokens
 from nplm.text.words.marks import LineMarks
 
 __all__ = [

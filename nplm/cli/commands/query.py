@@ -25,8 +25,7 @@ from nplm.cli._tally import (
 )
 from nplm.cli._text import BLANK_LINES, INPUTS, NO_MARKS, chunks_of
 from nplm.text.lm.scorer import Scorer, measured
-from nplm.text.lm.text_scores import NO_SPELLING, perplexity
-from nplm.text.lm.token_scores import ScoredTokens
+from nplm.text.lm.text_scores import NO_SPELLING, ScoredTokens, perplexity
 
 __all__ = ["query_command"]
 

@@ -16,7 +16,7 @@ from nplm.text.codecs import Ids, Words, codec_of
 from nplm.text.documents import Documents
 from nplm.text.lm.drawing import most_probable
 from nplm.text.lm.scorer import Scorer
-from nplm.text.lm.token_scores import ScoredTokens
+from nplm.text.lm.text_scores import ScoredTokens
 from nplm.text.lm.window_scorer import WindowWordScorer, columns_of
 from nplm.text.vocabulary import Vocabulary
 

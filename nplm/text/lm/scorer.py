@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nplm.text.codecs import Ids, Text, Words
-from nplm.text.lm.text_scores import TextSize
-from nplm.text.lm.token_scores import ScoredTokens
+from nplm.text.lm.text_scores import ScoredTokens, TextSize
 from nplm.text.words.known_words import known_of
 
 __all__ = ["Scorer", "measured", "splitter_of"]

@@ -18,9 +18,9 @@ from nplm.text.lm.text_scores import (
     NO_SPELLING,
     PerplexitySums,
     TextScores,
+    TokenScores,
     perplexity,
 )
-from nplm.text.lm.token_scores import TokenScores
 
 __all__ = ["Scoring"]
 

@@ -12,9 +12,11 @@ from operator import itemgetter
 from typing import Any, Protocol
 
 from nplm.base.exceptions import missing_packages
-from nplm.text.subwords.alphabet import BYTES, bytes_to_unicode, unicode_to_text
 
-__all__ = ["UnitModel", "library_of", "packed", "trained", "unit_model", "unpacked"]
+__all__ = [
+    "BYTES", "UnitModel", "bytes_to_unicode", "library_of", "packed", "trained",
+    "unicode_to_text", "unit_model", "unpacked",
+]  # fmt: skip
 
 # Libraries, by the module of their class.
 LIBRARIES = ("tokenizers", "sentencepiece", "tiktoken")
@@ -24,6 +26,29 @@ LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 # Before the file of a SentencePiece model that splits from right to left. The file
 # itself never begins like this: its first byte is a tag of protobuf.
 REVERSED = b"reversed\n"
+
+# GPT-2's alphabet has a printable character for each byte. The bytes of those that are
+# printable in Latin-1 stand for themselves.
+THEMSELVES = {*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)}
+# The others follow Latin-1, in order: a blank is U+0120, a line feed U+010A.
+OTHERS = [byte for byte in range(256) if byte not in THEMSELVES]
+CODES = {byte: byte for byte in THEMSELVES} | {
+    byte: 256 + i for i, byte in enumerate(OTHERS)
+}
+# The character of each byte.
+BYTES = [chr(CODES[byte]) for byte in range(256)]
+BYTE_OF = {character: byte for byte, character in enumerate(BYTES)}
+
+
+def bytes_to_unicode(data: bytes) -> str:
+    """Return bytes as characters, one for each: those of "a é" are "aĠÃ©"."""
+    return data.decode("latin-1").translate(CODES)
+
+
+def unicode_to_text(tokens: Iterable[str]) -> str:
+    """Return the text of tokens that are spelled; invalid UTF-8 becomes U+FFFD."""
+    data = bytes(BYTE_OF[c] for c in "".join(tokens) if c in BYTE_OF)
+    return data.decode("utf-8", "replace")
 
 
 class UnitModel(Protocol):

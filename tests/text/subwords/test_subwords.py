@@ -15,8 +15,14 @@ from sklearn.exceptions import NotFittedError
 import nplm
 from nplm import KneserNeyLM, Subwords, TextLM, Vocabulary, static_mixture
 from nplm.text.subwords import models
-from nplm.text.subwords.alphabet import BYTES, bytes_to_unicode, unicode_to_text
-from nplm.text.subwords.models import library_of, packed, unpacked
+from nplm.text.subwords.models import (
+    BYTES,
+    bytes_to_unicode,
+    library_of,
+    packed,
+    unicode_to_text,
+    unpacked,
+)
 
 TEXTS = ["The cat sat on the mat.", "A dog didn't sit?", "नमस्ते 日本語 café!"] * 20
 NGRAMS = KneserNeyLM(discount_fallback=(0.5, 1, 1.5))
