@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -266,18 +266,4 @@ random_state, verbose
 
     H_next_ = view("H_next", "Hidden weights of the next word's features.")
 
-    _shared = view("v", "Output weights of all words, or None.")
-    _own = view("U", "Output weights of each word, or None.")
-
-    @property
-    def v_(self) -> NDArray[np.generic]:
-        """Output weights."""
-        weights: NDArray[np.generic] = self._shared if self._own is None else self._own
-        return weights
-
-    @v_.setter
-    def v_(self, values: Any) -> None:
-        if self._own is None:
-            self._shared = values
-        else:
-            self._own = values
+    v_ = view("v", "Output weights.", of_words="U")

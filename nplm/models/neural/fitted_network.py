@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from copy import copy
 from numbers import Integral
 from typing import Any, ClassVar, Self, TypeVar
@@ -22,6 +22,7 @@ from nplm.base.warnings import warn
 from nplm.models.neural.fitting.saved import from_items, lightened, to_items
 from nplm.models.neural.network.array_types import Ids, Index
 from nplm.models.neural.network.network import Network
+from nplm.models.neural.network.parameters import Parameters
 from nplm.models.neural.network.scorer import MOST_COLUMNS
 from nplm.models.neural.options.base import Option
 from nplm.models.neural.options.outputs import Output
@@ -43,17 +44,25 @@ MULTIPLIER = np.uint64(0xBF58476D1CE4E5B9)
 Fits = TypeVar("Fits", bound="FittedNetworkLM")
 
 
-def view(name: str, doc: str) -> property:
-    """Return a property that is a view of a parameter, with a setter."""
+def view(name: str, doc: str, *, of_words: str | None = None) -> property:
+    """Return a property that is a view of a parameter, with a setter.
+
+    Where the network has an array `of_words`, that is the parameter.
+    """
+
+    def array_in(parameters: Parameters) -> str:
+        if of_words is None or parameters.named().get(of_words) is None:
+            return name
+        return of_words
 
     def get(self: Any) -> NDArray[np.generic] | None:
-        named: Mapping[str, NDArray[np.generic] | None]
-        named = self._fit_result(name).parameters.named()
-        return named.get(name)
+        parameters = self._fit_result(name).parameters
+        view: NDArray[np.generic] | None = parameters.named().get(array_in(parameters))
+        return view
 
     def set_(self: Any, values: object) -> None:
-        check_is_fitted(self)
-        self._trained.parameters.set(name, values)
+        parameters = trained_network(self).parameters
+        parameters.set(array_in(parameters), values, f"{name}_")
 
     return property(get, set_, doc=doc)
 

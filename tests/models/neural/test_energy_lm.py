@@ -42,6 +42,15 @@ def test_probabilities_from_the_attributes(lm, data):
     assert lm.C_.size + H.size + lm.d_.size + lm.v_.size + lm.b_.size == count
 
 
+def test_errors_about_the_output_weights_name_them(lm):
+    with pytest.raises(AttributeError, match="EnergyLM has no v_ before it is fitted"):
+        clone(lm).v_  # noqa: B018
+    with pytest.raises(NotFittedError):
+        clone(lm).v_ = 0
+    with pytest.raises(ValueError, match=r"v_ has shape .* array of shape \(3,\)"):
+        lm.v_ = np.zeros(3)
+
+
 def test_training_starts_at_the_unigrams(data):
     X, y = data
     lm = energy_lm(n_words=V, max_iter=1, learning_rate_init=1e-12, random_state=0)

@@ -134,14 +134,15 @@ class Parameters:
             if array is not None and not (name == "C" and "C" in self.derived)
         ) - (self.C.size if self.derived == ("E",) else 0)
 
-    def set(self, name: str, values: Any) -> None:
-        """Copy values into one of the arrays, by the paper's name."""
+    def set(self, name: str, values: Any, attribute: str = "") -> None:
+        """Copy values into an array, by the paper's name; errors name the attribute."""
         array = (self.named() | {"C": self.C, "b": self.b}).get(name)
         values = np.asarray(values)
         if array is None or values.shape != array.shape:
+            shape = None if array is None else array.shape
             raise ValueError(
-                f"{name}_ has shape {None if array is None else array.shape} in this "
-                f"network, and cannot be set to an array of shape {values.shape}."
+                f"{attribute} has shape {shape} in this network, and cannot be set to "
+                f"an array of shape {values.shape}."
             )
         if "own" in self.more:  # the own features take up the difference
             m = self.C.shape[1]
