@@ -174,7 +174,7 @@ def bar(
     """Show the progress of a fit.
 
     - `verbose`: 1 prints a line a minute, 2 or more shows a bar
-    - `name`: name of the estimator
+    - `name`: that of the estimator
     - `note`: formats the figure that the fit optimises
 
     Yields the callback of the training loop; None if nothing is shown.
@@ -196,15 +196,11 @@ def bar(
 
 @contextmanager
 def stages(verbose: int, name: str) -> Iterator[Callable[[str], None]]:
-    """Show the current stage of a fit.
+    """Show the current stage of a fit; `verbose` and `name` are as of `bar`.
 
     The bars of the stages use the same surface, prefixed by the name of the fit,
-    whatever their own `verbose`.
-
-    - `verbose`: 1 prints lines, 2 or more shows a bar
-    - `name`: name of the estimator
-
-    Yields a function to call with the name of each stage when it begins.
+    whatever their own `verbose`. Yields a function to call with the name of each stage
+    when it begins.
     """
     enclosing = _ENCLOSING.get()
     if enclosing is None and not verbose:

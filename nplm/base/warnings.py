@@ -30,9 +30,6 @@ def warn(message: str, category: type[Warning]) -> None:
     the folds of a cross-validation do, unless the filters show each warning. In a
     worker thread or process, which no line of the user's has called, the warning names
     the worker.
-
-    - `message`: text of the warning
-    - `category`: class of the warning
     """
     # Equivalent to skip_file_prefixes of Python 3.12.
     frame, skipped = cast(FrameType | None, sys._getframe()), _skipped()

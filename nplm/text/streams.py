@@ -113,10 +113,7 @@ class WordStream:
     def read(
         self, file: BinaryIO, name: str | os.PathLike[str]
     ) -> Iterator[NDArray[np.int32]]:
-        """Read a file; its end also ends a line.
-
-        - `file`: open for reading, UTF-8
-        - `name`: name of the file in errors
+        """Read a file of UTF-8, which errors call `name`; its end also ends a line.
 
         Yields the ids of the words, numbered by first occurrence; -1 after each line.
         Raises ValueError if the file is not UTF-8, has a symbol inside of a line or a

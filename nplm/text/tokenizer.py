@@ -202,9 +202,6 @@ def _joined(tokens: Sequence[str], split: Callable[[str], list[str]]) -> str:
 
     Two tokens are written without a blank between them if a writer would do so, and
     if the text is then still split into the same tokens.
-
-    - `tokens`: tokens of one document
-    - `split`: the tokenizer: returns the tokens of a text
     """
     if split(" "):  # blanks are tokens
         return "".join(tokens)

@@ -372,21 +372,13 @@ class CheapWords(LanguageModel):
 
 
 class WordsMass:
-    """Total probability of a set of words after each context.
-
-    - `model`: the model of the probabilities
-    - `words` (n,): distinct ids
-    """
+    """Total probability of distinct `words` after each context, by a model."""
 
     def __init__(self, model: LanguageModel, words: NDArray[np.int32]) -> None:
         self.model, self.words = model, words
 
     def after(self, X: NDArray[np.int32]) -> NDArray[np.float64]:
-        """Return the sum of the words' probabilities after each context.
-
-        `X` (n_samples, n_context): contexts, with the columns that the model was fitted
-        with. Returns `mass`, (n_samples,).
-        """
+        """Return the sum of the words' probabilities after each context."""
         mass = np.empty(len(X))
         for rows in blocks_of_rows(len(X), self.model.n_words_):
             proba = self.model.predict_proba(X[rows])

@@ -38,13 +38,10 @@ def check_drawing(**params: Any) -> None:
 def without(
     proba: NDArray[np.float64], excluded: NDArray[np.int32]
 ) -> NDArray[np.float64]:
-    """Exclude words from distributions.
+    """Exclude words from distributions, the rows of `proba`, and renormalise them.
 
-    - `proba` (n, n_words): one distribution per row
-    - `excluded` (n_excluded,): words whose probability becomes 0
-
-    Returns renormalised rows, (n, n_words); the same array if no word is excluded.
-    Raises ValueError if no word with a positive probability is left.
+    Returns the same array if no word is excluded. Raises ValueError if no word with a
+    positive probability is left.
     """
     if len(excluded) == 0:
         return proba
@@ -63,12 +60,10 @@ def without(
 def most_probable(
     proba: NDArray[Any], k: int, excluded: NDArray[np.int32]
 ) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
-    """Return the most probable words of a distribution, without some.
+    """Return the `k` most probable words of one distribution, without some.
 
-    - `proba` (1, n_words)
-    - `k`: number of words; fewer if fewer are left
-    - `excluded` (n_excluded,): words to leave out, each once
-    - returns `words` (k,), the most probable first, and `proba` (k,), renormalised
+    Returns the words, the most probable first, and their renormalised probabilities;
+    fewer if fewer are left. `excluded` has each word once.
     """
     [proba] = without(proba.astype(np.float64, copy=False), excluded)
     best = np.argsort(-proba, kind="stable")[: min(k, len(proba) - len(excluded))]
@@ -82,16 +77,9 @@ def sharpened(
     top_k: int | None = None,
     top_p: float | None = None,
 ) -> NDArray[np.float64]:
-    """Apply temperature, top-k and top-p to distributions.
+    """Apply the parameters of `TextLM.generate` to distributions, the rows of `proba`.
 
-    - `proba` (n, n_words): one distribution per row
-    - `temperature`: probabilities are raised to the power of ``1 / temperature``
-    - `top_k`: keep this many most probable words (Fan et al. 2018). Ties keep the lower
-      ids
-    - `top_p`: then keep the fewest words whose probabilities sum to at least this (the
-      nucleus; Holtzman et al. 2020)
-
-    Returns rows that sum to 1, (n, n_words).
+    Of words with equal probabilities, `top_k` keeps those with lower ids.
     """
     # Relative to the largest, so that a low temperature cannot underflow.
     proba = (proba / proba.max(axis=1, keepdims=True)) ** (1 / temperature)
@@ -111,13 +99,7 @@ def sharpened(
 
 
 def drawn(proba: NDArray[np.float64], random: Any) -> NDArray[np.int32]:
-    """Draw a word from each distribution.
-
-    - `proba` (n, n_words): one distribution per row
-    - `random`: used for one number per row
-
-    Returns `words`, (n,).
-    """
+    """Draw a word from each distribution, a row, with one random number."""
     cdf = np.cumsum(proba, axis=1)
     # Rounding must not reach the sum: the last words may have no probability.
     quantile = random.random_sample(len(proba)) * cdf[:, -1]
