@@ -188,10 +188,10 @@ def _whole(trie: BackoffTrie, work: Work) -> BackoffTrie:
 
     Then an arc leads to the state of each context.
     """
-    while any(map(len, found := unpredicted_in(trie, trie.contexts_made(), work))):
+    while any(map(len, missing := unpredicted_in(trie, trie.contexts_made(), work))):
         tables = NgramTables(work)
         for level in range(1, trie.order):
-            ngrams = np.concatenate([trie.ngrams(level), found[level]])
+            ngrams = np.concatenate([trie.ngrams(level), missing[level]])
             prob = trie.next_word_prob(ngrams[:, :-1], ngrams[:, -1])
             bow = np.ones(len(ngrams))
             if level + 1 < trie.order:

@@ -176,8 +176,9 @@ def decoded(words: Iterable[bytes], path: str) -> Iterator[str]:
             yield word.decode()
         except UnicodeDecodeError as error:
             with reading(path) as file:
-                found = ((n, UNIGRAM.match(line)) for n, line in enumerate(file, 1))
-                line = next((n for n, match in found if match and match[1] == word), 1)
+                matches = ((n, UNIGRAM.match(line)) for n, line in enumerate(file, 1))
+                places = (n for n, match in matches if match and match[1] == word)
+                line = next(places, 1)
             raise ValueError(
                 f"{path}, line {line}: not UTF-8 ({error.reason}); convert the file, "
                 "with iconv for example."

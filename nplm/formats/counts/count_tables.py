@@ -129,8 +129,8 @@ class Tables(Source):
         """Yield n-grams of `order` words and their counts, and tally their contexts."""
         total = 0.0
         for table in self._tables:
-            for given, numbers in _batches(table):
-                ngrams = check_ids(given, "ngrams", ndim=2, n_words=self.n_known)
+            for rows, numbers in _batches(table):
+                ngrams = check_ids(rows, "ngrams", ndim=2, n_words=self.n_known)
                 counts = check_counts(numbers, len(ngrams))
                 if ngrams.shape[1] < order:
                     raise ValueError(
@@ -164,19 +164,19 @@ class Tables(Source):
         boundary = self._boundary
         if not self.counts[boundary]:
             end = self._words.words[boundary]
-            found = f"{end!r} never occurs, so no line ends"
+            wrong = f"{end!r} never occurs, so no line ends"
         elif len(unbalanced):
             word = int(unbalanced[0])
-            found = (
+            wrong = (
                 f"{self._words.words[word]!r} occurs {self.counts[word]} times, "
                 f"but {self._before[word]} times before a word"
             )
         elif self._balance:
-            found = "some contexts do not follow from any n-gram"
+            wrong = "some contexts do not follow from any n-gram"
         else:
             return
         raise ValueError(
-            f"the tables do not hold complete lines: {found}. Count every position of "
+            f"the tables do not hold complete lines: {wrong}. Count every position of "
             "every line, and the boundary after it; leave no n-gram out."
         )
 
@@ -239,10 +239,10 @@ def _files(path: Path) -> list[Path]:
     """Return the Parquet files of a folder, or the file itself."""
     if not path.is_dir():
         return [path]
-    found = sorted(path.glob("**/*.parquet"))
-    if not found:
+    paths = sorted(path.glob("**/*.parquet"))
+    if not paths:
         raise ValueError(f"{path} has no file that ends in .parquet.")
-    return found
+    return paths
 
 
 def _columns(batch: Any, name: str) -> tuple[NDArray[Any], NDArray[Any]]:

@@ -101,47 +101,47 @@ class CountFiles:
                 "there may be several."
             )
         self.paths = [os.fspath(path) for path in paths]
-        given = np.ones(len(self.paths)) if weights is None else np.array(weights)
+        values = np.ones(len(self.paths)) if weights is None else np.array(weights)
         if not self.paths:
             raise ValueError("paths is empty: pass the name of a count file.")
-        if given.shape != (len(self.paths),) or not (
-            np.issubdtype(given.dtype, np.number)
-            and ((given > 0) & (given < np.inf)).all()
+        if values.shape != (len(self.paths),) or not (
+            np.issubdtype(values.dtype, np.number)
+            and ((values > 0) & (values < np.inf)).all()
         ):
             raise ValueError(
                 f"weights={weights!r} must be numbers above 0, one for each file, of "
                 f"which there are {len(self.paths)}."
             )
-        self.weights = given.astype(np.float64).tolist()
+        self.weights = values.astype(np.float64).tolist()
 
 
 class CountedFiles(Source):
     """`CountFiles` as the source of an estimation."""
 
-    def __init__(self, given: CountFiles, choice: WordChoice) -> None:
+    def __init__(self, files: CountFiles, choice: WordChoice) -> None:
         if choice.boundary != END:
             raise ValueError(
                 f"the vocabulary has boundary={choice.boundary!r}, but the ends of "
                 f"lines in count files are {END!r}: leave it out."
             )
-        self._given, self._choice = given, choice
+        self._files, self._choice = files, choice
 
     def words(self, scratch: Scratch) -> StoredWords:
         """Choose the words by their counts."""
-        for path in self._given.paths:
+        for path in self._files.paths:
             check_regular(path)  # it is read for words, and again for n-grams
         scratch.stage("reading", 0)
         counts_of: dict[str, int] = {}
-        for path, weight in zip(self._given.paths, self._given.weights):
+        for path, weight in zip(self._files.paths, self._files.weights):
             of_file: dict[bytes, int] = {}
             for _, data in _chunks(path):
-                found = UNIGRAM.findall(data)
+                lines = UNIGRAM.findall(data)
                 numbers = np.array(
-                    [int(n) if COUNT.fullmatch(n) else 0 for _, n in found],
+                    [int(n) if COUNT.fullmatch(n) else 0 for _, n in lines],
                     dtype=np.int64,
                 )
                 # Line by line, as the n-grams: a word may have several lines.
-                for (word, _), n in zip(found, _weighted(numbers, weight).tolist()):
+                for (word, _), n in zip(lines, _weighted(numbers, weight).tolist()):
                     of_file[word] = of_file.get(word, 0) + n
                 scratch.tell(0)
             if END.encode() not in of_file:
@@ -180,7 +180,7 @@ class CountedFiles(Source):
     ) -> Iterator[tuple[NDArray[np.int32], NDArray[np.int64]]]:
         """Yield n-grams of `order` words, with those that begin with <s> filled up."""
         total = 0.0
-        for path, weight in zip(self._given.paths, self._given.weights):
+        for path, weight in zip(self._files.paths, self._files.weights):
             # Counts of the last words of these n-grams, and of the unigrams.
             ends, unigrams = np.zeros((2, len(self._new_ids)), dtype=np.int64)
             for n_lines, data in _chunks(path):
@@ -234,11 +234,11 @@ def _without_ends(path: str) -> str:
             f"{path} has no count of {END}, the end of a line: count lines from "
             f"{BEGIN} to {END}, as nplm count does."
         )
-    found = "has no lines of an n-gram, a tab and its count"
+    what = "has no lines of an n-gram, a tab and its count"
     if kind.is_text:
-        found = "is an ARPA file: a model" if kind is Kind.ARPA else "is plain text"
+        what = "is an ARPA file: a model" if kind is Kind.ARPA else "is plain text"
     return (
-        f"{path} {found}, not counts of n-grams: nplm count writes these, from the "
+        f"{path} {what}, not counts of n-grams: nplm count writes these, from the "
         "text that the model is to be estimated from."
     )
 

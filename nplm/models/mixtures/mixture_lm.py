@@ -166,17 +166,6 @@ class MixtureLM(_BaseComposition, CompositeLM):
         self.verbose = verbose
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the parameters of the mixture and, as ``name__parameter``, of members.
-
-        Parameters
-        ----------
-        deep : bool, default=True
-            Whether to include the members and their parameters.
-
-        Returns
-        -------
-        params : dict
-        """
         return self._get_params("estimators", deep=deep)
 
     def set_params(self, **params: object) -> Self:
@@ -290,10 +279,10 @@ class MixtureLM(_BaseComposition, CompositeLM):
                 member: Any = clone(model)
                 self._set_n_words(member, self.n_words)
                 data: Any = X, y
-                method, held = "fit", {"X_val": X_val, "y_val": y_val}
+                method, validation = "fit", {"X_val": X_val, "y_val": y_val}
                 if texts is not None and reads_texts(member):
-                    data, method, held = texts, "_fit_texts", {}
-                arguments = held | params_of[name]
+                    data, method, validation = texts, "_fit_texts", {}
+                arguments = validation | params_of[name]
                 fitted = fitted_or_interrupted(member, *data, fit=method, **arguments)
                 self._check_part(fitted[0], f"member {name!r}")
                 return fitted

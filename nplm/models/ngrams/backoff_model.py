@@ -164,14 +164,14 @@ class TrieMass(WordsMass):
 
     # Of which trie, and the mass after each of its contexts: one value, because threads
     # share it.
-    _made: tuple[BackoffTrie, NDArray[np.float64]] | None = None
+    _masses: tuple[BackoffTrie, NDArray[np.float64]] | None = None
 
     def after(self, X: NDArray[np.int32]) -> NDArray[np.float64]:
-        trie, made = self.model.trie_.unpacked(), self._made
+        trie, masses = self.model.trie_.unpacked(), self._masses
         # Before the first call, or after the model has been pruned.
-        if made is None or made[0] is not trie:
-            made = self._made = trie, trie.masses(self.words)
-        return made[1][trie.longest_contexts(self.model._check_X(X))]
+        if masses is None or masses[0] is not trie:
+            masses = self._masses = trie, trie.masses(self.words)
+        return masses[1][trie.longest_contexts(self.model._check_X(X))]
 
     def __getstate__(self) -> dict[str, Any]:
         # The masses are quick to compute again.

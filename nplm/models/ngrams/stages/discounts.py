@@ -56,27 +56,27 @@ def find_discounts(
     """
     default = FALLBACKS[kind]
     discounts, reasons = [], []
-    for order, of_order in enumerate(n, 1):
+    for order, (of_order, is_mixed) in enumerate(zip(n, interpolate), 1):
         try:
             if kind == "plain":
-                found = plain_discounts(of_order)
+                chosen = plain_discounts(of_order)
             else:
-                found = modified_discounts(of_order, interpolate=interpolate[order - 1])
+                chosen = modified_discounts(of_order, interpolate=is_mixed)
         except NoDiscountsError as error:
-            found = default if fallback is None else fallback
+            chosen = default if fallback is None else fallback
             if order >= warned_from:
                 reasons.append(f"the {order}-grams ({error})")
-        discounts.append(found)
+        discounts.append(chosen)
     if reasons and fallback is None:
         values = "{:g}, {:g} and {:g}".format(*default)
-        given = "({:g}, {:g}, {:g})".format(*default)
+        setting = "({:g}, {:g}, {:g})".format(*default)
         if kind == "plain":
-            values = given = f"{default[0]:g}"
+            values = setting = f"{default[0]:g}"
         warn(
             f"Kneser-Ney cannot estimate the discounts of {', '.join(reasons)}: "
             f"it uses {values} instead. Small texts and vocabularies without rare "
             "words give too few different counts. To use these values without a "
-            f"warning, set discount_fallback={given}.",
+            f"warning, set discount_fallback={setting}.",
             UserWarning,
         )
     return np.array(discounts)
@@ -125,16 +125,16 @@ def plain_discounts(n: NDArray[np.int64]) -> tuple[float, float, float]:
 
 
 def check_fallback(
-    given: Any, *, interpolate: bool
+    fallback: Any, *, interpolate: bool
 ) -> tuple[float, float, float] | None:
     """Return the three discounts of `discount_fallback`, or None.
 
     Raises ValueError if they are not above 0 and at most 1, 2 and 3 (below 3 without
     interpolation).
     """
-    if given is None:
+    if fallback is None:
         return None
-    values = list(given) if np.ndim(given) == 1 else [given] * 3
+    values = list(fallback) if np.ndim(fallback) == 1 else [fallback] * 3
     are_numbers = all(
         isinstance(d, Real) and not isinstance(d, (bool, np.bool_)) for d in values
     )
@@ -143,7 +143,7 @@ def check_fallback(
             "discount_fallback must be None, a number above 0 and at most 1, or three "
             "numbers above 0 and at most 1, 2 and 3"
             f"{'' if interpolate else ' (below 3 without interpolation)'}, got "
-            f"{given!r}."
+            f"{fallback!r}."
         )
     d1, d2, d3 = map(float, values)
     return d1, d2, d3

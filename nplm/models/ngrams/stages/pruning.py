@@ -58,9 +58,9 @@ def choose_by_entropy(
     - `bow` (n_contexts,): the weights of the trie. Those of contexts that lose an
       n-gram are replaced
     """
-    n_dropped, made = 0, trie.contexts_made(work)
+    n_dropped, context_of = 0, trie.contexts_made(work)
     stays = work.array(np.bool_, len(trie.context_word))
-    probability = _probabilities(trie, made, work)
+    probability = _probabilities(trie, context_of, work)
     keep[: trie.n_words] = True
     for level in range(trie.order - 1, 0, -1):
         first, last = map(int, trie.level_start[level : level + 2])
@@ -84,7 +84,7 @@ def choose_by_entropy(
             if level + 1 < trie.order:
                 # Files have a line for each context that stays: keep its own
                 # probability, as SRILM does.
-                drop &= ~_at(stays, made[place], work)
+                drop &= ~_at(stays, context_of[place], work)
             keep[place] = ~drop
             n_dropped += int(np.count_nonzero(drop))
             changed = np.zeros(n, dtype=bool)
@@ -100,7 +100,7 @@ def choose_by_entropy(
             parent = np.repeat(np.arange(n), np.diff(children))
             own_stay[parent[stays[children[0] : children[-1]]]] = True
             work.tell(len(p))
-            work.forget(*trie.every_array, made, keep, bow)
+            work.forget(*trie.every_array, context_of, keep, bow)
     return n_dropped
 
 
@@ -127,7 +127,7 @@ def renormalize(trie: BackoffTrie, work: Work) -> None:
 
 
 def _probabilities(
-    trie: BackoffTrie, made: NDArray[np.int32], work: Work
+    trie: BackoffTrie, context_of: NDArray[np.int32], work: Work
 ) -> NDArray[np.float64]:
     """Return the product of the probabilities of the words of each context.
 
@@ -146,12 +146,12 @@ def _probabilities(
             for block in blocks_of_contexts(trie.start, *shorter, work.block):
                 start = trie.start[block[0] : block[1] + 1]
                 place = slice(int(start[0]), int(start[-1]))
-                longer = made[place]
+                longer = context_of[place]
                 rows = np.flatnonzero((longer >= first) & (longer < last))
                 context = np.repeat(np.arange(block[0], block[1]), np.diff(start))
                 prob = out[slice(*block)][context[rows] - block[0]]
                 own_out[longer[rows] - first] = prob * trie.prob[place][rows]
-                work.forget(*trie.every_array, made)
+                work.forget(*trie.every_array, context_of)
             # Contexts that are no n-grams, as at the beginning of a text.
             rest = np.flatnonzero(np.isnan(own_out))
             for part in blocks(len(rest), work.n_at_random):
@@ -167,11 +167,11 @@ def _at(
     flags: NDArray[np.bool_], rows: NDArray[np.int32], work: Work
 ) -> NDArray[np.bool_]:
     """Return the flags of some rows, False for negative ones."""
-    found = np.zeros(len(rows), dtype=bool)
+    out = np.zeros(len(rows), dtype=bool)
     for part in blocks(len(rows), work.n_at_random):
-        found[part] = (rows[part] >= 0) & flags[rows[part]]
+        out[part] = (rows[part] >= 0) & flags[rows[part]]
         work.forget()
-    return found
+    return out
 
 
 def _loss(

@@ -179,7 +179,7 @@ class Quantizing:
         self, k: int, first: int, last: int, parents: NDArray[np.int32]
     ) -> Rows:
         """Return the n-grams of `k` words that end in a word of the range."""
-        trie, found = self._trie, []
+        trie, parts = self._trie, []
         begin, end = map(int, trie.level_start[k - 1 : k + 1])
         for block in blocks_of_contexts(trie.start, begin, end, self._work.block):
             start = trie.start[block[0] : block[1] + 1]
@@ -190,9 +190,9 @@ class Quantizing:
             rows[:, -1] = words[chosen]
             self._spell(block[0] + contexts, rows[:, :-1], parents)
             prob = trie.prob[start[0] : start[-1]][chosen]
-            found.append(Rows(rows, self._books[k][0].codes(prob)))
+            parts.append(Rows(rows, self._books[k][0].codes(prob)))
             self._forget(parents)
-        return _joined(k, found)
+        return _joined(k, parts)
 
     def _weighted(
         self, first: int, last: int, parents: NDArray[np.int32]
@@ -203,15 +203,15 @@ class Quantizing:
         for k in range(2, trie.order):
             # The contexts with these nearest words are adjacent.
             begin, end = map(int, trie.child_start[[begin, end]])
-            found = []
+            parts = []
             for part in blocks(end - begin, self._work.block):
                 bow = trie.bow[begin + part.start : begin + part.stop]
                 chosen = np.flatnonzero(bow != NO_WEIGHT)
                 rows = np.empty((len(chosen), k), dtype=np.int32)
                 self._spell(begin + part.start + chosen, rows, parents)
-                found.append(Rows(rows, self._books[k][1].codes(bow[chosen])))
+                parts.append(Rows(rows, self._books[k][1].codes(bow[chosen])))
                 self._forget(parents)
-            yield _joined(k, found)
+            yield _joined(k, parts)
 
     def _spell(
         self,

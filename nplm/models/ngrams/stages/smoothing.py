@@ -59,11 +59,11 @@ class Smoothing:
         """Check parameters of `KneserNeyLM`; raise ValueError if one is invalid."""
         unigrams = interpolate and interpolate_unigrams
         fallback = check_fallback(discount_fallback, interpolate=unigrams)
-        given = (1,) if min_counts is None else min_counts
+        minimums = (1,) if min_counts is None else min_counts
         if (
-            np.ndim(given) != 1
-            or len(given) == 0
-            or not all(isinstance(n, Integral) and 1 <= n < MAX_TOTAL for n in given)
+            np.ndim(minimums) != 1
+            or len(minimums) == 0
+            or not all(isinstance(n, Integral) and 1 <= n < MAX_TOTAL for n in minimums)
         ):
             raise ValueError(
                 "min_counts must be None or whole numbers from 1 (below 2**53), one "
@@ -71,14 +71,14 @@ class Smoothing:
                 f"{min_counts!r}."
             )
         of_text = min_counts_of == "text"
-        if of_text and list(given) != sorted(given):
+        if of_text and list(minimums) != sorted(minimums):
             raise ValueError(
                 f"min_counts={min_counts!r} decreases, but with "
                 "min_counts_of='text' the suffixes of an n-gram are kept with it: give "
                 "each order at least the minimum count of the one below."
             )
-        highest = [given[-1]] * (order - len(given))
-        of_orders = np.array([*given, *highest][:order], dtype=np.int64)
+        highest = [minimums[-1]] * (order - len(minimums))
+        of_orders = np.array([*minimums, *highest][:order], dtype=np.int64)
         orders = [unigrams, *[interpolate] * (order - 1)]
         return cls(discounts, fallback, orders, of_orders, of_text)
 

@@ -155,9 +155,9 @@ class NgramTables:
         contexts, bows = {}, {1: unigrams.bow[first:last]}
         rows: list[NDArray[np.intp]] = [np.arange(n_words)]
         for k in range(2, order + 1):
-            found = [_chosen(k, first, last, settled, *own) for own in self._blocks(k)]
-            parts = [a[0] if len(a) == 1 else np.concatenate(a) for a in zip(*found)]
-            del found
+            chosen = [_chosen(k, first, last, settled, *own) for own in self._blocks(k)]
+            parts = [a[0] if len(a) == 1 else np.concatenate(a) for a in zip(*chosen)]
+            del chosen
             if last == n_words and parts:  # this is the last range
                 files = [f"table.{k}.{array}" for array in NgramTable._fields]
                 self._work.remove(*files)
@@ -170,7 +170,7 @@ class NgramTables:
             if k < order:
                 contexts[k], bows[k] = parts[3:]
         builder = TrieBuilder(n_words)
-        positions, made = builder.add_tables(ngrams, contexts=contexts)
+        positions, numbers = builder.add_tables(ngrams, contexts=contexts)
         for level in range(1, order):
             position, n = positions[level], builder.n_followers[level]
             if distinct and len(position) != n:
@@ -187,7 +187,7 @@ class NgramTables:
             if level == 1:
                 bow[:] = bows[1]
             else:
-                bow[made[level] - begin] = bows[level]
+                bow[numbers[level] - begin] = bows[level]
             n_before = sum(builder.n_followers[:level])
             start = builder.start[level][span] - n_before + sizes[level - 1, 1]
             arrays: dict[str, Any] = {

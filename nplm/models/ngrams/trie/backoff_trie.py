@@ -87,12 +87,12 @@ class BackoffTrie(ContextTrie):
         work = work or Work()
         parents, path = self.parents(work), self.path()
         n = self.followers(self.order - 1).start
-        made = work.array(np.int32, n)
+        context_of = work.array(np.int32, n)
         slot = np.full(self.n_words, -1, dtype=np.int32)
         last = int(self.level_start[self.order - 1])
         size = min(work.n_at_random, BLOCK_FOLLOWERS)
         for block in blocks_of_contexts(self.start, 0, last, size):
-            _backoff.contexts_made(self.arrays, parents, *block, slot, path, made)
+            _backoff.contexts_made(self.arrays, parents, *block, slot, path, context_of)
             work.forget(*self.every_array)
         work.drop(parents)
-        return made
+        return context_of

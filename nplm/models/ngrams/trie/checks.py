@@ -169,13 +169,13 @@ def _increases(values: Iterable[NDArray[Any]], begins: Iterator[NDArray[Any]]) -
     before, first, rest = -1, 0, np.empty(0, dtype=np.int64)
     for part in values:
         end = first + len(part)
-        found = [rest]
-        while not len(found[-1]) or found[-1][-1] < end:
+        groups = [rest]
+        while not len(groups[-1]) or groups[-1][-1] < end:
             block = next(begins, None)
             if block is None:
                 break
-            found.append(block[np.diff(block, prepend=-1) > 0])
-        rest = np.concatenate(found)
+            groups.append(block[np.diff(block, prepend=-1) > 0])
+        rest = np.concatenate(groups)
         at = np.searchsorted(rest, end)
         is_larger = np.diff(part, prepend=before) > 0
         is_larger[rest[:at] - first] = True

@@ -147,7 +147,7 @@ def _fill_window(
             yield block
             work.forget(*trie.every_array)
 
-    filters, found = np.zeros(trie.n_words, dtype=np.uint16), [missing]
+    filters, parts = np.zeros(trie.n_words, dtype=np.uint16), [missing]
     for first, last in contexts(level):
         longer = trie.start[trie.child_start[[first, last]]]
         lacking = np.empty((3, longer[1] - longer[0]), dtype=np.int32)
@@ -155,18 +155,18 @@ def _fill_window(
         n_lacking = _hashing.put_ngrams(arrays, keys, trie.prob, *arguments)
         if n_lacking < 0:
             raise TableFullError
-        found.insert(-1, lacking[:, :n_lacking].copy())
+        parts.insert(-1, lacking[:, :n_lacking].copy())
     n_ngrams = window.n_used
     for block in contexts(level + 1):
         if not _hashing.put_contexts(arrays, keys, trie.bow, *block, window):
             raise TableFullError
     closed = window.n_used == n_ngrams
-    lacking = np.concatenate(found, axis=1)
-    made = np.empty_like(lacking)
-    n_made = _hashing.put_suffixes(arrays, parents, keys, lacking, window, made)
-    if n_made < 0:
+    lacking = np.concatenate(parts, axis=1)
+    added = np.empty_like(lacking)
+    n_added = _hashing.put_suffixes(arrays, parents, keys, lacking, window, added)
+    if n_added < 0:
         raise TableFullError
-    return Filled(made[:, :n_made].copy(), closed)
+    return Filled(added[:, :n_added].copy(), closed)
 
 
 def _in_order(missing: NDArray[np.int32]) -> NDArray[np.int32]:
