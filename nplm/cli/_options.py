@@ -65,10 +65,7 @@ def is_given(ctx: click.Context, name: str) -> bool:
 
 
 def refuse(ctx: click.Context, names: Iterable[str], message: str) -> None:
-    """Refuse the first of these parameters that the user gave.
-
-    `message` has ``{}`` for its option.
-    """
+    """Refuse the first of some parameters that is given; ``{}`` is its option."""
     for option in ctx.command.params:
         name = str(option.name)
         if name in names and is_given(ctx, name):

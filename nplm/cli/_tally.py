@@ -72,11 +72,7 @@ class Scored(NamedTuple):
 
 @dataclass(frozen=True)
 class TextScorer:
-    """Scores the documents of chunks of text, which follow each other in a file.
-
-    - `errors`, `field`, `blank_lines`: as of `Chunk.documents`
-    - `bos`: whether a line begins a sentence
-    """
+    """Scores the documents of chunks of text in turn; see `Chunk.documents`."""
 
     scorer: Scorer
     errors: str | None = None

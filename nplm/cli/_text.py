@@ -87,11 +87,8 @@ class KeptText(click.Path):
 
 
 class Chunk(NamedTuple):
-    """Lines that were read at once.
+    """Lines that were read at once, without the newline; the first has number `first`.
 
-    - `name`: the file; "-" is standard input
-    - `first`: number of the first line in the file, from 1
-    - `lines`: the lines, without the newline
     - `n_bytes`: bytes read so far of all files, as they are on the disk
     - `pauses`: whether the writer of a pipe has written no more yet: it may wait for
       the answers to these lines

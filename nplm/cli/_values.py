@@ -44,12 +44,7 @@ SHARE = Real(0, 1, min_open=True)
 
 
 class Parsed(click.ParamType):  # type: ignore[type-arg]
-    """A value that a function reads from text.
-
-    - `name`: what --help shows
-    - `parse`: returns the value, or raises ValueError
-    - `wanted`: what a value must be
-    """
+    """A value that `parse` reads from text; an error says what is `wanted`."""
 
     def __init__(self, name: str, parse: Callable[[str], object], wanted: str) -> None:
         self.name, self._parse, self._wanted = name, parse, wanted

@@ -78,13 +78,7 @@ def writes_ngrams(purpose: str) -> Callable[[Callable[..., None]], Callable[...,
 
 
 class Target:
-    """A file to write, by the options of a command.
-
-    - `path`, `to`, `bits`: the file, and the options for its kind
-    - `memory`: bytes to take for n-grams, by default those that are free
-    - `kind`: one of `KINDS`
-    - `ngrams_file`: the file, if only n-grams have its kind
-    """
+    """A file to write, by the options of a command: of n-grams, or of any model."""
 
     def __init__(
         self, path: Path, to: str | None, bits: int | None, memory: int | None
@@ -120,10 +114,7 @@ class Target:
     def changed_from(
         self, models: Sequence[str], *, verify: bool, quantized: bool = False
     ) -> Iterator[Change]:
-        """Open models to be changed, and written here.
-
-        - `quantized`: whether quantized n-grams can be changed so
-        """
+        """Open models, quantized ones too if asked, to be changed and written here."""
         with self.work() as work:
             members = []
             for model in models:
@@ -193,12 +184,7 @@ class Target:
 
 
 class Change:
-    """Opened models, and the target of what is made of them.
-
-    - `models`: their n-grams
-    - `work`: memory or temporary files
-    - `n_before`: number of n-grams of all models
-    """
+    """Opened models, and the target of what is made of them."""
 
     def __init__(self, target: Target, models: list[TextNgrams], work: Work) -> None:
         self._target, self.models, self.work = target, models, work

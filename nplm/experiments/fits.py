@@ -102,13 +102,7 @@ def refuse_empty_parts(corpus: Corpus) -> None:
 
 
 class Bench:
-    """The windows of a corpus, on which the models of a paper's table are measured.
-
-    - `n_context`: context words of a window, enough for the longest order
-    - `progress`: called as ``progress(stage, done, total, note)``
-    - `n_jobs`: threads of the networks
-    - `scored`: parts whose perplexities are in the table
-    """
+    """The windows of a corpus, on which the models of a paper's table are measured."""
 
     # The `work` of the fits that come after the current one, for the time left.
     work_after = 0.0
@@ -211,12 +205,7 @@ HALVES = np.array([0.5, 0.5])
 
 @dataclass(frozen=True)
 class Measured:
-    """The results of a fit.
-
-    - `scores`: log-probabilities, by name of the row and by part
-    - `model`: a model to save
-    - `facts`: further results, for JSON
-    """
+    """The results of a fit: scores by row and part, a model to save, facts for JSON."""
 
     scores: dict[str, Scores]
     model: LanguageModel | None = None
@@ -225,11 +214,7 @@ class Measured:
 
 @dataclass(frozen=True)
 class Fit(ABC):
-    """A fit, which may give several rows.
-
-    - `rows`: its rows, with the paper's figures; the first one names the fit
-    - `settings`: its settings as reported, for JSON
-    """
+    """A fit, which may give several rows, of which the first names it."""
 
     rows: Sequence[Row]
     settings: Settings

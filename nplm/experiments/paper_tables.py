@@ -48,13 +48,7 @@ Perplexities = tuple[float | None, float, float]
 
 @dataclass(frozen=True)
 class PaperTable:
-    """A table of the paper.
-
-    - `name`, `title`: such as "table1", and a title for readers
-    - `n_context`: context words of the longest order
-    - `scored`: parts whose perplexities are measured
-    - `fits`: the fits, in the order of the rows
-    """
+    """A table of the paper: its text, the parts that are scored, and its fits."""
 
     name: str
     title: str
@@ -92,11 +86,7 @@ class PaperTable:
     def trained_otherwise(
         self, as_printed: bool, changes: dict[str, Any]
     ) -> PaperTable:
-        """Return a table whose networks have other settings.
-
-        - `as_printed`: start from the paper's settings, not from ours
-        - `changes`: parameters of `NeuralLM` that override these settings
-        """
+        """Return a table whose networks have the paper's settings, or changed ones."""
 
         def changed(fit: Fit) -> Fit:
             if not isinstance(fit, NetworkFit):

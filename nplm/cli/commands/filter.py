@@ -34,11 +34,7 @@ QUANTILES = ("head", "middle", "tail")
 
 
 class Part(NamedTuple):
-    """Lines that were scored at once.
-
-    - `perplexities`: NaN for lines that are left out
-    - `n_bytes`: as of `Chunk`
-    """
+    """Lines that were scored at once; NaN for those that are left out."""
 
     lines: list[bytes]
     perplexities: Floats
@@ -47,10 +43,7 @@ class Part(NamedTuple):
 
 @dataclass(frozen=True)
 class Perplexities:
-    """The work of a process: from a chunk of text to the perplexity of each line.
-
-    - `with_lines`: whether to return the lines, too
-    """
+    """The work of a process: from a chunk to its perplexities, and lines if asked."""
 
     score: TextScorer
     with_lines: bool

@@ -67,12 +67,7 @@ REFUSALS: dict[int | str, dict[str, Any]] = {
 def make_app(
     models: Mapping[str, TextLM], *, hosts: Collection[str] | None, text: str = ""
 ) -> Guard:
-    """Make the application that serves the page and answers its requests.
-
-    - `models`: models of text by name; the first is the default of requests
-    - `hosts`: names in the Host header that are answered; None answers all
-    - `text`: the text that the page begins with
-    """
+    """Make the application that serves the page; see `Guard` for the hosts."""
     api = Api(models, text)
     app = FastAPI(
         title="nplm",
@@ -103,11 +98,7 @@ def make_app(
 
 
 class Api:
-    """The answers to requests.
-
-    - `models`: models of text by name
-    - `text`: the text that the page begins with
-    """
+    """The answers to requests: the first model is their default."""
 
     def __init__(self, models: Mapping[str, TextLM], text: str) -> None:
         self._models, self._text = dict(models), text

@@ -35,11 +35,9 @@ HEADERS = {
 class Guard:
     """ASGI middleware: hosts, sizes of requests, and headers of answers.
 
-    - `app`: answers what is not refused
     - `hosts`: names in the Host header that are answered; None answers all. A page
       elsewhere whose name is made to point at this machine (DNS rebinding) sends its
       own
-    - `max_bytes`: most bytes of a request's body
     """
 
     _is_ending = False

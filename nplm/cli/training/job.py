@@ -20,12 +20,7 @@ __all__ = ["Job"]
 
 @dataclass(frozen=True)
 class Job:
-    """What ``nplm train`` is asked for.
-
-    - `inputs`, `output`: names of the texts, and the file of the model
-    - `valid`, `test`: the held-out text, and one whose perplexity to report
-    - `options`: values of the other options, by parameter
-    """
+    """What ``nplm train`` is asked for; `options` are the others, by parameter."""
 
     inputs: Sequence[str]
     output: Path
@@ -41,11 +36,7 @@ class Job:
     def read(
         self, *, at_blanks: bool, errors: str | None = None
     ) -> tuple[list[str], list[str] | None]:
-        """Read the lines to train on, and those held out.
-
-        - `at_blanks`: whether they are split at blanks
-        - `errors`: as of `Chunk.documents`
-        """
+        """Read the lines to train on, and those held out; see `Chunk.documents`."""
         split = Splitter(BETWEEN_BLANKS).split_function() if at_blanks else None
         marks, held_out = LineMarks(END, split), None
         texts = self.lines(self.inputs, marks, "train on", errors)
