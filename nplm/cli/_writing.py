@@ -160,27 +160,18 @@ class Target:
                 f"{option} is for files of nplm.save, and {self.path} will be of the "
                 f"kind {self.kind}: leave it out, or give --to nplm."
             )
-        if self.kind == "nplm":
-            self._save(lm, optimizer, dtype)
-        else:
+        if self.kind != "nplm":
             self.write_vectors(vocabulary_of(lm).words_.tolist(), learned_features(lm))
+            return
+        try:
+            nplm.save(lm, self.path, optimizer=optimizer, dtype=dtype)
+        except TypeError as error:
+            raise click.ClickException(str(error)) from error
 
     def write_vectors(self, words: Sequence[str], vectors: Any) -> None:
         """Write word vectors."""
         is_binary = self.kind == "vectors-binary"
         formats.write_vectors(self.path, words, vectors, binary=is_binary)
-
-    def _save(self, lm: TextLM, optimizer: bool, dtype: str | None) -> None:
-        try:
-            nplm.save(lm, self.path, optimizer=optimizer, dtype=dtype)
-        except TypeError as error:
-            raise click.ClickException(str(error)) from error
-        except ValueError as error:
-            if dtype is None:
-                raise
-            message = str(error).replace(f"dtype={dtype!r}", f"--{dtype}")
-            message = message.replace("leave dtype out", "leave it out")
-            raise click.ClickException(message) from error
 
 
 class Change:

@@ -29,7 +29,8 @@ __all__ = ["convert_command"]
 @writes_ngrams("sort n-grams and hold hash tables")
 @click.option(
     "--float16",
-    is_flag=True,
+    "dtype",
+    flag_value="float16",
     help="Store the weights of a network in half precision: half the size, and "
     "perplexities that change little.",
 )
@@ -57,7 +58,7 @@ __all__ = ["convert_command"]
 def convert_command(
     target: Target,
     model: str,
-    float16: bool,
+    dtype: str | None,
     keep_optimizer: bool,
     boost: str | None,
     symbols: str | None,
@@ -89,7 +90,7 @@ def convert_command(
         target.ngrams_file.backoff = BACKOFF if backoff is None else backoff
     if target.kind != "fst" and (symbols, backoff) != (None, None):
         raise click.UsageError("--symbols and --backoff-symbol are for --to fst.")
-    of_network, of_ngrams = float16 or keep_optimizer, target.bits or boost
+    of_network, of_ngrams = dtype or keep_optimizer, target.bits or boost
     if of_network and of_ngrams:
         raise click.UsageError(
             "--bits and --boost are for n-grams, --float16 and --keep-optimizer for "
@@ -111,7 +112,6 @@ def convert_command(
         elif target.ngrams_file is not None and not of_network:
             _convert_ngrams(file, target, target.ngrams_file)
         else:
-            dtype = "float16" if float16 else None
             lm = text_lm_in(file, index=False)
             target.write_model(lm, optimizer=keep_optimizer, dtype=dtype)
 

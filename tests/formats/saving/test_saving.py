@@ -310,7 +310,7 @@ def test_half_precision_is_refused_where_it_would_lose_more(tmp_path, fitted):
     path = tmp_path / "half"
     for name, message in [
         ("Kneser-Ney", r"of the weights of a network, and this KneserNeyLM has none"),
-        ("direct, double", r"has precision='float64': leave dtype out"),
+        ("direct, double", r"has precision='float64': leave it out"),
     ]:
         with pytest.raises(ValueError, match=message):
             nplm.save(fitted[name], path, dtype="float16")

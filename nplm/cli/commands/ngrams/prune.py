@@ -66,37 +66,32 @@ def prune_command(
       nplm prune large.nplm small.nplm --to binary --memory 2G
     """  # noqa: D301  (click reads the control character)
     refuse_to_replace(target.path, model, limit_vocab)
-    words = None if limit_vocab is None else Words(limit_vocab, mass_to)
+    words = set[str]()
+    if limit_vocab is not None:
+        words = set(listed_words(limit_vocab, "--limit-vocab"))
     if threshold is None:
-        threshold = DEFAULT_THRESHOLD if words is None else 0.0
+        threshold = DEFAULT_THRESHOLD if limit_vocab is None else 0.0
     with target.changed_from([model], verify=verify) as change:
         [ngrams] = change.models
-        if words is not None:
-            ngrams = words.limited(ngrams, change.work)
+        if limit_vocab is not None:
+            ngrams = _limited(ngrams, words, limit_vocab, mass_to, change.work)
         trie = pruned_by_entropy(ngrams.trie, threshold, change.work)
         n_kept = change.write(ngrams._replace(trie=trie))
     click.echo(f"{n_kept:,} of {change.n_before:,} n-grams kept", err=True)
 
 
-class Words:
-    """The words to keep, of the file of --limit-vocab."""
-
-    def __init__(self, path: str, mass_to: str) -> None:
-        self._path, self._mass_to = path, mass_to
-        self._words = set(listed_words(path, "--limit-vocab"))
-
-    def limited(self, ngrams: TextNgrams, work: Work) -> TextNgrams:
-        """Restrict n-grams to these words, and report them."""
-        lacking = len(self._words - ngrams.words.ids.keys())
-        try:
-            fewer = limited(ngrams, self._words, work, self._mass_to)
-        except ValueError as error:
-            raise click.ClickException(
-                f"--limit-vocab {self._path}: {error}"
-            ) from error
-        click.echo(
-            f"{len(fewer.words):,} of {len(ngrams.words):,} words kept; {lacking:,} "
-            f"words of {self._path} are not in the model",
-            err=True,
-        )
-        return fewer
+def _limited(
+    ngrams: TextNgrams, words: set[str], path: str, mass_to: str, work: Work
+) -> TextNgrams:
+    """Restrict n-grams to the words of a file, and report them."""
+    lacking = len(words - ngrams.words.ids.keys())
+    try:
+        fewer = limited(ngrams, words, work, mass_to)
+    except ValueError as error:
+        raise click.ClickException(f"--limit-vocab {path}: {error}") from error
+    click.echo(
+        f"{len(fewer.words):,} of {len(ngrams.words):,} words kept; {lacking:,} "
+        f"words of {path} are not in the model",
+        err=True,
+    )
+    return fewer

@@ -59,14 +59,14 @@ def lightened(
     if parameters.dtype != np.float32:
         raise ValueError(
             f"dtype={dtype!r} is for networks of float32, and this one has "
-            f"precision={parameters.dtype.name!r}: leave dtype out."
+            f"precision={parameters.dtype.name!r}: leave it out."
         )
     most = float(np.finfo(dtype).max)
     for name, array in parameters.trained().items():
         if array.size and np.abs(array).max() > most:
             raise ValueError(
                 f"dtype={dtype!r} has numbers up to {most:.0f}, and the weights {name} "
-                f"have {np.abs(array).max():.4g}: leave dtype out."
+                f"have {np.abs(array).max():.4g}: leave it out."
             )
     halves = {name: array.astype(dtype) for name, array in parameters.trained().items()}
     return replace(trained, parameters=parameters.with_arrays(halves))
