@@ -105,8 +105,8 @@ def save(
     if dtype is not None and encoder.n_networks == 0:
         raise ValueError(
             f"dtype={dtype!r} is of the weights of a network, and this "
-            f"{type(model).__name__} has none: leave it out. For n-grams, "
-            "nplm.formats.save_binary has bits=8."
+            f"{type(model).__name__} has none: leave it out. N-grams have bits=8 "
+            "instead (nplm.formats.save_binary)."
         )
     text = json.dumps(encoder.objects, allow_nan=False).encode()
     arrays = {OBJECTS: np.frombuffer(text, np.uint8)} | encoder.arrays
