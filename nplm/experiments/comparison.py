@@ -14,7 +14,6 @@ from nplm.experiments.fits import (
     PARTS,
     Row,
     Scores,
-    mixed,
     perplexities,
     refuse_empty_parts,
 )
@@ -98,17 +97,11 @@ def compare(
                 raise
             interrupt = error
         seconds = time.perf_counter() - began
-        members = _members(model)
-        scores = {row: _scores(member, scored) for row, member in members.items()}
-        if members:
-            scores[name] = mixed(list(scores.values()), model.estimator_.weights_)
-        else:
-            scores[name] = _scores(model, scored)
-        for row in (row for row in (CLASSES, NETWORK, name) if row in scores):
-            lm_of_row = members.get(row, model)
+        for row, lm_of_row in [*_members(model).items(), (name, model)]:
             stopped = interrupt is not None and row != CLASSES
             took = seconds if row == name else None
-            yield _row(row, lm_of_row, scores[row], took, stopped), lm_of_row
+            scores = _scores(lm_of_row, scored)
+            yield _row(row, lm_of_row, scores, took, stopped), lm_of_row
         if interrupt is not None:
             raise interrupt
 
@@ -134,18 +127,19 @@ def _sample(documents: Documents) -> Documents:
 
 
 def _members(lm: TextLM) -> dict[str, TextLM]:
-    """Return the members of a mixture as models of their own."""
+    """Return the members of a mixture that have rows, as models of their own."""
     return {
         name: TextLM.from_model(
             frozen.estimator, lm.vocabulary_, tokenizer=None, boundary=lm.boundary_
         )
         for name, frozen in getattr(lm.estimator_, "estimators", ())
+        if name in (CLASSES, NETWORK)
     }
 
 
 def _scores(lm: TextLM, scored: dict[str, Documents]) -> Scores:
-    scorer = lm.scorer()
-    return {part: scorer.tokens(texts).log_prob for part, texts in scored.items()}
+    # A scorer for each part, as a text that runs on would go on from another part.
+    return {part: lm.scorer().tokens(texts).log_prob for part, texts in scored.items()}
 
 
 def _row(
