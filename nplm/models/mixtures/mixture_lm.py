@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import logsumexp
 from sklearn.base import clone
 from sklearn.utils import Bunch
 from sklearn.utils.metaestimators import _BaseComposition
 from sklearn.utils.validation import check_is_fitted
 
 from nplm.base.atomic import fit_copy, fitted_or_interrupted
-from nplm.base.blocks import BLOCK_WINDOWS, Texts, blocks
-from nplm.base.checks import check_not_grown
+from nplm.base.blocks import Texts
 from nplm.base.estimators.checked_inputs import HeldOut, columns_needed
-from nplm.base.estimators.composite import CompositeLM
 from nplm.base.estimators.constraints import Whole, non_negative
-from nplm.base.estimators.scored_texts import reads_texts, texts_log_prob
-from nplm.base.estimators.streams import Stepped
+from nplm.base.estimators.scored_texts import reads_texts
 from nplm.base.fitted import Fitted
 from nplm.base.progress import stages
 from nplm.models.mixtures.members import (
@@ -29,25 +25,20 @@ from nplm.models.mixtures.members import (
     fit_members,
     fit_params_of,
     kept_of,
-    n_context_of_texts,
     names_of,
     weights_of,
 )
+from nplm.models.mixtures.mixed_scores import MixedScores
 from nplm.models.mixtures.uniform_lm import UniformLM
 from nplm.models.ngrams.frequencies import RelativeFrequencies
 from nplm.models.ngrams.stages.counts import NgramCounts, restored_counts
 from nplm.models.ngrams.trie.checks import arrays_of
-from nplm.models.training.em import (
-    BIN_PRIOR,
-    MAX_ITER,
-    TOL,
-    fit_mixture_weights,
-)
+from nplm.models.training.em import BIN_PRIOR, MAX_ITER, TOL, fit_mixture_weights
 
 __all__ = ["MixtureLM"]
 
 
-class MixtureLM(_BaseComposition, CompositeLM):
+class MixtureLM(_BaseComposition, MixedScores):
     r"""Mixture of language models (section 2, "Mixture of models").
 
     .. math:: P(w | c) = \sum_i \alpha_i P_i(w | c)
@@ -137,7 +128,6 @@ class MixtureLM(_BaseComposition, CompositeLM):
     ([3, 4, 5, 6], (4, 3))
     """
 
-    weights_: NDArray[np.float64]
     # `names_of` and `weights_of` check the other parameters.
     _parameter_constraints: ClassVar[dict[str, list[object]]] = {
         "include_uniform": ["boolean"],
@@ -312,10 +302,6 @@ class MixtureLM(_BaseComposition, CompositeLM):
         kept = kept_of(self.estimators)
         return max(2, *(columns_of_texts(model) for _, model in kept))
 
-    def _n_context_of_texts(self) -> int:
-        least = 2 if self._contexts is not None else 0
-        return max(least, *map(n_context_of_texts, self.estimators_))
-
     @property
     def _reads_texts(self) -> bool:
         """Whether a member reads texts."""
@@ -402,109 +388,6 @@ class MixtureLM(_BaseComposition, CompositeLM):
             shape = (len(self.bins_), *shape)
         self.weights_ = fitted.shares("weights", shape)
         self.n_iter_ = fitted.whole("n_iter")
-
-    # -- probabilities --------------------------------------------------------
-
-    def _rows(self, X: NDArray[np.int32]) -> NDArray[np.intp]:
-        """Return the row of `weights_` of each context: 0 unless "context"."""
-        if self._contexts is None:
-            return np.zeros(len(X), dtype=np.intp)
-        return self._contexts.bin_of(X[:, -2:])
-
-    def _row_weights(self, X: NDArray[np.int32]) -> NDArray[np.float64]:
-        """Return the weights of each context, shape (n_samples, n_members)."""
-        return np.atleast_2d(self.weights_)[self._rows(X)]
-
-    def _token_details(self, X: NDArray[np.int32]) -> dict[str, NDArray[Any]]:
-        weights = self._row_weights(X)
-        return {"weights": np.broadcast_to(weights, (len(X), weights.shape[1]))}
-
-    def _predict_proba(self, X: NDArray[np.int32]) -> NDArray[np.float64]:
-        weights = self._row_weights(X)
-        proba = np.zeros((len(X), self.n_words_))
-        for i, member in enumerate(self.estimators_):
-            part = member.predict_proba(self._nearest_of(member, X))
-            proba += weights[:, i : i + 1] * part
-        return proba
-
-    @property
-    def _sums_over_words(self) -> bool:
-        """Whether a member sums over all words to score one."""
-        return any(getattr(m, "_sums_over_words", False) for m in self.estimators_)
-
-    def _member_log_probs(
-        self, data: HeldOut | Texts, begin: Callable[[str], None] = lambda stage: None
-    ) -> NDArray[np.float64]:
-        """Return the scores by each member: (n_samples, n_members).
-
-        - `begin`: called with the name of each stage
-        """
-        scores = []
-        for i, member in enumerate(self.estimators_, 1):
-            begin(f"scores ({i} of {len(self.estimators_)})")
-            if isinstance(data, Texts):
-                check_not_grown(member, self.n_words_, type(self).__name__)
-                scores.append(texts_log_prob(member, data))
-            else:
-                X, y = data
-                scores.append(member.log_prob(self._nearest_of(member, X), y))
-        return np.column_stack(scores)
-
-    def _mixed(self, log_probs: ArrayLike, X: NDArray[np.int32]) -> NDArray[np.float64]:
-        """Return the log-probabilities of the mixture, of those of each member.
-
-        `log_probs`: of a word, or of several, after each context of `X`
-        """
-        weights = self._row_weights(X).T
-        weights = weights[..., np.newaxis] if np.ndim(log_probs) == 3 else weights
-        return logsumexp(log_probs, axis=0, b=weights)
-
-    def _texts_log_prob(self, texts: Texts) -> NDArray[np.float64]:
-        log_probs, X = self._member_log_probs(texts).T, texts.X
-        out = np.empty(len(texts))
-        for tokens in blocks(len(out), BLOCK_WINDOWS):
-            out[tokens] = self._mixed(log_probs[:, tokens], X[texts.rows(tokens)])
-        return out
-
-    def _state(self, ids: NDArray[np.int32]) -> Any:
-        # A text begins with as many boundaries as a context has words.
-        n = self._n_context_of_texts()
-        return tuple(
-            member._state(ids[n - n_context_of_texts(member) :])
-            for member in self.estimators_
-        )
-
-    def _step_by_member(
-        self, X: NDArray[np.int32], states: Sequence[Any]
-    ) -> tuple[list[NDArray[np.floating]], list[Any]]:
-        """Return the log-probabilities by each member, and the states."""
-        parts, after = [], []
-        for i, member in enumerate(self.estimators_):
-            check_not_grown(member, self.n_words_, type(self).__name__)
-            before = [state[i] if state else None for state in states]
-            log_proba, states_after = member._step(X, before)
-            parts.append(log_proba)
-            after.append(states_after)
-        return parts, list(zip(*after))
-
-    def _step(self, X: NDArray[np.int32], states: Sequence[object]) -> Stepped:
-        log_probs, after = self._step_by_member(X, states)
-        return self._mixed(log_probs, X), after
-
-    def _log_prob(
-        self, X: NDArray[np.int32], y: NDArray[np.int32]
-    ) -> NDArray[np.float64]:
-        return self._mixed(self._member_log_probs((X, y)).T, X)
-
-    def _candidate_log_prob(
-        self, X: NDArray[np.int32], candidates: NDArray[np.int32], normalize: bool
-    ) -> NDArray[np.float64]:
-        # Only normalised probabilities of members can be summed.
-        log_probs = [
-            member.candidate_log_prob(self._nearest_of(member, X), candidates)
-            for member in self.estimators_
-        ]
-        return self._mixed(log_probs, X)
 
     # -- scikit-learn ---------------------------------------------------------
 
