@@ -1,6 +1,15 @@
-"""Exceptions of nplm."""
+"""Exceptions of nplm, and modules whose packages may be missing."""
 
-__all__ = ["CheckpointError", "DivergenceError", "damaged_file", "missing_packages"]
+from importlib import import_module
+from typing import Any
+
+__all__ = [
+    "CheckpointError",
+    "DivergenceError",
+    "damaged_file",
+    "missing_packages",
+    "optional_module",
+]
 
 
 class CheckpointError(ValueError):
@@ -36,3 +45,16 @@ def missing_packages(user: str, *packages: str, otherwise: str = "") -> ImportEr
     command = f"python -m pip install {' '.join(packages)}"
     end = f". {otherwise}" if otherwise else ""
     return ImportError(f"{user} requires {names}: {command}{end}")
+
+
+def optional_module(
+    name: str, user: str, package: str | None = None, otherwise: str = ""
+) -> Any:
+    """Import a module, or raise the error of `missing_packages`.
+
+    `package`: its package; by default that of the same name.
+    """
+    try:
+        return import_module(name)
+    except ImportError as error:
+        raise missing_packages(user, package or name, otherwise=otherwise) from error

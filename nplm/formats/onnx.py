@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from nplm.base.exceptions import missing_packages
+from nplm.base.exceptions import optional_module
 from nplm.formats._model_files import check_writable, writing
 from nplm.models.neural.fitted_network import trained_network
 from nplm.models.neural.network.hidden import NORM_EPSILON
@@ -99,11 +99,8 @@ class _Graph:
     """Nodes and weights of a network, from contexts to log-probabilities."""
 
     def __init__(self, model: NeuralLM) -> None:
-        try:
-            from onnx import helper, numpy_helper
-        except ImportError as error:
-            raise missing_packages("write_onnx", "onnx") from error
-        self._helper, self._numpy = helper, numpy_helper
+        onnx = optional_module("onnx", "write_onnx")
+        self._helper, self._numpy = onnx.helper, onnx.numpy_helper
         self._model = model
         self._nodes: list[Any] = []
         self._weights: list[Any] = []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nplm.base.exceptions import missing_packages
+from nplm.base.exceptions import optional_module
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -15,10 +15,7 @@ __all__ = ["Display", "above", "check_matplotlib"]
 
 def check_matplotlib(caller: str) -> None:
     """Raise an ImportError that says how to install matplotlib if it is missing."""
-    try:
-        import matplotlib  # noqa: F401
-    except ImportError as error:
-        raise missing_packages(caller, "matplotlib") from error
+    optional_module("matplotlib", caller)
 
 
 class Display:

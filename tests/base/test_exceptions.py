@@ -13,16 +13,20 @@ from nplm.base.exceptions import missing_packages
 ROOT = Path(__file__).parents[2]
 
 
+def packages_of(call):
+    """The packages that a call names, if it is one of these two."""
+    return {
+        "missing_packages": call.args[1:],
+        "optional_module": call.args[2:] or call.args[:1],
+    }.get(getattr(call.func, "id", ""), [])
+
+
 def named():
-    """The packages that calls of `missing_packages` name, but for variables."""
+    """The packages that errors name, but for variables."""
     for path in (ROOT / "nplm").rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
-            if (
-                isinstance(node, ast.Call)
-                and isinstance(node.func, ast.Name)
-                and node.func.id == missing_packages.__name__
-            ):
-                packages = node.args[1:]
+            if isinstance(node, ast.Call):
+                packages = packages_of(node)
                 yield from (p.value for p in packages if isinstance(p, ast.Constant))
 
 

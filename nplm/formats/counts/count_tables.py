@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from nplm.base.blocks import blocks
 from nplm.base.checks import check_ids
 from nplm.base.encoded_words import EncodedWords
-from nplm.base.exceptions import missing_packages
+from nplm.base.exceptions import optional_module
 from nplm.base.files.atomic_files import opened
 from nplm.formats._words import StoredWords, check_words
 from nplm.formats.counts.sources import Source
@@ -277,10 +277,4 @@ def _name(table: Any) -> str:
 
 
 def _arrow(module: str) -> Any:
-    """Import a module of pyarrow, an optional dependency."""
-    from importlib import import_module
-
-    try:
-        return import_module(module)
-    except ImportError as error:
-        raise missing_packages("A table of Arrow or Parquet", "pyarrow") from error
+    return optional_module(module, "A table of Arrow or Parquet", "pyarrow")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from nplm.base.exceptions import missing_packages
+from nplm.base.exceptions import optional_module
 from nplm.text.decoding.word_steps import WordSteps
 from nplm.text.lm.text_lm import TextLM
 
@@ -53,16 +53,15 @@ def flashlight_lm(lm: TextLM, words: Sequence[str] | Any) -> Any:
             lm=nplm.flashlight_lm(lm, open("words.txt").read().split()),
         )
     """
-    try:
-        from flashlight.lib.text.decoder import LM, LMState
-    except ImportError as error:
-        raise missing_packages("flashlight_lm", "flashlight-text") from error
+    decoder = optional_module(
+        "flashlight.lib.text.decoder", "flashlight_lm", "flashlight-text"
+    )
     steps = WordSteps(lm, "flashlight_lm")
     dictionary: Any = words
     if hasattr(dictionary, "index_size"):
         words = [dictionary.get_entry(i) for i in range(dictionary.index_size())]
 
-    class FlashlightLM(LM):
+    class FlashlightLM(decoder.LM):  # type: ignore[name-defined]
         """States of flashlight are prefixes; each has a state of nplm and its score."""
 
         def __init__(self, words: list[str]) -> None:
@@ -72,7 +71,7 @@ def flashlight_lm(lm: TextLM, words: Sequence[str] | Any) -> Any:
 
         def start(self, start_with_nothing: bool) -> Any:
             self.scored.clear()
-            state = LMState()
+            state = decoder.LMState()
             self.scored[state] = steps.begin(not start_with_nothing), 0.0
             return state
 

@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import HasMethods, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from nplm.base.exceptions import missing_packages
+from nplm.base.exceptions import optional_module
 from nplm.base.pages import Documented
 
 __all__ = ["Rescorer"]
@@ -195,10 +195,13 @@ class Rescorer(Documented, BaseEstimator):
 
     def _metric(self) -> tuple[Metric, int]:
         """Return the metric, and 1 if a greater value is better, else -1."""
+        user, otherwise = f"metric={self.metric!r}", "Or pass a callable."
         if self.metric == "wer":
-            return _word_error_rate(), -1
+            jiwer = optional_module("jiwer", user, otherwise=otherwise)
+            return lambda y, texts: jiwer.wer(_joined(y), _joined(texts)), -1
         if self.metric == "bleu":
-            return _bleu(), 1
+            bleu = optional_module("sacrebleu", user, otherwise=otherwise).corpus_bleu
+            return lambda y, texts: bleu(_joined(texts), [_joined(y)]).score, 1
         return self.metric, 1 if self.greater_is_better else -1  # type: ignore[return-value]
 
 
@@ -322,30 +325,6 @@ def _changes(
         changes.append(float(first))
         now = max(steeper[at == first], key=lambda i: slope[i])
     return changes
-
-
-def _word_error_rate() -> Metric:
-    try:
-        import jiwer
-    except ImportError as error:
-        raise missing_packages(
-            "metric='wer'", "jiwer", otherwise="Or pass a callable."
-        ) from error
-    return lambda references, texts: jiwer.wer(_joined(references), _joined(texts))
-
-
-def _bleu() -> Metric:
-    try:
-        import sacrebleu
-    except ImportError as error:
-        raise missing_packages(
-            "metric='bleu'", "sacrebleu", otherwise="Or pass a callable."
-        ) from error
-
-    def bleu(references: list[Text], texts: list[Text]) -> float:
-        return sacrebleu.corpus_bleu(_joined(texts), [_joined(references)]).score
-
-    return bleu
 
 
 def _joined(texts: Iterable[Text]) -> list[str]:

@@ -7,11 +7,10 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from importlib import import_module
 from operator import itemgetter
 from typing import Any, Protocol
 
-from nplm.base.exceptions import missing_packages
+from nplm.base.exceptions import optional_module
 
 __all__ = [
     "BYTES", "UnitModel", "bytes_to_unicode", "library_of", "packed", "trained",
@@ -265,7 +264,7 @@ def trained(kind: str, texts: Iterable[str], n_words: int) -> Any:
 
     `n_words`: number of units; the 256 bytes are among them.
     """
-    library = _library("tokenizers", f"Subwords({kind!r})")
+    library = optional_module("tokenizers", f"Subwords({kind!r})")
     models, trainers = library.models, library.trainers
     options = {
         "vocab_size": n_words,
@@ -318,7 +317,7 @@ def unpacked(name: str, data: bytes) -> Any:
     """Return the model that `packed` wrote, or raise ValueError if it is damaged."""
     if name not in LIBRARIES:
         raise ValueError(f"{name!r:.80} is not a library of subwords")
-    library = _library(name, "the model's tokenizer")
+    library = optional_module(name, "the model's tokenizer")
     with _errors_of(name, "is damaged"):
         if name == "sentencepiece":
             proto = data.removeprefix(REVERSED)
@@ -344,10 +343,3 @@ def _check_ids(units: object, n_bytes: int) -> None:
     largest = max(units.values(), default=0) if isinstance(units, dict) else 0
     if largest > n_bytes:
         raise ValueError(f"a unit has the id {largest}, in a file of {n_bytes} bytes")
-
-
-def _library(name: str, user: str) -> Any:
-    try:
-        return import_module(name)
-    except ImportError:
-        raise missing_packages(user, name) from None
