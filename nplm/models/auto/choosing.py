@@ -63,11 +63,14 @@ SAVING_SECONDS, PARAMETER_SECONDS, NGRAMS_A_TOKEN = 0.3, 2e-8, 3
 SHORT_RUN = 4
 # The learning rate of a network that is trained further, as a share of its own.
 CONTINUED_RATE = 0.5
-# Bytes that the estimation of n-grams takes, a token, by order: measured with 2 million
-# words of Wiki at orders 4 and 5 (37 and 89), and a margin. And those of Python, and of
-# a token's ids.
-NGRAM_BYTES = {5: 110, 4: 60, 3: 40, 2: 20}
-OTHER_BYTES, ID_BYTES = 200_000_000, 20
+# Bytes of n-grams, a token, by order: at most while they are estimated, and afterwards.
+# Those of order 4 were measured with 16 million words of Wiki, the ratios of the others
+# with 1.5 million. And those of Python, of a token's text and ids, and of a word.
+NGRAM_BYTES = {5: (126, 100), 4: (90, 80), 3: (58, 56), 2: (19, 16)}
+OTHER_BYTES, ID_BYTES, WORD_BYTES = 200_000_000, 20, 1000
+# Bytes of a network, a feature: of a word while the first ones are computed; then of a
+# word or a piece of spelling, with the solver's state and the best epoch.
+FIRST_FEATURE_BYTES, FEATURE_BYTES = 40, 16
 # Members in the order of their fits: an interrupt of the network leaves the others.
 ORDER = ("ngrams", "classes", "cache", "network")
 # The choices beside parameters of a network, and their values.
@@ -155,7 +158,6 @@ def choose(
     text, budget = fit.text, fit.budget
     assert budget is not None
     fixed = {name: settings[name] for name in FIXED if name in settings}
-    order = fixed.get("ngram_order") or ngram_order(text, memory)
     seconds = NGRAM_SECONDS * text.n_tokens
     _check_time("n-grams", seconds, fit)
     n_classes = fixed.get("n_classes", _n_classes(text, budget.left))
@@ -186,16 +188,20 @@ def choose(
     )
     if "network" in members and fixed.get("spelling", has_rare):
         fit.word_features = spell()
+    network = {name: v for name, v in settings.items() if name not in fixed}
+    network_bytes = 0
+    if "network" in members:
+        row = nearest_row(text.n_tokens, budget.left / 60)
+        network_bytes = _network_bytes(fit, changed(row.network, network))
+    order = fixed.get("ngram_order") or ngram_order(text, memory, network_bytes)
     fit.set(
         members=tuple(sorted(members, key=ORDER.index)), ngram_order=order,
         n_classes=n_classes if "classes" in members else 0,
         spelling=fit.word_features is not None,
     )  # fmt: skip
-    n_bytes = OTHER_BYTES + (NGRAM_BYTES.get(order, 300) + ID_BYTES) * text.n_tokens
     if "network" not in members:
-        return Choice(fit.recipe, n_bytes=n_bytes)
-    network = {name: v for name, v in settings.items() if name not in fixed}
-    return _with_network(fit, fixed, network, n_bytes)
+        return Choice(fit.recipe, n_bytes=_bytes(text, order))
+    return _with_network(fit, fixed, network)
 
 
 def _check_time(what: str, seconds: float, fit: AutoFit) -> None:
@@ -212,7 +218,7 @@ def _check_time(what: str, seconds: float, fit: AutoFit) -> None:
 
 
 def _with_network(
-    fit: AutoFit, fixed: Mapping[str, Any], settings: dict[str, Any], n_bytes: int
+    fit: AutoFit, fixed: Mapping[str, Any], settings: dict[str, Any]
 ) -> Choice:
     """Choose the network, by two measurements at most."""
     text, recipe, budget = fit.text, fit.recipe, fit.budget
@@ -247,9 +253,9 @@ def _with_network(
             _check_time("a network and n-grams", before + after, fit)
         members = tuple(name for name in recipe.members if name != "network")
         fit.set(members=members, spelling=False)
-        return Choice(fit.recipe, n_bytes=n_bytes)
+        return Choice(fit.recipe, n_bytes=_bytes(text, recipe.ngram_order))
     most = fixed.get("epochs", most_epochs(text.n_tokens))
-    n_bytes += 16 * text.n_words * parameters["embedding_dim"]
+    n_bytes = _bytes(text, recipe.ngram_order, _network_bytes(fit, parameters))
     choice = Choice(
         fit.recipe, scoring_seconds, reserved, math.ceil(most * text.n_tokens), speed,
         n_bytes,
@@ -361,12 +367,30 @@ def _first(documents: Documents, n_tokens: int) -> Documents:
     return Documents(documents.ids[:n_tokens], lengths[: 1 + (ends < n_tokens).sum()])
 
 
-def ngram_order(text: AutoText, memory: int | None) -> int:
+def _network_bytes(fit: AutoFit, parameters: Mapping[str, Any]) -> int:
+    """Return the memory that a network takes, about."""
+    n_words, n_pieces = fit.text.n_words, 0
+    if fit.word_features is not None:
+        n_pieces = fit.word_features.shape[1]
+    first, then = FIRST_FEATURE_BYTES * n_words, FEATURE_BYTES * (n_words + n_pieces)
+    return int(parameters["embedding_dim"] * max(first, then))
+
+
+def _bytes(text: AutoText, order: int, network_bytes: int = 0) -> int:
+    """Return the memory that a fit takes, about, with n-grams of an order."""
+    n, longest = text.n_tokens, max(NGRAM_BYTES)
+    estimation, after = NGRAM_BYTES[min(max(order, min(NGRAM_BYTES)), longest)]
+    n_bytes = OTHER_BYTES + ID_BYTES * n + WORD_BYTES * text.n_words
+    return n_bytes + max(estimation * n, after * n + network_bytes)
+
+
+def ngram_order(text: AutoText, memory: int | None, network_bytes: int = 0) -> int:
     """Return the longest order of n-grams for which there is memory, and a context."""
-    a_token = math.inf
-    if memory is not None:
-        a_token = max(0, memory - OTHER_BYTES) / max(1, text.n_tokens) - ID_BYTES
-    fitting = [n for n, size in NGRAM_BYTES.items() if size <= a_token]
+    fitting = [
+        order
+        for order in NGRAM_BYTES
+        if memory is None or _bytes(text, order, network_bytes) <= memory
+    ]
     order = max(fitting, default=min(NGRAM_BYTES))
     return min(order, text.n_columns + 1) if text.n_columns else order
 

@@ -114,14 +114,16 @@ def test_runs_have_the_windows_again(is_shuffled):
 
 
 @pytest.mark.parametrize(
-    ("n_tokens", "memory", "order"),
-    [(10**6, 2 * 10**9, 5), (16 * 10**6, 2 * 10**9, 4), (16 * 10**6, 10**8, 2),
-     (10**9, None, 5)],
+    ("n_tokens", "memory", "network_bytes", "order"),
+    [(10**6, 2 * 10**9, 0, 5), (16 * 10**6, 2 * 10**9, 0, 4),
+     (16 * 10**6, 2 * 10**9, 10**9, 2), (16 * 10**6, 3 * 10**9, 10**9, 4),
+     (16 * 10**6, 10**8, 0, 2), (10**9, None, 10**9, 5)],
 )  # fmt: skip
-def test_orders_of_n_grams_fit_in_the_memory(n_tokens, memory, order):
+def test_orders_of_n_grams_fit_in_the_memory(n_tokens, memory, network_bytes, order):
     ids = np.broadcast_to(np.int32(1), n_tokens - 1)  # of no memory
     documents = Documents(ids, np.array([n_tokens - 1]))
-    assert ngram_order(AutoText(documents, None, 9, 0, False), memory) == order
+    text = AutoText(documents, None, 9, 0, False)
+    assert ngram_order(text, memory, network_bytes) == order
 
 
 def test_the_preset_memory_is_a_row_of_the_rules():
