@@ -148,12 +148,19 @@ def weights_of(argument: str) -> Parsed:
     )
 
 
-def memory_option(purpose: str) -> Callable[[Command], Command]:
+AVAILABLE = (
+    "three quarters of the memory that is available (of half of all memory where the "
+    "system does not tell, as macOS)"
+)
+
+
+def memory_option(
+    purpose: str, default: str = AVAILABLE
+) -> Callable[[Command], Command]:
     """Return the option of a command that needs memory for a purpose."""
     return click.option(
         "--memory",
         type=MEMORY,
         help=f"Memory to {purpose} (500M, 2G); the rest is done on disk. By default "
-        "three quarters of the memory that is available (of half of all memory where "
-        "the system does not tell, as macOS).",
+        f"{default}.",
     )

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 __all__ = ["BITS", "KEEP_OPTIMIZER", "Change", "Target", "ngrams_in", "writes_ngrams"]
 
+# Sorting and hashing in more memory takes as long: it misses the cache more often.
+DEFAULT_BYTES = 1 << 29
 OF_NGRAMS = ("arpa", "binary", "fst")
 KINDS = ("nplm", *OF_NGRAMS, "vectors", "vectors-binary")
 
@@ -72,7 +74,8 @@ def writes_ngrams(purpose: str) -> Callable[[Callable[..., None]], Callable[...,
         ) -> None:  # fmt: skip
             command(target=Target(output, to, bits, memory), **options)
 
-        return TO(BITS(memory_option(purpose)(with_target)))
+        default = "512M, or less if less is available: more would save no time"
+        return TO(BITS(memory_option(purpose, default)(with_target)))
 
     return decorated
 
@@ -104,7 +107,9 @@ class Target:
         if self.ngrams_file is None:
             yield Work()
             return
-        n_bytes = free_memory() if self.memory is None else self.memory
+        n_bytes = self.memory
+        if n_bytes is None:
+            n_bytes = min(free_memory(), DEFAULT_BYTES)
         with stages(lines=False) as bars:
             show = bars.counting("n-grams")
             with Scratch(None, n_bytes, Threads(1), show) as scratch:

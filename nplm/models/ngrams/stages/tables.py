@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,10 @@ __all__ = ["NOT_AN_NGRAM", "DuplicateNgramError", "NgramTable", "NgramTables"]
 NOT_AN_NGRAM = np.nan
 # Bytes of memory for each n-gram of a range: its words, numbers and ranks, for sorting.
 ROW_BYTES = 200
+# The arrays of `_Chosen`, and their types: first the words, of which that in the column
+# decides the range.
+OF_NGRAMS = -2, {"ngrams": np.int32, "prob": np.float32, "rows": np.int32}
+OF_CONTEXTS = -1, {"contexts": np.int32, "bow": np.float32}
 
 
 class DuplicateNgramError(ValueError):
@@ -94,9 +98,11 @@ class NgramTables:
         lengths = range(2, order + 1)
         if lengths:
             n_rows = self._rows_of_words(lengths, n_words, settled)
+            ranges = list(ranges_of_words(n_rows, work.memory // ROW_BYTES))
             work.stage("sorting n-grams", int(n_rows.sum()))
-            for words in ranges_of_words(n_rows, work.memory // ROW_BYTES):
-                self._write_range(words, sizes, unigrams, settled, distinct)
+            rows_of = _RowsOfRanges(self._blocks, ranges, n_words, settled, work)
+            for i, words in enumerate(ranges):
+                self._write_range(i, words, sizes, unigrams, rows_of, distinct)
                 work.tell(int(n_rows[slice(*words)].sum()))
         prob = {"prob": unigrams.prob.astype(np.float32)}
         parts = [Part(0, sizes[:-1])] if lengths else []
@@ -138,10 +144,11 @@ class NgramTables:
 
     def _write_range(
         self,
+        number: int,
         words: tuple[int, int],
         sizes: NDArray[np.int64],
         unigrams: NgramTable,
-        settled: Callable[[NgramTable], NgramTable],
+        rows_of: _RowsOfRanges,
         distinct: bool,
     ) -> None:
         """Append the levels of the contexts that end with a range of words.
@@ -151,24 +158,16 @@ class NgramTables:
         first, last = words
         n_words, order = len(unigrams.prob), len(sizes)
         every = np.arange(n_words, dtype=np.int32)
-        ngrams, probs = [every[:, np.newaxis]], [unigrams.prob]
-        contexts, bows = {}, {1: unigrams.bow[first:last]}
-        rows: list[NDArray[np.intp]] = [np.arange(n_words)]
+        ngrams, probs = [every[:, np.newaxis]], [unigrams.prob.astype(np.float32)]
+        contexts, bows = {}, {1: unigrams.bow[first:last].astype(np.float32)}
+        rows: list[NDArray[Any]] = [every]
         for k in range(2, order + 1):
-            chosen = [_chosen(k, first, last, settled, *own) for own in self._blocks(k)]
-            parts = [a[0] if len(a) == 1 else np.concatenate(a) for a in zip(*chosen)]
-            del chosen
-            if last == n_words and parts:  # this is the last range
-                files = [f"table.{k}.{array}" for array in NgramTable._fields]
-                self._work.remove(*files)
-            if not parts:
-                none = np.empty((0, k), dtype=np.int32), np.empty(0)
-                parts = [*none, np.empty(0, dtype=np.intp), *none]
-            ngrams.append(parts[0])
-            probs.append(parts[1])
-            rows.append(parts[2])
+            chosen = rows_of(k, number)
+            ngrams.append(chosen.ngrams)
+            probs.append(chosen.prob)
+            rows.append(chosen.rows)
             if k < order:
-                contexts[k], bows[k] = parts[3:]
+                contexts[k], bows[k] = chosen.contexts, chosen.bow
         builder = TrieBuilder(n_words)
         positions, numbers = builder.add_tables(ngrams, contexts=contexts)
         for level in range(1, order):
@@ -208,24 +207,112 @@ class NgramTables:
             sizes[level - 1] += span.stop - span.start, n
 
 
-def _chosen(
-    k: int,
-    first: int,
-    last: int,
-    settled: Callable[[NgramTable], NgramTable],
-    first_row: int,
-    table: NgramTable,
-) -> tuple[NDArray[Any], ...]:
-    """Return the n-grams and the contexts that belong to a range of words.
+class _Chosen(NamedTuple):
+    """The n-grams and the contexts of one length that belong to a range of words.
 
-    Returns the words of the n-grams, their probabilities and rows, and the words and
-    weights of the contexts.
+    - `ngrams`, `prob`, `rows`: words of the n-grams, probabilities, rows in their table
+    - `contexts`, `bow`: words of the contexts, and their weights, other than 1
     """
-    ngrams, prob, bow = settled(table)
-    rows = np.flatnonzero(
-        (ngrams[:, -2] >= first) & (ngrams[:, -2] < last) & ~np.isnan(prob)
-    )
-    ends = (ngrams[:, -1] >= first) & (ngrams[:, -1] < last)
-    contexts = np.flatnonzero(ends & (bow != 1))
-    of_ngrams = ngrams[rows], prob[rows], first_row + rows
-    return *of_ngrams, ngrams[contexts], bow[contexts]
+
+    ngrams: NDArray[np.int32]
+    prob: NDArray[np.float32]
+    rows: NDArray[np.int32]
+    contexts: NDArray[np.int32]
+    bow: NDArray[np.float32]
+
+    @classmethod
+    def of(cls, table: NgramTable, first_row: int) -> Self:
+        """Return the n-grams and the contexts of a table with final ids."""
+        ngrams, prob, bow = table
+        rows, contexts = np.flatnonzero(~np.isnan(prob)), np.flatnonzero(bow != 1)
+        return cls(
+            ngrams[rows],
+            prob[rows].astype(np.float32),
+            (first_row + rows).astype(np.int32),
+            ngrams[contexts],
+            bow[contexts].astype(np.float32),
+        )
+
+    @classmethod
+    def joined(cls, k: int, parts: Sequence[Self]) -> Self:
+        """Join parts of a length."""
+        if len(parts) == 1:
+            return parts[0]
+        none = NgramTable(np.empty((0, k), np.int32), np.empty(0), np.empty(0))
+        return cls(*map(np.concatenate, zip(cls.of(none, 0), *parts)))
+
+
+class _RowsOfRanges:
+    """The rows of tables that belong to a range of words.
+
+    If there are several ranges, the rows are sorted by them first, block by block, so
+    that each range reads its own rows alone.
+
+    - `blocks_of`: yields the blocks of a length, each with its first row
+    - `ranges`: first and end of each range of words
+    - `settled`: as of `NgramTables.trie`
+    """
+
+    def __init__(
+        self,
+        blocks_of: Callable[[int], Iterator[tuple[int, NgramTable]]],
+        ranges: Sequence[tuple[int, int]],
+        n_words: int,
+        settled: Callable[[NgramTable], NgramTable],
+        work: Work,
+    ) -> None:
+        self._blocks_of, self._settled, self._work = blocks_of, settled, work
+        self._n_ranges = len(ranges)
+        of_word = np.empty(n_words, np.min_scalar_type(self._n_ranges))
+        for i, (first, last) in enumerate(ranges):
+            of_word[first:last] = i
+        self._range_of_word = of_word
+        # Of n-grams and of contexts: where each range begins in a block.
+        self._starts: dict[int, tuple[list[NDArray[np.int64]], ...]] = {}
+
+    def __call__(self, k: int, number: int) -> _Chosen:
+        """Return the rows of a length; ranges are asked for in turn, each once."""
+        if self._n_ranges == 1:
+            every = _Chosen.joined(k, list(self._chosen(k)))
+            self._remove_tables(k)
+            return every
+        if number == 0:
+            self._sort(k)
+        arrays = []
+        for (_, types), starts in zip((OF_NGRAMS, OF_CONTEXTS), self._starts[k]):
+            for name, dtype in types.items():
+                width = k if name in ("ngrams", "contexts") else 1
+                parts = [np.empty(0, dtype)]
+                for start in starts:
+                    i, j = start[number : number + 2].tolist()
+                    span = dtype, width * i, width * (j - i)
+                    parts.append(self._work.at(f"range.{k}.{name}", *span))
+                values = np.concatenate(parts)
+                arrays.append(values.reshape(-1, k) if width > 1 else values)
+                if number == self._n_ranges - 1:
+                    self._work.remove(f"range.{k}.{name}")
+        return _Chosen(*arrays)
+
+    def _chosen(self, k: int) -> Iterator[_Chosen]:
+        for first_row, table in self._blocks_of(k):
+            yield _Chosen.of(self._settled(table), first_row)
+
+    def _sort(self, k: int) -> None:
+        """Write the rows of a length to files, those of each block by range."""
+        self._starts[k] = [], []
+        n_before = [0, 0]
+        for chosen in self._chosen(k):
+            for i, (column, types) in enumerate((OF_NGRAMS, OF_CONTEXTS)):
+                arrays = [getattr(chosen, name) for name in types]
+                number = self._range_of_word[arrays[0][:, column]]
+                by_range = np.argsort(number, kind="stable")
+                sizes = np.bincount(number, minlength=self._n_ranges)
+                starts = n_before[i] + np.concatenate([[0], np.cumsum(sizes)])
+                self._starts[k][i].append(starts)
+                n_before[i] = int(starts[-1])
+                for name, values in zip(types, arrays):
+                    self._work.append(f"range.{k}.{name}", values[by_range])
+        self._remove_tables(k)
+
+    def _remove_tables(self, k: int) -> None:
+        self._work.remove(*(f"table.{k}.{array}" for array in NgramTable._fields))
