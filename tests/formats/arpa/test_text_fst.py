@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from nplm import KneserNeyLM, TextLM, windows
+from nplm.cli import main
 from nplm.formats import read_arpa, write_fst
 
 
@@ -79,6 +80,35 @@ def test_contexts_that_are_no_ngrams_have_states(tmp_path, text):
         np.testing.assert_allclose(
             costs[4:], -model.log_prob(*windows(stream, 4)), atol=1e-5
         )
+
+
+@pytest.mark.parametrize("name", ["mapped", "model.arpa"])
+def test_sentences_without_marks_cost_their_words_alone(tmp_path, name):
+    (tmp_path / "text").write_text("a b c\na b\nb c a b\nc\n")
+    model, fst = str(tmp_path / name), str(tmp_path / "G")
+    options = ["--no-marks", "--tokens", "blanks", "--order", "3"]
+    discounts = ["--discount-fallback", "0.5,0.5,0.5"]
+    for command in (
+        ["train", str(tmp_path / "text"), "-o", model, *options, *discounts],
+        ["convert", model, fst, "--to", "fst"],
+    ):
+        main(command, standalone_mode=False)
+    # Each of a, b and c has one word before it: 1 of 3, less the discount of 0.5, and
+    # half of 1 / 4 words, with <unk>. Only a is before b c, and only b before c a.
+    one = 0.5 / 3 + 0.5 / 4
+    b_after_a = 0.5 + 0.5 * one
+    c_after_a_b = 0.5 + 0.5 * b_after_a
+    # After b, only c was seen: others have half of their own probability. The end of
+    # a line costs nothing.
+    grammar = Grammar(tmp_path / "G")
+    for sentence, probabilities in {
+        "a b c": [one, b_after_a, c_after_a_b, 1],
+        "b b": [one, 0.5 * one, 1],
+        "<unk>": [0.5 / 4, 1],
+        "": [1],
+    }.items():
+        expected = -np.log(probabilities)
+        np.testing.assert_allclose(grammar.costs(sentence.split()), expected, atol=2e-6)
 
 
 def test_a_table_of_symbols_is_written_and_then_read(tmp_path, text):
