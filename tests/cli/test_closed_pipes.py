@@ -39,8 +39,11 @@ NOBODY_READS = COMMANDS | {
 }  # fmt: skip
 # Runs commands, each in a process that was forked, with no reader of its output.
 WITHOUT_A_READER = """
-import json, os, sys
+import gc, json, os, sys
+import nplm.experiments, nplm.formats, nplm.inspection  # once, for all of them
+from nplm import NeuralLM, TextLM
 from nplm.cli import main
+gc.freeze()
 results = {}
 for name, arguments in json.loads(sys.stdin.read()).items():
     errors, given = os.pipe()

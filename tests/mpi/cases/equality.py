@@ -26,7 +26,7 @@ def equals_serial():
     # 17 and 5 words do not divide by 2, 3 and 4; with 4 ranks the last of 5, 3 and
     # 2 words hold nothing.
     for i, n_words in enumerate((20, 17, 5, 3, 2)):
-        X, y = data(n_words)
+        X, y = data(n_words, 120)
         every = (
             dict(batch_size=1, precision="float64"),
             dict(batch_size=16, precision="float64", direct=True),
