@@ -1,8 +1,7 @@
 """Inspection of fitted models: predictions, words, displays, and model cards."""
 
 from nplm.inspection.card import model_card
-from nplm.inspection.features_display import FeaturesDisplay
-from nplm.inspection.maps import FeatureMap, feature_map
+from nplm.inspection.feature_maps import FeatureMap, FeaturesDisplay, feature_map
 from nplm.inspection.next_words import NextWordsDisplay
 from nplm.inspection.perplexity import PerplexityDisplay
 from nplm.inspection.predictions import (

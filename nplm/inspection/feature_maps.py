@@ -1,20 +1,123 @@
-"""FeaturesDisplay: word features in two dimensions."""
+"""Word features in two dimensions: `feature_map`, and the display that draws it."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.decomposition import PCA
+from sklearn.utils.validation import check_is_fitted
 
 from nplm.inspection._display import Display, check_matplotlib
-from nplm.inspection.maps import feature_map
+from nplm.inspection.words import ids_of
+from nplm.text.embeddings import features_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["FeaturesDisplay"]
+__all__ = ["FeatureMap", "FeaturesDisplay", "feature_map"]
+
+
+class FeatureMap(NamedTuple):
+    """Words and their positions, returned by `feature_map`.
+
+    Attributes
+    ----------
+    words : list of length n
+        The words.
+    positions : ndarray of float64, shape (n, 2)
+        Position of each word.
+    explained_variance_ratio : ndarray of float64, shape (2,), or None
+        Share of the variance of each axis, for principal components; None if the
+        features have two dimensions.
+    """
+
+    words: list[Any]
+    positions: NDArray[np.float64]
+    explained_variance_ratio: NDArray[np.float64] | None
+
+
+def feature_map(
+    estimator: object,
+    words: Sequence[object] | NDArray[np.object_] | None = None,
+    *,
+    of: Sequence[object] | None = None,
+    n_words: int = 100,
+    normalize: bool = False,
+) -> FeatureMap:
+    """Return the word features that a network has learned, in two dimensions.
+
+    Features of two dimensions are not reduced. Features of more dimensions
+    are reduced to the first two principal components over the words chosen.
+
+    Parameters
+    ----------
+    estimator : NeuralLM, EnergyLM, a mixture with one, or a TextLM of these
+        Fitted.
+    words : sequence of str, shape (n_words_,), optional
+        The word of each id; a `TextLM` has its own.
+    of : sequence of str, optional
+        Words of the map; by default the first `n_words`.
+    n_words : int, default=100
+        Number of words if `of` is None: those of the lowest ids, with a `Vocabulary`
+        the most frequent.
+    normalize : bool, default=False
+        Whether to scale the features of each word to unit length first. Words are then
+        near each other by the cosine, as for ``TextLM.nearest``, and few long features
+        do not take up the map.
+
+    Returns
+    -------
+    feature_map : FeatureMap
+
+    Raises
+    ------
+    TypeError
+        If the estimator has no word features.
+    ValueError
+        If `words` does not have one word per id, or lacks a word of `of`.
+
+    Examples
+    --------
+    >>> from nplm import NeuralLM, TextLM
+    >>> from nplm.inspection import feature_map
+    >>> network = NeuralLM(n_hidden=4, embedding_dim=3, random_state=0)
+    >>> lm = TextLM(network, n_context=2).fit(["a rose is a rose"] * 20)
+    >>> found = feature_map(lm, of=["a", "rose", "is"])
+    >>> found.positions.shape, found.explained_variance_ratio.sum().round(6)
+    ((3, 2), np.float64(1.0))
+    """
+    check_is_fitted(estimator)
+    if words is None:
+        vocabulary = getattr(estimator, "vocabulary_", None)
+        if vocabulary is None:
+            raise ValueError(
+                f"words=None, but {type(estimator).__name__} has no vocabulary: "
+                "pass the word of each id."
+            )
+        words = vocabulary.words_
+    C = features_of(getattr(estimator, "estimator_", estimator))
+    if C is None:
+        raise TypeError(
+            f"{type(estimator).__name__} has no features of words: pass a "
+            "NeuralLM, an EnergyLM, or a model with one."
+        )
+    if len(C) != len(words):
+        raise ValueError(
+            f"C_ has {len(C)} rows, but words has {len(words)} words: pass the "
+            "word of each id."
+        )
+    of = list(words[:n_words]) if of is None else list(of)
+    features = np.asarray(C, np.float64)[ids_of(of, words, "of")]
+    if normalize:
+        lengths = np.linalg.norm(features, axis=1, keepdims=True)
+        features /= np.maximum(lengths, np.finfo(features.dtype).tiny)
+    if features.shape[1] == 2:
+        return FeatureMap(of, features, None)
+    pca = PCA(2, svd_solver="full").fit(features)
+    return FeatureMap(of, pca.transform(features), pca.explained_variance_ratio_)
 
 
 class FeaturesDisplay(Display):
