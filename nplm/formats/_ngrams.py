@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
-from nplm.formats._words import reserve_for_words
+from nplm.formats._words import END, reserve_for_words
 from nplm.models.ngrams.kenlm_trie import LOG_ZERO, KenlmTrie
 from nplm.models.ngrams.stages.quantizing import unquantized
 from nplm.models.ngrams.text_ngrams import TextNgrams
@@ -74,16 +74,25 @@ class Ngrams(NamedTuple, Generic[Trie]):
         Raises ValueError if the file is damaged.
         """
         assert self.boundary is not None  # `OpenModel` refuses files without
-        reserve_for_words(work, len(self.words))
-        stored: StoredTrie = self.trie
-        if isinstance(stored, BackoffTrie | MappedTrie):
-            trie = stored.unpacked(work)
-        else:
-            trie = unquantized(stored, work)
+        trie = self._unpacked(work)
         known = known_words_of(list(self.words), self.boundary)
         self._set_spelling(known)
         split = Splitter(**self.split), self._predicts_boundary()
         return TextNgrams(trie, known, self.boundary, *split)
+
+    def with_boundary(self, work: Work) -> Ngrams[BackoffTrie]:
+        """Return n-grams with a boundary of probability 0, as of text without marks."""
+        trie, words = self._unpacked(work).with_word(), [*self.words, END]
+        others = self.split, self.spelling
+        return Ngrams(trie, None, len(self.words), words, *others)
+
+    def _unpacked(self, work: Work) -> BackoffTrie:
+        """Return the trie whose arrays are read in order."""
+        reserve_for_words(work, len(self.words))
+        stored: StoredTrie = self.trie
+        if isinstance(stored, BackoffTrie | MappedTrie):
+            return stored.unpacked(work)
+        return unquantized(stored, work)
 
     def model(self) -> BackoffLM | QuantizedLM | KenlmLM:
         """Return the model."""

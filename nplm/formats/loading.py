@@ -31,6 +31,8 @@ def load(
       that of ``load_binary(path)``. And so does a binary file of KenLM's
       ``build_binary``, over a `KenlmLM`. Text is split at blanks, or by the
       tokenizer that the model was estimated with (``estimate_binary(tokenizer=)``).
+      n-grams without a boundary get one of probability 0, in memory: their scores
+      have no ends of lines.
 
     Parameters
     ----------
@@ -60,8 +62,8 @@ def load(
     ValueError
         If the file is not a model, has another version, is damaged, or has something of
         which this nplm knows nothing. The message names the reader of files that are no
-        models: word vectors, classes, counts. If n-grams have no boundary:
-        `TextLM.from_model` takes one.
+        models: word vectors, classes, counts. If n-grams have no boundary, and ``<s>``
+        or ``</s>`` as an ordinary word: `TextLM.from_model` takes a boundary.
     OSError
         If it cannot be read.
 

@@ -27,7 +27,7 @@ from nplm.base.files.tensors import (
     begins_as_tensors,
 )
 from nplm.formats._ngrams import Ngrams, StoredTrie
-from nplm.formats._words import reserve_for_words
+from nplm.formats._words import BEGIN, END, reserve_for_words
 from nplm.formats.binary.reading import FORMAT
 from nplm.formats.binary.reading import read_ngrams as read_binary
 from nplm.formats.kenlm_files import MAGIC
@@ -259,16 +259,22 @@ class OpenModel:
             ngrams = read_binary(self.tensors, verify=self._verify, mmap=self._mmap)
             if ngrams.boundary is not None:
                 return ngrams
-            raise ValueError(
-                f"{self.path} has no boundary, the mark of the ends of lines: in "
-                "Python, read it by nplm.formats.load_binary, and give "
-                "TextLM.from_model a boundary and predict_boundary=False."
-            )
-        from nplm.formats.arpa.reading import check_boundary
+            if {BEGIN, END} & set(ngrams.words):
+                raise ValueError(
+                    f"{self.path} has no boundary, the mark of the ends of lines, and "
+                    f"{BEGIN} or {END} as an ordinary word: in Python, read it by "
+                    "nplm.formats.load_binary, and give TextLM.from_model a boundary "
+                    "and predict_boundary=False."
+                )
+            in_memory = ngrams.with_boundary(work or Work())
+        else:
+            from nplm.formats.arpa.reading import check_boundary
 
-        of_arpa = self.arpa_ngrams(work or Work())
-        check_boundary(of_arpa.boundary, of_arpa.words, self.path)
-        return of_arpa._replace(table=index_of(of_arpa.trie)) if index else of_arpa
+            in_memory = self.arpa_ngrams(work or Work())
+            check_boundary(in_memory.boundary, in_memory.words, self.path)
+        if index:
+            in_memory = in_memory._replace(table=index_of(in_memory.trie))
+        return in_memory
 
     @contextmanager
     def _named_words(self) -> Iterator[None]:

@@ -74,20 +74,35 @@ def test_binary_files_are_text_models(tmp_path, model, options, mmap):
     assert array.flags.writeable is not mmap
 
 
-def test_ngrams_without_a_boundary_are_scored_without_marks_from_arpa(tmp_path):
+@pytest.mark.parametrize("order", [1, 2, 3])
+def test_ngrams_without_a_boundary_are_scored_without_marks(tmp_path, order):
     with pytest.warns(UserWarning, match="Kneser-Ney"):
-        stream = KneserNeyLM(2, n_words=9).fit_stream(text(500, n_words=9))
+        stream = KneserNeyLM(order, n_words=9).fit_stream(text(500, n_words=9))
     words = [f"w{i}" for i in range(9)]
     write_arpa(stream, tmp_path / "arpa", words)
     save_binary(stream, tmp_path / "binary", words)
-    message = r"binary has no boundary.*nplm\.formats\.load_binary"
-    with pytest.raises(ValueError, match=message):
-        nplm.load(tmp_path / "binary")
-    trie = stream.trie_
-    second = trie.next_word_prob(np.array([[1]], np.int32), np.array([2], np.int32))
-    scores = nplm.load(tmp_path / "arpa").score_samples(["w1 w2", "w3", "w3 w1 w2"])
-    np.testing.assert_allclose(scores[0], np.log(trie.prob[1] * second[0]), rtol=1e-5)
-    np.testing.assert_allclose(scores[1], np.log(trie.prob[3]), rtol=1e-5)
+    sentences = ["w1 w2", "w3", "w3 w1 w2 w8 w0", ""]
+    expected = []
+    for sentence in sentences:
+        ids = np.array([[int(word[1:]) for word in sentence.split()]], np.int32)
+        probs = [
+            stream.trie_.next_word_prob(ids[:, max(0, i - order + 1) : i], ids[:, i])[0]
+            for i in range(ids.size)
+        ]
+        expected.append(np.log(probs).sum())
+    names = ["arpa", "binary"]
+    if order > 1:
+        save_binary(stream, tmp_path / "8bits", words, bits=8)
+        names.append("8bits")
+    for name in names:
+        rtol = 0.02 if name == "8bits" else 1e-5
+        lm = nplm.load(tmp_path / name)
+        np.testing.assert_allclose(lm.score_samples(sentences), expected, rtol=rtol)
+        with open_model(tmp_path / name) as file:
+            scores = list(map(file.scorer().score, sentences))
+        np.testing.assert_allclose(scores, lm.score_samples(sentences), rtol=1e-6)
+        shares = lm.estimator_.predict_proba([[3] * max(order - 1, 1)])
+        assert shares.sum() == pytest.approx(1, abs=0.02)
 
 
 def test_files_that_are_no_models_name_their_reader(tmp_path, model):

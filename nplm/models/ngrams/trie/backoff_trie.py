@@ -38,6 +38,25 @@ class BackoffTrie(ContextTrie):
         """Return the trie itself; see `MappedTrie.unpacked`."""
         return self
 
+    def with_word(self) -> BackoffTrie:
+        """Return the trie of one word more, the last one, of probability 0."""
+        n, start, child_start = self.n_words, self.start, self.child_start
+        # The new word is follower n of the root, and context n + 1 if there are any.
+        context_word, bow, level_start = self.context_word, self.bow, self.level_start
+        start = np.append(start[:1], start[1:] + np.int32(1))
+        if self.order > 1:
+            start = np.insert(start, n + 1, start[n + 1])
+            child_start = np.append(child_start[:1], child_start[1:] + np.int32(1))
+            child_start = np.insert(child_start, n + 1, child_start[n + 1])
+            context_word, bow = (
+                np.insert(context_word, n + 1, n),
+                np.insert(bow, n + 1, 1),
+            )
+            level_start = np.append(level_start[:2], level_start[2:] + np.int32(1))
+        words, prob = np.insert(self.words, n, n), np.insert(self.prob, n, 0)
+        structure = level_start, context_word, child_start, start, words
+        return BackoffTrie(n + 1, *structure, prob, bow)
+
     def next_word_prob(
         self, X: NDArray[np.int32], y: NDArray[np.int32]
     ) -> NDArray[np.float64]:
