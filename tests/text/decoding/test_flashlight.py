@@ -2,16 +2,21 @@
 
 import math
 import sys
+from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from nplm import InterpolatedTrigram, TextLM, flashlight_lm
+import nplm
+from nplm import InterpolatedTrigram, TextLM, flashlight_lm, kenlm
+from nplm.formats import write_arpa
 from tests.helpers import small_text
 from tests.helpers.decoding import BLANK, SPACE, TOKENS, WORDS, models, word_errors
 
 pytestmark = small_text
+DATA = Path(__file__).parents[2] / "formats" / "kenlm_data"
 
 
 @pytest.fixture(scope="module")
@@ -21,10 +26,10 @@ def flashlight():
     )
 
 
-def lexicon_decoder(flashlight, lm, weight=2.0):
+def lexicon_decoder(flashlight, make_lm, weight=2.0):
     """Return the lexicon decoder of flashlight-text, and its words."""
     words = [*WORDS, "<unk>"]
-    decoder_lm = flashlight_lm(lm, words)
+    decoder_lm = make_lm(words)
     trie = flashlight.Trie(len(TOKENS), TOKENS.index(SPACE))
     start = decoder_lm.start(False)
     for i, word in enumerate(WORDS):
@@ -49,8 +54,8 @@ def lexicon_decoder(flashlight, lm, weight=2.0):
     return decoder, decoder_lm, words
 
 
-def decoded(flashlight, lm):
-    decoder, kept, words = lexicon_decoder(flashlight, lm)
+def decoded(flashlight, make_lm):
+    decoder, kept, words = lexicon_decoder(flashlight, make_lm)
 
     def decode(frames):
         # A last space ends the last word.
@@ -67,10 +72,61 @@ def decoded(flashlight, lm):
 @pytest.mark.slow
 def test_network_and_mixture_decode_better_than_ngrams(flashlight):
     errors = {
-        name: word_errors(decoded(flashlight, lm)) for name, lm in models().items()
+        name: word_errors(decoded(flashlight, partial(flashlight_lm, lm)))
+        for name, lm in models().items()
     }
     assert errors["network"] < 0.5 * errors["n-grams"]
     assert errors["mixture"] < 0.5 * errors["n-grams"]
+
+
+def over_kenlm(flashlight, model, words):
+    """Return a program's own language model, over KenLM's module or nplm's."""
+
+    class OverKenlm(flashlight.LM):
+        def start(self, start_with_nothing):
+            state, self.states = flashlight.LMState(), {}
+            self.states[state] = kenlm.State()
+            model.BeginSentenceWrite(self.states[state])
+            return state
+
+        def score(self, state, index):
+            return self._score(state, index, words[index])
+
+        def finish(self, state):
+            return self._score(state, -1, "</s>")
+
+        def _score(self, state, index, word):
+            after = state.child(index)
+            self.states[after] = kenlm.State()
+            own = self.states[state], word, self.states[after]
+            return after, model.BaseScore(*own)
+
+    return OverKenlm()
+
+
+def test_decoder_over_the_kenlm_module_finds_the_same_words(flashlight, tmp_path):
+    lm = models()["n-grams"]
+    write_arpa(lm.estimator_, tmp_path / "arpa", lm.vocabulary_.words_.tolist())
+    model = kenlm.Model(str(tmp_path / "arpa"))
+    wanted = word_errors(decoded(flashlight, partial(flashlight_lm, lm)))
+    over_module = decoded(flashlight, partial(over_kenlm, flashlight, model))
+    assert 0 < wanted == word_errors(over_module)
+
+
+@pytest.mark.parametrize("name", ["model.arpa", "probing", "trie-q-b-a"])
+def test_files_of_kenlm_are_decoded_with_its_own_scores(flashlight, name):
+    path = DATA / name
+    model, words = kenlm.Model(str(path)), ["a", "b", "c", "unseen"]
+    decoder_lm = flashlight_lm(nplm.load(path), words)
+    found, state = decoder_lm.start(False), kenlm.State()
+    model.BeginSentenceWrite(state)
+    for i in (0, 1, 3, 2, 0, 1):
+        before, state = state, kenlm.State()
+        score = model.BaseScore(before, words[i], state)
+        found, log10 = decoder_lm.score(found, i)
+        assert log10 == pytest.approx(score, rel=1e-5)
+    end = model.BaseScore(state, "</s>", kenlm.State())
+    assert decoder_lm.finish(found)[1] == pytest.approx(end, rel=1e-5)
 
 
 @pytest.mark.parametrize("name", ["n-grams", "network", "mixture"])
