@@ -56,9 +56,9 @@ MIN_TOKENS, MIN_SECONDS = 2000, 3.0
 # Seconds of a word: to make its features from counts and from spelling, also for a
 # measurement. And the share of the time left to make a network for a second one.
 WORD_SECONDS, BUILDING_SHARE = 1e-4, 0.05
-# Seconds to build and save a model, those of one of its parameters, and n-grams of a
-# token.
-SAVING_SECONDS, PARAMETER_SECONDS, NGRAMS_A_TOKEN = 0.3, 2e-8, 3
+# Seconds to build and save a model, those of one of its parameters, n-grams of a token,
+# and numbers of a parameter, with the solver's state.
+SAVING_SECONDS, PARAMETER_SECONDS, NGRAMS_A_TOKEN, STATES = 0.3, 2e-8, 3, 3
 # Windows of a run, of which a network that remembers needs more.
 SHORT_RUN = 4
 # The learning rate of a network that is trained further, as a share of its own.
@@ -234,7 +234,7 @@ def _with_network(
         )
         building = min(building, seconds_to_build)
         scoring_seconds = text.n_held_out / scoring
-        n_parameters = text.n_words * parameters["embedding_dim"]
+        n_parameters = STATES * _n_features(fit) * parameters["embedding_dim"]
         if "ngrams" in recipe.members:
             n_parameters += NGRAMS_A_TOKEN * text.n_tokens
         reserved = SAVING_SECONDS + PARAMETER_SECONDS * n_parameters
@@ -369,11 +369,16 @@ def _first(documents: Documents, n_tokens: int) -> Documents:
 
 def _network_bytes(fit: AutoFit, parameters: Mapping[str, Any]) -> int:
     """Return the memory that a network takes, about."""
-    n_words, n_pieces = fit.text.n_words, 0
-    if fit.word_features is not None:
-        n_pieces = fit.word_features.shape[1]
-    first, then = FIRST_FEATURE_BYTES * n_words, FEATURE_BYTES * (n_words + n_pieces)
-    return int(parameters["embedding_dim"] * max(first, then))
+    first = FIRST_FEATURE_BYTES * fit.text.n_words
+    return int(
+        parameters["embedding_dim"] * max(first, FEATURE_BYTES * _n_features(fit))
+    )
+
+
+def _n_features(fit: AutoFit) -> int:
+    """Return the number of words, and of the pieces of their spelling."""
+    pieces = 0 if fit.word_features is None else fit.word_features.shape[1]
+    return int(fit.text.n_words + pieces)
 
 
 def _bytes(text: AutoText, order: int, network_bytes: int = 0) -> int:

@@ -364,6 +364,7 @@ class AutoFit:
         budget.plan = TimedPlan(
             self.recipe.planned, budget.begun, ends, steps_a_pass=self.text.n_tokens,
             closing_seconds=choice.scoring_seconds, most=choice.most, n_closings=2,
+            reserved=choice.reserved, expected_speed=choice.speed,
             spent_before=budget.spent_before,
         )  # fmt: skip
         if budget.ends_soon:  # asked for before the network began

@@ -103,6 +103,9 @@ class TimedPlan(Plan):
       the work that follows it
     - `most`: number of steps at most
     - `n_closings`: how often that work follows the last step
+    - `reserved`: seconds from `ends` on for other work
+    - `expected_speed`: steps a second of the machine for which these durations are
+      expected: a slower one takes longer for all; 0 if unknown
     - `spent_before`: seconds of the work before `begun`, of which `ends` takes account
     """
 
@@ -116,11 +119,14 @@ class TimedPlan(Plan):
         closing_seconds: float,
         most: int,
         n_closings: int = 1,
+        reserved: float = 0.0,
+        expected_speed: float = 0.0,
         spent_before: float = 0.0,
     ) -> None:
         super().__init__(min(n_steps, most))
         self.begun, self.ends, self.most = begun, ends, most
-        self._n_closings = n_closings
+        self._n_closings, self._reserved = n_closings, reserved
+        self._expected_speed, self._has_closed = expected_speed, False
         self._steps_a_pass, self._closing_seconds = steps_a_pass, closing_seconds
         self._started, self.spent_before = time.perf_counter(), spent_before
         self._asked_to_end = self._ends_soon = False
@@ -185,15 +191,17 @@ class TimedPlan(Plan):
 
     def _on_time(self, done: int, now: float) -> int:
         """Return the number of steps with which the fit ends on time."""
-        closing = self._closing_seconds
         seconds_a_step = self._seconds / (done - self._measured_from)
-        left = max(0.0, self.ends - now - self._n_closings * closing)
+        slowdown = max(1.0, self._expected_speed * seconds_a_step)
+        closing = self._closing_seconds * (1.0 if self._has_closed else slowdown)
+        after = self._n_closings * closing + (slowdown - 1) * self._reserved
+        left = max(0.0, self.ends - now - after)
         further = left / (seconds_a_step + closing / self._steps_a_pass)
         return min(self.most, done + int(further))
 
     def closed(self, seconds: float, loss: float) -> None:
         super().closed(seconds, loss)
-        self._closing_seconds, self._last_call = seconds, None
+        self._closing_seconds, self._has_closed, self._last_call = seconds, True, None
 
     def facts(self) -> dict[str, object]:
         """Return the state, for JSON, with the seconds that the work took so far."""

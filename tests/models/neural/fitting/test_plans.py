@@ -114,6 +114,16 @@ def test_timed_plan_ends_on_time(planned, seconds_a_step, monkeypatch):
     assert Clock(monkeypatch, seconds_a_step).run(Plan(planned, plan.made)) == done
 
 
+def test_slow_machine_has_the_time_for_the_work_after_its_steps(monkeypatch):
+    clock = Clock(monkeypatch, lambda done: 4e-3)  # four times slower than expected
+    plan = TimedPlan(
+        90_000, 100.0, 190.0, steps_a_pass=50_000, closing_seconds=2.0, most=10**9,
+        n_closings=2, reserved=5.0, expected_speed=1000.0,
+    )  # fmt: skip
+    clock.run(plan, closing=8.0)
+    assert 190 < clock.now + 8.0 + 20.0 < 197
+
+
 def test_timed_plan_makes_at_most_its_steps(monkeypatch):
     clock = Clock(monkeypatch, lambda done: 1e-3)
     plan = TimedPlan(
