@@ -128,7 +128,7 @@ class LookedUpLM(ReadFromFile, CheapWords):
 
     @classmethod
     def from_trie(cls, trie: Any, *, boundary: int | None = None) -> Self:
-        """Make a fitted model from a `QuantizedTrie` or a `KenlmTrie`."""
+        """Make a fitted model from a ``QuantizedTrie`` or a ``KenlmTrie``."""
         model = cls._of_sizes(trie.order, trie.n_words, boundary)
         model._set_trie(trie)
         return model
