@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from functools import cached_property
+from itertools import chain
 from typing import Any, Self
 
 import numpy as np
@@ -13,6 +15,8 @@ __all__ = ["UnknownSpelling"]
 
 # More words, or longer contexts, gain little.
 MAX_WORDS, N_CONTEXT = 5000, 4
+# Bytes after contexts whose probabilities are remembered: 20 MB.
+MAX_STEPS = 1 << 17
 # A word is its bytes in UTF-8 and this one, which UTF-8 never has.
 END = b"\xff"
 N_SYMBOLS = 257  # the bytes, and the end
@@ -86,34 +90,52 @@ class UnknownSpelling:
         bytes that follow, and that of different ones.
         """
         counts: dict[bytes, dict[int, int]] = {}
-        for word in self.words:
-            for context, byte in _steps(word):
-                for start in range(len(context) + 1):
-                    seen = counts.setdefault(context[start:], {})
-                    seen[byte] = seen.get(byte, 0) + 1
+        of_length: list[dict[bytes, int]] = [{} for _ in range(N_CONTEXT + 2)]
+        for step, n in Counter(chain.from_iterable(map(_steps, self.words))).items():
+            of_length[len(step)][step] = n
+        for length in range(N_CONTEXT + 1, 0, -1):
+            shorter = of_length[length - 1]
+            for step, n in of_length[length].items():
+                counts.setdefault(step[:-1], {})[step[-1]] = n
+                shorter[step[1:]] = shorter.get(step[1:], 0) + n
         return {
             context: (sum(seen.values()) + len(seen), seen)
             for context, seen in counts.items()
         }
 
+    @cached_property
+    def _probs(self) -> dict[bytes, float]:
+        """The probabilities of steps that words had, at most `MAX_STEPS`."""
+        return {}
+
     def log_prob(self, word: str) -> float:
         """Return the natural logarithm of the probability of a word."""
-        total, counts = 0.0, self._counts
-        for context, byte in _steps(word):
-            prob = 1 / N_SYMBOLS
-            for start in range(len(context), -1, -1):
-                if (followers := counts.get(context[start:])) is None:
-                    break
-                divisor, seen = followers
-                # Witten and Bell: as many unseen bytes as different ones were seen.
-                prob = (seen.get(byte, 0) + len(seen) * prob) / divisor
-            total += math.log(prob)
+        total, probs = 0.0, self._probs
+        if len(probs) > MAX_STEPS:
+            probs.clear()
+        for step in _steps(word):
+            prob = probs.get(step)
+            total += math.log(self._prob(step) if prob is None else prob)
         if word != self.symbol:
             return total + math.log1p(-self.share)
         return math.log(self.share + (1 - self.share) * math.exp(total))
 
+    def _prob(self, step: bytes) -> float:
+        """Return the probability of the last byte of a step after the others."""
+        if not step:
+            return 1 / N_SYMBOLS
+        prob = self._probs.get(step)
+        if prob is None:
+            prob = self._prob(step[1:])
+            if (followers := self._counts.get(step[:-1])) is not None:
+                divisor, seen = followers
+                # Witten and Bell: as many unseen bytes as different ones were seen.
+                prob = (seen.get(step[-1], 0) + len(seen) * prob) / divisor
+            self._probs[step] = prob
+        return prob
 
-def _steps(word: str) -> list[tuple[bytes, int]]:
-    """Return each byte of a word, and its end, after its context."""
+
+def _steps(word: str) -> list[bytes]:
+    """Return each byte of a word, and its end, with its context before it."""
     data = END + word.encode("utf-8", "surrogatepass") + END
-    return [(data[max(i - N_CONTEXT, 0) : i], data[i]) for i in range(1, len(data))]
+    return [data[max(i - N_CONTEXT, 0) : i + 1] for i in range(1, len(data))]
