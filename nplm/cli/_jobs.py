@@ -20,7 +20,7 @@ Result = TypeVar("Result")
 
 # Blocks that wait for their turn in the output, for each worker.
 AHEAD = 3
-# Less text is scored in the time in which a process starts.
+# N-grams score less text in the time in which a process starts.
 MIN_BYTES = 1 << 19
 
 
@@ -53,7 +53,8 @@ def in_order(
     - `items`: read when a process has room for one
     - `n_jobs`: number of processes; 1 is this one alone, -1 is one for each core
     - `waits`: whether all results up to this item are due before the next item is read
-    - `n_bytes`: size of the text, for which fewer processes may do; 0 if unknown
+    - `n_bytes`: size of a text that n-grams score, for which fewer processes may do; 0
+      if unknown, or if another model does
     """
     n_jobs = n_threads(n_jobs)
     if n_bytes:

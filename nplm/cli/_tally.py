@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from nplm.cli._text import Chunk, chunks_of
 from nplm.text.lm.scorer import Scorer
 from nplm.text.lm.text_scores import PerplexitySums, ScoredTokens
+from nplm.text.lm.window_scorer import WindowWordScorer
 from nplm.text.words.marks import LineMarks
 
 __all__ = [
@@ -79,6 +80,11 @@ class TextScorer:
     field: str | None = None
     blank_lines: bool = True
     bos: bool = True
+
+    @property
+    def is_quick(self) -> bool:
+        """Whether it looks n-grams up, and computes no distribution."""
+        return not isinstance(self.scorer.word_scorer, WindowWordScorer)
 
     def __call__(self, chunk: Chunk, *, words: bool = False) -> Scored:
         """Score a chunk; `words` asks for the tokens as the tokenizer splits them."""

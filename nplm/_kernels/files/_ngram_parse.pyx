@@ -209,8 +209,9 @@ def parse_unigrams(
     """Parse lines of unigrams: a number, a word and perhaps a weight (NaN if missing).
 
     Parses the complete lines of `lines` until `numbers` is filled, and stops before a
-    line that has another form or a number out of range, as in ``parse_ngrams``. `words`, as large as `lines`, gets the words, one a line.
-    Returns the number of rows, the byte where it stopped, and the size of the words.
+    line that has another form or a number out of range, as in ``parse_ngrams``.
+    `words`, as large as `lines`, gets the words, one a line. Returns the number of rows,
+    the byte where it stopped, and the size of the words.
 
     No twin: see ``parse_ngrams``.
     """

@@ -23,17 +23,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 __all__ = [
-    "GIBI",
-    "allocate",
-    "check_regular",
-    "followed",
-    "full_disk_named",
-    "opened",
-    "owned",
-    "release_pages",
-    "replacing",
-    "use_large_pages",
-    "user_cache",
+    "GIBI", "allocate", "check_regular", "followed", "full_disk_named", "opened",
+    "owned", "release_pages", "replacing", "use_large_pages", "user_cache",
 ]  # fmt: skip
 
 FULL = (errno.ENOSPC, errno.EDQUOT)

@@ -181,13 +181,14 @@ class _Text:
         """Yield all lines as they are scored."""
         chunks = chunks_of(self.inputs)
         pauses = operator.attrgetter("pauses")
-        parts = in_order(work, chunks, self.n_jobs, pauses, self.n_bytes)
+        size = self.n_bytes if work.score.is_quick else 0
+        parts = in_order(work, chunks, self.n_jobs, pauses, size)
         return self._shown("scoring", parts)
 
     def of_files(self, shares: list[float]) -> tuple[Floats, Iterator[Part]]:
         """Return the thresholds of files, and their lines, which are read again."""
         scored = self.scored(replace(self.work, with_lines=False))
-        every = np.concatenate([part.perplexities for part in scored])
+        every = np.concatenate([np.empty(0), *(part.perplexities for part in scored)])
 
         def parts() -> Iterator[Part]:
             start = 0

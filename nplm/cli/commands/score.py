@@ -192,7 +192,8 @@ def score_command(
     chunks = chunks_of(inputs, follow=follow)
     with bars_beside_output(progress) as bars:
         pauses = operator.attrgetter("pauses")
-        for output in in_order(work, chunks, n_jobs, pauses, n_bytes):
+        size = n_bytes if work.score.is_quick else 0
+        for output in in_order(work, chunks, n_jobs, pauses, size):
             click.echo(output.text, nl=False)
             n_lines += output.n_lines
             n_shown += output.n_shown

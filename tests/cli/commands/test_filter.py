@@ -56,6 +56,13 @@ def test_a_share_of_a_file_is_kept_in_order(
     assert "Note" not in piped.stderr
 
 
+@pytest.mark.parametrize("name", ["empty", "empty.gz"])
+def test_of_an_empty_file_no_line_is_kept(made, run, name):
+    (made / name).write_bytes(gzip.compress(b"") if name.endswith(".gz") else b"")
+    result = run("filter", "@kn", f"@{name}", "--keep", "0.5")
+    assert (result.stdout, result.stderr) == ("", "there are no lines to keep\n")
+
+
 def test_first_lines_of_a_pipe_set_the_threshold(
     made, run, monkeypatch, lines, perplexities
 ):

@@ -231,6 +231,22 @@ def _pid(item):
     return os.getpid()
 
 
+def test_a_network_scores_small_text_in_processes(made, run, monkeypatch):
+    run("train", "@train", "--model", "network", "--epochs", "1", "-o", "@network")
+    sizes = []
+
+    def in_one(work, items, n_jobs, waits, n_bytes):
+        sizes.append(n_bytes)
+        return map(work, items)
+
+    for command in ("score", "filter"):
+        monkeypatch.setattr(f"nplm.cli.commands.{command}.in_order", in_one)
+        options = ["--max-perplexity", "1000"] if command == "filter" else []
+        for model in ("@kn", "@network"):
+            run(command, model, "@test", "--jobs", "2", *options)
+    assert sizes == [(made / "test").stat().st_size, 0] * 2
+
+
 @pytest.mark.slow
 def test_jobs_end_at_a_bad_byte_with_a_sentence(made):
     text = (made / "bad").read_bytes() + (made / "test").read_bytes() * 400
