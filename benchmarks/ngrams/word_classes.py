@@ -80,7 +80,7 @@ def beside_mkcls(program: Path, sizes: list[int]) -> list[dict[str, Any]]:
         )
         for n_classes in sizes:
             made = {}
-            for max_iter in (80, 120):
+            for max_iter in (80, 180):
                 model = WordClasses(
                     n_classes, max_iter=max_iter, boundary=boundary, random_state=0
                 )

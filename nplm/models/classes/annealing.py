@@ -18,7 +18,7 @@ __all__ = ["Annealing"]
 # so its temperature is sqrt(n) times as high: frequent and rare words then settle
 # together. With one temperature for all, frequent words are frozen while rare ones
 # still move.
-HOTTEST, COOLEST = 2.0, 0.1
+HOTTEST, COOLEST = 1.5, 0.1
 
 
 class Annealing:

@@ -63,7 +63,7 @@ class WordClasses(TransformerMixin, Documented, BaseEstimator):
         Size of the vocabulary; inferred from the stream by default.
     boundary : int, optional
         Id of the symbol between sentences. It has a class of its own.
-    max_iter : int, default=120
+    max_iter : int, default=80
         Number of passes at a falling temperature; 0 is plain exchange. More passes
         find better classes. A pass takes about the same time at any temperature.
     random_state : int, RandomState instance or None, default=None
@@ -139,7 +139,7 @@ class WordClasses(TransformerMixin, Documented, BaseEstimator):
         *,
         n_words: int | None = None,
         boundary: int | None = None,
-        max_iter: int = 120,
+        max_iter: int = 80,
         random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
     ) -> None:
