@@ -39,7 +39,7 @@ import nplm
 from common.ablations import as_stream
 from common.process import cpu_seconds
 from common.table import file_name, kept, parser, report, settings_of
-from nplm import AutoLM, KneserNeyLM, NeuralLM, available_tiers
+from nplm import AutoLM, KneserNeyLM, NeuralLM, Vocabulary, available_tiers
 from nplm.datasets import Corpus, fetch_brown, fetch_ptb, load_wiki
 from nplm.experiments import grouped
 from peers.run_page import write
@@ -147,10 +147,11 @@ def held_out_of(corpus: Corpus) -> dict[str, tuple[NDArray[Any], NDArray[Any]]]:
 def door(corpus: Corpus, settings: Found, minutes: float, **fixed: Any) -> Found:
     """nplm's own choice for the minutes, by the clock: no settings."""
     boundary = corpus.n_words if corpus.boundary is None else corpus.boundary
+    words = np.asarray([*corpus.words, "</s>"], dtype=object)
 
-    def lines(ids: NDArray[np.int32]) -> list[NDArray[np.int32]]:
+    def lines(ids: NDArray[np.int32]) -> list[list[str]]:
         parts = np.split(ids, np.flatnonzero(ids == boundary) + 1)
-        return [part[part != boundary] for part in parts if len(part)]
+        return [words[part[part != boundary]].tolist() for part in parts if len(part)]
 
     def log_prob(
         ids: NDArray[np.int32], before: NDArray[np.int32]
@@ -161,8 +162,8 @@ def door(corpus: Corpus, settings: Found, minutes: float, **fixed: Any) -> Found
 
     began = time.process_time()
     lm = AutoLM(
-        minutes, running_text=True, settings=settings | fixed, boundary=boundary,
-        n_words=max(corpus.n_words, boundary + 1), n_jobs=1, random_state=0,
+        minutes, running_text=True, settings=settings | fixed, n_jobs=1, random_state=0,
+        vocabulary=Vocabulary(words=np.delete(words, boundary).tolist()),
     )  # fmt: skip
     lm.fit(lines(corpus.train), X_val=lines(corpus.valid))
     seconds = time.process_time() - began
