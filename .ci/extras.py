@@ -142,8 +142,10 @@ def use_dask() -> None:
     workers = LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None)
     with workers, Client(workers):
         parts = bag.from_sequence(lines, npartitions=8)
-        found = parts.map_partitions(lambda part: file.load().score_samples(part))
-        assert found.compute() == nplm.load(path).score_samples(lines).tolist()
+        instructions = parts.map_partitions(
+            lambda part: file.load().score_samples(part)
+        )
+        assert instructions.compute() == nplm.load(path).score_samples(lines).tolist()
     print(f"{len(lines)} lines have the scores of one process")
 
 
@@ -220,12 +222,12 @@ def use_container() -> None:
             for command in here(rest).split(" && "):
                 if not command.startswith(("apt-get ", "useradd ")):
                     run(command)
-    found = dict(steps)
+    instructions = dict(steps)
     Path("text").write_text("the cat sat on the mat\n" * 50)
     run("nplm train text --output model")
-    serve = json.loads(here(found["CMD"]))
-    assert serve[-1] == found["EXPOSE"], "the port that is served is another"
-    check = json.loads(found["HEALTHCHECK"].removeprefix("CMD"))
+    serve = json.loads(here(instructions["CMD"]))
+    assert serve[-1] == instructions["EXPOSE"], "the port that is served is another"
+    check = json.loads(instructions["HEALTHCHECK"].removeprefix("CMD"))
     with subprocess.Popen(serve) as server:
         try:
             until = time.monotonic() + 60

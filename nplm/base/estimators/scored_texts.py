@@ -19,8 +19,9 @@ def reads_texts(estimator: object) -> bool:
     False of a ``FrozenEstimator``, which is fitted to windows only.
     """
     # A frozen one has the attributes of the estimator in it, but its class has not.
-    is_own = hasattr(type(estimator), "_reads_texts")
-    return is_own and getattr(estimator, "_reads_texts", False)
+    if not hasattr(type(estimator), "_reads_texts"):
+        return False
+    return getattr(estimator, "_reads_texts", False)
 
 
 def context_of_texts(model: Any) -> int:

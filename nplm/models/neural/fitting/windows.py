@@ -250,7 +250,7 @@ class PartOrder(Order):
 
 
 def in_turns(mine: Index, processes: Processes) -> Index:
-    """Return examples of all processes in turn, of which `mine` are of this one.
+    """Return the examples of all processes, interleaved; `mine` are of this one.
 
     Raises ValueError in all processes, if they do not have as many each.
     """
