@@ -142,10 +142,8 @@ def use_dask() -> None:
     workers = LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None)
     with workers, Client(workers):
         parts = bag.from_sequence(lines, npartitions=8)
-        instructions = parts.map_partitions(
-            lambda part: file.load().score_samples(part)
-        )
-        assert instructions.compute() == nplm.load(path).score_samples(lines).tolist()
+        scores = parts.map_partitions(lambda part: file.load().score_samples(part))
+        assert scores.compute() == nplm.load(path).score_samples(lines).tolist()
     print(f"{len(lines)} lines have the scores of one process")
 
 
