@@ -337,30 +337,35 @@ class Text(Words):
         return super()._ids_of_one(tokens, name)
 
     def spelling_log_prob(
-        self, texts: Sequence[str], of_unknown: NDArray[np.intp]
+        self,
+        texts: Sequence[str],
+        document: NDArray[np.intp],
+        position: NDArray[np.intp],
+        split: Sequence[list[str]] | None = None,
     ) -> float:
         """Return the log-probability of how the unknown tokens of texts are spelled.
 
-        `of_unknown` (n_unknown,): index of the text of each. NaN if the vocabulary has
-        no model of it, or the tokenizer does not tell.
+        NaN if the vocabulary has no model of it, or the tokenizer does not tell.
+
+        - `document`, `position` (n_unknown,): the text of each, and its place there
+        - `split`: the tokens of each text, if they are at hand
         """
-        if len(of_unknown) == 0:
+        if len(document) == 0:
             return 0.0
-        known = self.known
-        unknown, spelling = known.unknown_id, known.spelling
+        spelling, symbol = self.known.spelling, self.known.unknown
         if spelling is None:
             return math.nan
-        having = [texts[i] for i in np.unique(of_unknown)]
-        find, symbol = known.lookup.get, known.unknown
-        words: Counter[str] = Counter()
-        for text, tokens in zip(having, self.tokenizer.transform(having)):
-            unknown_tokens = [
-                token for token in tokens if find(token, unknown) == unknown
-            ]
-            # Some tokenizers give the symbol in place of the text.
-            if symbol in unknown_tokens and symbol not in text:
-                return math.nan
-            words.update(unknown_tokens)
+        if split is None:
+            having, document = np.unique(document, return_inverse=True)
+            texts = [texts[i] for i in having]
+            split = self.tokenizer.transform(texts)
+        places = list(zip(document.tolist(), position.tolist()))
+        words = Counter(split[i][j] for i, j in places)
+        # Some tokenizers give the symbol in place of the text.
+        if symbol in words and any(
+            split[i][j] == symbol and symbol not in texts[i] for i, j in places
+        ):
+            return math.nan
         return sum(n * spelling.log_prob(word) for word, n in words.items())
 
     def sentences(self, X: object) -> Iterable[Any]:

@@ -4,6 +4,7 @@ from libc.math cimport fabs, log10
 from libc.stdint cimport int64_t, uint64_t
 from libc.string cimport memcpy
 
+from nplm._kernels.files._digits cimport put_integer
 from nplm._kernels.ngrams._trie cimport Trie
 from nplm._kernels.ngrams.decoding._word_ids cimport WordIds
 
@@ -12,23 +13,6 @@ NUMBER_BYTES = 32
 
 cdef enum:
     DECIMALS = 10000000
-
-
-cdef inline Py_ssize_t put_integer(char* out, uint64_t value) noexcept nogil:
-    cdef char digits[20]
-    cdef int n = 0
-    cdef Py_ssize_t at = 0
-    while True:
-        digits[n] = <char> (48 + value % 10)
-        value = value // 10
-        n += 1
-        if value == 0:
-            break
-    while n > 0:
-        n -= 1
-        out[at] = digits[n]
-        at += 1
-    return at
 
 
 cdef inline Py_ssize_t put_log10(char* out, double probability) noexcept nogil:

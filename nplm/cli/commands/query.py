@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import chain
 from typing import Any, NamedTuple
 
 import click
 import numpy as np
 
+from nplm._kernels.files._token_lines import format_tokens
 from nplm.cli._models import (
     MODEL,
     is_of_running_text,
@@ -204,18 +204,12 @@ def _figures(log_prob: float, n_tokens: int, n_unknown: int) -> str:
 
 def _print_words(scorer: Scorer, part: ScoredTokens) -> None:
     """Show the words of each line in one, as text of columns: lines are many."""
-    ends, log10 = _ends(scorer), part.log_prob / LN10
-    words = chain.from_iterable(chain(line, ends) for line in part.words or [])
-    if part.order is None:
-        shown = list(map("%s %.4f".__mod__, zip(words, log10.tolist())))
-    else:
-        columns = zip(words, part.order.tolist(), log10.tolist())
-        shown = list(map("%s %d %.4f".__mod__, columns))
-    for unknown in np.flatnonzero(part.unknown):
-        shown[unknown] += " OOV"
-    totals = map("total %.4f\n".__mod__, part.sums(log10).tolist())
-    lines = zip(part.by_document(), totals)
-    click.echo("".join("\t".join([*shown[own], t]) for own, t in lines), nl=False)
+    log10 = part.log_prob / LN10
+    lines = format_tokens(
+        part.words or [], *(_ends(scorer) or [None]), log10, part.order,
+        part.unknown.view(np.uint8), part.sums(log10),
+    )  # fmt: skip
+    click.echo(lines, nl=False)
 
 
 def _ends(scorer: Scorer) -> list[str]:

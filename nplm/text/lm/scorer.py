@@ -330,8 +330,10 @@ def measured(
     The spelling is that of unknown words.
     """
     assert isinstance(scorer.codec, Text)  # others have no texts
-    of_unknown = tokens.document[tokens.unknown]
-    spelling = scorer.codec.spelling_log_prob(texts, of_unknown)
+    unknown = np.flatnonzero(tokens.unknown)
+    document = tokens.document[unknown]
+    position = unknown - (np.cumsum(tokens.lengths) - tokens.lengths)[document]
+    spelling = scorer.codec.spelling_log_prob(texts, document, position, tokens.words)
     return TextSize.of(texts, ends=scorer.eos), spelling
 
 

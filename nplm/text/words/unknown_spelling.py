@@ -3,23 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from functools import cached_property
-from itertools import chain
 from typing import Any, Self
 
 import numpy as np
 
+from nplm._kernels.ngrams.decoding._spelled import ByteNgrams
+
 __all__ = ["UnknownSpelling"]
 
-# More words, or longer contexts, gain little.
-MAX_WORDS, N_CONTEXT = 5000, 4
-# Bytes after contexts whose probabilities are remembered: 20 MB.
-MAX_STEPS = 1 << 17
-# A word is its bytes in UTF-8 and this one, which UTF-8 never has.
-END = b"\xff"
-N_SYMBOLS = 257  # the bytes, and the end
+MAX_WORDS = 5000  # more gain little
 
 
 class UnknownSpelling:
@@ -82,60 +76,21 @@ class UnknownSpelling:
         """What a file says of it."""
         return {"words": list(self.words), "share": self.share}
 
-    @cached_property
-    def _counts(self) -> dict[bytes, tuple[int, dict[int, int]]]:
-        """How often each byte follows each context of up to `N_CONTEXT` bytes.
-
-        Beside the counts is what their probabilities are divided by: the number of
-        bytes that follow, and that of different ones.
-        """
-        counts: dict[bytes, dict[int, int]] = {}
-        of_length: list[dict[bytes, int]] = [{} for _ in range(N_CONTEXT + 2)]
-        for step, n in Counter(chain.from_iterable(map(_steps, self.words))).items():
-            of_length[len(step)][step] = n
-        for length in range(N_CONTEXT + 1, 0, -1):
-            shorter = of_length[length - 1]
-            for step, n in of_length[length].items():
-                counts.setdefault(step[:-1], {})[step[-1]] = n
-                shorter[step[1:]] = shorter.get(step[1:], 0) + n
-        return {
-            context: (sum(seen.values()) + len(seen), seen)
-            for context, seen in counts.items()
-        }
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (self.words, self.symbol, self.share)
 
     @cached_property
-    def _probs(self) -> dict[bytes, float]:
-        """The probabilities of steps that words had, at most `MAX_STEPS`."""
-        return {}
+    def _ngrams(self) -> ByteNgrams:
+        """The n-grams of the bytes of the words."""
+        return ByteNgrams(list(map(_encoded, self.words)))
 
     def log_prob(self, word: str) -> float:
         """Return the natural logarithm of the probability of a word."""
-        total, probs = 0.0, self._probs
-        if len(probs) > MAX_STEPS:
-            probs.clear()
-        for step in _steps(word):
-            prob = probs.get(step)
-            total += math.log(self._prob(step) if prob is None else prob)
+        total: float = self._ngrams.log_prob(_encoded(word))
         if word != self.symbol:
             return total + math.log1p(-self.share)
         return math.log(self.share + (1 - self.share) * math.exp(total))
 
-    def _prob(self, step: bytes) -> float:
-        """Return the probability of the last byte of a step after the others."""
-        if not step:
-            return 1 / N_SYMBOLS
-        prob = self._probs.get(step)
-        if prob is None:
-            prob = self._prob(step[1:])
-            if (followers := self._counts.get(step[:-1])) is not None:
-                divisor, seen = followers
-                # Witten and Bell: as many unseen bytes as different ones were seen.
-                prob = (seen.get(step[-1], 0) + len(seen) * prob) / divisor
-            self._probs[step] = prob
-        return prob
 
-
-def _steps(word: str) -> list[bytes]:
-    """Return each byte of a word, and its end, with its context before it."""
-    data = END + word.encode("utf-8", "surrogatepass") + END
-    return [data[max(i - N_CONTEXT, 0) : i + 1] for i in range(1, len(data))]
+def _encoded(word: str) -> bytes:
+    return word.encode("utf-8", "surrogatepass")

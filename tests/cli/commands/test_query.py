@@ -1,9 +1,12 @@
-"""``nplm query`` in the columns of SRILM."""
+"""``nplm query`` in the columns of KenLM and of SRILM."""
 
 import re
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from nplm._kernels.files._token_lines import format_tokens
 
 import nplm
 
@@ -94,3 +97,43 @@ def test_lines_without_marks_are_scored_as_by_kenlm(model, folder, run, tmp_path
     nplm.save(lm, tmp_path / "other")
     message = run("query", "-n", str(tmp_path / "other"), input=text, code=2).stderr
     assert "--no-marks: MODEL has a context before the first word" in message
+
+
+# Any numbers, and those whose fifth decimal is a 5, or almost.
+NUMBERS = st.floats() | st.builds(
+    lambda n, error: n / 20000 + error,
+    st.integers(-(10**9), 10**9),
+    st.sampled_from([0.0, 1e-13, -1e-13]),
+)
+SCORED = st.tuples(st.text(st.characters(exclude_categories=["Cs"])), NUMBERS,
+                   st.integers(1, 16), st.booleans())  # fmt: skip
+
+
+@given(st.lists(st.lists(SCORED)), st.none() | SCORED, st.booleans())
+def test_words_are_written_as_python_formats_them(documents, end, has_orders):
+    tokens = [[*own, *([] if end is None else [end])] for own in documents]
+    totals = [sum(log10 for _, log10, *_ in own) for own in tokens]
+    expected = "".join(
+        "\t".join([
+            *(f"{word} {f'{order} ' * has_orders}{log10:.4f}{' OOV' * unknown}"
+              for word, log10, order, unknown in own),
+            f"total {total:.4f}\n",
+        ])
+        for own, total in zip(tokens, totals)
+    )  # fmt: skip
+    flat = [token for own in tokens for token in own]
+    assert expected == format_tokens(
+        [[word for word, *_ in own] for own in documents],
+        None if end is None else end[0],
+        np.array([log10 for _, log10, *_ in flat]),
+        np.array([n for *_, n, _ in flat], np.int32) if has_orders else None,
+        np.array([unknown for *_, unknown in flat], np.uint8),
+        np.array(totals, float),
+    )
+
+
+def test_scores_of_fewer_words_are_refused():
+    scores = np.zeros(1), np.zeros(1, np.int32), np.zeros(1, np.uint8)
+    for documents, n in (([["a", "b"]], 1), ([["a"]], 2)):
+        with pytest.raises(ValueError, match=r"1 scores|2 totals"):
+            format_tokens(documents, None, *scores, np.zeros(n))

@@ -42,6 +42,15 @@ def test_the_probability_is_that_of_the_definition(words, word):
     assert found == pytest.approx(sum(map(math.log, steps)))
 
 
+def test_words_of_any_number_are_counted():
+    """Those of a training text fill thousands of slots."""
+    words = [f"{i * i:x}" for i in range(600)]
+    own = symbols("1f40")
+    steps = [prob(words, own[max(0, i - 4) : i], own[i]) for i in range(1, len(own))]
+    found = UnknownSpelling(words).log_prob("1f40")
+    assert found == pytest.approx(sum(map(math.log, steps)))
+
+
 def test_probabilities_sum_to_one():
     """After every context that a spelling has, and so over all strings."""
     words = ["rose", "rosé", "a"]
