@@ -16,6 +16,7 @@ from scipy.special import logsumexp
 
 from nplm import ClassLM, InterpolatedTrigram, KneserNeyLM, NeuralLM, WordClasses
 from nplm.base.estimators.language_model import LanguageModel
+from nplm.base.estimators.scored_texts import perplexity
 from nplm.base.progress import time_in_words
 from nplm.datasets import Corpus
 from nplm.models.neural.presets import paper_network
@@ -193,10 +194,7 @@ def mixed(members: Sequence[Scores], weights: NDArray[np.float64]) -> Scores:
 
 def perplexities(scores: Scores) -> dict[str, float]:
     """Return the perplexity of each part."""
-    with np.errstate(over="ignore"):
-        return {
-            part: float(np.exp(-log_prob.mean())) for part, log_prob in scores.items()
-        }
+    return {part: perplexity(logs.sum(), len(logs)) for part, logs in scores.items()}
 
 
 Settings = dict[str, Any]

@@ -11,9 +11,9 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 import nplm
+from nplm.base.estimators.scored_texts import perplexity
 from nplm.text.lm.fitted_text import fitted_text
 from nplm.text.lm.text_lm import TextLM
-from nplm.text.lm.text_scores import perplexity
 
 __all__ = ["model_card"]
 

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from nplm.base.checks import check_ids
+from nplm.base.estimators.scored_texts import perplexities
 from nplm.inspection._display import Display, above, check_matplotlib
 
 if TYPE_CHECKING:
@@ -140,9 +141,9 @@ class PerplexityDisplay(Display):
         n_bins = 1 if edges is None else len(edges)
         n_tokens = np.bincount(bin_of, minlength=n_bins)
         total = [np.bincount(bin_of, row, minlength=n_bins) for row in log_prob]
-        with np.errstate(invalid="ignore", over="ignore"):
-            perplexity = np.exp(-np.array(total) / n_tokens)
-        display = cls(perplexity, list(models), n_tokens, bins=edges, by=by)
+        display = cls(
+            perplexities(total, n_tokens), list(models), n_tokens, bins=edges, by=by
+        )
         return display.plot(ax, **kwargs)
 
     def plot(self, ax: Axes | None = None, **kwargs: object) -> Self:

@@ -14,6 +14,7 @@ from nplm.base.atomic import Method, fit_copy, read_at_once
 from nplm.base.blocks import blocks_of_rows
 from nplm.base.checks import MAX_N_WORDS, trusted_ids
 from nplm.base.estimators.checked_inputs import HeldOut
+from nplm.base.estimators.scored_texts import perplexity
 from nplm.base.estimators.streams import StreamModel
 from nplm.base.fitted import Fitted
 from nplm.base.pages import Documented
@@ -86,8 +87,7 @@ class WindowScores:
         -------
         perplexity : float
         """
-        with np.errstate(over="ignore"):
-            return float(np.exp(-self.score(X, y)))
+        return perplexity(self.score(X, y), 1)
 
 
 def refusing_weights(method: Method) -> Method:

@@ -1,16 +1,32 @@
-"""Scores of texts by any model of windows, by functions that need no scikit-learn."""
+"""Scores of texts by any model, by functions that need no scikit-learn."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from nplm.base.atomic import read_at_once
 from nplm.base.blocks import BLOCK_WINDOWS, Texts, blocks
 
-__all__ = ["context_of_texts", "reads_texts", "texts_log_prob"]
+__all__ = [
+    "context_of_texts", "perplexities", "perplexity", "reads_texts", "texts_log_prob",
+]  # fmt: skip
+
+
+def perplexity(log_prob: float, n: int) -> float:
+    """Return the perplexity of `n` tokens of a natural-log probability; NaN of none."""
+    return float(perplexities(log_prob, n))
+
+
+def perplexities(log_prob: ArrayLike, n: ArrayLike) -> NDArray[np.float64]:
+    """Return `perplexity` of each of some texts."""
+    with np.errstate(over="ignore"):
+        each: NDArray[np.float64] = np.exp(
+            np.negative(log_prob) / np.where(n, n, np.nan)
+        )
+    return each
 
 
 def reads_texts(estimator: object) -> bool:

@@ -15,6 +15,7 @@ import click
 import numpy as np
 from numpy.typing import NDArray
 
+from nplm.base.estimators.scored_texts import perplexities
 from nplm.cli._jobs import in_order
 from nplm.cli._models import MODEL, read_scorer
 from nplm.cli._outputs import OutputFile, refuse_to_replace
@@ -52,14 +53,12 @@ class Perplexities:
         """Return the lines, and their perplexities."""
         scored = self.score(chunk)
         log_prob, n_tokens, _ = scored.sums()
-        perplexities = np.full(len(chunk.lines), np.nan)
-        with np.errstate(over="ignore"):
-            # A line without a token comes last.
-            of_tokens = np.exp(-log_prob / np.maximum(n_tokens, 1))
-        of_tokens[n_tokens == 0] = np.inf
-        perplexities[np.array(scored.numbers, dtype=np.intp) - chunk.first] = of_tokens
+        # A line without a token comes last.
+        scores = np.where(n_tokens, perplexities(log_prob, n_tokens), np.inf)
+        of_lines = np.full(len(chunk.lines), np.nan)
+        of_lines[np.array(scored.numbers, dtype=np.intp) - chunk.first] = scores
         lines = chunk.lines if self.with_lines else []
-        return Part(lines, perplexities, chunk.n_bytes)
+        return Part(lines, of_lines, chunk.n_bytes)
 
 
 @click.command("filter")

@@ -9,6 +9,7 @@ import click
 import numpy as np
 
 from nplm._kernels.files._token_lines import format_tokens
+from nplm.base.estimators.scored_texts import perplexity
 from nplm.cli._models import (
     MODEL,
     is_of_running_text,
@@ -25,7 +26,7 @@ from nplm.cli._tally import (
 )
 from nplm.cli._text import BLANK_LINES, INPUTS, NO_MARKS, chunks_of
 from nplm.text.lm.scorer import Scorer, measured
-from nplm.text.lm.text_scores import NO_SPELLING, ScoredTokens, perplexity
+from nplm.text.lm.text_scores import NO_SPELLING, ScoredTokens
 
 __all__ = ["query_command"]
 

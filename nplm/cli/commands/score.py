@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
+from nplm.base.estimators.scored_texts import perplexity
 from nplm.cli._jobs import Jobs, in_order
 from nplm.cli._models import (
     MODEL,
@@ -23,7 +24,6 @@ from nplm.cli._tally import LN10, TextScorer, as_json
 from nplm.cli._text import ERRORS, INPUTS, NO_MARKS, Chunk, chunks_of, n_bytes_of
 from nplm.cli._values import ABOVE_ZERO
 from nplm.text.lm.scorer import Scorer
-from nplm.text.lm.text_scores import perplexity
 
 if TYPE_CHECKING:
     from nplm.cli._bars import Stages

@@ -17,7 +17,7 @@ from scipy.sparse import csr_array
 from sklearn.frozen import FrozenEstimator
 
 from nplm.base.blocks import Texts
-from nplm.base.estimators.scored_texts import texts_log_prob
+from nplm.base.estimators.scored_texts import perplexity, texts_log_prob
 from nplm.base.exceptions import CheckpointError, DivergenceError
 from nplm.base.files.atomic_files import replacing
 from nplm.base.warnings import warn
@@ -177,7 +177,7 @@ class Scores:
     @property
     def perplexity(self) -> float:
         """Perplexity of the text."""
-        return float(np.exp(-self.log_prob.mean()))
+        return perplexity(self.log_prob.sum(), len(self.log_prob))
 
 
 @dataclass(eq=False)

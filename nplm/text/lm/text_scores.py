@@ -11,9 +11,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from nplm.base.estimators.scored_texts import perplexity
+
 __all__ = [
     "NO_SPELLING", "NO_TEXT", "PerplexitySums", "ScoredTokens", "TextScores",
-    "TextSize", "TokenScores", "perplexity",
+    "TextSize", "TokenScores",
 ]  # fmt: skip
 
 NO_SPELLING = (
@@ -206,12 +208,6 @@ class TextScores(NamedTuple):
     @property
     def _text_log_prob(self) -> float:
         return self.log_prob + (self.spelling_log_prob if self.n_unknown else 0.0)
-
-
-def perplexity(log_prob: float, n: int) -> float:
-    """Return the perplexity of `n` tokens of a natural-log probability; NaN of none."""
-    with np.errstate(over="ignore"):
-        return float(np.exp(-log_prob / n)) if n else math.nan
 
 
 def _bits(log_prob: float, n: int) -> float:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from nplm.base.estimators.scored_texts import perplexities, perplexity
 from nplm.base.warnings import warn
 from nplm.text.codecs import Text
 from nplm.text.document_streams import blocks_of, readable
@@ -19,7 +20,6 @@ from nplm.text.lm.text_scores import (
     PerplexitySums,
     TextScores,
     TokenScores,
-    perplexity,
 )
 
 __all__ = ["Scoring"]
@@ -168,8 +168,7 @@ class Scoring(TextAttributes):
             log_prob = tokens.log_prob[counts]
             return perplexity(log_prob.sum(), len(log_prob))
         total = tokens.sums(np.where(counts, tokens.log_prob, 0))
-        with np.errstate(over="ignore", invalid="ignore"):
-            return np.exp(-total / tokens.sums(counts))
+        return perplexities(total, tokens.sums(counts))
 
     def text_scores(self, X: Iterable[str]) -> TextScores:
         """Return scores that compare between models with different tokens.
