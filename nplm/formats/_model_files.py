@@ -8,15 +8,51 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, cast
 
 from nplm.base.files.atomic_files import followed, replacing
+from nplm.base.files.tensors import TensorFile
 
 if TYPE_CHECKING:
     from nplm.models.ngrams.stages.counts import NgramCounts
     from nplm.models.ngrams.trie.backoff_trie import BackoffTrie
 
-__all__ = ["check_writable", "counts_of", "trie_of", "writing"]
+__all__ = [
+    "NGRAMS", "SAVED", "Container", "check_writable", "counts_of", "trie_of", "writing",
+]  # fmt: skip
+
+
+class Container(NamedTuple):
+    """A format of safetensors files, as their headers name it."""
+
+    format: str
+    version: str
+
+    def metadata(self, **texts: str) -> dict[str, str]:
+        """Return the metadata of a file: the format, and `texts` of its own."""
+        return self._asdict() | texts
+
+    def holds(self, file: TensorFile) -> bool:
+        """Whether a file has this format, in any version."""
+        return file.metadata.get("format") == self.format
+
+    def check_version(self, file: TensorFile) -> None:
+        """Raise ValueError if a file of this format has another version."""
+        version = file.metadata.get("version")
+        if version != self.version:
+            raise ValueError(
+                f"{file.path} has format version {version!r:.80}, but this nplm reads "
+                f"version {self.version!r}; save the model again with this nplm, or "
+                "update it."
+            )
+
+
+SAVED = Container("nplm model", "4")
+# Files before version 4 were no safetensors files.
+# Files of version 4 had the arrays of the trie beside its hash table.
+# Files of version 5 had no hash table of words.
+# A bucket of version 6 had one bit of the n-grams beyond it.
+NGRAMS = Container("nplm n-grams", "7")
 
 # Level 9, gzip's default, takes three times as long as 6 and saves 1% of the size.
 GZIP_LEVEL = 6

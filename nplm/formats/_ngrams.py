@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["AT_BLANKS", "Ngrams", "StoredTrie"]
 
 # The parameters of a `Splitter`, or a `Tokenizer`, of files without a tokenizer.
-AT_BLANKS: dict[str, Any] = {"pattern": BETWEEN_BLANKS}
+AT_BLANKS: dict[str, object] = {"pattern": BETWEEN_BLANKS}
 
 
 StoredTrie = BackoffTrie | MappedTrie | QuantizedTrie | KenlmTrie

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from nplm.base.exceptions import damaged_file
 from nplm.base.files.tensors import NotTensorsError
-from nplm.formats.binary.reading import FORMAT, read_ngrams
+from nplm.formats._model_files import NGRAMS
+from nplm.formats.binary.reading import read_ngrams
 from nplm.formats.open_model import Kind, open_model
 
 if TYPE_CHECKING:
@@ -161,7 +162,7 @@ def load_binary(
     """
     with open_model(path, verify=verify) as file:
         try:
-            has_ngrams = file.tensors.metadata.get("format") == FORMAT
+            has_ngrams = NGRAMS.holds(file.tensors)
         except NotTensorsError:
             has_ngrams = False
         except ValueError as error:

@@ -102,8 +102,8 @@ class _Graph:
         onnx = optional_module("onnx", "write_onnx")
         self._helper, self._numpy = onnx.helper, onnx.numpy_helper
         self._model = model
-        self._nodes: list[Any] = []
-        self._weights: list[Any] = []
+        self._nodes: list[object] = []
+        self._weights: list[object] = []
 
     def encoded(self) -> bytes:
         """Return the bytes of the file."""
@@ -205,19 +205,21 @@ class _Graph:
             return self._op("Add", logits, self._product(x, W))
         return self._affine(x, W, b)
 
-    def _affine(self, x: str, weights: NDArray[Any], biases: NDArray[Any]) -> str:
+    def _affine(
+        self, x: str, weights: NDArray[np.generic], biases: NDArray[np.generic]
+    ) -> str:
         return self._op("Add", self._product(x, weights), self._weight("b", biases))
 
-    def _product(self, x: str, weights: NDArray[Any]) -> str:
+    def _product(self, x: str, weights: NDArray[np.generic]) -> str:
         return self._op("MatMul", x, self._weight("W", weights.T))
 
-    def _weight(self, name: str, array: NDArray[Any]) -> str:
+    def _weight(self, name: str, array: NDArray[np.generic]) -> str:
         name = f"{name}{len(self._weights)}"
         array = np.ascontiguousarray(array)
         self._weights.append(self._numpy.from_array(array, name))
         return name
 
-    def _op(self, kind: str, *inputs: str, result: str = "", **options: Any) -> str:
+    def _op(self, kind: str, *inputs: str, result: str = "", **options: object) -> str:
         result = result or f"{kind}{len(self._nodes)}"
         node = self._helper.make_node(kind, list(inputs), [result], **options)
         self._nodes.append(node)

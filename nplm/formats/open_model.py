@@ -26,9 +26,9 @@ from nplm.base.files.tensors import (
     TensorFile,
     begins_as_tensors,
 )
+from nplm.formats._model_files import NGRAMS, SAVED
 from nplm.formats._ngrams import Ngrams, StoredTrie
 from nplm.formats._words import BEGIN, END, reserve_for_words
-from nplm.formats.binary.reading import FORMAT
 from nplm.formats.binary.reading import read_ngrams as read_binary
 from nplm.formats.kenlm_files import MAGIC
 from nplm.formats.kenlm_files import read_ngrams as read_kenlm
@@ -232,6 +232,8 @@ class OpenModel:
         # Imported here: files of n-grams are read without scikit-learn.
         from nplm.formats.saving.files import read_saved
 
+        if SAVED.holds(self.tensors):
+            SAVED.check_version(self.tensors)
         try:
             return read_saved(self.tensors, mmap=self._mmap)
         except (ValueError, TypeError, RecursionError) as error:
@@ -244,7 +246,7 @@ class OpenModel:
         if self.kind.is_text or self.kind is Kind.KENLM:
             return True
         try:
-            return self.tensors.metadata.get("format") == FORMAT
+            return NGRAMS.holds(self.tensors)
         except ValueError as error:
             raise self._unreadable(error) from error
 

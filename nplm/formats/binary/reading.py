@@ -19,6 +19,7 @@ from nplm.base.exceptions import damaged_file
 from nplm.base.files.atomic_files import release_pages
 from nplm.base.files.tensors import TensorFile
 from nplm.base.fitted import Fitted
+from nplm.formats._model_files import NGRAMS
 from nplm.formats._ngrams import AT_BLANKS, Ngrams
 from nplm.formats._words import check_words
 from nplm.formats.binary.verified import is_verified, note_verified
@@ -41,14 +42,8 @@ from nplm.models.ngrams.trie.packed_trie import (
 from nplm.models.ngrams.trie.quantized_trie import QuantizedTrie, restored_quantized
 from nplm.text.words.splitting import Splitter, finder_of, params_of
 
-__all__ = ["FORMAT", "VERSION", "read_ngrams", "sizes_of_hashed"]
+__all__ = ["read_ngrams", "sizes_of_hashed"]
 
-FORMAT = "nplm n-grams"
-# Files before version 4 were no safetensors files.
-# Files of version 4 had the arrays of the trie beside its hash table.
-# Files of version 5 had no hash table of words.
-# A bucket of version 6 had one bit of the n-grams beyond it.
-VERSION = "7"
 # The arrays of a packed trie, and of its hash table.
 PACKED: dict[str, DTypeLike] = {
     name: kind for name, (kind, _) in packed_sizes(1, 2, 2, 1).items()
@@ -66,18 +61,13 @@ def read_ngrams(
 ) -> Ngrams[BackoffTrie | MappedTrie | QuantizedTrie]:
     """Read the n-grams of an open file, as `load_binary` does.
 
-    - `file`: a file whose format is `FORMAT`
+    - `file`: a file whose format is `NGRAMS`
     - `verify`: whether to check all of it
     - `mmap`: whether arrays stay in the file
 
     Raises ValueError if the file has another version, or is damaged.
     """
-    version = file.metadata.get("version")
-    if version != VERSION:
-        raise ValueError(
-            f"{file.path} has format version {version!r:.80}, but this nplm reads "
-            f"version {VERSION!r}; save the model again with this nplm, or update it."
-        )
+    NGRAMS.check_version(file)
     # In JSON only a key is written so.
     if '"codes":' in file.metadata.get("model", ""):
         raise ValueError(
@@ -94,14 +84,18 @@ def read_ngrams(
 def _read(
     file: TensorFile, *, verify: bool, mmap: bool
 ) -> Ngrams[BackoffTrie | MappedTrie | QuantizedTrie]:
-    header = read_header(file)
-    n_words, boundary = header["n_words"], header["boundary"]
-    split, spelling = split_of(header), header.get("spelling")
+    header = _header(file)
+    n_words = header.whole("n_words", 1, MAX_N_WORDS)
+    boundary = header.optional_id("boundary", n_words)
+    quantized_items = header.take("quantized", dict) if "quantized" in header else None
+    split = _split(header.take("tokenizer")) if "tokenizer" in header else AT_BLANKS
+    spelling = header.take("spelling") if "spelling" in header else None
+    header.done()
     check = verify and not is_verified(file)
     arrays = file.arrays(mmap=mmap, check=None if check else [])
-    fitted = Fitted(arrays | header.get("quantized", {}))
+    fitted = Fitted(arrays | (quantized_items or {}))
     words = _words(fitted, n_words, file.path, check=check)
-    if "quantized" in header:
+    if quantized_items is not None:
         quantized = restored_quantized(fitted, check=check)
         fitted.done()
         if quantized.n_words != n_words:
@@ -136,19 +130,13 @@ def _words(fitted: Fitted, n_words: int, path: Path, *, check: bool) -> EncodedW
     return words
 
 
-def split_of(header: dict[str, Any]) -> dict[str, Any]:
-    """Return the parameters of a `Splitter`, or a `Tokenizer`, of a model's text.
-
-    A file without them has words between blanks.
-
-    Raises ValueError if the file is damaged.
-    """
-    split = header.get("tokenizer", AT_BLANKS)
-    if split is not AT_BLANKS:
-        if not _is_splitter(split):
-            raise ValueError(f"its header has tokenizer={split!r:.80}")
-        finder_of(Splitter(**split))  # compiles its pattern
-    return split
+def _split(params: Any) -> dict[str, Any]:
+    """Return checked parameters of a `Splitter`, or a `Tokenizer`, of the text."""
+    if not _is_splitter(params):
+        raise ValueError(f"its header has tokenizer={params!r:.80}")
+    finder_of(Splitter(**params))  # compiles its pattern
+    checked: dict[str, Any] = params
+    return checked
 
 
 def _is_splitter(params: object) -> bool:
@@ -166,30 +154,15 @@ def _is_splitter(params: object) -> bool:
     )
 
 
-def read_header(file: TensorFile) -> dict[str, Any]:
-    """Return what the file says of its model; refuse what `save_binary` never says."""
+def _header(file: TensorFile) -> Fitted:
+    """Return what the file says of its model."""
     try:
         header = json.loads(file.metadata.get("model", ""))
     except (ValueError, RecursionError) as error:
         raise ValueError(f"its header is not JSON ({error})") from None
     if not isinstance(header, dict):
         raise ValueError("its header describes no model")
-    n_words: Any = header.get("n_words")
-    boundary = header.get("boundary", "missing")
-    if not _is_id(n_words, 1, MAX_N_WORDS):
-        raise ValueError(f"its header has n_words={n_words!r:.80}")
-    if boundary is not None and not _is_id(boundary, 0, n_words - 1):
-        raise ValueError(f"its header has boundary={boundary!r:.80}")
-    if not isinstance(header.get("quantized", {}), dict):
-        raise ValueError(f"its header has quantized={header['quantized']!r:.80}")
-    known = {"n_words", "boundary", "quantized", "tokenizer", "spelling"}
-    if header.keys() - known:
-        raise ValueError(f"its header has {sorted(header)!r:.80}")
-    return header
-
-
-def _is_id(value: object, least: int, most: int) -> bool:
-    return type(value) is int and least <= value <= most
+    return Fitted(header, "in its header ")
 
 
 def read_mapped(
@@ -279,7 +252,7 @@ def check_hashed(packed: PackedTrie, table: HashTable) -> None:
             raise ValueError("closed does not match its n-grams")
 
 
-def _check_equal(name: str, expected: NDArray[Any], array: NDArray[Any]) -> None:
+def _check_equal(name: str, expected: NDArray[Any], array: NDArray[np.generic]) -> None:
     """Raise ValueError unless two arrays are equal; release them if they are mapped."""
     same = len(expected) == len(array)
     for part in blocks(len(array), BLOCK_ENTRIES):

@@ -17,9 +17,9 @@ from nplm.base.blocks import blocks
 from nplm.base.encoded_words import EncodedWords
 from nplm.base.files.atomic_files import followed
 from nplm.base.files.tensors import write_tensors
-from nplm.formats._model_files import check_writable, trie_of
+from nplm.formats._model_files import NGRAMS, check_writable, trie_of
 from nplm.formats._words import StoredWords, check_words
-from nplm.formats.binary.reading import FORMAT, VERSION, sizes_of_hashed
+from nplm.formats.binary.reading import sizes_of_hashed
 from nplm.models.ngrams.stages.quantizing import Quantizing
 from nplm.models.ngrams.stages.scratch import Scratch
 from nplm.models.ngrams.trie.backoff_trie import BackoffTrie
@@ -182,7 +182,7 @@ def write_quantized(
     write_tensors(path, words.words.arrays, metadata, sizes, fill)
 
 
-def check_bits(bits: Any, order: int) -> int:
+def check_bits(bits: object, order: int) -> int:
     """Return the number of bits of a code, or raise."""
     if not isinstance(bits, int | np.integer) or not MIN_BITS <= bits <= MAX_BITS:
         raise ValueError(
@@ -220,4 +220,4 @@ def check_tokenizer(tokenizer: Splitter) -> None:
 
 def metadata_of(header: Mapping[str, object]) -> dict[str, str]:
     """Return what a file says of the model in it, beside its arrays."""
-    return {"format": FORMAT, "version": VERSION, "model": json.dumps(header)}
+    return NGRAMS.metadata(model=json.dumps(header))

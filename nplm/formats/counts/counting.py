@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, BinaryIO, cast
+from typing import TYPE_CHECKING, BinaryIO, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,7 +32,7 @@ def count_ngrams(
     memory: int | str = "2G",
     folder: str | os.PathLike[str] | None = None,
     n_jobs: int | None = None,
-    progress: Callable[[str, int, int], Any] | None = None,
+    progress: Callable[[str, int, int], object] | None = None,
     blank_lines: bool = False,
     tokenizer: Tokenizer | None = None,
 ) -> NDArray[np.int64]:

@@ -77,7 +77,7 @@ def estimate_binary(
     memory: int | str = "2G",
     folder: str | os.PathLike[str] | None = None,
     n_jobs: int | None = None,
-    progress: Callable[[str, int, int], Any] | None = None,
+    progress: Callable[[str, int, int], object] | None = None,
     blank_lines: bool = False,
     tokenizer: Tokenizer | None = None,
     bits: int | None = None,
@@ -184,7 +184,7 @@ def estimate_arpa(
     memory: int | str = "2G",
     folder: str | os.PathLike[str] | None = None,
     n_jobs: int | None = None,
-    progress: Callable[[str, int, int], Any] | None = None,
+    progress: Callable[[str, int, int], object] | None = None,
     blank_lines: bool = False,
     tokenizer: Tokenizer | None = None,
 ) -> Estimated:
@@ -241,7 +241,7 @@ class Resources(NamedTuple):
     memory: int | str
     folder: str | os.PathLike[str] | None
     n_jobs: int | None
-    progress: Callable[[str, int, int], Any] | None
+    progress: Callable[[str, int, int], object] | None
 
     def scratch(self) -> Scratch:
         """Make the temporary files."""

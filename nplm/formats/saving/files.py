@@ -10,12 +10,10 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from nplm.base.files.tensors import TensorFile, write_tensors
-from nplm.formats._model_files import check_writable
+from nplm.formats._model_files import SAVED, check_writable
 
-__all__ = ["FORMAT", "read_saved", "save"]
+__all__ = ["read_saved", "save"]
 
-FORMAT = "nplm model"
-VERSION = "4"
 # Name of the array that holds the estimators as JSON.
 OBJECTS = "objects.json"
 
@@ -110,25 +108,19 @@ def save(
         )
     text = json.dumps(encoder.objects, allow_nan=False).encode()
     arrays = {OBJECTS: np.frombuffer(text, np.uint8)} | encoder.arrays
-    write_tensors(path, arrays, {"format": FORMAT, "version": VERSION})
+    write_tensors(path, arrays, SAVED.metadata())
 
 
 def read_saved(file: TensorFile, *, mmap: bool) -> Any:
     """Read the estimator of an open file, as `nplm.load` does.
 
     Raises ValueError, TypeError or RecursionError if `save` did not write the file, or
-    another version did, or it is damaged. The message does not name the file.
+    it is damaged. The message does not name the file.
     """
     from nplm.formats.saving.values import Decoder
 
-    if file.metadata.get("format") != FORMAT:
+    if not SAVED.holds(file):
         raise ValueError("it is not a model that nplm.save wrote")
-    version = file.metadata.get("version")
-    if version != VERSION:
-        raise ValueError(
-            f"its format version is {version!r:.80}, and this nplm reads version "
-            f"{VERSION!r}"
-        )
     arrays = file.plain_arrays(mmap=mmap)
     if OBJECTS not in arrays:
         raise ValueError(f"{OBJECTS} is missing")
