@@ -171,7 +171,7 @@ def fit_stream(
     data: str = "same",
     keep: str = "all",
     average_every: int | None = None,
-    **options: Any,
+    **options: object,
 ) -> Network | ShardedLM | None:
     """Fit a neural model to a text, or to documents, on all processes.
 
@@ -207,7 +207,7 @@ def fit_stream(
 
 def _fit(
     estimator: Network,
-    taken: Callable[[], tuple[Any, Any]],
+    taken: Callable[[], tuple[object, object]],
     has_held_out: bool,
     ranks: Ranks,
     data: str,

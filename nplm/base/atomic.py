@@ -29,7 +29,7 @@ def all_or_nothing(fit: Method) -> Method:
     """
 
     @wraps(fit)
-    def guarded(self: Any, *args: Any, **kwargs: Any) -> Any:
+    def guarded(self: Any, *args: object, **kwargs: object) -> Any:
         fitted = shallow_copy(self)
         result = fit(fitted, *args, **kwargs)
         replace_state(self, fitted)
@@ -65,7 +65,7 @@ def fit_copy(model: Model, fit: Callable[[Model], KeyboardInterrupt | None]) -> 
 
 
 def fitted_or_interrupted(
-    estimator: Any, *args: Any, fit: str = "fit", **kwargs: Any
+    estimator: Any, *args: object, fit: str = "fit", **kwargs: object
 ) -> tuple[Any, KeyboardInterrupt | None]:
     """Fit a new estimator; return it and the interrupt that ended the fit, if any.
 
@@ -95,7 +95,7 @@ def read_at_once(method: Method) -> Method:
     """Make a method read a single fit of the model, even if a thread refits it."""
 
     @wraps(method)
-    def reading(self: Any, *args: Any, **kwargs: Any) -> Any:
+    def reading(self: Any, *args: object, **kwargs: object) -> Any:
         return method(_with_attributes(self, vars(self)), *args, **kwargs)
 
     return cast(Method, reading)

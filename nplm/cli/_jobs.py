@@ -80,7 +80,7 @@ def in_order(
 class _Worker:
     """The work of a process, which it inherits."""
 
-    work: Callable[[Any], object]
+    work: Callable[[object], object]
 
     @classmethod
     def begin(cls, work: Callable[[Any], object]) -> None:

@@ -121,7 +121,7 @@ class ModelCommand(click.Command):
 # Options of networks, some of which all models have, in the order of --help: name, the
 # name that set_params takes, type, default, and help text. The defaults are those of
 # `NeuralLM`, whose import would slow the start of the commands.
-OPTIONS: list[tuple[str, str, Any, Any, str]] = [
+OPTIONS: list[tuple[str, str, object, object, str]] = [
     (
         "--order",
         "order",

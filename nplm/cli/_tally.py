@@ -163,7 +163,7 @@ def as_json(figures: Any) -> str:
     return json.dumps(_rounded(figures), ensure_ascii=False, allow_nan=False)
 
 
-def _rounded(value: Any) -> Any:
+def _rounded(value: object) -> object:
     if isinstance(value, dict):
         return {name: _rounded(item) for name, item in value.items()}
     if isinstance(value, list):
@@ -191,7 +191,7 @@ def report_perplexities(
     test: str | None,
     *,
     blank_lines: bool,
-    done: Callable[[], Any] = lambda: None,
+    done: Callable[[], object] = lambda: None,
 ) -> None:
     """Report the perplexities of two texts, if given; call `done` after each block."""
     for name, path in (("validation", valid), ("test", test)):
@@ -200,7 +200,7 @@ def report_perplexities(
 
 
 def _report_perplexity(
-    scorer: Scorer, name: str, path: str, blank_lines: bool, done: Callable[[], Any]
+    scorer: Scorer, name: str, path: str, blank_lines: bool, done: Callable[[], object]
 ) -> None:
     sums = PerplexitySums(scorer.eos)
     score = TextScorer(scorer, blank_lines=blank_lines)

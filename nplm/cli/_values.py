@@ -50,7 +50,7 @@ class Parsed(click.ParamType):  # type: ignore[type-arg]
         self.name, self._parse, self._wanted = name, parse, wanted
 
     def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
     ) -> object:
         """Convert text; a default is a value already."""
         if not isinstance(value, str):
@@ -98,7 +98,7 @@ def _units(text: str) -> int | tuple[int, ...]:
     return checked_sizes([int(number) for number in text.split(",")])
 
 
-def _setting(text: str) -> tuple[str, Any]:
+def _setting(text: str) -> tuple[str, object]:
     name, equals, value = text.partition("=")
     if not equals or not name:
         raise ValueError

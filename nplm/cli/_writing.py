@@ -70,7 +70,7 @@ def writes_ngrams(purpose: str) -> Callable[[Callable[..., None]], Callable[...,
         @wraps(command)
         def with_target(
             output: Path, to: str | None, bits: int | None, memory: int | None,
-            **options: Any,
+            **options: object,
         ) -> None:  # fmt: skip
             command(target=Target(output, to, bits, memory), **options)
 

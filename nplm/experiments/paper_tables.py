@@ -28,7 +28,7 @@ __all__ = ["DIRECT", "FINDINGS", "INDIRECT", "TABLES", "PaperTable"]
 # epochs, where the paper's falls as 1 / (1 + r t). The validation part chose these
 # values, with networks trained on noise samples, which takes a tenth of the time. Ten
 # epochs that begin with half the learning rate are as good.
-FAST: dict[str, Any] = {
+FAST: dict[str, object] = {
     "batch_size": 32, "solver__learning_rate": "linear", "learning_rate_init": 2e-2,
     "max_iter": 7, "n_iter_no_change": 2, "random_state": 0,
 }  # fmt: skip
@@ -84,7 +84,7 @@ class PaperTable:
         return chosen
 
     def trained_otherwise(
-        self, as_printed: bool, changes: dict[str, Any]
+        self, as_printed: bool, changes: dict[str, object]
     ) -> PaperTable:
         """Return a table whose networks have the paper's settings, or changed ones."""
 

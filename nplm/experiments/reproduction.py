@@ -41,7 +41,7 @@ def reproduce(
     corpus: Corpus | None = None,
     n_jobs: int | None = None,
     as_printed: bool = False,
-    changes: dict[str, Any] | None = None,
+    changes: dict[str, object] | None = None,
     progress: ReportStage = lambda stage, done, total, note: None,
 ) -> Iterator[tuple[str, bool]]:
     """Measure rows of a table of the paper.
@@ -145,7 +145,7 @@ def results_of(name: str, folder: str | os.PathLike[str]) -> Results:
     """
     table = _table(name)
     records = [_read(_path(Path(folder), fit)) for fit in table.fits]
-    ours: dict[str, Any] = {}
+    ours: dict[str, object] = {}
     for record in filter(None, records):
         ours |= record["rows"]
     rows = [

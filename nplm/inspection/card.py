@@ -263,7 +263,7 @@ def _kinds(estimator: object) -> list[str]:
     return [kind for kind in reversed(KINDS) if names.intersection(KINDS[kind])]
 
 
-def _members(estimator: object) -> list[tuple[Any, str]]:
+def _members(estimator: object) -> list[tuple[object, str]]:
     """Return the members of a mixture, each with its weight as text."""
     members = list(getattr(estimator, "estimators_", ()))
     weights: Any = getattr(estimator, "weights_", None)

@@ -175,7 +175,7 @@ class FeaturesDisplay(Display):
         estimator: Any,
         words: Sequence[object] | NDArray[np.object_] | None = None,
         *,
-        of: Sequence[Any] | None = None,
+        of: Sequence[object] | None = None,
         n_words: int = 100,
         ax: Axes | None = None,
         **kwargs: Any,

@@ -71,7 +71,7 @@ class NextWordsDisplay(Display):
         exclude: Iterable[object] = (),
         unknown: bool = False,
         ax: Axes | None = None,
-        **kwargs: Any,
+        **kwargs: object,
     ) -> Self:
         """Plot the most probable next words after a context.
 
@@ -159,7 +159,7 @@ def _next_words(
     k: int,
     exclude: Iterable[object],
     unknown: bool,
-) -> tuple[list[Any], NDArray[np.float64]]:
+) -> tuple[list[object], NDArray[np.float64]]:
     """Return the most probable next words of a model of windows."""
     if words is None or len(words) != model.n_words_:
         shown = None if words is None else f"{len(words)} words"

@@ -253,7 +253,7 @@ def _edges(bins: ArrayLike | None, most: int) -> NDArray[np.int64]:
     return edges
 
 
-def _named(edges: NDArray[Any]) -> list[str]:
+def _named(edges: NDArray[np.generic]) -> list[str]:
     """Return the label of each bin: its frequencies."""
     names = []
     for first, after in zip(edges, [*edges[1:], None]):

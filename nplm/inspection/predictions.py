@@ -296,7 +296,7 @@ def _ids_and_position(
 
 def _proba_after(
     text: FittedText, ids: NDArray[np.int32]
-) -> tuple[NDArray[np.float64], NDArray[np.int32], Any]:
+) -> tuple[NDArray[np.float64], NDArray[np.int32], object]:
     """Return the probabilities of the word after some, its context and the state."""
     context, state = text.state_after(Documents(ids, np.array([len(ids)])))
     [proba], _ = text.next_proba(context[np.newaxis], [state])

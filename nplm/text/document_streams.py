@@ -59,8 +59,8 @@ class DocumentStream:
     def __init__(self, source: Any, name: str) -> None:
         self._source, self._name = source, name
         self._position = source.tell() if _is_seekable(source) else None
-        self._documents: Iterator[Any] | None = self._opened()
-        read: list[Any] = []
+        self._documents: Iterator[object] | None = self._opened()
+        read: list[object] = []
         self.first = first_of(_kept(self._documents, read))
         self._documents = chain(read, self._documents)
 
@@ -68,7 +68,7 @@ class DocumentStream:
         documents, self._documents = self._documents, None
         return self._reopened() if documents is None else documents
 
-    def _opened(self) -> Iterator[Any]:
+    def _opened(self) -> Iterator[object]:
         source = self._source
         if callable(source) and not hasattr(source, "__iter__"):
             source = source()
@@ -81,7 +81,7 @@ class DocumentStream:
         is_file = hasattr(source, "readline")
         return _lines(source, self._name) if is_file else iter(source)
 
-    def _reopened(self) -> Iterator[Any]:
+    def _reopened(self) -> Iterator[object]:
         if self._position is not None:
             self._source.seek(self._position)
         elif _is_read_once(self._source):
@@ -104,7 +104,7 @@ def _is_read_once(source: object) -> bool:
     return hasattr(source, "__iter__") and iter(source) is source
 
 
-def _kept(documents: Iterator[object], read: list[Any]) -> Iterator[Any]:
+def _kept(documents: Iterator[object], read: list[object]) -> Iterator[object]:
     """Yield documents, and keep them in a list."""
     for document in documents:
         read.append(document)

@@ -122,7 +122,7 @@ def repeated(X: object, sample_weight: object) -> list[Any]:
     return [document for document, count in counts for _ in range(count)]
 
 
-def refuse_weights(method: str, fit_params: dict[str, Any]) -> None:
+def refuse_weights(method: str, fit_params: dict[str, object]) -> None:
     """Raise an error if a method that takes no weights of documents is given some."""
     if fit_params.get("sample_weight") is not None:
         raise TypeError(

@@ -76,7 +76,7 @@ def check_documents(X: object, item: str, advice: str = "", name: str = "X") -> 
     return X
 
 
-def _only_column(X: Any, name: str) -> Any:
+def _only_column(X: Any, name: str) -> object:
     """Return the column of a table, or raise an error that names those of text."""
     # A table of Arrow has its columns themselves in `columns`.
     columns = list(getattr(X, "column_names", X.columns))

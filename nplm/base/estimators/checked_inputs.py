@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -28,7 +28,11 @@ HeldOut = tuple[NDArray[np.int32], NDArray[np.int32]]
 
 # scikit-learn leaves the values unchecked: `check_ids` checks them, and its messages
 # are about word ids, whereas scikit-learn's suggest other estimators for NaN.
-UNCHECKED: dict[str, Any] = {"dtype": None, "order": None, "ensure_all_finite": False}
+UNCHECKED: dict[str, object] = {
+    "dtype": None,
+    "order": None,
+    "ensure_all_finite": False,
+}
 
 
 def columns_needed(estimator: object) -> int:

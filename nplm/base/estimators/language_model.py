@@ -348,7 +348,7 @@ class LanguageModel(WindowScores, DensityMixin, Documented, StreamModel):
 
     # -- scikit-learn ---------------------------------------------------------
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> object:
         tags = super().__sklearn_tags__()
         tags.input_tags.categorical = True
         tags.input_tags.positive_only = True

@@ -27,7 +27,7 @@ class StreamModel(CheckedInputs):
         self,
         ids: ArrayLike | Sequence[ArrayLike],
         ids_val: ArrayLike | Sequence[ArrayLike] | None = None,
-        **fit_params: Any,
+        **fit_params: object,
     ) -> Self:
         """Fit the model to a text, or to documents.
 
@@ -102,7 +102,7 @@ class StreamModel(CheckedInputs):
         return self._texts_log_prob(self._scored_texts(ids))
 
     def score_stream(
-        self, ids: ArrayLike | Sequence[ArrayLike], **options: Any
+        self, ids: ArrayLike | Sequence[ArrayLike], **options: object
     ) -> float:
         """Return the mean of `log_prob_stream`; the perplexity is ``exp(-score)``.
 
@@ -163,7 +163,7 @@ class StreamModel(CheckedInputs):
             )
         return self._columns_needed()
 
-    def _streams(self, ids: Any, ids_val: Any) -> tuple[Texts, Texts | None]:
+    def _streams(self, ids: Any, ids_val: object) -> tuple[Texts, Texts | None]:
         """Check the text or documents of a fit, and held-out ones."""
         n_context, n_words = self._columns_of_texts(), self.n_words
         texts = self._texts(ids, "ids", n_context, n_words)

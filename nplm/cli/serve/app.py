@@ -54,7 +54,7 @@ from nplm.text.words.splitting import BLANKS
 __all__ = ["make_app"]
 
 PAGE = Path(__file__).with_name("page")
-REFUSALS: dict[int | str, dict[str, Any]] = {
+REFUSALS: dict[int | str, dict[str, object]] = {
     400: {"model": Failure, "description": "Not JSON"},
     404: {"model": Failure, "description": "Nothing of this name"},
     408: {"model": Failure, "description": "Too slow"},
@@ -298,6 +298,6 @@ async def _invalid(request: Request, error: Any) -> JSONResponse:
     return _answer(422, f"{where}: {first['msg']}.")
 
 
-async def _failed(request: Request, error: Any) -> JSONResponse:
+async def _failed(request: Request, error: object) -> JSONResponse:
     """Answer to a fault of ours, which the terminal shows."""
     return _answer(500, "the server failed: its terminal shows the error.")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import field
 from numbers import Real
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -155,7 +155,7 @@ class CacheLM(LanguageModel):
 
     # -- probabilities --------------------------------------------------------
 
-    def _cache(self) -> tuple[Any, ...]:
+    def _cache(self) -> tuple[object, ...]:
         """Return what the kernels need: boundary, weights, unigrams and priors."""
         self._validate_params()  # parameters may be set after the fit
         check_boundary(self.boundary, len(self.proba_))

@@ -192,11 +192,11 @@ class AutoLM(TextLM):
         return self
 
     @classmethod
-    def from_model(cls, *args: Any, **kwargs: Any) -> NoReturn:
+    def from_model(cls, *args: object, **kwargs: object) -> NoReturn:
         """Raise TypeError: `TextLM.from_model` makes a text model of a fitted one."""
         raise TypeError("AutoLM makes its own models: use TextLM.from_model.")
 
-    def partial_fit(self, *args: Any, **kwargs: Any) -> NoReturn:
+    def partial_fit(self, *args: object, **kwargs: object) -> NoReturn:
         """Raise TypeError: a fit has a time, and all documents."""
         raise TypeError("AutoLM has no partial_fit: fit all documents at once.")
 
@@ -371,7 +371,7 @@ class AutoLM(TextLM):
 
     # -- scoring ----------------------------------------------------------------
 
-    def score(self, X: Any, y: Any = None) -> float:
+    def score(self, X: Any, y: object = None) -> float:
         """Return the mean natural-log probability per token.
 
         Parameters
@@ -389,7 +389,7 @@ class AutoLM(TextLM):
             return float(np.mean(self.score_samples(X, y)))
         return super().score(X)
 
-    def score_samples(self, X: Any, y: Any = None) -> NDArray[np.float64]:
+    def score_samples(self, X: Any, y: object = None) -> NDArray[np.float64]:
         """Return the log-probability of each document, or of each next word.
 
         Parameters
@@ -445,7 +445,7 @@ class AutoLM(TextLM):
 
 
 def fit_within(
-    budget: Budget, lm: AutoLM, X: Any, *, X_val: Any = None, **fit_params: Any
+    budget: Budget, lm: AutoLM, X: Any, *, X_val: object = None, **fit_params: object
 ) -> AutoLM:
     """Fit a model to documents in a time that began before; see `AutoLM.fit`."""
     return fit_copy(lm, lambda m: m._fit(X, None, X_val, fit_params, budget=budget))

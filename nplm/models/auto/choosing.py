@@ -312,7 +312,7 @@ def continued(recipe: AutoRecipe) -> dict[str, Any]:
     return network | ({"learning_rate_init": rate} if network else {})
 
 
-def _adapted(row: Row, text: AutoText) -> dict[str, Any]:
+def _adapted(row: Row, text: AutoText) -> dict[str, object]:
     """Return the parameters of a row for a text that may be small."""
     parameters = row.network
     parameters["batch_size"] = batch_size_for(text.n_tokens, row.batch_size)

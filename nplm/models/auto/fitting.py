@@ -227,7 +227,7 @@ class AutoFit:
             "ngrams": self._ngrams, "classes": self._classes, "cache": self._cache,
             "network": self._network,
         }  # fmt: skip
-        models: dict[str, Any] = {}
+        models: dict[str, object] = {}
         interrupt = None
         for name in self.recipe.members:
             if models and self.budget is not None and self.budget.ends_soon:
@@ -403,7 +403,7 @@ class AutoFit:
 
     # -- the mixture -------------------------------------------------------------
 
-    def _mixed(self, models: dict[str, Any]) -> Any:
+    def _mixed(self, models: dict[str, Any]) -> object:
         """Mix the models by weights learned on the held-out text."""
         text, weights = self.text, np.full(len(models), 1 / len(models))
         if text.held_out is not None:

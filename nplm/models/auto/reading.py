@@ -39,7 +39,7 @@ HELD_OUT_SHARE, MAX_HELD_OUT, HELD_OUT_A_SECOND = 0.05, 30_000, 150
 SUBWORD_READINGS, SUBWORD_SHARE = 6, 0.2
 
 
-def are_windows(X: Any, y: Any) -> bool:
+def are_windows(X: Any, y: object) -> bool:
     """Return whether data are windows and their next words, not documents."""
     is_array = isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype.kind in "iu"
     return is_array and y is not None
@@ -59,7 +59,7 @@ def runs_of_windows(X: Any, y: Any, n_words: int | None, suffix: str = "") -> Do
 
 
 def runs_of_windows_held_out(
-    X_val: Any, y_val: Any, n_words: int | None, n_columns: int
+    X_val: Any, y_val: object, n_words: int | None, n_columns: int
 ) -> Documents | None:
     """Return the runs of held-out windows, if there are any."""
     if (X_val is None) != (y_val is None):

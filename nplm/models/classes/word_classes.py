@@ -297,7 +297,7 @@ class WordClasses(TransformerMixin, Documented, BaseEstimator):
         self.history_ = fitted.history("history", *columns)
         self.n_iter_ = fitted.whole("n_iter")
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> object:
         tags = super().__sklearn_tags__()
         tags.no_validation = True
         tags.input_tags.two_d_array = False

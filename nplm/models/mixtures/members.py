@@ -38,7 +38,7 @@ def names_of(estimators: Any) -> list[str]:
     return names
 
 
-def kept_of(estimators: Sequence[tuple[str, Any]]) -> list[tuple[str, Any]]:
+def kept_of(estimators: Sequence[tuple[str, object]]) -> list[tuple[str, Any]]:
     """Return the members that are not "drop"."""
     return [pair for pair in estimators if not _is_dropped(pair[1])]
 
@@ -46,7 +46,7 @@ def kept_of(estimators: Sequence[tuple[str, Any]]) -> list[tuple[str, Any]]:
 def weights_of(
     weights: str | ArrayLike,
     names: list[str],
-    estimators: Sequence[tuple[str, Any]],
+    estimators: Sequence[tuple[str, object]],
     has_held_out: bool,
 ) -> NDArray[np.float64] | None:
     """Return the weights of the members kept; None if they must be learned.
@@ -74,10 +74,10 @@ def weights_of(
 
 
 def fit_params_of(
-    names: list[str], fit_params: dict[str, Any]
+    names: list[str], fit_params: dict[str, object]
 ) -> dict[str, dict[str, Any]]:
     """Group ``name__parameter`` by the names of members."""
-    by_name: dict[str, dict[str, Any]] = {name: {} for name in names}
+    by_name: dict[str, dict[str, object]] = {name: {} for name in names}
     for key, value in fit_params.items():
         name, _, parameter = key.partition("__")
         if name not in by_name or not parameter:
@@ -90,8 +90,8 @@ def fit_params_of(
 
 
 def fit_members(
-    kept: list[tuple[str, Any]],
-    fit: Callable[[str, Any], tuple[Any, KeyboardInterrupt | None]],
+    kept: list[tuple[str, object]],
+    fit: Callable[[str, object], tuple[object, KeyboardInterrupt | None]],
     begin: Callable[[str], object],
     mixture: str,
 ) -> tuple[list[Any], KeyboardInterrupt | None]:

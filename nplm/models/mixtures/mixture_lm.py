@@ -138,7 +138,7 @@ class MixtureLM(_BaseComposition, MixedScores):
 
     def __init__(
         self,
-        estimators: list[tuple[str, Any]],
+        estimators: list[tuple[str, object]],
         weights: str | ArrayLike = "auto",
         *,
         n_words: int | None = None,
@@ -239,7 +239,7 @@ class MixtureLM(_BaseComposition, MixedScores):
         y: ArrayLike | None,
         X_val: ArrayLike | None,
         y_val: ArrayLike | None,
-        fit_params: dict[str, Any],
+        fit_params: dict[str, object],
         texts: tuple[Texts, Texts | None] | None = None,
     ) -> KeyboardInterrupt | None:
         """Fit; return the interrupt if one came and left all members fitted.
@@ -394,7 +394,7 @@ class MixtureLM(_BaseComposition, MixedScores):
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "estimators_")
 
-    def _sk_visual_block_(self) -> Any:
+    def _sk_visual_block_(self) -> object:
         """Return scikit-learn's diagram, with the members side by side."""
         from sklearn.utils._repr_html.estimator import _VisualBlock
 

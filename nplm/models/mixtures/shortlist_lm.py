@@ -115,7 +115,7 @@ class ShortlistLM(CompositeLM):
     def __init__(
         self,
         network: NeuralLM,
-        backoff: Any,
+        backoff: object,
         *,
         n_shortlist: int = 2000,
         n_words: int | None = None,
@@ -177,7 +177,7 @@ class ShortlistLM(CompositeLM):
         y: ArrayLike | None,
         X_val: ArrayLike | None,
         y_val: ArrayLike | None,
-        **fit_params: Any,
+        **fit_params: object,
     ) -> KeyboardInterrupt | None:
         """Fit; return the interrupt if one came and left the network fitted."""
         X, y = self._start_fit(X, y)

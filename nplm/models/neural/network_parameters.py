@@ -44,7 +44,7 @@ class NetworkParameters(FittedNetworkLM):
 
     order: int | None = field(default=None, kw_only=False)
     n_words: int | None = None
-    n_hidden: Any
+    n_hidden: object
     embedding_dim: int
     n_distant: int = 0
     loss: str | Option = "auto"
@@ -125,7 +125,7 @@ class NetworkParameters(FittedNetworkLM):
         replace_state(self, changed)
         return self
 
-    def _inner_option(self, name: str, key: str) -> Any:
+    def _inner_option(self, name: str, key: str) -> object:
         """Return the option whose parameter `key` is to be set."""
         value, kinds = getattr(self, name), self._options[name]
         if isinstance(value, Option):

@@ -7,7 +7,7 @@ from typing import Any
 __all__ = ["CELLS", "PRESETS", "paper_network", "preset_network"]
 
 # Sections 2 and 4.2: one example per update, and the schedule of section 4.
-AS_IN_PAPER: dict[str, Any] = {
+AS_IN_PAPER: dict[str, object] = {
     "dropout": 0.0, "loss": "exact", "solver": "sgd", "batch_size": 1,
     "solver__learning_rate": "invscaling", "learning_rate_init": 1e-3,
     "solver__learning_rate_decay": 1e-8, "n_iter_no_change": 3, "tol": 1e-4,
@@ -17,14 +17,14 @@ BROWN = AS_IN_PAPER | {"alpha": 1e-4, "max_iter": 20}
 AP_NEWS = AS_IN_PAPER | {"alpha": 1e-5, "max_iter": 5}
 
 
-def _shape(n: int, h: int, m: int, direct: bool) -> dict[str, Any]:
+def _shape(n: int, h: int, m: int, direct: bool) -> dict[str, object]:
     return {
         "order": n, "n_hidden": h, "embedding_dim": m, "output__direct": direct,
     }  # fmt: skip
 
 
 # The networks of Table 1, and the one of Table 2.
-NETWORKS: dict[str, dict[str, Any]] = {
+NETWORKS: dict[str, dict[str, object]] = {
     "MLP1": BROWN | _shape(5, 50, 60, True),
     "MLP3": BROWN | _shape(5, 0, 60, True),
     "MLP5": BROWN | _shape(5, 50, 30, True),
@@ -35,12 +35,12 @@ NETWORKS: dict[str, dict[str, Any]] = {
 MIXTURES = {f"MLP{i + 1}": f"MLP{i}" for i in (1, 3, 5, 7, 9)}
 
 # A network with LSTM cells, as the preset "memory" and the rules of `AutoLM` have it.
-CELLS: dict[str, Any] = {
+CELLS: dict[str, object] = {
     "order": 2, "n_memory": 128, "output__direct": True, "output__tied": True,
     "batch_size": 1024, "solver__beta_2": 0.99,
 }  # fmt: skip
 
-PRESETS: dict[str, dict[str, Any]] = {
+PRESETS: dict[str, dict[str, object]] = {
     "small": {"n_hidden": 128, "embedding_dim": 64},
     "default": {},
     "large_vocabulary": {

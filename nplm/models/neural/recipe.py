@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -60,7 +59,7 @@ class Recipe:
     parallel: str = "sync"
     sharded: bool = False
     average_every: int | None = None
-    random_state: Any = None
+    random_state: object = None
 
     @property
     def dtype(self) -> np.dtype[np.generic]:

@@ -29,7 +29,7 @@ class Trainer:
     """
 
     def __init__(
-        self, training: Training, keep: Callable[[TrainedNetwork], Any]
+        self, training: Training, keep: Callable[[TrainedNetwork], object]
     ) -> None:
         self._training, self._keep = training, keep
 

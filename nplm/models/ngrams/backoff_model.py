@@ -106,7 +106,7 @@ class BackoffModel(QuickLookUps):
         self.trie_, self.index_ = trie, index
         self.n_ngrams_ = trie.n_ngrams
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         state = dict(super().__getstate__())
         if "index_" in state:
             # The index is larger than the trie and can be rebuilt: keep a flag only.
@@ -146,7 +146,7 @@ class BackoffModel(QuickLookUps):
 
     def _word_scorer(
         self, boundary: int, ids: dict[Any, int] | None, unknown: int
-    ) -> Any:
+    ) -> object:
         """Return the word-by-word scorer, or None if there is no index."""
         if self.index_ is None:
             return None
@@ -173,7 +173,7 @@ class TrieMass(WordsMass):
             masses = self._masses = trie, trie.masses(self.words)
         return masses[1][trie.longest_contexts(self.model._check_X(X))]
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         # The masses are quick to compute again.
         return {"model": self.model, "words": self.words}
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -85,5 +84,5 @@ class RelativeFrequencies:
             )
         return out
 
-    def _arrays(self) -> tuple[Any, ...]:
+    def _arrays(self) -> tuple[object, ...]:
         return self.counts.arrays, self.counts.counts, self.totals

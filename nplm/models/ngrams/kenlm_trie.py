@@ -76,7 +76,7 @@ class KenlmTrie(WindowLookUps, SuffixTrie):
         boundary = int(self.kernel.boundary)
         return boundary if boundary >= 0 else None
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         # Not the kernel, which is quick to make again.
         state = {field.name: getattr(self, field.name) for field in fields(self)}
         return state | {"memory": np.asarray(self.memory)}

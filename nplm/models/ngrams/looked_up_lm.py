@@ -138,7 +138,7 @@ class LookedUpLM(ReadFromFile, CheapWords):
 
     def _word_scorer(
         self, boundary: int, ids: dict[Any, int] | None, unknown: int
-    ) -> Any:
+    ) -> object:
         """Return the word-by-word scorer."""
         return word_scorer_of(self.trie_, boundary, ids, unknown)
 
@@ -255,7 +255,7 @@ class KenlmLM(LookedUpLM):
     _reader = "load"
 
 
-def are_windows(X: Any, y: Any, n_context: int) -> bool:
+def are_windows(X: Any, y: object, n_context: int) -> bool:
     """Whether `X` and `y` are arrays of int32 of the shapes of windows."""
     return (
         type(X) is np.ndarray

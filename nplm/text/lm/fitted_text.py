@@ -35,7 +35,7 @@ class TextAttributes:
     handle_unknown: str
 
     estimator_: Any
-    tokenizer_: Any
+    tokenizer_: object
     vocabulary_: Vocabulary | None
     n_words_: int
     n_context_: int

@@ -51,7 +51,7 @@ class RowCache:
 
     def after(self, contexts: Sequence[Context]) -> list[Any]:
         """Return what the states of the words after each context go on with."""
-        after: list[Any] = []
+        after: list[object] = []
         for start in range(0, len(contexts), self.capacity):
             part = contexts[start : start + self.capacity]
             rows = self._rows_of(part)

@@ -418,7 +418,7 @@ class TextLM(Scoring, Continuing, DensityMixin, DocumentEstimator):
         X: Iterable[object],
         y: object,
         X_val: object,
-        fit_params: dict[str, Any],
+        fit_params: dict[str, object],
         method: str = "fit",
     ) -> KeyboardInterrupt | None:
         """Fit; return the interrupt if one came and left the estimator fitted."""

@@ -331,7 +331,9 @@ default="empirical"
         self.estimators_ = estimators
 
 
-def _labelled(X: object, y: object, suffix: str = "") -> tuple[list[Any], NDArray[Any]]:
+def _labelled(
+    X: object, y: object, suffix: str = ""
+) -> tuple[list[object], NDArray[np.generic]]:
     """Return documents and their labels, checked to be as many."""
     if X is None or y is None:
         missing = f"{'X' if X is None else 'y'}{suffix}"
@@ -356,8 +358,8 @@ def _labelled(X: object, y: object, suffix: str = "") -> tuple[list[Any], NDArra
 
 
 def _by_class(
-    documents: list[Any], labels: NDArray[Any], classes: NDArray[Any]
-) -> list[list[Any]]:
+    documents: list[object], labels: NDArray[Any], classes: NDArray[Any]
+) -> list[list[object]]:
     """Return the documents of each class."""
     new = set(labels.tolist()) - set(classes.tolist())
     if new:
@@ -365,7 +367,7 @@ def _by_class(
             f"y_val has the class {min(new, key=str)!r}, which y has not: leave its "
             "documents out."
         )
-    parts: dict[Any, list[Any]] = {label: [] for label in classes.tolist()}
+    parts: dict[object, list[object]] = {label: [] for label in classes.tolist()}
     for document, label in zip(documents, labels.tolist()):
         parts[label].append(document)
     return list(parts.values())
@@ -375,7 +377,7 @@ def _fitted(lm: TextLM, arguments: dict[str, Any]) -> TextLM:
     return lm.fit(**arguments)
 
 
-def _classes(fitted: Fitted) -> NDArray[Any]:
+def _classes(fitted: Fitted) -> NDArray[np.generic]:
     """Take sorted labels, which are text in a list or numbers in an array."""
     labels = fitted.take("classes", list, np.ndarray)
     dtype = np.dtype(fitted.take("dtype", str))

@@ -372,7 +372,7 @@ class LMDetector(OutlierMixin, MetaEstimatorMixin, DocumentEstimator):
         self.offset_ = fitted.number("offset", most=0)
 
 
-def _split(X: list[Any], part: NDArray[np.intp]) -> tuple[list[Any], list[Any]]:
+def _split(X: list[Any], part: NDArray[np.intp]) -> tuple[list[object], list[object]]:
     """Return the documents that are not of a part, and those that are."""
     is_held_out = np.zeros(len(X), dtype=bool)
     is_held_out[part] = True

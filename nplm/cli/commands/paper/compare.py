@@ -195,7 +195,9 @@ def _load_corpus(ctx: click.Context, name: str, lines: bool, min_count: int) -> 
     return CORPORA[name]()
 
 
-def _report(name: str, corpus: Corpus, lm: AutoLM, results: Results) -> dict[str, Any]:
+def _report(
+    name: str, corpus: Corpus, lm: AutoLM, results: Results
+) -> dict[str, object]:
     """Return all results, as data for JSON."""
     report = {
         "corpus": name,
@@ -223,7 +225,7 @@ def _report(name: str, corpus: Corpus, lm: AutoLM, results: Results) -> dict[str
     return report
 
 
-def _as_data(row: Row) -> dict[str, Any]:
+def _as_data(row: Row) -> dict[str, object]:
     """Return a row for JSON, which has null for infinity and NaN."""
     return {
         key: None if isinstance(value, float) and not math.isfinite(value) else value

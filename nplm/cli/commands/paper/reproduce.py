@@ -91,7 +91,7 @@ def reproduce_command(
     folder = writable_folder(folder or Path(table))
     status = Console(stderr=True)
     exit_code = 0
-    options: dict[str, Any] = {
+    options: dict[str, object] = {
         "rows": names or None, "n_jobs": n_jobs, "as_printed": as_printed,
         "corpus": None if text is None else load_wiki(text),
         "changes": {"precision": precision},

@@ -280,7 +280,7 @@ class Epochs:
 
     def facts(self) -> dict[str, Any]:
         """Return all other values that training changes."""
-        facts: dict[str, Any] = {
+        facts: dict[str, object] = {
             "history": self.history, "held_out": self.held_out.facts(),
             "n_before": self._n_before, "seen": self._seen,
         }  # fmt: skip

@@ -148,7 +148,7 @@ def from_items(fitted: Fitted, outputs: Mapping[str, type[Output]]) -> TrainedNe
 
 
 def _architecture(
-    items: Fitted, outputs: Mapping[str, type[Output]], arrays: dict[str, Any]
+    items: Fitted, outputs: Mapping[str, type[Output]], arrays: dict[str, object]
 ) -> Architecture:
     """Return an architecture, after checking its number of words against the arrays."""
     n_words = items.whole("n_words", 1)
@@ -233,7 +233,7 @@ def _hidden_sizes(items: Fitted) -> int | tuple[int, ...]:
     return n_hidden
 
 
-def _loss_items(loss: Loss) -> dict[str, Any]:
+def _loss_items(loss: Loss) -> dict[str, object]:
     settings = loss._settings()
     if settings.get("proposal") is not None:
         settings["proposal"] = np.asarray(settings["proposal"], np.float64)
@@ -261,7 +261,7 @@ def _loss(items: Fitted, sizes: range) -> Loss:
 # -- the arrays ----------------------------------------------------------------------
 
 
-def _in_full(arrays: dict[str, Any]) -> tuple[dict[str, Any], bool]:
+def _in_full(arrays: dict[str, object]) -> tuple[dict[str, object], bool]:
     """Return arrays of float16 as float32, and whether any was float16."""
     half = {
         name: array.astype(np.float32)

@@ -240,7 +240,7 @@ def checked_embeddings(values: ArrayLike, n_words: int, m: int) -> Array:
     return start
 
 
-def _refuse_by_word(values: Any, name: str, instead: str) -> None:
+def _refuse_by_word(values: object, name: str, instead: str) -> None:
     if isinstance(values, str) or is_by_word(values):
         raise ValueError(
             f"{name} are given by word, but NeuralLM takes arrays with a row for each "
@@ -249,7 +249,7 @@ def _refuse_by_word(values: Any, name: str, instead: str) -> None:
         )
 
 
-def _real(values: Any) -> Any:
+def _real(values: Any) -> object:
     """Return the values, or raise ValueError if they are complex."""
     if np.iscomplexobj(values):  # NumPy would drop the imaginary parts
         raise ValueError("complex numbers are not supported")
@@ -268,7 +268,7 @@ def _unscaled(name: str, value: float, row: int, column: int) -> ValueError:
     )
 
 
-def checked_parts(values: Any, n_words: int) -> csr_array:
+def checked_parts(values: object, n_words: int) -> csr_array:
     """Return the matrix of shared word features, or raise ValueError."""
     _refuse_by_word(values, "word_features", "Vocabulary.spelling_features()[0]")
     try:

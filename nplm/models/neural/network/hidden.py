@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import count, takewhile
 from numbers import Integral
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -272,7 +272,7 @@ class Residual(Above):
         return kernel
 
 
-def checked_sizes(n_hidden: Any) -> int | tuple[int, ...]:
+def checked_sizes(n_hidden: object) -> int | tuple[int, ...]:
     """Return an estimator's `n_hidden`, an int without blocks, or raise ValueError."""
     if isinstance(n_hidden, Integral):
         return int(n_hidden)

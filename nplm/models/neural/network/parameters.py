@@ -202,7 +202,7 @@ class Parameters:
         h, n_inputs = self.n_hidden, self.H.shape[1]
         return (h if self.weighted else 0) + (n_inputs if self.direct else 0) + 1
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         # Padding and alignment are not pickled.
         return vars(self) | {"E": np.ascontiguousarray(self.E[:, : self.n_outputs])}
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import islice, pairwise
-from typing import Any
 
 import numpy as np
 
@@ -227,7 +226,7 @@ class Scorer:
         member: int = 0,
         worker: int = 0,
         n_workers: int = 1,
-        **options: Any,
+        **options: object,
     ) -> Team:
         """Make the kernels of one team; without a solver, it scores.
 

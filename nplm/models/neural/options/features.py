@@ -74,7 +74,7 @@ class Features(Option):
 
     embeddings: Any = field(default="auto", kw_only=False)
     trained: bool = True
-    word_features: Any = None
+    word_features: object = None
     n_senses: int = 1
 
     def _validate_params(self) -> None:

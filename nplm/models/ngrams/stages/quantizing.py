@@ -93,7 +93,7 @@ class Quantizing:
         nodes, low = self.header["n_nodes"], self.header["low"]
         return quantized_sizes(self._trie.n_words, self._bits, nodes, low)
 
-    def fill(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+    def fill(self, arrays: Mapping[str, NDArray[np.generic]]) -> None:
         """Fill arrays of zeros, which have these `sizes`, and remove the files."""
         trie, work = self._trie, self._work
         arrays["prob"][:] = trie.prob[: trie.n_words]
@@ -261,7 +261,7 @@ class Quantizing:
             work.forget(records, high)
         work.remove(*names)
 
-    def _forget(self, *arrays: NDArray[Any]) -> None:
+    def _forget(self, *arrays: NDArray[np.generic]) -> None:
         self._work.forget(*self._trie.every_array, *arrays)
 
 

@@ -54,7 +54,7 @@ class Scratch(Work):
         folder: str | os.PathLike[str] | None,
         memory: int,
         threads: Threads,
-        progress: Callable[[str, int, int], Any] | None = None,
+        progress: Callable[[str, int, int], object] | None = None,
     ) -> None:
         self._folder = Path(tempfile.gettempdir() if folder is None else folder)
         if not self._folder.is_dir():
@@ -70,7 +70,7 @@ class Scratch(Work):
         self._done = self._stage_total = 0
         self._stage = ""
         self._open: dict[str, FileIO] = {}
-        self._arrays: list[NDArray[Any]] = []
+        self._arrays: list[NDArray[np.generic]] = []
         self._aborted = Event()
 
     def __enter__(self) -> Self:
@@ -140,10 +140,10 @@ class Scratch(Work):
         self._arrays.append(array)
         return array
 
-    def drop(self, *arrays: NDArray[Any] | None) -> None:
+    def drop(self, *arrays: NDArray[np.generic] | None) -> None:
         self._arrays = [a for a in self._arrays if not any(a is b for b in arrays)]
 
-    def forget(self, *arrays: NDArray[Any]) -> None:
+    def forget(self, *arrays: NDArray[np.generic]) -> None:
         self._check_aborted()
         release_pages(*self._arrays, *arrays)
 

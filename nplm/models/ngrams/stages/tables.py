@@ -189,7 +189,7 @@ class NgramTables:
                 bow[numbers[level] - begin] = bows[level]
             n_before = sum(builder.n_followers[:level])
             start = builder.start[level][span] - n_before + sizes[level - 1, 1]
-            arrays: dict[str, Any] = {
+            arrays: dict[str, object] = {
                 # Those of the contexts of one word are known.
                 "context_word": builder.context_word[level] if level > 1 else every[:0],
                 # The longest contexts have no children.

@@ -56,7 +56,7 @@ def restored(kind: type[ContextTrie], fitted: Fitted) -> Any:
     return kind(n_words, **arrays)
 
 
-def check_sizes(arrays: Mapping[str, NDArray[Any]], n_words: int) -> None:
+def check_sizes(arrays: Mapping[str, NDArray[np.generic]], n_words: int) -> None:
     """Raise ValueError if the sizes of the arrays of a trie do not match."""
     n_contexts, n_ngrams = len(arrays["context_word"]), len(arrays["words"])
     sizes = {"start": n_contexts + 1, "bow": n_contexts}
@@ -110,7 +110,7 @@ def check_structure(trie: ContextTrie) -> None:
             raise ValueError(f"{name} is not sorted")
 
 
-def every(test: Callable[..., NDArray[np.bool_]], *arrays: NDArray[Any]) -> bool:
+def every(test: Callable[..., NDArray[np.bool_]], *arrays: NDArray[np.generic]) -> bool:
     """Return whether a test holds for all entries of arrays of equal length.
 
     It gets blocks of the arrays. The pages of mapped ones are released.
@@ -122,7 +122,7 @@ def every(test: Callable[..., NDArray[np.bool_]], *arrays: NDArray[Any]) -> bool
     return True
 
 
-def _refuse(sound: Mapping[str, Any]) -> None:
+def _refuse(sound: Mapping[str, object]) -> None:
     for name, is_sound in sound.items():
         if not is_sound:
             raise ValueError(f"{name} has values out of range")
@@ -152,7 +152,7 @@ def multiplies(trie: BackoffTrie) -> bool:
     return _are_bounded([_heaviest(_parts(trie.bow[a:b])) for a, b in levels])
 
 
-def _heaviest(weights: Iterable[NDArray[Any]]) -> float:
+def _heaviest(weights: Iterable[NDArray[np.generic]]) -> float:
     return max((float(part.max(initial=1)) for part in weights), default=1.0)
 
 
@@ -185,7 +185,7 @@ def _increases(values: Iterable[NDArray[Any]], begins: Iterator[NDArray[Any]]) -
     return True
 
 
-def _parts(values: NDArray[Any]) -> Iterator[NDArray[Any]]:
+def _parts(values: NDArray[np.generic]) -> Iterator[NDArray[np.generic]]:
     """Yield an array in blocks, and release it if it is mapped."""
     for part in blocks(len(values), BLOCK_ENTRIES):
         yield values[part]
@@ -227,7 +227,7 @@ class SuffixTrie(Protocol):
     def nodes(self, i: int, begin: int, end: int) -> tuple[NDArray[Any], ...]:
         """Return the oldest words of nodes, probabilities (NaN without) and weights."""
 
-    def settled(self, table: Any) -> Any:
+    def settled(self, table: object) -> Any:
         """Return n-grams with their final ids and numbers."""
 
     def mapped(self, i: int) -> list[NDArray[Any]]:

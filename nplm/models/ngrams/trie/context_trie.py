@@ -62,7 +62,7 @@ class ContextTrie:
             self.words,
         )
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         # Cached properties are quick to compute again.
         return {field.name: getattr(self, field.name) for field in fields(self)}
 

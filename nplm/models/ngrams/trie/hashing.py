@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from itertools import pairwise
 from threading import Event
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -85,7 +85,7 @@ class Filled(NamedTuple):
 
 
 def buckets_of_levels(
-    n_ngrams: NDArray[np.int64], level_start: NDArray[Any]
+    n_ngrams: NDArray[np.int64], level_start: NDArray[np.generic]
 ) -> Iterator[NDArray[np.int64]]:
     """Yield the first bucket of each level of the hash table and the end, ever larger.
 

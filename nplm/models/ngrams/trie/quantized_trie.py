@@ -317,7 +317,7 @@ class QuantizedTrie(WindowLookUps, SuffixTrie):
         bow = np.ones(1) if ends else level.bow.astype(np.float64)
         return words, prob, bow[bow_code]
 
-    def settled(self, table: Any) -> Any:
+    def settled(self, table: object) -> Any:
         return table
 
     def mapped(self, i: int) -> list[NDArray[Any]]:
@@ -334,7 +334,7 @@ class QuantizedTrie(WindowLookUps, SuffixTrie):
         ]  # fmt: skip
         return _quantized.QuantizedTrie(self.prob, self.bow, self.start, levels)
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         # Cached properties are quick to compute again.
         return {field.name: getattr(self, field.name) for field in fields(self)}
 

@@ -51,10 +51,10 @@ class Work:
         """Make an array of zeros."""
         return np.zeros(size, dtype=dtype)
 
-    def drop(self, *arrays: NDArray[Any] | None) -> None:
+    def drop(self, *arrays: NDArray[np.generic] | None) -> None:
         """Remove arrays that `array` returned, which have no further use."""
 
-    def forget(self, *arrays: NDArray[Any]) -> None:
+    def forget(self, *arrays: NDArray[np.generic]) -> None:
         """Release the memory of arrays on disk: `arrays`, and those made."""
 
     def append(self, name: str, data: Any) -> None:
@@ -91,7 +91,7 @@ class Work:
     def tell(self, n: int) -> None:
         """Report that `n` more units of the stage are done."""
 
-    def each(self, work: Callable[[int, T], Any], parts: Iterable[T]) -> None:
+    def each(self, work: Callable[[int, T], object], parts: Iterable[T]) -> None:
         """Call ``work(thread, part)`` for each part, by all threads."""
         for part in parts:
             work(0, part)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -59,7 +59,7 @@ class Energy(Output):
             row=start, leader=leader,
         )  # fmt: skip
 
-    def _arguments(self, team: Workspace) -> tuple[Any, ...]:
+    def _arguments(self, team: Workspace) -> tuple[object, ...]:
         """Return the arguments that all energy kernels share."""
         trained = team.trained
         return (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -94,7 +94,7 @@ class Estimate:
         """Return the kernel, for logits of `columns` columns."""
         raise NotImplementedError
 
-    def _sampler(self, team: Workspace) -> Any:
+    def _sampler(self, team: Workspace) -> object:
         proposal = team.output_state["proposal"]
         generator = team.output_state["generators"][team.worker]
         if team.member > 0:  # draws the same samples
