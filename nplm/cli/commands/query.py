@@ -205,9 +205,9 @@ def _figures(log_prob: float, n_tokens: int, n_unknown: int) -> str:
 
 def _print_words(scorer: Scorer, part: ScoredTokens) -> None:
     """Show the words of each line in one, as text of columns: lines are many."""
-    log10 = part.log_prob / LN10
+    log10, ends = part.log_prob / LN10, _ends(scorer)
     lines = format_tokens(
-        part.words or [], *(_ends(scorer) or [None]), log10, part.order,
+        part.words or [], ends[0] if ends else None, log10, part.order,
         part.unknown.view(np.uint8), part.sums(log10),
     )  # fmt: skip
     click.echo(lines, nl=False)
