@@ -140,6 +140,7 @@ def test_bits_as_a_scoring():
     pipeline.fit(texts)
     n_words = pipeline[-1].n_words_
     np.testing.assert_allclose(neg_bits_per_token(pipeline, texts), -np.log2(n_words))
+    np.testing.assert_allclose(neg_perplexity(pipeline, texts), -n_words)
     model = InterpolatedTrigram().fit(X, Y)
     np.testing.assert_allclose(
         neg_bits_per_token(model, X, Y), -np.log2(model.perplexity(X, Y))

@@ -236,10 +236,7 @@ class AutoLM(TextLM):
             On an interrupt. If the network has learned something, the model is fitted
             with it.
         """
-        if are_windows(X, y) and fit_params.get("sample_weight") is not None:
-            raise TypeError(
-                "sample_weight is for documents: AutoLM has no weights of windows."
-            )
+        are_windows(X, y, fit_params.get("sample_weight"))
         return super().fit(X, y, X_val=X_val, **fit_params)
 
     def _fit(
@@ -371,7 +368,7 @@ class AutoLM(TextLM):
 
     # -- scoring ----------------------------------------------------------------
 
-    def score(self, X: Any, y: object = None) -> float:
+    def score(self, X: Any, y: object = None, sample_weight: object = None) -> float:
         """Return the mean natural-log probability per token.
 
         Parameters
@@ -380,14 +377,16 @@ class AutoLM(TextLM):
             Of the kind that the model was fitted on; or windows of ids.
         y : ndarray of int, shape (n_samples,), optional
             The next words of windows; of documents it is ignored.
+        sample_weight : array-like of int, shape (n_documents,), optional
+            How often each document counts.
 
         Returns
         -------
         score : float
         """
-        if are_windows(X, y):
+        if are_windows(X, y, sample_weight):
             return float(np.mean(self.score_samples(X, y)))
-        return super().score(X)
+        return super().score(X, y, sample_weight)
 
     def score_samples(self, X: Any, y: object = None) -> NDArray[np.float64]:
         """Return the log-probability of each document, or of each next word.

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from nplm.text.lm.text_scores import perplexity
+
 __all__ = ["neg_bits_per_character", "neg_bits_per_token", "neg_perplexity"]
 
 
@@ -18,17 +20,17 @@ def neg_perplexity(estimator: Any, X: object, y: object = None) -> float:
 
     Parameters
     ----------
-    estimator : language model or TextLM
+    estimator : language model, TextLM, or a Pipeline with one at its end
         A fitted estimator.
     X : windows or documents
-        The data, as its ``perplexity`` takes them.
+        The data, as its ``score`` takes them.
     y : array-like of int, optional
         Next words, if X are windows.
 
     Returns
     -------
     score : float
-        ``-estimator.perplexity(X, y)``.
+        ``-exp(-estimator.score(X, y))``.
 
     Examples
     --------
@@ -39,15 +41,13 @@ def neg_perplexity(estimator: Any, X: object, y: object = None) -> float:
     >>> bool((scores < -1).all())
     True
     """
-    windows = (X,) if y is None else (X, y)
-    return -float(estimator.perplexity(*windows))
+    return -perplexity(estimator.score(X, y), 1)
 
 
 def neg_bits_per_token(estimator: Any, X: object, y: object = None) -> float:
     """Score a model by its negated bits per token, ``score`` over log(2).
 
-    Unlike perplexities, bits of folds may be averaged. They also work in a pipeline
-    that ends with a model, which has a ``score`` but no ``perplexity``.
+    Unlike perplexities, bits of folds may be averaged.
 
     Parameters
     ----------

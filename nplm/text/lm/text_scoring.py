@@ -13,6 +13,7 @@ from nplm.base.estimators.scored_texts import perplexities, perplexity
 from nplm.base.warnings import warn
 from nplm.text.codecs import Text
 from nplm.text.document_streams import blocks_of, readable
+from nplm.text.fitting import repeated
 from nplm.text.lm.fitted_text import TextAttributes, fitted_text, no_token
 from nplm.text.lm.scorer import Scorer, measured
 from nplm.text.lm.text_scores import (
@@ -49,7 +50,9 @@ class Scoring(TextAttributes):
         tokens = text.tokens(X)
         return tokens.sums(tokens.log_prob)
 
-    def score(self, X: Sequence[object], y: object = None) -> float:
+    def score(
+        self, X: Sequence[object], y: object = None, sample_weight: object = None
+    ) -> float:
         """Return the mean natural-log probability per token of all documents.
 
         Parameters
@@ -57,11 +60,15 @@ class Scoring(TextAttributes):
         X : sequence of documents
             Of the kind that the model was fitted on.
         y : ignored
+        sample_weight : array-like of int, shape (n_documents,), optional
+            How often each document counts.
 
         Returns
         -------
         score : float
         """
+        if sample_weight is not None:
+            X = repeated(X, sample_weight)
         return float(np.mean(fitted_text(self).tokens(X).log_prob))
 
     def token_scores(

@@ -223,6 +223,8 @@ def test_windows_have_the_n_grams_of_their_rows():
         lm.fit(X[:, :0], y)
     with pytest.raises(TypeError, match="sample_weight is for documents"):
         lm.fit(X, y, sample_weight=np.ones(len(y)))
+    with pytest.raises(TypeError, match="sample_weight is for documents"):
+        lm.score(X, y, np.ones(len(y)))
     for held_out in ({"X_val": X}, {"y_val": y}):
         with pytest.raises(ValueError, match="X_val and y_val go together"):
             lm.fit(X, y, **held_out)

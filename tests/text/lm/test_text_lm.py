@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sklearn import config_context
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
-from sklearn.model_selection import GridSearchCV
-from sklearn.pipeline import Pipeline
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import Pipeline, make_pipeline
 
 from nplm import (
     CacheLM,
@@ -486,6 +487,7 @@ def test_weights_of_documents_repeat_them(estimator):
     other = TextLM(estimator, 2, vocabulary=vocabulary).fit(often)
     assert lm.vocabulary_.words_.tolist() == other.vocabulary_.words_.tolist()
     np.testing.assert_array_equal(lm.score_samples(TEXTS), other.score_samples(TEXTS))
+    assert lm.score(TEXTS, sample_weight=weights) == lm.score(often)
     for wrong in (0.5, -1, np.nan, np.inf):
         with pytest.raises(ValueError, match=r"sample_weight\[1\]=.* whole number"):
             lm.fit(TEXTS, sample_weight=[1, wrong, *weights[2:]])
@@ -493,6 +495,17 @@ def test_weights_of_documents_repeat_them(estimator):
         lm.fit(TEXTS, sample_weight=[1, 2])
     with pytest.raises(TypeError):
         lm.fit((text for text in TEXTS), sample_weight=weights)
+
+
+def test_a_pipeline_with_routed_metadata_is_searched():
+    lm = TextLM(AddOneBigram())
+    pipeline = make_pipeline(Tokenizer(), Vocabulary(), lm)
+    expected = cross_val_score(pipeline, TEXTS, cv=3)
+    with config_context(enable_metadata_routing=True):
+        lm.set_fit_request(X_val=True)
+        pipeline.set_params(transform_input=["X_val"])
+        scores = cross_val_score(pipeline, TEXTS, cv=3, params={"X_val": TEXTS[:2]})
+    np.testing.assert_array_equal(scores, expected)
 
 
 def test_weights_of_documents_are_refused():
