@@ -24,6 +24,7 @@ __all__ = [
     "Scored",
     "TextScorer",
     "as_json",
+    "end_of_lines",
     "line_marks",
     "report_perplexities",
     "report_words",
@@ -38,10 +39,16 @@ OF_TEXT = "perplexity per word of the text", "bits per character", "bits per byt
 LN10 = math.log(10)
 
 
+def end_of_lines(codec: Any, boundary: int) -> str:
+    """Return the word for the end of a line."""
+    return str(codec.words(np.array([boundary]))[0])
+
+
 def line_marks(codec: Any, boundary: int) -> LineMarks:
     """Return the marks of the lines of a model's texts."""
-    [end] = codec.words(np.array([boundary]))
-    return LineMarks(end, lambda line: codec.tokenizer.transform([line])[0])
+    return LineMarks(
+        end_of_lines(codec, boundary), lambda line: codec.tokenizer.transform([line])[0]
+    )
 
 
 class Scored(NamedTuple):
@@ -69,6 +76,19 @@ class Scored(NamedTuple):
             )
         )  # fmt: skip
         return [log_prob, lengths.astype(np.int64), unknown.astype(np.int64)]
+
+    def least_probable(self, end: str) -> list[tuple[str, float]]:
+        """Return the least probable token of each line, and its log-probability.
+
+        Those of a line without tokens are its `end` and 0.
+        """
+        least = []
+        assert self.tokens.words is not None
+        for part, words in zip(self.tokens.by_document(), self.tokens.words):
+            log_prob = self.tokens.log_prob[part].tolist() or [0.0]
+            i = log_prob.index(min(log_prob))
+            least.append(([*words, end][i], log_prob[i]))
+        return least
 
 
 @dataclass(frozen=True)

@@ -193,7 +193,8 @@ class OpenModel:
         if not isinstance(model, TextLM):
             raise ValueError(
                 f"{self.path} has a {type(model).__name__}, not a TextLM: in Python, "
-                "make one with TextLM.from_model(model, words), and save that."
+                "save the TextLM in it (such as detector.estimator_), or make one of a "
+                "model of windows by TextLM.from_model(model, words), and save that."
             )
         if model.vocabulary_ is None:
             raise ValueError(

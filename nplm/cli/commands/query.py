@@ -22,6 +22,7 @@ from nplm.cli._tally import (
     Scored,
     TextScorer,
     as_json,
+    end_of_lines,
     warning_of_unknown,
 )
 from nplm.cli._text import BLANK_LINES, INPUTS, NO_MARKS, chunks_of
@@ -213,11 +214,9 @@ def _print_words(scorer: Scorer, part: ScoredTokens) -> None:
     click.echo(lines, nl=False)
 
 
-def _ends(scorer: Scorer) -> list[str]:
+def _ends(scorer: Scorer) -> list[Any]:
     """Return the word that ends each line, if the end counts."""
-    return list(scorer.codec.words(np.array([scorer.word_scorer.boundary])))[
-        : scorer.eos
-    ]
+    return [end_of_lines(scorer.codec, scorer.word_scorer.boundary)][: scorer.eos]
 
 
 def _words_of(scorer: Scorer, part: ScoredTokens) -> list[list[Token]]:

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -20,7 +20,7 @@ from nplm.cli._models import (
     read_scorer,
     without_marks,
 )
-from nplm.cli._tally import LN10, TextScorer, as_json
+from nplm.cli._tally import LN10, TextScorer, as_json, end_of_lines
 from nplm.cli._text import ERRORS, INPUTS, NO_MARKS, Chunk, chunks_of, n_bytes_of
 from nplm.cli._values import ABOVE_ZERO
 from nplm.text.lm.scorer import Scorer
@@ -46,7 +46,10 @@ LEFT_OUT = (
 
 
 class Line(NamedTuple):
-    """A line of text, and its score."""
+    """A line of text, and its score.
+
+    - `odd`: its least probable token, and the log-probability of that, if asked for
+    """
 
     file: str
     number: int
@@ -54,6 +57,14 @@ class Line(NamedTuple):
     log_prob: float
     n_tokens: int
     n_unknown: int
+    odd: tuple[str, float] | None = None
+
+    @property
+    def perplexity(self) -> float:
+        """That of its tokens; of the least probable one if asked for."""
+        if self.odd is not None:
+            return perplexity(self.odd[1], 1)
+        return perplexity(self.log_prob, self.n_tokens)
 
 
 class Output(NamedTuple):
@@ -82,11 +93,17 @@ class Scoring:
     score: TextScorer
     row: Callable[[Line], str]
     above: float | None
+    by_least: bool = False
 
     def __call__(self, chunk: Chunk) -> Output:
         """Score the lines of a chunk."""
-        scored = self.score(chunk)
-        figures = zip(*(column.tolist() for column in scored.sums()))
+        scored = self.score(chunk, words=self.by_least)
+        columns: list[list[Any]] = [column.tolist() for column in scored.sums()]
+        if self.by_least:
+            scorer = self.score.scorer
+            end = end_of_lines(scorer.codec, scorer.word_scorer.boundary)
+            columns.append(scored.least_probable(end))
+        figures = zip(*columns)
         lines = [
             Line(chunk.name, number, text, *of_line)
             for number, text, of_line in zip(scored.numbers, scored.texts, figures)
@@ -97,8 +114,7 @@ class Scoring:
         return Output(text, len(rows), len(lines), n_skipped, chunk.n_bytes)
 
     def _is_shown(self, line: Line) -> bool:
-        above = self.above
-        return above is None or perplexity(line.log_prob, line.n_tokens) > above
+        return self.above is None or line.perplexity > self.above
 
 
 @click.command("score")
@@ -117,6 +133,12 @@ class Scoring:
     "--above",
     type=ABOVE_ZERO,
     help="Show only lines with a perplexity per token above this.",
+)
+@click.option(
+    "--least-token",
+    is_flag=True,
+    help="Score each line by its least probable token, and show that: one odd word is "
+    "not averaged away. --above then is 1 over its probability.",
 )
 @click.option(
     "--follow",
@@ -140,6 +162,7 @@ def score_command(
     with_text: bool,
     in_json: bool,
     above: float | None,
+    least_token: bool,
     follow: bool,
     errors: str,
     no_marks: bool,
@@ -167,12 +190,16 @@ def score_command(
       nplm score model candidates.txt > scores
       nplm score --per-token --with-text model web.txt.gz | sort -g | tail -1000
       nplm score --json --errors skip --jobs -1 model crawl.txt.xz > scores.jsonl
-      nplm score --above 500 --with-text --follow --errors replace model app.log
+      nplm score --least-token --above 1e4 --with-text --follow model app.log
     """  # noqa: D301  (click reads the control character)
     if in_json and per_token:
         raise click.UsageError(
             "--json has the tokens and the perplexity of each line: leave --per-token "
             "out."
+        )
+    if least_token and per_token:
+        raise click.UsageError(
+            "--least-token shows the probability of one token: leave --per-token out."
         )
     if follow and (len(inputs) != 1 or not os.path.isfile(*inputs) or n_jobs != 1):
         raise click.UsageError(
@@ -188,7 +215,9 @@ def score_command(
     n_bytes = 0 if follow else n_bytes_of(inputs)
     n_lines = n_shown = n_skipped = 0
     row = _json_row(with_text) if in_json else _row(per_token, with_text)
-    work = Scoring(TextScorer(scorer, errors, bos=not no_marks), row, above)
+    work = Scoring(
+        TextScorer(scorer, errors, bos=not no_marks), row, above, least_token
+    )
     chunks = chunks_of(inputs, follow=follow)
     with bars_beside_output(progress) as bars:
         pauses = operator.attrgetter("pauses")
@@ -226,6 +255,9 @@ def _row(per_token: bool, with_text: bool) -> Callable[[Line], str]:
     """Return the function that shows a line as a number, and its text."""
 
     def number(line: Line) -> str:
+        if line.odd is not None:
+            token, log_prob = line.odd
+            return f"{log_prob / LN10:.6f}\t{token}"
         n = max(line.n_tokens, 1) if per_token else 1
         return f"{line.log_prob / LN10 / n:.6f}"
 
@@ -240,10 +272,13 @@ def _json_row(with_text: bool) -> Callable[[Line], str]:
             "file": line.file,
             "line": line.number,
             "log10_prob": line.log_prob / LN10,
-            "perplexity": perplexity(line.log_prob, line.n_tokens),
+            "perplexity": line.perplexity,
             "tokens": line.n_tokens,
             "unknown": line.n_unknown,
         }
+        if line.odd is not None:
+            token, log_prob = line.odd
+            figures |= {"least_token": token, "least_log10_prob": log_prob / LN10}
         return as_json(figures | ({"text": line.text} if with_text else {}))
 
     return row

@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted, check_scalar
 from nplm.base.atomic import fit_copy, fitted_or_interrupted, read_at_once
 from nplm.base.fitted import Fitted
 from nplm.base.pages import DocumentEstimator
+from nplm.base.warnings import warn
 from nplm.text.codecs import ITEM
 from nplm.text.documents import Documents
 from nplm.text.fitting import refuse_weights
@@ -78,7 +79,8 @@ class LMDetector(OutlierMixin, MetaEstimatorMixin, DocumentEstimator):
     contamination : float, default=0.1
         Share of outliers among the documents on which the threshold is chosen, above 0
         and at most 0.5: this share of them is below the threshold. On new documents
-        without outliers it is the rate of false alarms.
+        without outliers it is the rate of false alarms. A share of less than one of
+        these documents gives a warning: the threshold is then their lowest score.
     validation_fraction : float, default=0.1
         Share of the documents of `fit` that is held out for the threshold, if no others
         are given: between 0 and 1. The model is not fitted on them. They are drawn at
@@ -211,12 +213,23 @@ class LMDetector(OutlierMixin, MetaEstimatorMixin, DocumentEstimator):
         fitted, interrupt = fitted_or_interrupted(lm, X, None, **fit_params)
         self.estimator_ = unfrozen(fitted)
         scores.append(self._scores(self.estimator_, held_out))
-        # A score, not a mean of two, one of which may be -inf.
-        share = float(self.contamination)
-        self.offset_ = float(
-            np.quantile(np.concatenate(scores), share, method="higher")
-        )
+        self.offset_ = self._threshold(np.concatenate(scores))
         return interrupt
+
+    def _threshold(self, scores: NDArray[np.float64]) -> float:
+        """Return the score that the share `contamination` is below."""
+        share = float(self.contamination)
+        if share * len(scores) < 1:
+            warn(
+                f"contamination={share:g} is less than one of the {len(scores)} "
+                "documents that set the threshold, so it is their lowest score: on new "
+                f"documents, false alarms are about 1 in {len(scores) + 1}. Pass more "
+                "documents, or raise contamination.",
+                UserWarning,
+            )
+            return float(scores.min())
+        # A score, not a mean of two, one of which may be -inf.
+        return float(np.quantile(scores, share, method="higher"))
 
     def _parts(self, n: int) -> list[NDArray[np.intp]]:
         """Return the documents to hold out: one part, or several, in turn."""

@@ -157,6 +157,43 @@ def test_lines_above_a_perplexity_are_shown(made, run):
     assert 0 < len(rows(odd)) < len(lines)
 
 
+def test_a_line_has_the_score_of_its_least_probable_token(made, run):
+    texts = (made / "test").read_text().splitlines()
+    [scores, *_] = by_text = nplm.load(made / "kn").token_scores(texts)
+    assert 0 < scores.log_prob.argmin() < len(scores.words) - 1
+    least = [scores.log_prob.min() / np.log(10) for scores in by_text]
+    found = rows(run("score", "@kn", "@test", "--least-token", "--json"))
+    np.testing.assert_allclose([r["least_log10_prob"] for r in found], least, atol=1e-6)
+    np.testing.assert_allclose([-np.log10(r["perplexity"]) for r in found], least, 1e-5)
+    plain = rows(run("score", "@kn", "@test", "--json"))
+    assert [r["log10_prob"] for r in found] == [r["log10_prob"] for r in plain]
+    shown = run("score", "@kn", "@test", "--least-token", "--with-text").stdout
+    odd = [line.split("\t") for line in shown.splitlines()]
+    split = nplm.load(made / "kn").tokenizer_.transform(texts)
+    for (number, token, text), scores, words in zip(odd, by_text, split):
+        assert token == [*words, "</s>"][scores.log_prob.argmin()]
+        assert text in texts
+        assert float(number) == pytest.approx(scores.log_prob.min() / np.log(10), 1e-5)
+    values = np.unique([row["perplexity"] for row in found])
+    limit = values[len(values) // 2 - 1 :][:2].mean()
+    options = "--least-token", "--json", "--above", str(limit)
+    shown = rows(run("score", "@kn", "@test", *options))
+    assert shown == [row for row in found if row["perplexity"] > limit]
+    assert 0 < len(shown) < len(found)
+
+
+def test_one_token_is_not_divided_by_the_tokens(made, run):
+    result = run("score", "@kn", "@test", "--least-token", "--per-token", code=2)
+    assert "leave --per-token out" in " ".join(result.stderr.split())
+
+
+def test_a_line_without_tokens_has_no_odd_one(made, run, tmp_path):
+    (tmp_path / "blank").write_text("\n")
+    path = str(tmp_path / "blank")
+    assert run("score", "@kn", path, "--least-token", "-n").stdout.split("\t") == [
+        "0.000000", "</s>\n"]  # fmt: skip
+
+
 @pytest.mark.parametrize("more", [["-"], ["@test", "@train"], ["@test", "--jobs", "2"]])
 def test_only_one_file_is_followed(made, run, more):
     result = run("score", "@kn", "--follow", *more, code=2)

@@ -133,7 +133,7 @@ def test_the_threshold_is_of_documents_that_the_model_has_not_seen():
     rng = np.random.default_rng(0)
     for n, options, n_fits in [
         (150, {}, 10), (400, {}, 5), (1000, {}, 1), (400, {"contamination": 0.5}, 1),
-        (150, {"validation_fraction": 0.7}, 1), (2, {}, 2),
+        (150, {"validation_fraction": 0.7}, 1), (2, {"contamination": 0.5}, 2),
     ]:  # fmt: skip
         X = rng.zipf(1.3, size=(n, 6)).clip(max=500).tolist()
         Counting.sizes.clear()
@@ -231,6 +231,18 @@ def test_false_alarms_on_lines_of_corpora_are_as_many_as_it_says(name, contamina
     assert contamination / 2 < alarms < 2 * contamination
 
 
+def test_a_share_of_no_document_is_said_and_the_threshold_is_the_lowest_score():
+    frozen = FrozenEstimator(TextLM(TRIGRAM).fit(USUAL))
+    scores = frozen.estimator.perplexity(SESSIONS, per_document=True)
+    few = LMDetector(frozen, contamination=1e-5)
+    with pytest.warns(UserWarning, match=f"about 1 in {len(SESSIONS) + 1}"):
+        few.fit(SESSIONS)
+    assert few.offset_ == pytest.approx(-np.log(scores.max()))
+    assert (few.predict(SESSIONS) == 1).all()
+    one = LMDetector(frozen, contamination=1 / len(SESSIONS)).fit(SESSIONS)
+    assert (one.predict(SESSIONS) == -1).sum() == 1
+
+
 def test_a_checkpoint_is_of_the_model_that_is_kept(tmp_path):
     network = neural_lm(n_hidden=4, embedding_dim=3, max_iter=2, random_state=0)
     lm = TextLM(network, 2)
@@ -284,7 +296,7 @@ def test_a_frozen_model_is_used_as_it_is():
 
 def test_held_out_documents_reach_the_model():
     network = neural_lm(n_hidden=4, embedding_dim=3, max_iter=3, random_state=0)
-    detector = LMDetector(TextLM(network, 2)).fit(USUAL, X_val=USUAL[:9])
+    detector = LMDetector(TextLM(network, 2)).fit(USUAL, X_val=USUAL[:10])
     assert np.isfinite(detector.estimator_.estimator_.val_loss_)
 
 
@@ -323,7 +335,8 @@ def test_errors_say_what_to_pass():
             ValueError, match=f"^n_samples={n}: of fewer than 2 documents none"
         ):
             LMDetector(TRIGRAM).fit(USUAL[:n])
-        LMDetector(TRIGRAM).fit(USUAL[:1], X_val=USUAL[1:2])
+        few = LMDetector(TRIGRAM, contamination=0.5)
+        few.fit(USUAL[:1], X_val=USUAL[1:3])
     for documents, held_out, message in [
         (iter(USUAL), None, "^X must be a list"),
         (USUAL, iter(USUAL), "^X_val must be a list"),
