@@ -36,6 +36,7 @@ from typing import Any, TypeVar
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_scalar
 
+from nplm.base.blocks import Texts
 from nplm.base.warnings import warn
 from nplm.models.neural.fitted_network import trained_network, with_network
 from nplm.models.neural.fitting.sharded import gathered, sharded
@@ -167,6 +168,7 @@ def fit_stream(
     ids: ArrayLike | Sequence[ArrayLike],
     ids_val: ArrayLike | Sequence[ArrayLike] | None = None,
     *,
+    sample_weight: ArrayLike | None = None,
     comm: MPI.Comm | None = None,
     data: str = "same",
     keep: str = "all",
@@ -181,7 +183,7 @@ def fit_stream(
         As in `fit`, with its ``progress`` and ``checkpoint``. With ``data="sharded"``
         each rank passes a part of the text, such as ``part(ids)``, or documents of its
         own.
-    ids, ids_val
+    ids, ids_val, sample_weight
         As in ``NeuralLM.fit_stream``.
 
     Returns
@@ -199,9 +201,14 @@ def fit_stream(
     >>> lm.n_iter_
     2
     """
+
+    def taken() -> tuple[Texts, Texts | None]:
+        documents, weights = estimator._copies(ids, sample_weight)
+        return estimator._streams(documents, ids_val, weights)
+
     return _fit(
-        estimator, lambda: estimator._streams(ids, ids_val), ids_val is not None,
-        Ranks(comm), data, keep, average_every, **options,
+        estimator, taken, ids_val is not None, Ranks(comm), data, keep, average_every,
+        **options,
     )  # fmt: skip
 
 
@@ -370,7 +377,7 @@ def _with_parts(request: FitRequest, data: str, ranks: Ranks) -> FitRequest:
     if data == "same":
         return request
     windows = request.windows
-    sizes = ranks.everyones(len(windows))
+    sizes = ranks.everyones(windows.n_visits)
     used, n_windows = min(sizes) * len(sizes), sum(sizes)
     if ranks.rank == 0 and used < MIN_USED_SHARE * n_windows:
         warn(

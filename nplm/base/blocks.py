@@ -47,6 +47,7 @@ class Texts:
     - `lengths` (n_texts,): number of rows of each text
     - `n_before`: words of each text before the first token that has a row
     - `new_array`: makes the arrays of `windows`, by their shape
+    - `weights` (n_texts,): above 0 and at most 1, for a fit; None if all are 1
     """
 
     ids: NDArray[np.int32]
@@ -55,6 +56,7 @@ class Texts:
     lengths: NDArray[np.intp]
     n_before: int
     new_array: Callable[[tuple[int, ...]], NDArray[np.int32]] = _new_array
+    weights: NDArray[np.float64] | None = None
 
     @classmethod
     def of(

@@ -17,6 +17,8 @@ __all__ = [
     "check_ids",
     "check_not_grown",
     "check_over_words",
+    "check_weights",
+    "copies_of",
     "count_ids",
     "inferred_n_words",
     "is_bytes",
@@ -179,18 +181,75 @@ def trusted_ids(ids: NDArray[np.int32], n_words: int) -> NDArray[np.int32]:
     return np.minimum(ids.view(np.uint32), np.uint32(n_words - 1)).view(np.int32)
 
 
-def count_ids(ids: NDArray[np.int32], n_words: int) -> NDArray[np.int64]:
+def check_weights(
+    sample_weight: object, n_documents: int, whole_of: str = ""
+) -> NDArray[np.float64]:
+    """Return the weights of documents, or raise an error that names what is wrong.
+
+    `whole_of` names a model that takes no fractions.
+    """
+    weights = np.asarray(sample_weight, dtype=np.float64)
+    if weights.shape != (n_documents,):
+        raise ValueError(
+            f"sample_weight has the shape {weights.shape}, but X has {n_documents} "
+            "documents: pass a weight for each."
+        )
+    wrong = ~((weights >= 0) & np.isfinite(weights))
+    if whole_of:
+        wrong |= weights != np.floor(weights)
+    if wrong.any():
+        i, kind, advice = int(wrong.argmax()), "a number of times", ""
+        if whole_of:
+            kind = "a whole number of times"
+            advice = f" for {whole_of}; scale and round the weights, or fit a network"
+        raise ValueError(
+            f"sample_weight[{i}]={weights[i]}: a document counts {kind}, 0 or "
+            f"more{advice}."
+        )
+    if not weights.any():
+        raise ValueError(
+            "sample_weight is 0 for every document: give one a positive weight."
+        )
+    return weights
+
+
+def copies_of(
+    sample_weight: object, n_documents: int, whole_of: str
+) -> tuple[list[int], NDArray[np.float64] | None]:
+    """Return copies of documents by their weights, and the weight of each copy.
+
+    The weight of a copy is 1, or, of the last copy of a document, the fraction that is
+    left. The weights are None if all are 1. See also `check_weights`.
+    """
+    weights = check_weights(sample_weight, n_documents, whole_of)
+    counts = np.ceil(weights).astype(np.int64)
+    copies = np.repeat(np.arange(n_documents), counts).tolist()
+    if (weights == counts).all():
+        return copies, None
+    of_copies = np.ones(len(copies))
+    has_copies = counts > 0
+    of_copies[np.cumsum(counts)[has_copies] - 1] -= (counts - weights)[has_copies]
+    return copies, of_copies
+
+
+def count_ids(
+    ids: NDArray[np.int32], n_words: int, weights: NDArray[np.float64] | None = None
+) -> NDArray[np.int64]:
     """Count how often each id occurs, shape (n_words,), even if the array changes.
+
+    The sums of weights, one for each id, are rounded.
 
     ``np.bincount`` would return a longer array for an id that is too large: 16 GB for
     the id 2**31 - 1.
     """
-    counts = np.zeros(n_words, dtype=np.int64)
+    counts = np.zeros(n_words, dtype=np.int64 if weights is None else np.float64)
     size = max(n_words, BLOCK_IDS)
     for start in range(0, len(ids), size):
-        part = trusted_ids(ids[start : start + size], n_words)
-        counts += np.bincount(part, minlength=n_words)
-    return counts
+        some = slice(start, start + size)
+        part = trusted_ids(ids[some], n_words)
+        its_weights = None if weights is None else weights[some]
+        counts += np.bincount(part, its_weights, minlength=n_words)
+    return np.rint(counts).astype(np.int64, copy=False)
 
 
 def refuse_usual_mistakes(X: object, y: object, model: str, *, need_y: bool) -> None:

@@ -58,7 +58,14 @@ class Documents(NamedTuple):
         document = int(np.searchsorted(ends, i, side="right"))
         return document, int(i - ends[document] + self.lengths[document])
 
-    def texts(self, n_context: int, boundary: int, *, ends: bool) -> Texts:
+    def texts(
+        self,
+        n_context: int,
+        boundary: int,
+        *,
+        ends: bool,
+        weights: NDArray[np.float64] | None = None,
+    ) -> Texts:
         """Put the documents into one array, whose windows are views.
 
         No window spans two documents. A boundary inside a document ends a text.
@@ -66,6 +73,7 @@ class Documents(NamedTuple):
         - `n_context`: words of context in each window
         - `boundary`: id of the boundary, which fills the context before a document
         - `ends`: whether the end of a document is a token
+        - `weights`: of the documents, for a fit
         """
         last = np.cumsum(self.lengths)
         inside = np.flatnonzero(self.ids == boundary)
@@ -74,6 +82,7 @@ class Documents(NamedTuple):
             inside += np.searchsorted(last, inside, side="right")
             stops = last + np.arange(len(last))
             last = stops + 1
+        last_of_documents = last
         if len(inside):
             last = np.sort(np.concatenate([last, inside + 1]), kind="stable")
         lengths = np.diff(last, prepend=0)
@@ -83,7 +92,9 @@ class Documents(NamedTuple):
         n_tokens = len(self.ids) + len(stops)
         ids = self.new_array((n_tokens + n_context * len(last),))
         ids[:] = boundary
-        texts = Texts(ids, n_context, first, lengths, 0, self.new_array)
+        if weights is not None:
+            weights = weights[np.searchsorted(last_of_documents, last)]
+        texts = Texts(ids, n_context, first, lengths, 0, self.new_array, weights)
         for part in blocks(n_tokens, WORDS_A_BLOCK):
             i, j = np.searchsorted(stops, (part.start, part.stop))
             words = self.ids[part.start - i : part.stop - j]

@@ -161,25 +161,30 @@ def cooccurrence_embeddings(
             f"ids has {len(tokens)} tokens: give a text of two words or more."
         )
     distances = range(1, min(window, len(tokens) - 1) + 1)
-    pairs = [(tokens[d:], tokens[:-d]) for d in distances]
+    pairs = [(tokens[d:], tokens[:-d], None) for d in distances]
     rng = check_random_state(random_state)
     return components(neighbour_counts(pairs, n_words), embedding_dim, rng)
 
 
 def neighbour_counts(
-    pairs: Sequence[tuple[NDArray[np.int32], NDArray[np.int32]]], n_words: int
+    pairs: Sequence[
+        tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.float64] | None]
+    ],
+    n_words: int,
 ) -> csr_array:
     """Count words (rows) and words before them (columns).
 
-    `pairs`: for each distance, words and the word that is so far before each
+    `pairs`: for each distance, words, the word that is so far before each, and weights
     """
     counts = csr_array((n_words, n_words), dtype=np.float32)
-    for words, neighbours in pairs:
+    for words, neighbours, weights in pairs:
         for i in range(0, len(words), PAIRS_AT_A_TIME):
             some = slice(i, i + PAIRS_AT_A_TIME)
             index = [trusted_ids(ids[some], n_words) for ids in (words, neighbours)]
-            ones = np.ones(len(index[0]), np.float32)
-            counts += coo_array((ones, tuple(index)), shape=counts.shape).tocsr()
+            numbers = np.ones(len(index[0]), np.float32)
+            if weights is not None:
+                numbers[:] = weights[some]
+            counts += coo_array((numbers, tuple(index)), shape=counts.shape).tocsr()
     return counts
 
 

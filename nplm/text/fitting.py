@@ -7,8 +7,10 @@ from numbers import Number
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import clone
 
+from nplm.base.checks import copies_of
 from nplm.base.progress import stages
 from nplm.text.codecs import ITEM, Codec, codec_of
 from nplm.text.document_streams import DocumentStream, first_of, readable
@@ -102,24 +104,13 @@ def unset_params(estimator: Any, **inferred: int) -> dict[str, int]:
     }
 
 
-def repeated(X: object, sample_weight: object) -> list[Any]:
-    """Return documents, each as often as its weight says."""
+def repeated(
+    X: object, sample_weight: object, whole_of: str
+) -> tuple[list[Any], NDArray[np.float64] | None]:
+    """Return documents as often as they count, and weights, as of `copies_of`."""
     documents = list(check_documents(X, ITEM))
-    weights = np.asarray(sample_weight, dtype=np.float64)
-    if weights.shape != (len(documents),):
-        raise ValueError(
-            f"sample_weight has the shape {weights.shape}, but X has {len(documents)} "
-            "documents: pass a weight for each."
-        )
-    wrong = ~((weights >= 0) & (weights == np.floor(weights)) & np.isfinite(weights))
-    if wrong.any():
-        i = int(wrong.argmax())
-        raise ValueError(
-            f"sample_weight[{i}]={weights[i]}: a document counts a whole number of "
-            "times, 0 or more; scale the weights and round them."
-        )
-    counts = zip(documents, weights.astype(np.int64).tolist())
-    return [document for document, count in counts for _ in range(count)]
+    copies, weights = copies_of(sample_weight, len(documents), whole_of)
+    return [documents[i] for i in copies], weights
 
 
 def refuse_weights(method: str, fit_params: dict[str, object]) -> None:

@@ -80,7 +80,14 @@ class CheckedInputs(BaseEstimator):
         if not reset:
             self._check_fitted()
             return self._check_ids(contexts, target)
-        n_context = contexts.shape[1]
+        order = self._checked_order(contexts.shape[1])
+        ids = check_ids(contexts, "X", ndim=2, n_words=self.n_words)
+        next_words = check_ids(target, "y", ndim=1, n_words=self.n_words)
+        self._set_sizes(order, ids, next_words)
+        return self._nearest(ids), next_words
+
+    def _checked_order(self, n_context: int) -> int:
+        """Return the order of a fit to windows of so many columns."""
         order = n_context + 1 if self.order is None else int(self.order)
         if order - 1 > n_context:
             raise ValueError(
@@ -89,10 +96,7 @@ class CheckedInputs(BaseEstimator):
                 f"(n_features={n_context}); make wider windows "
                 f"(n_context={order - 1}) or lower order."
             )
-        ids = check_ids(contexts, "X", ndim=2, n_words=self.n_words)
-        next_words = check_ids(target, "y", ndim=1, n_words=self.n_words)
-        self._set_sizes(order, ids, next_words)
-        return self._nearest(ids), next_words
+        return order
 
     def _set_sizes(
         self, order: int, ids: NDArray[np.int32], next_words: NDArray[np.int32]

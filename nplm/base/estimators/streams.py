@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -10,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from nplm.base.atomic import read_at_once
 from nplm.base.blocks import BLOCK_WINDOWS, Texts, blocks
-from nplm.base.checks import MAX_N_WORDS, check_boundary, check_ids
+from nplm.base.checks import MAX_N_WORDS, check_boundary, check_ids, copies_of
 from nplm.base.estimators.checked_inputs import CheckedInputs
 from nplm.base.estimators.scored_texts import context_of_texts
 
@@ -27,6 +28,8 @@ class StreamModel(CheckedInputs):
         self,
         ids: ArrayLike | Sequence[ArrayLike],
         ids_val: ArrayLike | Sequence[ArrayLike] | None = None,
+        *,
+        sample_weight: ArrayLike | None = None,
         **fit_params: object,
     ) -> Self:
         """Fit the model to a text, or to documents.
@@ -43,6 +46,8 @@ class StreamModel(CheckedInputs):
             they are in a list.)
         ids_val : array-like of int, or a list of them, optional
             Held-out text or documents, for what `fit` uses held-out windows for.
+        sample_weight : array-like of shape (n_documents,), optional
+            How often each document of a list counts, as of `TextLM.fit`.
         **fit_params
             Passed to `fit`, such as ``checkpoint`` of a network.
 
@@ -66,7 +71,24 @@ class StreamModel(CheckedInputs):
         >>> lm.log_prob_stream([0, 1, 2]).round(2)
         array([-0.7])
         """
-        return self._fit_streams(ids, ids_val, **fit_params)
+        ids, weights = self._copies(ids, sample_weight)
+        if weights is None:
+            return self._fit_streams(ids, ids_val, **fit_params)
+        texts, held_out = self._streams(ids, ids_val, weights)
+        return self._fit_texts(texts, held_out, **fit_params)
+
+    # Whether texts of a fit may have weights that are not whole.
+    _takes_fractions = False
+
+    def _copies(self, ids: Any, sample_weight: Any) -> tuple[Any, Any]:
+        """Return documents as often as they count, and the weight of each copy."""
+        if sample_weight is None:
+            return ids, None
+        if not _are_documents(ids):
+            raise ValueError("sample_weight is for a list of documents: pass a list.")
+        whole_of = "" if self._takes_fractions else type(self).__name__
+        copies, weights = copies_of(sample_weight, len(ids), whole_of)
+        return [ids[i] for i in copies], weights
 
     def _fit_streams(self, ids: Any, ids_val: Any, **fit_params: Any) -> Self:
         return self._fit_texts(*self._streams(ids, ids_val), **fit_params)
@@ -163,10 +185,12 @@ class StreamModel(CheckedInputs):
             )
         return self._columns_needed()
 
-    def _streams(self, ids: Any, ids_val: object) -> tuple[Texts, Texts | None]:
+    def _streams(
+        self, ids: Any, ids_val: object, weights: NDArray[np.float64] | None = None
+    ) -> tuple[Texts, Texts | None]:
         """Check the text or documents of a fit, and held-out ones."""
         n_context, n_words = self._columns_of_texts(), self.n_words
-        texts = self._texts(ids, "ids", n_context, n_words)
+        texts = replace(self._texts(ids, "ids", n_context, n_words), weights=weights)
         if ids_val is None:
             return texts, None
         return texts, self._texts(ids_val, "ids_val", n_context, n_words)
@@ -190,8 +214,7 @@ class StreamModel(CheckedInputs):
         self._validate_params()
         boundary = getattr(self, "boundary", None)
         check_boundary(boundary, MAX_N_WORDS if n_words is None else n_words)
-        listed = list(ids) if isinstance(ids, (list, tuple)) else []
-        is_list = len(listed) > 0 and np.ndim(listed[0]) == 1
+        is_list = _are_documents(ids)
         names = [f"{name}[{i}]" for i in range(len(ids))] if is_list else [name]
         with self._inferred_n_words():
             texts = [
@@ -209,3 +232,8 @@ class StreamModel(CheckedInputs):
                     "document there."
                 )
         return texts, is_list
+
+
+def _are_documents(ids: object) -> bool:
+    """Return whether ids are a list of documents, and not one text."""
+    return isinstance(ids, (list, tuple)) and len(ids) > 0 and np.ndim(ids[0]) == 1

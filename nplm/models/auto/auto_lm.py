@@ -377,8 +377,8 @@ class AutoLM(TextLM):
             Of the kind that the model was fitted on; or windows of ids.
         y : ndarray of int, shape (n_samples,), optional
             The next words of windows; of documents it is ignored.
-        sample_weight : array-like of int, shape (n_documents,), optional
-            How often each document counts.
+        sample_weight : array-like of shape (n_documents,), optional
+            How often the tokens of each document count.
 
         Returns
         -------

@@ -224,6 +224,8 @@ class NetworkLM(NetworkParameters):
         FitRequest.of(self, texts, held_out, further=further).fit(**options)
         return self
 
+    _takes_fractions = True
+
     @property
     def _reads_texts(self) -> bool:
         trained = vars(self).get("_trained")
@@ -314,8 +316,8 @@ class NetworkLM(NetworkParameters):
             check_ids(texts.ids, "ids", ndim=1, n_words=self.n_words_)
             return
         check_ids(texts.ids, "ids", ndim=1, n_words=self.n_words)
-        self._set_sizes(plain(self.order), texts.ids, texts.y)
-        self.n_features_in_ = self._columns_needed()
+        self._set_sizes(self._checked_order(texts.n_context), texts.ids, texts.y)
+        self.n_features_in_ = texts.n_context
         self.__dict__.pop("feature_names_in_", None)
 
     def _checked_recipe(

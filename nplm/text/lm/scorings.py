@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from nplm.text.lm.text_scores import perplexity
+from nplm.base.estimators.scored_texts import perplexity
 
 __all__ = ["neg_bits_per_character", "neg_bits_per_token", "neg_perplexity"]
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils.validation import check_is_fitted
@@ -52,12 +53,16 @@ def fit_parts(
 ) -> tuple[FittedParts, KeyboardInterrupt | None]:
     """Fit the words of a text model, and a clone of its estimator.
 
+    - `fit_params`: for `method`, and the ``sample_weight`` of documents, each at most 1
     - `method`: of the estimator, "fit" or "partial_fit"
     - returns the interrupt if one came and left the estimator fitted
     """
     check_model(lm.estimator)
     _check_vocabulary(lm.vocabulary)
-    refuse_weights("partial_fit", fit_params)
+    if method == "partial_fit":
+        refuse_weights(method, fit_params)
+    fit_params = dict(fit_params)
+    weights = fit_params.pop("sample_weight", None)
     codec, documents = fit_codec(
         X, with_methods(lm.tokenizer), lm.vocabulary, lm.estimator,
         refuse_zero=isinstance(lm.boundary, str),
@@ -71,7 +76,7 @@ def fit_parts(
         "n_context": int(n_context), "boundary": boundary, "ends": lm.predict_boundary,
     }  # fmt: skip
     estimator = clone(lm.estimator)
-    texts = _training_texts(documents, "X", estimator, **options)
+    texts = _training_texts(documents, "X", estimator, **options, weights=weights)
     del documents  # frees memory
     n_words = int(texts.ids.max()) + 1 if vocabulary is None else vocabulary.n_words_
     unset = unset_params(estimator, n_words=n_words, boundary=boundary)
@@ -85,7 +90,7 @@ def fit_parts(
         documents = encoded(codec, X_val, "X_val")
         held_out = _training_texts(documents, "X_val", estimator, **options)
     data: tuple[Any, Any]
-    if reads := reads_texts(estimator):
+    if reads := reads_texts(estimator) or weights is not None:
         data = texts, held_out
         if method == "partial_fit":
             fit_params = fit_params | {"further": True}
@@ -233,6 +238,7 @@ def _training_texts(
     n_context: int,
     boundary: int,
     ends: bool,
+    weights: NDArray[np.float64] | None = None,
 ) -> Texts:
     """Return documents as texts for a fit, or raise an error without a token."""
     n_documents = len(documents.lengths)
@@ -240,7 +246,7 @@ def _training_texts(
         raise no_token(n_documents, name)
     if reads_texts(estimator):
         n_context = estimator._columns_of_texts()
-    return documents.texts(n_context, boundary, ends=bool(ends))
+    return documents.texts(n_context, boundary, ends=bool(ends), weights=weights)
 
 
 def check_model(estimator: object) -> None:

@@ -293,9 +293,10 @@ class TextLM(Scoring, Continuing, DensityMixin, DocumentEstimator):
         y : ignored
         X_val : iterable of documents, optional
             Held-out documents, for the estimator's early stopping or weights.
-        sample_weight : array-like of int, shape (n_documents,), optional
-            How often each document of `X`, not a stream, counts: the model is that of
-            documents that are repeated so often in place. Counts of n-grams are whole.
+        sample_weight : array-like of shape (n_documents,), optional
+            How often each document of `X`, not a stream, counts. Whole numbers make the
+            model of documents that are repeated so often in place. `NeuralLM` and
+            `EnergyLM` take fractions, too. See the Notes.
         **fit_params
             Passed to ``fit`` of the estimator, such as ``checkpoint="folder"`` of a
             network.
@@ -338,6 +339,14 @@ class TextLM(Scoring, Continuing, DensityMixin, DocumentEstimator):
         took 55 bytes a token of 16 million at order 3, and 210 of 2 million at order 5.
         `nplm.formats.estimate_binary` estimates n-grams on disk.
 
+        **Weights.** A network visits a document of weight 2.3 twice in each epoch, and
+        three tenths of its tokens once more: those from a random place on, another in
+        each epoch. On average, the gradients of an epoch are those of the weighted sum
+        of losses, and an epoch has as many tokens as the weights say, so that weights
+        with a mean of 1 leave its duration and the learning rate as they were. Held-out
+        losses are weighted means. The tokenizer and the vocabulary read a document as
+        often as its weight says, rounded up; of weight 0, not at all.
+
         Examples
         --------
         >>> from nplm import InterpolatedTrigram, TextLM
@@ -350,7 +359,11 @@ class TextLM(Scoring, Continuing, DensityMixin, DocumentEstimator):
         """
         if sample_weight is not None:
             refuse_windows(X, y)
-            X = repeated(X, sample_weight)
+            takes_fractions = getattr(type(self.estimator), "_takes_fractions", False)
+            whole_of = "" if takes_fractions else type(self.estimator).__name__
+            X, weights = repeated(X, sample_weight, whole_of)
+            if weights is not None:
+                fit_params["sample_weight"] = weights
         return fit_copy(self, lambda model: model._fit(X, y, X_val, fit_params))
 
     def partial_fit(

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from nplm.base.checks import check_weights
 from nplm.base.estimators.scored_texts import perplexities, perplexity
 from nplm.base.warnings import warn
 from nplm.text.codecs import Text
 from nplm.text.document_streams import blocks_of, readable
-from nplm.text.fitting import repeated
 from nplm.text.lm.fitted_text import TextAttributes, fitted_text, no_token
 from nplm.text.lm.scorer import Scorer, measured
 from nplm.text.lm.text_scores import (
@@ -60,16 +60,19 @@ class Scoring(TextAttributes):
         X : sequence of documents
             Of the kind that the model was fitted on.
         y : ignored
-        sample_weight : array-like of int, shape (n_documents,), optional
-            How often each document counts.
+        sample_weight : array-like of shape (n_documents,), optional
+            How often the tokens of each document count.
 
         Returns
         -------
         score : float
         """
+        tokens = fitted_text(self).tokens(X)
+        weights = None
         if sample_weight is not None:
-            X = repeated(X, sample_weight)
-        return float(np.mean(fitted_text(self).tokens(X).log_prob))
+            weights = check_weights(sample_weight, len(tokens.lengths))
+            weights = np.repeat(weights, tokens.lengths)
+        return float(np.average(tokens.log_prob, weights=weights))
 
     def token_scores(
         self, X: Sequence[object], *, bos: bool = True, eos: bool | None = None

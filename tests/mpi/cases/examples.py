@@ -87,6 +87,10 @@ def streams():
     found = mpi.fit_stream(clone(lm), documents, ids[:52]).log_prob(X, y)
     np.testing.assert_allclose(found, serial.log_prob(X, y), rtol=1e-9)
     assert len(set(comm.allgather(found.tobytes()))) == 1
+    weights = np.linspace(0, 2.4, len(documents))
+    weighted = clone(lm).fit_stream(documents, ids[:52], sample_weight=weights)
+    found = mpi.fit_stream(clone(lm), documents, ids[:52], sample_weight=weights)
+    np.testing.assert_allclose(found.log_prob(X, y), weighted.log_prob(X, y), rtol=1e-9)
     own = mpi.part(documents)
     whole = NeuralLM(**settings, early_stopping=False, random_state=0)
     cut = zip(*(windows(part, 2) for part in own))

@@ -250,7 +250,7 @@ class Training:
     @property
     def _n_runs(self) -> int:
         """Maximum number of runs of a mini-batch, which the ends of documents cut."""
-        is_cut = self.windows.rows is not None
+        is_cut = self.windows.rows is not None or self.windows.weights is not None
         return self.batch_size if is_cut else n_runs(self.batch_size)
 
     def _dropout(self, rng: np.random.RandomState) -> Dropout:

@@ -69,6 +69,9 @@ class Scoring:
         choose = self._parts if self._goes_on else self._sample
         examples, self._counted = choose(len(scored))
         self._X, self._y, self._rows = scored.X, scored.y, scored.index(examples)
+        self._weights = None
+        if scored.weights is not None:
+            self._weights = scored.weights[examples[self._counted]]
         self.n_steps, n_threads = examples.size, network.threads.n
         self.least = WINDOWS_A_CALL * n_threads
         # The main thread waits for others, if there are any, and handles interrupts.
@@ -143,6 +146,7 @@ class Scoring:
 
     def loss(self) -> float:
         """Return the mean loss of the windows, in nats per token; frees the scores."""
-        loss = -float(np.mean(self._scores[self._counted]))
+        scores = self._scores[self._counted]
+        loss = -float(np.average(scores, weights=self._weights))
         self._scores, self._readers = np.empty(0), []
         return float(self.processes.agree(loss))

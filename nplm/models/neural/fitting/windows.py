@@ -23,6 +23,8 @@ __all__ = [
     "order_of",
 ]  # fmt: skip
 
+Weights = NDArray[np.float64]
+
 # Minimum number of windows with which early_stopping="auto" holds some out.
 MIN_WINDOWS_TO_SPLIT = 100
 # Words on either side of a word from which its first features are made.
@@ -37,7 +39,8 @@ class Windows:
 
     If each process has windows of its own, `min_windows` is their smallest number.
     `rows` are the rows of X and y that are windows, None for all. `are_texts` tells
-    whether windows in consecutive rows follow each other in a text.
+    whether windows in consecutive rows follow each other in a text. `weights` of the
+    windows are above 0 and at most 1, None if all are 1.
     """
 
     X: Ids
@@ -46,14 +49,19 @@ class Windows:
     min_windows: int | None = None
     rows: Ids | Index | None = None
     are_texts: bool = False
+    weights: NDArray[np.float64] | None = None
 
     @classmethod
     def of_texts(cls, texts: Texts, nearest: Callable[[Ids], Ids]) -> Self:
         """Return the windows of texts: views of the columns that `nearest` returns."""
-        rows = None
+        rows, weights = None, texts.weights
         if len(texts.first) > 1:
             rows = texts.rows(slice(0, len(texts))).astype(np.int32)
-        return cls(nearest(texts.X), texts.y, rows=rows, are_texts=True)
+        if weights is not None:
+            weights = np.repeat(weights, texts.lengths)
+        return cls(
+            nearest(texts.X), texts.y, rows=rows, are_texts=True, weights=weights
+        )
 
     @property
     def _rows(self) -> Ids | Index | slice:
@@ -70,22 +78,34 @@ class Windows:
 
     def part(self, part: slice) -> Windows:
         """Return some windows, without held-out ones."""
+        weights = None if self.weights is None else self.weights[part]
+        some = replace(self, weights=weights, held_out=None)
         if self.rows is not None:
-            return replace(self, rows=self.rows[part], held_out=None)
-        return replace(self, X=self.X[part], y=self.y[part], held_out=None)
+            return replace(some, rows=self.rows[part])
+        return replace(some, X=self.X[part], y=self.y[part])
 
     def arrays(self, suffix: str = "") -> dict[str, Any]:
         """Return the arrays of the windows by name."""
-        rows = {} if self.rows is None else {f"rows{suffix}": self.rows}
-        return {f"X{suffix}": self.X, f"y{suffix}": self.y} | rows
+        some = {f"rows{suffix}": self.rows, f"weights{suffix}": self.weights}
+        every = {f"X{suffix}": self.X, f"y{suffix}": self.y}
+        return every | {name: a for name, a in some.items() if a is not None}
 
     def whole(self) -> tuple[Ids, Ids]:
         """Return the contexts and the next words of the windows alone."""
         return self.X[self._rows], self.y[self._rows]
 
+    @property
+    def n_visits(self) -> int:
+        """Number of examples of an epoch: the sum of the weights."""
+        if self.weights is None:
+            return len(self)
+        return max(1, round(float(self.weights.sum())))
+
     def n_examples(self, n_processes: int) -> int:
         """Return the number of examples of an epoch, of all processes."""
-        return len(self) if self.min_windows is None else self.min_windows * n_processes
+        if self.min_windows is None:
+            return self.n_visits
+        return self.min_windows * n_processes
 
     def next_words(self) -> Ids:
         """Return the next words of the windows."""
@@ -93,7 +113,7 @@ class Windows:
 
     def counts(self, n_words: int, processes: Processes) -> Counts:
         """Count the next words, of all processes."""
-        counts = count_ids(self.next_words(), n_words)
+        counts = count_ids(self.next_words(), n_words, self.weights)
         if self.min_windows is not None:
             processes.sum(counts)
         return counts
@@ -106,19 +126,22 @@ class Windows:
             return processes.total(neighbour_counts(pairs, n_words))
         return neighbour_counts(pairs, n_words) if processes.rank == 0 else None
 
-    def _neighbours(self, distance: int) -> tuple[Ids, Ids]:
-        """Return next words, and the words at a distance before them."""
+    def _neighbours(self, distance: int) -> tuple[Ids, Ids, Weights | None]:
+        """Return next words, the words at a distance before them, and weights."""
+        weights = self.weights
         if distance <= self.X.shape[1]:
-            return self.y[self._rows], self.X[self._rows, -distance]
+            return self.y[self._rows], self.X[self._rows, -distance], weights
+        weights = None if weights is None else weights[distance:]
         if self.rows is None:
-            return self.y[distance:], self.y[:-distance]
+            return self.y[distance:], self.y[:-distance], weights
         later, earlier = self.rows[distance:], self.rows[:-distance]
         together = later - earlier == distance  # of one text
-        return self.y[later[together]], self.y[earlier[together]]
+        weights = None if weights is None else weights[together]
+        return self.y[later[together]], self.y[earlier[together]], weights
 
     def split(self, recipe: Recipe) -> Windows:
         """Hold out the last windows, if the recipe requires it."""
-        n_windows = len(self)
+        n_windows = self.n_visits
         if self.held_out is not None or not recipe.early_stopping:
             return self
         if recipe.early_stopping == "auto" and n_windows < MIN_WINDOWS_TO_SPLIT:
@@ -130,8 +153,12 @@ class Windows:
                 f"{n_windows} windows, which leaves none for training; give more "
                 "windows, a smaller validation_fraction, or X_val and y_val."
             )
-        held_out = self.part(slice(-n_val, None))
-        return replace(self.part(slice(-n_val)), held_out=held_out)
+        last = n_windows - n_val  # of training
+        if self.weights is not None:
+            last = int(np.searchsorted(np.cumsum(self.weights), last - 0.5)) + 1
+            last = min(last, len(self) - 1)
+        held_out = self.part(slice(last, None))
+        return replace(self.part(slice(last)), held_out=held_out)
 
 
 # -- the order of the examples -------------------------------------------------------
@@ -211,6 +238,59 @@ class RunOrder(Order):
         return (np.select(ends, [batches, rest], index) + self._start) % n
 
 
+class WeightedOrder(Order):
+    """Order of an epoch that visits windows as often as their weights say, on average.
+
+    Windows of weight 1 are visited once. Of those in a row with a smaller weight, as
+    those of a document, an epoch visits that share, one after another from a random one
+    on, the first after the last. The shares round together, by one random number
+    (systematic sampling), so that every epoch has as many examples.
+
+    `order` is that of the examples.
+    """
+
+    def __init__(self, order: Order, windows: Windows, weights: Weights) -> None:
+        super().__init__(order.n_windows, shuffle=order.shuffle)
+        self.order, self.has_runs = order, order.has_runs
+        n = len(windows)
+        is_next = np.ones(n, np.bool_)
+        if windows.rows is not None:
+            is_next[1:] = np.diff(windows.rows) == 1
+        is_next[1:] &= np.diff(weights) == 0
+        is_next[:1] = False
+        first = np.flatnonzero(~is_next)
+        is_small = max(n, self.n_windows) < 2**30
+        self._dtype: Any = np.int32 if is_small else np.int64
+        self._first, self._length = first, np.diff(first, append=n)
+        self._is_part = weights[first] < 1
+        sums = np.cumsum((weights[first] * self._length)[self._is_part])
+        self._n_parts = self.n_windows - int(self._length[~self._is_part].sum())
+        self._ends = sums * (self._n_parts / sums[-1])
+
+    def begin(self, rng: np.random.RandomState) -> None:
+        """Draw the windows of an epoch, and their order."""
+        numbers, place = self._length.copy(), np.zeros_like(self._length)
+        ends = np.floor(self._ends + rng.random_sample())
+        ends[-1] = self._n_parts
+        numbers[self._is_part] = np.diff(np.minimum(ends, self._n_parts), prepend=0)
+        place[self._is_part] = rng.randint(self._length[self._is_part])
+
+        def of_windows(values: Index) -> Index:
+            return np.repeat(values.astype(self._dtype), numbers)
+
+        begun = of_windows(np.cumsum(numbers) - numbers - place)
+        at = np.arange(self.n_windows).astype(self._dtype) - begun
+        self._visited = of_windows(self._first) + at % of_windows(self._length)
+        self.order.begin(rng)
+
+    def _free(self) -> None:
+        del self._visited
+        self.order._free()
+
+    def _taken(self, start: int, stop: int) -> Index:
+        return self._visited[self.order._taken(start, stop)].astype(np.intp)
+
+
 class PartOrder(Order):
     """Order of the examples of an epoch, to which each process adds as many.
 
@@ -274,7 +354,7 @@ def order_of(
     has runs of consecutive windows, and `n_workers` that of workers with mini-batches
     of their own.
     """
-    n, min_windows = len(windows), windows.min_windows
+    n, min_windows = windows.n_visits, windows.min_windows
     if runs_of is None:
         order = Order(n, shuffle=shuffle)
     elif min_windows is None:
@@ -282,6 +362,8 @@ def order_of(
     else:
         n_each = runs_of * n_workers // processes.size  # of this process
         order = RunOrder(n, n_each, shuffle=shuffle)
+    if windows.weights is not None and (windows.weights < 1).any():
+        order = WeightedOrder(order, windows, windows.weights)
     if min_windows is None:
         return order
     return PartOrder(order, min_windows, processes)
