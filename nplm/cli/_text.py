@@ -249,7 +249,7 @@ def _grown(file: Any, name: str) -> Any:
     """Wait for more of a file; return nothing once another has its place."""
     while True:
         try:
-            own = os.fstat(file.fileno())
+            status = os.fstat(file.fileno())
         except OSError:
             raise ValueError(
                 f"{name} is compressed, so it does not grow line by line: leave "
@@ -258,8 +258,8 @@ def _grown(file: Any, name: str) -> Any:
         try:
             now = os.stat(name)
         except FileNotFoundError:  # until the next file of a log is there
-            now = own
-        is_over = not os.path.samestat(own, now) or now.st_size < file.tell()
+            now = status
+        is_over = not os.path.samestat(status, now) or now.st_size < file.tell()
         # Read after the look at the name: a writer may add lines just before.
         if (data := file.read1(CHUNK_BYTES)) or is_over:
             return data

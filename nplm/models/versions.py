@@ -90,14 +90,14 @@ def caches(
     folder: Path = Path("/sys/devices/system/cpu/cpu0/cache"),
 ) -> list[str]:
     """Return the data caches that Linux reports: ``["L1 32K", "L2 1024K"]``."""
-    found = []
+    sizes = []
     for index in sorted(folder.glob("index*")):
         level, kind, size = (
             (index / name).read_text().strip() for name in ("level", "type", "size")
         )
         if kind != "Instruction":
-            found.append(f"L{level} {size}")
-    return found
+            sizes.append(f"L{level} {size}")
+    return sizes
 
 
 def _tiers(precision: str) -> str:

@@ -351,8 +351,8 @@ def source_of(
 ) -> Source:
     """Return what n-grams are counted from."""
     if isinstance(texts, CountTables):
-        for name, given in (("vocabulary", vocabulary), ("tokenizer", tokenizer)):
-            if given is not None:
+        for name, value in (("vocabulary", vocabulary), ("tokenizer", tokenizer)):
+            if value is not None:
                 raise ValueError(
                     f"{name} is given, but tables of counts have their own words: "
                     "leave it out."

@@ -55,7 +55,7 @@ from nplm.text.words.splitting import FLAGS, check_length, compiled
 
 __all__ = ["Decoder", "Encoder"]
 
-OWN = (
+MODELS = (
     AutoLM, BackoffLM, CacheLM, ClassLM, EnergyLM, InterpolatedTrigram, KneserNeyLM,
     LMClassifier, LMDetector, MixtureLM, NeuralCacheLM, NeuralLM, QuantizedLM,
     ShortlistLM, Subwords, TextLM, Tokenizer, UniformLM, Vocabulary, WordClasses,
@@ -63,7 +63,7 @@ OWN = (
 OPTIONS = (Adam, Classes, Exact, Features, Importance, NCE, SGD, Softmax, Tree)
 # These have parameters alone: what is fitted is in the estimators among them.
 OTHERS = (FrozenEstimator, Pipeline)
-KINDS = {kind.__name__: kind for kind in OWN + OPTIONS + OTHERS}
+KINDS = {kind.__name__: kind for kind in MODELS + OPTIONS + OTHERS}
 ENTRY = {"kind", "params", "fitted"}
 NUMBERS = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 # Errors that invalid values of a file raise.
@@ -183,7 +183,7 @@ class Encoder:
     def _estimator(self, estimator: Any, where: str) -> dict[str, object]:
         fitted = None
         _check_parameters(estimator)
-        if isinstance(estimator, OWN):
+        if isinstance(estimator, MODELS):
             try:
                 check_is_fitted(estimator)
                 fitted = self._lightened(estimator)._fitted()
@@ -387,7 +387,7 @@ def _restored(kind: Any, params: dict[str, object], state: Any) -> object:
 def _check_parameters(estimator: Any) -> None:
     """Raise if an estimator has invalid parameters."""
     if isinstance(estimator, FrozenEstimator):
-        if not isinstance(estimator.estimator, (*OWN, *OTHERS)):
+        if not isinstance(estimator.estimator, (*MODELS, *OTHERS)):
             raise TypeError(
                 "nplm.save does not support a frozen "
                 f"{type(estimator.estimator).__name__}; nplm.formats may have a file "

@@ -353,7 +353,7 @@ class AutoFit:
             last = int(network.n_seen_)
             if best:
                 last = min(last, best * self.text.n_tokens)
-        self.set(corrections=tuple(plan.made), last=last, kept_epoch=best)
+        self.set(corrections=tuple(plan.corrections), last=last, kept_epoch=best)
         return network, interrupt
 
     def _plan(self) -> Plan:

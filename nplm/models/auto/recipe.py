@@ -79,13 +79,13 @@ class AutoRecipe:
             wrong = f"has {min(unknown)!r}" if unknown else "has no minutes"
             raise ValueError(f"a recipe {wrong}, which this nplm does not support.")
         try:
-            made = dict(values)
+            checked = dict(values)
             for name in ("members", "weights"):
-                made[name] = tuple(values.get(name, cls.__dict__[name]))
-            made["corrections"] = tuple(
+                checked[name] = tuple(values.get(name, cls.__dict__[name]))
+            checked["corrections"] = tuple(
                 (done, n) for done, n in values.get("corrections", ())
             )
-            recipe = cls(**made)
+            recipe = cls(**checked)
             is_valid = recipe._is_valid()
         except (TypeError, ValueError):
             is_valid = False

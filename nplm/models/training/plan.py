@@ -44,7 +44,7 @@ class Plan:
         last: int | None = None,
     ) -> None:
         self.n_steps, self.last = n_steps, last
-        self.made: list[Correction] = []
+        self.corrections: list[Correction] = []
         self.held_out_loss = math.nan  # of the last pass
         self._recorded = [(int(done), int(n)) for done, n in corrections]
 
@@ -66,7 +66,7 @@ class Plan:
 
     def _correct(self, done: int, n_steps: int) -> None:
         self.n_steps = n_steps
-        self.made.append((done, n_steps))
+        self.corrections.append((done, n_steps))
 
     def cool(self, done: int) -> None:
         """Let the learning rate fall to 0 soon, between two passes."""
@@ -78,18 +78,18 @@ class Plan:
 
     def facts(self) -> dict[str, object]:
         """Return the state, for JSON."""
-        return {"n_steps": self.n_steps, "made": self.made}
+        return {"n_steps": self.n_steps, "made": self.corrections}
 
     def resume(self, facts: Fitted) -> None:
         """Restore the state of `facts`, or raise ValueError."""
-        made = facts.take("made", list)
+        pairs = facts.take("made", list)
         try:
-            pairs = [(done, n) for done, n in made]
+            corrections = [(done, n) for done, n in pairs]
         except (TypeError, ValueError):
-            raise facts.invalid_item("made", made) from None
+            raise facts.invalid_item("made", pairs) from None
         if not all(type(n) is int and n >= 0 for pair in pairs for n in pair):
-            raise facts.invalid_item("made", made)
-        self.made, self.n_steps = pairs, facts.whole("n_steps", 1)
+            raise facts.invalid_item("made", pairs)
+        self.corrections, self.n_steps = corrections, facts.whole("n_steps", 1)
         self._recorded = self._recorded[len(pairs) :]
 
 
@@ -182,12 +182,12 @@ class TimedPlan(Plan):
 
     def _is_due(self, done: int) -> bool:
         """Return whether the clock corrects the plan after `done` steps."""
-        n_made = len(self.made)
-        if self._ends_soon or n_made == len(CHECKS):
+        n_corrections = len(self.corrections)
+        if self._ends_soon or n_corrections == len(CHECKS):
             return False
         share = self.share
         ends_early = done >= self.n_steps < self.most and share < CHECKS[-1]
-        return ends_early or share >= CHECKS[n_made]
+        return ends_early or share >= CHECKS[n_corrections]
 
     def _on_time(self, done: int, now: float) -> int:
         """Return the number of steps with which the fit ends on time."""

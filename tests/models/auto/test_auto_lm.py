@@ -312,7 +312,8 @@ def test_recipe_is_of_the_same_fit(fitted):
         AutoLM(recipe=recipe, settings=SMALL).fit(TEXTS)
     with pytest.raises(ValueError, match=r"continues no model .* leave it out"):
         AutoLM(recipe=recipe).fit(TEXTS, before=fitted)
-    further = AutoLM(0.1, random_state=0).fit(TEXTS, before=fitted)
+    further = AutoLM(0.1, settings={"epochs": 1}, random_state=0)
+    further.fit(TEXTS, before=fitted)
     again = AutoLM(recipe=further.recipe_).fit(TEXTS, before=fitted)
     equal(again, further)
     with pytest.raises(ValueError, match=r"continues another model .* give that, too"):
@@ -417,6 +418,7 @@ def test_end_that_is_asked_for_before_the_network_is_soon():
     assert len(lm.recipe_.corrections) == 1
 
 
+@pytest.mark.slow
 def test_killed_fit_resumes_with_its_recipe(tmp_path, monkeypatch, capsys):
     folder = tmp_path / "state"
     lm = AutoLM(0.1, settings=ENDLESS, random_state=0, verbose=1)
@@ -453,6 +455,7 @@ def test_fit_that_diverged_begins_again_without_its_checkpoint(tmp_path, monkeyp
     assert lm.recipe_.network["learning_rate_init"] == 0.005
 
 
+@pytest.mark.slow
 def test_fit_that_is_killed_after_it_diverged_resumes(tmp_path, monkeypatch):
     folder, errors = tmp_path / "state", [Killed(), DivergenceError("diverged.")]
     original, n = AutoFit._progress, 0

@@ -109,9 +109,10 @@ def test_timed_plan_ends_on_time(planned, seconds_a_step, monkeypatch):
     done = clock.run(plan)
     assert 197 < clock.now < 202
     assert done == plan.n_steps
-    assert len(plan.made) <= 20
+    assert len(plan.corrections) <= 20
     # Without a clock, the same steps.
-    assert Clock(monkeypatch, seconds_a_step).run(Plan(planned, plan.made)) == done
+    again = Plan(planned, plan.corrections)
+    assert Clock(monkeypatch, seconds_a_step).run(again) == done
 
 
 def test_slow_machine_has_the_time_for_the_work_after_its_steps(monkeypatch):
@@ -145,7 +146,7 @@ def test_timed_plan_that_is_to_end_soon_ends_within_a_twentieth(monkeypatch):
         return 1e-3
 
     clock.seconds_a_step = seconds_a_step
-    assert clock.run(plan) == plan.made[-1][1] < 20_100 * 1.05
+    assert clock.run(plan) == plan.corrections[-1][1] < 20_100 * 1.05
 
 
 def timed(data, seconds):
@@ -160,7 +161,7 @@ def test_timed_fit_is_made_again_without_a_clock(data):
     plan = timed(data, 0.4)
     lm = fitted(network(), data, plan)
     assert lm.n_iter_ > 1
-    equal(fitted(network(), data, Plan(1000, plan.made)), lm)
+    equal(fitted(network(), data, Plan(1000, plan.corrections)), lm)
 
 
 def test_killed_fit_has_the_bits_of_its_corrections(data, tmp_path):
@@ -173,8 +174,8 @@ def test_killed_fit_has_the_bits_of_its_corrections(data, tmp_path):
         fitted(network(), data, timed(data, 0.8), progress=progress, **options)
     plan = timed(data, 0.8)
     lm = fitted(network(), data, plan, **options)
-    assert plan.made[0][0] < 20_000 < plan.made[-1][0]
-    equal(fitted(network(), data, Plan(1000, plan.made)), lm)
+    assert plan.corrections[0][0] < 20_000 < plan.corrections[-1][0]
+    equal(fitted(network(), data, Plan(1000, plan.corrections)), lm)
 
 
 def test_resumed_plan_has_the_time_that_was_left(monkeypatch):
@@ -206,7 +207,7 @@ def test_stalled_fit_goes_on_from_its_best_epoch_with_a_falling_rate(data, tmp_p
     plan = TimedPlan(300_000, now, now + 60, **options)
     lm = fit(plan)
     losses = lm.history_["val_loss"]
-    done, planned = plan.made[-1]
+    done, planned = plan.corrections[-1]
     stalled = done // 300
     assert done % 300 == 0
     assert planned <= 1.2 * done + 1
@@ -214,7 +215,7 @@ def test_stalled_fit_goes_on_from_its_best_epoch_with_a_falling_rate(data, tmp_p
     assert min(losses[stalled - 2 : stalled]) > min(losses[: stalled - 2]) - 1e-3
     assert -lm.score(*parts[1]) == pytest.approx(min(losses), rel=1e-5)
     assert min(losses[stalled:]) < min(losses[:stalled])
-    equal(fit(Plan(300_000, plan.made)), lm)
+    equal(fit(Plan(300_000, plan.corrections)), lm)
 
     def kill(done, total, loss):
         if total - done < 900:  # in the last epochs
@@ -228,4 +229,4 @@ def test_stalled_fit_goes_on_from_its_best_epoch_with_a_falling_rate(data, tmp_p
         )  # fmt: skip
     again = TimedPlan(300_000, now, now + 60, **options)
     equal(fit(again, checkpoint=tmp_path), lm)
-    assert again.made == plan.made
+    assert again.corrections == plan.corrections
