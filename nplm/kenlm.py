@@ -223,7 +223,7 @@ class Model(Scores):
         return f"<Model from {os.path.basename(os.fsdecode(self.path))}>"
 
 
-def _scorer_of(lm: Any) -> Scorer:
+def _scorer_of(lm: object) -> Scorer:
     """Return the scorer of a text model of words, or raise TypeError."""
     if not isinstance(lm, nplm.TextLM) or lm.vocabulary_ is None:
         raise TypeError(

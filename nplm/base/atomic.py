@@ -29,7 +29,7 @@ def all_or_nothing(fit: Method) -> Method:
     """
 
     @wraps(fit)
-    def guarded(self: Any, *args: object, **kwargs: object) -> Any:
+    def guarded(self: object, *args: object, **kwargs: object) -> Any:
         fitted = shallow_copy(self)
         result = fit(fitted, *args, **kwargs)
         replace_state(self, fitted)

@@ -102,7 +102,7 @@ class Fitted:
         self, name: str, dtype: DTypeLike, shape: tuple[int | None, ...]
     ) -> NDArray[Any]:
         """Take an array of this type and shape; None in the shape is any length."""
-        array: NDArray[Any] = self.take(name, np.ndarray)
+        array: NDArray[np.generic] = self.take(name, np.ndarray)
         is_valid = array.dtype == dtype and len(array.shape) == len(shape)
         if not is_valid or any(n not in (None, m) for n, m in zip(shape, array.shape)):
             raise self.invalid_item(name, array)

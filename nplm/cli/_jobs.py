@@ -89,5 +89,5 @@ class _Worker:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
 
     @classmethod
-    def call(cls, item: Any) -> Any:
+    def call(cls, item: object) -> Any:
         return cls.work(item)

@@ -6,7 +6,6 @@ import re
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 import click
 
@@ -40,7 +39,7 @@ def report_in_options() -> Iterator[None]:
                 click.echo(f"Note: {in_options(note)}", err=True)
 
 
-def check_auto_settings(settings: dict[str, Any]) -> None:
+def check_auto_settings(settings: dict[str, object]) -> None:
     """Refuse choices of `AutoLM`, those of --set and --members, that it has not."""
     from nplm.models.auto.choosing import checked_settings
 

@@ -178,7 +178,7 @@ def warning_of_unknown(
     )
 
 
-def as_json(figures: Any) -> str:
+def as_json(figures: object) -> str:
     """Return figures as a line of JSON, numbers with six decimals."""
     return json.dumps(_rounded(figures), ensure_ascii=False, allow_nan=False)
 

@@ -106,7 +106,7 @@ def compare(
             raise interrupt
 
 
-def _text_lm(estimator: Any, vocabulary: Vocabulary) -> TextLM:
+def _text_lm(estimator: object, vocabulary: Vocabulary) -> TextLM:
     return TextLM(estimator, tokenizer=None, vocabulary=vocabulary)
 
 

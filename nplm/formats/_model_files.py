@@ -123,7 +123,7 @@ def counts_of(model: object) -> NgramCounts:
     return counts
 
 
-def _part(model: Any, kind: type, name: str, lacks: str, pass_one: str) -> Any:
+def _part(model: object, kind: type, name: str, lacks: str, pass_one: str) -> Any:
     """Return an attribute of a fitted model of a kind."""
     from sklearn.utils.validation import check_is_fitted
 

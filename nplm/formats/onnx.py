@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -163,7 +162,7 @@ class _Graph:
         S, Q, m = self._model.S_, self._model.Q_, self._model.C_.shape[1]
         rows = self._op("Min", words, self._weight("last", np.array([len(S) - 1])))
 
-        def of_words(array: NDArray[Any]) -> str:  # a row a sense
+        def of_words(array: NDArray[np.generic]) -> str:  # a row a sense
             senses = self._op("Gather", self._weight("senses", array), rows, axis=0)
             return shaped(senses, -1, n, S.shape[1] // m, m)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterator, Sequence
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -301,7 +301,7 @@ def _sizes(line: str) -> tuple[int, int]:
     return n_words, m
 
 
-def _check_finite(numbers: NDArray[Any], name: str) -> None:
+def _check_finite(numbers: NDArray[np.generic], name: str) -> None:
     bad = np.argwhere(~np.isfinite(numbers))
     if len(bad):
         row, column = bad[0].tolist()

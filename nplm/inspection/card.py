@@ -40,7 +40,7 @@ def model_card(
     trained_on: str | None = None,
     licence: str | None = None,
     language: str | None = None,
-    texts: Mapping[str, Sequence[Any]] | None = None,
+    texts: Mapping[str, Sequence[object]] | None = None,
 ) -> str:
     """Describe a text model on a page of Markdown, as Hugging Face's model cards.
 

@@ -172,7 +172,7 @@ class FeaturesDisplay(Display):
     @classmethod
     def from_estimator(
         cls,
-        estimator: Any,
+        estimator: object,
         words: Sequence[object] | NDArray[np.object_] | None = None,
         *,
         of: Sequence[object] | None = None,

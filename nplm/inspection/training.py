@@ -73,7 +73,7 @@ class TrainingDisplay(Display):
     @classmethod
     def from_estimator(
         cls,
-        estimator: Any,
+        estimator: object,
         *,
         name: str | None = None,
         ax: Axes | None = None,

@@ -85,7 +85,7 @@ def suggestions(
 
 
 def nearest_words(
-    C: NDArray[Any],
+    C: NDArray[np.generic],
     words: Sequence[str] | NDArray[np.object_],
     *,
     of: Sequence[str] | None = None,

@@ -218,7 +218,7 @@ class Words(Codec):
         """Return the tokens of each document."""
         return lists_of_tokens(X, start, name)
 
-    def encode_split(self, X: object) -> tuple[list[Any], Documents]:
+    def encode_split(self, X: object) -> tuple[list[object], Documents]:
         """Return the tokens of each document, and their ids."""
         split = list(self._split(X))
         return split, Words.read(self, split, "X")
@@ -321,7 +321,7 @@ class Text(Words):
             self.known.refuse_unknown([tokens[position]], refuse=self.refuse)
         return documents
 
-    def encode_split(self, X: object) -> tuple[list[Any], Documents]:
+    def encode_split(self, X: object) -> tuple[list[object], Documents]:
         if self.word_ids is None:
             return super().encode_split(X)
         texts = list(texts_of(X, 0, "X"))
@@ -390,7 +390,7 @@ class Text(Words):
             return together
         return text.rstrip() + together[len(alone) :]
 
-    def _joined(self, tokens: list[Any]) -> str:
+    def _joined(self, tokens: list[object]) -> str:
         if not hasattr(self.tokenizer, "inverse_transform"):
             return " ".join(map(str, tokens))
         [text] = self.tokenizer.inverse_transform([tokens])

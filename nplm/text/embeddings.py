@@ -67,7 +67,9 @@ def aligned(
     return rows_of_ids.astype(np.float32)
 
 
-def indices_of(vocabulary: NDArray[Any], words: Sequence[object]) -> NDArray[np.intp]:
+def indices_of(
+    vocabulary: NDArray[np.generic], words: Sequence[object]
+) -> NDArray[np.intp]:
     """Return the index in `words` of each word of a vocabulary, -1 if it is missing."""
     rows = {word: i for i, word in enumerate(words)}
     if len(rows) != len(words):
@@ -241,7 +243,7 @@ def nearest_rows(
     return nearest.astype(np.int32), cosines[nearest]
 
 
-def features_of(model: object) -> NDArray[Any] | None:
+def features_of(model: object) -> NDArray[np.generic] | None:
     """Return the word features of a model or of one of its members, else None."""
     members = *getattr(model, "estimators_", ()), getattr(model, "network_", None)
     for part in (model, *members):

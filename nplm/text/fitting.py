@@ -24,8 +24,8 @@ __all__ = ["fit_codec", "refuse_weights", "repeated", "unset_params"]
 
 def fit_codec(
     X: object,
-    tokenizer: Any,
-    vocabulary: Any,
+    tokenizer: object,
+    vocabulary: object,
     estimator: Any,
     *,
     refuse_zero: bool = False,

@@ -195,7 +195,9 @@ class StreamModel(CheckedInputs):
             return texts, None
         return texts, self._texts(ids_val, "ids_val", n_context, n_words)
 
-    def _texts(self, ids: Any, name: str, n_context: int, n_words: int | None) -> Texts:
+    def _texts(
+        self, ids: object, name: str, n_context: int, n_words: int | None
+    ) -> Texts:
         """Check one text or a list of documents, and put them into one array."""
         checked, is_list = self._checked_texts(ids, name, n_words)
         boundary = getattr(self, "boundary", None)

@@ -37,7 +37,7 @@ ZSTD = "compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd"
 # The begin of a first block of bzip2, and of the end of a file without blocks.
 BZIP2_BLOCKS = b"1AY&SY", b"\x17rE8P\x90"
 # The decompressor of one stream, by the first bytes of a file.
-DECOMPRESSORS: dict[bytes, Callable[[], Any]] = {
+DECOMPRESSORS: dict[bytes, Callable[[], object]] = {
     b"\xfd7zXZ\x00": partial(lzma.LZMADecompressor, lzma.FORMAT_XZ),
     **{
         b"BZh%d" % n + block: bz2.BZ2Decompressor

@@ -252,7 +252,9 @@ def check_hashed(packed: PackedTrie, table: HashTable) -> None:
             raise ValueError("closed does not match its n-grams")
 
 
-def _check_equal(name: str, expected: NDArray[Any], array: NDArray[np.generic]) -> None:
+def _check_equal(
+    name: str, expected: NDArray[np.generic], array: NDArray[np.generic]
+) -> None:
     """Raise ValueError unless two arrays are equal; release them if they are mapped."""
     same = len(expected) == len(array)
     for part in blocks(len(array), BLOCK_ENTRIES):

@@ -196,7 +196,7 @@ def check_bits(bits: object, order: int) -> int:
     return int(bits)
 
 
-def header_of(words: StoredWords) -> dict[str, Any]:
+def header_of(words: StoredWords) -> dict[str, object]:
     """Return what a file says of its words."""
     header: dict[str, Any] = {"n_words": words.n_words, "boundary": words.boundary}
     if words.tokenizer is not None and not words.tokenizer.splits_at_blanks:

@@ -217,7 +217,7 @@ def _batches(table: Any) -> Iterator[tuple[Any, Any]]:
         )
 
 
-def _parquet_batches(path: Path) -> Iterator[Any]:
+def _parquet_batches(path: Path) -> Iterator[object]:
     """Yield the rows of a Parquet file in batches."""
     parquet = _arrow("pyarrow.parquet")
     # pyarrow raises many types of errors for damaged files, without their names.
@@ -245,7 +245,7 @@ def _files(path: Path) -> list[Path]:
     return paths
 
 
-def _columns(batch: Any, name: str) -> tuple[NDArray[Any], NDArray[Any]]:
+def _columns(batch: Any, name: str) -> tuple[NDArray[np.generic], NDArray[np.generic]]:
     """Split an Arrow batch into n-grams and counts."""
     if batch.num_columns < 2:
         raise ValueError(
@@ -267,7 +267,7 @@ def _columns(batch: Any, name: str) -> tuple[NDArray[Any], NDArray[Any]]:
     return np.column_stack(ngrams), counts
 
 
-def _is_arrow(table: Any) -> bool:
+def _is_arrow(table: object) -> bool:
     return hasattr(table, "__arrow_c_stream__") or hasattr(table, "__arrow_c_array__")
 
 

@@ -252,7 +252,7 @@ class Resources(NamedTuple):
 
 def _estimated(
     model: KneserNeyLM,
-    texts: Any,
+    texts: object,
     output: NgramsFile,
     vocabulary: Vocabulary | None,
     tokenizer: Tokenizer | None,

@@ -105,7 +105,7 @@ class Encoder:
         self._data: dict[bytes, object] = {}
         self._encoded(estimator, "model")
 
-    def _encoded(self, value: Any, where: str) -> object:
+    def _encoded(self, value: object, where: str) -> object:
         """Return a value as JSON; `where` is its path, for names and errors."""
         if isinstance(value, np.generic):
             value = value.item()
@@ -192,7 +192,7 @@ class Encoder:
         params = estimator.get_params(deep=False)
         return self._object(type(estimator).__name__, params, fitted)
 
-    def _lightened(self, estimator: Any) -> Any:
+    def _lightened(self, estimator: object) -> Any:
         """Return a fitted network without what is not to be saved."""
         lightened = getattr(estimator, "_lightened", None)
         if lightened is None:
@@ -245,7 +245,7 @@ class Decoder:
         """The saved estimator, the last of the list."""
         return self._objects[-1]
 
-    def _decoded(self, node: Any) -> Any:
+    def _decoded(self, node: object) -> Any:
         if node is None or type(node) in (bool, int, float, str):
             return node
         if isinstance(node, list):
@@ -263,7 +263,7 @@ class Decoder:
                 f"{value!r:.80} is not a valid {kind} ({error})"
             ) from error
 
-    def _dict(self, items: dict[str, Any]) -> dict[str, Any]:
+    def _dict(self, items: dict[str, object]) -> dict[str, Any]:
         return {name: self._decoded(item) for name, item in items.items()}
 
     def _array(self, name: str) -> NDArray[Any]:

@@ -444,13 +444,13 @@ class AutoLM(TextLM):
 
 
 def fit_within(
-    budget: Budget, lm: AutoLM, X: Any, *, X_val: object = None, **fit_params: object
+    budget: Budget, lm: AutoLM, X: object, *, X_val: object = None, **fit_params: object
 ) -> AutoLM:
     """Fit a model to documents in a time that began before; see `AutoLM.fit`."""
     return fit_copy(lm, lambda m: m._fit(X, None, X_val, fit_params, budget=budget))
 
 
-def scores_of(lm: AutoLM, X: Sequence[Any] | None = None) -> list[Scores]:
+def scores_of(lm: AutoLM, X: Sequence[object] | None = None) -> list[Scores]:
     """Return the scores of documents by each model of a mixture, and by the mixture.
 
     - `X`: documents; by default the held-out ones, until the model is saved

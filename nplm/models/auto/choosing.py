@@ -84,8 +84,8 @@ OF_ALL = ("n_words", "n_jobs", "random_state", "verbose")
 
 
 def checked_settings(
-    settings: Mapping[str, Any], name_of_all: str = "settings"
-) -> dict[str, Any]:
+    settings: Mapping[str, object], name_of_all: str = "settings"
+) -> dict[str, object]:
     """Return settings with values as in JSON, which checkpoints hold.
 
     Raises ValueError if they name no choice, or one that is not possible.
@@ -125,7 +125,9 @@ def checked_settings(
     return settings
 
 
-def changed(network: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
+def changed(
+    network: Mapping[str, object], more: Mapping[str, object]
+) -> dict[str, Any]:
     """Return parameters of a network with others.
 
     Another loss, solver or output does not have the parameters of the one before.
@@ -265,7 +267,11 @@ def _with_network(
 
 
 def _with_row(
-    choice: Choice, row: Row, text: AutoText, seconds: float, settings: dict[str, Any]
+    choice: Choice,
+    row: Row,
+    text: AutoText,
+    seconds: float,
+    settings: dict[str, object],
 ) -> Choice:
     """Choose the network of a row, whose speed `choice` has, and plan its steps."""
     a_token = 1 / choice.speed + choice.scoring_seconds / text.n_tokens
@@ -277,7 +283,7 @@ def _with_row(
 
 
 def _again(
-    fit: AutoFit, row: Row, settings: dict[str, Any], speed: float, seconds: float
+    fit: AutoFit, row: Row, settings: dict[str, object], speed: float, seconds: float
 ) -> Choice | None:
     """Choose the network again if it trains at another speed than the measured one.
 
@@ -326,7 +332,7 @@ def _adapted(row: Row, text: AutoText) -> dict[str, object]:
 
 
 def _speeds(
-    fit: AutoFit, parameters: Mapping[str, Any], seconds: float
+    fit: AutoFit, parameters: Mapping[str, object], seconds: float
 ) -> tuple[float, float, float]:
     """Measure a network.
 

@@ -280,7 +280,7 @@ class AutoFit:
         model.set_params(n_words=text.n_words, boundary=text.boundary)
         return text.fit(model)
 
-    def new_network(self, parameters: Mapping[str, Any]) -> NeuralLM:
+    def new_network(self, parameters: Mapping[str, object]) -> NeuralLM:
         """Return an unfitted network."""
         network = NeuralLM(
             n_words=self.text.n_words, n_jobs=self.n_jobs, max_iter=1_000_000,
@@ -435,7 +435,7 @@ class AutoFit:
         return weights
 
 
-def network_of(model: Any) -> NeuralLM | None:
+def network_of(model: object) -> NeuralLM | None:
     """Return the network of a fitted model, or None."""
     for member in getattr(model, "estimators_", [model]):
         network = member.estimator if isinstance(member, FrozenEstimator) else member

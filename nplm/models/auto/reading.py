@@ -39,7 +39,7 @@ HELD_OUT_SHARE, MAX_HELD_OUT, HELD_OUT_A_SECOND = 0.05, 30_000, 150
 SUBWORD_READINGS, SUBWORD_SHARE = 6, 0.2
 
 
-def are_windows(X: Any, y: object, sample_weight: object = None) -> bool:
+def are_windows(X: object, y: object, sample_weight: object = None) -> bool:
     """Return whether data are windows, which have no weights, and their next words."""
     is_array = isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype.kind in "iu"
     if is_array and y is not None and sample_weight is not None:

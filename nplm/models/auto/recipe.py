@@ -64,7 +64,7 @@ class AutoRecipe:
         """Return the plan of the network, which has no clock."""
         return Plan(self.planned, self.corrections, self.last)
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, object]:
         """Return the recipe for JSON."""
         return asdict(self)
 

@@ -148,7 +148,7 @@ def dropout_for(words: float, epochs: float) -> tuple[float, float, float]:
 
 
 def gain_of_twice(
-    words: float, n_types: int, seen: float, network: Mapping[str, Any]
+    words: float, n_types: int, seen: float, network: Mapping[str, object]
 ) -> float:
     """Return by which share twice the training would lower a network's perplexity.
 

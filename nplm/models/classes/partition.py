@@ -54,7 +54,7 @@ class Bigrams:
         self.table = np.arange(min(len(after) + 1, TABLE_SIZE), dtype=np.float64)
         self.table[1:] *= np.log(self.table[1:])
 
-    def arrays(self, kind: Callable[..., Any]) -> Any:
+    def arrays(self, kind: Callable[..., object]) -> Any:
         """Return the neighbours of the words, as the argument of a kernel."""
         return kind(self.start, self.neighbour, self.count, self.totals, self.table)
 
@@ -128,7 +128,7 @@ class Partition:
         bitmap = np.packbits(bits, axis=2, bitorder="little")
         self.nonzero[:] = bitmap.view(np.uint64)
 
-    def arrays(self, kind: Callable[..., Any]) -> Any:
+    def arrays(self, kind: Callable[..., object]) -> Any:
         """Return the classes and counts, as the argument of a kernel."""
         return kind(
             self.n_open,

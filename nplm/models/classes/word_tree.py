@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -14,7 +12,7 @@ __all__ = ["word_tree"]
 
 
 def word_tree(
-    ids: ArrayLike, classes: Any, *, n_words: int | None = None
+    ids: ArrayLike, classes: object, *, n_words: int | None = None
 ) -> NDArray[np.int32]:
     """Make a binary tree of words from classes, for ``NeuralLM(output="tree")``.
 

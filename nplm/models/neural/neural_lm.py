@@ -303,7 +303,7 @@ default="auto"
     dropout: float | ArrayLike = (0.05, 0.1, 0.15)
 
     @classmethod
-    def from_paper(cls, name: str, **changes: Any) -> Self:
+    def from_paper(cls, name: str, **changes: object) -> Self:
         """Make a network of the paper's tables, with the training of the paper.
 
         Each update has one example, the learning rate is ``1e-3 / (1 + 1e-8 t)``, and
@@ -342,7 +342,7 @@ default="auto"
         return cls._with_changes(paper_network(name), changes)
 
     @classmethod
-    def preset(cls, name: str, **changes: Any) -> Self:
+    def preset(cls, name: str, **changes: object) -> Self:
         """Make a network by the name of a preset.
 
         Parameters
@@ -377,7 +377,9 @@ default="auto"
         return cls._with_changes(preset_network(name), changes)
 
     @classmethod
-    def _with_changes(cls, params: dict[str, Any], changes: dict[str, Any]) -> Self:
+    def _with_changes(
+        cls, params: dict[str, object], changes: dict[str, object]
+    ) -> Self:
         """Return a network with parameters and changes to them.
 
         An option in `changes`, or a string for it, replaces that of `params` whole.

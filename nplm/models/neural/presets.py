@@ -74,7 +74,7 @@ def paper_network(name: str) -> dict[str, Any]:
     return NETWORKS[name]
 
 
-def preset_network(name: str) -> dict[str, Any]:
+def preset_network(name: str) -> dict[str, object]:
     """Return the parameters of a preset, or raise ValueError."""
     if name not in PRESETS:
         raise ValueError(

@@ -113,7 +113,7 @@ class BackoffModel(QuickLookUps):
             state["index_"] = state["index_"] is not None
         return state
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
+    def __setstate__(self, state: dict[str, object]) -> None:
         super().__setstate__(state)
         if "index_" in state:
             trie = self.trie_.unpacked()

@@ -212,7 +212,7 @@ class KneserNeyLM(BackoffModel):
         counts = self._count(X, y)
         return self._estimate(counts if first else self.counts_.merged(counts))
 
-    def _fit_streams(self, ids: Any, ids_val: object, **fit_params: object) -> Self:
+    def _fit_streams(self, ids: object, ids_val: object, **fit_params: object) -> Self:
         texts, is_list = self._checked_texts(ids, "ids", self.n_words)
         if is_list and self.boundary is None:
             self._columns_of_texts()

@@ -255,7 +255,7 @@ class KenlmLM(LookedUpLM):
     _reader = "load"
 
 
-def are_windows(X: Any, y: object, n_context: int) -> bool:
+def are_windows(X: object, y: object, n_context: int) -> bool:
     """Whether `X` and `y` are arrays of int32 of the shapes of windows."""
     return (
         type(X) is np.ndarray

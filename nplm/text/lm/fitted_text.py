@@ -131,7 +131,7 @@ class FittedText:
 
     def words_after(
         self, document: Documents, k: int, excluded: NDArray[np.int32]
-    ) -> tuple[Any, NDArray[np.float64]]:
+    ) -> tuple[object, NDArray[np.float64]]:
         """Return the `k` most probable words after one document, and probabilities."""
         last, state = self.state_after(document)
         next_proba, _ = self.next_proba(last[np.newaxis], [state])

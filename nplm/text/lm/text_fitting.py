@@ -122,7 +122,7 @@ def fit_parts(
 def parts_of_model(
     model: Any,
     words: Sequence[object] | Vocabulary | KnownWords | None,
-    tokenizer: Any,
+    tokenizer: object,
     boundary: int | None,
 ) -> FittedParts:
     """Return the parts of `TextLM.from_model`, which says what the parameters are."""

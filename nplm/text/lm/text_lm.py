@@ -203,10 +203,10 @@ class TextLM(Scoring, Continuing, DensityMixin, DocumentEstimator):
     @classmethod
     def from_model(
         cls,
-        model: Any,
+        model: object,
         words: Sequence[object] | Vocabulary | KnownWords | None = None,
         *,
-        tokenizer: Any = "auto",
+        tokenizer: object = "auto",
         boundary: int | None = None,
         predict_boundary: bool = True,
     ) -> Self:

@@ -79,7 +79,7 @@ class ScoredTokens:
         """Index of the document of each token."""
         return np.repeat(np.arange(len(self.lengths)), self.lengths)
 
-    def sums(self, values: NDArray[Any]) -> NDArray[np.float64]:
+    def sums(self, values: NDArray[np.generic]) -> NDArray[np.float64]:
         """Return the sum of the values of the tokens of each document."""
         sums = np.bincount(self.document, values, minlength=len(self.lengths))
         return sums.astype(np.float64, copy=False)

@@ -34,7 +34,7 @@ def order_of(model: object, n_context: int) -> int:
     return min(n_context + 1, getattr(model, "order_", n_context + 1))
 
 
-def columns_of(model: Any, n_context: int) -> int:
+def columns_of(model: object, n_context: int) -> int:
     """Return the words of context before the first token of a text to be scored.
 
     `n_context`: those of the windows, for a model without a state that goes on.

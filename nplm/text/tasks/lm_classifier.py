@@ -358,7 +358,7 @@ def _labelled(
 
 
 def _by_class(
-    documents: list[object], labels: NDArray[Any], classes: NDArray[Any]
+    documents: list[object], labels: NDArray[np.generic], classes: NDArray[np.generic]
 ) -> list[list[object]]:
     """Return the documents of each class."""
     new = set(labels.tolist()) - set(classes.tolist())
@@ -367,7 +367,7 @@ def _by_class(
             f"y_val has the class {min(new, key=str)!r}, which y has not: leave its "
             "documents out."
         )
-    parts: dict[object, list[object]] = {label: [] for label in classes.tolist()}
+    parts: dict[Any, list[object]] = {label: [] for label in classes.tolist()}
     for document, label in zip(documents, labels.tolist()):
         parts[label].append(document)
     return list(parts.values())

@@ -247,7 +247,7 @@ class LMDetector(OutlierMixin, MetaEstimatorMixin, DocumentEstimator):
     def _scores_of_parts(
         self,
         lm: TextLM,
-        X: list[Any],
+        X: list[object],
         parts: list[NDArray[np.intp]],
         fit_params: dict[str, object],
     ) -> list[NDArray[np.float64]]:
@@ -385,7 +385,9 @@ class LMDetector(OutlierMixin, MetaEstimatorMixin, DocumentEstimator):
         self.offset_ = fitted.number("offset", most=0)
 
 
-def _split(X: list[Any], part: NDArray[np.intp]) -> tuple[list[object], list[object]]:
+def _split(
+    X: list[object], part: NDArray[np.intp]
+) -> tuple[list[object], list[object]]:
     """Return the documents that are not of a part, and those that are."""
     is_held_out = np.zeros(len(X), dtype=bool)
     is_held_out[part] = True

@@ -112,7 +112,7 @@ def compare_command(
     lines: bool,
     min_count: int,
     minutes: float,
-    settings: tuple[tuple[str, Any], ...],
+    settings: tuple[tuple[str, object], ...],
     ngram_order: int,
     n_jobs: int,
     random_state: int,

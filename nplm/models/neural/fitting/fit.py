@@ -379,7 +379,9 @@ def _perplexities(loss: float, val_loss: list[float]) -> str:
     return text
 
 
-def _times(threads: Threads) -> Callable[[csr_array, NDArray[Any]], NDArray[Any]]:
+def _times(
+    threads: Threads,
+) -> Callable[[csr_array, NDArray[np.generic]], NDArray[np.generic]]:
     """Return the product of a sparse matrix and a dense one, in threads."""
 
     def times(A: csr_array, B: NDArray[np.generic]) -> NDArray[np.generic]:

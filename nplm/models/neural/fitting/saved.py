@@ -72,7 +72,7 @@ def lightened(
     return replace(trained, parameters=parameters.with_arrays(halves))
 
 
-def to_items(trained: TrainedNetwork) -> dict[str, Any]:
+def to_items(trained: TrainedNetwork) -> dict[str, object]:
     """Return a trained network as numbers, text and arrays without padding."""
     parameters = trained.parameters
     items: dict[str, Any] = {

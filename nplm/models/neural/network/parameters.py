@@ -206,7 +206,7 @@ class Parameters:
         # Padding and alignment are not pickled.
         return vars(self) | {"E": np.ascontiguousarray(self.E[:, : self.n_outputs])}
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
+    def __setstate__(self, state: dict[str, object]) -> None:
         self.__dict__.update(state)
         unpadded = self.E
         shape = len(unpadded), row_stride(self.n_outputs)

@@ -37,7 +37,7 @@ class Sharing(ABC):
         self.teams = self.make_teams(network)
 
     @abstractmethod
-    def make_teams(self, network: Any) -> list[Any]:
+    def make_teams(self, network: object) -> list[Any]:
         """Return the kernels of each team that trains."""
 
     @abstractmethod

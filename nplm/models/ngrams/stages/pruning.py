@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numbers
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -306,7 +305,7 @@ def _keep_parents(trie: BackoffTrie, useful: NDArray[np.bool_], work: Work) -> N
             work.forget(*trie.every_array)
 
 
-def _sums(flags: NDArray[Any]) -> NDArray[np.int32]:
+def _sums(flags: NDArray[np.generic]) -> NDArray[np.int32]:
     """Return the number of flags set before each index, and in total."""
     n_before = np.zeros(len(flags) + 1, dtype=np.int32)
     np.cumsum(flags, out=n_before[1:])

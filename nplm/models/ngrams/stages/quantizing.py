@@ -215,7 +215,7 @@ class Quantizing:
 
     def _spell(
         self,
-        contexts: NDArray[Any],
+        contexts: NDArray[np.generic],
         out: NDArray[np.int32],
         parents: NDArray[np.int32],
     ) -> None:

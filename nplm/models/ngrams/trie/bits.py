@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -93,7 +92,7 @@ def put_offsets(
     sample[at : at + len(sampled)] = sampled
 
 
-def set_bits(words: NDArray[Any]) -> Iterator[NDArray[np.int64]]:
+def set_bits(words: NDArray[np.generic]) -> Iterator[NDArray[np.int64]]:
     """Yield the positions of the bits that are set, in increasing order, in blocks.
 
     - `words`: a bit array, such as that of `put_offsets`

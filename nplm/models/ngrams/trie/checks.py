@@ -32,7 +32,7 @@ MOST = 300.0
 TYPES: dict[str, type] = {"prob": np.float32, "bow": np.float32, "counts": np.int64}
 
 
-def arrays_of(trie: ContextTrie) -> dict[str, NDArray[Any]]:
+def arrays_of(trie: ContextTrie) -> dict[str, NDArray[np.generic]]:
     """Return the arrays of a trie by name: every field but `n_words`."""
     names = [field.name for field in fields(trie) if field.name != "n_words"]
     return {name: getattr(trie, name) for name in names}

@@ -94,7 +94,9 @@ class ContextTrie:
             work.forget(children)
         return parent
 
-    def context_words(self, contexts: NDArray[Any], level: int) -> NDArray[np.int32]:
+    def context_words(
+        self, contexts: NDArray[np.generic], level: int
+    ) -> NDArray[np.int32]:
         """Return the words of contexts of a level, the nearest in the last column."""
         X = np.empty((len(contexts), level), dtype=np.int32)
         for column in range(level):
