@@ -90,9 +90,7 @@ def pyctcdecode_lm(
             "-m pip install --no-deps pyctcdecode."
         ) from error
     steps = WordSteps(lm, "pyctcdecode_lm")
-    marks = {lm.boundary_, lm.vocabulary_.unknown_id_}  # type: ignore[union-attr]
-    every = enumerate(lm.vocabulary_.words_.tolist())  # type: ignore[union-attr]
-    words = frozenset(word for i, word in every if i not in marks)
+    words = frozenset(lm.unigrams())
     known = words if unigrams is None else words.intersection(unigrams)
 
     class PyctcdecodeLM(AbstractLanguageModel):

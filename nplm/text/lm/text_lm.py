@@ -31,7 +31,7 @@ from nplm.text.lm.text_scoring import Scoring
 from nplm.text.subwords.subwords import Subwords
 from nplm.text.tokenizer import Tokenizer
 from nplm.text.vocabulary import Vocabulary
-from nplm.text.words.known_words import KnownWords
+from nplm.text.words.known_words import KnownWords, known_of
 
 __all__ = ["TextLM"]
 
@@ -447,6 +447,39 @@ class TextLM(Scoring, Continuing, DensityMixin, DocumentEstimator):
         self.tokenizer_, self.vocabulary_ = parts.tokenizer, parts.vocabulary
         self.boundary_, self.n_context_ = parts.boundary, parts.n_context
         return self
+
+    def unigrams(self) -> list[Any]:
+        """Return the words of the model, for decoders.
+
+        Those of n-grams are their unigrams.
+
+        Returns
+        -------
+        words : list of str, or of other tokens
+            All words in the order of their ids, without the boundary and the symbol for
+            unknown words.
+
+        Raises
+        ------
+        TypeError
+            If documents are word ids, without words.
+
+        Examples
+        --------
+        >>> from nplm import InterpolatedTrigram, TextLM
+        >>> TextLM(InterpolatedTrigram()).fit(["a rose is a rose"] * 9).unigrams()
+        ['a', 'rose', 'is']
+        """
+        check_is_fitted(self)
+        if self.vocabulary_ is None:
+            raise TypeError(
+                "unigrams() needs words, but this model was fitted on ids; fit it on "
+                "strings or tokens, or give its words to TextLM.from_model."
+            )
+        known = known_of(self.vocabulary_)
+        symbols = {self.boundary_, known.unknown_id}
+        words = enumerate(self.vocabulary_.words_.tolist())
+        return [word for i, word in words if i not in symbols]
 
     def add_words(self, X: Sequence[object]) -> Self:
         """Add words that were not in training, if the estimator supports it.

@@ -143,8 +143,9 @@ def test_module_of_nplm_stands_in_for_kenlm(monkeypatch, tmp_path, suffix):
             monkeypatch.delitem(sys.modules, name)
         monkeypatch.setitem(sys.modules, "kenlm", module)
         pyctcdecode = importlib.import_module("pyctcdecode")
-        known = [word for word in words if not word.startswith("<")]
-        decoder = pyctcdecode.build_ctcdecoder(labels, str(model), known)
+        decoder = pyctcdecode.build_ctcdecoder(
+            labels, str(model), nplm.load(path).unigrams()
+        )
         beams[module] = decoder.decode_beams(logits)
     first, second = beams.values()
     assert len(first) > 1
@@ -169,7 +170,7 @@ def test_processor_of_transformers_decodes_with_the_module(monkeypatch, tmp_path
     ids = {label: i for i, label in enumerate(labels)}
     (tmp_path / "vocab.json").write_text(json.dumps(ids))
     tokenizer = transformers.Wav2Vec2CTCTokenizer(str(tmp_path / "vocab.json"))
-    words = [word for word in lm.vocabulary_.words_ if not word.startswith("<")]
+    words = lm.unigrams()
     decoder = pyctcdecode.build_ctcdecoder(
         [" " if label == "|" else label for label in labels],
         str(tmp_path / "lm.nplm"), words,
@@ -212,3 +213,22 @@ def test_scores_are_those_of_pyctcdecode_with_kenlm(tmp_path, own):
         ours_of = ours.score_partial_token(piece)
         assert_allclose(ours_of, theirs.score_partial_token(piece))
     assert pickle.loads(pickle.dumps(b.get_mp_safe_state())) == b
+
+
+def test_unigrams_are_the_words_of_every_file(tmp_path):
+    from nplm.formats import save_binary, write_arpa
+
+    lm = models()["n-grams"]
+    every = lm.vocabulary_.words_.tolist()
+    words = [word for word in every if word not in ("</s>", "<unk>")]
+    write_arpa(lm.estimator_, tmp_path / "lm.arpa", every)
+    nplm.save(lm, tmp_path / "lm.nplm")
+    save_binary(lm.estimator_, tmp_path / "lm.bin", every)
+    for model in (lm, *map(nplm.load, tmp_path.iterdir()), models()["network"]):
+        assert sorted(model.unigrams()) == sorted(words)
+    lines = (tmp_path / "lm.arpa").read_text().split("\n\n")[1].splitlines()[1:]
+    in_file = {line.split("\t")[1] for line in lines}
+    assert in_file - {"<s>", "</s>", "<unk>"} == set(words)
+    of_ids = nplm.TextLM(nplm.UniformLM()).fit([[1, 2], [3]])
+    with pytest.raises(TypeError, match="was fitted on ids"):
+        of_ids.unigrams()
