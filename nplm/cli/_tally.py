@@ -6,6 +6,7 @@ import json
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, NamedTuple
 
 import click
@@ -65,6 +66,11 @@ class Scored(NamedTuple):
     document: NDArray[np.intp]
     tokens: ScoredTokens
 
+    def joined(self) -> list[str]:
+        """Return the text of each document, its lines with blanks between them."""
+        lines, n_lines = iter(self.texts), np.bincount(self.document).tolist()
+        return [" ".join(islice(lines, n)) for n in n_lines]
+
     def sums(self) -> list[NDArray[Any]]:
         """Return the log-probability, tokens and unknown words of each document."""
         tokens, n = self.tokens, len(self.numbers)
@@ -78,17 +84,21 @@ class Scored(NamedTuple):
         return [log_prob, lengths.astype(np.int64), unknown.astype(np.int64)]
 
     def least_probable(self, end: str) -> list[tuple[str, float]]:
-        """Return the least probable token of each line, and its log-probability.
+        """Return the least probable token of each document, and its log-probability.
 
         Those of a line without tokens are its `end` and 0.
         """
-        least = []
+        least = dict[int, tuple[str, float]]()
         assert self.tokens.words is not None
-        for part, words in zip(self.tokens.by_document(), self.tokens.words):
+        lines = zip(
+            self.document.tolist(), self.tokens.by_document(), self.tokens.words
+        )
+        for number, part, words in lines:
             log_prob = self.tokens.log_prob[part].tolist() or [0.0]
             i = log_prob.index(min(log_prob))
-            least.append(([*words, end][i], log_prob[i]))
-        return least
+            if number not in least or log_prob[i] < least[number][1]:
+                least[number] = [*words, end][i], log_prob[i]
+        return list(least.values())
 
 
 @dataclass(frozen=True)

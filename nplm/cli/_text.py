@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 import os
 import select
 import stat
@@ -18,13 +17,14 @@ import click
 
 from nplm.base.files.atomic_files import check_regular, opened
 from nplm.base.files.compressed import unpacked
-from nplm.base.files.lines import decoded_line
+from nplm.base.files.lines import decoded_line, text_in_json
 from nplm.text.words.marks import BEGIN, END, LineMarks
 from nplm.text.words.splitting import BLANKS
 
 __all__ = [
-    "BLANK_LINES", "ERRORS", "INPUTS", "NO_MARKS", "Chunk", "Files", "KeptText",
-    "chunks_of", "lines_of", "listed_words", "n_bytes_of", "refuse_empty",
+    "BLANK_LINES", "ERRORS", "FIELD", "INPUTS", "NO_MARKS", "Chunk", "Files",
+    "KeptText", "chunks_of", "left_out", "lines_of", "listed_words", "n_bytes_of",
+    "refuse_empty",
 ]  # fmt: skip
 
 # Memory does not grow with the text.
@@ -64,7 +64,14 @@ ERRORS = click.option(
     default="strict",
     show_default=True,
     help="A line that is not UTF-8, or has a NUL byte, or a mark (<s>, </s>) inside: "
-    "end with an error, put U+FFFD in place of each, or leave the line out.",
+    "end with an error, put U+FFFD in place of each, or leave the line out (skip, also "
+    "a line without a text in --field).",
+)
+
+FIELD = click.option(
+    "--field",
+    help="Lines are objects of JSON: the text of a document, of one or more lines, is "
+    "in this field.",
 )
 
 
@@ -118,19 +125,31 @@ class Chunk(NamedTuple):
         name = "standard input" if self.name == "-" else self.name
         numbers, documents = list[int](), list[list[str]]()
         for number, line in enumerate(self.lines, self.first):
-            lines = [line] if field is None else _lines_in_json(line, field)
-            if not lines and errors != "skip":
+            try:
+                lines = [line] if field is None else _lines_in_json(line, field)
+            except ValueError as error:
+                if errors == "skip":
+                    continue
                 raise ValueError(
-                    f"{name}, line {number}: it is no object of JSON with a text in "
-                    f"{field!r}: give another --field, or --errors skip."
-                )
+                    f"{name}, line {number}: {error}. Give another --field, or "
+                    "--errors skip."
+                ) from None
             texts = [_decoded(part, name, number, marks, errors) for part in lines]
-            if not texts or None in texts:
+            if None in texts:
                 continue
             if blank_lines or any(text and text.strip(BLANKS) for text in texts):
                 numbers.append(number)
                 documents.append(cast(list[str], texts))
         return numbers, documents
+
+
+def left_out(n_skipped: int, n_lines: int, field: str | None) -> str:
+    """Return how many lines were left out, and why."""
+    no_text = f", or have no text in {field!r}" if field else ""
+    return (
+        f"{n_skipped} of {n_lines} lines were left out: they are not UTF-8, or have "
+        f"NUL bytes, or marks inside{no_text}."
+    )
 
 
 def listed_words(path: str, option: str) -> list[str]:
@@ -276,15 +295,9 @@ def _pauses(file: Any) -> bool:
 
 
 def _lines_in_json(line: bytes, field: str) -> list[bytes]:
-    """Return the lines with words of the text in a field, none without a text."""
-    try:
-        text = json.loads(line)[field]
-    except (ValueError, TypeError, KeyError, RecursionError):
-        return []
-    if not isinstance(text, str):
-        return []
+    """Return the lines with words of the text in a field, or an empty one."""
     # Half of a surrogate pair, which JSON may have, is not UTF-8.
-    lines = text.encode(errors="surrogatepass").split(b"\n")
+    lines = text_in_json(line, field).encode(errors="surrogatepass").split(b"\n")
     return [part for part in lines if part.strip()] or [b""]
 
 

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterator
-from typing import Any, Literal
+from typing import Literal
 
 from nplm.base.files.compressed import reading
-from nplm.base.files.lines import read_lines
+from nplm.base.files.lines import read_lines, text_in_json
 from nplm.text.words.splitting import BLANKS
 
 __all__ = ["TextLines"]
 
 ADVICE = ' Or set errors="replace" or "skip".'
+SKIP = ' Or set errors="skip".'
 
 
 class TextLines:
@@ -34,7 +34,7 @@ class TextLines:
         With a `field`, whether documents without words are kept.
     errors : {"strict", "replace", "skip"}, default="strict"
         Whether bytes that are not UTF-8, and NULs, are an error, become U+FFFD, or
-        leave their line out.
+        leave their line out. "skip" also leaves out lines without a string in `field`.
 
     Raises
     ------
@@ -80,28 +80,19 @@ class TextLines:
                 for where, line in read_lines(
                     file, os.fspath(path), self.errors, ADVICE
                 ):
-                    text = line if self.field is None else self._of_field(line, where)
-                    if self.blank_lines or text.strip(BLANKS):
-                        yield text
+                    has_words = bool(line.strip(BLANKS))
+                    if self.field is not None and has_words:
+                        try:
+                            line = text_in_json(line, self.field)
+                        except ValueError as error:
+                            if self.errors == "skip":
+                                continue
+                            raise ValueError(f"{where}: {error}.{SKIP}") from None
+                        has_words = bool(line.strip(BLANKS))
+                    if self.blank_lines or has_words:
+                        yield line
 
     def __repr__(self) -> str:
         """Return the call that makes it."""
         field = "" if self.field is None else f", field={self.field!r}"
         return f"TextLines({', '.join(repr(os.fspath(p)) for p in self.paths)}{field})"
-
-    def _of_field(self, line: str, where: str) -> str:
-        if not line.strip(BLANKS):
-            return ""
-        try:
-            row: Any = json.loads(line)
-        except (ValueError, RecursionError) as error:
-            raise ValueError(
-                f"{where}: not JSON ({error}); leave field out if lines are plain text."
-            ) from None
-        text = row.get(self.field) if isinstance(row, dict) else None
-        if not isinstance(text, str):
-            keys = f"an object with {', '.join(row)}" if isinstance(row, dict) else line
-            raise ValueError(
-                f"{where}: no string is under field={self.field!r} (it is {keys:.80})."
-            )
-        return text

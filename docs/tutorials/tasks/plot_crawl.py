@@ -137,15 +137,17 @@ for name, own in seconds.items():
 # %%
 # Files of any size
 # -----------------
-# A crawl is read as a stream, compressed or not, and one bad byte does not end it:
+# A crawl is read as a stream, compressed or not, and neither a bad byte nor a line
+# without a text ends it:
 #
 # .. code-block:: python
 #
 #    pages = TextLines("crawl.jsonl.zst", field="text", errors="skip")
 #    head = (text for text in pages if lm.perplexity([text]) < thresholds[0])
 #
-# On the command line, ``nplm filter`` does it in processes; see
-# :doc:`/guide/command_line`.
+# On the command line, ``nplm filter`` does it in processes, and keeps the other fields
+# of each document; see :doc:`/guide/command_line`. To filter many files by one
+# threshold, take it from a sample, and give it as ``--max-perplexity`` with each file.
 #
 # References
 # ----------

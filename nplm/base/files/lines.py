@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator
 
-__all__ = ["BYTE_ORDER_MARK", "check_nuls", "decoded", "decoded_line", "read_lines"]
+__all__ = [
+    "BYTE_ORDER_MARK", "check_nuls", "decoded", "decoded_line", "read_lines",
+    "text_in_json",
+]  # fmt: skip
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 HAS_A_NUL = (
@@ -67,3 +71,24 @@ def read_lines(
             raise ValueError(f"{where}: {wrong}")
         if wrong is None or errors == "replace":
             yield where, text
+
+
+def text_in_json(line: str | bytes, field: str) -> str:
+    """Return the string in a field of an object of JSON.
+
+    The error, which has no full stop, says what is there.
+    """
+    try:
+        row: object = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(
+            f"not JSON ({error}); leave the field out if lines are plain text"
+        ) from None
+    if not isinstance(row, dict):
+        raise ValueError(f"not an object of JSON, but {json.dumps(row):.40}")
+    if field not in row:
+        raise ValueError(f"there is no field {field!r} among {list(row)!s:.80}")
+    text = row[field]
+    if not isinstance(text, str):
+        raise ValueError(f"{field!r} is {json.dumps(text):.40}, not a string")
+    return text

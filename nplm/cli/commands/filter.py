@@ -20,9 +20,17 @@ from nplm.cli._jobs import in_order
 from nplm.cli._models import MODEL, read_scorer
 from nplm.cli._outputs import OutputFile, refuse_to_replace
 from nplm.cli._tally import TextScorer
-from nplm.cli._text import ERRORS, INPUTS, Chunk, chunks_of, n_bytes_of
+from nplm.cli._text import (
+    ERRORS,
+    FIELD,
+    INPUTS,
+    Chunk,
+    chunks_of,
+    left_out,
+    n_bytes_of,
+)
 from nplm.cli._values import ABOVE_ZERO, POSITIVE, SHARE
-from nplm.cli.commands.score import JOBS, LEFT_OUT, bars_beside_output, refuse_to_share
+from nplm.cli.commands.score import JOBS, bars_beside_output, refuse_to_share
 from nplm.formats._model_files import writing
 
 if TYPE_CHECKING:
@@ -78,11 +86,7 @@ class Perplexities:
     help="Keep all lines, each after its third and a tab: head (the lowest "
     "perplexities), middle or tail. With --field, objects get it as bucket.",
 )
-@click.option(
-    "--field",
-    help="Lines are objects of JSON: the text of a document, of one or more lines, is "
-    "in this field.",
-)
+@FIELD
 @click.option(
     "--rejects",
     type=OutputFile(),
@@ -160,7 +164,7 @@ def filter_command(
                     elif bad is not None and kind == 1:
                         bad.write(line + b"\n")
                 click.echo(b"".join(good), nl=False)
-    _report(counts, thresholds, by_quantiles)
+    _report(counts, thresholds, by_quantiles, field)
 
 
 @dataclass(frozen=True)
@@ -248,7 +252,9 @@ def _labelled(line: bytes, label: str, perplexity: float, field: str | None) -> 
     return json.dumps(json.loads(line) | labels, ensure_ascii=False).encode() + b"\n"
 
 
-def _report(counts: NDArray[np.int64], thresholds: Floats, by_quantiles: bool) -> None:
+def _report(
+    counts: NDArray[np.int64], thresholds: Floats, by_quantiles: bool, field: str | None
+) -> None:
     """Report the numbers of lines, and the perplexities between them."""
     *kinds, n_skipped = counts.tolist()
     n_lines = sum(kinds)
@@ -268,4 +274,4 @@ def _report(counts: NDArray[np.int64], thresholds: Floats, by_quantiles: bool) -
         )
     click.echo(text, err=True)
     if n_skipped:
-        click.echo(LEFT_OUT.format(n_skipped, n_lines + n_skipped), err=True)
+        click.echo(left_out(n_skipped, n_lines + n_skipped, field), err=True)

@@ -21,14 +21,23 @@ from nplm.cli._models import (
     without_marks,
 )
 from nplm.cli._tally import LN10, TextScorer, as_json, end_of_lines
-from nplm.cli._text import ERRORS, INPUTS, NO_MARKS, Chunk, chunks_of, n_bytes_of
+from nplm.cli._text import (
+    ERRORS,
+    FIELD,
+    INPUTS,
+    NO_MARKS,
+    Chunk,
+    chunks_of,
+    left_out,
+    n_bytes_of,
+)
 from nplm.cli._values import ABOVE_ZERO
 from nplm.text.lm.scorer import Scorer
 
 if TYPE_CHECKING:
     from nplm.cli._bars import Stages
 
-__all__ = ["JOBS", "LEFT_OUT", "bars_beside_output", "refuse_to_share", "score_command"]
+__all__ = ["JOBS", "bars_beside_output", "refuse_to_share", "score_command"]
 
 
 JOBS = click.option(
@@ -38,10 +47,6 @@ JOBS = click.option(
     default=1,
     show_default=True,
     help="Processes, which share one model; -1 is all cores.",
-)
-LEFT_OUT = (
-    "{} of {} lines were left out: they are not UTF-8, or have NUL bytes, or marks "
-    "inside."
 )
 
 
@@ -106,7 +111,7 @@ class Scoring:
         figures = zip(*columns)
         lines = [
             Line(chunk.name, number, text, *of_line)
-            for number, text, of_line in zip(scored.numbers, scored.texts, figures)
+            for number, text, of_line in zip(scored.numbers, scored.joined(), figures)
         ]
         rows = [self.row(line) for line in lines if self._is_shown(line)]
         n_skipped = len(chunk.lines) - len(lines)
@@ -146,6 +151,7 @@ class Scoring:
     help="Go on as TEXT, one file, grows, and with the file that takes its place, "
     "until Ctrl-C.",
 )
+@FIELD
 @ERRORS
 @NO_MARKS
 @JOBS
@@ -164,6 +170,7 @@ def score_command(
     above: float | None,
     least_token: bool,
     follow: bool,
+    field: str | None,
     errors: str,
     no_marks: bool,
     n_jobs: int,
@@ -216,7 +223,10 @@ def score_command(
     n_lines = n_shown = n_skipped = 0
     row = _json_row(with_text) if in_json else _row(per_token, with_text)
     work = Scoring(
-        TextScorer(scorer, errors, bos=not no_marks), row, above, least_token
+        TextScorer(scorer, errors, field, bos=not no_marks),
+        row,
+        above,
+        least_token,
     )
     chunks = chunks_of(inputs, follow=follow)
     with bars_beside_output(progress) as bars:
@@ -232,7 +242,7 @@ def score_command(
     if above is not None:
         click.echo(f"{n_shown:,} of {n_lines:,} lines are above {above:g}", err=True)
     if n_skipped:
-        click.echo(LEFT_OUT.format(n_skipped, n_lines + n_skipped), err=True)
+        click.echo(left_out(n_skipped, n_lines + n_skipped, field), err=True)
 
 
 def bars_beside_output(

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import re
 
 import numpy as np
 import pytest
@@ -113,6 +114,14 @@ def test_documents_are_in_a_field_of_json(made, run):
     np.testing.assert_allclose([row["perplexity"] for row in found], expected, 1e-4)
     order = np.argsort(expected)
     assert [found[i]["bucket"] for i in order] == ["head", "middle", "tail"]
+    scored = run("score", "@kn", "--json", "--with-text", "--field", "text", input=text)
+    lines = [json.loads(line) for line in scored.stdout.splitlines()]
+    np.testing.assert_allclose([line["perplexity"] for line in lines], expected, 1e-4)
+    assert [line["text"] for line in lines] == [" ".join(part) for part in parts]
+    least = run("score", "@kn", "--least-token", "--field", "text", input=text).stdout
+    expected = [min(s.log_prob.min() for s in lm.token_scores(part)) for part in parts]
+    found = [float(line.split("\t")[0]) for line in least.splitlines()]
+    np.testing.assert_allclose(np.array(found) * np.log(10), expected, 1e-5)
     kept = run("filter", "@kn", "--keep", "0.4", "--field", "text", input=text).stdout
     assert kept == json.dumps(rows[order[0]]) + "\n"  # as it was
 
@@ -122,10 +131,11 @@ def test_lines_without_the_field_are_an_error_or_left_out(made, run, line):
     text = f'{{"text": "the cat sees it"}}\n{line}\n'
     options = ["filter", "@kn", "--keep", "1", "--field", "text"]
     message = run(*options, input=text, code=1).stderr
-    assert "standard input, line 2: it is no object of JSON" in message
+    assert re.search("standard input, line 2: .*Give another --field, or", message)
     result = run(*options, "--errors", "skip", input=text)
     assert result.stdout.splitlines() == text.splitlines()[:1]
     assert "1 of 2 lines were left out" in result.stderr
+    assert "or have no text in 'text'" in result.stderr
 
 
 def test_lines_are_written_as_they_are(made, run):
