@@ -62,12 +62,16 @@ class Fitted:
             raise self.invalid_item(name, value)
         return value
 
+    def is_none(self, name: str) -> bool:
+        """Return whether an item is None, and take it then."""
+        if self._items.get(name, "missing") is not None:
+            return False
+        del self._items[name]
+        return True
+
     def optional_id(self, name: str, n_words: int) -> int | None:
         """Take a word id below `n_words`, or None."""
-        if self._items.get(name, "missing") is None:
-            del self._items[name]
-            return None
-        return self.whole(name, 0, n_words - 1)
+        return None if self.is_none(name) else self.whole(name, 0, n_words - 1)
 
     def number(
         self, name: str, least: float = -math.inf, most: float = math.inf

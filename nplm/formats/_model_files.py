@@ -119,7 +119,10 @@ def counts_of(model: object) -> NgramCounts:
     from nplm.models.ngrams.kneser_ney import KneserNeyLM
 
     lacks = "keeps no n-gram counts"
-    counts: NgramCounts = _part(model, KneserNeyLM, "counts_", lacks, "KneserNeyLM")
+    counts: NgramCounts | None
+    counts = _part(model, KneserNeyLM, "counts_", lacks, "KneserNeyLM")
+    if counts is None:
+        raise TypeError(f"this KneserNeyLM {lacks}: fit one to the text alone.")
     return counts
 
 

@@ -104,7 +104,7 @@ class Ids(Codec):
             raise self._zero_error(documents.ids, where, position)
         return documents
 
-    def learn(self, X: object) -> Documents:
+    def learn(self, X: object, max_types: int | None = None) -> Documents:
         """Return the ids of training documents."""
         documents = encoded(self, X, "X")
         self.n_known = int(documents.ids.max(initial=-1)) + 1
@@ -181,8 +181,10 @@ class Words(Codec):
     def lookup(self) -> tuple[Any, int]:
         return self.known.lookup, -1 if self.refuse else self.unknown_id
 
-    def learn(self, X: Iterable[object]) -> Documents:
+    def learn(self, X: Iterable[object], max_types: int | None = None) -> Documents:
         """Fit the vocabulary to documents, and return their ids.
+
+        If there are more than `max_types` types, its size is set to that many words.
 
         The documents are read once: their tokens are numbered in the order of first
         occurrence, and renumbered when the vocabulary is known.
@@ -199,6 +201,8 @@ class Words(Codec):
                         raise
             check_tokens(numbers)
             documents = collector.documents()
+        if max_types is not None and len(numbers) > max_types:
+            self.vocabulary.set_params(max_words=max_types)
         counts = count_ids(documents.ids, len(numbers)).tolist()
         ids = self._chosen(dict(zip(numbers, counts)))
         for part in blocks(len(documents.ids), IDS_A_BLOCK):

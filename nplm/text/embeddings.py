@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from operator import matmul
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.linalg import qr
 from scipy.sparse import coo_array, csr_array
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import validate_parameter_constraints
 
+from nplm.base.blocks import blocks
 from nplm.base.checks import check_ids, trusted_ids
 from nplm.base.estimators.constraints import Whole
 
@@ -28,7 +30,7 @@ __all__ = [
 ROOT_MEAN_SQUARE = 0.1
 # Of the randomised decomposition: vectors beyond those asked for, and products with the
 # matrix that sharpen them.
-N_MORE, N_PRODUCTS = 10, 2
+N_MORE, N_PRODUCTS, COLUMNS_AT_A_TIME = 10, 2, 64
 PAIRS_AT_A_TIME = 2**20
 
 
@@ -163,30 +165,32 @@ def cooccurrence_embeddings(
             f"ids has {len(tokens)} tokens: give a text of two words or more."
         )
     distances = range(1, min(window, len(tokens) - 1) + 1)
-    pairs = [(tokens[d:], tokens[:-d], None) for d in distances]
+    pairs = (
+        (tokens[d:][part], tokens[:-d][part], None)
+        for d in distances
+        for part in blocks(len(tokens) - d, PAIRS_AT_A_TIME)
+    )
     rng = check_random_state(random_state)
     return components(neighbour_counts(pairs, n_words), embedding_dim, rng)
 
 
 def neighbour_counts(
-    pairs: Sequence[
+    pairs: Iterable[
         tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.float64] | None]
     ],
     n_words: int,
 ) -> csr_array:
     """Count words (rows) and words before them (columns).
 
-    `pairs`: for each distance, words, the word that is so far before each, and weights
+    `pairs`: blocks of words, a word before each, and weights
     """
     counts = csr_array((n_words, n_words), dtype=np.float32)
     for words, neighbours, weights in pairs:
-        for i in range(0, len(words), PAIRS_AT_A_TIME):
-            some = slice(i, i + PAIRS_AT_A_TIME)
-            index = [trusted_ids(ids[some], n_words) for ids in (words, neighbours)]
-            numbers = np.ones(len(index[0]), np.float32)
-            if weights is not None:
-                numbers[:] = weights[some]
-            counts += coo_array((numbers, tuple(index)), shape=counts.shape).tocsr()
+        index = [trusted_ids(ids, n_words) for ids in (words, neighbours)]
+        numbers = np.ones(len(index[0]), np.float32)
+        if weights is not None:
+            numbers[:] = weights
+        counts += coo_array((numbers, tuple(index)), shape=counts.shape).tocsr()
     return counts
 
 
@@ -207,19 +211,24 @@ def components(
     after = csr_array(before.T)
 
     def product(Q: NDArray[Any]) -> NDArray[Any]:
-        # With the frequencies A of both sides' neighbours, A A' Q.
-        Q = scale * Q
-        Q = times(before, times(after, Q)) + times(after, times(before, Q))
-        return np.asarray(scale * Q)
+        # With the frequencies A of both sides' neighbours, A A' Q: in the order in
+        # which LAPACK decomposes it in place.
+        out = np.empty(Q.shape, np.float32, order="F")
+        for some in blocks(Q.shape[1], COLUMNS_AT_A_TIME):
+            part = np.ascontiguousarray(scale * Q[:, some])
+            part = times(before, times(after, part)) + times(after, times(before, part))
+            out[:, some] = scale * part
+        return out
 
     Q = rng.standard_normal((n_words, min(m + N_MORE, n_words))).astype(np.float32)
     for _ in range(N_PRODUCTS):
-        Q, _ = np.linalg.qr(product(Q))
+        Q, _ = qr(product(Q), overwrite_a=True, mode="economic", check_finite=False)
     squares, W = np.linalg.eigh(Q.T @ product(Q))  # in ascending order
     roots = np.maximum(squares[::-1][:m], 0) ** 0.25
-    features = Q @ W[:, ::-1][:, :m] * roots
-    features *= ROOT_MEAN_SQUARE / np.sqrt(np.mean(features[totals > 0] ** 2))
-    return features.astype(np.float32)
+    features = np.asarray(Q @ (W[:, ::-1][:, :m] * roots), np.float32, order="C")
+    squares = np.einsum("ij,ij->i", features, features)[totals > 0]
+    features *= ROOT_MEAN_SQUARE / np.sqrt(np.mean(squares) / features.shape[1])
+    return features
 
 
 def nearest_rows(

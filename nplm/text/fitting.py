@@ -29,18 +29,20 @@ def fit_codec(
     estimator: Any,
     *,
     refuse_zero: bool = False,
+    max_types: int | None = None,
 ) -> tuple[Codec, Documents]:
     """Choose the codec of training documents, and fit their vocabulary.
 
     - `tokenizer`, `vocabulary`: "auto" chooses by the kind of documents
     - `estimator`: if it shows its progress, the stages are shown, too
     - `refuse_zero`: as of `Ids`
+    - `max_types`: words of a vocabulary that is chosen for text, at most
     """
     parameters = estimator.get_params().items()
     verbose = [value for name, value in parameters if name.split("__")[-1] == "verbose"]
     shown = max((int(value) for value in verbose if isinstance(value, int)), default=0)
     with stages(shown, "documents") as begin:
-        return _fit_codec(X, tokenizer, vocabulary, begin, refuse_zero)
+        return _fit_codec(X, tokenizer, vocabulary, begin, refuse_zero, max_types)
 
 
 def _fit_codec(
@@ -49,6 +51,7 @@ def _fit_codec(
     vocabulary: object,
     begin: Callable[[str], None],
     refuse_zero: bool,
+    max_types: int | None,
 ) -> tuple[Codec, Documents]:
     documents = readable(X, ITEM)
     is_stream = isinstance(documents, DocumentStream)
@@ -60,15 +63,17 @@ def _fit_codec(
             begin("fitting the tokenizer")
         tokenizer = clone(tokenizer).fit(documents)
     begin("splitting into tokens")
+    most = None
     if isinstance(vocabulary, str):
         # The first document of a stream decides.
         is_needed = any(map(_has_words, [first] if is_stream else documents))
         vocabulary = None
         if tokenizer is not None or is_needed:
             vocabulary = _vocabulary_of(tokenizer)
+            most = max_types if isinstance(tokenizer, Tokenizer) else None
     vocabulary = None if vocabulary is None else clone(vocabulary)
     codec = codec_of(tokenizer, vocabulary, refuse_zero=refuse_zero)
-    return codec, codec.learn(documents)
+    return codec, codec.learn(documents, most)
 
 
 def _vocabulary_of(tokenizer: Any) -> Vocabulary:

@@ -100,7 +100,9 @@ class AutoLM(TextLM):
         Size of the vocabulary where documents are ids; by default the largest id plus
         one.
     memory : int or None, default=2_000_000_000
-        Bytes that a fit takes, about: it shortens the n-grams. None is no limit.
+        Bytes that a fit may take. N-grams that do not fit are estimated on disk, and
+        mapped from there; a network that does not fit is smaller, or left out. None is
+        no limit.
     n_jobs : int or None, default=None
         Number of threads; -1 is the number of cores.
     random_state : int, RandomState instance or None, default=None
@@ -281,7 +283,7 @@ class AutoLM(TextLM):
                 text, replace(choice or Choice(recipe), recipe=recipe),
                 None if self.recipe is not None else budget,
                 spelling_of(self.vocabulary_) if recipe.spelling else None,
-                self.n_jobs, folder, report,
+                self.n_jobs, folder, report, self.memory,
             )  # fmt: skip
             if before is not None:
                 fit.before = deepcopy(network_of(before.estimator_))
@@ -289,7 +291,7 @@ class AutoLM(TextLM):
                 settings = {} if before is None else continued(before.recipe_)
                 settings = changed(settings, fixed)
                 fit.choice = choose(
-                    fit, settings, self.memory, adapt=self.adapt,
+                    fit, settings, adapt=self.adapt,
                     spell=lambda: spelling_of(self.vocabulary_),
                 )  # fmt: skip
             if self.verbose:

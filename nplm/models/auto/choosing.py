@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -37,7 +37,6 @@ __all__ = [
     "checked_settings",
     "choose",
     "continued",
-    "ngram_order",
 ]
 
 # Seconds of n-grams on the machine of the rules: a token, and a word and a class in
@@ -63,14 +62,7 @@ SAVING_SECONDS, PARAMETER_SECONDS, NGRAMS_A_TOKEN, STATES = 0.3, 2e-8, 3, 3
 SHORT_RUN = 4
 # The learning rate of a network that is trained further, as a share of its own.
 CONTINUED_RATE = 0.5
-# Bytes of n-grams, a token, by order: at most while they are estimated, and afterwards.
-# Those of order 4 were measured with 16 million words of Wiki, the ratios of the others
-# with 1.5 million. And those of Python, of a token's text and ids, and of a word.
-NGRAM_BYTES = {5: (126, 100), 4: (90, 80), 3: (58, 56), 2: (19, 16)}
-OTHER_BYTES, ID_BYTES, WORD_BYTES = 200_000_000, 20, 1000
-# Bytes of a network, a feature: of a word while the first ones are computed; then of a
-# word or a piece of spelling, with the solver's state and the best epoch.
-FIRST_FEATURE_BYTES, FEATURE_BYTES = 40, 16
+MAX_ORDER = 5
 # Members in the order of their fits: an interrupt of the network leaves the others.
 ORDER = ("ngrams", "classes", "cache", "network")
 # The choices beside parameters of a network, and their values.
@@ -144,7 +136,6 @@ def changed(
 def choose(
     fit: AutoFit,
     settings: Mapping[str, Any],
-    memory: int | None,
     *,
     adapt: bool,
     spell: Callable[[], csr_array | None],
@@ -153,7 +144,6 @@ def choose(
 
     - `fit`: has the text, a budget, and a recipe with what is known
     - `settings`: choices that are fixed: fields of the recipe, parameters of `NeuralLM`
-    - `memory`: bytes that the fit may take, about
     - `adapt`: whether a cache is mixed in
     - `spell`: returns features of the words' spelling, or None
     """
@@ -191,19 +181,28 @@ def choose(
     if "network" in members and fixed.get("spelling", has_rare):
         fit.word_features = spell()
     network = {name: v for name, v in settings.items() if name not in fixed}
-    network_bytes = 0
-    if "network" in members:
-        row = nearest_row(text.n_tokens, budget.left / 60)
-        network_bytes = _network_bytes(fit, changed(row.network, network))
-    order = fixed.get("ngram_order") or ngram_order(text, memory, network_bytes)
+    order = min(MAX_ORDER, text.n_columns + 1) if text.n_columns else MAX_ORDER
     fit.set(
-        members=tuple(sorted(members, key=ORDER.index)), ngram_order=order,
+        members=tuple(sorted(members, key=ORDER.index)),
+        ngram_order=fixed.get("ngram_order", order),
         n_classes=n_classes if "classes" in members else 0,
         spelling=fit.word_features is not None,
     )  # fmt: skip
-    if "network" not in members:
-        return Choice(fit.recipe, n_bytes=_bytes(text, order))
-    return _with_network(fit, fixed, network)
+    choice = None
+    if "network" in members:
+        choice = _with_network(fit, fixed, network)
+    if choice is None:
+        members = tuple(name for name in fit.recipe.members if name != "network")
+        fit.set(members=members, spelling=False)
+        choice = Choice(fit.recipe)
+    n_bytes = fit.n_bytes(choice.recipe)
+    if fit.memory is not None and n_bytes > fit.memory:
+        raise ValueError(
+            f"memory={fit.memory / 1e9:.3g} GB is too small: a fit of "
+            f"{text.n_tokens:,} tokens of {text.n_words:,} types takes about "
+            f"{n_bytes / 1e9:.3g} GB; give more memory, or less text."
+        )
+    return replace(choice, n_bytes=n_bytes)
 
 
 def _check_time(what: str, seconds: float, fit: AutoFit) -> None:
@@ -221,14 +220,26 @@ def _check_time(what: str, seconds: float, fit: AutoFit) -> None:
 
 def _with_network(
     fit: AutoFit, fixed: Mapping[str, Any], settings: dict[str, Any]
-) -> Choice:
-    """Choose the network, by two measurements at most."""
+) -> Choice | None:
+    """Choose the network, by two measurements at most.
+
+    Returns None if there is no memory or no time for one.
+    """
     text, recipe, budget = fit.text, fit.recipe, fit.budget
     assert budget is not None
     before = NGRAM_SECONDS * text.n_tokens if "ngrams" in recipe.members else 0.0
     before += CLASS_SECONDS * text.n_words * recipe.n_classes
     minutes = (budget.left - before) / 60
-    row, last, building = nearest_row(text.n_tokens, minutes), None, math.inf
+    rows = _fitting_rows(fit, settings)
+    if not rows:
+        assert fit.memory is not None
+        if "members" in fixed or fit.before is not None:
+            raise ValueError(
+                f"memory={fit.memory / 1e9:.3g} GB is too small for a network of "
+                f"{text.n_words:,} words: give more, or leave the network out."
+            )
+        return None
+    row, last, building = nearest_row(text.n_tokens, minutes, rows), None, math.inf
     while True:
         parameters = changed(_adapted(row, text), settings)
         seconds_to_build, speed, scoring = _speeds(
@@ -236,7 +247,7 @@ def _with_network(
         )
         building = min(building, seconds_to_build)
         scoring_seconds = text.n_held_out / scoring
-        n_parameters = STATES * _n_features(fit) * parameters["embedding_dim"]
+        n_parameters = STATES * fit.n_features * parameters["embedding_dim"]
         if "ngrams" in recipe.members:
             n_parameters += NGRAMS_A_TOKEN * text.n_tokens
         reserved = SAVING_SECONDS + PARAMETER_SECONDS * n_parameters
@@ -244,7 +255,8 @@ def _with_network(
         seconds = budget.left - before - after
         further = row
         if "n_hidden" not in settings:
-            further = nearest_row(text.n_tokens, minutes * speed / row.speed)
+            on_rows = minutes * speed / row.speed
+            further = nearest_row(text.n_tokens, on_rows, rows)
         share = BUILDING_SHARE if seconds > 0 else 1 - BUILDING_SHARE
         is_known = last is not None or (further is row and seconds > 0)
         if is_known or building > share * (budget.left - before):
@@ -253,16 +265,12 @@ def _with_network(
     if seconds <= 0:
         if "members" in fixed or fit.before is not None:
             _check_time("a network and n-grams", before + after, fit)
-        members = tuple(name for name in recipe.members if name != "network")
-        fit.set(members=members, spelling=False)
-        return Choice(fit.recipe, n_bytes=_bytes(text, recipe.ngram_order))
+        return None
     most = fixed.get("epochs", most_epochs(text.n_tokens))
-    n_bytes = _bytes(text, recipe.ngram_order, _network_bytes(fit, parameters))
     choice = Choice(
-        fit.recipe, scoring_seconds, reserved, math.ceil(most * text.n_tokens), speed,
-        n_bytes,
-    )  # fmt: skip
-    fit.choose_again = partial(_again, fit, row, settings)
+        fit.recipe, scoring_seconds, reserved, math.ceil(most * text.n_tokens), speed
+    )
+    fit.choose_again = partial(_again, fit, row, rows, settings)
     return _with_row(choice, row, text, seconds, settings)
 
 
@@ -283,7 +291,12 @@ def _with_row(
 
 
 def _again(
-    fit: AutoFit, row: Row, settings: dict[str, object], speed: float, seconds: float
+    fit: AutoFit,
+    row: Row,
+    rows: Sequence[Row],
+    settings: dict[str, object],
+    speed: float,
+    seconds: float,
 ) -> Choice | None:
     """Choose the network again if it trains at another speed than the measured one.
 
@@ -298,7 +311,8 @@ def _again(
         return None
     other = row
     if "n_hidden" not in settings:
-        other = nearest_row(text.n_tokens, seconds / 60 * speed / row.speed)
+        on_rows = seconds / 60 * speed / row.speed
+        other = nearest_row(text.n_tokens, on_rows, rows)
     ratio *= other.speed / row.speed
     choice = replace(
         choice, speed=ratio * choice.speed,
@@ -307,7 +321,7 @@ def _again(
     choice = _with_row(choice, other, text, seconds, settings)
     if choice.recipe.network == fit.recipe.network:
         return None
-    fit.choose_again = partial(_again, fit, other, settings)
+    fit.choose_again = partial(_again, fit, other, rows, settings)
     return choice
 
 
@@ -373,37 +387,13 @@ def _first(documents: Documents, n_tokens: int) -> Documents:
     return Documents(documents.ids[:n_tokens], lengths[: 1 + (ends < n_tokens).sum()])
 
 
-def _network_bytes(fit: AutoFit, parameters: Mapping[str, Any]) -> int:
-    """Return the memory that a network takes, about."""
-    first = FIRST_FEATURE_BYTES * fit.text.n_words
-    return int(
-        parameters["embedding_dim"] * max(first, FEATURE_BYTES * _n_features(fit))
-    )
-
-
-def _n_features(fit: AutoFit) -> int:
-    """Return the number of words, and of the pieces of their spelling."""
-    pieces = 0 if fit.word_features is None else fit.word_features.shape[1]
-    return int(fit.text.n_words + pieces)
-
-
-def _bytes(text: AutoText, order: int, network_bytes: int = 0) -> int:
-    """Return the memory that a fit takes, about, with n-grams of an order."""
-    n, longest = text.n_tokens, max(NGRAM_BYTES)
-    estimation, after = NGRAM_BYTES[min(max(order, min(NGRAM_BYTES)), longest)]
-    n_bytes = OTHER_BYTES + ID_BYTES * n + WORD_BYTES * text.n_words
-    return n_bytes + max(estimation * n, after * n + network_bytes)
-
-
-def ngram_order(text: AutoText, memory: int | None, network_bytes: int = 0) -> int:
-    """Return the longest order of n-grams for which there is memory, and a context."""
-    fitting = [
-        order
-        for order in NGRAM_BYTES
-        if memory is None or _bytes(text, order, network_bytes) <= memory
-    ]
-    order = max(fitting, default=min(NGRAM_BYTES))
-    return min(order, text.n_columns + 1) if text.n_columns else order
+def _fitting_rows(fit: AutoFit, settings: dict[str, Any]) -> list[Row]:
+    """Return the rows whose networks fit in the memory."""
+    memory, recipe = fit.memory, fit.recipe
+    if memory is None:
+        return list(ROWS)
+    networks = [replace(recipe, network=changed(row.network, settings)) for row in ROWS]
+    return [row for row, of in zip(ROWS, networks) if fit.n_bytes(of) <= memory]
 
 
 def _n_classes(text: AutoText, seconds: float) -> int:

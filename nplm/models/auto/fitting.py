@@ -19,9 +19,10 @@ from sklearn.frozen import FrozenEstimator
 from nplm.base.blocks import Texts
 from nplm.base.estimators.scored_texts import perplexity, texts_log_prob
 from nplm.base.exceptions import CheckpointError, DivergenceError
-from nplm.base.files.atomic_files import replacing
+from nplm.base.files.atomic_files import release_pages, replacing
 from nplm.base.warnings import warn
 from nplm.models.adaptation.cache_lm import CacheLM
+from nplm.models.auto.memory import buffer_bytes, fit_bytes, ngrams_are_on_disk
 from nplm.models.auto.recipe import AutoRecipe
 from nplm.models.auto.texts import AutoText
 from nplm.models.classes.class_lm import ClassLM
@@ -30,8 +31,11 @@ from nplm.models.mixtures.mixture_lm import MixtureLM
 from nplm.models.neural.network_lm import FitRequest
 from nplm.models.neural.neural_lm import NeuralLM
 from nplm.models.ngrams.kneser_ney import KneserNeyLM
+from nplm.models.ngrams.stages.scratch import Scratch
+from nplm.models.ngrams.trie.work import Work
 from nplm.models.training.checkpoint import discard, has_save
 from nplm.models.training.em import fit_mixture_weights
+from nplm.models.training.parallel.threads import Threads, n_threads
 from nplm.models.training.plan import Plan, TimedPlan
 
 __all__ = [
@@ -190,6 +194,7 @@ class AutoFit:
     - `n_jobs`: as of `NeuralLM`
     - `checkpoint`: folder for the state of the fit
     - `report`: called with the work that begins, and a note
+    - `memory`: bytes that the fit may take, about
     - `before`: a network to train further
     - `scores`: of the members, and of the mixture, if there is held-out text
     - `choose_again`: returns the choice for a true speed and the seconds that are left,
@@ -205,6 +210,7 @@ class AutoFit:
     n_jobs: int | None
     checkpoint: str | os.PathLike[str] | None
     report: Report
+    memory: int | None = None
     before: NeuralLM | None = None
     scores: list[Scores] = field(default_factory=list)
     choose_again: Callable[[float, float], Choice | None] | None = None
@@ -230,6 +236,8 @@ class AutoFit:
         models: dict[str, object] = {}
         interrupt = None
         for name in self.recipe.members:
+            if self._known_weights.get(name, 1.0) == 0.0:
+                continue  # it is not in the mixture
             if models and self.budget is not None and self.budget.ends_soon:
                 break
             model, interrupt = makers[name]()
@@ -242,7 +250,7 @@ class AutoFit:
     def _ngrams(self) -> tuple[KneserNeyLM, None]:
         self.report("n-grams", "")
         order = self.recipe.ngram_order
-        model = self._of_text(KneserNeyLM(order, discount_fallback=FALLBACK))
+        model = self._fit_ngrams(KneserNeyLM(order, discount_fallback=FALLBACK))
         self.order_gain = self._order_gain(model)
         return model, None
 
@@ -268,17 +276,38 @@ class AutoFit:
         )
         order = self.recipe.ngram_order
         model = ClassLM(order, classes=classes, discount_fallback=FALLBACK)
-        return self._of_text(model), None
+        return self._fit_ngrams(model), None
 
     def _cache(self) -> tuple[CacheLM, None]:
+        text, cache = self.text, CacheLM(CACHE_WORDS)
+        cache = text.fit_cache(self._of_text(cache))
         # Words that fill a context are not read.
-        cache = self._of_text(CacheLM(CACHE_WORDS))
-        return cache.set_params(boundary=self.text.boundary or 0), None
+        return cache.set_params(boundary=text.boundary or 0), None
 
     def _of_text(self, model: Any) -> Any:
-        text = self.text
-        model.set_params(n_words=text.n_words, boundary=text.boundary)
-        return text.fit(model)
+        return model.set_params(n_words=self.text.n_words, boundary=self.text.boundary)
+
+    def _fit_ngrams(self, model: Any) -> Any:
+        """Fit n-grams in memory if they fit there, else on disk."""
+        model, memory = self._of_text(model), self.memory
+        if not ngrams_are_on_disk(self.text, self.recipe, self.n_features, memory):
+            return self.text.fit_ngrams(model, Work())
+        assert memory is not None
+        threads = Threads(n_threads(self.n_jobs))
+        with Scratch(None, buffer_bytes(self.text, memory), threads) as work:
+            return self.text.fit_ngrams(model, work)
+
+    @property
+    def n_features(self) -> int:
+        """Number of words, and of the pieces of their spelling."""
+        pieces = 0 if self.word_features is None else self.word_features.shape[1]
+        return int(self.text.n_words + pieces)
+
+    def n_bytes(self, recipe: AutoRecipe) -> int:
+        """Return the memory that a fit of a recipe takes, about."""
+        sizes = self.text, recipe, self.n_features
+        on_disk = ngrams_are_on_disk(*sizes, self.memory)
+        return fit_bytes(*sizes, on_disk=on_disk)
 
     def new_network(self, parameters: Mapping[str, object]) -> NeuralLM:
         """Return an unfitted network."""
@@ -405,14 +434,20 @@ class AutoFit:
 
     def _mixed(self, models: dict[str, Any]) -> object:
         """Mix the models by weights learned on the held-out text."""
-        text, weights = self.text, np.full(len(models), 1 / len(models))
+        text, known = self.text, self._known_weights
+        weights = np.full(len(models), 1 / len(models))
         if text.held_out is not None:
             self.report("weights", "")
-            self.scores = [
-                Scores.of(name, model, text) for name, model in models.items()
-            ]
-            weights = self._learn_weights()
-        self.set(members=tuple(models), weights=tuple(weights.tolist()))
+            for name, model in models.items():
+                self.scores.append(Scores.of(name, model, text))
+                release_pages(*_mapped_arrays(model))
+            if known:
+                weights = np.array([known[name] for name in models])
+            else:
+                weights = self._learned_weights()
+            self.scores.append(Scores.mixed(self.scores, weights))
+        if not known:
+            self.set(members=tuple(models), weights=tuple(weights.tolist()))
         models = {name: m for (name, m), w in zip(models.items(), weights) if w}
         if len(models) == 1:
             [model] = models.values()
@@ -424,15 +459,27 @@ class AutoFit:
         X = np.full((1, n_columns), text.boundary or 0, np.int32)
         return mixture.fit(X, X[:, 0])
 
-    def _learn_weights(self) -> NDArray[np.float64]:
-        """Learn the weights of the models, 0 of those that do not pay; score all."""
+    @property
+    def _known_weights(self) -> dict[str, float]:
+        """The weights of a fit that this one repeats; empty of a new one."""
+        if self.budget is not None:
+            return {}
+        return dict(zip(self.recipe.members, self.recipe.weights))
+
+    def _learned_weights(self) -> NDArray[np.float64]:
+        """Learn the weights of the models, 0 of those that do not pay."""
         probs = np.exp([scores.log_prob for scores in self.scores]).T
         [weights] = fit_mixture_weights(probs).weights
         kept = weights >= LEAST_WEIGHT
         weights[~kept] = 0.0
         [weights[kept]] = fit_mixture_weights(probs[:, kept]).weights
-        self.scores.append(Scores.mixed(self.scores, weights))
         return weights
+
+
+def _mapped_arrays(model: object) -> list[NDArray[Any]]:
+    """Return the arrays of n-grams of words or classes, which may be on disk."""
+    trie: Any = getattr(getattr(model, "class_model_", model), "trie_", None)
+    return [] if trie is None else trie.every_array
 
 
 def network_of(model: object) -> NeuralLM | None:

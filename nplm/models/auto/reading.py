@@ -23,7 +23,6 @@ from nplm.text.fitting import fit_codec
 from nplm.text.lm.fitted_text import no_token
 from nplm.text.lm.text_lm import TextLM
 from nplm.text.subwords.subwords import Subwords
-from nplm.text.tokenizer import Tokenizer
 from nplm.text.vocabulary import Vocabulary
 
 __all__ = [
@@ -96,16 +95,18 @@ def learned_codec(
             parts = units
         elif recipe.max_words is not None:
             parts = "auto", Vocabulary(max_words=recipe.max_words)
-    left = budget.left if recipe is None else 0.0  # a repeated fit reads no clock
-    options = {"refuse_zero": isinstance(lm.boundary, str)}
-    codec, documents = fit_codec(X, *parts, lm, **options)
-    n_types = 0 if codec.vocabulary is None else codec.vocabulary.n_words_
-    is_text = isinstance(codec.tokenizer, Tokenizer) and not hasattr(X, "__next__")
-    if recipe is not None or not is_auto or not is_text or n_types <= MAX_TYPES:
+    is_open = recipe is None and is_auto
+    left = budget.left if is_open else 0.0  # a repeated fit reads no clock
+    options: dict[str, Any] = {"refuse_zero": isinstance(lm.boundary, str)}
+    most = MAX_TYPES if is_open else None
+    codec, documents = fit_codec(X, *parts, lm, max_types=most, **options)
+    has_all = getattr(codec.vocabulary, "max_words", None) is None
+    # Subwords read the documents again.
+    if not is_open or has_all or hasattr(X, "__next__"):
         return codec, documents
     takes = SUBWORD_READINGS * (left - budget.left)
     if find_spec("tokenizers") is None or takes > SUBWORD_SHARE * budget.left:
-        units = "auto", Vocabulary(max_words=MAX_TYPES)
+        return codec, documents
     return fit_codec(X, *units, lm, **options)
 
 

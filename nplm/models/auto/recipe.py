@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Self
@@ -100,12 +101,14 @@ class AutoRecipe:
             self.planned, self.kept_epoch, *steps,
         ]  # fmt: skip
         counts += [n for n in (self.last, self.max_words) if n is not None]
-        numbers = (self.minutes, *self.weights)
+        numbers, n = (self.minutes, *self.weights), len(self.members)
         return (
             all(type(n) is int and n >= 0 for n in counts)
             and all(type(x) in (int, float) and x >= 0 for x in numbers)
             and all(type(name) is str for name in self.network)
-            and 0 < len(self.members) == len(set(self.members) & set(MEMBERS))
+            and 0 < n == len(set(self.members) & set(MEMBERS))
+            and (not self.weights or n == len(self.weights))
+            and (not self.weights or math.isclose(sum(self.weights), 1.0))
             and self.tokens in ("words", "subwords")
             and self.ngram_order > 0
             and {type(self.spelling), type(self.running_text), type(self.continues)}

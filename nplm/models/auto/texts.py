@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nplm.base.blocks import Texts
+from nplm.models.ngrams.trie.work import Work
 from nplm.text.documents import Documents
 
 __all__ = ["AutoText", "runs_of", "split"]
@@ -52,7 +53,7 @@ class AutoText:
     def joined(self, documents: Documents) -> NDArray[np.int32]:
         """Return documents as one text, with a boundary after each."""
         ends = np.cumsum(documents.lengths)
-        return np.insert(documents.ids, ends, self.boundary or 0).astype(np.int32)
+        return np.insert(documents.ids, ends, self.boundary or 0)
 
     def texts(self, documents: Documents, n_context: int) -> Texts:
         """Return documents as texts, of which every token is predicted."""
@@ -67,15 +68,33 @@ class AutoText:
             return Texts.of(whole, n_context, boundary, ends=False)
         return documents.texts(n_context, boundary, ends=True)
 
-    def fit(self, model: Any) -> Any:
-        """Fit n-grams or classes to the text."""
-        parts = [part for part in (self.train, self.held_out) if part is not None]
+    def fit_ngrams(self, model: Any, work: Work) -> Any:
+        """Fit n-grams of words or classes, in memory or on disk."""
+        windows = model._start_fit(*self._windows(self.train, model.order))
+        held_out = None
+        if self.held_out is not None:
+            held_out = model._check_held_out(*self._windows(self.held_out, model.order))
+        model._fit_within(work, *windows, held_out)
+        return model
+
+    def _windows(
+        self, documents: Documents, order: int
+    ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        """Return the windows that n-grams are counted in."""
+        n_context = max(order - 1, 1)
         if self.n_columns:
-            # A cache has a length in place of an order.
-            n_context = model.length if model.order is None else model.order - 1
-            texts = [self.texts(part, n_context) for part in parts]
-            return model._fit_texts(texts[0], texts[1] if texts[1:] else None)
-        return model.fit_stream(*(self.joined(part) for part in parts))
+            texts = self.texts(documents, n_context)
+        else:
+            joined = [self.joined(documents)]
+            texts = Texts.of(joined, n_context, self.boundary, ends=False)
+        X, y = texts.windows()
+        return X[:, X.shape[1] - n_context :], y
+
+    def fit_cache(self, model: Any) -> Any:
+        """Fit a cache."""
+        if self.n_columns:
+            return model._fit_texts(self.texts(self.train, model.length), None)
+        return model.fit_stream(self.joined(self.train))
 
 
 def runs_of(X: NDArray[np.int32], y: NDArray[np.int32]) -> Documents:

@@ -19,6 +19,7 @@ from nplm.base.fitted import Fitted
 from nplm.models.classes.word_classes import WordClasses
 from nplm.models.ngrams.kneser_ney import KneserNeyLM
 from nplm.models.ngrams.stages.discounts import check_fallback
+from nplm.models.ngrams.trie.work import Work
 from nplm.models.training.em import fit_mixture_weights
 
 __all__ = ["ClassLM"]
@@ -141,6 +142,16 @@ class ClassLM(CheapWords):
     def _fit(
         self, X: NDArray[np.int32], y: NDArray[np.int32], held_out: HeldOut | None
     ) -> None:
+        self._fit_within(Work(), X, y, held_out)
+
+    def _fit_within(
+        self,
+        work: Work,
+        X: NDArray[np.int32],
+        y: NDArray[np.int32],
+        held_out: HeldOut | None,
+    ) -> None:
+        """Fit to checked windows, with n-grams in memory or on disk."""
         if self.order_ < 2:
             raise ValueError(
                 "order=1 is a model without context, in which classes have no effect; "
@@ -156,9 +167,9 @@ class ClassLM(CheapWords):
             boundary=boundary,
             discount_fallback=self.discount_fallback,
         )
-        model._fit_windows(
-            _classes_of(labels, X), _classes_of(labels, y), warned_from=2
-        )
+        model.n_words_, model.order_ = n_classes, self.order_
+        model.n_features_in_ = X.shape[1]
+        model._fit_within(work, X, y, labels=labels, warned_from=2)
         self.labels_ = np.asarray(labels, np.int32)
         self.n_classes_ = n_classes
         self.class_model_ = model

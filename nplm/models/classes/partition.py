@@ -10,12 +10,15 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from nplm._kernels.classes._exchange import GAIN, MOVES
+from nplm.base.blocks import blocks
 from nplm.base.checks import MAX_N_WORDS, trusted_ids
 
 __all__ = ["Bigrams", "Partition"]
 
 # Number of tabulated values of i log i (8 MB); larger ones are computed.
 TABLE_SIZE = 1 << 20
+# Bigrams of a text that are counted at once.
+BIGRAMS_A_BLOCK = 1 << 20
 
 
 class Bigrams:
@@ -24,7 +27,7 @@ class Bigrams:
     - `before`, `after` (n_bigrams,): the words of each bigram of a text; ids are
       unchecked
     - `n_words`: size of the vocabulary
-    - `before`, `after`: copies of the parameters
+    - `n`: number of bigrams of the text
     - `start` (2, n_words + 1): offsets of the neighbours of each word
     - `neighbour`, `count` (2, n_distinct): distinct neighbours of the words and their
       counts: on side 0 the words before, on side 1 the words after
@@ -39,13 +42,12 @@ class Bigrams:
                 f"{len(after)} bigrams are too many to count; pass at most "
                 f"{MAX_N_WORDS}."
             )
-        before, after = trusted_ids(before, n_words), trusted_ids(after, n_words)
-        ones = np.ones(len(after), dtype=np.int32)
-        shape = (n_words, n_words)
-        followers = csr_array((ones, (before, after)), shape=shape)
-        followers.sum_duplicates()
-        sides = [followers.T.tocsr(), followers]
-        self.before, self.after = before, after
+        followers = csr_array((n_words, n_words), dtype=np.int32)
+        for part in blocks(len(after), BIGRAMS_A_BLOCK):
+            words = [trusted_ids(ids[part], n_words) for ids in (before, after)]
+            ones = np.ones(len(words[0]), dtype=np.int32)
+            followers += csr_array((ones, tuple(words)), shape=followers.shape)
+        sides, self.n = [followers.T.tocsr(), followers], len(after)
         self.start = np.array([m.indptr for m in sides], dtype=np.int32)
         self.neighbour = np.array([m.indices for m in sides], dtype=np.int32)
         self.count = np.array([m.data for m in sides], dtype=np.int32)
@@ -90,12 +92,12 @@ class Partition:
         if boundary is not None:
             self.labels[boundary] = n_classes - 1
         self.tally = np.zeros(3)
-        blocks = -(-n_classes // 64)
+        n_blocks = -(-n_classes // 64)
         self.counts = np.empty((2, n_classes, n_classes), dtype=np.int32)
         self.totals = np.empty((2, n_classes), dtype=np.int64)
-        self.nonzero = np.empty((2, n_classes, blocks), dtype=np.uint64)
+        self.nonzero = np.empty((2, n_classes, n_blocks), dtype=np.uint64)
         self._count()
-        n = len(bigrams.after)
+        n = bigrams.n
         cells = self.counts[0][self.counts[0] > 0]
         sums = self.totals[self.totals > 0]
         log_likelihood = (cells * np.log(cells)).sum() - (sums * np.log(sums)).sum()
@@ -118,8 +120,10 @@ class Partition:
     def _count(self) -> None:
         """Count the class bigrams, in place."""
         C, bigrams = self.n_classes, self.bigrams
-        left = self.labels[bigrams.before].astype(np.int64)
-        pairs = np.bincount(left * C + self.labels[bigrams.after], minlength=C * C)
+        [_, start], [_, after] = bigrams.start, bigrams.neighbour
+        left = np.repeat(C * self.labels.astype(np.int64), np.diff(start))
+        # Sums of counts are exact in float64.
+        pairs = np.bincount(left + self.labels[after], bigrams.count[1], C * C)
         self.counts[0] = pairs.reshape(C, C)
         self.counts[1] = self.counts[0].T
         self.totals[:] = self.counts.sum(axis=1, dtype=np.int64)
@@ -142,7 +146,7 @@ class Partition:
     @property
     def mutual_information(self) -> float:
         """Mutual information of neighbouring classes, in nats."""
-        return self._information + float(self.tally[GAIN]) / len(self.bigrams.after)
+        return self._information + float(self.tally[GAIN]) / self.bigrams.n
 
     @property
     def n_moves(self) -> int:

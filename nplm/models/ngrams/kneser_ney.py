@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils._param_validation import StrOptions
 
 from nplm.base.atomic import all_or_nothing
-from nplm.base.checks import check_boundary, check_ids
+from nplm.base.checks import check_boundary, check_ids, count_ids
 from nplm.base.estimators.checked_inputs import HeldOut
 from nplm.base.estimators.language_model import refusing_weights
 from nplm.base.fitted import Fitted
@@ -19,10 +19,13 @@ from nplm.models.ngrams.backoff_model import BackoffModel
 from nplm.models.ngrams.stages.counts import (
     NgramCounts,
     check_counts,
+    counted,
     restored_counts,
 )
+from nplm.models.ngrams.stages.runs import Windows
 from nplm.models.ngrams.stages.smoothing import Smoothing, estimated
 from nplm.models.ngrams.trie.checks import arrays_of
+from nplm.models.ngrams.trie.context_trie import ContextTrie
 from nplm.models.ngrams.trie.hashing import index_of
 from nplm.models.ngrams.trie.work import Work
 
@@ -98,8 +101,9 @@ class KneserNeyLM(BackoffModel):
     index_ : HashTable or None
         The same n-grams in a hash table, used to look up next words. None for order 1
         and orders above 16. It is neither saved nor pickled, but rebuilt on loading.
-    counts_ : NgramCounts
-        The counts, to which `partial_fit` adds.
+    counts_ : NgramCounts or None
+        The counts, to which `partial_fit` adds; None of n-grams in an `AutoLM` or a
+        `ClassLM`, which keep no counts.
     n_parameters_ : int
         Number of probabilities and back-off weights stored.
     order_, n_words_ : int
@@ -139,6 +143,7 @@ class KneserNeyLM(BackoffModel):
     ((2, 100), True)
     """
 
+    counts_: NgramCounts | None
     _parameter_constraints: ClassVar[dict[str, list[object]]] = {
         "interpolate": ["boolean"],
         "interpolate_unigrams": ["boolean"],
@@ -176,11 +181,45 @@ class KneserNeyLM(BackoffModel):
         self._check_relations()
         self._estimate(self._count(X, y))
 
-    def _fit_windows(self, X: ArrayLike, y: ArrayLike, *, warned_from: int) -> Self:
-        """Fit, and warn of discounts that fall back from an order on."""
-        X, y = self._start_fit(X, y)
-        self._check_relations()
-        return self._estimate(self._count(X, y), warned_from)
+    def _fit_within(
+        self,
+        work: Work,
+        X: NDArray[np.int32],
+        y: NDArray[np.int32],
+        held_out: HeldOut | None = None,
+        *,
+        labels: NDArray[np.int32] | None = None,
+        warned_from: int = 1,
+    ) -> Self:
+        """Fit to checked windows in memory or on disk, and keep no counts.
+
+        N-grams on disk get no hash table.
+
+        - `labels`: the class of each word, of n-grams of classes
+        - `warned_from`: the order from which on discounts that fall back are told
+        """
+        check_boundary(self.boundary, self.n_words_)
+        n_words, smoothing = self.n_words_, smoothing_of(self, self.order_)
+        wanted = ("counts", "raw") if smoothing.cuts_by_text else ("counts",)
+        of_words = count_ids(y, n_words if labels is None else len(labels))
+        if labels is not None:
+            of_words = np.bincount(labels, of_words, n_words).astype(np.int64)
+        windows = Windows(X, y, labels=labels)
+        arrays = counted(
+            windows, of_words, self.order_, self.boundary, work, wanted=wanted
+        )
+        counts, raw = arrays.pop("counts"), arrays.pop("raw", None)
+        trie = ContextTrie(n_words, **arrays)
+        del arrays
+        estimate = estimated(
+            trie, counts, raw, smoothing, work, warned_from=warned_from
+        )
+        work.drop(counts, raw)
+        work.forget(*estimate.trie.every_array)
+        self.discounts_, self.counts_ = estimate.discounts, None
+        index = None if work.on_disk else index_of(estimate.trie)
+        self._set_trie(estimate.trie, index)
+        return self
 
     @refusing_weights
     @all_or_nothing
@@ -206,11 +245,18 @@ class KneserNeyLM(BackoffModel):
         ValueError
             See `fit`.
         """
-        first = not hasattr(self, "counts_")
+        first, before = not hasattr(self, "counts_"), None
+        if not first:
+            before = self.counts_
+            if before is None:
+                raise ValueError(
+                    "this model keeps no counts, to which partial_fit would add: fit a "
+                    "KneserNeyLM to all windows."
+                )
         X, y = self._start_fit(X, y, reset=first)
         self._check_relations()
         counts = self._count(X, y)
-        return self._estimate(counts if first else self.counts_.merged(counts))
+        return self._estimate(counts if before is None else before.merged(counts))
 
     def _fit_streams(self, ids: object, ids_val: object, **fit_params: object) -> Self:
         texts, is_list = self._checked_texts(ids, "ids", self.n_words)
@@ -340,14 +386,13 @@ class KneserNeyLM(BackoffModel):
             X, y, n_words=self.n_words_, boundary=self.boundary
         )
 
-    def _estimate(self, counts: NgramCounts, warned_from: int = 1) -> Self:
+    def _estimate(self, counts: NgramCounts) -> Self:
         estimate = estimated(
             counts,
             counts.continuation_counts(),
             counts.counts,
             smoothing_of(self, self.order_),
             Work(),
-            warned_from=warned_from,
         )
         self.discounts_ = estimate.discounts
         self._set_trie(estimate.trie, index_of(estimate.trie))
@@ -355,14 +400,18 @@ class KneserNeyLM(BackoffModel):
         return self
 
     def _fitted(self) -> dict[str, Any]:
-        estimate = {"counts": arrays_of(self.counts_), "discounts": self.discounts_}
+        counts = None if self.counts_ is None else arrays_of(self.counts_)
+        estimate = {"counts": counts, "discounts": self.discounts_}
         return super()._fitted() | estimate
 
     def _restore(self, fitted: Fitted) -> None:
         super()._restore(fitted)
         self._check_sums()
-        self.counts_ = restored_counts(fitted.inner("counts"))
-        if (self.counts_.n_words, self.counts_.order) != (self.n_words_, self.order_):
+        self.counts_ = counts = None
+        if not fitted.is_none("counts"):
+            self.counts_ = counts = restored_counts(fitted.inner("counts"))
+        sizes = self.n_words_, self.order_
+        if counts is not None and (counts.n_words, counts.order) != sizes:
             raise ValueError("counts and trie differ in vocabulary size or order")
         self.discounts_ = fitted.array("discounts", np.float64, (self.order_, 3))
 

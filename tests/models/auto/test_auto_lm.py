@@ -2,6 +2,7 @@
 
 import re
 import time
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -25,7 +26,10 @@ from nplm import (
 )
 from nplm.models.auto.auto_lm import fit_within
 from nplm.models.auto.fitting import AutoFit, Budget
+from nplm.models.auto.memory import fit_bytes
+from nplm.models.auto.texts import AutoText
 from nplm.models.training.plan import TimedPlan
+from nplm.text.documents import Documents
 from tests.helpers import markov_stream
 from tests.helpers.checkpoint import Killed, n_saves
 from tests.helpers.texts import texts
@@ -40,6 +44,13 @@ def equal(one, other):
     np.testing.assert_array_equal(
         one.score_samples(TEXTS[:50]), other.score_samples(TEXTS[:50])
     )
+
+
+def text_of_ids(lm):
+    """A text of the size of the training text of a model."""
+    n = lm.n_tokens_ - 1
+    documents = Documents(np.zeros(n, np.int32), np.array([n]))
+    return AutoText(documents, None, lm.n_words_, lm.boundary_)
 
 
 @pytest.fixture(scope="module")
@@ -83,6 +94,55 @@ def test_recipe_makes_the_same_bits_without_a_clock(fitted, monkeypatch):
     again = AutoLM(recipe=recipe, random_state=5).fit(TEXTS)
     equal(again, fitted)
     assert again.recipe_ == recipe
+
+
+def test_members_of_weight_0_are_not_fitted_again(fitted, monkeypatch):
+    recipe = fitted.recipe_
+    weights = [0.0 if name == "network" else 1.0 for name in recipe.members]
+    weights = tuple(np.array(weights) / sum(weights))
+    recipe = replace(recipe, weights=tuple(map(float, weights)))
+    monkeypatch.setattr(AutoFit, "_network", None)
+    again = AutoLM(recipe=recipe).fit(TEXTS)
+    assert again.recipe_ == recipe
+    assert again.scores_.keys() == {*recipe.members, "mixture"} - {"network"}
+    without = {"members": [name for name in recipe.members if name != "network"]}
+    other = AutoLM(1.0, settings=without).fit(TEXTS)
+    assert again.scores_["ngrams"] == other.scores_["ngrams"]
+
+
+def test_n_grams_on_disk_are_those_in_memory(tmp_path, monkeypatch):
+    monkeypatch.setattr("nplm.models.auto.memory.LEAST_BUFFER_BYTES", 1 << 16)
+    settings = {"members": ["ngrams", "classes"], "n_classes": 10}
+    given = {"settings": settings, "random_state": 0}
+    within = AutoLM(1.0, **given, memory=None).fit(TEXTS)
+    text = text_of_ids(within)
+    recipe, n = within.recipe_, within.n_words_
+    memory = fit_bytes(text, recipe, n, on_disk=True)
+    assert memory < fit_bytes(text, recipe, n)
+    on_disk = AutoLM(1.0, **given, memory=memory).fit(TEXTS)
+    assert on_disk.recipe_ == recipe
+    assert on_disk.scores_ == within.scores_
+    for lm, has_index in (within, True), (on_disk, False):
+        ngrams = lm.estimator_.named_estimators_["ngrams"].estimator
+        assert (ngrams.index_ is not None) is has_index
+        assert ngrams.counts_ is None
+        state = ngrams.trie_.__getstate__()
+        assert not any(isinstance(array, np.memmap) for array in state.values())
+        with pytest.raises(ValueError, match="keeps no counts"):
+            ngrams.partial_fit([[1] * (recipe.ngram_order - 1)], [1])
+    equal(on_disk, within)
+    nplm.save(on_disk, tmp_path / "model")
+    equal(nplm.load(tmp_path / "model"), within)
+
+
+def test_networks_that_do_not_fit_in_the_memory_are_left_out():
+    ids = [np.arange(1, 30)] * 200
+    lm = AutoLM(1.0, n_words=10**6).fit(ids)
+    assert lm.recipe_.members == ("ngrams",)
+    with pytest.raises(ValueError, match="too small for a network of 1,000,000 words"):
+        AutoLM(1.0, n_words=10**6, settings={"members": ["network"]}).fit(ids)
+    with pytest.raises(ValueError, match=r"too small: a fit of .* takes about 1\.2"):
+        AutoLM(1.0, n_words=10**6, memory=10**9).fit(ids)
 
 
 def test_saved_model_has_its_recipe(fitted, tmp_path):

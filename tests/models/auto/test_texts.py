@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from nplm import windows
-from nplm.models.auto.choosing import ngram_order
+from nplm.models.auto.memory import buffer_bytes, fit_bytes, ngrams_are_on_disk
+from nplm.models.auto.recipe import AutoRecipe
 from nplm.models.auto.rules import (
     ROWS,
     batch_size_for,
@@ -114,16 +115,22 @@ def test_runs_have_the_windows_again(is_shuffled):
 
 
 @pytest.mark.parametrize(
-    ("n_tokens", "memory", "network_bytes", "order"),
-    [(10**6, 2 * 10**9, 0, 5), (16 * 10**6, 2 * 10**9, 0, 4),
-     (16 * 10**6, 2 * 10**9, 10**9, 2), (16 * 10**6, 3 * 10**9, 10**9, 4),
-     (16 * 10**6, 10**8, 0, 2), (10**9, None, 10**9, 5)],
+    ("n_tokens", "memory", "on_disk"),
+    [(10**6, 2 * 10**9, False), (16 * 10**6, 2 * 10**9, True),
+     (16 * 10**6, 16 * 10**9, False), (10**9, None, False)],
 )  # fmt: skip
-def test_orders_of_n_grams_fit_in_the_memory(n_tokens, memory, network_bytes, order):
+def test_n_grams_that_do_not_fit_are_on_disk(n_tokens, memory, on_disk):
     ids = np.broadcast_to(np.int32(1), n_tokens - 1)  # of no memory
     documents = Documents(ids, np.array([n_tokens - 1]))
-    text = AutoText(documents, None, 9, 0, False)
-    assert ngram_order(text, memory, network_bytes) == order
+    text = AutoText(documents, None, 100_000, 0, False)
+    recipe = AutoRecipe(
+        10.0, members=("ngrams", "classes", "network"),
+        network={"embedding_dim": 256}
+    )  # fmt: skip
+    assert ngrams_are_on_disk(text, recipe, 100_000, memory) is on_disk
+    if on_disk:
+        assert fit_bytes(text, recipe, 100_000, on_disk=True) <= memory
+        assert buffer_bytes(text, memory) <= memory // 4
 
 
 def test_the_preset_memory_is_a_row_of_the_rules():

@@ -241,7 +241,7 @@ class Training:
         seed = self.generator.randint(2**32, dtype=np.uint32)
         counts, C = self.windows.neighbours(n_words, processes), None
         if counts is not None:
-            C, m = np.zeros((n_words, m)), min(m, n_words)
+            C, m = np.zeros((n_words, m), np.float32), min(m, n_words)
             rng, times = np.random.RandomState(seed), _times(Threads(recipe.n_jobs))
             with blas_threads(1):  # for the same bits
                 C[:, :m] = components(counts, m, rng, times)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from nplm.base.blocks import Texts
+from nplm.base.blocks import Texts, blocks
 from nplm.base.checks import count_ids
 from nplm.models.neural.network.array_types import Counts, Ids, Index
 from nplm.models.neural.network.hidden import n_runs
@@ -27,6 +28,8 @@ Weights = NDArray[np.float64]
 
 # Minimum number of windows with which early_stopping="auto" holds some out.
 MIN_WINDOWS_TO_SPLIT = 100
+# Windows that are taken at once where copies of all would take memory.
+BLOCK_PAIRS = 1 << 20
 # Words on either side of a word from which its first features are made.
 N_NEIGHBOURS = 2
 # Stands for an example of another process, in the examples of all.
@@ -56,7 +59,9 @@ class Windows:
         """Return the windows of texts: views of the columns that `nearest` returns."""
         rows, weights = None, texts.weights
         if len(texts.first) > 1:
-            rows = texts.rows(slice(0, len(texts))).astype(np.int32)
+            rows = np.empty(len(texts), np.int32)
+            for part in blocks(len(texts), BLOCK_PAIRS):
+                rows[part] = texts.rows(part)
         if weights is not None:
             weights = np.repeat(weights, texts.lengths)
         return cls(
@@ -121,23 +126,28 @@ class Windows:
     def neighbours(self, n_words: int, processes: Processes) -> csr_array | None:
         """Count the neighbours of words, of all processes; in the first process."""
         n = N_NEIGHBOURS if self.are_texts else min(N_NEIGHBOURS, self.X.shape[1])
-        pairs = [self._neighbours(distance) for distance in range(1, n + 1)]
+        pairs = chain.from_iterable(map(self._neighbours, range(1, n + 1)))
         if self.min_windows is not None:
             return processes.total(neighbour_counts(pairs, n_words))
         return neighbour_counts(pairs, n_words) if processes.rank == 0 else None
 
-    def _neighbours(self, distance: int) -> tuple[Ids, Ids, Weights | None]:
-        """Return next words, the words at a distance before them, and weights."""
-        weights = self.weights
-        if distance <= self.X.shape[1]:
-            return self.y[self._rows], self.X[self._rows, -distance], weights
-        weights = None if weights is None else weights[distance:]
-        if self.rows is None:
-            return self.y[distance:], self.y[:-distance], weights
-        later, earlier = self.rows[distance:], self.rows[:-distance]
-        together = later - earlier == distance  # of one text
-        weights = None if weights is None else weights[together]
-        return self.y[later[together]], self.y[earlier[together]], weights
+    def _neighbours(self, distance: int) -> Iterator[tuple[Ids, Ids, Weights | None]]:
+        """Yield next words, the words at a distance before them, and weights."""
+        weights, in_context = self.weights, distance <= self.X.shape[1]
+        for part in blocks(len(self) - distance * (not in_context), BLOCK_PAIRS):
+            after = slice(part.start + distance, part.stop + distance)
+            some = part if in_context else after
+            of_some = None if weights is None else weights[some]
+            if in_context:
+                rows = part if self.rows is None else self.rows[part]
+                yield self.y[rows], self.X[rows, -distance], of_some
+            elif self.rows is None:
+                yield self.y[after], self.y[part], of_some
+            else:
+                later, earlier = self.rows[after], self.rows[part]
+                together = later - earlier == distance  # of one text
+                of_some = None if of_some is None else of_some[together]
+                yield self.y[later[together]], self.y[earlier[together]], of_some
 
     def split(self, recipe: Recipe) -> Windows:
         """Hold out the last windows, if the recipe requires it."""

@@ -11,6 +11,7 @@ from scipy.sparse import csr_array
 
 from nplm._kernels.neural import _features
 from nplm._kernels.neural._solvers import Clock, Parameter
+from nplm.base.blocks import blocks
 from nplm.models.neural.network.array_types import Array, Shapes, State
 from nplm.models.neural.network.parameters import (
     Parameters,
@@ -29,6 +30,7 @@ __all__ = [
     "gradient_gatherer",
 ]
 
+WORDS_A_BLOCK = 1 << 13  # of features that are composed at once
 SCALE = 0.1  # standard deviation of random initial values
 # Squared gradients grow with given values, and overflow float32 far above this.
 MAX_ABS_VALUE = 1e6
@@ -164,7 +166,10 @@ class Composed(Features):
         """Draw G; with embeddings, so that the features are these."""
         draw_normal(arrays["G"], rng, SCALE)
         if embeddings is not None:
-            arrays["own"][:, : self.m] -= self.matrix @ arrays["G"]
+            own, matrix = arrays["own"][:, : self.m], self.matrix
+            assert matrix is not None
+            for rows in blocks(len(own), WORDS_A_BLOCK):
+                own[rows] -= matrix[rows] @ arrays["G"]
 
     @property
     def visited(self) -> tuple[str, ...]:
@@ -182,7 +187,8 @@ class Composed(Features):
         matrix = csr_array(self.matrix, dtype=own.dtype)
         if self.tied:
             parameters.E[...] = own
-        parameters.C[...] = own[:, : self.m] + matrix @ G
+        for rows in blocks(len(own), WORDS_A_BLOCK):
+            parameters.C[rows] = own[rows, : self.m] + matrix[rows] @ G
 
     def kernel(
         self, tier: Tier, trained: Trained, scratch: Scratch, most: int | None

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,13 +13,14 @@ from nplm._kernels.ngrams import _backoff, _counts
 from nplm.base.checks import count_ids
 from nplm.base.fitted import Fitted
 from nplm.models.ngrams.stages.levels import merged
-from nplm.models.ngrams.stages.runs import Packing, Windows, write_runs
+from nplm.models.ngrams.stages.runs import Packing, Run, Windows, write_runs
 from nplm.models.ngrams.trie.checks import check_structure, restored
 from nplm.models.ngrams.trie.context_trie import ContextTrie, TrieBuilder
 from nplm.models.ngrams.trie.work import Work
 
 __all__ = [
-    "MAX_TOTAL", "NgramCounts", "check_counts", "check_total", "restored_counts",
+    "MAX_TOTAL", "NgramCounts", "check_counts", "check_total", "counted",
+    "restored_counts",
 ]  # fmt: skip
 
 # float64 represents whole numbers exactly up to this one.
@@ -57,7 +58,8 @@ class NgramCounts(ContextTrie):
         Raises ValueError if there are more than 2**31 - 1 n-grams of all orders
         together.
         """
-        return cls._counted(Windows(X, y), count_ids(y, n_words), X.shape[1], boundary)
+        windows, of_words = Windows(X, y), count_ids(y, n_words)
+        return cls._counted(windows, of_words, X.shape[1], boundary)
 
     @classmethod
     def from_ngrams(
@@ -89,12 +91,9 @@ class NgramCounts(ContextTrie):
         n_context: int,
         boundary: int | None,
     ) -> Self:
-        n_words, work = len(totals), Work()
-        end = n_words if boundary is None else boundary
-        packing = Packing(n_context + 1, n_words, end)
-        runs = write_runs(packing, [windows], work) if n_context else []
-        arrays = merged(packing, runs, totals, work, wanted=["raw"])
-        return cls(n_words, counts=arrays.pop("raw"), **arrays)
+        order = n_context + 1
+        arrays = counted(windows, totals, order, boundary, Work(), wanted=["raw"])
+        return cls(len(totals), counts=arrays.pop("raw"), **arrays)
 
     @classmethod
     def from_tables(
@@ -199,6 +198,31 @@ class NgramCounts(ContextTrie):
         """Return how often each context was seen, shape (n_contexts,)."""
         cumulative = np.concatenate([[0], np.cumsum(self.counts)])
         return np.diff(cumulative[self.start])
+
+
+def counted(
+    windows: Windows,
+    of_words: NDArray[np.int64],
+    order: int,
+    boundary: int | None,
+    work: Work,
+    *,
+    wanted: Collection[str],
+) -> dict[str, NDArray[Any]]:
+    """Count the n-grams of all orders that end in the next word of each window.
+
+    - `of_words` (n_words,): counts of the next words
+    - `boundary`: as of `NgramCounts.from_windows`
+
+    Returns the arrays of their trie and the counts that are `wanted`, as `merged`.
+    """
+    n_words = len(of_words)
+    end = n_words if boundary is None else boundary
+    packing, runs = Packing(order, n_words, end), list[Run]()
+    if order > 1:
+        work.stage("sorting n-grams", len(windows))
+        runs = write_runs(packing, windows.pieces(packing, work), work)
+    return merged(packing, runs, of_words, work, wanted=wanted)
 
 
 def check_counts(counts: ArrayLike, n: int) -> NDArray[np.int64]:

@@ -132,6 +132,7 @@ class Windows(Piece):
     """Contexts and the word after each, in any order; counts of equal ones add up.
 
     - `counts` (n,): how often each occurs, by default once
+    - `labels`: the class of each word, of n-grams of classes
     """
 
     def __init__(
@@ -139,8 +140,9 @@ class Windows(Piece):
         X: NDArray[np.int32],
         y: NDArray[np.int32],
         counts: NDArray[np.int64] | None = None,
+        labels: NDArray[np.int32] | None = None,
     ) -> None:
-        self._X, self._y, self._counts = X, y, counts
+        self._X, self._y, self._counts, self._labels = X, y, counts, labels
         self.is_counted = counts is not None
 
     def __len__(self) -> int:
@@ -151,10 +153,21 @@ class Windows(Piece):
             ngrams = np.empty((part.stop - part.start, packing.order), dtype=np.int32)
             ngrams[:, :-1], ngrams[:, -1] = self._X[part], self._y[part]
             # Ids are checked, but another thread may have changed the array.
-            ngrams = trusted_ids(ngrams, packing.n_words)
+            if self._labels is None:
+                ngrams = trusted_ids(ngrams, packing.n_words)
+            else:
+                ngrams = self._labels[trusted_ids(ngrams, len(self._labels))]
             counts = None if self._counts is None else self._counts[part]
             arguments = packing.boundary, packing.n_bits
             _runs.pack_counted(ngrams, counts, *arguments, rows[part])
+
+    def pieces(self, packing: Packing, work: Work) -> Iterator[Windows]:
+        """Cut windows into pieces whose sorting fits in memory."""
+        n_bytes = 2 * (packing.width + self.is_counted) * NUMBER_BYTES
+        n_rows = max(work.memory // work.n_threads // n_bytes, 16)
+        for part in blocks(len(self), n_rows):
+            counts = None if self._counts is None else self._counts[part]
+            yield Windows(self._X[part], self._y[part], counts, self._labels)
 
 
 def write_runs(packing: Packing, pieces: Iterable[Piece], work: Work) -> list[Run]:

@@ -63,8 +63,13 @@ class ContextTrie:
         )
 
     def __getstate__(self) -> dict[str, object]:
-        # Cached properties are quick to compute again.
-        return {field.name: getattr(self, field.name) for field in fields(self)}
+        # Cached properties are quick to compute again. Another process cannot map a
+        # file without a name.
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        return {
+            name: np.array(value) if getattr(value, "filename", "") is None else value
+            for name, value in values.items()
+        }
 
     @property
     def order(self) -> int:

@@ -1,0 +1,59 @@
+"""The memory of a fit of `AutoLM`, and where its n-grams are."""
+
+from __future__ import annotations
+
+from nplm.models.auto.recipe import AutoRecipe
+from nplm.models.auto.texts import AutoText
+
+__all__ = ["buffer_bytes", "fit_bytes", "ngrams_are_on_disk"]
+
+# Bytes of n-grams in memory, a token, by order: at most while they are estimated, and
+# afterwards. Those of order 5 were measured with 16 million words of Wiki, the ratios
+# of the others with 1.5 million; n-grams of classes take less.
+NGRAM_BYTES = {5: (130, 80), 4: (90, 64), 3: (58, 45), 2: (19, 13), 1: (19, 13)}
+# Those of Python, of a token's ids, and of a word.
+OTHER_BYTES, ID_BYTES, WORD_BYTES = 200_000_000, 20, 1000
+# Bytes of a network, a feature: of a word while the first ones are computed; then of a
+# word or a piece of spelling, with the solver's state and the best epoch.
+FIRST_FEATURE_BYTES, FEATURE_BYTES = 28, 16
+# The share of the limit that the buffers of n-grams on disk take; and at least.
+BUFFER_SHARE, LEAST_BUFFER_BYTES = 0.25, 50_000_000
+
+
+def fit_bytes(
+    text: AutoText, recipe: AutoRecipe, n_features: int, *, on_disk: bool = False
+) -> int:
+    """Return the memory that a fit takes, about.
+
+    - `n_features`: number of words, and of the pieces of their spelling
+    - `on_disk`: whether n-grams are estimated there
+    """
+    n, kinds = text.n_tokens, len({"ngrams", "classes"} & set(recipe.members))
+    estimation, after = NGRAM_BYTES[min(recipe.ngram_order, max(NGRAM_BYTES))]
+    estimation += (kinds - 1) * after
+    estimation, after = estimation * n, kinds * after * n
+    if on_disk or not kinds:
+        estimation, after = min(estimation, LEAST_BUFFER_BYTES), 0
+    network = 0
+    if "network" in recipe.members:
+        first = FIRST_FEATURE_BYTES * text.n_words
+        network = max(first, FEATURE_BYTES * n_features)
+        network *= recipe.network["embedding_dim"]
+    return _text_bytes(text) + max(estimation, after + network)
+
+
+def _text_bytes(text: AutoText) -> int:
+    return OTHER_BYTES + ID_BYTES * text.n_tokens + WORD_BYTES * text.n_words
+
+
+def ngrams_are_on_disk(
+    text: AutoText, recipe: AutoRecipe, n_features: int, memory: int | None
+) -> bool:
+    """Return whether a fit with n-grams in memory takes more than there is."""
+    return memory is not None and fit_bytes(text, recipe, n_features) > memory
+
+
+def buffer_bytes(text: AutoText, memory: int) -> int:
+    """Return the memory for buffers of n-grams on disk."""
+    left = min(memory - _text_bytes(text), int(BUFFER_SHARE * memory))
+    return max(left, LEAST_BUFFER_BYTES)
