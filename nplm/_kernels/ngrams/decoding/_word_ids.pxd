@@ -17,12 +17,21 @@ cdef extern from *:
 cdef enum:
     # A slot has 32 bits of the hash above the id + 1; an empty slot is 0.
     ID_BITS = 32
+    # Words of a text whose ids are found together.
+    BATCH = 32
 
 
 cdef struct Word:
     # Bytes of a text, and their hash.
     Py_ssize_t begin, end
     uint64_t hashed
+
+
+cdef struct Batch:
+    # Words of a text, and the ids that they have if these are spelled so.
+    int n
+    Word words[BATCH]
+    int guesses[BATCH]
 
 
 cdef class Ids:
@@ -38,8 +47,12 @@ cdef class WordIds(Ids):
     cdef const int64_t[::1] start
     cdef const uint64_t[::1] slots
 
-    cdef int find_guessed(
-        self, const unsigned char* word, Py_ssize_t n, uint64_t h, int guess
+    cdef void guess(
+        self, const unsigned char* text, Py_ssize_t n, Py_ssize_t at, Batch* batch
+    ) noexcept nogil
+
+    cdef int guessed(
+        self, const unsigned char* text, const Batch* batch, int i
     ) noexcept nogil
 
     cdef bint spells(

@@ -184,13 +184,35 @@ cdef class WordIds(Ids):
         id[0] = -1 if data == NULL else self.find(data, n, h)
         return id[0] >= 0
 
-    cdef int find_guessed(
-        self, const unsigned char* word, Py_ssize_t n, uint64_t h, int guess
+    cdef void guess(
+        self, const unsigned char* text, Py_ssize_t n, Py_ssize_t at, Batch* batch
     ) noexcept nogil:
-        """Return the id of a word that `guess_id` was asked for, or -1."""
-        if guess >= 0 and self.spells(guess, word, n):
-            return guess
-        return self.find(word, n, h)
+        """Find the next words of a text of `n` bytes, from byte `at` on."""
+        cdef Word* word
+        cdef int i
+        batch.n = 0
+        while batch.n < BATCH:
+            word = &batch.words[batch.n]
+            word.end = at
+            if not next_word(text, n, word):
+                break
+            expect(self, word.hashed)
+            at = word.end
+            batch.n += 1
+        for i in range(batch.n):
+            batch.guesses[i] = guess_id(self, batch.words[i].hashed)
+
+    cdef int guessed(
+        self, const unsigned char* text, const Batch* batch, int i
+    ) noexcept nogil:
+        """Return the id of word i of a batch, or -1."""
+        cdef const Word* word = &batch.words[i]
+        cdef Py_ssize_t n = word.end - word.begin
+        if batch.guesses[i] >= 0 and self.spells(
+            batch.guesses[i], text + word.begin, n
+        ):
+            return batch.guesses[i]
+        return self.find(text + word.begin, n, word.hashed)
 
     cdef inline bint spells(
         self, int64_t i, const unsigned char* word, Py_ssize_t n
@@ -237,17 +259,22 @@ cdef class WordIds(Ids):
         """
         cdef Py_ssize_t row, n = 0, first, size
         cdef const unsigned char* data
-        cdef int i
-        cdef Word word
+        cdef int i, id
+        cdef Batch batch
         for row in range(lengths.shape[0]):
             text = encodable(texts[row])
             data = utf8_of(text, &size)
-            first, word.end = n, 0
-            while next_word(data, size, &word):
-                if n == ids.shape[0]:
+            first = n
+            self.guess(data, size, 0, &batch)
+            while batch.n > 0:
+                if n + batch.n > ids.shape[0]:
                     raise ValueError(f"there is no room for more than {n} words")
-                i = self.find(data + word.begin, word.end - word.begin, word.hashed)
-                ids[n] = unknown if i < 0 else i
-                n += 1
+                for i in range(batch.n):
+                    expect_text(self, batch.guesses[i])
+                for i in range(batch.n):
+                    id = self.guessed(data, &batch, i)
+                    ids[n + i] = unknown if id < 0 else id
+                n += batch.n
+                self.guess(data, size, batch.words[batch.n - 1].end, &batch)
             lengths[row] = n - first
         return n

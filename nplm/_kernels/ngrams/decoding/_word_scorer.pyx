@@ -15,8 +15,8 @@ from nplm._kernels.ngrams._chains cimport MAX_WORDS
 from nplm._kernels.ngrams._hashed cimport MULTIPLIER, hash_word
 from nplm._kernels.ngrams.decoding._kenlm cimport Steps
 from nplm._kernels.ngrams.decoding._word_ids cimport (
-    Word, WordIds, encodable, expect, expect_text, guess_id, hashed_text, ids_of,
-    next_word, utf8_of,
+    Batch, Word, WordIds, encodable, expect_text, guess_id, hashed_text, ids_of,
+    utf8_of,
 )
 
 cdef double LN10 = log(10.0)
@@ -343,38 +343,29 @@ cdef class WordScorer(Steps):
         """
         cdef Context context
         cdef int ids[CHUNK + 1]
-        cdef int guesses[CHUNK]
-        cdef int n = 0, n_found = CHUNK, i
+        cdef int n = 0, i
         cdef Py_ssize_t size
         cdef const unsigned char* data
         cdef double total = 0
-        cdef Word found[CHUNK + 1]
+        cdef Batch batch
         cdef Word* word
         text = encodable(text)
         data = utf8_of(text, &size)
-        found[CHUNK].end = 0
         self.begin_in(&context, bos)
-        while n_found == CHUNK:
-            found[0].end, n_found = found[CHUNK].end, 0
-            while n_found < CHUNK and next_word(data, size, &found[n_found]):
-                expect(words, found[n_found].hashed)
-                n_found += 1
-                found[n_found].end = found[n_found - 1].end
-            for i in range(n_found):
-                guesses[i] = guess_id(words, found[i].hashed)
-                if 0 <= guesses[i] < self.n_words:
-                    NPLM_PREFETCH(self.prob + guesses[i])
-                    NPLM_PREFETCH(self.bow + guesses[i])
-            for i in range(n_found):
-                expect_text(words, guesses[i])
-            for i in range(n_found):
-                word = &found[i]
-                ids[n] = words.find_guessed(
-                    data + word.begin, word.end - word.begin, word.hashed, guesses[i]
-                )
+        words.guess(data, size, 0, &batch)
+        while batch.n > 0:
+            for i in range(batch.n):
+                if 0 <= batch.guesses[i] < self.n_words:
+                    NPLM_PREFETCH(self.prob + batch.guesses[i])
+                    NPLM_PREFETCH(self.bow + batch.guesses[i])
+            for i in range(batch.n):
+                expect_text(words, batch.guesses[i])
+            for i in range(batch.n):
+                ids[n] = words.guessed(data, &batch, i)
                 if ids[n] < 0 and self.unknown >= 0:
                     ids[n] = self.unknown
                 elif not 0 <= ids[n] < self.n_words:
+                    word = &batch.words[i]
                     ids[n] = self.id_of(
                         data[word.begin:word.end].decode("utf-8", "surrogatepass")
                     )
@@ -383,6 +374,7 @@ cdef class WordScorer(Steps):
                 if n == CHUNK or ids[n - 1] == self.boundary:
                     total = self.score_words(&context, ids, n, total, NULL, NULL)
                     n = 0
+            words.guess(data, size, batch.words[batch.n - 1].end, &batch)
         if eos:
             ids[n] = self.boundary
             n += 1
