@@ -24,6 +24,8 @@ settings.load_profile("untimed")
 
 # Of these all tests are slow: they start processes, and most of them wait.
 SLOW_FOLDERS = {"faults", "fuzz", "hours", "mpi"}
+# This example splits the pages of Python's documentation into words.
+SLOW_EXAMPLES = {"nplm.datasets._corpora.load_python_docs"}
 
 
 def pytest_collection_modifyitems(items):
@@ -31,7 +33,8 @@ def pytest_collection_modifyitems(items):
     for item in items:
         of_folder = any(folder in item.path.parents for folder in slow)
         is_page = item.path.suffix == ".rst"  # whose examples train models
-        if of_folder or is_page or item.get_closest_marker("corpora"):
+        is_slow = of_folder or is_page or item.name in SLOW_EXAMPLES
+        if is_slow or item.get_closest_marker("corpora"):
             item.add_marker(pytest.mark.slow)
     # Folders whose tests wait come first, so that no worker waits alone at the end.
     items.sort(key=lambda item: not any(folder in item.path.parents for folder in slow))

@@ -15,7 +15,8 @@ IDS = np.append(IDS, [0, 2, 3, 0, 3, 2, 0])
 
 
 def auto(*members, minutes=0.06):
-    return AutoLM(minutes, settings={"members": members}, random_state=0)
+    settings = {"members": members, "epochs": 1}
+    return AutoLM(minutes, settings=settings, random_state=0)
 
 
 @pytest.mark.parametrize("boundary", [0, None])

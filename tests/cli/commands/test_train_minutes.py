@@ -60,7 +60,8 @@ def test_minutes_make_a_mixture_that_a_recipe_makes_again(run, text, model, tmp_
 
 def test_running_text_is_scored_as_one(run, text, model):
     options = "--minutes", MINUTES, "--text", "running", "--members", "network"
-    found = train(run, text, model, *options, "--adapt", "--set", "n_hidden=8")
+    options += "--adapt", "--set", "n_hidden=8", "--set", "epochs=1"
+    found = train(run, text, model, *options)
     assert "a cache of the last 500 words" in found.stderr
     lm = nplm.load(model)
     assert lm.recipe_.running_text
@@ -77,6 +78,7 @@ def test_running_text_is_scored_as_one(run, text, model):
     assert "leave --jobs out" in refused.stderr
 
 
+@pytest.mark.slow
 def test_continued_model_is_not_worse(run, text, model, tmp_path):
     options = "--minutes", MINUTES, "--members", "network"
     train(run, text, model, *options)

@@ -396,7 +396,9 @@ def test_settings_may_be_another_loss_and_solver():
     lm = AutoLM(0.1, settings=settings).fit(TEXTS)
     assert lm.recipe_.network["solver"] == "sgd"
     assert not any(name.startswith("solver__") for name in lm.recipe_.network)
-    further = AutoLM(0.1, settings={"solver": "adam"}).fit(TEXTS, before=lm)
+    further = AutoLM(0.1, settings={"solver": "adam", "epochs": 1}).fit(
+        TEXTS, before=lm
+    )
     assert further.recipe_.network["solver"] == "adam"
 
 

@@ -38,7 +38,7 @@ def run(text):
     return run
 
 
-@pytest.mark.parametrize("lines", [False, True])
+@pytest.mark.parametrize("lines", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_compare_reports_and_saves(run, text, tmp_path, monkeypatch, lines):
     # On a machine that is busy, the network learns little in the time.
     monkeypatch.setattr(fitting, "LEAST_WEIGHT", 0.0)

@@ -361,7 +361,7 @@ def test_scoring_equals_reference(
     )  # fmt: skip
     n_words, n_context = network.n_words, network.parts.n_columns
     make = text_windows if n_memory else random_windows
-    X, y = make(300, n_words, n_context, rng)
+    X, y = make(100, n_words, n_context, rng)
     weights = wide(weights_of(network))
     rounded = ROUNDING.get(precision, reference.as_it_is)
     tolerance = dict.fromkeys(("rtol", "atol"), 3 * TOLERANCE[precision])

@@ -82,6 +82,7 @@ def at_once(parallel, backend=None):
     return counter.most
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("parallel", ["sync", "async", "locked"])
 def test_a_search_with_threads_runs_no_more_than_its_own(parallel):
     assert at_once(parallel) == 2
