@@ -15,12 +15,19 @@ from libc.stdint cimport int64_t, uint64_t
 
 cdef extern from *:
     int __builtin_ctzll(unsigned long long) nogil
+    int __builtin_popcountll(unsigned long long) nogil
 
 
 # A word moves only for a gain above this many nats: less is rounding error.
 cdef double LEAST_GAIN = 1e-6
 # Classes less probable than exp(-30) relative to the best are never drawn.
 cdef double NEGLIGIBLE = -30.0
+# Gains are tabulated for adding at most 16 to a count below 4096 (0.5 MB).
+cdef enum:
+    MOST_ADDED = 16
+    COUNTS = 4096
+    # Of 64 entries of a row, fewer non-zero ones than this are visited one by one.
+    FEW = 16
 
 
 # Entries of a tally.
@@ -51,6 +58,8 @@ cdef class Neighbours:
     cdef const int[:, ::1] count
     cdef const int64_t[:, ::1] totals
     cdef const double[::1] table
+    # joint[n, m] is `together(m, n)`, for the most frequent arguments.
+    cdef double[:, ::1] joint
 
     def __cinit__(
         self,
@@ -65,6 +74,13 @@ cdef class Neighbours:
         self.count = count
         self.totals = totals
         self.table = table
+        self.joint = cvarray((MOST_ADDED + 1, COUNTS), sizeof(double), "d")
+        cdef int n, m
+        for n in range(MOST_ADDED + 1):
+            for m in range(COUNTS):
+                self.joint[n, m] = (
+                    x_log_x(table, m + n) - x_log_x(table, m) - x_log_x(table, n)
+                )
 
 
 cdef class Classes:
@@ -94,11 +110,14 @@ cdef class Classes:
     cdef int64_t[:, ::1] totals
     cdef double[::1] tally
     # Scratch with one entry per class: the counts of the neighbours of a word by class
-    # (zero between words), the classes of these neighbours, and the gain of each class.
+    # (zero between words), the classes of these neighbours, the gain of each class, the
+    # part of its totals in that, and the probability of the class relative to the best.
     cdef int[:, ::1] sums
     cdef int[:, ::1] seen
     cdef int[2] n_seen
     cdef double[::1] gains
+    cdef double[::1] of_totals
+    cdef double[::1] weights
 
     def __cinit__(
         self,
@@ -119,11 +138,24 @@ cdef class Classes:
         self.sums = cvarray((2, n_classes), sizeof(int), "i")
         self.seen = cvarray((2, n_classes), sizeof(int), "i")
         self.gains = cvarray((n_classes,), sizeof(double), "d")
+        self.weights = cvarray((n_classes,), sizeof(double), "d")
+        self.of_totals = cvarray((n_classes,), sizeof(double), "d")
         self.sums[:] = 0
 
 
 cdef inline double x_log_x(const double[::1] table, int64_t x) noexcept nogil:
     return table[x] if x < table.shape[0] else x * log(<double> x)
+
+
+cdef inline double together(Neighbours neighbours, int m, int n) noexcept nogil:
+    """Return the gain of adding n to a count of m, less that of adding n to 0."""
+    if n <= MOST_ADDED and m < COUNTS:
+        return neighbours.joint[n, m]
+    return (
+        x_log_x(neighbours.table, m + n)
+        - x_log_x(neighbours.table, m)
+        - x_log_x(neighbours.table, n)
+    )
 
 
 cdef inline void shift(Classes classes, int g, int h, int by) noexcept nogil:
@@ -153,6 +185,7 @@ cdef inline void place(
         shift(classes, h, h, sign * itself)
     classes.totals[0, h] += sign * neighbours.totals[0, w]
     classes.totals[1, h] += sign * neighbours.totals[1, w]
+    weigh_totals(classes, neighbours, w, h)
 
 
 cdef inline int choose(
@@ -160,25 +193,26 @@ cdef inline int choose(
 ) noexcept nogil:
     """Return the best class, g if none is better; or draw one at temperature > 0."""
     cdef int h, best = 0
-    cdef double below, total = 0.0
+    cdef double below, most, total = 0.0
+    cdef const double* gains = &classes.gains[0]
+    cdef double* weights = &classes.weights[0]
     for h in range(1, classes.n_open):
-        if classes.gains[h] > classes.gains[best]:
+        if gains[h] > gains[best]:
             best = h
     if temperature <= 0:
-        if classes.gains[best] > classes.gains[g] + LEAST_GAIN:
+        if gains[best] > gains[g] + LEAST_GAIN:
             return best
         return g
+    most = gains[best]
     for h in range(classes.n_open):
-        below = (classes.gains[h] - classes.gains[best]) / temperature
-        if below > NEGLIGIBLE:
-            total += exp(below)
+        below = (gains[h] - most) / temperature
+        weights[h] = exp(below) if below > NEGLIGIBLE else 0.0
+        total += weights[h]
     total *= uniform
     for h in range(classes.n_open):
-        below = (classes.gains[h] - classes.gains[best]) / temperature
-        if below > NEGLIGIBLE:
-            total -= exp(below)
-            if total < 0:
-                return h
+        total -= weights[h]
+        if total < 0:
+            return h
     return best
 
 
@@ -202,65 +236,113 @@ cdef inline int gather(
     return itself
 
 
-cdef inline void weigh(
-    Classes classes, Neighbours neighbours, int itself, int w
+cdef inline void weigh_totals(
+    Classes classes, Neighbours neighbours, int w, int h
 ) noexcept nogil:
-    """Compute the gain of adding an unassigned word to each class, up to a constant."""
+    """Compute the part of the totals in the gain of adding word w to class h."""
+    cdef int side
+    cdef int64_t total
+    classes.of_totals[h] = 0.0
+    for side in range(2):
+        total = classes.totals[side, h]
+        classes.of_totals[h] += x_log_x(neighbours.table, total) - x_log_x(
+            neighbours.table, total + neighbours.totals[side, w]
+        )
+
+
+cdef inline void weigh_row(
+    Classes classes, Neighbours neighbours, int side, int c, int n
+) noexcept nogil:
+    """Add the gain of n more bigrams of each class with class c."""
+    cdef double* gains = &classes.gains[0]
+    cdef const int* row = &classes.counts[side, c, 0]
+    cdef const double* joint
+    cdef int block, h, m, stop
+    cdef bint large
+    cdef uint64_t bits
+    for block in range(<int> classes.nonzero.shape[2]):
+        bits = classes.nonzero[side, c, block]
+        stop = min(64 * block + 64, classes.n_open)
+        if n > MOST_ADDED or __builtin_popcountll(bits) < FEW:
+            while bits != 0:
+                h = 64 * block + __builtin_ctzll(bits)
+                bits &= bits - 1
+                if h < stop:
+                    gains[h] += together(neighbours, row[h], n)
+            continue
+        joint = &neighbours.joint[n, 0]
+        large = False
+        for h in range(64 * block, stop):
+            m = row[h]
+            large |= m >= COUNTS
+            gains[h] += joint[m if m < COUNTS else 0]
+        if large:
+            for h in range(64 * block, stop):
+                if row[h] >= COUNTS:
+                    gains[h] += together(neighbours, row[h], n)
+
+
+cdef inline void weigh(
+    Classes classes, Neighbours neighbours, int itself, int w, int g
+) noexcept nogil:
+    """Compute the gain of moving word w from class g to each, up to a constant.
+
+    The counts are those without the word, though it is in class g still: only the row
+    and the column of g differ.
+    """
     cdef const int[:, :, ::1] counts = classes.counts
-    cdef const uint64_t[:, :, ::1] nonzero = classes.nonzero
     cdef const int64_t[:, ::1] totals = classes.totals
     cdef const int[:, ::1] sums = classes.sums
-    cdef const int[:, ::1] seen = classes.seen
     cdef const double[::1] table = neighbours.table
-    cdef double[::1] gains = classes.gains
+    cdef double* gains = &classes.gains[0]
+    cdef const int* row
+    cdef const int* other
     cdef int n_open = classes.n_open
-    cdef int64_t n_before = neighbours.totals[0, w]
-    cdef int64_t n_after = neighbours.totals[1, w]
-    cdef int side, k, block, h, c, n, m, a, b
-    cdef uint64_t bits
-    cdef double alone
+    cdef int side, k, h, c, n, m, a, b
+    cdef double stay = 0.0
     for h in range(n_open):
-        gains[h] = (
-            x_log_x(table, totals[0, h])
-            - x_log_x(table, totals[0, h] + n_before)
-            + x_log_x(table, totals[1, h])
-            - x_log_x(table, totals[1, h] + n_after)
-        )
-        if itself > 0:
-            m = counts[0, h, h]
-            gains[h] += x_log_x(table, m + itself) - x_log_x(table, m)
-    # If two classes have no bigram yet, n new ones add n log n for any class: this is
-    # the omitted constant, and only pairs of classes with bigrams are visited.
+        gains[h] = classes.of_totals[h]
+    # If two classes have no bigram yet, n new ones add n log n for any class: this
+    # constant is omitted, and pairs of classes without bigrams add 0.
     for side in range(2):
+        other = &sums[1 - side, 0]
         for k in range(classes.n_seen[side]):
-            c = seen[side, k]
+            c = classes.seen[side, k]
             n = sums[side, c]
-            alone = x_log_x(table, n)
-            for block in range(<int> nonzero.shape[2]):
-                bits = nonzero[side, c, block]
-                while bits != 0:
-                    h = 64 * block + __builtin_ctzll(bits)
-                    bits &= bits - 1
-                    if h < n_open:
-                        m = counts[side, c, h]
-                        gains[h] += x_log_x(table, m + n) - x_log_x(table, m) - alone
+            row = &counts[side, c, 0]
+            if c == g:
+                for h in range(n_open):
+                    gains[h] += together(neighbours, row[h] - other[h], n)
+                stay -= x_log_x(table, n)
+                continue
+            stay += together(neighbours, row[g] - n, n)
+            weigh_row(classes, neighbours, side, c, n)
     # Within class h, the neighbours before the word, after it, and the word itself all
     # add to the same count: correct the terms that were summed separately above.
-    for side in range(2):
-        for k in range(classes.n_seen[side]):
-            h = seen[side, k]
-            a = sums[0, h]
-            b = sums[1, h]
-            if h >= n_open or (side == 1 and a > 0):
-                continue
+    for k in range(classes.n_seen[0]):
+        h = classes.seen[0, k]
+        a = sums[0, h]
+        b = sums[1, h]
+        if h < n_open and b > 0:
             m = counts[0, h, h]
             gains[h] += (
-                x_log_x(table, m + a + b + itself)
+                x_log_x(table, m + a + b)
                 - x_log_x(table, m + a)
                 - x_log_x(table, m + b)
-                - x_log_x(table, m + itself)
-                + 2 * x_log_x(table, m)
+                + x_log_x(table, m)
             )
+    if itself > 0:
+        for h in range(n_open):
+            m = counts[0, h, h] + sums[0, h] + sums[1, h]
+            gains[h] += x_log_x(table, m + itself) - x_log_x(table, m)
+    m = counts[0, g, g]
+    n = sums[0, g] + sums[1, g] + itself
+    stay += x_log_x(table, m) - x_log_x(table, m - n)
+    for side in range(2):
+        stay += x_log_x(
+            table, totals[side, g] - neighbours.totals[side, w]
+        ) - x_log_x(table, totals[side, g])
+    gains[g] = stay
 
 
 def exchange(
@@ -279,19 +361,28 @@ def exchange(
     Equivalent to ``gain[h] = F(labels with labels[w] = h)``, where F is the sum of
     ``counts[0] log counts[0]`` minus the sums of ``totals log totals`` of both sides.
     """
-    cdef int i, side, k, w, g, h, itself
+    cdef int i, side, k, w, g, h, itself, previous = -1
     with nogil:
         for i in range(words.shape[0]):
             w = words[i]
             g = classes.labels[w]
             itself = gather(classes, neighbours, w)
-            place(classes, neighbours, itself, w, g, -1)
-            weigh(classes, neighbours, itself, w)
+            # Words are visited by frequency: most are as frequent as the one before.
+            if previous < 0 or (
+                neighbours.totals[0, w] != neighbours.totals[0, previous]
+                or neighbours.totals[1, w] != neighbours.totals[1, previous]
+            ):
+                for h in range(classes.n_open):
+                    weigh_totals(classes, neighbours, w, h)
+            previous = w
+            weigh(classes, neighbours, itself, w, g)
             h = choose(classes, g, temperatures[i], uniforms[i])
-            place(classes, neighbours, itself, w, h, 1)
-            classes.labels[w] = h
-            classes.tally[GAIN] += classes.gains[h] - classes.gains[g]
-            classes.tally[MOVES] += h != g
+            if h != g:
+                place(classes, neighbours, itself, w, g, -1)
+                place(classes, neighbours, itself, w, h, 1)
+                classes.labels[w] = h
+                classes.tally[GAIN] += classes.gains[h] - classes.gains[g]
+                classes.tally[MOVES] += 1
             classes.tally[VISITED] += 1
             for side in range(2):
                 for k in range(classes.n_seen[side]):

@@ -77,6 +77,19 @@ def test_gain_of_a_move_equals_gain_of_the_objective(n_tokens, n_classes, seed):
         before = after
 
 
+def test_gains_of_rare_words_beside_frequent_classes():
+    ids = np.minimum(np.random.default_rng(0).zipf(1.5, 40_000), 90) - 1
+    state = partition(ids, 30, n_words=90)
+    objective = reference.bigram_objective(state.counts[0], state.totals)
+    # The kernel tabulates gains of up to 16 bigrams with classes of fewer than 4,096.
+    assert state.counts[0, 0, 0] > 4096
+    assert 0 < state.bigrams.count[0, state.bigrams.start[0, 70]] <= 16
+    for temperature in (1.0, 0.0):
+        move(_exchange, state, state.words, temperature, np.full(90, 0.7))
+    after = reference.bigram_objective(state.counts[0], state.totals)
+    assert state.tally[0] == pytest.approx(after - objective, abs=1e-6)
+
+
 def test_counts_beyond_the_table(monkeypatch):
     ids = text(2000)
     state = partition(ids, 5)
