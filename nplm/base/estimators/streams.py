@@ -180,8 +180,8 @@ class StreamModel(CheckedInputs):
         self._validate_params()
         if self.get_params(deep=False).get("order", 1) is None:
             raise ValueError(
-                "order is None, but a stream has no columns to infer it from: set "
-                f"order, for example {type(self).__name__}(order=5)."
+                "order is None, and neither a stream nor documents have columns to "
+                f"infer it from: set order, for example {type(self).__name__}(order=5)."
             )
         return self._columns_needed()
 

@@ -7,6 +7,7 @@ index, so shared members and arrays stay shared.
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from collections.abc import Callable, Iterable
@@ -43,6 +44,7 @@ from nplm.models.ngrams.backoff_model import BackoffLM
 from nplm.models.ngrams.interpolated_trigram import InterpolatedTrigram
 from nplm.models.ngrams.kneser_ney import KneserNeyLM
 from nplm.models.ngrams.looked_up_lm import QuantizedLM
+from nplm.text.decoding.rescoring import Rescorer
 from nplm.text.lm.text_lm import TextLM
 from nplm.text.subwords.models import library_of, packed, unpacked
 from nplm.text.subwords.subwords import Subwords
@@ -58,7 +60,8 @@ __all__ = ["Decoder", "Encoder"]
 MODELS = (
     AutoLM, BackoffLM, CacheLM, ClassLM, EnergyLM, InterpolatedTrigram, KneserNeyLM,
     LMClassifier, LMDetector, MixtureLM, NeuralCacheLM, NeuralLM, QuantizedLM,
-    ShortlistLM, Subwords, TextLM, Tokenizer, UniformLM, Vocabulary, WordClasses,
+    Rescorer, ShortlistLM, Subwords, TextLM, Tokenizer, UniformLM, Vocabulary,
+    WordClasses,
 )  # fmt: skip
 OPTIONS = (Adam, Classes, Exact, Features, Importance, NCE, SGD, Softmax, Tree)
 # These have parameters alone: what is fitted is in the estimators among them.
@@ -119,6 +122,8 @@ class Encoder:
             return self._list(value, where)
         if type(value) is tuple:
             return {"tuple": self._items(value, where)}
+        if type(value) is frozenset:  # an event; its order is not always the same
+            return {"frozenset": sorted(self._items(value, where), key=json.dumps)}
         if isinstance(value, dict) and all(type(key) is str for key in value):
             items = value.items()
             return {"dict": {k: self._encoded(v, f"{where}.{k}") for k, v in items}}
@@ -347,6 +352,7 @@ DECODERS: dict[str, Callable[[Decoder, Any], object]] = {
     "array": Decoder._array,
     "dict": Decoder._dict,
     "float": lambda _, text: NUMBERS[text],
+    "frozenset": lambda self, items: frozenset(map(self._decoded, items)),
     "object": Decoder._reference,
     "pattern": Decoder._pattern,
     "recipe": lambda self, node: AutoRecipe.of(self._decoded(node)),

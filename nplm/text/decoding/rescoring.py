@@ -13,6 +13,7 @@ from sklearn.utils._param_validation import HasMethods, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from nplm.base.exceptions import optional_module
+from nplm.base.fitted import Fitted
 from nplm.base.pages import Documented
 
 __all__ = ["Rescorer"]
@@ -156,9 +157,36 @@ class Rescorer(Documented, BaseEstimator):
         -------
         texts : list
         """
+        return _chosen(X, (int(totals.argmax()) for totals in self.totals(X)))
+
+    def totals(self, X: Sequence[Candidates]) -> list[NDArray[np.float64]]:
+        """Return the total score of each text of each list, the greater the better.
+
+        Parameters
+        ----------
+        X : sequence of n-best lists
+            As in `fit`.
+
+        Returns
+        -------
+        totals : list of ndarray of float64, shape (n_texts,)
+            In the order of the texts. `predict` returns the first of the greatest.
+
+        Examples
+        --------
+        >>> from nplm import InterpolatedTrigram, Rescorer, TextLM
+        >>> lm = TextLM(InterpolatedTrigram(), 2).fit(["to be or not to be"] * 9)
+        >>> lists = [[("two be or", -1.0), ("to be or", -1.2), ("to bee or", -1.3)]]
+        >>> def errors(references, texts):
+        ...     return sum(a != b for a, b in zip(references, texts))
+        >>> rescorer = Rescorer(lm, metric=errors).fit(lists, ["to be or"])
+        >>> [totals] = rescorer.totals(lists)
+        >>> totals.argsort()[::-1].tolist()  # the texts, the best first
+        [1, 0, 2]
+        """
         check_is_fitted(self)
         weights = self.lm_weight_, self.length_weight_
-        return _chosen(X, _choices(self._features(X), weights))
+        return [_totals(features, weights) for features in self._features(X)]
 
     def score(self, X: Sequence[Candidates], y: Sequence[Text]) -> float:
         """Return the metric of the chosen texts, so that greater is better.
@@ -178,6 +206,22 @@ class Rescorer(Documented, BaseEstimator):
         _check_lengths(X, y)
         metric, sign = self._metric()
         return sign * metric(list(y), self.predict(X))
+
+    # -- files ----------------------------------------------------------------
+
+    def _fitted(self) -> dict[str, object]:
+        return {
+            "lm_weight": self.lm_weight_,
+            "length_weight": self.length_weight_,
+            "metric_value": self.metric_value_,
+        }
+
+    def _restore(self, fitted: Fitted) -> None:
+        self.lm_weight_ = fitted.number("lm_weight", 0)
+        self.length_weight_ = fitted.number("length_weight")
+        self.metric_value_ = fitted.number("metric_value")
+
+    # -- scores ---------------------------------------------------------------
 
     def _features(self, X: Iterable[Candidates]) -> list[NDArray[np.float64]]:
         """Return own scores, log-probabilities and lengths: (3, n) for each list."""
@@ -297,9 +341,15 @@ def _choices(
     features: Iterable[NDArray[np.float64]], weights: Sequence[float]
 ) -> list[int]:
     """Return the index of the best candidate of each list."""
-    return [
-        int((scores[0] + np.dot(weights, scores[1:])).argmax()) for scores in features
-    ]
+    return [int(_totals(scores, weights).argmax()) for scores in features]
+
+
+def _totals(
+    features: NDArray[np.float64], weights: Sequence[float]
+) -> NDArray[np.float64]:
+    """Return the totals of a list's candidates."""
+    totals: NDArray[np.float64] = features[0] + np.dot(weights, features[1:])
+    return totals
 
 
 def _chosen(X: Sequence[Candidates], choices: Iterable[int]) -> list[Text]:

@@ -230,7 +230,7 @@ def nodes_of(node):
 JSON_VALUES = [None, True, -1, 0, 1, 3, 2**40, 0.5, "", "softmax", "NeuralLM", [], {},
        {"object": 0}, {"object": -1}, {"object": 99}, {"array": "absent"}, {"dict": 3},
        {"tuple": [[1, 2]]}, {"float": "nan"}, {"sparse": [[1, 1]]}, {"words": 3},
-       {"pattern": ["(", 0]}, {"eval": "1"}]  # fmt: skip
+       {"frozenset": [[1]]}, {"pattern": ["(", 0]}, {"eval": "1"}]  # fmt: skip
 
 
 @pytest.mark.slow

@@ -142,7 +142,7 @@ def test_text_models_are_restored(tmp_path, lm, predict_boundary):
     "documents",
     [
         TEXTS,
-        [["login", ("read", 3), "logout"], [7, 2.5, True]] * 20,
+        [["login", ("read", 3), "logout"], [7, frozenset({"c", 4, ("e",)}), True]] * 20,
         [[1, 2], [3, 1]] * 9,
     ],
     ids=["text", "events", "ids"],

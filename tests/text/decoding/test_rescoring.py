@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.base import clone
 
+import nplm
 from nplm import Rescorer, TextLM
 from nplm.text.decoding.rescoring import _changes
 from tests.helpers import small_text
@@ -69,6 +70,35 @@ def test_tuned_weights_make_fewer_errors(lists, name):
     assert rescorer.lm_weight_ > 0
     found = -rescorer.score(test, test_texts)
     assert found < 0.85 * word_errors(test_texts, alone)
+
+
+def test_totals_order_the_texts(lists):
+    """By hand; the saved rescorer has the same bits."""
+    [(dev, dev_texts), (test, _)] = lists
+    lm = models()["n-grams"]
+    rescorer = Rescorer(lm, metric=word_errors).fit(dev, dev_texts)
+    totals = rescorer.totals(test)
+    for candidates, of_list in zip(test, totals):
+        texts, own = zip(*candidates)
+        added = rescorer.lm_weight_ * lm.score_samples(texts)
+        words = rescorer.length_weight_ * np.array([len(t.split()) for t in texts])
+        np.testing.assert_allclose(of_list, own + added + words)
+    best = [own[of_list.argmax()][0] for own, of_list in zip(test, totals)]
+    assert rescorer.predict(test) == best
+
+
+def test_a_saved_rescorer_makes_the_same_choices(lists, tmp_path):
+    pytest.importorskip("jiwer")
+    [(dev, dev_texts), (test, _)] = lists
+    rescorer = Rescorer(models()["n-grams"]).fit(dev[:9], dev_texts[:9])
+    nplm.save(rescorer, tmp_path / "rescorer")
+    loaded = nplm.load(tmp_path / "rescorer")
+    for totals, wanted in zip(loaded.totals(test), rescorer.totals(test)):
+        np.testing.assert_array_equal(totals, wanted)
+    assert loaded.metric_value_ == rescorer.metric_value_
+    rescorer = Rescorer(models()["n-grams"], metric=word_errors).fit(dev, dev_texts)
+    with pytest.raises(TypeError, match=r"does not support Rescorer\.params\.metric"):
+        nplm.save(rescorer, tmp_path / "rescorer")
 
 
 def test_scale_of_own_scores_does_not_matter(lists):
