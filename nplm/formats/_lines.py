@@ -15,12 +15,10 @@ from nplm.text.words.splitting import BETWEEN_BLANKS, BLANKS
 
 __all__ = ["Lines", "shown"]
 
-CHUNK_BYTES = 1 << 24
+# It stays in the cache until it is parsed.
+CHUNK_BYTES = 1 << 20
 # Far above the lines of models, counts or vectors: longer lines mean another format.
 MAX_LINE_BYTES = 1 << 24
-# Initial rows of a table, which grows as rows come: the size that a file claims is not
-# trusted. Only rows that are filled take memory.
-INITIAL_ROWS = 1 << 20
 # Unigrams that are read together: few, since lines of another form come between some.
 UNIGRAM_BYTES = 1 << 18
 # All blank lines at once: a small archive may hold a great many.
@@ -86,13 +84,12 @@ class Lines:
                 return text
 
     def unigrams(
-        self, n: int, *, highest: float, heaviest: float
+        self, n: int, *, lowest: float, highest: float, heaviest: float
     ) -> tuple[list[str], NDArray[np.float64], NDArray[np.float64]]:
         """Read at most `n` unigrams of an ARPA file: a number, a word and a weight.
 
         Stops before a line of another form, or that is not in memory yet or not UTF-8:
-        `next` reads it. Returns the words, the numbers, and the weights, which are NaN
-        for lines without one.
+        `next` reads it. Returns the words, the numbers, and the weights, as `ngrams`.
         """
         size = min(len(self._buffer) - self._position, UNIGRAM_BYTES)
         if size == 0:
@@ -100,7 +97,7 @@ class Lines:
         data = np.frombuffer(self._buffer, np.uint8, size, self._position)
         text = np.empty(size, np.uint8)
         numbers, weight = np.empty((2, min(n, size // 4)))  # as "1 a\n"
-        own = highest, heaviest, text, numbers, weight
+        own = lowest, highest, heaviest, text, numbers, weight
         n, position, n_bytes = _ngram_parse.parse_unigrams(data, *own)
         if n == 0:
             return [], numbers[:0], weight[:0]
@@ -109,7 +106,8 @@ class Lines:
             words = spelled.decode().split("\n")
         except UnicodeDecodeError as error:
             n = spelled.count(b"\n", 0, error.start)
-            return self.unigrams(n, highest=highest, heaviest=heaviest)
+            limits = {"lowest": lowest, "highest": highest, "heaviest": heaviest}
+            return self.unigrams(n, **limits)
         self._position += position
         self._n_read += n
         return words, numbers[:n], weight[:n]
@@ -121,29 +119,23 @@ class Lines:
         n: int,
         *,
         weights: bool,
+        lowest: float,
         highest: float,
         heaviest: float,
-        n_before: int = 0,
-        n_in_all: int | None = None,
+        n_before: int,
+        n_in_all: int,
     ) -> tuple[NDArray[np.int32], NDArray[np.float64], NDArray[np.float64]]:
         """Read `n` lines of an ARPA file: a number, `n_words` words, a weight.
 
-        Returns the ids of the words, the numbers, and the weights, which are NaN for
-        lines without one. The error of a missing line says how many there are in all,
-        with the `n_before` that were read before.
+        Returns the ids of the words, the numbers, and the weights, which are 0 for
+        lines without one. Numbers and weights below `lowest` are minus infinity. The
+        error of a missing line says how many there are in all, with the `n_before` that
+        were read before.
         """
-        n_in_all = n if n_in_all is None else n_in_all
-        n_first = min(n, INITIAL_ROWS)
-        ids = np.empty((n_first, n_words), dtype=np.int32)
-        numbers, weight = np.empty(n_first), np.empty(n_first)
+        ids = np.empty((n, n_words), dtype=np.int32)
+        numbers, weight = np.empty((2, n))
         row = 0
         while row < n:
-            if row == len(ids):
-                # In place, without a copy if the allocator can extend the memory.
-                n_more = min(n, 2 * row)
-                ids.resize((n_more, n_words), refcheck=False)
-                numbers.resize(n_more, refcheck=False)
-                weight.resize(n_more, refcheck=False)
             if self._position == len(self._buffer) and not self._fill():
                 raise self.error(
                     f"the file ends after {n_before + row} of {n_in_all} "
@@ -156,6 +148,7 @@ class Lines:
                 self._position,
                 text.ids,
                 weights,
+                lowest,
                 highest,
                 heaviest,
                 row,
@@ -168,7 +161,7 @@ class Lines:
             if reason != _ngram_parse.MORE:
                 own = n_words, weights, n_before + row, n_in_all, text
                 raise self._error(reason, *own)
-            if row < len(ids) and position < len(self._buffer) and not self._fill():
+            if row < n and position < len(self._buffer) and not self._fill():
                 # The last line is truncated, or only lacks its line end.
                 self._buffer += b"\n"
         return ids, numbers, weight

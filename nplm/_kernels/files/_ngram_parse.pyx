@@ -1,10 +1,12 @@
 """Parse the lines of ARPA files and count files into word ids and numbers."""
 
-from libc.math cimport pow
+from libc.math cimport INFINITY, pow
 from libc.stdint cimport int64_t, uint64_t
-from libc.string cimport memchr, memcpy
+from libc.string cimport memchr, memcmp, memcpy
 
-from nplm._kernels.ngrams.decoding._word_ids cimport WordIds, hash_of
+from nplm._kernels.ngrams.decoding._word_ids cimport (
+    FNV_PRIME, FNV_START, WordIds, expect, expect_text, guess_id, hash_of, mixed,
+)
 
 # Reasons to stop before the end of the lines.
 (
@@ -16,6 +18,21 @@ cdef enum:
     MOST = 9007199254740992
     # Powers of ten up to this one are exact.
     EXACT_POWERS = 22
+    # Longest n-gram of an ARPA file.
+    MAX_WORDS = 255
+    # Lines whose words are looked up together, so that memory is read ahead, and about
+    # how many words they have that differ from those above them.
+    N_LINES = 64
+    N_SOUGHT = 128
+
+
+cdef struct Sought:
+    # A word of a line, and its id.
+    const unsigned char* text
+    Py_ssize_t n
+    uint64_t hashed
+    int id
+
 
 cdef double[EXACT_POWERS + 1] POWERS
 for exponent in range(EXACT_POWERS + 1):
@@ -34,48 +51,67 @@ cdef inline double power_of_ten(int n) noexcept nogil:
 
 
 cdef inline bint is_blank(unsigned char c) noexcept nogil:
-    """Whether a byte separates words; the end of the line is found before."""
+    """Whether a byte separates the words of a line."""
     return c == 32 or c == 9 or c == 13
 
 
-cdef inline bint read_number(
+cdef inline bint ends_token(unsigned char c) noexcept nogil:
+    """Whether a byte is a blank or ends the line."""
+    return c <= 32 and (c == 10 or is_blank(c))
+
+
+cdef inline bint is_digit(unsigned char c) noexcept nogil:
+    return <unsigned char> (c - 48) < 10
+
+
+cdef inline const unsigned char* after_number(
     const unsigned char* at, const unsigned char* end, double* value
 ) noexcept nogil:
-    """Read a decimal number that fills its token; return False if NaN or infinite."""
+    """Read a decimal number; return its end, NULL if it is invalid or infinite.
+
+    It is a token of its own: `end` is the end of a line, or of the lines.
+    """
     cdef bint negative = False
     cdef bint negative_exponent = False
     cdef uint64_t digits = 0
-    cdef int n_digits = 0
     cdef int scale = 0
     cdef int exponent = 0
-    cdef bint point = False
+    cdef const unsigned char* begin
+    cdef Py_ssize_t n_digits
     if at < end and (at[0] == 45 or at[0] == 43):  # - +
         negative = at[0] == 45
         at += 1
-    while at < end and (48 <= at[0] <= 57 or (at[0] == 46 and not point)):
-        if at[0] == 46:
-            point = True
+    # 18 digits fit in 64 bits; a double has no precision for more.
+    begin = at
+    while at < end and is_digit(at[0]):
+        if digits < 100000000000000000U:
+            digits = 10 * digits + (at[0] - 48)
         else:
-            n_digits += 1
-            # 18 digits fit in 64 bits; a double has no precision for more.
+            scale += 1
+        at += 1
+    n_digits = at - begin
+    if at < end and at[0] == 46:
+        at += 1
+        begin = at
+        while at < end and is_digit(at[0]):
             if digits < 100000000000000000U:
                 digits = 10 * digits + (at[0] - 48)
-                scale -= point
-            else:
-                scale += not point
-        at += 1
+                scale -= 1
+            at += 1
+        n_digits += at - begin
     if n_digits == 0:
-        return False
+        return NULL
     if at < end and (at[0] == 101 or at[0] == 69):  # e E
         at += 1
         if at < end and (at[0] == 45 or at[0] == 43):
             negative_exponent = at[0] == 45
             at += 1
-        if at == end:
-            return False
-        while at < end and 48 <= at[0] <= 57 and exponent < 1000:
+        begin = at
+        while at < end and is_digit(at[0]) and exponent < 1000:
             exponent = 10 * exponent + (at[0] - 48)
             at += 1
+        if at == begin:
+            return NULL
         scale += -exponent if negative_exponent else exponent
     # Powers of ten up to 10**22 are exact, so the quotient is correctly rounded.
     if scale < 0:
@@ -84,13 +120,15 @@ cdef inline bint read_number(
         value[0] = digits * power_of_ten(scale)
     if negative:
         value[0] = -value[0]
-    return at == end and value[0] - value[0] == 0
+    if value[0] - value[0] != 0 or (at < end and not ends_token(at[0])):
+        return NULL
+    return at
 
 
 cdef inline Py_ssize_t after_token(
     const unsigned char* data, Py_ssize_t at, Py_ssize_t end
 ) noexcept nogil:
-    while at < end and not is_blank(data[at]):
+    while at < end and not ends_token(data[at]):
         at += 1
     return at
 
@@ -103,11 +141,49 @@ cdef inline Py_ssize_t after_blanks(
     return at
 
 
+cdef inline bint begins_with(
+    const unsigned char* data, Py_ssize_t at, Py_ssize_t end, const Sought* word
+) noexcept nogil:
+    """Whether the token at a byte is a word."""
+    return (
+        word.n < end - at
+        and ends_token(data[at + word.n])
+        and memcmp(data + at, word.text, word.n) == 0
+    )
+
+
+cdef inline Py_ssize_t hash_token(
+    const unsigned char* data, Py_ssize_t at, Sought* word
+) noexcept nogil:
+    """Set a word to the token at a byte, which a line end follows; return its end."""
+    cdef uint64_t h = FNV_START
+    word.text = data + at
+    while not ends_token(data[at]):
+        h = (h ^ data[at]) * FNV_PRIME
+        at += 1
+    word.n, word.hashed = data + at - word.text, mixed(h)
+    return at
+
+
+cdef inline void find_all(Sought* sought, int n, WordIds words) noexcept nogil:
+    """Set the ids of words, -1 if they are not in the vocabulary."""
+    cdef int i
+    for i in range(n):
+        sought[i].id = guess_id(words, sought[i].hashed)
+    for i in range(n):
+        expect_text(words, sought[i].id)
+    for i in range(n):
+        sought[i].id = words.find_guessed(
+            sought[i].text, sought[i].n, sought[i].hashed, sought[i].id
+        )
+
+
 def parse_ngrams(
     const unsigned char[::1] lines,
     Py_ssize_t begin,
     WordIds words not None,
     bint weights,
+    double lowest,
     double highest,
     double heaviest,
     Py_ssize_t row,
@@ -117,99 +193,132 @@ def parse_ngrams(
 ):
     """Parse lines of an ARPA file into the rows of `ids` from `row` on.
 
-    A line has a number, the words and, with `weights`, an optional second number (NaN
-    if missing); without, it may only be 0. The first number is at most `highest`, the
-    weight at most `heaviest`. Parses the complete lines of `lines` from byte `begin` on,
-    until all rows are filled, and stops before a line that begins with a backslash or
-    is invalid. Returns the reason (a constant of this module), the byte where it
-    stopped, the number of lines read and the next row.
+    A line has a number, the words and, with `weights`, an optional second number (0 if
+    missing); without, it may only be 0. The first number is at most `highest`, the
+    weight at most `heaviest`; those below `lowest` become minus infinity. Parses the
+    complete lines of `lines` from byte `begin` on, until all rows are filled, and stops
+    before a line that begins with a backslash or is invalid. Returns the reason (a
+    constant of this module), the byte where it stopped, the number of lines read and
+    the next row.
 
     No twin: the tests read files of ``_ngram_format`` and other tools, and invalid
     lines of every kind.
     """
     cdef const unsigned char* data = &lines[0]
+    cdef const unsigned char* after
     cdef Py_ssize_t at = begin
-    cdef Py_ssize_t size = lines.shape[0]
-    cdef const void* line_end
-    cdef Py_ssize_t end, here, token
+    cdef Py_ssize_t size = lines.shape[0]  # of complete lines
+    cdef Py_ssize_t here, first, i
     cdef Py_ssize_t n_lines = 0
     cdef Py_ssize_t n_rows = ids.shape[0]
     cdef int n_words = <int> ids.shape[1]
-    cdef int n_tokens, word
+    cdef int word, n_sought
     cdef int reason = 0
-    cdef double number
-    cdef double nan = float("nan")
+    # The words of the line above come first.
+    cdef Sought[N_SOUGHT + 2 * MAX_WORDS] sought
+    cdef int[MAX_WORDS] above
+    cdef int* found
+    # Where each line begins, and the lines before it.
+    cdef Py_ssize_t[N_LINES + 1] begins, n_before
+    if n_words > MAX_WORDS:
+        raise ValueError(f"n-grams of {n_words} words are too long")
     with nogil:
-        while row < n_rows and reason == 0:
-            line_end = memchr(data + at, 10, size - at)
-            if line_end == NULL:
-                break
-            end = <const unsigned char*> line_end - data
-            here = at
-            n_tokens = 0
-            if here < end and data[here] == 92:  # a backslash
-                reason = 1
-                break
-            weight[row] = nan
-            while True:
-                token = after_blanks(data, here, end)
-                if token == end:
+        while size > at and data[size - 1] != 10:
+            size -= 1
+        for word in range(n_words):
+            sought[word].n = size  # no word
+        while reason == 0 and row < n_rows and at < size:
+            first, n_sought = row, n_words
+            for word in range(n_words):
+                above[word] = word
+            word = 0
+            while (
+                row < min(n_rows, first + N_LINES)
+                and n_sought < N_SOUGHT + n_words
+                and at < size
+            ):
+                begins[row - first], n_before[row - first] = at, n_lines
+                word = 0
+                if data[at] == 92:  # a backslash
+                    reason = 1
                     break
-                here = after_token(data, token, end)
-                word = n_tokens - 1
-                if 0 <= word < n_words:
+                here = after_blanks(data, at, size)
+                if data[here] == 10:
+                    at = here + 1
+                    n_lines += 1
+                    continue
+                after = after_number(data + here, data + size, &numbers[row])
+                if after == NULL:
+                    reason = 3
+                    break
+                if numbers[row] > highest:
+                    reason = 4
+                    break
+                if numbers[row] < lowest:
+                    numbers[row] = -INFINITY
+                here = after_blanks(data, after - data, size)
+                while word < n_words and data[here] != 10:
                     # The n-grams of a context are adjacent in most files.
-                    if row > 0 and words.spells(
-                        ids[row - 1, word], data + token, here - token
-                    ):
-                        ids[row, word] = ids[row - 1, word]
+                    if begins_with(data, here, size, &sought[above[word]]):
+                        here += sought[above[word]].n
                     else:
-                        ids[row, word] = find_word(data + token, here - token, words)
-                    if ids[row, word] < 0:
-                        reason = 5
-                        break
-                elif word > n_words:
+                        here = hash_token(data, here, &sought[n_sought])
+                        expect(words, sought[n_sought].hashed)
+                        above[word] = n_sought
+                        n_sought += 1
+                    ids[row, word] = above[word]
+                    word += 1
+                    here = after_blanks(data, here, size)
+                if word < n_words:
                     reason = 2
                     break
-                elif not read_number(data + token, data + here, &number):
-                    reason = 3 if word < 0 or weights else 2
-                    break
-                elif n_tokens == 0:
-                    numbers[row] = number
-                    if number > highest:
-                        reason = 4
+                weight[row] = 0
+                if data[here] != 10:
+                    after = after_number(data + here, data + size, &weight[row])
+                    if after == NULL:
+                        reason = 3 if weights else 2
                         break
-                elif not weights:
-                    if number != 0:
-                        reason = 2
-                        break
-                else:
-                    weight[row] = number
-                    if number > heaviest:
+                    here = after_blanks(data, after - data, size)
+                    if weights and weight[row] > heaviest:
                         reason = 6
                         break
-                n_tokens += 1
-            if reason == 0 and 0 < n_tokens < n_words + 1:
-                reason = 2
-            if reason == 0:
-                at = end + 1
+                    if data[here] != 10 or (not weights and weight[row] != 0):
+                        reason = 2
+                        break
+                    if weight[row] < lowest:
+                        weight[row] = -INFINITY
+                at = here + 1
                 n_lines += 1
-                row += n_tokens > 0
+                row += 1
+            find_all(sought + n_words, n_sought - n_words, words)
+            # Up to the line that is invalid, and its words, if there is one.
+            found = &ids[first, 0]
+            for i in range((row - first) * n_words + (word if reason else 0)):
+                found[i] = sought[found[i]].id
+                if found[i] < 0:
+                    reason = 5
+                    row = first + i // n_words
+                    at, n_lines = begins[row - first], n_before[row - first]
+                    break
+            for word in range(n_words):
+                sought[word] = sought[above[word]]
     return reason, at, n_lines, row
 
 
 def parse_unigrams(
     const unsigned char[::1] lines,
+    double lowest,
     double highest,
     double heaviest,
     unsigned char[::1] words,
     double[::1] numbers,
     double[::1] weight,
 ):
-    """Parse lines of unigrams: a number, a word and perhaps a weight (NaN if missing).
+    """Parse lines of unigrams: a number, a word and perhaps a weight (0 if missing).
 
     Parses the complete lines of `lines` until `numbers` is filled, and stops before a
-    line that has another form or a number out of range, as in ``parse_ngrams``.
+    line that has another form or a number out of range, as in ``parse_ngrams``, which
+    has `lowest`, too.
     `words`, as large as `lines`, gets the words, one a line. Returns the number of rows,
     the byte where it stopped, and the size of the words.
 
@@ -219,29 +328,33 @@ def parse_unigrams(
     cdef Py_ssize_t at = 0, row = 0, n_bytes = 0
     cdef Py_ssize_t end, token, here, number
     cdef const void* line_end
-    cdef double nan = float("nan")
+    cdef const unsigned char* after
     with nogil:
         while row < numbers.shape[0]:
             line_end = memchr(data + at, 10, lines.shape[0] - at)
             if line_end == NULL:
                 break
             end = <const unsigned char*> line_end - data
-            here = after_token(data, at, end)
-            if not read_number(data + at, data + here, &numbers[row]):
+            after = after_number(data + at, data + end, &numbers[row])
+            if after == NULL:
                 break
-            token = after_blanks(data, here, end)
+            token = after_blanks(data, after - data, end)
             here = after_token(data, token, end)
             number = after_blanks(data, here, end)
-            weight[row] = nan
+            weight[row] = 0
             if token == end or numbers[row] > highest:
                 break
             if number < end:
-                end = after_token(data, number, end)
-                if not read_number(data + number, data + end, &weight[row]):
+                after = after_number(data + number, data + end, &weight[row])
+                if after == NULL:
                     break
-                end = after_blanks(data, end, <const unsigned char*> line_end - data)
-            if data[end] != 10 or weight[row] > heaviest:
+                number = after_blanks(data, after - data, end)
+            if number < end or weight[row] > heaviest:
                 break
+            if numbers[row] < lowest:
+                numbers[row] = -INFINITY
+            if weight[row] < lowest:
+                weight[row] = -INFINITY
             memcpy(&words[n_bytes], data + token, here - token)
             n_bytes += here - token + 1
             words[n_bytes - 1] = 10

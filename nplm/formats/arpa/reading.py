@@ -39,6 +39,12 @@ MAX_LOG10_PROB = 1e-4
 LOG_ZERO = -98.0
 # Largest log10 of a back-off weight, close to the largest of float32.
 MAX_LOG10_WEIGHT = 38.0
+LIMITS = {
+    "lowest": LOG_ZERO, "highest": MAX_LOG10_PROB, "heaviest": MAX_LOG10_WEIGHT
+}  # fmt: skip
+# Lines read at once: the size that a file claims is not trusted, and their numbers stay
+# in the cache.
+MAX_ROWS = 1 << 15
 # Comment lines above the header: toolkits write a few.
 MAX_COMMENT_LINES = 10_000
 # The numbers that the kernel reads in higher orders; float() accepts more, such as 1_0.
@@ -82,19 +88,18 @@ def read_ngrams(
         for k, count in enumerate(counts[1:], 2):
             _expect(lines, f"\\{k}-grams:")
             first_line[k] = lines.n_read + 1
-            for part in blocks(count, work.block):
+            for part in blocks(count, min(work.block, MAX_ROWS)):
                 ngrams, log_prob, log_bow = lines.ngrams(
                     k,
                     text,
                     part.stop - part.start,
                     weights=k < len(counts),
-                    highest=MAX_LOG10_PROB,
-                    heaviest=MAX_LOG10_WEIGHT,
                     n_before=part.start,
                     n_in_all=count,
+                    **LIMITS,
                 )
                 marks.see(ngrams)
-                tables.add(NgramTable(ngrams, _power(log_prob), _power(log_bow)))
+                tables.add(NgramTable(ngrams, 10.0**log_prob, 10.0**log_bow))
                 work.tell(len(ngrams))
         _expect(lines, "\\end\\")
     del lines, text  # the trie needs the memory
@@ -219,10 +224,7 @@ def _read_unigrams(
     prob, bow = array("d"), array("d")
     while len(words) < n:
         first_line, n_before = lines.n_read + 1, len(words)
-        most = n - n_before
-        own, log_prob, log_bow = lines.unigrams(
-            most, highest=MAX_LOG10_PROB, heaviest=MAX_LOG10_WEIGHT
-        )
+        own, log_prob, log_bow = lines.unigrams(n - n_before, **LIMITS)
         if not own:
             word, number, weight = _unigram(lines, n, n_before)
             own, log_prob, log_bow = [word], np.array([number]), np.array([weight])
@@ -239,11 +241,11 @@ def _read_unigrams(
                 before.add(word)
         prob.frombytes(log_prob.tobytes())
         bow.frombytes(log_bow.tobytes())
-    return words, _power(np.array(prob)), _power(np.array(bow))
+    return words, 10.0 ** np.array(prob), 10.0 ** np.array(bow)
 
 
 def _unigram(lines: Lines, n: int, row: int) -> tuple[str, float, float]:
-    """Return the word, the number and the weight (or NaN) of a line of any form."""
+    """Return the word, the number and the weight (or 0) of a line of any form."""
     line = lines.next()
     if line is None or line.startswith("\\"):
         raise lines.error(
@@ -266,12 +268,8 @@ def _unigram(lines: Lines, n: int, row: int) -> tuple[str, float, float]:
             f"{log10[-1]} in {shown(line)} is not the log10 of a back-off weight: 10 "
             "to that power overflows"
         )
-    return match[2], log10[0], log10[1] if len(log10) == 2 else np.nan
-
-
-def _power(log10: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return 10 to the given power: 1 for NaN, 0 for -99."""
-    return np.where(log10 < LOG_ZERO, 0.0, 10.0 ** np.nan_to_num(log10))
+    number, weight = (-np.inf if x < LOG_ZERO else x for x in [*log10, 0.0][:2])
+    return match[2], number, weight
 
 
 class Marks:

@@ -12,6 +12,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from nplm import TextLM, load, windows
 from nplm.formats import _lines, read_arpa, write_arpa
+from nplm.formats.arpa import reading
 from tests.helpers.arpa import KENLM, SRILM, WORDS, fitted
 
 SETTINGS = [
@@ -104,13 +105,13 @@ def test_highest_order_is_read(tmp_path):
     assert_array_equal(loaded.n_ngrams_[1:], 1)
 
 
-def test_table_grows_as_lines_are_read(tmp_path, monkeypatch):
+def test_lines_are_read_in_blocks(tmp_path, monkeypatch):
     model, X, _ = fitted(3)
     write_arpa(model, tmp_path / "model.arpa", WORDS)
     expected = read_arpa(tmp_path / "model.arpa")[0].predict_proba(X[:50])
     for n_bytes in (1, 7, 1000):
         monkeypatch.setattr(_lines, "CHUNK_BYTES", n_bytes)
-        monkeypatch.setattr(_lines, "INITIAL_ROWS", 1)
+        monkeypatch.setattr(reading, "MAX_ROWS", n_bytes)
         loaded, _ = read_arpa(tmp_path / "model.arpa")
         assert_array_equal(loaded.predict_proba(X[:50]), expected)
 
