@@ -53,6 +53,26 @@ def rank_pairs(
     return len(pairs)
 
 
+def sort_by_range(
+    ngrams: Int32,
+    values: Float32,
+    column: int,
+    range_of_word: Int32,
+    first_row: int,
+    starts: Int64,
+    out_ngrams: Int32,
+    out_values: Float32,
+    out_rows: Int32,
+) -> None:
+    """Sort the n-grams that have a value by the range of one of their words."""
+    rows = np.flatnonzero(~np.isnan(values))
+    ranges = range_of_word[ngrams[rows, column]]
+    starts[:] = np.searchsorted(np.sort(ranges), np.arange(len(starts)))
+    rows = rows[np.argsort(ranges, kind="stable")]
+    out_ngrams[: len(rows)], out_values[: len(rows)] = ngrams[rows], values[rows]
+    out_rows[: len(rows)] = first_row + rows
+
+
 def continuation_counts(trie: Trie, counts: Int64, slot: Int32, out: Int64) -> None:
     """Count the distinct words before each n-gram, N1+(. c w)."""
     out[:] = counts

@@ -178,3 +178,60 @@ def continuation_counts(
                 slot[trie.words[i]] = i
             for i in range(first, last):
                 out[slot[trie.words[i]]] += 1
+
+
+def sort_by_range(
+    const int[:, ::1] ngrams,
+    const float[::1] values,
+    int column,
+    const int[::1] range_of_word,
+    int first_row,
+    int64_t[::1] starts,
+    int[:, ::1] out_ngrams,
+    float[::1] out_values,
+    int[::1] out_rows,
+):
+    """Sort the n-grams that have a value, not NaN, by the range of one of their words.
+
+    Those of a range keep their order. `starts` gets the first row of each range and the
+    number of rows; `out_rows` their numbers, counted from `first_row`.
+
+    Equivalent to ``rows = rows[np.argsort(range_of_word[ngrams[rows, column]],
+    kind="stable")]`` of ``rows = np.flatnonzero(~np.isnan(values))``.
+    """
+    cdef Py_ssize_t n_ranges = starts.shape[0] - 1, n_columns = ngrams.shape[1]
+    cdef Py_ssize_t n = values.shape[0], i, j, to
+    cdef int own
+    cdef int64_t n_before = 0, size
+    if (
+        min(ngrams.shape[0], out_ngrams.shape[0]) < n
+        or min(out_values.shape[0], out_rows.shape[0]) < n
+        or out_ngrams.shape[1] != n_columns
+        or not 0 <= column < n_columns
+        or min(n_ranges, range_of_word.shape[0]) < 1
+    ):
+        raise ValueError("the arrays do not belong together")
+    with nogil:
+        starts[:] = 0
+        for i in range(n):
+            if values[i] == values[i]:
+                own = id_below(&ngrams[i, column], <int> range_of_word.shape[0])
+                starts[id_below(&range_of_word[own], <int> n_ranges)] += 1
+        for i in range(n_ranges):
+            size = starts[i]
+            starts[i] = n_before
+            n_before += size
+        for i in range(n):
+            if values[i] == values[i]:
+                own = id_below(&ngrams[i, column], <int> range_of_word.shape[0])
+                own = id_below(&range_of_word[own], <int> n_ranges)
+                to = starts[own]
+                starts[own] += 1
+                for j in range(n_columns):
+                    out_ngrams[to, j] = ngrams[i, j]
+                out_values[to] = values[i]
+                out_rows[to] = first_row + <int> i
+        # Each start is that of the next range now.
+        for i in range(n_ranges, 0, -1):
+            starts[i] = starts[i - 1]
+        starts[0] = 0

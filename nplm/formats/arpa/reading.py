@@ -20,6 +20,7 @@ from nplm.formats._lines import Lines, shown
 from nplm.formats._ngrams import Ngrams
 from nplm.formats._words import BEGIN, END, reserve_for_words
 from nplm.models.ngrams.stages.tables import (
+    NO_CONTEXT,
     NOT_AN_NGRAM,
     DuplicateNgramError,
     NgramTable,
@@ -352,11 +353,11 @@ class Marks:
             # Without </s>, <s> is a word of a stream, but never predicted.
             return table._replace(prob=np.where(ngrams[:, -1] == self._begin, 0, prob))
         if not self._is_stream:
-            bow = np.where(ngrams[:, -1] == self._end, 1.0, bow)
+            bow = np.where(ngrams[:, -1] == self._end, NO_CONTEXT, bow)
         if self._are_anywhere:
             left_out, after_end = self._unreachable(ngrams)
             if not self._is_stream:
                 left_out |= after_end
             prob = np.where(left_out, NOT_AN_NGRAM, prob)
-            bow = np.where(left_out, 1.0, bow)
+            bow = np.where(left_out, NO_CONTEXT, bow)
         return NgramTable(self._new_id[ngrams], prob, bow)

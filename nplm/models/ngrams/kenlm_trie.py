@@ -136,7 +136,7 @@ class KenlmTrie(WindowLookUps, SuffixTrie):
         return table._replace(
             ngrams=ids.astype(np.int32),
             prob=np.where(never, np.nan, prob),
-            bow=np.where(never | (ngrams[:, -1] == end), 1.0, bow),
+            bow=np.where(never | (ngrams[:, -1] == end), np.nan, bow),
         )
 
     def _powers(

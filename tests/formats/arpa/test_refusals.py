@@ -235,3 +235,31 @@ def test_refused_writes_leave_no_file(tmp_path):
     with pytest.raises(ValueError, match="'</s>' at 1, but the model's boundary is 3"):
         write_arpa(boundary, tmp_path / "model.arpa", WORDS)
     assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize("blank_lines", [False, True])
+def test_first_invalid_line_of_many_is_named(tmp_path, blank_lines):
+    # The words of many lines are looked up together.
+    words = [f"w{i}" for i in range(20)]
+    bigrams = [f"-1.5\t{a} {b}" for a in words for b in words]
+    damages = {
+        "is not a unigram": lambda line: line + "x",
+        "not a number and 2 words": lambda line: line.rsplit(" ", 1)[0],
+        "is invalid or not finite": lambda line: line.replace("-1.5", "-1.5x"),
+        "is above 0": lambda line: line.replace("-1.5", "1.5"),
+        "'both' in .* is not a unigram": lambda line: "-1.5 both w1 2x",
+    }
+    path, rng = tmp_path / "model.arpa", np.random.default_rng(0)
+    head = f"\\data\\\nngram 1={len(words)}\nngram 2={len(bigrams)}\n\n\\1-grams:\n"
+    head += "".join(f"-1\t{word}\t0\n" for word in words) + "\n\\2-grams:\n"
+    for message, damage in damages.items():
+        for first in (0, 63, 64, 65, 399, int(rng.integers(400))):
+            lines = bigrams.copy()
+            lines[first] = damage(lines[first])
+            for later in range(first + 1, len(lines), 50):
+                lines[later] = rng.choice(list(damages.values()))(lines[later])
+            end = "\n \t\n" if blank_lines else "\n"
+            path.write_text(head + "".join(line + end for line in lines) + "\\end\\\n")
+            number = head.count("\n") + 1 + first * (1 + blank_lines)
+            with pytest.raises(ValueError, match=f"line {number}: .*{message}"):
+                read_arpa(path)

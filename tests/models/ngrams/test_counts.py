@@ -53,6 +53,23 @@ def test_pairs_are_ranked(module, n, n_left, n_right):
     assert_array_equal(rank, [number[p] for p in zip(left.tolist(), right.tolist())])
 
 
+@pytest.mark.parametrize(("n", "n_ranges"), [(0, 1), (1, 3), (50, 1), (500, 7)])
+def test_ngrams_are_sorted_by_range_as_by_twin(n, n_ranges):
+    rng = np.random.default_rng(0)
+    ngrams = rng.integers(40, size=(n, 3), dtype=np.int32)
+    values = rng.choice(np.array([0.5, np.nan, 2], np.float32), n)
+    range_of_word = np.sort(rng.integers(n_ranges, size=40, dtype=np.int32))
+    results = []
+    for module in (_counts, reference):
+        starts = np.full(n_ranges + 1, -1, np.int64)
+        out = [np.full((n, 3), -1, np.int32), np.full(n, -1, np.float32)]
+        out += [np.full(n, -1, np.int32)]
+        module.sort_by_range(ngrams, values, 1, range_of_word, 9, starts, *out)
+        results.append([starts, *out])
+    for own, expected in zip(*results):
+        assert_array_equal(own, expected)
+
+
 def test_counts_accept_read_only_arrays(stream):
     X, y = windows(stream, 2)
     assert not X.flags.writeable

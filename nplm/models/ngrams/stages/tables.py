@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from nplm._kernels.ngrams import _counts
 from nplm.models.ngrams.stages.levels import (
     Part,
     join_parts,
@@ -18,16 +19,20 @@ from nplm.models.ngrams.trie.backoff_trie import BackoffTrie
 from nplm.models.ngrams.trie.context_trie import TrieBuilder
 from nplm.models.ngrams.trie.work import Work
 
-__all__ = ["NOT_AN_NGRAM", "DuplicateNgramError", "NgramTable", "NgramTables"]
+__all__ = [
+    "NOT_AN_NGRAM", "NO_CONTEXT", "DuplicateNgramError", "NgramTable", "NgramTables"
+]  # fmt: skip
 
-# The probability of a context that is not an n-gram.
-NOT_AN_NGRAM = np.nan
+# The probability of a context that is not an n-gram, and the weight of an n-gram that
+# is no context in tables that were added.
+NOT_AN_NGRAM = NO_CONTEXT = np.float32(np.nan)
 # Bytes of memory for each n-gram of a range: its words, numbers and ranks, for sorting.
 ROW_BYTES = 200
-# The arrays of `_Chosen`, and their types: first the words, of which that in the column
-# decides the range.
-OF_NGRAMS = -2, {"ngrams": np.int32, "prob": np.float32, "rows": np.int32}
-OF_CONTEXTS = -1, {"contexts": np.int32, "bow": np.float32}
+# Arrays of the n-grams of a range, and of its contexts: words, numbers, and rows. The
+# word in a column decides the range.
+OF_NGRAMS = -2, ("ngrams", "prob", "rows")
+OF_CONTEXTS = -1, ("contexts", "bow")
+TYPES = np.int32, np.float32, np.int32
 
 
 class DuplicateNgramError(ValueError):
@@ -47,8 +52,8 @@ class NgramTable(NamedTuple):
     """
 
     ngrams: NDArray[np.int32]
-    prob: NDArray[np.float64]
-    bow: NDArray[np.float64]
+    prob: NDArray[Any]
+    bow: NDArray[Any]
 
     @classmethod
     def of_words(cls, ngrams: NDArray[np.int32]) -> NgramTable:
@@ -69,10 +74,14 @@ class NgramTables:
 
     def add(self, table: NgramTable) -> None:
         """Append n-grams, in any order."""
-        k = table.ngrams.shape[1]
-        self._n[k] = self._n.get(k, 0) + len(table.ngrams)
-        for array, values in zip(NgramTable._fields, table):
-            self._work.append(f"table.{k}.{array}", np.ascontiguousarray(values))
+        ngrams, prob, bow = table
+        k = ngrams.shape[1]
+        self._n[k] = self._n.get(k, 0) + len(ngrams)
+        weight = bow.astype(np.float32)
+        weight[bow == 1] = NO_CONTEXT
+        arrays = np.ascontiguousarray(ngrams), prob.astype(np.float32), weight
+        for array, values in zip(NgramTable._fields, arrays):
+            self._work.append(f"table.{k}.{array}", values)
 
     def trie(
         self,
@@ -87,7 +96,7 @@ class NgramTables:
         Every context is added with all its suffixes, even if these have no n-grams.
 
         - `unigrams`: every word of the vocabulary once, in order
-        - `settled`: returns a table with the final ids and weights
+        - `settled`: returns a table with the final ids and weights, `NO_CONTEXT` for 1
         - `distinct`: whether to refuse n-grams that occur twice, which else are one
           n-gram with the numbers of one of them
 
@@ -100,7 +109,7 @@ class NgramTables:
             n_rows = self._rows_of_words(lengths, n_words, settled)
             ranges = list(ranges_of_words(n_rows, work.memory // ROW_BYTES))
             work.stage("sorting n-grams", int(n_rows.sum()))
-            rows_of = _RowsOfRanges(self._blocks, ranges, n_words, settled, work)
+            rows_of = _RowsOfRanges(self._blocks, ranges, settled, work)
             for i, words in enumerate(ranges):
                 self._write_range(i, words, sizes, unigrams, rows_of, distinct)
                 work.tell(int(n_rows[slice(*words)].sum()))
@@ -123,7 +132,7 @@ class NgramTables:
         for k in lengths:
             for _, table in self._blocks(k):
                 ngrams, _, bow = settled(table._replace(ngrams=table.ngrams[:, -2:]))
-                newest = ngrams[bow != 1, 1] if k < lengths[-1] else ngrams[:0, 1]
+                newest = ngrams[~np.isnan(bow), 1] if k < lengths[-1] else ngrams[:0, 1]
                 for words in (ngrams[:, 0], newest):
                     n_rows += np.bincount(words, minlength=n_words)
         return n_rows
@@ -133,7 +142,7 @@ class NgramTables:
         if not self._n.get(k):
             return
         size, first = self._work.block, 0
-        types = (np.int32, size * k), (np.float64, size), (np.float64, size)
+        types = (np.int32, size * k), (np.float32, size), (np.float32, size)
         files = (
             self._work.read(f"table.{k}.{array}", *kind)
             for array, kind in zip(NgramTable._fields, types)
@@ -220,27 +229,6 @@ class _Chosen(NamedTuple):
     contexts: NDArray[np.int32]
     bow: NDArray[np.float32]
 
-    @classmethod
-    def of(cls, table: NgramTable, first_row: int) -> Self:
-        """Return the n-grams and the contexts of a table with final ids."""
-        ngrams, prob, bow = table
-        rows, contexts = np.flatnonzero(~np.isnan(prob)), np.flatnonzero(bow != 1)
-        return cls(
-            ngrams[rows],
-            prob[rows].astype(np.float32),
-            (first_row + rows).astype(np.int32),
-            ngrams[contexts],
-            bow[contexts].astype(np.float32),
-        )
-
-    @classmethod
-    def joined(cls, k: int, parts: Sequence[Self]) -> Self:
-        """Join parts of a length."""
-        if len(parts) == 1:
-            return parts[0]
-        none = NgramTable(np.empty((0, k), np.int32), np.empty(0), np.empty(0))
-        return cls(*map(np.concatenate, zip(cls.of(none, 0), *parts)))
-
 
 class _RowsOfRanges:
     """The rows of tables that belong to a range of words.
@@ -257,31 +245,24 @@ class _RowsOfRanges:
         self,
         blocks_of: Callable[[int], Iterator[tuple[int, NgramTable]]],
         ranges: Sequence[tuple[int, int]],
-        n_words: int,
         settled: Callable[[NgramTable], NgramTable],
         work: Work,
     ) -> None:
         self._blocks_of, self._settled, self._work = blocks_of, settled, work
         self._n_ranges = len(ranges)
-        of_word = np.empty(n_words, np.min_scalar_type(self._n_ranges))
-        for i, (first, last) in enumerate(ranges):
-            of_word[first:last] = i
-        self._range_of_word = of_word
+        sizes = [last - first for first, last in ranges]
+        of_range = np.arange(len(ranges), dtype=np.int32)
+        self._range_of_word = np.repeat(of_range, sizes)
         # Of n-grams and of contexts: where each range begins in a block.
         self._starts: dict[int, tuple[list[NDArray[np.int64]], ...]] = {}
 
     def __call__(self, k: int, number: int) -> _Chosen:
         """Return the rows of a length; ranges are asked for in turn, each once."""
-        if self._n_ranges == 1:
-            every = _Chosen.joined(k, list(self._chosen(k)))
-            self._remove_tables(k)
-            return every
         if number == 0:
             self._sort(k)
         arrays = []
-        for (_, types), starts in zip((OF_NGRAMS, OF_CONTEXTS), self._starts[k]):
-            for name, dtype in types.items():
-                width = k if name in ("ngrams", "contexts") else 1
+        for (_, names), starts in zip((OF_NGRAMS, OF_CONTEXTS), self._starts[k]):
+            for name, dtype, width in zip(names, TYPES, (k, 1, 1)):
                 parts = [np.empty(0, dtype)]
                 for start in starts:
                     i, j = start[number : number + 2].tolist()
@@ -293,25 +274,22 @@ class _RowsOfRanges:
                     self._work.remove(f"range.{k}.{name}")
         return _Chosen(*arrays)
 
-    def _chosen(self, k: int) -> Iterator[_Chosen]:
-        for first_row, table in self._blocks_of(k):
-            yield _Chosen.of(self._settled(table), first_row)
-
     def _sort(self, k: int) -> None:
         """Write the rows of a length to files, those of each block by range."""
         self._starts[k] = [], []
         n_before = [0, 0]
-        for chosen in self._chosen(k):
-            for i, (column, types) in enumerate((OF_NGRAMS, OF_CONTEXTS)):
-                arrays = [getattr(chosen, name) for name in types]
-                number = self._range_of_word[arrays[0][:, column]]
-                by_range = np.argsort(number, kind="stable")
-                sizes = np.bincount(number, minlength=self._n_ranges)
-                starts = n_before[i] + np.concatenate([[0], np.cumsum(sizes)])
-                self._starts[k][i].append(starts)
-                n_before[i] = int(starts[-1])
-                for name, values in zip(types, arrays):
-                    self._work.append(f"range.{k}.{name}", values[by_range])
+        for first_row, table in self._blocks_of(k):
+            ngrams, *numbers = self._settled(table)
+            for i, (column, names) in enumerate((OF_NGRAMS, OF_CONTEXTS)):
+                starts = np.empty(self._n_ranges + 1, np.int64)
+                arrays = [np.empty_like(ngrams)]
+                arrays += [np.empty(len(ngrams), dtype) for dtype in TYPES[1:]]
+                own = k + column, self._range_of_word, first_row, starts, *arrays
+                _counts.sort_by_range(ngrams, numbers[i], *own)
+                self._starts[k][i].append(starts + n_before[i])
+                for name, values in zip(names, arrays):
+                    self._work.append(f"range.{k}.{name}", values[: starts[-1]])
+                n_before[i] += int(starts[-1])
         self._remove_tables(k)
 
     def _remove_tables(self, k: int) -> None:
