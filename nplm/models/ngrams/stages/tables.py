@@ -28,6 +28,8 @@ __all__ = [
 NOT_AN_NGRAM = NO_CONTEXT = np.float32(np.nan)
 # Bytes of memory for each n-gram of a range: its words, numbers and ranks, for sorting.
 ROW_BYTES = 200
+# n-grams of a range at most: these are sorted in the cache.
+MAX_ROWS = 1 << 19
 # Arrays of the n-grams of a range, and of its contexts: words, numbers, and rows. The
 # word in a column decides the range.
 OF_NGRAMS = -2, ("ngrams", "prob", "rows")
@@ -107,7 +109,7 @@ class NgramTables:
         lengths = range(2, order + 1)
         if lengths:
             n_rows = self._rows_of_words(lengths, n_words, settled)
-            ranges = list(ranges_of_words(n_rows, work.memory // ROW_BYTES))
+            ranges = list(ranges_of_words(n_rows, self._max_rows))
             work.stage("sorting n-grams", int(n_rows.sum()))
             rows_of = _RowsOfRanges(self._blocks, ranges, settled, work)
             for i, words in enumerate(ranges):
@@ -116,6 +118,10 @@ class NgramTables:
         prob = {"prob": unigrams.prob.astype(np.float32)}
         parts = [Part(0, sizes[:-1])] if lengths else []
         return BackoffTrie(n_words, **join_parts(n_words, prob, parts, work))
+
+    @property
+    def _max_rows(self) -> int:
+        return min(self._work.memory // ROW_BYTES, MAX_ROWS)
 
     def _rows_of_words(
         self,
@@ -126,7 +132,7 @@ class NgramTables:
         """Return the number of n-grams and contexts that belong to each word."""
         n_rows = np.zeros(n_words, dtype=np.int64)
         n_at_most = 2 * sum(self._n.values())
-        if n_at_most <= self._work.memory // ROW_BYTES:
+        if n_at_most <= self._max_rows:
             n_rows[0] = n_at_most  # all words are in one range
             return n_rows
         for k in lengths:
