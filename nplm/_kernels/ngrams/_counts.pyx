@@ -22,26 +22,53 @@ cdef int bit_length(uint64_t value) noexcept nogil:
 
 
 cdef struct Pairs:
-    # Pairs packed into keys, and the row of each.
+    # Pairs packed into keys, and the row of each: in the lowest bits of its key if
+    # there is room, which halves what is moved, and else in `rows`.
     uint64_t* keys
     int* rows
     uint64_t* spare_keys
     int* spare_rows
     Py_ssize_t n
+    int lowest, highest  # left numbers
+    int row_bits
     int right_bits
     int bits
 
 
-cdef bint allocate(Pairs* pairs, Py_ssize_t n) noexcept nogil:
+cdef void measure(
+    Pairs* pairs, const int[:] left, int n_left, int n_right
+) noexcept nogil:
+    """Find the bits that pairs take."""
+    cdef Py_ssize_t i
+    cdef int own
+    pairs.n = left.shape[0]
+    pairs.lowest, pairs.highest = n_left - 1, 0
+    for i in range(pairs.n):
+        own = id_below(&left[i], n_left)
+        pairs.lowest, pairs.highest = min(pairs.lowest, own), max(pairs.highest, own)
+    pairs.right_bits = bit_length(n_right - 1)
+    pairs.bits = pairs.right_bits
+    if pairs.n > 0:
+        pairs.bits += bit_length(pairs.highest - pairs.lowest)
+    pairs.row_bits = bit_length(max(pairs.n - 1, 1))
+    if pairs.bits + pairs.row_bits > 64:
+        pairs.row_bits = 0
+
+
+cdef bint allocate(Pairs* pairs) noexcept nogil:
     """Allocate memory; return False if out of memory. Call `release` in any case."""
-    pairs.n = n
-    pairs.keys = <uint64_t*> malloc(n * sizeof(uint64_t))
-    pairs.spare_keys = <uint64_t*> malloc(n * sizeof(uint64_t))
-    pairs.rows = <int*> malloc(n * sizeof(int))
-    pairs.spare_rows = <int*> malloc(n * sizeof(int))
+    pairs.keys = <uint64_t*> malloc(pairs.n * sizeof(uint64_t))
+    pairs.spare_keys = <uint64_t*> malloc(pairs.n * sizeof(uint64_t))
+    pairs.rows = pairs.spare_rows = NULL
+    if pairs.row_bits == 0:
+        pairs.rows = <int*> malloc(pairs.n * sizeof(int))
+        pairs.spare_rows = <int*> malloc(pairs.n * sizeof(int))
     return (
         pairs.keys != NULL and pairs.spare_keys != NULL
-        and pairs.rows != NULL and pairs.spare_rows != NULL
+        and (
+            pairs.row_bits > 0
+            or (pairs.rows != NULL and pairs.spare_rows != NULL)
+        )
     )
 
 
@@ -53,16 +80,18 @@ cdef void release(Pairs* pairs) noexcept nogil:
 
 
 cdef void pack(
-    Pairs* pairs, const int[:] left, const int[:] right, int n_left, int n_right
+    Pairs* pairs, const int[:] left, const int[:] right, int n_right
 ) noexcept nogil:
     cdef Py_ssize_t i
     cdef uint64_t key
-    pairs.right_bits = bit_length(n_right - 1)
-    pairs.bits = pairs.right_bits + bit_length(n_left - 1)
     for i in range(pairs.n):
-        key = <uint64_t> id_below(&left[i], n_left) << pairs.right_bits
-        pairs.keys[i] = key | <uint64_t> id_below(&right[i], n_right)
-        pairs.rows[i] = <int> i
+        key = id_below(&left[i], pairs.highest + 1)
+        key = max(<int> key, pairs.lowest) - pairs.lowest
+        key = key << pairs.right_bits | <uint64_t> id_below(&right[i], n_right)
+        if pairs.row_bits > 0:
+            pairs.keys[i] = key << pairs.row_bits | <uint64_t> i
+        else:
+            pairs.keys[i], pairs.rows[i] = key, <int> i
 
 
 cdef void radix_sort(Pairs* pairs) noexcept nogil:
@@ -78,7 +107,7 @@ cdef void radix_sort(Pairs* pairs) noexcept nogil:
     digit_bits = (pairs.bits + n_passes - 1) // n_passes
     mask = (1 << digit_bits) - 1
     for step in range(n_passes):
-        shift = step * digit_bits
+        shift = pairs.row_bits + step * digit_bits
         memset(place, 0, sizeof(place))
         for i in range(pairs.n):
             place[(pairs.keys[i] >> shift) & mask] += 1
@@ -92,7 +121,8 @@ cdef void radix_sort(Pairs* pairs) noexcept nogil:
             to = place[digit]
             place[digit] = to + 1
             pairs.spare_keys[to] = pairs.keys[i]
-            pairs.spare_rows[to] = pairs.rows[i]
+            if pairs.row_bits == 0:
+                pairs.spare_rows[to] = pairs.rows[i]
         pairs.keys, pairs.spare_keys = pairs.spare_keys, pairs.keys
         pairs.rows, pairs.spare_rows = pairs.spare_rows, pairs.rows
 
@@ -121,23 +151,30 @@ def rank_pairs(
     cdef int n_distinct = 0
     cdef int left_done = 0
     cdef int row_left
-    cdef uint64_t mask
+    cdef uint64_t mask, row_mask, key, last = 0
     cdef bint enough
     with nogil:
-        enough = allocate(&pairs, left.shape[0])
+        measure(&pairs, left, n_left, n_right)
+        enough = allocate(&pairs)
         if enough:
-            pack(&pairs, left, right, n_left, n_right)
+            pack(&pairs, left, right, n_right)
             radix_sort(&pairs)
             mask = (<uint64_t> 1 << pairs.right_bits) - 1
+            row_mask = (<uint64_t> 1 << pairs.row_bits) - 1
             for i in range(pairs.n):
-                if i == 0 or pairs.keys[i] != pairs.keys[i - 1]:
-                    row_left = <int> (pairs.keys[i] >> pairs.right_bits)
+                key = pairs.keys[i] >> pairs.row_bits
+                if i == 0 or key != last:
+                    last = key
+                    row_left = pairs.lowest + <int> (key >> pairs.right_bits)
                     while left_done <= row_left:
                         start[left_done] = n_distinct
                         left_done += 1
-                    words[n_distinct] = <int> (pairs.keys[i] & mask)
+                    words[n_distinct] = <int> (key & mask)
                     n_distinct += 1
-                rank[pairs.rows[i]] = n_distinct - 1
+                if pairs.row_bits > 0:
+                    rank[pairs.keys[i] & row_mask] = n_distinct - 1
+                else:
+                    rank[pairs.rows[i]] = n_distinct - 1
             while left_done <= n_left:
                 start[left_done] = n_distinct
                 left_done += 1

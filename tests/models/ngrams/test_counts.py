@@ -33,6 +33,7 @@ SIZES = [
     (500, 7, 3),
     (500, 3, 200),
     (300, 1000, 2**31 - 1),  # 41 bits: four digits of the radix sort
+    (20_000, 1 << 20, 2**31 - 1),  # 51 bits: no room for rows beside them
 ]
 
 
