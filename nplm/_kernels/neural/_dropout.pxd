@@ -18,6 +18,7 @@ cdef class Mask:
     cdef double scale
     cdef void *factors        # (K, stride) 0 or scale
     cdef void draw(self, Py_ssize_t K) noexcept nogil
+    cdef void draw_of(self, const int *contexts, Py_ssize_t n, Py_ssize_t K) noexcept nogil
     cdef void apply(self, void *values, Py_ssize_t K) noexcept nogil
 
 

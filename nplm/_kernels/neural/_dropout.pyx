@@ -6,7 +6,8 @@ A network that scores is made without dropout.
 The mask of an example is a function of a seed, the number of examples seen before, and
 the index of a value: no bit depends on threads, processes, or interruptions. Where
 hidden units have a memory, the examples of a run have the mask of its first one (Gal and
-Ghahramani, 2016).
+Ghahramani, 2016), and x that of all equal contexts of a mini-batch, so that their
+products are the same.
 """
 
 from libc.stdint cimport uint64_t
@@ -14,7 +15,7 @@ from libc.string cimport memcpy
 
 from nplm._kernels.neural._features cimport Features
 from nplm._kernels.neural.hidden._hidden cimport Hidden
-from nplm._kernels.neural._inputs cimport Activations, Inputs
+from nplm._kernels.neural._inputs cimport Activations, Inputs, context_code
 from nplm._kernels.neural._loops cimport Scratch, round_up
 from nplm._kernels.neural._solvers cimport Clock, Solver, Step, atomic_read
 
@@ -73,6 +74,18 @@ cdef class Mask:
                 (t + <uint64_t>first) * of_each, self.threshold, self.scale)
             last = first
 
+    cdef void draw_of(self, const int *contexts, Py_ssize_t n, Py_ssize_t K) noexcept nogil:
+        """Draw the factors of the next K examples: the same for equal contexts.
+
+        Equivalent to ``reference.neural.mask_of_contexts``.
+        """
+        cdef uint64_t t = <uint64_t>atomic_read(&self.clock.examples)
+        cdef Py_ssize_t size = self.stride * self.itemsize, k
+        for k in range(K):
+            self.loops.mask(
+                <char *>self.factors + k * size, self.stride, self.seed[0],
+                context_code(contexts + k * n, n, t), self.threshold, self.scale)
+
     cdef void apply(self, void *values, Py_ssize_t K) noexcept nogil:
         """Compute ``values *= factors``, (K, n)."""
         cdef Py_ssize_t size = self.itemsize, k
@@ -105,7 +118,10 @@ cdef class DroppedInputs(Inputs):
 
     cdef void forward(self, Activations at, Py_ssize_t K) noexcept nogil:
         self.inputs.forward(at, K)
-        self.mask.draw(K)
+        if self.mask.run_length > 1:
+            self.mask.draw_of(at.contexts, at.n_context, K)
+        else:
+            self.mask.draw(K)
         self.mask.apply(at.x, K)
 
     cdef void backward(

@@ -1,6 +1,12 @@
+from libc.stdint cimport uint64_t
+
 from nplm._kernels.neural._features cimport Features
 from nplm._kernels.neural._loops cimport Loops, Scratch, Tier
 from nplm._kernels.neural._solvers cimport Parameter, Solver, Step
+
+
+cdef uint64_t context_code(
+    const int *context, Py_ssize_t n, uint64_t start) noexcept nogil
 
 
 cdef class Activations:

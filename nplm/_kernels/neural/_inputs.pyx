@@ -4,11 +4,24 @@ Step 1(a) of section 3.2, and 2(d) on the way back.
 """
 
 from libc.math cimport exp
+from libc.stdint cimport uint64_t
 from libc.string cimport memcpy, memset
 
 from nplm._kernels.neural._features cimport Features
 from nplm._kernels.neural._loops cimport Scratch, Tier, round_up
 from nplm._kernels.neural._solvers cimport Parameter, Solver, Step
+
+
+cdef uint64_t context_code(
+    const int *context, Py_ssize_t n, uint64_t start,
+) noexcept nogil:
+    """Return a hash of n words and of a number."""
+    cdef uint64_t code = start
+    cdef Py_ssize_t i
+    for i in range(n):
+        code = (code ^ <unsigned int>context[i]) * 0x9E3779B97F4A7C15ULL
+        code ^= code >> 29
+    return code
 
 
 cdef class Activations:
@@ -74,10 +87,8 @@ cdef class Activations:
             n_context=0, n_inputs=self.n_inputs if n_inputs is None else n_inputs,
             n_hidden=n_hidden)
         made.places, made.rows, made.follows = self.places, self.rows, self.follows
-        # Of those that score: a part may read the whole windows.
-        made.contexts, made.n_columns = self.contexts, self.n_columns
-        if self.scoring:
-            made.n_context = self.n_context
+        made.contexts, made.n_context = self.contexts, self.n_context
+        made.n_columns = self.n_columns
         return made
 
     def positions(self, Py_ssize_t n_context):

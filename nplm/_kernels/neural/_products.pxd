@@ -9,6 +9,7 @@ cdef class Products:
     cdef void *z                  # (columns, stride), in panels
     cdef void *zt                 # (n_outputs, columns), in panels
     cdef void *dz                 # (columns, stride), in panels
+    cdef void narrow(self, Py_ssize_t K) noexcept nogil
     cdef void begin(self, void *z, Py_ssize_t K) noexcept nogil
     cdef void begin_update(self, void *z, Py_ssize_t K) noexcept nogil
     cdef void logits(self, void *E, Py_ssize_t rows, void *logits) noexcept nogil

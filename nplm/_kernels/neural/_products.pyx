@@ -63,6 +63,11 @@ cdef class Products:
         if rows > stride:
             self.rest = scratch.numbers(tile_rows * LINE)
 
+    cdef void narrow(self, Py_ssize_t K) noexcept nogil:
+        """Multiply no more columns than K vectors need, until the next call."""
+        if self.columns > 1:
+            self.columns = round_up(K, LINE)
+
     cdef void begin(self, void *z, Py_ssize_t K) noexcept nogil:
         """Set z, (K, stride), which all tiles of a mini-batch multiply."""
         self.begin_update(z, K)

@@ -7,7 +7,7 @@ and `_team` only make these fast, and have no modules here.
 """
 
 from tests.reference.neural.arrays import Array, as_it_is, bfloat16
-from tests.reference.neural.dropout import Dropout, mask
+from tests.reference.neural.dropout import Dropout, mask, mask_of_contexts
 from tests.reference.neural.energy import energies, energy_gradients
 from tests.reference.neural.lstm import Carried, Memory, cell, lstm, lstm_of_windows
 from tests.reference.neural.network import (
@@ -90,6 +90,7 @@ __all__ = [
     "lstm",
     "lstm_of_windows",
     "mask",
+    "mask_of_contexts",
     "mixed_senses",
     "probabilities",
     "projection",

@@ -208,7 +208,7 @@ def train(
     for start in range(0, len(index), batch_size):
         rows = index[start : start + batch_size]
         if dropout is not None:
-            masks = dropout.masks(weights, solver.n_seen, len(rows))
+            masks = dropout.masks(weights, solver.n_seen, near[rows])
         now = solver.up_to_date(weights)
         if now.V is not None:
             memory = carried.of(rows)

@@ -46,6 +46,8 @@ cdef class Weighted:
 
     cdef void *panels(self, void *v, Py_ssize_t K) noexcept nogil:
         """Return ``v @ weights.T`` in panels, of several vectors."""
+        self.products.narrow(K)
+        self.columns = self.products.columns
         self.products.begin(v, K)
         self.products.logits(self.weights.values, self.weights.rows, self.sums)
         return self.sums

@@ -35,13 +35,20 @@ cdef class Continuing(Cell):
     cdef Py_ssize_t *order     # (K,) the examples, step by step
     cdef Py_ssize_t *steps     # (steps + 1,) the first of each step among these
     cdef Py_ssize_t n_steps
-    cdef bint whole           # steps are whole panels, and these arrays are in panels:
-    cdef void *gates          # (K, n_sums) their sums; gates; slopes
-    cdef void *activations    # (K, h) a after each example
-    cdef void *states         # and c
-    # in this order
-    cdef void *x               # (K, n_inputs)
+    cdef bint whole            # steps are whole panels, and `rows` and these are in panels:
+    cdef void *activations     # (K, h) a after each example
+    cdef void *states          # and c
+    # examples with equal contexts are one
+    cdef Py_ssize_t *of        # (K,) which of them an example is, in the order of steps
+    cdef Py_ssize_t *firsts    # (n_distinct,) the first example of each
+    cdef Py_ssize_t n_distinct
+    cdef Py_ssize_t *slots     # (n_slots,) a hash table of them
+    cdef Py_ssize_t n_slots
+    cdef void *x               # (n_distinct, n_inputs)
     cdef void *dx
+    cdef void *distinct        # (n_distinct, n_sums) H x; slopes
+    cdef void *step_rows       # (columns, n_sums) those of the examples of a step
+    # in the order of steps
     cdef void *before          # (K, h) a before each example
     cdef void *c_first         # (runs, h) c before the first step
     cdef void *da
@@ -53,6 +60,10 @@ cdef class Continuing(Cell):
     cdef void *dd              # (16, n_sums)
     cdef bint begins(self, Activations at, Py_ssize_t k) noexcept nogil
     cdef void find_order(self, Activations at, Py_ssize_t K) noexcept nogil
+    cdef void find_distinct(self, Activations at, Py_ssize_t K) noexcept nogil
+    cdef void *sums_of(self, Py_ssize_t first, Py_ssize_t n) noexcept nogil
+    cdef void add_slopes(
+        self, void *sums, Py_ssize_t first, Py_ssize_t n) noexcept nogil
     cdef void find_state(self, Activations at) noexcept nogil
     cdef void *load(
         self, void *array, Py_ssize_t rows, Py_ssize_t n, void *panels) noexcept nogil

@@ -11,13 +11,15 @@ The gate f keeps a part of c, and the gate o outputs a part of it (Hochreiter an
 Schmidhuber, 1997; with coupled gates, Greff et al., 2017). The paper proposes recurrent
 networks for longer contexts (section 5.2, item 4).
 
-The products H x are those of many examples at once. Those with V wait for the word before,
-so that a step takes several texts side by side, as columns of a matrix in panels.
+The products H x are those of many examples at once, and of equal contexts one. Those with V wait
+for the word before, so that a step takes several texts side by side, as columns of a
+matrix in panels.
 """
 
+from libc.stdint cimport uint64_t
 from libc.string cimport memcmp, memcpy, memset
 
-from nplm._kernels.neural._inputs cimport Activations, Inputs
+from nplm._kernels.neural._inputs cimport Activations, Inputs, context_code
 from nplm._kernels.neural._loops cimport LINE, Scratch, round_up
 from nplm._kernels.neural._products cimport Recurrence
 from nplm._kernels.neural._solvers cimport Parameter, Solver, Step
@@ -126,6 +128,14 @@ cdef class Continuing(Cell):
         self.order = <Py_ssize_t *>scratch.bytes(K * sizeof(Py_ssize_t))
         self.steps = <Py_ssize_t *>scratch.bytes((K + 1) * sizeof(Py_ssize_t))
         self.x = scratch.numbers(K * at.n_inputs)
+        self.of = <Py_ssize_t *>scratch.bytes(K * sizeof(Py_ssize_t))
+        self.firsts = <Py_ssize_t *>scratch.bytes(K * sizeof(Py_ssize_t))
+        self.n_slots = 4
+        while self.n_slots < 2 * K:
+            self.n_slots *= 2
+        self.slots = <Py_ssize_t *>scratch.bytes(self.n_slots * sizeof(Py_ssize_t))
+        self.distinct = scratch.numbers(K * n)
+        self.step_rows = scratch.numbers(n * columns)
         self.activations = scratch.numbers(K * h)
         self.states = scratch.numbers(K * h)
         self.before = scratch.numbers(K * h)
@@ -173,6 +183,51 @@ cdef class Continuing(Cell):
                 i += 1
             self.whole = self.whole and i % LINE == 0
         self.steps[self.n_steps] = n
+
+    cdef void find_distinct(self, Activations at, Py_ssize_t K) noexcept nogil:
+        """Find the distinct contexts, and copy the x of each, which has one mask."""
+        cdef Py_ssize_t n = at.n_context, width = at.n_inputs * at.itemsize, i, p, place
+        cdef const int *context
+        for i in range(self.n_slots):
+            self.slots[i] = -1
+        self.n_distinct = 0
+        for p in range(K):
+            context = at.contexts + self.order[p] * n
+            place = <Py_ssize_t>(context_code(context, n, 0) % <uint64_t>self.n_slots)
+            i = self.slots[place]
+            while i >= 0 and memcmp(
+                    at.contexts + self.firsts[i] * n, context, n * sizeof(int)) != 0:
+                place = (place + 1) % self.n_slots
+                i = self.slots[place]
+            if i < 0:
+                i = self.slots[place] = self.n_distinct
+                self.firsts[i] = self.order[p]
+                memcpy(<char *>self.x + i * width,
+                       <char *>at.x + self.order[p] * width, width)
+                self.n_distinct += 1
+            self.of[p] = i
+
+    cdef void *sums_of(self, Py_ssize_t first, Py_ssize_t n) noexcept nogil:
+        """Return H x of the n examples of a step, in panels."""
+        cdef Py_ssize_t size = self.n_sums * self.itemsize, i
+        cdef void *panels = self.sums
+        if self.whole:
+            panels = self.row(self.rows, 3 * first)
+        for i in range(n):
+            memcpy(<char *>self.step_rows + i * size,
+                   <char *>self.distinct + self.of[first + i] * size, size)
+        self.loops.into_panels(
+            self.step_rows, self.n_sums, n, self.n_sums, panels, round_up(n, LINE))
+        return panels
+
+    cdef void add_slopes(self, void *sums, Py_ssize_t first, Py_ssize_t n) noexcept nogil:
+        """Add the slopes of a step's sums, in panels, to those of the distinct contexts."""
+        cdef Py_ssize_t size = self.n_sums * self.itemsize, i
+        self.loops.out_of_panels(sums, self.n_sums, n, self.step_rows, self.n_sums)
+        for i in range(n):
+            self.loops.add(
+                <char *>self.distinct + self.of[first + i] * size,
+                <char *>self.step_rows + i * size, self.n_sums, 1)
 
     cdef void find_state(self, Activations at) noexcept nogil:
         """Find the state before each run: a in the first rows of `before`, and c."""
@@ -230,19 +285,13 @@ cdef class Continuing(Cell):
                 self.last[run] = at.rows[self.order[place]]
 
     cdef void forward(self, Activations at, Py_ssize_t K) noexcept nogil:
-        cdef Py_ssize_t h = self.h, width = at.n_inputs * at.itemsize
-        cdef Py_ssize_t size = h * at.itemsize, first, n, i, p, t
+        cdef Py_ssize_t h = self.h, size = h * at.itemsize, first, n, i, p, t
         cdef void *sums
         cdef void *after = self.activations
         self.by_V_before.begin(self.V.values)
         self.find_order(at, K)
-        for p in range(K):
-            memcpy(<char *>self.x + p * width, <char *>at.x + self.order[p] * width, width)
-        self.gates = self.rows
-        if self.whole:
-            self.gates = self.by_H.panels(self.x, K)
-        else:
-            self.by_H.forward(self.x, self.rows, K)
+        self.find_distinct(at, K)
+        self.by_H.forward(self.x, self.distinct, self.n_distinct)
         # Of all runs first: one writes where another has to read.
         self.find_state(at)
         n = self.steps[1]
@@ -254,11 +303,10 @@ cdef class Continuing(Cell):
                 if not at.follows[self.order[first + i]]:
                     self.clear(self.a, h, i)
                     self.clear(self.c, h, i)
-            sums = self.load(
-                self.row(self.gates, 3 * first), self.n_sums, n, self.sums)
+            sums = self.sums_of(first, n)
             self.step(sums, n)
             if not at.scoring:
-                self.store(sums, self.n_sums, n, self.row(self.gates, 3 * first))
+                self.store(sums, self.n_sums, n, self.row(self.rows, 3 * first))
             self.store(self.a, h, n, self.row(self.activations, first))
             self.store(self.c, h, n, self.row(self.states, first))
         self.leave_state(at)
@@ -286,6 +334,7 @@ cdef class Continuing(Cell):
             memcpy(self.row(self.da, p), self.row(at.da, self.order[p]), size)
         memset(self.dc, 0, round_up(self.steps[1], LINE) * size)
         memset(self.dd_panel, 0, n_sums * LINE * at.itemsize)
+        memset(self.distinct, 0, self.n_distinct * n_sums * at.itemsize)
         for t in range(self.n_steps - 1, -1, -1):
             first, n = self.steps[t], self.steps[t + 1] - self.steps[t]
             columns = round_up(n, LINE)
@@ -299,7 +348,7 @@ cdef class Continuing(Cell):
                         self.clear(self.dc, h, i)
                 at.loops.add(
                     self.slopes_a, self.recurrent, round_up(n_next, LINE) * h, 1)
-            sums = self.load(self.row(self.gates, 3 * first), n_sums, n, self.sums)
+            sums = self.load(self.row(self.rows, 3 * first), n_sums, n, self.sums)
             if t == 0:
                 at.loops.into_panels(self.c_first, h, n, h, self.c_before, columns)
             elif self.whole:
@@ -316,7 +365,8 @@ cdef class Continuing(Cell):
                     <char *>sums + 3 * p * panel, <char *>self.c_before + p * panel,
                     <char *>self.slopes_a + p * panel, h, <char *>self.dc + p * panel,
                     self.dd_panel)
-            self.store(sums, n_sums, n, self.row(self.gates, 3 * first))
+            self.add_slopes(sums, first, n)
+            self.store(sums, n_sums, n, self.row(self.rows, 3 * first))
             n_next = n
         at.loops.out_of_panels(self.dd_panel, n_sums, LINE, self.dd, n_sums)
         for i in range(1, LINE):
@@ -324,17 +374,17 @@ cdef class Continuing(Cell):
                 self.dd, <char *>self.dd + i * n_sums * at.itemsize, n_sums, 1)
         solver.vector(step, self.d, self.dd)
         self.by_V.products.begin_update(self.before, K)
-        memset(dx, 0, K * at.n_inputs * at.itemsize)
         if self.whole:
-            self.by_V.follow(self.gates, self.da, K, solver, step)
-            self.by_H.follow(self.gates, dx, K, solver, step)
+            self.by_V.follow(self.rows, self.da, K, solver, step)
         else:
-            self.by_V.backward(self.before, self.gates, self.da, K, solver, step)
-            self.by_H.backward(self.x, self.gates, dx, K, solver, step)
-        for p in range(K if at.learns_inputs else 0):
+            self.by_V.backward(self.before, self.rows, self.da, K, solver, step)
+        memset(dx, 0, self.n_distinct * at.n_inputs * at.itemsize)
+        self.by_H.backward(self.x, self.distinct, dx, self.n_distinct, solver, step)
+        # The features of a context sum over its examples: the first stands for all.
+        for i in range(self.n_distinct if at.learns_inputs else 0):
             at.loops.add(
-                <char *>at.dx + self.order[p] * at.n_inputs * at.itemsize,
-                dx + p * at.n_inputs * at.itemsize, at.n_inputs, 1)
+                <char *>at.dx + self.firsts[i] * at.n_inputs * at.itemsize,
+                dx + i * at.n_inputs * at.itemsize, at.n_inputs, 1)
 
 
 cdef class Windows(Cell):
@@ -417,12 +467,8 @@ cdef class Windows(Cell):
 
     cdef Py_ssize_t slot(self, const int *context, Py_ssize_t begun) noexcept nogil:
         """Return the place in a hash table of a context after what has begun."""
-        cdef unsigned long long code = begun + 1
-        cdef Py_ssize_t i
-        for i in range(self.n_window):
-            code = (code ^ <unsigned int>context[i]) * 0x9E3779B97F4A7C15ULL
-            code ^= code >> 29
-        return <Py_ssize_t>(code % <unsigned long long>self.n_slots)
+        cdef uint64_t code = context_code(context, self.n_window, begun + 1)
+        return <Py_ssize_t>(code % <uint64_t>self.n_slots)
 
     cdef Py_ssize_t group(self, Activations at, Py_ssize_t t) noexcept nogil:
         """Find the windows that are the same up to context t; return how many differ."""

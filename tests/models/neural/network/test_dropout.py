@@ -59,6 +59,14 @@ def test_examples_of_a_run_have_one_mask():
         assert (runs[first : first + 4] == runs[first]).all()
 
 
+def test_equal_contexts_of_a_mini_batch_have_one_mask():
+    X = np.array([[3, 1], [2, 1], [3, 1], [1, 3]], np.int32)
+    first, other = (reference.mask_of_contexts(7, t, X, 50, 0.4) for t in (20, 24))
+    np.testing.assert_array_equal(first[0], first[2])
+    distinct = np.concatenate([first[[0, 1, 3]], other[[0, 1, 3]]])
+    assert len(np.unique(distinct, axis=0)) == 6
+
+
 # -- threads -----------------------------------------------------------------------
 
 

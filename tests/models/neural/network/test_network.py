@@ -76,7 +76,7 @@ def test_gradients_numerically(
     )  # fmt: skip
     X, y = random_windows(6, network.n_words, network.parts.inputs.n_context, rng)
     weights = weights_of(network)
-    masks = reference.Dropout(rates, dropout_of(rates).seeds[0]).masks(weights, 7, 6)
+    masks = reference.Dropout(rates, dropout_of(rates).seeds[0]).masks(weights, 7, X)
     memory = None
     if n_memory:  # of two runs, of which one goes on
         left = rng.uniform(-1, 1, (2, weights.n_hidden))
