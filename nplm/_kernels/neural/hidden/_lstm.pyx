@@ -11,9 +11,9 @@ The gate f keeps a part of c, and the gate o outputs a part of it (Hochreiter an
 Schmidhuber, 1997; with coupled gates, Greff et al., 2017). The paper proposes recurrent
 networks for longer contexts (section 5.2, item 4).
 
-The products H x are those of many examples at once, and of equal contexts one. Those with V wait
-for the word before, so that a step takes several texts side by side, as columns of a
-matrix in panels.
+The products H x are those of many examples at once, and of equal contexts one. Those with V
+wait for the word before, so that a step takes several texts side by side, as columns of
+a matrix in panels.
 """
 
 from libc.stdint cimport uint64_t
