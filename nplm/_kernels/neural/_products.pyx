@@ -150,7 +150,7 @@ cdef class Products:
     ) noexcept nogil:
         """``E[:, :n] = keep * E[:, :n] + rate * g @ z[:, first:first + n]``."""
         self.loops.update_tile(
-            E, rows, stride, n, g, self.columns, K,
+            E, rows, stride, n, g, self.columns, min(K, self.columns),
             <char *>self.z + first * self.columns * self.itemsize, rate, keep)
 
     cdef void end(self, void *dzt) noexcept nogil:
