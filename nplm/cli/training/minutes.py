@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stdout
 from typing import Any
 
@@ -33,6 +33,8 @@ __all__ = ["train_minutes"]
 # Bytes of text that are read, split and counted a second; and the share of the time
 # that this may take.
 READ_A_SECOND, READING_SHARE = 4e6, 0.7
+# Bytes of memory of the program, and of the text and its ids for a byte of the text.
+PROGRAM_BYTES, BYTES_A_BYTE = 200_000_000, 2.5
 # What a recipe decides.
 CHOICES = "minutes text adapt members settings tokens random_state"
 # The share of its time that a fit takes which did not end early.
@@ -46,7 +48,7 @@ def train_minutes(job: Job) -> None:
     refuse_arpa(output)
     lm = _auto_lm(options)
     if lm.recipe is None:
-        _refuse_too_large(job.inputs, lm.minutes)
+        _refuse_too_large(n_bytes_of(job.inputs), lm)
     refuse_empty(job.test, "test")
     at_blanks = getattr(lm.tokenizer, "splits_at_blanks", False)
     texts, held_out = job.read(at_blanks=at_blanks, errors=options["errors"])
@@ -113,13 +115,19 @@ def _auto_of(path: str) -> AutoLM:
     return model
 
 
-def _refuse_too_large(inputs: Sequence[str], minutes: float) -> None:
-    """Refuse a text that takes most of the time to be read."""
-    needed = n_bytes_of(inputs) / READ_A_SECOND / READING_SHARE / 60
+def _refuse_too_large(n_bytes: int, lm: AutoLM) -> None:
+    """Refuse a text that takes most of the time to be read, or all memory."""
+    minutes, needed = lm.minutes, n_bytes / READ_A_SECOND / READING_SHARE / 60
     if needed > minutes:
         raise click.ClickException(
             f"--minutes {minutes:g} is too short: reading the text takes most of "
             f"{needed:.2g} minutes. Give more minutes, or a part of the text."
+        )
+    giga = (PROGRAM_BYTES + BYTES_A_BYTE * n_bytes) / 1e9
+    if lm.memory is not None and giga > lm.memory / 1e9:
+        raise click.ClickException(
+            f"--memory of {lm.memory / 1e9:.2g} GB is too small: reading the text "
+            f"takes about {giga:.2g} GB. Give more memory, or a part of the text."
         )
 
 

@@ -152,14 +152,16 @@ def choose(
     fixed = {name: settings[name] for name in FIXED if name in settings}
     seconds = NGRAM_SECONDS * text.n_tokens
     _check_time("n-grams", seconds, fit)
-    n_classes = fixed.get("n_classes", _n_classes(text, budget.left))
+    # Of a processor without other work.
+    seconds_left = budget.left / budget.slowness
+    n_classes = fixed.get("n_classes", _n_classes(text, seconds_left))
     can_learn = text.n_tokens >= MIN_TOKENS and text.held_out is not None
     members = fixed.get("members")
     if members is None:
         members = ["ngrams"]
         members += ["classes"] if n_classes and can_learn else []
         needed = seconds + MIN_SECONDS + WORD_SECONDS * text.n_words
-        has_time = budget.left > needed
+        has_time = seconds_left > needed
         # A network before is trained further, or it is an error.
         if fit.before is not None or (can_learn and has_time):
             members.append("network")
@@ -229,6 +231,7 @@ def _with_network(
     assert budget is not None
     before = NGRAM_SECONDS * text.n_tokens if "ngrams" in recipe.members else 0.0
     before += CLASS_SECONDS * text.n_words * recipe.n_classes
+    before *= budget.slowness
     minutes = (budget.left - before) / 60
     rows = _fitting_rows(fit, settings)
     if not rows:
@@ -251,6 +254,7 @@ def _with_network(
         if "ngrams" in recipe.members:
             n_parameters += NGRAMS_A_TOKEN * text.n_tokens
         reserved = SAVING_SECONDS + PARAMETER_SECONDS * n_parameters
+        reserved *= budget.slowness
         after = building + reserved + scoring_seconds
         seconds = budget.left - before - after
         further = row

@@ -66,6 +66,7 @@ class Budget:
 
     - `seconds`: of the whole work
     - `begun`: when it began, by ``time.perf_counter``; by default now
+    - `slowness`: how often the time of the processor other work takes, with its own
     """
 
     def __init__(self, seconds: float, begun: float | None = None) -> None:
@@ -73,7 +74,7 @@ class Budget:
         self.begun = time.perf_counter() if begun is None else begun
         self._spent_before = 0.0
         self.plan: TimedPlan | None = None
-        self.ends_soon = False
+        self.ends_soon, self.slowness = False, 1.0
 
     def resume(self, seconds: float) -> None:
         """Go on with work that took these seconds before it was killed."""

@@ -8,9 +8,10 @@ from nplm.models.auto.texts import AutoText
 __all__ = ["buffer_bytes", "fit_bytes", "ngrams_are_on_disk"]
 
 # Bytes of n-grams in memory, a token, by order: at most while they are estimated, and
-# afterwards. Those of order 5 were measured with 16 million words of Wiki, the ratios
-# of the others with 1.5 million; n-grams of classes take less.
-NGRAM_BYTES = {5: (130, 80), 4: (90, 64), 3: (58, 45), 2: (19, 13), 1: (19, 13)}
+# afterwards. Those of order 5 were measured with words at random, of which hardly any
+# n-grams repeat (16 million words of Wiki took two thirds), the ratios of the others
+# with 1.5 million words; n-grams of classes take less.
+NGRAM_BYTES = {5: (200, 120), 4: (140, 95), 3: (90, 65), 2: (30, 20), 1: (30, 20)}
 # Those of Python, of a token's ids, and of a word.
 OTHER_BYTES, ID_BYTES, WORD_BYTES = 200_000_000, 20, 1000
 # Bytes of a network, a feature: of a word while the first ones are computed; then of a

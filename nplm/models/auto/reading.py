@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import time
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from importlib.util import find_spec
 from typing import Any
@@ -36,6 +37,8 @@ HELD_OUT_SHARE, MAX_HELD_OUT, HELD_OUT_A_SECOND = 0.05, 30_000, 150
 # Learning and splitting subwords takes as long as reading the text so many times, and
 # may take at most this share of the minutes.
 SUBWORD_READINGS, SUBWORD_SHARE = 6, 0.2
+# Seconds of the processor that tell which share of it the fit has.
+MEASURED_SECONDS = 0.5
 
 
 def are_windows(X: object, y: object, sample_weight: object = None) -> bool:
@@ -99,7 +102,15 @@ def learned_codec(
     left = budget.left if is_open else 0.0  # a repeated fit reads no clock
     options: dict[str, Any] = {"refuse_zero": isinstance(lm.boundary, str)}
     most = MAX_TYPES if is_open else None
+    began = time.perf_counter(), time.process_time()
     codec, documents = fit_codec(X, *parts, lm, max_types=most, **options)
+    if recipe is None and isinstance(X, Sequence):  # a stream may wait for its source
+        seconds, of_process = (
+            time.perf_counter() - began[0],
+            time.process_time() - began[1],
+        )
+        if of_process > MEASURED_SECONDS:
+            budget.slowness = max(1.0, seconds / of_process)
     has_all = getattr(codec.vocabulary, "max_words", None) is None
     # Subwords read the documents again.
     if not is_open or has_all or hasattr(X, "__next__"):

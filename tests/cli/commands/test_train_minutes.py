@@ -112,6 +112,11 @@ def test_continued_model_is_not_worse(run, text, model, tmp_path):
         ("--minutes 1 --set ngram_order=0", 2, "ngram_order must be an int above 0"),
         ("--minutes 1 --members a", 2, "--members must be some of ngrams"),
         ("--minutes 1e-5", 1, "is too short"),
+        (
+            "--minutes 1 --memory 1M",
+            1,
+            "is too small: reading the text takes about 0.2",
+        ),
         ("--minutes 1 -o model.arpa", 2, "OUTPUT is a model of nplm"),
     ],
 )
