@@ -65,7 +65,7 @@ T = TypeVar("T")
 def fit(
     estimator: Network,
     X: ArrayLike,
-    y: ArrayLike,
+    y: ArrayLike | None = None,
     *,
     X_val: ArrayLike | None = None,
     y_val: ArrayLike | None = None,
@@ -349,7 +349,10 @@ def _checked(
     if data not in DATA:
         raise ValueError(f"data={data!r} must be one of {DATA}.")
     if not isinstance(estimator, NetworkLM):
-        raise TypeError(f"nplm.mpi trains a NeuralLM or EnergyLM, got {estimator!r}.")
+        raise TypeError(
+            f"nplm.mpi trains a NeuralLM or EnergyLM, got {estimator!r:.100}. Of a "
+            "text, train it on windows of ids, and make a TextLM by TextLM.from_model."
+        )
     if estimator.n_jobs not in (None, 1):
         raise ValueError(
             f"n_jobs={estimator.n_jobs}, but a rank trains on one thread; set n_jobs=1 "

@@ -52,7 +52,11 @@ def check_ids(
     try:
         ids = np.asarray(values)
     except ValueError:
-        problem = "of different lengths" if ndim > 1 else "in place of single ids"
+        problem = (
+            "of different lengths"
+            if ndim > 1
+            else "in place of single ids: join documents, each with the id of its end"
+        )
         raise ValueError(
             f"{name} must have {ndim} dimension{'s' if ndim > 1 else ''}, got "
             f"sequences {problem}."

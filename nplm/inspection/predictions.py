@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp
+from sklearn.utils.validation import check_scalar
 
 from nplm.base.estimators.scored_texts import texts_log_prob
 from nplm.inspection.weights import member_names
@@ -201,8 +203,7 @@ def expected_words(
     ['be']
     """
     text = fitted_text(lm)
-    if k < 1:
-        raise ValueError(f"k must be 1 or more, got {k}.")
+    check_scalar(k, "k", Integral, min_val=1)
     model = text.model
     ids, stop = _ids_and_position(text, document, position)
     proba, context, state = _proba_after(text, ids[:stop])

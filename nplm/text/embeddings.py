@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from numbers import Integral
 from operator import matmul
 from typing import Any
 
@@ -12,6 +13,7 @@ from scipy.linalg import qr
 from scipy.sparse import coo_array, csr_array
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import validate_parameter_constraints
+from sklearn.utils.validation import check_scalar
 
 from nplm.base.blocks import blocks
 from nplm.base.checks import check_ids, trusted_ids
@@ -242,6 +244,7 @@ def nearest_rows(
     - returns `nearest` (k,): the nearest first, without `i`
     - returns `cosines` of shape (k,)
     """
+    check_scalar(k, "k", Integral, min_val=1)
     rows = C[:among]
     tiny = np.finfo(C.dtype).tiny
     lengths = np.maximum(np.linalg.norm(rows, axis=1), tiny)

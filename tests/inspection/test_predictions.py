@@ -1,7 +1,7 @@
 """Predictions taken apart: they are the model's, and their parts add up."""
 
 import math
-from functools import cache
+from functools import cache, partial
 
 import numpy as np
 import pytest
@@ -180,7 +180,7 @@ def test_expected_words_are_as_many_as_the_vocabulary_has():
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        (dict(k=0), "k must be 1 or more, got 0"),
+        (dict(k=0), "k == 0, must be >= 1"),
         (dict(position=3), "position must be from 0 to 2"),
         (dict(position=-1), "position must be from 0 to 2"),
     ],
@@ -188,6 +188,14 @@ def test_expected_words_are_as_many_as_the_vocabulary_has():
 def test_expected_words_refuse_numbers_out_of_range(given, message):
     with pytest.raises(ValueError, match=message):
         expected_words(model("n-grams"), "the dog", **given)
+
+
+@pytest.mark.parametrize("k", [None, 2.5, "3"])
+def test_numbers_of_words_are_whole(k):
+    lm = model("network")
+    for method in (lm.next_words, lm.nearest, partial(expected_words, lm)):
+        with pytest.raises(TypeError, match="k must be an instance of int, not"):
+            method("the", k=k)
 
 
 def test_an_impossible_token_has_infinite_surprisal():

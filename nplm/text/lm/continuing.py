@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils.validation import check_scalar
 
 from nplm.base.blocks import blocks_of_rows
 from nplm.base.checks import plain
@@ -67,8 +69,7 @@ class Continuing(TextAttributes):
         >>> words[0], bool(proba[0] > proba[1])
         ('be', True)
         """
-        if k < 1:
-            raise ValueError(f"k must be 1 or more, got {k}.")
+        check_scalar(k, "k", Integral, min_val=1)
         text = fitted_text(self)
         document = text.codec.encode_one(context, "context")
         return text.words_after(document, k, text.excluded(exclude, unknown))

@@ -8,7 +8,7 @@ import numpy as np
 from mpi4py import MPI
 from sklearn.base import clone
 
-from nplm import DivergenceError, mpi
+from nplm import DivergenceError, TextLM, mpi
 
 from .base import SETTINGS, comm, data, paper_lm, raises_in_all, refused
 
@@ -47,6 +47,8 @@ def disagreements():
     raises_in_all(
         "a NeuralLM or EnergyLM, got None", mpi.fit, None if odd else lm, X, y
     )
+    text_lm = TextLM(clone(lm))
+    raises_in_all("make a TextLM by TextLM.from_model", mpi.fit, text_lm, ["a b"])
     # The same with a trainer.
     by_hand = partial(mpi.trainer, clone(lm))
     raises_in_all("20 at 0" if odd else "Rank 1 of", by_hand, X, beyond)
