@@ -317,7 +317,7 @@ class NetworkLM(NetworkParameters):
             return
         check_ids(texts.ids, "ids", ndim=1, n_words=self.n_words)
         self._set_sizes(self._checked_order(texts.n_context), texts.ids, texts.y)
-        self.n_features_in_ = texts.n_context
+        self.n_features_in_ = max(texts.n_context, self._columns_needed())
         self.__dict__.pop("feature_names_in_", None)
 
     def _checked_recipe(

@@ -49,6 +49,7 @@ def word_by_word(lm, ids):
 @pytest.mark.parametrize("order", [2, 3])
 def test_the_state_goes_on_within_a_text_and_no_further(order):
     lm = reading(order=order, precision="float64").fit_stream(IDS)
+    assert lm.n_features_in_ == lm.n_memory  # of windows to score alone
     want = word_by_word(lm, HELD_OUT)
     np.testing.assert_allclose(lm.log_prob_stream(HELD_OUT), want, rtol=1e-12)
     want = [word_by_word(lm, ids) for ids in DOCUMENTS if len(ids) >= order]
