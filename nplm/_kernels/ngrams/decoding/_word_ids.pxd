@@ -55,6 +55,10 @@ cdef class WordIds(Ids):
         self, const unsigned char* text, const Batch* batch, int i
     ) noexcept nogil
 
+    cdef int find_guessed(
+        self, const unsigned char* word, Py_ssize_t n, uint64_t h, int guess
+    ) noexcept nogil
+
     cdef bint spells(
         self, int64_t i, const unsigned char* word, Py_ssize_t n
     ) noexcept nogil

@@ -207,12 +207,17 @@ cdef class WordIds(Ids):
     ) noexcept nogil:
         """Return the id of word i of a batch, or -1."""
         cdef const Word* word = &batch.words[i]
-        cdef Py_ssize_t n = word.end - word.begin
-        if batch.guesses[i] >= 0 and self.spells(
-            batch.guesses[i], text + word.begin, n
-        ):
-            return batch.guesses[i]
-        return self.find(text + word.begin, n, word.hashed)
+        return self.find_guessed(
+            text + word.begin, word.end - word.begin, word.hashed, batch.guesses[i]
+        )
+
+    cdef inline int find_guessed(
+        self, const unsigned char* word, Py_ssize_t n, uint64_t h, int guess
+    ) noexcept nogil:
+        """Return the id of a word that `guess_id` was asked for, or -1."""
+        if guess >= 0 and self.spells(guess, word, n):
+            return guess
+        return self.find(word, n, h)
 
     cdef inline bint spells(
         self, int64_t i, const unsigned char* word, Py_ssize_t n
