@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -43,14 +44,21 @@ class Stages:
 
         - `files`: what such a stage reads, whose size is known unless one is a pipe
         """
+        first = "", 0.0
 
         def show(stage: str, done: int, total: int) -> None:
-            if total:
-                self.show(stage, done, total, "")
-            elif files is None:
-                self.show(stage, 0, 0, f"{done:,} {unit}")
-            else:
-                self.show(stage, files.n_read, files.n_bytes, f"{done:,} {unit}")
+            nonlocal first
+            n_read, n_bytes = (done, total) if total else (0, 0)
+            if not total and files is not None:
+                n_read, n_bytes = files.n_read, files.n_bytes
+            note = "" if total else f"{done:,} {unit}"
+            now = time.perf_counter()
+            if stage != first[0]:
+                first = stage, now
+            elif not n_bytes and now > first[1]:  # the time left is unknown
+                seconds = now - first[1]
+                note += f" in {time_in_words(seconds)}, {done / seconds:,.0f} a second"
+            self.show(stage, n_read, n_bytes, note)
 
         return show
 

@@ -21,6 +21,7 @@ from nplm import (
     windows,
 )
 from nplm.base.progress import Notebook, bar
+from nplm.models.mixtures import mixed_scores
 from nplm.models.neural.fitting import scoring
 from nplm.models.neural.network.network import Network
 from nplm.models.training import checkpoint, pace
@@ -239,6 +240,20 @@ def test_a_mixture_has_one_bar(notebook, monkeypatch, capsys):
     lines = capsys.readouterr().err.splitlines()
     assert lines[0] == "MixtureLM: ngrams (1 of 2)"
     assert lines[-1] == "MixtureLM: weights"
+
+
+@pytest.mark.filterwarnings("ignore:Kneser-Ney")
+def test_scores_inside_a_mixture_tell_how_far_they_are(notebook, monkeypatch):
+    quiet = mixture(0).fit(X, Y, X_val=X, y_val=Y)
+    monkeypatch.setattr(mixed_scores, "BLOCK_WINDOWS", len(Y) // 4)
+    seen, update = [], Notebook.show
+    monkeypatch.setattr(
+        Notebook, "show", lambda *call: (seen.append(call[2]), update(*call))
+    )
+    shown = mixture(2).fit(X, Y, X_val=X, y_val=Y)
+    assert any("scores (1 of 2), KneserNeyLM: 50%," in text for text in seen)
+    assert any(re.search(r"scores \(1 of 2\), NeuralLM: .* left", t) for t in seen)
+    np.testing.assert_array_equal(shown.weights_, quiet.weights_)
 
 
 def test_bar_does_not_change_results(notebook):

@@ -80,6 +80,22 @@ def test_time_left_of_a_stage_without_a_total_is_that_of_the_files(
     assert Files(["-"]).n_bytes == 0
 
 
+def test_a_pipe_has_a_speed_in_place_of_time_left(monkeypatch):
+    clock, printed = [0.0], io.StringIO()
+    monkeypatch.setattr("time.perf_counter", lambda: clock[0])
+    with stages(Console(file=printed)) as shown:
+        for files in None, Files(["-"]):
+            count = shown.counting("words", files)
+            for n in (0, 9000, 30000):
+                count(f"reading {files is None}", n, 0)
+                clock[0] += 60
+    assert printed.getvalue().splitlines()[1:4] == [
+        "reading True: 9,000 words in 60 seconds, 150 a second",
+        "reading True: 30,000 words in 2 minutes, 250 a second",
+        "reading False",
+    ]
+
+
 def test_no_lines_where_none_are_wanted():
     file = io.StringIO()
     for console in (Console(file=file), Console(file=file, quiet=True)):

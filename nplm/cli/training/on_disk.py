@@ -87,7 +87,7 @@ def _estimate(job: Job, choice: WordChoice, splitter: Splitter | None) -> Estima
         source = source_of(
             texts, choice, splitter, options["blank_lines"], os.fspath(output)
         )
-        progress = bars.counting("words", files)
+        progress = bars.counting("n-grams" if files is None else "words", files)
         n_jobs, folder = options["n_jobs"], options["folder"]
         resources = Resources(memory, folder, n_jobs, progress)
         marks = not options["no_marks"]

@@ -132,6 +132,7 @@ class CountedFiles(Source):
             check_regular(path)  # it is read for words, and again for n-grams
         scratch.stage("reading", 0)
         counts_of: dict[str, int] = {}
+        self._n_ngrams = 0
         for path, weight in zip(self._files.paths, self._files.weights):
             of_file: dict[bytes, int] = {}
             for _, data in _chunks(path):
@@ -143,7 +144,9 @@ class CountedFiles(Source):
                 # Line by line, as the n-grams: a word may have several lines.
                 for (word, _), n in zip(lines, _weighted(numbers, weight).tolist()):
                     of_file[word] = of_file.get(word, 0) + n
-                scratch.tell(0)
+                n_lines = data.count(b"\n")
+                self._n_ngrams += n_lines
+                scratch.tell(n_lines)
             if END.encode() not in of_file:
                 raise ValueError(_without_ends(path))
             for word, count in zip(decoded(of_file, path), of_file.values()):
@@ -167,8 +170,8 @@ class CountedFiles(Source):
                 f"order={packing.order}, but count files have n-grams of up to "
                 f"{MAX_ORDER} words: lower order."
             )
-        tables = self._tables(packing.order)
-        runs = write_runs_of_tables(packing, tables, scratch)
+        tables = self._tables(packing.order, scratch)
+        runs = write_runs_of_tables(packing, tables, scratch, self._n_ngrams)
         if self.counts.sum() == self.counts[self._boundary]:
             raise ValueError(
                 "the count files have no word that occurs: count text that has words."
@@ -176,7 +179,7 @@ class CountedFiles(Source):
         return runs
 
     def _tables(
-        self, order: int
+        self, order: int, scratch: Scratch
     ) -> Iterator[tuple[NDArray[np.int32], NDArray[np.int64]]]:
         """Yield n-grams of `order` words, with those that begin with <s> filled up."""
         total = 0.0
@@ -202,6 +205,8 @@ class CountedFiles(Source):
                 total += float(counts.sum(dtype=np.float64))
                 check_total(total, f"{path}: the counts", "lower the weights")
                 ngrams, counts = ngrams[counts > 0], counts[counts > 0]
+                # Those that are not sorted, which tells of the others.
+                scratch.tell(max(0, data.count(b"\n") - len(ngrams)))
                 np.add.at(self.counts, ngrams[:, -1], counts)
                 yield ngrams.astype(np.int32, copy=False), counts
             self._check_complete(path, order, ends, unigrams)

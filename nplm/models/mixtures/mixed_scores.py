@@ -15,6 +15,7 @@ from nplm.base.estimators.checked_inputs import HeldOut
 from nplm.base.estimators.composite import CompositeLM
 from nplm.base.estimators.scored_texts import texts_log_prob
 from nplm.base.estimators.streams import Stepped
+from nplm.base.progress import bar
 from nplm.models.mixtures.members import n_context_of_texts
 from nplm.models.ngrams.frequencies import RelativeFrequencies
 
@@ -74,9 +75,20 @@ class MixedScores(CompositeLM):
                 check_not_grown(member, self.n_words_, type(self).__name__)
                 scores.append(texts_log_prob(member, data))
             else:
-                X, y = data
-                scores.append(member.log_prob(self._nearest_of(member, X), y))
+                scores.append(self._log_prob_of(member, *data))
         return np.column_stack(scores)
+
+    def _log_prob_of(
+        self, member: Any, X: NDArray[np.int32], y: NDArray[np.int32]
+    ) -> NDArray[np.float64]:
+        """Return the scores by a member; a fit shows how far it is."""
+        out, X = np.empty(len(y)), self._nearest_of(member, X)
+        with bar(0, type(member).__name__, lambda loss: f"{loss:.2f} nats") as shown:
+            for part in blocks(len(y), BLOCK_WINDOWS):
+                out[part] = member.log_prob(X[part], y[part])
+                if shown is not None:
+                    shown(part.stop, len(y), -float(out[: part.stop].mean()))
+        return out
 
     def _mixed(self, log_probs: ArrayLike, X: NDArray[np.int32]) -> NDArray[np.float64]:
         """Return the log-probabilities of the mixture, of those of each member.

@@ -281,3 +281,16 @@ def test_parameters_out_of_range_are_refused(tmp_path):
     with pytest.raises(ValueError, match="boundary='<p>', but"):
         vocabulary = Vocabulary(boundary="<p>")
         count_ngrams(CountFiles(paths), tmp_path / "found", 2, vocabulary=vocabulary)
+
+
+@pytest.mark.parametrize("order", [1, 3])
+def test_progress_of_sorting_ends_at_its_total(tmp_path, order):
+    files, last = files_of(tmp_path, TEXTS, 3), {}
+
+    def told(stage, *progress):
+        last[stage] = progress
+
+    count_ngrams(CountFiles(files), tmp_path / "both", order, progress=told)
+    n_lines = sum(gzip.decompress(Path(f).read_bytes()).count(b"\n") for f in files)
+    assert last["reading"] == (n_lines, 0)
+    assert last["sorting n-grams"] == (n_lines, n_lines)

@@ -79,5 +79,5 @@ def count_command(
             memory=free_memory() if memory is None else memory,
             n_jobs=1,
             blank_lines=blank_lines,
-            progress=bars.counting("words", files),
+            progress=bars.counting("n-grams" if merge else "words", files),
         )

@@ -236,9 +236,13 @@ def write_runs_of_tables(
     packing: Packing,
     tables: Iterable[tuple[NDArray[np.int32], NDArray[np.int64]]],
     work: Work,
+    total: int = 0,
 ) -> list[Run]:
-    """Sort tables of n-grams and counts into runs; read them alone for order 1."""
-    work.stage("sorting n-grams", 0)
+    """Sort tables of n-grams and counts into runs; read them alone for order 1.
+
+    `total` is the number of n-grams, 0 if it is unknown.
+    """
+    work.stage("sorting n-grams", total)
     if packing.order > 1:
         return write_runs(packing, _regrouped(packing, tables, work), work)
     for ngrams, _ in tables:
