@@ -173,10 +173,9 @@ cdef inline void find_all(Sought* sought, int n, WordIds words) noexcept nogil:
     for i in range(n):
         expect_text(words, sought[i].id)
     for i in range(n):
-        if sought[i].id < 0 or not words.spells(
-            sought[i].id, sought[i].text, sought[i].n
-        ):
-            sought[i].id = words.find(sought[i].text, sought[i].n, sought[i].hashed)
+        sought[i].id = words.find_guessed(
+            sought[i].text, sought[i].n, sought[i].hashed, sought[i].id
+        )
 
 
 def parse_ngrams(
