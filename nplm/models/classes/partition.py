@@ -158,8 +158,29 @@ class Partition:
         occurrences = self.bigrams.totals.sum(axis=0)
         seen = occurrences > 0
         labels = self.labels.copy()
-        labels[~seen] = np.bincount(labels[seen], minlength=self.n_classes).argmax()
+        if not seen.all():
+            labels[~seen] = self._class_of_new_words()
         sizes = np.bincount(labels, occurrences, minlength=self.n_classes)
         rank = np.empty(self.n_classes, dtype=np.int32)
         rank[np.argsort(-sizes, kind="stable")] = np.arange(self.n_classes)
         return rank[labels]
+
+    def _class_of_new_words(self) -> int:
+        """Return the class whose neighbours are most like those of rare words.
+
+        New words have the neighbours of the rarest tenth of the words: under the class
+        returned, these neighbours are most likely.
+        """
+        rare = np.zeros(len(self.labels), dtype=bool)
+        rare[self.words[-max(1, len(self.words) // 10) :]] = True
+        log_likelihood = np.zeros(self.n_classes)
+        bigrams = self.bigrams
+        for side, counts in enumerate(self.counts[::-1]):
+            near = np.repeat(rare, np.diff(bigrams.start[side]))
+            classes = self.labels[bigrams.neighbour[side, near]]
+            beside = np.bincount(classes, bigrams.count[side, near], self.n_classes)
+            smoothed = counts + 0.5
+            smoothed /= smoothed.sum(axis=1, keepdims=True)
+            log_likelihood += np.log(smoothed) @ beside
+        log_likelihood[self.totals.sum(axis=0) == 0] = -np.inf
+        return int(log_likelihood[: self.n_open].argmax())

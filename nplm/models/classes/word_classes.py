@@ -74,8 +74,8 @@ class WordClasses(TransformerMixin, Documented, BaseEstimator):
     Attributes
     ----------
     labels_ : ndarray of int32, shape (n_words_,)
-        The class of each word; class 0 has the most tokens. A word that does not
-        occur is in the class with the most words, where rare words are.
+        The class of each word; class 0 has the most tokens. The words that do not
+        occur are in the class whose neighbours are most like those of rare words.
     mutual_information_ : float
         Mutual information of neighbouring classes, in nats; ``exp(H - I)`` is the
         perplexity of the class bigrams on the stream, H being the entropy of its

@@ -122,9 +122,20 @@ def test_fit(max_iter):
     assert_array_equal(model.transform(ids), model.labels_[ids])
     sizes = np.bincount(model.labels_[ids])
     assert (np.diff(sizes) <= 0).all()
-    # Words that do not occur are in the class with the most words.
-    types = np.bincount(model.labels_[:N_WORDS])
-    assert_array_equal(model.labels_[N_WORDS:], types.argmax())
+    assert len(set(model.labels_[N_WORDS:])) == 1
+
+
+@pytest.mark.parametrize("boundary", [None, 30])
+def test_words_that_do_not_occur_are_with_rare_words(boundary):
+    """Not in the class with the most words, nor in that of the boundary."""
+    rng = np.random.default_rng(0)
+    nouns = np.concatenate([rng.integers(20, 22, 400), np.arange(22, 25)])
+    ids = np.stack([rng.integers(0, 20, 403), nouns], axis=1).ravel()
+    if boundary is not None:
+        ids = np.insert(ids, np.arange(0, len(ids) + 1, 2), boundary)
+    model = WordClasses(3, n_words=33, boundary=boundary, random_state=0).fit(ids)
+    assert_array_equal(model.labels_[[25, 32]], model.labels_[24])
+    assert model.labels_[24] != model.labels_[0]
 
 
 def test_annealing_beats_greedy_moves():
