@@ -186,15 +186,20 @@ class OpenModel:
             return ngrams.text_lm().scorer() if scorer is None else scorer
 
     def text_lm(self, work: Work | None = None, *, index: bool = True) -> TextLM:
-        """Return the model as `load` does; raise ValueError if it is not of words."""
+        """Return the model as `load` does; raise ValueError if it is not of words.
+
+        That of a detector is its model of usual documents.
+        """
         from nplm.text.lm.text_lm import TextLM
+        from nplm.text.tasks.lm_detector import LMDetector
 
         model = self.load(work, index=index)
+        if isinstance(model, LMDetector):
+            model = model.estimator_
         if not isinstance(model, TextLM):
             raise ValueError(
                 f"{self.path} has a {type(model).__name__}, not a TextLM: in Python, "
-                "save the TextLM in it (such as detector.estimator_), or make one of a "
-                "model of windows by TextLM.from_model(model, words), and save that."
+                "make one with TextLM.from_model(model, words), and save that."
             )
         if model.vocabulary_ is None:
             raise ValueError(

@@ -182,6 +182,24 @@ def test_a_line_has_the_score_of_its_least_probable_token(made, run):
     assert 0 < len(shown) < len(found)
 
 
+@pytest.mark.parametrize("aggregate", ["mean", "min"])
+def test_the_lines_that_a_saved_detector_finds_are_above_its_limit(
+    made, run, aggregate
+):
+    lines = (made / "train").read_text().splitlines()
+    trigram, options = nplm.InterpolatedTrigram(), {"aggregate": aggregate}
+    detector = nplm.LMDetector(trigram, contamination=0.4, **options)
+    detector.fit(lines[::2], X_val=lines[1::2])
+    nplm.save(detector, made / "detector")
+    odd = [line for line in lines if detector.predict([line]) == -1]
+    options = ["--least-token"] if aggregate == "min" else []
+    limit = np.exp(-detector.offset_) * (1 + 1e-9)  # the score of a line
+    shown = run("score", "@detector", "@train", "--with-text", "--above", str(limit),
+                *options).stdout  # fmt: skip
+    assert [row.split("\t")[-1] for row in shown.splitlines()] == odd
+    assert 0 < len(odd) < len(lines)
+
+
 def test_one_token_is_not_divided_by_the_tokens(made, run):
     result = run("score", "@kn", "@test", "--least-token", "--per-token", code=2)
     assert "leave --per-token out" in " ".join(result.stderr.split())
