@@ -169,7 +169,9 @@ class Scores:
         texts = text.texts(text.held_out, max(model.order_ - 1, 1))
         began = time.perf_counter()
         log_prob = texts_log_prob(model, texts)
-        return cls(name, log_prob, time.perf_counter() - began)
+        seconds = time.perf_counter() - began
+        release_pages(*_mapped_arrays(model))
+        return cls(name, log_prob, seconds)
 
     @classmethod
     def mixed(cls, scores: Sequence[Self], weights: NDArray[np.float64]) -> Self:
@@ -439,9 +441,9 @@ class AutoFit:
         weights = np.full(len(models), 1 / len(models))
         if text.held_out is not None:
             self.report("weights", "")
-            for name, model in models.items():
-                self.scores.append(Scores.of(name, model, text))
-                release_pages(*_mapped_arrays(model))
+            self.scores = [
+                Scores.of(name, model, text) for name, model in models.items()
+            ]
             if known:
                 weights = np.array([known[name] for name in models])
             else:

@@ -15,8 +15,9 @@ NGRAM_BYTES = {5: (200, 120), 4: (140, 95), 3: (90, 65), 2: (30, 20), 1: (30, 20
 # Those of Python, of a token's ids, and of a word.
 OTHER_BYTES, ID_BYTES, WORD_BYTES = 200_000_000, 20, 1000
 # Bytes of a network, a feature: of a word while the first ones are computed; then of a
-# word or a piece of spelling, with the solver's state and the best epoch.
-FIRST_FEATURE_BYTES, FEATURE_BYTES = 28, 16
+# word or a piece of spelling, with the solver's state and the best epoch; and of a word
+# that is composed of pieces.
+FIRST_FEATURE_BYTES, FEATURE_BYTES, SPELLED_BYTES = 28, 16, 10
 # The share of the limit that the buffers of n-grams on disk take; and at least.
 BUFFER_SHARE, LEAST_BUFFER_BYTES = 0.25, 50_000_000
 
@@ -38,7 +39,10 @@ def fit_bytes(
     network = 0
     if "network" in recipe.members:
         first = FIRST_FEATURE_BYTES * text.n_words
-        network = max(first, FEATURE_BYTES * n_features)
+        later = FEATURE_BYTES * n_features
+        if n_features > text.n_words:
+            later += SPELLED_BYTES * text.n_words
+        network = max(first, later)
         network *= recipe.network["embedding_dim"]
     return _text_bytes(text) + max(estimation, after + network)
 

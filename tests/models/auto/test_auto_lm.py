@@ -119,12 +119,20 @@ def test_n_grams_on_disk_are_those_in_memory(tmp_path, monkeypatch):
     recipe, n = within.recipe_, within.n_words_
     memory = fit_bytes(text, recipe, n, on_disk=True)
     assert memory < fit_bytes(text, recipe, n)
+    released = []
+    monkeypatch.setattr(
+        "nplm.models.auto.fitting.release_pages", lambda *a: released.extend(a)
+    )
     on_disk = AutoLM(1.0, **given, memory=memory).fit(TEXTS)
+    pages = {id(a) for a in released if isinstance(a, np.memmap)}
+    assert pages
     assert on_disk.recipe_ == recipe
     assert on_disk.scores_ == within.scores_
     for lm, has_index in (within, True), (on_disk, False):
         ngrams = lm.estimator_.named_estimators_["ngrams"].estimator
         assert (ngrams.index_ is not None) is has_index
+        is_mapped = {id(a) in pages for a in (ngrams.trie_.prob, ngrams.trie_.words)}
+        assert is_mapped == {not has_index}  # and released after it was scored
         assert ngrams.counts_ is None
         state = ngrams.trie_.__getstate__()
         assert not any(isinstance(array, np.memmap) for array in state.values())
