@@ -254,7 +254,7 @@ def test_perplexity_of_each_document():
 
 def test_excluded_words_are_not_predicted():
     lm = text_lm()
-    with pytest.raises(ValueError, match="k must be"):
+    with pytest.raises(ValueError, match="k == 0, must be"):
         lm.next_words(k=0)
     words, proba = lm.next_words("zoo", k=99, exclude=["<unk>", "</s>", "</s>"])
     assert len(words) == len(proba) == lm.n_words_ - 2
