@@ -146,3 +146,19 @@ def test_a_long_text_takes_no_memory_for_its_windows():
 def test_documents_without_a_token_are_refused(name):
     with pytest.raises(ValueError, match=r"ids has .*token.*; pass more ids"):
         model(name).fit_stream([[], []])
+
+
+@pytest.mark.parametrize("boundary", [None, 0])
+def test_whole_weights_of_documents_repeat_them(boundary):
+    documents, weights = [[1, 2, 1], [3, 1], [2, 2, 3, 1]], [2, 0, 3]
+    lm = KneserNeyLM(2, boundary=boundary, n_words=4, discount_fallback=0.5)
+    weighted = clone(lm).fit_stream(documents, sample_weight=weights)
+    often = [d for d, n in zip(documents, weights) for _ in range(n)]
+    other = clone(lm).fit_stream(often)
+    np.testing.assert_array_equal(
+        weighted.log_prob_stream(documents), other.log_prob_stream(documents)
+    )
+    with pytest.raises(ValueError, match=r"=0.5: .* whole number .* for KneserNeyLM"):
+        clone(lm).fit_stream(documents, sample_weight=[1, 1, 0.5])
+    with pytest.raises(ValueError, match="is for a list of documents"):
+        clone(lm).fit_stream(documents[0], sample_weight=[1, 1, 1])
