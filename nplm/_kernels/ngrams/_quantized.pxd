@@ -5,7 +5,9 @@ See ``nplm.models.ngrams.trie.quantized_trie``.
 
 from libc.stdint cimport int64_t, uint64_t
 
-from nplm._kernels.ngrams._bits cimport Offsets, read_bits, read_offsets
+from nplm._kernels.ngrams._bits cimport (
+    NPLM_PREFETCH, SAMPLE, Offsets, read_bits, read_offsets,
+)
 from nplm._kernels.ngrams._chains cimport MAX_WORDS
 from nplm._kernels.ngrams._trie cimport Ngrams
 
@@ -65,6 +67,16 @@ cdef inline void children(
     last[0] = <int64_t> (
         <uint64_t> last[0] << level.low | read_bits(level.records, low_at, level.low)
     )
+
+
+cdef inline void expect_sample(const Level* level, int64_t i) noexcept nogil:
+    """Prefetch what `expect_children` reads; it is near for n-grams that are."""
+    NPLM_PREFETCH(level.offsets.sample + i // SAMPLE)
+
+
+cdef inline void expect_children(const Level* level, int64_t i) noexcept nogil:
+    """Prefetch what `children` reads of n-gram i, or of the next few."""
+    NPLM_PREFETCH(level.offsets.high + (level.offsets.sample[i // SAMPLE] >> 6))
 
 
 cdef inline int64_t n_searched(int64_t n, int word) noexcept nogil:

@@ -157,15 +157,14 @@ cdef void step(
             chains.prob[chain], chains.n_words[chain] = prob, k
         if level.bow != NULL:
             chains.bow[chain * (n_context + 1) + k + 1] = bow_at(level, first)
-            NPLM_PREFETCH(level.offsets.sample + first // SAMPLE)
+            expect_sample(level, first)
         chains.live[n_next] = chain
         n_next += chain < n_longer
     chains.n_live = n_next
     if k == n_context:
         return
     for i in range(chains.n_live):
-        first = ranges.first[chains.live[i]]
-        NPLM_PREFETCH(level.offsets.high + (level.offsets.sample[first // SAMPLE] >> 6))
+        expect_children(level, ranges.first[chains.live[i]])
     n_next = 0
     n_next_level = trie.level[k].n
     for i in range(chains.n_live):

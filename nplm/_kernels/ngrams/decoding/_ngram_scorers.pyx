@@ -12,8 +12,8 @@ from nplm._kernels.ngrams._hashed cimport (
     home, nplm_either,
 )
 from nplm._kernels.ngrams._quantized cimport (
-    FEW, Level, QuantizedTrie, bow_at, children, find_record, length_of, n_searched,
-    prob_at, word_at,
+    FEW, Level, QuantizedTrie, bow_at, children, expect_children, expect_sample,
+    find_record, length_of, n_searched, prob_at, word_at,
 )
 from nplm._kernels.ngrams.decoding._word_scorer cimport (
     CHUNK, Chains, Context, WordScorer,
@@ -205,6 +205,8 @@ cdef class QuantizedWordScorer(NgramScorer):
                 ) or self.lacks(context, chains, j, k, follow):
                     continue
                 length[j] = n_searched(length[j], words[before - k])
+                if k < self.n_context:
+                    expect_sample(level, first[j])
                 live[n_next] = j
                 n_next += 1
             n_live, n_next = n_next, 0
@@ -217,6 +219,9 @@ cdef class QuantizedWordScorer(NgramScorer):
                     level, words[n_before + (j if follow else 0) - k], &first[j],
                     &length[j],
                 )
+            # At once with the records, which are few now.
+            for i in range(n_live if k < self.n_context else 0):
+                expect_children(level, first[live[i]])
             for i in range(n_live):
                 j = live[i]
                 before = n_before + (j if follow else 0)
