@@ -23,6 +23,7 @@ from nplm import (
 from nplm.base.progress import Notebook, bar
 from nplm.models.mixtures import mixed_scores
 from nplm.models.neural.fitting import scoring
+from nplm.models.neural.network import scorer
 from nplm.models.neural.network.network import Network
 from nplm.models.training import checkpoint, pace
 
@@ -254,6 +255,27 @@ def test_scores_inside_a_mixture_tell_how_far_they_are(notebook, monkeypatch):
     assert any("scores (1 of 2), KneserNeyLM: 50%," in text for text in seen)
     assert any(re.search(r"scores \(1 of 2\), NeuralLM: .* left", t) for t in seen)
     np.testing.assert_array_equal(shown.weights_, quiet.weights_)
+
+
+@pytest.mark.filterwarnings("ignore:Kneser-Ney")
+def test_a_network_that_reads_texts_tells_how_far_its_scores_are(notebook, monkeypatch):
+    def fit(verbose):
+        members = {
+            "n-grams": KneserNeyLM(2, n_words=4),
+            "cells": NeuralLM(4, n_words=4, n_memory=8, max_iter=1, random_state=0),
+        }
+        ids = np.tile([0, 1, 2, 3], 100)
+        return MixtureLM(list(members.items()), verbose=verbose).fit_stream(ids, ids)
+
+    monkeypatch.setattr(scorer, "STEPS_SHOWN", 1)
+    monkeypatch.setattr(scorer, "READ_AT_ONCE", 64)
+    seen, update = [], Notebook.show
+    monkeypatch.setattr(
+        Notebook, "show", lambda *call: (seen.append(call[2]), update(*call))
+    )
+    shown = fit(2)
+    assert any(re.search(r"scores \(2 of 2\), network: .* left", t) for t in seen)
+    np.testing.assert_array_equal(shown.weights_, fit(0).weights_)
 
 
 def test_bar_does_not_change_results(notebook):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -9,9 +10,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from nplm.base.atomic import read_at_once
 from nplm.base.blocks import BLOCK_WINDOWS, Texts, blocks
+from nplm.base.progress import bar
 
 __all__ = [
-    "context_of_texts", "perplexities", "perplexity", "reads_texts", "texts_log_prob",
+    "context_of_texts", "perplexities", "perplexity", "reads_texts", "shown_blocks",
+    "texts_log_prob",
 ]  # fmt: skip
 
 
@@ -47,13 +50,25 @@ def context_of_texts(model: Any) -> int:
     return model.n_features_in_
 
 
+def shown_blocks(name: str, scores: NDArray[np.float64], size: int) -> Iterator[slice]:
+    """Yield blocks of scores to be filled in; the stage of a fit shows how far it is.
+
+    `name`: that of the model that scores
+    """
+    with bar(0, name, "{:.2f} nats".format) as shown:
+        for part in blocks(len(scores), size):
+            yield part
+            if shown is not None:
+                shown(part.stop, len(scores), -float(scores[: part.stop].mean()))
+
+
 def texts_log_prob(model: Any, texts: Texts) -> NDArray[np.float64]:
     """Return the log-probability of the tokens of texts by any model of windows."""
     if hasattr(model, "_texts_log_prob"):
         return _texts_log_prob(model, texts)
     out, X, y = np.empty(len(texts)), texts.X, texts.y
     X = X[:, X.shape[1] - model.n_features_in_ :]
-    for tokens in blocks(len(out), BLOCK_WINDOWS):
+    for tokens in shown_blocks(type(model).__name__, out, BLOCK_WINDOWS):
         rows = texts.rows(tokens)
         out[tokens] = model.log_prob(X[rows], y[rows])
     return out

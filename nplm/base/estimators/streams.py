@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from nplm.base.atomic import read_at_once
-from nplm.base.blocks import BLOCK_WINDOWS, Texts, blocks
+from nplm.base.blocks import BLOCK_WINDOWS, Texts
 from nplm.base.checks import MAX_N_WORDS, check_boundary, check_ids, copies_of
 from nplm.base.estimators.checked_inputs import CheckedInputs
-from nplm.base.estimators.scored_texts import context_of_texts
+from nplm.base.estimators.scored_texts import context_of_texts, shown_blocks
 
 __all__ = ["Stepped", "StreamModel"]
 
@@ -150,7 +150,7 @@ class StreamModel(CheckedInputs):
     def _texts_log_prob(self, texts: Texts) -> NDArray[np.float64]:
         """Return the log-probability of the tokens of checked texts."""
         X, y, out = self._nearest(texts.X), texts.y, np.empty(len(texts))
-        for part in blocks(len(out), BLOCK_WINDOWS):
+        for part in shown_blocks(type(self).__name__, out, BLOCK_WINDOWS):
             rows = texts.rows(part)
             out[part] = self._log_prob(X[rows], y[rows])
         return out

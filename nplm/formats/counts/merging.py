@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nplm.base.encoded_words import EncodedWords
-from nplm.base.files.atomic_files import check_regular
-from nplm.base.files.compressed import reading
+from nplm.base.files.atomic_files import check_regular, opened
+from nplm.base.files.compressed import unpacked
 from nplm.formats._lines import MAX_LINE_BYTES
 from nplm.formats._words import BEGIN, END, StoredWords
 from nplm.formats.counts.count_files import MAX_ORDER, UNIGRAM, decoded, parsed
@@ -130,12 +130,14 @@ class CountedFiles(Source):
         """Choose the words by their counts."""
         for path in self._files.paths:
             check_regular(path)  # it is read for words, and again for n-grams
-        scratch.stage("reading", 0)
+        sizes = [os.path.getsize(path) for path in self._files.paths]
+        scratch.stage("reading", sum(sizes))
         counts_of: dict[str, int] = {}
         self._n_ngrams = 0
-        for path, weight in zip(self._files.paths, self._files.weights):
+        for path, weight, size in zip(self._files.paths, self._files.weights, sizes):
             of_file: dict[bytes, int] = {}
-            for _, data in _chunks(path):
+            n_read = 0
+            for _, data, position in _chunks(path):
                 lines = UNIGRAM.findall(data)
                 numbers = np.array(
                     [int(n) if COUNT.fullmatch(n) else 0 for _, n in lines],
@@ -144,9 +146,10 @@ class CountedFiles(Source):
                 # Line by line, as the n-grams: a word may have several lines.
                 for (word, _), n in zip(lines, _weighted(numbers, weight).tolist()):
                     of_file[word] = of_file.get(word, 0) + n
-                n_lines = data.count(b"\n")
-                self._n_ngrams += n_lines
-                scratch.tell(n_lines)
+                self._n_ngrams += data.count(b"\n")
+                scratch.tell(position - n_read)
+                n_read = position
+            scratch.tell(size - n_read)
             if END.encode() not in of_file:
                 raise ValueError(_without_ends(path))
             for word, count in zip(decoded(of_file, path), of_file.values()):
@@ -186,7 +189,7 @@ class CountedFiles(Source):
         for path, weight in zip(self._files.paths, self._files.weights):
             # Counts of the last words of these n-grams, and of the unigrams.
             ends, unigrams = np.zeros((2, len(self._new_ids)), dtype=np.int64)
-            for n_lines, data in _chunks(path):
+            for n_lines, data, _ in _chunks(path):
                 ids, length, counts = parsed(data, self._text, path, n_lines)
                 # <s> is never predicted.
                 ids, length, counts = (
@@ -248,10 +251,10 @@ def _without_ends(path: str) -> str:
     )
 
 
-def _chunks(path: str) -> Iterator[tuple[int, bytes]]:
-    """Yield whole lines, with the number of lines before them."""
+def _chunks(path: str) -> Iterator[tuple[int, bytes, int]]:
+    """Yield the number of lines before some, these, and how far the file is read."""
     n_lines = 0
-    with reading(path) as file:
+    with opened(path) as raw, unpacked(raw, path) as file:
         rest = file.read(len(BOM_UTF8)).removeprefix(BOM_UTF8)
         while data := file.read(CHUNK_BYTES):
             data = rest + data
@@ -263,10 +266,10 @@ def _chunks(path: str) -> Iterator[tuple[int, bytes]]:
                     "the file is not a count file."
                 )
             if end:
-                yield n_lines, data[:end]
+                yield n_lines, data[:end], raw.tell()
             n_lines += data.count(b"\n")
-    if rest:
-        yield n_lines, rest
+        if rest:
+            yield n_lines, rest, raw.tell()
 
 
 def _weighted(counts: NDArray[np.int64], weight: float) -> NDArray[np.int64]:

@@ -13,9 +13,8 @@ from nplm.base.blocks import BLOCK_WINDOWS, Texts, blocks
 from nplm.base.checks import check_not_grown
 from nplm.base.estimators.checked_inputs import HeldOut
 from nplm.base.estimators.composite import CompositeLM
-from nplm.base.estimators.scored_texts import texts_log_prob
+from nplm.base.estimators.scored_texts import shown_blocks, texts_log_prob
 from nplm.base.estimators.streams import Stepped
-from nplm.base.progress import bar
 from nplm.models.mixtures.members import n_context_of_texts
 from nplm.models.ngrams.frequencies import RelativeFrequencies
 
@@ -83,11 +82,8 @@ class MixedScores(CompositeLM):
     ) -> NDArray[np.float64]:
         """Return the scores by a member; a fit shows how far it is."""
         out, X = np.empty(len(y)), self._nearest_of(member, X)
-        with bar(0, type(member).__name__, lambda loss: f"{loss:.2f} nats") as shown:
-            for part in blocks(len(y), BLOCK_WINDOWS):
-                out[part] = member.log_prob(X[part], y[part])
-                if shown is not None:
-                    shown(part.stop, len(y), -float(out[: part.stop].mean()))
+        for part in shown_blocks(type(member).__name__, out, BLOCK_WINDOWS):
+            out[part] = member.log_prob(X[part], y[part])
         return out
 
     def _mixed(self, log_probs: ArrayLike, X: NDArray[np.int32]) -> NDArray[np.float64]:

@@ -284,13 +284,14 @@ def test_parameters_out_of_range_are_refused(tmp_path):
 
 
 @pytest.mark.parametrize("order", [1, 3])
-def test_progress_of_sorting_ends_at_its_total(tmp_path, order):
+def test_progress_of_reading_and_sorting_ends_at_its_total(tmp_path, order):
     files, last = files_of(tmp_path, TEXTS, 3), {}
 
     def told(stage, *progress):
         last[stage] = progress
 
     count_ngrams(CountFiles(files), tmp_path / "both", order, progress=told)
+    n_bytes = sum(Path(f).stat().st_size for f in files)
     n_lines = sum(gzip.decompress(Path(f).read_bytes()).count(b"\n") for f in files)
-    assert last["reading"] == (n_lines, 0)
+    assert last["reading"] == (n_bytes, n_bytes)
     assert last["sorting n-grams"] == (n_lines, n_lines)

@@ -13,6 +13,7 @@ from nplm._kernels.neural._loops import Scratch, Tier
 from nplm._kernels.neural._solvers import Clock
 from nplm._kernels.neural._team import Team
 from nplm.base.blocks import Texts, blocks
+from nplm.base.progress import bar
 from nplm.models.neural.network.array_types import Array, Ids, Index, Scores, State
 from nplm.models.neural.network.dropout import NO_DROPOUT, Dropout, Masks
 from nplm.models.neural.network.parameters import Parameters
@@ -31,6 +32,8 @@ SCORING_BATCH = 512
 SCORING_PART = 4
 # Rows of a mini-batch of texts, and texts that are read side by side.
 READ_AT_ONCE, MOST_COLUMNS = 512, 64
+# Mini-batches of texts from one report of the progress to the next.
+STEPS_SHOWN = 8
 # Placeholder for networks that only score.
 NO_SOLVER = SGD(Schedule(0.0, 0.0, 0.0))
 
@@ -104,14 +107,19 @@ class Scorer:
         X, y, out = texts.X, texts.y, np.empty(len(texts))
 
         def read(part: slice) -> None:
-            totals = self.reader(READ_AT_ONCE)
-            for rows, tokens in columns_of(texts, part):
-                out[tokens] = self.combined(totals(X, y, rows))
+            totals, n, total = self.reader(READ_AT_ONCE), 0, 0.0
+            for step, (rows, tokens) in enumerate(columns_of(texts, part), 1):
+                out[tokens] = scores = self.combined(totals(X, y, rows))
+                n, total = n + len(scores), total + float(scores.sum())
+                # One thread tells of all: they have about as much to do.
+                if shown is not None and part.start == 0 and step % STEPS_SHOWN == 0:
+                    shown(n, texts.lengths[part].sum(), -total / n)
 
         ends = np.linspace(0, len(out), self.threads.n + 1)[1:-1]
         inner = np.searchsorted(texts.begin, ends).tolist()
         cuts = sorted({0, *inner, len(texts.first)})
-        self.threads.map(read, [slice(*pair) for pair in pairwise(cuts)])
+        with bar(0, "network", "{:.2f} nats".format) as shown:
+            self.threads.map(read, [slice(*pair) for pair in pairwise(cuts)])
         return out
 
     def state_before(self, ids: Ids) -> bytes | None:
