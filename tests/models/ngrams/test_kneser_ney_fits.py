@@ -160,7 +160,7 @@ def test_fit_stream_without_boundary_counts_no_ngram_across_sentences():
 @pytest.mark.parametrize(
     ("ids", "parameters", "message"),
     [
-        ([1, 2, 3], {}, "order is None, but a stream has no columns"),
+        ([1, 2, 3], {}, "order is None, and neither a stream nor documents have"),
         ([], {"order": 2}, "ids is empty"),
         ([[1, 2], [-1]], {"order": 2}, r"ids\[1\] has -1"),
         ([1, 2, 30], {"order": 2, "n_words": 12}, "n_words=12"),

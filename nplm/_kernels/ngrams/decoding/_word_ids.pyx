@@ -273,7 +273,9 @@ cdef class WordIds(Ids):
             self.guess(data, size, 0, &batch)
             while batch.n > 0:
                 if n + batch.n > ids.shape[0]:
-                    raise ValueError(f"there is no room for more than {n} words")
+                    raise ValueError(
+                        f"there is no room for more than {ids.shape[0]} words"
+                    )
                 for i in range(batch.n):
                     expect_text(self, batch.guesses[i])
                 for i in range(batch.n):
