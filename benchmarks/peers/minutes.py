@@ -107,7 +107,7 @@ def page(rows: Rows) -> str:
     table = list_table("Test perplexity", header, cells)
     machines = [row["machines"][0] for row in rows]
     cores = machines[0]["cores"]
-    return f"{table}\nOn one core of an {cpus(machines)} with {cores}, in bfloat16.\n"
+    return f"{table}\nOn one core of an {cpus(machines)} that has {cores}, in bfloat16.\n"
 
 
 def draw(path: Path, rows: Rows) -> None:
@@ -125,7 +125,7 @@ def draw(path: Path, rows: Rows) -> None:
                         ha=side, va="center", fontsize="x-small", color=f"C{i}",
                     )  # fmt: skip
             axis.set(title=f"{minutes:g} min", xscale="log", xlabel="test perplexity",
-                     xlim=(25, 250), ylim=(-0.5, len(every) - 0.3))  # fmt: skip
+                     xlim=(20, 250), ylim=(-0.5, len(every) - 0.3))  # fmt: skip
             axis.set_xticks([30, 50, 100, 200], ["30", "50", "100", "200"])
             axis.minorticks_off()
             axis.set_yticks(range(len(every)), [TITLES[text] for text in every])
