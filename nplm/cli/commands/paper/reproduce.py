@@ -120,7 +120,13 @@ def _measure(
 ) -> None:
     """Measure rows, and report each fit that is done."""
     with report_in_options(), stages(status) as bars:
-        done = reproduce(table, folder, progress=bars.show, **options)
+
+        def progress(stage: str, done: float, total: float, note: str) -> None:
+            if note and not total:  # how long a fit takes, before it begins
+                status.print(f"{stage}: {note}", highlight=False, soft_wrap=True)
+            bars.show(stage, done, total, note)
+
+        done = reproduce(table, folder, progress=progress, **options)
         for i, (row, _) in enumerate(done, start=1):
             results = results_of(table, folder)
             _write(results, folder)
