@@ -107,7 +107,9 @@ def page(rows: Rows) -> str:
     table = list_table("Test perplexity", header, cells)
     machines = [row["machines"][0] for row in rows]
     cores = machines[0]["cores"]
-    return f"{table}\nOn one core of an {cpus(machines)} that has {cores}, in bfloat16.\n"
+    return (
+        f"{table}\nOn one core of an {cpus(machines)} that has {cores}, in bfloat16.\n"
+    )
 
 
 def draw(path: Path, rows: Rows) -> None:
