@@ -2,7 +2,7 @@
 
     python benchmarks/tasks/decoders.py [--json FILE]
 
-Both import a module named ``kenlm``: here first KenLM's own, then ``nplm.kenlm`` in its
+Both import a module named ``kenlm``: first KenLM's own, then ``nplm.kenlm`` in its
 place. ESPnet's two n-gram scorers give the scores of all letters after each prefix of
 some lines, and of a part of them; ``Wav2Vec2ProcessorWithLM`` decodes noisy frames of
 sentences by pyctcdecode's ``build_ctcdecoder``. The models are Kneser-Ney n-grams of
@@ -67,20 +67,20 @@ def espnet_scores(
 ) -> NDArray[np.float64]:
     """Return scores of tokens after each prefix of lines, relative to the first one."""
     ids = {token: i for i, token in enumerate(tokens)}
-    part, scores = torch.arange(2, 12), []
+    part, every = torch.arange(2, 12), []
     x = torch.zeros(1, dtype=torch.float64)  # the encoder's output: its dtype is used
     for line in lines:
         prefix, state = [ids["<eos>"]], scorer.init_state(x)
         for letter in [*line.replace(" ", "_")]:
             y = torch.tensor(prefix)
             if hasattr(scorer, "score_partial"):
-                found, state = scorer.score_partial(y, part, state, x)
+                next_scores, state = scorer.score_partial(y, part, state, x)
             else:
-                found, state = scorer.score(y, state, x)
+                next_scores, state = scorer.score(y, state, x)
             # All hypotheses have the number of "<s>" after no word, -99 or -100.
-            scores.append(found.numpy() - found[0].item())
+            every.append(next_scores.numpy() - next_scores[0].item())
             prefix.append(ids[letter])
-    return np.concatenate(scores)
+    return np.concatenate(every)
 
 
 def espnet_rows(folder: Path, lines: list[str]) -> list[dict[str, Any]]:
@@ -94,8 +94,8 @@ def espnet_rows(folder: Path, lines: list[str]) -> list[dict[str, Any]]:
     for kind in ("NgramFullScorer", "NgramPartScorer"):
         both = []
         for module in (kenlm, nplm.kenlm):
-            made = imported("espnet.nets.scorers.ngram", module)
-            scorer = getattr(made, kind)(path, tokens)
+            scorers = imported("espnet.nets.scorers.ngram", module)
+            scorer = getattr(scorers, kind)(path, tokens)
             score = partial(espnet_scores, scorer, tokens, lines[:N_LINES])
             both.append(timed(score))
         (theirs, first), (ours, second) = both

@@ -69,7 +69,7 @@ cdef inline const unsigned char* after_number(
 ) noexcept nogil:
     """Read a decimal number; return its end, NULL if it is invalid or infinite.
 
-    It is a token of its own: `end` is the end of a line, or of the lines.
+    The number is a whole token. `end`: where the line ends, or the last one.
     """
     cdef bint negative = False
     cdef bint negative_exponent = False
@@ -217,7 +217,7 @@ def parse_ngrams(
     # The words of the line above come first.
     cdef Sought[N_SOUGHT + 2 * MAX_WORDS] sought
     cdef int[MAX_WORDS] above
-    cdef int* found
+    cdef int* row_ids
     # Where each line begins, and the lines before it.
     cdef Py_ssize_t[N_LINES + 1] begins, n_before
     if n_words > MAX_WORDS:
@@ -292,10 +292,10 @@ def parse_ngrams(
                 row += 1
             find_all(sought + n_words, n_sought - n_words, words)
             # Up to the line that is invalid, and its words, if there is one.
-            found = &ids[first, 0]
+            row_ids = &ids[first, 0]
             for i in range((row - first) * n_words + (word if reason else 0)):
-                found[i] = sought[found[i]].id
-                if found[i] < 0:
+                row_ids[i] = sought[row_ids[i]].id
+                if row_ids[i] < 0:
                     reason = 5
                     row = first + i // n_words
                     at, n_lines = begins[row - first], n_before[row - first]

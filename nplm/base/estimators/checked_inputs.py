@@ -87,7 +87,7 @@ class CheckedInputs(BaseEstimator):
         return self._nearest(ids), next_words
 
     def _checked_order(self, n_context: int) -> int:
-        """Return the order of a fit to windows of so many columns."""
+        """Return the order of a fit to contexts of `n_context` words."""
         order = n_context + 1 if self.order is None else int(self.order)
         if order - 1 > n_context:
             raise ValueError(

@@ -42,10 +42,10 @@ class SimulatedClock:
         self.seconds += slow + seconds - slow / self._slowdown
 
 
-def timed_by_a_simulated_clock(monkeypatch, minutes, documents, **busy):
+def timed_by_a_simulated_clock(monkeypatch, minutes, documents, seed=0, **busy):
     with monkeypatch.context() as context:
         clock = SimulatedClock(context, **busy)
-        lm = AutoLM(minutes, random_state=0).fit(documents[:450])
+        lm = AutoLM(minutes, random_state=seed).fit(documents[:450])
     assert clock.seconds < 1.05 * 60 * minutes
     return lm
 
@@ -69,17 +69,20 @@ def test_more_minutes_are_not_worse(documents, monkeypatch):
 def test_machine_that_was_measured_wrong_has_the_network_of_its_true_speed(
     slowdown, monkeypatch
 ):
-    free = timed_by_a_simulated_clock(monkeypatch, 0.21, CHAIN)
-    lm = timed_by_a_simulated_clock(
-        monkeypatch, 0.21, CHAIN, slowdown=slowdown, until=0.6
-    )
+    fits = [
+        timed_by_a_simulated_clock(monkeypatch, 0.21, CHAIN, seed, **busy)
+        for busy in ({}, {"slowdown": slowdown, "until": 0.6})
+        for seed in (0, 1)
+    ]
+    free, _, lm, _ = fits
     for name in ("n_hidden", "embedding_dim"):
         assert lm.recipe_.network[name] == free.recipe_.network[name]
     assert 0.5 < lm.recipe_.planned / free.recipe_.planned < 2
     seen, seen_by_free = (fit.recipe_.corrections[-1][1] for fit in (lm, free))
     assert seen == pytest.approx(seen_by_free, rel=0.2)
-    # Seeds differ by 13% in such short fits, those of the same seed by up to 6%.
-    assert lm.perplexity(CHAIN[450:]) < 1.06 * free.perplexity(CHAIN[450:])
+    # In the mean of two seeds, which differ by 7% in so short a fit.
+    perplexities = [fit.perplexity(CHAIN[450:]) for fit in fits]
+    assert sum(perplexities[2:]) < 1.02 * sum(perplexities[:2])
     again = AutoLM(recipe=lm.recipe_).fit(CHAIN[:450])
     np.testing.assert_array_equal(
         again.score_samples(CHAIN[450:]), lm.score_samples(CHAIN[450:])

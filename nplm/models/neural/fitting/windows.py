@@ -340,7 +340,7 @@ class PartOrder(Order):
 
 
 def in_turns(mine: Index, processes: Processes) -> Index:
-    """Return the examples of all processes, interleaved; `mine` are of this one.
+    """Return the examples of all processes in turns; `mine`: those of this process.
 
     Raises ValueError in all processes, if they do not have as many each.
     """
