@@ -115,27 +115,48 @@ def page(rows: Rows) -> str:
 def draw(path: Path, rows: Rows) -> None:
     """A panel a number of minutes, on the same axes; a line of dots a text."""
     budgets, every = sorted({row["minutes"] for row in rows}), list(TITLES)[::-1]
-    with picture(path, len(budgets), (9, 4), len(budgets)) as (figure, axes):
+    with picture(path, len(budgets), (9, 4.4), len(budgets)) as (_, axes):
         for axis, minutes in zip(axes, budgets):
+            top = {}
             for i, (name, (place, side)) in enumerate(zip(COLUMNS, PLACES)):
                 figures = [_figure(rows, text, minutes, name) for text in every]
                 dots = [(x, y) for y, x in enumerate(figures) if x is not None]
-                axis.plot(*zip(*dots), "oDsv"[i], color=f"C{i}", label=name)
+                if not dots:
+                    continue
+                axis.plot(*zip(*dots), "oDsv"[i], color=f"C{i}")
                 for x, y in dots:
                     axis.annotate(
                         f"{x:.0f}", (x, y), place, textcoords="offset points",
                         ha=side, va="center", fontsize="x-small", color=f"C{i}",
                     )  # fmt: skip
+                if dots[-1][1] == len(every) - 1:
+                    top[name] = dots[-1]
+            _name(axis, top)
             axis.set(title=f"{minutes:g} min", xscale="log", xlabel="test perplexity",
-                     xlim=(20, 250), ylim=(-0.5, len(every) - 0.3))  # fmt: skip
+                     xlim=(18, 250), ylim=(-0.5, len(every) + 1))  # fmt: skip
             axis.set_xticks([30, 50, 100, 200], ["30", "50", "100", "200"])
             axis.minorticks_off()
             axis.set_yticks(range(len(every)), [TITLES[text] for text in every])
             axis.grid(axis="y", alpha=0.3)
         for axis in axes[1:]:
             axis.tick_params(labelleft=False)
-        figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center",
-                      ncols=len(COLUMNS), frameon=False)  # fmt: skip
+
+
+def _name(axis: Any, dots: dict[str, tuple[float, float]]) -> None:
+    """Name dots of a line above them: the outer ones lower, on their outer side."""
+    ordered = sorted(dots, key=lambda name: dots[name])
+    for i, name in enumerate(ordered):
+        left, outer = 2 * i < len(ordered), i in (0, len(ordered) - 1)
+        column = list(COLUMNS).index(name)
+        axis.annotate(
+            name.replace("work ", "work\n").replace("LSTM ", "LSTM\n"), dots[name],
+            (-3 if left else 3, 18 if outer else 34), textcoords="offset points",
+            ha="right" if left else "left", fontsize="x-small", color=f"C{column}",
+            arrowprops={
+                "arrowstyle": "-", "color": f"C{column}", "lw": 0.7, "shrinkA": 0,
+                "shrinkB": 13 if PLACES[column][0][1] > 0 else 4, "relpos": (left, 0),
+            },
+        )  # fmt: skip
 
 
 def _figure(rows: Rows, text: str, minutes: float, column: str) -> float | None:

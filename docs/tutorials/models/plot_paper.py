@@ -49,7 +49,7 @@ ax.annotate("a table of n-grams", (orders[4], table[4]), (-8, 4), ha="right",
 ax.semilogy(orders, network, marker="o")
 ax.annotate("the network", (orders[4], network[4]), (0, 8), textcoords="offset points")
 ax.axhline(13_994_528, color="grey", linestyle=":")
-ax.annotate("words of the AP News", (10, 13_994_528), (0, -12), ha="right",
+ax.annotate("words of the AP News", (10, 13_994_528), (0, 8), ha="right",
             textcoords="offset points")  # fmt: skip
 ax.set(
     xlabel="order n", ylabel="free parameters", title="|V| = 17,964, h = 60, m = 100"
