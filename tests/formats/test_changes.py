@@ -132,12 +132,6 @@ def test_mixture_does_not_depend_on_memory(orders, memory, learned, threshold, s
     np.testing.assert_array_equal(*found)
 
 
-@pytest.mark.parametrize("threshold", [np.nan, np.inf, -1, "1"])
-def test_threshold_out_of_range_is_refused(threshold):
-    with pytest.raises(ValueError, match="threshold must be 0 or more"):
-        fitted(0, 2).estimator_.prune(threshold)
-
-
 def test_arpa_file_is_read_as_in_all_memory(tmp_path):
     lm = fitted(0, 3)
     write_arpa(lm.estimator_, tmp_path / "arpa", WORDS)
@@ -147,15 +141,3 @@ def test_arpa_file_is_read_as_in_all_memory(tmp_path):
     ):
         expected = TextNgrams.of(nplm.load(tmp_path / "arpa"))
         assert_same(file.text_ngrams(work), expected)
-
-
-def test_arpa_file_without_boundary_is_refused(tmp_path):
-    model = KneserNeyLM(2, n_words=12, discount_fallback=0.5)
-    model.fit_stream(text(300, seed=0, n_words=12))
-    write_arpa(model, tmp_path / "arpa", ["</s>", *(f"w{i}" for i in range(11))])
-    with (
-        Scratch(tmp_path, 1 << 12, Threads(1)) as work,
-        open_model(tmp_path / "arpa") as file,
-        pytest.raises(ValueError, match="has </s> as an ordinary word"),
-    ):
-        file.text_ngrams(work)

@@ -250,16 +250,6 @@ def test_words_that_are_not_sorted_are_refused(name, monkeypatch):
 
 
 @pytest.mark.parametrize("name", ["probing", "trie-a"])
-def test_lists_are_rescored_by_them(name):
-    pytest.importorskip("jiwer", reason="jiwer counts the errors of words")
-    lms = [nplm.load(DATA / n) for n in (name, "model.arpa")]
-    lists = [[(text, -1.0 * i) for i, text in enumerate(TEXTS[1:4])]]
-    chosen = [nplm.Rescorer(lm).fit(lists, TEXTS[1:2]) for lm in lms]
-    assert chosen[0].predict(lists) == chosen[1].predict(lists)
-    assert chosen[0].lm_weight_ == chosen[1].lm_weight_
-
-
-@pytest.mark.parametrize("name", ["probing", "trie-a"])
 def test_decoders_take_them(name):
     """The candidates of decoders score as with the ARPA file."""
     found, expected = (nplm.load(DATA / n) for n in (name, "model.arpa"))

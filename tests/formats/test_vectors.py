@@ -1,16 +1,12 @@
 """Word vectors are exchanged with gensim, and errors name what is wrong."""
 
 import gzip
-import tomllib
-from pathlib import Path
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
-from packaging.requirements import Requirement
 
 import nplm
-from nplm import Vocabulary
 from nplm.formats import read_vectors, write_vectors
 from nplm.formats.open_model import Kind, open_model
 
@@ -48,14 +44,6 @@ def test_vectors_are_exchanged_with_gensim(tmp_path, binary, keyed_vectors):
     words, loaded = read_vectors(tmp_path / "theirs", binary=binary)
     assert words == WORDS
     np.testing.assert_array_equal(loaded, vectors)
-
-
-@pytest.mark.parametrize(("python", "needed"), [("3.13", True), ("3.14", False)])
-def test_gensim_is_required_only_where_it_has_wheels(python, needed):
-    project = Path(__file__).parents[2] / "pyproject.toml"
-    extras = tomllib.loads(project.read_text())["project"]["optional-dependencies"]
-    [gensim] = [r for r in map(Requirement, extras["test"]) if r.name == "gensim"]
-    assert gensim.marker.evaluate({"python_version": python}) is needed
 
 
 def test_text_file_of_word2vec_is_read(tmp_path):
@@ -210,12 +198,3 @@ def test_equal_vectors_make_equal_compressed_files(tmp_path):
         write_vectors(tmp_path / name, ["a"], [[0.1]])
     assert (tmp_path / "a.gz").read_bytes() == (tmp_path / "b.gz").read_bytes()
     assert gzip.decompress((tmp_path / "a.gz").read_bytes()) == b"1 1\na 0.1\n"
-
-
-def test_vectors_of_a_file_are_aligned_with_a_vocabulary(tmp_path):
-    vocabulary = Vocabulary().fit([["rose", "is", "a", "rose"]])
-    write_vectors(tmp_path / "vectors", ["is", "other", "rose"], [[1], [9], [2]])
-    words, vectors = read_vectors(tmp_path / "vectors", vocabulary.words_)
-    start = vocabulary.embeddings(words, vectors, random_state=0)
-    assert start[vocabulary.ids_["is"]] == 1
-    assert start[vocabulary.ids_["rose"]] == 2

@@ -12,6 +12,16 @@ import pytest
 from nplm import Vocabulary
 from nplm.datasets import Corpus, fetch_brown, fetch_ptb
 
+# Few sentences of few words, some of them rare.
+SENTENCES = [
+    "the cat sat on the mat .",
+    "the dog sat on the cat .",
+    "a dog saw the cat .",
+    "the cat saw a mat .",
+    "a cat sat .",
+    "the dog saw a zebra .",
+]
+
 
 def text(n, seed=0, n_words=12):
     """Return word ids of which a few are frequent, as in text."""

@@ -1,8 +1,5 @@
 """ARPA files are written for KenLM and SRILM, and read from them."""
 
-import bz2
-import gzip
-import lzma
 import os
 from itertools import product
 
@@ -68,29 +65,6 @@ def test_kenlm_computes_the_same_scores(tmp_path, settings):
         assert_allclose(found, model.log_prob(X, y) / np.log(10), atol=1e-4)
 
 
-def test_kenlm_computes_the_same_score_of_the_unknown_word(tmp_path):
-    kenlm = pytest.importorskip("kenlm")
-    model, *_ = fitted(3)
-    write_arpa(model, tmp_path / "model.arpa", WORDS)
-    other = kenlm.Model(str(tmp_path / "model.arpa"))
-    found = [p for p, *_ in other.full_scores("w3 nowhere w5", bos=False, eos=False)]
-    expected = model.log_prob([[3, 0]], [5]) / np.log(10)
-    assert found[2] == pytest.approx(expected[0], abs=1e-4)
-
-
-def test_model_that_was_read_is_written_for_kenlm(tmp_path):
-    kenlm = pytest.importorskip("kenlm")
-    (tmp_path / "srilm.arpa").write_text(SRILM)
-    model, words = read_arpa(tmp_path / "srilm.arpa")
-    write_arpa(model, tmp_path / "again.arpa", words)
-    other = kenlm.Model(str(tmp_path / "again.arpa"))
-    for sentence in (["a", "b", "c"], ["c", "a", "b"], ["b", "c"], ["c", "c", "a"]):
-        ids = [words.index(w) for w in sentence] + [model.boundary]
-        X, y = windows(ids, 2, boundary=model.boundary)
-        found = [p for p, *_ in other.full_scores(" ".join(sentence))]
-        assert_allclose(found, model.log_prob(X, y) / np.log(10), atol=1e-4)
-
-
 @pytest.mark.slow
 def test_highest_order_is_read(tmp_path):
     path = tmp_path / "model.arpa"
@@ -114,31 +88,6 @@ def test_lines_are_read_in_blocks(tmp_path, monkeypatch):
         monkeypatch.setattr(reading, "MAX_ROWS", n_bytes)
         loaded, _ = read_arpa(tmp_path / "model.arpa")
         assert_array_equal(loaded.predict_proba(X[:50]), expected)
-
-
-def test_error_while_writing_keeps_the_old_file(tmp_path, monkeypatch):
-    from nplm.formats.arpa import arpa_lines
-
-    path = tmp_path / "model.arpa"
-    path.write_text("old")
-
-    def lines(self, level):
-        yield b"some"
-        raise OSError("disk full")
-
-    monkeypatch.setattr(arpa_lines.NgramLines, "lines", lines)
-    with pytest.raises(OSError, match="disk full"):
-        write_arpa(fitted(2)[0], path, WORDS)
-    assert path.read_text() == "old"
-    assert os.listdir(tmp_path) == ["model.arpa"]
-
-
-def test_equal_models_make_equal_files(tmp_path):
-    model, *_ = fitted(3)
-    for name in ("a.arpa.gz", "b.arpa.gz"):
-        write_arpa(model, tmp_path / name, WORDS)
-    a, b = ((tmp_path / n).read_bytes() for n in ("a.arpa.gz", "b.arpa.gz"))
-    assert_array_equal(np.frombuffer(a, np.uint8), np.frombuffer(b, np.uint8))
 
 
 def test_model_that_was_read_is_an_estimator(tmp_path):
@@ -165,17 +114,6 @@ def test_unknown_word_is_added(tmp_path, text):
     lm = TextLM.from_model(loaded, more)
     assert np.isfinite(lm.score(["a zebra"])) == (text is KENLM)
     assert np.isfinite(lm.perplexity(["a zebra"], skip="<unk>"))
-
-
-@pytest.mark.parametrize("compress", [gzip.compress, bz2.compress, lzma.compress])
-def test_compressed_file_is_read(tmp_path, compress):
-    path = tmp_path / "model.arpa.packed"
-    path.write_bytes(compress(KENLM.encode()))
-    packed, words = read_arpa(path)
-    path.write_bytes(KENLM.encode())
-    plain, plain_words = read_arpa(path)
-    assert words == plain_words
-    assert_array_equal(packed.trie_.prob, plain.trie_.prob)
 
 
 def test_words_hold_all_white_space_that_the_toolkits_do_not_split_at(tmp_path):

@@ -59,63 +59,7 @@ def test_files_of_the_toolkits_are_read(tmp_path, text):
             assert found == pytest.approx(expected, abs=1e-6), (context, word)
 
 
-def random_ngrams(rng, order):
-    """Return n-grams of a, b and the marks, with random weights, used or not."""
-    number = partial(rng.choice, [0, 0, -0.25, -0.5, -1.25, 0.25])
-    words = ["<s>", "a", "b", "</s>"]
-    ngrams = {(w,): (-0.125 * i - 0.25, number()) for i, w in enumerate(words)}
-    ngrams["<unk>",] = -2, 0
-    if rng.random() < 0.5:
-        ngrams["<s>",] = 0 if rng.random() < 0.5 else -99, ngrams["<s>",][1]
-    pairs = [*product(words[:3], words[1:])]
-    bigrams = [g for g in pairs if rng.random() < 0.5 or g in [("a", "b"), ("b", "b")]]
-    if order > 1:
-        ngrams |= {g: (-0.5 * rng.random(), number()) for g in bigrams}
-    trigrams = [(*u, v[1]) for u in bigrams for v in bigrams if u[1] == v[0]]
-    if order > 2:
-        ngrams |= {g: (-0.25 * rng.random(), 0) for g in trigrams}
-    return ngrams
-
-
 SENTENCES = [line for n in (1, 2, 3) for line in product(["a", "b"], repeat=n)]
-
-
-def log10_probs(model, words, line):
-    """Return the score of a sentence under a loaded model."""
-    total, n, given = 0, model.n_features_in_, ["<s>"]
-    for word in (*line, "</s>"):
-        assert words[model.boundary] == "</s>"
-        ids = [words.index(w.replace("<s>", "</s>")) for w in given]
-        total += model.log_prob([([ids[0]] * n + ids)[-n:]], [words.index(word)])[0]
-        given.append(word)
-    return total / np.log(10)
-
-
-@pytest.mark.parametrize("number", range(60))
-def test_marks_with_random_weights(tmp_path, number):
-    path = tmp_path / "model.arpa"
-    order = number % 3 + 1
-    path.write_text(arpa_of(random_ngrams(Random(number), order)))
-    model, words = read_arpa(path)
-    for line in SENTENCES:
-        given, expected = ["<s>"], 0
-        for word in (*line, "</s>"):
-            context = given[-order + 1 :] if order > 1 else []
-            expected += log10_prob(path, context, word)
-            given.append(word)
-        assert log10_probs(model, words, line) == pytest.approx(expected, abs=1e-5)
-
-
-@pytest.mark.parametrize("number", range(40))
-def test_kenlm_computes_the_same_scores_of_marks_with_random_weights(tmp_path, number):
-    kenlm = pytest.importorskip("kenlm")
-    path = tmp_path / "model.arpa"
-    path.write_text(arpa_of(random_ngrams(Random(number), number % 2 + 2)))
-    model, words = read_arpa(path)
-    other = kenlm.Model(os.fspath(path))
-    for line in SENTENCES:
-        expected = other.score(" ".join(line))
-        assert log10_probs(model, words, line) == pytest.approx(expected, abs=1e-4)
 
 
 def expected_score(path, order, line):
@@ -127,9 +71,9 @@ def expected_score(path, order, line):
     return total
 
 
-@pytest.mark.parametrize("number", range(12))
+@pytest.mark.parametrize("number", range(24))
 def test_marks_in_any_position_score_as_defined_by_every_reader(tmp_path, number):
-    path, order, suffixes = tmp_path / "model.arpa", number % 3 + 2, number < 8
+    path, order, suffixes = tmp_path / "model.arpa", number % 3 + 2, number < 16
     path.write_text(
         arpa_of(ngrams_with_marks_anywhere(Random(number), order, suffixes))
     )

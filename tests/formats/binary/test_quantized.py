@@ -84,23 +84,18 @@ def test_invalid_parameters_are_refused(saved, tmp_path):
         {"low": [57, 0]},
         {"low": 0},
         {"other": 0},
+        None,
+        [],
+        "empty",
     ],
     ids=str,
 )
 def test_changed_header_is_refused(saved, changes):
     _, path = saved
     header, arrays = read_parts(path)
-    header["quantized"] |= changes
+    quantized = header["quantized"]
+    header["quantized"] = quantized | changes if isinstance(changes, dict) else changes
     write_parts(path, header, arrays)
-    with pytest.raises(ValueError, match=r"model\.nplm is damaged"):
-        load_binary(path)
-
-
-@pytest.mark.parametrize("header", [None, [], {}, {"bits": 8}], ids=str)
-def test_invalid_header_is_refused(saved, header):
-    _, path = saved
-    whole, arrays = read_parts(path)
-    write_parts(path, whole | {"quantized": header}, arrays)
     with pytest.raises(ValueError, match=r"model\.nplm is damaged"):
         load_binary(path)
 
@@ -149,19 +144,6 @@ def test_numbers_out_of_range_are_refused(saved, name, position, value):
     arrays[name][position] = value
     write_parts(path, header, arrays)
     with pytest.raises(ValueError, match=r"is damaged: (its n-grams|in its [123])"):
-        load_binary(path, verify=True)
-
-
-def test_damaged_file_is_refused(saved):
-    _, path = saved
-    whole = path.read_bytes()
-    path.write_bytes(whole[:-1])
-    with pytest.raises(ValueError, match="is truncated"):
-        load_binary(path)
-    damaged = bytearray(whole)
-    damaged[len(whole) // 2] ^= 1
-    path.write_bytes(damaged)
-    with pytest.raises(ValueError, match="is damaged: the checksum of"):
         load_binary(path, verify=True)
 
 
