@@ -9,7 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import nplm
 from nplm import InterpolatedTrigram, TextLM, load
+from nplm.base.estimators.language_model import LanguageModel
 from nplm.formats import read_arpa
 
 jsonschema = pytest.importorskip("jsonschema", reason="jsonschema is not installed")
@@ -53,6 +55,14 @@ def test_models_are_named_with_what_they_have(client, served, check):
         ("mixture", "MixtureLM", True, 2, "</s>"),
     ]
     assert {m["n_words"] for m in about["models"]} == {served["mixture"].n_words_}
+
+
+def test_the_page_has_a_name_for_each_kind_of_model():
+    public = {name: getattr(nplm, name) for name in nplm.__all__}
+    classes = {name: kind for name, kind in public.items() if isinstance(kind, type)}
+    kinds = {n for n, kind in classes.items() if issubclass(kind, LanguageModel)}
+    table = (PAGE / "tools.js").read_text().partition("KINDS = ")[2]
+    assert set(re.findall(r'(\w+): "[^"]+"', table.partition("}));")[0])) == kinds
 
 
 @settings(max_examples=30)

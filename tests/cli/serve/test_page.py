@@ -129,7 +129,9 @@ def test_each_word_has_its_surprisal_by_each_model(page, client):
 
 def test_the_n_gram_that_was_found_is_shown(page, client):
     page.type("the dog saw")
-    page.one("#shown input[value=order]").click()
+    found = page.one("#shown input[value=order]")
+    found.click()
+    assert found.find_element(by.XPATH, "..").text == "found"
     shown = [text.split()[1:] for text in page.texts(".token")]
     kn = scores(client, "the dog saw", "n-grams")
     mixture = scores(client, "the dog saw", "mixture")
@@ -137,6 +139,8 @@ def test_the_n_gram_that_was_found_is_shown(page, client):
         [str(one["order"]), str(two["members"][0]["order"])]
         for one, two in zip(kn, mixture)
     ]
+    said = page.all(".token")[1].get_attribute("aria-label")
+    assert f" bits, {kn[1]['order']} found;" in said
 
 
 def test_next_words_have_the_parts_of_each_member(page, client):

@@ -45,7 +45,7 @@ function surprisals() {
   };
 }
 
-/** Colours and numbers by the n-gram found: the shorter, the stronger. */
+/** Colours and numbers by the words found: the fewer, the stronger. */
 function orderView(most) {
   const labels = Array.from({ length: most }, (_, i) => `${most - i}`);
   labels[most - 1] = "1 word";
@@ -99,7 +99,7 @@ function spoken(word, group, byModel) {
   const said = byModel.map((token, i) => {
     const name = group.length > 1 ? `${group[i].model} ` : "";
     const order = orderOf(token);
-    const found = order === null ? "" : `, n-gram of ${order}`;
+    const found = order === null ? "" : `, ${order} found`;
     return `${name}${token.bits === null ? "infinite" : bits(token.bits)} bits${found}`;
   });
   const unknown = byModel[0].unknown ? ", not in the vocabulary" : "";

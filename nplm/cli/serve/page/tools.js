@@ -67,8 +67,9 @@ export function spelt(word, model) {
 const KINDS = new Map(Object.entries({
   KneserNeyLM: "Kneser-Ney n-grams", BackoffLM: "back-off n-grams",
   InterpolatedTrigram: "interpolated trigram", ClassLM: "class n-grams",
-  NeuralLM: "neural network", EnergyLM: "energy network", ShortlistLM: "short-list network",
-  MixtureLM: "mixture", UniformLM: "uniform probabilities",
+  QuantizedLM: "quantized n-grams", KenlmLM: "KenLM n-grams", NeuralLM: "neural network",
+  EnergyLM: "energy network", ShortlistLM: "short-list network", MixtureLM: "mixture",
+  CacheLM: "cache", NeuralCacheLM: "neural cache", UniformLM: "uniform probabilities",
 }));
 export const kindOf = (model) => KINDS.get(model.kind) ?? model.kind;
 
