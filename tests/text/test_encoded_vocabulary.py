@@ -82,14 +82,6 @@ def test_vocabulary_has_no_words_before_its_fit():
     assert not hasattr(vocabulary, "words_") and not hasattr(vocabulary, "ids_")
 
 
-def test_unknown_words_are_refused_without_a_symbol():
-    vocabulary = Vocabulary.from_words(EncodedWords.of(WORDS), unknown=None)
-    with pytest.raises(ValueError, match="'tulip' is not among the 6 words"):
-        vocabulary.transform([["a", "tulip"]])
-    with pytest.raises(TypeError, match="a token is missing"):
-        vocabulary.transform([["a", None]])
-
-
 @pytest.mark.parametrize("form", [{}, {"bits": 4}], ids=str)
 def test_model_of_a_mapped_file_is_saved_with_its_words(tmp_path, form):
     X, y = windows(np.random.default_rng(0).integers(0, 6, 500), 2, boundary=0)

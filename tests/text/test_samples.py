@@ -172,11 +172,6 @@ def test_a_sparse_matrix_is_refused_in_its_own_words():
             TextLM(InterpolatedTrigram()).fit(kind(np.eye(3)))
 
 
-def test_a_missing_document_is_named(tables):
-    with pytest.raises(TypeError, match=r"X\[1\] is missing"):
-        pipeline().fit(tables.Series(["a text", None, "another"]))
-
-
 @pytest.mark.parametrize(
     "use",
     [

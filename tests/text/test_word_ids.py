@@ -1,6 +1,5 @@
 """Text between blanks is scored by its bytes as by its words."""
 
-import pickle
 import re
 
 import numpy as np
@@ -76,14 +75,11 @@ def test_errors_of_encoded_text_name_the_document():
         fitted_text(LM).codec.encode(["a", 3], "given", start=7)
     with pytest.raises(TypeError, match="given must be a list of documents"):
         fitted_text(LM).codec.encode("a rose", "given")
+    with pytest.raises(TypeError, match=r"X\[1\] is of type int"):
+        LM.score_samples(["a rose", 3])
     lm = fitted(vocabulary=Vocabulary(unknown=None))
     with pytest.raises(ValueError, match="'tulip' is not among the 11 words of the"):
         lm.perplexity(["a rose", "rose is tulip daisy"])
-
-
-def test_scorer_of_text_pickles():
-    again = pickle.loads(pickle.dumps(LM.scorer()))
-    assert again.score("a rose é") == LM.scorer().score("a rose é")
 
 
 def test_steps_by_bytes_have_the_bits_of_steps_by_words(tmp_path):
@@ -132,13 +128,6 @@ def test_a_word_that_shares_the_hash_bits_of_another_is_unknown(tmp_path):
     assert scorer.step(state, other) == scorer.step(state, "tulip")
     assert scorer.step(state, known)[0] > scorer.step(state, other)[0]
     assert scorer.score(f"a {other}") == scorer.score("a tulip")
-
-
-def test_documents_that_are_no_strings_are_refused():
-    with pytest.raises(TypeError, match=r"X\[1\] is of type int"):
-        LM.score_samples(["a rose", 3])
-    with pytest.raises(TypeError, match="X must be a list of documents"):
-        LM.score_samples("a rose")
 
 
 def test_added_words_are_found():

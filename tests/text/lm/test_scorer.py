@@ -1,9 +1,7 @@
 """Scorer and token_scores: the same scores as those of windows."""
 
-import multiprocessing
 import pickle
 import warnings
-from concurrent.futures import ProcessPoolExecutor
 
 import numpy as np
 import pytest
@@ -15,7 +13,6 @@ from nplm import (
     TextLM,
     Tokenizer,
     Vocabulary,
-    load,
     windows,
 )
 from nplm.formats import load_binary, read_arpa, save_binary, write_arpa
@@ -415,14 +412,3 @@ def test_any_model_of_windows_scores_text(n_context):
     expected = np.log([3 / 6 * 1 / 6 * 2 / 6, 3 / 6 * 2 / 6])
     assert_allclose(lm.score_samples([[1, 2], [1]]), expected)
     assert_allclose(lm.scorer().score_many([[1, 2], [1]]), expected)
-
-
-@pytest.mark.slow
-def test_scorer_of_a_mapped_model_pickles_in_other_processes(models, tmp_path):
-    lm = models["Kneser-Ney"]
-    save_binary(lm.estimator_, tmp_path / "model", lm.vocabulary_.words_.tolist())
-    scorer = load(tmp_path / "model").scorer()
-    texts = [text for text in CASES if text]
-    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
-        found = list(pool.map(scorer.score, texts))
-    assert found == [scorer.score(text) for text in texts]

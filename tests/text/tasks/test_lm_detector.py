@@ -12,7 +12,7 @@ from sklearn.pipeline import make_pipeline
 
 import nplm
 from nplm import InterpolatedTrigram, KneserNeyLM, LMDetector, TextLM, Vocabulary
-from tests.helpers import neural_lm, published_corpus
+from tests.helpers import neural_lm, pairwise, published_corpus
 
 USUAL = [
     ["login", "read", "logout"],
@@ -172,9 +172,7 @@ def lines():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("contamination", [0.02, 0.1])
-@pytest.mark.parametrize("n", [1200, 5500])
-@pytest.mark.parametrize("min_count", [1, 2])
+@pairwise({"contamination": [0.02, 0.1], "n": [1200, 5500], "min_count": [1, 2]})
 def test_false_alarms_on_new_documents_are_as_many_as_it_says(
     lines, contamination, n, min_count
 ):
@@ -195,8 +193,7 @@ def test_false_alarms_on_new_documents_are_as_many_as_it_says(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("contamination", [0.02, 0.1])
-@pytest.mark.parametrize("min_count", [1, 2])
+@pytest.mark.parametrize(("contamination", "min_count"), [(0.02, 2), (0.1, 1)])
 def test_false_alarms_by_the_least_probable_token_are_not_many_more(
     lines, contamination, min_count
 ):
@@ -216,8 +213,7 @@ def test_false_alarms_by_the_least_probable_token_are_not_many_more(
 
 
 @pytest.mark.corpora
-@pytest.mark.parametrize("contamination", [0.02, 0.1])
-@pytest.mark.parametrize("name", ["brown", "ptb"])
+@pytest.mark.parametrize(("name", "contamination"), [("brown", 0.02), ("ptb", 0.1)])
 def test_false_alarms_on_lines_of_corpora_are_as_many_as_it_says(name, contamination):
     corpus = published_corpus(name)
     lines = [
