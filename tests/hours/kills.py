@@ -20,6 +20,7 @@ import signal
 import tempfile
 import time
 import warnings
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -77,14 +78,18 @@ def fitted(model, folder=None):
     return hashlib.sha256(b"".join(map(np.ascontiguousarray, learned))).hexdigest()
 
 
-def in_a_child(model, folder, kill_after=None):
-    """Fit in a process of its own, and maybe kill it; the digest, or None."""
+def in_a_child(work, kill_after=None):
+    """Work in a process of its own, and maybe kill it.
+
+    Returns the text that the work returned, empty after a kill, and its seconds.
+    """
+    began = time.monotonic()
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
         code = 1
         try:
-            os.write(writing, fitted(model, folder).encode())
+            os.write(writing, work().encode())
             code = 0
         finally:
             os._exit(code)
@@ -93,34 +98,32 @@ def in_a_child(model, folder, kill_after=None):
         if kill_after is not None:
             time.sleep(kill_after)
             os.kill(child, signal.SIGKILL)
-        said = answer.read().decode()
+        text = answer.read().decode()
     _, status = os.waitpid(child, 0)
     if kill_after is None and status != 0:
-        raise SystemExit("the fit failed")
-    return said or None
+        raise SystemExit("the process failed")
+    return text, time.monotonic() - began
 
 
 def killed(name, n_kills, rng):
     """Kill a fit so many times; give how many ends there were."""
     with tempfile.TemporaryDirectory() as one:
-        began = time.monotonic()
-        whole = in_a_child(FITS[name], Path(one) / "saves")
-        seconds = time.monotonic() - began
+        whole, seconds = in_a_child(partial(fitted, FITS[name], Path(one) / "saves"))
         n = n_ends = n_gone_on = 0
         while n < n_kills:
             folder = Path(one) / f"saves {n_ends}"
-            said = None
-            while said is None and n < n_kills:
+            fit, digest = partial(fitted, FITS[name], folder), ""
+            while not digest and n < n_kills:
                 went_on = (folder / "latest.json").exists()
-                said = in_a_child(FITS[name], folder, rng.uniform(0, seconds))
+                digest, _ = in_a_child(fit, rng.uniform(0, seconds))
                 # One that ends before is no kill. On a machine whose speed changes,
                 # the moments follow it: about one fit in four comes to its end.
-                if said is None:
+                if not digest:
                     n, n_gone_on = n + 1, n_gone_on + went_on
-                seconds *= 1.03 if said is None else 0.9
-            said = said or in_a_child(FITS[name], folder)
+                seconds *= 0.9 if digest else 1.03
+            digest = digest or in_a_child(fit)[0]
             n_ends += 1
-            if said != whole:
+            if digest != whole:
                 raise SystemExit(f"{name}: other bits after {n} kills")
             shutil.rmtree(folder)
     print(
@@ -130,27 +133,13 @@ def killed(name, n_kills, rng):
     )
 
 
-def estimation_in_a_child(estimate, folder, kill_after=None):
-    """Estimate in a process of its own, and maybe kill it; how long it took."""
-    began = time.monotonic()
-    child = os.fork()
-    if child == 0:
-        code = 1
-        try:
-            estimate(
-                KneserNeyLM(4), [io.BytesIO(TEXT)], folder / "model", memory="8K",
-                folder=folder, n_jobs=2,
-            )  # fmt: skip
-            code = 0
-        finally:
-            os._exit(code)
-    if kill_after is not None:
-        time.sleep(kill_after)
-        os.kill(child, signal.SIGKILL)
-    _, status = os.waitpid(child, 0)
-    if kill_after is None and status != 0:
-        raise SystemExit("the estimation failed")
-    return time.monotonic() - began
+def estimated(name, folder):
+    """Estimate a model in a folder."""
+    ESTIMATIONS[name](
+        KneserNeyLM(4), [io.BytesIO(TEXT)], folder / "model", memory="8K",
+        folder=folder, n_jobs=2,
+    )  # fmt: skip
+    return "estimated"
 
 
 def estimation_killed(name, n_kills, rng):
@@ -158,12 +147,12 @@ def estimation_killed(name, n_kills, rng):
     n_whole, left = 0, set()
     with tempfile.TemporaryDirectory() as one:
         folder = Path(one)
-        seconds = estimation_in_a_child(ESTIMATIONS[name], folder)
+        estimate = partial(estimated, name, folder)
+        _, seconds = in_a_child(estimate)
         whole = (folder / "model").read_bytes()
         for _ in range(n_kills):
             (folder / "model").write_bytes(b"old")
-            after = rng.uniform(0, 1.1 * seconds)
-            estimation_in_a_child(ESTIMATIONS[name], folder, after)
+            in_a_child(estimate, rng.uniform(0, 1.1 * seconds))
             found = (folder / "model").read_bytes()
             if found not in (b"old", whole):
                 raise SystemExit(f"{name}: half a file after a kill")
@@ -172,7 +161,7 @@ def estimation_killed(name, n_kills, rng):
             if not all(re.fullmatch(r"model\.\w+\.part", name) for name in kept):
                 raise SystemExit(f"{name}: a kill left {kept}")
             left.update(kept)
-        estimation_in_a_child(ESTIMATIONS[name], folder)
+        in_a_child(estimate)
         if (folder / "model").read_bytes() != whole:
             raise SystemExit(f"{name}: other bytes among what kills left")
         if os.listdir(folder) != ["model"]:

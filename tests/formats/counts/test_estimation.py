@@ -1,10 +1,10 @@
 """Estimation in bounded memory writes the same bytes as models in memory."""
 
 import io
+import itertools
 import os
 import tempfile
 from functools import partial
-from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -24,6 +24,7 @@ from nplm.formats import (
 )
 from nplm.models.ngrams.stages import levels
 from nplm.models.ngrams.trie import hashing
+from tests.helpers import pairwise
 from tests.helpers.binary import ngrams_of, read_parts
 from tests.helpers.texts import joined, lines_of
 
@@ -115,32 +116,6 @@ def test_file_is_that_of_the_model_in_memory(
             assert ngrams_of(found) == ngrams_of(expected)
 
 
-@pytest.mark.parametrize("order", [2, 4])
-@pytest.mark.parametrize("n_jobs", [1, 2])
-@pytest.mark.parametrize("min_counts_of", ["modified", "text"])
-def test_cut_offs_do_not_depend_on_windows(
-    tmp_path, monkeypatch, order, n_jobs, min_counts_of
-):
-    monkeypatch.setattr(hashing, "SPILL", 64)
-    monkeypatch.setattr(hashing, "MIN_BUCKETS", 1 << 8)
-    lines = lines_of()
-    cut = {"min_counts": (1, 1, 2), "min_counts_of": min_counts_of}
-    cut["min_counts"] = (1, 2) if order == 2 else (1, 1, 2)
-    found, expected = (tmp_path / name for name in ("found", "expected"))
-    on_disk(found, lines, Vocabulary(), order, memory="2K", n_jobs=n_jobs, **cut)
-    model = in_memory(expected, lines, Vocabulary(), order, **cut)
-    assert ngrams_of(found) == ngrams_of(expected)
-    # SRILM's rule leaves n-grams without their suffixes, and KenLM's does not.
-    tables = [set(map(tuple, model.trie_.ngrams(k).tolist())) for k in range(order)]
-    lacking = [
-        gram
-        for shorter, own in pairwise(tables)
-        for gram in own
-        if gram[1:] not in shorter
-    ]
-    assert bool(lacking) == (min_counts_of == "modified" and order > 3)
-
-
 def test_tokenizer_splits_the_text_and_is_loaded_with_the_model(tmp_path):
     text = "\ufeffDon't pay $3.50, sir.\n\nPay; it isn't much.\n" * 3
     lines = [
@@ -181,17 +156,20 @@ def test_tokenizer_that_changes_words_between_blanks_is_loaded(tmp_path, changes
     assert loaded.vocabulary_.unknown_id_ not in ids
 
 
-@pytest.mark.parametrize("order", [2, 4])
-@pytest.mark.parametrize("n_jobs", [1, 2])
-def test_file_does_not_depend_on_runs_and_windows(tmp_path, monkeypatch, order, n_jobs):
+@pairwise({"order": [2, 4], "n_jobs": [1, 2], "cut": [None, "modified", "text"]})
+def test_file_does_not_depend_on_runs_and_windows(
+    tmp_path, monkeypatch, order, n_jobs, cut
+):
     # Runs merge in two steps, and each thread fills hash tables in several windows.
     monkeypatch.setattr(levels, "MAX_RUNS", 8)
     monkeypatch.setattr(hashing, "SPILL", 16)
     monkeypatch.setattr(hashing, "MIN_BUCKETS", 1 << 8)
-    lines = lines_of()
-    seen = []
+    lines, seen, parameters = lines_of(), [], {}
+    if cut is not None:
+        min_counts = (1, 2) if order == 2 else (1, 1, 2)
+        parameters = {"min_counts": min_counts, "min_counts_of": cut}
     estimated = estimate_binary(
-        KneserNeyLM(order),
+        KneserNeyLM(order, **parameters),
         [joined(lines)],
         tmp_path / "found",
         memory="2K",
@@ -199,10 +177,19 @@ def test_file_does_not_depend_on_runs_and_windows(tmp_path, monkeypatch, order, 
         folder=tmp_path,
         progress=lambda *told: seen.append(told),
     )
-    model = in_memory(tmp_path / "expected", lines, Vocabulary(), order)
+    model = in_memory(tmp_path / "expected", lines, Vocabulary(), order, **parameters)
     found, expected = (tmp_path / name for name in ("found", "expected"))
     assert ngrams_of(found) == ngrams_of(expected)
     assert sorted(os.listdir(tmp_path)) == ["expected", "found"]
+    # SRILM's rule leaves n-grams without their suffixes, and KenLM's does not.
+    tables = [set(map(tuple, model.trie_.ngrams(k).tolist())) for k in range(order)]
+    lacking = [
+        gram
+        for shorter, longer in itertools.pairwise(tables)
+        for gram in longer
+        if gram[1:] not in shorter
+    ]
+    assert bool(lacking) == (cut == "modified" and order > 3)
     assert_array_equal(estimated.n_ngrams, model.n_ngrams_)
     assert_array_equal(estimated.discounts, model.discounts_)
     assert (estimated.n_lines, estimated.n_tokens) == (len(lines), sum(map(len, lines)))

@@ -1,7 +1,6 @@
 """Streams: fits of any iterable are those of a list, in bounded memory."""
 
 import errno
-import gzip
 import io
 import os
 import re
@@ -27,7 +26,6 @@ from nplm import (
 )
 from nplm.base import blocks as blocks_module
 from nplm.base import checks
-from nplm.datasets import TextLines
 from nplm.text import codecs as codecs_module
 from nplm.text import document_streams
 from nplm.text import documents as documents_module
@@ -135,26 +133,6 @@ def test_errors_name_the_document_of_a_stream():
         text_lm().fit(io.BytesIO(b"good\ncaf\xe9\n"))
     with pytest.raises(ValueError, match="X has 0 documents and no token"):
         text_lm().fit(Again([]))
-
-
-def test_rows_of_parquet_are_a_stream(tmp_path):
-    path = tmp_path / "texts.parquet"
-    pa = pytest.importorskip("pyarrow", reason="it writes the columns")
-    pq = pytest.importorskip("pyarrow.parquet")
-    pq.write_table(pa.table({"text": TEXTS}), path, row_group_size=100)
-
-    def texts():
-        for batch in pq.ParquetFile(path).iter_batches(columns=["text"]):
-            yield from batch["text"].to_pylist()
-
-    assert text_lm().fit(texts).score(TEXTS) == text_lm().fit(TEXTS).score(TEXTS)
-
-
-def test_lines_of_a_compressed_file_are_a_stream(tmp_path):
-    path = tmp_path / "texts.gz"
-    path.write_bytes(gzip.compress("\n".join(TEXTS).encode()))
-    lm = text_lm().fit(TextLines(path))
-    assert lm.score(TEXTS) == text_lm().fit(TEXTS).score(TEXTS)
 
 
 # -- memory ---------------------------------------------------------------------
