@@ -1,15 +1,98 @@
-"""Fitted state read from a file: every item is checked as it is taken."""
+"""Fitted states in files: the schema of an estimator, and untrusted items checked.
+
+An estimator class declares the items of its fitted state in ``_saved``. What a file
+has, and what is refused, follows from that.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-__all__ = ["Fitted"]
+__all__ = ["Fitted", "Item", "Saved", "invalid_item", "restore", "saved", "schema"]
+
+
+class Item:
+    """One item of the fitted state of an estimator.
+
+    - `take`: method of `Fitted` that checks and returns the item of a file, or a
+      function of the `Fitted` items and the name
+    - `*limits`: further arguments of `take`
+    - `of`: function that returns the item of a fitted estimator; by default the
+      attribute of its name with an underscore, which loading sets
+    - `is_optional`: whether a file has no such item if it is None
+    """
+
+    def __init__(
+        self,
+        take: Callable[..., Any],
+        *limits: Any,
+        of: Callable[[Any], object] | None = None,
+        is_optional: bool = False,
+    ) -> None:
+        self.take, self.limits = take, limits
+        self.of, self.is_optional = of, is_optional
+
+    def taken(self, fitted: Fitted, name: str) -> Any:
+        """Take the item from those of a file; None if it is optional and absent."""
+        if self.is_optional and name not in fitted:
+            return None
+        return self.take(fitted, name, *self.limits)
+
+
+class Saved:
+    """Base of estimators whose fitted state can be saved."""
+
+    # Items of the fitted state, besides those of the base classes.
+    _saved: ClassVar[Mapping[str, Item]] = {}
+
+    def _set_saved(self, values: dict[str, Any]) -> None:
+        """Set the attributes of a fit; raise ValueError if values contradict."""
+        for name, item in schema(type(self)).items():
+            if item.of is None:
+                setattr(self, f"{name}_", values[name])
+
+
+def schema(kind: type[Saved]) -> dict[str, Item]:
+    """Return the items of the fitted state of a class, in the order of files."""
+    items: dict[str, Item] = {}
+    for base in reversed(kind.__mro__):
+        items |= vars(base).get("_saved", {})
+    return items
+
+
+def saved(estimator: Saved) -> dict[str, object]:
+    """Return the fitted state of an estimator, item by item."""
+    items: dict[str, object] = {}
+    for name, item in schema(type(estimator)).items():
+        value = (
+            getattr(estimator, f"{name}_") if item.of is None else item.of(estimator)
+        )
+        if value is not None or not item.is_optional:
+            items[name] = value
+    return items
+
+
+def restore(estimator: Saved, state: Mapping[str, object]) -> None:
+    """Set the fitted state that `saved` returned; raise ValueError if it is invalid."""
+    fitted, items = Fitted(state), schema(type(estimator))
+    values = {name: item.taken(fitted, name) for name, item in items.items()}
+    estimator._set_saved(values)
+    fitted.done()
+
+
+def invalid_item(name: str, value: object) -> ValueError:
+    """Return the error of an item with an invalid value."""
+    shown = repr(value)
+    if isinstance(value, np.ndarray):
+        shown = f"an array of {value.dtype} of shape {value.shape}"
+    if len(shown) > 80:
+        shown = shown[:80] + "..."
+    return ValueError(f"{name} is {shown}, which is not valid")
 
 
 class Fitted:
@@ -42,12 +125,7 @@ class Fitted:
 
     def invalid_item(self, name: str, value: object) -> ValueError:
         """Return the error of an item with an invalid value."""
-        shown = repr(value)
-        if isinstance(value, np.ndarray):
-            shown = f"an array of {value.dtype} of shape {value.shape}"
-        if len(shown) > 80:
-            shown = shown[:80] + "..."
-        return ValueError(f"{self._where}{name} is {shown}, which is not valid")
+        return invalid_item(f"{self._where}{name}", value)
 
     def inner(self, name: str) -> Fitted:
         """Take a mapping as `Fitted` items."""
@@ -69,7 +147,7 @@ class Fitted:
         del self._items[name]
         return True
 
-    def optional_id(self, name: str, n_words: int) -> int | None:
+    def optional_id(self, name: str, n_words: float = math.inf) -> int | None:
         """Take a word id below `n_words`, or None."""
         return None if self.is_none(name) else self.whole(name, 0, n_words - 1)
 
@@ -103,29 +181,36 @@ class Fitted:
         return value
 
     def array(
-        self, name: str, dtype: DTypeLike, shape: tuple[int | None, ...]
+        self,
+        name: str,
+        dtype: DTypeLike,
+        shape: tuple[int | None, ...] | None,
+        least: float | None = None,
+        most: float = math.inf,
     ) -> NDArray[Any]:
-        """Take an array of this type and shape; None in the shape is any length."""
+        """Take an array of this type, shape and range; None is any of them."""
         array: NDArray[np.generic] = self.take(name, np.ndarray)
+        shape = array.shape if shape is None else shape
         is_valid = array.dtype == dtype and len(array.shape) == len(shape)
         if not is_valid or any(n not in (None, m) for n, m in zip(shape, array.shape)):
+            raise self.invalid_item(name, array)
+        # Comparisons with NaN are False.
+        if least is not None and not ((array >= least) & (array <= most)).all():
             raise self.invalid_item(name, array)
         return array
 
     def ids(
-        self, name: str, shape: tuple[int | None, ...], most: int
+        self, name: str, shape: tuple[int | None, ...], most: float = math.inf
     ) -> NDArray[np.int32]:
         """Take an int32 array of ids from 0 to `most` - 1."""
-        array = self.array(name, np.int32, shape)
-        if array.size and not (array.min() >= 0 and array.max() < most):
-            raise self.invalid_item(name, array)
-        return array
+        return self.array(name, np.int32, shape, 0, most - 1)
 
-    def shares(self, name: str, shape: tuple[int | None, ...]) -> NDArray[np.float64]:
+    def shares(
+        self, name: str, shape: tuple[int | None, ...] | None
+    ) -> NDArray[np.float64]:
         """Take an array of probabilities that sum to 1 along the last axis."""
-        array = self.array(name, np.float64, shape)
-        # Comparisons with NaN are False.
-        if not (array >= 0).all() or not (abs(array.sum(axis=-1) - 1) < 1e-6).all():
+        array = self.array(name, np.float64, shape, 0)
+        if not (abs(array.sum(axis=-1) - 1) < 1e-6).all():
             raise self.invalid_item(name, array)
         return array
 

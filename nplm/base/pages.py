@@ -8,6 +8,8 @@ from pathlib import Path
 from sklearn.base import BaseEstimator
 from sklearn.utils import Tags
 
+from nplm.base.fitted import Saved
+
 __all__ = ["DocumentEstimator", "Documented"]
 
 # The documentation of a checkout, if it is built.
@@ -33,7 +35,7 @@ class Documented:
         return address + "/api/generated/nplm.{estimator_name}.html"
 
 
-class DocumentEstimator(Documented, BaseEstimator):
+class DocumentEstimator(Saved, Documented, BaseEstimator):
     """Base of the estimators whose samples are documents: text, tokens or ids."""
 
     def __sklearn_tags__(self) -> Tags:

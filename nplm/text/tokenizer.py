@@ -182,12 +182,6 @@ class Tokenizer(Splitter, TransformerMixin, DocumentEstimator):
         find = finder_of(self)
         return [_joined(list(map(str, tokens)), find) for tokens in lists_of_tokens(X)]
 
-    def _fitted(self) -> dict[str, object]:
-        return {}
-
-    def _restore(self, fitted: object) -> None:
-        """Do nothing: a tokenizer has parameters only."""
-
     def __sklearn_is_fitted__(self) -> bool:
         return True
 

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from nplm.base.atomic import all_or_nothing, read_at_once
 from nplm.base.checks import check_ids
 from nplm.base.estimators.constraints import Whole
-from nplm.base.fitted import Fitted
+from nplm.base.fitted import Fitted, Item, invalid_item
 from nplm.base.generators import private_generator
 from nplm.base.pages import DocumentEstimator
 from nplm.text.embeddings import aligned
@@ -436,28 +436,31 @@ class Vocabulary(WordChoice, TransformerMixin, DocumentEstimator):
         """Id of the unknown symbol."""
         return self._known.unknown_id
 
-    def _fitted(self) -> dict[str, object]:
-        symbols = {"unknown_id": self.unknown_id_, "boundary_id": self.boundary_id_}
-        model = self._known.spelling
-        spelling = {} if model is None else {"spelling": model.params}
-        return {"words": self.words_.tolist()} | symbols | spelling
+    _saved: ClassVar[dict[str, Item]] = {
+        "words": Item(Fitted.take, list, of=lambda v: v.words_.tolist()),
+        "unknown_id": Item(Fitted.optional_id),
+        "boundary_id": Item(Fitted.optional_id),
+        "spelling": Item(
+            Fitted.take,
+            of=lambda v: v._known.spelling and v._known.spelling.params,
+            is_optional=True,
+        ),
+    }
 
-    def _restore(self, fitted: Fitted) -> None:
-        words = fitted.take("words", list)
+    def _set_saved(self, values: dict[str, Any]) -> None:
+        words, spelling = values["words"], values["spelling"]
         check_tokens(words)
-        n = len(words)
-        unknown, boundary = (
-            None if i is None else words[i]
-            for i in (
-                fitted.optional_id(f"{name}_id", n) for name in ("unknown", "boundary")
-            )
-        )
-        known = KnownWords(words, unknown, boundary)
-        if len(known.ids) != n:
-            raise fitted.invalid_item("words", words)
-        if "spelling" in fitted:
-            params = fitted.take("spelling")
-            known.spelling = UnknownSpelling.of_params(params, unknown)
+        symbols = []
+        for name in ("unknown_id", "boundary_id"):
+            i = values[name]
+            if i is not None and i >= len(words):
+                raise invalid_item(name, i)
+            symbols.append(None if i is None else words[i])
+        known = KnownWords(words, *symbols)
+        if len(known.ids) != len(words):
+            raise invalid_item("words", words)
+        if spelling is not None:
+            known.spelling = UnknownSpelling.of_params(spelling, known.unknown)
         self._fitted_words = known
 
     def __sklearn_is_fitted__(self) -> bool:

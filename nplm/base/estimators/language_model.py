@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import wraps
-from typing import Any, Self, cast
+from operator import attrgetter
+from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,7 +17,7 @@ from nplm.base.checks import MAX_N_WORDS, trusted_ids
 from nplm.base.estimators.checked_inputs import HeldOut
 from nplm.base.estimators.scored_texts import perplexity
 from nplm.base.estimators.streams import StreamModel
-from nplm.base.fitted import Fitted
+from nplm.base.fitted import Fitted, Item, Saved, invalid_item
 from nplm.base.pages import Documented
 
 __all__ = [
@@ -108,7 +109,7 @@ def refusing_weights(method: Method) -> Method:
     return cast(Method, fit)
 
 
-class LanguageModel(WindowScores, DensityMixin, Documented, StreamModel):
+class LanguageModel(WindowScores, DensityMixin, Saved, Documented, StreamModel):
     """Base class of the models: a conditional distribution of the next word.
 
     A density estimator, not a classifier: its ``score`` is a mean
@@ -118,7 +119,7 @@ class LanguageModel(WindowScores, DensityMixin, Documented, StreamModel):
     A subclass implements ``_fit`` and ``_predict_proba``. It overrides ``_log_prob`` or
     ``_predict_log_proba`` where it needs less than the full matrix. These methods get
     checked int32 ids and only the nearest ``order_ - 1`` columns. `nplm.save` and
-    `nplm.load` call ``_fitted`` and ``_restore``.
+    `nplm.load` use the items of ``_saved``.
     """
 
     @property
@@ -323,28 +324,28 @@ class LanguageModel(WindowScores, DensityMixin, Documented, StreamModel):
 
     # -- files ----------------------------------------------------------------
 
-    def _fitted(self) -> dict[str, object]:
-        """Return the fitted state for `nplm.save`; a subclass adds its own."""
-        fitted: dict[str, object] = {
-            "order": self.order_, "n_context": self.n_features_in_,
-        }  # fmt: skip
-        columns = getattr(self, "feature_names_in_", None)
-        return fitted if columns is None else fitted | {"columns": columns.tolist()}
+    _saved: ClassVar[dict[str, Item]] = {
+        "order": Item(Fitted.whole, 1),
+        "n_context": Item(
+            Fitted.whole, 1, MAX_N_WORDS, of=attrgetter("n_features_in_")
+        ),
+        "columns": Item(
+            Fitted.texts,
+            of=lambda lm: getattr(lm, "feature_names_in_", None),
+            is_optional=True,
+        ),
+    }
 
-    def _restore(self, fitted: Fitted) -> None:
-        """Restore the state that `_fitted` returned, or raise ValueError if invalid."""
-        raise NotImplementedError
-
-    def _restore_sizes(self, fitted: Fitted, n_words: int) -> None:
-        """Restore the attributes of all models; `n_words` is known from the arrays."""
-        self.n_features_in_ = fitted.whole("n_context", 1, MAX_N_WORDS)
-        self.order_ = fitted.whole("order", 1, self.n_features_in_ + 1)
-        if "columns" in fitted:
-            columns = fitted.texts("columns")
+    def _set_saved(self, values: dict[str, Any]) -> None:
+        """Set the attributes of all models but `n_words_`: a subclass sets that."""
+        super()._set_saved(values)
+        self.n_features_in_, columns = values["n_context"], values["columns"]
+        if self.order_ > self.n_features_in_ + 1:
+            raise invalid_item("order", self.order_)
+        if columns is not None:
             if len(columns) != self.n_features_in_:
-                raise fitted.invalid_item("columns", columns)
+                raise invalid_item("columns", columns)
             self.feature_names_in_ = np.array(columns, dtype=object)
-        self.n_words_ = n_words
 
     # -- scikit-learn ---------------------------------------------------------
 

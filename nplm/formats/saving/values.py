@@ -23,7 +23,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from nplm.base.encoded_words import EncodedWords
 from nplm.base.files.tensors import is_storable
-from nplm.base.fitted import Fitted
+from nplm.base.fitted import Fitted, restore, saved
 from nplm.base.generators import plain_state, taken_state
 from nplm.models.adaptation.cache_lm import CacheLM
 from nplm.models.adaptation.neural_cache_lm import NeuralCacheLM
@@ -191,7 +191,7 @@ class Encoder:
         if isinstance(estimator, MODELS):
             try:
                 check_is_fitted(estimator)
-                fitted = self._lightened(estimator)._fitted()
+                fitted = saved(self._lightened(estimator))
             except NotFittedError:
                 pass
         params = estimator.get_params(deep=False)
@@ -382,9 +382,7 @@ def _restored(kind: Any, params: dict[str, object], state: Any) -> object:
         estimator = kind(**params)
         _check_parameters(estimator)
         if state is not None:
-            fitted = Fitted(state)
-            estimator._restore(fitted)
-            fitted.done()
+            restore(estimator, state)
     except INVALID_VALUE_ERRORS as error:
         raise ValueError(f"in its {kind.__name__}, {error}") from error
     return estimator

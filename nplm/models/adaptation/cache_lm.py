@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import field
 from numbers import Real
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,7 @@ from nplm.base.checks import check_boundary, check_ids, count_ids, plain
 from nplm.base.estimators.checked_inputs import HeldOut
 from nplm.base.estimators.constraints import Whole, hyperparameters, unless_none
 from nplm.base.estimators.language_model import LanguageModel
-from nplm.base.fitted import Fitted
+from nplm.base.fitted import Fitted, Item
 
 __all__ = ["CacheLM", "cache_length"]
 
@@ -146,12 +146,11 @@ class CacheLM(LanguageModel):
 
     # -- files ----------------------------------------------------------------
 
-    def _fitted(self) -> dict[str, object]:
-        return super()._fitted() | {"proba": self.proba_}
+    _saved: ClassVar[dict[str, Item]] = {"proba": Item(Fitted.shares, (None,))}
 
-    def _restore(self, fitted: Fitted) -> None:
-        self.proba_ = fitted.shares("proba", (None,))
-        self._restore_sizes(fitted, len(self.proba_))
+    def _set_saved(self, values: dict[str, Any]) -> None:
+        super()._set_saved(values)
+        self.n_words_ = len(self.proba_)
 
     # -- probabilities --------------------------------------------------------
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import field
+from operator import attrgetter
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -29,7 +30,7 @@ from nplm.base.estimators.constraints import (
     non_negative,
     unless_none,
 )
-from nplm.base.fitted import Fitted
+from nplm.base.fitted import Fitted, Item, invalid_item
 from nplm.models.adaptation.cache_lm import cache_length
 from nplm.models.neural.fitted_network import trained_network
 from nplm.models.neural.neural_lm import NeuralLM
@@ -185,17 +186,18 @@ class NeuralCacheLM(CompositeLM):
 
     # -- files ----------------------------------------------------------------
 
-    def _fitted(self) -> dict[str, object]:
-        return super()._fitted() | {"network": self.estimator_}
+    _saved: ClassVar[dict[str, Item]] = {
+        "network": Item(Fitted.estimator, NeuralLM, of=attrgetter("estimator_")),
+    }
 
-    def _restore(self, fitted: Fitted) -> None:
-        network = fitted.estimator("network", NeuralLM)
+    def _set_saved(self, values: dict[str, Any]) -> None:
+        super()._set_saved(values)
+        self.estimator_ = network = values["network"]
         check_over_words(network, "the network")
-        self._restore_sizes(fitted, network.n_words_)
+        self.n_words_ = network.n_words_
         if self.order_ <= _n_context(network) + 1:
-            raise fitted.invalid_item("order", self.order_)
+            raise invalid_item("order", self.order_)
         _check_hidden(network)
-        self.estimator_ = network
 
     # -- the cache --------------------------------------------------------------
 

@@ -19,7 +19,7 @@ from nplm.base.atomic import fit_copy
 from nplm.base.checks import check_ids
 from nplm.base.estimators.constraints import Whole
 from nplm.base.estimators.scored_texts import context_of_texts, texts_log_prob
-from nplm.base.fitted import Fitted
+from nplm.base.fitted import Fitted, Item, invalid_item
 from nplm.models.auto.choosing import (
     changed,
     checked_settings,
@@ -428,21 +428,18 @@ class AutoLM(TextLM):
 
     # -- files ------------------------------------------------------------------
 
-    def _fitted(self) -> dict[str, object]:
-        return super()._fitted() | {
-            "recipe": self.recipe_.as_dict(), "scores": self.scores_,
-            "n_tokens": self.n_tokens_,
-        }  # fmt: skip
+    _saved: ClassVar[dict[str, Item]] = {
+        "recipe": Item(Fitted.take, dict, of=lambda lm: lm.recipe_.as_dict()),
+        "scores": Item(Fitted.take, dict),
+        "n_tokens": Item(Fitted.whole),
+    }
 
-    def _restore(self, fitted: Fitted) -> None:
-        super()._restore(fitted)
-        self.scores_ = fitted.take("scores", dict)
-        self.n_tokens_ = fitted.whole("n_tokens")
+    def _set_saved(self, values: dict[str, Any]) -> None:
+        super()._set_saved(values)
         # Recipes of earlier files do not have the size of their text.
-        size = {"n_tokens": self.n_tokens_}
-        self.recipe_ = AutoRecipe.of(size | fitted.take("recipe", dict))
+        self.recipe_ = AutoRecipe.of({"n_tokens": self.n_tokens_} | values["recipe"])
         if not all(type(x) in (int, float) for x in self.scores_.values()):
-            raise fitted.invalid_item("scores", self.scores_)
+            raise invalid_item("scores", self.scores_)
 
 
 def fit_within(

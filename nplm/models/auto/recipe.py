@@ -105,6 +105,7 @@ class AutoRecipe:
         return (
             all(type(n) is int and n >= 0 for n in counts)
             and all(type(x) in (int, float) and x >= 0 for x in numbers)
+            and type(self.network) is dict
             and all(type(name) is str for name in self.network)
             and 0 < n == len(set(self.members) & set(MEMBERS))
             and (not self.weights or n == len(self.weights))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from numbers import Real
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,7 +15,7 @@ from nplm.base.checks import check_boundary, check_classes, count_ids, trusted_i
 from nplm.base.estimators.checked_inputs import HeldOut
 from nplm.base.estimators.constraints import Whole
 from nplm.base.estimators.language_model import CheapWords
-from nplm.base.fitted import Fitted
+from nplm.base.fitted import Fitted, Item, invalid_item
 from nplm.models.classes.word_classes import WordClasses
 from nplm.models.ngrams.kneser_ney import KneserNeyLM
 from nplm.models.ngrams.stages.discounts import check_fallback
@@ -222,27 +222,25 @@ class ClassLM(CheapWords):
         fit = fit_mixture_weights(probs)
         return float(fit.weights[0, 1])
 
-    def _fitted(self) -> dict[str, object]:
-        return super()._fitted() | {
-            "labels": self.labels_,
-            "class_model": self.class_model_,
-            "word_proba": self.word_proba_,
-            "uniform_weight": self.uniform_weight_,
-        }
+    _saved: ClassVar[dict[str, Item]] = {
+        "labels": Item(Fitted.ids, (None,)),
+        "class_model": Item(Fitted.estimator, KneserNeyLM),
+        "word_proba": Item(Fitted.array, np.float64, (None,), 0),
+        "uniform_weight": Item(Fitted.number, 0, 1),
+    }
 
-    def _restore(self, fitted: Fitted) -> None:
-        model = fitted.estimator("class_model", KneserNeyLM)
-        labels = fitted.ids("labels", (None,), model.n_words_)
-        shares = fitted.array("word_proba", np.float64, labels.shape)
-        mass = np.bincount(labels, shares, minlength=model.n_words_)
-        if not (shares >= 0).all() or not np.allclose(mass, 1):
-            raise fitted.invalid_item("word_proba", shares)
-        self._restore_sizes(fitted, len(labels))
+    def _set_saved(self, values: dict[str, Any]) -> None:
+        super()._set_saved(values)
+        labels, shares, model = self.labels_, self.word_proba_, self.class_model_
+        if labels.max(initial=0) >= model.n_words_:
+            raise invalid_item("labels", labels)
+        if shares.shape != labels.shape or not np.allclose(
+            np.bincount(labels, shares, minlength=model.n_words_), 1
+        ):
+            raise invalid_item("word_proba", shares)
         if not self.order_ == model.order_ == model.n_features_in_ + 1:
-            raise fitted.invalid_item("order", self.order_)
-        self.labels_, self.word_proba_ = labels, shares
-        self.n_classes_, self.class_model_ = model.n_words_, model
-        self.uniform_weight_ = fitted.number("uniform_weight", 0, 1)
+            raise invalid_item("order", self.order_)
+        self.n_words_, self.n_classes_ = len(labels), model.n_words_
         self.n_parameters_ = model.n_parameters_ + 2 * self.n_words_ + 1
 
     def _n_known(self) -> int:

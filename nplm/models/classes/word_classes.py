@@ -21,7 +21,7 @@ from nplm.base.checks import (
     trusted_ids,
 )
 from nplm.base.estimators.constraints import COMMON, Whole
-from nplm.base.fitted import Fitted
+from nplm.base.fitted import Fitted, Item, Saved, invalid_item
 from nplm.base.generators import private_generator
 from nplm.base.pages import Documented
 from nplm.base.progress import BAR, bar
@@ -39,7 +39,7 @@ __all__ = ["WordClasses"]
 ReportPass = Callable[[float, int, float], None]
 
 
-class WordClasses(TransformerMixin, Documented, BaseEstimator):
+class WordClasses(TransformerMixin, Saved, Documented, BaseEstimator):
     r"""Cluster words into classes that maximise the likelihood of class bigrams.
 
     Each word is in one class. The classes maximise the mutual information
@@ -279,23 +279,19 @@ class WordClasses(TransformerMixin, Documented, BaseEstimator):
         words = trusted_ids(check_ids(ids, "ids", ndim=1, n_words=n_words), n_words)
         return self.labels_[words]
 
-    def _fitted(self) -> dict[str, object]:
-        return {
-            "labels": self.labels_,
-            "n_classes": self.n_classes_,
-            "mutual_information": self.mutual_information_,
-            "history": self.history_,
-            "n_iter": self.n_iter_,
-        }
+    _saved: ClassVar[dict[str, Item]] = {
+        "labels": Item(Fitted.ids, (None,)),
+        "n_classes": Item(Fitted.whole, 1, MAX_N_WORDS),
+        "mutual_information": Item(Fitted.number),
+        "history": Item(Fitted.history, "mutual_information", "n_moves", "seconds"),
+        "n_iter": Item(Fitted.whole),
+    }
 
-    def _restore(self, fitted: Fitted) -> None:
-        self.n_classes_ = fitted.whole("n_classes", 1, MAX_N_WORDS)
-        self.labels_ = fitted.ids("labels", (None,), self.n_classes_)
+    def _set_saved(self, values: dict[str, Any]) -> None:
+        super()._set_saved(values)
+        if self.labels_.max(initial=0) >= self.n_classes_:
+            raise invalid_item("labels", self.labels_)
         self.n_words_ = len(self.labels_)
-        self.mutual_information_ = fitted.number("mutual_information")
-        columns = "mutual_information", "n_moves", "seconds"
-        self.history_ = fitted.history("history", *columns)
-        self.n_iter_ = fitted.whole("n_iter")
 
     def __sklearn_tags__(self) -> object:
         tags = super().__sklearn_tags__()

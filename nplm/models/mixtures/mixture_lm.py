@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from operator import attrgetter
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -17,7 +18,7 @@ from nplm.base.blocks import Texts
 from nplm.base.estimators.checked_inputs import HeldOut, columns_needed
 from nplm.base.estimators.constraints import Whole, non_negative
 from nplm.base.estimators.scored_texts import reads_texts
-from nplm.base.fitted import Fitted
+from nplm.base.fitted import Fitted, Item, invalid_item
 from nplm.base.progress import stages
 from nplm.models.mixtures.members import (
     check_sizes,
@@ -31,7 +32,7 @@ from nplm.models.mixtures.members import (
 from nplm.models.mixtures.mixed_scores import MixedScores
 from nplm.models.mixtures.uniform_lm import UniformLM
 from nplm.models.ngrams.frequencies import RelativeFrequencies
-from nplm.models.ngrams.stages.counts import NgramCounts, restored_counts
+from nplm.models.ngrams.stages.counts import NgramCounts, taken_counts
 from nplm.models.ngrams.trie.checks import arrays_of
 from nplm.models.training.em import BIN_PRIOR, MAX_ITER, TOL, fit_mixture_weights
 
@@ -351,43 +352,41 @@ class MixtureLM(_BaseComposition, MixedScores):
 
     # -- files ----------------------------------------------------------------
 
-    def _fitted(self) -> dict[str, object]:
-        fitted = super()._fitted() | {
-            "names": list(self.named_estimators_),
-            "members": self.estimators_,
-            "weights": self.weights_,
-            "n_iter": self.n_iter_,
-        }
-        if self._contexts is not None:
-            fitted["contexts"] = arrays_of(self._contexts.counts)
-        return fitted
+    _saved: ClassVar[dict[str, Item]] = {
+        "names": Item(Fitted.texts, of=lambda lm: list(lm.named_estimators_)),
+        "members": Item(Fitted.take, list, of=attrgetter("estimators_")),
+        "weights": Item(Fitted.shares, None),
+        "n_iter": Item(Fitted.whole),
+        "contexts": Item(
+            taken_counts,
+            of=lambda lm: lm._contexts and arrays_of(lm._contexts.counts),
+            is_optional=True,
+        ),
+    }
 
-    def _restore(self, fitted: Fitted) -> None:
-        names, members = fitted.texts("names"), fitted.take("members", list)
+    def _set_saved(self, values: dict[str, Any]) -> None:
+        super()._set_saved(values)
+        names, members, counts = values["names"], values["members"], values["contexts"]
         sizes: set[Any] = {getattr(member, "n_words_", None) for member in members}
         are_models = all(hasattr(member, "log_prob") for member in members)
         if len(sizes) != 1 or None in sizes or not are_models:
-            raise fitted.invalid_item("members", members)
-        if len(set(names)) != len(members):
-            raise fitted.invalid_item("names", names)
-        self._restore_sizes(fitted, sizes.pop())
+            raise invalid_item("members", members)
+        if not len(set(names)) == len(names) == len(members):
+            raise invalid_item("names", names)
+        self.n_words_ = sizes.pop()
         if self.order_ <= self.n_features_in_:  # the order of all columns
-            raise fitted.invalid_item("order", self.order_)
+            raise invalid_item("order", self.order_)
         for name, member in zip(names, members):
             self._check_part(member, f"member {name!r}")
         self.estimators_ = members
         self.named_estimators_ = Bunch(**dict(zip(names, members)))
-        shape: tuple[int, ...] = (len(members),)
-        self._set_contexts(None)
-        if "contexts" in fitted:
-            counts = restored_counts(fitted.inner("contexts"))
-            order = min(self.n_features_in_, 2) + 1
-            if (counts.n_words, counts.order) != (self.n_words_, order):
-                raise ValueError("contexts are of another vocabulary or length")
-            self._set_contexts(RelativeFrequencies(counts))
-            shape = (len(self.bins_), *shape)
-        self.weights_ = fitted.shares("weights", shape)
-        self.n_iter_ = fitted.whole("n_iter")
+        order = min(self.n_features_in_, 2) + 1
+        if counts and (counts.n_words, counts.order) != (self.n_words_, order):
+            raise ValueError("contexts are of another vocabulary or length")
+        self._set_contexts(counts and RelativeFrequencies(counts))
+        rows = (len(self.bins_),) if counts else ()
+        if self.weights_.shape != (*rows, len(members)):
+            raise invalid_item("weights", self.weights_)
 
     # -- scikit-learn ---------------------------------------------------------
 

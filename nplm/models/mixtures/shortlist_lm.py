@@ -17,7 +17,7 @@ from nplm.base.estimators.checked_inputs import HeldOut, columns_needed
 from nplm.base.estimators.composite import CompositeLM
 from nplm.base.estimators.constraints import Whole
 from nplm.base.estimators.language_model import refusing_weights
-from nplm.base.fitted import Fitted
+from nplm.base.fitted import Fitted, Item, invalid_item
 from nplm.models.neural.neural_lm import NeuralLM
 from nplm.models.neural.options.losses import Exact
 from nplm.models.neural.options.outputs import Softmax
@@ -286,30 +286,29 @@ class ShortlistLM(CompositeLM):
 
     # -- files ----------------------------------------------------------------
 
-    def _fitted(self) -> dict[str, object]:
-        return super()._fitted() | {
-            "network": self.network_, "backoff": self.backoff_, "words": self.words_,
-        }  # fmt: skip
+    _saved: ClassVar[dict[str, Item]] = {
+        "network": Item(Fitted.estimator, NeuralLM),
+        "backoff": Item(Fitted.estimator),
+        "words": Item(Fitted.ids, (None,)),
+    }
 
-    def _restore(self, fitted: Fitted) -> None:
-        network = fitted.estimator("network", NeuralLM)
-        backoff = fitted.estimator("backoff")
+    def _set_saved(self, values: dict[str, Any]) -> None:
+        super()._set_saved(values)
+        network, backoff, words = self.network_, self.backoff_, self.words_
         if not hasattr(backoff, "_words_mass"):
-            raise fitted.invalid_item("backoff", backoff)
-        self._restore_sizes(fitted, backoff.n_words_)
+            raise invalid_item("backoff", backoff)
+        self.n_words_ = backoff.n_words_
         self._check_part(backoff, "the back-off model")
         if self.order_ <= self.n_features_in_:  # members get all columns
-            raise fitted.invalid_item("order", self.order_)
-        words = fitted.ids("words", (None,), self.n_words_)
-        self._set_list(words)
+            raise invalid_item("order", self.order_)
         sound = (
             len(np.unique(words)) == len(words) == network._n_outcomes
-            and network.n_words_ == self.n_words_
+            and words.max() < self.n_words_ == network.n_words_
             and network.n_features_in_ == self.n_features_in_
         )
         if not sound:
             raise ValueError("its network, its back-off model and its list disagree")
-        self.network_, self.backoff_ = network, backoff
+        self._set_list(words)
         self._mass = backoff._words_mass(words)
 
     # -- probabilities --------------------------------------------------------

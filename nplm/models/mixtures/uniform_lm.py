@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +11,7 @@ from sklearn.utils._param_validation import StrOptions
 from nplm.base.checks import trusted_ids
 from nplm.base.estimators.checked_inputs import HeldOut
 from nplm.base.estimators.language_model import CheapWords
-from nplm.base.fitted import Fitted
+from nplm.base.fitted import Fitted, Item
 
 __all__ = ["UniformLM"]
 
@@ -70,13 +70,11 @@ class UniformLM(CheapWords):
         self.proba_ = shared / shared.sum()
         self.n_parameters_ = 0
 
-    def _fitted(self) -> dict[str, object]:
-        return super()._fitted() | {"proba": self.proba_}
+    _saved: ClassVar[dict[str, Item]] = {"proba": Item(Fitted.shares, (None,))}
 
-    def _restore(self, fitted: Fitted) -> None:
-        self.proba_ = fitted.shares("proba", (None,))
-        self.n_parameters_ = 0
-        self._restore_sizes(fitted, len(self.proba_))
+    def _set_saved(self, values: dict[str, Any]) -> None:
+        super()._set_saved(values)
+        self.n_words_, self.n_parameters_ = len(self.proba_), 0
 
     def _n_known(self) -> int:
         return len(self.proba_)

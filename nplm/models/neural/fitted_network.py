@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from copy import copy
 from numbers import Integral
+from operator import attrgetter
 from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
@@ -17,9 +18,16 @@ from nplm.base.blocks import Texts
 from nplm.base.checks import MAX_N_WORDS, plain
 from nplm.base.estimators.language_model import LanguageModel
 from nplm.base.estimators.streams import Stepped
-from nplm.base.fitted import Fitted
+from nplm.base.fitted import Fitted, Item, invalid_item
 from nplm.base.warnings import warn
-from nplm.models.neural.fitting.saved import from_items, lightened, to_items
+from nplm.models.neural.fitting.saved import (
+    FIGURES,
+    arrays_of,
+    from_items,
+    lightened,
+    loss_items,
+    moments_of,
+)
 from nplm.models.neural.network.array_types import Ids, Index
 from nplm.models.neural.network.network import Network
 from nplm.models.neural.network.parameters import Parameters
@@ -356,8 +364,28 @@ class FittedNetworkLM(LanguageModel):
 
     # -- files ----------------------------------------------------------------
 
-    def _fitted(self) -> dict[str, object]:
-        return super()._fitted() | to_items(self._trained)
+    _saved: ClassVar[dict[str, Item]] = {
+        "architecture": Item(
+            Fitted.inner, of=lambda lm: lm._trained.architecture.items()
+        ),
+        "arrays": Item(Fitted.take, dict, of=lambda lm: arrays_of(lm._trained)),
+        "moments": Item(Fitted.inner, of=lambda lm: moments_of(lm._trained)),
+        "loss": Item(Fitted.inner, of=lambda lm: loss_items(lm._trained.loss)),
+        **{
+            name: Item(
+                *check,
+                of=attrgetter(f"_trained.{name}"),
+                is_optional=name == "precision",  # files of nplm 0.1 have none
+            )
+            for name, check in FIGURES.items()
+        },
+        "random_state": Item(
+            Fitted.take,
+            np.random.RandomState,
+            of=lambda lm: lm._trained.private_generator,
+            is_optional=True,
+        ),
+    }
 
     def _lightened(self, *, optimizer: bool, dtype: str | None) -> Self:
         """Return a copy to be saved, as `nplm.save` says."""
@@ -365,18 +393,19 @@ class FittedNetworkLM(LanguageModel):
             self, lightened(self._trained, optimizer=optimizer, dtype=dtype)
         )
 
-    def _restore(self, fitted: Fitted) -> None:
-        trained = from_items(fitted, self._outputs)
+    def _set_saved(self, values: dict[str, Any]) -> None:
+        super()._set_saved(values)
+        trained = from_items(values, self._outputs)
         architecture = trained.architecture
-        self._restore_sizes(fitted, architecture.n_words)
+        self.n_words_ = architecture.n_words
         if architecture.order != self.order_:
             raise ValueError(
                 f"architecture.order is {architecture.order}, but order {self.order_}"
             )
         if architecture.n_memory > MAX_N_WORDS:
-            raise fitted.invalid_item("architecture.n_memory", architecture.n_memory)
+            raise invalid_item("architecture.n_memory", architecture.n_memory)
         if trained.parts.inputs.n_context > self.n_features_in_:
-            raise fitted.invalid_item("n_features_in", self.n_features_in_)
+            raise invalid_item("n_features_in", self.n_features_in_)
         self._trained = trained
 
     C_ = view("C", "Features of the words.")

@@ -8,6 +8,7 @@ from functools import cached_property
 
 import numpy as np
 from scipy.sparse import csr_array
+from sklearn.utils import check_random_state
 
 from nplm.models.neural.architecture import Architecture
 from nplm.models.neural.network import solvers
@@ -204,6 +205,12 @@ class TrainedNetwork:
     def parts(self) -> Parts:
         """The parts of the network."""
         return self.architecture.parts(self.loss)
+
+    @property
+    def private_generator(self) -> np.random.RandomState | None:
+        """The generator, or None for that of the seed or NumPy's global one."""
+        is_global = self.generator is check_random_state(None)
+        return None if is_global else self.generator
 
     def precision_for(self, asked: str) -> str:
         """Return the precision of the arithmetic if the estimator asks for `asked`.

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nplm.base.atomic import all_or_nothing
 from nplm.base.estimators.language_model import WordsMass
-from nplm.base.fitted import Fitted
+from nplm.base.fitted import Fitted, Item, invalid_item
 from nplm.models.ngrams.looked_up_lm import QuickLookUps, ReadFromFile
 from nplm.models.ngrams.stages.pruning import pruned_by_entropy
 from nplm.models.ngrams.trie.backoff_trie import BackoffTrie
@@ -119,20 +119,23 @@ class BackoffModel(QuickLookUps):
             trie = self.trie_.unpacked()
             self.index_ = index_of(trie) if state["index_"] else None
 
-    def _fitted(self) -> dict[str, Any]:
-        return super()._fitted() | {"trie": arrays_of(self.trie_.unpacked())}
+    _saved: ClassVar[dict[str, Item]] = {
+        "trie": Item(
+            lambda fitted, name: restored_trie(fitted.inner(name)),
+            of=lambda lm: arrays_of(lm.trie_.unpacked()),
+        )
+    }
 
-    def _restore(self, fitted: Fitted) -> None:
-        trie = restored_trie(fitted.inner("trie"))
-        self._restore_sizes(fitted, trie.n_words)
+    def _set_saved(self, values: dict[str, Any]) -> None:
+        super()._set_saved(values)
+        trie = values["trie"]
         if self.order_ != trie.order:
-            raise fitted.invalid_item("order", self.order_)
-        self._set_trie(trie, index_of(trie))
-
-    def _check_sums(self) -> None:
-        """Raise ValueError if the probabilities after some context do not sum to 1."""
-        if not sums_to_one(self.trie_.unpacked()):
+            raise invalid_item("order", self.order_)
+        # The probabilities of a file of another toolkit need not sum to 1.
+        if values.get("sums_to_one", True) and not sums_to_one(trie):
             raise ValueError("its probabilities do not sum to 1")
+        self.n_words_ = trie.n_words
+        self._set_trie(trie, index_of(trie))
 
     def _predict_proba(self, X: NDArray[np.int32]) -> NDArray[np.float64]:
         return self.trie_.distribution(X)
@@ -226,14 +229,11 @@ class BackoffLM(ReadFromFile, BackoffModel):
 
     _reader = "read_arpa"
 
-    def _fitted(self) -> dict[str, Any]:
-        # The probabilities of a file of another toolkit need not sum to 1.
-        return super()._fitted() | {"sums_to_one": sums_to_one(self.trie_.unpacked())}
-
-    def _restore(self, fitted: Fitted) -> None:
-        super()._restore(fitted)
-        if fitted.take("sums_to_one", bool):
-            self._check_sums()
+    _saved: ClassVar[dict[str, Item]] = {
+        "sums_to_one": Item(
+            Fitted.take, bool, of=lambda lm: sums_to_one(lm.trie_.unpacked())
+        )
+    }
 
     @classmethod
     def from_trie(

@@ -12,9 +12,9 @@ from sklearn.utils._param_validation import Interval
 from nplm.base.estimators.checked_inputs import HeldOut
 from nplm.base.estimators.constraints import Whole, non_negative
 from nplm.base.estimators.language_model import CheapWords
-from nplm.base.fitted import Fitted
+from nplm.base.fitted import Fitted, Item, invalid_item
 from nplm.models.ngrams.frequencies import RelativeFrequencies
-from nplm.models.ngrams.stages.counts import NgramCounts, restored_counts
+from nplm.models.ngrams.stages.counts import NgramCounts, taken_counts
 from nplm.models.ngrams.trie.checks import arrays_of
 from nplm.models.training.em import BIN_PRIOR, MAX_ITER, TOL, fit_mixture_weights
 
@@ -143,21 +143,22 @@ class InterpolatedTrigram(CheapWords):
         n_counts = np.count_nonzero(members.counts.counts)
         self.n_parameters_ = int(n_counts) + n_free_weights
 
-    def _fitted(self) -> dict[str, Any]:
-        return super()._fitted() | {
-            "counts": arrays_of(self.members_.counts),
-            "n_iter": self.n_iter_,
-            "weights": self.weights_,
-        }
+    _saved: ClassVar[dict[str, Item]] = {
+        "counts": Item(taken_counts, of=lambda lm: arrays_of(lm.members_.counts)),
+        "n_iter": Item(Fitted.whole),
+        "weights": Item(Fitted.shares, (None, None)),
+    }
 
-    def _restore(self, fitted: Fitted) -> None:
-        counts = restored_counts(fitted.inner("counts"))
-        self._restore_sizes(fitted, counts.n_words)
+    def _set_saved(self, values: dict[str, Any]) -> None:
+        super()._set_saved(values)
+        counts, weights = values["counts"], self.weights_
         if self.order_ != counts.order:
-            raise fitted.invalid_item("order", self.order_)
+            raise invalid_item("order", self.order_)
         members = RelativeFrequencies(counts)
-        weights = fitted.shares("weights", (members.bins.n_bins, counts.order + 1))
-        self._set_fitted(members, weights, fitted.whole("n_iter"))
+        if weights.shape != (members.bins.n_bins, counts.order + 1):
+            raise invalid_item("weights", weights)
+        self.n_words_ = counts.n_words
+        self._set_fitted(members, weights, self.n_iter_)
 
     def _n_kept(self, n_samples: int) -> int:
         n_held_out = max(1, round(self.validation_fraction * n_samples))

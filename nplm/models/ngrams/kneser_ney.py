@@ -14,13 +14,13 @@ from nplm.base.atomic import all_or_nothing
 from nplm.base.checks import check_boundary, check_ids, count_ids
 from nplm.base.estimators.checked_inputs import HeldOut
 from nplm.base.estimators.language_model import refusing_weights
-from nplm.base.fitted import Fitted
+from nplm.base.fitted import Fitted, Item, invalid_item
 from nplm.models.ngrams.backoff_model import BackoffModel
 from nplm.models.ngrams.stages.counts import (
     NgramCounts,
     check_counts,
     counted,
-    restored_counts,
+    taken_counts,
 )
 from nplm.models.ngrams.stages.runs import Windows
 from nplm.models.ngrams.stages.smoothing import Smoothing, estimated
@@ -399,21 +399,24 @@ class KneserNeyLM(BackoffModel):
         self.counts_ = counts
         return self
 
-    def _fitted(self) -> dict[str, Any]:
-        counts = None if self.counts_ is None else arrays_of(self.counts_)
-        estimate = {"counts": counts, "discounts": self.discounts_}
-        return super()._fitted() | estimate
+    _saved: ClassVar[dict[str, Item]] = {
+        "counts": Item(
+            lambda fitted, name: (
+                None if fitted.is_none(name) else taken_counts(fitted, name)
+            ),
+            of=lambda lm: lm.counts_ and arrays_of(lm.counts_),
+        ),
+        "discounts": Item(Fitted.array, np.float64, (None, 3), 0),
+    }
 
-    def _restore(self, fitted: Fitted) -> None:
-        super()._restore(fitted)
-        self._check_sums()
-        self.counts_ = counts = None
-        if not fitted.is_none("counts"):
-            self.counts_ = counts = restored_counts(fitted.inner("counts"))
+    def _set_saved(self, values: dict[str, Any]) -> None:
+        super()._set_saved(values)
+        self.counts_ = counts = values["counts"]
         sizes = self.n_words_, self.order_
         if counts is not None and (counts.n_words, counts.order) != sizes:
             raise ValueError("counts and trie differ in vocabulary size or order")
-        self.discounts_ = fitted.array("discounts", np.float64, (self.order_, 3))
+        if len(self.discounts_) != self.order_:
+            raise invalid_item("discounts", self.discounts_)
 
     def _check_relations(self) -> None:
         smoothing_of(self, self.order_)

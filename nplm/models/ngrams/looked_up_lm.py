@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import or_
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -10,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from nplm._kernels.ngrams._trie import take_logs
 from nplm.base.blocks import BLOCK_WINDOWS
 from nplm.base.estimators.language_model import CheapWords, LanguageModel
-from nplm.base.fitted import Fitted
+from nplm.base.fitted import Item, invalid_item
 from nplm.models.ngrams.trie.quantized_trie import (
     quantized_items,
     restored_quantized,
@@ -200,15 +201,19 @@ class QuantizedLM(LookedUpLM):
 
     _reader = "load_binary"
 
-    def _fitted(self) -> dict[str, Any]:
-        sizes, arrays = quantized_items(self.trie_)
-        return super()._fitted() | {"trie": sizes | arrays}
+    _saved: ClassVar[dict[str, Item]] = {
+        "trie": Item(
+            lambda fitted, name: restored_quantized(fitted.inner(name)),
+            of=lambda lm: or_(*quantized_items(lm.trie_)),
+        )
+    }
 
-    def _restore(self, fitted: Fitted) -> None:
-        trie = restored_quantized(fitted.inner("trie"))
-        self._restore_sizes(fitted, trie.n_words)
+    def _set_saved(self, values: dict[str, Any]) -> None:
+        super()._set_saved(values)
+        trie = values["trie"]
         if self.order_ != len(trie.n_ngrams):
-            raise fitted.invalid_item("order", self.order_)
+            raise invalid_item("order", self.order_)
+        self.n_words_ = trie.n_words
         self._set_trie(trie)
 
 

@@ -13,7 +13,7 @@ from sklearn.utils._param_validation import HasMethods, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from nplm.base.exceptions import optional_module
-from nplm.base.fitted import Fitted
+from nplm.base.fitted import Fitted, Item, Saved
 from nplm.base.pages import Documented
 
 __all__ = ["Rescorer"]
@@ -30,7 +30,7 @@ MAX_ROUNDS = 10
 SMOOTHING = np.array([1.0, 2.0, 3.0, 2.0, 1.0])
 
 
-class Rescorer(Documented, BaseEstimator):
+class Rescorer(Saved, Documented, BaseEstimator):
     """Choose from n-best lists with a language model, by weights tuned on a metric.
 
     The choice maximises the recogniser's or translator's own score, plus a weight times
@@ -209,17 +209,11 @@ class Rescorer(Documented, BaseEstimator):
 
     # -- files ----------------------------------------------------------------
 
-    def _fitted(self) -> dict[str, object]:
-        return {
-            "lm_weight": self.lm_weight_,
-            "length_weight": self.length_weight_,
-            "metric_value": self.metric_value_,
-        }
-
-    def _restore(self, fitted: Fitted) -> None:
-        self.lm_weight_ = fitted.number("lm_weight", 0)
-        self.length_weight_ = fitted.number("length_weight")
-        self.metric_value_ = fitted.number("metric_value")
+    _saved: ClassVar[dict[str, Item]] = {
+        "lm_weight": Item(Fitted.number, 0),
+        "length_weight": Item(Fitted.number),
+        "metric_value": Item(Fitted.number),
+    }
 
     # -- scores ---------------------------------------------------------------
 

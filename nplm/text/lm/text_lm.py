@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from nplm.base.atomic import fit_copy
 from nplm.base.checks import check_over_words
 from nplm.base.estimators.constraints import Whole
-from nplm.base.fitted import Fitted
+from nplm.base.fitted import Fitted, Item, invalid_item
 from nplm.base.pages import DocumentEstimator
 from nplm.text.fitting import repeated
 from nplm.text.lm.continuing import Continuing
@@ -523,24 +523,23 @@ class TextLM(Scoring, Continuing, DensityMixin, DocumentEstimator):
         self.vocabulary_, self.n_words_ = vocabulary, self.estimator_.n_words_
         return self
 
-    def _fitted(self) -> dict[str, object]:
-        return {
-            "estimator": self.estimator_,
-            "tokenizer": self.tokenizer_,
-            "vocabulary": self.vocabulary_,
-            "boundary": self.boundary_,
-        }
+    _saved: ClassVar[dict[str, Item]] = {
+        "estimator": Item(Fitted.estimator),
+        "tokenizer": Item(Fitted.take, Tokenizer, Subwords, type(None)),
+        "vocabulary": Item(Fitted.take, Vocabulary, type(None)),
+        "boundary": Item(Fitted.whole),
+    }
 
-    def _restore(self, fitted: Fitted) -> None:
-        model = fitted.estimator("estimator")
+    def _set_saved(self, values: dict[str, Any]) -> None:
+        super()._set_saved(values)
+        model, vocabulary = self.estimator_, self.vocabulary_
         check_model(model)
         check_over_words(model, "the estimator")
-        n_words = model.n_words_
-        boundary = fitted.whole("boundary", 0, n_words - 1)
-        tokenizer = fitted.take("tokenizer", Tokenizer, Subwords, type(None))
-        vocabulary = fitted.take("vocabulary", Vocabulary, type(None))
-        n_known = n_words if vocabulary is None else vocabulary.n_words_
-        if n_known != n_words:
-            raise ValueError(f"its vocabulary has {n_known} words, not {n_words}")
-        parts = model, tokenizer, vocabulary, boundary, model.n_features_in_
-        self._set_parts(FittedParts(*parts))
+        if self.tokenizer_ is not None:
+            check_is_fitted(self.tokenizer_)
+        self.n_words_, self.n_context_ = model.n_words_, model.n_features_in_
+        if self.boundary_ >= self.n_words_:
+            raise invalid_item("boundary", self.boundary_)
+        n_known = self.n_words_ if vocabulary is None else vocabulary.n_words_
+        if n_known != self.n_words_:
+            raise ValueError(f"its vocabulary has {n_known} words, not {self.n_words_}")

@@ -11,7 +11,7 @@ from sklearn.utils._param_validation import HasMethods, StrOptions
 
 from nplm.base.atomic import all_or_nothing
 from nplm.base.estimators.constraints import Whole
-from nplm.base.fitted import Fitted
+from nplm.base.fitted import Fitted, Item, invalid_item
 from nplm.base.pages import DocumentEstimator
 from nplm.text.document_streams import DocumentStream, readable
 from nplm.text.samples import check_documents, check_text, lists_of_tokens
@@ -242,14 +242,13 @@ class Subwords(TransformerMixin, DocumentEstimator):
         units = self._fitted_units = unit_model(self.model if model is None else model)
         self.words_, self.unknown_ = units.words, units.unknown
 
-    def _fitted(self) -> dict[str, object]:
-        return {"model": self.model_}
+    _saved: ClassVar[dict[str, Item]] = {"model": Item(Fitted.take)}
 
-    def _restore(self, fitted: Fitted) -> None:
-        model = fitted.take("model")
+    def _set_saved(self, values: dict[str, Any]) -> None:
+        model = values["model"]
         is_right = model is None if self.model in UNTRAINED else library_of(model)
         if not is_right:
-            raise fitted.invalid_item("model", model)
+            raise invalid_item("model", model)
         self._set_model(model)
 
     def __sklearn_is_fitted__(self) -> bool:

@@ -21,7 +21,7 @@ from sklearn.utils.validation import (
 )
 
 from nplm.base.atomic import all_or_nothing, read_at_once
-from nplm.base.fitted import Fitted
+from nplm.base.fitted import Fitted, Item, invalid_item
 from nplm.base.pages import DocumentEstimator
 from nplm.text.fitting import refuse_weights
 from nplm.text.lm.text_lm import TextLM
@@ -311,24 +311,23 @@ default="empirical"
 
     # -- files ----------------------------------------------------------------
 
-    def _fitted(self) -> dict[str, object]:
-        return {
-            "classes": self.classes_,
-            "dtype": self.classes_.dtype.str,
-            "priors": self.priors_,
-            "estimators": self.estimators_,
-        }
+    _saved: ClassVar[dict[str, Item]] = {
+        "classes": Item(Fitted.take, list, np.ndarray),
+        "dtype": Item(Fitted.take, str, of=lambda lm: lm.classes_.dtype.str),
+        "priors": Item(Fitted.shares, (None,)),
+        "estimators": Item(Fitted.take, list),
+    }
 
-    def _restore(self, fitted: Fitted) -> None:
-        self.classes_ = _classes(fitted)
-        n = len(self.classes_)
-        self.priors_ = fitted.shares("priors", (n,))
-        estimators = fitted.take("estimators", list)
+    def _set_saved(self, values: dict[str, Any]) -> None:
+        super()._set_saved(values)
+        self.classes_ = _classes(values["classes"], np.dtype(values["dtype"]))
+        n, estimators = len(self.classes_), self.estimators_
+        if len(self.priors_) != n:
+            raise invalid_item("priors", self.priors_)
         if len(estimators) != n or not all(isinstance(e, TextLM) for e in estimators):
-            raise fitted.invalid_item("estimators", estimators)
+            raise invalid_item("estimators", estimators)
         for lm in estimators:
             check_is_fitted(lm)
-        self.estimators_ = estimators
 
 
 def _labelled(
@@ -377,10 +376,8 @@ def _fitted(lm: TextLM, arguments: dict[str, Any]) -> TextLM:
     return lm.fit(**arguments)
 
 
-def _classes(fitted: Fitted) -> NDArray[np.generic]:
-    """Take sorted labels, which are text in a list or numbers in an array."""
-    labels = fitted.take("classes", list, np.ndarray)
-    dtype = np.dtype(fitted.take("dtype", str))
+def _classes(labels: Any, dtype: np.dtype[Any]) -> NDArray[np.generic]:
+    """Return sorted labels, which are text in a list or numbers in an array."""
     classes = np.asarray(labels, dtype=dtype if isinstance(labels, list) else None)
     if (
         classes.ndim != 1
@@ -390,5 +387,5 @@ def _classes(fitted: Fitted) -> NDArray[np.generic]:
         or not set(map(type, classes.tolist())) <= {bool, int, float, str}
         or np.unique(classes).tolist() != list(labels)
     ):
-        raise fitted.invalid_item("classes", labels)
+        raise invalid_item("classes", labels)
     return classes

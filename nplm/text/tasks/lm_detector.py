@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from numbers import Integral, Real
 from typing import Any, ClassVar, NamedTuple, Self
@@ -14,7 +15,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, check_scalar
 
 from nplm.base.atomic import fit_copy, fitted_or_interrupted, read_at_once
-from nplm.base.fitted import Fitted
+from nplm.base.fitted import Fitted, Item
 from nplm.base.pages import DocumentEstimator
 from nplm.base.warnings import warn
 from nplm.text.codecs import ITEM
@@ -377,12 +378,10 @@ class LMDetector(OutlierMixin, MetaEstimatorMixin, DocumentEstimator):
 
     # -- files ----------------------------------------------------------------
 
-    def _fitted(self) -> dict[str, object]:
-        return {"estimator": self.estimator_, "offset": self.offset_}
-
-    def _restore(self, fitted: Fitted) -> None:
-        self.estimator_ = fitted.estimator("estimator", TextLM)
-        self.offset_ = fitted.number("offset", most=0)
+    _saved: ClassVar[dict[str, Item]] = {
+        "estimator": Item(Fitted.estimator, TextLM),
+        "offset": Item(Fitted.number, -math.inf, 0),
+    }
 
 
 def _split(

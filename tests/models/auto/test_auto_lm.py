@@ -167,7 +167,7 @@ def test_saved_model_has_its_recipe(fitted, tmp_path):
 @pytest.mark.parametrize(
     ("name", "value"),
     [("weights", ["a"]), ("members", []), ("planned", -1), ("minutes", "3"),
-     ("corrections", [[1]]), ("unheard", 1)],
+     ("corrections", [[1]]), ("network", "ab"), ("unheard", 1)],
 )  # fmt: skip
 def test_damaged_recipe_is_refused(fitted, name, value):
     values = fitted.recipe_.as_dict() | {name: value}

@@ -8,10 +8,8 @@ from sklearn.utils import check_random_state
 
 import nplm
 from nplm import NCE, CheckpointError, Classes, Features, Importance, Softmax, Tree
-from nplm.base.fitted import Fitted
+from nplm.base.fitted import restore, saved
 from nplm.base.word_trees import Joined
-from nplm.models.neural.fitting.saved import from_items, to_items
-from nplm.models.neural.options.outputs import OUTPUTS
 from tests.helpers import energy_lm, neural_lm, text
 
 N_WORDS = 12
@@ -119,24 +117,13 @@ def test_partial_fit_reports_its_epoch(capsys):
     assert "[NeuralLM] epoch 1: training loss" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("n_branches", [0, 1, 2048, 2**70, 8.0, True])
-def test_files_with_another_n_branches_are_refused(n_branches):
-    lm = neural_lm(**SMALL).set_params(output=Tree("huffman")).fit(X, Y)
-    items = to_items(lm._trained)
-    items["architecture"]["n_branches"] = n_branches
-    with pytest.raises(
-        ValueError, match=r"architecture.n_branches is .*which is not val"
-    ):
-        from_items(Fitted(items), OUTPUTS)
-
-
 def test_files_with_a_tree_of_the_first_version_are_refused_in_a_sentence():
     lm = neural_lm(**SMALL).set_params(output=Tree("huffman", n_branches=2))
-    items = to_items(lm.fit(X, Y)._trained)
+    items = saved(lm.fit(X, Y))
     del items["architecture"]["n_branches"]
     items["arrays"]["E"] = items["arrays"]["E"][: N_WORDS - 1]
     with pytest.raises(ValueError, match=r"nplm 0\.1 made its tree.*fit the network"):
-        from_items(Fitted(items), OUTPUTS)
+        restore(lm, items)
 
 
 def test_numbers_of_a_tree_are_made_once_for_all_calls(monkeypatch):

@@ -9,16 +9,12 @@ from sklearn.model_selection import GridSearchCV
 
 import nplm
 from nplm import NeuralCacheLM, NeuralLM, TextLM, Vocabulary, adapted_log_prob, windows
-from nplm.base.files.tensors import read_tensors, write_tensors
-from nplm.base.fitted import Fitted
-from nplm.models.neural.fitted_network import with_network
+from nplm.base.fitted import restore, saved
 from nplm.models.neural.fitting.fit import Training, fit
-from nplm.models.neural.fitting.saved import from_items, to_items
 from nplm.models.neural.fitting.windows import RunOrder
 from nplm.models.neural.network.hidden import n_runs
 from nplm.models.neural.network.sharing import own_examples
 from nplm.models.neural.network_lm import FitRequest
-from nplm.models.neural.options.outputs import OUTPUTS
 from tests.helpers import text
 from tests.helpers.networks import weights_of, wide
 from tests.reference import neural as reference
@@ -263,37 +259,10 @@ def test_files_and_further_training(tmp_path):
 
 def test_files_from_before_there_was_a_memory_load():
     lm = remembering(n_memory=0).fit(X, Y)
-    items = to_items(lm._trained)
+    items, loaded = saved(lm), clone(lm)
     del items["architecture"]["n_memory"]
-    loaded = with_network(lm, from_items(Fitted(items), OUTPUTS))
+    restore(loaded, items)
     np.testing.assert_array_equal(loaded.log_prob(X, Y), lm.log_prob(X, Y))
-
-
-@pytest.mark.parametrize("name", ["V", "d"])
-@pytest.mark.parametrize("change", ["lose", "cut", "overflow"])
-def test_files_with_other_weights_are_refused(tmp_path, name, change):
-    nplm.save(remembering().fit(X, Y), tmp_path / "lm")
-    arrays, metadata = read_tensors(tmp_path / "lm", mmap=False)
-    (key,) = (key for key in arrays if key.endswith(f"arrays.{name}"))
-    if change == "lose":
-        del arrays[key]
-    elif change == "cut":
-        arrays[key] = arrays[key][:-1].copy()
-    else:
-        arrays[key] = np.full_like(arrays[key], 3e38)
-    kept = {k: metadata[k] for k in ("format", "version")}
-    write_tensors(tmp_path / "other", arrays, kept)
-    with pytest.raises(ValueError, match="other cannot be loaded"):
-        nplm.load(tmp_path / "other")
-
-
-@pytest.mark.parametrize("n_memory", [-1, 2, 2**70, 9.0, True])
-def test_files_with_another_n_memory_are_refused(n_memory):
-    lm = remembering(n_memory=12).fit(X, Y)
-    fitted = lm._fitted()
-    fitted["architecture"] = fitted["architecture"] | {"n_memory": n_memory}
-    with pytest.raises(ValueError, match=r"n_memory|n_features_in"):
-        clone(lm)._restore(Fitted(fitted))
 
 
 @pytest.mark.parametrize(

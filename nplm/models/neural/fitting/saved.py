@@ -12,12 +12,13 @@ from typing import Any, TypeVar
 
 import numpy as np
 from scipy.sparse import csr_array
+from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import (
     InvalidParameterError,
     validate_parameter_constraints,
 )
 
-from nplm.base.fitted import Fitted
+from nplm.base.fitted import Fitted, invalid_item
 from nplm.models.neural.architecture import OUTPUT_PARAMETERS, Architecture
 from nplm.models.neural.network.array_types import State
 from nplm.models.neural.network.features import checked_parts
@@ -31,14 +32,22 @@ from nplm.models.neural.options.losses import LOSSES, NCE, Loss
 from nplm.models.neural.options.outputs import Output, Tree
 from nplm.models.neural.recipe import HISTORY_COLUMNS, TrainedNetwork
 
-__all__ = ["from_items", "lightened", "to_items"]
+__all__ = [
+    "FIGURES", "arrays_of", "from_items", "lightened", "loss_items", "moments_of",
+]  # fmt: skip
 
 # The state of Adam does not depend on its settings.
 ANY_ADAM = Adam(Schedule(0.0, 0.0, 0.0), 0.0, 0.0, 1.0)
-# Fields of a trained network that a file has as they are.
-FIGURES = (
-    "history", "val_loss", "n_seen", "n_updates", "n_epochs", "n_added", "precision",
-)  # fmt: skip
+# Fields of a trained network that a file has as they are, and their checks.
+FIGURES: dict[str, tuple[Any, ...]] = {
+    "history": (Fitted.history, *HISTORY_COLUMNS),
+    "val_loss": (Fitted.take, int, float),  # NaN without held-out windows
+    "n_seen": (Fitted.whole,),
+    "n_updates": (Fitted.number, 0),
+    "n_epochs": (Fitted.number, 0),
+    "n_added": (Fitted.whole,),
+    "precision": (Fitted.take, str),
+}
 ORIGINS_OF_TREES = ("given", "huffman", "contexts")
 
 Kind = TypeVar("Kind", bound=Option)
@@ -72,44 +81,42 @@ def lightened(
     return replace(trained, parameters=parameters.with_arrays(halves))
 
 
-def to_items(trained: TrainedNetwork) -> dict[str, object]:
-    """Return a trained network as numbers, text and arrays without padding."""
+def arrays_of(trained: TrainedNetwork) -> State:
+    """Return the parameters, without padding."""
     parameters = trained.parameters
-    items: dict[str, Any] = {
-        "architecture": trained.architecture.items(),
-        "arrays": {
-            k: parameters.without_padding(k, a) for k, a in parameters.trained().items()
-        },
-        "moments": {
-            k: parameters.without_padding(k.split("_", 1)[1], a)
-            for k, a in trained.solver_state.items()
-        },
-        "loss": _loss_items(trained.loss),
-        **{name: getattr(trained, name) for name in FIGURES},
+    return {
+        k: parameters.without_padding(k, a) for k, a in parameters.trained().items()
     }
-    # A network of a file without a generator has NumPy's global one.
-    if trained.generator not in (None, np.random.mtrand._rand):
-        items["random_state"] = trained.generator
-    return items
 
 
-def from_items(fitted: Fitted, outputs: Mapping[str, type[Output]]) -> TrainedNetwork:
-    """Return the network of `to_items`, with one of the `outputs`, or raise."""
-    arrays, is_rounded = _in_full(fitted.take("arrays", dict))
-    architecture = _architecture(fitted.inner("architecture"), outputs, arrays)
-    n_words = architecture.n_words
-    n_added = fitted.whole("n_added", 0, n_words - 1)
+def moments_of(trained: TrainedNetwork) -> State:
+    """Return the state of the solver, without padding."""
+    return {
+        name: trained.parameters.without_padding(name.split("_", 1)[1], array)
+        for name, array in trained.solver_state.items()
+    }
+
+
+def from_items(
+    items: Mapping[str, Any], outputs: Mapping[str, type[Output]]
+) -> TrainedNetwork:
+    """Return the network of the items of a file, whose output is of `outputs`."""
+    arrays, is_rounded = _in_full(items["arrays"])
+    architecture = _architecture(items["architecture"], outputs, arrays)
+    n_words, n_added = architecture.n_words, items["n_added"]
+    if n_added >= n_words:
+        raise invalid_item("n_added", n_added)
     # A proposal is of the words that training knew.
-    loss = _loss(fitted.inner("loss"), range(n_words - n_added, n_words + 1))
+    loss = _loss(items["loss"], range(n_words - n_added, n_words + 1))
     architecture.check(loss)
     parts = architecture.parts(loss)
     dtype = getattr(arrays.get("d"), "dtype", None)
     if dtype not in (np.float32, np.float64):
         raise ValueError("arrays.d is not an array of float32 or float64")
     # All shapes are checked before memory is allocated for them.
-    items, shapes = Fitted(arrays, "arrays."), parts.shapes(n_words)
-    checked = {name: items.array(name, dtype, shapes[name]) for name in shapes}
-    items.done()
+    untrusted, shapes = Fitted(arrays, "arrays."), parts.shapes(n_words)
+    checked = {name: untrusted.array(name, dtype, shapes[name]) for name in shapes}
+    untrusted.done()
     parameters = parts.parameters(parts.zeros(n_words, dtype))
     for name, array in parameters.trained().items():
         parameters.without_padding(name, array)[...] = checked[name]
@@ -117,30 +124,20 @@ def from_items(fitted: Fitted, outputs: Mapping[str, type[Output]]) -> TrainedNe
         parts.features.settle(parameters)
     check_sums(parameters, parts)
     # Files of earlier versions have no precision.
-    precision = np.dtype(dtype).name
-    if "precision" in fitted:
-        precision = fitted.take("precision", str)
+    precision = items["precision"] or np.dtype(dtype).name
     if precision != np.dtype(dtype).name and (precision, dtype) != (
         "bfloat16",
         np.float32,
     ):
-        raise fitted.invalid_item("precision", precision)
-    generator = np.random.mtrand._rand
-    if "random_state" in fitted:
-        generator = fitted.take("random_state", np.random.RandomState)
+        raise invalid_item("precision", precision)
     return TrainedNetwork(
         architecture=architecture,
         parameters=parameters,
-        solver_state=_moments(parameters, fitted.inner("moments")),
+        solver_state=_moments(parameters, items["moments"]),
         loss=loss,
-        generator=generator,
-        history=fitted.history("history", *HISTORY_COLUMNS),
-        val_loss=float(fitted.take("val_loss", int, float)),
-        n_seen=fitted.whole("n_seen"),
-        n_updates=fitted.number("n_updates", 0),
-        n_epochs=fitted.number("n_epochs", 0),
-        n_added=n_added,
-        precision=precision,
+        # A network of a file without a generator has NumPy's global one.
+        generator=items["random_state"] or check_random_state(None),
+        **{name: items[name] for name in FIGURES} | {"precision": precision},
     )
 
 
@@ -233,7 +230,8 @@ def _hidden_sizes(items: Fitted) -> int | tuple[int, ...]:
     return n_hidden
 
 
-def _loss_items(loss: Loss) -> dict[str, object]:
+def loss_items(loss: Loss) -> dict[str, object]:
+    """Return the name and the settings of a loss."""
     settings = loss._settings()
     if settings.get("proposal") is not None:
         settings["proposal"] = np.asarray(settings["proposal"], np.float64)

@@ -20,7 +20,7 @@ from nplm.models.ngrams.trie.work import Work
 
 __all__ = [
     "MAX_TOTAL", "NgramCounts", "check_counts", "check_total", "counted",
-    "restored_counts",
+    "taken_counts",
 ]  # fmt: skip
 
 # float64 represents whole numbers exactly up to this one.
@@ -261,9 +261,9 @@ def check_total(
         )
 
 
-def restored_counts(fitted: Fitted) -> NgramCounts:
-    """Return the counts of a saved model; raise ValueError if they are invalid."""
-    counts: NgramCounts = restored(NgramCounts, fitted)
+def taken_counts(fitted: Fitted, name: str) -> NgramCounts:
+    """Take the counts of a saved model; raise ValueError if they are invalid."""
+    counts: NgramCounts = restored(NgramCounts, fitted.inner(name))
     check_structure(counts)
     words, longer = np.split(counts.counts, [counts.n_words])
     total = float(words.sum(dtype=np.float64))
