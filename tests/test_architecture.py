@@ -76,7 +76,7 @@ FLOORS = {
     ],
     "base": [
         {"estimators"},
-        {"generators"},
+        {"generators", "pages"},
         {
             "atomic",
             "blocks",
@@ -84,7 +84,6 @@ FLOORS = {
             "encoded_words",
             "files",
             "fitted",
-            "pages",
             "progress",
             "warnings",
             "word_trees",

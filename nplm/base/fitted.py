@@ -189,7 +189,7 @@ class Fitted:
         most: float = math.inf,
     ) -> NDArray[Any]:
         """Take an array of this type, shape and range; None is any of them."""
-        array: NDArray[np.generic] = self.take(name, np.ndarray)
+        array: NDArray[Any] = self.take(name, np.ndarray)
         shape = array.shape if shape is None else shape
         is_valid = array.dtype == dtype and len(array.shape) == len(shape)
         if not is_valid or any(n not in (None, m) for n, m in zip(shape, array.shape)):

@@ -56,7 +56,7 @@ Kind = TypeVar("Kind", bound=Option)
 def lightened(
     trained: TrainedNetwork, *, optimizer: bool, dtype: str | None
 ) -> TrainedNetwork:
-    """Return a network whose items take less room, for `to_items` alone.
+    """Return a network whose items take less room in a file.
 
     Raises ValueError if the weights are not float32, or too large for `dtype`.
     """
