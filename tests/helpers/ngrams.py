@@ -26,9 +26,9 @@ def lines_of(n, words, seed=0):
     ]
 
 
-def many_lines():
-    """Return the lines whose n-grams other programs count, of 800,000 words."""
-    return lines_of(800_000, [f"w{i}" for i in range(20_000)])
+def many_lines(n=800_000):
+    """Return the lines whose n-grams other programs count, of `n` words."""
+    return lines_of(n, [f"w{i}" for i in range(20_000)])
 
 
 def words_of(lines):

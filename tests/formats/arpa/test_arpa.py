@@ -80,7 +80,7 @@ def test_highest_order_is_read(tmp_path):
 
 
 def test_lines_are_read_in_blocks(tmp_path, monkeypatch):
-    model, X, _ = fitted(3)
+    model, X, _ = fitted(3, n=500)
     write_arpa(model, tmp_path / "model.arpa", WORDS)
     expected = read_arpa(tmp_path / "model.arpa")[0].predict_proba(X[:50])
     for n_bytes in (1, 7, 1000):

@@ -168,7 +168,7 @@ def test_dask_tables_make_the_model_of_the_text(tmp_path, monkeypatch):
     pytest.importorskip("dask.dataframe")
     pa = pytest.importorskip("pyarrow")
     parquet = pytest.importorskip("pyarrow.parquet")
-    own = many_lines()
+    own = many_lines(100_000)
     for i in range(4):
         parquet.write_table(pa.table({"text": own[i::4]}), tmp_path / f"{i}.parquet")
     monkeypatch.chdir(tmp_path)

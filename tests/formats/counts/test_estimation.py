@@ -70,7 +70,7 @@ def on_disk(
 
 
 @pytest.mark.slow
-@settings(max_examples=40)
+@settings(max_examples=25)
 @given(
     lines=LINES,
     order=st.integers(1, 6),

@@ -188,9 +188,9 @@ def test_open_files_do_not_grow_with_the_text(tmp_path):
 def test_killed_estimation_leaves_the_old_file_or_the_new_one():
     kinds = ["estimation", "estimation, ARPA"]
     done = subprocess.run(
-        [sys.executable, "-m", "tests.hours.kills", "--kills", "4", "--fits", *kinds],
+        [sys.executable, "-m", "tests.hours.kills", "--kills", "2", "--fits", *kinds],
         capture_output=True, text=True, cwd=Path(__file__).parents[3],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    assert done.stdout.count(": 4 kills,") == 2
+    assert done.stdout.count(": 2 kills,") == 2
