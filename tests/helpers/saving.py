@@ -100,6 +100,19 @@ WINDOWED = NETWORKS | {
     ),
 }  # fmt: skip
 TEXTS = ["a rose is a rose", "is a rose a rose", "", "a \\ r\n\\n"] * 10
+LISTS = [[("a rose", -1.0), ("rose a", -1.5)], [("is a rose", -2.0), ("a is", -2.2)]]
+LABELS = {
+    "text": ["a", "b"] * 4,
+    "objects": np.array(["a", "b"] * 4, dtype=object),
+    "numbers": [0, 1] * 4,
+    "booleans": [True, False] * 4,
+    "floats": np.array([0.0, 1.0] * 4, dtype=np.float32),
+}
+OTHERS = [
+    "memory", "quantized", "back-off", "classes of words", "auto", "text", "tokenizer",
+    "vocabulary", "subwords", *(f"classifier of {kind}" for kind in LABELS),
+    "detector", "rescorer",
+]  # fmt: skip
 
 
 def pipeline(lm, **options):

@@ -19,22 +19,6 @@ def quantized(tmp_path, fitted):
     return load_binary(tmp_path / "mapped")[0]
 
 
-@pytest.mark.parametrize("mmap", [True, False])
-def test_the_same_bits_again(tmp_path, quantized, mmap):
-    path = tmp_path / "model"
-    nplm.save(quantized, path)
-    again = nplm.load(path, mmap=mmap)
-    assert type(again) is QuantizedLM
-    assert vars(again).keys() == vars(quantized).keys()
-    np.testing.assert_array_equal(again.classes_, quantized.classes_)
-    assert again.boundary == quantized.boundary == 0
-    assert again.trie_.levels[0].records.flags.writeable is not mmap
-    np.testing.assert_array_equal(again.n_ngrams_, quantized.n_ngrams_)
-    np.testing.assert_array_equal(again.log_prob(X, Y), quantized.log_prob(X, Y))
-    nplm.save(again, tmp_path / "twice")
-    assert (tmp_path / "twice").read_bytes() == path.read_bytes()
-
-
 def test_inside_of_other_models(tmp_path, quantized):
     path = tmp_path / "model"
     lm = TextLM.from_model(quantized, WORDS)

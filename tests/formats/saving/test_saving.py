@@ -16,8 +16,9 @@ from nplm import (
     BackoffLM,
     InterpolatedTrigram,
     KneserNeyLM,
+    LMClassifier,
+    Rescorer,
     TextLM,
-    Tokenizer,
     Vocabulary,
     WordClasses,
 )
@@ -26,8 +27,10 @@ from nplm.formats import read_arpa, write_arpa
 from tests.helpers import energy_lm, paper_lm, small_text
 from tests.helpers.saving import (
     IDS,
+    LISTS,
     MODELS,
     N_WORDS,
+    OTHERS,
     SMALL,
     TEXTS,
     X_VAL,
@@ -84,6 +87,36 @@ def test_loaded_model_can_be_fitted_further_or_again(tmp_path, fitted, name):
         clone(model).fit(X, Y, X_val=X_VAL, y_val=Y_VAL) for model in (loaded, same)
     ]
     same_bits(*anew)
+
+
+def used(model):
+    """Return what an estimator computes of texts, windows or ids."""
+    if hasattr(model, "log_prob"):
+        return model.log_prob(X, Y)
+    if isinstance(model, Rescorer):
+        return model.totals(LISTS)
+    if isinstance(model, LMClassifier):
+        return model.predict_proba(TEXTS)
+    if hasattr(model, "score_samples"):
+        return model.score_samples(TEXTS)
+    return model.transform({WordClasses: IDS, Vocabulary: [["a", "b"]]}.get(
+        type(model), TEXTS
+    ))  # fmt: skip
+
+
+@pytest.mark.parametrize("name", OTHERS)
+@pytest.mark.filterwarnings("ignore:X has .* unknown tokens")
+def test_estimators_of_texts_are_restored(tmp_path, others, name):
+    model, path = others[name], tmp_path / "model"
+    nplm.save(model, path)
+    loaded = nplm.load(path)
+    public, again = ({n for n in vars(m) if n[-1] == "_"} for m in (model, loaded))
+    assert public == again
+    np.testing.assert_equal(used(loaded), used(model))
+    np.testing.assert_equal(used(pickle.loads(pickle.dumps(loaded))), used(model))
+    clone(loaded)
+    nplm.save(loaded, tmp_path / "twice")
+    assert (tmp_path / "twice").read_bytes() == path.read_bytes()
 
 
 def test_learning_rate_schedule_continues_after_loading(tmp_path):
@@ -180,18 +213,6 @@ def test_words_of_any_characters_are_restored(words, tmp_path_factory):
     loaded = nplm.load(path)
     assert loaded.words_.tolist() == vocabulary.words_.tolist()
     assert loaded.boundary_id_ is None
-
-
-def test_word_classes_and_tokenizers_are_restored(tmp_path):
-    classes = WordClasses(4, n_words=N_WORDS, random_state=0).fit(IDS)
-    nplm.save(classes, tmp_path / "classes")
-    loaded = nplm.load(tmp_path / "classes")
-    np.testing.assert_array_equal(loaded.transform(IDS), classes.transform(IDS))
-    assert vars(loaded).keys() == vars(classes).keys()
-    assert loaded.history_ == classes.history_
-    tokenizer = Tokenizer(number="<n>")
-    nplm.save(tokenizer, tmp_path / "tokens")
-    assert nplm.load(tmp_path / "tokens").transform(["1 a"]) == [["<n>", "a"]]
 
 
 @pytest.mark.parametrize("share", [1.0, 0.5])

@@ -4,24 +4,9 @@ import numpy as np
 import pytest
 from sklearn.base import BaseEstimator, clone
 
-from nplm import (
-    AutoLM,
-    AutoRecipe,
-    BackoffLM,
-    KneserNeyLM,
-    LMClassifier,
-    LMDetector,
-    Rescorer,
-    Subwords,
-    TextLM,
-    Vocabulary,
-    WordClasses,
-)
 from nplm.base.fitted import restore, saved, schema
-from nplm.formats import load_binary, save_binary
 from nplm.formats.saving.values import INVALID_VALUE_ERRORS, MODELS
-from tests.helpers import paper_lm
-from tests.helpers.saving import IDS, N_WORDS, SIZE, SMALL, TEXTS, X, Y, quiet
+from tests.helpers.saving import OTHERS
 
 WINDOWED = [
     "adam, distant", "tied, blocks, adam", "of parts", "classes", "tree", "nce",
@@ -29,35 +14,11 @@ WINDOWED = [
     "class model", "uniform", "cache", "neural cache", "mixture by context",
     "short-list",
 ]  # fmt: skip
-LISTS = [[("a rose", -1.0), ("rose a", -1.5)], [("is a rose", -2.0), ("a is", -2.2)]]
-
-
-def others(fitted, folder):
-    """Return estimators that are not fitted on windows, by name."""
-    kn, lm = fitted["Kneser-Ney, cut"], TextLM(KneserNeyLM(), 2).fit(TEXTS)
-    save_binary(kn, folder / "mapped", [f"w{i}" for i in range(N_WORDS)], bits=5)
-    words = [text.split() for text in TEXTS]
-    return {
-        "memory": paper_lm(2, **SMALL, n_memory=3).fit(X, Y),
-        "quantized": load_binary(folder / "mapped")[0],
-        "back-off": BackoffLM.from_trie(kn.trie_.unpacked(), boundary=0),
-        "classes of words": WordClasses(4, random_state=0, **SIZE).fit(IDS),
-        "auto": AutoLM(recipe=AutoRecipe(3.0)).fit(["a b c a"] * 20),
-        "text": lm,
-        "tokenizer": lm.tokenizer_,
-        "vocabulary": Vocabulary(min_count=11).fit(words),
-        "subwords": Subwords("bytes").fit(TEXTS),
-        "classifier": LMClassifier(lm).fit(TEXTS[:8], [0.0, 1.0] * 4),
-        "classifier of text": LMClassifier(lm).fit(TEXTS[:8], ["a", "b"] * 4),
-        "detector": LMDetector(lm).fit(TEXTS),
-        "rescorer": Rescorer(lm).fit(LISTS, ["a rose", "is a rose"]),
-    }
 
 
 @pytest.fixture(scope="module")
-def models(fitted, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("schema")
-    return {n: fitted[n] for n in WINDOWED} | quiet(lambda: others(fitted, folder))
+def models(fitted, others):
+    return {n: fitted[n] for n in WINDOWED} | others
 
 
 # Items that files of earlier versions lack.
@@ -144,9 +105,7 @@ def refused(model, items):
     return False
 
 
-ALL = [*WINDOWED, *"""memory|quantized|back-off|classes of words|auto|text|tokenizer
-|vocabulary|subwords|classifier|classifier of text|detector|rescorer""".replace(
-    "\n", "").split("|")]  # fmt: skip
+ALL = [*WINDOWED, *OTHERS]
 
 
 def test_every_kind_of_estimator_is_here(models):

@@ -87,15 +87,8 @@ def test_totals_order_the_texts(lists):
     assert rescorer.predict(test) == best
 
 
-def test_a_saved_rescorer_makes_the_same_choices(lists, tmp_path):
-    pytest.importorskip("jiwer")
-    [(dev, dev_texts), (test, _)] = lists
-    rescorer = Rescorer(models()["n-grams"]).fit(dev[:9], dev_texts[:9])
-    nplm.save(rescorer, tmp_path / "rescorer")
-    loaded = nplm.load(tmp_path / "rescorer")
-    for totals, wanted in zip(loaded.totals(test), rescorer.totals(test)):
-        np.testing.assert_array_equal(totals, wanted)
-    assert loaded.metric_value_ == rescorer.metric_value_
+def test_a_rescorer_with_a_metric_that_is_a_function_is_not_saved(lists, tmp_path):
+    (dev, dev_texts), _ = lists
     rescorer = Rescorer(models()["n-grams"], metric=word_errors).fit(dev, dev_texts)
     with pytest.raises(TypeError, match=r"does not support Rescorer\.params\.metric"):
         nplm.save(rescorer, tmp_path / "rescorer")

@@ -16,7 +16,6 @@ from sklearn.pipeline import make_pipeline
 import nplm
 from nplm import (
     InterpolatedTrigram,
-    KneserNeyLM,
     LMClassifier,
     MixtureLM,
     Subwords,
@@ -24,7 +23,6 @@ from nplm import (
     Tokenizer,
     Vocabulary,
 )
-from tests.helpers import small_text
 
 ENGLISH = ["the cat sat on the mat", "a dog ran to the cat", "the dog is in the house"]
 FRENCH = ["le chat dort sur le lit", "un chien court vers le chat"]
@@ -168,34 +166,6 @@ def test_searches_pipelines_and_scorers_take_it():
     fitted = LMClassifier(characters()).fit(TEXTS, [label == "de" for label in LABELS])
     assert roc_auc_score([label == "de" for label in LABELS],
                          fitted.decision_function(TEXTS)) == 1.0  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    "labels",
-    [
-        LABELS,
-        np.array(LABELS, dtype=object),
-        [["de", "en", "fr"].index(label) for label in LABELS],
-        [label == "en" for label in LABELS],
-        np.array([0.0, 1.0] * 8, dtype=np.float32),
-    ],
-    ids=["text", "objects", "numbers", "booleans", "floats"],
-)
-@small_text
-def test_saved_classifier_is_restored(tmp_path, labels):
-    fitted = LMClassifier(characters(KneserNeyLM(3)), priors="uniform")
-    fitted.fit(TEXTS, labels)
-    nplm.save(fitted, tmp_path / "classifier")
-    loaded = nplm.load(tmp_path / "classifier")
-    assert loaded.classes_.dtype == fitted.classes_.dtype
-    assert vars(loaded).keys() == vars(fitted).keys()
-    np.testing.assert_array_equal(loaded.predict(TEXTS), fitted.predict(TEXTS))
-    np.testing.assert_array_equal(
-        loaded.predict_proba(TEXTS), fitted.predict_proba(TEXTS)
-    )
-    clone(loaded).fit(TEXTS, labels)
-    nplm.save(loaded, tmp_path / "again")
-    assert (tmp_path / "again").read_bytes() == (tmp_path / "classifier").read_bytes()
 
 
 def test_columns_of_pandas_are_documents_and_labels(classifier):

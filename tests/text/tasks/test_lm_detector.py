@@ -10,7 +10,6 @@ from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import StratifiedKFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 
-import nplm
 from nplm import InterpolatedTrigram, KneserNeyLM, LMDetector, TextLM, Vocabulary
 from tests.helpers import neural_lm, pairwise, published_corpus
 
@@ -302,17 +301,6 @@ def test_pipelines_end_in_it():
     np.testing.assert_allclose(chain.score_samples(ODD), alone.score_samples(ODD))
     auc = roc_auc_score(LABELS, chain.decision_function(SESSIONS))
     assert auc > 0.9
-
-
-def test_saved_detector_is_restored(tmp_path, detector):
-    nplm.save(detector, tmp_path / "detector")
-    loaded = nplm.load(tmp_path / "detector")
-    assert vars(loaded).keys() == vars(detector).keys()
-    assert loaded.offset_ == detector.offset_
-    np.testing.assert_array_equal(
-        loaded.decision_function(SESSIONS), detector.decision_function(SESSIONS)
-    )
-    clone(loaded).fit(USUAL)
 
 
 def test_errors_say_what_to_pass():
