@@ -147,6 +147,21 @@ def test_every_public_name_is_in_a_guide():
     assert absent == [], "say in a page of docs/guide what it is for"
 
 
+MEASURED = [p for p in ROOT.glob("docs/measured/*.rst") if p.stem != "index"]
+
+
+@pytest.mark.parametrize("page", MEASURED, ids=lambda page: page.stem)
+def test_measured_pages_show_first_and_then_say_how(page):
+    heading = re.compile(r"^(?:=+|(.+)\n-+)\n", re.MULTILINE)
+    _, _, first, *sections = heading.split(page.read_text())
+    blocks = first.strip().split("\n\n")
+    shown = [block.startswith((".. ", "   ")) for block in blocks]
+    assert shown == sorted(shown, reverse=True)
+    assert shown.count(False) == 1, "one paragraph after the figure and the table"
+    assert "table::" in first or "include::" in first
+    assert sections[0] == "How it is measured"
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_commands_install_no_nplm_of_an_index(page):
     # That is another project's, until a release has a name of its own.

@@ -61,8 +61,8 @@ ABLATIONS: dict[str, dict[str, Any]] = {
         "direct": False,
         "dropout": (0.1, 0.25, 0.0),
     },
-    "a step that does not fall": {"learning_rate": "constant"},
-    "without drawn words": {"loss": "exact"},
+    "a constant learning rate": {"learning_rate": "constant"},
+    "the exact loss": {"loss": "exact"},
     "with averages of 128 words": {"n_distant": 128},
 }
 

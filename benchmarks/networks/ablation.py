@@ -17,7 +17,7 @@ context's frequency:
 
     python benchmarks/networks/ablation.py --mixture distant window --folder runs
 
---page makes the tables of docs/measured/ablation.inc of the folder.
+--page makes the tables of docs/measured/ablation*.inc of the folder.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ from nplm import (
 )
 from nplm.datasets import Corpus, fetch_brown, fetch_ptb
 
-PAGE = Path(__file__).parents[2] / "docs" / "measured" / "ablation.inc"
+DOCS = Path(__file__).parents[2] / "docs" / "measured"
 CORPORA = {"brown": fetch_brown, "ptb": fetch_ptb}
 Windows = tuple[NDArray[np.int32], NDArray[np.int32]]
 
@@ -97,23 +97,33 @@ def mixed(corpus: Corpus, networks: dict[str, NeuralLM]) -> MixtureLM:
     return MixtureLM(members, weights="context", include_uniform=True, **common)
 
 
-def page(rows: Rows) -> str:
-    """The tables of docs/measured/ablation.rst: a corpus each."""
-    columns = ["valid", "valid seen", "valid smoothed", "test", "test smoothed"]
+def pages(rows: Rows) -> dict[str, str]:
+    """The tables of docs/measured/ablation.rst: changes of "small", and the others."""
+    valid = ["valid", "valid seen", "valid smoothed"]
+    one_change = {"small", *ABLATIONS}
+    changes = [r for r in rows if r["row"] in one_change and not r["changes"]]
+    changes.sort(key=lambda row: row["valid"])
+    made = {"ablation_changes.inc": _table("", changes, valid)}
     titles = {"brown": "Brown", "ptb": "Penn Treebank"}
-    tables = []
-    for corpus, title in titles.items():
-        lines = [
-            [f"{r['row']} {r['changes']}".strip(), f"{r['epochs'] or ''}",
-             f"{r['parameters'] / 1e6:.1f}", f"{r['CPU s'] / 60:.1f}",
-             *(f"{r[c]:.1f}" if r.get(c) else "" for c in columns)]
-            for r in rows if r["corpus"] == corpus
-        ]  # fmt: skip
-        header = ["network", "epochs", "million parameters", "CPU minutes", *columns]
-        if lines:
-            tables.append(list_table(title, header, lines))
+    tables = [
+        _table(title, others, [*valid, "test", "test smoothed"])
+        for corpus, title in titles.items()
+        if (others := [r for r in rows if r["corpus"] == corpus and r not in changes])
+    ]
     machines = [row["machines"][0] for row in rows]
-    return "\n".join(tables) + f"\nOne thread of an {cpus(machines)}.\n"
+    about = f"One thread of an {cpus(machines)}.\n"
+    return made | {"ablation.inc": "\n".join([*tables, about])}
+
+
+def _table(title: str, rows: Rows, columns: list[str]) -> str:
+    lines = [
+        [f"{r['row']} {r['changes']}".strip(), f"{r['epochs'] or ''}",
+         f"{r['parameters'] / 1e6:.1f}", f"{r['CPU s'] / 60:.1f}",
+         *(f"{r[c]:.1f}" if r.get(c) else "" for c in columns)]
+        for r in rows
+    ]  # fmt: skip
+    header = ["network", "epochs", "million parameters", "CPU minutes", *columns]
+    return list_table(title, header, lines)
 
 
 def one_network(
@@ -163,7 +173,7 @@ def main() -> None:
     options.add_argument(
         "--mixture", nargs="+", metavar="ROW", help="networks of the folder to mix"
     )
-    options.add_argument("--page", action="store_true", help=f"write {PAGE.name}")
+    options.add_argument("--page", action="store_true", help="write docs/measured")
     args = options.parse_args()
     args.folder.mkdir(parents=True, exist_ok=True)
     corpus, rows = CORPORA[args.corpus](), []
@@ -191,7 +201,8 @@ def main() -> None:
         report("Networks", rows, args.json)
     if args.page:
         every = [json.loads(p.read_text()) for p in sorted(args.folder.glob("*.json"))]
-        PAGE.write_text(page(every))
+        for name, text in pages(every).items():
+            (DOCS / name).write_text(text)
 
 
 if __name__ == "__main__":

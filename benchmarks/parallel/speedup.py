@@ -220,7 +220,7 @@ def page(today: Rows, threads: Rows, processes: Rows) -> str:
     two = {(r["network"], r["K"]): r for r in processes if r["ranks"] == 2}
     paper = [two[row["network"], row["K"]] | row for row in threads]
     first = table("The default, presets and other outputs", OF_TODAY, today)
-    return f"{about}{first}\n{table('Networks of the paper', PAPER, paper)}"
+    return f"{about}{first}\n{table('Networks of the paper', OF_PAPER, paper)}"
 
 
 def main() -> None:

@@ -32,7 +32,9 @@ def write(docs: Path, rows: Rows) -> None:
     every = [merged[key] for key in sorted(merged)]
     lines = ",\n".join(json.dumps(row) for row in every)
     path.write_text(f"[\n{lines}\n]\n")
-    (docs / "peers.inc").write_text(page(every))
+    best_of_each, runs = page(every)
+    (docs / "peers.inc").write_text(best_of_each)
+    (docs / "peers_runs.inc").write_text(runs)
     draw(docs / "peers.svg", every)
 
 
@@ -101,8 +103,8 @@ TRIED = [
 ]  # fmt: skip
 
 
-def page(rows: Rows) -> str:
-    """A table of the cells, one of the best runs, one of all that was tried."""
+def page(rows: Rows) -> tuple[str, str]:
+    """A table of the cells; the best runs, and all that was tried."""
     cells, runs = [], []
     for place in places(rows):
         for minutes in BUDGETS:
@@ -116,11 +118,13 @@ def page(rows: Rows) -> str:
         ]  # fmt: skip
     header = ["text", "CPU minutes", *(NAMES[model] for model in BUDGETED)]
     tables = [
-        list_table("Test perplexity, the best setting of each", header, cells),
         table("The runs", RUN, [_in_words(row) for row in runs if row]),
         table("What was tried", TRIED, [_in_words(r) for r in rows if r["minutes"]]),
     ]
-    return with_conditions("\n".join(tables), rows, "float32 or bfloat16")
+    return (
+        list_table("Test perplexity, the best setting of each", header, cells),
+        with_conditions("\n".join(tables), rows, "float32 or bfloat16"),
+    )
 
 
 def _in_words(row: dict[str, Any]) -> dict[str, Any]:
