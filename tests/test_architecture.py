@@ -29,7 +29,7 @@ FLOORS = {
         {"_kernels"},
     ],
     "cli": [{"__init__"}, {"commands", "serve"}, {"training"}, {"."}],
-    "cli/training": [{"minutes", "on_disk", "in_memory"}, {"kept_fit"}, {"job"}],
+    "cli/training": [{"minutes", "on_disk", "in_memory"}, {"kept_fit"}, {"."}],
     "cli/serve": [{"command"}, {"app"}, {"."}],
     "formats": [
         {"__init__"},

@@ -171,7 +171,7 @@ def test_weights_that_have_not_settled_are_told():
     members = [("one", UniformLM()), ("two", InterpolatedTrigram())]
     for model in (InterpolatedTrigram(**few), MixtureLM(members, "learned", **few)):
         with pytest.warns(
-            ConvergenceWarning, match=r"max_iter=1; raise max_iter, or tol"
+            ConvergenceWarning, match=r"after 1 iterations .* Raise max_iter=1, or tol"
         ):
             model.fit(X, Y, X_val=X[:99], y_val=Y[:99])
         # As many steps as asked for.

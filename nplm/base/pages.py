@@ -1,4 +1,4 @@
-"""Bases of estimators: the link to their page, and documents as samples."""
+"""Bases of estimators: their page, errors of parameters, documents as samples."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from pathlib import Path
 
 from sklearn.base import BaseEstimator
 from sklearn.utils import Tags
+from sklearn.utils._param_validation import InvalidParameterError
 
+from nplm.base.exceptions import ParameterMessage
 from nplm.base.fitted import Saved
 
 __all__ = ["DocumentEstimator", "Documented"]
@@ -16,8 +18,10 @@ __all__ = ["DocumentEstimator", "Documented"]
 BUILT = Path(__file__).parents[2] / "docs" / "_build" / "html"
 
 
-class Documented:
+class Documented(BaseEstimator):
     """Link an estimator's HTML representation to its page in nplm's documentation.
+
+    Errors of its parameters carry the name and the value; see `ParameterMessage`.
 
     The environment variable ``NPLM_DOCS`` gives the address of the documentation. By
     default it is the one built in the checkout; without either there is no link.
@@ -34,8 +38,21 @@ class Documented:
             address = BUILT.as_uri()
         return address + "/api/generated/nplm.{estimator_name}.html"
 
+    def _validate_params(self) -> None:
+        try:
+            super()._validate_params()
+        except InvalidParameterError as error:
+            for name, value in self.get_params(deep=False).items():
+                subject = f"The {name!r} parameter of {type(self).__name__}"
+                if str(error).startswith(subject):
+                    rest = str(error).removeprefix(subject)
+                    text = f"{{{name}:{subject}}}{{0}}"
+                    message = ParameterMessage(text, rest, **{name: value})
+                    raise InvalidParameterError(message) from None
+            raise
 
-class DocumentEstimator(Saved, Documented, BaseEstimator):
+
+class DocumentEstimator(Saved, Documented):
     """Base of the estimators whose samples are documents: text, tokens or ids."""
 
     def __sklearn_tags__(self) -> Tags:

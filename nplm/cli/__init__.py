@@ -75,19 +75,13 @@ class Commands(click.Group):
         except BrokenPipeError:  # click handles it: the reader of a pipe left
             raise
         except FAILURES as error:
-            raise click.ClickException(_sentence(error)) from error
+            # Imported here, as what commands need.
+            from nplm.cli._messages import sentence_of
+
+            raise click.ClickException(sentence_of(error)) from error
         except KeyboardInterrupt:
             click.echo("Interrupted.", err=True)
             raise click.exceptions.Exit(INTERRUPTED) from None
-
-
-def _sentence(error: Exception) -> str:
-    """Return the message of an error, without the error numbers of the system."""
-    if isinstance(error, OSError) and error.filename and error.strerror:
-        return f"{error.filename}: {error.strerror}."
-    if isinstance(error, MemoryError):
-        return f"out of memory: {error or 'this process gets no more'}."
-    return str(error)
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-import re
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 
 import click
 
-from nplm.base.exceptions import DivergenceError
+from nplm.base.exceptions import DivergenceError, ParameterMessage, in_python
+from nplm.cli._options import chosen_model, models_of
 
-__all__ = ["check_auto_settings", "in_options", "report_in_options"]
+__all__ = ["check_auto_settings", "in_options", "report_in_options", "sentence_of"]
 
-# A parameter in a message: named with its value, as what to change, or by
-# scikit-learn.
-PARAMETER = re.compile(
-    r"The '(?P<inner>\w+)' parameter of \w+"
-    r"|(?P<verb>\b(?:lower|raise|set) )?(?<![\w.'-])(?P<name>[A-Za-z]\w*)"
-    r"(?:=(?P<value>'[^']*'|\([^)]*\)|\[[^\]]*\]|[\w.+-]*\w)| and y_val\b)?"
-)
+Options = dict[str, click.Option]  # by parameter
 
 
 @contextmanager
@@ -32,11 +27,11 @@ def report_in_options() -> Iterator[None]:
         warnings.simplefilter("always")
         try:
             yield
-        except (ValueError, DivergenceError) as error:
-            raise click.ClickException(in_options(str(error))) from error
+        except (ValueError, DivergenceError, MemoryError) as error:
+            raise click.ClickException(sentence_of(error)) from error
         finally:
-            for note in dict.fromkeys(str(note.message) for note in notes):
-                click.echo(f"Note: {in_options(note)}", err=True)
+            for note in dict.fromkeys(in_options(note.message) for note in notes):
+                click.echo(f"Note: {note}", err=True)
 
 
 def check_auto_settings(settings: dict[str, object]) -> None:
@@ -44,60 +39,52 @@ def check_auto_settings(settings: dict[str, object]) -> None:
     from nplm.models.auto.choosing import checked_settings
 
     try:
-        checked_settings(settings, "--set")
+        checked_settings(settings)
     except ValueError as error:
-        message = str(error).replace("--set: members", "--members")
-        raise click.UsageError(message) from error
+        raise click.UsageError(in_options(error)) from error
 
 
-def in_options(message: str) -> str:
-    """Return a message about parameters in terms of the options of this command.
+def sentence_of(error: Exception) -> str:
+    """Return the message of an error, without the error numbers of the system."""
+    if isinstance(error, OSError) and error.filename and error.strerror:
+        return f"{error.filename}: {error.strerror}."
+    if isinstance(error, MemoryError):
+        return f"out of memory: {in_options(error) or 'this process gets no more'}."
+    return in_options(error)
 
-    A message names a parameter with its value (``n_hidden=0``), or alone.
-    """
+
+def in_options(problem: BaseException | str) -> str:
+    """Return the message of an error or a warning, in terms of the options."""
     context = click.get_current_context(silent=True)
-    if context is None:
-        return message
-    if re.match(r"(MixtureLM|InterpolatedTrigram|ClassLM|WordClasses): ", message):
-        # Its max_iter is not that of a network, and no option sets it.
-        iterations = r" at max_iter=(\d+); raise max_iter, or tol=\S+$"
-        return re.sub(iterations, r" after \1 iterations, the most there are.", message)
-    # Files and standard input are read once only, unlike texts in Python.
-    message = re.sub(
-        r"the texts have no word: .*", "there is no word in the text.", message
-    )
+    [message, *_] = getattr(problem, "args", ()) or [None]
+    if context is None or not isinstance(message, ParameterMessage):
+        return str(problem)
+    chosen = chosen_model(context)
     options = {
         str(option.name): option
         for option in context.command.params
         if isinstance(option, click.Option)
+        and (chosen is None or chosen in models_of(option))
     }
+    options.pop("output", None)  # a parameter of networks has this name
     if "valid" in options:
         options["X_val"] = options["valid"]
     inner = {name.partition("__")[2]: option for name, option in options.items()}
-
-    def replaced(parameter: re.Match[str]) -> str:
-        name, value = parameter["name"], parameter["value"]
-        if parameter["inner"]:
-            option = options.get(parameter["inner"]) or inner.get(parameter["inner"])
-            return option.opts[0] if option else parameter[0]
-        option = options.get(name)
-        # A name without "_" may be a word like any other.
-        if option is None or not (value or parameter["verb"] or "_" in name):
-            return parameter[0]
-        verb = parameter["verb"] or ""
-        if option.is_flag:
-            is_off = value == "False" and option.secondary_opts
-            return verb + (option.secondary_opts if is_off else option.opts)[0]
-        return " ".join([verb + option.opts[0], *([_as_typed(value)] if value else [])])
-
-    return PARAMETER.sub(replaced, message)
+    return message.in_words(partial(_as_option, inner | options))
 
 
-def _as_typed(value: str) -> str:
-    """Return a value of a message as an option takes it."""
-    if value[0] == "'":
-        return value[1:-1]
-    if value[0] not in "([":
-        return value
-    numbers = value[1:-1].rstrip(",").split(",")
-    return ",".join(f"{float(number):.12g}" for number in numbers)
+def _as_option(options: Options, name: str, words: str, *value: object) -> str:
+    option = options.get(name)
+    if option is None:
+        return in_python(name, words, *value)
+    if option.is_flag:
+        is_off = value == (False,) and option.secondary_opts
+        return (option.secondary_opts if is_off else option.opts)[0]
+    return " ".join([option.opts[0], *map(_as_typed, value)])
+
+
+def _as_typed(value: object) -> str:
+    """Return a value of a parameter as an option takes it."""
+    if isinstance(value, (list, tuple)):
+        return ",".join(map(_as_typed, value))
+    return f"{value:.12g}" if isinstance(value, float) else str(value)

@@ -1,6 +1,7 @@
-"""Errors: a missing package is named, by the name that pip knows."""
+"""Errors: a missing package is named as pip knows it; parameters, with values."""
 
 import ast
+import pickle
 import re
 import tomllib
 from itertools import chain
@@ -8,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from nplm.base.exceptions import missing_packages
+import nplm
+from nplm.base.exceptions import ParameterMessage, missing_packages
 
 ROOT = Path(__file__).parents[2]
 
@@ -42,3 +44,25 @@ def test_error_says_what_to_do_without_the_packages():
     error = missing_packages("fit", "one", "two", otherwise="Or wait.")
     message = "fit requires one and two: python -m pip install one two. Or wait."
     assert str(error) == message
+
+
+def test_messages_carry_parameters_and_values():
+    message = ParameterMessage(
+        "{n_hidden} of {0}: lower {n_hidden:the hidden units}, or {alpha}",
+        "{x}", advice=" Now.", n_hidden=(8, 9),
+    )  # fmt: skip
+    assert message == "n_hidden=(8, 9) of {x}: lower the hidden units, or alpha Now."
+    again = pickle.loads(pickle.dumps(ValueError(message))).args[0]
+    assert (again, again.parameters) == (message, {"n_hidden": (8, 9)})
+    said = again.in_words(lambda name, words, *value: f"<{name}{words}{value}>")
+    assert said == (
+        "<n_hidden((8, 9),)> of {x}: lower <n_hiddenthe hidden units()>, or <alpha()>"
+    )
+
+
+@pytest.mark.parametrize("estimator", [nplm.NCE(0), nplm.WordClasses(0)])
+def test_errors_of_constraints_carry_the_parameter(estimator):
+    with pytest.raises(ValueError, match="The 'n_") as error:
+        estimator._validate_params()
+    [(name, value)] = error.value.args[0].parameters.items()
+    assert (getattr(estimator, name), value) == (0, 0)

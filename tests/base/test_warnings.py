@@ -137,7 +137,7 @@ def test_fit_warns_once_about_all_orders_with_a_remedy():
     (warning,) = caught
     message = str(warning.message)
     assert all(f"the {k}-grams (" in message for k in (1, 2, 3, 4))
-    remedy = "discount_fallback=(0.5, 1, 1.5)"
+    remedy = "discount_fallback=(0.5, 1.0, 1.5)"
     assert message.endswith(f"without a warning, set {remedy}.")
     # The remedy silences the warning.
     KneserNeyLM(discount_fallback=(0.5, 1, 1.5)).fit(*windows(DOCUMENTS, 3))

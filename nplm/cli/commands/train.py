@@ -10,34 +10,17 @@ import click
 
 from nplm.cli._options import (
     BY_MINUTES,
-    MODELS,
-    ON_DISK,
-    OPEN_UNITS,
-    UNITS,
     ModelCommand,
     Settings,
-    network_options,
+    chosen_model,
+    models_of,
     refuse,
     refuse_other_models,
 )
 from nplm.cli._outputs import output_option, refuse_to_replace
-from nplm.cli._text import (
-    BLANK_LINES,
-    ERRORS,
-    INPUTS,
-    KeptText,
-    listed_words,
-)
-from nplm.cli._values import (
-    ABOVE_ZERO,
-    COUNTS,
-    DISCOUNTS,
-    POSITIVE,
-    SETTING,
-    memory_option,
-)
-from nplm.cli._writing import BITS, KEEP_OPTIMIZER
+from nplm.cli._text import INPUTS, listed_words
 from nplm.cli.training.job import Job
+from nplm.cli.training.options import OPEN_UNITS, UNITS, train_options
 from nplm.text.words.word_choice import WordChoice
 
 __all__ = ["train_command"]
@@ -53,137 +36,7 @@ LEAST_UNITS = 257
     "File to save the model to, for nplm.load. Kneser-Ney is saved as mapped n-grams, "
     "or as ARPA if OUTPUT ends in .arpa, .arpa.gz or .arpa.xz."
 )
-@click.option("--model", type=click.Choice(MODELS), default="kneser-ney")
-@click.option(
-    "--valid",
-    type=KeptText(),
-    help="Held-out text: it stops the training of a network, and sets the weights of "
-    "a mixture.",
-)
-@click.option("--test", type=KeptText(), help="Text whose perplexity to report.")
-@click.option(
-    "--tokens",
-    type=click.Choice(["words", "blanks", "logs", *UNITS]),
-    default="words",
-    help="Split text into words and punctuation marks, at blanks, into words of log "
-    "lines (<num> for numbers, <id> for addresses and others with a digit), or into "
-    "units below words: bpe and unigram learn --max-words of them (8,000 by default).",
-)
-@click.option(
-    "--counts",
-    "of_counts",
-    is_flag=True,
-    help="TEXT is files of n-gram counts, such as nplm count writes, as SRILM's -read: "
-    "of complete lines, up to --order words or more, without cut-offs.",
-)
-@click.option(
-    "--vocabulary",
-    "words_path",
-    type=click.Path(exists=True, dir_okay=False),
-    help="File with the words of the vocabulary, one a line; others are <unk>.",
-)
-@click.option("--min-count", type=POSITIVE, default=1, help="Rarer words are <unk>.")
-@click.option(
-    "--max-words",
-    type=click.IntRange(min=3),
-    help="Size of the vocabulary at most, with </s> and <unk>; it keeps the most "
-    "frequent words.",
-)
-@click.option(
-    "--classes", "n_classes", type=POSITIVE, default=500, help="Number of word classes."
-)
-@memory_option("estimate Kneser-Ney")
-@click.option(
-    "--folder",
-    type=click.Path(exists=True, file_okay=False),
-    help="Folder for the temporary files of Kneser-Ney; by default the system's.",
-)
-@BITS
-@click.option(
-    "--min-counts",
-    type=COUNTS,
-    help="Minimum count of the n-grams to keep, one per order, such as 1,1,2; the last "
-    "one is that of all higher orders. By default every n-gram is kept.",
-)
-@click.option(
-    "--min-counts-of",
-    type=click.Choice(["modified", "text"]),
-    default="modified",
-    help="Counts that --min-counts is compared with: those that Kneser-Ney estimates "
-    "from, as SRILM's -gt3min, or those in the text, as KenLM's --prune (1,1,2 is "
-    "--prune 0 0 1).",
-)
-@click.option(
-    "--interpolate-unigrams/--no-interpolate-unigrams",
-    default=True,
-    help="Whether Kneser-Ney gives what it discounts from single words to all words, "
-    "as KenLM does, or to <unk> alone, as SRILM's ngram-count -unk does.",
-)
-@click.option(
-    "--no-marks",
-    is_flag=True,
-    help="Estimate n-grams without <s> and </s>: none reaches over the ends of a line, "
-    "and no end is predicted. Scores of the model have no ends, either.",
-)
-@click.option(
-    "--shortlist",
-    "n_shortlist",
-    type=POSITIVE,
-    default=2000,
-    help="Number of most frequent words that the network of a short-list model "
-    "predicts.",
-)
-@click.option(
-    "--discount-fallback",
-    type=DISCOUNTS,
-    help="Kneser-Ney's discounts where a text is too small to estimate them, such as "
-    "0.5,1,1.5. By default these are used with a note.",
-)
-@BLANK_LINES
-@click.option(
-    "--minutes",
-    type=ABOVE_ZERO,
-    help="Train the best model that this time makes of the text: a network, Kneser-Ney "
-    "and classes, chosen by the text, the time and the machine, and mixed.",
-)
-@click.option(
-    "--text",
-    type=click.Choice(["documents", "running"]),
-    help="A line is a document (by default), or the lines are one text in its order, "
-    "whose context goes on across lines.",
-)
-@click.option(
-    "--adapt",
-    is_flag=True,
-    help="Mix in a cache of the last 500 words of the document or running text; "
-    "compare scores only with those of models that adapt, too.",
-)
-@click.option(
-    "--members",
-    help="Models to train, of ngrams, classes and network, separated by commas.",
-)
-@click.option(
-    "--set",
-    "settings",
-    multiple=True,
-    type=SETTING,
-    help="Fix a choice: ngram_order, n_classes, spelling, epochs, or a parameter of "
-    "NeuralLM.",
-)
-@click.option(
-    "--recipe",
-    type=click.Path(exists=True, dir_okay=False),
-    help="Train as this model was, without a clock: of the same text the same model.",
-)
-@click.option(
-    "--continue",
-    "continued",
-    type=click.Path(exists=True, dir_okay=False),
-    help="Go on from this model for --minutes more.",
-)
-@ERRORS
-@KEEP_OPTIMIZER
-@network_options
+@train_options
 @click.pass_context
 def train_command(
     ctx: click.Context,
@@ -217,17 +70,18 @@ def train_command(
     job = Job(inputs, output, valid, test, options)
     _refuse_two_vocabularies(options)
     _refuse_chosen_units(options)
-    by_minutes = any(options[n] is not None for n in ("minutes", "recipe", "continued"))
-    refuse_other_models(ctx, BY_MINUTES if by_minutes else options["model"])
+    refuse_other_models(ctx)
     refuse_to_replace(output, *inputs, valid, test, options["words_path"])
-    if by_minutes:
+    if chosen_model(ctx) == BY_MINUTES:
         from nplm.cli.training.minutes import train_minutes
 
         train_minutes(job)
         return
     if options["tokens"] in UNITS:
+        on_disk = {BY_MINUTES, "kneser-ney"}
+        params = [o for o in ctx.command.params if on_disk.issuperset(models_of(o))]
         refuse(
-            ctx, ON_DISK.split(),
+            ctx, [str(option.name) for option in params],
             "{} is for models that are estimated on disk, and those of --tokens "
             f"{options['tokens']} are fitted in memory: leave it out.",
         )  # fmt: skip

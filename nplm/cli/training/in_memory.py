@@ -25,20 +25,23 @@ from nplm.base.estimators.language_model import LanguageModel
 from nplm.base.progress import BAR
 from nplm.cli._messages import report_in_options
 from nplm.cli._models import vocabulary_of
-from nplm.cli._options import NETWORK, OPEN_UNITS, UNITS, Settings, network_settings
+from nplm.cli._options import NETWORKS, Settings, is_given
 from nplm.cli._outputs import refuse_arpa
 from nplm.cli._tally import report_words
 from nplm.cli.training.job import Job
 from nplm.cli.training.kept_fit import KeptFit
+from nplm.cli.training.options import OPEN_UNITS, UNITS
 from nplm.models.neural.network_lm import NetworkLM
+from nplm.models.neural.options.losses import LOSSES
+from nplm.models.neural.options.solvers import SOLVERS
 from nplm.text.words.known_words import known_of
 from nplm.text.words.splitting import BETWEEN_BLANKS
 from nplm.text.words.word_choice import WordChoice
 
 __all__ = ["train_in_memory"]
 
-# Models with a checkpoint.
-NETWORKS = ("network", "energy", "shortlist", "mixture")
+# Parameters of networks that are options of all models.
+OF_ALL = ("order", "n_jobs", "random_state")
 
 
 def train_in_memory(ctx: click.Context, job: Job, choice: WordChoice) -> None:
@@ -54,14 +57,6 @@ def train_in_memory(ctx: click.Context, job: Job, choice: WordChoice) -> None:
     _fit_and_save(lm, job, texts, held_out)
     _report(lm, len(texts))
     job.report(lm.scorer())
-
-
-def _refuse_sampling(settings: Settings) -> None:
-    if settings.get("loss", "auto") not in ("auto", "exact"):
-        raise click.UsageError(
-            "the network of --model shortlist trains on all words of its list: leave "
-            "--loss out, or give --loss exact."
-        )
 
 
 def _text_lm(ctx: click.Context, options: Settings, choice: WordChoice) -> TextLM:
@@ -119,12 +114,37 @@ def _kneser_ney(options: Settings) -> KneserNeyLM:
 
 
 def _network(ctx: click.Context, options: Settings) -> NetworkLM:
-    """Make a network of the options that are given, and check its parameters."""
-    parameters = {name: options[name] for name in NETWORK}
-    settings = network_settings(ctx, parameters)
-    if options["model"] == "shortlist":
-        _refuse_sampling(settings)
+    """Make a network of the options that are given, and check its parameters.
+
+    It has the options that all models have, and the others of the command line but
+    those of a loss or a solver that was not chosen.
+    """
     network = EnergyLM() if options["model"] == "energy" else NeuralLM()
+    names = network.get_params(deep=False)
+    settings = {
+        name: value
+        for name, value in options.items()
+        if name.partition("__")[0] in names and (name in OF_ALL or is_given(ctx, name))
+    }
+    loss, samples_given = settings.get("loss", "auto"), "loss__n_noise" in settings
+    if options["model"] == "shortlist" and loss not in ("auto", "exact"):
+        raise click.UsageError(
+            "the network of --model shortlist trains on all words of its list: leave "
+            "--loss out, or give --loss exact."
+        )
+    if samples_given and loss == "exact":
+        raise click.UsageError(
+            "--samples is the number of noise samples, and --loss exact has none: "
+            "leave --samples out, or give --loss importance or nce."
+        )
+    if samples_given and loss == "auto":
+        settings["loss"] = "importance"
+    for part, default, kinds in ("loss", "auto", LOSSES), ("solver", "adam", SOLVERS):
+        kind = settings.get(part, default)
+        inner = kinds[kind]().get_params() if kind in kinds else {}
+        for name in [n for n in settings if n.startswith(f"{part}__")]:
+            if name.partition("__")[2] not in inner:
+                del settings[name]
     with report_in_options():
         network.set_params(**settings, verbose=BAR).check_settings()
     return network
@@ -137,7 +157,7 @@ def _fit_and_save(
     model, optimizer = job.options["model"], job.options["keep_optimizer"]
     output, kept = job.output, KeptFit(job)
     name = "network__checkpoint" if model == "mixture" else "checkpoint"
-    resumable = {name: kept.folder} if model in NETWORKS else {}
+    resumable = {name: kept.folder} if model in NETWORKS.split() else {}
     try:
         with report_in_options(), redirect_stdout(sys.stderr), kept:
             lm.fit(texts, X_val=held_out, **resumable)

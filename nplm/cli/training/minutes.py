@@ -17,12 +17,13 @@ import nplm
 from nplm import AutoLM, Subwords, Tokenizer
 from nplm.base.progress import BAR
 from nplm.cli._messages import check_auto_settings, report_in_options
-from nplm.cli._options import UNITS, Settings, refuse
+from nplm.cli._options import Settings, refuse
 from nplm.cli._outputs import BEGAN, INTERRUPTED, refuse_arpa
 from nplm.cli._tally import line_marks
 from nplm.cli._text import n_bytes_of, refuse_empty
 from nplm.cli.training.job import Job
 from nplm.cli.training.kept_fit import KeptFit
+from nplm.cli.training.options import UNITS
 from nplm.models.auto.auto_lm import fit_within, scores_of
 from nplm.models.auto.fitting import CHOICE_FILE, Budget, Scores
 from nplm.models.auto.rules import gain_of_twice

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from nplm.base.exceptions import ParameterMessage
 from nplm.base.files.compressed import reading
 from nplm.formats._model_files import check_writable, trie_of, writing
 from nplm.formats._words import BEGIN, END, NOT_IN_WORDS, check_marks, check_words
@@ -112,13 +113,11 @@ def write_fst_of(
     """Write the FST of a trie block by block; see `write_fst`."""
     check_marks(words, boundary)
     if not backoff or NOT_IN_WORDS.intersection(backoff):
-        raise ValueError(
-            f"backoff={backoff!r}: a label must not be empty, nor contain a blank."
-        )
+        message = "{backoff}: a label must not be empty, nor contain a blank."
+        raise ValueError(ParameterMessage(message, backoff=backoff))
     if symbols is not None and os.path.realpath(symbols) == os.path.realpath(path):
-        raise ValueError(
-            f"symbols={os.fspath(symbols)!r} is the file of the FST, too: name another."
-        )
+        message = "{symbols} is the file of the FST, too: name another."
+        raise ValueError(ParameterMessage(message, symbols=os.fspath(symbols)))
     words = list(words)
     marks = [EPSILON] if backoff == EPSILON else [EPSILON, backoff]
     for mark in set(marks).intersection(words):

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nplm.base.encoded_words import EncodedWords
+from nplm.base.exceptions import ParameterMessage
 from nplm.base.files.atomic_files import check_regular, opened
 from nplm.base.files.compressed import unpacked
 from nplm.formats._lines import MAX_LINE_BYTES
@@ -108,10 +109,11 @@ class CountFiles:
             np.issubdtype(values.dtype, np.number)
             and ((values > 0) & (values < np.inf)).all()
         ):
-            raise ValueError(
-                f"weights={weights!r} must be numbers above 0, one for each file, of "
-                f"which there are {len(self.paths)}."
-            )
+            message = ParameterMessage(
+                "{weights} must be numbers above 0, one for each file, of which there "
+                "are {0}.", len(self.paths), weights=weights,
+            )  # fmt: skip
+            raise ValueError(message)
         self.weights = values.astype(np.float64).tolist()
 
 
@@ -169,10 +171,11 @@ class CountedFiles(Source):
 
     def runs(self, packing: Packing, scratch: Scratch) -> list[Run]:
         if packing.order > MAX_ORDER:
-            raise ValueError(
-                f"order={packing.order}, but count files have n-grams of up to "
-                f"{MAX_ORDER} words: lower order."
-            )
+            message = ParameterMessage(
+                "{order}, but count files have n-grams of up to {0} words: lower "
+                "{order:order}.", MAX_ORDER, order=packing.order,
+            )  # fmt: skip
+            raise ValueError(message)
         tables = self._tables(packing.order, scratch)
         runs = write_runs_of_tables(packing, tables, scratch, self._n_ngrams)
         if self.counts.sum() == self.counts[self._boundary]:
@@ -224,13 +227,14 @@ class CountedFiles(Source):
         differ = np.flatnonzero(ends != unigrams)
         if len(differ):
             word = int(differ[0])
-            raise ValueError(
-                f"{path} does not have the counts of complete lines: "
-                f"{self._text[word]!r} has the count {unigrams[word]}, but the "
-                f"n-grams of {order} words, and shorter ones from {BEGIN} on, that end "
-                f"with it add up to {ends[word]}. Count n-grams of up to {order} words "
-                "or more, without cut-offs, or lower order."
-            )
+            message = ParameterMessage(
+                "{0} does not have the counts of complete lines: {1!r} has the count "
+                "{2}, but the n-grams of {3} words, and shorter ones from {4} on, that "
+                "end with it add up to {5}. Count n-grams of up to {3} words or more, "
+                "without cut-offs, or lower {order}.",
+                path, self._text[word], unigrams[word], order, BEGIN, ends[word],
+            )  # fmt: skip
+            raise ValueError(message)
 
 
 def _without_ends(path: str) -> str:
@@ -281,9 +285,10 @@ def _weighted(counts: NDArray[np.int64], weight: float) -> NDArray[np.int64]:
     if weight == 1:
         return counts
     if float(counts.max(initial=0)) * weight >= MAX_TOTAL:
-        raise ValueError(
-            f"a count of {counts.max()} times the weight {weight:g} overflows: lower "
-            "the weights."
-        )
+        message = ParameterMessage(
+            "a count of {0} times the weight {1:g} overflows: lower "
+            "{weights:the weights}.", counts.max(), weight,
+        )  # fmt: skip
+        raise ValueError(message)
     rounded = np.floor(counts * weight + 0.5).astype(np.int64)
     return np.maximum(rounded, counts > 0)

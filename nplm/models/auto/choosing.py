@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array
 
-from nplm.base.exceptions import DivergenceError
+from nplm.base.exceptions import DivergenceError, ParameterMessage
 from nplm.models.auto.fitting import AutoFit, Choice, Scores
 from nplm.models.auto.recipe import CHOSEN, AutoRecipe
 from nplm.models.auto.rules import (
@@ -75,14 +75,10 @@ FIXED = {
 OF_ALL = ("n_words", "n_jobs", "random_state", "verbose")
 
 
-def checked_settings(
-    settings: Mapping[str, object], name_of_all: str = "settings"
-) -> dict[str, object]:
+def checked_settings(settings: Mapping[str, object]) -> dict[str, object]:
     """Return settings with values as in JSON, which checkpoints hold.
 
     Raises ValueError if they name no choice, or one that is not possible.
-
-    - `name_of_all`: what errors call them
     """
     settings = {
         name: value.tolist() if isinstance(value, (np.generic, np.ndarray)) else value
@@ -94,14 +90,15 @@ def checked_settings(
     known = NeuralLM().get_params().keys() - set(OF_ALL)
     unknown = {name.split("__")[0] for name in network} - known
     if unknown:
-        raise ValueError(
-            f"{name_of_all} has {min(unknown)!r}: it may fix {', '.join(FIXED)}, and "
-            f"any parameter of NeuralLM but {', '.join(OF_ALL)}."
-        )
+        message = ParameterMessage(
+            "{settings:settings} has {0!r}: it may fix {1}, and any parameter of "
+            "NeuralLM but {2}.", min(unknown), ", ".join(FIXED), ", ".join(OF_ALL),
+        )  # fmt: skip
+        raise ValueError(message)
     try:
         NeuralLM().set_params(**parameters).check_settings()
     except ValueError as error:
-        raise ValueError(f"{name_of_all}: {error}") from None
+        raise ValueError(ParameterMessage("{settings:settings}: {0}", error)) from None
     for name, value in choices.items():
         # A number of epochs is as valid as one of minutes, but for 0.
         field = "minutes" if name == "epochs" else name
@@ -111,9 +108,11 @@ def checked_settings(
         except ValueError:
             is_valid = False
         if not is_valid:
-            raise ValueError(
-                f"{name_of_all}: {name} must be {FIXED[name]}, got {value!r}."
-            )
+            message = ParameterMessage(
+                f"{{settings:settings}}: {{{name}:{name}}} must be {{0}}, got {{1!r}}.",
+                FIXED[name], value,
+            )  # fmt: skip
+            raise ValueError(message)
     return settings
 
 
@@ -199,11 +198,12 @@ def choose(
         choice = Choice(fit.recipe)
     n_bytes = fit.n_bytes(choice.recipe)
     if fit.memory is not None and n_bytes > fit.memory:
-        raise ValueError(
-            f"memory={fit.memory / 1e9:.3g} GB is too small: a fit of "
-            f"{text.n_tokens:,} tokens of {text.n_words:,} types takes about "
-            f"{n_bytes / 1e9:.3g} GB; give more memory, or less text."
-        )
+        message = ParameterMessage(
+            "{memory:memory} of {0:.3g} GB is too small: a fit of {1:,} tokens of "
+            "{2:,} types takes about {3:.3g} GB; give more memory, or less text.",
+            fit.memory / 1e9, text.n_tokens, text.n_words, n_bytes / 1e9,
+        )  # fmt: skip
+        raise ValueError(message)
     return replace(choice, n_bytes=n_bytes)
 
 
@@ -213,11 +213,12 @@ def _check_time(what: str, seconds: float, fit: AutoFit) -> None:
     assert budget is not None
     if seconds > budget.left:
         needed = (1.5 * (budget.seconds - budget.left) + 2 * seconds) / 60
-        raise ValueError(
-            f"minutes={budget.seconds / 60:.3g} is too short: {what} of "
-            f"{fit.text.n_tokens:,} tokens take {needed:.2g} minutes with reading "
-            "them; give more minutes, or less text."
-        )
+        message = ParameterMessage(
+            "{minutes} is too short: {0} of {1:,} tokens take {2:.2g} minutes with "
+            "reading them; give more minutes, or less text.", what,
+            fit.text.n_tokens, needed, minutes=float(f"{budget.seconds / 60:.3g}"),
+        )  # fmt: skip
+        raise ValueError(message)
 
 
 def _with_network(
@@ -237,10 +238,12 @@ def _with_network(
     if not rows:
         assert fit.memory is not None
         if "members" in fixed or fit.before is not None:
-            raise ValueError(
-                f"memory={fit.memory / 1e9:.3g} GB is too small for a network of "
-                f"{text.n_words:,} words: give more, or leave the network out."
-            )
+            message = ParameterMessage(
+                "{memory:memory} of {0:.3g} GB is too small for a network of {1:,} "
+                "words: give more, or leave the network out.", fit.memory / 1e9,
+                text.n_words,
+            )  # fmt: skip
+            raise ValueError(message)
         return None
     row, last, building = nearest_row(text.n_tokens, minutes, rows), None, math.inf
     while True:

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.base import TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from nplm.base.atomic import fit_copy, read_at_once
@@ -39,7 +39,7 @@ __all__ = ["WordClasses"]
 ReportPass = Callable[[float, int, float], None]
 
 
-class WordClasses(TransformerMixin, Saved, Documented, BaseEstimator):
+class WordClasses(TransformerMixin, Saved, Documented):
     r"""Cluster words into classes that maximise the likelihood of class bigrams.
 
     Each word is in one class. The classes maximise the mutual information

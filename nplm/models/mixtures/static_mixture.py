@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from nplm.base.blocks import BLOCK_WINDOWS, blocks
+from nplm.base.exceptions import ParameterMessage
 from nplm.models.ngrams.stages.mixing import AlignedTrie, mixed_trie
 from nplm.models.ngrams.text_ngrams import TextNgrams
 from nplm.models.ngrams.trie.work import Work
@@ -317,10 +318,11 @@ def _learned(
     ends = union.predict_boundary
     if len(documents.ids) == 0 and not (ends and len(documents.lengths)):
         n = len(documents.lengths)
-        raise ValueError(
-            f"X_val has {n} document{'s' * (n != 1)} and no token: pass held-out text, "
-            "or give the weights."
-        )
+        message = ParameterMessage(
+            "{X_val:X_val} has {0} document{1} and no token: pass held-out text, or "
+            "give {weights:the weights}.", n, "s" * (n != 1),
+        )  # fmt: skip
+        raise ValueError(message)
     width = max(member.trie.order for member in tries) - 1
     X, y = documents.texts(max(width, 1), union.boundary, ends=ends).windows()
     probs = np.empty((len(y), len(tries)))

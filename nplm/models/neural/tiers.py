@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 
 from nplm._kernels.neural._loops import available_tiers as _available_tiers
+from nplm.base.exceptions import ParameterMessage
 
 __all__ = ["available_tiers", "kernel_tier", "multiplies_bfloat16", "use_tier"]
 
@@ -81,11 +82,13 @@ def kernel_tier(precision: str = "float32") -> str:
     tiers = available_tiers(precision)
     requested = _REQUESTED.get() or os.environ.get("NPLM_TIER")
     if precision == "bfloat16" and tiers == ["plain"] and requested != "plain":
-        raise ValueError(
-            "precision='bfloat16' needs a processor that multiplies bfloat16 (AMX or "
+        message = ParameterMessage(
+            "{precision} needs a processor that multiplies bfloat16 (AMX or "
             "AVX512_BF16) and kernels built for it (by GCC 11, clang 14 or newer), but "
-            "one of them is missing; set precision='float32'."
+            "one of them is missing; set {precision:precision} to 'float32'.",
+            precision=precision,
         )
+        raise ValueError(message)
     tier = requested or tiers[0]
     if tier not in tiers:
         raise ValueError(

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nplm.base import system
-from nplm.base.exceptions import CheckpointError
+from nplm.base.exceptions import CheckpointError, ParameterMessage
 from nplm.base.files.atomic_files import replacing
 from nplm.base.files.tensors import CHECKSUM, read_tensors, write_tensors
 from nplm.base.fitted import Fitted
@@ -322,11 +322,12 @@ class Checkpoint:
         for name in dict.fromkeys([*self._fingerprint, *fingerprint]):
             was, now = fingerprint.get(name), self._fingerprint.get(name)
             if was != now:
-                raise CheckpointError(
-                    f"The checkpoint in {self.folder} is of another fit: its {name} "
-                    f"was {was}, now it is {now}. To resume, pass the same value; to "
-                    "start anew, choose another folder."
-                )
+                message = ParameterMessage(
+                    f"The checkpoint in {{0}} is of another fit: its {{{name}}} was "
+                    "{1}, now it is {2}. To resume, pass the same value; to start "
+                    "anew, choose another folder.", self.folder, was, now,
+                )  # fmt: skip
+                raise CheckpointError(message)
 
     def _damaged(self, path: Path, error: Exception) -> CheckpointError:
         return CheckpointError(

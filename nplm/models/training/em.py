@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from nplm.base.exceptions import ParameterMessage
 from nplm.base.warnings import warn
 
 __all__ = [
@@ -99,11 +100,13 @@ class MixtureFit(NamedTuple):
         # Imported here: the commands mix n-grams without scikit-learn.
         from sklearn.exceptions import ConvergenceWarning
 
-        warn(
-            f"{model}: the best weights may gain {self.gap:.2g} nats per token at "
-            f"max_iter={max_iter}; raise max_iter, or tol={tol:g}.",
-            ConvergenceWarning,
-        )
+        # On the command line max_iter is that of the network.
+        message = ParameterMessage(
+            "{0}: after {1} iterations the best weights may gain {2:.2g} nats per "
+            "token.", model, max_iter, self.gap,
+            advice=f" Raise max_iter={max_iter}, or tol={tol:g}.",
+        )  # fmt: skip
+        warn(message, ConvergenceWarning)
 
 
 def checked_weights(
@@ -113,10 +116,11 @@ def checked_weights(
     values = np.asarray(weights, dtype=np.float64)
     is_valid = values.shape == (n_members,) and (values >= 0).all()
     if not is_valid or not abs(values.sum() - 1) <= max_error:
-        raise ValueError(
-            f"weights={values.tolist()} must be numbers, 0 or more, that sum to 1: one "
-            f"for each model, of which there are {n_members}."
-        )
+        message = ParameterMessage(
+            "{weights} must be numbers, 0 or more, that sum to 1: one for each model, "
+            "of which there are {0}.", n_members, weights=values.tolist(),
+        )  # fmt: skip
+        raise ValueError(message)
     return values
 
 

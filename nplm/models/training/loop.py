@@ -11,6 +11,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from nplm.base.exceptions import ParameterMessage
 from nplm.base.fitted import Fitted
 from nplm.base.generators import plain_state, taken_state
 from nplm.base.progress import OnProgress
@@ -299,11 +300,11 @@ def _warn_beyond_max_iter(job: Job, position: _Position) -> None:
     n = position.passes + (position.steps > 0)
     most = math.ceil(job.n_passes(position.passes))
     if n > most:
-        warn(
-            f"{job.name}: the checkpoint is at {job.pass_name} {n}, beyond "
-            f"max_iter={most}; the model is that of the checkpoint.",
-            RuntimeWarning,
-        )
+        message = ParameterMessage(
+            "{0}: the checkpoint is at {1} {2}, beyond {max_iter}; the model is that "
+            "of the checkpoint.", job.name, job.pass_name, n, max_iter=most,
+        )  # fmt: skip
+        warn(message, RuntimeWarning)
 
 
 def _save(

@@ -8,7 +8,6 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import HasMethods, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
@@ -30,7 +29,7 @@ MAX_ROUNDS = 10
 SMOOTHING = np.array([1.0, 2.0, 3.0, 2.0, 1.0])
 
 
-class Rescorer(Saved, Documented, BaseEstimator):
+class Rescorer(Saved, Documented):
     """Choose from n-best lists with a language model, by weights tuned on a metric.
 
     The choice maximises the recogniser's or translator's own score, plus a weight times

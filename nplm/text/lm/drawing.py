@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval, validate_parameter_constraints
 
 from nplm.base.estimators.constraints import Whole
+from nplm.base.exceptions import ParameterMessage
 
 __all__ = ["check_drawing", "drawn", "most_probable", "sharpened", "without"]
 
@@ -29,10 +30,11 @@ def check_drawing(**params: Any) -> None:
         {name: DRAWING[name] for name in params}, params, "generate"
     )
     if params["min_words"] > params["max_words"]:
-        raise ValueError(
-            f"min_words={params['min_words']} is more than max_words="
-            f"{params['max_words']}: lower it, or raise max_words."
-        )
+        message = ParameterMessage(
+            "{min_words} is more than {max_words}: lower it, or raise "
+            "{max_words:max_words}.", **params,
+        )  # fmt: skip
+        raise ValueError(message)
 
 
 def without(

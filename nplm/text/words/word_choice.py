@@ -7,6 +7,7 @@ from collections.abc import Hashable, Mapping, Sequence, Set
 from operator import itemgetter
 
 from nplm.base.encoded_words import EncodedWords
+from nplm.base.exceptions import ParameterMessage
 from nplm.text.samples import check_tokens, unpacked
 from nplm.text.words.known_words import KnownWords, TrainingText
 from nplm.text.words.unknown_spelling import UnknownSpelling
@@ -65,10 +66,11 @@ def symbols_of(choice: WordChoice) -> list[str]:
         raise ValueError(f"unknown={unknown!r} must differ from boundary={boundary!r}.")
     symbols = [s for s in (boundary, unknown) if s is not None]
     if max_words is not None and max_words <= len(symbols):
-        raise ValueError(
-            f"max_words must be None or a whole number above {len(symbols)}, "
-            f"the number of special symbols, got {max_words!r}."
-        )
+        message = ParameterMessage(
+            "{max_words} must be None or a whole number above {0}, the number of "
+            "special symbols, got {1!r}.", len(symbols), max_words,
+        )  # fmt: skip
+        raise ValueError(message)
     return symbols
 
 

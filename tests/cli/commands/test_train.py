@@ -6,6 +6,7 @@ import re
 import signal
 import subprocess
 import sys
+from itertools import groupby
 
 import click
 import numpy as np
@@ -25,8 +26,9 @@ from nplm import (
     Tokenizer,
     Vocabulary,
 )
+from nplm.base.exceptions import ParameterMessage
 from nplm.cli._messages import in_options
-from nplm.cli._options import MODELS_OF, NETWORK, OPTIONS
+from nplm.cli._options import MODELS, models_of
 from nplm.cli.commands.train import train_command
 from nplm.formats import write_arpa
 from nplm.models.neural.fitting.epochs import Epochs
@@ -35,7 +37,6 @@ from nplm.text.words.splitting import BETWEEN_BLANKS
 
 SMALL = ["--epochs", "2", "--hidden", "8", "--embedding", "4"]
 NETWORKS = ["network", "energy", "shortlist", "mixture"]
-MODELS = ["kneser-ney", "trigram", "classes", *NETWORKS]
 
 
 @pytest.mark.parametrize("model", MODELS)
@@ -265,50 +266,70 @@ def test_what_train_refuses(run, tmp_path):
 
 
 def test_options_of_a_model_are_those_that_it_has():
-    options = {option.name: option.opts[0] for option in train_command.params}
-    assert MODELS_OF.keys() <= options.keys()
-    for name in NETWORK & MODELS_OF.keys():
-        models = set(MODELS_OF[name])
-        in_energy = name.partition("__")[0] in EnergyLM().get_params(deep=False)
-        assert ("energy" in models) == in_energy, name
+    for option in train_command.params:
+        name = str(option.name).partition("__")[0]
+        models = set(models_of(option))
+        if {"network"} <= models < set(MODELS) and name in NeuralLM().get_params():
+            in_energy = name in EnergyLM().get_params(deep=False)
+            assert ("energy" in models) == in_energy, name
     shown = CliRunner().invoke(train_command, ["--help"]).output
-    sections = shown.split("\nOptions of ")[1:]
+    first, *sections = shown.split("\nOptions of ")
+    found = {"any": re.findall(r"^  (?:-o, )?(--[a-z-]+)", first, re.M)}
     for section in sections:
-        models, _, lines = section.removeprefix("--model ").partition(":\n")
-        found = re.findall(r"^  (--[a-z-]+)", lines, re.M)
-        expected = {
-            option
-            for name, option in options.items()
-            if MODELS_OF.get(name) == models.split(", ")
-        }
-        assert set(found) == expected, models
+        title, _, lines = section.partition(":\n")
+        models = title.removeprefix("--model ").replace(" and ", ", ")
+        found[models] = re.findall(r"^  (--[a-z-]+)", lines, re.M)
+    assert found.pop("any")[:3] == ["--output", "--model", "--vocabulary"]
+    assert found == {
+        ", ".join(models): [o.opts[0] for o in options]
+        for models, options in groupby(train_command.params, models_of)
+        if not set(models) >= set(MODELS)
+    }
 
 
 @pytest.mark.parametrize(
     ("message", "said"),
     [
-        ("n_hidden=0: set output__direct=True", "--hidden 0: set --direct"),
-        ("output__direct=False, or n_hidden=(8, 9)", "--no-direct, or --hidden 8,9"),
-        ("min_counts_of='text', bits=3", "--min-counts-of text, --bits 3"),
-        ("min_counts=(3,), lower batch_size", "--min-counts 3, lower --batch-size"),
-        ("learning_rate_init, now 5", "--learning-rate, now 5"),
-        ("The 'n_noise' parameter of NCE must be", "--samples must be"),
-        ("pass X_val and y_val; order is a word", "pass --valid; order is a word"),
-        ("raise order, or lower alpha", "raise --order, or lower --alpha"),
+        (
+            ParameterMessage(
+                "{n_hidden}: set {output__direct}", n_hidden=0, output__direct=True
+            ),
+            "--hidden 0: set --direct",
+        ),
+        (
+            ParameterMessage(
+                "{output__direct}, {n_hidden}", n_hidden=(8, 9), output__direct=False
+            ),
+            "--no-direct, --hidden 8,9",
+        ),
+        (
+            ParameterMessage("{alpha}, {loss}, {0}", "alpha=1", alpha=1.0, loss="nce"),
+            "--alpha 1, --loss nce, alpha=1",
+        ),
+        (ParameterMessage("{n_noise:The 'n_noise'} {0:.1f}", 2), "--samples 2.0"),
+        (
+            ParameterMessage("pass {X_val:X_val and y_val}", advice=" In Python."),
+            "pass --valid",
+        ),
+        # Parameters that are no options of the model.
+        (ParameterMessage("{n_classes}, {m}", n_classes=3, m=4), "n_classes=3, m=4"),
+        ("n_hidden=0", "n_hidden=0"),
     ],
 )
 def test_messages_name_options(message, said):
-    with click.Context(train_command):
-        assert in_options(message) == said
-    assert in_options(message) == message  # outside of a command
+    with click.Context(train_command) as context:
+        context.params = {"model": "network"}
+        assert in_options(ValueError(message)) == said
+    assert in_options(ValueError(message)) == str(message)  # outside of a command
 
 
 def test_iterations_of_a_mixture_are_not_epochs(recwarn):
     fit = MixtureFit(np.ones((1, 2)), [-2.0, -1.0], gap=0.1)
     fit.warn_unless_converged("MixtureLM", 1, 1e-9)
     with click.Context(train_command):
-        said = in_options(str(recwarn[0].message))
-    assert said.endswith("nats per token after 1 iterations, the most there are.")
+        said = in_options(recwarn[0].message)
+    assert said.startswith("MixtureLM: after 1 iterations the best")
+    assert said.endswith("nats per token.")
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
@@ -619,6 +640,10 @@ def test_blank_lines_are_skipped_or_sentences(run, tmp_path, blank_lines):
 def test_defaults_are_those_of_the_network():
     network = NeuralLM(loss=Importance(), solver=Adam(), output=Softmax())
     defaults = network.get_params() | NeuralLM().get_params()
-    of_networks = {name: o for _, name, _, o, _ in OPTIONS if name in MODELS_OF}
+    of_networks = {
+        str(option.name): option.default
+        for option in train_command.params
+        if {"network", "mixture"} <= set(models_of(option)) < set(MODELS)
+    }
+    del of_networks["keep_optimizer"]
     assert {name: defaults[name] for name in of_networks} == of_networks
-    assert of_networks.keys() | {"order", "n_jobs", "random_state"} == NETWORK

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nplm.base.exceptions import DivergenceError
+from nplm.base.exceptions import DivergenceError, ParameterMessage
 from nplm.base.fitted import Fitted
 from nplm.models.neural.fitting import scoring
 from nplm.models.neural.fitting.scoring import Scoring, scored_each_epoch
@@ -254,12 +254,13 @@ class Epochs:
         # The loss of a uniform guess is log |V|. Twice that, with a margin for tiny
         # vocabularies, is more than noise.
         if not loss < 2 * math.log(self.network.n_words) + 5:
-            raise DivergenceError(
-                f"{self.name}: training diverged in epoch {epoch} after {done} "
-                f"examples (mean loss {loss:.4g} nats per token); lower "
-                f"learning_rate_init, now {self.learning_rate_init:g}, or batch_size, "
-                f"now {self.batch_size}."
-            )
+            message = ParameterMessage(
+                "{0}: training diverged in epoch {1} after {2} examples (mean loss "
+                "{3:.4g} nats per token); lower {learning_rate_init}, now {4:g}, or "
+                "{batch_size}, now {5}.", self.name, epoch, done, loss,
+                self.learning_rate_init, self.batch_size,
+            )  # fmt: skip
+            raise DivergenceError(message)
 
     def _report(self, number: int) -> None:
         if not self.verbose:

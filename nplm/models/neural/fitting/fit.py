@@ -16,6 +16,7 @@ from scipy.sparse import csr_array
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
+from nplm.base.exceptions import ParameterMessage
 from nplm.base.progress import BAR, bar
 from nplm.base.warnings import warn
 from nplm.models.neural.fitting.epochs import Epochs
@@ -331,11 +332,12 @@ class Training:
         ran_out = interrupt is None and job.held_out.stale == 0
         should_end_before = recipe.early_stopping is True and not recipe.ends
         if ran_out and should_end_before and processes.rank == 0:
-            warn(
-                f"{recipe.estimator}: the held-out loss was still falling after "
-                f"max_iter={recipe.max_iter} epochs; raise max_iter.",
-                ConvergenceWarning,
-            )
+            message = ParameterMessage(
+                "{0}: the held-out loss was still falling after {max_iter} epochs; "
+                "raise {max_iter:max_iter}.", recipe.estimator,
+                max_iter=recipe.max_iter,
+            )  # fmt: skip
+            warn(message, ConvergenceWarning)
         return interrupt
 
     def train(self, examples: Index) -> float:

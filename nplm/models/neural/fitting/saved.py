@@ -18,6 +18,7 @@ from sklearn.utils._param_validation import (
     validate_parameter_constraints,
 )
 
+from nplm.base.exceptions import ParameterMessage
 from nplm.base.fitted import Fitted, invalid_item
 from nplm.models.neural.architecture import OUTPUT_PARAMETERS, Architecture
 from nplm.models.neural.network.array_types import State
@@ -66,17 +67,19 @@ def lightened(
         return trained
     parameters = trained.parameters
     if parameters.dtype != np.float32:
-        raise ValueError(
-            f"dtype={dtype!r} is for networks of float32, and this one has "
-            f"precision={parameters.dtype.name!r}: leave it out."
-        )
+        message = ParameterMessage(
+            "{dtype} is for networks of float32, and this one has {precision}: leave "
+            "it out.", dtype=dtype, precision=parameters.dtype.name,
+        )  # fmt: skip
+        raise ValueError(message)
     most = float(np.finfo(dtype).max)
     for name, array in parameters.trained().items():
         if array.size and np.abs(array).max() > most:
-            raise ValueError(
-                f"dtype={dtype!r} has numbers up to {most:.0f}, and the weights {name} "
-                f"have {np.abs(array).max():.4g}: leave it out."
-            )
+            message = ParameterMessage(
+                "{dtype} has numbers up to {0:.0f}, and the weights {1} have {2:.4g}: "
+                "leave it out.", most, name, np.abs(array).max(), dtype=dtype,
+            )  # fmt: skip
+            raise ValueError(message)
     halves = {name: array.astype(dtype) for name, array in parameters.trained().items()}
     return replace(trained, parameters=parameters.with_arrays(halves))
 

@@ -13,6 +13,7 @@ from scipy.sparse import csr_array
 
 from nplm.base.blocks import Texts, blocks
 from nplm.base.checks import count_ids
+from nplm.base.exceptions import ParameterMessage
 from nplm.models.neural.network.array_types import Counts, Ids, Index
 from nplm.models.neural.network.hidden import n_runs
 from nplm.models.neural.recipe import Recipe
@@ -158,11 +159,13 @@ class Windows:
             return self
         n_val = max(1, round(recipe.validation_fraction * n_windows))
         if n_val >= n_windows:
-            raise ValueError(
-                f"early_stopping={recipe.early_stopping!r} holds out {n_val} of "
-                f"{n_windows} windows, which leaves none for training; give more "
-                "windows, a smaller validation_fraction, or X_val and y_val."
-            )
+            message = ParameterMessage(
+                "{early_stopping} holds out {0} of {1} windows, which leaves none for "
+                "training; give more windows, a smaller {validation_fraction}, or "
+                "{X_val:X_val and y_val}.", n_val, n_windows,
+                early_stopping=recipe.early_stopping,
+            )  # fmt: skip
+            raise ValueError(message)
         last = n_windows - n_val  # of training
         if self.weights is not None:
             last = int(np.searchsorted(np.cumsum(self.weights), last - 0.5)) + 1

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from nplm._kernels.neural.hidden import _hidden, _lstm
+from nplm.base.exceptions import ParameterMessage
 from nplm.models.neural.network.array_types import Array, Shapes, State
 from nplm.models.neural.network.dropout import N_LAYERS, PROJECTION
 from nplm.models.neural.network.parameters import draw_normal
@@ -280,17 +281,19 @@ def checked_sizes(n_hidden: object) -> int | tuple[int, ...]:
     if not sizes or any(
         isinstance(size, bool) or not isinstance(size, Integral) for size in sizes
     ):
-        raise ValueError(
-            f"n_hidden={n_hidden!r} is neither a whole number nor a sequence of them; "
-            "give the number of hidden units, or also that of each residual block, "
-            "such as (400, 800, 800)."
-        )
+        message = ParameterMessage(
+            "{n_hidden} is neither a whole number nor a sequence of them; give the "
+            "number of hidden units, or also that of each residual block, such as "
+            "(400, 800, 800).", n_hidden=n_hidden,
+        )  # fmt: skip
+        raise ValueError(message)
     h, *widths = sizes = [int(size) for size in sizes]
     if min(sizes) < (1 if widths else 0):
-        raise ValueError(
-            f"n_hidden={n_hidden!r} has {min(sizes)}; the hidden layer and the "
-            "residual blocks above it need at least one unit each."
-        )
+        message = ParameterMessage(
+            "{n_hidden} has {0}; the hidden layer and the residual blocks above it "
+            "need at least one unit each.", min(sizes), n_hidden=n_hidden,
+        )  # fmt: skip
+        raise ValueError(message)
     return (h, *widths) if widths else h
 
 

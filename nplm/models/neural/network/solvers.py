@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from nplm._kernels.neural import _solvers
+from nplm.base.exceptions import ParameterMessage
 from nplm.models.neural.network.array_types import State
 from nplm.models.neural.network.parameters import Parameters, aligned_zeros
 from nplm.models.neural.network.workspace import Clock, Kernel, Scratch, Tier, Trained
@@ -121,11 +122,12 @@ class SGD:
         alpha = AUTO_ALPHA_SGD if schedule.alpha is None else schedule.alpha
         lost = schedule.learning_rate_init * alpha * batch_size
         if lost >= 1:
-            raise ValueError(
-                f"learning_rate_init * alpha * batch_size = {lost:g} is the share of "
+            message = ParameterMessage(
+                "{learning_rate_init} * {alpha} * {batch_size} = {0:g} is the share of "
                 "each weight that weight decay removes at an update; it must be below "
-                "1: lower one of the three."
-            )
+                "1: lower one of the three.", lost,
+            )  # fmt: skip
+            raise ValueError(message)
 
     def initial_state(self, parameters: Parameters) -> State:
         """Return the cumulative decay at the last update of each row, all 0."""
@@ -216,11 +218,12 @@ class Adam(SGD):
             )
         lost = self.schedule.learning_rate_init * (self.schedule.alpha or 0)
         if lost >= 1:
-            raise ValueError(
-                f"learning_rate_init * alpha = {lost:g} is the share of each weight "
+            message = ParameterMessage(
+                "{learning_rate_init} * {alpha} = {0:g} is the share of each weight "
                 "that weight decay removes at an update; it must be below 1: lower one "
-                "of the two."
-            )
+                "of the two.", lost,
+            )  # fmt: skip
+            raise ValueError(message)
 
     def initial_state(self, parameters: Parameters) -> State:
         """Return zero moments, and the state of visited rows, all 0."""

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
-from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import InvalidParameterError
 
 from nplm.base.checks import plain
+from nplm.base.exceptions import ParameterMessage
 from nplm.base.pages import Documented
 
 __all__ = ["Option", "expanded"]
 
 
-class Option(Documented, BaseEstimator):
+class Option(Documented):
     """Base class of the options, which group hyper-parameters.
 
     An option is a parameter of a model, which validates it in ``fit``. Recipes and
@@ -56,9 +56,11 @@ def expanded(
     if not isinstance(value, Option) or not isinstance(value, tuple(kinds.values())):
         names = ", ".join(repr(name) for name in (*others, *kinds))
         options = ", ".join(f"{kind.__name__}(...)" for kind in kinds.values())
-        raise InvalidParameterError(
-            f"The {parameter!r} parameter of {model} must be one of {names}, {options}."
-            f" Got {value!r} instead."
-        )
+        message = ParameterMessage(
+            f"{{{parameter}:The {parameter!r} parameter of {model}}} must be one of "
+            "{0}, {1}. Got {2!r} instead.", names, options, value,
+            advice="", **{parameter: value},
+        )  # fmt: skip
+        raise InvalidParameterError(message)
     value._validate_params()
     return value

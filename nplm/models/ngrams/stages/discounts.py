@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nplm.base.blocks import blocks
+from nplm.base.exceptions import ParameterMessage
 from nplm.base.warnings import warn
 
 __all__ = [
@@ -68,17 +69,17 @@ def find_discounts(
                 reasons.append(f"the {order}-grams ({error})")
         discounts.append(chosen)
     if reasons and fallback is None:
-        values = "{:g}, {:g} and {:g}".format(*default)
-        setting = "({:g}, {:g}, {:g})".format(*default)
+        values: str = "{:g}, {:g} and {:g}".format(*default)
+        setting: float | tuple[float, ...] = default
         if kind == "plain":
-            values = setting = f"{default[0]:g}"
-        warn(
-            f"Kneser-Ney cannot estimate the discounts of {', '.join(reasons)}: "
-            f"it uses {values} instead. Small texts and vocabularies without rare "
-            "words give too few different counts. To use these values without a "
-            f"warning, set discount_fallback={setting}.",
-            UserWarning,
-        )
+            values, setting = f"{default[0]:g}", default[0]
+        message = ParameterMessage(
+            "Kneser-Ney cannot estimate the discounts of {0}: it uses {1} instead. "
+            "Small texts and vocabularies without rare words give too few different "
+            "counts. To use these values without a warning, set {discount_fallback}.",
+            ", ".join(reasons), values, discount_fallback=setting,
+        )  # fmt: skip
+        warn(message, UserWarning)
     return np.array(discounts)
 
 

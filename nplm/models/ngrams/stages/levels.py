@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from nplm._kernels.ngrams import _fold, _runs
 from nplm.base.blocks import blocks
+from nplm.base.exceptions import ParameterMessage
 from nplm.models.ngrams.stages.runs import NUMBER_BYTES, Packing, Run
 from nplm.models.ngrams.trie.work import MAX_NGRAMS, Work
 
@@ -68,9 +69,8 @@ def join_parts(
     n_ngrams, n_contexts = int(first_ngram[-1]), int(level_start[-1])
     for n, unit in ((n_ngrams, "n-grams"), (n_contexts, "contexts")):
         if n > MAX_NGRAMS:
-            raise ValueError(
-                f"{n} {unit}, more than {MAX_NGRAMS}; lower order, or count less text."
-            )
+            message = "{0} {1}, more than {2}; lower {order}, or count less text."
+            raise ValueError(ParameterMessage(message, n, unit, MAX_NGRAMS))
     lengths = {"context_word": n_contexts, "child_start": n_contexts + 1}
     lengths |= {"start": n_contexts + 1, "words": n_ngrams}
     lengths |= dict.fromkeys(unigrams, n_ngrams)

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nplm.base.blocks import blocks
+from nplm.base.exceptions import ParameterMessage
 from nplm.models.ngrams.stages.levels import ranges_of_words
 from nplm.models.ngrams.stages.tables import NgramTable, NgramTables
 from nplm.models.ngrams.trie.backoff_trie import BackoffTrie
@@ -170,10 +171,11 @@ class Quantizing:
             work.append(self._files[k][0], values)
             self._n[k] += end - begin
             if self._n[k] > MAX_NGRAMS:
-                raise ValueError(
-                    f"more than {MAX_NGRAMS} {k}-grams and suffixes of longer ones; "
-                    "lower order, or prune the model."
-                )
+                message = ParameterMessage(
+                    "more than {0} {1}-grams and suffixes of longer ones; lower "
+                    "{order}, or prune the model.", MAX_NGRAMS, k,
+                )  # fmt: skip
+                raise ValueError(message)
 
     def _ngrams(
         self, k: int, first: int, last: int, parents: NDArray[np.int32]

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from nplm._kernels.ngrams import _kneser_ney
 from nplm.base.blocks import blocks
+from nplm.base.exceptions import ParameterMessage
 from nplm.models.ngrams.stages.counts import MAX_TOTAL
 from nplm.models.ngrams.stages.discounts import (
     check_fallback,
@@ -65,18 +66,20 @@ class Smoothing:
             or len(minimums) == 0
             or not all(isinstance(n, Integral) and 1 <= n < MAX_TOTAL for n in minimums)
         ):
-            raise ValueError(
-                "min_counts must be None or whole numbers from 1 (below 2**53), one "
-                "per order (the last applies to all higher orders), got "
-                f"{min_counts!r}."
+            message = ParameterMessage(
+                "{min_counts} must be None or whole numbers from 1 (below 2**53), one "
+                "per order (the last applies to all higher orders), got {0!r}.",
+                min_counts,
             )
+            raise ValueError(message)
         of_text = min_counts_of == "text"
         if of_text and list(minimums) != sorted(minimums):
-            raise ValueError(
-                f"min_counts={min_counts!r} decreases, but with "
-                "min_counts_of='text' the suffixes of an n-gram are kept with it: give "
-                "each order at least the minimum count of the one below."
-            )
+            message = ParameterMessage(
+                "{min_counts} decreases, but with {min_counts_of} the suffixes of an "
+                "n-gram are kept with it: give each order at least the minimum count "
+                "of the one below.", min_counts=min_counts, min_counts_of="text",
+            )  # fmt: skip
+            raise ValueError(message)
         highest = [minimums[-1]] * (order - len(minimums))
         of_orders = np.array([*minimums, *highest][:order], dtype=np.int64)
         orders = [unigrams, *[interpolate] * (order - 1)]

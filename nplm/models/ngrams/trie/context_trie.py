@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from nplm._kernels.ngrams import _backoff, _counts
 from nplm._kernels.ngrams._trie import Trie
+from nplm.base.exceptions import ParameterMessage
 from nplm.models.ngrams.trie.work import BLOCK_FOLLOWERS, MAX_NGRAMS, Work
 
 __all__ = ["ContextTrie", "TrieBuilder", "blocks_of_contexts"]
@@ -195,9 +196,8 @@ class TrieBuilder:
         """Append a level; `child_start` counts from the first context of the level."""
         n_contexts = self.level_start[-1]
         if n_contexts + len(context_word) > MAX_NGRAMS:
-            raise ValueError(
-                f"more than {MAX_NGRAMS} contexts; lower order, or count less text."
-            )
+            message = "more than {0} contexts; lower {order}, or count less text."
+            raise ValueError(ParameterMessage(message, MAX_NGRAMS))
         self.child_start.append(_shifted(child_start[:-1], n_contexts))
         self.context_word.append(context_word)
         self.level_start.append(n_contexts + len(context_word))
@@ -217,9 +217,8 @@ class TrieBuilder:
         """Append the next words of contexts of a level; return the number of each."""
         start, words, rank = self._ranked(level, context, y)
         if self.n_ngrams + len(words) > MAX_NGRAMS:
-            raise ValueError(
-                f"more than {MAX_NGRAMS} n-grams; lower order, or count less text."
-            )
+            message = "more than {0} n-grams; lower {order}, or count less text."
+            raise ValueError(ParameterMessage(message, MAX_NGRAMS))
         self.start.append(_shifted(start[:-1], self.n_ngrams))
         self.words.append(words.copy())
         self.n_ngrams += len(words)
@@ -297,10 +296,11 @@ class TrieBuilder:
         """Return offsets and words of the distinct (context, word), and row numbers."""
         # The kernels number rows with int32.
         if len(context) > MAX_NGRAMS:
-            raise ValueError(
-                f"{len(context)} rows of n-grams are too many to sort at once (at most "
-                f"{MAX_NGRAMS}); lower order, or count less text."
-            )
+            message = ParameterMessage(
+                "{0} rows of n-grams are too many to sort at once (at most {1}); lower "
+                "{order}, or count less text.", len(context), MAX_NGRAMS,
+            )  # fmt: skip
+            raise ValueError(message)
         start = np.empty(len(self.context_word[level]) + 1, dtype=np.int32)
         distinct = np.empty(len(context), dtype=np.int32)
         rank = np.empty(len(context), dtype=np.int32)

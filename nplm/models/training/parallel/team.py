@@ -15,6 +15,8 @@ from typing import Any, Generic, TypeVar
 from joblib import Parallel, delayed
 from joblib.parallel import ThreadingBackend
 
+from nplm.base.exceptions import ParameterMessage
+
 __all__ = ["run_in_threads"]
 
 T = TypeVar("T")
@@ -157,10 +159,11 @@ class _Backend(ThreadingBackend):
             # Python has no exception class of its own for it.
             if "can't start new thread" not in str(error):
                 raise
-            raise MemoryError(
-                "the system cannot start another thread: lower n_jobs, or raise its "
+            message = ParameterMessage(
+                "the system cannot start another thread: lower {n_jobs}, or raise its "
                 "limits on memory and threads"
-            ) from error
+            )
+            raise MemoryError(message) from error
         return SimpleNamespace(get=get)
 
     apply_async = submit  # its name in joblib 1.4

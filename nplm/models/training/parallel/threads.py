@@ -7,6 +7,8 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
+from nplm.base.exceptions import ParameterMessage
+
 __all__ = ["Threads", "n_threads"]
 
 T = TypeVar("T")
@@ -25,7 +27,8 @@ def n_threads(n_jobs: int | None) -> int:
     squared threads. A worker that is a thread has a share of 1.
     """
     if n_jobs == 0:
-        raise ValueError("n_jobs=0: pass 1 or more threads, or -1 for all cores.")
+        message = "{n_jobs}: pass 1 or more threads, or -1 for all cores."
+        raise ValueError(ParameterMessage(message, n_jobs=0))
     if n_jobs == 1:
         return 1
     backend = None
@@ -38,7 +41,8 @@ def n_threads(n_jobs: int | None) -> int:
         n_jobs = int(backend.effective_n_jobs(n_jobs))
     n = n_jobs
     if n > MAX_THREADS:
-        raise ValueError(f"n_jobs={n}: a fit can use at most {MAX_THREADS} threads.")
+        message = "{n_jobs}: a fit can use at most {0} threads."
+        raise ValueError(ParameterMessage(message, MAX_THREADS, n_jobs=n))
     if backend is not None and backend.nesting_level:
         n = min(n, joblibs_limit(backend.MAX_NUM_THREADS_VARS))
     return n

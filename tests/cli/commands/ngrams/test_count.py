@@ -47,7 +47,7 @@ def test_a_model_is_estimated_from_the_counts(folder, run):
 
 
 def test_mistakes_are_sentences(folder, run):
-    assert "no word in the text" in run("count", "-o", "@no", input="\n", code=1).stderr
+    assert "texts have no word" in run("count", "-o", "@no", input="\n", code=1).stderr
     replaced = run("count", "@train", "-o", "@train", code=2).stderr
     assert "is read, and would be replaced" in " ".join(replaced.split())
     marks = run("count", "-o", "@no", input="a <s> b\n", code=1).stderr
