@@ -85,7 +85,7 @@ def kernel_tier(precision: str = "float32") -> str:
         message = ParameterMessage(
             "{precision} needs a processor that multiplies bfloat16 (AMX or "
             "AVX512_BF16) and kernels built for it (by GCC 11, clang 14 or newer), but "
-            "one of them is missing; set {precision:precision} to 'float32'.",
+            "one of them is missing; set {precision:precision}='float32'.",
             precision=precision,
         )
         raise ValueError(message)
