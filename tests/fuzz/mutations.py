@@ -6,17 +6,12 @@ reproduce it.
 
 import json
 import re
-import zlib
+import tempfile
+from pathlib import Path
 
 import numpy as np
 
-from nplm.base.files.tensors import (
-    CHECKSUM,
-    METADATA,
-    PADDING,
-    TYPES,
-    header_checksum,
-)
+from nplm.base.files.tensors import CHECKSUM, METADATA, write_tensors
 from tests.fuzz.structures import (
     BUILDERS,
     FOLDER,
@@ -26,7 +21,7 @@ from tests.fuzz.structures import (
     nodes,
     streams,
 )
-from tests.helpers.binary import tensors_of
+from tests.helpers.binary import change_header, tensors_of
 
 TOKENS = [
     "", " ", "\t", "\n", "\r\n", "\0", "\x1c", "\u2028", "\u00a0", "\ufeff", "a", "<s>",
@@ -202,33 +197,12 @@ def _binary(data, rng):
 
 def _put_tensors(arrays, texts, rng):
     """Return a safetensors file, possibly invalid, with valid checksums."""
-    header, start, padded = {METADATA: texts}, 0, {}
-    names = {np.dtype(kind): name for name, kind in TYPES.items()}
-    for name, array in arrays.items():
-        padded[f"{PADDING}{len(padded)}"] = np.zeros(-start % 64, np.uint8)
-        padded[name] = array
-        start += -start % 64 + array.nbytes
-    start, sums = (
-        0,
-        {name: zlib.crc32(array.tobytes()) for name, array in arrays.items()},
-    )
-    for name, array in padded.items():
-        end = start + array.nbytes
-        header[name] = {
-            "dtype": names[array.dtype], "shape": list(array.shape),
-            "data_offsets": [start, end],
-        }  # fmt: skip
-        start = end
-    texts.pop(CHECKSUM, None)
-    texts["arrays"] = json.dumps(sums)
-    if rng.random() < 0.1:
-        _json(header, rng)
-    if isinstance(header.get(METADATA), dict):
-        header[METADATA][CHECKSUM] = header_checksum(header)
-    encoded = json.dumps(header).encode()
-    encoded += b" " * (-(8 + len(encoded)) % 64)
-    data = len(encoded).to_bytes(8, "little") + encoded
-    return data + b"".join(array.tobytes() for array in padded.values())
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "file"
+        write_tensors(path, arrays, texts)
+        if rng.random() < 0.1:
+            change_header(path, lambda header: _json(header, rng))
+        return path.read_bytes()
 
 
 def _saved(data, rng):
