@@ -25,22 +25,3 @@ from tests.helpers.texts import (
     published_corpus,
     text,
 )
-
-__all__ = [
-    "FULL_PRECISIONS",
-    "PRECISIONS",
-    "bfloat16_is_here",
-    "changed",
-    "check_shared",
-    "code_of",
-    "corpus_of",
-    "energy_lm",
-    "markov_stream",
-    "neural_lm",
-    "pairwise",
-    "paper_lm",
-    "published_corpus",
-    "small_models",
-    "small_text",
-    "text",
-]

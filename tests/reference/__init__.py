@@ -8,6 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 # Arrays, by the type of their numbers.
+Array = NDArray[np.floating]
 Int32, Int64, Index = NDArray[np.int32], NDArray[np.int64], NDArray[np.intp]
-UInt8, UInt64 = NDArray[np.uint8], NDArray[np.uint64]
-Float32, Float64 = NDArray[np.float32], NDArray[np.float64]
+UInt64, Float64 = NDArray[np.uint64], NDArray[np.float64]

@@ -1,7 +1,5 @@
 """Word classes (_exchange)."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np
@@ -32,7 +30,7 @@ class Classes:
     tally: Float64
 
 
-def bigram_objective(counts: Int32, totals: Int64) -> float:
+def bigram_objective(counts, totals):
     """Log-likelihood of the class bigrams, without terms that no class changes.
 
     N times the mutual information of neighbouring classes, less ``N log N``.
@@ -41,20 +39,14 @@ def bigram_objective(counts: Int32, totals: Int64) -> float:
     return float((cells * np.log(cells)).sum() - (sums * np.log(sums)).sum())
 
 
-def exchange(
-    words: Int32,
-    uniforms: Float64,
-    temperatures: Float64,
-    neighbours: Neighbours,
-    classes: Classes,
-) -> None:
+def exchange(words, uniforms, temperatures, neighbours, classes):
     """Move each word in turn to its best class, or draw one: all counted anew."""
     labels, counts, totals = classes.labels, classes.counts, classes.totals
     n_words, n_classes = len(labels), len(counts[0])
     before = np.repeat(np.arange(n_words), np.diff(neighbours.start[1]))
     after, n = neighbours.neighbour[1], neighbours.count[1]
 
-    def count_classes() -> float:
+    def count_classes():
         counts[:] = 0
         np.add.at(counts[0], (labels[before], labels[after]), n)
         counts[1] = counts[0].T

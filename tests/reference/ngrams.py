@@ -1,14 +1,10 @@
 """n-grams: counts, estimation, look-ups, relative frequencies."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
 from dataclasses import dataclass, fields
-from typing import Any, Self
 
 import numpy as np
 
-from tests.reference import Float32, Float64, Int32, Int64, UInt8, UInt64
+from tests.reference import Int32
 
 
 @dataclass
@@ -22,15 +18,15 @@ class Trie:
     words: Int32
 
     @classmethod
-    def of(cls, trie: Any) -> Self:
+    def of(cls, trie):
         """Take them from a trie that has more besides."""
         return cls(*(getattr(trie, field.name) for field in fields(cls)))
 
-    def own(self, context: int) -> slice:
+    def own(self, context):
         """Where the followers of a context stand."""
         return slice(*self.start[context : context + 2])
 
-    def contexts(self, x: Int32) -> list[int]:
+    def contexts(self, x):
         """Return the contexts of the trie that end the row x, shortest first."""
         path = [0]
         for word in x[::-1]:
@@ -42,9 +38,7 @@ class Trie:
         return path
 
 
-def rank_pairs(
-    left: Int32, right: Int32, n_right: int, start: Int32, words: Int32, rank: Int32
-) -> int:
+def rank_pairs(left, right, n_right, start, words, rank):
     """Return each distinct pair (left, right) its number in sorted order."""
     key = left.astype(np.int64) * n_right + right
     pairs, rank[:] = np.unique(key, return_inverse=True)
@@ -54,16 +48,16 @@ def rank_pairs(
 
 
 def sort_by_range(
-    ngrams: Int32,
-    values: Float32,
-    column: int,
-    range_of_word: Int32,
-    first_row: int,
-    starts: Int64,
-    out_ngrams: Int32,
-    out_values: Float32,
-    out_rows: Int32,
-) -> None:
+    ngrams,
+    values,
+    column,
+    range_of_word,
+    first_row,
+    starts,
+    out_ngrams,
+    out_values,
+    out_rows,
+):
     """Sort the n-grams that have a value by the range of one of their words."""
     rows = np.flatnonzero(~np.isnan(values))
     ranges = range_of_word[ngrams[rows, column]]
@@ -73,7 +67,7 @@ def sort_by_range(
     out_rows[: len(rows)] = first_row + rows
 
 
-def continuation_counts(trie: Trie, counts: Int64, slot: Int32, out: Int64) -> None:
+def continuation_counts(trie, counts, slot, out):
     """Count the distinct words before each n-gram, N1+(. c w)."""
     out[:] = counts
     for c in range(len(trie.child_start) - 1):
@@ -85,27 +79,27 @@ def continuation_counts(trie: Trie, counts: Int64, slot: Int32, out: Int64) -> N
 
 
 def kneser_ney(
-    trie: Trie,
-    level: int,
-    parent: int,
-    first: int,
-    last: int,
-    counts: Int64,
-    discounts: Float64,
-    tested: Int64,
-    min_counts: Int64,
-    interpolate: bool,
-    spread: bool,
-    impossible: int,
-    lower: Float64,
-    prob: Float64,
-    bow: Float64,
-) -> None:
+    trie,
+    level,
+    parent,
+    first,
+    last,
+    counts,
+    discounts,
+    tested,
+    min_counts,
+    interpolate,
+    spread,
+    impossible,
+    lower,
+    prob,
+    bow,
+):
     """Fill the probability of n-grams and the weight of their contexts."""
     n_words = len(lower)
     assert impossible == -1  # tests of n-grams without marks have it
 
-    def estimate(c: int, lower: Float64) -> None:
+    def estimate(c, lower):
         own = trie.own(c)
         a, low = counts[own], lower[trie.words[own]]
         D = np.where(a > 0, discounts[level, np.clip(a, 1, 3) - 1], 0.0)
@@ -135,9 +129,7 @@ def kneser_ney(
         estimate(c, p_lower)
 
 
-def backoff_distribution(
-    trie: Trie, prob: Float32, bow: Float32, X: Int32, path: Int32, out: Float64
-) -> None:
+def backoff_distribution(trie, prob, bow, X, path, out):
     """Probability of every word after each context."""
     for row, x in enumerate(X):
         out[row] = prob[: out.shape[1]]
@@ -147,34 +139,17 @@ def backoff_distribution(
             out[row, trie.words[own]] = prob[own]
 
 
-def backoff_prob(
-    trie: Trie,
-    prob: Float32,
-    bow: Float32,
-    X: Int32,
-    words: Int32,
-    path: Int32,
-    out: Float64,
-) -> None:
+def backoff_prob(trie, prob, bow, X, words, path, out):
     """Probability of some words after each context."""
     rows = np.empty((len(X), trie.start[1]))
     backoff_distribution(trie, prob, bow, X, path, rows)
     out[:] = np.take_along_axis(rows, words, axis=1)
 
 
-def backoff_masses(
-    trie: Trie,
-    prob: Float32,
-    bow: Float32,
-    parent: Int32,
-    chosen: UInt8,
-    first: int,
-    last: int,
-    mass: Float64,
-) -> None:
+def backoff_masses(trie, prob, bow, parent, chosen, first, last, mass):
     """Probability of all chosen words together, after contexts `first` to `last`."""
 
-    def distribution(c: int) -> Float64:
+    def distribution(c):
         own = trie.own(c)
         p = prob[own].astype(np.float64) if c == 0 else bow[c] * distribution(parent[c])
         p[trie.words[own]] = prob[own]
@@ -184,20 +159,12 @@ def backoff_masses(
         mass[c] = distribution(c)[chosen.astype(bool)].sum()
 
 
-def longest_contexts(trie: Trie, X: Int32, path: Int32, out: Int32) -> None:
+def longest_contexts(trie, X, path, out):
     """Find the longest context of the trie that ends each row."""
     out[:] = [trie.contexts(x)[-1] for x in X]
 
 
-def relative_frequencies(
-    trie: Trie,
-    counts: Int64,
-    totals: Int64,
-    X: Int32,
-    y: Int32,
-    path: Int32,
-    out: Float64,
-) -> None:
+def relative_frequencies(trie, counts, totals, X, y, path, out):
     """Fill ``out[i, k]`` with p_k(y[i]) of the paper's mixture."""
     n_words = trie.start[1]
     out[:, 0] = 1 / n_words
@@ -210,24 +177,14 @@ def relative_frequencies(
         out[row, len(seen) + 1 :] = out[row, len(seen)]
 
 
-def context_frequencies(
-    trie: Trie, totals: Int64, X: Int32, path: Int32, out: Int64
-) -> None:
+def context_frequencies(trie, totals, X, path, out):
     """Fill `out` with how often each whole context was seen, 0 if never."""
     for row, x in enumerate(X):
         seen = trie.contexts(x)
         out[row] = totals[seen[-1]] if len(seen) == len(x) + 1 else 0
 
 
-def mixed_frequencies(
-    trie: Trie,
-    counts: Int64,
-    totals: Int64,
-    weights: Float64,
-    X: Int32,
-    path: Int32,
-    out: Float64,
-) -> None:
+def mixed_frequencies(trie, counts, totals, weights, X, path, out):
     """Fill each row of `out` with the mixture of all orders for every word."""
     members = np.empty((len(X), weights.shape[1]))
     for word in range(out.shape[1]):
@@ -236,17 +193,9 @@ def mixed_frequencies(
         out[:, word] = (weights * members).sum(axis=1)
 
 
-def contexts_made(
-    trie: Trie,
-    parent: Int32,
-    first: int,
-    last: int,
-    slot: Int32,
-    path: Int32,
-    made: Int32,
-) -> None:
+def contexts_made(trie, parent, first, last, slot, path, made):
     """For each n-gram (c, w), the number of the context c w, or -1."""
-    spelled: list[tuple[int, ...]] = [()]
+    spelled = [()]
     for c in range(1, len(trie.context_word)):
         spelled.append((int(trie.context_word[c]), *spelled[parent[c]]))
     number = {gram: c for c, gram in enumerate(spelled)}
@@ -256,9 +205,7 @@ def contexts_made(
             made[i] = number.get((*gram, int(trie.words[i])), -1)
 
 
-def weights_in_turn(
-    words: Int32, next_context: Int32, bow: Float32, first: int, weight: Float32
-) -> None:
+def weights_in_turn(words, next_context, bow, first, weight):
     """Return n-grams (c, w) the weights of the contexts c w, which stand in turn."""
     for i, word in enumerate(words):
         made = int(next_context[word])
@@ -268,14 +215,14 @@ def weights_in_turn(
                 weight[i] = bow[made - first]
 
 
-def find_contexts(trie: Trie, X: Int32, path: Int32, out: Int32) -> None:
+def find_contexts(trie, X, path, out):
     """Find the number of each whole context, or -1."""
     for row, x in enumerate(X):
         contexts = trie.contexts(x)
         out[row] = contexts[-1] if len(contexts) == len(x) + 1 else -1
 
 
-def find_ngrams(trie: Trie, contexts: Int32, y: Int32, out: Int32) -> None:
+def find_ngrams(trie, contexts, y, out):
     """Index of each n-gram ``(contexts[i], y[i])`` in `words`, or -1."""
     out[:] = -1
     for i in np.flatnonzero(contexts >= 0):
@@ -285,7 +232,7 @@ def find_ngrams(trie: Trie, contexts: Int32, y: Int32, out: Int32) -> None:
             out[i] = own.start + place[0]
 
 
-def quantized_prob(trie: Any, X: Int32, y: Int32, out: Float64) -> None:
+def quantized_prob(trie, X, y, out):
     # Here `trie` is a QuantizedTrie, whose numbers are unpacked.
     levels = []
     for i, level in enumerate(trie.levels):
@@ -294,7 +241,7 @@ def quantized_prob(trie: Any, X: Int32, y: Int32, out: Float64) -> None:
         offsets = None if ends else np.concatenate(list(trie.offsets(i)))
         levels.append((words, prob, None if ends else bow, offsets))
 
-    def found(newest: int, *older: int) -> Iterator[tuple[float, float]]:
+    def found(newest, *older):
         """Probability and weight of the n-gram, with ever more words before it."""
         first, last = trie.start[newest : newest + 2]
         for level, own, word in zip(levels, trie.levels, older):
@@ -316,9 +263,7 @@ def quantized_prob(trie: Any, X: Int32, y: Int32, out: Float64) -> None:
         out[row] = np.float64(p) * np.prod(weights[n_words:], dtype=np.float64)
 
 
-def pack_windows(
-    stream: Int32, n_context: int, boundary: int, n_bits: int, rows: UInt64
-) -> None:
+def pack_windows(stream, n_context, boundary, n_bits, rows):
     """Write the row of each word that has `n_context` words before it."""
     per_number = 64 // n_bits
     for i, row in enumerate(rows):
@@ -334,23 +279,21 @@ def pack_windows(
             row[column] = number
 
 
-def pack_counted(
-    ngrams: Int32, counts: Int64, boundary: int, n_bits: int, rows: UInt64
-) -> None:
+def pack_counted(ngrams, counts, boundary, n_bits, rows):
     """Write the row of each n-gram of a table, with its count."""
     for ngram, count, row in zip(ngrams, counts, rows):
         pack_windows(ngram, len(ngram) - 1, boundary, n_bits, row[np.newaxis, :-1])
         row[-1] = count
 
 
-def sort_rows(rows: UInt64, spare: UInt64, n_words: int, n_bits: int) -> bool:
+def sort_rows(rows, spare, n_words, n_bits):
     """Sort rows by their numbers, the first first; `spare` does not get them."""
     n_columns = -(-n_words // (64 // n_bits))
     rows[:] = rows[np.lexsort(rows.T[:n_columns][::-1])]
     return False
 
 
-def count_rows(rows: UInt64, at: int, out: UInt64) -> tuple[int, int]:
+def count_rows(rows, at, out):
     """Write each distinct row from `at` on, and its count, as far as `out` goes."""
     distinct, counts = np.unique(rows[at:], axis=0, return_counts=True)
     n = min(len(out), len(distinct))
@@ -358,15 +301,7 @@ def count_rows(rows: UInt64, at: int, out: UInt64) -> tuple[int, int]:
     return at + int(counts[:n].sum()), n
 
 
-def merge_runs(
-    buffers: UInt64,
-    at: Int64,
-    end: Int64,
-    heap: Int32,
-    n_live: int,
-    out: UInt64,
-    n: int,
-) -> tuple[int, int, int]:
+def merge_runs(buffers, at, end, heap, n_live, out, n):
     """Take the least row of all runs, until a buffer ends or `out` is full."""
     live = [run for run in heap[:n_live].tolist() if at[run] < end[run]]
     heap[: len(live)] = live
@@ -388,31 +323,14 @@ def merge_runs(
     return n, len(live), -1
 
 
-def cache_prob(
-    X: Int32,
-    y: Int32,
-    boundary: int,
-    weights: Float64,
-    unigram: Float64,
-    prior: float,
-    bigram_prior: float,
-    out: Float64,
-) -> None:
+def cache_prob(X, y, boundary, weights, unigram, prior, bigram_prior, out):
     """Return the probability of each next word."""
     proba = np.empty((len(X), len(unigram)))
     cache_distribution(X, boundary, weights, unigram, prior, bigram_prior, proba)
     out[:] = proba[np.arange(len(y)), y]
 
 
-def cache_distribution(
-    X: Int32,
-    boundary: int,
-    weights: Float64,
-    unigram: Float64,
-    prior: float,
-    bigram_prior: float,
-    out: Float64,
-) -> None:
+def cache_distribution(X, boundary, weights, unigram, prior, bigram_prior, out):
     """Return the distribution of every row: counts of words, and of words after one."""
     n_words = len(unigram)
     for x, row in zip(X, out):

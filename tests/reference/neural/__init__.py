@@ -6,7 +6,6 @@ This is the specification against which the compiled kernels are tested: the par
 and `_team` only make these fast, and have no modules here.
 """
 
-from tests.reference.neural.arrays import Array, as_it_is, bfloat16
 from tests.reference.neural.dropout import Dropout, mask, mask_of_contexts
 from tests.reference.neural.energy import energies, energy_gradients
 from tests.reference.neural.lstm import Carried, Memory, cell, lstm, lstm_of_windows
@@ -41,6 +40,7 @@ from tests.reference.neural.parts import (
     residual_block,
     tanh_layer,
 )
+from tests.reference.neural.rounding import as_it_is, bfloat16
 from tests.reference.neural.sampled import (
     Importance,
     NoiseContrastive,
@@ -50,54 +50,3 @@ from tests.reference.neural.sampled import (
 )
 from tests.reference.neural.solvers import SGD, Adam, Solver
 from tests.reference.neural.weights import Block, Weights
-
-__all__ = [
-    "SGD",
-    "Adam",
-    "Array",
-    "Block",
-    "Carried",
-    "Classes",
-    "Dropout",
-    "Importance",
-    "Memory",
-    "NoiseContrastive",
-    "Sampled",
-    "Sampler",
-    "Softmax",
-    "Solver",
-    "Tree",
-    "Weights",
-    "as_it_is",
-    "bfloat16",
-    "candidates",
-    "cell",
-    "composed",
-    "concatenation",
-    "distant_averages",
-    "energies",
-    "energy_gradients",
-    "exact",
-    "features",
-    "forward",
-    "gradients",
-    "hidden",
-    "inputs",
-    "linear_layer",
-    "log_prob",
-    "log_softmax",
-    "logistic",
-    "lstm",
-    "lstm_of_windows",
-    "mask",
-    "mask_of_contexts",
-    "mixed_senses",
-    "probabilities",
-    "projection",
-    "rectified_layer",
-    "residual_block",
-    "score",
-    "softmax",
-    "tanh_layer",
-    "train",
-]

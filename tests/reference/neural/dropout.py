@@ -1,18 +1,14 @@
 """Dropout (_dropout)."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
-from tests.reference import Int32, UInt64
-from tests.reference.neural.arrays import Array
-from tests.reference.neural.weights import Weights
+from tests.reference import Array, UInt64
 
 
-def mask(seed: int, t: int, K: int, n: int, rate: float, run_length: int = 1) -> Array:
+def mask(seed, t, K, n, rate, run_length=1):
     """Return the factors of n numbers of the examples t, ..., t + K - 1.
 
     The examples of a run have the factors of its first one.
@@ -22,7 +18,7 @@ def mask(seed: int, t: int, K: int, n: int, rate: float, run_length: int = 1) ->
     return factors(seed, firsts * np.uint64((n + 3) // 4), n, rate)
 
 
-def mask_of_contexts(seed: int, t: int, X: Int32, n: int, rate: float) -> Array:
+def mask_of_contexts(seed, t, X, n, rate):
     """Return the factors of n numbers of each context of a mini-batch after t examples.
 
     Equal contexts have the same ones.
@@ -35,7 +31,7 @@ def mask_of_contexts(seed: int, t: int, X: Int32, n: int, rate: float) -> Array:
     return factors(seed, codes, n, rate)
 
 
-def factors(seed: int, firsts: UInt64, n: int, rate: float) -> Array:
+def factors(seed, firsts, n, rate):
     """Return the factors of n numbers of each example.
 
     Each is 0 with probability `rate`, rounded to 65,536 steps, and else a scale with
@@ -50,7 +46,7 @@ def factors(seed: int, firsts: UInt64, n: int, rate: float) -> Array:
     return every * (65536 / (65536 - threshold))
 
 
-def splitmix64(seed: int, before: UInt64) -> UInt64:
+def splitmix64(seed, before):
     """Return its numbers, `before` each of which so many came."""
     z = (before + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(seed)
     for by, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
@@ -70,7 +66,7 @@ class Masks(NamedTuple):
     s: Array | float = 1.0
     blocks: tuple[Array, ...] = ()
 
-    def of_block(self, i: int) -> Array | float:
+    def of_block(self, i):
         """Return the factors of the units of block i, from 0."""
         return self.blocks[i] if self.blocks else 1.0
 
@@ -90,7 +86,7 @@ class Dropout:
     seeds: UInt64
     run_length: int = 1
 
-    def masks(self, weights: Weights, t: int, X: Int32) -> Masks:
+    def masks(self, weights, t, X):
         """Return the masks of the examples with the contexts X, after t examples."""
         h, n_inputs = weights.n_hidden, weights.H.shape[1]
         m = 0 if weights.R is None else len(weights.R)

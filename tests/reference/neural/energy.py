@@ -1,28 +1,21 @@
 """Output units of the energy of section 5.1 (_energy)."""
 
-from __future__ import annotations
-
 import numpy as np
 
-from tests.reference.neural.arrays import Array
-from tests.reference.neural.weights import Weights
 
-
-def energies(weights: Weights, z: Array) -> tuple[Array, Array, Array]:
+def energies(weights, z):
     """Return E = v . tanh(z + H_next C(w)) + b of all words w, the tanhs and each v.
 
     A row of z is d + Hx of a context, and one of v a word's.
     """
-    assert weights.C is not None and weights.H_next is not None
     a = np.tanh(z[:, None] + weights.C @ weights.H_next.T)
     own, b = weights.E[:, :-1], weights.E[:, -1]
     v = own if weights.v is None else np.tile(weights.v, (len(b), 1))
     return np.einsum("kji,ji->kj", a, v) + b, a, v
 
 
-def energy_gradients(weights: Weights, z: Array, g: Array) -> tuple[Weights, Array]:
+def energy_gradients(weights, z, g):
     """Backpropagate dL/dlogits, K rows of g, to the parameters and to z."""
-    assert weights.C is not None and weights.H_next is not None
     _, a, v = energies(weights, z)
     ds = -g[:, :, None] * v * (1 - a**2)
     dG = ds.sum(axis=0)

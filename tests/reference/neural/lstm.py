@@ -1,22 +1,19 @@
 """LSTM cells (_lstm)."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from tests.reference import Index, Int32
-from tests.reference.neural.arrays import Array, Rounding, as_it_is
+from tests.reference import Array, Index, Int32
 from tests.reference.neural.parts import inputs, weighted, weighted_gradient
-from tests.reference.neural.weights import Weights
+from tests.reference.neural.rounding import as_it_is
 
 
-def sigmoid(v: Array) -> Array:
+def sigmoid(v):
     return 1 / (1 + np.exp(-v))
 
 
-def cell(sums: Array, c: Array) -> tuple[Array, Array, Array]:
+def cell(sums, c):
     """Return the a and c of cells from their sums and the c before, and the gates."""
     f, o, z = np.split(sums, 3, axis=-1)
     f, o, z = sigmoid(f), sigmoid(o), np.tanh(z)
@@ -24,14 +21,14 @@ def cell(sums: Array, c: Array) -> tuple[Array, Array, Array]:
     return o * np.tanh(c), c, np.stack([f, o, z])
 
 
-def follows(X: Int32, y: Int32, row: int) -> bool:
+def follows(X, y, row):
     """Return whether a window is that of the row before, one word later."""
     if row == 0 or y[row - 1] != X[row, -1]:
         return False
     return bool((X[row, :-1] == X[row - 1, 1:]).all())
 
 
-def run_starts(rows: Index) -> list[int]:
+def run_starts(rows):
     """Return the examples of a mini-batch that do not have the row after the last."""
     breaks = np.flatnonzero(np.diff(rows) != 1) + 1
     return [0, *breaks.tolist()]
@@ -56,10 +53,10 @@ class Carried:
     n_runs: int
     left: dict[int, Array] = field(default_factory=dict)  # by the last row of the run
 
-    def of(self, rows: Index) -> Memory:
+    def of(self, rows):
         """Return the memory with which the runs of a mini-batch begin."""
         starts = run_starts(rows)
-        before: dict[int, Array | None] = {}
+        before = {}
         for k, row in enumerate(rows.tolist()):
             if not follows(self.X, self.y, row):
                 before[k] = None
@@ -68,7 +65,7 @@ class Carried:
                 before[k] = self.left.get(row - 1) if carries else None
         return Memory(rows, before)
 
-    def keep(self, memory: Memory, a: Array, c: Array) -> None:
+    def keep(self, memory, a, c):
         """Keep what the first runs of a mini-batch leave."""
         stops = [*run_starts(memory.rows)[1:], len(c)]
         ends = [stop - 1 for stop in stops[: self.n_runs]]
@@ -82,7 +79,7 @@ class Memory:
     rows: Index
     before: dict[int, Array | None]  # None is an empty state
 
-    def begin(self, k: int, h: int, which: int, after: Array) -> Array:
+    def begin(self, k, h, which, after):
         """Return the a or c before example k; `after` has those of the ones before."""
         if k not in self.before:
             return after[k - 1]
@@ -90,14 +87,12 @@ class Memory:
         return np.zeros(h) if before is None else before[which]
 
 
-def cell_sums(weights: Weights, x: Array, rounded: Rounding = as_it_is) -> Array:
+def cell_sums(weights, x, rounded=as_it_is):
     """Return the sums d + H x of cells."""
     return weights.d + weighted(weights.H, x, rounded)
 
 
-def lstm(
-    V: Array, sums: Array, memory: Memory, rounded: Rounding = as_it_is
-) -> tuple[Array, Array, Array, Array, Array]:
+def lstm(V, sums, memory, rounded=as_it_is):
     """Return a and c after each example, the a and c before it, and its gates.
 
     `sums` are d + H x.
@@ -114,9 +109,7 @@ def lstm(
     return a, c, a_before, c_before, gates
 
 
-def lstm_gradient(
-    V: Array, sums: Array, memory: Memory, da: Array, rounded: Rounding = as_it_is
-) -> tuple[Array, Array]:
+def lstm_gradient(V, sums, memory, da, rounded=as_it_is):
     """Backpropagate dL/da to the sums, and to V."""
     _, c, a_before, c_before, (f, o, z) = lstm(V, sums, memory, rounded)
     slopes, (more, dc) = np.empty_like(sums), np.zeros((2, V.shape[1]))
@@ -134,14 +127,11 @@ def lstm_gradient(
     return slopes, weighted_gradient(V, a_before, slopes, rounded)[1]
 
 
-def lstm_of_windows(
-    weights: Weights, X: Int32, n_context: int, rounded: Rounding = as_it_is
-) -> Array:
+def lstm_of_windows(weights, X, n_context, rounded=as_it_is):
     """Return the a of each window alone.
 
     The inputs use `n_context` words.
     """
-    assert weights.V is not None
     every = np.empty((len(X), weights.n_hidden))
     for k, window in enumerate(X):
         contexts = np.lib.stride_tricks.sliding_window_view(window, n_context)

@@ -1,16 +1,11 @@
 """The network of all parts (_network)."""
 
-from __future__ import annotations
-
 import numpy as np
 
-from tests.reference import Index, Int32
-from tests.reference.neural.arrays import Array, Loss, Rounding, Rows, as_it_is
-from tests.reference.neural.dropout import NOTHING_LEFT_OUT, Dropout, Masks
+from tests.reference.neural.dropout import NOTHING_LEFT_OUT
 from tests.reference.neural.energy import energies, energy_gradients
 from tests.reference.neural.lstm import (
     Carried,
-    Memory,
     cell_sums,
     lstm,
     lstm_gradient,
@@ -30,17 +25,10 @@ from tests.reference.neural.parts import (
     tanh_layer,
     weighted_gradient,
 )
-from tests.reference.neural.solvers import Solver
-from tests.reference.neural.weights import Weights
+from tests.reference.neural.rounding import as_it_is
 
 
-def forward(
-    weights: Weights,
-    X: Int32,
-    rounded: Rounding = as_it_is,
-    masks: Masks = NOTHING_LEFT_OUT,
-    memory: Memory | None = None,
-) -> tuple[Array, Array, Array, Array]:
+def forward(weights, X, rounded=as_it_is, masks=NOTHING_LEFT_OUT, memory=None):
     """Features x, hidden activations a, z and logits: equation (1) for K examples.
 
     a is that of the tanh layer or of LSTM cells, below any blocks. `memory` is the
@@ -60,9 +48,7 @@ def forward(
     return x, a, *softmax(output_rows(weights), s, x, rounded)
 
 
-def hidden_units(
-    weights: Weights, x: Array, X: Int32, memory: Memory | None, rounded: Rounding
-) -> Array:
+def hidden_units(weights, x, X, memory, rounded):
     """Return the a of K examples."""
     if weights.V is None:
         return tanh_layer(weights.H, weights.d, x, rounded)
@@ -71,7 +57,7 @@ def hidden_units(
     return lstm(weights.V, cell_sums(weights, x, rounded), memory, rounded)[0]
 
 
-def layers(weights: Weights, a: Array, masks: Masks, rounded: Rounding) -> list[Array]:
+def layers(weights, a, masks, rounded):
     """Return what each block sees, and then what the output sees."""
     seen = [a * masks.a]
     for i, block in enumerate(weights.blocks):
@@ -79,41 +65,34 @@ def layers(weights: Weights, a: Array, masks: Masks, rounded: Rounding) -> list[
     return seen
 
 
-def output_rows(weights: Weights) -> Array:
+def output_rows(weights):
     """Return E; of tied weights the features and the biases."""
     if weights.R is None:
         return weights.E
     return np.hstack([features(weights), weights.E[:, -1:]])
 
 
-def projected(weights: Weights, a: Array, x: Array) -> Array:
+def projected(weights, a, x):
     """Return the input of the projection: a, or [a | x] with direct connections."""
-    assert weights.R is not None
     return np.hstack([a, x]) if weights.R.shape[1] > a.shape[1] else a
 
 
 def gradients(
-    weights: Weights,
-    X: Int32,
-    y: Int32,
-    rounded: Rounding = as_it_is,
-    loss: Loss | None = None,
-    masks: Masks = NOTHING_LEFT_OUT,
-    memory: Memory | None = None,
-) -> tuple[float, Weights]:
-    """Log-likelihood of the examples, or another `loss`, and its gradient."""
+    weights, X, y, rounded=as_it_is, loss=None, masks=NOTHING_LEFT_OUT, memory=None
+):
+    """Log-likelihood of the examples, or another `loss`, and its gradient.
+
+    Of logits E z, ``loss(E, z, y, rounded)`` returns the log-likelihood, the gradients
+    for z and E, and the rows visited; the factors of products are `rounded`. Of any
+    logits, ``loss.of_logits(logits, y)`` returns the log-likelihood, the gradient for
+    them and the words visited.
+    """
     return gradients_met(weights, X, y, rounded, loss, masks, memory)[:2]
 
 
 def gradients_met(
-    weights: Weights,
-    X: Int32,
-    y: Int32,
-    rounded: Rounding = as_it_is,
-    loss: Loss | None = None,
-    masks: Masks = NOTHING_LEFT_OUT,
-    memory: Memory | None = None,
-) -> tuple[float, Weights, Rows]:
+    weights, X, y, rounded=as_it_is, loss=None, masks=NOTHING_LEFT_OUT, memory=None
+):
     """Return the gradients, and the rows of each array that the examples visit."""
     K, h = len(X), weights.n_hidden
     x, a, z, logits = forward(weights, X, rounded, masks, memory)
@@ -141,7 +120,6 @@ def gradients_met(
             total = float(weights.output.log_p(logits)[np.arange(K), y].sum())
         slopes, do = energy_gradients(weights, z, g)
         dC, own = inputs_gradient(weights, X, do @ weights.H)
-        assert slopes.C is not None
         dC += slopes.C
         slopes = slopes._replace(C=dC, H=do.T @ x, d=do.sum(axis=0), **own)
         return total, slopes, met
@@ -156,7 +134,7 @@ def gradients_met(
             ds = g @ rounded(features(weights)) * masks.s
             v = projected(weights, seen[-1], x)
             dv, dR = weighted_gradient(weights.R, v, ds, rounded)
-    own: dict[str, Array] = {}
+    own = {}
     da, blocks = dv[:, :h], list(weights.blocks)
     for i, block in reversed(list(enumerate(weights.blocks))):
         da, blocks[i] = residual_block_gradient(
@@ -187,17 +165,17 @@ def gradients_met(
 
 
 def train(
-    weights: Weights,
-    X: Int32,
-    y: Int32,
-    index: Index,
-    batch_size: int,
-    solver: Solver,
-    rounded: Rounding = as_it_is,
-    loss: Loss | None = None,
-    dropout: Dropout | None = None,
-    n_runs: int = 0,
-) -> float:
+    weights,
+    X,
+    y,
+    index,
+    batch_size,
+    solver,
+    rounded=as_it_is,
+    loss=None,
+    dropout=None,
+    n_runs=0,
+):
     """Train the weights, mini-batch by mini-batch, and return the summed loss.
 
     `n_runs` is the number of runs that leave a memory to the next mini-batch.
@@ -226,14 +204,7 @@ def train(
     return summed
 
 
-def score(
-    weights: Weights,
-    X: Int32,
-    y: Int32,
-    *,
-    first: int = 0,
-    rounded: Rounding = as_it_is,
-) -> Array:
+def score(weights, X, y, *, first=0, rounded=as_it_is):
     """Maximum, sum of exponentials and target's logit of the words of E's rows."""
     logits = forward(weights, X, rounded)[-1]
     high = logits.max(axis=1)
@@ -244,23 +215,19 @@ def score(
     return np.stack([high, total, target])
 
 
-def log_prob(
-    weights: Weights, X: Int32, y: Int32, *, rounded: Rounding = as_it_is
-) -> Array:
+def log_prob(weights, X, y, *, rounded=as_it_is):
     """Natural-log probability of each y after its context."""
     log_p = probabilities(weights, X, logarithm=True, rounded=rounded)
     return log_p[np.arange(len(y)), y]
 
 
-def probabilities(
-    weights: Weights, X: Int32, *, logarithm: bool, rounded: Rounding = as_it_is
-) -> Array:
+def probabilities(weights, X, *, logarithm, rounded=as_it_is):
     """Probabilities of all words after each context, or their natural logarithms."""
     log_p = weights.output.log_p(forward(weights, X, rounded)[-1])
     return log_p if logarithm else np.exp(log_p)
 
 
-def hidden(weights: Weights, X: Int32, *, rounded: Rounding = as_it_is) -> Array:
+def hidden(weights, X, *, rounded=as_it_is):
     """Hidden activations after each context; of tied weights the projected ones."""
     x, a, _, _ = forward(weights, X, rounded)
     top = layers(weights, a, NOTHING_LEFT_OUT, rounded)[-1]
@@ -269,14 +236,7 @@ def hidden(weights: Weights, X: Int32, *, rounded: Rounding = as_it_is) -> Array
     return projection(weights.R, projected(weights, top, x), rounded)
 
 
-def candidates(
-    weights: Weights,
-    X: Int32,
-    words: Int32,
-    *,
-    normalize: bool,
-    rounded: Rounding = as_it_is,
-) -> Array:
+def candidates(weights, X, words, *, normalize, rounded=as_it_is):
     """Natural-log probabilities of some words after each context, or their logits.
 
     `rounded` are the factors of all products but those of the output units.

@@ -1,15 +1,12 @@
 """Exact output units, by the meaning of the rows of E (_softmax, _classes, _tree)."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from tests.reference import Index, Int32
-from tests.reference.neural.arrays import Array, Rounding, Visited, as_it_is
+from tests.reference import Int32
+from tests.reference.neural.rounding import as_it_is
 
 
 @dataclass
@@ -18,17 +15,17 @@ class Softmax:
 
     rounds: ClassVar[bool] = True  # to bfloat16, where all below is rounded
 
-    def log_p(self, logits: Array) -> Array:
+    def log_p(self, logits):
         """Logarithms of the probabilities of all words, from those of all rows."""
         return log_softmax(logits)
 
-    def slopes(self, logits: Array, y: NDArray[np.integer]) -> Array:
+    def slopes(self, logits, y):
         """Return d log P(y) / d logits."""
         g = -np.exp(log_softmax(logits))
         g[np.arange(len(y)), y] += 1
         return g
 
-    def met(self, y: Int32, n_rows: int) -> Index:
+    def met(self, y, n_rows):
         """Return which rows an update of these examples visits."""
         return np.arange(n_rows)
 
@@ -43,14 +40,14 @@ class Classes(Softmax):
     rounds: ClassVar[bool] = False
     labels: Int32
 
-    def blocks(self) -> list[tuple[Index, slice]]:
+    def blocks(self):
         """Words of each class, and their rows."""
         n_classes = self.labels.max() + 1
         words = [np.flatnonzero(self.labels == c) for c in range(n_classes)]
         starts = n_classes + np.cumsum([0, *map(len, words)])
         return [(w, slice(s, s + len(w))) for w, s in zip(words, starts, strict=False)]
 
-    def log_p(self, logits: Array) -> Array:
+    def log_p(self, logits):
         """Logarithms of the probabilities of all words."""
         blocks = self.blocks()
         log_class = log_softmax(logits[:, : len(blocks)])
@@ -59,7 +56,7 @@ class Classes(Softmax):
             log_p[:, words] = log_class[:, [c]] + log_softmax(logits[:, rows])
         return log_p
 
-    def slopes(self, logits: Array, y: NDArray[np.integer]) -> Array:
+    def slopes(self, logits, y):
         """Return d log P(y) / d logits: of the classes, and within that of y."""
         blocks, g = self.blocks(), np.zeros_like(logits)
         n_classes, flat = len(blocks), Softmax()
@@ -70,7 +67,7 @@ class Classes(Softmax):
             g[k, rows] = flat.slopes(logits[[k], rows], own)[0]
         return g
 
-    def met(self, y: Int32, n_rows: int) -> Index:
+    def met(self, y, n_rows):
         """Return the visited rows: all classes, and the words in the classes of y."""
         blocks, rows = self.blocks(), np.arange(n_rows)
         own = [rows[blocks[label][1]] for label in np.unique(self.labels[y])]
@@ -89,7 +86,7 @@ class Tree(Softmax):
     n_words: int
     children: list[list[int]]
 
-    def __post_init__(self) -> None:
+    def __post_init__(self):
         """Compute the rows of the nodes, and the paths to words and nodes."""
         self.rows, self.paths, start = [], [[]] * (self.n_words + len(self.children)), 0
         for node, children in enumerate(self.children):  # parents come first
@@ -99,11 +96,11 @@ class Tree(Softmax):
                 above = self.paths[self.n_words + node]
                 self.paths[child] = [*above, (node, place)]
 
-    def log_choices(self, logits: Array, node: int) -> Array:
+    def log_choices(self, logits, node):
         """Logarithms of the probabilities of a node's children."""
         return log_softmax(logits[:, self.rows[node]])
 
-    def log_p(self, logits: Array) -> Array:
+    def log_p(self, logits):
         """Logarithms of the probabilities of all words."""
         log_p = np.zeros((len(logits), len(self.paths)))
         for node, children in enumerate(self.children):  # parents come first
@@ -111,7 +108,7 @@ class Tree(Softmax):
             log_p[:, children] = above + self.log_choices(logits, node)
         return log_p[:, : self.n_words]
 
-    def slopes(self, logits: Array, y: NDArray[np.integer]) -> Array:
+    def slopes(self, logits, y):
         """Return d log P(y) / d logits, which is 0 off the path to y."""
         g = np.zeros_like(logits)
         for k, word in enumerate(y):
@@ -121,16 +118,14 @@ class Tree(Softmax):
                 g[k, self.rows[node]] = own
         return g
 
-    def met(self, y: Int32, n_rows: int) -> Index:
+    def met(self, y, n_rows):
         """Return the visited rows: those of the nodes above a word of y."""
         nodes = sorted({node for word in y for node, _ in self.paths[word]})
         rows = [self.rows[node] for node in nodes]
         return np.concatenate(rows) if rows else np.array([], np.intp)
 
 
-def softmax(
-    E: Array, a: Array, x: Array, rounded: Rounding = as_it_is
-) -> tuple[Array, Array]:
+def softmax(E, a, x, rounded=as_it_is):
     """Return z = [a | x | 1] and the logits y = E z, with `rounded` factors."""
     direct = E.shape[1] > a.shape[1] + 1
     one = np.ones((len(a), 1))
@@ -138,15 +133,13 @@ def softmax(
     return z, rounded(z) @ rounded(E).T
 
 
-def log_softmax(logits: Array) -> Array:
+def log_softmax(logits):
     """Logarithm of the softmax of each row."""
     shifted = logits - logits.max(axis=1, keepdims=True)
     return shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
 
 
-def exact(
-    E: Array, z: Array, y: Int32, rounded: Rounding = as_it_is
-) -> tuple[float, Array, Array, Visited]:
+def exact(E, z, y, rounded=as_it_is):
     """Log-likelihood by the softmax over all words, its gradients, and all rows."""
     log_p = log_softmax(rounded(z) @ rounded(E).T)
     rows = np.arange(len(y))

@@ -1,24 +1,19 @@
 """The parts below the output units: features, inputs and hidden units."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import numpy as np
 
-from tests.reference import Int32
-from tests.reference.neural.arrays import Array, Rounding, Rows, as_it_is
-from tests.reference.neural.weights import Block, Weights
+from tests.reference.neural.rounding import as_it_is
+from tests.reference.neural.weights import Block
 
 # -- features (_features) ----------------------------------------------------------
 
 
-def composed(own: Array, parts: Array, G: Array) -> Array:
+def composed(own, parts, G):
     """Features of words: own ones, and weighted ones of their parts."""
     return own + parts @ G
 
 
-def features(weights: Weights) -> Array:
+def features(weights):
     """Return C, by whichever kind the weights are of."""
     own = weights.E[:, :-1] if weights.C is None else weights.C
     if weights.parts is None or weights.G is None:
@@ -26,13 +21,13 @@ def features(weights: Weights) -> Array:
     return composed(own, weights.parts, weights.G)
 
 
-def place_of(weights: Weights, array: Array) -> int:
+def place_of(weights, array):
     """Return the index of an array among the trained ones."""
     (place,) = (i for i, other in enumerate(weights.arrays()) if other is array)
     return place
 
 
-def rows_met(weights: Weights, X: Int32, y: Int32) -> Rows:
+def rows_met(weights, X, y):
     """Return the rows of each array that an update visits.
 
     They are all rows, except for features of words (those of the contexts), composed
@@ -40,7 +35,7 @@ def rows_met(weights: Weights, X: Int32, y: Int32) -> Rows:
     words). An energy uses the features of all words.
     """
     arrays = weights.arrays()
-    rows: Rows = [slice(None)] * len(arrays)
+    rows = [slice(None)] * len(arrays)
     if weights.C is not None and not weights.fixed and weights.H_next is None:
         rows[0] = np.unique(X).astype(np.intp)
     rows[place_of(weights, weights.E)] = weights.output.met(y, len(weights.E))
@@ -57,34 +52,34 @@ def rows_met(weights: Weights, X: Int32, y: Int32) -> Rows:
 # -- inputs (_inputs) ------------------------------------------------------------
 
 
-def window(X: Int32, n_window: int) -> Int32:
+def window(X, n_window):
     """Return the window's words, nearest first; X has the nearest last."""
     return X[:, ::-1][:, :n_window]
 
 
-def concatenation(C: Array, X: Int32, n_window: int) -> Array:
+def concatenation(C, X, n_window):
     """Features of the window's words, nearest first."""
     return C[window(X, n_window)].reshape(len(X), n_window * C.shape[1])
 
 
-def distant_averages(C: Array, P: Array, X: Int32, n_window: int) -> Array:
+def distant_averages(C, P, X, n_window):
     """Features of the window's words, then weighted sums of those of more words."""
     words = X[:, ::-1][:, : P.shape[1]]
     averages = np.einsum("ji,kim->kjm", P, C[words])
     return np.hstack([concatenation(C, X, n_window), averages.reshape(len(X), -1)])
 
 
-def sense_rows(S: Array, words: Int32) -> Int32:
+def sense_rows(S, words):
     """Return the rows of words; words beyond the frequent ones share the last."""
     return np.minimum(words, len(S) - 1)
 
 
-def by_sense(A: Array, words: Int32, m: int) -> Array:
+def by_sense(A, words, m):
     """Return the rows of words, (K, n_window, n_senses, m)."""
     return A[sense_rows(A, words)].reshape(*words.shape, A.shape[1] // m, m)
 
 
-def sense_shares(Q: Array, C: Array, words: Int32) -> tuple[Array, Array]:
+def sense_shares(Q, C, words):
     """Return the weights of the senses of each word, and the sums of other words."""
     near = C[words]
     others = near.sum(axis=1, keepdims=True) - near
@@ -93,15 +88,13 @@ def sense_shares(Q: Array, C: Array, words: Int32) -> tuple[Array, Array]:
     return shares / shares.sum(axis=2, keepdims=True), others
 
 
-def mixed_senses(S: Array, Q: Array, C: Array, words: Int32) -> Array:
+def mixed_senses(S, Q, C, words):
     """Return the mixtures added to the features of the window, (K, n_window, m)."""
     senses = by_sense(S, words, C.shape[1])
     return np.einsum("kis,kism->kim", sense_shares(Q, C, words)[0], senses)
 
 
-def mixed_senses_gradient(
-    S: Array, Q: Array, C: Array, words: Int32, dx: Array
-) -> tuple[Array, Array, Array]:
+def mixed_senses_gradient(S, Q, C, words, dx):
     """Backpropagate their dL/dx, (K, n_window, m), to S, Q, and the word features."""
     rows, (shares, others) = sense_rows(S, words), sense_shares(Q, C, words)
     senses, asks = (by_sense(A, words, C.shape[1]) for A in (S, Q))
@@ -115,7 +108,7 @@ def mixed_senses_gradient(
     return dS, dQ, d_others.sum(axis=1, keepdims=True) - d_others
 
 
-def inputs(weights: Weights, X: Int32) -> Array:
+def inputs(weights, X):
     """Return x, by whichever kind the weights are of."""
     C, n_window = features(weights), weights.n_window
     if weights.P is None:
@@ -129,13 +122,11 @@ def inputs(weights: Weights, X: Int32) -> Array:
     return x
 
 
-def inputs_gradient(
-    weights: Weights, X: Int32, dx: Array
-) -> tuple[Array, dict[str, Any]]:
+def inputs_gradient(weights, X, dx):
     """Backpropagate dL/dx to C, and to P, S and Q if present."""
     C, P, n_window = features(weights), weights.P, weights.n_window
     S, Q = weights.S, weights.Q
-    own: dict[str, Any] = {}
+    own = {}
     K, m = len(X), C.shape[1]
     dC, words = np.zeros_like(C), X[:, ::-1]
     near = dx[:, : n_window * m].reshape(K, n_window, m)
@@ -157,62 +148,47 @@ def inputs_gradient(
 # -- hidden units (_hidden) --------------------------------------------------------
 
 
-def weighted(weights: Array, v: Array, rounded: Rounding = as_it_is) -> Array:
+def weighted(weights, v, rounded=as_it_is):
     """Sums of v with weights, of `rounded` factors."""
     return rounded(v) @ rounded(weights).T
 
 
-def weighted_gradient(
-    weights: Array, v: Array, slopes: Array, rounded: Rounding = as_it_is
-) -> tuple[Array, Array]:
+def weighted_gradient(weights, v, slopes, rounded=as_it_is):
     """Backpropagate the slopes of the sums to v, and to the weights."""
     slopes = rounded(slopes)
     return slopes @ rounded(weights), slopes.T @ rounded(v)
 
 
-def tanh_layer(H: Array, d: Array, x: Array, rounded: Rounding = as_it_is) -> Array:
+def tanh_layer(H, d, x, rounded=as_it_is):
     """Activations a of the hidden units."""
     return np.tanh(d + weighted(H, x, rounded))
 
 
-def linear_layer(H: Array, d: Array, x: Array) -> Array:
+def linear_layer(H, d, x):
     """Return the sums of the context of an energy, without the next word."""
     return d + x @ H.T
 
 
-def rectified_layer(
-    H: Array, d: Array, x: Array, rounded: Rounding = as_it_is
-) -> Array:
+def rectified_layer(H, d, x, rounded=as_it_is):
     """Activations of rectified units."""
     return np.maximum(d + weighted(H, x, rounded), 0)
 
 
-def layer_norm(a: Array) -> tuple[Array, Array]:
+def layer_norm(a):
     """Return a with mean 0 and variance 1, and what it was multiplied by."""
     centred = a - a.mean(axis=1, keepdims=True)
     by = 1 / np.sqrt((centred**2).mean(axis=1, keepdims=True) + 1e-5)
     return centred * by, by
 
 
-def residual_block(
-    block: Block,
-    a: Array,
-    mask: Array | float = 1.0,
-    rounded: Rounding = as_it_is,
-) -> Array:
+def residual_block(block, a, mask=1.0, rounded=as_it_is):
     """Return a with what a block adds to it; `mask` is that of its units."""
     v, _ = layer_norm(a)
     u = rectified_layer(block.H, block.d, v, rounded)
     return a + weighted(block.U, u * mask, rounded)
 
 
-def residual_block_gradient(
-    block: Block,
-    a: Array,
-    da: Array,
-    mask: Array | float = 1.0,
-    rounded: Rounding = as_it_is,
-) -> tuple[Array, Block]:
+def residual_block_gradient(block, a, da, mask=1.0, rounded=as_it_is):
     """Backpropagate the dL/da above a block to the a below, and to its arrays."""
     v, by = layer_norm(a)
     u = rectified_layer(block.H, block.d, v, rounded)
@@ -224,6 +200,6 @@ def residual_block_gradient(
     return below, Block(dH, du.sum(axis=0), dU)
 
 
-def projection(R: Array, v: Array, rounded: Rounding = as_it_is) -> Array:
+def projection(R, v, rounded=as_it_is):
     """Return s, the projection of v = [a | x] or a to the features."""
     return weighted(R, v, rounded)

@@ -1,14 +1,12 @@
 """Output units trained on sampled words (_sampler, _estimates, _sampled)."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np
 
-from tests.reference import Float64, Index, Int32
-from tests.reference.neural.arrays import Array, Rounding, Visited, as_it_is
+from tests.reference import Array, Float64
 from tests.reference.neural.outputs import log_softmax
+from tests.reference.neural.rounding import as_it_is
 
 
 @dataclass
@@ -29,11 +27,11 @@ class Sampler:
     state: list[int]  # 4 numbers of 64 bits
     n: int
 
-    def uniform(self) -> float:
+    def uniform(self):
         """Draw from [0, 1): xoshiro256** (Blackman and Vigna, 2018)."""
         mask, s = 2**64 - 1, self.state
 
-        def rotated(x: int, by: int) -> int:
+        def rotated(x, by):
             return (x << by | x >> 64 - by) & mask
 
         drawn = rotated(s[1] * 5 & mask, 7) * 9 & mask
@@ -46,7 +44,7 @@ class Sampler:
         s[3] = rotated(s[3], 45)
         return (drawn >> 11) / 2**53
 
-    def chances(self) -> tuple[Index, Float64]:
+    def chances(self):
         """Return the words by falling q, and the chances of each."""
         order = np.argsort(-self.proposal, kind="stable")
         falling = self.proposal[order]
@@ -60,17 +58,17 @@ class Sampler:
         pi[c:] = (self.n - c) / rest[c] * falling[c:]
         return order, pi
 
-    def draw(self) -> tuple[Int32, Array, Array]:
+    def draw(self):
         """Draw words; they, 1 over their chances, and 1 - their chances."""
         order, pi = self.chances()
         certain = int((pi == 1).sum())
         upto = pi[certain:].cumsum()
 
-        def place(at: float) -> int:
+        def place(at):
             found = int(np.searchsorted(upto, at, side="right"))
             return min(found, len(upto) - 1)
 
-        picked: list[int] = []
+        picked = []
         for k in range(min(self.n, len(order)) - certain):
             u, first = self.uniform(), place(k)
             r = upto[first] - k
@@ -87,35 +85,28 @@ class Sampler:
         return order[places].astype(np.int32), 1 / pi[places], 1 - pi[places]
 
 
-Drawn = tuple[Int32, Array, Array]  # words, 1 / chances, 1 - chances
-
-
 @dataclass
 class Sampled:
     """Base of the losses that visit drawn words and next words."""
 
     sampler: Sampler
 
-    def draw(self) -> Drawn:
+    def draw(self):
         """Draw the words of a mini-batch."""
         return self.sampler.draw()
 
-    def shifts(self, drawn: Drawn) -> Array:
+    def shifts(self, drawn):
         """Return what is added to the logits of the drawn words."""
         raise NotImplementedError
 
-    def estimate(
-        self, drawn: Drawn, target: Array, logits: Array, y: Int32
-    ) -> tuple[float, Array, Array]:
+    def estimate(self, drawn, target, logits, y):
         """Return the estimate; its slopes for logits of the next and the drawn words.
 
         From those of the next words, `target`, and of the drawn ones with the shifts.
         """
         raise NotImplementedError
 
-    def __call__(
-        self, E: Array, z: Array, y: Int32, rounded: Rounding = as_it_is
-    ) -> tuple[float, Array, Array, Visited]:
+    def __call__(self, E, z, y, rounded=as_it_is):
         """Return the estimate of logits E z, its gradients and the visited rows."""
         drawn = self.draw()
         words, tile = drawn[0], E[drawn[0]]
@@ -130,7 +121,7 @@ class Sampled:
         np.add.at(dE, y, slope[:, None] * z)
         return total, dz, dE, np.union1d(words, y).astype(np.intp)
 
-    def of_logits(self, logits: Array, y: Int32) -> tuple[float, Array, Visited]:
+    def of_logits(self, logits, y):
         """Return the estimate of any logits, its gradient for them and the words."""
         drawn, rows = self.draw(), np.arange(len(y))
         words, g = drawn[0], np.zeros_like(logits)
@@ -181,18 +172,16 @@ class Importance(Sampled):
     least: float
     most: int
 
-    def draw(self) -> Drawn:
+    def draw(self):
         """Draw as many words as are watched to be enough."""
         self.sampler.n = int(self.watched[0])
         return super().draw()
 
-    def shifts(self, drawn: Drawn) -> Array:
+    def shifts(self, drawn):
         """Logarithms of the weights."""
         return np.log(drawn[1])
 
-    def estimate(
-        self, drawn: Drawn, target: Array, logits: Array, y: Int32
-    ) -> tuple[float, Array, Array]:
+    def estimate(self, drawn, target, logits, y):
         """Return the estimated log-likelihood."""
         words, _, noise = drawn
         others = np.where(y[:, None] == words, -np.inf, logits)
@@ -201,7 +190,7 @@ class Importance(Sampled):
         self.watch(float((p**2 @ noise).mean()))
         return float(log_p[:, 0].sum()), 1 - np.exp(log_p[:, 0]), -p
 
-    def watch(self, variance: float) -> None:
+    def watch(self, variance):
         """Take note of the relative variance of a mini-batch's Z'."""
         n, mean, count = self.watched
         count += 1
@@ -232,18 +221,15 @@ class NoiseContrastive(Sampled):
 
     n_noise: int
 
-    def expected(self, words: Int32) -> Array:
+    def expected(self, words):
         """Words of noise, of each kind: k q."""
-        expected: Array = self.n_noise * self.sampler.proposal[words]
-        return expected
+        return self.n_noise * self.sampler.proposal[words]
 
-    def shifts(self, drawn: Drawn) -> Array:
+    def shifts(self, drawn):
         """Less than the logits by as much as there is noise."""
         return -np.log(self.expected(drawn[0]))
 
-    def estimate(
-        self, drawn: Drawn, target: Array, logits: Array, y: Int32
-    ) -> tuple[float, Array, Array]:
+    def estimate(self, drawn, target, logits, y):
         """Return the sum of s_t; slopes are the objective's."""
         words, weights, _ = drawn
         slopes = -self.expected(words) * weights * logistic(logits)
@@ -251,6 +237,6 @@ class NoiseContrastive(Sampled):
         return float(target.sum()), slope, slopes
 
 
-def logistic(y: Array) -> Array:
+def logistic(y):
     """1 / (1 + exp(-y))."""
     return (1 + np.tanh(y / 2)) / 2

@@ -1,14 +1,11 @@
 """Solvers (_solvers)."""
 
-from __future__ import annotations
-
 from copy import deepcopy
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from tests.reference.neural.arrays import Array, Rows
-from tests.reference.neural.weights import Weights
+from tests.reference import Array
 
 
 @dataclass
@@ -25,26 +22,24 @@ class Solver:
     span: float = np.inf
     n_seen: int = 0
 
-    def rate(self) -> float:
+    def rate(self):
         """Return the current learning rate."""
         left = max(0.0, 1 - (self.n_seen - self.begun) / self.span)
         rate = self.learning_rate_init / (1 + self.learning_rate_decay * self.n_seen)
         return rate * left
 
-    def up_to_date(self, weights: Weights) -> Weights:
+    def up_to_date(self, weights):
         """Return the weights with all rows of C up to date."""
         return weights
 
-    def visit(self, weights: Weights, words: Array | slice) -> None:
+    def visit(self, weights, words):
         """Bring rows of C up to date."""
 
-    def update(
-        self, weights: Weights, gradients: Weights, K: int, met: Rows | None = None
-    ) -> None:
+    def update(self, weights, gradients, K, met=None):
         """Update visited rows from their gradients, summed over K examples."""
         raise NotImplementedError
 
-    def decayed(self, weights: Weights, by: float) -> None:
+    def decayed(self, weights, by):
         """Apply weight decay to all weights, but not to biases or P."""
         for array in weights.decaying():
             array -= by * array
@@ -54,9 +49,7 @@ class Solver:
 class SGD(Solver):
     """SGD with summed gradients and decay, so the learning rate is per example."""
 
-    def update(
-        self, weights: Weights, gradients: Weights, K: int, met: Rows | None = None
-    ) -> None:
+    def update(self, weights, gradients, K, met=None):
         """Update from the gradients, summed over K examples, with zeros elsewhere."""
         rate = self.rate()
         self.decayed(weights, rate * self.alpha * K)
@@ -81,17 +74,15 @@ class Adam(Solver):
     paused: Array | None = None  # the updates that the moments of each row of C include
     rates: Array | None = None  # the rate of its last update
 
-    def visit(self, weights: Weights, words: Array | slice) -> None:
+    def visit(self, weights, words):
         """Move rows of C on by the updates since their last gradient."""
         if not self.visits_C(weights):
             return
-        assert weights.C is not None
         if self.paused is None:
             self.paused = np.zeros(len(weights.C))
             self.rates = np.zeros(len(weights.C))
         if not self.moments:
             return
-        assert self.rates is not None
         rows = np.unique(np.arange(len(weights.C))[words])
         first, second = self.moments[0]
         n = (self.n_updates - self.paused[rows])[:, None]
@@ -104,22 +95,19 @@ class Adam(Solver):
         second[rows] *= self.beta_2**n
         self.paused[rows] = self.n_updates
 
-    def up_to_date(self, weights: Weights) -> Weights:
+    def up_to_date(self, weights):
         """Return the weights with all rows of C up to date."""
         if not self.visits_C(weights):
             return weights
-        assert weights.C is not None
         later, made = deepcopy(self), weights._replace(C=weights.C.copy())
         later.visit(made, slice(None))
         return made
 
-    def visits_C(self, weights: Weights) -> bool:
+    def visits_C(self, weights):
         """Return whether an update visits few rows of C, and C has no parts."""
         return not (weights.C is None or weights.fixed or weights.parts is not None)
 
-    def update(
-        self, weights: Weights, gradients: Weights, K: int, met: Rows | None = None
-    ) -> None:
+    def update(self, weights, gradients, K, met=None):
         """Update visited rows from their gradients, summed over K examples."""
         arrays, rate = weights.arrays(), self.rate()
         if not self.moments:
@@ -137,6 +125,5 @@ class Adam(Solver):
             second[rows] += (1 - self.beta_2) * (gradient**2 - second[rows])
             array[rows] += step * first[rows] / (np.sqrt(second[rows]) + self.epsilon)
             if array is weights.C and self.paused is not None:
-                assert self.rates is not None
                 self.paused[rows], self.rates[rows] = t, step
         self.n_seen += K

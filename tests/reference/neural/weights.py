@@ -1,11 +1,9 @@
 """The parameters of a network, of whichever kind."""
 
-from __future__ import annotations
-
 from itertools import chain
 from typing import NamedTuple
 
-from tests.reference.neural.arrays import Array
+from tests.reference import Array
 from tests.reference.neural.outputs import Softmax
 
 
@@ -44,16 +42,16 @@ class Weights(NamedTuple):
     output: Softmax = Softmax()
 
     @property
-    def n_context(self) -> int:
+    def n_context(self):
         """Number of words that the inputs use."""
         return max(self.n_window, 0 if self.P is None else self.P.shape[1])
 
     @property
-    def n_hidden(self) -> int:
+    def n_hidden(self):
         """Number of hidden units."""
         return len(self.d) if self.V is None else self.V.shape[1]
 
-    def arrays(self) -> list[Array]:
+    def arrays(self):
         """Return the trained arrays."""
         C = None if self.fixed else self.C
         every = (
@@ -62,7 +60,7 @@ class Weights(NamedTuple):
         )  # fmt: skip
         return [array for array in every if array is not None]
 
-    def decaying(self) -> list[Array]:
+    def decaying(self):
         """Return the arrays with weight decay: no biases, and not P."""
         C = None if self.fixed else self.C
         every = (
