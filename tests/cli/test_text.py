@@ -452,7 +452,7 @@ def test_errors_are_sentences(made, run, tmp_path, monkeypatch):
         ),
         (["train", "-o", "model", "latin"], "latin, line 2: not UTF-8"),
         (["train", "-o", "model", "wide"], "wide, line 1: it has a NUL .*utf-16"),
-        (["train", "-o", "model"], "there is no word in the text"),
+        (["train", "-o", "model"], "the texts have no word: there is nothing"),
     ]:
         names = ["latin", "wide", "cut", "bz2", "zip", "words", "model"]
         own = [str(tmp_path / a) if a in names else a for a in arguments]
