@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from nplm.cli._text import Chunk
 from nplm.models.training.parallel.threads import n_threads
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
 
-__all__ = ["Jobs", "in_order"]
+__all__ = ["JOBS", "Jobs", "in_order"]
 
-Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 # Blocks that wait for their turn in the output, for each worker.
@@ -40,20 +40,29 @@ class Jobs(click.ParamType):  # type: ignore[type-arg]
         return n
 
 
+JOBS = click.option(
+    "--jobs",
+    "n_jobs",
+    type=Jobs(),
+    default=1,
+    show_default=True,
+    help="Processes, which share one model; -1 is all cores.",
+)
+
+
 def in_order(
-    work: Callable[[Item], Result],
-    items: Iterable[Item],
+    work: Callable[[Chunk], Result],
+    chunks: Iterable[Chunk],
     n_jobs: int,
-    waits: Callable[[Item], bool],
     n_bytes: int,
 ) -> Iterator[Result]:
-    """Yield the result of each item, in order, computed by several processes.
+    """Yield the result of each chunk, in order, computed by several processes.
 
     - `work`: its model is not copied: the processes are forks of this one, and share
       its memory
-    - `items`: read when a process has room for one
+    - `chunks`: read when a process has room for one; where a chunk pauses, all results
+      up to it come before the next one is read
     - `n_jobs`: number of processes; 1 is this one alone, -1 is one for each core
-    - `waits`: whether all results up to this item are due before the next item is read
     - `n_bytes`: size of a text that n-grams score, for which fewer processes may do; 0
       if unknown, or if another model does
     """
@@ -61,7 +70,7 @@ def in_order(
     if n_bytes:
         n_jobs = min(n_jobs, -(-n_bytes // MIN_BYTES))
     if n_jobs == 1:
-        yield from map(work, items)
+        yield from map(work, chunks)
         return
     # Only here: their import takes a tenth of the time in which a command starts.
     from concurrent.futures import ProcessPoolExecutor
@@ -71,9 +80,9 @@ def in_order(
     with ProcessPoolExecutor(n_jobs, context, _Worker.begin, (work,)) as processes:
         due: deque[Future[Result]] = deque()
         try:
-            for item in items:
-                due.append(processes.submit(_Worker.call, item))
-                room = 0 if waits(item) else AHEAD * n_jobs
+            for chunk in chunks:
+                due.append(processes.submit(_Worker.call, chunk))
+                room = 0 if chunk.pauses else AHEAD * n_jobs
                 while len(due) > room:
                     yield due.popleft().result()
             while due:
@@ -85,14 +94,14 @@ def in_order(
 class _Worker:
     """The work of a process, which it inherits."""
 
-    work: Callable[[object], object]
+    work: Callable[[Chunk], object]
 
     @classmethod
-    def begin(cls, work: Callable[[Any], object]) -> None:
+    def begin(cls, work: Callable[[Chunk], object]) -> None:
         cls.work = work
         # Ctrl-C reaches all processes, and the first one ends the others.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
 
     @classmethod
-    def call(cls, item: object) -> Any:
-        return cls.work(item)
+    def call(cls, chunk: Chunk) -> Any:
+        return cls.work(chunk)

@@ -44,11 +44,9 @@ def card_command(
     model: str,
     output: Path | None,
     name: str | None,
-    trained_on: str | None,
-    licence: str | None,
-    language: str | None,
     texts: tuple[str, ...],
     verify: bool,
+    **options: str | None,
 ) -> None:
     """Describe MODEL on a page of Markdown.
 
@@ -76,10 +74,7 @@ def card_command(
     for text, lines in named.items():
         if not lines:
             raise click.ClickException(f"there is no line of text in {text}.")
-    card = model_card(
-        lm, name or Path(model).name, trained_on=trained_on, licence=licence,
-        language=language, texts=named,
-    )  # fmt: skip
+    card = model_card(lm, name or Path(model).name, texts=named, **options)
     if output is None:
         click.echo(card, nl=False)
         return

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import operator
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
@@ -16,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nplm.base.estimators.scored_texts import perplexities
-from nplm.cli._jobs import in_order
+from nplm.cli._jobs import JOBS, in_order
 from nplm.cli._models import MODEL, read_scorer
 from nplm.cli._outputs import OutputFile, refuse_to_replace
 from nplm.cli._tally import TextScorer
@@ -30,7 +29,7 @@ from nplm.cli._text import (
     n_bytes_of,
 )
 from nplm.cli._values import ABOVE_ZERO, POSITIVE, SHARE
-from nplm.cli.commands.score import JOBS, bars_beside_output, refuse_to_share
+from nplm.cli.commands.score import bars_beside_output, refuse_to_share
 from nplm.formats._model_files import writing
 
 if TYPE_CHECKING:
@@ -183,9 +182,8 @@ class _Text:
     def scored(self, work: Perplexities) -> Iterator[Part]:
         """Yield all lines as they are scored."""
         chunks = chunks_of(self.inputs)
-        pauses = operator.attrgetter("pauses")
         size = self.n_bytes if work.score.is_quick else 0
-        parts = in_order(work, chunks, self.n_jobs, pauses, size)
+        parts = in_order(work, chunks, self.n_jobs, size)
         return self._shown("scoring", parts)
 
     def of_files(self, shares: list[float]) -> tuple[Floats, Iterator[Part]]:

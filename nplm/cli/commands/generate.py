@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
 from nplm.base.generators import private_generator
+from nplm.cli._messages import report_in_options
 from nplm.cli._models import MODEL, read_model
 from nplm.cli._values import ABOVE_ZERO, POSITIVE, SHARE
 
@@ -51,17 +54,7 @@ TEXTS_A_BLOCK = 256
     help="Random seed; the same seed gives the same text.",
 )
 def generate_command(
-    model: str,
-    prompt: str,
-    n: int,
-    min_words: int,
-    max_words: int,
-    temperature: float,
-    top_k: int | None,
-    top_p: float | None,
-    unknown: bool,
-    seed: int | None,
-    verify: bool,
+    model: str, prompt: str, n: int, seed: int | None, verify: bool, **options: Any
 ) -> None:
     """Draw texts from a model, word by word.
 
@@ -70,18 +63,13 @@ def generate_command(
       nplm generate model -n 5 --top-p 0.9
       nplm generate model --prompt "return a list of" --temperature 0.7 --seed 1
     """  # noqa: D301  (click reads the control character)
-    if min_words > max_words:
-        raise click.UsageError(
-            f"--min-words {min_words} is more than --max-words {max_words}: lower it, "
-            "or raise --max-words."
-        )
     lm = read_model(model, verify=verify)
     random = private_generator(seed)
     for start in range(0, n, TEXTS_A_BLOCK):
-        texts = lm.generate(
-            prompt, min(TEXTS_A_BLOCK, n - start), min_words=min_words,
-            max_words=max_words, temperature=temperature, top_k=top_k, top_p=top_p,
-            unknown=unknown, random_state=random, with_context=True,
-        )  # fmt: skip
+        size = min(TEXTS_A_BLOCK, n - start)
+        with report_in_options():
+            texts = lm.generate(
+                prompt, size, random_state=random, with_context=True, **options
+            )
         for text in texts:
             click.echo(text.strip())

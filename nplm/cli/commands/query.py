@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import click
 import numpy as np
@@ -32,21 +32,7 @@ from nplm.text.lm.text_scores import NO_SPELLING, ScoredTokens
 __all__ = ["query_command"]
 
 
-class Token(NamedTuple):
-    """A token, and how probable it is."""
-
-    word: str
-    log10: float
-    is_unknown: bool
-    order: int | None
-
-    def named(self) -> dict[str, Any]:
-        """Return the figures for JSON."""
-        figures = {
-            "word": self.word, "log10_prob": self.log10, "unknown": self.is_unknown,
-        }  # fmt: skip
-        order = {} if self.order is None else {"order": self.order}
-        return figures | order
+Token = dict[str, Any]  # figures by the names of JSON
 
 
 @click.command("query")
@@ -112,7 +98,8 @@ def query_command(
       nplm query --json model test.txt | jq .perplexity
       nplm query --columns srilm model.arpa test.txt > test.ppl
     """  # noqa: D301  (click reads the control character)
-    by_word = each == "word" and not summary
+    each = "" if summary else each
+    by_word = each == "word"
     if columns == "srilm" and (in_json or not by_word):
         raise click.UsageError(
             "--columns srilm shows each word: leave out --summary, --each and --json."
@@ -122,6 +109,13 @@ def query_command(
         scorer = without_marks(scorer)
     score = TextScorer(scorer, blank_lines=blank_lines, bos=not no_marks)
     is_of_running_text(scorer)
+    show: Callable[[Scorer, Scored], None] | None = None
+    if in_json and each != "file" and not summary:
+        show = _print_objects
+    elif by_word:
+        show = _print_words if columns == "kenlm" else _print_as_srilm
+    elif each == "line":
+        show = _print_lines
     whole = Figures(scorer.eos)
     for name in inputs or ("-",):
         of_file = Figures(scorer.eos)
@@ -131,18 +125,9 @@ def query_command(
             measures = measured(scorer, scored.texts, part)
             whole.add(part, *measures)
             of_file.add(part, *measures)
-            as_kenlm = by_word and not in_json and columns == "kenlm"
-            words = _words_of(scorer, part) if by_word and not as_kenlm else None
-            if in_json and each != "file" and not summary:
-                _print_objects(scored, words)
-            elif as_kenlm:
-                _print_words(scorer, part)
-            elif words is not None:
-                _print_as_srilm(words, part, ends=scorer.eos)
-            elif each == "line" and not summary:
-                for sums in _of_lines(scored):
-                    click.echo(_figures(*sums))
-        if each == "file" and not summary:
+            if show is not None:
+                show(scorer, scored)
+        if each == "file":
             sums = of_file.log_prob, of_file.n_tokens, of_file.n_unknown
             if in_json:
                 click.echo(as_json({"file": name} | _named(*sums)))
@@ -178,10 +163,15 @@ def query_command(
         )
 
 
-def _print_objects(scored: Scored, words: list[list[Token]] | None) -> None:
+def _print_objects(scorer: Scorer, scored: Scored) -> None:
+    words = _words_of(scorer, scored.tokens)
     for i, sums in enumerate(_of_lines(scored)):
-        named = {} if words is None else {"words": [word.named() for word in words[i]]}
-        click.echo(as_json(named | _named(*sums)))
+        click.echo(as_json(({"words": words[i]} if words else {}) | _named(*sums)))
+
+
+def _print_lines(_: Scorer, scored: Scored) -> None:
+    for sums in _of_lines(scored):
+        click.echo(_figures(*sums))
 
 
 def _of_lines(scored: Scored) -> Iterator[tuple[float, int, int]]:
@@ -204,9 +194,10 @@ def _figures(log_prob: float, n_tokens: int, n_unknown: int) -> str:
     return f"{shown}\t{n_tokens}\t{n_unknown}"
 
 
-def _print_words(scorer: Scorer, part: ScoredTokens) -> None:
+def _print_words(scorer: Scorer, scored: Scored) -> None:
     """Show the words of each line in one, as text of columns: lines are many."""
-    log10, ends = part.log_prob / LN10, _ends(scorer)
+    part, ends = scored.tokens, _ends(scorer)
+    log10 = part.log_prob / LN10
     lines = format_tokens(
         part.words or [], ends[0] if ends else None, log10, part.order,
         part.unknown.view(np.uint8), part.sums(log10),
@@ -220,29 +211,31 @@ def _ends(scorer: Scorer) -> list[Any]:
 
 
 def _words_of(scorer: Scorer, part: ScoredTokens) -> list[list[Token]]:
-    """Return the words of each line, with their figures."""
-    ends, n = _ends(scorer), len(part.log_prob)
-    orders = [None] * n if part.order is None else part.order.tolist()
-    figures = zip((part.log_prob / LN10).tolist(), part.unknown.tolist(), orders)
+    """Return the words of each line, with their figures, if they were asked for."""
+    columns = {"log10_prob": part.log_prob / LN10, "unknown": part.unknown}
+    if part.order is not None:
+        columns["order"] = part.order
+    figures = zip(*(column.tolist() for column in columns.values()))
     return [
-        [Token(word, *next(figures)) for word in [*line, *ends]]
+        [{"word": word} | dict(zip(columns, next(figures))) for word in [*line, *ends]]
+        for ends in [_ends(scorer)]
         for line in part.words or []
     ]
 
 
-def _print_as_srilm(
-    words: list[list[Token]], part: ScoredTokens, *, ends: bool
-) -> None:
+def _print_as_srilm(scorer: Scorer, scored: Scored) -> None:
     """Show each word in a line of SRILM's ``-debug 2``, and the figures of a line."""
-    for line, of_line in zip(words, part.documents()):
-        click.echo(" ".join(token.word for token in (line[:-1] if ends else line)))
+    part, ends = scored.tokens, scorer.eos
+    for line, of_line in zip(_words_of(scorer, part), part.documents()):
+        click.echo(" ".join(token["word"] for token in (line[:-1] if ends else line)))
         context = "<s> "
         for token in line:
-            word = "<unk>" if token.is_unknown else token.word
-            source = "" if token.order is None else f"[{token.order}gram] "
-            if token.is_unknown and token.log10 == -np.inf:
+            word = "<unk>" if token["unknown"] else token["word"]
+            source = f"[{token['order']}gram] " if "order" in token else ""
+            log10 = token["log10_prob"]
+            if token["unknown"] and log10 == -np.inf:
                 source = "[OOV] "
-            prob = f"{10**token.log10:.7g} [ {token.log10:.7g} ]"
+            prob = f"{10**log10:.7g} [ {log10:.7g} ]"
             click.echo(f"\tp( {word} | {context}) \t= {source}{prob}")
             context = f"{word} ..."
         figures = Figures(ends)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 import os
 import sys
 from collections.abc import Callable
@@ -13,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from nplm.base.estimators.scored_texts import perplexity
-from nplm.cli._jobs import Jobs, in_order
+from nplm.cli._jobs import JOBS, in_order
 from nplm.cli._models import (
     MODEL,
     is_of_running_text,
@@ -37,17 +36,7 @@ from nplm.text.lm.scorer import Scorer
 if TYPE_CHECKING:
     from nplm.cli._bars import Stages
 
-__all__ = ["JOBS", "bars_beside_output", "refuse_to_share", "score_command"]
-
-
-JOBS = click.option(
-    "--jobs",
-    "n_jobs",
-    type=Jobs(),
-    default=1,
-    show_default=True,
-    help="Processes, which share one model; -1 is all cores.",
-)
+__all__ = ["bars_beside_output", "refuse_to_share", "score_command"]
 
 
 class Line(NamedTuple):
@@ -230,9 +219,8 @@ def score_command(
     )
     chunks = chunks_of(inputs, follow=follow)
     with bars_beside_output(progress) as bars:
-        pauses = operator.attrgetter("pauses")
         size = n_bytes if work.score.is_quick else 0
-        for output in in_order(work, chunks, n_jobs, pauses, size):
+        for output in in_order(work, chunks, n_jobs, size):
             click.echo(output.text, nl=False)
             n_lines += output.n_lines
             n_shown += output.n_shown

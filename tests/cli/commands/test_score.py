@@ -277,12 +277,13 @@ def test_jobs_score_the_same_lines_in_order(made, run):
 
 @pytest.mark.parametrize(("n_bytes", "n_processes"), [(1000, 0), (0, 2), (1 << 20, 2)])
 def test_small_text_needs_no_more_processes(n_bytes, n_processes):
-    pids = set(in_order(_pid, range(100), 2, lambda item: False, n_bytes))
+    chunks = [_text.Chunk("text", i, [], 0, False) for i in range(100)]
+    pids = set(in_order(_pid, chunks, 2, n_bytes))
     assert len(pids - {os.getpid()}) <= n_processes
     assert (os.getpid() in pids) == (n_processes == 0)
 
 
-def _pid(item):
+def _pid(chunk):
     return os.getpid()
 
 
@@ -290,9 +291,9 @@ def test_a_network_scores_small_text_in_processes(made, run, monkeypatch):
     run("train", "@train", "--model", "network", "--epochs", "1", "-o", "@network")
     sizes = []
 
-    def in_one(work, items, n_jobs, waits, n_bytes):
+    def in_one(work, chunks, n_jobs, n_bytes):
         sizes.append(n_bytes)
-        return map(work, items)
+        return map(work, chunks)
 
     for command in ("score", "filter"):
         monkeypatch.setattr(f"nplm.cli.commands.{command}.in_order", in_one)
