@@ -8,28 +8,33 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from html import escape
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Self
 
 if TYPE_CHECKING:
     from rich.console import Console
 
 __all__ = [
-    "BAR", "Log", "OnProgress", "Surface", "Terminal", "TimeLeft", "bar", "stages",
-    "surface", "time_in_words",
+    "BAR", "Log", "OnProgress", "Stages", "Surface", "Terminal", "TimeLeft", "bar",
+    "print_line", "stages", "surface", "time_in_words",
 ]  # fmt: skip
 
 MAX_BAR_CHARS = 30
 SECONDS_A_LINE = 60.0
 
 
-class Surface(Protocol):
-    """What shows the progress of a call."""
+class Surface:
+    """Where the progress of a call is shown: on this one it is not."""
+
+    has_clock = False  # whether it shows the time since a stage began
 
     def begin(self, text: str) -> None:
         """Show that a stage begins."""
 
     def show(self, share: float | None, text: str) -> None:
         """Show the share of a stage that is done, None if it is unknown."""
+
+    def line(self, text: str) -> None:
+        """Print a line that remains."""
 
     def close(self, text: str) -> None:
         """Show no more; `text` may remain."""
@@ -54,6 +59,9 @@ class Notebook(Surface):
         else:
             self._handle.update(element)
 
+    def line(self, text: str) -> None:
+        print(text)
+
     def close(self, text: str) -> None:
         if self._handle is not None:
             from IPython.display import HTML
@@ -76,11 +84,13 @@ class Terminal(Surface):
         from rich.table import Column
 
         column = Column(no_wrap=True, overflow="ellipsis")
+        elapsed = TimeElapsedColumn(Column(min_width=len("0:00:00")))
         text = TextColumn("{task.description}", markup=False, table_column=column)
         self._bar = BarColumn(MAX_BAR_CHARS)
+        self.has_clock = live
         self._other_chars = len("  0:00:00") if live else 1
         self._progress = Progress(
-            self._bar, text, *([TimeElapsedColumn()] if live else []),
+            self._bar, text, *([elapsed] if live else []),
             console=console or Console(stderr=True), transient=True, auto_refresh=live,
             redirect_stdout=live, redirect_stderr=live,
         )  # fmt: skip
@@ -89,19 +99,26 @@ class Terminal(Surface):
         for task in self._progress.task_ids:
             self._progress.remove_task(task)
         self._progress.add_task(text, total=None)
-        self._progress.start()
         self.show(None, text)
+        self._progress.start()
 
     def show(self, share: float | None, text: str) -> None:
         if not self._progress.task_ids:
             self.begin(text)
-        # The bar is shortened to fit the text.
-        room = self._progress.console.width - len(text) - self._other_chars
-        self._bar.bar_width = max(1, min(MAX_BAR_CHARS, room))
+        # The bar is shortened to fit the text, whose end has the time left.
+        room = self._progress.console.width - self._other_chars
+        if len(text) >= room:
+            text = "…" + text[len(text) + 2 - room :]
+        self._bar.bar_width = max(1, min(MAX_BAR_CHARS, room - len(text)))
         total = None if share is None else 1.0
         [task] = self._progress.task_ids
         self._progress.update(
             task, completed=share, total=total, description=text, refresh=True
+        )
+
+    def line(self, text: str) -> None:
+        self._progress.console.print(
+            text, markup=False, highlight=False, soft_wrap=True
         )
 
     def close(self, text: str) -> None:
@@ -125,18 +142,16 @@ class Log(Surface):
 
     def begin(self, text: str) -> None:
         self._done = 0
-        self._line(text)
+        self.line(text)
 
     def show(self, share: float | None, text: str) -> None:
         done, now = int((share or 0) * self._n_lines), time.perf_counter()
+        self._done = min(self._done, done)  # a part of the stage begins
         if done > self._done or now - self._written >= SECONDS_A_LINE:
             self._done = done
-            self._line(text)
+            self.line(text)
 
-    def close(self, text: str) -> None:
-        pass
-
-    def _line(self, text: str) -> None:
+    def line(self, text: str) -> None:
         self._written = time.perf_counter()
         self._write(text)
 
@@ -181,13 +196,13 @@ def bar(
     """
     enclosing = _ENCLOSING.get()
     if enclosing is not None:  # share its surface
-        yield _Bar(f"{enclosing.text}, {name}", note, enclosing.surface)
+        yield _Bar(enclosing.named(name), enclosing.surface, note)
         return
     if not verbose:
         yield None
         return
     # With 1 the caller prints a line for each pass.
-    shown = _Bar(name, note, surface() if verbose >= BAR else Log(0))
+    shown = _Bar(name, surface() if verbose >= BAR else Log(0), note)
     try:
         yield shown
     finally:
@@ -198,39 +213,79 @@ def bar(
 def stages(verbose: int, name: str) -> Iterator[Callable[[str], None]]:
     """Show the current stage of a fit; `verbose` and `name` are as of `bar`.
 
-    The bars of the stages use the same surface, prefixed by the name of the fit,
-    whatever their own `verbose`. Yields a function to call with the name of each stage
-    when it begins.
+    Yields a function to call with the name of each stage when it begins.
     """
-    enclosing = _ENCLOSING.get()
-    if enclosing is None and not verbose:
-        yield lambda part: None
-        return
-    name = name if enclosing is None else f"{enclosing.text}, {name}"
+    enclosing, began = _ENCLOSING.get(), time.perf_counter()
     if enclosing is not None:
-        where = enclosing.surface
-    else:
-        where = surface() if verbose >= BAR else Log(0)
-    shown, began = _Stages(name, where), time.perf_counter()
-    token = _ENCLOSING.set(shown)
+        with Stages(enclosing.surface, enclosing.named(name)).enclosing() as shown:
+            yield shown.begin
+        return
+    if not verbose:
+        yield lambda stage: None
+        return
+    where = surface() if verbose >= BAR else Log(0)
     try:
-        yield shown.begin
+        with Stages(where, name).enclosing() as shown:
+            yield shown.begin
     finally:
-        _ENCLOSING.reset(token)
-        if enclosing is None:
-            where.close(f"{name}: {time.perf_counter() - began:.0f} s")
+        where.close(f"{name}: {time.perf_counter() - began:.0f} s")
 
 
-class _Stages:
-    def __init__(self, name: str, on: Surface) -> None:
-        self._name, self.text, self.surface = name, name, on
+class Stages:
+    """The stages of a call, one after the other.
 
-    def begin(self, part: str) -> None:
-        self.text = f"{self._name}: {part}"
-        self.surface.begin(self.text)
+    - `name`: that of the call, which prefixes those of the stages
+    """
+
+    def __init__(self, on: Surface, name: str = "") -> None:
+        self.surface, self._name, self._text = on, name, name
+        self._bars: dict[str, _Bar] = {}
+
+    @contextmanager
+    def enclosing(self) -> Iterator[Self]:
+        """Show the bars and stages of the calls inside, whatever their `verbose`."""
+        token = _ENCLOSING.set(self)
+        try:
+            yield self
+        finally:
+            _ENCLOSING.reset(token)
+
+    def begin(self, stage: str) -> None:
+        """Show that a stage begins."""
+        self._text = f"{self._name}: {stage}" if self._name else stage
+        self._bars.clear()
+        self.surface.begin(self._text)
+
+    def show(self, stage: str, done: float, total: float, note: str) -> None:
+        """Show the progress of a stage, which begins with the first call."""
+        if stage != self._text:
+            self.begin(stage)
+        self.count("", done, total, note)
+
+    def named(self, part: str) -> str:
+        """Return the name of a part of the current stage."""
+        return ", ".join(filter(None, (self._text, part)))
+
+    def count(self, part: str, done: float, total: float, note: str = "") -> None:
+        """Show what is done of a part; `total` is 0 if it is unknown."""
+        if part not in self._bars or (done == 0 and total):
+            self._bars[part] = _Bar(self.named(part), self.surface, str)
+        self._bars[part].show(done, total, note)
 
 
-_ENCLOSING: ContextVar[_Stages | None] = ContextVar("_ENCLOSING", default=None)
+_ENCLOSING: ContextVar[Stages | None] = ContextVar("_ENCLOSING", default=None)
+
+
+def counter() -> Callable[..., object]:
+    """Return `Stages.count` of the call around this one, for any thread."""
+    enclosing = _ENCLOSING.get()
+    return (lambda *_: None) if enclosing is None else enclosing.count
+
+
+def print_line(text: str) -> None:
+    """Print a line, above the bar if there is one."""
+    enclosing = _ENCLOSING.get()
+    (print if enclosing is None else enclosing.surface.line)(text)
 
 
 class TimeLeft:
@@ -251,17 +306,31 @@ class TimeLeft:
 
 
 class _Bar:
-    def __init__(self, name: str, note: Callable[[float], str], on: Surface) -> None:
-        self._name, self._note, self._surface = name, note, on
+    """What is done of some work, on a surface, with the time left.
+
+    - `note`: formats the figure of a call
+    """
+
+    def __init__(self, name: str, on: Surface, note: Callable[[float], str]) -> None:
+        self._name, self._surface, self._note = name, on, note
         self._time_left = TimeLeft()
         self._text, self._label = "", ""
 
     def __call__(self, done: float, total: float, figure: float) -> None:
-        share, (spent, left) = done / total, self._time_left(done, total)
-        self._text = f"{self._name}: {share:.0%}, {self._note(figure)}, {spent:.0f} s"
-        if left is not None:
+        self.show(done, total, self._note(figure))
+
+    def show(self, done: float, total: float, note: str) -> None:
+        """Show what is done; `total` is 0 if it is unknown."""
+        spent, left = self._time_left(done, total)
+        parts = [f"{done / total:.0%}"] if total else []
+        parts += [note] if note else []
+        parts += [] if self._surface.has_clock else [f"{spent:.0f} s"]
+        self._text = f"{self._name}: {', '.join(parts)}" if parts else self._name
+        if not total:
+            self._surface.show(None, self._text)
+        elif left is not None:
             rest = f", {time_in_words(left)} left" if done < total else ""
-            self._surface.show(share, self._text + rest + self._label)
+            self._surface.show(done / total, self._text + rest + self._label)
 
     def label(self, text: str) -> None:
         """Name the current work in the next lines; the empty text names none."""

@@ -2,40 +2,24 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import TYPE_CHECKING
 
-from rich.console import Console
-
-from nplm.base.progress import Log, Surface, Terminal, TimeLeft, time_in_words
+from nplm.base import progress
+from nplm.base.progress import Log, Surface, Terminal
 from nplm.cli._text import Files
 
-__all__ = ["Stages", "stages"]
+if TYPE_CHECKING:
+    from rich.console import Console
+
+__all__ = ["Stages", "bars_beside_output", "stages"]
 
 
-class Stages:
-    """The stages of a command, one after the other, on a surface if there is one."""
-
-    def __init__(self, surface: Surface | None) -> None:
-        self._surface, self._stage = surface, ""
-        self._time_left = TimeLeft()
-
-    def show(self, stage: str, done: float, total: float, note: str) -> None:
-        """Show the progress of a stage; a `progress` of `nplm.experiments`."""
-        if self._surface is None:
-            return
-        if stage != self._stage:
-            self._stage, self._time_left = stage, TimeLeft()
-            self._surface.begin(stage)
-        parts = [note] if note else []
-        if total:
-            parts.insert(0, f"{done / total:.0%}")
-            _, left = self._time_left(done, total)
-            if left is not None and done < total:
-                parts.append(f"{time_in_words(left)} left")
-        text = f"{stage}: {', '.join(parts)}" if parts else stage
-        self._surface.show(done / total if total else None, text)
+class Stages(progress.Stages):
+    """The stages of a command."""
 
     def counting(
         self, unit: str, files: Files | None = None
@@ -56,29 +40,42 @@ class Stages:
             if stage != first[0]:
                 first = stage, now
             elif not n_bytes and now > first[1]:  # the time left is unknown
-                seconds = now - first[1]
-                note += f" in {time_in_words(seconds)}, {done / seconds:,.0f} a second"
+                note += f", {done / (now - first[1]):,.0f} a second"
             self.show(stage, n_read, n_bytes, note)
 
         return show
 
 
 @contextmanager
-def stages(console: Console | None = None, *, lines: bool = True) -> Iterator[Stages]:
-    """Show stages as a bar on a terminal, elsewhere as lines or not at all.
+def stages(
+    console: Console | None = None, *, lines: int | None = 0
+) -> Iterator[Stages]:
+    """Show stages as a bar on a terminal, elsewhere as lines.
 
-    The terminal is by default that of standard error.
+    - `console`: by default that of standard error
+    - `lines`: as of `Log`, besides one a minute; None for none at all
     """
+    # Imported here: it would slow the start of commands that show nothing.
+    from rich.console import Console
+
     console = console or Console(stderr=True)
 
     def write(text: str) -> None:
         console.print(text, markup=False, highlight=False, soft_wrap=True)
 
-    surface: Surface | None = Log(0, write) if lines else None
+    surface = Surface() if lines is None else Log(lines, write)
     if console.is_terminal and not console.quiet:
         surface = Terminal(console, live=True)
     try:
         yield Stages(surface)
     finally:
-        if surface is not None:
-            surface.close("")
+        surface.close("")
+
+
+def bars_beside_output(
+    progress: bool | None = None,
+) -> AbstractContextManager[Stages]:
+    """Return a bar, by default if it is on a terminal and the output is not."""
+    if progress is None:
+        progress = sys.stderr.isatty() and not sys.stdout.isatty()
+    return stages() if progress else nullcontext(Stages(Surface()))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 from numpy.typing import NDArray
 
+from nplm.cli._bars import bars_beside_output
 from nplm.formats.open_model import OpenModel, open_model
 from nplm.text.lm.scorer import Scorer
 
@@ -40,9 +41,10 @@ def MODEL(command: Command) -> Command:
 
 def read_scorer(path: str | os.PathLike[str], *, verify: bool = False) -> Scorer:
     """Read the scorer of a text model; that of n-grams without scikit-learn."""
-    with open_model(path, verify=verify) as file:
+    with open_model(path, verify=verify) as file, bars_beside_output() as bars:
         refuse_vectors(file)
-        scorer = file.scorer()
+        with bars.enclosing():
+            scorer = file.scorer()
         check_tokenizer(file, scorer.codec.tokenizer)
         return scorer
 

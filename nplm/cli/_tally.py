@@ -13,7 +13,8 @@ import click
 import numpy as np
 from numpy.typing import NDArray
 
-from nplm.cli._text import Chunk, chunks_of
+from nplm.base.progress import BAR, counter, stages
+from nplm.cli._text import Chunk, chunks_of, n_bytes_of
 from nplm.text.lm.scorer import Scorer
 from nplm.text.lm.text_scores import PerplexitySums, ScoredTokens
 from nplm.text.lm.window_scorer import WindowWordScorer
@@ -234,9 +235,14 @@ def _report_perplexity(
 ) -> None:
     sums = PerplexitySums(scorer.eos)
     score = TextScorer(scorer, blank_lines=blank_lines)
-    for chunk in chunks_of([path]):
-        sums.add(score(chunk).tokens)
-        done()
+    with stages(BAR, "") as begin:
+        begin(f"scoring {path}")
+        count, n_bytes = counter(), n_bytes_of([path])
+        count("", 0, n_bytes)
+        for chunk in chunks_of([path]):
+            sums.add(score(chunk).tokens)
+            done()
+            count("", chunk.n_bytes, n_bytes)
     click.echo(
         f"{name}: perplexity {sums.with_unknown:.2f}, without unknown words "
         f"{sums.without_unknown:.2f} ({sums.n_unknown:,} of {sums.n_tokens:,} tokens)"

@@ -12,6 +12,7 @@ import click
 
 import nplm
 from nplm import formats
+from nplm.cli._bars import stages
 from nplm.cli._models import (
     check_tokenizer,
     learned_features,
@@ -98,20 +99,19 @@ class Target:
     @contextmanager
     def work(self) -> Iterator[Work]:
         """Yield temporary files, or memory for a file that holds any model."""
-        from nplm.cli._bars import stages
         from nplm.formats.outputs import free_memory
         from nplm.models.ngrams.stages.scratch import Scratch
         from nplm.models.ngrams.trie.work import Work
         from nplm.models.training.parallel.threads import Threads
 
-        if self.ngrams_file is None:
-            yield Work()
-            return
-        n_bytes = self.memory
-        if n_bytes is None:
-            n_bytes = min(free_memory(), DEFAULT_BYTES)
-        with stages(lines=False) as bars:
+        with stages(lines=None) as bars:
             show = bars.counting("n-grams")
+            if self.ngrams_file is None:
+                yield Work(show)
+                return
+            n_bytes = self.memory
+            if n_bytes is None:
+                n_bytes = min(free_memory(), DEFAULT_BYTES)
             with Scratch(None, n_bytes, Threads(1), show) as scratch:
                 yield scratch
 

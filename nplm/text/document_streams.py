@@ -6,7 +6,7 @@ import math
 import os
 import tempfile
 from array import array
-from collections.abc import Iterable, Iterator, Mapping, Set
+from collections.abc import Iterable, Iterator, Mapping, Set, Sized
 from contextlib import AbstractContextManager
 from itertools import chain
 from mmap import ACCESS_READ, mmap
@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from nplm.base.files.atomic_files import allocate, full_disk_named
 from nplm.base.files.lines import read_lines
+from nplm.base.progress import counter
 from nplm.text.documents import Documents
 from nplm.text.samples import check_documents, is_missing
 from nplm.text.words.splitting import BLANKS
@@ -136,14 +137,20 @@ def first_of(documents: Iterable[object]) -> Any:
 
 
 def blocks_of(documents: Iterable[object]) -> Iterator[tuple[int, list[Any]]]:
-    """Yield lists of documents of bounded size, each with the index of its first."""
+    """Yield lists of documents of bounded size, each with the index of its first.
+
+    The stage of a call around this one shows how many are read.
+    """
+    count, n = counter(), len(documents) if isinstance(documents, Sized) else 0
     start, size, block = 0, 0, []
+    count("", 0, n, "")
     for document in documents:
         block.append(document)
         size += len(document) if hasattr(document, "__len__") else 0
         if len(block) == DOCUMENTS_A_BLOCK or size >= LENGTH_A_BLOCK:
             yield start, block
             start, size, block = start + len(block), 0, []
+            count("", start, n, f"{start:,} documents")
     if block:
         yield start, block
 

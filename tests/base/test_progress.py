@@ -20,12 +20,15 @@ from nplm import (
     WordClasses,
     windows,
 )
-from nplm.base.progress import Notebook, bar
+from nplm.base.progress import Notebook, bar, stages
+from nplm.models.auto.describing import shown
+from nplm.models.auto.fitting import Budget
 from nplm.models.mixtures import mixed_scores
 from nplm.models.neural.fitting import scoring
 from nplm.models.neural.network import scorer
 from nplm.models.neural.network.network import Network
 from nplm.models.training import checkpoint, pace
+from nplm.text.document_streams import blocks_of
 
 X, Y = windows(np.tile([0, 1, 2, 3], 100), 2)
 
@@ -95,6 +98,29 @@ def test_stages_before_a_fit_are_shown(capsys):
     assert lines_of(0, Subwords("characters")) == []
 
 
+@pytest.mark.parametrize("is_known", [True, False])
+def test_documents_that_are_split_are_counted(notebook, monkeypatch, is_known):
+    seen = []
+    monkeypatch.setattr(
+        Notebook, "show", lambda _, share, text: seen.append((share, text))
+    )
+    texts = ["a rose"] * 3000
+    with stages(2, "texts") as begin:
+        begin("splitting")
+        for _ in blocks_of(texts if is_known else iter(texts)):
+            pass
+    assert seen[0] == (0, "texts: splitting")
+    documents = [f"{i},000 documents, 0 s" for i in (1, 2, 3)]
+    left = [", 0 seconds left", ", 0 seconds left", ""]
+    expected = [(None, f"texts: splitting: {text}") for text in ("0 s", *documents)]
+    if is_known:
+        expected = [
+            (i / 3, f"texts: splitting: {i / 3:.0%}, {text}{rest}")
+            for i, (text, rest) in enumerate(zip(documents, left), 1)
+        ]
+    assert seen[1:] == expected
+
+
 def test_perplexities_of_progress_are_named(notebook, monkeypatch):
     seen = []
     monkeypatch.setattr(Notebook, "show", lambda _, __, text: seen.append(text))
@@ -131,7 +157,7 @@ def test_terminal_line_is_cleared(monkeypatch):
     terminal = terminal_for(monkeypatch)
     progress(4)
     lines = terminal.lines()
-    assert re.fullmatch("━.* a <fit>: 25%, figure 99, 0 s, 0 seconds left", lines[2])
+    assert re.fullmatch("━.* a <fit>: 25%, figure 99, 0 s, 0 seconds left", lines[1])
     assert re.fullmatch("━{30} a <fit>: 100%, figure 96, 0 s", lines[-1])
     assert terminal.getvalue().endswith("\r\x1b[1A\x1b[2K")  # up, and cleared
 
@@ -142,12 +168,10 @@ def test_a_line_is_no_wider_than_the_terminal(monkeypatch, columns):
     progress(4, name="a mixture, the first of its networks")
     lines = terminal.lines()
     assert max(map(len, lines)) <= columns
-    if columns == 80:  # the bar is shortened
-        shown = [line for line in lines if "%" in line]
-        assert all(line.endswith(" seconds left") != ("100%" in line) for line in shown)
-        assert "100%" in shown[-1]
-    else:
-        assert lines[-1].startswith("a mixture") and lines[-1].endswith("…")
+    # The bar is shortened, then the start of the text.
+    assert all(("…" in line) == (columns == 40) for line in lines)
+    assert all(line.endswith(" seconds left") != ("100%" in line) for line in lines)
+    assert "100%" in lines[-1]
 
 
 def test_a_bar_of_a_fit_starts_no_thread(monkeypatch):
@@ -199,7 +223,10 @@ def test_models_show_a_bar(notebook, capsys):
     TextLM(network, n_context=2).fit(["a rose is a rose"] * 9)
     assert notebook[2].startswith("documents: ")
     assert len(notebook) == 4
-    assert capsys.readouterr().out == ""
+    first, second = capsys.readouterr().out.splitlines()
+    speed = f"{network.words_per_second_:,.0f}"
+    assert first == f"[NeuralLM] trained on {speed} words a second"
+    assert second.startswith("[NeuralLM] trained on ")
 
 
 def mixture(verbose):
@@ -221,9 +248,9 @@ def test_a_mixture_has_one_bar(notebook, monkeypatch, capsys):
     [element] = notebook
     assert element.startswith("MixtureLM: ")
     assert element.endswith(" s")
-    stages = [text.removeprefix("MixtureLM: ") for text in seen]
-    assert stages[0] == "ngrams (1 of 2)"
-    inside = [text for text in stages if text.startswith("inner (2 of 2), MixtureLM: ")]
+    parts = [text.removeprefix("MixtureLM: ") for text in seen]
+    assert parts[0] == "ngrams (1 of 2)"
+    inside = [text for text in parts if text.startswith("inner (2 of 2), MixtureLM: ")]
     found = [text.split(": ")[1].split(",")[0] for text in inside]
     assert list(dict.fromkeys(found)) == [
         "network (1 of 2)", "classes (2 of 2)",
@@ -232,7 +259,9 @@ def test_a_mixture_has_one_bar(notebook, monkeypatch, capsys):
     assert any(
         "network (1 of 2), NeuralLM: 100%, training perplexity" in t for t in inside
     )
-    assert stages[-1] == "weights"
+    assert "ngrams (1 of 2), estimating: 100%, 0 s" in parts
+    assert any("classes (2 of 2), WordClasses: 100%, mutual" in text for text in inside)
+    assert parts[-1] == "weights"
     mixture(0).fit(X, Y, X_val=X, y_val=Y)
     assert len(notebook) == 1
     monkeypatch.setitem(sys.modules, "IPython", None)
@@ -276,6 +305,20 @@ def test_a_network_that_reads_texts_tells_how_far_its_scores_are(notebook, monke
     shown = fit(2)
     assert any(re.search(r"scores \(2 of 2\), network: .* left", t) for t in seen)
     np.testing.assert_array_equal(shown.weights_, fit(0).weights_)
+
+
+@pytest.mark.filterwarnings("ignore:Kneser-Ney")
+def test_the_clock_of_a_budget_goes_on_while_a_model_is_fitted(notebook, monkeypatch):
+    seen, budget = [], Budget(60)
+    monkeypatch.setattr(Notebook, "show", lambda *call: seen.append(call[1:]))
+    with shown(2, budget) as report:
+        report("classes of words", "")
+        budget.begun -= 30
+        ClassLM(2, n_classes=2).fit(X, Y)
+    assert seen[0] == (pytest.approx(0, abs=0.1), "AutoLM: classes of words, 1:00 left")
+    assert seen[-1] == (
+        pytest.approx(0.5, abs=0.1), "AutoLM: classes of words, 0:30 left",
+    )  # fmt: skip
 
 
 def test_bar_does_not_change_results(notebook):

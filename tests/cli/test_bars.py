@@ -29,33 +29,34 @@ def test_a_line_when_a_stage_begins_and_every_minute(lines):
     assert lines(0, "MLP9: training", 0, 0, "") == ["MLP9: training"]
     assert len(lines(10, "MLP9: training", 10, 100, "perplexity 500")) == 1
     printed = lines(70, "MLP9: training", 40, 100, "perplexity 400")
-    assert printed[1:] == ["MLP9: training: 40%, perplexity 400, 2 minutes left"]
+    assert printed[1:] == ["MLP9: training: 40%, perplexity 400, 70 s, 2 minutes left"]
     assert len(lines(129, "MLP9: training", 70, 100, "")) == 2
     assert lines(131, "MLP9: training", 71, 100, "")[2:] == [
-        "MLP9: training: 71%, 58 seconds left"
+        "MLP9: training: 71%, 131 s, 54 seconds left"
     ]
     assert lines(132, "MLP9: scoring", 0, 10, "")[3:] == ["MLP9: scoring"]
     assert lines(200, "MLP9: scoring", 0, 0, "9 lines")[4:] == [
-        "MLP9: scoring: 9 lines"
+        "MLP9: scoring: 9 lines, 68 s"
     ]
 
 
 def test_time_left_of_what_goes_on_is_of_this_run(lines):
     lines(0, "a", 500, 1000, "")
-    assert lines(60, "a", 510, 1000, "")[1:] == ["a: 51%, 49 minutes left"]
+    assert lines(60, "a", 510, 1000, "")[1:] == ["a: 51%, 60 s, 49 minutes left"]
 
 
-@pytest.mark.parametrize("lines", [True, False])
+@pytest.mark.parametrize("lines", [0, None])
 def test_a_terminal_has_a_bar(monkeypatch, lines):
     monkeypatch.setenv("TERM", "xterm")
     console = Console(file=io.StringIO(), force_terminal=True, width=80)
     with stages(console, lines=lines) as shown:
         count = shown.counting("words")
         count("reading", 9000, 0)
-        count("sorting", 1, 4)
+        for done in range(2):
+            count("sorting", done, 4)
     drawn = re.sub(r"\x1b\[[\d;?]*[hlm]", "", console.file.getvalue())
     assert "reading: 9,000 words 0:00:00" in drawn
-    assert "sorting: 25% 0:00:00" in drawn
+    assert "sorting: 25%, 0 seconds left 0:00:00" in drawn
     assert drawn.endswith("\x1b[2K")
 
 
@@ -75,7 +76,7 @@ def test_time_left_of_a_stage_without_a_total_is_that_of_the_files(
             count("reading", 2 * n, 0)
             clock[0] += 60
     assert printed.getvalue().splitlines() == [
-        "reading", "reading: 20%, 4 words, 8 minutes left",
+        "reading", "reading: 20%, 4 words, 60 s, 8 minutes left",
     ]  # fmt: skip
     assert Files(["-"]).n_bytes == 0
 
@@ -90,8 +91,8 @@ def test_a_pipe_has_a_speed_in_place_of_time_left(monkeypatch):
                 count(f"reading {files is None}", n, 0)
                 clock[0] += 60
     assert printed.getvalue().splitlines()[1:4] == [
-        "reading True: 9,000 words in 60 seconds, 150 a second",
-        "reading True: 30,000 words in 2 minutes, 250 a second",
+        "reading True: 9,000 words, 150 a second, 60 s",
+        "reading True: 30,000 words, 250 a second, 120 s",
         "reading False",
     ]
 
@@ -99,6 +100,6 @@ def test_a_pipe_has_a_speed_in_place_of_time_left(monkeypatch):
 def test_no_lines_where_none_are_wanted():
     file = io.StringIO()
     for console in (Console(file=file), Console(file=file, quiet=True)):
-        with stages(console, lines=console.quiet) as shown:
+        with stages(console, lines=0 if console.quiet else None) as shown:
             shown.show("reading", 0, 0, "9 lines")
     assert file.getvalue() == ""

@@ -8,13 +8,14 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, NamedTuple
+from typing import BinaryIO, NamedTuple
 
 import click
 import numpy as np
 from numpy.typing import NDArray
 
 from nplm.base.estimators.scored_texts import perplexities
+from nplm.cli._bars import Stages, bars_beside_output
 from nplm.cli._jobs import JOBS, in_order
 from nplm.cli._models import MODEL, read_scorer
 from nplm.cli._outputs import OutputFile, refuse_to_replace
@@ -29,11 +30,8 @@ from nplm.cli._text import (
     n_bytes_of,
 )
 from nplm.cli._values import ABOVE_ZERO, POSITIVE, SHARE
-from nplm.cli.commands.score import bars_beside_output, refuse_to_share
+from nplm.cli.commands.score import refuse_to_share
 from nplm.formats._model_files import writing
-
-if TYPE_CHECKING:
-    from nplm.cli._bars import Stages
 
 __all__ = ["filter_command"]
 
@@ -177,7 +175,7 @@ class _Text:
     inputs: tuple[str, ...]
     n_jobs: int
     n_bytes: int
-    bars: Stages | None
+    bars: Stages
 
     def scored(self, work: Perplexities) -> Iterator[Part]:
         """Yield all lines as they are scored."""
@@ -228,8 +226,7 @@ class _Text:
         n_lines = 0
         for part in parts:
             n_lines += len(part.perplexities)
-            if self.bars is not None:
-                self.bars.show(stage, part.n_bytes, self.n_bytes, f"{n_lines:,} lines")
+            self.bars.show(stage, part.n_bytes, self.n_bytes, f"{n_lines:,} lines")
             yield part
 
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from nplm._kernels.files._token_lines import format_tokens
 from nplm.base.estimators.scored_texts import perplexity
+from nplm.cli._bars import bars_beside_output
 from nplm.cli._models import (
     MODEL,
     is_of_running_text,
@@ -25,7 +26,7 @@ from nplm.cli._tally import (
     end_of_lines,
     warning_of_unknown,
 )
-from nplm.cli._text import BLANK_LINES, INPUTS, NO_MARKS, chunks_of
+from nplm.cli._text import BLANK_LINES, INPUTS, NO_MARKS, chunks_of, n_bytes_of
 from nplm.text.lm.scorer import Scorer, measured
 from nplm.text.lm.text_scores import NO_SPELLING, ScoredTokens
 
@@ -117,24 +118,26 @@ def query_command(
     elif each == "line":
         show = _print_lines
     whole = Figures(scorer.eos)
-    for name in inputs or ("-",):
-        of_file = Figures(scorer.eos)
-        for chunk in chunks_of([name]):
-            scored = score(chunk, words=by_word)
-            part = scored.tokens
-            measures = measured(scorer, scored.texts, part)
-            whole.add(part, *measures)
-            of_file.add(part, *measures)
-            if show is not None:
-                show(scorer, scored)
-        if each == "file":
-            sums = of_file.log_prob, of_file.n_tokens, of_file.n_unknown
-            if in_json:
-                click.echo(as_json({"file": name} | _named(*sums)))
-            else:
-                click.echo(f"{_figures(*sums)}\t{name}")
-        if columns == "srilm":
-            click.echo(f"file {name}: {of_file.as_srilm()}")
+    with bars_beside_output() as bars:
+        for name in inputs or ("-",):
+            of_file, n_bytes = Figures(scorer.eos), n_bytes_of([name])
+            for chunk in chunks_of([name]):
+                scored = score(chunk, words=by_word)
+                part = scored.tokens
+                measures = measured(scorer, scored.texts, part)
+                whole.add(part, *measures)
+                of_file.add(part, *measures)
+                if show is not None:
+                    show(scorer, scored)
+                bars.show(f"scoring {name}", chunk.n_bytes, n_bytes, "")
+            if each == "file":
+                sums = of_file.log_prob, of_file.n_tokens, of_file.n_unknown
+                if in_json:
+                    click.echo(as_json({"file": name} | _named(*sums)))
+                else:
+                    click.echo(f"{_figures(*sums)}\t{name}")
+            if columns == "srilm":
+                click.echo(f"file {name}: {of_file.as_srilm()}")
     if whole.n_documents == 0:
         raise click.ClickException("there is no line of text to query.")
     if in_json:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import click
 
 from nplm.base.estimators.scored_texts import perplexity
+from nplm.cli._bars import bars_beside_output
 from nplm.cli._jobs import JOBS, in_order
 from nplm.cli._models import (
     MODEL,
@@ -33,10 +32,7 @@ from nplm.cli._text import (
 from nplm.cli._values import ABOVE_ZERO
 from nplm.text.lm.scorer import Scorer
 
-if TYPE_CHECKING:
-    from nplm.cli._bars import Stages
-
-__all__ = ["bars_beside_output", "refuse_to_share", "score_command"]
+__all__ = ["refuse_to_share", "score_command"]
 
 
 class Line(NamedTuple):
@@ -225,28 +221,11 @@ def score_command(
             n_lines += output.n_lines
             n_shown += output.n_shown
             n_skipped += output.n_skipped
-            if bars is not None:
-                bars.show("scoring", output.n_bytes, n_bytes, f"{n_lines:,} lines")
+            bars.show("scoring", output.n_bytes, n_bytes, f"{n_lines:,} lines")
     if above is not None:
         click.echo(f"{n_shown:,} of {n_lines:,} lines are above {above:g}", err=True)
     if n_skipped:
         click.echo(left_out(n_skipped, n_lines + n_skipped, field), err=True)
-
-
-def bars_beside_output(
-    progress: bool | None = None,
-) -> AbstractContextManager[Stages | None]:
-    """Return a bar, by default if it is on a terminal and the output is not.
-
-    What it needs is imported only if it is shown.
-    """
-    if progress is None:
-        progress = sys.stderr.isatty() and not sys.stdout.isatty()
-    if not progress:
-        return nullcontext()
-    from nplm.cli._bars import stages
-
-    return stages()
 
 
 def _row(per_token: bool, with_text: bool) -> Callable[[Line], str]:

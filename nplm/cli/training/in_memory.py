@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-from contextlib import redirect_stdout
-
 import click
 
 import nplm
@@ -22,7 +19,7 @@ from nplm import (
     Vocabulary,
 )
 from nplm.base.estimators.language_model import LanguageModel
-from nplm.base.progress import BAR
+from nplm.cli._bars import stages
 from nplm.cli._messages import report_in_options
 from nplm.cli._models import vocabulary_of
 from nplm.cli._options import NETWORKS, Settings, is_given
@@ -99,7 +96,7 @@ def _estimator(ctx: click.Context, options: Settings) -> LanguageModel:
         return ShortlistLM(network, ngrams, n_shortlist=options["n_shortlist"])
     if model == "mixture":
         # The network comes last: after an interrupt the mixture is then whole.
-        return MixtureLM([("ngrams", ngrams), ("network", network)], verbose=BAR)
+        return MixtureLM([("ngrams", ngrams), ("network", network)])
     return network
 
 
@@ -146,7 +143,7 @@ def _network(ctx: click.Context, options: Settings) -> NetworkLM:
             if name.partition("__")[2] not in inner:
                 del settings[name]
     with report_in_options():
-        network.set_params(**settings, verbose=BAR).check_settings()
+        network.set_params(**settings).check_settings()
     return network
 
 
@@ -159,26 +156,16 @@ def _fit_and_save(
     name = "network__checkpoint" if model == "mixture" else "checkpoint"
     resumable = {name: kept.folder} if model in NETWORKS.split() else {}
     try:
-        with report_in_options(), redirect_stdout(sys.stderr), kept:
+        # Every stage is shown: those of models without `verbose`, too.
+        with report_in_options(), kept, stages(lines=10) as bars, bars.enclosing():
             lm.fit(texts, X_val=held_out, **resumable)
     except KeyboardInterrupt:
         if hasattr(lm, "estimator_"):
-            _be_quiet(lm)
             nplm.save(lm, output, optimizer=optimizer)
             click.echo(f"{output} has the model as far as it was trained.", err=True)
         raise
-    _be_quiet(lm)
     nplm.save(lm, output, optimizer=optimizer)
     kept.remove()
-
-
-def _be_quiet(lm: TextLM) -> None:
-    """Turn the progress of a model off, for those who train it further."""
-    fitted = lm.estimator_
-    members = *getattr(fitted, "estimators_", ()), getattr(fitted, "network_", None)
-    for model in filter(None, (lm.estimator, fitted, *members)):
-        names = [n for n in model.get_params() if n.split("__")[-1] == "verbose"]
-        model.set_params(**dict.fromkeys(names, 0))
 
 
 def _report(lm: TextLM, n_lines: int) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from nplm.cli._bars import stages
 from nplm.cli._options import Settings
 from nplm.cli._tally import report_perplexities
 from nplm.cli._text import chunks_of, n_bytes_of, refuse_empty
@@ -54,9 +55,6 @@ class Job:
         errors: str | None = None,
     ) -> list[str]:
         """Read the lines of some files; see `Chunk.documents`."""
-        # Imported here: rich would slow the start of the commands.
-        from nplm.cli._bars import stages
-
         texts: list[str] = []
         n_bytes, stage = n_bytes_of(names), f"reading the text to {what_for}"
         keep = self.options["blank_lines"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 
-from nplm.base.progress import BAR, Log, Surface, surface
+from nplm.base.progress import BAR, Log, Stages, Surface, surface
 from nplm.models.auto.choosing import MIN_TOKENS
 from nplm.models.auto.fitting import CACHE_WORDS, Budget, Choice
 from nplm.models.auto.texts import AutoText
@@ -75,30 +75,36 @@ def hint(order_gain: float) -> str | None:
     )
 
 
-class Shown:
-    """Shows the progress of a fit by time."""
+class Shown(Surface):
+    """Shows the stages of a fit on a surface, with the time left of its budget."""
 
-    def __init__(self, on: Surface | None, budget: Budget) -> None:
-        self._surface, self._budget = on, budget
+    def __init__(self, on: Surface, budget: Budget) -> None:
+        self._surface, self._budget, self._text = on, budget, ""
 
     def __call__(self, stage: str, note: str) -> None:
-        """Show a stage, with a note and the time left."""
-        if self._surface is None:
-            return
+        """Show a stage, with a note."""
+        self._text = ", ".join(filter(None, (f"AutoLM: {stage}", note)))
+        self.show(None, "")
+
+    def show(self, share: float | None, text: str) -> None:
+        """Show the time left, also when a model of the fit shows its own progress."""
         left = max(0.0, self._budget.left)
-        parts = [stage, *([note] if note else []), f"{clock(left)} left"]
-        share = 1 - left / self._budget.seconds
-        self._surface.show(min(max(share, 0.0), 1.0), f"AutoLM: {', '.join(parts)}")
+        share = min(1 - left / self._budget.seconds, 1.0)
+        self._surface.show(share, f"{self._text}, {clock(left)} left")
+
+    def line(self, text: str) -> None:
+        self._surface.line(text)
 
 
 @contextmanager
 def shown(verbose: int, budget: Budget) -> Iterator[Shown]:
     """Show progress on a surface that `verbose` asks for."""
-    on = None
+    on = Surface()
     if verbose:
         on = surface() if verbose >= BAR else Log(20)
+    all_stages = Shown(on, budget)
     try:
-        yield Shown(on, budget)
+        with Stages(all_stages).enclosing():
+            yield all_stages
     finally:
-        if on is not None:
-            on.close("")
+        on.close("")

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from nplm.base.exceptions import ParameterMessage
 from nplm.base.fitted import Fitted
 from nplm.base.generators import plain_state, taken_state
-from nplm.base.progress import OnProgress
+from nplm.base.progress import OnProgress, print_line
 from nplm.base.warnings import warn
 from nplm.models.training.checkpoint import Checkpoint
 from nplm.models.training.pace import calls
@@ -293,7 +293,7 @@ def _print_position(job: Job, position: _Position, checkpoint: Checkpoint) -> No
     if position.steps:
         share = position.steps / job.n_steps
         where = f"in {job.pass_name} {n + 1} of at most {most}, {share:.0%} done"
-    print(f"[{job.name}] resumes from {checkpoint.folder}: {where}")
+    print_line(f"[{job.name}] resumes from {checkpoint.folder}: {where}")
 
 
 def _warn_beyond_max_iter(job: Job, position: _Position) -> None:

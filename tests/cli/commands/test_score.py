@@ -339,8 +339,11 @@ def test_progress_counts_the_bytes_of_the_files(made, run, monkeypatch):
     assert sizes[0] in done
     assert done[-1] == sum(sizes)
     assert notes[-1] == "523 lines"
+    assert run("score", "@kn", "@test").stderr == ""  # no terminal
     shown.clear()
-    run("score", "@kn", "@test")  # no terminal
-    assert shown == []
+    run("query", "@kn", "@test", "@train")
+    assert [s[:3] for s in shown if s[1] == s[2]] == [
+        (f"scoring {made / name}", n, n) for name, n in zip(("test", "train"), sizes)
+    ]
     run("score", "@kn", "--progress", input="the cat\n")
-    assert shown == [("scoring", 0, 0, "1 lines")]
+    assert shown[-1] == ("scoring", 0, 0, "1 lines")

@@ -61,12 +61,16 @@ def test_train_any_model(folder, run, tmp_path, model, held_out):
     assert ("validation: " in result.stdout) == held_out
     assert "trained on 500 lines of 2,000 words; vocabulary 11" in result.stderr
     assert not list(tmp_path.glob("*.checkpoint"))
+    assert "documents: splitting into tokens" in result.stderr or model == "kneser-ney"
+    assert ("WordClasses: 100%" in result.stderr) == (model == "classes")
+    assert f"scoring {folder / 'test'}: 100%, " in result.stderr
     if model in NETWORKS:
         name = "EnergyLM" if model == "energy" else "NeuralLM"
         first, *lines = result.stderr.splitlines()
         assert first == "reading the text to train on"
-        assert "documents: splitting into tokens" in lines
         assert any(f"{name}: 100%, training perplexity" in line for line in lines)
+        speeds = [line for line in lines if line.endswith(" words a second")]
+        assert [f"[{name}] trained on " in line for line in speeds] == [True]
         assert not any(
             value for name, value in lm.get_params().items() if "verbose" in name
         )

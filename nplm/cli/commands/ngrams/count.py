@@ -69,7 +69,7 @@ def count_command(
         raise click.UsageError("--blank-lines is for texts: leave it out with --merge.")
     if weights is not None and not merge:
         raise click.UsageError("--weights is for files of counts: give --merge too.")
-    with report_in_options(), stages(lines=False) as bars:
+    with report_in_options(), stages(lines=None) as bars:
         files = None if merge else Files(inputs)
         texts: Any = CountFiles(inputs, weights) if files is None else files
         count_ngrams(

@@ -119,7 +119,7 @@ def _measure(
     table: str, folder: Path, n_fits: int, status: Console, options: dict[str, Any]
 ) -> None:
     """Measure rows, and report each fit that is done."""
-    with report_in_options(), stages(status) as bars:
+    with report_in_options(), stages(status) as bars, bars.enclosing():
 
         def progress(stage: str, done: float, total: float, note: str) -> None:
             if note and not total:  # how long a fit takes, before it begins

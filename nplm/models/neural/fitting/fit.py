@@ -17,7 +17,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from nplm.base.exceptions import ParameterMessage
-from nplm.base.progress import BAR, bar
+from nplm.base.progress import BAR, bar, print_line
 from nplm.base.warnings import warn
 from nplm.models.neural.fitting.epochs import Epochs
 from nplm.models.neural.fitting.replicated import CommonNetwork, ReplicatedNetwork
@@ -323,10 +323,10 @@ class Training:
                 processes,
                 checkpoint=saves,
                 progress=own_progress if progress is None else progress,
-                verbose=verbose,
+                verbose=verbose or own_progress is not None,
             )
-        if job.verbose and (speed := job.words_per_second):
-            print(f"[{job.name}] trained on {speed:,.0f} words a second")
+        if (verbose or own_progress is not None) and (speed := job.words_per_second):
+            print_line(f"[{job.name}] trained on {speed:,.0f} words a second")
         if interrupt is None:
             self._val_loss = job.val_loss()
         ran_out = interrupt is None and job.held_out.stale == 0

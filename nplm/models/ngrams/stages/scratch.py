@@ -16,7 +16,7 @@ from numpy.typing import DTypeLike, NDArray
 from nplm.base import system
 from nplm.base.blocks import blocks
 from nplm.base.files.atomic_files import GIBI, allocate, full_disk_named, release_pages
-from nplm.models.ngrams.trie.work import BLOCK_FOLLOWERS, Work
+from nplm.models.ngrams.trie.work import BLOCK_FOLLOWERS, Progress, Work
 
 if TYPE_CHECKING:
     from io import FileIO
@@ -44,7 +44,7 @@ class Scratch(Work):
     - `memory`: bytes that the stages may use for their buffers, until `reserve` is
       called
     - `threads`: threads that do the work
-    - `progress`: called with the name of the stage, the amount done, and the total
+    - `progress`: as of `Work`
     """
 
     on_disk = True
@@ -54,21 +54,19 @@ class Scratch(Work):
         folder: str | os.PathLike[str] | None,
         memory: int,
         threads: Threads,
-        progress: Callable[[str, int, int], object] | None = None,
+        progress: Progress | None = None,
     ) -> None:
+        super().__init__(progress)
         self._folder = Path(tempfile.gettempdir() if folder is None else folder)
         if not self._folder.is_dir():
             raise NotADirectoryError(
                 f"folder={str(self._folder)!r}, for temporary files, is not a "
                 "directory: create it, or pass another one."
             )
-        self._total, self._threads, self.n_threads = memory, threads, threads.n
+        self._budget, self._threads, self.n_threads = memory, threads, threads.n
         self.reserve(0)
         self._needs = 0
-        self._progress = progress
         self._lock = Lock()
-        self._done = self._stage_total = 0
-        self._stage = ""
         self._open: dict[str, FileIO] = {}
         self._arrays: list[NDArray[np.generic]] = []
         self._aborted = Event()
@@ -81,7 +79,7 @@ class Scratch(Work):
         self.remove(*self._open)
 
     def reserve(self, n_bytes: int) -> None:
-        self.memory = memory = max(self._total - n_bytes, self._total // 4)
+        self.memory = memory = max(self._budget - n_bytes, self._budget // 4)
         self.block = min(max(memory // self.n_threads // 128, 1 << 10), BLOCK_FOLLOWERS)
         self.n_at_once = max(memory // 2 // 8, 1 << 8)
         self.n_at_random = max(memory // 4 // PAGE_BYTES, 1 << 10)
@@ -150,22 +148,15 @@ class Scratch(Work):
     # -- work ----------------------------------------------------------------------
 
     def stage(self, name: str, total: int, n_bytes: int = 0) -> None:
-        """Begin a stage, which writes files of `n_bytes` at most (0: unknown).
-
-        Its progress runs from 0 to `total`.
-        """
         self._needs = n_bytes
         # Return freed memory to the system before this stage allocates its own.
         system.trim()
-        self._stage, self._done, self._stage_total = name, 0, total
-        self.tell(0)
+        super().stage(name, total)
 
     def tell(self, n: int) -> None:
         self._check_aborted()
         with self._lock:
-            self._done += n
-            if self._progress is not None:
-                self._progress(self._stage, self._done, self._stage_total)
+            super().tell(n)
 
     def each(self, work: Callable[[int, T], Any], parts: Iterable[T]) -> None:
         """Call ``work(thread, part)`` for each part, in parallel.

@@ -10,10 +10,12 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from nplm.base.blocks import blocks
+from nplm.base.progress import counter
 
 __all__ = ["BLOCK_FOLLOWERS", "MAX_NGRAMS", "MOST", "Work"]
 
 T = TypeVar("T")
+Progress = Callable[[str, int, int], object]
 MAX_NGRAMS = np.iinfo(np.int32).max
 # More bytes than any memory has.
 MOST = 1 << 62
@@ -33,6 +35,8 @@ class Work:
     - `block`: number of n-grams that one thread processes at a time
     - `n_at_once`: number of float64 that are held in memory at once
     - `n_at_random`: number of accesses at random between two calls of `forget`
+    - `progress`: called with the name of the stage, the amount done, and the total; by
+      default it shows them as parts of the stage of a call around this one
     """
 
     on_disk = False
@@ -41,8 +45,10 @@ class Work:
     block = BLOCK_FOLLOWERS
     n_at_once = n_at_random = MAX_NGRAMS
 
-    def __init__(self) -> None:
+    def __init__(self, progress: Progress | None = None) -> None:
         self._files: defaultdict[str, list[bytes]] = defaultdict(list)
+        self._progress = progress or counter()
+        self._stage, self._done, self._total = "", 0, 0
 
     def reserve(self, n_bytes: int) -> None:
         """Leave bytes to others: buffers get the rest, or at least a quarter."""
@@ -87,9 +93,13 @@ class Work:
 
         It writes files of `n_bytes` at most (0: unknown).
         """
+        self._stage, self._done, self._total = name, 0, total
+        self.tell(0)
 
     def tell(self, n: int) -> None:
         """Report that `n` more units of the stage are done."""
+        self._done += n
+        self._progress(self._stage, self._done, self._total)
 
     def each(self, work: Callable[[int, T], object], parts: Iterable[T]) -> None:
         """Call ``work(thread, part)`` for each part, by all threads."""
