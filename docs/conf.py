@@ -53,7 +53,8 @@ extensions = [
     "_names",
 ]
 templates_path = ["_templates"]
-exclude_patterns = ["_build", "tutorials", "**/sg_execution_times.rst"]
+TIMES = "sg_execution_times.rst"  # of the gallery, which measure this machine
+exclude_patterns = ["_build", "tutorials", TIMES, f"**/{TIMES}"]
 nitpicky = True  # a name in a reference that leads nowhere fails the build
 html_math_renderer = "mathml"
 smartquotes = False  # "auto" in a docstring is typed as it is shown
