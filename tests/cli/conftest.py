@@ -36,3 +36,13 @@ def run(folder):
         return result
 
     return run
+
+
+@pytest.fixture(scope="module")
+def made(folder, run):
+    """Models in files: the words of the n-gram model begin at two tokens."""
+    run("train", "@train", "--order", "3", "--min-count", "2", "-o", "@kn")
+    network = ["--model", "network", "--epochs", "2", "--hidden", "8"]
+    network += ["--embedding", "4", "--order", "3", "--precision", "float64"]
+    run("train", "@train", "--min-count", "2", *network, "-o", "@network")
+    return folder

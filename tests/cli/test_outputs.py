@@ -74,11 +74,13 @@ def test_every_command_that_writes_a_file_is_tried():
 @pytest.mark.parametrize(
     ("name", "read"), [(name, own) for name in CALLS for own in CALLS[name][1]]
 )
-def test_output_never_replaces_an_input(made, run, name, read):
+def test_output_never_replaces_an_input(made, run, tmp_path, name, read):
     arguments, _ = CALLS[name]
-    before = (made / read[1:]).read_bytes()
-    result = run(name, *(read if a == "OUTPUT" else a for a in arguments), code=2)
-    assert "is read, and would be replaced" in " ".join(result.stderr.split())
+    before, link = (made / read[1:]).read_bytes(), tmp_path / "link"
+    link.symlink_to(made / read[1:])
+    for output in (read, str(link)):
+        result = run(name, *(output if a == "OUTPUT" else a for a in arguments), code=2)
+        assert "is read, and would be replaced" in " ".join(result.stderr.split())
     assert (made / read[1:]).read_bytes() == before
 
 

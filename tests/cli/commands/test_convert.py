@@ -51,19 +51,6 @@ def test_convert_drops_the_optimizer_and_halves_the_weights(made, run, tmp_path)
     np.testing.assert_allclose(np.array(found, float), wanted, atol=0.01)
 
 
-def test_options_of_networks_are_refused_elsewhere(made, run, tmp_path):
-    out = str(tmp_path / "out")
-    result = run("convert", "@kn", out, "--float16", code=1)
-    assert "--float16 is of the weights of a network, and this TextLM" in result.stderr
-    for option in ("--float16", "--keep-optimizer"):
-        result = run("convert", "@network", f"{out}.vec", option, code=2)
-        assert f"{option} is for files of nplm.save" in result.stderr
-        assert "of the kind vectors" in result.stderr
-    result = run("train", "@train", "-o", out, "--keep-optimizer", code=2)
-    assert "--model kneser-ney has no --keep-optimizer" in result.stderr
-    assert not list(tmp_path.iterdir())
-
-
 @small_text
 def test_convert_notes_what_a_file_of_ngrams_does_not_hold(run, tmp_path):
     texts = ["a rose is a rose", "the rose is red"] * 5
@@ -84,16 +71,6 @@ def test_convert_notes_what_a_file_of_ngrams_does_not_hold(run, tmp_path):
     assert "the end of a line will count as a token" in notes["no ends"]
 
 
-@pytest.mark.parametrize("ending", ["bz2", "zst"])
-def test_names_of_compression_that_is_only_read_are_refused(made, run, ending):
-    # The file would be another one than its name says: mapped n-grams.
-    output = f"@out.arpa.{ending}"
-    commands = [["convert", "@kn", output], ["train", "@train", "-o", output]]
-    for command in [*commands, ["count", "@train", "-o", output]]:
-        assert "gzip or xz" in run(*command, code=2).output
-    assert not (made / output[1:]).exists()
-
-
 def test_convert_writes_an_fst_from_every_kind_of_ngrams(made, run, tmp_path):
     out = tmp_path / "G"
     table, arpa = str(tmp_path / "words.txt"), str(tmp_path / "lm.arpa")
@@ -109,8 +86,6 @@ def test_convert_writes_an_fst_from_every_kind_of_ngrams(made, run, tmp_path):
         run("convert", arpa, str(out), "--to", "fst", *options)
         texts.append(out.read_text())
     assert texts[0].replace("#0", "<eps>") == texts[1] != texts[0]
-    result = run("convert", arpa, f"{out}.arpa", "--symbols", table, code=2)
-    assert "--symbols and --backoff-symbol are for --to fst" in result.stderr
 
 
 def test_convert_adds_and_boosts_words_of_every_kind_of_ngrams(made, run, tmp_path):
@@ -133,20 +108,3 @@ def test_convert_adds_and_boosts_words_of_every_kind_of_ngrams(made, run, tmp_pa
         out = str(tmp_path / "refused.arpa")
         result = run("convert", arpa, out, "--boost", str(names), code=1)
         assert "not a word, or a word and" in result.stderr or "nan" in result.stderr
-    result = run("convert", "@network", out, "--boost", str(names), "--float16", code=2)
-    assert "--bits and --boost are for n-grams" in result.stderr
-    names.write_text("\n")
-    result = run("convert", arpa, out, "--boost", str(names), code=1)
-    assert "names has no words" in result.stderr
-
-
-def test_vectors_take_no_options_of_models(run, tmp_path):
-    (tmp_path / "words.vec").write_text("1 2\na 0.5 1\n")
-    model, out = str(tmp_path / "words.vec"), str(tmp_path / "out.vec")
-    for options in (["--bits", "8"], ["--float16"], ["--memory", "1G"]):
-        result = run("convert", model, out, *options, code=2)
-        assert "has word vectors: of the options, only --to" in result.stderr
-    (tmp_path / "names").write_text("Anna 2\n")
-    result = run("convert", model, out, "--boost", str(tmp_path / "names"), code=1)
-    assert "has word vectors, not a model" in result.stderr
-    assert not (tmp_path / "out.vec").exists()

@@ -12,12 +12,6 @@ from nplm.cli import _jobs, _text
 
 
 @pytest.fixture(scope="module")
-def made(folder, run):
-    run("train", "@train", "--order", "3", "--min-count", "2", "-o", "@kn")
-    return folder
-
-
-@pytest.fixture(scope="module")
 def lines(made):
     return (made / "test").read_text().splitlines()
 
@@ -155,17 +149,3 @@ def test_empty_lines_come_last_if_ends_do_not_count(made, run, tmp_path):
         "filter", str(tmp_path / "no ends"), "--max-perplexity", "1e9", input=text
     )
     assert kept.stdout == "the cat sees it\n"
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ([], "give one of --keep"),
-        (["--keep", "0.5", "--by-quantiles"], "give one of --keep"),
-        (["--keep", "0"], "0<x<=1"),
-        (["--by-quantiles", "--rejects", "@r"], "leave --rejects out"),
-        (["--keep", "0.5", "--rejects", "@test"], "is read, and would be replaced"),
-    ],
-)
-def test_options_that_do_not_go_together(made, run, options, message):
-    assert message in run("filter", "@kn", "@test", *options, code=2).stderr

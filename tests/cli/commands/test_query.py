@@ -72,14 +72,6 @@ def test_perplexity_of_no_words_is_undefined_as_in_srilm(closed, run):
     assert "logprob= 0 ppl= undefined ppl1= undefined" in empty.stdout
 
 
-def test_columns_of_srilm_are_of_words(model, run):
-    for other in (["--summary"], ["--each", "line"]):
-        message = run(
-            "query", "--columns", "srilm", *other, "@columns.arpa", code=2
-        ).stderr
-        assert "--columns srilm shows each word" in message
-
-
 def test_lines_without_marks_are_scored_as_by_kenlm(model, folder, run, tmp_path):
     kenlm = pytest.importorskip("kenlm")
     peer = kenlm.Model(str(folder / "columns.arpa"))

@@ -1,6 +1,5 @@
 """Scores of a crawl: bad bytes, processes, JSON, and a program that waits for each."""
 
-import gzip
 import json
 import os
 import signal
@@ -16,13 +15,11 @@ from nplm.cli import _bars, _text
 from nplm.cli._jobs import in_order
 
 
-@pytest.fixture(scope="module")
-def made(folder, run):
-    run("train", "@train", "--order", "3", "--min-count", "2", "-o", "@kn")
-    (folder / "bad").write_bytes(
+@pytest.fixture(scope="module", autouse=True)
+def bad(made):
+    (made / "bad").write_bytes(
         b"\xef\xbb\xbfthe cat\nthe d\xe9g sees\n\na\0dog\nthe dog bites it\n"
     )
-    return folder
 
 
 def rows(result):
@@ -68,8 +65,6 @@ def test_json_has_the_figures_of_each_line(made, run):
     for row in found:
         wanted = 10 ** (-row["log10_prob"] / row["tokens"])
         assert row["perplexity"] == pytest.approx(wanted, rel=1e-4)
-    result = run("score", "@kn", path, "--json", "--per-token", code=2)
-    assert "leave --per-token out" in result.stderr
 
 
 def test_json_of_probability_0_is_null(made, run, tmp_path):
@@ -200,35 +195,11 @@ def test_the_lines_that_a_saved_detector_finds_are_above_its_limit(
     assert 0 < len(odd) < len(lines)
 
 
-def test_one_token_is_not_divided_by_the_tokens(made, run):
-    result = run("score", "@kn", "@test", "--least-token", "--per-token", code=2)
-    assert "leave --per-token out" in " ".join(result.stderr.split())
-
-
 def test_a_line_without_tokens_has_no_odd_one(made, run, tmp_path):
     (tmp_path / "blank").write_text("\n")
     path = str(tmp_path / "blank")
     assert run("score", "@kn", path, "--least-token", "-n").stdout.split("\t") == [
         "0.000000", "</s>\n"]  # fmt: skip
-
-
-@pytest.mark.parametrize("more", [["-"], ["@test", "@train"], ["@test", "--jobs", "2"]])
-def test_only_one_file_is_followed(made, run, more):
-    result = run("score", "@kn", "--follow", *more, code=2)
-    assert "give the name of one TEXT" in " ".join(result.stderr.split())
-
-
-def test_a_pipe_is_not_followed(made, run, tmp_path):
-    os.mkfifo(tmp_path / "pipe")
-    result = run("score", "@kn", "--follow", str(tmp_path / "pipe"), code=2)
-    assert "which is no pipe" in " ".join(result.stderr.split())
-
-
-def test_a_file_that_is_compressed_is_not_followed(made, run, tmp_path):
-    path = tmp_path / "log.gz"
-    path.write_bytes(gzip.compress(b"the cat\n"))
-    result = run("score", "@kn", "--follow", str(path), code=1)
-    assert "leave --follow out" in result.stderr
 
 
 def test_a_file_that_grows_and_is_replaced_is_followed(made, run, tmp_path):

@@ -96,22 +96,6 @@ def test_train_on_units_below_words(folder, run, tmp_path, tokens):
     assert f"bits per character: {scores.bits_per_character:.4f}" in shown
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (["bpe", "--min-count", "2"], "bpe has a vocabulary of its own: leave"),
-        (["bytes", "--vocabulary", "@train"], "bytes has a vocabulary of its own"),
-        (["bytes", "--max-words", "300"], "leave --max-words out"),
-        (["characters", "--memory", "1M"], "--memory is for models .* on disk"),
-        (["unigram", "--max-words", "256"], "--max-words 256 is too small: .* 257 or"),
-    ],
-)
-def test_units_that_are_a_vocabulary_take_no_other(run, tmp_path, options, message):
-    model = str(tmp_path / "model")
-    result = run("train", "@train", "-o", model, "--tokens", *options, code=2)
-    assert re.search(message, result.output)
-
-
 @pytest.mark.parametrize("more", [[], ["--model", "trigram"]])
 def test_words_of_logs_are_masked(run, tmp_path, more):
     """On disk and in memory: lines that differ in numbers and identifiers are one."""
@@ -185,88 +169,6 @@ def test_an_interrupted_fit_goes_on(run, tmp_path, monkeypatch, model):
     assert [path.name for path in kept.iterdir()] == ["mine"]
     whole, cut = (nplm.load(tmp_path / name) for name in ("whole", "cut"))
     np.testing.assert_array_equal(whole.score_samples(text), cut.score_samples(text))
-
-
-def test_what_train_refuses(run, tmp_path):
-    output = ["-o", str(tmp_path / "model")]
-    (tmp_path / "empty").write_text("\n\n")
-    empty = str(tmp_path / "empty")
-    for options, code, message in [
-        (["--order", "300000"], 2, "300000 is not in the range 2<=x<=32"),
-        (["--jobs", "0"], 2, "0 threads do nothing: give 1 or more"),
-        (["--model", "energy", "--direct"], 2, "energy has no --direct, an option of"),
-        (["--hidden", "50"], 2, "has no --hidden, an option of network, energy, sho"),
-        (
-            ["--shortlist", "9", "--model", "network", *SMALL],
-            2,
-            "no --shortlist, an option of shortlist:",
-        ),
-        (
-            ["--model", "trigram", "--classes", "9"],
-            2,
-            "--classes, an option of classes",
-        ),
-        (
-            ["--model", "shortlist", "--samples", "9"],
-            2,
-            "shortlist has no --samples, an option of network, energy, mixture:",
-        ),
-        (
-            ["--model", "shortlist", "--loss", "nce"],
-            2,
-            "trains on all words of its list: leave --loss out",
-        ),
-        (
-            ["--model", "mixture", "--loss", "exact", "--samples", "9"],
-            2,
-            "--loss exact has none: leave --samples out",
-        ),
-        (
-            ["--model", "network", "--hidden", "0"],
-            1,
-            "--hidden 0 without direct connections leaves no path",
-        ),
-        (["--hidden", "8,x"], 2, "'8,x' must be a whole number from 0 on, or the num"),
-        (["--hidden", "8,0"], 2, "'8,0' must be a whole number from 0 on, or the num"),
-        (["--hidden", "-1"], 2, "'-1' must be a whole number from 0 on, or the number"),
-        (["--model", "energy", "--hidden", "8,9"], 1, "--hidden"),
-        (
-            ["--model", "trigram", "--bits", "8"],
-            2,
-            "no --bits, an option of kneser-ney",
-        ),
-        (
-            ["--model", "mixture", "--memory", "1G"],
-            2,
-            "mixture has no --memory, an option of kneser-ney:",
-        ),
-        (["--bits", "13"], 2, "13 is not in the range 3<=x<=12"),
-        (["--order", "17", "--bits", "8"], 1, "quantizes orders 2 to 16, but the mod"),
-        (["--min-counts", "1,x"], 2, "'1,x' must be whole numbers from 1 on, one per"),
-        (["--min-counts", "1,0"], 2, "'1,0' must be whole numbers from 1 on, one per"),
-        (
-            ["--min-counts", "1,3,2", "--min-counts-of", "text"],
-            1,
-            "--min-counts 1,3,2 decreases, but with --min-counts-of text the suff",
-        ),
-        (["--test", empty], 1, f"there is no text to test on in {empty}."),
-        (["--vocabulary", empty], 1, f"--vocabulary: {empty} has no words."),
-        (["--valid", empty], 1, f"there is no text to validate on in {empty}."),
-    ]:
-        result = run("train", "@train", *output, *options, code=code)
-        assert message in " ".join(result.stderr.split())
-    arpa = ["-o", str(tmp_path / "model.arpa.gz")]
-    result = run("train", "@train", *arpa, "--model", "trigram", code=2)
-    assert "or train --model kneser-ney, whose" in " ".join(result.stderr.split())
-    result = run("train", "@train", *arpa, "--tokens", "bytes", code=2)
-    assert "or train --tokens words or blanks with --model kneser-ney" in " ".join(
-        result.stderr.split()
-    )
-    result = run("train", "@train", *arpa, "--bits", "8", code=2)
-    assert "--bits is for mapped n-grams" in " ".join(result.stderr.split())
-    (tmp_path / "link").symlink_to(tmp_path / "absent" / "model")
-    result = run("train", "@train", "-o", str(tmp_path / "link"), code=2)
-    assert "absent cannot be written to: No" in " ".join(result.stderr.split())
 
 
 def test_options_of_a_model_are_those_that_it_has():
@@ -361,27 +263,10 @@ def test_options_reach_the_network(run, tmp_path, model):
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_notes_and_errors_name_options(run, tmp_path):
-    wrong = ["--tokens", "blanks", "--memory", "much", "-o", str(tmp_path / "x")]
-    result = run("train", "@train", *wrong, code=2)
-    assert "Invalid value for '--memory': 'much' must be a number of" in result.stderr
     command = ["train", "-o", str(tmp_path / "model"), "--model", "network", *SMALL]
     run(*command, input="a b c\n" * 9)
     result = run(*command, "@train", "--learning-rate", "5000", "--alpha", "0", code=1)
     assert "lower --learning-rate, now 5000, or --batch-size, now" in result.stderr
-
-
-@pytest.mark.parametrize("option", ["text", "--valid", "--test", "--vocabulary"])
-@pytest.mark.parametrize("on_disk", [False, True])
-def test_a_model_does_not_take_the_place_of_a_text(run, tmp_path, option, on_disk):
-    text, link = tmp_path / "text", tmp_path / "link"
-    text.write_text("a b\n")
-    link.symlink_to(text)
-    read = ["@train", option, str(text)] if option != "text" else ["@train", str(text)]
-    disk = ["--tokens", "blanks", "--memory", "1M"] if on_disk else []
-    for output in (text, link):
-        result = run("train", *read, *disk, "-o", str(output), code=2)
-        assert f"{output} is read, and" in " ".join(result.stderr.split())
-    assert text.read_text() == "a b\n"
 
 
 @pytest.mark.parametrize(
@@ -443,8 +328,6 @@ def test_train_in_bounded_memory(folder, run, tmp_path):
         run("query", arpa, "@test").stdout.split(), disks, strict=True
     ):
         assert ours == one or float(ours) == pytest.approx(float(one), abs=1e-4)
-    result = run("train", "@train", "-o", arpa, *options, *disk, code=2)
-    assert "leave --valid and --test out" in result.stderr
     packed.write_bytes(packed.read_bytes()[:-20])
     result = run(
         "train", str(packed), "-o", str(tmp_path / "x"), *options, *disk, code=1
@@ -489,9 +372,6 @@ def test_ngrams_without_marks_of_sentences(run, tmp_path):
     scores = run("score", str(path), input=b"a b c\na b\nb b\n").stdout.split()
     np.testing.assert_allclose(np.array(scores, float), wanted, atol=2e-6)
     assert "words: 3\n" in run("query", "-s", str(path), input=b"a b c\n").stdout
-    for other in ("--model", "trigram"), ("--tokens", "bytes"), ("--counts",):
-        result = run("train", str(text), "-o", str(path), *other, "--no-marks", code=2)
-        assert "--no-marks" in result.stderr
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
@@ -563,10 +443,6 @@ def test_words_to_know(folder, run, tmp_path):
     assert "<unk>, which is easy to predict" in result.stderr
     run("train", *options, "--max-words", "4", input="a b b c.\n" * 9)
     assert nplm.load(model).vocabulary_.words_.tolist() == ["</s>", "<unk>", "b", "a"]
-    result = run(
-        "train", *options, "--vocabulary", "@train", "--min-count", "2", code=2
-    )
-    assert "leave one of both out" in result.stderr
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")

@@ -94,40 +94,6 @@ def test_continued_model_is_not_worse(run, text, model, tmp_path):
     assert "a network needs 2,000 tokens" in refused.stderr
 
 
-@pytest.mark.parametrize(
-    ("options", "code", "message"),
-    [
-        ("--minutes 1 --model network", 2, "leave --model out"),
-        ("--minutes 1 --hidden 9", 2, "leave --hidden out"),
-        ("--minutes 1 --order 3", 2, "--minutes chooses the models"),
-        ("--adapt", 2, "--adapt is for --minutes"),
-        ("--text running", 2, "--text is for --minutes"),
-        ("--minutes 0", 2, "0.0 is not in the range"),
-        ("--minutes 1 --set hidden", 2, "NAME=VALUE"),
-        ("--minutes nan", 2, "NaN is not a number"),
-        ("--minutes inf", 1, "--minutes must be"),
-        ("--minutes 1 --set n_units=3", 2, "--set has 'n_units'"),
-        ("--minutes 1 --set n_units=3", 2, "ngram_order, n_classes, spelling"),
-        ("--minutes 1 --set spelling=3", 2, "spelling must be True or False, got 3"),
-        ("--minutes 1 --set ngram_order=0", 2, "ngram_order must be an int above 0"),
-        ("--minutes 1 --members a", 2, "--members must be some of ngrams"),
-        ("--minutes 1e-5", 1, "is too short"),
-        (
-            "--minutes 1 --memory 1M",
-            1,
-            "is too small: reading the text takes about 0.2",
-        ),
-        ("--minutes 1 -o model.arpa", 2, "OUTPUT is a model of nplm"),
-    ],
-)
-def test_what_minutes_refuse(run, text, tmp_path, options, code, message, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    found = run("train", text, "-o", "model", *options.split(), code=code)
-    assert message in " ".join(found.stderr.split())
-    assert "Traceback" not in found.stderr
-    assert "reading the text to train" not in found.stderr
-
-
 def test_network_needs_text(run, model, tmp_path):
     path = tmp_path / "text"
     path.write_text("one two three\n")

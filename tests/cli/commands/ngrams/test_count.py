@@ -46,15 +46,6 @@ def test_a_model_is_estimated_from_the_counts(folder, run):
     np.testing.assert_array_equal(model.trie_.prob, again.trie_.prob)
 
 
-def test_mistakes_are_sentences(folder, run):
-    assert "texts have no word" in run("count", "-o", "@no", input="\n", code=1).stderr
-    replaced = run("count", "@train", "-o", "@train", code=2).stderr
-    assert "is read, and would be replaced" in " ".join(replaced.split())
-    marks = run("count", "-o", "@no", input="a <s> b\n", code=1).stderr
-    assert "<s>" in marks
-    assert not (folder / "no").exists()
-
-
 def test_files_of_counts_are_merged_with_weights(folder, run):
     run("count", "@train", "-o", "@train.counts", "--order", "3")
     run("count", "@test", "-o", "@test.counts", "--order", "3")
@@ -73,30 +64,3 @@ def test_a_model_of_counts_is_that_of_the_text(folder, run):
     run("train", "@counts.gz", "--counts", "-o", "@of_counts", *own)
     run("train", "@train", "--tokens", "blanks", "-o", "@of_text", *own)
     assert (folder / "of_counts").read_bytes() == (folder / "of_text").read_bytes()
-
-
-def test_mistakes_with_counts_are_sentences(folder, run):
-    run("count", "@train", "-o", "@counts.gz", "--order", "2")
-    merge = ["count", "--merge", "-o", "@no"]
-    assert "give their names" in run(*merge, code=2).stderr
-    assert (
-        "for texts"
-        in run(*merge, "@counts.gz", "--blank-lines", "sentences", code=2).stderr
-    )
-    weights = ["@counts.gz", "--weights"]
-    assert "'half'" in run(*merge, *weights, "half", code=2).stderr
-    message = run(*merge, *weights, "1,2.50", code=1).stderr
-    assert "--weights 1,2.5 must be numbers above 0" in message
-    assert "--merge too" in run("count", "-o", "@no", *weights, "1", code=2).stderr
-    assert "lower --order" in run(*merge, "@counts.gz", "--order", "3", code=1).stderr
-    (folder / "huge").write_text("</s>\t1\na\t9223372036854775807\n")
-    for options in ([], ["--weights", "2"]):
-        huge = run(*merge, "@huge", "--order", "1", *options, code=1).stderr
-        assert "line 2: 'a\\t9223372036854775807' has a count that overflows" in huge
-    train = ["train", "@counts.gz", "--counts", "-o", "@no"]
-    text = ["train", "@train", "--counts", "-o", "@no"]
-    assert "train is plain text, not counts" in run(*text, code=1).stderr
-    assert "--tokens is for texts" in run(*train, "--tokens", "blanks", code=2).stderr
-    other = run(*train, "--model", "trigram", code=2).stderr
-    assert "has no --counts" in other
-    assert not (folder / "no").exists()

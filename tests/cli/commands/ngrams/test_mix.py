@@ -53,34 +53,6 @@ def test_a_mixture_has_the_given_weights_and_the_kind_asked_for(made, run):
     )
 
 
-def test_mistakes_are_sentences(made, run):
-    two = ["mix", "@cats", "@horses.arpa", "-o", "@none.arpa"]
-    assert "give --valid" in run(*two, code=2).stderr
-    given = [*two, "--valid", "@dev", "--weights", "0.5,0.5"]
-    assert "give --valid" in run(*given, code=2).stderr
-    assert "'half'" in run(*two, "--weights", "half", code=2).stderr
-    message = run(*two, "--weights", "0.25,-3,1e-7", code=1).stderr
-    assert "Error: --weights 0.25,-3,1e-07 must be numbers, 0 or more" in message
-    assert "one for each model, of which there are 2." in message
-    alone = ["mix", "@cats", "--weights", "1", "-o", "@none.arpa"]
-    assert "two models or more" in run(*alone, code=1).stderr
-    classes = ["@train", "-o", "@classes", "--model", "classes", "--classes", "3"]
-    run("train", *classes)
-    mixed = ["mix", "@cats", "@classes", "--weights", "0.5,0.5", "-o", "@none.arpa"]
-    message = run(*mixed, code=1).stderr
-    assert f"{made / 'classes'} has no back-off n-grams (ClassLM)" in message
-    assert "give a MODEL trained with --model kneser-ney" in message
-    run("train", "@train", "-o", "@six", "--bits", "6", "--tokens", "blanks")
-    quantized = ["mix", "@cats", "@six", "--weights", "0.5,0.5", "-o", "@none.arpa"]
-    assert "which is not quantized (--bits)" in run(*quantized, code=1).stderr
-    (made / "empty").write_text("")
-    empty = run(*two, "--valid", "@empty", code=1).stderr
-    assert "--valid has 0 documents and no token" in empty
-    over = ["mix", "@cats", "@horses.arpa", "--weights", "1,0", "-o", "@cats"]
-    assert "is read" in run(*over, code=2).stderr
-    assert not (made / "none.arpa").exists()
-
-
 def test_a_symbol_that_is_a_word_of_another_file_is_refused(made, run):
     lines = (made / "horses.arpa").read_text()
     (made / "UNK.arpa").write_text(lines.replace("<unk>", "<UNK>"))

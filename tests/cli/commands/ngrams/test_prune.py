@@ -28,19 +28,3 @@ def test_a_model_is_limited_to_the_words_of_a_file(folder, run):
     result = run("prune", "--limit-vocab", words, "--threshold", "0.5", "@limited.kn",
                  "@limited.arpa")  # fmt: skip
     assert f"{n_ngrams:,} of " not in result.stderr
-
-
-def test_mistakes_of_words_are_sentences(folder, run):
-    run("train", "@train", "-o", "@limited.kn", "--order", "2")
-    none = write(folder / "none", ["", " "])
-    others = write(folder / "others", ["lion"])
-    command = ["prune", "@limited.kn", "@limited.arpa", "--limit-vocab"]
-    assert "none has no words" in run(*command, none, code=1).stderr
-    lexicon = write(folder / "lexicon", ["the\tDH AH", "cat\tK AE T"])
-    for own in (command, ["train", "@train", "-o", "@known.arpa", "--vocabulary"]):
-        message = run(*own, lexicon, code=1).stderr
-        assert f"{own[-1]}: {lexicon}, line 1: 'the\\tDH AH' is more than" in message
-    message = run(*command, others, code=1).stderr
-    assert "others: the model has none of the words" in message
-    own = ["prune", "@limited.kn", "@others", "--limit-vocab", others]
-    assert "others is read" in run(*own, code=2).stderr

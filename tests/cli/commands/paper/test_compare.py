@@ -102,48 +102,6 @@ def test_a_vocabulary_of_unknown_words_is_told(run):
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (["--json", "{tmp}/absent/x.json"], "cannot be written to"),
-        (["--json", "{tmp}"], "is a folder"),
-        (["--json", "-"], "nothing is written to standard output; give a name"),
-        (["--output", "-"], "nothing is written to standard output; give a name"),
-        (["--output", "{tmp}/text.txt"], "cannot be made"),
-        (["--output", "{tmp}/text.txt/inner"], "cannot be made"),
-        (["--corpus", "python-docs", "--min-count", "2"], "--min-count is for --corp"),
-        (["--jobs", "0"], "0 threads do nothing"),
-        (["--minutes", "0"], "'--minutes'"),
-        (["--set", "n_hidden"], "must be NAME=VALUE"),
-        (["--set", "n_hiden=3"], "--set has 'n_hiden': it may fix members, "),
-        (["--set", "n_hidden=-1"], "--set: "),
-        (["--hiddn", "8"], "No such option"),
-    ],
-)
-def test_wrong_options_are_refused_before_training(
-    run, tmp_path, monkeypatch, options, message
-):
-    monkeypatch.setattr(command, "compare", None)
-    result = run(*(option.format(tmp=tmp_path) for option in options))
-    assert result.exit_code == 2, result.output
-    assert message in " ".join(result.output.replace("│", " ").split())
-
-
-def test_an_absent_corpus_is_named(run):
-    result = run(corpus="brwon")
-    assert result.exit_code == 1
-    assert "brwon: there is no such file or folder" in result.output
-    assert "python-docs, brown, ptb" in result.output
-
-
-def test_a_text_too_short_for_its_parts(run, tmp_path):
-    path = tmp_path / "short.txt"
-    path.write_text("too short", encoding="utf-8")
-    result = run(corpus=path)
-    assert result.exit_code == 1
-    assert "too small for its splits" in result.output
-
-
-@pytest.mark.parametrize(
     ("fails", "rows"),
     [
         ("Kneser-Ney", ["trigram"]),

@@ -120,27 +120,6 @@ def test_divergence_is_told_in_words(run, monkeypatch):
     assert "Traceback" not in result.output
 
 
-@pytest.mark.parametrize(
-    ("arguments", "code", "message"),
-    [
-        (["table3"], 2, "table3"),
-        (["table1", "--rows", "MLP11"], 1, "'MLP11' is no row of table1"),
-        (["table1", "--rows", " ,"], 2, "--rows names no row: leave it out for all"),
-        (["table1", "--text", "file"], 2, "--text is for table2: table1 is of Brown."),
-        (["table1", "--jobs", "0"], 2, "0 threads do nothing"),
-        (["table1", "--folder", "file/x"], 2, "cannot be made"),
-        (["table1", "--jobs", "many"], 2, "many"),
-    ],
-)
-def test_mistakes_are_told(run, tmp_path, arguments, code, message):
-    (tmp_path / "file").write_text("")
-    result = run(*arguments)
-    assert result.exit_code == code
-    assert message in result.output
-    assert "Traceback" not in result.output
-    assert not (tmp_path / "table1").exists()
-
-
 def test_a_damaged_result_is_told(run, tmp_path):
     assert run("table1", "--rows", "Del. Int.").exit_code == 0
     (tmp_path / "table1" / "Del-Int.json").write_text("{")
