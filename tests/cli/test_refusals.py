@@ -83,7 +83,7 @@ TRAIN = [
     ("--minutes 1 --set ngram_order=0", 2, "ngram_order must be an int above 0"),
     ("--minutes 1 --members a", 2, "--members must be some of ngrams"),
     ("--minutes 1e-5", 1, "is too short"),
-    ("--minutes 1 --memory 1M", 1, "is too small: reading the text takes about 0.2"),
+    ("--minutes 1 --memory 1M", 1, " MB of text takes about 0.2 GB"),
     ("--minutes 1 -o @no.arpa", 2, "OUTPUT is a model of nplm"),
 ]
 OTHERS = {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -35,15 +35,22 @@ class Job:
         refuse_empty(self.test, "test")
 
     def read(
-        self, *, at_blanks: bool, errors: str | None = None
+        self,
+        *,
+        at_blanks: bool,
+        errors: str | None = None,
+        limit: Callable[[int], None] = lambda _: None,
     ) -> tuple[list[str], list[str] | None]:
-        """Read the lines to train on, and those held out; see `Chunk.documents`."""
+        """Read the lines to train on, and those held out; see `Chunk.documents`.
+
+        - `limit`: called with the number of bytes of text so far, to refuse more
+        """
         split = Splitter(BETWEEN_BLANKS).split_function() if at_blanks else None
         marks, held_out = LineMarks(END, split), None
-        texts = self.lines(self.inputs, marks, "train on", errors)
+        texts = self.lines(self.inputs, marks, "train on", errors, limit)
         if self.valid is not None:
             what_for = f"validate on in {self.valid}"
-            held_out = self.lines([self.valid], marks, what_for, errors)
+            held_out = self.lines([self.valid], marks, what_for, errors, limit)
         refuse_empty(self.test, "test")
         return texts, held_out
 
@@ -53,14 +60,18 @@ class Job:
         marks: LineMarks,
         what_for: str,
         errors: str | None = None,
+        limit: Callable[[int], None] = lambda _: None,
     ) -> list[str]:
-        """Read the lines of some files; see `Chunk.documents`."""
+        """Read the lines of some files; see `read`."""
         texts: list[str] = []
         n_bytes, stage = n_bytes_of(names), f"reading the text to {what_for}"
+        n_read = 0  # of text, which files may have compressed
         keep = self.options["blank_lines"]
         with stages() as bars:
             bars.show(stage, 0, 0, "")
             for chunk in chunks_of(names):
+                n_read += len(chunk.lines) + sum(map(len, chunk.lines))
+                limit(n_read)
                 _, documents = chunk.documents(marks, errors, blank_lines=keep)
                 texts += [line for [line] in documents]
                 bars.show(stage, chunk.n_bytes, n_bytes, f"{len(texts):,} lines")

@@ -6,6 +6,7 @@ import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stdout
+from functools import partial
 from typing import Any
 
 import click
@@ -48,12 +49,14 @@ def train_minutes(job: Job) -> None:
     began = click.get_current_context().meta[BEGAN]
     refuse_arpa(output)
     lm = _auto_lm(options)
-    if lm.recipe is None:
-        _refuse_too_large(n_bytes_of(job.inputs), lm)
+    budget = Budget(60 * lm.minutes, began)
+    limit = partial(_refuse_too_large, lm, budget)
+    limit(n_bytes_of(job.inputs))
     refuse_empty(job.test, "test")
     at_blanks = getattr(lm.tokenizer, "splits_at_blanks", False)
-    texts, held_out = job.read(at_blanks=at_blanks, errors=options["errors"])
-    budget = Budget(60 * lm.minutes, began)
+    texts, held_out = job.read(
+        at_blanks=at_blanks, errors=options["errors"], limit=limit
+    )
     before = None if options["continued"] is None else _auto_of(options["continued"])
     interrupted = _fit_and_save(lm, job, texts, held_out, budget, before)
     seconds, size = budget.spent, output.stat().st_size / 1e6
@@ -116,19 +119,24 @@ def _auto_of(path: str) -> AutoLM:
     return model
 
 
-def _refuse_too_large(n_bytes: int, lm: AutoLM) -> None:
-    """Refuse a text that takes most of the time to be read, or all memory."""
+def _refuse_too_large(lm: AutoLM, budget: Budget, n_bytes: int) -> None:
+    """Refuse a text of so many bytes, or more, without the time or memory to read it.
+
+    A fit that repeats another has no time.
+    """
     minutes, needed = lm.minutes, n_bytes / READ_A_SECOND / READING_SHARE / 60
-    if needed > minutes:
+    reading = f"reading {n_bytes / 1e6:,.2f} MB of text takes"
+    if lm.recipe is None and (needed > minutes or budget.left < 0):
+        needed = max(needed, budget.spent / 60)
         raise click.ClickException(
-            f"--minutes {minutes:g} is too short: reading the text takes most of "
-            f"{needed:.2g} minutes. Give more minutes, or a part of the text."
+            f"--minutes {minutes:g} is too short: {reading} most of {needed:.2g} "
+            "minutes. Give more minutes, or a part of the text."
         )
     giga = (PROGRAM_BYTES + BYTES_A_BYTE * n_bytes) / 1e9
     if lm.memory is not None and giga > lm.memory / 1e9:
         raise click.ClickException(
-            f"--memory of {lm.memory / 1e9:.2g} GB is too small: reading the text "
-            f"takes about {giga:.2g} GB. Give more memory, or a part of the text."
+            f"--memory of {lm.memory / 1e9:.2g} GB is too small: {reading} about "
+            f"{giga:.2g} GB. Give more memory, or a part of the text."
         )
 
 

@@ -71,8 +71,12 @@ FIXED = {
     "n_classes": "an int, 0 or more", "spelling": "True or False",
     "epochs": "a number above 0",
 }  # fmt: skip
-# Parameters of networks that are those of `AutoLM` itself.
-OF_ALL = ("n_words", "n_jobs", "random_state", "verbose")
+# Parameters of networks that are those of `AutoLM` itself, or follow from the time and
+# other choices.
+DECIDED = (
+    "n_words", "n_jobs", "random_state", "verbose", "max_iter", "warm_start",
+    "validation_fraction", "solver__learning_rate", "features__word_features",
+)  # fmt: skip
 
 
 def checked_settings(settings: Mapping[str, object]) -> dict[str, object]:
@@ -82,17 +86,17 @@ def checked_settings(settings: Mapping[str, object]) -> dict[str, object]:
     """
     settings = {
         name: value.tolist() if isinstance(value, (np.generic, np.ndarray)) else value
-        for name, value in settings.items()
+        for name, value in _spelled_out(settings).items()
     }
     choices = {name: value for name, value in settings.items() if name in FIXED}
     network = {name: v for name, v in settings.items() if name not in FIXED}
     parameters = changed(ROWS[0].network, network)
-    known = NeuralLM().get_params().keys() - set(OF_ALL)
-    unknown = {name.split("__")[0] for name in network} - known
+    unknown = {name.split("__")[0] for name in network} - NeuralLM().get_params().keys()
+    unknown |= network.keys() & set(DECIDED)
     if unknown:
         message = ParameterMessage(
             "{settings:settings} has {0!r}: it may fix {1}, and any parameter of "
-            "NeuralLM but {2}.", min(unknown), ", ".join(FIXED), ", ".join(OF_ALL),
+            "NeuralLM but {2}.", min(unknown), ", ".join(FIXED), ", ".join(DECIDED),
         )  # fmt: skip
         raise ValueError(message)
     try:
@@ -104,7 +108,8 @@ def checked_settings(settings: Mapping[str, object]) -> dict[str, object]:
         field = "minutes" if name == "epochs" else name
         try:
             recipe = AutoRecipe.of({"minutes": 1.0, field: value})
-            is_valid = set(recipe.members) <= set(CHOSEN) and recipe.minutes > 0
+            is_valid = set(recipe.members) <= set(CHOSEN)
+            is_valid &= 0 < recipe.minutes < math.inf
         except ValueError:
             is_valid = False
         if not is_valid:
@@ -114,6 +119,24 @@ def checked_settings(settings: Mapping[str, object]) -> dict[str, object]:
             )  # fmt: skip
             raise ValueError(message)
     return settings
+
+
+def _spelled_out(settings: Mapping[str, object]) -> dict[str, object]:
+    """Return settings with the name and parameters of options, in place of objects."""
+    spelled: dict[str, object] = {}
+    for name, value in settings.items():
+        spelled[name] = value
+        for kind, of in NeuralLM._options.get(name, {}).items():
+            if type(value) is not of:
+                continue
+            spelled[name], defaults = kind, of().get_params(deep=False)
+            spelled |= {
+                f"{name}__{inner}": given
+                for inner, given in value.get_params(deep=False).items()
+                if f"{name}__{inner}" not in DECIDED
+                or repr(given) != repr(defaults[inner])
+            }
+    return spelled
 
 
 def changed(
@@ -247,7 +270,7 @@ def _with_network(
         return None
     row, last, building = nearest_row(text.n_tokens, minutes, rows), None, math.inf
     while True:
-        parameters = changed(_adapted(row, text), settings)
+        parameters = _adapted(row, text, settings)
         seconds_to_build, speed, scoring = _speeds(
             fit, parameters, PROBE_SHARE * budget.seconds
         )
@@ -292,7 +315,7 @@ def _with_row(
     a_token = 1 / choice.speed + choice.scoring_seconds / text.n_tokens
     planned = max(1, round(min(seconds / a_token, choice.most)))
     dropout = dropout_for(text.n_tokens, planned / text.n_tokens)
-    network = {"dropout": dropout} | changed(_adapted(row, text), settings)
+    network = {"dropout": dropout} | _adapted(row, text, settings)
     recipe = replace(choice.recipe, network=network, planned=planned)
     return replace(choice, recipe=recipe)
 
@@ -339,17 +362,20 @@ def continued(recipe: AutoRecipe) -> dict[str, Any]:
     return network | ({"learning_rate_init": rate} if network else {})
 
 
-def _adapted(row: Row, text: AutoText) -> dict[str, object]:
-    """Return the parameters of a row for a text that may be small."""
+def _adapted(
+    row: Row, text: AutoText, settings: Mapping[str, object]
+) -> dict[str, Any]:
+    """Return the parameters of a row for a text that may be small, and settings."""
     parameters = row.network
     parameters["batch_size"] = batch_size_for(text.n_tokens, row.batch_size)
-    if text.n_words <= MIN_WORDS_PER_NOISE_SAMPLE * row.n_noise:
+    has_loss = any(name.startswith("loss") for name in settings)
+    if not has_loss and text.n_words <= MIN_WORDS_PER_NOISE_SAMPLE * row.n_noise:
         parameters["loss"] = "exact"
         del parameters["loss__n_noise"]
     if text.n_columns and text.n_tokens < SHORT_RUN * len(text.train.lengths):
         # A memory would begin anew in most windows.
         parameters |= {"order": text.n_columns + 1, "n_memory": 0}
-    return parameters
+    return changed(parameters, settings)
 
 
 def _speeds(

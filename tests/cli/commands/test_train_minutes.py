@@ -1,5 +1,6 @@
 """``nplm train --minutes``: the best model that a time makes of a text."""
 
+import gzip
 import os
 import re
 import signal
@@ -92,6 +93,20 @@ def test_continued_model_is_not_worse(run, text, model, tmp_path):
     other.write_text("one line\n")
     refused = train(run, str(other), further, *options, "--continue", model, code=1)
     assert "a network needs 2,000 tokens" in refused.stderr
+
+
+@pytest.mark.parametrize("is_piped", [True, False], ids=["a pipe", "compressed"])
+def test_limits_hold_for_texts_of_unknown_size(run, model, tmp_path, is_piped):
+    path, content = tmp_path / "text.gz", "one two\n" * 100_000
+    path.write_bytes(gzip.compress(content.encode()))
+    text, given = ("-", content) if is_piped else (str(path), None)
+    for options, message in (
+        ("--minutes 1 --memory 192M", "--memory of 0.2 GB is too small: reading 0."),
+        ("--minutes 0.002 --memory 1G", "--minutes 0.002 is too short: reading 0."),
+    ):
+        found = run("train", text, "-o", model, *options.split(), input=given, code=1)
+        assert message in " ".join(found.stderr.split())
+        assert "splitting into tokens" not in found.stderr
 
 
 def test_network_needs_text(run, model, tmp_path):

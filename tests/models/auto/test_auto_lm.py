@@ -14,9 +14,12 @@ from sklearn.pipeline import Pipeline
 
 import nplm
 from nplm import (
+    Adam,
     AutoLM,
     AutoRecipe,
     DivergenceError,
+    Exact,
+    Importance,
     KneserNeyLM,
     LMClassifier,
     LMDetector,
@@ -220,6 +223,10 @@ def test_impossible_fits_are_refused():
         ({"spelling": "no"}, "settings: spelling must be True or False, got 'no'"),
         ({"dropout": 5}, "settings: dropout=5"),
         ({"epochs": 0}, "epochs must be a number above 0, got 0"),
+        ({"epochs": np.inf}, "epochs must be a number above 0, got inf"),
+        ({"max_iter": 5}, "settings has 'max_iter'"),
+        ({"solver": Adam("constant")}, "settings has 'solver__learning_rate'"),
+        ({"solver": Exact()}, "The 'solver' parameter of NeuralLM must be one of"),
         ({"n_words": 5}, "any parameter of NeuralLM but n_words"),
     ):
         with pytest.raises(ValueError, match=message):
@@ -228,6 +235,21 @@ def test_impossible_fits_are_refused():
         AutoLM(0.1, settings={"members": ["network"]}).fit(TEXTS[:9])
     with pytest.raises(TypeError, match="no parameter 'folder'"):
         AutoLM(0.1).fit(TEXTS, folder="here")
+
+
+def test_settings_hold_for_small_vocabularies_and_in_saved_recipes(tmp_path):
+    settings = SMALL | {
+        "members": ["network"], "epochs": 1, "solver": Adam(beta_1=0.8),
+        "loss__n_noise": 16,
+    }  # fmt: skip
+    lm = AutoLM(0.5, settings=settings).fit(TEXTS, checkpoint=tmp_path / "state")
+    network = lm.estimator_
+    assert (network.solver.beta_1, network.solver.beta_2) == (0.8, Adam().beta_2)
+    assert repr(network.loss_) == repr(Importance(n_noise=16))
+    nplm.save(lm, tmp_path / "model")
+    recipe = nplm.load(tmp_path / "model").recipe_
+    assert recipe == lm.recipe_
+    equal(AutoLM(recipe=recipe).fit(TEXTS), lm)
 
 
 def test_held_out_documents_may_be_given():
