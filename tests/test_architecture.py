@@ -29,7 +29,7 @@ FLOORS = {
         {"_kernels"},
     ],
     "cli": [{"__init__"}, {"commands", "serve"}, {"training"}, {"."}],
-    "cli/training": [{"minutes", "on_disk", "in_memory"}, {"kept_fit"}, {"."}],
+    "cli/training": [{"minutes", "on_disk", "in_memory"}, {"fitting"}, {"."}],
     "cli/serve": [{"command"}, {"app"}, {"."}],
     "formats": [
         {"__init__"},

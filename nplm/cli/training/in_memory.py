@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import click
 
-import nplm
 from nplm import (
     ClassLM,
     EnergyLM,
@@ -13,7 +12,6 @@ from nplm import (
     MixtureLM,
     NeuralLM,
     ShortlistLM,
-    Subwords,
     TextLM,
     Tokenizer,
     Vocabulary,
@@ -25,14 +23,14 @@ from nplm.cli._models import vocabulary_of
 from nplm.cli._options import NETWORKS, Settings, is_given
 from nplm.cli._outputs import refuse_arpa
 from nplm.cli._tally import report_words
+from nplm.cli.training.fitting import kept_fit, save_trained, tokenizer_of
 from nplm.cli.training.job import Job
-from nplm.cli.training.kept_fit import KeptFit
 from nplm.cli.training.options import OPEN_UNITS, UNITS
 from nplm.models.neural.network_lm import NetworkLM
 from nplm.models.neural.options.losses import LOSSES
 from nplm.models.neural.options.solvers import SOLVERS
+from nplm.models.training.checkpoint import discard
 from nplm.text.words.known_words import known_of
-from nplm.text.words.splitting import BETWEEN_BLANKS
 from nplm.text.words.word_choice import WordChoice
 
 __all__ = ["train_in_memory"]
@@ -59,15 +57,9 @@ def train_in_memory(ctx: click.Context, job: Job, choice: WordChoice) -> None:
 def _text_lm(ctx: click.Context, options: Settings, choice: WordChoice) -> TextLM:
     """Make the model that the options ask for."""
     tokens, n_words = options["tokens"], options["max_words"]
-    tokenizer: Tokenizer | Subwords = Tokenizer()
-    if tokens == "blanks":
-        tokenizer = Tokenizer(BETWEEN_BLANKS)
-    elif tokens == "logs":
-        tokenizer = Tokenizer.for_logs()
-    elif tokens != "words":
-        tokenizer = Subwords(tokens)
-        if tokens in OPEN_UNITS and n_words is not None:
-            tokenizer.n_words = n_words - 1  # </s> is one more
+    tokenizer = tokenizer_of(tokens) or Tokenizer()
+    if tokens in OPEN_UNITS and n_words is not None:
+        tokenizer.set_params(n_words=n_words - 1)  # </s> is one more
     vocabulary = Vocabulary(choice.min_count, choice.max_words, words=choice.words)
     return TextLM(
         _estimator(ctx, options),
@@ -152,20 +144,21 @@ def _fit_and_save(
 ) -> None:
     """Fit a model, or go on with its checkpoint; after an interrupt save it too."""
     model, optimizer = job.options["model"], job.options["keep_optimizer"]
-    output, kept = job.output, KeptFit(job)
     name = "network__checkpoint" if model == "mixture" else "checkpoint"
-    resumable = {name: kept.folder} if model in NETWORKS.split() else {}
+    resumable = {name: job.checkpoint} if model in NETWORKS.split() else {}
     try:
         # Every stage is shown: those of models without `verbose`, too.
-        with report_in_options(), kept, stages(lines=10) as bars, bars.enclosing():
+        with (
+            report_in_options(), kept_fit(job), stages(lines=10) as bars,
+            bars.enclosing(),
+        ):  # fmt: skip
             lm.fit(texts, X_val=held_out, **resumable)
     except KeyboardInterrupt:
         if hasattr(lm, "estimator_"):
-            nplm.save(lm, output, optimizer=optimizer)
-            click.echo(f"{output} has the model as far as it was trained.", err=True)
+            save_trained(lm, job, optimizer=optimizer, whole=False)
         raise
-    nplm.save(lm, output, optimizer=optimizer)
-    kept.remove()
+    save_trained(lm, job, optimizer=optimizer, whole=True)
+    discard(job.checkpoint)
 
 
 def _report(lm: TextLM, n_lines: int) -> None:

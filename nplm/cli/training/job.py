@@ -29,6 +29,11 @@ class Job:
     test: str | None
     options: Settings
 
+    @property
+    def checkpoint(self) -> Path:
+        """The folder for the state of a fit, beside its output."""
+        return self.output.with_name(f"{self.output.name}.checkpoint")
+
     def refuse_empty(self) -> None:
         """Refuse a text to score without words."""
         refuse_empty(self.valid, "validate")

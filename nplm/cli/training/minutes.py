@@ -15,20 +15,19 @@ from rich.table import Table
 from sklearn.base import clone
 
 import nplm
-from nplm import AutoLM, Subwords, Tokenizer
+from nplm import AutoLM
 from nplm.base.progress import BAR
 from nplm.cli._messages import check_auto_settings, report_in_options
 from nplm.cli._options import Settings, refuse
 from nplm.cli._outputs import BEGAN, INTERRUPTED, refuse_arpa
 from nplm.cli._tally import line_marks
 from nplm.cli._text import n_bytes_of, refuse_empty
+from nplm.cli.training.fitting import kept_fit, save_trained, tokenizer_of
 from nplm.cli.training.job import Job
-from nplm.cli.training.kept_fit import KeptFit
-from nplm.cli.training.options import UNITS
 from nplm.models.auto.auto_lm import fit_within, scores_of
 from nplm.models.auto.fitting import CHOICE_FILE, Budget, Scores
 from nplm.models.auto.rules import gain_of_twice
-from nplm.text.words.splitting import BETWEEN_BLANKS
+from nplm.models.training.checkpoint import discard
 
 __all__ = ["train_minutes"]
 
@@ -87,20 +86,14 @@ def _auto_lm(options: Settings) -> AutoLM:
         )  # fmt: skip
     if options["minutes"] is None:
         raise click.UsageError("--continue needs the --minutes that it may take.")
-    tokens, tokenizer = options["tokens"], "auto"
-    if tokens == "blanks":
-        tokenizer = Tokenizer(BETWEEN_BLANKS)
-    elif tokens == "logs":
-        tokenizer = Tokenizer.for_logs()
-    elif tokens in UNITS:
-        tokenizer = Subwords(tokens)
     settings = dict(options["settings"])
     if options["members"] is not None:
         settings["members"] = list(dict.fromkeys(options["members"].split(",")))
     check_auto_settings(settings)
     lm = AutoLM(
         options["minutes"], running_text=options["text"] == "running",
-        adapt=options["adapt"], settings=settings, tokenizer=tokenizer,
+        adapt=options["adapt"], settings=settings,
+        tokenizer=tokenizer_of(options["tokens"]) or "auto",
         n_jobs=options["n_jobs"], random_state=options["random_state"], verbose=BAR,
         **limits,
     )  # fmt: skip
@@ -149,24 +142,24 @@ def _fit_and_save(
     before: AutoLM | None,
 ) -> bool:
     """Fit and save the model; return whether an interrupt ended the fit early."""
-    output, kept = job.output, KeptFit(job)
-    stopped: KeyboardInterrupt | None = None
-    with report_in_options(), redirect_stdout(sys.stderr), kept, _first_ends(budget):
+    folder, whole = job.checkpoint, True
+    with (
+        report_in_options(), redirect_stdout(sys.stderr), kept_fit(job),
+        _first_ends(budget),
+    ):  # fmt: skip
         try:
             fit_within(
-                budget, lm, texts, X_val=held_out, checkpoint=kept.folder, before=before
+                budget, lm, texts, X_val=held_out, checkpoint=folder, before=before
             )
-        except KeyboardInterrupt as interrupt:
+        except KeyboardInterrupt:
             if not hasattr(lm, "estimator_"):
                 raise
-            stopped = interrupt
+            whole = False
     lm.set_params(verbose=0)
-    nplm.save(lm, output, optimizer=True)
-    if stopped is not None:
-        click.echo(f"{output} has the model as far as it was trained.", err=True)
-    (kept.folder / CHOICE_FILE).unlink(missing_ok=True)
-    kept.remove()
-    return budget.ends_soon or stopped is not None
+    save_trained(lm, job, optimizer=True, whole=whole)
+    (folder / CHOICE_FILE).unlink(missing_ok=True)
+    discard(folder)
+    return budget.ends_soon or not whole
 
 
 @contextmanager
