@@ -6,12 +6,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sklearn import config_context
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
-from sklearn.model_selection import GridSearchCV, cross_val_score
-from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import Pipeline
 
 from nplm import (
     CacheLM,
@@ -323,24 +322,6 @@ def test_text_for_the_last_step_of_a_pipeline_is_refused_with_advice():
     text_words = TextLM(AddOneBigram(), n_context=4).fit(TEXTS)
     text_words = text_words.next_words("the cat", unknown=True)[0]
     assert model["ids"].words_[words].tolist() == text_words
-
-
-def test_a_pipeline_with_routed_metadata_is_searched():
-    lm = TextLM(AddOneBigram())
-    pipeline = make_pipeline(Tokenizer(), Vocabulary(), lm)
-    expected = cross_val_score(pipeline, TEXTS, cv=3)
-    with config_context(enable_metadata_routing=True):
-        lm.set_fit_request(X_val=True)
-        pipeline.set_params(transform_input=["X_val"])
-        scores = cross_val_score(pipeline, TEXTS, cv=3, params={"X_val": TEXTS[:2]})
-    np.testing.assert_array_equal(scores, expected)
-
-
-def test_vocabulary_of_given_words_survives_clones_and_folds():
-    words = Vocabulary(words=["cat", "the", "sat"])
-    lm = TextLM(AddOneBigram(), vocabulary=words)
-    assert clone(clone(lm)).fit(TEXTS).n_words_ == 5
-    assert lm.fit(["sat"]).vocabulary_.ids_["sat"] == 4
 
 
 @pytest.mark.parametrize(
