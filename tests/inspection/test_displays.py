@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -133,13 +134,6 @@ def test_learning_curves_need_epochs(trigram):
         TrainingDisplay.from_estimator(trigram)
 
 
-def counts(rows):
-    seen = {}
-    for row in rows:
-        seen[row] = seen.get(row, 0) + 1
-    return seen
-
-
 @pytest.mark.parametrize("by", ["context", "word"])
 def test_perplexity_by_bin_is_that_of_its_tokens(trigram, by):
     models = {"one": trigram, "two": UniformLM(n_words=V).fit(*TRAIN)}
@@ -151,8 +145,8 @@ def test_perplexity_by_bin_is_that_of_its_tokens(trigram, by):
     def of(windows_):
         return [tuple(row) for row in windows_[0]] if by == "context" else windows_[1]
 
-    seen = counts(of(TRAIN))
-    frequency = [seen.get(row, 0) for row in of(TEST)]
+    seen = Counter(of(TRAIN))
+    frequency = [seen[row] for row in of(TEST)]
     for row, model in zip(display.perplexity, models.values()):
         for place, (low, high) in enumerate(zip(bins, [*bins[1:], 10**9])):
             inside = [low <= f < high for f in frequency]
@@ -178,7 +172,7 @@ def test_contexts_may_be_longer_or_shorter(trigram):
     display = PerplexityDisplay.from_estimator(
         trigram, *TEST, by="context", train=TRAIN, n_context=1
     )
-    seen = counts(TRAIN[0][:, -1])
+    seen = set(TRAIN[0][:, -1])
     never = [word for word in TEST[0][:, -1] if word not in seen]
     assert display.n_tokens[0] == len(never)
     assert display.bins.tolist() == [0, 1, 10, 100]

@@ -2,6 +2,7 @@
 
 import os
 import pickle
+from functools import cache
 
 import numpy as np
 import pytest
@@ -20,7 +21,7 @@ N_WORDS = 300
 WORDS = [f"wörd{i}" for i in range(N_WORDS)]
 
 
-@pytest.fixture(params=[1, 2, 5])
+@pytest.fixture(params=[1, 2, 5], scope="module")
 def fitted(request):
     order = request.param
     ids = np.random.default_rng(0).zipf(1.4, size=20_000) % N_WORDS
@@ -57,9 +58,7 @@ def test_boundary_and_zero_probabilities_are_restored(tmp_path):
 
 
 def test_damage(tmp_path):
-    X, y = windows(np.random.default_rng(0).zipf(1.4, size=2000) % 50, 2)
-    model = KneserNeyLM(n_words=50).fit(X, y)
-    path = tmp_path / "model.nplm"
+    path, model = tmp_path / "model.nplm", model_of(3)
     save_binary(model, path, WORDS[:50])
     data = path.read_bytes()
     flipped = bytearray(data)
@@ -120,14 +119,17 @@ def test_only_the_header_and_the_sizes_are_checked(tmp_path, fitted):
         load_binary(path)
 
 
+@cache
+def model_of(order):
+    ids = np.random.default_rng(0).zipf(1.4, size=2000) % 50
+    return KneserNeyLM(order, n_words=50).fit_stream(ids)
+
+
 @pytest.fixture(params=[3, 17], ids=["hashed", "order 17"])
 def saved(request, tmp_path):
     """Return the path of a valid file, with a hash table up to order 16."""
-    model = KneserNeyLM(request.param, n_words=50).fit_stream(
-        np.random.default_rng(0).zipf(1.4, size=2000) % 50
-    )
     path = tmp_path / "model.nplm"
-    save_binary(model, path, WORDS[:50])
+    save_binary(model_of(request.param), path, WORDS[:50])
     return path
 
 

@@ -14,11 +14,16 @@ N_WORDS = 50
 WORDS = ["</s>", *(f"wörd{i}" for i in range(1, N_WORDS))]
 
 
+@pytest.fixture(scope="module")
+def model():
+    with pytest.warns(UserWarning, match="Kneser-Ney"):
+        ids = text(3000, n_words=N_WORDS)
+        return KneserNeyLM(3, n_words=N_WORDS, boundary=0).fit_stream(ids)
+
+
 @pytest.fixture
-def saved(tmp_path):
+def saved(model, tmp_path):
     """Return a model and the path of its quantized file."""
-    model = KneserNeyLM(3, n_words=N_WORDS, boundary=0)
-    model.fit_stream(text(3000, n_words=N_WORDS))
     path = tmp_path / "model.nplm"
     save_binary(model, path, WORDS, bits=8)
     return model, path
