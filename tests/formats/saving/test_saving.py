@@ -194,16 +194,6 @@ def test_text_model_of_strings_is_restored(tmp_path, documents):
     clone(loaded).fit(documents)
 
 
-def test_text_model_of_words_is_restored(tmp_path, fitted):
-    words = [f"w{i}" for i in range(N_WORDS)]
-    model = TextLM.from_model(fitted["Kneser-Ney"], words, boundary=0)
-    nplm.save(model, tmp_path / "model")
-    loaded = nplm.load(tmp_path / "model")
-    assert loaded.score(["w1 w2 w3"]) == model.score(["w1 w2 w3"])
-    with pytest.raises(ValueError, match="'w99' is not among the 12 words"):
-        loaded.score(["w99"])
-
-
 @settings(max_examples=50)
 @given(words=st.lists(st.text(st.characters(codec=None)), max_size=300, unique=True))
 def test_words_of_any_characters_are_restored(words, tmp_path_factory):

@@ -1,11 +1,7 @@
 """MixtureLM: its three weightings, compared with explicit sums."""
 
-import pickle
-
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
@@ -77,26 +73,6 @@ def test_probabilities_are_the_weighted_sum(parts, weights):
     assert_allclose(proba.sum(axis=1), 1, atol=1e-6)
     assert_allclose(proba[np.arange(len(y)), y], expected, rtol=1e-6)
     assert_allclose(model.weights_.sum(axis=-1), 1)
-
-
-@settings(max_examples=30)
-@given(
-    st.sampled_from(WEIGHTS), st.integers(12, 200), st.integers(1, 3), st.integers(0, 9)
-)
-def test_sums_to_one(weights, n_tokens, n_context, seed):
-    X, y = windows(text(n_tokens, seed), n_context)
-    model = MixtureLM(
-        [("kn", KneserNeyLM()), ("trigram", InterpolatedTrigram(None))],
-        weights,
-        n_words=N_WORDS + 1,
-        include_uniform=True,
-    ).fit(X, y, X_val=X[::2], y_val=y[::2])
-    contexts = np.concatenate([X, np.full((1, n_context), N_WORDS)])
-    proba = model.predict_proba(contexts)
-    assert_allclose(proba.sum(axis=1), 1, atol=1e-6)
-    words = np.random.default_rng(seed).integers(N_WORDS + 1, size=len(contexts))
-    expected = np.log(proba[np.arange(len(words)), words])
-    assert_allclose(model.log_prob(contexts, words), expected, rtol=1e-5, atol=1e-6)
 
 
 def test_learned_weights_are_a_fixed_point_of_em(parts):
@@ -180,15 +156,6 @@ def test_frozen_members_and_nesting(parts):
     alone = MixtureLM([("frozen", FrozenEstimator(narrow))], "context")
     alone.fit(X, y, X_val=X_val, y_val=y_val)
     assert_allclose(alone.log_prob(X, y), narrow.log_prob(X[:, 1:], y))
-
-
-def test_parameters_pickle_and_clone(parts):
-    model = fitted("context", parts)
-    assert model.get_params()["kn__order"] is None
-    other = clone(model).set_params(kn__order=2, weights="learned")
-    assert other.estimators[0][1].order == 2
-    restored = pickle.loads(pickle.dumps(model))
-    assert_array_equal(restored.log_prob(*parts[1]), model.log_prob(*parts[1]))
 
 
 def test_grid_search_learns_the_weights_of_each_fold(parts):

@@ -4,12 +4,9 @@ import pickle
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
-from sklearn.model_selection import GridSearchCV
 
 from nplm import (
     Exact,
@@ -71,6 +68,8 @@ def test_probabilities_are_those_of_the_formula(parts, backoff):
     assert_allclose(proba.sum(axis=1), 1, atol=1e-6)
     own = np.log(proba[np.arange(len(y_val)), y_val])
     assert_allclose(model.log_prob(X_val, y_val), own, atol=1e-5)
+    n = model.network_.n_parameters_ + model.backoff_.n_parameters_
+    assert model.n_parameters_ == n
 
 
 def test_network_is_fitted_to_windows_of_the_list(parts):
@@ -88,25 +87,6 @@ def test_network_is_fitted_to_windows_of_the_list(parts):
     assert model.network_.n_seen_ == 2 * inside.sum()
     # At the start it has the unigrams of the list.
     assert model.network_.n_parameters_ == 30 * 3 + 4 * (1 + 3 * 3) + 6 * (4 + 1)
-
-
-@settings(max_examples=20)
-@given(
-    st.integers(12, 200), st.integers(1, 3), st.integers(1, 40), st.booleans(),
-    st.integers(0, 9),
-)  # fmt: skip
-def test_sums_to_one(n_tokens, n_context, n_shortlist, interpolate, seed):
-    X, y = windows(text(n_tokens, seed), n_context)
-    model = ShortlistLM(
-        network(max_iter=1), KneserNeyLM(interpolate=interpolate),
-        n_shortlist=n_shortlist, n_words=13,
-    ).fit(X, y)  # fmt: skip
-    contexts = np.concatenate([X, np.full((1, n_context), 12)])
-    proba = model.predict_proba(contexts)
-    assert_allclose(proba.sum(axis=1), 1, atol=2e-6)
-    words = np.random.default_rng(seed).integers(13, size=len(contexts))
-    expected = np.log(proba[np.arange(len(words)), words])
-    assert_allclose(model.log_prob(contexts, words), expected, rtol=1e-5, atol=1e-5)
 
 
 def test_default_network_trains_on_all_words_of_the_list(parts, monkeypatch):
@@ -203,25 +183,6 @@ def test_in_a_mixture_and_on_documents(parts):
     assert np.isfinite(lm.score(documents))
     _, proba = lm.next_words(documents[0], k=9)
     assert proba.sum() == pytest.approx(1, abs=1e-5)
-
-
-def test_parameters_pickle_and_clone(parts):
-    (X, y), (X_val, y_val) = parts
-    model = shortlist().fit(X, y)
-    assert model.get_params()["network__n_hidden"] == 4
-    other = clone(model).set_params(backoff__order=2, network__n_hidden=3)
-    assert other.backoff.order == 2
-    restored = pickle.loads(pickle.dumps(model))
-    assert_array_equal(restored.log_prob(X_val, y_val), model.log_prob(X_val, y_val))
-    assert_array_equal(restored.predict_proba(X_val), model.predict_proba(X_val))
-    n = model.network_.n_parameters_ + model.backoff_.n_parameters_
-    assert restored.n_parameters_ == n
-
-
-def test_grid_search_over_the_length_of_the_list(parts):
-    search = GridSearchCV(shortlist(), {"n_shortlist": [2, 8]}, cv=2)
-    search.fit(*parts[0])
-    assert np.isfinite(search.cv_results_["mean_test_score"]).all()
 
 
 def test_threads_score_the_same_bits(parts):

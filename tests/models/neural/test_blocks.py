@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 from sklearn.base import clone
-from sklearn.model_selection import GridSearchCV
 
 from nplm import EnergyLM, NeuralLM, windows
 from tests.helpers import text
@@ -94,10 +93,3 @@ def test_invalid_sizes_are_refused(n_hidden, message):
 def test_an_energy_has_one_layer():
     with pytest.raises(ValueError, match=r"'n_hidden' parameter of EnergyLM must be"):
         EnergyLM(**SMALL, n_hidden=(5, 8)).fit(X, Y)
-
-
-def test_grid_search_over_depth():
-    search = GridSearchCV(deep(), {"n_hidden": [5, (5, 8), (5, 8, 8)]}, cv=2)
-    search.fit(X, Y)
-    assert search.best_params_["n_hidden"] in (5, (5, 8), (5, 8, 8))
-    assert np.isfinite(search.cv_results_["mean_test_score"]).all()

@@ -1,7 +1,5 @@
 """EnergyLM: what it adds to a network's estimator, and new words."""
 
-import pickle
-
 import numpy as np
 import pytest
 from sklearn.base import clone
@@ -142,14 +140,6 @@ def test_new_words_occur_in_contexts_and_are_trained(data, solver):
         lm.fit(X_new, y_new)
     assert lm.fit(X, y).n_words_ == V
     assert (lm.n_added_, clone(lm).n_words) == (0, V)
-
-
-def test_model_with_added_words_pickles(lm, data):
-    X, y = data
-    lm.add_words(X[:1], [V])
-    again = pickle.loads(pickle.dumps(lm))
-    np.testing.assert_array_equal(again.predict_proba(X), lm.predict_proba(X))
-    assert again.partial_fit(X, y).n_words_ == V + 1
 
 
 @pytest.mark.parametrize(

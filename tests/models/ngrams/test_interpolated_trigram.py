@@ -5,8 +5,6 @@ from math import ceil, log
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 from nplm import InterpolatedTrigram, windows
@@ -106,25 +104,6 @@ def test_trigram_agrees_with_dictionary(order):
         assert_allclose(np.exp(scores), proba[:, w], rtol=1e-12)
 
 
-@settings(max_examples=40)
-@given(
-    st.integers(8, 300), st.integers(1, 10), st.integers(1, 4), st.integers(0, 2**16)
-)
-def test_trigram_is_normalised(n_tokens, n_words, order, seed):
-    ids = text(n_tokens, seed, n_words)
-    X, y = windows(ids, 4)
-    model = InterpolatedTrigram(order, n_words=n_words + 1).fit(X, y)
-    rng = np.random.default_rng(seed)
-    contexts = np.concatenate([X, rng.permuted(X, axis=0), np.full((1, 4), n_words)])
-    proba = model.predict_proba(contexts)
-    assert_allclose(proba.sum(axis=1), 1, atol=1e-12)
-    assert_allclose(model.weights_.sum(axis=1), 1)
-    words = rng.integers(n_words + 1, size=len(contexts))
-    with np.errstate(divide="ignore"):
-        expected = np.log(proba[np.arange(len(words)), words])
-    assert_allclose(model.log_prob(contexts, words), expected, rtol=1e-9, atol=1e-12)
-
-
 def test_trigram_holds_out_its_last_windows():
     X, y = windows(text(1000), 2)
     n_kept = len(y) - round(0.25 * len(y))
@@ -136,16 +115,6 @@ def test_trigram_holds_out_its_last_windows():
     assert len(common) > 2
     assert_allclose(model.weights_[mine[1:-1]], given.weights_[its[1:-1]])
     assert model.members_.n_tokens == len(y)
-
-
-def test_trigram_uses_the_nearest_columns():
-    X, y = windows(text(500), 4)
-    wide = InterpolatedTrigram().fit(X, y)
-    narrow = InterpolatedTrigram().fit(X[:, 2:], y)
-    assert_array_equal(wide.predict_proba(X), narrow.predict_proba(X[:, 2:]))
-    assert wide.order_ == 3
-    with pytest.raises(ValueError, match="order=3 needs contexts of 2 words"):
-        InterpolatedTrigram().fit(X[:, 3:], y)
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV
 
 from nplm import KneserNeyLM, Vocabulary, windows
 from nplm.models.ngrams.stages.discounts import counts_of_counts, find_discounts
@@ -83,18 +85,6 @@ def test_kneser_ney_agrees_with_dictionary(case):
     for w in range(n_words + 1):
         scores = model.log_prob(contexts, np.full(len(contexts), w))
         assert_allclose(scores, np.log(proba[:, w]), rtol=1e-12, atol=1e-12)
-
-
-@small_text
-@pytest.mark.parametrize("interpolate", [True, False])
-@pytest.mark.parametrize("min_counts", [None, (1, 1, 2)])
-def test_every_context_of_the_trie_is_normalised(interpolate, min_counts):
-    X, y = windows(text(2000), 3)
-    model = KneserNeyLM(
-        n_words=N_WORDS + 3, interpolate=interpolate, min_counts=min_counts
-    ).fit(X, y)
-    proba = model.predict_proba(np.unique(X, axis=0))
-    assert_allclose(proba.sum(axis=1), 1, atol=1e-6)
 
 
 @small_text
@@ -224,11 +214,20 @@ def test_invalid_parameters_are_refused(parameters, message):
 
 
 @small_text
-def test_order_1_model_is_the_unigram():
-    ids = text(500)
-    X, y = windows(ids, 2)
-    model = KneserNeyLM(order=1, n_words=N_WORDS).fit(X, y)
-    expected = DictionaryKneserNey(
-        [()] * len(y), y.tolist(), N_WORDS, True, (1,), None
-    ).row(())
-    assert_allclose(model.predict_proba(X[:3]), [expected] * 3, rtol=1e-6)
+def test_grid_search_finds_the_order():
+    """The last two words determine the next one, so the best order is 3."""
+    ids = text(1500)
+    for i in range(2, len(ids)):
+        ids[i] = (ids[i] + 3 * ids[i - 1] + ids[i - 2]) % N_WORDS
+    X, y = windows(ids, 3)
+    lm = KneserNeyLM(n_words=N_WORDS)
+    search = GridSearchCV(lm, {"order": [1, 2, 3, 4]}, cv=3).fit(X, y)
+    assert search.best_params_ == {"order": 3}
+    assert search.best_estimator_.order_ == 3
+    lm.set_params(order=3)
+    thirds = np.array_split(np.arange(len(y)), 3)  # contiguous folds
+    scores = [
+        clone(lm).fit(np.delete(X, part, 0), np.delete(y, part)).score(X[part], y[part])
+        for part in thirds
+    ]
+    assert search.best_score_ == pytest.approx(np.mean(scores))
