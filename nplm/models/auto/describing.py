@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from nplm.base.progress import BAR, Log, Stages, Surface, surface
 from nplm.models.auto.choosing import MIN_TOKENS
-from nplm.models.auto.fitting import CACHE_WORDS, Budget, Choice
+from nplm.models.auto.fitting import CACHE_WORDS, Budget, Choice, Report
 from nplm.models.auto.texts import AutoText
 
 __all__ = ["clock", "described", "hint", "shown"]
@@ -97,11 +97,12 @@ class Shown(Surface):
 
 
 @contextmanager
-def shown(verbose: int, budget: Budget) -> Iterator[Shown]:
+def shown(verbose: int, budget: Budget) -> Iterator[Report]:
     """Show progress on a surface that `verbose` asks for."""
-    on = Surface()
-    if verbose:
-        on = surface() if verbose >= BAR else Log(20)
+    if not verbose:
+        yield lambda stage, note: None
+        return
+    on = surface() if verbose >= BAR else Log(20)
     all_stages = Shown(on, budget)
     try:
         with Stages(all_stages).enclosing():
