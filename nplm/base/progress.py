@@ -173,7 +173,7 @@ OnProgress = Callable[[float, float, float], None]
 def time_in_words(seconds: float) -> str:
     """Return a time as precisely as an estimate is: "59 seconds", "2 hours"."""
     if seconds < 90:
-        return f"{seconds:.0f} seconds"
+        return f"{seconds:.0f} second{'s' * (round(seconds) != 1)}"
     if seconds < 90 * 60:
         return f"{seconds / 60:.0f} minutes"
     return f"{seconds / 3600:.0f} hours"

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 import time
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,7 +35,8 @@ ReportStage = Callable[[str, float, float, str], None]
 # A table as data for JSON, as `results_of` returns it.
 Results = dict[str, Any]
 Scores = dict[str, NDArray[np.float64]]  # log-probabilities of next words, by part
-TIMED_BATCHES = 20  # mini-batches that tell how fast a network trains
+# What tells how fast networks, n-grams and classes train.
+TIMED_BATCHES, TIMED_TOKENS, TIMED_PASSES = 20, 100_000, 2
 # Windows scored between two reports, and so before an interrupt.
 SCORE_CHUNK = 20_000
 # The trigram of section 4.1 of the paper, with weights by EM on the validation part.
@@ -144,6 +147,20 @@ class Bench:
         (X, y), (X_val, y_val), _ = self.windows
         model.fit(X, y, X_val=X_val, y_val=y_val, **options)
 
+    def seconds_of(self, model: LanguageModel) -> float:
+        """Train on the first words, and return the expected seconds of all."""
+        n = len(self.windows.train[1])
+        share = min(1.0, TIMED_TOKENS / n)
+        (X, y), (X_val, y_val) = (
+            (ids[: math.ceil(share * len(ids))] for ids in part)
+            for part in self.windows[:2]
+        )
+        began = time.perf_counter()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of a small text
+            model.fit(X, y, X_val=X_val, y_val=y_val)
+        return (time.perf_counter() - began) / share
+
     def _report(self, stage: str, work: float) -> Callable[[float, float, float], None]:
         """Return the `progress` of a network; its notes may have the time for all."""
         began, first = time.monotonic(), np.inf
@@ -197,6 +214,10 @@ def perplexities(scores: Scores) -> dict[str, float]:
     return {part: perplexity(logs.sum(), len(logs)) for part, logs in scores.items()}
 
 
+class _TimedError(Exception):
+    """Ends the timing of passes; its argument is the number of them in a fit."""
+
+
 Settings = dict[str, Any]
 HALVES = np.array([0.5, 0.5])
 
@@ -212,7 +233,12 @@ class Measured:
 
 @dataclass(frozen=True)
 class Fit(ABC):
-    """A fit, which may give several rows, of which the first names it."""
+    """A fit, which may give several rows, of which the first names it.
+
+    - `bound`: what `expected_seconds` are of the true ones
+    """
+
+    bound: ClassVar = "about"
 
     rows: Sequence[Row]
     settings: Settings
@@ -229,12 +255,12 @@ class Fit(ABC):
 
     @property
     def work(self) -> float:
-        """Relative time that it takes on the same corpus; 0 is seconds to minutes."""
+        """Relative time of networks on the same corpus; 0 of other fits."""
         return 0.0
 
-    def expected_seconds(self, bench: Bench) -> float | None:
-        """Return the most seconds of training here; None is seconds to minutes."""
-        return None
+    @abstractmethod
+    def expected_seconds(self, bench: Bench) -> float:
+        """Measure a part of the training, and return the expected seconds of all."""
 
     @abstractmethod
     def measure(self, bench: Bench, folder: Path) -> Measured:
@@ -243,6 +269,10 @@ class Fit(ABC):
 
 class TrigramFit(Fit):
     """The interpolated trigram of section 4.1."""
+
+    def expected_seconds(self, bench: Bench) -> float:
+        """Train on the first words."""
+        return bench.seconds_of(InterpolatedTrigram(**self.settings, **bench.common))
 
     def measure(self, bench: Bench, folder: Path) -> Measured:
         """Return the scores of the trigram that mixtures share."""
@@ -254,9 +284,16 @@ class KneserNeyFit(Fit):
 
     def measure(self, bench: Bench, folder: Path) -> Measured:
         """Count and score."""
-        model = KneserNeyLM(**self.settings, **bench.ngrams)
+        model = self._model(bench)
         bench.fit(self.name, model)
         return Measured({self.name: bench.scores(self.name, model)})
+
+    def expected_seconds(self, bench: Bench) -> float:
+        """Train on the first words."""
+        return bench.seconds_of(self._model(bench))
+
+    def _model(self, bench: Bench) -> KneserNeyLM:
+        return KneserNeyLM(**self.settings, **bench.ngrams)
 
 
 class ClassFit(Fit):
@@ -264,13 +301,12 @@ class ClassFit(Fit):
 
     def measure(self, bench: Bench, folder: Path) -> Measured:
         """Find the classes, or go on with that, and train models of them."""
-        n_classes, seed = self.settings["n_classes"], self.settings["random_state"]
-        stage = f"{n_classes} classes: finding"
+        stage = f"{self.settings['n_classes']} classes: finding"
 
         def report(done: float, total: float, information: float) -> None:
             bench.progress(stage, done, total, f"{information:.4f} nats")
 
-        classes = WordClasses(n_classes, random_state=seed, **bench.ngrams).fit(
+        classes = self._classes(bench).fit(
             bench.corpus.train, progress=report, checkpoint=folder / "fit"
         )
         scores = {}
@@ -281,6 +317,27 @@ class ClassFit(Fit):
         facts = {"passes": classes.n_iter_, "nats": classes.mutual_information_}
         return Measured(scores, None, facts)
 
+    def expected_seconds(self, bench: Bench) -> float:
+        """Measure two passes over the words: all passes take about the same time."""
+        times = [time.perf_counter()]
+
+        def report(done: float, total: float, information: float) -> None:
+            if done >= len(times):
+                times.append(time.perf_counter())
+            if len(times) > TIMED_PASSES:
+                raise _TimedError(total)
+
+        try:
+            self._classes(bench).fit(bench.corpus.train, progress=report)
+        except _TimedError as timed:
+            [n_passes] = timed.args
+        began, first, second = times
+        return first - began + (n_passes - 1) * (second - first)
+
+    def _classes(self, bench: Bench) -> WordClasses:
+        n_classes, seed = self.settings["n_classes"], self.settings["random_state"]
+        return WordClasses(n_classes, random_state=seed, **bench.ngrams)
+
 
 class NetworkFit(Fit):
     """A network of the paper, alone, mixed half and half with the trigram, or both.
@@ -288,6 +345,8 @@ class NetworkFit(Fit):
     Its settings are the name of the network, for `NeuralLM.from_paper`, and ours that
     differ from the paper's.
     """
+
+    bound = "at most"
 
     @property
     def changes(self) -> Settings:

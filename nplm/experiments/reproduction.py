@@ -108,10 +108,9 @@ def reproduce(
     done = {fit.name: _done(fit, corpus, folder) for fit in fits}
     for i, fit in enumerate(fits):
         if not done[fit.name]:
-            seconds = fit.expected_seconds(bench)
-            time_of_it = "seconds to minutes"
-            if seconds is not None:
-                time_of_it = f"at most {time_in_words(seconds)} to train"
+            progress(f"{fit.name}: timing", 0, 0, "")
+            seconds = time_in_words(fit.expected_seconds(bench))
+            time_of_it = f"{fit.bound} {seconds} to train"
             counts = f"{i} of {len(fits)} fits are done"
             progress(fit.name, 0, 0, f"{time_of_it}; {counts}")
             bench.work_after = sum(f.work for f in fits[i + 1 :] if not done[f.name])

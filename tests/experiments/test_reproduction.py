@@ -3,6 +3,7 @@
 import json
 import re
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -16,7 +17,8 @@ from nplm import (
     MixtureLM,
     NeuralLM,
 )
-from nplm.experiments import TABLES, reproduce, results_of
+from nplm.experiments import TABLES, fits, reproduce, results_of
+from nplm.experiments.fits import Bench
 from nplm.models.neural.presets import NETWORKS
 from tests.helpers import corpus_of
 
@@ -153,10 +155,27 @@ def test_the_time_of_a_row_is_told_before_it_starts(run):
             raise AssertionError("told too late")
 
     run("Del. Int.", "MLP3", progress=note)
-    assert told[0] == ("Del. Int.", "seconds to minutes; 0 of 2 fits are done")
-    assert re.fullmatch(
-        r"at most .+ to train; 1 of 2 fits are done", dict(told)["MLP3"]
-    )
+    (first, of_ngrams), (second, of_network) = told
+    assert (first, second) == ("Del. Int.", "MLP3")
+    assert re.fullmatch(r"about .+ to train; 0 of 2 fits are done", of_ngrams)
+    assert re.fullmatch(r"at most .+ to train; 1 of 2 fits are done", of_network)
+
+
+@pytest.mark.parametrize(
+    ("row", "clock", "expected"),
+    # 10 s until the first of 81 passes is done, 7 s for the second; 3 s for a quarter.
+    [("class-based back-off 3 c=150", [0, 10, 17], 10 + 80 * 7),
+     ("Kneser-Ney back-off 3", [0, 3], 12), ("Del. Int.", [0, 3], 12)],
+)  # fmt: skip
+def test_times_of_ngrams_and_classes_follow_from_a_part(
+    monkeypatch, corpus, row, clock, expected
+):
+    [fit] = TABLES["table1"].fits_of([row])
+    bench = Bench(corpus, 4, lambda *_: None, n_jobs=None, scored=("test",))
+    monkeypatch.setattr(fits, "TIMED_TOKENS", len(bench.windows.train[1]) / 4)
+    looks = SimpleNamespace(perf_counter=iter(clock).__next__)
+    monkeypatch.setattr(fits, "time", looks)
+    assert fit.expected_seconds(bench) == pytest.approx(expected)
 
 
 def test_the_work_of_networks_is_that_of_their_output_units():
