@@ -20,12 +20,12 @@ from nplm.base.estimators.language_model import LanguageModel
 from nplm.cli._bars import stages
 from nplm.cli._messages import report_in_options
 from nplm.cli._models import vocabulary_of
-from nplm.cli._options import NETWORKS, Settings, is_given
+from nplm.cli._options import MODELS, NETWORKS, Settings, is_given, models_of
 from nplm.cli._outputs import refuse_arpa
 from nplm.cli._tally import report_words
 from nplm.cli.training.fitting import kept_fit, save_trained, tokenizer_of
 from nplm.cli.training.job import Job
-from nplm.cli.training.options import OPEN_UNITS, UNITS
+from nplm.cli.training.options import OPEN_UNITS, SMOOTHING, UNITS
 from nplm.models.neural.network_lm import NetworkLM
 from nplm.models.neural.options.losses import LOSSES
 from nplm.models.neural.options.solvers import SOLVERS
@@ -34,9 +34,6 @@ from nplm.text.words.known_words import known_of
 from nplm.text.words.word_choice import WordChoice
 
 __all__ = ["train_in_memory"]
-
-# Parameters of networks that are options of all models.
-OF_ALL = ("order", "n_jobs", "random_state")
 
 
 def train_in_memory(ctx: click.Context, job: Job, choice: WordChoice) -> None:
@@ -80,7 +77,7 @@ def _estimator(ctx: click.Context, options: Settings) -> LanguageModel:
             random_state=options["random_state"],
             discount_fallback=options["discount_fallback"],
         )
-    ngrams = _kneser_ney(options)
+    ngrams = KneserNeyLM(**{name: options[name] for name in SMOOTHING})
     if model == "kneser-ney":
         return ngrams
     network = _network(ctx, options)
@@ -92,16 +89,6 @@ def _estimator(ctx: click.Context, options: Settings) -> LanguageModel:
     return network
 
 
-def _kneser_ney(options: Settings) -> KneserNeyLM:
-    return KneserNeyLM(
-        options["order"],
-        interpolate_unigrams=options["interpolate_unigrams"],
-        min_counts=options["min_counts"],
-        min_counts_of=options["min_counts_of"],
-        discount_fallback=options["discount_fallback"],
-    )
-
-
 def _network(ctx: click.Context, options: Settings) -> NetworkLM:
     """Make a network of the options that are given, and check its parameters.
 
@@ -110,10 +97,11 @@ def _network(ctx: click.Context, options: Settings) -> NetworkLM:
     """
     network = EnergyLM() if options["model"] == "energy" else NeuralLM()
     names = network.get_params(deep=False)
+    of_all = {o.name for o in ctx.command.params if set(models_of(o)) >= set(MODELS)}
     settings = {
         name: value
         for name, value in options.items()
-        if name.partition("__")[0] in names and (name in OF_ALL or is_given(ctx, name))
+        if name.partition("__")[0] in names and (name in of_all or is_given(ctx, name))
     }
     loss, samples_given = settings.get("loss", "auto"), "loss__n_noise" in settings
     if options["model"] == "shortlist" and loss not in ("auto", "exact"):

@@ -17,6 +17,7 @@ from nplm.cli._outputs import is_arpa
 from nplm.cli._tally import report_words
 from nplm.cli._text import Files
 from nplm.cli.training.job import Job
+from nplm.cli.training.options import SMOOTHING
 from nplm.formats._model_files import check_writable
 from nplm.formats.counts.estimation import Estimated, Resources, estimate, source_of
 from nplm.formats.counts.merging import CountFiles
@@ -72,12 +73,7 @@ def _estimate(job: Job, choice: WordChoice, splitter: Splitter | None) -> Estima
             err=True,
         )
     with report_in_options(), _terms_as_interrupts(), stages() as bars:
-        names = (
-            "interpolate_unigrams", "min_counts", "min_counts_of", "discount_fallback",
-        )  # fmt: skip
-        smoothing = Smoothing.of(
-            options["order"], **{name: options[name] for name in names}
-        )
+        smoothing = Smoothing.of(**{name: options[name] for name in SMOOTHING})
         check_writable(output)
         kind: Literal["arpa", "binary"] = "arpa" if is_arpa(output) else "binary"
         file = NgramsFile(output, kind, options["bits"])

@@ -29,11 +29,15 @@ from nplm.cli._values import (
 )
 from nplm.cli._writing import BITS, KEEP_OPTIMIZER
 
-__all__ = ["OPEN_UNITS", "UNITS", "train_options"]
+__all__ = ["OPEN_UNITS", "SMOOTHING", "UNITS", "train_options"]
 
 # Units that are a whole vocabulary, in which no text is unknown.
 OPEN_UNITS = ("bpe", "unigram", "bytes")
 UNITS = (*OPEN_UNITS, "characters")
+# The parameters of Kneser-Ney.
+SMOOTHING = (
+    "order", "interpolate_unigrams", "min_counts", "min_counts_of", "discount_fallback",
+)  # fmt: skip
 # In the order of --help. Those of networks have the names that set_params takes, and
 # the defaults of `NeuralLM`, whose import would slow the start of the commands.
 OPTIONS = (

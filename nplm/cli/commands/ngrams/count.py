@@ -45,11 +45,10 @@ __all__ = ["count_command"]
 def count_command(
     inputs: tuple[str, ...],
     output: Path,
-    order: int,
     merge: bool,
     weights: list[float] | None,
     memory: int | None,
-    blank_lines: bool,
+    **options: Any,
 ) -> None:
     """Count the n-grams of TEXT, as SRILM's ngram-count -write.
 
@@ -65,19 +64,15 @@ def count_command(
     refuse_to_replace(output, *inputs)
     if merge and (not inputs or "-" in inputs):
         raise click.UsageError("--merge reads files of counts: give their names.")
-    if merge and blank_lines:
+    if merge and options["blank_lines"]:
         raise click.UsageError("--blank-lines is for texts: leave it out with --merge.")
     if weights is not None and not merge:
         raise click.UsageError("--weights is for files of counts: give --merge too.")
     with report_in_options(), stages(lines=None) as bars:
         files = None if merge else Files(inputs)
         texts: Any = CountFiles(inputs, weights) if files is None else files
+        progress = bars.counting("n-grams" if merge else "words", files)
+        memory = free_memory() if memory is None else memory
         count_ngrams(
-            texts,
-            output,
-            order,
-            memory=free_memory() if memory is None else memory,
-            n_jobs=1,
-            blank_lines=blank_lines,
-            progress=bars.counting("n-grams" if merge else "words", files),
+            texts, output, memory=memory, n_jobs=1, progress=progress, **options
         )

@@ -111,13 +111,11 @@ def compare_command(
     corpus_name: str,
     lines: bool,
     min_count: int,
-    minutes: float,
     settings: tuple[tuple[str, object], ...],
     ngram_order: int,
-    n_jobs: int,
-    random_state: int,
     json_path: Path | None,
     folder: Path | None,
+    **options: Any,
 ) -> None:
     """Train AutoLM and n-gram models on a corpus, side by side.
 
@@ -138,16 +136,13 @@ def compare_command(
     """  # noqa: D301  (click reads the control character)
     if json_path is not None:
         refuse_to_replace(json_path, corpus_name)
-    lm = AutoLM(
-        minutes, settings=dict(settings), n_jobs=n_jobs, random_state=random_state,
-        verbose=BAR,
-    )  # fmt: skip
+    lm = AutoLM(**options, settings=dict(settings), verbose=BAR)
     check_auto_settings(dict(settings))
     console, status = Console(), Console(stderr=True)
     corpus = _load_corpus(ctx, corpus_name, lines, min_count)
     print_corpus(console, corpus_name, corpus)
     status.print(
-        f"AutoLM trains for {time_in_words(60 * minutes)}, after n-gram models that "
+        f"AutoLM trains for {time_in_words(60 * lm.minutes)}, after n-gram models that "
         "take some seconds; then all are scored.",
         highlight=False,
     )

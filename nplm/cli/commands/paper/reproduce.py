@@ -60,13 +60,13 @@ __all__ = ["reproduce_command"]
 @click.pass_context
 def reproduce_command(
     ctx: click.Context,
+    /,
     table: str,
     rows: tuple[str, ...],
     folder: Path | None,
     text: Path | None,
-    n_jobs: int,
     precision: str,
-    as_printed: bool,
+    **options: Any,
 ) -> None:
     """Measure a table of the paper again: table1 or table2.
 
@@ -91,11 +91,8 @@ def reproduce_command(
     folder = writable_folder(folder or Path(table))
     status = Console(stderr=True)
     exit_code = 0
-    options: dict[str, object] = {
-        "rows": names or None, "n_jobs": n_jobs, "as_printed": as_printed,
-        "corpus": None if text is None else load_wiki(text),
-        "changes": {"precision": precision},
-    }  # fmt: skip
+    options |= {"rows": names or None, "changes": {"precision": precision}}
+    options["corpus"] = None if text is None else load_wiki(text)
     try:
         _measure(table, folder, n_fits, status, options)
     except KeyboardInterrupt:
