@@ -43,10 +43,10 @@ def reads_texts(estimator: object) -> bool:
     return getattr(estimator, "_reads_texts", False)
 
 
-def context_of_texts(model: Any) -> int:
+def context_of_texts(model: Any, least: int = 1) -> int:
     """Return the words of context before the first token of a text to be scored."""
     if hasattr(model, "_n_context_of_texts"):
-        return max(model._n_context_of_texts(), 1)
+        return max(model._n_context_of_texts(), least)
     return model.n_features_in_
 
 

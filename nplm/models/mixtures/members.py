@@ -10,13 +10,13 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.frozen import FrozenEstimator
 
 from nplm.base.estimators.checked_inputs import columns_needed
-from nplm.base.estimators.scored_texts import reads_texts
+from nplm.base.estimators.scored_texts import context_of_texts, reads_texts
 from nplm.base.warnings import warn
 from nplm.models.training.em import checked_weights
 
 __all__ = [
     "check_sizes", "columns_of_texts", "fit_members", "fit_params_of", "kept_of",
-    "n_context_of_texts", "names_of", "weights_of",
+    "names_of", "weights_of",
 ]  # fmt: skip
 
 
@@ -137,15 +137,8 @@ def columns_of_texts(member: Any) -> int:
     if reads_texts(member):
         return int(member._columns_of_texts())
     if isinstance(member, FrozenEstimator):
-        return max(n_context_of_texts(member), 1)
+        return context_of_texts(member)
     return columns_needed(member)
-
-
-def n_context_of_texts(member: Any) -> int:
-    """Return the columns that a fitted member needs to score texts."""
-    if hasattr(member, "_n_context_of_texts"):
-        return int(member._n_context_of_texts())
-    return int(member.n_features_in_)
 
 
 def _is_dropped(member: object) -> bool:

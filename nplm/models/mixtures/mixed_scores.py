@@ -13,9 +13,12 @@ from nplm.base.blocks import BLOCK_WINDOWS, Texts, blocks
 from nplm.base.checks import check_not_grown
 from nplm.base.estimators.checked_inputs import HeldOut
 from nplm.base.estimators.composite import CompositeLM
-from nplm.base.estimators.scored_texts import shown_blocks, texts_log_prob
+from nplm.base.estimators.scored_texts import (
+    context_of_texts,
+    shown_blocks,
+    texts_log_prob,
+)
 from nplm.base.estimators.streams import Stepped
-from nplm.models.mixtures.members import n_context_of_texts
 from nplm.models.ngrams.frequencies import RelativeFrequencies
 
 __all__ = ["MixedScores"]
@@ -31,7 +34,7 @@ class MixedScores(CompositeLM):
 
     def _n_context_of_texts(self) -> int:
         least = 2 if self._contexts is not None else 0
-        return max(least, *map(n_context_of_texts, self.estimators_))
+        return max(context_of_texts(member, least) for member in self.estimators_)
 
     def _rows(self, X: NDArray[np.int32]) -> NDArray[np.intp]:
         """Return the row of `weights_` of each context: 0 unless "context"."""
@@ -106,7 +109,7 @@ class MixedScores(CompositeLM):
         # A text begins with as many boundaries as a context has words.
         n = self._n_context_of_texts()
         return tuple(
-            member._state(ids[n - n_context_of_texts(member) :])
+            member._state(ids[n - context_of_texts(member, 0) :])
             for member in self.estimators_
         )
 
