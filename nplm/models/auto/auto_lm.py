@@ -436,8 +436,7 @@ class AutoLM(TextLM):
 
     def _set_saved(self, values: dict[str, Any]) -> None:
         super()._set_saved(values)
-        # Recipes of earlier files do not have the size of their text.
-        self.recipe_ = AutoRecipe.of({"n_tokens": self.n_tokens_} | values["recipe"])
+        self.recipe_ = AutoRecipe.of(values["recipe"])
         if not all(type(x) in (int, float) for x in self.scores_.values()):
             raise invalid_item("scores", self.scores_)
 

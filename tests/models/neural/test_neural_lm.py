@@ -314,12 +314,3 @@ def test_without_contexts_it_learns_the_shares_of_the_words(data, output, loss):
     np.testing.assert_array_equal(lm.predict_proba(X[:1]), lm.predict_proba(X[-1:]))
     target = np.log(lm.predict_proba(X[:1])[0])[y]
     np.testing.assert_allclose(lm.log_prob(X, y), target, rtol=1e-5)
-
-
-@pytest.mark.parametrize("output", ["softmax", "classes", "tree"])
-def test_grids_over_order_begin_at_1(data, output):
-    X, y, *_ = data
-    lm = NeuralLM(output=output, n_words=30, max_iter=1, **SMALL)
-    found = GridSearchCV(lm, {"order": [1, 2, 3]}, cv=2, error_score="raise").fit(X, y)
-    scores = found.cv_results_["mean_test_score"]
-    assert (scores < -1).all() and scores[0] > -np.log(30)

@@ -5,7 +5,7 @@ import pytest
 from scipy.sparse import csr_array, csr_matrix, hstack
 from sklearn.base import clone
 
-from nplm import CheckpointError, windows
+from nplm import windows
 from tests.helpers import changed, check_shared, paper_lm
 
 N_WORDS, M = 20, 4
@@ -313,25 +313,6 @@ def test_continuing_with_another_architecture_is_refused(data, before, change):
     for go_on in (lm.fit, lm.partial_fit):
         with pytest.raises(ValueError, match=r"is not that of the fitted network"):
             go_on(*data)
-
-
-@pytest.mark.parametrize("other", [dict(word_features=PARTS * 2), dict(tied=True)])
-def test_a_checkpoint_of_other_features_is_refused(data, tmp_path, other):
-    lm = paper_lm(**SMALL, word_features=PARTS, embeddings=START)
-    lm.fit(*data, checkpoint=tmp_path)
-    with pytest.raises(CheckpointError, match=next(iter(other))):
-        changed(clone(lm), **other).fit(*data, checkpoint=tmp_path)
-    with pytest.raises(CheckpointError, match="embeddings"):
-        clone(lm).set_params(features__embeddings=-START).fit(
-            *data, checkpoint=tmp_path
-        )
-
-
-def test_candidates_of_a_tied_network(data):
-    X, y = data
-    lm = paper_lm(**SMALL, tied=True, word_features=PARTS).fit(X, y)
-    found = lm.candidate_log_prob(X, y[:, None])[:, 0]
-    np.testing.assert_allclose(found, lm.log_prob(X, y), atol=1e-5)
 
 
 def test_tied_output_cannot_be_shared_by_processes():

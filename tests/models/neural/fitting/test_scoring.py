@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-import nplm
-from nplm import NeuralLM, windows
+from nplm import windows
 from nplm._kernels.neural import _network
 from nplm.models.neural.fitting import scoring
 from nplm.models.neural.fitting.scoring import Scoring
@@ -87,15 +86,6 @@ def test_the_sample_chooses_the_epoch(data, sampled, parts):
     again = clone(lm).set_params(max_iter=best, early_stopping=False).fit(**data)
     np.testing.assert_array_equal(lm.U_, again.U_)
     assert lm.val_loss_ == again.val_loss_ != min(losses)
-
-
-def test_loss_on_all_windows_is_saved(data, sampled, tmp_path):
-    lm = paper_lm(max_iter=1, **SETTINGS).fit(**data)
-    nplm.save(lm, tmp_path / "model")
-    loaded = nplm.load(tmp_path / "model")
-    assert isinstance(loaded, NeuralLM)
-    assert loaded.val_loss_ == lm.val_loss_
-    assert loaded.history_ == lm.history_
 
 
 def interrupt_last(monkeypatch):

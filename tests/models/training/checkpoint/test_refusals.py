@@ -29,6 +29,8 @@ from tests.helpers.checkpoint import SAMPLED, SETTINGS, Killed, fit_and_kill
         dict(solver__learning_rate="linear"),
         dict(validation_fraction=0.2),
         dict(features__word_features=np.eye(20)),
+        dict(features__embeddings=np.ones((20, SETTINGS["embedding_dim"]))),
+        dict(output__tied=True),
     ],
     ids=lambda change: next(iter(change)),
 )
