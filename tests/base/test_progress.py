@@ -308,10 +308,13 @@ def test_a_network_that_reads_texts_tells_how_far_its_scores_are(notebook, monke
 
 
 @pytest.mark.filterwarnings("ignore:Kneser-Ney")
-def test_the_clock_of_a_budget_goes_on_while_a_model_is_fitted(notebook, monkeypatch):
+def test_the_clock_of_a_budget_goes_on_while_a_model_is_fitted(
+    notebook, monkeypatch, capsys
+):
     seen, budget = [], Budget(60)
     monkeypatch.setattr(Notebook, "show", lambda *call: seen.append(call[1:]))
     with shown(2, budget) as report:
+        fit_network(max_iter=1)  # which measures its speed
         report("classes of words", "")
         budget.begun -= 30
         ClassLM(2, n_classes=2).fit(X, Y)
@@ -319,6 +322,7 @@ def test_the_clock_of_a_budget_goes_on_while_a_model_is_fitted(notebook, monkeyp
     assert seen[-1] == (
         pytest.approx(0.5, abs=0.1), "AutoLM: classes of words, 0:30 left",
     )  # fmt: skip
+    assert capsys.readouterr().out == ""
 
 
 def test_bar_does_not_change_results(notebook):

@@ -88,12 +88,15 @@ class Shown(Surface):
 
     def show(self, share: float | None, text: str) -> None:
         """Show the time left, also when a model of the fit shows its own progress."""
+        if not self._text:  # no stage has begun: a fit that measures its speed
+            return
         left = max(0.0, self._budget.left)
         share = min(1 - left / self._budget.seconds, 1.0)
         self._surface.show(share, f"{self._text}, {clock(left)} left")
 
     def line(self, text: str) -> None:
-        self._surface.line(text)
+        if self._text:
+            self._surface.line(text)
 
 
 @contextmanager
