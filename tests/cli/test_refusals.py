@@ -26,7 +26,18 @@ TRAIN = [
     ("--hidden 8,x", 2, "'8,x' must be a whole number from 0 on, or the num"),
     ("--hidden 8,0", 2, "'8,0' must be a whole number from 0 on, or the num"),
     ("--hidden -1", 2, "'-1' must be a whole number from 0 on, or the number"),
-    ("--model energy --hidden 8,9", 1, "--hidden"),
+    ("--model energy --hidden 8,9", 1, "--hidden must be"),
+    ("--model network --hidden 4000000000", 1, "out of memory: Unable to allocate"),
+    (
+        "--model network --learning-rate 5000 --alpha 0 -o @diverges",
+        1,
+        "nats per token); lower --learning-rate, now 5000, or --batch-size, now 256.",
+    ),
+    (
+        "--model network --learning-rate 5000 --alpha 1",
+        1,
+        "--learning-rate * --alpha = 5000 is the share of each weight that weight",
+    ),
     ("--model trigram --bits 8", 2, "no --bits, an option of kneser-ney"),
     ("--model mixture --memory 1G", 2, "mixture has no --memory, an option of kneser"),
     ("--keep-optimizer", 2, "--model kneser-ney has no --keep-optimizer"),
@@ -93,6 +104,8 @@ OTHERS = {
         ("@wide", 1, "wide, line 1: it has a NUL"),
         ("", 1, "the texts have no word: there is nothing"),
         ("@counts.gz --counts --tokens blanks", 2, "--tokens is for texts"),
+        ("@marks --tokens blanks", 1, "line 1: it has '<s>' inside"),
+        ("@marks --tokens blanks --model trigram", 1, "line 1: it has '<s>' inside"),
     ],
     "train": [("", 2, "Missing option"), ("nonsense", 2, "does not exist")],
     "nonsense": [("", 2, "No such command")],
@@ -187,6 +200,8 @@ OTHERS = {
             1,
             "phrase, line 2: 'a b' is not a word, or a word",
         ),
+        ("@kn @no --boost @numbers", 1, "numbers, line 1: 'a 1 2' is not a word, or"),
+        ("@kn @no --boost @nan", 1, "nan"),
         ("@kn @no --boost @blank", 1, "blank has no words"),
         (
             "@network @no --boost @others --float16",
@@ -238,7 +253,7 @@ def files(made, run):
     files = {
         "blank": b"\n\n", "empty": b"", "lexicon": b"the\tDH AH\ncat\tK AE T\n",
         "others": b"lion\n", "short": b"too short", "phrase": b"dog\na b\n",
-        "marks": b"a <s> b\n",
+        "marks": b"a <s> b\n", "numbers": b"a 1 2\n", "nan": b"zebra nan\n",
         "words.vec": b"1 2\na 0.5 1\n", "huge": b"</s>\t1\na\t9223372036854775807\n",
         "latin": b"good\ncaf\xe9\n", "wide": "some\ntext\n".encode("utf-16"),
         "cut": gzip.compress(b"some text\n" * 999)[:-30],
@@ -263,7 +278,7 @@ def test_a_mistake_is_a_sentence(files, run, command, code, message):
     assert message in " ".join(result.stderr.replace("│", " ").split())
     assert "Traceback" not in result.output
     assert "reading the text to train" not in result.stderr or code == 1
-    assert not [path for path in files.iterdir() if path.name.startswith("no")]
+    assert not [path for path in files.iterdir() if path.name.split(".")[0] == "no"]
 
 
 def test_texts_that_are_read_twice_are_no_pipes(files, run):

@@ -2,10 +2,8 @@
 
 from collections import Counter
 
-import numpy as np
 import pytest
 
-from nplm import KneserNeyLM
 from nplm.formats import read_counts
 
 
@@ -28,22 +26,6 @@ def test_counts_are_those_of_the_text(folder, run, order):
     assert [int(own.sum()) for own in counts] == totals
     unigrams = dict(zip(tables[0][:, 0].tolist(), counts[0].tolist()))
     assert unigrams[words.index("zebra")] == expected["zebra",] == 2
-
-
-def test_a_model_is_estimated_from_the_counts(folder, run):
-    run("count", "@train", "-o", "@counts", "--order", "3")
-    lines = (folder / "counts").read_text().splitlines()
-    assert "<s> the\t" in "\n".join(lines)
-    tables, counts, words = read_counts(folder / "counts")
-    model = KneserNeyLM(3, discount_fallback=0.5, boundary=words.index("</s>"))
-    model.fit_counts(tables, counts)
-    ids = {word: i for i, word in enumerate(words)}
-    text = (folder / "train").read_text().splitlines()
-    sentences = [np.array([ids[w] for w in line.split()]) for line in text]
-    again = KneserNeyLM(
-        3, discount_fallback=0.5, boundary=words.index("</s>"), n_words=len(words)
-    ).fit_stream(sentences)
-    np.testing.assert_array_equal(model.trie_.prob, again.trie_.prob)
 
 
 def test_files_of_counts_are_merged_with_weights(folder, run):

@@ -140,12 +140,3 @@ def test_an_interrupt_while_the_corpus_loads(run, monkeypatch):
 
     monkeypatch.setattr(command, "load_text", interrupt)
     assert run().exit_code == 130
-
-
-def test_help_shows_the_defaults():
-    result = CliRunner().invoke(main, ["compare", "--help"])
-    assert result.exit_code == 0
-    assert "python-docs|brown|ptb|PATH" in result.output
-    words = " ".join(result.output.split())
-    assert "Time to train AutoLM by the clock. [default: 1.0;" in words
-    assert "Threads; -1 is all cores. [default: -1]" in words
