@@ -21,52 +21,22 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
+import nplm
 from nplm.base.encoded_words import EncodedWords
 from nplm.base.files.tensors import is_storable
-from nplm.base.fitted import Fitted, restore, saved
+from nplm.base.fitted import Fitted, Saved, restore, saved
 from nplm.base.generators import plain_state, taken_state
-from nplm.models.adaptation.cache_lm import CacheLM
-from nplm.models.adaptation.neural_cache_lm import NeuralCacheLM
-from nplm.models.auto.auto_lm import AutoLM
 from nplm.models.auto.recipe import AutoRecipe
-from nplm.models.classes.class_lm import ClassLM
-from nplm.models.classes.word_classes import WordClasses
-from nplm.models.mixtures.mixture_lm import MixtureLM
-from nplm.models.mixtures.shortlist_lm import ShortlistLM
-from nplm.models.mixtures.uniform_lm import UniformLM
-from nplm.models.neural.energy_lm import EnergyLM
-from nplm.models.neural.neural_lm import NeuralLM
-from nplm.models.neural.options.features import Features
-from nplm.models.neural.options.losses import NCE, Exact, Importance
-from nplm.models.neural.options.outputs import Classes, Softmax, Tree
-from nplm.models.neural.options.solvers import SGD, Adam
-from nplm.models.ngrams.backoff_model import BackoffLM
-from nplm.models.ngrams.interpolated_trigram import InterpolatedTrigram
-from nplm.models.ngrams.kneser_ney import KneserNeyLM
-from nplm.models.ngrams.looked_up_lm import QuantizedLM
-from nplm.text.decoding.rescoring import Rescorer
-from nplm.text.lm.text_lm import TextLM
+from nplm.models.neural.options.base import Option
 from nplm.text.subwords.models import library_of, packed, unpacked
-from nplm.text.subwords.subwords import Subwords
-from nplm.text.tasks.lm_classifier import LMClassifier
-from nplm.text.tasks.lm_detector import LMDetector
-from nplm.text.tokenizer import Tokenizer
-from nplm.text.vocabulary import Vocabulary
 from nplm.text.word_rows import is_keyed_vectors
 from nplm.text.words.splitting import FLAGS, check_length, compiled
 
 __all__ = ["Decoder", "Encoder"]
 
-MODELS = (
-    AutoLM, BackoffLM, CacheLM, ClassLM, EnergyLM, InterpolatedTrigram, KneserNeyLM,
-    LMClassifier, LMDetector, MixtureLM, NeuralCacheLM, NeuralLM, QuantizedLM,
-    Rescorer, ShortlistLM, Subwords, TextLM, Tokenizer, UniformLM, Vocabulary,
-    WordClasses,
-)  # fmt: skip
-OPTIONS = (Adam, Classes, Exact, Features, Importance, NCE, SGD, Softmax, Tree)
-# These have parameters alone: what is fitted is in the estimators among them.
-OTHERS = (FrozenEstimator, Pipeline)
-KINDS = {kind.__name__: kind for kind in MODELS + OPTIONS + OTHERS}
+# scikit-learn's, beside nplm's: what is fitted is in the estimators among their
+# parameters.
+OTHERS = {kind.__name__: kind for kind in (FrozenEstimator, Pipeline)}
 ENTRY = {"kind", "params", "fitted"}
 NUMBERS = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 # Errors that invalid values of a file raise.
@@ -158,7 +128,7 @@ class Encoder:
         if isinstance(value, np.random.RandomState):
             state = plain_state(value.get_state(legacy=False))
             return self._object("RandomState", state, None)
-        if type(value) in KINDS.values():
+        if _kind(type(value).__name__) is type(value):
             return self._estimator(value, where)
         library = library_of(value)
         if library is not None:
@@ -188,7 +158,7 @@ class Encoder:
     def _estimator(self, estimator: Any, where: str) -> dict[str, object]:
         fitted = None
         _check_parameters(estimator)
-        if isinstance(estimator, MODELS):
+        if isinstance(estimator, Saved):
             try:
                 check_is_fitted(estimator)
                 fitted = saved(self._lightened(estimator))
@@ -334,18 +304,19 @@ class Decoder:
             raise ValueError(f"{kind!r:.80} has no parameters")
         if kind == "RandomState":
             return _generator(values)
-        if kind not in KINDS:
+        known = _kind(kind)
+        if known is None:
             raise ValueError(
                 f"it has a {kind!r:.80}, which this nplm does not support: a newer "
                 "nplm may have written it"
             )
-        unknown = values.keys() - KINDS[kind]._get_param_names()
+        unknown = values.keys() - known._get_param_names()
         if unknown:
             raise ValueError(
                 f"{kind} has the parameter {min(unknown)!r}, which this nplm does not "
                 "support: a newer nplm may have written it"
             )
-        return _restored(KINDS[kind], values, state)
+        return _restored(known, values, state)
 
 
 DECODERS: dict[str, Callable[[Decoder, Any], object]] = {
@@ -361,6 +332,15 @@ DECODERS: dict[str, Callable[[Decoder, Any], object]] = {
     "tuple": lambda self, items: tuple(self._decoded(item) for item in items),
     "words": Decoder._words,
 }
+
+
+def _kind(name: str) -> Any:
+    """Return the class of estimators or options of this name, None if not supported."""
+    if name not in nplm.__all__:
+        return OTHERS.get(name)
+    kind = getattr(nplm, name)
+    is_option = isinstance(kind, type) and issubclass(kind, Option)
+    return kind if is_option or getattr(kind, "_can_be_saved", False) else None
 
 
 def _check_nesting(entry: dict[str, object]) -> None:
@@ -391,11 +371,11 @@ def _restored(kind: Any, params: dict[str, object], state: Any) -> object:
 def _check_parameters(estimator: Any) -> None:
     """Raise if an estimator has invalid parameters."""
     if isinstance(estimator, FrozenEstimator):
-        if not isinstance(estimator.estimator, (*MODELS, *OTHERS)):
+        frozen = type(estimator.estimator).__name__
+        if _kind(frozen) is None:
             raise TypeError(
-                "nplm.save does not support a frozen "
-                f"{type(estimator.estimator).__name__}; nplm.formats may have a file "
-                "for it."
+                f"nplm.save does not support a frozen {frozen}; nplm.formats may have "
+                "a file for it."
             )
         return
     estimator._validate_params()
