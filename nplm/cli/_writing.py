@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
@@ -22,14 +22,16 @@ from nplm.cli._models import (
 from nplm.cli._values import memory_option
 from nplm.formats._words import StoredWords, reserve_for_words
 from nplm.formats.open_model import OpenModel, open_model
+from nplm.formats.outputs import NgramsFile, free_memory
+from nplm.models.ngrams.stages.scratch import Scratch
 from nplm.models.ngrams.text_ngrams import NoNgramsError, TextNgrams
 from nplm.models.ngrams.trie.quantized_trie import MAX_BITS, MIN_BITS
+from nplm.models.ngrams.trie.work import Work
+from nplm.models.training.parallel.threads import Threads
 from nplm.text.words.splitting import Splitter
 
 if TYPE_CHECKING:
     from nplm import TextLM
-    from nplm.formats.outputs import NgramsFile
-    from nplm.models.ngrams.trie.work import Work
 
 __all__ = ["BITS", "KEEP_OPTIMIZER", "Change", "Target", "ngrams_in", "writes_ngrams"]
 
@@ -94,16 +96,13 @@ class Target:
                 "--bits is for mapped n-grams: leave it out, or give --to binary and "
                 "another OUTPUT."
             )
-        self.ngrams_file = _ngrams_file(path, self.kind, bits)
+        self.ngrams_file: NgramsFile | None = None
+        if self.kind in OF_NGRAMS:
+            self.ngrams_file = NgramsFile(path, cast(Any, self.kind), bits)
 
     @contextmanager
     def work(self) -> Iterator[Work]:
         """Yield temporary files, or memory for a file that holds any model."""
-        from nplm.formats.outputs import free_memory
-        from nplm.models.ngrams.stages.scratch import Scratch
-        from nplm.models.ngrams.trie.work import Work
-        from nplm.models.training.parallel.threads import Threads
-
         with stages(lines=None) as bars:
             show = bars.counting("n-grams")
             if self.ngrams_file is None:
@@ -209,13 +208,6 @@ def ngrams_in(file: OpenModel, work: Work, *, quantized: bool) -> TextNgrams:
 
 def _n_ngrams(ngrams: TextNgrams) -> int:
     return int(ngrams.trie.n_ngrams.sum())
-
-
-def _ngrams_file(path: Path, kind: Any, bits: int | None) -> NgramsFile | None:
-    # Imported here: writers would slow the start of commands.
-    from nplm.formats.outputs import NgramsFile
-
-    return NgramsFile(path, kind, bits) if kind in OF_NGRAMS else None
 
 
 def _kind_of(path: Path) -> str:
