@@ -14,7 +14,7 @@ from nplm import (
     NeuralLM,
     UniformLM,
 )
-from nplm.formats import save_binary, write_arpa, write_counts
+from nplm.formats import save_binary, write_arpa, write_classes, write_counts
 from nplm.formats._model_files import check_writable
 from nplm.models.ngrams.backoff_model import BackoffLM
 from tests.helpers.ngrams import trie_of_tables
@@ -57,5 +57,7 @@ def test_target_of_a_link_is_checked(tmp_path):
     link.symlink_to(tmp_path / "absent" / "model")
     with pytest.raises(FileNotFoundError, match=r"link: there is no folder .*absent;"):
         check_writable(link)
+    with pytest.raises(FileNotFoundError, match=r"link: there is no folder"):
+        write_classes(link, ["a"], [0])
     (tmp_path / "absent").mkdir()
     assert check_writable(link) == link

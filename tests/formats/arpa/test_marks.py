@@ -11,6 +11,7 @@ import pytest
 
 from nplm import kenlm, load
 from nplm.formats import read_arpa, save_binary, write_arpa
+from nplm.formats.open_model import open_model
 from nplm.formats.outputs import NgramsFile
 from nplm.models.ngrams.stages.scratch import Scratch
 from nplm.models.training.parallel.threads import Threads
@@ -186,7 +187,12 @@ def test_end_mark_is_a_word_of_a_stream_if_no_ngram_begins_with_the_other(tmp_pa
     message = "has </s> as an ordinary word, and no n-grams that begin with <s>"
     with Scratch(tmp_path, 1 << 20, Threads(1)) as scratch:
         on_disk = partial(arpa_lm, work=scratch)
-        for read in (load, kenlm.Model, on_disk):
+
+        def text_ngrams(path):
+            with open_model(path) as file:
+                return file.text_ngrams(scratch)
+
+        for read in (load, kenlm.Model, on_disk, text_ngrams):
             with pytest.raises((ValueError, OSError), match=message):
                 read(path)
 

@@ -50,6 +50,7 @@ def check_refused(path, text, message):
             "\\data\\\n" + "".join(f"ngram {k}=0\n" for k in range(1, 300)),
             "line 257: n-grams of more than 255 words",
         ),
+        ("\\data\\\nngram 1=2\n\\1-grams:\n-99\t<s>\n-99\t</s>\n\\end\\\n", "no words"),
         ("\\data\\\nngram 1=0\n\\1-grams:\n\\end\\\n", "no words besides <s> and </s>"),
     ],
 )
