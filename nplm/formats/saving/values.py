@@ -24,7 +24,7 @@ from sklearn.utils.validation import check_is_fitted
 import nplm
 from nplm.base.encoded_words import EncodedWords
 from nplm.base.files.tensors import is_storable
-from nplm.base.fitted import Fitted, Saved, restore, saved
+from nplm.base.fitted import INVALID_VALUE_ERRORS, Fitted, Saved, restore, saved
 from nplm.base.generators import plain_state, taken_state
 from nplm.models.auto.recipe import AutoRecipe
 from nplm.models.neural.options.base import Option
@@ -39,10 +39,6 @@ __all__ = ["Decoder", "Encoder"]
 OTHERS = {kind.__name__: kind for kind in (FrozenEstimator, Pipeline)}
 ENTRY = {"kind", "params", "fitted"}
 NUMBERS = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
-# Errors that invalid values of a file raise.
-INVALID_VALUE_ERRORS = (
-    ValueError, TypeError, LookupError, AttributeError, OverflowError,
-)  # fmt: skip
 # Longer lists of words are stored as an array of bytes, which loads faster than JSON.
 MAX_JSON_WORDS = 100
 # Limits on repeated references in a file. Members of an estimator, counted once per

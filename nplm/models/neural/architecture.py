@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 from dataclasses import dataclass, field, replace
 
 from scipy.sparse import csr_array
@@ -207,7 +208,7 @@ class Architecture:
 
     def with_checked_arrays(self) -> Architecture:
         """Return the architecture with checked arrays of features by word."""
-        features, n_words = self.features._plain(), self.n_words
+        features, n_words = copy(self.features), self.n_words
         if features.embeddings is not None and not isinstance(features.embeddings, str):
             features.embeddings = checked_embeddings(
                 features.embeddings, n_words, self.embedding_dim
@@ -223,7 +224,7 @@ class Architecture:
 
         `counts` are those of the next words; a tree of contexts also needs the windows.
         """
-        features = self.features._plain()
+        features = copy(self.features)
         features.embeddings = None
         return replace(
             self, features=features, output=self.output._learned(counts, windows)

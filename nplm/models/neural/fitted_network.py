@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted, check_scalar
 
 from nplm.base.atomic import read_at_once, shallow_copy
@@ -176,7 +177,7 @@ class FittedNetworkLM(LanguageModel):
     @property
     def loss_(self) -> Option:
         """The training loss, also if "auto" chose it."""
-        return self._fit_result("loss").loss._plain()
+        return clone(self._fit_result("loss").loss)
 
     @property
     def precision_(self) -> str:

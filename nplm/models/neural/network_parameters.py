@@ -149,7 +149,7 @@ class NetworkParameters(FittedNetworkLM):
             self._option(name)
 
     def _option(self, name: str) -> Any:
-        """Return the validated option of a parameter, or "auto"."""
+        """Return a plain copy of the validated option of a parameter, or "auto"."""
         others = ("auto",) if name == "loss" else ()
         return expanded(
             getattr(self, name), name, self._options[name], *others,
@@ -182,8 +182,8 @@ class NetworkParameters(FittedNetworkLM):
         return Recipe(
             estimator=type(self).__name__,
             architecture=architecture,
-            loss=self._chosen_loss(n_words)._plain(),
-            solver=self._option("solver")._plain(),
+            loss=self._chosen_loss(n_words),
+            solver=self._option("solver"),
             alpha=None if self.alpha == "auto" else plain(self.alpha),
             n_epochs=plain(self.max_iter),
             dropout=self._dropout(),

@@ -397,8 +397,8 @@ default="auto"
             embedding_dim=plain(self.embedding_dim),
             n_distant=plain(self.n_distant),
             n_memory=plain(self.n_memory),
-            features=self._option("features")._plain(),
-            output=self._option("output")._plain(),
+            features=self._option("features"),
+            output=self._option("output"),
         )
 
     def _dropout(self) -> Dropout:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from copy import copy
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 
@@ -133,7 +134,7 @@ class Recipe:
 
         The schedule still extends over `max_iter` epochs; "auto" is constant.
         """
-        solver = self.solver._plain()
+        solver = copy(self.solver)
         if self.ends:
             solver.learning_rate = "constant"
         return replace(self, solver=solver, max_iter=1, early_stopping=False)

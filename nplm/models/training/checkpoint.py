@@ -23,7 +23,7 @@ from nplm.base import system
 from nplm.base.exceptions import CheckpointError, ParameterMessage
 from nplm.base.files.atomic_files import replacing
 from nplm.base.files.tensors import CHECKSUM, read_tensors, write_tensors
-from nplm.base.fitted import Fitted
+from nplm.base.fitted import INVALID_VALUE_ERRORS, Fitted
 from nplm.base.warnings import warn
 from nplm.models.training.parallel.processes import Processes
 
@@ -37,9 +37,7 @@ FORMAT = 5
 STATE = "state"  # key of the JSON state, beside the arrays
 ROWS_PER_CHUNK = 4096
 # Errors that unexpected content of a checkpoint can raise.
-CONTENT_ERRORS = (
-    ValueError, TypeError, LookupError, AttributeError, OverflowError, RecursionError,
-)  # fmt: skip
+CONTENT_ERRORS = (*INVALID_VALUE_ERRORS, RecursionError)
 
 # Parameters that may differ in a resumed fit: they do not change its results.
 IGNORED_PARAMETERS = ("max_iter", "verbose")

@@ -5,8 +5,7 @@ import pytest
 from sklearn.base import BaseEstimator, clone
 
 import nplm
-from nplm.base.fitted import restore, saved, schema
-from nplm.formats.saving.values import INVALID_VALUE_ERRORS
+from nplm.base.fitted import INVALID_VALUE_ERRORS, restore, saved, schema
 from tests.helpers.saving import OTHERS
 
 WINDOWED = [

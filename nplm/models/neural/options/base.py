@@ -40,7 +40,7 @@ def expanded(
     *others: str,
     model: str,
 ) -> Any:
-    """Return the validated option that the value of a parameter selects.
+    """Return a plain copy of the option that the value of a parameter selects.
 
     `kinds` are the classes of the options, by the string that selects each with its
     defaults; `others` are further valid strings, which are returned unchanged. Raises
@@ -52,7 +52,7 @@ def expanded(
         if value in others:
             return value
         if value in kinds:
-            return kinds[value]()
+            return kinds[value]()._plain()
     if not isinstance(value, Option) or not isinstance(value, tuple(kinds.values())):
         names = ", ".join(repr(name) for name in (*others, *kinds))
         options = ", ".join(f"{kind.__name__}(...)" for kind in kinds.values())
@@ -63,4 +63,4 @@ def expanded(
         )  # fmt: skip
         raise InvalidParameterError(message)
     value._validate_params()
-    return value
+    return value._plain()
