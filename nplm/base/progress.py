@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 __all__ = [
-    "BAR", "Log", "OnProgress", "Stages", "Surface", "Terminal", "TimeLeft", "bar",
+    "BAR", "Log", "OnProgress", "Stages", "Surface", "Terminal", "bar",
     "print_line", "stages", "surface", "time_in_words",
 ]  # fmt: skip
 
@@ -288,23 +288,6 @@ def print_line(text: str) -> None:
     (print if enclosing is None else enclosing.surface.line)(text)
 
 
-class TimeLeft:
-    """The seconds that a stage takes, from the first report of what is done."""
-
-    def __init__(self) -> None:
-        self._first: tuple[float, float] | None = None
-
-    def __call__(self, done: float, total: float) -> tuple[float, float | None]:
-        """Return the seconds since then, and those left; None if that is unknown."""
-        now = time.perf_counter()
-        if self._first is None:
-            self._first = done, now  # above 0 in a resumed fit
-        first, began = self._first
-        spent = now - began
-        left = spent * (total - done) / (done - first) if done > first else None
-        return spent, left
-
-
 class _Bar:
     """What is done of some work, on a surface, with the time left.
 
@@ -313,7 +296,7 @@ class _Bar:
 
     def __init__(self, name: str, on: Surface, note: Callable[[float], str]) -> None:
         self._name, self._surface, self._note = name, on, note
-        self._time_left = TimeLeft()
+        self._first: tuple[float, float] | None = None
         self._text, self._label = "", ""
 
     def __call__(self, done: float, total: float, figure: float) -> None:
@@ -321,15 +304,18 @@ class _Bar:
 
     def show(self, done: float, total: float, note: str) -> None:
         """Show what is done; `total` is 0 if it is unknown."""
-        spent, left = self._time_left(done, total)
+        now = time.perf_counter()
+        self._first = first, began = self._first or (done, now)  # not 0 if resumed
+        spent = now - began
         parts = [f"{done / total:.0%}"] if total else []
         parts += [note] if note else []
         parts += [] if self._surface.has_clock else [f"{spent:.0f} s"]
         self._text = f"{self._name}: {', '.join(parts)}" if parts else self._name
         if not total:
             self._surface.show(None, self._text)
-        elif left is not None:
-            rest = f", {time_in_words(left)} left" if done < total else ""
+        elif done > first:  # else the time left is unknown
+            left = time_in_words(spent * (total - done) / (done - first))
+            rest = f", {left} left" if done < total else ""
             self._surface.show(done / total, self._text + rest + self._label)
 
     def label(self, text: str) -> None:

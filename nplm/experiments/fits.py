@@ -258,9 +258,13 @@ class Fit(ABC):
         """Relative time of networks on the same corpus; 0 of other fits."""
         return 0.0
 
-    @abstractmethod
     def expected_seconds(self, bench: Bench) -> float:
         """Measure a part of the training, and return the expected seconds of all."""
+        return bench.seconds_of(self.model(bench))
+
+    @abstractmethod
+    def model(self, bench: Bench) -> Any:
+        """Return the unfitted model."""
 
     @abstractmethod
     def measure(self, bench: Bench, folder: Path) -> Measured:
@@ -270,9 +274,9 @@ class Fit(ABC):
 class TrigramFit(Fit):
     """The interpolated trigram of section 4.1."""
 
-    def expected_seconds(self, bench: Bench) -> float:
-        """Train on the first words."""
-        return bench.seconds_of(InterpolatedTrigram(**self.settings, **bench.common))
+    def model(self, bench: Bench) -> InterpolatedTrigram:
+        """Return the trigram."""
+        return InterpolatedTrigram(**self.settings, **bench.common)
 
     def measure(self, bench: Bench, folder: Path) -> Measured:
         """Return the scores of the trigram that mixtures share."""
@@ -284,15 +288,12 @@ class KneserNeyFit(Fit):
 
     def measure(self, bench: Bench, folder: Path) -> Measured:
         """Count and score."""
-        model = self._model(bench)
+        model = self.model(bench)
         bench.fit(self.name, model)
         return Measured({self.name: bench.scores(self.name, model)})
 
-    def expected_seconds(self, bench: Bench) -> float:
-        """Train on the first words."""
-        return bench.seconds_of(self._model(bench))
-
-    def _model(self, bench: Bench) -> KneserNeyLM:
+    def model(self, bench: Bench) -> KneserNeyLM:
+        """Return the n-grams."""
         return KneserNeyLM(**self.settings, **bench.ngrams)
 
 
@@ -306,7 +307,7 @@ class ClassFit(Fit):
         def report(done: float, total: float, information: float) -> None:
             bench.progress(stage, done, total, f"{information:.4f} nats")
 
-        classes = self._classes(bench).fit(
+        classes = self.model(bench).fit(
             bench.corpus.train, progress=report, checkpoint=folder / "fit"
         )
         scores = {}
@@ -328,13 +329,14 @@ class ClassFit(Fit):
                 raise _TimedError(total)
 
         try:
-            self._classes(bench).fit(bench.corpus.train, progress=report)
+            self.model(bench).fit(bench.corpus.train, progress=report)
         except _TimedError as timed:
             [n_passes] = timed.args
         began, first, second = times
         return first - began + (n_passes - 1) * (second - first)
 
-    def _classes(self, bench: Bench) -> WordClasses:
+    def model(self, bench: Bench) -> WordClasses:
+        """Return the classes, without the models of them."""
         n_classes, seed = self.settings["n_classes"], self.settings["random_state"]
         return WordClasses(n_classes, random_state=seed, **bench.ngrams)
 
@@ -368,7 +370,7 @@ class NetworkFit(Fit):
 
     def expected_seconds(self, bench: Bench) -> float:
         """Measure some mini-batches, and return the time of the most epochs."""
-        lm = self._network(bench)
+        lm = self.model(bench)
         X, y = bench.windows.train
         trainer = lm.trainer(X, y)
         examples = range(min(len(y), TIMED_BATCHES * int(lm.batch_size)))
@@ -378,13 +380,14 @@ class NetworkFit(Fit):
         seconds = time.perf_counter() - began
         return lm.max_iter * len(y) / len(examples) * seconds
 
-    def _network(self, bench: Bench) -> NeuralLM:
+    def model(self, bench: Bench) -> NeuralLM:
+        """Return the network."""
         settings = bench.common | self.changes | {"n_jobs": bench.n_jobs}
         return NeuralLM.from_paper(self.settings["network"], **settings)
 
     def measure(self, bench: Bench, folder: Path) -> Measured:
         """Train the network, or go on with an unfinished fit."""
-        lm = self._network(bench)
+        lm = self.model(bench)
         bench.fit(self.name, lm, work=self.work, checkpoint=folder / "fit")
         alone = bench.scores(self.name, lm)
         scores = {

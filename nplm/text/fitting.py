@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Hashable
 from numbers import Number
 from typing import Any
 
@@ -41,39 +41,28 @@ def fit_codec(
     parameters = estimator.get_params().items()
     verbose = [value for name, value in parameters if name.split("__")[-1] == "verbose"]
     shown = max((int(value) for value in verbose if isinstance(value, int)), default=0)
-    with stages(shown, "documents") as begin:
-        return _fit_codec(X, tokenizer, vocabulary, begin, refuse_zero, max_types)
-
-
-def _fit_codec(
-    X: object,
-    tokenizer: object,
-    vocabulary: object,
-    begin: Callable[[str], None],
-    refuse_zero: bool,
-    max_types: int | None,
-) -> tuple[Codec, Documents]:
-    documents = readable(X, ITEM)
-    is_stream = isinstance(documents, DocumentStream)
-    first = documents.first if is_stream else first_of(documents)
-    if isinstance(tokenizer, str):
-        tokenizer = Tokenizer() if isinstance(first, (str, bytes)) else None
-    if tokenizer is not None:
-        if not isinstance(tokenizer, Tokenizer):  # which learns nothing
-            begin("fitting the tokenizer")
-        tokenizer = clone(tokenizer).fit(documents)
-    begin("splitting into tokens")
     most = None
-    if isinstance(vocabulary, str):
-        # The first document of a stream decides.
-        is_needed = any(map(_has_words, [first] if is_stream else documents))
-        vocabulary = None
-        if tokenizer is not None or is_needed:
-            vocabulary = _vocabulary_of(tokenizer)
-            most = max_types if isinstance(tokenizer, Tokenizer) else None
-    vocabulary = None if vocabulary is None else clone(vocabulary)
-    codec = codec_of(tokenizer, vocabulary, refuse_zero=refuse_zero)
-    return codec, codec.learn(documents, most)
+    with stages(shown, "documents") as begin:
+        documents = readable(X, ITEM)
+        is_stream = isinstance(documents, DocumentStream)
+        first = documents.first if is_stream else first_of(documents)
+        if isinstance(tokenizer, str):
+            tokenizer = Tokenizer() if isinstance(first, (str, bytes)) else None
+        if tokenizer is not None:
+            if not isinstance(tokenizer, Tokenizer):  # which learns nothing
+                begin("fitting the tokenizer")
+            tokenizer = clone(tokenizer).fit(documents)
+        begin("splitting into tokens")
+        if isinstance(vocabulary, str):
+            # The first document of a stream decides.
+            is_needed = any(map(_has_words, [first] if is_stream else documents))
+            vocabulary = None
+            if tokenizer is not None or is_needed:
+                vocabulary = _vocabulary_of(tokenizer)
+                most = max_types if isinstance(tokenizer, Tokenizer) else None
+        vocabulary = None if vocabulary is None else clone(vocabulary)
+        codec = codec_of(tokenizer, vocabulary, refuse_zero=refuse_zero)
+        return codec, codec.learn(documents, most)
 
 
 def _vocabulary_of(tokenizer: Any) -> Vocabulary:
