@@ -75,7 +75,7 @@ cdef class Mask:
             last = first
 
     cdef void draw_of(self, const int *contexts, Py_ssize_t n, Py_ssize_t K) noexcept nogil:
-        """Draw the factors of the next K examples: the same for equal contexts.
+        """Draw the factors of K contexts: the same for equal ones.
 
         Equivalent to ``reference.neural.mask_of_contexts``.
         """
@@ -151,7 +151,6 @@ cdef class DroppedUnits(Hidden):
         self.hidden, self.inner, self.mask = hidden, inner, mask
 
     cdef void forward(self, Activations at, Py_ssize_t K) noexcept nogil:
-        self.inner.x, self.inner.dx = at.x, at.dx
         self.hidden.forward(self.inner, K)
         memcpy(at.a, self.inner.a, K * at.n_hidden * at.itemsize)
         self.mask.draw(K)

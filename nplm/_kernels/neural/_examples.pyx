@@ -110,8 +110,9 @@ cdef void differentiate(
 ) noexcept nogil:
     """Collect the gradients of the K examples that were taken."""
     cdef Step step = own.step(K)
-    team.inputs.visit(at, K, own)
-    team.inputs.forward(at, K)
+    cdef Py_ssize_t n = at.n_distinct[0]
+    team.inputs.visit(at, n, own)
+    team.inputs.forward(at, n)
     team.hidden.forward(at, K)
     output.begin(K)
     output.forward(K, NULL)
@@ -119,7 +120,7 @@ cdef void differentiate(
     output.backward(K, own, &step)
     output.end(K, own, &step)
     team.hidden.backward(at, K, own, &step)
-    team.inputs.backward(at, K, own, &step)
+    team.inputs.backward(at, n, own, &step)
     output.follow(own, &step)
     team.inputs.features.end(own, &step)
 

@@ -273,11 +273,12 @@ cdef class Gatherer(Solver):
             <Py_ssize_t>step.examples, 1, keep)
 
     cdef void rows(
-        self, const Step *step, Parameter E, Py_ssize_t first, Py_ssize_t rows, void *z,
-        void *g, void *keep, void *dz, void *memory,
+        self, const Step *step, Parameter E, Py_ssize_t first, Py_ssize_t rows,
+        Py_ssize_t column, Py_ssize_t n, void *z, void *g, void *keep, void *dz,
+        void *memory,
     ) noexcept nogil:
-        cdef Py_ssize_t size = self.features.size
+        cdef Py_ssize_t at = first * self.features.size + column * self.itemsize
         self.loops.row_updates(
-            <char *>E.values + first * size, rows, E.columns, z, g, 0, keep, dz)
-        self.loops.outer(g, rows, z, E.columns, 1,
-                         <char *>self.features.d_own + first * size, E.columns)
+            <char *>E.values + at, rows, E.columns, n, z, g, 0, keep, dz)
+        self.loops.outer(
+            g, rows, z, n, 1, <char *>self.features.d_own + at, E.columns)

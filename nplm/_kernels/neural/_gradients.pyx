@@ -113,12 +113,10 @@ cdef class Gradients(Solver):
         cdef Py_ssize_t size = p.columns * self.itemsize, i
         cdef char *made
         if p.decayed == NULL:
-            gradient.kind = DENSE
-            made = <char *>gradient.values + first * size
-        else:
-            made = <char *>gradient.values + gradient.n * size
-            for i in range(n):
-                self.visit_row(gradient, <int>(first + i), made + i * size)
+            return moved(self.whole(p, DENSE), first * size)
+        made = <char *>gradient.values + gradient.n * size
+        for i in range(n):
+            self.visit_row(gradient, <int>(first + i), made + i * size)
         memset(made, 0, n * size)
         return made
 
@@ -217,14 +215,16 @@ cdef class Gradients(Solver):
             self.take(E, first, rows), rows, g, <Py_ssize_t>step.examples, 1, keep)
 
     cdef void rows(
-        self, const Step *step, Parameter E, Py_ssize_t first, Py_ssize_t rows, void *z,
-        void *g, void *keep, void *dz, void *memory,
+        self, const Step *step, Parameter E, Py_ssize_t first, Py_ssize_t rows,
+        Py_ssize_t column, Py_ssize_t n, void *z, void *g, void *keep, void *dz,
+        void *memory,
     ) noexcept nogil:
-        cdef Py_ssize_t n = E.columns
+        cdef Py_ssize_t stride = E.columns, size = self.itemsize
         self.loops.product(
             False, False, 1, n, rows, 1, g, rows,
-            moved(E.values, first * n * self.itemsize), n, 1, dz, n)
-        self.loops.outer(g, rows, z, n, 1, self.take(E, first, rows), n)
+            moved(E.values, (first * stride + column) * size), stride, 1, dz, n)
+        self.loops.outer(
+            g, rows, z, n, 1, moved(self.take(E, first, rows), column * size), stride)
 
     # -- exchange -----------------------------------------------------------------
 

@@ -9,6 +9,19 @@ cdef uint64_t context_code(
     const int *context, Py_ssize_t n, uint64_t start) noexcept nogil
 
 
+cdef class Contexts:
+    """Distinct contexts, which have numbers in the order in which they are met."""
+
+    cdef Py_ssize_t n         # so far
+    cdef Py_ssize_t n_words, n_slots
+    cdef const int **words    # (n,) those of each
+    cdef Py_ssize_t *before   # (n,) what each continues, another number
+    cdef Py_ssize_t *slots    # (n_slots,) a hash table of the numbers
+    cdef void clear(self) noexcept nogil
+    cdef Py_ssize_t *slot(self, const int *context, Py_ssize_t before) noexcept nogil
+    cdef Py_ssize_t number(self, const int *context, Py_ssize_t before) noexcept nogil
+
+
 cdef class Activations:
     """Arrays that the parts of a network pass to each other, for K examples."""
 
@@ -19,14 +32,18 @@ cdef class Activations:
     cdef readonly Py_ssize_t batch_size, columns, itemsize
     cdef readonly Py_ssize_t n_context, n_inputs, n_hidden, n_columns
     cdef Py_ssize_t *places   # (K,) of these examples in the mini-batch
-    cdef int *contexts        # (K, n_context), nearest word first
+    cdef Contexts distinct    # if hidden units have a state: equal contexts are one
+    cdef Py_ssize_t *of       # (K,) the number of the context of each example
+    cdef Py_ssize_t *n_distinct
+    cdef int *contexts        # (n_distinct, n_context), nearest word first
     cdef int *words           # (K,) next words
     cdef Py_ssize_t *rows     # (K,) the windows
     cdef char *follows        # (K,) whether a window follows the one before it, in X
-    cdef void *x              # (K, n_inputs) word features
+    cdef void *x              # (n_distinct, n_inputs) word features
     cdef void *a              # (K, n_hidden) hidden activations
     cdef void *dx             # their gradients
     cdef void *da
+    cdef void add_to_dx(self, Py_ssize_t k, const void *slopes) noexcept nogil
 
 
 cdef class Inputs:

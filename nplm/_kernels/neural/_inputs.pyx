@@ -5,7 +5,7 @@ Step 1(a) of section 3.2, and 2(d) on the way back.
 
 from libc.math cimport exp
 from libc.stdint cimport uint64_t
-from libc.string cimport memcpy, memset
+from libc.string cimport memcmp, memcpy, memset
 
 from nplm._kernels.neural._features cimport Features
 from nplm._kernels.neural._loops cimport Scratch, Tier, round_up
@@ -24,8 +24,60 @@ cdef uint64_t context_code(
     return code
 
 
+cdef class Contexts:
+    """Distinct contexts, which have numbers in the order in which they are met.
+
+    No twin: it is a dict.
+
+    Parameters
+    ----------
+    scratch : Scratch
+        Memory of the thread.
+    n_words : int
+        Number of words of a context.
+    most : int
+        Maximum number of distinct ones.
+    """
+
+    def __cinit__(self, Scratch scratch, Py_ssize_t n_words, Py_ssize_t most):
+        self.n_words, self.n_slots = n_words, 4
+        while self.n_slots < 2 * most:
+            self.n_slots *= 2
+        self.slots = <Py_ssize_t *>scratch.bytes(self.n_slots * sizeof(Py_ssize_t))
+        self.words = <const int **>scratch.bytes(most * sizeof(int *))
+        self.before = <Py_ssize_t *>scratch.bytes(most * sizeof(Py_ssize_t))
+        self.clear()
+
+    cdef void clear(self) noexcept nogil:
+        """Forget all."""
+        memset(self.slots, 0xff, self.n_slots * sizeof(Py_ssize_t))
+        self.n = 0
+
+    cdef Py_ssize_t *slot(self, const int *context, Py_ssize_t before) noexcept nogil:
+        """Return where the number of a context is, or -1."""
+        cdef uint64_t code = context_code(context, self.n_words, before)
+        cdef Py_ssize_t place = <Py_ssize_t>(code % <uint64_t>self.n_slots)
+        cdef Py_ssize_t i = self.slots[place]
+        while i >= 0 and (self.before[i] != before or memcmp(
+                self.words[i], context, self.n_words * sizeof(int)) != 0):
+            place = (place + 1) % self.n_slots
+            i = self.slots[place]
+        return &self.slots[place]
+
+    cdef Py_ssize_t number(self, const int *context, Py_ssize_t before) noexcept nogil:
+        """Return the number of a context, which stays where it is if that is new."""
+        cdef Py_ssize_t *slot = self.slot(context, before)
+        if slot[0] < 0:
+            slot[0] = self.n
+            self.words[self.n], self.before[self.n] = context, before
+            self.n += 1
+        return slot[0]
+
+
 cdef class Activations:
     """Arrays that the parts of a network pass to each other, for K examples.
+
+    Where the state of hidden units goes on, examples with equal contexts share an x.
 
     No twin: functions hand each other arrays.
 
@@ -66,8 +118,12 @@ cdef class Activations:
         self.n_context, self.n_inputs, self.n_hidden = n_context, n_inputs, n_hidden
         self.n_columns = n_context if n_columns is None else n_columns
         self.places = <Py_ssize_t *>scratch.bytes(K * sizeof(Py_ssize_t))
+        self.of = <Py_ssize_t *>scratch.bytes(K * sizeof(Py_ssize_t))
+        self.n_distinct = <Py_ssize_t *>scratch.bytes(sizeof(Py_ssize_t))
         for k in range(K):
-            self.places[k] = k
+            self.places[k] = self.of[k] = k
+        if self.n_columns > n_context:
+            self.distinct = Contexts(scratch, n_context, K)
         self.contexts = <int *>scratch.bytes(K * n_context * sizeof(int))
         self.words = <int *>scratch.bytes(K * sizeof(int))
         self.rows = <Py_ssize_t *>scratch.bytes(K * sizeof(Py_ssize_t))
@@ -84,11 +140,14 @@ cdef class Activations:
         """
         cdef Activations made = Activations(
             self.tier, self.scratch, batch_size=self.batch_size, scoring=self.scoring,
-            n_context=0, n_inputs=self.n_inputs if n_inputs is None else n_inputs,
-            n_hidden=n_hidden)
+            n_context=0, n_inputs=n_inputs or 0, n_hidden=n_hidden)
         made.places, made.rows, made.follows = self.places, self.rows, self.follows
+        made.of, made.n_distinct = self.of, self.n_distinct
         made.contexts, made.n_context = self.contexts, self.n_context
         made.n_columns = self.n_columns
+        if n_inputs is None:
+            made.x, made.dx, made.n_inputs = self.x, self.dx, self.n_inputs
+            made.learns_inputs = self.learns_inputs
         return made
 
     def positions(self, Py_ssize_t n_context):
@@ -96,6 +155,12 @@ cdef class Activations:
         return Activations(
             self.tier, self.scratch, batch_size=self.batch_size, scoring=True,
             n_context=n_context, n_inputs=self.n_inputs, n_hidden=self.n_hidden)
+
+    cdef void add_to_dx(self, Py_ssize_t k, const void *slopes) noexcept nogil:
+        """Add dL/dx of example k."""
+        cdef Py_ssize_t n = self.n_inputs
+        self.loops.add(
+            <char *>self.dx + self.of[k] * n * self.itemsize, slopes, n, 1)
 
 
 cdef class Inputs:
@@ -113,11 +178,11 @@ cdef class Inputs:
         self.features = features
 
     cdef void visit(self, Activations at, Py_ssize_t K, Solver solver) noexcept nogil:
-        """Bring the rows that K examples read up to date, in training."""
+        """Bring the rows that K contexts read up to date, in training."""
         self.features.visit(solver, at.contexts, K * at.n_context)
 
     cdef void forward(self, Activations at, Py_ssize_t K) noexcept nogil:
-        """Compute x for the contexts of K examples."""
+        """Compute x for K contexts."""
 
     cdef void backward(
         self, Activations at, Py_ssize_t K, Solver solver, const Step *step,

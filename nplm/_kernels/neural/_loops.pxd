@@ -23,10 +23,10 @@ cdef extern from "loops.h" nogil:
         double (*exp_row)(void *values, Py_ssize_t n, double *maximum) noexcept nogil
         void (*tanh)(void *values, Py_ssize_t n) noexcept nogil
         void (*row_dots)(const void *E, Py_ssize_t rows, Py_ssize_t stride,
-                         const void *z, Py_ssize_t rows_ahead,
+                         Py_ssize_t n, const void *z, Py_ssize_t rows_ahead,
                          void *logits) noexcept nogil
         void (*row_updates)(void *E, Py_ssize_t rows, Py_ssize_t stride,
-                            const void *z, const void *g, double rate,
+                            Py_ssize_t n, const void *z, const void *g, double rate,
                             const void *keep, void *dz) noexcept nogil
         void (*transpose)(const void *source, Py_ssize_t stride, Py_ssize_t rows,
                           Py_ssize_t columns, void *to,

@@ -22,19 +22,28 @@ cdef void take_windows(
     """Copy the contexts, nearest word first, and any next words of K examples.
 
     They are at ``at.places`` of a mini-batch that starts at `start`. A context is the
-    nearest columns of a window. Where a state goes on from one to the next, ``at.follows``
-    says whether a window is that of the row before, one word later.
+    nearest columns of a window. Where a state goes on from one to the next, equal ones
+    are one, and ``at.follows`` says whether a window is that of the row before, one word
+    later.
 
     The network reads these copies. (`Classes.arrange` reads ids of its own.)
     """
     cdef Py_ssize_t n = at.n_context, n_columns = X.shape[1], i, k, row
     cdef bint remembers = at.n_columns > n
+    cdef int *context = at.contexts
     cdef int n_words = <int>team.inputs.features.C.rows, n_outcomes = team.n_outcomes
+    if remembers:
+        at.distinct.clear()
+    at.n_distinct[0] = 0
     for k in range(K):
         row = index[start + at.places[k]]
         at.words[k] = id_below(&y[row], n_outcomes) if y is not None else -1
         for i in range(n):
-            at.contexts[k * n + i] = id_below(&X[row, n_columns - 1 - i], n_words)
+            context[i] = id_below(&X[row, n_columns - 1 - i], n_words)
+        at.of[k] = at.distinct.number(context, 0) if remembers else k
+        if at.of[k] == at.n_distinct[0]:  # else the next one takes its place
+            at.n_distinct[0] += 1
+            context += n
         if remembers:
             at.rows[k] = row
             at.follows[k] = row > 0 and (
@@ -96,8 +105,8 @@ def train(
             if phases & FORWARD:
                 if leads:
                     take_windows(team, at, X, y, index, start, K)
-                    team.inputs.visit(at, K, solver)
-                    team.inputs.forward(at, K)
+                    team.inputs.visit(at, at.n_distinct[0], solver)
+                    team.inputs.forward(at, at.n_distinct[0])
                     team.hidden.forward(at, K)
                     first.begin(K)
                 if barrier_wait(&team.barrier):
@@ -118,7 +127,7 @@ def train(
                 team.add_slopes()
                 first.end(K, solver, &step)
                 team.hidden.backward(at, K, solver, &step)
-                team.inputs.backward(at, K, solver, &step)
+                team.inputs.backward(at, at.n_distinct[0], solver, &step)
                 first.follow(solver, &step)
                 team.inputs.features.end(solver, &step)
                 lock_release(team.lock)
@@ -148,7 +157,7 @@ def score(
         while start < n:
             K = min(at.batch_size, n - start)
             take_windows(team, at, X, y, index, start, K)
-            team.inputs.forward(at, K)
+            team.inputs.forward(at, at.n_distinct[0])
             team.hidden.forward(at, K)
             output.begin(K)
             output.forward(K, NULL)
@@ -182,7 +191,7 @@ def probabilities(
         while start < n:
             K = min(at.batch_size, n - start)
             take_windows(team, at, X, None, index, start, K)
-            team.inputs.forward(at, K)
+            team.inputs.forward(at, at.n_distinct[0])
             team.hidden.forward(at, K)
             output.begin(K)
             output.forward(K, &out[start, 0])
@@ -217,7 +226,7 @@ def hidden(
         while start < n:
             K = min(at.batch_size, n - start)
             take_windows(team, at, X, None, index, start, K)
-            team.inputs.forward(at, K)
+            team.inputs.forward(at, at.n_distinct[0])
             team.hidden.forward(at, K)
             memcpy(&out[start, 0], at.a, K * size)
             start += K
@@ -248,7 +257,7 @@ def candidates(
         while start < n:
             K = min(at.batch_size, n - start)
             take_windows(team, at, X, None, index, start, K)
-            team.inputs.forward(at, K)
+            team.inputs.forward(at, at.n_distinct[0])
             team.hidden.forward(at, K)
             output.begin(K)
             if normalize:

@@ -4,19 +4,21 @@ from nplm._kernels.neural._loops cimport Bfloat16, Loops, bf16
 cdef class Products:
     cdef const Loops *loops
     cdef Py_ssize_t columns, stride, n_outputs, n_slopes, itemsize
+    cdef Py_ssize_t column, E_stride  # of the rows of E
     cdef Py_ssize_t n_whole       # numbers of a row before those copied to `rest`
     cdef void *rest               # (tile_rows, LINE)
     cdef void *z                  # (columns, stride), in panels
     cdef void *zt                 # (n_outputs, columns), in panels
     cdef void *dz                 # (columns, stride), in panels
     cdef void narrow(self, Py_ssize_t K) noexcept nogil
+    cdef void *part(self, void *E) noexcept nogil
     cdef void begin(self, void *z, Py_ssize_t K) noexcept nogil
     cdef void begin_update(self, void *z, Py_ssize_t K) noexcept nogil
     cdef void logits(self, void *E, Py_ssize_t rows, void *logits) noexcept nogil
     cdef void slopes(
         self, void *p, void *factors, Py_ssize_t chunk, Py_ssize_t first,
         Py_ssize_t rows, const int *targets, Py_ssize_t K) noexcept nogil
-    cdef void take(self, void *g, Py_ssize_t rows) noexcept nogil
+    cdef void take(self, void *g, Py_ssize_t rows, bint carries) noexcept nogil
     cdef void carry(
         self, void *E, Py_ssize_t rows, void *g, void *dv,
         Py_ssize_t K) noexcept nogil

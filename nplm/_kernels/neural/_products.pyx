@@ -39,21 +39,26 @@ cdef class Products:
     columns : int
         K rounded up to whole vectors.
     n_outputs, stride : int
-        Number of parameters of a row of E, and the distance to the next row; unless it
-        is a multiple of 16, the ends of rows are copied to and fro.
+        Number of parameters of a row of E, and the distance to the next row, as of z;
+        unless it is a multiple of 16, the ends of rows are copied to and fro.
     tile_rows : int
         Maximum number of rows of a tile.
     n_slopes : int, optional
         Number of values of z whose slopes are needed; all but the constant by default.
+    column, E_stride : int, optional
+        First of the columns of E that are multiplied, and the distance to the next row
+        of it; by default all of its columns are.
     """
 
     def __cinit__(
         self, Tier tier, Scratch scratch, *, Py_ssize_t columns, Py_ssize_t n_outputs,
         Py_ssize_t stride, Py_ssize_t tile_rows, Py_ssize_t n_slopes=-1,
+        Py_ssize_t column=0, Py_ssize_t E_stride=-1,
     ):
         cdef Py_ssize_t rows = round_up(stride, LINE)
         self.loops, self.itemsize = tier.loops, tier.itemsize
         self.columns, self.n_outputs, self.stride = columns, n_outputs, stride
+        self.column, self.E_stride = column, stride if E_stride < 0 else E_stride
         self.n_slopes = n_outputs - 1 if n_slopes < 0 else n_slopes
         self.n_whole = n_outputs if rows == stride else rows - LINE
         if columns > 1:
@@ -67,6 +72,10 @@ cdef class Products:
         """Multiply no more columns than K vectors need, until the next call."""
         if self.columns > 1:
             self.columns = round_up(K, LINE)
+
+    cdef void *part(self, void *E) noexcept nogil:
+        """Return the columns of E that are multiplied, of the first row."""
+        return <char *>E + self.column * self.itemsize
 
     cdef void begin(self, void *z, Py_ssize_t K) noexcept nogil:
         """Set z, (K, stride), which all tiles of a mini-batch multiply."""
@@ -86,10 +95,11 @@ cdef class Products:
         """``logits[:] = E @ z.T``, in panels."""
         if self.columns == 1:
             self.loops.forward_column(
-                E, rows, self.stride, self.n_outputs, self.z, logits)
+                self.part(E), rows, self.E_stride, self.n_outputs, self.z, logits)
         else:
             self.loops.forward_tile(
-                E, rows, self.stride, self.n_outputs, self.zt, self.columns, logits)
+                self.part(E), rows, self.E_stride, self.n_outputs, self.zt, self.columns,
+                logits)
 
     cdef void slopes(
         self, void *p, void *factors, Py_ssize_t chunk, Py_ssize_t first,
@@ -106,8 +116,8 @@ cdef class Products:
                 self.columns, <char *>factors + i * self.columns * size)
         self.loops.add_targets(p, first, rows, targets, K, self.columns)
 
-    cdef void take(self, void *g, Py_ssize_t rows) noexcept nogil:
-        """Take slopes g in panels, before `carry` and `update`."""
+    cdef void take(self, void *g, Py_ssize_t rows, bint carries) noexcept nogil:
+        """Take slopes g in panels, before `update`, and `carry` if that comes."""
 
     cdef void carry(
         self, void *E, Py_ssize_t rows, void *g, void *dv, Py_ssize_t K,
@@ -120,10 +130,11 @@ cdef class Products:
     cdef void gradient(self, void *E, Py_ssize_t rows, void *g) noexcept nogil:
         """Compute ``dz += g.T @ E``, which `end` returns."""
         cdef Py_ssize_t whole = self.n_whole, size = self.itemsize
+        E = self.part(E)
         self.loops.backward_tile(
-            E, rows, self.stride, min(whole, self.n_slopes), g, self.columns, self.dz)
+            E, rows, self.E_stride, min(whole, self.n_slopes), g, self.columns, self.dz)
         if whole < self.n_outputs:
-            self.loops.pack(<char *>E + whole * size, self.stride, rows,
+            self.loops.pack(<char *>E + whole * size, self.E_stride, rows,
                             self.n_outputs - whole, self.rest, rows)
             self.loops.backward_tile(
                 self.rest, rows, LINE, self.n_slopes - whole, g, self.columns,
@@ -134,15 +145,15 @@ cdef class Products:
     ) noexcept nogil:
         """``E[:] = keep * E + rate * g @ z``."""
         cdef Py_ssize_t whole = self.n_whole, size = self.itemsize
-        cdef char *rest = <char *>E + whole * size
-        self.change(E, rows, self.stride, 0, whole, g, K, rate, keep)
+        cdef char *rest = <char *>self.part(E) + whole * size
+        self.change(self.part(E), rows, self.E_stride, 0, whole, g, K, rate, keep)
         if whole < self.n_outputs:
             self.loops.pack(
-                rest, self.stride, rows, self.n_outputs - whole, self.rest, rows)
+                rest, self.E_stride, rows, self.n_outputs - whole, self.rest, rows)
             self.change(self.rest, rows, LINE, whole, self.n_outputs - whole, g, K,
                         rate, <char *>keep + whole * size)
             self.loops.unpack(
-                self.rest, rows, rows, self.n_outputs - whole, rest, self.stride)
+                self.rest, rows, rows, self.n_outputs - whole, rest, self.E_stride)
 
     cdef void change(
         self, void *E, Py_ssize_t rows, Py_ssize_t stride, Py_ssize_t first,
@@ -201,7 +212,7 @@ cdef class Bfloat16Products(Products):
 
     cdef void logits(self, void *E, Py_ssize_t rows, void *logits) noexcept nogil:
         self.bfloat16.pack_rows(
-            <float *>E, self.stride, rows, self.stride, self.left_E, self.D)
+            <float *>self.part(E), self.E_stride, rows, self.stride, self.left_E, self.D)
         self.bfloat16.product(
             self.left_E, self.D, self.right_zt, self.D * PANEL, rows, self.columns,
             self.n_outputs, <float *>logits, LINE, rows * LINE, NULL, 0)
@@ -226,10 +237,10 @@ cdef class Bfloat16Products(Products):
                 self.left_g[row * self.N + k] = slope
                 self.right_g[pair_place(row, k, self.R * PANEL)] = slope
 
-    cdef void take(self, void *g, Py_ssize_t rows) noexcept nogil:
+    cdef void take(self, void *g, Py_ssize_t rows, bint carries) noexcept nogil:
         self.bfloat16.pack_scaled(
             <float *>g, rows, self.columns, self.ones, self.left_g, self.N,
-            self.right_g, self.R * PANEL)
+            self.right_g if carries else NULL, self.R * PANEL)
 
     cdef void carry(
         self, void *E, Py_ssize_t rows, void *g, void *dv, Py_ssize_t K,
@@ -241,7 +252,7 @@ cdef class Bfloat16Products(Products):
     cdef void gradient(self, void *E, Py_ssize_t rows, void *g) noexcept nogil:
         """Compute ``dz.T += E.T @ g``, row-major."""
         self.bfloat16.pack_columns(
-            <float *>E, self.stride, rows, self.stride, self.left_E, self.R)
+            <float *>self.part(E), self.E_stride, rows, self.stride, self.left_E, self.R)
         self.bfloat16.product(
             self.left_E, self.R, self.right_g, self.R * PANEL, self.n_slopes,
             self.columns, rows, <float *>self.dz, self.columns, LINE, self.ones, 1)

@@ -96,7 +96,8 @@ cdef class Solver:
         Products products, void *keep, void *memory) noexcept nogil
     cdef void rows(
         self, const Step *step, Parameter E, Py_ssize_t first, Py_ssize_t rows,
-        void *z, void *g, void *keep, void *dz, void *memory) noexcept nogil
+        Py_ssize_t column, Py_ssize_t n, void *z, void *g, void *keep, void *dz,
+        void *memory) noexcept nogil
     cdef Py_ssize_t room(self, Py_ssize_t tile_rows, Py_ssize_t stride) noexcept nogil
 
 
@@ -116,4 +117,4 @@ cdef class Adam(Solver):
         char *gradient) noexcept nogil
     cdef void follow(
         self, const Step *step, Parameter E, Py_ssize_t first, Py_ssize_t rows,
-        void *keep, void *gradient) noexcept nogil
+        Py_ssize_t column, Py_ssize_t n, void *keep, char *gradient) noexcept nogil

@@ -272,10 +272,14 @@ cdef class Solver:
         """Update a tile of output rows from the gradient ``g @ z``."""
 
     cdef void rows(
-        self, const Step *step, Parameter E, Py_ssize_t first, Py_ssize_t rows, void *z,
-        void *g, void *keep, void *dz, void *memory,
+        self, const Step *step, Parameter E, Py_ssize_t first, Py_ssize_t rows,
+        Py_ssize_t column, Py_ssize_t n, void *z, void *g, void *keep, void *dz,
+        void *memory,
     ) noexcept nogil:
-        """For one example, ``dz += g @ E``; then update from ``outer(g, z)``."""
+        """For one example, ``dz += g @ E``; then update from ``outer(g, z)``.
+
+        Of n columns of E, from `column` on.
+        """
 
     cdef Py_ssize_t room(self, Py_ssize_t tile_rows, Py_ssize_t stride) noexcept nogil:
         """Return the size of `memory` that updates of output rows need."""
@@ -336,11 +340,13 @@ cdef class SGD(Solver):
                         <Py_ssize_t>step.examples, step.rate, keep)
 
     cdef void rows(
-        self, const Step *step, Parameter E, Py_ssize_t first, Py_ssize_t rows, void *z,
-        void *g, void *keep, void *dz, void *memory,
+        self, const Step *step, Parameter E, Py_ssize_t first, Py_ssize_t rows,
+        Py_ssize_t column, Py_ssize_t n, void *z, void *g, void *keep, void *dz,
+        void *memory,
     ) noexcept nogil:
-        self.loops.row_updates(<char *>E.values + first * E.columns * self.itemsize, rows,
-                               E.columns, z, g, step.rate, keep, dz)
+        self.loops.row_updates(
+            <char *>E.values + (first * E.columns + column) * self.itemsize, rows,
+            E.columns, n, z, g, step.rate, keep, dz)
 
 
 cdef class Adam(Solver):
@@ -513,30 +519,35 @@ cdef class Adam(Solver):
         memset(memory, 0, rows * E.columns * self.itemsize)
         products.update(memory, rows, g, <Py_ssize_t>step.examples, 1 / step.examples,
                         keep)
-        self.follow(step, E, first, rows, keep, memory)
+        self.follow(step, E, first, rows, products.column, products.stride, keep,
+                    <char *>memory)
 
     cdef void rows(
-        self, const Step *step, Parameter E, Py_ssize_t first, Py_ssize_t rows, void *z,
-        void *g, void *keep, void *dz, void *memory,
+        self, const Step *step, Parameter E, Py_ssize_t first, Py_ssize_t rows,
+        Py_ssize_t column, Py_ssize_t n, void *z, void *g, void *keep, void *dz,
+        void *memory,
     ) noexcept nogil:
         cdef Py_ssize_t stride = E.columns
-        self.loops.fill(memory, stride, 1, 1)
-        self.loops.row_updates(<char *>E.values + first * stride * self.itemsize, rows,
-                               stride, z, g, 0, memory, dz)
-        self.loops.outer(g, rows, z, stride, 1 / step.examples, memory, stride)
-        self.follow(step, E, first, rows, keep, memory)
+        cdef char *gradient = <char *>memory + column * self.itemsize
+        self.loops.fill(memory, n, 1, 1)
+        self.loops.row_updates(
+            <char *>E.values + (first * stride + column) * self.itemsize, rows, stride, n,
+            z, g, 0, memory, dz)
+        self.loops.outer(g, rows, z, n, 1 / step.examples, gradient, stride)
+        self.follow(step, E, first, rows, column, n, keep, <char *>memory)
 
     cdef void follow(
         self, const Step *step, Parameter E, Py_ssize_t first, Py_ssize_t rows,
-        void *keep, void *gradient,
+        Py_ssize_t column, Py_ssize_t n, void *keep, char *gradient,
     ) noexcept nogil:
-        """Update some output rows from their gradient."""
-        cdef Py_ssize_t size = E.columns * self.itemsize, r
+        """Update n columns of some output rows from the gradient of the rows."""
+        cdef Py_ssize_t size = E.columns * self.itemsize, at, r
+        gradient += column * self.itemsize
         for r in range(rows):
+            at = (first + r) * size + column * self.itemsize
             self.loops.adam(
-                <char *>E.values + (first + r) * size, <char *>gradient + r * size,
-                <char *>E.first + (first + r) * size, <char *>E.second + (first + r) * size,
-                E.columns, keep, True, &step.moments)
+                <char *>E.values + at, gradient + r * size, <char *>E.first + at,
+                <char *>E.second + at, n, keep, True, &step.moments)
 
     cdef Py_ssize_t room(self, Py_ssize_t tile_rows, Py_ssize_t stride) noexcept nogil:
         return max(1, tile_rows) * stride

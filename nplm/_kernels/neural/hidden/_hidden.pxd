@@ -10,11 +10,12 @@ cdef class Weighted:
     cdef Parameter weights
     cdef const Loops *loops
     cdef Py_ssize_t itemsize, columns
+    cdef Py_ssize_t column, n # of the weights: the first, and how many
     cdef bint scoring, carries
     cdef Products products
     cdef void *sums           # (rows of the weights, columns), in panels; their slopes
     cdef void *keep           # (n,) what the decay leaves of a row of the weights
-    cdef void *memory         # the solver's, (rows, n)
+    cdef void *memory         # the solver's, as the weights
     cdef void *panels(self, void *v, Py_ssize_t K) noexcept nogil
     cdef void forward(self, void *v, void *out, Py_ssize_t K) noexcept nogil
     cdef void follow(
@@ -53,7 +54,7 @@ cdef class Rectified(Linear):
 cdef class Block(Hidden):
     cdef Hidden below, units
     cdef Weighted by_U
-    cdef Activations inner    # of `below`, with the x and dx of the network
+    cdef Activations inner    # of `below`
     cdef Activations wide     # of `units`, whose x is the layer norm
     cdef double epsilon
     cdef void *by             # (K,) of the layer norm
@@ -61,8 +62,7 @@ cdef class Block(Hidden):
 
 cdef class Projected(Hidden):
     cdef Hidden hidden
-    cdef Weighted by_R
-    cdef Activations inner    # of `hidden`, with the x and dx of the network
-    cdef Py_ssize_t width     # of v
-    cdef void *v              # (K, width) [a | x] or a
-    cdef void *dv
+    cdef Weighted by_a
+    cdef Weighted by_x        # None without direct connections
+    cdef Activations inner    # of `hidden`
+    cdef void *of_x           # (K, m) products of x; their slopes

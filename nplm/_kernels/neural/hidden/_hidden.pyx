@@ -20,29 +20,32 @@ cdef class Weighted:
     Parameters
     ----------
     weights : Parameter
-        (any, n).
+        (any, any).
     at : Activations
         Activations of the vectors.
     scratch : Scratch
         Memory of the thread.
     carries : bool
         Whether the gradients of the vectors are needed.
+    column, n : int, optional
+        First of the columns of the weights, and their number; by default all of them.
     """
 
     def __cinit__(
         self, Parameter weights, Activations at, Scratch scratch, *, bint carries=True,
+        Py_ssize_t column=0, Py_ssize_t n=-1,
     ):
-        cdef Py_ssize_t n = weights.columns
-        self.carries = carries
+        n = weights.columns if n < 0 else n
+        self.carries, self.column, self.n = carries, column, n
         self.weights, self.columns, self.scoring = weights, at.columns, at.scoring
         self.loops, self.itemsize = at.loops, at.itemsize
         self.products = products_of(
             at.tier, scratch, columns=at.columns, n_outputs=n, stride=n,
-            tile_rows=weights.rows, n_slopes=n)
+            tile_rows=weights.rows, n_slopes=n, column=column, E_stride=weights.columns)
         self.sums = scratch.numbers(weights.rows * at.columns)
         self.keep = scratch.numbers(n)
         if not at.scoring:
-            self.memory = scratch.numbers(weights.rows * n)
+            self.memory = scratch.numbers(weights.rows * weights.columns)
 
     cdef void *panels(self, void *v, Py_ssize_t K) noexcept nogil:
         """Return ``v @ weights.T`` in panels, of several vectors."""
@@ -54,11 +57,13 @@ cdef class Weighted:
 
     cdef void forward(self, void *v, void *out, Py_ssize_t K) noexcept nogil:
         """``out = v @ weights.T``"""
-        cdef Py_ssize_t h = self.weights.rows, n = self.weights.columns
-        if n == 0:
+        cdef Py_ssize_t h = self.weights.rows
+        if self.n == 0:
             memset(out, 0, K * h * self.itemsize)
         elif self.columns == 1 and not self.scoring:
-            self.loops.row_dots(self.weights.values, h, n, v, 0, out)
+            self.loops.row_dots(
+                <char *>self.weights.values + self.column * self.itemsize, h,
+                self.weights.columns, self.n, v, 0, out)
         else:
             self.panels(v, K)
             if self.columns == 1:
@@ -74,24 +79,25 @@ cdef class Weighted:
 
         v is that of the last `forward`.
         """
-        cdef Py_ssize_t h = self.weights.rows, n = self.weights.columns
+        cdef Py_ssize_t h = self.weights.rows, n = self.n
         if self.columns > 1:
             self.loops.into_panels(slopes, h, K, h, self.sums, self.columns)
             self.follow(self.sums, dv, K, solver, step)
         elif n > 0:
             solver.begin_rows(step, self.keep, n + 1, n)  # without biases
             solver.rows(
-                step, self.weights, 0, h, v, slopes, self.keep, dv, self.memory)
+                step, self.weights, 0, h, self.column, n, v, slopes, self.keep, dv,
+                self.memory)
 
     cdef void follow(
         self, void *slopes, void *dv, Py_ssize_t K, Solver solver, const Step *step,
     ) noexcept nogil:
         """`backward` from the slopes of several vectors in panels."""
-        cdef Py_ssize_t h = self.weights.rows, n = self.weights.columns
-        if n == 0:
+        cdef Py_ssize_t h = self.weights.rows
+        if self.n == 0:
             return
-        solver.begin_rows(step, self.keep, n + 1, n)
-        self.products.take(slopes, h)
+        solver.begin_rows(step, self.keep, self.n + 1, self.n)
+        self.products.take(slopes, h, self.carries)
         if self.carries:
             self.products.carry(self.weights.values, h, slopes, dv, K)
         solver.tile(
@@ -229,7 +235,6 @@ cdef class Block(Hidden):
 
     cdef void forward(self, Activations at, Py_ssize_t K) noexcept nogil:
         cdef Py_ssize_t h = at.n_hidden
-        self.inner.x, self.inner.dx = at.x, at.dx
         self.below.forward(self.inner, K)
         at.loops.normalize(self.inner.a, K, h, self.epsilon, self.wide.x, self.by)
         self.units.forward(self.wide, K)
@@ -279,34 +284,35 @@ cdef class Projected(Hidden):
             inner.n_hidden, inner.n_hidden + at.n_inputs,
         ):
             raise ValueError(f"R of shape {R.rows, R.columns}")
-        self.hidden, self.inner, self.width = hidden, inner, R.columns
-        self.by_R = Weighted(R, at, scratch)
-        self.v = scratch.numbers(at.batch_size * self.width)
-        self.dv = scratch.numbers(at.batch_size * self.width)
+        self.hidden, self.inner = hidden, inner
+        self.by_a = Weighted(R, at, scratch, n=inner.n_hidden)
+        self.of_x = scratch.numbers(at.batch_size * R.rows)
+        if R.columns > inner.n_hidden:
+            self.by_x = Weighted(
+                R, at, scratch, carries=at.learns_inputs, column=inner.n_hidden,
+                n=at.n_inputs)
 
     cdef void forward(self, Activations at, Py_ssize_t K) noexcept nogil:
-        cdef Py_ssize_t h = self.inner.n_hidden, n = self.width - h
-        cdef Py_ssize_t size = at.itemsize, k
-        cdef char *v = <char *>self.v
-        self.inner.x, self.inner.dx = at.x, at.dx
+        cdef Py_ssize_t m = at.n_hidden, size = m * at.itemsize, k
         self.hidden.forward(self.inner, K)
+        self.by_a.forward(self.inner.a, at.a, K)
+        if self.by_x is None:
+            return
+        self.by_x.forward(at.x, self.of_x, at.n_distinct[0])
         for k in range(K):
-            memcpy(v + k * self.width * size, <char *>self.inner.a + k * h * size,
-                   h * size)
-            memcpy(v + (k * self.width + h) * size, <char *>at.x + k * n * size, n * size)
-        self.by_R.forward(self.v, at.a, K)
+            at.loops.add(
+                <char *>at.a + k * size, <char *>self.of_x + at.of[k] * size, m, 1)
 
     cdef void backward(
         self, Activations at, Py_ssize_t K, Solver solver, const Step *step,
     ) noexcept nogil:
-        cdef Py_ssize_t h = self.inner.n_hidden, n = self.width - h
-        cdef Py_ssize_t size = at.itemsize, k
-        cdef char *dv = <char *>self.dv
-        memset(dv, 0, K * self.width * size)
-        self.by_R.backward(self.v, at.da, dv, K, solver, step)
-        for k in range(K):
-            memcpy(<char *>self.inner.da + k * h * size, dv + k * self.width * size,
-                   h * size)
-            at.loops.add(<char *>at.dx + k * n * size, dv + (k * self.width + h) * size,
-                         n, 1)
+        cdef Py_ssize_t m = at.n_hidden, size = m * at.itemsize, n = at.n_distinct[0], k
+        memset(self.inner.da, 0, K * self.inner.n_hidden * at.itemsize)
+        self.by_a.backward(self.inner.a, at.da, self.inner.da, K, solver, step)
+        if self.by_x is not None:
+            memset(self.of_x, 0, n * size)
+            for k in range(K):
+                at.loops.add(
+                    <char *>self.of_x + at.of[k] * size, <char *>at.da + k * size, m, 1)
+            self.by_x.backward(at.x, self.of_x, at.dx, n, solver, step)
         self.hidden.backward(self.inner, K, solver, step)

@@ -1,5 +1,5 @@
 from nplm._kernels.neural.hidden._hidden cimport Hidden, Weighted
-from nplm._kernels.neural._inputs cimport Activations, Inputs
+from nplm._kernels.neural._inputs cimport Activations, Contexts, Inputs
 from nplm._kernels.neural._loops cimport Loops
 from nplm._kernels.neural._products cimport Recurrence
 from nplm._kernels.neural._solvers cimport Parameter, Solver, Step
@@ -38,15 +38,7 @@ cdef class Continuing(Cell):
     cdef bint whole            # steps are whole panels, and `rows` and these are in panels:
     cdef void *activations     # (K, h) a after each example
     cdef void *states          # and c
-    # examples with equal contexts are one
-    cdef Py_ssize_t *of        # (K,) which of them an example is, in the order of steps
-    cdef Py_ssize_t *firsts    # (n_distinct,) the first example of each
-    cdef Py_ssize_t n_distinct
-    cdef Py_ssize_t *slots     # (n_slots,) a hash table of them
-    cdef Py_ssize_t n_slots
-    cdef void *x               # (n_distinct, n_inputs)
-    cdef void *dx
-    cdef void *distinct        # (n_distinct, n_sums) H x; slopes
+    cdef void *distinct        # (n_distinct, n_sums) H x of the contexts; slopes
     cdef void *step_rows       # (columns, n_sums) those of the examples of a step
     # in the order of steps
     cdef void *before          # (K, h) a before each example
@@ -60,10 +52,10 @@ cdef class Continuing(Cell):
     cdef void *dd              # (16, n_sums)
     cdef bint begins(self, Activations at, Py_ssize_t k) noexcept nogil
     cdef void find_order(self, Activations at, Py_ssize_t K) noexcept nogil
-    cdef void find_distinct(self, Activations at, Py_ssize_t K) noexcept nogil
-    cdef void *sums_of(self, Py_ssize_t first, Py_ssize_t n) noexcept nogil
+    cdef void *sums_of(
+        self, Activations at, Py_ssize_t first, Py_ssize_t n) noexcept nogil
     cdef void add_slopes(
-        self, void *sums, Py_ssize_t first, Py_ssize_t n) noexcept nogil
+        self, Activations at, void *sums, Py_ssize_t first, Py_ssize_t n) noexcept nogil
     cdef void find_state(self, Activations at) noexcept nogil
     cdef void *load(
         self, void *array, Py_ssize_t rows, Py_ssize_t n, void *panels) noexcept nogil
@@ -83,24 +75,18 @@ cdef class Windows(Cell):
     cdef Py_ssize_t *starts   # (n_words + 2,)
     # of a step: windows with the same words so far are one
     cdef Py_ssize_t *of       # (K,) which of them a window is
-    cdef Py_ssize_t *before   # (K,) which of the step before each continues
-    cdef int **contexts       # (K,) its context
-    cdef Py_ssize_t *slots    # (n_slots,) a hash table of them
-    cdef Py_ssize_t n_slots
+    cdef Contexts here        # after which of the step before
     cdef void *a_rows         # (K, h)
     cdef void *c_rows
     cdef void *some_rows
-    # contexts of the steps so far whose H x are known
-    cdef int *known           # (n_known, n_window)
-    cdef Py_ssize_t *known_slots
-    cdef Py_ssize_t n_known, most_known
-    cdef void *known_sums     # (n_known, n_sums)
+    cdef Contexts known       # of the steps so far, whose H x are known
+    cdef Py_ssize_t most_known
+    cdef int *known_words     # (most_known, n_window)
+    cdef void *known_sums     # (most_known, n_sums)
     cdef Py_ssize_t n_contexts(self, Activations at, Py_ssize_t k) noexcept nogil
     cdef void sort(self, Activations at, Py_ssize_t K) noexcept nogil
-    cdef Py_ssize_t slot(self, const int *context, Py_ssize_t begun) noexcept nogil
     cdef Py_ssize_t group(self, Activations at, Py_ssize_t t) noexcept nogil
     cdef void take_state(self, Py_ssize_t n, Py_ssize_t n_before) noexcept nogil
     cdef int *context(self, Activations at, Py_ssize_t i, Py_ssize_t t) noexcept nogil
-    cdef Py_ssize_t *find(self, const int *context) noexcept nogil
     cdef void learn(self, Activations at, Py_ssize_t t) noexcept nogil
     cdef void take_sums(self, Activations at, Py_ssize_t t, Py_ssize_t n) noexcept nogil

@@ -16,10 +16,9 @@ wait for the word before, so that a step takes several texts side by side, as co
 a matrix in panels.
 """
 
-from libc.stdint cimport uint64_t
-from libc.string cimport memcmp, memcpy, memset
+from libc.string cimport memcpy, memset
 
-from nplm._kernels.neural._inputs cimport Activations, Inputs, context_code
+from nplm._kernels.neural._inputs cimport Activations, Contexts, Inputs
 from nplm._kernels.neural._loops cimport LINE, Scratch, round_up
 from nplm._kernels.neural._products cimport Recurrence
 from nplm._kernels.neural._solvers cimport Parameter, Solver, Step
@@ -127,13 +126,6 @@ cdef class Continuing(Cell):
         self.numbers = <Py_ssize_t *>scratch.bytes(K * sizeof(Py_ssize_t))
         self.order = <Py_ssize_t *>scratch.bytes(K * sizeof(Py_ssize_t))
         self.steps = <Py_ssize_t *>scratch.bytes((K + 1) * sizeof(Py_ssize_t))
-        self.x = scratch.numbers(K * at.n_inputs)
-        self.of = <Py_ssize_t *>scratch.bytes(K * sizeof(Py_ssize_t))
-        self.firsts = <Py_ssize_t *>scratch.bytes(K * sizeof(Py_ssize_t))
-        self.n_slots = 4
-        while self.n_slots < 2 * K:
-            self.n_slots *= 2
-        self.slots = <Py_ssize_t *>scratch.bytes(self.n_slots * sizeof(Py_ssize_t))
         self.distinct = scratch.numbers(K * n)
         self.step_rows = scratch.numbers(n * columns)
         self.activations = scratch.numbers(K * h)
@@ -143,7 +135,6 @@ cdef class Continuing(Cell):
         self.da = scratch.numbers(K * h)
         if at.scoring:
             return
-        self.dx = scratch.numbers(K * at.n_inputs)
         self.slopes_a = scratch.numbers(h * columns)
         self.c_before = scratch.numbers(h * columns)
         self.dc = scratch.numbers(h * columns)
@@ -184,30 +175,9 @@ cdef class Continuing(Cell):
             self.whole = self.whole and i % LINE == 0
         self.steps[self.n_steps] = n
 
-    cdef void find_distinct(self, Activations at, Py_ssize_t K) noexcept nogil:
-        """Find the distinct contexts, and copy the x of each, which has one mask."""
-        cdef Py_ssize_t n = at.n_context, width = at.n_inputs * at.itemsize, i, p, place
-        cdef const int *context
-        for i in range(self.n_slots):
-            self.slots[i] = -1
-        self.n_distinct = 0
-        for p in range(K):
-            context = at.contexts + self.order[p] * n
-            place = <Py_ssize_t>(context_code(context, n, 0) % <uint64_t>self.n_slots)
-            i = self.slots[place]
-            while i >= 0 and memcmp(
-                    at.contexts + self.firsts[i] * n, context, n * sizeof(int)) != 0:
-                place = (place + 1) % self.n_slots
-                i = self.slots[place]
-            if i < 0:
-                i = self.slots[place] = self.n_distinct
-                self.firsts[i] = self.order[p]
-                memcpy(<char *>self.x + i * width,
-                       <char *>at.x + self.order[p] * width, width)
-                self.n_distinct += 1
-            self.of[p] = i
-
-    cdef void *sums_of(self, Py_ssize_t first, Py_ssize_t n) noexcept nogil:
+    cdef void *sums_of(
+        self, Activations at, Py_ssize_t first, Py_ssize_t n,
+    ) noexcept nogil:
         """Return H x of the n examples of a step, in panels."""
         cdef Py_ssize_t size = self.n_sums * self.itemsize, i
         cdef void *panels = self.sums
@@ -215,18 +185,20 @@ cdef class Continuing(Cell):
             panels = self.row(self.rows, 3 * first)
         for i in range(n):
             memcpy(<char *>self.step_rows + i * size,
-                   <char *>self.distinct + self.of[first + i] * size, size)
+                   <char *>self.distinct + at.of[self.order[first + i]] * size, size)
         self.loops.into_panels(
             self.step_rows, self.n_sums, n, self.n_sums, panels, round_up(n, LINE))
         return panels
 
-    cdef void add_slopes(self, void *sums, Py_ssize_t first, Py_ssize_t n) noexcept nogil:
+    cdef void add_slopes(
+        self, Activations at, void *sums, Py_ssize_t first, Py_ssize_t n,
+    ) noexcept nogil:
         """Add the slopes of a step's sums, in panels, to those of the distinct contexts."""
         cdef Py_ssize_t size = self.n_sums * self.itemsize, i
         self.loops.out_of_panels(sums, self.n_sums, n, self.step_rows, self.n_sums)
         for i in range(n):
             self.loops.add(
-                <char *>self.distinct + self.of[first + i] * size,
+                <char *>self.distinct + at.of[self.order[first + i]] * size,
                 <char *>self.step_rows + i * size, self.n_sums, 1)
 
     cdef void find_state(self, Activations at) noexcept nogil:
@@ -290,8 +262,7 @@ cdef class Continuing(Cell):
         cdef void *after = self.activations
         self.by_V_before.begin(self.V.values)
         self.find_order(at, K)
-        self.find_distinct(at, K)
-        self.by_H.forward(self.x, self.distinct, self.n_distinct)
+        self.by_H.forward(at.x, self.distinct, at.n_distinct[0])
         # Of all runs first: one writes where another has to read.
         self.find_state(at)
         n = self.steps[1]
@@ -303,7 +274,7 @@ cdef class Continuing(Cell):
                 if not at.follows[self.order[first + i]]:
                     self.clear(self.a, h, i)
                     self.clear(self.c, h, i)
-            sums = self.sums_of(first, n)
+            sums = self.sums_of(at, first, n)
             self.step(sums, n)
             if not at.scoring:
                 self.store(sums, self.n_sums, n, self.row(self.rows, 3 * first))
@@ -328,13 +299,12 @@ cdef class Continuing(Cell):
     ) noexcept nogil:
         cdef Py_ssize_t h = self.h, n_sums = self.n_sums, size = h * at.itemsize
         cdef Py_ssize_t panel = size * LINE, first, n, n_next = 0, columns, i, p, t
-        cdef char *dx = <char *>self.dx
         cdef void *sums = NULL
         for p in range(K):
             memcpy(self.row(self.da, p), self.row(at.da, self.order[p]), size)
         memset(self.dc, 0, round_up(self.steps[1], LINE) * size)
         memset(self.dd_panel, 0, n_sums * LINE * at.itemsize)
-        memset(self.distinct, 0, self.n_distinct * n_sums * at.itemsize)
+        memset(self.distinct, 0, at.n_distinct[0] * n_sums * at.itemsize)
         for t in range(self.n_steps - 1, -1, -1):
             first, n = self.steps[t], self.steps[t + 1] - self.steps[t]
             columns = round_up(n, LINE)
@@ -365,7 +335,7 @@ cdef class Continuing(Cell):
                     <char *>sums + 3 * p * panel, <char *>self.c_before + p * panel,
                     <char *>self.slopes_a + p * panel, h, <char *>self.dc + p * panel,
                     self.dd_panel)
-            self.add_slopes(sums, first, n)
+            self.add_slopes(at, sums, first, n)
             self.store(sums, n_sums, n, self.row(self.rows, 3 * first))
             n_next = n
         at.loops.out_of_panels(self.dd_panel, n_sums, LINE, self.dd, n_sums)
@@ -378,13 +348,7 @@ cdef class Continuing(Cell):
             self.by_V.follow(self.rows, self.da, K, solver, step)
         else:
             self.by_V.backward(self.before, self.rows, self.da, K, solver, step)
-        memset(dx, 0, self.n_distinct * at.n_inputs * at.itemsize)
-        self.by_H.backward(self.x, self.distinct, dx, self.n_distinct, solver, step)
-        # The features of a context sum over its examples: the first stands for all.
-        for i in range(self.n_distinct if at.learns_inputs else 0):
-            at.loops.add(
-                <char *>at.dx + self.firsts[i] * at.n_inputs * at.itemsize,
-                dx + i * at.n_inputs * at.itemsize, at.n_inputs, 1)
+        self.by_H.backward(at.x, self.distinct, at.dx, at.n_distinct[0], solver, step)
 
 
 cdef class Windows(Cell):
@@ -428,15 +392,10 @@ cdef class Windows(Cell):
         self.lengths = <Py_ssize_t *>scratch.bytes(K * size)
         self.starts = <Py_ssize_t *>scratch.bytes((self.n_words + 2) * size)
         self.of = <Py_ssize_t *>scratch.bytes(K * size)
-        self.before = <Py_ssize_t *>scratch.bytes(K * size)
-        self.contexts = <int **>scratch.bytes(K * sizeof(int *))
+        self.here = Contexts(scratch, self.n_window, K)
         self.most_known = 2 * K
-        self.n_slots = 4
-        while self.n_slots < 2 * self.most_known:
-            self.n_slots *= 2
-        self.slots = <Py_ssize_t *>scratch.bytes(self.n_slots * size)
-        self.known_slots = <Py_ssize_t *>scratch.bytes(self.n_slots * size)
-        self.known = <int *>scratch.bytes(
+        self.known = Contexts(scratch, self.n_window, self.most_known)
+        self.known_words = <int *>scratch.bytes(
             self.most_known * self.n_window * sizeof(int))
         self.known_sums = scratch.numbers(self.most_known * self.n_sums)
         self.a_rows = scratch.numbers(K * self.h)
@@ -465,115 +424,85 @@ cdef class Windows(Cell):
             i = self.starts[t]
             self.order[i], self.lengths[i] = k, t
 
-    cdef Py_ssize_t slot(self, const int *context, Py_ssize_t begun) noexcept nogil:
-        """Return the place in a hash table of a context after what has begun."""
-        cdef uint64_t code = context_code(context, self.n_window, begun + 1)
-        return <Py_ssize_t>(code % <uint64_t>self.n_slots)
-
     cdef Py_ssize_t group(self, Activations at, Py_ssize_t t) noexcept nogil:
         """Find the windows that are the same up to context t; return how many differ."""
-        cdef Py_ssize_t n = 0, begun, i, j, place
-        cdef int *context
-        for i in range(self.n_slots):
-            self.slots[i] = -1
+        cdef Py_ssize_t i
+        self.here.clear()
         for i in range(self.starts[t]):
-            context = self.context(at, i, t)
-            begun = self.of[i] if t > 0 else 0
-            place = self.slot(context, begun)
-            j = self.slots[place]
-            while j >= 0 and (self.before[j] != begun or memcmp(
-                    self.contexts[j], context, self.n_window * sizeof(int)) != 0):
-                place = (place + 1) % self.n_slots
-                j = self.slots[place]
-            if j < 0:
-                j = self.slots[place] = n
-                self.before[n], self.contexts[n] = begun, context
-                n += 1
-            self.of[i] = j
-        return n
+            self.of[i] = self.here.number(
+                self.context(at, i, t), self.of[i] if t > 0 else 0)
+        return self.here.n
 
     cdef void take_state(self, Py_ssize_t n, Py_ssize_t n_before) noexcept nogil:
         """Take the state that each of n continues, of the `n_before` of the last step."""
         cdef Py_ssize_t h = self.h, size = h * self.itemsize, j, columns
         cdef bint moves = False
         for j in range(n):
-            moves = moves or self.before[j] != j
+            moves = moves or self.here.before[j] != j
         if not moves:
             return
         columns = round_up(n, LINE)
         self.loops.out_of_panels(self.a, h, n_before, self.a_rows, h)
         self.loops.out_of_panels(self.c, h, n_before, self.c_rows, h)
         for j in range(n):
-            memcpy(self.row(self.some_rows, j), self.row(self.a_rows, self.before[j]), size)
+            memcpy(self.row(self.some_rows, j),
+                   self.row(self.a_rows, self.here.before[j]), size)
         self.loops.into_panels(self.some_rows, h, n, h, self.a, columns)
         for j in range(n):
-            memcpy(self.row(self.some_rows, j), self.row(self.c_rows, self.before[j]), size)
+            memcpy(self.row(self.some_rows, j),
+                   self.row(self.c_rows, self.here.before[j]), size)
         self.loops.into_panels(self.some_rows, h, n, h, self.c, columns)
 
     cdef int *context(self, Activations at, Py_ssize_t i, Py_ssize_t t) noexcept nogil:
         """Return context t, from the start of the text, of the window at place i."""
         return at.contexts + self.order[i] * self.n_words + self.lengths[i] - 1 - t
 
-    cdef Py_ssize_t *find(self, const int *context) noexcept nogil:
-        """Return where the number of a known context is, or -1 to be replaced."""
-        cdef Py_ssize_t place = self.slot(context, 0)
-        cdef Py_ssize_t i = self.known_slots[place]
-        while i >= 0 and memcmp(self.known + i * self.n_window, context,
-                                self.n_window * sizeof(int)) != 0:
-            place = (place + 1) % self.n_slots
-            i = self.known_slots[place]
-        return &self.known_slots[place]
-
     cdef void learn(self, Activations at, Py_ssize_t t) noexcept nogil:
         """Compute H x of the contexts of step t, and of further steps while there is room.
 
         The product takes as long for a few contexts as for a whole mini-batch.
         """
-        cdef Py_ssize_t width = self.n_window * sizeof(int), most, first, i
-        cdef Py_ssize_t *number
+        cdef Py_ssize_t width = self.n_window * sizeof(int), first, most, i, n
         cdef int *context
-        most = self.most_known // 2
-        if self.n_known == 0 or self.n_known + most > self.most_known:
-            self.n_known = 0
-            for i in range(self.n_slots):
-                self.known_slots[i] = -1
-        first = self.n_known
-        while self.starts[t] > 0 and self.n_known < first + most:
+        cdef int *words
+        if self.known.n + self.most_known // 2 > self.most_known:
+            self.known.clear()
+        first, most = self.known.n, self.known.n + self.most_known // 2
+        while self.starts[t] > 0 and self.known.n < most:
             for i in range(self.starts[t]):
                 context = self.context(at, i, t)
-                number = self.find(context)
-                if number[0] >= 0:
+                if self.known.slot(context, 0)[0] >= 0:
                     continue
-                if self.n_known == first + most:
+                if self.known.n == most:
                     break
-                number[0] = self.n_known
-                memcpy(self.known + self.n_known * self.n_window, context, width)
-                self.n_known += 1
+                words = self.known_words + self.known.n * self.n_window
+                memcpy(words, context, width)
+                self.known.number(words, 0)
             t += 1
-        memcpy(self.positions.contexts, self.known + first * self.n_window,
-               (self.n_known - first) * width)
-        self.inputs.forward(self.positions, self.n_known - first)
+        n = self.known.n - first
+        memcpy(self.positions.contexts, self.known_words + first * self.n_window,
+               n * width)
+        self.inputs.forward(self.positions, n)
         self.by_H.forward(
             self.positions.x,
-            <char *>self.known_sums + first * self.n_sums * self.itemsize,
-            self.n_known - first)
+            <char *>self.known_sums + first * self.n_sums * self.itemsize, n)
 
     cdef void take_sums(self, Activations at, Py_ssize_t t, Py_ssize_t n) noexcept nogil:
         """Set the first `rows` to the H x of the n contexts of step t."""
         cdef Py_ssize_t size = self.n_sums * self.itemsize, j
         for j in range(n):
-            if self.n_known == 0 or self.find(self.contexts[j])[0] < 0:
+            if self.known.slot(self.here.words[j], 0)[0] < 0:
                 self.learn(at, t)
                 break
         for j in range(n):
             memcpy(<char *>self.rows + j * size, <char *>self.known_sums
-                   + self.find(self.contexts[j])[0] * size, size)
+                   + self.known.slot(self.here.words[j], 0)[0] * size, size)
 
     cdef void forward(self, Activations at, Py_ssize_t K) noexcept nogil:
         cdef Py_ssize_t h = self.h, size = h * at.itemsize, n_before = 0, n, i, t
         self.by_V_before.begin(self.V.values)
         self.sort(at, K)
-        self.n_known = 0
+        self.known.clear()
         for t in range(self.lengths[0]):
             n = self.group(at, t)
             if t > 0:

@@ -105,7 +105,7 @@ cdef class Classes(Rows):
         cdef Py_ssize_t own = self.places[word] - first, size = self.itemsize
         cdef double logit, high
         self.loops.row_dots(
-            self.row_of(self.n_classes + first), n, self.stride, z, 0, p)
+            self.row_of(self.n_classes + first), n, self.stride, self.stride, z, 0, p)
         logit = (<float *>p)[own] if size == 4 else (<double *>p)[own]
         total[0] = self.loops.exp_row(p, n, &high)
         return logit - high - log(total[0])
@@ -298,8 +298,9 @@ cdef class Classes(Rows):
                         <char *>self.zs + i * width, j - i, self.memory)
                 else:
                     solver.rows(
-                        step, self.E, first, some, <char *>self.zs + i * width, g,
-                        self.keep, <char *>self.dzs + i * width, self.memory)
+                        step, self.E, first, some, 0, self.stride,
+                        <char *>self.zs + i * width, g, self.keep,
+                        <char *>self.dzs + i * width, self.memory)
                     solver.decayed(step, self.E, first, some)
                 first += some
                 g += some * size
@@ -309,8 +310,7 @@ cdef class Classes(Rows):
         self, Py_ssize_t K, Solver solver, const Step *step,
     ) noexcept nogil:
         """Compute dL/da and dL/dx, through the classes and through the words."""
-        cdef Py_ssize_t h = self.at.n_hidden, n = self.at.n_inputs, size = self.itemsize
-        cdef Py_ssize_t i, k
+        cdef Py_ssize_t h = self.at.n_hidden, size = self.itemsize, i, k
         cdef char *dz
         self.classes.end(K, solver, step)
         for i in range(K):
@@ -318,4 +318,4 @@ cdef class Classes(Rows):
             dz = <char *>self.dzs + i * self.stride * size
             self.loops.add(<char *>self.at.da + k * h * size, dz, h, 1)
             if self.direct:
-                self.loops.add(<char *>self.at.dx + k * n * size, dz + h * size, n, 1)
+                self.at.add_to_dx(k, dz + h * size)

@@ -194,17 +194,20 @@ cdef class Rows(Output):
         for k in range(K):
             z = <char *>self.z + k * self.stride * size
             memcpy(z, <char *>self.at.a + k * h * size, h * size)
-            memcpy(z + h * size, <char *>self.at.x + k * n * size, n * size)
+            memcpy(z + h * size, <char *>self.at.x + self.at.of[k] * n * size, n * size)
         self.loops.fill(<char *>self.z + (self.n_outputs - 1) * size, K, self.stride, 1)
 
     cdef void end(
         self, Py_ssize_t K, Solver solver, const Step *step,
     ) noexcept nogil:
         cdef Py_ssize_t h = self.at.n_hidden, n = self.at.n_inputs, size = self.itemsize
+        cdef Py_ssize_t k
         self.loops.transpose(self.slopes, self.columns, h, K, self.at.da, h)
-        if self.direct:
-            self.loops.transpose(
-                <char *>self.slopes + h * self.columns * size, self.columns, n, K,
-                self.at.dx, n)
-        else:
-            memset(self.at.dx, 0, K * n * size)
+        memset(self.at.dx, 0, K * n * size)
+        if not self.direct:
+            return
+        self.loops.transpose(  # in place of x, which is not needed any more
+            <char *>self.slopes + h * self.columns * size, self.columns, n, K,
+            <char *>self.z + h * size, self.stride)
+        for k in range(K):
+            self.at.add_to_dx(k, <char *>self.z + (k * self.stride + h) * size)

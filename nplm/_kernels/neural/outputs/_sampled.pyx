@@ -78,14 +78,15 @@ cdef class Sampled(Rows):
         n = self.estimate.n_drawn
         for k in range(K):
             self.loops.row_dots(
-                self.tile_row(self.estimate.targets[k]), 1, self.stride,
+                self.tile_row(self.estimate.targets[k]), 1, self.stride, self.stride,
                 <char *>self.z + k * self.stride * size, 0,
                 <char *>self.logits + k * size)
             self.own.target[k] = number(self.logits, k, size)
         for i in range(n):  # z ends in 1: the biases are the place
             put(bias, i * self.stride, size, number(bias, i * self.stride, size) + shifts[i])
         if self.columns == 1:
-            self.loops.row_dots(self.tile, n, self.stride, self.z, 0, self.p)
+            self.loops.row_dots(
+                self.tile, n, self.stride, self.stride, self.z, 0, self.p)
         else:
             self.products.begin(self.z, K)
             self.products.logits(self.tile, n, self.p)
@@ -108,7 +109,7 @@ cdef class Sampled(Rows):
         if self.columns == 1:
             self.loops.scale(self.p, n, number(self.estimate.factor, 0, size))
             self.loops.row_updates(
-                self.tile, n, stride, self.z, self.p, 1, self.nothing, self.slopes)
+                self.tile, n, stride, stride, self.z, self.p, 1, self.nothing, self.slopes)
         else:
             self.products.slopes(self.p, self.estimate.factor, n, 0, n, self.nowhere, K)
             self.products.gradient(self.tile, n, self.p)
@@ -127,15 +128,13 @@ cdef class Sampled(Rows):
         self, Py_ssize_t K, Solver solver, const Step *step,
     ) noexcept nogil:
         """Also through the next words, whose slopes are row-major."""
-        cdef Py_ssize_t h = self.at.n_hidden, n = self.at.n_inputs, size = self.itemsize
-        cdef Py_ssize_t k
+        cdef Py_ssize_t h = self.at.n_hidden, size = self.itemsize, k
         cdef char *below = <char *>self.below
         Rows.end(self, K, solver, step)
         for k in range(K):
             self.loops.add(<char *>self.at.da + k * h * size, below, h, 1)
             if self.direct:
-                self.loops.add(
-                    <char *>self.at.dx + k * n * size, below + h * size, n, 1)
+                self.at.add_to_dx(k, below + h * size)
             below += self.stride * size
 
     cdef void skip(self) noexcept nogil:

@@ -134,9 +134,9 @@ cdef class Softmax(Rows):
         cdef double wide
         cdef float narrow
         if self.itemsize == sizeof(double):
-            self.loops.row_dots(row, 1, self.stride, z, 0, &wide)
+            self.loops.row_dots(row, 1, self.stride, self.stride, z, 0, &wide)
             return wide
-        self.loops.row_dots(row, 1, self.stride, z, 0, &narrow)
+        self.loops.row_dots(row, 1, self.stride, self.stride, z, 0, &narrow)
         return narrow
 
     cdef void forward_one(self) noexcept nogil:
@@ -145,10 +145,11 @@ cdef class Softmax(Rows):
         if self.n_words == 0:  # a member beyond the last word
             return
         self.loops.row_dots(
-            self.row_of(start), self.n_words - start, self.stride, self.z,
+            self.row_of(start), self.n_words - start, self.stride, self.stride, self.z,
             self.rows_ahead, <char *>self.p + start * size)
         self.loops.row_dots(
-            self.row_of(0), start, self.stride, self.z, self.rows_ahead, self.p)
+            self.row_of(0), start, self.stride, self.stride, self.z, self.rows_ahead,
+            self.p)
         self.loops.choose(
             self.p, 0, self.n_words, self.chunks.targets, 1, 1, self.own.target)
         self.own.sum[0] = self.loops.exp_row(self.p, self.n_words, &self.row_max)
@@ -203,7 +204,7 @@ cdef class Softmax(Rows):
             while stop > first:
                 start = max(first, stop - self.piece)
                 solver.rows(
-                    step, self.E, self.row + start, stop - start, self.z,
+                    step, self.E, self.row + start, stop - start, 0, self.stride, self.z,
                     <char *>self.p + start * size, self.keep, self.slopes, self.memory)
                 stop = start
 

@@ -110,7 +110,8 @@ cdef class Tree(Rows):
         for i in range(n):
             rows = self.width(path[i])
             self.loops.row_dots(
-                self.row_of(self.starts[path[i]]), rows, self.stride, z, 0, logits)
+                self.row_of(self.starts[path[i]]), rows, self.stride, self.stride, z, 0,
+                logits)
             own = number(logits, taken[i], size)
             sum = self.loops.exp_row(logits, rows, &high)
             total += own - high - log(sum)
@@ -221,12 +222,11 @@ cdef class Tree(Rows):
         self, Py_ssize_t K, Solver solver, const Step *step,
     ) noexcept nogil:
         """Compute dL/da and dL/dx; dL/dz has a row per example here."""
-        cdef Py_ssize_t h = self.at.n_hidden, n = self.at.n_inputs, size = self.itemsize, k
+        cdef Py_ssize_t h = self.at.n_hidden, size = self.itemsize, k
         cdef char *dz
+        memset(self.at.dx, 0, K * self.at.n_inputs * size)
         for k in range(K):
             dz = <char *>self.slopes + k * self.stride * size
             memcpy(<char *>self.at.da + k * h * size, dz, h * size)
             if self.direct:
-                memcpy(<char *>self.at.dx + k * n * size, dz + h * size, n * size)
-            else:
-                memset(<char *>self.at.dx + k * n * size, 0, n * size)
+                self.at.add_to_dx(k, dz + h * size)

@@ -56,7 +56,7 @@ static void pack_scaled_plain(const float *from, int64_t rows, int64_t columns,
     for (int64_t c = 0; c < columns; c++) {
       bf16 value = r < rows ? round_bf16(from[c / LINE * rows * LINE + r * LINE + c % LINE] *
                                        factor[c]) : 0;
-      right[pair_place(r, c, panel)] = value;
+      if (right != NULL) right[pair_place(r, c, panel)] = value;
       if (r < rows) left[r * left_stride + c] = value;
     }
 }

@@ -90,6 +90,7 @@ static void pack_scaled_avx512(const float *from, int64_t rows, int64_t columns,
         line[i] = round_line(low, high);
         _mm512_storeu_si512(left + (r + i) * left_stride + c, line[i]);
       }
+      if (right == NULL) continue;
       bf16 *to = right + pair_place(r, c, panel);
       _mm512_storeu_si512(to, _mm512_permutex2var_epi16(line[0], first, line[1]));
       _mm512_storeu_si512(to + PANEL,

@@ -31,9 +31,9 @@ typedef struct {
                         int64_t columns, const void *factor);
   double (*exp_row)(void *values, int64_t n, double *maximum);
   void (*tanh)(void *values, int64_t n);
-  void (*row_dots)(const void *E, int64_t rows, int64_t stride, const void *z,
+  void (*row_dots)(const void *E, int64_t rows, int64_t stride, int64_t n, const void *z,
                    int64_t rows_ahead, void *logits);
-  void (*row_updates)(void *E, int64_t rows, int64_t stride, const void *z,
+  void (*row_updates)(void *E, int64_t rows, int64_t stride, int64_t n, const void *z,
                       const void *g, double rate, const void *keep, void *dz);
   void (*transpose)(const void *from, int64_t stride, int64_t rows,
                     int64_t columns, void *to, int64_t to_stride);
@@ -128,7 +128,7 @@ typedef struct {
   /* The panels begin `panel` numbers apart; zeros fill up their depth. */
   void (*pack_pairs)(const float *from, int64_t stride, int64_t rows,
                      int64_t columns, bf16 *to, int64_t panel);
-  /* left = right = from * factor[c]; rows, and pairs, of what is in panels */
+  /* left = right = from * factor[c]; rows, and pairs (unless NULL), of what is in panels */
   void (*pack_scaled)(const float *from, int64_t rows, int64_t columns,
                       const float *factor, bf16 *left, int64_t left_stride,
                       bf16 *right, int64_t panel);

@@ -61,9 +61,9 @@ static void TIER(exp_column)(void *logits_, int64_t rows, void *maximum_,
   *total = sum;
 }
 
-/* logits[r] = E[r] . z, fetching rows so far ahead from memory */
-static void TIER(row_dots)(const void *E_, int64_t rows, int64_t stride, const void *z_,
-                           int64_t rows_ahead, void *logits_) {
+/* logits[r] = E[r, :n] . z, fetching rows so far ahead from memory */
+static void TIER(row_dots)(const void *E_, int64_t rows, int64_t stride, int64_t n,
+                           const void *z_, int64_t rows_ahead, void *logits_) {
   const REAL *E = E_;
   const REAL *z = z_;
   REAL *logits = logits_;
@@ -72,20 +72,20 @@ static void TIER(row_dots)(const void *E_, int64_t rows, int64_t stride, const v
     const REAL *row = E + r * stride;
     VEC sum = (VEC){};
     int64_t i = 0;
-    for (; i + WIDTH <= stride; i += WIDTH) {
+    for (; i + WIDTH <= n; i += WIDTH) {
       __builtin_prefetch(row + ahead + i);
       sum += LOAD(row + i) * LOAD(z + i);
     }
     logits[r] = TIER(total)(sum);
-    for (; i < stride; i++) logits[r] += row[i] * z[i];
+    for (; i < n; i++) logits[r] += row[i] * z[i];
   }
 }
 
 /* Section 3.2, step 2(a), in one pass over the rows:
- *   dz += g[r] E[r];  E[r] = keep * E[r] + rate g[r] z */
-static void TIER(row_updates)(void *E_, int64_t rows, int64_t stride, const void *z_,
-                              const void *g_, double rate_, const void *keep_,
-                              void *dz_) {
+ *   dz += g[r] E[r, :n];  E[r, :n] = keep * E[r, :n] + rate g[r] z */
+static void TIER(row_updates)(void *E_, int64_t rows, int64_t stride, int64_t n,
+                              const void *z_, const void *g_, double rate_,
+                              const void *keep_, void *dz_) {
   REAL *E = E_;
   const REAL *z = z_;
   const REAL *g = g_;
@@ -98,7 +98,7 @@ static void TIER(row_updates)(void *E_, int64_t rows, int64_t stride, const void
     VEC slope[ABREAST];
     UNROLL for (int q = 0; q < ABREAST; q++) slope[q] = SPLAT(g[r + q]);
     int64_t i = 0;
-    for (; i + WIDTH <= stride; i += WIDTH) {
+    for (; i + WIDTH <= n; i += WIDTH) {
       VEC x = LOAD(z + i) * rate, k = LOAD(keep + i), down = LOAD(dz + i);
       UNROLL for (int q = 0; q < ABREAST; q++) {
         REAL *at = row + q * stride + i;
@@ -109,7 +109,7 @@ static void TIER(row_updates)(void *E_, int64_t rows, int64_t stride, const void
       }
       STORE(dz + i, down);
     }
-    for (; i < stride; i++)
+    for (; i < n; i++)
       for (int q = 0; q < ABREAST; q++) {
         REAL *at = row + q * stride + i;
         dz[i] += g[r + q] * *at;
@@ -117,7 +117,7 @@ static void TIER(row_updates)(void *E_, int64_t rows, int64_t stride, const void
       }
   }
   for (; r < rows; r++)
-    for (int64_t i = 0; i < stride; i++) {
+    for (int64_t i = 0; i < n; i++) {
       REAL *at = E + r * stride + i;
       dz[i] += g[r] * *at;
       *at = keep[i] * *at + rate * g[r] * z[i];
