@@ -42,6 +42,10 @@ def check_words(
             f"words has {len(texts)} entries, but {of}={n_words}; pass the word of "
             "each id, in order."
         )
+    distinct, spelled = set(texts), "".join(texts)
+    blanks = any(character in spelled for character in NOT_IN_WORDS)
+    if len(distinct) == n_words and "" not in distinct and not blanks:
+        return texts
     seen: dict[str, int] = {}
     for i, word in enumerate(texts):
         if not word or NOT_IN_WORDS.intersection(word):

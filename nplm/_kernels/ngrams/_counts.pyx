@@ -79,19 +79,24 @@ cdef void release(Pairs* pairs) noexcept nogil:
     free(pairs.spare_rows)
 
 
-cdef void pack(
+cdef bint pack(
     Pairs* pairs, const int[:] left, const int[:] right, int n_right
 ) noexcept nogil:
+    """Fill the keys; return whether they are in order, as in most files."""
     cdef Py_ssize_t i
-    cdef uint64_t key
+    cdef uint64_t key, last = 0
+    cdef bint in_order = True
     for i in range(pairs.n):
         key = id_below(&left[i], pairs.highest + 1)
         key = max(<int> key, pairs.lowest) - pairs.lowest
         key = key << pairs.right_bits | <uint64_t> id_below(&right[i], n_right)
+        in_order &= last <= key
+        last = key
         if pairs.row_bits > 0:
             pairs.keys[i] = key << pairs.row_bits | <uint64_t> i
         else:
             pairs.keys[i], pairs.rows[i] = key, <int> i
+    return in_order
 
 
 cdef void radix_sort(Pairs* pairs) noexcept nogil:
@@ -157,8 +162,8 @@ def rank_pairs(
         measure(&pairs, left, n_left, n_right)
         enough = allocate(&pairs)
         if enough:
-            pack(&pairs, left, right, n_right)
-            radix_sort(&pairs)
+            if not pack(&pairs, left, right, n_right):
+                radix_sort(&pairs)
             mask = (<uint64_t> 1 << pairs.right_bits) - 1
             row_mask = (<uint64_t> 1 << pairs.row_bits) - 1
             for i in range(pairs.n):

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import math
+import mmap
 import os
 import zlib
 from collections.abc import Callable, Collection, Mapping
@@ -32,7 +33,7 @@ from nplm.base.files.atomic_files import (
 
 __all__ = [
     "CHECKSUM", "NotTensorsError", "TensorFile", "begins_as_tensors", "empty_lines",
-    "in_memory", "is_storable", "read_tensors", "write_tensors",
+    "in_memory", "is_storable", "put", "read_tensors", "write_tensors",
 ]  # fmt: skip
 
 # Every array begins at a line of the cache.
@@ -55,6 +56,34 @@ NAMES = {dtype: name for name, dtype in DTYPES.items()}
 
 class NotTensorsError(ValueError):
     """A file does not begin as a safetensors file."""
+
+
+class FileArray(np.memmap):
+    """An array mapped from a file that is open for writing."""
+
+    file: Any = None
+
+    def __array_finalize__(self, obj: Any) -> None:
+        super().__array_finalize__(obj)
+        self.file = getattr(obj, "file", None)
+
+
+def put(target: Any, values: NDArray[Any]) -> None:
+    """Copy values into an array of their size and type, through its file if it has one.
+
+    The system fills a page of a mapped file with zeros before the first value comes,
+    but not one that is written as a whole.
+    """
+    if getattr(target, "file", None) is None or not target.size:
+        target[:] = values
+        return
+    memory = np.frombuffer(target._mmap, np.uint8)
+    mapped = target.offset - target.offset % mmap.ALLOCATIONGRANULARITY
+    at = mapped + target.ctypes.data - memory.ctypes.data
+    rest = np.ascontiguousarray(values, target.dtype).reshape(-1).view(np.uint8).data
+    while rest:
+        n_written = os.pwrite(target.file.fileno(), rest, at)
+        rest, at = rest[n_written:], at + n_written
 
 
 def is_storable(dtype: np.dtype[Any]) -> bool:
@@ -103,8 +132,9 @@ def write_tensors(
             dtype, shape = types[name]
             filled[name] = np.zeros(shape, dtype)
             if filled[name].size:
-                filled[name] = np.memmap(file, dtype, "r+", begins[name], shape)
-                use_large_pages(filled[name])
+                mapped = FileArray(file, dtype, "r+", begins[name], shape)
+                mapped.file, filled[name] = file, mapped
+                use_large_pages(mapped)
         fill(filled)
         sums |= {name: _checksum(array) for name, array in filled.items()}
         header, checksum = _header(entries, metadata, sums)

@@ -285,12 +285,14 @@ class Marks:
         self._end = words.index(END) if END in words else -1
         self._begin_is_context = self._end_is_context = self._end_is_last = False
         self._are_anywhere = self._is_stream = False
-        self._new_id: NDArray[np.int32] | None = None
+        self._boundary: int | None = None
+        self._removed: list[int] = []
 
     def see(self, ngrams: NDArray[np.int32]) -> None:
         """Look for the marks in n-grams of the file."""
         begins, ends = ngrams[:, 0] == self._begin, ngrams[:, -1] == self._end
-        if (ngrams[:, 1:] == self._begin).any() or (ngrams[:, :-1] == self._end).any():
+        n_marks = np.count_nonzero((ngrams == self._begin) | (ngrams == self._end))
+        if n_marks > np.count_nonzero(begins) + np.count_nonzero(ends):
             self._are_anywhere = True
             never, after_end = self._unreachable(ngrams)
             begins, ends = begins & ~never & ~after_end, ends & ~never
@@ -330,15 +332,15 @@ class Marks:
             end_is_used = self._end_is_context or self._end_is_last
             stays[begin] = False
             stays[end] = begin_is_used or end_is_used or prob[end] != 0
-            self._new_id = np.cumsum(stays, dtype=np.int32) - np.int32(1)
-            self._new_id[begin] = self._new_id[end]
+            self._removed = np.flatnonzero(~stays).tolist()
+            self._boundary = int(np.count_nonzero(stays[:end]))
             if not self._is_stream:
                 # Nothing follows </s>: the boundary as a context has the weights of
                 # <s>, even if the file has some for </s>.
                 bow[end] = bow[begin]
                 # Pruning may remove all n-grams that begin with <s>, and unigrams have
                 # none, but sentences end.
-                boundary = int(self._new_id[end]) if stays[end] else None
+                boundary = self._boundary if stays[end] else None
         remaining = [word for word, stay in zip(words, stays) if stay]
         ids = np.arange(len(remaining), dtype=np.int32)[:, np.newaxis]
         return remaining, boundary, NgramTable(ids, prob[stays], bow[stays])
@@ -349,7 +351,7 @@ class Marks:
         Those that no text reaches have the probability `NOT_AN_NGRAM`.
         """
         ngrams, prob, bow = table
-        if self._new_id is None:
+        if self._boundary is None:
             # Without </s>, <s> is a word of a stream, but never predicted.
             return table._replace(prob=np.where(ngrams[:, -1] == self._begin, 0, prob))
         if not self._is_stream:
@@ -360,4 +362,8 @@ class Marks:
                 left_out |= after_end
             prob = np.where(left_out, NOT_AN_NGRAM, prob)
             bow = np.where(left_out, NO_CONTEXT, bow)
-        return NgramTable(self._new_id[ngrams], prob, bow)
+        ids = ngrams.copy()
+        for word in self._removed:
+            ids -= ngrams > word
+        ids[ngrams == self._begin] = self._boundary
+        return NgramTable(ids, prob, bow)

@@ -39,8 +39,12 @@ SIZES = [
 
 @pytest.mark.parametrize("module", [_counts, reference], ids=["fast", "naive"])
 @pytest.mark.parametrize(("n", "n_left", "n_right"), SIZES)
-def test_pairs_are_ranked(module, n, n_left, n_right):
+@pytest.mark.parametrize("in_order", [False, True])
+def test_pairs_are_ranked(module, n, n_left, n_right, in_order):
     left, right = pairs(n, n_left, n_right)
+    if in_order:
+        by_pair = np.lexsort((right, left))
+        left, right = left[by_pair], right[by_pair]
     distinct = sorted(set(zip(left.tolist(), right.tolist())))
     start = np.empty(n_left + 1, dtype=np.int32)
     words, rank = np.empty((2, n), dtype=np.int32)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from nplm._kernels.ngrams import _counts
 from nplm.base.blocks import blocks
 from nplm.base.exceptions import ParameterMessage
 from nplm.models.ngrams.stages.levels import ranges_of_words
@@ -43,6 +44,8 @@ ROW_BYTES = 160
 MAX_ROWS = 1 << 21
 # Values and offsets that are packed at once; a multiple of 64.
 PACKED = 1 << 16
+# Files of n-grams of one length, sorted: contexts with next words, and codes.
+SORTED = "pairs", "codes"
 
 
 @dataclass(frozen=True)
@@ -136,18 +139,27 @@ class Quantizing:
                 n_rows += np.bincount(words[part], minlength=trie.n_words)
                 self._forget()
         work.stage("quantizing", int(n_rows.sum()))
+        max_rows = min(work.memory // ROW_BYTES, MAX_ROWS)
+        ranges = np.array(list(ranges_of_words(n_rows, max_rows)))
+        numbers = np.arange(len(ranges), dtype=np.int32)
+        range_of_word = np.repeat(numbers, ranges[:, 1] - ranges[:, 0])
+        starts = {k: self._sorted(k, len(ranges), range_of_word) for k in self._lengths}
         parents = trie.parents(work)
-        for first, last in ranges_of_words(
-            n_rows, min(work.memory // ROW_BYTES, MAX_ROWS)
-        ):
-            self._write_range(first, last, parents)
+        for i, (first, last) in enumerate(ranges.tolist()):
+            tables = {
+                k: self._ngrams(k, [s[i : i + 2].tolist() for s in starts[k]], parents)
+                for k in self._lengths
+            }
+            self._write_range(first, last, tables, parents)
             work.tell(int(n_rows[first:last].sum()))
         work.drop(parents)
+        work.remove(*(f"{name}.{k}" for k in self._lengths for name in SORTED))
 
-    def _write_range(self, first: int, last: int, parents: NDArray[np.int32]) -> None:
+    def _write_range(
+        self, first: int, last: int, tables: dict[int, Rows], parents: NDArray[np.int32]
+    ) -> None:
         """Append the nodes whose newest word is from `first` to before `last`."""
         trie, work = self._trie, self._work
-        tables = {k: self._ngrams(k, first, last, parents) for k in self._lengths}
         for k, rows in zip(self._lengths, self._weighted(first, last, parents)):
             tables[-k] = rows
         builder = TrieBuilder(trie.n_words)
@@ -177,22 +189,53 @@ class Quantizing:
                 )  # fmt: skip
                 raise ValueError(message)
 
-    def _ngrams(
-        self, k: int, first: int, last: int, parents: NDArray[np.int32]
-    ) -> Rows:
-        """Return the n-grams of `k` words that end in a word of the range."""
-        trie, parts = self._trie, []
+    def _sorted(
+        self, k: int, n_ranges: int, range_of_word: NDArray[np.int32]
+    ) -> list[NDArray[np.int64]]:
+        """Write contexts, next words and codes of n-grams, each block by range.
+
+        Returns where each range begins in each block.
+        """
+        trie, work, found, n_before = self._trie, self._work, [], 0
         begin, end = map(int, trie.level_start[k - 1 : k + 1])
-        for block in blocks_of_contexts(trie.start, begin, end, self._work.block):
-            start = trie.start[block[0] : block[1] + 1]
-            words = trie.words[start[0] : start[-1]]
-            chosen = np.flatnonzero((words >= first) & (words < last))
-            contexts = np.searchsorted(start, start[0] + chosen, side="right") - 1
-            rows = np.empty((len(chosen), k), dtype=np.int32)
-            rows[:, -1] = words[chosen]
-            self._spell(block[0] + contexts, rows[:, :-1], parents)
-            prob = trie.prob[start[0] : start[-1]][chosen]
-            parts.append(Rows(rows, self._books[k][0].codes(prob)))
+        for first, last in blocks_of_contexts(trie.start, begin, end, work.block):
+            start = trie.start[first : last + 1]
+            place = slice(int(start[0]), int(start[-1]))
+            contexts = np.arange(first, last, dtype=np.int32)
+            pairs = np.empty((place.stop - place.start, 2), dtype=np.int32)
+            pairs[:, 0], pairs[:, 1] = (
+                contexts.repeat(np.diff(start)),
+                trie.words[place],
+            )
+            starts = np.empty(n_ranges + 1, dtype=np.int64)
+            prob, rows = (
+                np.empty(len(pairs), np.float32),
+                np.empty(len(pairs), np.int32),
+            )
+            out = np.empty_like(pairs), prob, rows
+            own = trie.prob[place], 1, range_of_word, 0, starts, *out
+            _counts.sort_by_range(pairs, *own)
+            for name, values in zip(SORTED, (out[0], self._books[k][0].codes(prob))):
+                work.append(f"{name}.{k}", values)
+            found.append(n_before + starts)
+            n_before += len(pairs)
+            self._forget()
+        return found
+
+    def _ngrams(
+        self, k: int, spans: list[list[int]], parents: NDArray[np.int32]
+    ) -> Rows:
+        """Return the n-grams of `k` words in parts of the files of `_sorted`."""
+        parts = []
+        for first, last in spans:
+            n = last - first
+            pairs = self._work.at(f"pairs.{k}", np.int32, 2 * first, 2 * n).reshape(
+                n, 2
+            )
+            rows = np.empty((n, k), dtype=np.int32)
+            rows[:, -1] = pairs[:, 1]
+            self._spell(pairs[:, 0], rows[:, :-1], parents)
+            parts.append(Rows(rows, self._work.at(f"codes.{k}", np.uint16, first, n)))
             self._forget(parents)
         return _joined(k, parts)
 

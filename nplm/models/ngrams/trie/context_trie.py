@@ -312,9 +312,10 @@ class _Runs:
     """Runs of equal adjacent rows."""
 
     def __init__(self, rows: NDArray[np.int32]) -> None:
-        begins = np.ones(len(rows), dtype=bool)
-        if len(rows):
-            begins[1:] = (rows[1:] != rows[:-1]).any(axis=1)
+        begins = np.zeros(len(rows), dtype=bool)
+        begins[:1] = True
+        for column in range(rows.shape[1]):  # many rows, few columns
+            begins[1:] |= rows[1:, column] != rows[:-1, column]
         self.contexts = rows[begins]
         self._run = np.cumsum(begins, dtype=np.int32) - np.int32(1)
 

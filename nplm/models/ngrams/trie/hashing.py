@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from nplm._kernels.ngrams import _hashed, _hashing
 from nplm.base.blocks import blocks
+from nplm.base.files.tensors import put
 from nplm.models.ngrams.trie.backoff_trie import BackoffTrie
 from nplm.models.ngrams.trie.context_trie import (
     ContextTrie,
@@ -42,6 +43,8 @@ SPARE_BUCKETS = 32
 SPILL = 1 << 12
 # A level with fewer buckets is filled by one thread.
 MIN_BUCKETS = 1 << 18
+# Bytes written at once: those of many large pages.
+BLOCK_BYTES = 1 << 25
 # Slots that `_hashed` leaves free besides a tenth, its N_PUT.
 FREE_SLOTS = 64
 
@@ -302,8 +305,8 @@ def _put(
 ) -> None:
     """Write `values` from bucket `first` on, and release their memory."""
     target = buckets[first * BUCKET_BYTES :]
-    for part in blocks(len(values), 1 << 20):
-        target[part] = values[part]
+    for part in blocks(len(values), BLOCK_BYTES):
+        put(target[part], values[part])
         work.forget(buckets)
 
 
