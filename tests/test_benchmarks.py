@@ -17,10 +17,16 @@ from tests.helpers import corpus_of
 ROOT = Path(__file__).parents[1]
 BENCHMARKS = ROOT / "benchmarks"
 
-path = BENCHMARKS / "common" / "ablations.py"
-spec = importlib.util.spec_from_file_location("ablations", path)
-ablations = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(ablations)
+
+def module_of(path):
+    spec = importlib.util.spec_from_file_location(Path(path).stem, BENCHMARKS / path)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # for its dataclasses
+    spec.loader.exec_module(module)
+    return module
+
+
+ablations = module_of("common/ablations.py")
 ABLATIONS, NETWORKS = ablations.ABLATIONS, ablations.NETWORKS
 
 SCRIPTS = {
@@ -100,11 +106,7 @@ def test_no_such_network(corpus):
 
 
 def test_the_model_of_processes_that_share_examples():
-    path = BENCHMARKS / "parallel" / "costs.py"
-    spec = importlib.util.spec_from_file_location("costs", path)
-    model = importlib.util.module_from_spec(spec)
-    sys.modules["costs"] = model  # for its dataclasses
-    spec.loader.exec_module(model)
+    model = module_of("parallel/costs.py")
     # 10 ms of examples and 2 of the update, 3 MB added up and 1 MB gathered.
     costs = model.Costs(1e-4, 2e-3, summed=3e6, gathered=1e4, whole=1e8, K=100)
     link = model.Link(bandwidth=1e9, latency=0)
@@ -114,6 +116,19 @@ def test_the_model_of_processes_that_share_examples():
     assert costs.in_memory(2, wait=1e-4) == pytest.approx(6.2e-3)
     # Each averages 100 MB, all but its own half twice: 100 ms in 10 mini-batches.
     assert costs.averaged(2, 10, link) == pytest.approx(2 * 120 / 220)
+
+
+def test_rows_of_the_rules_are_those_of_the_measurements():
+    rules = module_of("peers/rules.py")
+    rows = list(rules.ROWS)
+    runs = rules.measured(json.loads(rules.MEASURED.read_text()))
+    assert set(rows) & set(runs)
+    assert rules.fitted(rows, runs) == rows
+    # Two rows are in measurements only, and are found again.
+    assert rules.fitted(set(rows) - set(runs), runs) == rows
+    better = rows[1]._replace(minutes=2.9, perplexity=80.0)
+    worse = rows[1]._replace(minutes=1.9, perplexity=90.0)  # above the line
+    assert rules.fitted(rows, [worse, better]) == [rows[0], better, *rows[2:]]
 
 
 @pytest.mark.slow

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from nplm import EnergyLM, NeuralLM, windows
+from nplm import EnergyLM, NeuralLM, Softmax, windows
 from nplm.experiments import grouped
 
 Windows = tuple[NDArray[np.int32], NDArray[np.int32]]
@@ -104,8 +104,17 @@ BROWN, WIKI = 17_907, 50_000
 TODAY: dict[str, NeuralLM | EnergyLM] = {
     "default": NeuralLM(order=6, n_words=BROWN),
     "default, 50,000 words": NeuralLM(order=6, n_words=WIKI),
-    "large_vocabulary": NeuralLM.preset("large_vocabulary", n_words=WIKI),
-    "distant": NeuralLM.preset("distant", n_words=BROWN),
+    "tied": NeuralLM(
+        order=6,
+        n_hidden=400,
+        embedding_dim=128,
+        batch_size=512,
+        output=Softmax(direct=True, tied=True),
+        n_words=WIKI,
+    ),
+    "distant": NeuralLM(
+        order=6, n_hidden=400, embedding_dim=128, n_distant=128, n_words=BROWN
+    ),
     "classes": NeuralLM(order=6, output="classes", n_words=BROWN),
     "tree": NeuralLM(order=6, output="tree", n_words=BROWN),
     "energy": EnergyLM(order=6, n_words=BROWN),

@@ -16,18 +16,17 @@ from nplm.base.exceptions import DivergenceError, ParameterMessage
 from nplm.models.auto.fitting import AutoFit, Choice, Scores
 from nplm.models.auto.recipe import CHOSEN, AutoRecipe
 from nplm.models.auto.rules import (
-    ROWS,
-    Row,
     batch_size_for,
-    dropout_for,
     has_rare_words,
     most_epochs,
     nearest_row,
+    network_of_row,
 )
 from nplm.models.auto.texts import AutoText
 from nplm.models.neural.network_lm import FitRequest
 from nplm.models.neural.network_parameters import MIN_WORDS_PER_NOISE_SAMPLE
 from nplm.models.neural.neural_lm import NeuralLM
+from nplm.models.neural.presets import ROWS, Row, dropout_for
 from nplm.models.training.plan import TimedPlan
 from nplm.text.documents import Documents
 
@@ -90,7 +89,7 @@ def checked_settings(settings: Mapping[str, object]) -> dict[str, object]:
     }
     choices = {name: value for name, value in settings.items() if name in FIXED}
     network = {name: v for name, v in settings.items() if name not in FIXED}
-    parameters = changed(ROWS[0].network, network)
+    parameters = changed(network_of_row(ROWS[0]), network)
     unknown = {name.split("__")[0] for name in network} - NeuralLM().get_params().keys()
     unknown |= network.keys() & set(DECIDED)
     if unknown:
@@ -366,7 +365,7 @@ def _adapted(
     row: Row, text: AutoText, settings: Mapping[str, object]
 ) -> dict[str, Any]:
     """Return the parameters of a row for a text that may be small, and settings."""
-    parameters = row.network
+    parameters = network_of_row(row)
     parameters["batch_size"] = batch_size_for(text.n_tokens, row.batch_size)
     has_loss = any(name.startswith("loss") for name in settings)
     if not has_loss and text.n_words <= MIN_WORDS_PER_NOISE_SAMPLE * row.n_noise:

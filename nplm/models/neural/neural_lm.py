@@ -348,13 +348,13 @@ default="auto"
         Parameters
         ----------
         name : {"small", "default", "large_vocabulary", "distant", "memory"}
-            "default" has the defaults. "small" has fewer units and features, and trains
-            faster. "large_vocabulary" ties the output weights to the features, so that
-            a word has one set of parameters. "distant" also averages the features of
-            the last 128 words, for texts with lasting topics; X needs 128 columns.
-            "memory" has LSTM cells, for running text in its order, which see one word
-            and remember those before it, and tied output weights with direct
-            connections; X needs 128 columns too.
+            "default" has the defaults, "small" also, with the sizes of the smallest
+            network of the rules of `AutoLM`, for texts of up to about a hundred
+            thousand words, and "distant" averages the features of the last 128 words,
+            too, for texts with lasting topics. The others are networks of these rules,
+            with LSTM cells and output weights tied to the features, for running text in
+            its order: "memory" for a million words, and "large_vocabulary" for more.
+            They and "distant" need X with 128 columns.
         **changes
             Parameters to add or replace.
 

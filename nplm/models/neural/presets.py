@@ -1,10 +1,15 @@
-"""Parameters of networks by name: those of the paper's tables, and presets."""
+"""Networks of the paper's tables, those that were measured, and presets of them."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
-__all__ = ["CELLS", "PRESETS", "paper_network", "preset_network"]
+import numpy as np
+
+__all__ = [
+    "PRESETS", "ROWS", "Row", "dropout_for", "equivalent", "paper_network",
+    "preset_network",
+]  # fmt: skip
 
 # Sections 2 and 4.2: one example per update, and the schedule of section 4.
 AS_IN_PAPER: dict[str, object] = {
@@ -34,28 +39,109 @@ NETWORKS: dict[str, dict[str, object]] = {
 }
 MIXTURES = {f"MLP{i + 1}": f"MLP{i}" for i in (1, 3, 5, 7, 9)}
 
-# A network with LSTM cells, as the preset "memory" and the rules of `AutoLM` have it.
+# A network with LSTM cells.
 CELLS: dict[str, object] = {
     "order": 2, "n_memory": 128, "output__direct": True, "output__tied": True,
-    "batch_size": 1024, "solver__beta_2": 0.99,
+    "solver__beta_2": 0.99,
 }  # fmt: skip
 
+
+class Row(NamedTuple):
+    """A network for a text and a time on one core.
+
+    - `words`: words of the training text, in millions
+    - `minutes`: time of the fit
+    - `perplexity`: of the validation part
+    - `epochs`: passes over the text, which may be fewer than one
+    - others: parameters of `NeuralLM`
+    """
+
+    words: float
+    minutes: float
+    embedding_dim: int
+    n_hidden: int
+    n_noise: int
+    learning_rate_init: float
+    alpha: float
+    epochs: float
+    perplexity: float
+    batch_size: int = 1024
+
+    @property
+    def speed(self) -> float:
+        """Words of training a second, which depends on the network and the machine."""
+        return 1e6 * self.words * self.epochs / (60 * self.minutes)
+
+    @property
+    def network(self) -> dict[str, Any]:
+        """Parameters of `NeuralLM`, without dropout, loss, and schedule."""
+        return CELLS | {
+            "n_hidden": self.n_hidden, "embedding_dim": self.embedding_dim,
+            "learning_rate_init": self.learning_rate_init, "alpha": self.alpha,
+            "batch_size": self.batch_size,
+        }  # fmt: skip
+
+    @property
+    def preset(self) -> dict[str, object]:
+        """Parameters with the dropout, for the loss and schedule of the default."""
+        dropout = dropout_for(1e6 * self.words, self.epochs)
+        return self.network | {"dropout": tuple(round(rate, 2) for rate in dropout)}
+
+
+# The rows that `AutoLM` chooses by. ``benchmarks/peers/rules.py`` fits them again to
+# more measurements. The minutes are those of a core of an AMD EPYC (Zen 4) in bfloat16.
+# The rows of the Penn Treebank (0.93 million words) and the last of Wiki (14 million)
+# were measured there (docs/measured/peers.json, docs/built/decisions.rst). The other
+# rows of Wiki are the best of 3 to 8 settings each on a Xeon with AMX, 16 side by side;
+# their times are multiplied by 0.6, the ratio of both machines' times for one of them.
+ROWS = (
+    Row(0.93, 1.0, 128, 256, 1024, 1.2e-2, 0.03, 2.75, 94.6),
+    Row(0.93, 3.2, 192, 256, 1024, 8e-3, 0.1, 7.0, 82.9),
+    Row(0.93, 8.75, 192, 256, 1024, 1.2e-2, 0.1, 20.0, 78.7, 2048),
+    Row(0.93, 25.6, 256, 384, 1024, 1.2e-2, 0.1, 36.0, 74.8, 2048),
+    Row(2.0, 0.43, 96, 192, 512, 1.2e-2, 0.05, 0.95, 160.6),
+    Row(2.0, 1.4, 128, 256, 1024, 1.2e-2, 0.1, 1.8, 134.9),
+    Row(2.0, 2.6, 192, 256, 1024, 8e-3, 0.1, 3.0, 121.8),
+    Row(14.0, 0.47, 96, 192, 512, 1.2e-2, 0.03, 0.136, 156.8),
+    Row(14.0, 1.4, 128, 256, 512, 1.2e-2, 0.03, 0.307, 114.8),
+    Row(14.0, 2.4, 192, 256, 1024, 1.2e-2, 0.03, 0.379, 102.0),
+    Row(14.0, 10.9, 256, 384, 1024, 8e-3, 0.03, 1.0, 75.5),
+)
+# Dropout of the features and of the projection by passes over a text of a million
+# words, of the same networks of the Penn Treebank. That of the cells is 0.
+DROPOUT = (
+    (1.0, 0.0, 0.0), (2.75, 0.1, 0.05), (7.0, 0.2, 0.1), (16.7, 0.4, 0.3),
+    (36.0, 0.5, 0.4),
+)  # fmt: skip
+# A text has this power of a pass for each time that it is smaller.
+EPOCHS_POWER = 0.25
+
+
+def equivalent(words: float) -> float:
+    """Return how many passes over a million words a pass over a text counts for."""
+    return (1e6 / words) ** EPOCHS_POWER
+
+
+def dropout_for(words: float, epochs: float) -> tuple[float, float, float]:
+    """Return the dropout of a network that passes over a text so often."""
+    passes, inputs, projection = np.array(DROPOUT).T
+    n = epochs * equivalent(words)
+    rates = [np.interp(n, passes, column) for column in (inputs, projection)]
+    return round(float(rates[0]), 3), 0.0, round(float(rates[1]), 3)
+
+
 PRESETS: dict[str, dict[str, object]] = {
-    "small": {"n_hidden": 128, "embedding_dim": 64},
     "default": {},
-    "large_vocabulary": {
-        "order": 6, "n_hidden": 400, "embedding_dim": 128, "output__direct": True,
-        "output__tied": True, "batch_size": 512,
+    # On 86 thousand words of Python's documentation it has 121.2 after 3.4 s, the
+    # default 125.5 after 4.0, and the first row 131.1 after 7.6.
+    "small": {
+        "n_hidden": min(row.n_hidden for row in ROWS),
+        "embedding_dim": min(row.embedding_dim for row in ROWS),
     },
-    "distant": {
-        "order": 6, "n_hidden": 400, "embedding_dim": 128, "n_distant": 128,
-    },
-    # The row of the rules for three minutes of the Penn Treebank.
-    "memory": CELLS | {
-        "n_hidden": 256, "embedding_dim": 192, "learning_rate_init": 8e-3,
-        "alpha": 0.1, "dropout": (0.2, 0.0, 0.1),
-    },
-}  # fmt: skip
+    "memory": ROWS[1].preset,
+    "large_vocabulary": ROWS[-1].preset,
+    "distant": {"order": 6, "n_distant": 128},
+}
 
 
 def paper_network(name: str) -> dict[str, Any]:

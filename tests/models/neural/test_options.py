@@ -372,11 +372,26 @@ def test_loss_attribute_is_the_training_loss(data, tmp_path, settings, loss):
 @pytest.mark.parametrize(
     ("name", "params"),
     [
-        ("small", dict(n_hidden=128, embedding_dim=64)),
+        ("small", dict(n_hidden=192, embedding_dim=96)),
         ("default", dict()),
-        ("large_vocabulary", dict(order=6, output__tied=True)),
+        ("large_vocabulary", dict(n_hidden=384, embedding_dim=256, alpha=0.03)),
         ("distant", dict(order=6, n_distant=128)),
-        ("memory", dict(order=2, n_memory=128, output__tied=True)),
+        (
+            "memory",
+            dict(
+                order=2,
+                n_memory=128,
+                output__tied=True,
+                output__direct=True,
+                n_hidden=256,
+                embedding_dim=192,
+                learning_rate_init=8e-3,
+                alpha=0.1,
+                dropout=(0.2, 0.0, 0.1),
+                batch_size=1024,
+                solver__beta_2=0.99,
+            ),
+        ),
     ],
 )
 def test_presets(name, params):
@@ -396,7 +411,7 @@ def test_presets(name, params):
 
 def test_unknown_preset_is_refused():
     with pytest.raises(
-        ValueError, match="name='big' is not a preset; choose among small"
+        ValueError, match="name='big' is not a preset; choose among default, small"
     ):
         NeuralLM.preset("big")
 
