@@ -118,14 +118,20 @@ def test_the_model_of_processes_that_share_examples():
     assert costs.averaged(2, 10, link) == pytest.approx(2 * 120 / 220)
 
 
-def test_rows_of_the_rules_are_those_of_the_measurements():
+def test_rows_of_the_rules_are_those_of_the_measurements(tmp_path, monkeypatch):
     rules = module_of("peers/rules.py")
-    rows = list(rules.ROWS)
+    rows = rules.rows()
     runs = rules.measured(json.loads(rules.MEASURED.read_text()))
     assert set(rows) & set(runs)
     assert rules.fitted(rows, runs) == rows
     # Two rows are in measurements only, and are found again.
     assert rules.fitted(set(rows) - set(runs), runs) == rows
+    table = tmp_path / "rows.csv"
+    table.write_bytes(rules.TABLE.read_bytes())
+    monkeypatch.setattr(rules, "TABLE", table)
+    monkeypatch.setattr(sys, "argv", ["rules.py"])
+    rules.main()
+    assert table.read_text() == (ROOT / "nplm/models/neural/rows.csv").read_text()
     better = rows[1]._replace(minutes=2.9, perplexity=80.0)
     worse = rows[1]._replace(minutes=1.9, perplexity=90.0)  # above the line
     assert rules.fitted(rows, [worse, better]) == [rows[0], better, *rows[2:]]

@@ -7,8 +7,8 @@ measurements are those of docs/measured/peers.json, and the rows stay as they ar
     python benchmarks/peers/run.py ptb network 3 --set max_iter=7 --folder runs
     python benchmarks/peers/rules.py --folder runs
 
-The rows are printed as nplm/models/neural/presets.py has them. Compare runs of one
-machine, on which the present rows were measured again, too.
+The rows are in nplm/models/neural/rows.csv. Compare runs of one machine, on which the
+present rows were measured again, too.
 """
 
 from __future__ import annotations
@@ -18,12 +18,13 @@ import json
 import math
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from nplm.models.neural.presets import ROWS, Row
+import nplm
 
+TABLE = Path(nplm.__file__).parent / "models" / "neural" / "rows.csv"
 MEASURED = Path(__file__).parents[2] / "docs" / "measured" / "peers.json"
 # Millions of words of the texts of run.py that need no features of spelling.
 WORDS = {"ptb": 0.93, "wiki-2M": 2.0, "wiki-14M": 14.0}
@@ -33,6 +34,31 @@ CELLS = {
     "order": 2, "n_memory": 128, "direct": True, "tied": True, "spelling": False,
     "loss": "importance", "learning_rate": "linear",
 }  # fmt: skip
+
+
+class Row(NamedTuple):
+    """A line of the table; `words` is in millions."""
+
+    words: float
+    minutes: float
+    embedding_dim: int
+    n_hidden: int
+    n_noise: int
+    learning_rate_init: float
+    alpha: float
+    epochs: float
+    perplexity: float
+    batch_size: int
+
+    def line(self) -> str:
+        """The row as the table has it."""
+        return ",".join(map(repr, self)) + "\n"
+
+
+def rows() -> list[Row]:
+    """The present rows."""
+    lines = TABLE.read_text().splitlines()
+    return [Row(*map(json.loads, line.split(","))) for line in lines[1:]]
 
 
 def measured(runs: Iterable[dict[str, Any]]) -> list[Row]:
@@ -51,9 +77,9 @@ def measured(runs: Iterable[dict[str, Any]]) -> list[Row]:
     ]  # fmt: skip
 
 
-def fitted(rows: Iterable[Row], more: Iterable[Row]) -> list[Row]:
+def fitted(present: Iterable[Row], more: Iterable[Row]) -> list[Row]:
     """The rows with those of `more` that are better, by text and time."""
-    kept = list(rows)
+    kept = list(present)
     for row in sorted(more, key=lambda row: row.perplexity):
         same = sorted(r for r in kept if r.words == row.words)
         line = np.interp(
@@ -77,10 +103,10 @@ def main() -> None:
     runs = json.loads(MEASURED.read_text())
     if folder is not None:
         runs = [json.loads(path.read_text()) for path in folder.glob("*.json")]
-    for row in fitted(ROWS, measured(runs)):
-        print(
-            f"    Row({', '.join(map(repr, row))}),{'' if row in ROWS else '  # new'}"
-        )
+    found = fitted(rows(), measured(runs))
+    for row in set(found) - set(rows()):
+        print("new:", row)
+    TABLE.write_text(",".join(Row._fields) + "\n" + "".join(r.line() for r in found))
 
 
 if __name__ == "__main__":

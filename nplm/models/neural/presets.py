@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -65,7 +67,7 @@ class Row(NamedTuple):
     alpha: float
     epochs: float
     perplexity: float
-    batch_size: int = 1024
+    batch_size: int
 
     @property
     def speed(self) -> float:
@@ -88,25 +90,17 @@ class Row(NamedTuple):
         return self.network | {"dropout": tuple(round(rate, 2) for rate in dropout)}
 
 
-# The rows that `AutoLM` chooses by. ``benchmarks/peers/rules.py`` fits them again to
+# The rows that `AutoLM` chooses by, which ``benchmarks/peers/rules.py`` fits again to
 # more measurements. The minutes are those of a core of an AMD EPYC (Zen 4) in bfloat16.
 # The rows of the Penn Treebank (0.93 million words) and the last of Wiki (14 million)
 # were measured there (docs/measured/peers.json, docs/built/decisions.rst). The other
 # rows of Wiki are the best of 3 to 8 settings each on a Xeon with AMX, 16 side by side;
 # their times are multiplied by 0.6, the ratio of both machines' times for one of them.
-ROWS = (
-    Row(0.93, 1.0, 128, 256, 1024, 1.2e-2, 0.03, 2.75, 94.6),
-    Row(0.93, 3.2, 192, 256, 1024, 8e-3, 0.1, 7.0, 82.9),
-    Row(0.93, 8.75, 192, 256, 1024, 1.2e-2, 0.1, 20.0, 78.7, 2048),
-    Row(0.93, 25.6, 256, 384, 1024, 1.2e-2, 0.1, 36.0, 74.8, 2048),
-    Row(2.0, 0.43, 96, 192, 512, 1.2e-2, 0.05, 0.95, 160.6),
-    Row(2.0, 1.4, 128, 256, 1024, 1.2e-2, 0.1, 1.8, 134.9),
-    Row(2.0, 2.6, 192, 256, 1024, 8e-3, 0.1, 3.0, 121.8),
-    Row(14.0, 0.47, 96, 192, 512, 1.2e-2, 0.03, 0.136, 156.8),
-    Row(14.0, 1.4, 128, 256, 512, 1.2e-2, 0.03, 0.307, 114.8),
-    Row(14.0, 2.4, 192, 256, 1024, 1.2e-2, 0.03, 0.379, 102.0),
-    Row(14.0, 10.9, 256, 384, 1024, 8e-3, 0.03, 1.0, 75.5),
-)
+TABLE = Path(__file__).with_name("rows.csv")
+ROWS = [
+    Row(*map(json.loads, line.split(",")))
+    for line in TABLE.read_text("ascii").splitlines()[1:]
+]
 # Dropout of the features and of the projection by passes over a text of a million
 # words, of the same networks of the Penn Treebank. That of the cells is 0.
 DROPOUT = (
