@@ -14,8 +14,9 @@ from nplm.base.system import MIN_MEMORY_BYTES, memory_in_bytes
 from nplm.models.ngrams.stages.discounts import check_fallback
 
 __all__ = [
-    "ABOVE_ZERO", "COUNTS", "DECAY", "DISCOUNTS", "MAX_ORDER", "NOT_NEGATIVE",
-    "POSITIVE", "SETTING", "SHARE", "SHARES", "SIZES", "memory_option", "weights_of",
+    "ABOVE_ZERO", "AVAILABLE", "COUNTS", "DECAY", "DISCOUNTS", "MAX_ORDER",
+    "NOT_NEGATIVE", "POSITIVE", "SETTING", "SHARE", "SHARES", "SIZES", "memory_option",
+    "weights_of",
 ]  # fmt: skip
 
 Command = TypeVar("Command", bound=Callable[..., Any])

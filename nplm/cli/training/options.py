@@ -16,6 +16,7 @@ from nplm.cli._options import (
 from nplm.cli._text import BLANK_LINES, ERRORS, KeptText
 from nplm.cli._values import (
     ABOVE_ZERO,
+    AVAILABLE,
     COUNTS,
     DECAY,
     DISCOUNTS,
@@ -111,7 +112,10 @@ OPTIONS = (
     ),
     of_models(
         f"kneser-ney {BY_MINUTES}",
-        memory_option("estimate Kneser-Ney"),
+        memory_option(
+            "estimate Kneser-Ney, or for all of --minutes",
+            f"2G with --minutes, else {AVAILABLE}",
+        ),
     ),
     of_models(
         "kneser-ney",

@@ -59,8 +59,11 @@ def described(
         time = f"{clock(budget.seconds)} minutes, of which {left} are left"
     if choice.n_bytes:  # of a recipe it was not computed
         time += f"; about {choice.n_bytes / 1e9:.1f} GB of memory"
+    types = "subwords" if recipe.tokens == "subwords" else "types"
+    if recipe.max_words is not None:
+        types += " (rarer ones are <unk>)"
     return (
-        f"Text: {text.n_tokens:,} tokens of {text.n_words:,} types, {kind}; "
+        f"Text: {text.n_tokens:,} tokens of {text.n_words:,} {types}, {kind}; "
         f"{text.n_held_out:,} tokens are held out.\nModels: {models}.\nTime: {time}."
     )
 
