@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from nplm.formats._words import END, reserve_for_words
 from nplm.models.ngrams.kenlm_trie import LOG_ZERO, KenlmTrie
-from nplm.models.ngrams.stages.quantizing import unquantized
 from nplm.models.ngrams.text_ngrams import TextNgrams
 from nplm.models.ngrams.trie.backoff_trie import BackoffTrie
 from nplm.models.ngrams.trie.hash_table import HashTable, WindowLookUps
@@ -92,6 +91,8 @@ class Ngrams(NamedTuple, Generic[Trie]):
         stored: StoredTrie = self.trie
         if isinstance(stored, BackoffTrie | MappedTrie):
             return stored.unpacked(work)
+        from nplm.models.ngrams.stages.quantizing import unquantized
+
         return unquantized(stored, work)
 
     def model(self) -> BackoffLM | QuantizedLM | KenlmLM:

@@ -7,9 +7,7 @@ import io
 import mmap
 import os
 import re
-import secrets
 import shutil
-import socket
 import stat
 import zlib
 from collections.abc import Iterator
@@ -72,7 +70,7 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
     """
     path = followed(path)
     _remove_unfinished(path)
-    suffix = _machine_id() + secrets.token_hex(4)
+    suffix = _machine_id() + os.urandom(4).hex()
     unfinished = path.with_name(f"{path.name}.{suffix}.part")
     try:
         full = full_disk_named(path.absolute().parent, "more is")
@@ -111,7 +109,7 @@ def followed(path: Path) -> Path:
 
 def _machine_id() -> str:
     """Return eight hexadecimal digits that identify this machine in file names."""
-    return f"{zlib.crc32(socket.gethostname().encode()):08x}"
+    return f"{zlib.crc32(os.uname().nodename.encode()):08x}"
 
 
 def _remove_unfinished(path: Path) -> None:
