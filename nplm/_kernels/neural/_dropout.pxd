@@ -16,7 +16,8 @@ cdef class Mask:
     cdef object seeds
     cdef Py_ssize_t threshold, n, stride, itemsize, run_length
     cdef double scale
-    cdef void *factors        # (K, stride) 0 or scale
+    cdef void *factors        # (masks, stride) 0 or scale
+    cdef Py_ssize_t *of       # (K,) the mask of each example
     cdef void draw(self, Py_ssize_t K) noexcept nogil
     cdef void draw_of(self, const int *contexts, Py_ssize_t n, Py_ssize_t K) noexcept nogil
     cdef void apply(self, void *values, Py_ssize_t K) noexcept nogil

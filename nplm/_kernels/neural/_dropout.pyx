@@ -57,22 +57,22 @@ cdef class Mask:
         self.scale = 65536.0 / (65536 - self.threshold)
         self.n, self.stride = n, round_up(n, 4)
         self.factors = scratch.numbers(at.batch_size * self.stride)
+        self.of = <Py_ssize_t *>scratch.bytes(at.batch_size * sizeof(Py_ssize_t))
 
     cdef void draw(self, Py_ssize_t K) noexcept nogil:
         """Draw the factors of the next K examples."""
         cdef uint64_t t = <uint64_t>atomic_read(&self.clock.examples)
-        cdef Py_ssize_t of_each = self.stride // 4, k, first, last = -1
+        cdef Py_ssize_t of_each = self.stride // 4, k, first, last = -1, n = 0
         cdef Py_ssize_t size = self.stride * self.itemsize
-        cdef char *factors = <char *>self.factors
         for k in range(K):
             first = self.at.places[k] - self.at.places[k] % self.run_length
-            if first == last:
-                memcpy(factors + k * size, factors + (k - 1) * size, size)
-                continue
-            self.loops.mask(
-                factors + k * size, self.stride, self.seed[0],
-                (t + <uint64_t>first) * of_each, self.threshold, self.scale)
-            last = first
+            if first != last:
+                self.loops.mask(
+                    <char *>self.factors + n * size, self.stride, self.seed[0],
+                    (t + <uint64_t>first) * of_each, self.threshold, self.scale)
+                last = first
+                n += 1
+            self.of[k] = n - 1
 
     cdef void draw_of(self, const int *contexts, Py_ssize_t n, Py_ssize_t K) noexcept nogil:
         """Draw the factors of K contexts: the same for equal ones.
@@ -82,6 +82,7 @@ cdef class Mask:
         cdef uint64_t t = <uint64_t>atomic_read(&self.clock.examples)
         cdef Py_ssize_t size = self.stride * self.itemsize, k
         for k in range(K):
+            self.of[k] = k
             self.loops.mask(
                 <char *>self.factors + k * size, self.stride, self.seed[0],
                 context_code(contexts + k * n, n, t), self.threshold, self.scale)
@@ -92,7 +93,7 @@ cdef class Mask:
         for k in range(K):
             self.loops.multiply(
                 <char *>values + k * self.n * size,
-                <char *>self.factors + k * self.stride * size, self.n)
+                <char *>self.factors + self.of[k] * self.stride * size, self.n)
 
 
 cdef class DroppedInputs(Inputs):
