@@ -81,7 +81,7 @@ class Perplexities:
     "--by-quantiles",
     is_flag=True,
     help="Keep all lines, each after its third and a tab: head (the lowest "
-    "perplexities), middle or tail. With --field, objects get it as bucket.",
+    "perplexities), middle or tail. With --field, objects get bucket and perplexity.",
 )
 @FIELD
 @click.option(
@@ -94,7 +94,7 @@ class Perplexities:
     type=POSITIVE,
     default=10_000,
     show_default=True,
-    help="Lines of a pipe that its threshold is taken from.",
+    help="Lines of a pipe, or a few more, that its threshold is taken from.",
 )
 @ERRORS
 @JOBS

@@ -219,6 +219,7 @@ class Continuing(TextAttributes):
         >>> len(lm.sample(3, random_state=0))
         3
         """
+        check_scalar(n_samples, "n_samples", Integral, min_val=1)
         return self.generate(
             n=n_samples, max_words=max_words, unknown=True, random_state=random_state
         )

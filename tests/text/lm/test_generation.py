@@ -133,3 +133,9 @@ def test_texts_have_the_least_number_of_words():
 def test_generate_refuses(params):
     with pytest.raises(ValueError, match=next(iter(params))):
         OF_TEXT.generate(**params)
+
+
+@pytest.mark.parametrize(("n", "error"), [(0, ValueError), (None, TypeError)])
+def test_sample_refuses(n, error):
+    with pytest.raises(error, match="n_samples"):
+        OF_TEXT.sample(n)
