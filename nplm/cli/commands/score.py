@@ -117,7 +117,8 @@ class Scoring:
     "in_json",
     is_flag=True,
     help="Show an object of JSON for each line: file, line, log10_prob, perplexity, "
-    "tokens, unknown, and with --with-text the text.",
+    "tokens, unknown, with --least-token least_token and least_log10_prob, and with "
+    "--with-text the text.",
 )
 @click.option(
     "--above",
@@ -128,7 +129,8 @@ class Scoring:
     "--least-token",
     is_flag=True,
     help="Score each line by its least probable token, and show that: one odd word is "
-    "not averaged away. --above then is 1 over its probability.",
+    "not averaged away. --above, and the perplexity of --json, then is 1 over its "
+    "probability.",
 )
 @click.option(
     "--follow",
@@ -167,12 +169,12 @@ def score_command(
     Use it to filter text, or to rescore the candidates of a recogniser.
 
     MODEL is a text model that nplm saved, an ARPA file, or mapped n-grams. TEXT is
-    plain or compressed (gzip, bzip2, xz), by default standard input. The output has a
-    number for each line, in order. It is -inf if a word has probability 0, such as a
-    word that an ARPA file without <unk> lacks. The end of a line counts as a token, as
-    in KenLM, unless the model was made without ends. A blank line has the probability
-    of its end, or 0 if ends do not count. <s> and </s> at the ends of a line are its
-    marks.
+    plain or compressed (gzip, bzip2, xz or zstd), by default standard input. The output
+    has a number for each line, in order. It is -inf if a word has probability 0, such
+    as a word that an ARPA file without <unk> lacks. The end of a line counts as a
+    token, as in KenLM, unless the model was made without ends. A blank line has the
+    probability of its end, or 0 if ends do not count. <s> and </s> at the ends of a
+    line are its marks.
 
     Lines of a pipe are scored as they come, so another program may write a line, and
     wait for its number.

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 from anyio.to_thread import current_default_thread_limiter
-from fastapi import FastAPI, HTTPException, Request
+from fastapi import FastAPI, HTTPException, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException as StarletteHTTPException
@@ -90,11 +90,24 @@ def make_app(
         )
     app.add_api_route(HEALTH, _health, summary="Whether the server answers")
     # What no route has is a file of the page. Mounted, it would take every method.
-    app.router.default = StaticFiles(directory=PAGE, html=True)
+    app.router.default = PageFiles(directory=PAGE, html=True)
     app.add_exception_handler(StarletteHTTPException, _refused)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(Exception, _failed)
     return Guard(app, hosts, MAX_BODY_BYTES)
+
+
+class PageFiles(StaticFiles):
+    """The files of the page; a path without a file is not found by any method."""
+
+    async def get_response(self, path: str, scope: Any) -> Response:
+        """Return the file; a method other than GET and HEAD is refused."""
+        try:
+            return await super().get_response(path, scope)
+        except StarletteHTTPException as error:
+            if error.status_code == 405:
+                await super().get_response(path, {**scope, "method": "GET"})
+            raise
 
 
 class Api:

@@ -196,6 +196,9 @@ def test_what_is_no_json_is_refused_by_a_sentence(client, check, body, sentence)
 def test_the_page_has_its_own_files_only(client, path):
     assert client.get(path).status == 404
     assert re.fullmatch(r"GET /.*: not found\.", client.get(path).json["error"])
+    posted = client.post(path, {"text": "a"})
+    assert posted.status == 404
+    assert re.fullmatch(r"POST /.*: not found\.", posted.json["error"])
 
 
 @pytest.mark.parametrize(
