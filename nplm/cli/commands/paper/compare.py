@@ -16,7 +16,8 @@ from rich.console import Console
 
 import nplm
 from nplm import AutoLM, NeuralLM, TextLM
-from nplm.base.progress import BAR, time_in_words
+from nplm.base.progress import time_in_words
+from nplm.cli._bars import stages
 from nplm.cli._jobs import Jobs
 from nplm.cli._messages import check_auto_settings, report_in_options
 from nplm.cli._models import vocabulary_of
@@ -136,7 +137,7 @@ def compare_command(
     """  # noqa: D301  (click reads the control character)
     if json_path is not None:
         refuse_to_replace(json_path, corpus_name)
-    lm = AutoLM(**options, settings=dict(settings), verbose=BAR)
+    lm = AutoLM(**options, settings=dict(settings))
     check_auto_settings(dict(settings))
     console, status = Console(), Console(stderr=True)
     corpus = _load_corpus(ctx, corpus_name, lines, min_count)
@@ -149,14 +150,16 @@ def compare_command(
     results: Results = []
     exit_code = 0
     try:
-        with report_in_options(), redirect_stdout(sys.stderr):
+        with (
+            report_in_options(), redirect_stdout(sys.stderr), stages(status) as bars,
+            bars.enclosing(),
+        ):  # fmt: skip
             for row, model in compare(corpus, lm, ngram_order=ngram_order):
                 results.append((row, model))
                 status.print(one_line(row), markup=False, highlight=False)
     except KeyboardInterrupt:
         status.print("Interrupted.", style="red")
         exit_code = INTERRUPTED
-    lm.set_params(verbose=0)
     report = _report(corpus_name, corpus, lm, results)
     _show(report, results, console, status)
     if folder is not None:
