@@ -10,7 +10,7 @@ cdef class Weighted:
     cdef Parameter weights
     cdef const Loops *loops
     cdef Py_ssize_t itemsize, columns
-    cdef Py_ssize_t column, n # of the weights: the first, and how many
+    cdef Py_ssize_t column, n  # of the weights: the first, and how many
     cdef bint scoring, carries
     cdef Products products
     cdef void *sums           # (rows of the weights, columns), in panels; their slopes
