@@ -103,7 +103,7 @@ def pages(rows: Rows) -> dict[str, str]:
     one_change = {"small", *ABLATIONS}
     changes = [r for r in rows if r["row"] in one_change and not r["changes"]]
     changes.sort(key=lambda row: row["valid"])
-    made = {"ablation_changes.inc": _table("", changes, valid)}
+    files = {"ablation_changes.inc": _table("", changes, valid)}
     titles = {"brown": "Brown", "ptb": "Penn Treebank"}
     tables = [
         _table(title, others, [*valid, "test", "test smoothed"])
@@ -112,7 +112,7 @@ def pages(rows: Rows) -> dict[str, str]:
     ]
     machines = [row["machines"][0] for row in rows]
     about = f"One thread of an {cpus(machines)}.\n"
-    return made | {"ablation.inc": "\n".join([*tables, about])}
+    return files | {"ablation.inc": "\n".join([*tables, about])}
 
 
 def _table(title: str, rows: Rows, columns: list[str]) -> str:

@@ -37,7 +37,7 @@ CELLS = {
 
 
 class Row(NamedTuple):
-    """A line of the table; `words` is in millions."""
+    """A line of the table, as nplm reads it; `words` is in millions."""
 
     words: float
     minutes: float
@@ -103,10 +103,10 @@ def main() -> None:
     runs = json.loads(MEASURED.read_text())
     if folder is not None:
         runs = [json.loads(path.read_text()) for path in folder.glob("*.json")]
-    found = fitted(rows(), measured(runs))
-    for row in set(found) - set(rows()):
+    best = fitted(rows(), measured(runs))
+    for row in set(best) - set(rows()):
         print("new:", row)
-    TABLE.write_text(",".join(Row._fields) + "\n" + "".join(r.line() for r in found))
+    TABLE.write_text(",".join(Row._fields) + "\n" + "".join(r.line() for r in best))
 
 
 if __name__ == "__main__":

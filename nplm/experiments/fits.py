@@ -235,7 +235,7 @@ class Measured:
 class Fit(ABC):
     """A fit, which may give several rows, of which the first names it.
 
-    - `bound`: what `expected_seconds` are of the true ones
+    - `bound`: whether `expected_seconds` are "about" or "at most" the true ones
     """
 
     bound: ClassVar = "about"

@@ -113,7 +113,7 @@ def _auto_of(path: str) -> AutoLM:
 
 
 def _refuse_too_large(lm: AutoLM, budget: Budget, n_bytes: int) -> None:
-    """Refuse a text of so many bytes, or more, without the time or memory to read it.
+    """Refuse a text of at least `n_bytes` for which time or memory is too short.
 
     A fit that repeats another has no time.
     """

@@ -382,7 +382,7 @@ class MixtureLM(_BaseComposition, MixedScores):
         self.named_estimators_ = Bunch(**dict(zip(names, members)))
         order = min(self.n_features_in_, 2) + 1
         if counts and (counts.n_words, counts.order) != (self.n_words_, order):
-            raise ValueError("contexts are of another vocabulary or length")
+            raise ValueError("the contexts have another vocabulary or length")
         self._set_contexts(counts and RelativeFrequencies(counts))
         rows = (len(self.bins_),) if counts else ()
         if self.weights_.shape != (*rows, len(members)):

@@ -103,7 +103,7 @@ def moments_of(trained: TrainedNetwork) -> State:
 def from_items(
     items: Mapping[str, Any], outputs: Mapping[str, type[Output]]
 ) -> TrainedNetwork:
-    """Return the network of the items of a file, whose output is of `outputs`."""
+    """Return the network of a file, whose output is one of `outputs`."""
     arrays, is_rounded = _in_full(items["arrays"])
     architecture = _architecture(items["architecture"], outputs, arrays)
     n_words, n_added = architecture.n_words, items["n_added"]
