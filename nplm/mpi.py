@@ -37,6 +37,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_scalar
 
 from nplm.base.blocks import Texts
+from nplm.base.progress import OnProgress
 from nplm.base.warnings import warn
 from nplm.models.neural.fitted_network import trained_network, with_network
 from nplm.models.neural.fitting.sharded import gathered, sharded
@@ -47,7 +48,6 @@ from nplm.models.neural.sharded_lm import ShardedLM
 from nplm.models.neural.tiers import kernel_tier
 from nplm.models.neural.trainer import Trainer
 from nplm.models.training.checkpoint import fingerprint
-from nplm.models.training.loop import OnProgress
 from nplm.models.training.parallel.agreement import MPI, Ranks
 from nplm.models.training.parallel.processes import part_of
 

@@ -52,14 +52,14 @@ def test_every_public_name_has_a_page(module):
 
 
 def exported_classes():
-    """The classes in `__all__` of every module that can be imported here."""
+    """The classes of every module that can be imported here, for other modules."""
     for module in walk_packages(nplm.__path__, "nplm."):
         if ".__" not in module.name:
             with suppress(ImportError):  # an optional package is missing
-                exported = import_module(module.name)
-                for name in getattr(exported, "__all__", ()):
-                    if inspect.isclass(getattr(exported, name)):
-                        yield getattr(exported, name)
+                for name, kind in vars(import_module(module.name)).items():
+                    is_here = getattr(kind, "__module__", "") == module.name
+                    if inspect.isclass(kind) and is_here and name[0] != "_":
+                        yield kind
 
 
 def test_every_method_is_described_or_inherits_a_description():

@@ -12,11 +12,6 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any, TypeVar, cast
 
-__all__ = [
-    "all_or_nothing", "fit_copy", "fitted_or_interrupted", "read_at_once",
-    "replace_state", "shallow_copy",
-]  # fmt: skip
-
 Method = TypeVar("Method", bound=Callable[..., Any])
 Model = TypeVar("Model")
 

@@ -10,8 +10,6 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["BLOCK_WINDOWS", "Texts", "blocks", "blocks_of_rows"]
-
 # A block of probabilities holds at most this many numbers (32 MB of float64).
 BLOCK_SIZE = 1 << 22
 # Windows that one kernel call looks up: an interrupt waits for at most one call.

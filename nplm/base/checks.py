@@ -10,24 +10,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = [
-    "MAX_N_WORDS",
-    "check_boundary",
-    "check_classes",
-    "check_ids",
-    "check_not_grown",
-    "check_over_words",
-    "check_weights",
-    "copies_of",
-    "count_ids",
-    "inferred_n_words",
-    "is_bytes",
-    "plain",
-    "plain_ids",
-    "refuse_usual_mistakes",
-    "trusted_ids",
-]
-
 MAX_N_WORDS = np.iinfo(np.int32).max
 # A model has a row for every id up to the largest. Beyond MAX_UNCHECKED_N_WORDS, if
 # fewer than MIN_USED_SHARE of the ids occur, the ids are hashes or database keys.

@@ -12,8 +12,6 @@ from numpy.typing import DTypeLike, NDArray
 from nplm._kernels.ngrams.decoding._word_ids import Ids, WordIds, fill_slots
 from nplm.base.exceptions import damaged_file
 
-__all__ = ["WORD_ARRAYS", "EncodedWords"]
-
 # The arrays of words in a file, in its order.
 WORD_ARRAYS: dict[str, DTypeLike] = {
     "vocabulary": np.uint8, "word_start": np.int64, "word_slots": np.uint64,

@@ -5,16 +5,6 @@ from importlib import import_module
 from string import Formatter
 from typing import Any, Self
 
-__all__ = [
-    "CheckpointError",
-    "DivergenceError",
-    "ParameterMessage",
-    "damaged_file",
-    "in_python",
-    "missing_packages",
-    "optional_module",
-]
-
 
 class ParameterMessage(str):
     """A message of an error or a warning that names parameters.

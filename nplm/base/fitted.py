@@ -13,11 +13,6 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-__all__ = [
-    "INVALID_VALUE_ERRORS", "Fitted", "Item", "Saved", "invalid_item", "restore",
-    "saved", "schema",
-]  # fmt: skip
-
 # Errors that invalid values of a file raise.
 INVALID_VALUE_ERRORS = (
     ValueError, TypeError, LookupError, AttributeError, OverflowError,

@@ -9,8 +9,6 @@ from sklearn.utils import check_random_state
 
 from nplm.base.fitted import Fitted
 
-__all__ = ["plain_state", "private_generator", "taken_state"]
-
 # scikit-learn's bit generator, and the length of its key.
 BIT_GENERATOR, KEY_SIZE = "MT19937", 624
 

@@ -12,8 +12,6 @@ from sklearn.utils._param_validation import InvalidParameterError
 from nplm.base.exceptions import ParameterMessage
 from nplm.base.fitted import Saved
 
-__all__ = ["DocumentEstimator", "Documented"]
-
 # The documentation of a checkout, if it is built.
 BUILT = Path(__file__).parents[2] / "docs" / "_build" / "html"
 

@@ -13,11 +13,6 @@ from typing import TYPE_CHECKING, Any, Self
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = [
-    "BAR", "Log", "OnProgress", "Stages", "Surface", "Terminal", "bar",
-    "print_line", "stages", "surface", "time_in_words",
-]  # fmt: skip
-
 MAX_BAR_CHARS = 30
 SECONDS_A_LINE = 60.0
 

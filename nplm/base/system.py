@@ -9,18 +9,6 @@ import os
 import re
 from pathlib import Path
 
-__all__ = [
-    "MIN_MEMORY_BYTES",
-    "NO_LOCKS",
-    "available_memory",
-    "is_of_user",
-    "lock",
-    "memory_in_bytes",
-    "open_unfollowed",
-    "sync_folder",
-    "trim",
-]
-
 # Errors of a file system without locks; network file systems return ENOLCK too.
 NO_LOCKS = {errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOLCK}
 MIN_MEMORY_BYTES = 1 << 10

@@ -12,8 +12,6 @@ from types import CodeType, FrameType
 from typing import cast
 from weakref import WeakKeyDictionary
 
-__all__ = ["warn"]
-
 # A pipeline or a grid search may call a fit, at any depth, in a thread or a process.
 _CALLERS = (
     "nplm", "sklearn", "joblib", "multiprocessing", "concurrent.futures", "dask",

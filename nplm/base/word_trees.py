@@ -13,8 +13,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Joined", "bisected", "huffman", "joined", "top_down"]
-
 Tree = NDArray[np.int32]
 # Least share of a node's weight on either side of a cut. Half of it makes trees of the
 # least depth, which part similar words; less than a tenth is no better.

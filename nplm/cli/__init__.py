@@ -11,8 +11,6 @@ import nplm
 from nplm.base.exceptions import DivergenceError
 from nplm.cli._outputs import BEGAN, INTERRUPTED
 
-__all__ = ["main"]
-
 # The commands, with their lines in the help. A module is imported when its command is
 # called: what one needs would slow the start of the others.
 COMMANDS = {

@@ -15,8 +15,6 @@ from nplm.cli._text import Files
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = ["Stages", "bars_beside_output", "stages"]
-
 
 class Stages(progress.Stages):
     """The stages of a command."""

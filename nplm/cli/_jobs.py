@@ -15,8 +15,6 @@ from nplm.models.training.parallel.threads import n_threads
 if TYPE_CHECKING:
     from concurrent.futures import Future
 
-__all__ = ["JOBS", "Jobs", "in_order"]
-
 Result = TypeVar("Result")
 
 # Blocks that wait for their turn in the output, for each worker.

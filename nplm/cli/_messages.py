@@ -12,8 +12,6 @@ import click
 from nplm.base.exceptions import DivergenceError, ParameterMessage, in_python
 from nplm.cli._options import chosen_model, models_of
 
-__all__ = ["check_auto_settings", "in_options", "report_in_options", "sentence_of"]
-
 Options = dict[str, click.Option]  # by parameter
 
 

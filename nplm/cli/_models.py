@@ -16,12 +16,6 @@ from nplm.text.lm.scorer import Scorer
 if TYPE_CHECKING:
     from nplm import TextLM, Vocabulary
 
-__all__ = [
-    "MODEL", "VERIFY", "check_tokenizer", "is_of_running_text", "learned_features",
-    "read_model", "read_scorer", "refuse_vectors", "text_lm_in", "vocabulary_of",
-    "without_marks",
-]  # fmt: skip
-
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 VERIFY = click.option(

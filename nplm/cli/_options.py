@@ -7,12 +7,6 @@ from typing import Any, TypeVar
 
 import click
 
-__all__ = [
-    "ANY", "BY_MINUTES", "MODELS", "NETWORKS", "Command", "ModelCommand", "Settings",
-    "chosen_model", "is_given", "models_of", "of_models", "refuse",
-    "refuse_other_models",
-]  # fmt: skip
-
 Command = TypeVar("Command", bound=Callable[..., Any])
 Settings = dict[str, Any]  # values by parameter
 

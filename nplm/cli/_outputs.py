@@ -12,11 +12,6 @@ import click
 
 from nplm.base.files.atomic_files import followed
 
-__all__ = [
-    "BEGAN", "INTERRUPTED", "OUTPUT", "OutputFile", "is_arpa", "output_option",
-    "refuse_arpa", "refuse_to_replace", "writable_folder",
-]  # fmt: skip
-
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 # The exit code that shells give a program that SIGINT ended.

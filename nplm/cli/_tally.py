@@ -20,19 +20,6 @@ from nplm.text.lm.text_scores import PerplexitySums, ScoredTokens
 from nplm.text.lm.window_scorer import WindowWordScorer
 from nplm.text.words.marks import LineMarks
 
-__all__ = [
-    "LN10",
-    "Figures",
-    "Scored",
-    "TextScorer",
-    "as_json",
-    "end_of_lines",
-    "line_marks",
-    "report_perplexities",
-    "report_words",
-    "warning_of_unknown",
-]  # fmt: skip
-
 # With a larger share, a perplexity mostly says how well <unk> is predicted.
 MOSTLY_UNKNOWN = 0.5
 # Names of figures: the probability of the whole text, and those that follow from it.

@@ -21,12 +21,6 @@ from nplm.base.files.lines import decoded_line, text_in_json
 from nplm.text.words.marks import BEGIN, END, LineMarks
 from nplm.text.words.splitting import BLANKS
 
-__all__ = [
-    "BLANK_LINES", "ERRORS", "FIELD", "INPUTS", "NO_MARKS", "Chunk", "Files",
-    "KeptText", "chunks_of", "left_out", "lines_of", "listed_words", "n_bytes_of",
-    "refuse_empty",
-]  # fmt: skip
-
 # Memory does not grow with the text.
 CHUNK_BYTES = 1 << 17
 # Between two looks at a file that grows.

@@ -13,12 +13,6 @@ import numpy as np
 from nplm.base.system import MIN_MEMORY_BYTES, memory_in_bytes
 from nplm.models.ngrams.stages.discounts import check_fallback
 
-__all__ = [
-    "ABOVE_ZERO", "AVAILABLE", "COUNTS", "DECAY", "DISCOUNTS", "MAX_ORDER",
-    "NOT_NEGATIVE", "POSITIVE", "SETTING", "SHARE", "SHARES", "SIZES", "memory_option",
-    "weights_of",
-]  # fmt: skip
-
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 # Longer n-grams do not repeat in a text; they only take memory and time.

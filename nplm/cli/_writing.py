@@ -33,8 +33,6 @@ from nplm.text.words.splitting import Splitter
 if TYPE_CHECKING:
     from nplm import TextLM
 
-__all__ = ["BITS", "KEEP_OPTIMIZER", "Change", "Target", "ngrams_in", "writes_ngrams"]
-
 # Sorting and hashing in more memory takes as long: it misses the cache more often.
 DEFAULT_BYTES = 1 << 29
 OF_NGRAMS = ("arpa", "binary", "fst")

@@ -21,8 +21,6 @@ from nplm.text.tokenizer import Tokenizer
 from nplm.text.vocabulary import Vocabulary
 from nplm.text.windows import contiguous_split
 
-__all__ = ["fetch_brown", "fetch_ptb", "load_python_docs", "load_text"]
-
 BROWN = RemoteFile(
     "brown.zip",
     "https://raw.githubusercontent.com/nltk/nltk_data/gh-pages/packages/corpora/brown.zip",

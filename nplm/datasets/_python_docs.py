@@ -14,8 +14,6 @@ from importlib.util import find_spec
 from itertools import groupby
 from pathlib import Path
 
-__all__ = ["documented_versions", "python_documents"]
-
 # Dependencies of nplm, by module and project.
 PACKAGES = {"numpy": "numpy", "scipy": "scipy", "sklearn": "scikit-learn"}
 # Modules that are not on every machine: distributions package them separately, or only

@@ -11,8 +11,6 @@ from pathlib import Path
 from nplm.base.exceptions import missing_packages
 from nplm.base.files.atomic_files import user_cache
 
-__all__ = ["RemoteFile", "cache_folder", "read_file"]
-
 
 @dataclass(frozen=True)
 class RemoteFile:

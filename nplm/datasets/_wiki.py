@@ -19,8 +19,6 @@ from nplm.datasets._remote_files import RemoteFile, read_file
 from nplm.datasets.corpus import Corpus
 from nplm.text.vocabulary import Vocabulary
 
-__all__ = ["load_wiki"]
-
 TOKEN = re.compile(r"\w+(?:[.,]\d+)*(?:['’]\w+)?|[^\w\s]")
 N_TRAIN, N_VALID, N_TEST = 13_994_528, 963_138, 963_071
 N_WORDS = 17_964

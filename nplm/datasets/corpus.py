@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 from nplm.text.vocabulary import Vocabulary
 from nplm.text.windows import windows
 
-__all__ = ["Corpus", "CorpusWindows"]
-
 PARTS = ("train", "valid", "test")
 KEYS = (*PARTS, "words", "n_words", "boundary", "vocabulary", "DESCR")
 Windows = tuple[NDArray[np.int32], NDArray[np.int32]]

@@ -10,8 +10,6 @@ from nplm.base.files.compressed import reading
 from nplm.base.files.lines import read_lines, text_in_json
 from nplm.text.words.splitting import BLANKS
 
-__all__ = ["TextLines"]
-
 ADVICE = ' Or set errors="replace" or "skip".'
 SKIP = ' Or set errors="skip".'
 

@@ -19,8 +19,6 @@ from nplm.experiments.fits import (
 )
 from nplm.models.auto.fitting import network_of
 
-__all__ = ["compare", "conclusion"]
-
 # Tokens of the training part that are scored, in pieces of about this many if it is one
 # stream: scoring them all takes as long as training on them.
 TRAIN_SCORED, PIECE = 50_000, 1000

@@ -23,12 +23,6 @@ from nplm.base.progress import time_in_words
 from nplm.datasets import Corpus
 from nplm.models.neural.presets import paper_network
 
-__all__ = [
-    "PARTS", "TRIGRAM_SETTINGS", "Bench", "ClassFit", "Fit", "KneserNeyFit",
-    "NetworkFit", "ReportStage", "Results", "Row", "Scores", "TrigramFit", "mixed",
-    "perplexities", "refuse_empty_parts",
-]  # fmt: skip
-
 PARTS = ("train", "valid", "test")
 # Called as report_stage(stage, done, total, note), one stage after the other.
 ReportStage = Callable[[str, float, float, str], None]

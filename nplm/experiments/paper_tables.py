@@ -20,8 +20,6 @@ from nplm.experiments.fits import (
 )
 from nplm.models.neural.presets import paper_network
 
-__all__ = ["DIRECT", "FINDINGS", "INDIRECT", "TABLES", "PaperTable"]
-
 # How we train the networks of Table 1. The stochastic gradient of the exact loss and
 # the weight decay are the paper's (`NeuralLM.from_paper` has all its values). We use
 # mini-batches, and a larger learning rate that falls in a line to 0 within seven

@@ -8,8 +8,6 @@ from nplm.experiments.fits import PARTS, Results
 from nplm.experiments.paper_tables import DIRECT, FINDINGS, INDIRECT
 from nplm.inspection._display import check_matplotlib
 
-__all__ = ["as_markdown", "draw", "figures", "findings", "times"]
-
 SHAPE = ("n", "c", "h", "m", "direct", "mix")
 Table = list[list[str]]
 

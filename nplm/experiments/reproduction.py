@@ -24,8 +24,6 @@ from nplm.models.training.checkpoint import fingerprint
 from nplm.models.training.parallel.threads import n_threads
 from nplm.models.versions import processor
 
-__all__ = ["reproduce", "results_of"]
-
 Record = dict[str, Any]
 SHAPE = ("name", "model", "n", "c", "h", "m", "direct", "mix")
 # Seconds between two saves of the time that a fit has taken.

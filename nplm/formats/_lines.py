@@ -13,8 +13,6 @@ from nplm._kernels.files import _ngram_parse
 from nplm.base.encoded_words import EncodedWords
 from nplm.text.words.splitting import BETWEEN_BLANKS, BLANKS
 
-__all__ = ["Lines", "shown"]
-
 # It stays in the cache until it is parsed.
 CHUNK_BYTES = 1 << 20
 # Far above the lines of models, counts or vectors: longer lines mean another format.

@@ -17,10 +17,6 @@ if TYPE_CHECKING:
     from nplm.models.ngrams.stages.counts import NgramCounts
     from nplm.models.ngrams.trie.backoff_trie import BackoffTrie
 
-__all__ = [
-    "NGRAMS", "SAVED", "Container", "check_writable", "counts_of", "trie_of", "writing",
-]  # fmt: skip
-
 
 class Container(NamedTuple):
     """A format of safetensors files, as their headers name it."""

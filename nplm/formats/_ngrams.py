@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
-from nplm.formats._words import END, reserve_for_words
+from nplm.formats._words import reserve_for_words
 from nplm.models.ngrams.kenlm_trie import LOG_ZERO, KenlmTrie
 from nplm.models.ngrams.text_ngrams import TextNgrams
 from nplm.models.ngrams.trie.backoff_trie import BackoffTrie
@@ -17,6 +17,7 @@ from nplm.models.ngrams.trie.work import Work
 from nplm.text.codecs import Text
 from nplm.text.lm.scorer import Scorer
 from nplm.text.words.known_words import KnownWords, known_of, known_words_of
+from nplm.text.words.marks import END
 from nplm.text.words.splitting import BETWEEN_BLANKS, Splitter
 from nplm.text.words.unknown_spelling import UnknownSpelling
 
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
     from nplm.models.ngrams.backoff_model import BackoffLM
     from nplm.models.ngrams.looked_up_lm import KenlmLM, QuantizedLM
     from nplm.text.lm.text_lm import TextLM
-
-__all__ = ["AT_BLANKS", "Ngrams", "StoredTrie"]
 
 # The parameters of a `Splitter`, or a `Tokenizer`, of files without a tokenizer.
 AT_BLANKS: dict[str, object] = {"pattern": BETWEEN_BLANKS}

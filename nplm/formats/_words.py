@@ -15,11 +15,6 @@ from nplm.text.words.unknown_spelling import UnknownSpelling
 if TYPE_CHECKING:
     from nplm.models.ngrams.trie.work import Work
 
-__all__ = [
-    "BEGIN", "END", "NOT_IN_WORDS", "StoredWords", "check_marks", "check_words",
-    "reserve_for_words",
-]  # fmt: skip
-
 NOT_IN_WORDS = frozenset(BLANKS + "\0")
 # Memory of Python, the libraries and a chunk of text.
 INTERPRETER_BYTES = 230 << 20

@@ -20,12 +20,10 @@ from nplm._kernels.ngrams.decoding._kenlm_files import KenlmIds
 from nplm.base.encoded_words import EncodedWords
 from nplm.base.files.tensors import in_memory
 from nplm.formats._ngrams import Ngrams
-from nplm.formats._words import BEGIN, END
 from nplm.models.ngrams.kenlm_trie import KenlmTrie
 from nplm.models.ngrams.trie.hashing import MAX_HASHED_ORDER
 from nplm.text.words.known_words import UNKNOWN
-
-__all__ = ["MAGIC", "read_ngrams"]
+from nplm.text.words.marks import BEGIN, END
 
 MAGIC = b"mmap lm http://kheafield.com/code"
 VERSION = MAGIC + b" format version "

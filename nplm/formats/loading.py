@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from nplm.models.ngrams.backoff_model import BackoffLM
     from nplm.models.ngrams.looked_up_lm import QuantizedLM
 
-__all__ = ["load", "load_binary"]
-
 
 def load(
     path: str | os.PathLike[str], *, mmap: bool = True, verify: bool = False

@@ -12,8 +12,6 @@ from typing import Any, ClassVar
 
 from nplm.formats.open_model import OpenModel, open_model
 
-__all__ = ["ModelFile"]
-
 
 class ModelFile:
     """A model in a file, which each process loads once.

@@ -14,8 +14,6 @@ from nplm.models.neural.fitted_network import trained_network
 from nplm.models.neural.network.hidden import NORM_EPSILON
 from nplm.models.neural.neural_lm import NeuralLM
 
-__all__ = ["write_onnx"]
-
 # Versions of 2022, which runtimes since then read.
 OPSET, IR_VERSION = 17, 8
 # Limit of a file of protocol buffers.

@@ -28,7 +28,7 @@ from nplm.base.files.tensors import (
 )
 from nplm.formats._model_files import NGRAMS, SAVED
 from nplm.formats._ngrams import Ngrams, StoredTrie
-from nplm.formats._words import BEGIN, END, reserve_for_words
+from nplm.formats._words import reserve_for_words
 from nplm.formats.binary.reading import read_ngrams as read_binary
 from nplm.formats.kenlm_files import MAGIC
 from nplm.formats.kenlm_files import read_ngrams as read_kenlm
@@ -38,11 +38,10 @@ from nplm.models.ngrams.trie.hashing import index_of
 from nplm.models.ngrams.trie.quantized_trie import QuantizedTrie
 from nplm.models.ngrams.trie.work import Work
 from nplm.text.lm.scorer import Scorer
+from nplm.text.words.marks import BEGIN, END
 
 if TYPE_CHECKING:
     from nplm.text.lm.text_lm import TextLM
-
-__all__ = ["Kind", "OpenModel", "open_model"]
 
 START_BYTES = 512
 BLOCK_BYTES = 1 << 20

@@ -21,8 +21,6 @@ from nplm.models.ngrams.trie.backoff_trie import BackoffTrie
 from nplm.models.ngrams.trie.work import Work
 from nplm.text.words.splitting import Splitter
 
-__all__ = ["NgramsFile", "free_memory"]
-
 # Files of a control group, version 2 and 1: its limit and the use of memory.
 GROUP_LIMITS = [
     ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current"),

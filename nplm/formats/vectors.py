@@ -15,8 +15,6 @@ from nplm.formats._lines import Lines, shown
 from nplm.formats._model_files import writing
 from nplm.formats._words import check_words
 
-__all__ = ["read_vectors", "write_vectors"]
-
 CHUNK_BYTES = 1 << 24
 # Beyond these limits a file does not have word vectors.
 MAX_FEATURES = 1 << 16

@@ -10,8 +10,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure, SubFigure
 
-__all__ = ["Display", "above", "check_matplotlib"]
-
 
 def check_matplotlib(caller: str) -> None:
     """Raise an ImportError that says how to install matplotlib if it is missing."""

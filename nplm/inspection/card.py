@@ -15,8 +15,6 @@ from nplm.base.estimators.scored_texts import perplexity
 from nplm.text.lm.fitted_text import fitted_text
 from nplm.text.lm.text_lm import TextLM
 
-__all__ = ["model_card"]
-
 KINDS = {
     "n-gram": (
         "KneserNeyLM",

@@ -17,8 +17,6 @@ from nplm.text.embeddings import features_of
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["FeatureMap", "FeaturesDisplay", "feature_map"]
-
 
 class FeatureMap(NamedTuple):
     """Words and their positions, returned by `feature_map`.

@@ -17,8 +17,6 @@ from nplm.text.words.known_words import UNKNOWN
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["NextWordsDisplay"]
-
 
 class NextWordsDisplay(Display):
     """Bar chart of the most probable next words and their probabilities.

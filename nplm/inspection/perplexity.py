@@ -15,8 +15,6 @@ from nplm.inspection._display import Display, above, check_matplotlib
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["PerplexityDisplay"]
-
 
 class PerplexityDisplay(Display):
     """Perplexity of several models on the same windows, in total or in bins.

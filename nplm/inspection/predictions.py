@@ -17,10 +17,6 @@ from nplm.text.documents import Documents
 from nplm.text.lm.fitted_text import FittedText, fitted_text
 from nplm.text.lm.text_lm import TextLM
 
-__all__ = [
-    "ExpectedWords", "Surprisals", "context_effects", "expected_words", "surprisals",
-]  # fmt: skip
-
 
 class Surprisals(NamedTuple):
     r"""Surprisals of the tokens of one document, returned by `surprisals`.

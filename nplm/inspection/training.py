@@ -13,8 +13,6 @@ from nplm.inspection._display import Display, check_matplotlib
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["TrainingDisplay"]
-
 
 class TrainingDisplay(Display):
     """Learning curves: perplexity by epoch, or by seconds of training.

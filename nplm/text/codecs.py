@@ -27,8 +27,6 @@ from nplm.text.samples import check_tokens, lists_of_tokens, texts_of
 from nplm.text.words.known_words import KnownWords, known_of
 from nplm.text.words.splitting import Splitter
 
-__all__ = ["ITEM", "Codec", "Ids", "Text", "Words", "codec_of", "encoded"]
-
 # Ids that are renumbered at once.
 IDS_A_BLOCK = 1 << 18
 ITEM = "a string, a list of tokens or an array of word ids"

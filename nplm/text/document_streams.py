@@ -23,11 +23,6 @@ from nplm.text.documents import Documents
 from nplm.text.samples import check_documents, is_missing
 from nplm.text.words.splitting import BLANKS
 
-__all__ = [
-    "DocumentStream", "IdCollector", "Numbers", "StoredDocuments", "blocks_of",
-    "readable",
-]  # fmt: skip
-
 # Documents that are tokenized at once, and their characters or tokens.
 DOCUMENTS_A_BLOCK, LENGTH_A_BLOCK = 1000, 1 << 20
 # Ids that are collected before they are written.

@@ -12,8 +12,6 @@ from nplm.base.blocks import Texts, blocks
 from nplm.base.checks import check_ids
 from nplm.text.samples import check_document, check_documents
 
-__all__ = ["Documents", "checked_document"]
-
 # Words that are put into texts at once.
 WORDS_A_BLOCK = 1 << 18
 

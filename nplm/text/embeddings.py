@@ -19,16 +19,6 @@ from nplm.base.blocks import blocks
 from nplm.base.checks import check_ids, trusted_ids
 from nplm.base.estimators.constraints import Whole
 
-__all__ = [
-    "aligned",
-    "components",
-    "cooccurrence_embeddings",
-    "features_of",
-    "indices_of",
-    "nearest_rows",
-    "neighbour_counts",
-]
-
 ROOT_MEAN_SQUARE = 0.1
 # Of the randomised decomposition: vectors beyond those asked for, and products with the
 # matrix that sharpen them.

@@ -19,8 +19,6 @@ from nplm.text.samples import check_documents, unpacked
 from nplm.text.tokenizer import Tokenizer
 from nplm.text.vocabulary import Vocabulary
 
-__all__ = ["fit_codec", "refuse_weights", "repeated", "unset_params"]
-
 
 def fit_codec(
     X: object,

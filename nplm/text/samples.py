@@ -11,20 +11,6 @@ import numpy as np
 
 from nplm.base.checks import is_bytes
 
-__all__ = [
-    "check_document",
-    "check_documents",
-    "check_text",
-    "check_tokens",
-    "is_missing",
-    "lists_of_tokens",
-    "texts_of",
-    "tokens_of",
-    "unknown_word",
-    "unpacked",
-]
-
-
 TOKENS = "a list of tokens"
 ADVICE = "Split strings first, for example by a Tokenizer."
 # Columns of a table that an error names, and their rows that show what they hold.

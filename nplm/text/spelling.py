@@ -11,8 +11,6 @@ from sklearn.utils._param_validation import validate_parameter_constraints
 
 from nplm.base.estimators.constraints import Whole
 
-__all__ = ["spelling_features"]
-
 # Added to both ends of a word: "<un" is an n-gram at the beginning of a word.
 BEGIN, END = "<", ">"
 

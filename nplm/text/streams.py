@@ -16,8 +16,6 @@ from nplm.base.files.lines import BYTE_ORDER_MARK, check_nuls, decoded
 from nplm.text.words.marks import LineMarks, inside
 from nplm.text.words.splitting import BLANKS, Splitter
 
-__all__ = ["Tokens", "WordStream"]
-
 CHUNK_BYTES = 1 << 20
 HAS_BLANKS = re.compile(f"[{BLANKS}]")
 

@@ -13,8 +13,6 @@ from nplm.base.pages import DocumentEstimator
 from nplm.text.samples import lists_of_tokens
 from nplm.text.words.splitting import OF_LOGS, Splitter, finder_of
 
-__all__ = ["Tokenizer"]
-
 # No blank follows an opening mark, and none precedes a closing one.
 OPENING = frozenset("([{“‘«„‚¿¡$£€¥#@")  # noqa: RUF001
 CLOSING = frozenset(".,;:!?…%)]}”’»‰°")

@@ -30,8 +30,6 @@ from nplm.text.words.known_words import KnownWords
 from nplm.text.words.unknown_spelling import UnknownSpelling
 from nplm.text.words.word_choice import WordChoice, chosen_words, symbols_of
 
-__all__ = ["Vocabulary"]
-
 
 class Vocabulary(WordChoice, TransformerMixin, DocumentEstimator):
     """Map tokens to word ids, and rare tokens to one symbol.

@@ -10,8 +10,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from nplm.base.checks import MAX_N_WORDS, check_ids
 
-__all__ = ["contiguous_split", "windows"]
-
 
 def windows(
     ids: ArrayLike,

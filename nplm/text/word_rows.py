@@ -15,8 +15,6 @@ from sklearn.utils import check_random_state
 from nplm.text.embeddings import aligned, indices_of
 from nplm.text.vocabulary import Vocabulary
 
-__all__ = ["SPELLING", "STARTS", "is_by_word", "is_keyed_vectors", "matched_rows"]
-
 SPELLING = "spelling"
 STARTS = ("auto", "counts")  # strings of embeddings, computed in a fit
 # Parameters whose arrays have a row per id; those of BY_WORD may be given by word.

@@ -21,8 +21,6 @@ from nplm.base.checks import (
 )
 from nplm.base.estimators.constraints import COMMON, USUAL_COLUMNS, unless_none
 
-__all__ = ["CheckedInputs", "HeldOut", "columns_needed"]
-
 # Checked contexts and next words.
 HeldOut = tuple[NDArray[np.int32], NDArray[np.int32]]
 

@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 from nplm.base.checks import check_not_grown, check_over_words
 from nplm.base.estimators.language_model import LanguageModel
 
-__all__ = ["CompositeLM"]
-
 
 class CompositeLM(LanguageModel):
     """Base class of models that are made of other models, their parts.

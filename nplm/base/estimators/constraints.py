@@ -11,8 +11,6 @@ from sklearn.utils._param_validation import Interval
 
 from nplm.base.checks import MAX_N_WORDS
 
-__all__ = ["COMMON", "Whole", "hyperparameters", "non_negative", "unless_none"]
-
 Kind = TypeVar("Kind")
 # Columns of windows for a model that uses all of them.
 USUAL_COLUMNS = 4

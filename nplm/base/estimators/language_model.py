@@ -20,11 +20,6 @@ from nplm.base.estimators.streams import StreamModel
 from nplm.base.fitted import Fitted, Item, Saved, invalid_item
 from nplm.base.pages import Documented
 
-__all__ = [
-    "CheapWords", "LanguageModel", "WindowScores", "WordsMass",
-    "refusing_weights",
-]  # fmt: skip
-
 
 class WindowScores:
     """Mixin of models with a `log_prob` of windows: its mean, and the perplexity."""

@@ -12,11 +12,6 @@ from nplm.base.atomic import read_at_once
 from nplm.base.blocks import BLOCK_WINDOWS, Texts, blocks
 from nplm.base.progress import bar
 
-__all__ = [
-    "context_of_texts", "perplexities", "perplexity", "reads_texts", "shown_blocks",
-    "texts_log_prob",
-]  # fmt: skip
-
 
 def perplexity(log_prob: float, n: int) -> float:
     """Return the perplexity of `n` tokens of a natural-log probability; NaN of none."""

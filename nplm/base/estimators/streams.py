@@ -15,8 +15,6 @@ from nplm.base.checks import MAX_N_WORDS, check_boundary, check_ids, copies_of
 from nplm.base.estimators.checked_inputs import CheckedInputs
 from nplm.base.estimators.scored_texts import context_of_texts, shown_blocks
 
-__all__ = ["Stepped", "StreamModel"]
-
 # Log-probabilities of all words after some contexts, and the states after these.
 Stepped = tuple[NDArray[np.floating], Sequence[object]]
 

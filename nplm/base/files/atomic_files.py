@@ -20,11 +20,6 @@ from nplm.base import system
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = [
-    "GIBI", "allocate", "check_regular", "followed", "full_disk_named", "opened",
-    "owned", "release_pages", "replacing", "use_large_pages", "user_cache",
-]  # fmt: skip
-
 FULL = (errno.ENOSPC, errno.EDQUOT)
 GIBI = 1 << 30
 

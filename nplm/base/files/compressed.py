@@ -22,10 +22,6 @@ from typing import Any, BinaryIO, NamedTuple, cast
 from nplm.base.exceptions import missing_packages
 from nplm.base.files.atomic_files import opened
 
-__all__ = [
-    "UnpackingError", "reading", "refuse_foreign", "unpacked", "unpacking_errors",
-]  # fmt: skip
-
 # First bytes that are enough to recognise them.
 START_BYTES = 64
 # Errors of reading a damaged compressed file; bzip2's is an OSError without a number.

@@ -5,11 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 
-__all__ = [
-    "BYTE_ORDER_MARK", "check_nuls", "decoded", "decoded_line", "read_lines",
-    "text_in_json",
-]  # fmt: skip
-
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 HAS_A_NUL = (
     "it has a NUL byte, as binary files and UTF-16 have: convert UTF-16, for example "

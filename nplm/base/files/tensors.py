@@ -31,11 +31,6 @@ from nplm.base.files.atomic_files import (
     use_large_pages,
 )
 
-__all__ = [
-    "CHECKSUM", "NotTensorsError", "TensorFile", "begins_as_tensors", "empty_lines",
-    "in_memory", "is_storable", "put", "read_tensors", "write_tensors",
-]  # fmt: skip
-
 # Every array begins at a line of the cache.
 ALIGNMENT_BYTES = 64
 # The safetensors package refuses longer headers.

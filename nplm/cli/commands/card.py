@@ -13,8 +13,6 @@ from nplm.cli._tally import line_marks
 from nplm.cli._text import lines_of
 from nplm.inspection import model_card
 
-__all__ = ["card_command"]
-
 
 @click.command("card")
 @MODEL

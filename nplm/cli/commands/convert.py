@@ -20,8 +20,6 @@ from nplm.models.mixtures.boosted_words import boosted
 if TYPE_CHECKING:
     from nplm.formats.outputs import NgramsFile
 
-__all__ = ["convert_command"]
-
 
 @click.command("convert")
 @MODEL

@@ -33,8 +33,6 @@ from nplm.cli._values import ABOVE_ZERO, POSITIVE, SHARE
 from nplm.cli.commands.score import refuse_to_share
 from nplm.formats._model_files import writing
 
-__all__ = ["filter_command"]
-
 Floats = NDArray[np.float64]
 QUANTILES = ("head", "middle", "tail")
 

@@ -11,8 +11,6 @@ from nplm.cli._messages import report_in_options
 from nplm.cli._models import MODEL, read_model
 from nplm.cli._values import ABOVE_ZERO, POSITIVE, SHARE
 
-__all__ = ["generate_command"]
-
 # Texts are drawn and written in blocks, so that memory does not grow.
 TEXTS_A_BLOCK = 256
 

@@ -7,8 +7,6 @@ import click
 from nplm.cli._models import MODEL, learned_features, read_model
 from nplm.cli._values import POSITIVE
 
-__all__ = ["neighbors_command"]
-
 
 @click.command("neighbors", context_settings={"show_default": True})
 @MODEL

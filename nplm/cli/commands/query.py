@@ -30,9 +30,6 @@ from nplm.cli._text import BLANK_LINES, INPUTS, NO_MARKS, chunks_of, n_bytes_of
 from nplm.text.lm.scorer import Scorer, measured
 from nplm.text.lm.text_scores import NO_SPELLING, ScoredTokens
 
-__all__ = ["query_command"]
-
-
 Token = dict[str, Any]  # figures by the names of JSON
 
 

@@ -32,8 +32,6 @@ from nplm.cli._text import (
 from nplm.cli._values import ABOVE_ZERO
 from nplm.text.lm.scorer import Scorer
 
-__all__ = ["refuse_to_share", "score_command"]
-
 
 class Line(NamedTuple):
     """A line of text, and its score.

@@ -7,8 +7,6 @@ import click
 from nplm.cli._models import MODEL, read_model
 from nplm.cli._values import POSITIVE
 
-__all__ = ["suggest_command"]
-
 
 @click.command("suggest", context_settings={"show_default": True})
 @MODEL

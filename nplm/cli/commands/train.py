@@ -23,9 +23,6 @@ from nplm.cli.training.job import Job
 from nplm.cli.training.options import OPEN_UNITS, UNITS, train_options
 from nplm.text.words.word_choice import WordChoice
 
-__all__ = ["train_command"]
-
-
 # The bytes and </s>.
 LEAST_UNITS = 257
 

@@ -51,8 +51,6 @@ from nplm.inspection import (
 from nplm.text.embeddings import features_of
 from nplm.text.words.splitting import BLANKS
 
-__all__ = ["make_app"]
-
 PAGE = Path(__file__).with_name("page")
 REFUSALS: dict[int | str, dict[str, object]] = {
     400: {"model": Failure, "description": "Not JSON"},

@@ -14,8 +14,6 @@ from nplm import TextLM
 from nplm.base.exceptions import missing_packages
 from nplm.cli._models import VERIFY, read_model
 
-__all__ = ["serve_command"]
-
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 
 

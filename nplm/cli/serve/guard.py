@@ -9,8 +9,6 @@ from urllib.parse import urlsplit
 
 import anyio
 
-__all__ = ["HEALTH", "Guard", "name_of"]
-
 BODY_SECONDS = 30  # for the whole body of a request
 HEALTH = "/health"  # any host: a load balancer names an address
 

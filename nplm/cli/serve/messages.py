@@ -10,12 +10,6 @@ from typing import Annotated
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
-__all__ = [
-    "MAX_BODY_BYTES", "MAX_TEXT_CHARS", "About", "Expected", "ExpectedRequest",
-    "Failure", "Health", "Line", "Map", "MapRequest", "Nearest", "NearestRequest",
-    "ScoreRequest", "Scores",
-]  # fmt: skip
-
 MAX_TEXT_CHARS = 10_000
 MAX_WORD_CHARS = 1_000
 MAX_NEXT_WORDS = 100

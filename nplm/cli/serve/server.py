@@ -12,8 +12,6 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from nplm.cli.serve.guard import Guard
 
-__all__ = ["Server"]
-
 GRACE_SECONDS = 10  # for the requests under way at the end
 IDLE_SECONDS = 60  # for a client that sends no request, or does not read its answer
 

@@ -14,8 +14,6 @@ from nplm.cli.training.options import UNITS
 from nplm.models.training.checkpoint import has_save
 from nplm.text.words.splitting import BETWEEN_BLANKS
 
-__all__ = ["kept_fit", "save_trained", "tokenizer_of"]
-
 
 def tokenizer_of(tokens: str) -> Tokenizer | Subwords | None:
     """Return the tokenizer of --tokens; None of words, which models have by default."""

@@ -33,8 +33,6 @@ from nplm.models.training.checkpoint import discard
 from nplm.text.words.known_words import known_of
 from nplm.text.words.word_choice import WordChoice
 
-__all__ = ["train_in_memory"]
-
 
 def train_in_memory(ctx: click.Context, job: Job, choice: WordChoice) -> None:
     """Train a model in memory, save it, and report."""

@@ -16,8 +16,6 @@ from nplm.text.lm.scorer import Scorer
 from nplm.text.words.marks import END, LineMarks
 from nplm.text.words.splitting import BETWEEN_BLANKS, BLANKS, Splitter
 
-__all__ = ["Job"]
-
 
 @dataclass(frozen=True)
 class Job:

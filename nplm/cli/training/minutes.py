@@ -29,8 +29,6 @@ from nplm.models.auto.fitting import CHOICE_FILE, Budget, Scores
 from nplm.models.auto.rules import gain_of_twice
 from nplm.models.training.checkpoint import discard
 
-__all__ = ["train_minutes"]
-
 # Bytes of text that are read, split and counted a second; and the share of the time
 # that this may take.
 READ_A_SECOND, READING_SHARE = 4e6, 0.7

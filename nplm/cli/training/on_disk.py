@@ -26,8 +26,6 @@ from nplm.models.ngrams.stages.smoothing import Smoothing
 from nplm.text.words.splitting import OF_LOGS, Splitter
 from nplm.text.words.word_choice import WordChoice
 
-__all__ = ["train_on_disk"]
-
 GIGA = 1e9
 
 

@@ -30,8 +30,6 @@ from nplm.cli._values import (
 )
 from nplm.cli._writing import BITS, KEEP_OPTIMIZER
 
-__all__ = ["OPEN_UNITS", "SMOOTHING", "UNITS", "train_options"]
-
 # Units that are a whole vocabulary, in which no text is unknown.
 OPEN_UNITS = ("bpe", "unigram", "bytes")
 UNITS = (*OPEN_UNITS, "characters")

@@ -13,8 +13,6 @@ from nplm.models.ngrams.backoff_model import BackoffLM, BackoffModel
 from nplm.models.ngrams.trie.hashing import index_of
 from nplm.models.ngrams.trie.work import Work
 
-__all__ = ["read_arpa", "write_arpa"]
-
 
 def write_arpa(
     model: BackoffModel, path: str | os.PathLike[str], words: Sequence[str]

@@ -16,12 +16,11 @@ from nplm._kernels.ngrams import _backoff
 from nplm.base.blocks import blocks
 from nplm.base.encoded_words import EncodedWords
 from nplm.formats._model_files import writing
-from nplm.formats._words import BEGIN, END, check_marks
+from nplm.formats._words import check_marks
 from nplm.models.ngrams.trie.backoff_trie import BackoffTrie
 from nplm.models.ngrams.trie.context_trie import ContextTrie
 from nplm.models.ngrams.trie.work import Work
-
-__all__ = ["NgramText", "n_lines_in", "unpredicted_in", "write_ngrams"]
+from nplm.text.words.marks import BEGIN, END
 
 BUFFER_BYTES = 1 << 22
 NEWLINE = ord("\n")

@@ -18,7 +18,7 @@ from nplm.base.encoded_words import EncodedWords
 from nplm.base.files.compressed import reading
 from nplm.formats._lines import Lines, shown
 from nplm.formats._ngrams import Ngrams
-from nplm.formats._words import BEGIN, END, reserve_for_words
+from nplm.formats._words import reserve_for_words
 from nplm.models.ngrams.stages.tables import (
     NO_CONTEXT,
     NOT_AN_NGRAM,
@@ -30,9 +30,8 @@ from nplm.models.ngrams.trie.backoff_trie import BackoffTrie
 from nplm.models.ngrams.trie.checks import multiplies
 from nplm.models.ngrams.trie.work import MAX_NGRAMS, MOST, Work
 from nplm.text.words.known_words import UNKNOWN
+from nplm.text.words.marks import BEGIN, END
 from nplm.text.words.splitting import BETWEEN_BLANKS, BLANKS
-
-__all__ = ["check_boundary", "read_ngrams"]
 
 # Rounding in a file may put the log10 of a probability above 0 by this much.
 MAX_LOG10_PROB = 1e-4

@@ -14,18 +14,17 @@ from numpy.typing import NDArray
 from nplm.base.exceptions import ParameterMessage
 from nplm.base.files.compressed import reading
 from nplm.formats._model_files import check_writable, trie_of, writing
-from nplm.formats._words import BEGIN, END, NOT_IN_WORDS, check_marks, check_words
+from nplm.formats._words import NOT_IN_WORDS, check_marks, check_words
 from nplm.formats.arpa.arpa_lines import unpredicted_in
 from nplm.models.ngrams.stages.tables import NgramTable, NgramTables
 from nplm.models.ngrams.trie.backoff_trie import BackoffTrie
 from nplm.models.ngrams.trie.context_trie import blocks_of_contexts
 from nplm.models.ngrams.trie.work import Work
+from nplm.text.words.marks import BEGIN, END
 from nplm.text.words.splitting import BLANKS
 
 if TYPE_CHECKING:
     from nplm.models.ngrams.backoff_model import BackoffModel
-
-__all__ = ["BACKOFF", "write_fst", "write_fst_of"]
 
 EPSILON = "<eps>"
 BACKOFF = "#0"

@@ -42,8 +42,6 @@ from nplm.models.ngrams.trie.packed_trie import (
 from nplm.models.ngrams.trie.quantized_trie import QuantizedTrie, restored_quantized
 from nplm.text.words.splitting import Splitter, finder_of, params_of
 
-__all__ = ["read_ngrams", "sizes_of_hashed"]
-
 # The arrays of a packed trie, and of its hash table.
 PACKED: dict[str, DTypeLike] = {
     name: kind for name, (kind, _) in packed_sizes(1, 2, 2, 1).items()

@@ -17,8 +17,6 @@ from nplm.base import system
 from nplm.base.files.atomic_files import replacing, user_cache
 from nplm.base.files.tensors import CHECKSUM, TensorFile
 
-__all__ = ["is_verified", "note_verified"]
-
 # Notes of other rules do not count: increase it when verification checks more.
 RULES = 2
 MAX_NOTE_BYTES = 1 << 16

@@ -43,11 +43,6 @@ from nplm.text.words.splitting import Splitter, params_of
 if TYPE_CHECKING:
     from nplm.models.ngrams.backoff_model import BackoffModel
 
-__all__ = [
-    "check_bits", "check_tokenizer", "metadata_of", "save_binary", "write_mapped",
-    "write_quantized",
-]  # fmt: skip
-
 # Memory in which n-grams are sorted for a quantized file.
 QUANTIZING_BYTES = 1 << 28
 

@@ -16,19 +16,15 @@ from nplm.base.encoded_words import EncodedWords
 from nplm.base.files.compressed import reading
 from nplm.formats._lines import shown
 from nplm.formats._model_files import check_writable, counts_of, writing
-from nplm.formats._words import BEGIN, END, check_marks, check_words
+from nplm.formats._words import check_marks, check_words
 from nplm.formats.arpa.arpa_lines import NgramText, n_lines_in
 from nplm.models.ngrams.stages.counts import check_total
 from nplm.models.ngrams.trie.context_trie import ContextTrie
 from nplm.models.ngrams.trie.work import Work
+from nplm.text.words.marks import BEGIN, END
 
 if TYPE_CHECKING:
     from nplm.models.ngrams.kneser_ney import KneserNeyLM
-
-__all__ = [
-    "MAX_ORDER", "UNIGRAM", "decoded", "parsed", "read_counts", "write_counts",
-    "write_lines",
-]  # fmt: skip
 
 MAX_ORDER = 9
 # A word and its count, or what is in its place: `parsed` refuses that, and a count that

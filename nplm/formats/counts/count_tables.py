@@ -22,8 +22,6 @@ from nplm.models.ngrams.stages.counts import check_counts, check_total
 from nplm.models.ngrams.stages.runs import Packing, Run, write_runs_of_tables
 from nplm.models.ngrams.stages.scratch import Scratch
 
-__all__ = ["CountTables", "Tables"]
-
 BATCH_ROWS = 1 << 16
 # An odd number with random bits, for `_hashes`.
 MULTIPLIER = np.uint64(0xBF58476D1CE4E5B9)

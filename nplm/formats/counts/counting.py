@@ -10,17 +10,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nplm.formats._model_files import check_writable
-from nplm.formats._words import END, check_marks
+from nplm.formats._words import check_marks
 from nplm.formats.arpa.arpa_lines import NgramText
 from nplm.formats.counts.count_files import write_lines
 from nplm.formats.counts.estimation import Resources, counted, source_of
 from nplm.formats.counts.merging import CountFiles
+from nplm.text.words.marks import END
 
 if TYPE_CHECKING:
     from nplm.text.tokenizer import Tokenizer
     from nplm.text.vocabulary import Vocabulary
-
-__all__ = ["count_ngrams"]
 
 
 def count_ngrams(

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from nplm.base.system import memory_in_bytes
 from nplm.formats._model_files import check_writable
-from nplm.formats._words import BEGIN, END, StoredWords, check_marks
+from nplm.formats._words import StoredWords, check_marks
 from nplm.formats.counts.count_tables import CountTables, Tables
 from nplm.formats.counts.merging import CountedFiles, CountFiles
 from nplm.formats.counts.sources import Source, Texts
@@ -25,6 +25,7 @@ from nplm.models.ngrams.stages.scratch import Scratch
 from nplm.models.ngrams.stages.smoothing import Smoothing, estimated
 from nplm.models.ngrams.trie.context_trie import ContextTrie
 from nplm.models.training.parallel.threads import Threads, n_threads
+from nplm.text.words.marks import BEGIN, END
 from nplm.text.words.splitting import Splitter, finder_of
 from nplm.text.words.word_choice import WordChoice, symbols_of
 
@@ -32,11 +33,6 @@ if TYPE_CHECKING:
     from nplm.models.ngrams.kneser_ney import KneserNeyLM
     from nplm.text.tokenizer import Tokenizer
     from nplm.text.vocabulary import Vocabulary
-
-__all__ = [
-    "Estimated", "Resources", "counted", "estimate", "estimate_arpa",
-    "estimate_binary", "source_of",
-]  # fmt: skip
 
 # Memory of Python and the libraries.
 INTERPRETER_BYTES = 190 << 20

@@ -15,16 +15,15 @@ from nplm.base.exceptions import ParameterMessage
 from nplm.base.files.atomic_files import check_regular, opened
 from nplm.base.files.compressed import unpacked
 from nplm.formats._lines import MAX_LINE_BYTES
-from nplm.formats._words import BEGIN, END, StoredWords
+from nplm.formats._words import StoredWords
 from nplm.formats.counts.count_files import MAX_ORDER, UNIGRAM, decoded, parsed
 from nplm.formats.counts.sources import Source, choose_words
 from nplm.formats.open_model import Kind, open_model
 from nplm.models.ngrams.stages.counts import MAX_TOTAL, check_total
 from nplm.models.ngrams.stages.runs import Packing, Run, write_runs_of_tables
 from nplm.models.ngrams.stages.scratch import Scratch
+from nplm.text.words.marks import BEGIN, END
 from nplm.text.words.word_choice import WordChoice
-
-__all__ = ["CountFiles", "CountedFiles"]
 
 CHUNK_BYTES = 1 << 20
 COUNT = re.compile(rb"0*\d{1,16}")

@@ -22,8 +22,6 @@ from nplm.text.words.marks import marks_of
 from nplm.text.words.splitting import Splitter
 from nplm.text.words.word_choice import WordChoice, chosen_words
 
-__all__ = ["Source", "Texts", "choose_words"]
-
 IDS = "ids"
 
 

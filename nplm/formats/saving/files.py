@@ -13,8 +13,6 @@ from nplm.base.exceptions import ParameterMessage
 from nplm.base.files.tensors import TensorFile, write_tensors
 from nplm.formats._model_files import SAVED, check_writable
 
-__all__ = ["read_saved", "save"]
-
 # Name of the array that holds the estimators as JSON.
 OBJECTS = "objects.json"
 

@@ -32,8 +32,6 @@ from nplm.text.subwords.models import library_of, packed, unpacked
 from nplm.text.word_rows import is_keyed_vectors
 from nplm.text.words.splitting import FLAGS, check_length, compiled
 
-__all__ = ["Decoder", "Encoder"]
-
 # scikit-learn's, beside nplm's: what is fitted is in the estimators among their
 # parameters.
 OTHERS = {kind.__name__: kind for kind in (FrozenEstimator, Pipeline)}

@@ -19,8 +19,6 @@ from nplm.base.estimators.constraints import Whole, hyperparameters, unless_none
 from nplm.base.estimators.language_model import LanguageModel
 from nplm.base.fitted import Fitted, Item
 
-__all__ = ["CacheLM", "cache_length"]
-
 
 @hyperparameters
 class CacheLM(LanguageModel):

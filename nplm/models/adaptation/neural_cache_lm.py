@@ -36,8 +36,6 @@ from nplm.models.neural.fitted_network import trained_network
 from nplm.models.neural.neural_lm import NeuralLM
 from nplm.models.training.parallel.blas import blas_threads
 
-__all__ = ["NeuralCacheLM"]
-
 ROWS_AT_ONCE = 128  # rows whose shares are computed at once
 RUN_ROWS = 1 << 13  # rows whose hidden activations are kept
 

@@ -14,8 +14,6 @@ from nplm.models.neural.network_lm import FitRequest, NetworkLM
 from nplm.models.neural.options.solvers import SGD
 from nplm.models.training.parallel.blas import blas_threads
 
-__all__ = ["adapted_log_prob"]
-
 
 def adapted_log_prob(
     lm: object,

@@ -54,8 +54,6 @@ from nplm.text.lm.window_scorer import WindowWordScorer
 from nplm.text.subwords.subwords import Subwords
 from nplm.text.vocabulary import Vocabulary
 
-__all__ = ["AutoLM", "fit_within", "scores_of"]
-
 FIT_PARAMS = {"checkpoint", "before", "y_val"}
 
 

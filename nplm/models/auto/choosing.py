@@ -30,14 +30,6 @@ from nplm.models.neural.presets import ROWS, Row, dropout_for
 from nplm.models.training.plan import TimedPlan
 from nplm.text.documents import Documents
 
-__all__ = [
-    "MIN_TOKENS",
-    "changed",
-    "checked_settings",
-    "choose",
-    "continued",
-]
-
 # Seconds of n-grams on the machine of the rules: a token, and a word and a class in
 # the search for classes.
 NGRAM_SECONDS, CLASS_SECONDS = 1e-6, 1.1e-6

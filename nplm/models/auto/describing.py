@@ -10,8 +10,6 @@ from nplm.models.auto.choosing import MIN_TOKENS
 from nplm.models.auto.fitting import CACHE_WORDS, Budget, Choice, Report
 from nplm.models.auto.texts import AutoText
 
-__all__ = ["clock", "described", "hint", "shown"]
-
 # The share by which a cache over documents has to be better for a hint.
 HINT_SHARE = 0.02
 

@@ -38,11 +38,6 @@ from nplm.models.training.em import fit_mixture_weights
 from nplm.models.training.parallel.threads import Threads, n_threads
 from nplm.models.training.plan import Plan, TimedPlan
 
-__all__ = [
-    "CACHE_WORDS", "CHOICE_FILE", "AutoFit", "Budget", "Choice", "Scores",
-    "kept_choice", "network_of",
-]  # fmt: skip
-
 CLASS_PASSES = 10
 # Members with less weight are left out.
 LEAST_WEIGHT = 0.005

@@ -5,8 +5,6 @@ from __future__ import annotations
 from nplm.models.auto.recipe import AutoRecipe
 from nplm.models.auto.texts import AutoText
 
-__all__ = ["buffer_bytes", "fit_bytes", "ngrams_are_on_disk"]
-
 # Bytes of n-grams in memory, a token, by order: at most while they are estimated, and
 # afterwards. Those of order 5 were measured with words at random, of which hardly any
 # n-grams repeat (16 million words of Wiki took two thirds), the ratios of the others

@@ -26,11 +26,6 @@ from nplm.text.lm.text_lm import TextLM
 from nplm.text.subwords.subwords import Subwords
 from nplm.text.vocabulary import Vocabulary
 
-__all__ = [
-    "are_windows", "learned_codec", "runs_of_windows", "runs_of_windows_held_out",
-    "spelling_of", "text_of",
-]  # fmt: skip
-
 SPELLING: dict[str, Any] = {"ngrams": (3, 4), "min_words": 5}
 # Held-out tokens: a share of the text, and at most so many, and so many a second.
 HELD_OUT_SHARE, MAX_HELD_OUT, HELD_OUT_A_SECOND = 0.05, 30_000, 150

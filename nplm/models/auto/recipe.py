@@ -9,8 +9,6 @@ from typing import Any, Self
 
 from nplm.models.training.plan import Correction, Plan
 
-__all__ = ["CHOSEN", "AutoRecipe"]
-
 # The cache of `AutoLM(adapt=True)`, and those that may be chosen by hand.
 CHOSEN = ("ngrams", "classes", "network")
 MEMBERS = (*CHOSEN, "cache")

@@ -10,15 +10,6 @@ import numpy as np
 
 from nplm.models.neural.presets import ROWS, Row, equivalent
 
-__all__ = [
-    "MAX_TYPES",
-    "N_SUBWORDS",
-    "gain_of_twice",
-    "most_epochs",
-    "nearest_row",
-    "network_of_row",
-]
-
 # A text with more types is split into so many subwords.
 MAX_TYPES, N_SUBWORDS = 100_000, 16_000
 # A network passes over a text at most so often, in terms of `DROPOUT`.

@@ -12,8 +12,6 @@ from nplm.base.estimators.scored_texts import context_of_texts
 from nplm.models.auto.fitting import CACHE_WORDS
 from nplm.text.lm.window_scorer import WindowWordScorer
 
-__all__ = ["RunningWordScorer"]
-
 # Words before the documents of a call that are read again: all that a cache has.
 MAX_BEFORE = CACHE_WORDS
 

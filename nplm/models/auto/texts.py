@@ -12,8 +12,6 @@ from nplm.base.blocks import Texts
 from nplm.models.ngrams.trie.work import Work
 from nplm.text.documents import Documents
 
-__all__ = ["AutoText", "runs_of", "split"]
-
 # Pieces, at equal distances, that are held out of a text; or its end, of fewer
 # documents than this many.
 N_PIECES = 30

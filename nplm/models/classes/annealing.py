@@ -11,8 +11,6 @@ from nplm.base.fitted import Fitted
 from nplm.models.classes.partition import Partition
 from nplm.models.training import pace
 
-__all__ = ["Annealing"]
-
 # Temperatures of the first and the last cooling pass, in nats for a word with one
 # neighbour on each side. The gains of a word that occurs n times vary by about sqrt(n),
 # so its temperature is sqrt(n) times as high: frequent and rare words then settle

@@ -22,8 +22,6 @@ from nplm.models.ngrams.stages.discounts import check_fallback
 from nplm.models.ngrams.trie.work import Work
 from nplm.models.training.em import fit_mixture_weights
 
-__all__ = ["ClassLM"]
-
 
 class ClassLM(CheapWords):
     r"""Class-based n-gram model: predict the next class, then the word in it.

@@ -13,8 +13,6 @@ from nplm._kernels.classes._exchange import GAIN, MOVES
 from nplm.base.blocks import blocks
 from nplm.base.checks import MAX_N_WORDS, trusted_ids
 
-__all__ = ["Bigrams", "Partition"]
-
 # Number of tabulated values of i log i (8 MB); larger ones are computed.
 TABLE_SIZE = 1 << 20
 # Bigrams of a text that are counted at once.

@@ -24,15 +24,13 @@ from nplm.base.estimators.constraints import COMMON, Whole
 from nplm.base.fitted import Fitted, Item, Saved, invalid_item
 from nplm.base.generators import private_generator
 from nplm.base.pages import Documented
-from nplm.base.progress import BAR, bar
+from nplm.base.progress import BAR, OnProgress, bar
 from nplm.models.classes.annealing import Annealing
 from nplm.models.classes.partition import Bigrams, Partition
 from nplm.models.training.checkpoint import Checkpoint, fingerprint
-from nplm.models.training.loop import OnProgress, run_passes
+from nplm.models.training.loop import run_passes
 from nplm.models.training.parallel.processes import ALONE
 from nplm.text.windows import windows
-
-__all__ = ["WordClasses"]
 
 # Called a few times a second with (passes done, passes in all, mutual
 # information in nats).

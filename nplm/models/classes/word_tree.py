@@ -8,8 +8,6 @@ from numpy.typing import ArrayLike, NDArray
 from nplm.base.checks import check_classes, check_ids, trusted_ids
 from nplm.base.word_trees import huffman
 
-__all__ = ["word_tree"]
-
 
 def word_tree(
     ids: ArrayLike, classes: object, *, n_words: int | None = None

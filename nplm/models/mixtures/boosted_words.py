@@ -21,8 +21,6 @@ from nplm.models.ngrams.trie.work import Work
 if TYPE_CHECKING:
     from nplm.text.lm.text_lm import TextLM
 
-__all__ = ["boost_words", "boosted"]
-
 
 def boost_words(
     lm: TextLM,

@@ -21,8 +21,6 @@ from nplm.text.words.known_words import unknown_among
 if TYPE_CHECKING:
     from nplm.text.lm.text_lm import TextLM
 
-__all__ = ["MAX_EXPANDED", "expand_classes", "expanded"]
-
 # N-grams of an expanded model, by default: about 5 GB in memory while it is made.
 MAX_EXPANDED = 100_000_000
 # Rounding in a file may put the sum of the probabilities of a class off by this much.

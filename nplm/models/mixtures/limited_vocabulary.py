@@ -14,8 +14,6 @@ from nplm.models.ngrams.trie.work import Work
 if TYPE_CHECKING:
     from nplm.text.lm.text_lm import TextLM
 
-__all__ = ["limit_vocabulary", "limited"]
-
 
 def limit_vocabulary(
     lm: TextLM,

@@ -14,11 +14,6 @@ from nplm.base.estimators.scored_texts import context_of_texts, reads_texts
 from nplm.base.warnings import warn
 from nplm.models.training.em import checked_weights
 
-__all__ = [
-    "check_sizes", "columns_of_texts", "fit_members", "fit_params_of", "kept_of",
-    "names_of", "weights_of",
-]  # fmt: skip
-
 
 def names_of(estimators: Any) -> list[str]:
     """Return the names of all members; raise ValueError if none is to be kept."""

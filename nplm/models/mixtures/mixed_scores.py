@@ -21,8 +21,6 @@ from nplm.base.estimators.scored_texts import (
 from nplm.base.estimators.streams import Stepped
 from nplm.models.ngrams.frequencies import RelativeFrequencies
 
-__all__ = ["MixedScores"]
-
 
 class MixedScores(CompositeLM):
     """Base class of `MixtureLM`: how fitted members are mixed."""

@@ -36,8 +36,6 @@ from nplm.models.ngrams.stages.counts import NgramCounts, taken_counts
 from nplm.models.ngrams.trie.checks import arrays_of
 from nplm.models.training.em import BIN_PRIOR, MAX_ITER, TOL, fit_mixture_weights
 
-__all__ = ["MixtureLM"]
-
 
 class MixtureLM(_BaseComposition, MixedScores):
     r"""Mixture of language models (section 2, "Mixture of models").

@@ -18,12 +18,10 @@ from nplm.base.estimators.composite import CompositeLM
 from nplm.base.estimators.constraints import Whole
 from nplm.base.estimators.language_model import refusing_weights
 from nplm.base.fitted import Fitted, Item, invalid_item
+from nplm.base.progress import OnProgress
 from nplm.models.neural.neural_lm import NeuralLM
 from nplm.models.neural.options.losses import Exact
 from nplm.models.neural.options.outputs import Softmax
-from nplm.models.training.loop import OnProgress
-
-__all__ = ["ShortlistLM"]
 
 
 class ShortlistLM(CompositeLM):

@@ -27,8 +27,6 @@ from nplm.text.words.splitting import Splitter, params_of
 if TYPE_CHECKING:
     from nplm.text.lm.text_lm import TextLM
 
-__all__ = ["StaticMixture", "aligned", "mixed", "static_mixture"]
-
 
 class StaticMixture(NamedTuple):
     """The result of `static_mixture`.

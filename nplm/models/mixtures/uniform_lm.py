@@ -13,8 +13,6 @@ from nplm.base.estimators.checked_inputs import HeldOut
 from nplm.base.estimators.language_model import CheapWords
 from nplm.base.fitted import Fitted, Item
 
-__all__ = ["UniformLM"]
-
 
 class UniformLM(CheapWords):
     """Assign the same probability to each word, in any context.

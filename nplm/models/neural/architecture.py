@@ -24,8 +24,6 @@ from nplm.models.neural.options.features import Features
 from nplm.models.neural.options.losses import Loss
 from nplm.models.neural.options.outputs import Output, Softmax, changed
 
-__all__ = ["OUTPUT_PARAMETERS", "Architecture"]
-
 SIZES = ("n_words", "order", "n_hidden", "embedding_dim", "n_distant", "n_memory")
 # Parameters of some kind of output, in the order of files.
 OUTPUT_PARAMETERS = (

@@ -18,8 +18,6 @@ from nplm.models.neural.fitted_network import view
 from nplm.models.neural.network_lm import NetworkLM
 from nplm.models.neural.options.outputs import Energy, Output
 
-__all__ = ["EnergyLM"]
-
 
 @hyperparameters
 class EnergyLM(NetworkLM):

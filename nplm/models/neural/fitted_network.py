@@ -39,10 +39,6 @@ from nplm.models.neural.recipe import TrainedNetwork
 from nplm.models.training.parallel.blas import blas_threads
 from nplm.models.training.parallel.threads import n_threads
 
-__all__ = [
-    "FittedNetworkLM", "distinct_windows", "trained_network", "view", "with_network",
-]  # fmt: skip
-
 # Fewer windows are scored before their repeats are found.
 MIN_WINDOWS = 256
 # Below this share of distinct windows, scoring them alone is faster than all.

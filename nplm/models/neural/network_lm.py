@@ -13,15 +13,13 @@ from nplm.base.atomic import replace_state, shallow_copy
 from nplm.base.blocks import Texts
 from nplm.base.checks import check_ids, plain
 from nplm.base.estimators.language_model import refusing_weights
+from nplm.base.progress import OnProgress
 from nplm.models.neural.fitting.fit import FitInterrupted, Training, fit
 from nplm.models.neural.fitting.windows import Windows
 from nplm.models.neural.network_parameters import NetworkParameters
 from nplm.models.neural.recipe import Recipe, TrainedNetwork
 from nplm.models.neural.trainer import Trainer
-from nplm.models.training.loop import OnProgress
 from nplm.models.training.parallel.processes import ALONE, Processes
-
-__all__ = ["FitRequest", "NetworkLM"]
 
 Pair = tuple[Any, Any]  # contexts, next words
 # Attributes that the checks of the training windows set.

@@ -24,8 +24,6 @@ from nplm.models.neural.recipe import Recipe
 from nplm.models.neural.tiers import kernel_tier
 from nplm.models.training.parallel.threads import n_threads
 
-__all__ = ["MIN_WORDS_PER_NOISE_SAMPLE", "NetworkParameters"]
-
 # Parameters that a recipe has as they are.
 AS_GIVEN = (
     "learning_rate_init", "max_iter", "early_stopping", "validation_fraction",

@@ -25,8 +25,6 @@ from nplm.models.neural.presets import paper_network, preset_network
 from nplm.models.neural.tiers import multiplies_bfloat16
 from nplm.models.training.parallel.blas import blas_threads
 
-__all__ = ["NeuralLM"]
-
 # Above it, scoring takes over 30 times as long as training on noise samples.
 MANY_WORDS = 100_000
 # precision="auto" rounds from as many examples of an update and weights of an output

@@ -8,11 +8,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-__all__ = [
-    "PRESETS", "ROWS", "Row", "dropout_for", "equivalent", "paper_network",
-    "preset_network",
-]  # fmt: skip
-
 # Sections 2 and 4.2: one example per update, and the schedule of section 4.
 AS_IN_PAPER: dict[str, object] = {
     "dropout": 0.0, "loss": "exact", "solver": "sgd", "batch_size": 1,

@@ -25,8 +25,6 @@ from nplm.models.neural.tiers import kernel_tier, multiplies_bfloat16
 from nplm.models.training.checkpoint import fingerprint
 from nplm.models.training.parallel.threads import Threads
 
-__all__ = ["HISTORY_COLUMNS", "Recipe", "TrainedNetwork"]
-
 # Metrics of an epoch that each history has.
 HISTORY_COLUMNS = ("loss", "val_loss", "seconds", "scoring_seconds")
 

@@ -16,8 +16,6 @@ from nplm.models.training.checkpoint import fingerprint
 from nplm.models.training.parallel.blas import blas_threads
 from nplm.models.training.parallel.processes import Processes
 
-__all__ = ["ShardedLM"]
-
 
 class ShardedLM(WindowScores):
     """A fitted model whose output units are sharded over processes.

@@ -10,8 +10,6 @@ from contextvars import ContextVar
 from nplm._kernels.neural._loops import available_tiers as _available_tiers
 from nplm.base.exceptions import ParameterMessage
 
-__all__ = ["available_tiers", "kernel_tier", "multiplies_bfloat16", "use_tier"]
-
 _REQUESTED: ContextVar[str | None] = ContextVar("tier", default=None)
 
 

@@ -12,8 +12,6 @@ from nplm.models.neural.fitting.fit import Training
 from nplm.models.neural.network.array_types import Index
 from nplm.models.neural.recipe import TrainedNetwork
 
-__all__ = ["Trainer"]
-
 
 class Trainer:
     """Train a model some examples at a time, in the order that you choose.

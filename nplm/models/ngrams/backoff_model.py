@@ -20,8 +20,6 @@ from nplm.models.ngrams.trie.packed_trie import MappedTrie
 from nplm.models.ngrams.trie.word_scorer import word_scorer_of
 from nplm.models.ngrams.trie.work import Work
 
-__all__ = ["BackoffLM", "BackoffModel"]
-
 
 class BackoffModel(QuickLookUps):
     """Base class of models that look words up in a back-off trie.

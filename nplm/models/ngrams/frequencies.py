@@ -12,8 +12,6 @@ from nplm.base.blocks import BLOCK_WINDOWS, blocks, blocks_of_rows
 from nplm.models.ngrams.stages.counts import NgramCounts
 from nplm.models.training.em import FrequencyBins
 
-__all__ = ["RelativeFrequencies"]
-
 
 class RelativeFrequencies:
     """Members of the mixture of the interpolated trigram, for any order.

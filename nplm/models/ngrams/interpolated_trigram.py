@@ -18,8 +18,6 @@ from nplm.models.ngrams.stages.counts import NgramCounts, taken_counts
 from nplm.models.ngrams.trie.checks import arrays_of
 from nplm.models.training.em import BIN_PRIOR, MAX_ITER, TOL, fit_mixture_weights
 
-__all__ = ["InterpolatedTrigram"]
-
 
 class InterpolatedTrigram(CheapWords):
     r"""Mixture of relative frequencies, weighted by the frequency of the context.

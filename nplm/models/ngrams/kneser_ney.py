@@ -29,8 +29,6 @@ from nplm.models.ngrams.trie.context_trie import ContextTrie
 from nplm.models.ngrams.trie.hashing import index_of
 from nplm.models.ngrams.trie.work import Work
 
-__all__ = ["KneserNeyLM", "smoothing_of"]
-
 
 class KneserNeyLM(BackoffModel):
     r"""n-gram model with Kneser-Ney smoothing, interpolated or back-off.

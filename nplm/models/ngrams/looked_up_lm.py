@@ -18,8 +18,6 @@ from nplm.models.ngrams.trie.quantized_trie import (
 )
 from nplm.models.ngrams.trie.word_scorer import word_scorer_of
 
-__all__ = ["KenlmLM", "LookedUpLM", "QuantizedLM", "QuickLookUps", "ReadFromFile"]
-
 INT32 = np.dtype(np.int32)
 
 

@@ -20,8 +20,6 @@ from nplm.text.words.splitting import Splitter, params_of
 if TYPE_CHECKING:
     from nplm.text.lm.text_lm import TextLM
 
-__all__ = ["NoNgramsError", "TextNgrams"]
-
 
 class NoNgramsError(TypeError):
     """A model is not one set of back-off n-grams; `model` is the name of its class."""

@@ -27,8 +27,6 @@ from nplm.base.fitted import INVALID_VALUE_ERRORS, Fitted
 from nplm.base.warnings import warn
 from nplm.models.training.parallel.processes import Processes
 
-__all__ = ["Checkpoint", "discard", "fingerprint", "has_save"]
-
 T = TypeVar("T")
 
 # Interval of saves within an epoch; the end of an epoch is always saved.

@@ -15,11 +15,6 @@ from numpy.typing import ArrayLike, NDArray
 from nplm.base.exceptions import ParameterMessage
 from nplm.base.warnings import warn
 
-__all__ = [
-    "BIN_PRIOR", "MAX_ITER", "TOL", "FrequencyBins", "MixtureFit", "checked_weights",
-    "fit_mixture_weights",
-]  # fmt: skip
-
 # Where EM stops: with weights that are worse than the best by 0.00001% at most.
 MAX_ITER, TOL = 1000, 1e-7
 # Weights of all samples, which the priors of bins are made of, are not to depend on it.

@@ -20,8 +20,6 @@ from nplm.models.training.checkpoint import Checkpoint
 from nplm.models.training.pace import calls
 from nplm.models.training.parallel.processes import Processes
 
-__all__ = ["Job", "OnProgress", "run_passes"]
-
 
 @runtime_checkable
 class Labelled(Protocol):

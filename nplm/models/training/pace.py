@@ -5,8 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 
-__all__ = ["SECONDS_A_CALL", "calls"]
-
 # Target duration of a kernel call.
 SECONDS_A_CALL = 0.1
 

@@ -8,8 +8,6 @@ from collections.abc import Sequence
 
 from nplm.base.fitted import Fitted
 
-__all__ = ["Correction", "Plan", "TimedPlan"]
-
 # A correction: the number of steps done, and the planned number from then on.
 Correction = tuple[int, int]
 

@@ -9,8 +9,6 @@ from nplm.base.exceptions import optional_module
 from nplm.text.decoding.word_steps import WordSteps
 from nplm.text.lm.text_lm import TextLM
 
-__all__ = ["flashlight_lm"]
-
 
 def flashlight_lm(lm: TextLM, words: Sequence[str] | Any) -> Any:
     """Make a language model for the decoders of flashlight-text and torchaudio.

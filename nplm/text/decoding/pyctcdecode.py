@@ -11,8 +11,6 @@ from nplm.text.decoding.word_steps import LN10, WordSteps
 from nplm.text.lm.text_lm import TextLM
 from nplm.text.lm.window_scorer import order_of
 
-__all__ = ["State", "pyctcdecode_lm"]
-
 PARAMS = ("alpha", "beta", "unk_score_offset", "score_boundary")
 # pyctcdecode's: longer pieces that begin no word are penalised by their length.
 PIECE_CHARS = 6

@@ -15,8 +15,6 @@ from nplm.base.exceptions import optional_module
 from nplm.base.fitted import Fitted, Item, Saved
 from nplm.base.pages import Documented
 
-__all__ = ["Rescorer"]
-
 # A text, and the score of a recogniser: a list has several.
 Text = str | Sequence[str]
 Candidates = Sequence[tuple[Text, float]]

@@ -13,8 +13,6 @@ from nplm.text.lm.row_cache import Context, RowCache
 from nplm.text.lm.text_lm import TextLM
 from nplm.text.lm.window_scorer import WindowWordScorer
 
-__all__ = ["ShallowFusion"]
-
 
 class ShallowFusion:
     """Add the scores of a language model to those of a Hugging Face generator.

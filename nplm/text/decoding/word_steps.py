@@ -7,8 +7,6 @@ from collections.abc import Hashable
 
 from nplm.text.lm.text_lm import TextLM
 
-__all__ = ["LN10", "WordSteps", "check_words"]
-
 LN10 = math.log(10)
 # log10 of probability 0, as KenLM has it: infinity would hide all other scores.
 LOG10_ZERO = -100.0

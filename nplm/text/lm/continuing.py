@@ -17,8 +17,6 @@ from nplm.text.embeddings import features_of, nearest_rows
 from nplm.text.lm.drawing import check_drawing, drawn, sharpened, without
 from nplm.text.lm.fitted_text import TextAttributes, fitted_text
 
-__all__ = ["Continuing"]
-
 
 class Continuing(TextAttributes):
     """Methods of `TextLM` that return words: predicted, generated or similar ones."""

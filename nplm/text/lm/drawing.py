@@ -12,8 +12,6 @@ from sklearn.utils._param_validation import Interval, validate_parameter_constra
 from nplm.base.estimators.constraints import Whole
 from nplm.base.exceptions import ParameterMessage
 
-__all__ = ["check_drawing", "drawn", "most_probable", "sharpened", "without"]
-
 DRAWING: dict[str, list[object]] = {
     "n": [Whole(1), None],
     "min_words": [Whole(0)],

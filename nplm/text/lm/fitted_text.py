@@ -20,8 +20,6 @@ from nplm.text.lm.text_scores import ScoredTokens
 from nplm.text.lm.window_scorer import WindowWordScorer, columns_of
 from nplm.text.vocabulary import Vocabulary
 
-__all__ = ["FittedText", "TextAttributes", "fitted_text", "no_token"]
-
 
 class TextAttributes:
     """The parameters of a `TextLM`, and its attributes, which `fitted_text` reads."""

@@ -10,8 +10,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Context", "RowCache", "StateCache"]
-
 MAX_BYTES = 1 << 26
 
 Context = tuple[Any, ...]

@@ -13,8 +13,6 @@ from nplm.text.codecs import Ids, Text, Words
 from nplm.text.lm.text_scores import ScoredTokens, TextSize
 from nplm.text.words.known_words import known_of
 
-__all__ = ["Scorer", "measured", "splitter_of"]
-
 
 class Scorer:
     """Score sentences and words one by one, without repeated validation.

@@ -7,8 +7,6 @@ from typing import Any
 
 from nplm.base.estimators.scored_texts import perplexity
 
-__all__ = ["neg_bits_per_character", "neg_bits_per_token", "neg_perplexity"]
-
 
 def neg_perplexity(estimator: Any, X: object, y: object = None) -> float:
     """Score a model by its negated perplexity: greater is better.

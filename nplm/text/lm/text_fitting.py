@@ -28,11 +28,6 @@ from nplm.text.word_rows import matched_rows
 from nplm.text.words.known_words import KnownWords, known_of, unknown_among
 from nplm.text.words.splitting import BETWEEN_BLANKS
 
-__all__ = [
-    "FittedParts", "add_words", "boundary_of", "check_model", "fit_further",
-    "fit_parts", "parts_of_model", "refuse_windows",
-]  # fmt: skip
-
 
 class FittedParts(NamedTuple):
     """What a fit of a text model makes: the values of its attributes."""

@@ -33,8 +33,6 @@ from nplm.text.tokenizer import Tokenizer
 from nplm.text.vocabulary import Vocabulary
 from nplm.text.words.known_words import KnownWords, known_of
 
-__all__ = ["TextLM"]
-
 
 class TextLM(Scoring, Continuing, DensityMixin, DocumentEstimator):
     """A language model of documents: text in, text out.

@@ -13,11 +13,6 @@ from numpy.typing import NDArray
 
 from nplm.base.estimators.scored_texts import perplexity
 
-__all__ = [
-    "NO_SPELLING", "NO_TEXT", "PerplexitySums", "ScoredTokens", "TextScores",
-    "TextSize", "TokenScores",
-]  # fmt: skip
-
 NO_SPELLING = (
     "the model does not know how unknown words are spelled. Models that nplm fits to "
     "text do, if their tokenizer gives the text of unknown words; those read from ARPA "

@@ -23,8 +23,6 @@ from nplm.text.lm.text_scores import (
     TokenScores,
 )
 
-__all__ = ["Scoring"]
-
 
 class Scoring(TextAttributes):
     """Methods of `TextLM` that score documents."""

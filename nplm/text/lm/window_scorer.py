@@ -18,8 +18,6 @@ from nplm.text.documents import Documents
 from nplm.text.lm.row_cache import RowCache, StateCache
 from nplm.text.samples import check_tokens, unknown_word
 
-__all__ = ["WindowWordScorer", "columns_of", "order_of"]
-
 # Ids of the last n_context words; of models that read texts, those of the few words
 # that they see at once, and the state before the last of them.
 State = tuple[Any, ...]

@@ -12,11 +12,6 @@ from typing import Any, Protocol
 
 from nplm.base.exceptions import optional_module
 
-__all__ = [
-    "BYTES", "UnitModel", "bytes_to_unicode", "library_of", "packed", "trained",
-    "unicode_to_text", "unit_model", "unpacked",
-]  # fmt: skip
-
 # Libraries, by the module of their class.
 LIBRARIES = ("tokenizers", "sentencepiece", "tiktoken")
 UNKNOWN = "<unk>"

@@ -23,8 +23,6 @@ from nplm.text.subwords.models import (
     unit_model,
 )
 
-__all__ = ["Subwords", "with_methods"]
-
 TRAINED = ("bpe", "unigram")
 UNTRAINED = ("characters", "bytes")
 

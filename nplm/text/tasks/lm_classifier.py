@@ -28,8 +28,6 @@ from nplm.text.lm.text_lm import TextLM
 from nplm.text.samples import check_document, check_documents, is_missing
 from nplm.text.tasks.text_models import as_text_lm, with_words_of
 
-__all__ = ["LMClassifier"]
-
 
 class LMClassifier(ClassifierMixin, MetaEstimatorMixin, DocumentEstimator):
     """Classify documents by Bayes' rule, with a language model of each class.

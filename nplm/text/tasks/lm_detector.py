@@ -26,8 +26,6 @@ from nplm.text.lm.text_lm import TextLM
 from nplm.text.samples import check_documents
 from nplm.text.tasks.text_models import as_text_lm, unfrozen, with_words_of
 
-__all__ = ["LMDetector", "OddToken"]
-
 AGGREGATES = ("mean", "sum", "min")
 # With fewer held-out documents below the threshold, false alarms are often half or
 # twice as many as `contamination` says.

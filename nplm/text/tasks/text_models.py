@@ -13,8 +13,6 @@ from nplm.text.subwords.subwords import Subwords
 from nplm.text.tokenizer import Tokenizer
 from nplm.text.vocabulary import Vocabulary
 
-__all__ = ["as_text_lm", "unfrozen", "with_words_of"]
-
 
 def as_text_lm(estimator: object) -> Any:
     """Return an unfitted text model: a `TextLM`, or one of a model of windows.

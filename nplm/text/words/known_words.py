@@ -22,11 +22,6 @@ from nplm.text.samples import (
 )
 from nplm.text.words.unknown_spelling import UnknownSpelling
 
-__all__ = [
-    "UNKNOWN", "KnownWords", "TrainingText", "known_of", "known_words_of",
-    "unknown_among",
-]  # fmt: skip
-
 # Symbols for unknown words in the toolkits' files; the first is more common.
 UNKNOWN = ("<unk>", "<UNK>")
 

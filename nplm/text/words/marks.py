@@ -6,8 +6,6 @@ from collections.abc import Callable
 
 from nplm.text.words.splitting import BLANKS
 
-__all__ = ["BEGIN", "END", "LineMarks", "inside", "marks_of"]
-
 # The toolkits' sentence marks: <s> is never predicted, </s> is never a context.
 BEGIN, END = "<s>", "</s>"
 

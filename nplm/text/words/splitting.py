@@ -11,11 +11,6 @@ from typing import Any
 
 from nplm.text.samples import texts_of
 
-__all__ = [
-    "BETWEEN_BLANKS", "BLANKS", "FLAGS", "OF_LOGS", "Splitter", "check_length",
-    "compiled", "finder_of", "params_of",
-]  # fmt: skip
-
 # A word, or a punctuation mark. Python's \w lacks combining marks. The lookahead makes
 # words without them as fast as with \w alone.
 MARKS = r"(?![\x00-\u02ff])[{marks}]+"

@@ -11,8 +11,6 @@ import numpy as np
 
 from nplm._kernels.ngrams.decoding._spelled import ByteNgrams
 
-__all__ = ["UnknownSpelling"]
-
 MAX_WORDS = 5000  # more gain little
 
 

@@ -12,8 +12,6 @@ from nplm.text.samples import check_tokens, unpacked
 from nplm.text.words.known_words import KnownWords, TrainingText
 from nplm.text.words.unknown_spelling import UnknownSpelling
 
-__all__ = ["WordChoice", "chosen_words", "symbols_of"]
-
 
 class WordChoice:
     """The parameters of a `Vocabulary`, without scikit-learn: for counts of n-grams."""

@@ -16,8 +16,6 @@ from nplm.formats.counts.counting import count_ngrams
 from nplm.formats.counts.merging import CountFiles
 from nplm.formats.outputs import free_memory
 
-__all__ = ["count_command"]
-
 
 @click.command("count", context_settings={"show_default": True})
 @INPUTS

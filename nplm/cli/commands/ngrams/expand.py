@@ -13,8 +13,6 @@ from nplm.formats._words import reserve_for_words
 from nplm.formats.classes import read_class_definitions
 from nplm.models.mixtures.class_expansion import MAX_EXPANDED, expanded
 
-__all__ = ["expand_command"]
-
 
 @click.command("expand")
 @MODEL

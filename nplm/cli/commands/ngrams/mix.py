@@ -15,8 +15,6 @@ from nplm.models.mixtures.static_mixture import mixed
 from nplm.models.ngrams.text_ngrams import TextNgrams
 from nplm.text.codecs import codec_of
 
-__all__ = ["mix_command"]
-
 
 @click.command("mix")
 @click.argument(

@@ -14,8 +14,6 @@ from nplm.models.ngrams.stages.pruning import pruned_by_entropy
 from nplm.models.ngrams.text_ngrams import TextNgrams
 from nplm.models.ngrams.trie.work import Work
 
-__all__ = ["prune_command"]
-
 DEFAULT_THRESHOLD = 1e-7
 
 

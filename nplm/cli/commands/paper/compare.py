@@ -40,8 +40,6 @@ from nplm.datasets import Corpus, fetch_brown, fetch_ptb, load_python_docs, load
 from nplm.experiments import Row, compare, conclusion
 from nplm.inspection import nearest_words, suggestions
 
-__all__ = ["compare_command"]
-
 CORPORA: dict[str, Callable[[], Corpus]] = {
     "python-docs": load_python_docs,
     "brown": fetch_brown,

@@ -19,8 +19,6 @@ from nplm.datasets import load_wiki
 from nplm.experiments import TABLES, as_markdown, draw, findings, reproduce, results_of
 from nplm.experiments.fits import Results
 
-__all__ = ["reproduce_command"]
-
 
 @click.command("reproduce", context_settings={"show_default": True})
 @click.argument("table", type=click.Choice(list(TABLES)))

@@ -13,11 +13,6 @@ from nplm.datasets import Corpus
 from nplm.experiments import Row, figures
 from nplm.experiments.fits import Results
 
-__all__ = [
-    "one_line", "one_line_of", "print_corpus", "print_examples", "print_paper_table",
-    "print_table",
-]  # fmt: skip
-
 WIDEST = 1000  # columns
 
 

@@ -21,8 +21,6 @@ from nplm.models.neural.recipe import HISTORY_COLUMNS, Recipe
 from nplm.models.training.parallel.processes import Processes
 from nplm.models.training.plan import Plan
 
-__all__ = ["BestEpoch", "Epochs"]
-
 # Minimum number of examples for a divergence check; fewer may just be hard.
 MIN_CHECKED_EXAMPLES = 1000
 

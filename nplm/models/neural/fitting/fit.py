@@ -17,7 +17,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from nplm.base.exceptions import ParameterMessage
-from nplm.base.progress import BAR, bar, print_line
+from nplm.base.progress import BAR, OnProgress, bar, print_line
 from nplm.base.warnings import warn
 from nplm.models.neural.fitting.epochs import Epochs
 from nplm.models.neural.fitting.replicated import CommonNetwork, ReplicatedNetwork
@@ -31,14 +31,12 @@ from nplm.models.neural.network.parts import Parts
 from nplm.models.neural.network.sharing import Rows, sharing_of
 from nplm.models.neural.recipe import HISTORY_COLUMNS, Recipe, TrainedNetwork
 from nplm.models.training.checkpoint import Checkpoint, fingerprint
-from nplm.models.training.loop import OnProgress, run_passes
+from nplm.models.training.loop import run_passes
 from nplm.models.training.parallel.blas import blas_threads
 from nplm.models.training.parallel.processes import ALONE, Processes
 from nplm.models.training.parallel.threads import Threads
 from nplm.models.training.plan import Plan
 from nplm.text.embeddings import components
-
-__all__ = ["FitInterrupted", "Training", "fit"]
 
 Folder = str | os.PathLike[str]
 

@@ -16,6 +16,8 @@ from typing import Any
 import numpy as np
 
 from nplm._kernels.neural import _examples, _network
+from nplm._kernels.neural._loops import Scratch
+from nplm._kernels.neural._team import Team
 from nplm.base.fitted import Fitted
 from nplm.models.neural.fitting.windows import OTHER_RANK
 from nplm.models.neural.network.array_types import Array, Ids, Index, Scores
@@ -23,10 +25,8 @@ from nplm.models.neural.network.network import Network
 from nplm.models.neural.network.parameters import Parameters, aligned_zeros
 from nplm.models.neural.network.parts import Parts
 from nplm.models.neural.network.sharing import RankSharing, Sharing, own_examples
-from nplm.models.neural.network.workspace import Kernel, Scratch, Team
+from nplm.models.neural.network.workspace import Kernel
 from nplm.models.training.parallel.common_memory import SharedLayout, common_memory
-
-__all__ = ["CommonNetwork", "RankMemory", "RankMessages", "ReplicatedNetwork"]
 
 
 class RankExamples(RankSharing):

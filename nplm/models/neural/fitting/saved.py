@@ -33,10 +33,6 @@ from nplm.models.neural.options.losses import LOSSES, NCE, Loss
 from nplm.models.neural.options.outputs import Output, Tree
 from nplm.models.neural.recipe import HISTORY_COLUMNS, TrainedNetwork
 
-__all__ = [
-    "FIGURES", "arrays_of", "from_items", "lightened", "loss_items", "moments_of",
-]  # fmt: skip
-
 # The state of Adam does not depend on its settings.
 ANY_ADAM = Adam(Schedule(0.0, 0.0, 0.0), 0.0, 0.0, 1.0)
 # Fields of a trained network that a file has as they are, and their checks.

@@ -14,8 +14,6 @@ from nplm.models.neural.network.network import Network
 from nplm.models.training import pace
 from nplm.models.training.parallel.processes import Processes
 
-__all__ = ["MAX_SCORED_WINDOWS", "Scoring", "scored_each_epoch"]
-
 # The standard error of a change between epochs is 0.002 nats at first and 0.0002 with
 # a small learning rate, where it is below the default `tol`.
 MAX_SCORED_WINDOWS = 50_000  # held-out windows that an epoch scores

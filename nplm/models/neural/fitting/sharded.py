@@ -21,8 +21,6 @@ from nplm.models.neural.network.sharing import RankSharing, Sharing
 from nplm.models.neural.recipe import TrainedNetwork
 from nplm.models.training.parallel.processes import Processes
 
-__all__ = ["ShardedNetwork", "gathered", "gathers_totals", "rows_of", "sharded"]
-
 # Bytes that an interconnect transfers within its latency: 2 us at 100 Gb/s, 25 us at
 # 10 Gb/s.
 LATENCY_BYTES = 25_000

@@ -20,11 +20,6 @@ from nplm.models.neural.recipe import Recipe
 from nplm.models.training.parallel.processes import Processes
 from nplm.text.embeddings import neighbour_counts
 
-__all__ = [
-    "MIN_WINDOWS_TO_SPLIT", "OTHER_RANK", "Order", "PartOrder", "Windows", "in_turns",
-    "order_of",
-]  # fmt: skip
-
 Weights = NDArray[np.float64]
 
 # Minimum number of windows with which early_stopping="auto" holds some out.

@@ -7,8 +7,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Array", "Counts", "Ids", "Index", "Scores", "Shapes", "State"]
-
 Array = NDArray[np.floating]  # parameters, activations
 Ids = NDArray[np.int32]  # of words
 Index = NDArray[np.intp]  # rows of windows

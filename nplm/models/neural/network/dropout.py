@@ -10,10 +10,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from nplm._kernels.neural import _dropout
+from nplm._kernels.neural._inputs import Activations
+from nplm._kernels.neural._loops import Scratch
+from nplm._kernels.neural._solvers import Clock
 from nplm.models.neural.network.array_types import State
-from nplm.models.neural.network.workspace import Activations, Clock, Kernel, Scratch
-
-__all__ = ["NO_DROPOUT", "N_LAYERS", "PROJECTION", "Dropout", "Masks"]
+from nplm.models.neural.network.workspace import Kernel
 
 N_LAYERS = 3
 INPUTS, HIDDEN, PROJECTION = range(N_LAYERS)  # residual blocks follow

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
 
 from nplm._kernels.neural import _features
+from nplm._kernels.neural._loops import Scratch, Tier
 from nplm._kernels.neural._solvers import Clock, Parameter
 from nplm.base.blocks import blocks
 from nplm.models.neural.network.array_types import Array, Shapes, State
@@ -17,18 +18,8 @@ from nplm.models.neural.network.parameters import (
     Parameters,
     draw_normal,
 )
-from nplm.models.neural.network.workspace import Kernel, Scratch, Tier, Trained
+from nplm.models.neural.network.workspace import Kernel, Trained
 from nplm.text.word_rows import is_by_word
-
-__all__ = [
-    "Composed",
-    "DenselyUpdated",
-    "Features",
-    "Fixed",
-    "checked_embeddings",
-    "checked_parts",
-    "gradient_gatherer",
-]
 
 WORDS_A_BLOCK = 1 << 13  # of features that are composed at once
 SCALE = 0.1  # standard deviation of random initial values

@@ -10,17 +10,13 @@ from typing import NamedTuple, Self
 import numpy as np
 from numpy.typing import DTypeLike
 
+from nplm._kernels.neural._inputs import Activations
 from nplm._kernels.neural.hidden import _hidden, _lstm
 from nplm.base.exceptions import ParameterMessage
 from nplm.models.neural.network.array_types import Array, Shapes, State
 from nplm.models.neural.network.dropout import N_LAYERS, PROJECTION
 from nplm.models.neural.network.parameters import draw_normal
-from nplm.models.neural.network.workspace import Activations, Kernel, Workspace
-
-__all__ = [
-    "LSTM", "Block", "Linear", "NoHidden", "Projected", "Residual", "Tanh",
-    "checked_sizes", "n_runs",
-]  # fmt: skip
+from nplm.models.neural.network.workspace import Kernel, Workspace
 
 # Added to the variance by the layer norm of a block.
 NORM_EPSILON = 1e-5

@@ -8,11 +8,10 @@ from typing import ClassVar
 import numpy as np
 
 from nplm._kernels.neural import _inputs
+from nplm._kernels.neural._inputs import Activations
 from nplm.models.neural.network.array_types import Shapes, State
 from nplm.models.neural.network.parameters import draw_normal
-from nplm.models.neural.network.workspace import Activations, Kernel, Workspace
-
-__all__ = ["Concatenation", "DistantAverages", "MixedSenses"]
+from nplm.models.neural.network.workspace import Kernel, Workspace
 
 # Initial half-lives, in words, of the averages; longer ones than n_distant are left
 # out.

@@ -25,8 +25,6 @@ from nplm.models.training import pace
 from nplm.models.training.parallel.processes import ALONE, Processes, Seconds
 from nplm.models.training.parallel.threads import Threads
 
-__all__ = ["Network"]
-
 
 class Network(Scorer):
     """The parts of a network, their parameters, and the state of training.

@@ -10,8 +10,6 @@ from numpy.typing import DTypeLike
 from nplm._kernels.neural._loops import row_stride
 from nplm.models.neural.network.array_types import Array, State
 
-__all__ = ["Parameters", "aligned_zeros", "draw_normal"]
-
 CACHE_LINE_BYTES = 64
 
 

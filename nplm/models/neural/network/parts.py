@@ -19,8 +19,6 @@ from nplm.models.neural.network.parameters import (
     draw_normal,
 )
 
-__all__ = ["Parts", "check_sums"]
-
 
 class Parts(NamedTuple):
     """The parts of a network; they have sizes, but no parameters."""

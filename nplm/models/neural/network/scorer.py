@@ -9,6 +9,7 @@ from itertools import islice, pairwise
 import numpy as np
 
 from nplm._kernels.neural import _network
+from nplm._kernels.neural._inputs import Activations
 from nplm._kernels.neural._loops import Scratch, Tier
 from nplm._kernels.neural._solvers import Clock
 from nplm._kernels.neural._team import Team
@@ -19,11 +20,9 @@ from nplm.models.neural.network.dropout import NO_DROPOUT, Dropout, Masks
 from nplm.models.neural.network.parameters import Parameters
 from nplm.models.neural.network.parts import Parts
 from nplm.models.neural.network.solvers import SGD, Schedule
-from nplm.models.neural.network.workspace import Activations, Kernel, Trained, Workspace
+from nplm.models.neural.network.workspace import Kernel, Trained, Workspace
 from nplm.models.neural.tiers import kernel_tier
 from nplm.models.training.parallel.threads import Threads
-
-__all__ = ["MOST_COLUMNS", "NO_SOLVER", "Scorer", "columns_of"]
 
 # Examples of a mini-batch when scoring: large enough for the matrix products,
 # small enough for a tile of their exponentials to stay in cache.

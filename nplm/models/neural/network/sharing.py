@@ -14,11 +14,6 @@ from nplm._kernels.neural._team import UpdateLock
 from nplm.models.neural.network.array_types import Ids, Index
 from nplm.models.training.parallel.threads import Threads
 
-__all__ = [
-    "Asynchronous", "Examples", "Locked", "RankSharing", "Rows", "Sharing",
-    "own_examples", "sharing_of",
-]  # fmt: skip
-
 # Examples for a thread of a mini-batch: with fewer, threads mostly wait for each other.
 MIN_EXAMPLES_A_THREAD = 8
 # Share of the output units in the multiplications of an example above which threads

@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from nplm._kernels.neural import _solvers
+from nplm._kernels.neural._loops import Scratch, Tier
+from nplm._kernels.neural._solvers import Clock
 from nplm.base.exceptions import ParameterMessage
 from nplm.models.neural.network.array_types import State
 from nplm.models.neural.network.parameters import Parameters, aligned_zeros
-from nplm.models.neural.network.workspace import Clock, Kernel, Scratch, Tier, Trained
-
-__all__ = ["SGD", "Adam", "Schedule"]
+from nplm.models.neural.network.workspace import Kernel, Trained
 
 # The length of a fit with the learning rate "auto", by docs/measured/default: the
 # number of epochs, and of updates if these epochs have fewer.

@@ -7,13 +7,7 @@ from typing import Any
 
 from nplm._kernels.neural._inputs import Activations
 from nplm._kernels.neural._loops import Scratch, Tier
-from nplm._kernels.neural._solvers import Clock
-from nplm._kernels.neural._team import Team
 from nplm.models.neural.network.array_types import State
-
-__all__ = [
-    "Activations", "Clock", "Kernel", "Scratch", "Team", "Tier", "Trained", "Workspace",
-]  # fmt: skip
 
 Kernel = Any  # a compiled object of a part or a solver: its module has no types
 Trained = dict[str, Kernel]  # parameters in the form that kernels take, by name

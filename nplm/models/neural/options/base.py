@@ -11,8 +11,6 @@ from nplm.base.checks import plain
 from nplm.base.exceptions import ParameterMessage
 from nplm.base.pages import Documented
 
-__all__ = ["Option", "expanded"]
-
 
 class Option(Documented):
     """Base class of the options, which group hyper-parameters.

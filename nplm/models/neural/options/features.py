@@ -11,8 +11,6 @@ from nplm.base.estimators.constraints import Whole, hyperparameters
 from nplm.models.neural.options.base import Option
 from nplm.text.word_rows import SPELLING, STARTS
 
-__all__ = ["Features"]
-
 
 @hyperparameters
 class Features(Option):

@@ -14,8 +14,6 @@ from nplm.base.estimators.constraints import Whole, hyperparameters
 from nplm.models.neural.network.outputs import estimates
 from nplm.models.neural.options.base import Option
 
-__all__ = ["LOSSES", "NCE", "Exact", "Importance", "Loss"]
-
 
 class Loss(Option):
     """Base class of the losses."""

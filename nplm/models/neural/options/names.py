@@ -9,8 +9,6 @@ from nplm.models.neural.options.losses import Importance
 from nplm.models.neural.options.outputs import Classes, Softmax, Tree
 from nplm.models.neural.options.solvers import Adam
 
-__all__ = ["grouped"]
-
 OWNERS = {
     "features": (Features,), "output": (Softmax, Classes, Tree),
     "loss": (Importance,), "solver": (Adam,),

@@ -20,8 +20,6 @@ from nplm.models.neural.options.base import Option
 
 MakeWindows = Callable[[], tuple[Ids, Ids]]
 
-__all__ = ["OUTPUTS", "Classes", "Energy", "Output", "Softmax", "Tree"]
-
 
 class Output(Option):
     """Base class of the outputs, with values for the parameters that a kind lacks."""

@@ -12,8 +12,6 @@ from nplm.base.estimators.constraints import hyperparameters
 from nplm.models.neural.network import solvers
 from nplm.models.neural.options.base import Option
 
-__all__ = ["SGD", "SOLVERS", "Adam"]
-
 SCHEDULES = {"auto", "invscaling", "linear", "constant"}
 
 

@@ -18,11 +18,6 @@ from nplm.models.ngrams.trie.checks import check_structure, restored
 from nplm.models.ngrams.trie.context_trie import ContextTrie, TrieBuilder
 from nplm.models.ngrams.trie.work import Work
 
-__all__ = [
-    "MAX_TOTAL", "NgramCounts", "check_counts", "check_total", "counted",
-    "taken_counts",
-]  # fmt: skip
-
 # float64 represents whole numbers exactly up to this one.
 MAX_TOTAL = 1 << 53
 _ONE_TEXT = (

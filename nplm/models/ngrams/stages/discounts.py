@@ -13,14 +13,6 @@ from nplm.base.blocks import blocks
 from nplm.base.exceptions import ParameterMessage
 from nplm.base.warnings import warn
 
-__all__ = [
-    "check_fallback",
-    "counts_of_counts",
-    "find_discounts",
-    "modified_discounts",
-    "plain_discounts",
-]
-
 # Used if the counts of counts of an order give no discounts, as by KenLM's
 # `--discount_fallback`.
 FALLBACKS = {"modified": (0.5, 1.0, 1.5), "plain": (0.5, 0.5, 0.5)}

@@ -16,8 +16,6 @@ from nplm.base.exceptions import ParameterMessage
 from nplm.models.ngrams.stages.runs import NUMBER_BYTES, Packing, Run
 from nplm.models.ngrams.trie.work import MAX_NGRAMS, Work
 
-__all__ = ["Part", "join_parts", "merged", "name_in_part", "ranges_of_words"]
-
 # More runs are merged in several steps, so that the buffer of each is large enough.
 MAX_RUNS = 64
 # Rows merged in one kernel call. Interrupts are handled between calls.

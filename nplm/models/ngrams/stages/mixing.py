@@ -16,8 +16,6 @@ from nplm.models.ngrams.trie.backoff_trie import BackoffTrie
 from nplm.models.ngrams.trie.context_trie import blocks_of_contexts
 from nplm.models.ngrams.trie.work import Work
 
-__all__ = ["AlignedTrie", "LimitedTrie", "Member", "mixed_trie", "ngrams_in_blocks"]
-
 # Below this mass of the words that do not follow a context, 1 minus the mass of those
 # that do loses too many digits: the words are added up instead.
 MIN_MASS_BY_DIFFERENCE = 1e-3

@@ -13,8 +13,6 @@ from nplm.models.ngrams.trie.backoff_trie import BackoffTrie
 from nplm.models.ngrams.trie.context_trie import blocks_of_contexts
 from nplm.models.ngrams.trie.work import Work
 
-__all__ = ["cut", "pruned_by_entropy"]
-
 # If the words that do not follow a context have less probability mass than this, its
 # back-off weight is only rounding error of the stored probabilities.
 MIN_BACKOFF_MASS = 1e-6

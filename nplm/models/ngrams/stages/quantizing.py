@@ -20,6 +20,7 @@ from nplm.models.ngrams.trie.bits import (
     READ_BYTES,
     pack_records,
     put_offsets,
+    word_bits,
 )
 from nplm.models.ngrams.trie.checks import SuffixTrie, check_values
 from nplm.models.ngrams.trie.context_trie import (
@@ -32,11 +33,8 @@ from nplm.models.ngrams.trie.quantized_trie import (
     Codebook,
     quantized_sizes,
     record_bits,
-    word_bits,
 )
 from nplm.models.ngrams.trie.work import MAX_NGRAMS, Work
-
-__all__ = ["Quantizing", "unquantized"]
 
 # Bytes of memory for each n-gram of a range: its words, numbers and ranks, for sorting.
 ROW_BYTES = 160

@@ -16,11 +16,6 @@ from nplm.base.blocks import blocks
 from nplm.base.checks import trusted_ids
 from nplm.models.ngrams.trie.work import Work
 
-__all__ = [
-    "NUMBER_BYTES", "Packing", "Piece", "Run", "Stream", "Windows",
-    "streams", "write_runs", "write_runs_of_tables",
-]  # fmt: skip
-
 NUMBER_BYTES = 8
 # Rows written at once.
 MAX_PIECE_ROWS = 1 << 16

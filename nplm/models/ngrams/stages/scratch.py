@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
     from nplm.models.training.parallel.threads import Threads
 
-__all__ = ["Scratch"]
-
 T = TypeVar("T")
 PAGE_BYTES = 4096
 

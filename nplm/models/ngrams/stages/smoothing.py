@@ -24,8 +24,6 @@ from nplm.models.ngrams.trie.backoff_trie import BackoffTrie
 from nplm.models.ngrams.trie.context_trie import ContextTrie, blocks_of_contexts
 from nplm.models.ngrams.trie.work import Work
 
-__all__ = ["Estimate", "Smoothing", "estimated"]
-
 STRUCTURE = ("level_start", "context_word", "child_start", "start", "words")
 
 

@@ -19,10 +19,6 @@ from nplm.models.ngrams.trie.backoff_trie import BackoffTrie
 from nplm.models.ngrams.trie.context_trie import TrieBuilder
 from nplm.models.ngrams.trie.work import Work
 
-__all__ = [
-    "NOT_AN_NGRAM", "NO_CONTEXT", "DuplicateNgramError", "NgramTable", "NgramTables"
-]  # fmt: skip
-
 # The probability of a context that is not an n-gram, and the weight of an n-gram that
 # is no context in tables that were added.
 NOT_AN_NGRAM = NO_CONTEXT = np.float32(np.nan)

@@ -12,8 +12,6 @@ from nplm.base.blocks import BLOCK_WINDOWS, blocks, blocks_of_rows
 from nplm.models.ngrams.trie.context_trie import ContextTrie, blocks_of_contexts
 from nplm.models.ngrams.trie.work import BLOCK_FOLLOWERS, Work
 
-__all__ = ["BackoffTrie"]
-
 
 @dataclass(frozen=True, eq=False)
 class BackoffTrie(ContextTrie):

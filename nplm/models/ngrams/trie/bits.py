@@ -10,17 +10,6 @@ from numpy.typing import NDArray
 from nplm._kernels.ngrams._quantized import SAMPLED
 from nplm.base.blocks import blocks
 
-__all__ = [
-    "MAX_WIDTH",
-    "READ_BYTES",
-    "SAMPLED",
-    "pack_records",
-    "put_offsets",
-    "set_bits",
-    "unpack_records",
-    "word_bits",
-]
-
 # A kernel reads 8 bytes at once: a record fits in them at any bit offset of a byte.
 MAX_WIDTH = 57
 READ_BYTES = 8

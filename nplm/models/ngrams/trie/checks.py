@@ -16,12 +16,6 @@ from nplm.base.fitted import Fitted
 from nplm.models.ngrams.trie.backoff_trie import BackoffTrie
 from nplm.models.ngrams.trie.context_trie import ContextTrie
 
-__all__ = [
-    "BLOCK_ENTRIES", "SuffixTrie", "are_probabilities", "are_weights", "arrays_of",
-    "check_structure", "check_suffix_trie", "check_values", "multiplies",
-    "offsets_in_order", "restored", "restored_trie", "sums_to_one",
-]  # fmt: skip
-
 # Entries checked together.
 BLOCK_ENTRIES = 1 << 18
 # Rounding may raise a probability of 1 by this much.

@@ -23,8 +23,6 @@ from nplm._kernels.ngrams._trie import Trie
 from nplm.base.exceptions import ParameterMessage
 from nplm.models.ngrams.trie.work import BLOCK_FOLLOWERS, MAX_NGRAMS, Work
 
-__all__ = ["ContextTrie", "TrieBuilder", "blocks_of_contexts"]
-
 
 @dataclass(frozen=True, eq=False)
 class ContextTrie:

@@ -13,8 +13,6 @@ from nplm._kernels.ngrams import _hashed, _hashing, _trie
 from nplm.base.blocks import BLOCK_WINDOWS, blocks
 from nplm.base.files.tensors import empty_lines
 
-__all__ = ["BUCKET_BYTES", "HashTable", "WindowLookUps", "empty_buckets", "used_slots"]
-
 BUCKET_BYTES = _hashing.BUCKET_BYTES
 
 

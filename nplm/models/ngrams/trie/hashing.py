@@ -27,11 +27,6 @@ from nplm.models.ngrams.trie.hash_table import (
 )
 from nplm.models.ngrams.trie.work import Work
 
-__all__ = [
-    "MAX_HASHED_ORDER", "TableFullError", "buckets_of_levels", "fill_table",
-    "hash_table_of", "index_of", "is_hashable", "keys_of",
-]  # fmt: skip
-
 MAX_HASHED_ORDER = _hashed.MAX_ORDER
 # Slots per n-gram: fewer make a smaller table, in which more searches need a second
 # bucket. Each look-up reads bigrams, and often there is none, which takes the longest

@@ -12,12 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nplm._kernels.ngrams import _hashed, _hashing, _packed
+from nplm._kernels.ngrams._quantized import SAMPLED
 from nplm.base.blocks import blocks, blocks_of_rows
 from nplm.base.exceptions import damaged_file
 from nplm.models.ngrams.trie.backoff_trie import BackoffTrie
 from nplm.models.ngrams.trie.bits import (
     READ_BYTES,
-    SAMPLED,
     pack_records,
     put_offsets,
     set_bits,
@@ -29,8 +29,6 @@ from nplm.models.ngrams.trie.context_trie import ContextTrie, blocks_of_contexts
 from nplm.models.ngrams.trie.hash_table import HashTable, WindowLookUps
 from nplm.models.ngrams.trie.hashing import keys_of
 from nplm.models.ngrams.trie.work import Work
-
-__all__ = ["MappedTrie", "PackedTrie", "fill_packed", "packed_sizes", "unpacked"]
 
 # Records unpacked together, a multiple of 64.
 BLOCK = 1 << 18

@@ -11,13 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nplm._kernels.ngrams import _quantized
+from nplm._kernels.ngrams._quantized import SAMPLED
 from nplm.base.blocks import blocks
 from nplm.base.checks import MAX_N_WORDS
 from nplm.base.fitted import Fitted
 from nplm.models.ngrams.trie.bits import (
     MAX_WIDTH,
     READ_BYTES,
-    SAMPLED,
     set_bits,
     unpack_records,
     word_bits,
@@ -31,21 +31,6 @@ from nplm.models.ngrams.trie.checks import (
 )
 from nplm.models.ngrams.trie.hash_table import WindowLookUps
 from nplm.models.ngrams.trie.hashing import MAX_HASHED_ORDER
-
-__all__ = [
-    "MAX_BITS",
-    "MIN_BITS",
-    "NO_PROB",
-    "NO_WEIGHT",
-    "Codebook",
-    "QuantizedLevel",
-    "QuantizedTrie",
-    "quantized_items",
-    "quantized_sizes",
-    "record_bits",
-    "restored_quantized",
-    "word_bits",
-]
 
 MIN_BITS, MAX_BITS = 3, 12
 # Values of the reserved codes: code 0 is an absent value, code 1 is zero.

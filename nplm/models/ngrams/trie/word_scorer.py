@@ -16,8 +16,6 @@ from nplm._kernels.ngrams.decoding._ngram_scorers import (
     QuantizedWordScorer,
 )
 
-__all__ = ["NgramWordScorer", "QuantizedNgramWordScorer", "word_scorer_of"]
-
 
 class ScorerMethods:
     """Methods of `nplm.Scorer` that return arrays; the kernel has those of words.

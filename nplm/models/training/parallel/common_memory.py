@@ -12,8 +12,6 @@ from numpy.typing import DTypeLike, NDArray
 
 from nplm.models.training.parallel.processes import Processes
 
-__all__ = ["SharedLayout", "common_memory"]
-
 ALIGNMENT = 64  # bytes of a cache line
 
 

@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 
 from nplm.base.generators import private_generator
 
-__all__ = ["ALONE", "Meeting", "Processes", "Seconds", "part_of"]
-
 T = TypeVar("T")
 # Called by all processes together with whether a save is due; returns the first
 # process's answer, and the interrupt of any process.

@@ -17,8 +17,6 @@ from joblib.parallel import ThreadingBackend
 
 from nplm.base.exceptions import ParameterMessage
 
-__all__ = ["run_in_threads"]
-
 T = TypeVar("T")
 Handler = Callable[[int, FrameType | None], Any]
 SIGNALS = signal.valid_signals()

@@ -9,8 +9,6 @@ from typing import TypeVar
 
 from nplm.base.exceptions import ParameterMessage
 
-__all__ = ["Threads", "n_threads"]
-
 T = TypeVar("T")
 MAX_THREADS = 256  # the capacity of a Team
 

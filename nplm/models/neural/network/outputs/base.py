@@ -12,8 +12,6 @@ from nplm._kernels.neural._team import block_starts
 from nplm.models.neural.network.array_types import Array, Counts, Shapes, State
 from nplm.models.neural.network.workspace import Kernel, Workspace
 
-__all__ = ["Output"]
-
 
 @dataclass(frozen=True)
 class Output:

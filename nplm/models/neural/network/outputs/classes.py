@@ -12,8 +12,6 @@ from nplm.models.neural.network.array_types import Array, Counts, Ids, Index
 from nplm.models.neural.network.outputs.base import Output
 from nplm.models.neural.network.workspace import Kernel, Workspace
 
-__all__ = ["Classes", "frequency_bins"]
-
 
 @dataclass(frozen=True, eq=False)
 class Classes(Output):

@@ -15,8 +15,6 @@ from nplm.models.neural.network.outputs.estimates import Sampled
 from nplm.models.neural.network.parameters import draw_normal
 from nplm.models.neural.network.workspace import Kernel, Workspace
 
-__all__ = ["Energy", "SampledEnergy"]
-
 
 @dataclass(frozen=True)
 class Energy(Output):

@@ -14,8 +14,6 @@ from nplm.models.neural.network.array_types import Counts, Scores, State
 from nplm.models.neural.network.outputs.base import Output
 from nplm.models.neural.network.workspace import Kernel, Workspace
 
-__all__ = ["Estimate", "Importance", "NoiseContrastive", "Sampled"]
-
 # Maximum growth of the number of noise samples, relative to the initial one.
 MAX_GROWTH = 16
 

@@ -14,8 +14,6 @@ from nplm.models.neural.network.outputs.base import Output
 from nplm.models.neural.network.outputs.estimates import Sampled
 from nplm.models.neural.network.workspace import Kernel, Workspace
 
-__all__ = ["SampledSoftmax", "SampledTiedSoftmax", "Softmax", "TiedSoftmax"]
-
 
 @dataclass(frozen=True)
 class Softmax(Output):

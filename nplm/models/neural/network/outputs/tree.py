@@ -19,8 +19,6 @@ from nplm.models.neural.network.outputs.base import Output
 from nplm.models.neural.network.workspace import Kernel, Workspace
 from nplm.models.training.parallel.blas import blas_threads
 
-__all__ = ["MAX_BRANCHES", "Tree", "checked_tree", "context_tree"]
-
 MAX_BRANCHES = 1024  # of an inner node
 # The default tree: positions before the next word, words that are distinguished there,
 # components, and pseudo-counts that shrink the points of rare words to the mean.
