@@ -33,12 +33,7 @@ def shown(line: str) -> str:
 
 
 class Lines:
-    """The lines of a text file; errors name the line.
-
-    - `file`: a file open for reading
-    - `path`: its name in error messages
-    - `if_not_utf8`: advice for a file that is not UTF-8
-    """
+    """The lines of a text file; errors call it `path`, and advise `if_not_utf8`."""
 
     def __init__(
         self,
@@ -84,10 +79,10 @@ class Lines:
     def unigrams(
         self, n: int, *, lowest: float, highest: float, heaviest: float
     ) -> tuple[list[str], NDArray[np.float64], NDArray[np.float64]]:
-        """Read at most `n` unigrams of an ARPA file: a number, a word and a weight.
+        """Read at most `n` unigrams of an ARPA file: words, numbers and weights.
 
-        Stops before a line of another form, or that is not in memory yet or not UTF-8:
-        `next` reads it. Returns the words, the numbers, and the weights, as `ngrams`.
+        Stops before a line of another form, or that is not in memory yet: `next` reads
+        it.
         """
         size = min(len(self._buffer) - self._position, UNIGRAM_BYTES)
         if size == 0:
@@ -123,12 +118,11 @@ class Lines:
         n_before: int,
         n_in_all: int,
     ) -> tuple[NDArray[np.int32], NDArray[np.float64], NDArray[np.float64]]:
-        """Read `n` lines of an ARPA file: a number, `n_words` words, a weight.
+        """Read `n` lines of an ARPA file: ids (n, n_words), numbers and weights (n,).
 
-        Returns the ids of the words, the numbers, and the weights, which are 0 for
-        lines without one. Numbers and weights below `lowest` are minus infinity. The
-        error of a missing line says how many there are in all, with the `n_before` that
-        were read before.
+        A line without a weight has 0. Numbers below `lowest` are minus infinity. The
+        error of a missing line counts those read before, and those that there should
+        be.
         """
         ids = np.empty((n, n_words), dtype=np.int32)
         numbers, weight = np.empty((2, n))

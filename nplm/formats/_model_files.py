@@ -79,11 +79,7 @@ def check_writable(path: str | os.PathLike[str]) -> Path:
 
 @contextmanager
 def writing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
-    """Open a new file beside `path`, which replaces `path` once it is complete.
-
-    It is compressed if the name ends in ``.gz`` or ``.xz``. After an error `path` is
-    as it was.
-    """
+    """Open a new file, compressed by its name, that replaces `path` once complete."""
     path = check_writable(path)
     with replacing(path) as raw:
         if path.suffix == ".gz":

@@ -37,12 +37,9 @@ Trie = TypeVar("Trie", bound=StoredTrie, covariant=True)
 class Ngrams(NamedTuple, Generic[Trie]):
     """The n-grams of a file. Only a model of them needs scikit-learn.
 
-    - `table`: the hash table of the trie; None of other tries, of orders 1 and above
-      16, and if it was not asked for
-    - `boundary`: id of the boundary, None without one
-    - `words`: the word of each id
+    - `table`: None of tries that have none, and if it was not asked for
     - `split`: parameters of the `Splitter`, or the `Tokenizer`, of the text
-    - `spelling`: parameters of how unknown words are spelled, None if it is not known
+    - `spelling`: parameters of how unknown words are spelled
 
     The words and the spelling of a damaged file raise a ValueError when they are used.
     """
@@ -67,10 +64,7 @@ class Ngrams(NamedTuple, Generic[Trie]):
         return Scorer(word_scorer, codec, eos=self._predicts_boundary())
 
     def text_ngrams(self, work: Work) -> TextNgrams:
-        """Return n-grams of text whose arrays can be read in order.
-
-        Raises ValueError if the file is damaged.
-        """
+        """Return n-grams of text whose arrays can be read in order, and are checked."""
         assert self.boundary is not None  # `OpenModel` refuses files without
         trie = self._unpacked(work)
         known = known_words_of(list(self.words), self.boundary)

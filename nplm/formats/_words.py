@@ -74,12 +74,9 @@ def check_marks(words: Sequence[str], boundary: int | None) -> None:
 
 @dataclass(frozen=True, eq=False)
 class StoredWords:
-    """The words of a model for its file, and what that says of their text.
+    """The words of a model for its file, and how text is split into them.
 
-    - `boundary`: id of the word that ends a line
-    - `unknown`: id of the unknown word, -1 if there is none
-    - `tokenizer`: splits text into these words; None splits at blanks
-    - `spelling`: how unknown words are spelled
+    `unknown` is -1 without an unknown word; `tokenizer` is None if it splits at blanks.
     """
 
     words: EncodedWords

@@ -48,15 +48,7 @@ NUL, LINE_FEED = 0, 10
 def read_ngrams(
     file: BinaryIO, path: Path, *, verify: bool, mmap: bool = True
 ) -> Ngrams[KenlmTrie]:
-    """Read the n-grams of an open file.
-
-    - `file`: the file, as KenLM wrote it
-    - `verify`: whether to check all of it
-    - `mmap`: whether the n-grams stay in the file
-
-    Raises ValueError if the file has another version, has no sentence marks, or is
-    damaged.
-    """
+    """Read the n-grams of an open file of KenLM; raise ValueError if it is damaged."""
     data = np.memmap(file, np.uint8, "r")
     try:
         layout = layout_of(data)
@@ -80,10 +72,7 @@ def read_ngrams(
 
 
 class HashedWords(EncodedWords):
-    """The words of a file that has their hashes only (``build_binary -v``).
-
-    They are found, but not listed: this raises ValueError.
-    """
+    """The words of a file with hashes alone (``build_binary -v``), not to be listed."""
 
     def __init__(self, trie: KenlmTrie) -> None:
         self._trie = trie
@@ -135,11 +124,7 @@ def _check(trie: KenlmTrie, words: EncodedWords) -> None:
 
 
 class Layout(NamedTuple):
-    """The arguments of `KenlmNgrams`, and where the words begin.
-
-    - `counts`: number of n-grams of each order, with those that KenLM inserted
-    - `strings`: where the letters of words begin, None without them
-    """
+    """The arguments of `KenlmNgrams`, and where the words begin, if they are there."""
 
     counts: list[int]
     words: tuple[int, int, int]
@@ -179,10 +164,7 @@ class Cursor:
 
 
 def layout_of(data: NDArray[np.uint8]) -> Layout:
-    """Return the parts of a file; raise ValueError if it has another form.
-
-    The message does not name the file.
-    """
+    """Return the parts of a file, or raise a ValueError that does not name it."""
     start = _padded(len(START) + 1)
     begin = data[: start + len(TESTS)].tobytes()
     if not begin.startswith(VERSION):

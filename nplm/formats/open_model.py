@@ -97,11 +97,8 @@ def open_model(
 ) -> Iterator[OpenModel]:
     """Open a file and recognise it by its first bytes, decompressed.
 
-    - `mmap`, `verify`: as of `nplm.load`
-
-    Raises OSError if the file cannot be read, or is a pipe. Raises ValueError if it is
-    compressed by another program than gzip, bzip2, xz and zstd, or is a model of
-    another tool that is not read. All other errors are those of its reader.
+    Raises OSError if it cannot be read or is a pipe, and ValueError if it is compressed
+    by another program, or is a model of another tool. Other errors are its reader's.
     """
     check_regular(path)
     with opened(path) as raw:
@@ -173,10 +170,7 @@ class OpenModel:
             return read_ngrams(*source, add_unknown=True, add_end=True, file=file)
 
     def scorer(self) -> Scorer:
-        """Return the scorer of a model of words; that of n-grams without scikit-learn.
-
-        Raises as `text_lm`.
-        """
+        """Return the scorer of a model of words; of n-grams without scikit-learn."""
         if not self._has_ngrams():
             return self.text_lm().scorer()
         ngrams = self._ngrams()
@@ -185,10 +179,7 @@ class OpenModel:
             return ngrams.text_lm().scorer() if scorer is None else scorer
 
     def text_lm(self, work: Work | None = None, *, index: bool = True) -> TextLM:
-        """Return the model as `load` does; raise ValueError if it is not of words.
-
-        That of a detector is its model of usual documents.
-        """
+        """Return the model of words; that of a detector is of usual documents."""
         from nplm.text.lm.text_lm import TextLM
         from nplm.text.tasks.lm_detector import LMDetector
 
@@ -210,9 +201,8 @@ class OpenModel:
     def text_ngrams(self, work: Work, *, quantized: bool = False) -> TextNgrams:
         """Return back-off n-grams of text, whose arrays can be read in order.
 
-        - `quantized`: whether those of a quantized file are taken, too
-
-        Raises NoNgramsError if it has another model. Raises as `text_lm`.
+        Raises NoNgramsError if it has another model, or is quantized unless
+        `quantized`.
         """
         if not self._has_ngrams():
             ngrams = TextNgrams.of(self.text_lm(), os.fspath(self.path))
@@ -225,11 +215,7 @@ class OpenModel:
             return of_file.text_ngrams(work)
 
     def load(self, work: Work | None = None, *, index: bool = True) -> Any:
-        """Return the model, as `nplm.load` does.
-
-        - `work`: where n-grams of an ARPA file are sorted; memory by default
-        - `index`: whether they get a hash table
-        """
+        """Return the model, as `nplm.load` does; ARPA files are sorted in `work`."""
         if self._has_ngrams():
             ngrams = self._ngrams(work, index=index)
             with self._named_words():

@@ -32,10 +32,9 @@ GROUP_LIMITS = [
 
 
 def free_memory() -> int:
-    """Return three quarters of the memory that is available, in bytes.
+    """Return three quarters of the memory that the system, or a container, has free.
 
-    That of the system, or of the control group of a container if it is less. The rest
-    is left for the pages of files and for other programs.
+    The rest is left for the pages of files and for other programs.
     """
     free = system.available_memory()
     for limit, used in GROUP_LIMITS:
@@ -46,14 +45,7 @@ def free_memory() -> int:
 
 
 class NgramsFile:
-    """A file of n-grams to be written.
-
-    - `path`: the file; an ARPA file is compressed if its name ends in ``.gz`` or
-      ``.xz``
-    - `kind`: an ARPA file, mapped n-grams, or an FST
-    - `bits`: bits of a code of a quantized file
-    - `symbols`, `backoff`: as of `write_fst`
-    """
+    """A file of n-grams to be written; a code of a quantized file has `bits`."""
 
     def __init__(
         self,
@@ -81,13 +73,7 @@ class NgramsFile:
         *,
         is_whole: bool = False,
     ) -> None:
-        """Write the file in memory, or in a folder with the trie.
-
-        - `is_whole`: as in `Estimate`
-
-        Raises ValueError if the order has no quantized file, or a word is a mark of
-        ARPA files. Raises OSError if the file cannot be written.
-        """
+        """Write the file in memory, or in a folder with the trie; see `Estimate`."""
         if self.kind == "arpa":
             arguments = words.words, words.boundary, work
             arpa.write_ngrams(self.path, trie, *arguments, is_whole=is_whole)

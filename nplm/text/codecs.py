@@ -79,9 +79,8 @@ class Codec:
 class Ids(Codec):
     """Documents of word ids, with no tokenizer and no vocabulary.
 
-    - `n_words`: ids must be below this; None if they may be any
-    - `n_known`: the model, if any, has ids below this
-    - `refuse_zero`: whether 0 is the boundary because no other is given
+    Ids must be below `n_words`; those of the model, if any, are below `n_known`. With
+    `refuse_zero`, 0 is the boundary because no other is given.
     """
 
     def __init__(
@@ -180,9 +179,7 @@ class Words(Codec):
         return self.known.lookup, -1 if self.refuse else self.unknown_id
 
     def learn(self, X: Iterable[object], max_types: int | None = None) -> Documents:
-        """Fit the vocabulary to documents, and return their ids.
-
-        If there are more than `max_types` types, its size is set to that many words.
+        """Fit the vocabulary to documents, to `max_types` words; return their ids.
 
         The documents are read once: their tokens are numbered in the order of first
         occurrence, and renumbered when the vocabulary is known.
@@ -347,10 +344,8 @@ class Text(Words):
     ) -> float:
         """Return the log-probability of how the unknown tokens of texts are spelled.
 
-        NaN if the vocabulary has no model of it, or the tokenizer does not tell.
-
-        - `document`, `position` (n_unknown,): the text of each, and its place there
-        - `split`: the tokens of each text, if they are at hand
+        `document` and `position` (n_unknown,) are their places. NaN if the vocabulary
+        has no model of it, or the tokenizer does not tell.
         """
         if len(document) == 0:
             return 0.0
@@ -371,10 +366,7 @@ class Text(Words):
         return sum(n * spelling.log_prob(word) for word, n in words.items())
 
     def sentences(self, X: object) -> Iterable[Any]:
-        """Return documents for a `Scorer`, which splits each when it is needed.
-
-        Words that were just made are in the processor's caches.
-        """
+        """Return documents for a `Scorer`, which splits each when it is needed."""
         is_splitter = isinstance(self.tokenizer, Splitter)
         return texts_of(X) if is_splitter else self.tokenizer.transform(X)
 
@@ -410,8 +402,7 @@ def codec_of(
 ) -> Ids | Words:
     """Return the codec of a tokenizer (or None) and a vocabulary (or None).
 
-    - `refuse`: whether unknown words are refused once the vocabulary is fitted
-    - `n_words`, `n_known`, `refuse_zero`: as of `Ids`
+    With `refuse`, unknown words are refused once the vocabulary is fitted.
     """
     if vocabulary is None:
         return Ids(n_words, n_known, refuse_zero=refuse_zero)

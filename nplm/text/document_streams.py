@@ -30,11 +30,7 @@ IDS_A_BLOCK = 1 << 18
 
 
 def readable(X: object, item: str, name: str = "X") -> Any:
-    """Return the documents of a sequence, or a stream of those of another iterable.
-
-    Raises TypeError if `X` is one document, a mapping, a set or several columns, or if
-    it cannot be iterated over.
-    """
+    """Return the documents of a sequence, or a stream of those of another iterable."""
     is_sequence = any(hasattr(X, name) for name in ("__len__", "collect", "columns"))
     is_other = isinstance(X, (str, bytes, bytearray, Mapping, Set))
     if not is_sequence and not is_other and (hasattr(X, "__iter__") or callable(X)):
@@ -45,11 +41,9 @@ def readable(X: object, item: str, name: str = "X") -> Any:
 class DocumentStream:
     """Documents that are read one after another, and read again by each iteration.
 
-    - `source`: documents; a function that returns an iterator of them; or a file, whose
-      lines with words are documents. An iterator can be read only once
-    - `name`: name of the stream in errors
-    - `first`: the first document that is not empty; else an empty string if there is
-      one, else None
+    `source` has documents, returns an iterator of them, or is a file, whose lines with
+    words are documents. `first` is the first document that is not empty; else an empty
+    string if there is one, else None.
     """
 
     def __init__(self, source: Any, name: str) -> None:
@@ -132,10 +126,7 @@ def first_of(documents: Iterable[object]) -> Any:
 
 
 def blocks_of(documents: Iterable[object]) -> Iterator[tuple[int, list[Any]]]:
-    """Yield lists of documents of bounded size, each with the index of its first.
-
-    The stage of a call around this one shows how many are read.
-    """
+    """Yield lists of documents of bounded size, each with the index of its first."""
     count, n = counter(), len(documents) if isinstance(documents, Sized) else 0
     start, size, block = 0, 0, []
     count("", 0, n, "")
@@ -159,11 +150,10 @@ class Numbers(dict[Any, int]):
 
 
 class IdCollector:
-    """Collect the ids of documents, in memory or in a temporary file.
+    """Collect the ids of documents, in memory or in a temporary file without a name.
 
-    `on_disk`: whether ids go to a file in the folder of temporary files. It has no name
-    and disappears with the last array of it, also after a kill. If the source of the
-    documents forks, the new process goes on in a file of its own.
+    The file disappears with the last array of it, also after a kill. If the source of
+    the documents forks, the new process goes on in a file of its own.
     """
 
     def __init__(self, *, on_disk: bool) -> None:

@@ -27,21 +27,14 @@ FITTED_ADVICE = (
 
 
 class Documents(NamedTuple):
-    """The word ids of documents, concatenated.
-
-    - `ids` (n_tokens,): ids of all documents, without boundaries between them
-    - `lengths` (n_documents,): number of tokens in each document
-    """
+    """The word ids of documents, concatenated without boundaries, and their lengths."""
 
     ids: NDArray[np.int32]
     lengths: NDArray[np.intp]
 
     @classmethod
     def of_ids(cls, X: object, name: str, n_words: int | None, start: int = 0) -> Self:
-        """Check documents of ids, or raise an error that names what is wrong.
-
-        `start` is the index of the first, for errors.
-        """
+        """Check documents of ids, or raise an error that names what is wrong."""
         documents = check_documents(X, ITEM, ADVICE, name)
         checked = [
             checked_document(ids, f"{name}[{i}]", n_words)
@@ -66,12 +59,9 @@ class Documents(NamedTuple):
     ) -> Texts:
         """Put the documents into one array, whose windows are views.
 
-        No window spans two documents. A boundary inside a document ends a text.
-
-        - `n_context`: words of context in each window
-        - `boundary`: id of the boundary, which fills the context before a document
-        - `ends`: whether the end of a document is a token
-        - `weights`: of the documents, for a fit
+        No window spans two documents: boundaries fill the context before each. With
+        `ends` the end of a document is a token. A boundary inside a document ends a
+        text.
         """
         last = np.cumsum(self.lengths)
         inside = np.flatnonzero(self.ids == boundary)

@@ -32,10 +32,7 @@ def aligned(
     vectors: ArrayLike,
     rng: np.random.RandomState,
 ) -> NDArray[np.float32]:
-    """Return a vector for each word of a vocabulary; missing ones are drawn.
-
-    See `Vocabulary.embeddings`.
-    """
+    """Return `Vocabulary.embeddings`: a row for each word; missing ones are drawn."""
     rows = np.asarray(vectors, dtype=np.float64)
     if rows.ndim != 2 or len(rows) != len(words):
         raise ValueError(
@@ -172,10 +169,7 @@ def neighbour_counts(
     ],
     n_words: int,
 ) -> csr_array:
-    """Count words (rows) and words before them (columns).
-
-    `pairs`: blocks of words, a word before each, and weights
-    """
+    """Count words (rows) and words before them (columns), in blocks with weights."""
     counts = csr_array((n_words, n_words), dtype=np.float32)
     for words, neighbours, weights in pairs:
         index = [trusted_ids(ids, n_words) for ids in (words, neighbours)]
@@ -192,10 +186,7 @@ def components(
     rng: np.random.RandomState,
     times: Callable[[csr_array, NDArray[Any]], NDArray[Any]] = matmul,
 ) -> NDArray[np.float32]:
-    """Compute the features of `cooccurrence_embeddings` from `neighbour_counts`.
-
-    `times`: the product of a sparse matrix and a dense one
-    """
+    """Compute the features of `cooccurrence_embeddings` from `neighbour_counts`."""
     n_words = counts.shape[0]
     totals = counts.sum(axis=1) + counts.sum(axis=0)
     scale = 1 / np.sqrt(np.maximum(totals, 1))[:, None]
@@ -226,14 +217,7 @@ def components(
 def nearest_rows(
     C: NDArray[Any], i: int, k: int, among: int | None
 ) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
-    """Find the rows of `C` that are most similar to row `i`, by cosine.
-
-    - `C` (n_words, m): features of each word
-    - `i`: index of the query row
-    - `among`: search only this many first rows; None searches all
-    - returns `nearest` (k,): the nearest first, without `i`
-    - returns `cosines` of shape (k,)
-    """
+    """Return the `k` rows of `C` (n_words, m) most similar to row `i`, and cosines."""
     check_scalar(k, "k", Integral, min_val=1)
     rows = C[:among]
     tiny = np.finfo(C.dtype).tiny

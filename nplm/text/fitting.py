@@ -31,10 +31,8 @@ def fit_codec(
 ) -> tuple[Codec, Documents]:
     """Choose the codec of training documents, and fit their vocabulary.
 
-    - `tokenizer`, `vocabulary`: "auto" chooses by the kind of documents
-    - `estimator`: if it shows its progress, the stages are shown, too
-    - `refuse_zero`: as of `Ids`
-    - `max_types`: words of a vocabulary that is chosen for text, at most
+    An estimator that shows its progress shows these stages, too. A vocabulary that is
+    chosen for text has `max_types` words at most.
     """
     parameters = estimator.get_params().items()
     verbose = [value for name, value in parameters if name.split("__")[-1] == "verbose"]

@@ -134,20 +134,14 @@ def check_text(document: object, name: str) -> None:
 
 
 def texts_of(X: object, start: int = 0, name: str = "X") -> Iterator[str]:
-    """Yield the documents of `X`, each checked to be a string.
-
-    Errors call them `name`, and the first of them ``name[start]``.
-    """
+    """Yield the documents of `X`, each checked to be a string."""
     for i, text in enumerate(check_documents(X, "a string", name=name), start):
         check_text(text, f"{name}[{i}]")
         yield text
 
 
 def lists_of_tokens(X: object, start: int = 0, name: str = "X") -> Iterator[Any]:
-    """Yield the documents of `X`, each checked to be a list of tokens.
-
-    Errors call them `name`, and the first of them ``name[start]``.
-    """
+    """Yield the documents of `X`, each checked to be a list of tokens."""
     for i, document in enumerate(check_documents(X, TOKENS, ADVICE, name), start):
         yield tokens_of(document, f"{name}[{i}]")
 

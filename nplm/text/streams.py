@@ -24,10 +24,6 @@ class Tokens:
     """A text split by a tokenizer, read as a file of tokens between blanks.
 
     Lines stay lines, without the marks of their ends.
-
-    - `file`: open for reading, UTF-8
-    - `name`: name of the file in errors
-    - `boundary`: the word for the end of a line
     """
 
     def __init__(
@@ -38,10 +34,7 @@ class Tokens:
         self._rest, self._n_lines = b"", 0
 
     def read(self, size: int) -> bytes:
-        """Return the tokens of some lines, of any size; empty at the end.
-
-        Raises ValueError if the text is not UTF-8, or a token has blanks.
-        """
+        """Return the tokens of some lines, of any size; empty at the end."""
         chunk, text = self._rest, b""
         while not text:
             read = self._file.read(CHUNK_BYTES)
@@ -69,14 +62,9 @@ class WordStream:
     """Encode the words of texts as ids, and count them.
 
     Words are separated by ASCII blanks, as in the n-gram toolkits. A line is a
-    sentence.
-
-    - `*symbols`: the mark of the end of a line, and optionally that of its beginning.
-      They have the first ids, and are left out at their places
-    - `blank_lines`: whether lines without words are sentences; by default they are
-      skipped
-    - `n_words`: number of distinct words
-    - `n_tokens`: number of words read
+    sentence; lines without words are by default skipped. `symbols`, the mark of the end
+    of a line and perhaps that of its beginning, have the first ids, and are left out at
+    their places.
     """
 
     def __init__(self, *symbols: str, blank_lines: bool = False) -> None:
@@ -111,11 +99,10 @@ class WordStream:
     def read(
         self, file: BinaryIO, name: str | os.PathLike[str]
     ) -> Iterator[NDArray[np.int32]]:
-        """Read a file of UTF-8, which errors call `name`; its end also ends a line.
+        """Yield the ids of words of UTF-8, by first occurrence; -1 after each line.
 
-        Yields the ids of the words, numbered by first occurrence; -1 after each line.
-        Raises ValueError if the file is not UTF-8, has a symbol inside of a line or a
-        NUL, or has a word of more than 1 MB.
+        Raises ValueError if it is not UTF-8, has a symbol inside of a line or a NUL, or
+        has a word of more than 1 MB.
         """
         self._state[1] = 0
         name = os.fspath(name)

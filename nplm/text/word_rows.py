@@ -28,11 +28,7 @@ def is_keyed_vectors(value: object) -> bool:
 
 
 def is_by_word(value: object) -> bool:
-    """Return whether a value has rows and the words that they belong to.
-
-    Such a value is a dict of word to row, a `KeyedVectors`, or a tuple of words and
-    rows.
-    """
+    """Return whether a value is a dict of rows, `KeyedVectors` or (words, rows)."""
     if issparse(value):  # SciPy's dok_array is a Mapping
         return False
     if isinstance(value, Mapping) or is_keyed_vectors(value):
@@ -49,12 +45,9 @@ def is_by_word(value: object) -> bool:
 def matched_rows(estimator: Any, vocabulary: Vocabulary | None) -> dict[str, Any]:
     """Return the parameters of an estimator that are given by word, as rows of ids.
 
-    - `estimator`: its parameters are read, and those of estimators inside it
-    - `vocabulary`: fitted; None where documents are ids
-
-    Returns the parameters to set, for ``set_params``. Raises ValueError if rows are
-    given by word and documents are ids; if rows are given by id, or a part is frozen,
-    and the vocabulary is fitted in this fit; if rows cannot be matched.
+    Raises ValueError if rows are given by word and documents are ids; if rows are given
+    by id, or a part is frozen, and the vocabulary is fitted in this fit; if rows cannot
+    be matched.
     """
     matched = {}
     params = estimator.get_params()

@@ -39,13 +39,9 @@ def write_ngrams(
 ) -> None:
     """Write an ARPA file atomically, block by block.
 
-    - `path`: the file; compressed if its name ends in ``.gz`` or ``.xz``
-    - `words`: the word of each id
-    - `boundary`: id that is written as ``</s>``, and as ``<s>`` in a context
     - `work`: memory, or a folder on disk. Contexts that are not n-grams, which need
       lines of their own, are in memory
-    - `is_whole`: whether the trie is, as in `Estimate`: then weights on disk are read
-      in turn
+    - `is_whole`: as in `Estimate`: then weights on disk are read in turn
     """
     check_marks(words, boundary)
     spelled = list(words)
@@ -68,11 +64,7 @@ def write_ngrams(
 
 
 class NgramLines:
-    """Lines of an ARPA file, order by order.
-
-    - `trie`, `words`, `boundary`, `work`, `is_whole`: as in `write_ngrams`; the word of
-      the boundary is ``</s>``
-    """
+    """Lines of an ARPA file, order by order; the arguments are `write_ngrams`'s."""
 
     def __init__(
         self,
@@ -188,8 +180,6 @@ def unpredicted_in(
     The first words of a text are a context that was not predicted, and pruning an
     n-gram may leave longer ones that begin with it. The toolkits require a line for the
     weight of such a context, and a line for each of its prefixes.
-
-    - `contexts_made`: of the trie
     """
     found = [np.empty((0, k + 1), np.int32) for k in range(trie.order)]
     predicted: NDArray[np.bool_] = work.array(np.bool_, len(trie.context_word))
@@ -218,12 +208,7 @@ def n_lines_in(part: bytes | memoryview) -> int:
 
 
 class NgramText:
-    """Lines of n-grams, order by order.
-
-    - `words`: the word of each id
-    - `boundary`: id that is written as ``<s>`` in a context
-    - `parents` (n_contexts,): the array of ``trie.parents()``
-    """
+    """Lines of n-grams, order by order, with ``<s>`` for `boundary` in contexts."""
 
     def __init__(
         self,
@@ -248,10 +233,8 @@ class NgramText:
     ) -> Iterator[memoryview]:
         """Yield the lines of the n-grams of ``level + 1`` words, in parts.
 
-        - `level`: number of words in the contexts
-        - `n_numbers`: number of numbers in a line
-        - `format_lines`: the kernel that writes the lines to a buffer
-        - `*arrays`: the numbers of the lines: an entry for each n-gram of the level
+        `format_lines` is the kernel that writes them; `arrays` have its `n_numbers`
+        numbers, an entry for each n-gram of the level.
         """
         trie, own = self._trie, self._trie.followers(level)
         context, first = int(trie.level_start[level]), own.start

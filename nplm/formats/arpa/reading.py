@@ -66,13 +66,10 @@ def read_ngrams(
     add_end: bool = False,
     file: BinaryIO | None = None,
 ) -> Ngrams[BackoffTrie]:
-    """Read the n-grams of an ARPA file, in memory or to disk.
+    """Read the n-grams of an ARPA file, in memory or to disk, as `read_arpa` does.
 
-    - `path`, `add_unknown`: as in `read_arpa`
-    - `add_end`: whether n-grams without marks get the boundary, with probability 0
-    - `file`: the file, decompressed, if it is open already
-
-    Raises ValueError or OSError, as in `read_arpa`.
+    `add_end` gives n-grams without marks the boundary, with probability 0. `file` is
+    the file, decompressed, if it is open already.
     """
     tables = NgramTables(work)
     work.reserve(MOST)  # the words may be many
@@ -273,10 +270,7 @@ def _unigram(lines: Lines, n: int, row: int) -> tuple[str, float, float]:
 
 
 class Marks:
-    """The marks <s> and </s> of a file, which become one id, or are left out.
-
-    - `words`: the unigrams of the file
-    """
+    """The marks <s> and </s> of a file, which become one id, or are left out."""
 
     def __init__(self, words: list[str]) -> None:
         self._words = words
@@ -314,12 +308,7 @@ class Marks:
     def settle(
         self, prob: NDArray[np.float64], bow: NDArray[np.float64]
     ) -> tuple[list[str], int | None, NgramTable]:
-        """Decide, when all n-grams are seen.
-
-        - `prob`, `bow` (n_words,): of the unigrams of the file
-
-        Returns `words`, the remaining words; `boundary`, id of the boundary.
-        """
+        """Return the words that remain, the boundary and the unigrams, once seen."""
         words, begin, end = self._words, self._begin, self._end
         if begin >= 0:
             # <s> is never predicted, though KenLM writes a probability of 1.
@@ -345,10 +334,7 @@ class Marks:
         return remaining, boundary, NgramTable(ids, prob[stays], bow[stays])
 
     def settled(self, table: NgramTable) -> NgramTable:
-        """Return n-grams with final ids and weights.
-
-        Those that no text reaches have the probability `NOT_AN_NGRAM`.
-        """
+        """Return n-grams with final ids and weights; unreachable ones have NaN."""
         ngrams, prob, bow = table
         if self._boundary is None:
             # Without </s>, <s> is a word of a stream, but never predicted.

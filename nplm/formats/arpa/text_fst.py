@@ -145,8 +145,7 @@ def _numbers(
 ) -> dict[str, str]:
     """Return the number of each symbol in a table, which is made if there is none.
 
-    - `names`: the labels of arcs, the first of them ``<eps>``
-    - `marks`: others that a new table has
+    `names` are the labels of arcs, ``<eps>`` first; a new table has `marks` too.
     """
     if not os.path.exists(path):
         table = {name: str(i) for i, name in enumerate(names + marks)}
@@ -182,10 +181,7 @@ def _numbers(
 
 
 def _whole(trie: BackoffTrie, work: Work) -> BackoffTrie:
-    """Return the same model with all contexts as n-grams, as an ARPA file has them.
-
-    Then an arc leads to the state of each context.
-    """
+    """Return the same model with all contexts as n-grams, to which arcs can lead."""
     while any(map(len, missing := unpredicted_in(trie, trie.contexts_made(), work))):
         tables = NgramTables(work)
         for level in range(1, trie.order):
@@ -204,11 +200,7 @@ def _whole(trie: BackoffTrie, work: Work) -> BackoffTrie:
 
 
 class _Arcs:
-    """The lines of the arcs and final states of a trie.
-
-    - `labels`: the label of each word
-    - `backoff`: the labels of back-off arcs
-    """
+    """The lines of the arcs and final states of a trie."""
 
     def __init__(
         self, trie: BackoffTrie, boundary: int | None, labels: list[str], backoff: str

@@ -57,14 +57,7 @@ CHECKING_BYTES = 1 << 24
 def read_ngrams(
     file: TensorFile, *, verify: bool, mmap: bool = True
 ) -> Ngrams[BackoffTrie | MappedTrie | QuantizedTrie]:
-    """Read the n-grams of an open file, as `load_binary` does.
-
-    - `file`: a file whose format is `NGRAMS`
-    - `verify`: whether to check all of it
-    - `mmap`: whether arrays stay in the file
-
-    Raises ValueError if the file has another version, or is damaged.
-    """
+    """Read the n-grams of an open file of format `NGRAMS`, as `load_binary` does."""
     NGRAMS.check_version(file)
     # In JSON only a key is written so.
     if '"codes":' in file.metadata.get("model", ""):
@@ -200,12 +193,9 @@ def read_mapped(
 def sizes_of_hashed(
     n_words: int, n_contexts: int, n_ngrams: int, bucket_start: NDArray[np.int64]
 ) -> dict[str, tuple[DTypeLike, int]]:
-    """Return the type and length of each array of a file with a hash table.
+    """Return the type and length of each array after the vocabulary, in file order.
 
-    - `n_words`, `n_contexts`, `n_ngrams`: sizes of the trie
-    - `bucket_start` (order + 1,): first bucket of each level
-
-    Returns `sizes`: in the order of the file, after the vocabulary.
+    `bucket_start` (order + 1,) has the first bucket of each level.
     """
     order = len(bucket_start) - 1
     packed = packed_sizes(n_words, order, n_contexts, n_ngrams)
@@ -221,9 +211,6 @@ def check_hashed(packed: PackedTrie, table: HashTable) -> None:
 
     The trie is unpacked to temporary files, and its structure packed and its table
     built again: both are unique.
-
-    - `packed`: the structure
-    - `table`: the table, with the values
     """
     # Imported here: few files are verified, and they need estimation.
     from nplm.models.ngrams.stages.scratch import Scratch

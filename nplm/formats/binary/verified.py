@@ -26,13 +26,7 @@ SETTLED_NANOSECONDS = 2_000_000_000
 
 
 def is_verified(file: TensorFile) -> bool:
-    """Return whether this user has verified the file as it is now.
-
-    - `file`: an open file
-
-    Returns False if there is no note, or the file was written, replaced or
-    moved since.
-    """
+    """Return whether this user has verified the file as it is now."""
     try:
         with open(_path_of(file), "rb") as note:
             # A note of another user says nothing.
@@ -45,11 +39,7 @@ def is_verified(file: TensorFile) -> bool:
 
 
 def note_verified(file: TensorFile) -> None:
-    """Note that a file has been verified.
-
-    There is no note if none can be written, or if the file was written in the last two
-    seconds or while it was verified.
-    """
+    """Note that a file has been verified, if it can be, and was not just written."""
     # RuntimeError: the user has no home.
     with suppress(OSError, RuntimeError):
         is_settled = time.time_ns() - max(file.stamp[-2:]) > SETTLED_NANOSECONDS

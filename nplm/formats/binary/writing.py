@@ -121,10 +121,7 @@ def write_mapped(
     *,
     index: HashTable | None = None,
 ) -> None:
-    """Write a file of mapped n-grams, with their hash table if their order has one.
-
-    - `index`: the hash table, if it is there
-    """
+    """Write a file of mapped n-grams, with their hash table if their order has one."""
     metadata = metadata_of(header_of(words))
     if not is_hashable(trie.order):
         write_tensors(path, words.words.arrays | arrays_of(trie), metadata)
@@ -168,10 +165,7 @@ def write_quantized(
     bits: int,
     work: Work,
 ) -> None:
-    """Write a quantized file in bounded memory.
-
-    - `bits`: bits of a code
-    """
+    """Write a quantized file in bounded memory, with codes of `bits` bits."""
     quantizing = Quantizing(trie, bits, work)
     metadata = metadata_of(header_of(words) | {"quantized": quantizing.header})
     sizes, fill = quantizing.sizes, quantizing.fill

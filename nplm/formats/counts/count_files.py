@@ -186,8 +186,8 @@ def parsed(
 ) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int64]]:
     """Parse lines of n-grams and counts; `n_before` are before them in the file.
 
-    Returns the ids of the words, the last in the last of `MAX_ORDER` columns and -1
-    before the first; their number in each row; and the counts.
+    Returns ids (n, MAX_ORDER), in the last columns of each row, the number of words and
+    the count of each row.
     """
     # A row has at least a word, a blank and a digit; blank lines make no rows.
     n_ends = data.count(b"\n")

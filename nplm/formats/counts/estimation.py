@@ -280,8 +280,7 @@ def estimate(
 ) -> Estimated:
     """Estimate a model: the stages of `KneserNeyLM`, from a source to a file.
 
-    - `check_words`: called with the words, before n-grams are counted
-    - `marks`: whether lines have the boundary around them; else it has probability 0
+    Without `marks` lines have no boundary around them, and it has probability 0.
     """
     with resources.scratch() as work:
         words = source.words(work)
@@ -318,10 +317,7 @@ def counted(
     *wanted: str,
     marks: bool = True,
 ) -> tuple[ContextTrie, dict[str, NDArray[np.int64]]]:
-    """Count the n-grams of a source: sort, count, merge.
-
-    Returns the trie of the n-grams, and the counts of `merged` that are wanted.
-    """
+    """Count the n-grams of a source: return their trie, and the `wanted` counts."""
     # A word takes its text, ids and counts, and in each thread numbers for each order
     # (see ``_fold``) and the probability of one order below.
     bytes_per_order = 16 if "raw" in wanted else 8

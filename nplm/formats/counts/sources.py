@@ -26,10 +26,7 @@ IDS = "ids"
 
 
 def choose_words(choice: WordChoice, counts: Mapping[Any, int]) -> KnownWords:
-    """Choose the words of a model among those with a positive count.
-
-    Raise if the choice refuses one of the counted words.
-    """
+    """Choose the words of a model among those counted, or raise if one is refused."""
     known = chosen_words(choice, {word: n for word, n in counts.items() if n > 0})
     if known.unknown_id is None:
         known.refuse_unknown([word for word in counts if word not in known.ids])
@@ -37,10 +34,9 @@ def choose_words(choice: WordChoice, counts: Mapping[Any, int]) -> KnownWords:
 
 
 class Source(Protocol):
-    """A source of n-grams.
+    """A source of n-grams, with `counts` (n_words,) once the runs are written.
 
-    - `n_known`: number of words that take memory while n-grams are counted
-    - `counts` (n_words,): count of each word, once the runs are written
+    `n_known` words take memory while n-grams are counted.
     """
 
     n_known: int

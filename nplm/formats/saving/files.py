@@ -114,8 +114,7 @@ def save(
 def read_saved(file: TensorFile, *, mmap: bool) -> Any:
     """Read the estimator of an open file, as `nplm.load` does.
 
-    Raises ValueError, TypeError or RecursionError if `save` did not write the file, or
-    it is damaged. The message does not name the file.
+    Raises ValueError, TypeError or RecursionError, without the file's name.
     """
     from nplm.formats.saving.values import Decoder
 

@@ -53,12 +53,9 @@ FREE_ARRAY_BYTES, MAX_ARRAY_REUSE = 1 << 20, 16
 
 
 class Encoder:
-    """Encode a fitted estimator as JSON objects and arrays.
+    """Encode a fitted estimator as JSON objects and the arrays that they refer to.
 
-    - `optimizer`, `dtype`: as of `nplm.save`
-    - `objects`: estimators and random generators; the last is the estimator itself
-    - `arrays`: the arrays that they refer to, by name
-    - `n_networks`: number of fitted networks
+    The last of `objects`, estimators and random generators, is the estimator itself.
     """
 
     def __init__(
@@ -181,10 +178,7 @@ class Encoder:
 
 
 class Decoder:
-    """Decode an estimator from untrusted JSON objects and arrays.
-
-    Raises ValueError if a value is invalid or not supported.
-    """
+    """Decode an estimator from untrusted JSON and arrays, or raise ValueError."""
 
     def __init__(self, objects: object, arrays: dict[str, NDArray[Any]]) -> None:
         self._arrays, self._used = arrays, set[str]()

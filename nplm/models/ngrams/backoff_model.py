@@ -24,8 +24,6 @@ from nplm.models.ngrams.trie.work import Work
 class BackoffModel(QuickLookUps):
     """Base class of models that look words up in a back-off trie.
 
-    A subclass makes the trie and passes it to ``_set_trie``.
-
     Attributes
     ----------
     trie_ : BackoffTrie, or MappedTrie of a mapped file
@@ -33,8 +31,7 @@ class BackoffModel(QuickLookUps):
     index_ : HashTable or None
         The same n-grams in a hash table, used to look up next words.
     n_ngrams_ : ndarray of int64, shape (order_,)
-        Number of n-grams stored of each order. Every word of the vocabulary is a
-        unigram.
+        Number of n-grams stored of each order, with every word as a unigram.
     """
 
     trie_: BackoffTrie | MappedTrie
@@ -158,10 +155,7 @@ class BackoffModel(QuickLookUps):
 
 
 class TrieMass(WordsMass):
-    """Probability mass of a set of words, precomputed for each context of a trie.
-
-    A context that is not in the trie has the mass of its longest suffix that is.
-    """
+    """Probability mass of a set of words after each context, or its longest suffix."""
 
     # Of which trie, and the mass after each of its contexts: one value, because threads
     # share it.

@@ -16,13 +16,9 @@ from nplm.models.training.em import FrequencyBins
 class RelativeFrequencies:
     """Members of the mixture of the interpolated trigram, for any order.
 
-    p_0 is uniform. p_k is the relative frequency of a word after the nearest
-    ``k - 1`` words, or p_{k-1} if these were never seen as a context.
-
-    - `totals` (n_contexts,): how often each context was seen
-
-    Contexts `X` (n_samples, order - 1) have the nearest word in the last column; their
-    ids are not checked.
+    p_0 is uniform. p_k is the relative frequency of a word after the nearest ``k - 1``
+    words, or p_{k-1} if these were never seen as a context. The ids of `X` (n_samples,
+    order - 1), the nearest word last, are not checked.
     """
 
     def __init__(self, counts: NgramCounts) -> None:
@@ -70,10 +66,7 @@ class RelativeFrequencies:
     def mixture(
         self, X: NDArray[np.int32], weights: NDArray[np.float64]
     ) -> NDArray[np.float64]:
-        """Return the mixture's probability of every word after each context.
-
-        - `weights` (n_samples, order + 1): weights of the members; rows sum to 1
-        """
+        """Return the probability of every word by weights (n_samples, order + 1)."""
         out = np.empty((len(X), self.counts.n_words))
         arrays, path = self._arrays(), self.counts.path()
         for rows in blocks_of_rows(len(X), self.counts.n_words):

@@ -27,12 +27,7 @@ MAX_LOG10_WEIGHT = 100.0
 
 @dataclass(frozen=True, eq=False)
 class KenlmTrie(WindowLookUps, SuffixTrie):
-    """The n-grams of a binary file of KenLM, of any kind.
-
-    - `name`: the file, for errors
-    - `memory`: its contents
-    - `counts` (order,): number of n-grams of each order, as its header says
-    - `words`, `unigrams`, `levels`, `is_trie`: as of `KenlmNgrams`
+    """The n-grams of a binary file of KenLM, of any kind; the fields are its kernel's.
 
     Ids are KenLM's without ``<s>``. Hash tables (not `is_trie`) have no words of their
     n-grams, which thus cannot be listed.
@@ -122,10 +117,7 @@ class KenlmTrie(WindowLookUps, SuffixTrie):
         return [self.memory]
 
     def settled(self, table: Any) -> Any:
-        """Return n-grams with ids of nplm; those that no text reaches have NaN.
-
-        These have ``<s>`` after another word, or ``</s>`` before one.
-        """
+        """Return n-grams with ids of nplm; those with a mark inside have NaN."""
         ngrams, prob, bow = table
         begin, end = self.kernel.begin, self.kernel.end
         never = (ngrams[:, 1:] == begin).any(axis=1) | (ngrams[:, :-1] == end).any(1)

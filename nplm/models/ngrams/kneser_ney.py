@@ -191,10 +191,8 @@ class KneserNeyLM(BackoffModel):
     ) -> Self:
         """Fit to checked windows in memory or on disk, and keep no counts.
 
-        N-grams on disk get no hash table.
-
-        - `labels`: the class of each word, of n-grams of classes
-        - `warned_from`: the order from which on discounts that fall back are told
+        With `labels`, the class of each word, n-grams are those of classes. N-grams on
+        disk get no hash table.
         """
         check_boundary(self.boundary, self.n_words_)
         n_words, smoothing = self.n_words_, smoothing_of(self, self.order_)
@@ -422,11 +420,7 @@ class KneserNeyLM(BackoffModel):
 
 
 def smoothing_of(model: KneserNeyLM, order: int) -> Smoothing:
-    """Return the parameters of an estimation; raise ValueError if one is invalid.
-
-    - `model`: has them as parameters
-    - `order`: the order in use
-    """
+    """Return the parameters of an estimation of this order, or raise ValueError."""
     return Smoothing.of(
         order,
         discounts=model.discounts,

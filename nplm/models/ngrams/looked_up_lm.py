@@ -24,9 +24,8 @@ INT32 = np.dtype(np.int32)
 class QuickLookUps(LanguageModel):
     """Base class of models whose kernel checks ids itself.
 
-    A sentence is looked up in less time than the checks of all inputs take. Windows in
-    arrays of int32 go to the kernel at once; other inputs and all errors are for the
-    base class.
+    A sentence is looked up in less time than the checks of all inputs take. So windows
+    of int32 go to the kernel at once; the base class has other inputs and all errors.
     """
 
     # All n-grams, and the attribute with those that a kernel looks up, if there are.

@@ -35,11 +35,7 @@ class NoNgramsError(TypeError):
 class TextNgrams(NamedTuple):
     """Back-off n-grams of text, which are changed and written without scikit-learn.
 
-    - `trie`: the n-grams
-    - `words`: the words of the ids
-    - `boundary`: id of the boundary
-    - `tokenizer`: splits text into words; None if documents are lists of words
-    - `predict_boundary`: as of `TextLM`
+    `tokenizer` is None if documents are lists of words.
     """
 
     trie: BackoffTrie
@@ -50,10 +46,10 @@ class TextNgrams(NamedTuple):
 
     @classmethod
     def of(cls, lm: Any, name: str = "lm") -> Self:
-        """Return those of a text model, which errors call `name`; raise if it has none.
+        """Return those of a text model, which errors call `name`.
 
-        Raises NoNgramsError if it is not over back-off n-grams, TypeError if it is no
-        text model, and ValueError if it has ids and no words.
+        Raises NoNgramsError if it has other n-grams, TypeError if it is no text model,
+        and ValueError if it has ids and no words.
         """
         from sklearn.utils.validation import check_is_fitted
 
@@ -81,10 +77,7 @@ class TextNgrams(NamedTuple):
     def with_words(
         self, words: Sequence[Any], unknown: str | None, spelling: Any = None
     ) -> Self:
-        """Return the same n-grams with the words of other ids.
-
-        `spelling` is by default that of these n-grams.
-        """
+        """Return the same n-grams with other words, by default of the same spelling."""
         end = self.words.words[self.boundary]
         known = KnownWords(words, unknown, end, spelling or self.words.spelling)
         assert known.boundary_id is not None

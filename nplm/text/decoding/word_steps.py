@@ -23,10 +23,7 @@ def check_words(lm: object, caller: str) -> None:
 
 
 class WordSteps:
-    """Steps of a text model with log10 scores, which are never infinite.
-
-    `lm`: fitted, with a vocabulary.
-    """
+    """Steps of a fitted text model with log10 scores, which are never infinite."""
 
     def __init__(self, lm: TextLM, caller: str) -> None:
         check_words(lm, caller)

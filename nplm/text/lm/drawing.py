@@ -40,8 +40,7 @@ def without(
 ) -> NDArray[np.float64]:
     """Exclude words from distributions, the rows of `proba`, and renormalise them.
 
-    Returns the same array if no word is excluded. Raises ValueError if no word with a
-    positive probability is left.
+    Raises ValueError if no word with a positive probability is left.
     """
     if len(excluded) == 0:
         return proba
@@ -60,11 +59,7 @@ def without(
 def most_probable(
     proba: NDArray[Any], k: int, excluded: NDArray[np.int32]
 ) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
-    """Return the `k` most probable words of one distribution, without some.
-
-    Returns the words, the most probable first, and their renormalised probabilities;
-    fewer if fewer are left. `excluded` has each word once.
-    """
+    """Return at most `k` words of one distribution, and renormalised probabilities."""
     [proba] = without(proba.astype(np.float64, copy=False), excluded)
     best = np.argsort(-proba, kind="stable")[: min(k, len(proba) - len(excluded))]
     return best.astype(np.int32), proba[best]

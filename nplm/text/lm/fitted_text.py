@@ -46,15 +46,7 @@ class TextAttributes:
 
 @dataclass(frozen=True, eq=False)
 class FittedText:
-    """A fitted model of windows, and what makes texts of documents.
-
-    - `model`: the fitted estimator of windows
-    - `codec`: encodes documents
-    - `n_context`: words of context in the windows
-    - `boundary`: id of the boundary
-    - `ends`: whether the end of a document is a token
-    - `scores_windows`: makes the scorer of single words of models without n-grams
-    """
+    """A fitted model of windows, and what makes texts of documents."""
 
     model: Any
     codec: Ids | Words
@@ -118,10 +110,7 @@ class FittedText:
         return np.exp(log_proba, dtype=np.float64), after
 
     def excluded(self, exclude: Iterable[object], unknown: bool) -> NDArray[np.int32]:
-        """Return the ids of excluded words, each once; with `unknown`, not ``<unk>``'s.
-
-        See `TextLM.next_words`.
-        """
+        """Return the ids of excluded words, each once; ``<unk>``, unless `unknown`."""
         ids = self.codec.encode_words(exclude)
         if not unknown and self.codec.unknown_id >= 0:
             ids = np.append(ids, np.int32(self.codec.unknown_id))

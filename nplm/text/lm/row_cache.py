@@ -21,10 +21,8 @@ class RowCache:
     """Log-probabilities of all words after the contexts that were used last.
 
     For a model that sums over all words to score one, such as a network with a softmax:
-    hypotheses with the same context, whatever their next words, then cost one sum.
-
-    `max_bytes`: memory of the rows. The rows that were used least recently are dropped.
-    At least one row is kept.
+    hypotheses with the same context, whatever their next words, then cost one sum. At
+    least one row is kept.
 
     The bits of a row do not depend on the other contexts of a call. Threads may share a
     cache: two of them may compute a row twice, and one that finds another thread
@@ -41,10 +39,7 @@ class RowCache:
         return type(self), (self.model, self.max_bytes)
 
     def row(self, context: Context) -> NDArray[Any]:
-        """Return the log-probabilities of all words after a context.
-
-        `context`: as wide as the windows. Returns `row`, (n_words_,).
-        """
+        """Return the log-probabilities (n_words_,) of all words after a context."""
         return self._rows_of([context])[context][0]
 
     def after(self, contexts: Sequence[Context]) -> list[Any]:
@@ -59,10 +54,7 @@ class RowCache:
     def log_prob(
         self, contexts: Sequence[Context], ids: Sequence[int]
     ) -> NDArray[np.float64]:
-        """Return the log-probability of a word after each context.
-
-        `ids`: a word for each context. Returns `log_prob`, (n,).
-        """
+        """Return the log-probability (n,) of a word after each context."""
         out = np.empty(len(ids))
         for start in range(0, len(ids), self.capacity):
             part = slice(start, start + self.capacity)
@@ -101,10 +93,7 @@ class RowCache:
 
 
 class StateCache(RowCache):
-    """The same for a model that reads texts.
-
-    A context ends with the state before its nearest word, None at the start of a text.
-    """
+    """The same for a model that reads texts: a context ends with a state, or None."""
 
     def _computed(self, contexts: list[Context]) -> Iterable[Kept]:
         X = np.array([context[:-1] for context in contexts], dtype=np.int32)

@@ -323,10 +323,7 @@ class Scorer:
 def measured(
     scorer: Scorer, texts: Sequence[str], tokens: ScoredTokens
 ) -> tuple[TextSize, float]:
-    """Return the size of scored texts, and the log-probability of their spelling.
-
-    The spelling is that of unknown words.
-    """
+    """Return the size of texts, and the log-probability of unknown words' spelling."""
     assert isinstance(scorer.codec, Text)  # others have no texts
     unknown = np.flatnonzero(tokens.unknown)
     document = tokens.document[unknown]

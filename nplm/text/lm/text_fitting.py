@@ -46,11 +46,9 @@ def fit_parts(
     fit_params: dict[str, Any],
     method: str,
 ) -> tuple[FittedParts, KeyboardInterrupt | None]:
-    """Fit the words of a text model, and a clone of its estimator.
+    """Fit the words of a text model, and a clone of its estimator by `method`.
 
-    - `fit_params`: for `method`, and the ``sample_weight`` of documents, each at most 1
-    - `method`: of the estimator, "fit" or "partial_fit"
-    - returns the interrupt if one came and left the estimator fitted
+    Returns the interrupt if one came and left the estimator fitted.
     """
     check_model(lm.estimator)
     _check_vocabulary(lm.vocabulary)

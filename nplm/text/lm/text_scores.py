@@ -53,10 +53,8 @@ class TokenScores(NamedTuple):
 class ScoredTokens:
     """The tokens of documents, concatenated, and their log-probabilities.
 
-    - `ids`, `log_prob`, `unknown` (n_tokens,): the id of each token, its natural-log
-      probability, and whether it is outside the vocabulary
-    - `lengths` (n_documents,): number of tokens of each document, with its end if that
-      counts
+    - `ids`, `log_prob`, `unknown` (n_tokens,), and `lengths` (n_documents,) with the
+      ends that count
     - `order`, `weights`: as of `TokenScores`
     - `words`: the tokens of each document as the tokenizer splits them, without its end
     """
@@ -213,16 +211,13 @@ def _bits(log_prob: float, n: int) -> float:
 class PerplexitySums:
     """Sums over the tokens of a text of any size, and their perplexities.
 
-    - `ends`: whether the end of each document is a token
-    - `n_documents`, `n_tokens`: documents, and tokens with the ends that are
+    - `n_tokens`: with the ends of documents if `ends`
     - `n_unknown`, `n_zeros`: words outside the vocabulary, and others of probability 0
     - `n_impossible`: words outside the vocabulary of probability 0
-    - `log_prob`, `known_log_prob`, `positive_log_prob`: natural logarithm of the
-      probability of all tokens, of those that are neither unknown nor of probability 0,
-      and of those that are not of probability 0
-    - `size`: words between white space, characters and bytes
-    - `spelling`: natural logarithm of the probability of how unknown words are spelled,
-      NaN if the model does not know it
+    - `log_prob`, `known_log_prob`, `positive_log_prob`: of all tokens, of those that
+      are neither unknown nor of probability 0, and of those that are not of probability
+      0
+    - `spelling`: log-probability of how unknown words are spelled, NaN if not known
     """
 
     ends: bool

@@ -33,10 +33,7 @@ def order_of(model: object, n_context: int) -> int:
 
 
 def columns_of(model: object, n_context: int) -> int:
-    """Return the words of context before the first token of a text to be scored.
-
-    `n_context`: those of the windows, for a model without a state that goes on.
-    """
+    """Return the words of context before the first token of a text to be scored."""
     return context_of_texts(model) if reads_texts(model) else n_context
 
 
@@ -44,13 +41,8 @@ class WindowWordScorer:
     """Score words with a model of windows, a sentence in one call.
 
     Models that read texts take one step for a word. The word scorer of backoff n-grams
-    has the same methods.
-
-    - `n_context`: words of context in its windows
-    - `boundary`: id of the boundary
-    - `ids`: the id of each word; None if words are ids
-    - `unknown`: the id of words that are not in `ids`; -1 refuses them
-    - `cache`: of a model that takes long for the distribution after a context
+    has the same methods. `ids` is None if words are ids; `unknown` of -1 refuses words
+    that are not in it.
     """
 
     def __init__(
@@ -98,10 +90,7 @@ class WindowWordScorer:
         return float(self._log_probs([state], [self.boundary])[0])
 
     def full_step(self, state: State, word: Hashable) -> tuple[float, int, State]:
-        """Return the log-probability of a word, the size of its window, the state.
-
-        None is the boundary.
-        """
+        """Return `step`, with the size of the window between; None is the boundary."""
         [i] = [self.boundary] if word is None else self._ids_of([word])
         log_prob = float(self._log_probs([state], [i])[0])
         return log_prob, self.order, self.after([state], [i])[0]
@@ -170,15 +159,10 @@ class WindowWordScorer:
         eos: bool,
         details: bool = False,
     ) -> tuple[NDArray[np.float64], dict[str, NDArray[Any]]]:
-        """Return the log-probability of each token, and details of the model.
+        """Return the log-probability (n_tokens,) of each token, and details by name.
 
-        - `ids` (n_words,): word ids of the sentences, concatenated
-        - `lengths` (n_sentences,): number of words in each sentence
-        - `bos`: whether a boundary precedes each sentence; must be True
-        - `eos`: whether the boundary after each is a token
-        - `details`: whether to return the ``weights`` of a mixture
-        - returns `log_prob` of shape (n_tokens,)
-        - returns `weights` by name; empty for most models
+        `ids` (n_words,) are those of the sentences, of `lengths` (n_sentences,). The
+        `details` of a mixture are its ``weights``.
         """
         self._check(bos)
         texts, tokens = self._texts(ids, lengths, bool(eos))

@@ -49,8 +49,8 @@ class UnitModel(Protocol):
     """Splits texts into units, and joins them.
 
     - `words`: all units; None if those of the training text are all
-    - `unknown`: the unit for text that no other unit spells; None if there is no such
-      text
+    - `unknown`: the unit for text that no other unit spells; None if all text is
+      spelled
     """
 
     words: list[str] | None
@@ -255,10 +255,7 @@ def _refuse_sampling(model: object) -> None:
 
 
 def trained(kind: str, texts: Iterable[str], n_words: int) -> Any:
-    """Train a ``tokenizers.Tokenizer`` of units of bytes.
-
-    `n_words`: number of units; the 256 bytes are among them.
-    """
+    """Train a ``tokenizers.Tokenizer`` of `n_words` units, the 256 bytes among them."""
     library = optional_module("tokenizers", f"Subwords({kind!r})")
     models, trainers = library.models, library.trainers
     options = {
@@ -331,10 +328,7 @@ def unpacked(name: str, data: bytes) -> Any:
 
 
 def _check_ids(units: object, n_bytes: int) -> None:
-    """Raise if an id is larger than a file of this size can have.
-
-    The library goes through all ids up to the largest one.
-    """
+    """Raise if an id is too large for the file: the library goes through all ids."""
     largest = max(units.values(), default=0) if isinstance(units, dict) else 0
     if largest > n_bytes:
         raise ValueError(f"a unit has the id {largest}, in a file of {n_bytes} bytes")

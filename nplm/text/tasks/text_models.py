@@ -15,10 +15,7 @@ from nplm.text.vocabulary import Vocabulary
 
 
 def as_text_lm(estimator: object) -> Any:
-    """Return an unfitted text model: a `TextLM`, or one of a model of windows.
-
-    Raises TypeError if it is none of these.
-    """
+    """Return an unfitted text model: a `TextLM`, or one of a model of windows."""
     if isinstance(unfrozen(estimator), TextLM):
         return clone(estimator)
     if not hasattr(estimator, "log_prob") or isinstance(estimator, type):
@@ -30,14 +27,11 @@ def as_text_lm(estimator: object) -> Any:
 
 
 def with_words_of(lm: TextLM, X: object, *, if_closed: bool = False) -> TextLM:
-    """Give a text model the words of all documents, whatever part it is fitted on.
+    """Give an unfitted text model the tokenizer and the words of all documents.
 
     Probabilities of models with different vocabularies do not compare: the fewer words
-    one knows, the more of a document is ``<unk>``, which is easy to predict.
-
-    `lm` is unfitted, and is changed: it has the fitted tokenizer and vocabulary; of
-    documents of ids, with ``n_words``. With `if_closed`, only a model that refuses
-    words that it has not seen is changed: of ids, or without an unknown word.
+    one knows, the more of a document is ``<unk>``, which is easy to predict. With
+    `if_closed`, only a model that refuses unseen words is changed.
     """
     default = isinstance(lm.boundary, str)
     codec, documents = fit_codec(

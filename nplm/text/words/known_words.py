@@ -41,13 +41,9 @@ class TrainingText(NamedTuple):
 class KnownWords:
     """The words of a vocabulary by their ids, and the ids by words.
 
-    Scorers of files of n-grams look words up in it, without scikit-learn.
+    Scorers of files of n-grams look words up in it, without scikit-learn. Those of a
+    mapped file become strings when they are asked for.
 
-    - `words`: the word of each id, all different; those of a mapped file become strings
-      when they are asked for
-    - `unknown`, `boundary`: the symbols for unknown words, and for the end of a
-      document; None without one
-    - `spelling`: of unknown words; None if only these are known
     - `lookup`: the id of each word, with ``get`` and ``in``
     - `unknown_id`, `boundary_id`: ids of the symbols; None if they are no words
     - `text`: the text that the words were chosen by; None unless they just were
@@ -115,10 +111,7 @@ class KnownWords:
         *,
         refuse: bool = False,
     ) -> Documents:
-        """Return the word ids of documents; `refuse` unknown words, or have their id.
-
-        Errors call them `name`, and the first of them ``name[start]``.
-        """
+        """Return the word ids of documents; `refuse`: unknown words are an error."""
         flat: list[int] = []
         lengths: list[int] = []
         for i, document in enumerate(check_documents(X, TOKENS, ADVICE, name), start):
@@ -195,13 +188,7 @@ def known_of(vocabulary: Any) -> KnownWords:
 
 
 def known_words_of(words: Sequence[str], boundary: int) -> KnownWords:
-    """Make the words of a file.
-
-    - `words`: the word of each id, all different, or those of a mapped file
-    - `boundary`: id of the boundary
-
-    Raises ValueError if the words of a file are damaged.
-    """
+    """Make the words of a file; raise ValueError if they are damaged."""
     known = KnownWords(words, unknown_among(words), words[boundary])
     if known.boundary_id is None or known.unknown == known.boundary:
         raise ValueError(f"{known.boundary!r} cannot be the word of the boundary")

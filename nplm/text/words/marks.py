@@ -28,11 +28,7 @@ class LineMarks:
     """The marks in lines of a text.
 
     One at the beginning or the end of a line stands for it, as in SRILM. Elsewhere, one
-    that is a token is an error.
-
-    - `boundary`: the word for the end of a line
-    - `split`: splits a line into tokens; by default marks elsewhere are not sought
-    - `sign`: what all marks contain; a line without it stays as it is
+    that is a token, if `split` is there to tell, is an error. All contain `sign`.
     """
 
     def __init__(

@@ -23,9 +23,7 @@ class UnknownSpelling:
     model and this one give to the words of a language sum to a little less than 1: what
     is computed from them is an upper bound of bits per character.
 
-    - `words`: the rare words of the training text
-    - `symbol`: the symbol for unknown words, if texts may have it in place of a word
-    - `share`: the share of `symbol` among the unknown words of the training text
+    `share` is that of `symbol`, if texts may have it, among unknown words of the text.
     """
 
     def __init__(
@@ -37,10 +35,7 @@ class UnknownSpelling:
     def of_counts(
         cls, counts: Mapping[Hashable, int], known: Mapping[Hashable, int], symbol: str
     ) -> Self | None:
-        """Make that of a training text, by the counts and the ids of its words.
-
-        Returns None if the text has no words: other events have no spelling.
-        """
+        """Make that of a training text, None of events, which have no spelling."""
         words = [word for word in counts if type(word) is str and word != symbol]
         if not words:
             return None

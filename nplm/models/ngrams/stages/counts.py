@@ -28,10 +28,7 @@ _ONE_TEXT = (
 
 @dataclass(frozen=True, eq=False)
 class NgramCounts(ContextTrie):
-    """Counts of the n-grams of every order.
-
-    - `counts` (n_ngrams,): the count of each follower after its context
-    """
+    """Counts (n_ngrams,) of each follower after its context, of every order."""
 
     counts: NDArray[np.int64]
 
@@ -44,14 +41,9 @@ class NgramCounts(ContextTrie):
         n_words: int,
         boundary: int | None = None,
     ) -> Self:
-        """Count the n-grams of all orders that end in the next word of each window.
+        """Count the n-grams that end in the next words `y` (n,) of contexts `X` (n, m).
 
-        - `X` (n_samples, n_context): contexts; may be a strided view
-        - `y` (n_samples,): next words. Ids are not checked
-        - `boundary`: a context ends at the nearest word with this id
-
-        Raises ValueError if there are more than 2**31 - 1 n-grams of all orders
-        together.
+        Ids are not checked. A context ends at the nearest `boundary`.
         """
         windows, of_words = Windows(X, y), count_ids(y, n_words)
         return cls._counted(windows, of_words, X.shape[1], boundary)
@@ -65,13 +57,7 @@ class NgramCounts(ContextTrie):
         n_words: int,
         boundary: int | None = None,
     ) -> Self:
-        """Count the n-grams of all orders in those of the highest, as `from_windows`.
-
-        - `ngrams` (n, order): n-grams; counts of equal rows add up
-        - `counts` (n,): how often each occurs
-
-        Raises ValueError, as in `from_tables`.
-        """
+        """Count the n-grams of all orders in those (n, order) of the highest."""
         check_total(float(counts.sum(dtype=np.float64)))
         totals = np.zeros(n_words, dtype=np.int64)
         np.add.at(totals, ngrams[:, -1], counts)
@@ -99,15 +85,10 @@ class NgramCounts(ContextTrie):
         n_words: int,
         boundary: int | None = None,
     ) -> Self:
-        """Build the trie from tables of n-grams, adding up the counts of equal rows.
+        """Build the trie from tables of n-grams of 1, 2, ... words and counts (n,).
 
-        - `ngrams` (n, k): the n-grams of k = 1, 2, ... words, the next word in the last
-          column. The ids must be below `n_words`; this is not checked
-        - `counts` (n,): how often each occurs
-        - `boundary`: n-grams with this id between two words are left out
-
-        Raises ValueError if the counts add up to 2**53 or more, or there are too many
-        n-grams.
+        Counts of equal rows add up. Ids are not checked. N-grams with the boundary
+        between two words are left out. Raises ValueError if there are too many.
         """
         if boundary is not None:
             within = [(table[:, 1:-1] != boundary).all(axis=1) for table in ngrams]
@@ -127,11 +108,9 @@ class NgramCounts(ContextTrie):
     def check_suffixes(self) -> None:
         """Raise ValueError if a suffix is counted less often than its n-grams.
 
-        The suffix of an n-gram lacks its oldest word. In the counts of one text, it
-        occurs at least as often as all n-grams that end with it. Counts of different
-        texts, or with different cut-offs per order, do not define a Kneser-Ney model.
-        The first words of an n-gram need not be counted: in the first window of a text
-        they occur only as a context.
+        In the counts of one text, the suffix of an n-gram, without its oldest word,
+        occurs at least as often as all n-grams that end with it. Other counts define no
+        Kneser-Ney model. The first words of a text occur only as a context.
         """
         parent = self.parents()
         for level in range(1, self.order):
@@ -206,10 +185,7 @@ def counted(
 ) -> dict[str, NDArray[Any]]:
     """Count the n-grams of all orders that end in the next word of each window.
 
-    - `of_words` (n_words,): counts of the next words
-    - `boundary`: as of `NgramCounts.from_windows`
-
-    Returns the arrays of their trie and the counts that are `wanted`, as `merged`.
+    `of_words` (n_words,) has the counts of the next words. Returns as `merged`.
     """
     n_words = len(of_words)
     end = n_words if boundary is None else boundary
@@ -221,10 +197,7 @@ def counted(
 
 
 def check_counts(counts: ArrayLike, n: int) -> NDArray[np.int64]:
-    """Return counts as int64, or raise ValueError naming the first invalid one.
-
-    - `counts`: how often each n-gram occurs
-    """
+    """Return counts as int64, or raise ValueError naming the first invalid one."""
     values = np.asarray(counts)
     if values.shape != (n,):
         raise ValueError(

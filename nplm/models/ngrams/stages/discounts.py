@@ -39,13 +39,10 @@ def find_discounts(
     fallback: tuple[float, float, float] | None = None,
     warned_from: int = 1,
 ) -> NDArray[np.float64]:
-    """Return the discounts (order, 3) of all orders.
+    """Return the discounts (order, 3) of all orders, of their counts of counts (6,).
 
-    - `n` (6,): the counts of counts of each order
-    - `interpolate`: whether each order is interpolated
-    - `fallback`: discounts of an order whose counts of counts give none. None uses 0.5,
-      1 and 1.5 (0.5 for plain discounts) and warns once for all orders
-    - `warned_from`: lowest order that the warning mentions
+    An order whose counts of counts give none has those of `fallback`. None uses
+    `FALLBACKS` and warns once for all orders from `warned_from` on.
     """
     default = FALLBACKS[kind]
     discounts, reasons = [], []
@@ -120,11 +117,7 @@ def plain_discounts(n: NDArray[np.int64]) -> tuple[float, float, float]:
 def check_fallback(
     fallback: Any, *, interpolate: bool
 ) -> tuple[float, float, float] | None:
-    """Return the three discounts of `discount_fallback`, or None.
-
-    Raises ValueError if they are not above 0 and at most 1, 2 and 3 (below 3 without
-    interpolation).
-    """
+    """Return the three discounts of `discount_fallback`, or None; raise ValueError."""
     if fallback is None:
         return None
     values = list(fallback) if np.ndim(fallback) == 1 else [fallback] * 3

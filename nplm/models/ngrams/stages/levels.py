@@ -37,7 +37,6 @@ STRUCTURE = ("context_word", "child_start", "start", "words")
 class Part:
     """The levels of the contexts whose nearest word is in one range.
 
-    - `number`: used in the names of its files
     - `sizes` (order - 1, 2): numbers of contexts and n-grams of each level but the root
     - `distinct` (n_words,): number of distinct nearest words before each word
     """
@@ -52,12 +51,9 @@ def join_parts(
 ) -> dict[str, NDArray[Any]]:
     """Make the arrays of a trie of the files of its parts, and remove these.
 
-    - `unigrams` (n_words,): entries of the words in the arrays of n-grams, by name:
-      their modified counts (``counts``) and those in the text (``raw``), or
-      probabilities (``prob``). With these there are weights (``bow``) of contexts
-    - `parts`: parts in the order of their words; empty for a unigram model
-
-    Raises ValueError if there are more than 2**31 - 1 contexts or n-grams.
+    `unigrams` (n_words,) are entries of the words in the arrays of n-grams, by name:
+    their modified counts (``counts``) and those in the text (``raw``), or probabilities
+    (``prob``), with which there are weights (``bow``) of contexts.
     """
     sizes = np.empty((0, 2), dtype=np.int64)
     if parts:
@@ -126,11 +122,8 @@ def merged(
 ) -> dict[str, NDArray[Any]]:
     """Merge runs into the arrays of the trie of their n-grams, and remove them.
 
-    - `counts` (n_words,): counts of the words in the text
-    - `wanted`: counts to return: modified ones (``counts``), those in the text
-      (``raw``), or both
-
-    Returns and raises as `join_parts`.
+    `counts` (n_words,) are those of the words in the text; modified ones (``counts``),
+    those in the text (``raw``), or both may be `wanted`.
     """
     if packing.order == 1:
         of_words = dict.fromkeys(wanted, counts)
@@ -169,10 +162,7 @@ def name_in_part(part: int, level: int, array: str) -> str:
 def ranges_of_words(
     n_rows: NDArray[np.int64], max_rows: int
 ) -> Iterator[tuple[int, int]]:
-    """Yield ranges of words, first and end, that have at most `max_rows` rows together.
-
-    A word with more rows is alone.
-    """
+    """Yield ranges of words with at most `max_rows` rows; a word with more is alone."""
     ends, first = np.cumsum(n_rows), 0
     while first < len(ends):
         before = ends[first - 1] if first else 0

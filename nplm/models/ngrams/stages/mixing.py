@@ -25,10 +25,7 @@ MAX_WEIGHT = 1e6
 
 
 class Member(Protocol):
-    """What is mixed: n-grams in the ids of a vocabulary, and their probabilities.
-
-    - `trie`: the n-grams that it is made of, in ids of their own
-    """
+    """What is mixed: n-grams in the ids of a vocabulary, and their probabilities."""
 
     trie: BackoffTrie
     n_words: int
@@ -44,10 +41,7 @@ class Member(Protocol):
     def next_word_prob(
         self, X: NDArray[np.int32], y: NDArray[np.int32]
     ) -> NDArray[np.float64]:
-        """Return the probability of each next word given its context.
-
-        - `X` (n_samples, n_context): contexts, the nearest word in the last column
-        """
+        """Return the probability of each next word after contexts (n, n_context)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,11 +49,8 @@ class AlignedTrie(Member):
     """A back-off trie addressed by the word ids of a larger vocabulary.
 
     A word that the trie lacks has probability 0, and a context reaches back to the
-    nearest such word at most, as in SRILM's ``ngram -mix-lm``.
-
-    - `trie`: the n-grams, in ids of their own vocabulary
-    - `ids` (trie.n_words,): the larger vocabulary's id of each word; distinct
-    - `n_words`: size of the larger vocabulary
+    nearest such word at most, as in SRILM's ``ngram -mix-lm``. `ids` (trie.n_words,)
+    are the distinct ids of its words in the larger vocabulary.
     """
 
     trie: BackoffTrie
@@ -108,14 +99,10 @@ class AlignedTrie(Member):
 
 @dataclass(frozen=True, eq=False)
 class LimitedTrie(Member):
-    """A back-off trie restricted to some of its words, in ids of a vocabulary of these.
+    """A back-off trie restricted to the words with the distinct `ids` (n_words,).
 
-    - `trie`: the n-grams, in ids of all words
-    - `ids` (n_words,): the trie's id of each word that is kept; distinct
-    - `unknown`: the kept word, as the index of its id, that takes the probability of
-      the dropped words as unigrams. If there is none, the unigrams are scaled to sum to
-      1
-    - `evenly`: whether that probability is divided evenly among the kept words instead
+    As unigrams, the dropped words give their probability to the kept word of index
+    `unknown`, or, `evenly`, to all; without either, unigrams are scaled to sum to 1.
     """
 
     trie: BackoffTrie
@@ -160,15 +147,12 @@ class LimitedTrie(Member):
 def mixed_trie(
     members: Sequence[Member], weights: Sequence[float], work: Work
 ) -> BackoffTrie:
-    """Mix back-off models into one, with the n-grams of all of them.
+    """Mix back-off models in one vocabulary, with the n-grams of all of them.
 
     The probability of each n-gram is the weighted average of the members', and back-off
     weights are those that make the probabilities after every context sum to 1. If words
     that do not follow a context have no mass in the shorter contexts, the probabilities
     of those that do are scaled to sum to 1.
-
-    - `members`: in one vocabulary; each word of it is in one of them
-    - `weights`: 0 or more, summing to 1
     """
     trie = _union(members, work)
     mapped = [array for m in members for array in m.trie.every_array]
@@ -235,10 +219,7 @@ def _balance(
     row: NDArray[np.intp],
     place: slice,
 ) -> NDArray[np.float64]:
-    """Return back-off weights of contexts; scale their own words if none will do.
-
-    `X` has the context of each n-gram of `place`, and `row` its row in `contexts`.
-    """
+    """Return back-off weights of contexts; scale the probabilities if none will do."""
     y, n = trie.words[place], len(contexts)
     mass = np.bincount(row, trie.prob[place], n).astype(np.float64)
     left = np.maximum(1 - mass, 0)

@@ -21,8 +21,7 @@ MIN_BACKOFF_MASS = 1e-6
 def pruned_by_entropy(trie: BackoffTrie, threshold: float, work: Work) -> BackoffTrie:
     """Return a trie without the n-grams that hardly change its perplexity.
 
-    It is the same trie if nothing is dropped. Raises ValueError if `threshold`, the
-    relative change of perplexity, is not a finite number, 0 or more.
+    It is the same trie if nothing is dropped.
     """
     if not isinstance(threshold, numbers.Real) or not 0 <= threshold < np.inf:
         raise ValueError(f"threshold must be 0 or more, got {threshold!r}.")
@@ -50,10 +49,8 @@ def choose_by_entropy(
 ) -> int:
     """Choose the n-grams to keep, block by block, from the longest to the shortest.
 
-    - `threshold`: relative change of perplexity below which an n-gram is dropped
-    - `keep` (n_ngrams,): filled
-    - `bow` (n_contexts,): the weights of the trie. Those of contexts that lose an
-      n-gram are replaced
+    Fills `keep` (n_ngrams,), and replaces the weights in `bow` (n_contexts,) of
+    contexts that lose an n-gram.
     """
     n_dropped, context_of = 0, trie.contexts_made(work)
     stays = work.array(np.bool_, len(trie.context_word))
@@ -126,10 +123,7 @@ def renormalize(trie: BackoffTrie, work: Work) -> None:
 def _probabilities(
     trie: BackoffTrie, context_of: NDArray[np.int32], work: Work
 ) -> NDArray[np.float64]:
-    """Return the product of the probabilities of the words of each context.
-
-    That of a context c w is that of c times that of the n-gram (c, w).
-    """
+    """Return p(c w) = p(c) p(w | c), the probability of the words of each context."""
     out = work.array(np.float64, len(trie.context_word))
     out[0] = 1
     if trie.order > 1:
@@ -211,9 +205,7 @@ def _sum_by(
 
 
 def cut(trie: BackoffTrie, keep: NDArray[np.bool_], work: Work) -> BackoffTrie:
-    """Return a trie of some n-grams, and of the contexts that lead to any.
-
-    - `keep` (n_ngrams,): the n-grams to keep. Those of unigrams are set to True
+    """Return a trie of the n-grams in `keep`, of all words, and of contexts to any.
 
     N-grams may then lack their suffixes, and contexts may be no n-grams.
     """

@@ -48,11 +48,7 @@ SORTED = "pairs", "codes"
 
 @dataclass(frozen=True)
 class Rows:
-    """The n-grams of one length whose newest word is in a range.
-
-    - `words` (n, k): the n-grams, or contexts with a weight
-    - `codes` (n,): codes of their probabilities, or of their weights
-    """
+    """N-grams (n, k) whose newest word is in a range, or contexts, and codes (n,)."""
 
     words: NDArray[np.int32]
     codes: NDArray[np.uint16]
@@ -64,10 +60,6 @@ class Quantizing:
     The nodes of each length are all n-grams, the contexts with a weight, and the
     suffixes of both. They are sorted by their words, newest first, so that those of a
     range of newest words are adjacent. A range is processed in memory.
-
-    - `trie`: a trie of order 2 to 16, in memory or mapped
-    - `bits`: bits of a code
-    - `header`: sizes, for ``quantized_items``
     """
 
     def __init__(self, trie: BackoffTrie, bits: int, work: Work) -> None:
@@ -190,10 +182,7 @@ class Quantizing:
     def _sorted(
         self, k: int, n_ranges: int, range_of_word: NDArray[np.int32]
     ) -> list[NDArray[np.int64]]:
-        """Write contexts, next words and codes of n-grams, each block by range.
-
-        Returns where each range begins in each block.
-        """
+        """Write n-grams and codes, each block by range; return where ranges begin."""
         trie, work, found, n_before = self._trie, self._work, [], 0
         begin, end = map(int, trie.level_start[k - 1 : k + 1])
         for first, last in blocks_of_contexts(trie.start, begin, end, work.block):
@@ -309,10 +298,7 @@ class Quantizing:
 
 
 def unquantized(trie: SuffixTrie, work: Work) -> BackoffTrie:
-    """Return the n-grams of a trie that only look-ups read, of nplm or of KenLM.
-
-    Raises ValueError if its numbers are out of range.
-    """
+    """Return the n-grams of a trie that only look-ups read, of nplm or of KenLM."""
     tables = NgramTables(work)
     work.stage("reading", sum(map(trie.n_nodes, range(trie.order - 1))))
     arrays: dict[int, NDArray[np.int32]] = {}
@@ -346,9 +332,9 @@ def unquantized(trie: SuffixTrie, work: Work) -> BackoffTrie:
 def _extensions(
     trie: SuffixTrie, i: int, size: int
 ) -> Iterator[tuple[int, NDArray[np.int64]]]:
-    """Yield the first node of a block one word shorter, and where extensions begin.
+    """Yield a first node one word shorter than level `i`, and where extensions begin.
 
-    Level `i` has the extensions. The last of the offsets is the end of the block.
+    The last of the offsets is the end of the block.
     """
     first, before = 0, np.empty(0, dtype=np.int64)
     for starts in trie.starts(i, size):

@@ -25,10 +25,8 @@ MAX_PIECE_ROWS = 1 << 16
 class Packing:
     """A packing of n-grams into rows of 64-bit numbers (see ``_runs``).
 
-    - `order`: number of words in an n-gram
-    - `boundary`: a context ends at the nearest word with this id; `n_words` is that of
-      no word
-    - `marks`: whether n-grams have the boundary, or end before it
+    A context ends at the nearest `boundary` (`n_words` for none). Without `marks`
+    n-grams end before it.
     """
 
     order: int
@@ -58,12 +56,10 @@ class Packing:
 
 
 class Run:
-    """A sorted run at the end of a file, read by several threads once it is written.
+    """A sorted run of `n_rows` rows at the end of a file, which several threads read.
 
-    - `file`: name of the file, which may have more runs
-    - `is_distinct`: whether no two rows are equal
-    - `n_rows`: number of rows
-    - `width`: number of 64-bit numbers in a row, with its count
+    A row has `width` 64-bit numbers with its count. If the run `is_distinct`, no two
+    rows are equal.
     """
 
     def __init__(
@@ -124,11 +120,7 @@ class Stream(Piece):
 
 
 class Windows(Piece):
-    """Contexts and the word after each, in any order; counts of equal ones add up.
-
-    - `counts` (n,): how often each occurs, by default once
-    - `labels`: the class of each word, of n-grams of classes
-    """
+    """Contexts and next words, whose counts (n,) add up; with `labels`, of classes."""
 
     def __init__(
         self,
@@ -204,8 +196,8 @@ def streams(
 ) -> Iterator[Stream]:
     """Yield a text in parts that fit in memory, each preceded by its context.
 
-    - `ids`: file of the word ids, int32, with -1 at the end of each line
-    - `new_ids` (n_words + 1,): the final id of each id in the file, then the boundary
+    The file `ids` has int32, -1 at the end of each line; `new_ids` (n_words + 1,) are
+    the final ids, then the boundary.
     """
     n_tokens = work.size(ids) // np.dtype(np.int32).itemsize
     # Bytes per row: two copies for the sort, and the stream before and after renaming.
@@ -233,10 +225,7 @@ def write_runs_of_tables(
     work: Work,
     total: int = 0,
 ) -> list[Run]:
-    """Sort tables of n-grams and counts into runs; read them alone for order 1.
-
-    `total` is the number of n-grams, 0 if it is unknown.
-    """
+    """Sort tables of n-grams and counts into runs; read them alone for order 1."""
     work.stage("sorting n-grams", total)
     if packing.order > 1:
         return write_runs(packing, _regrouped(packing, tables, work), work)

@@ -37,12 +37,6 @@ class Scratch(Work):
     The files have no names, so that the system removes them when the process ends,
     however it ends. Each has an open descriptor: the text's ids, the runs of each
     thread, the arrays of each level and thread while runs are merged, and arrays.
-
-    - `folder`: folder for the files. None is the system's folder of temporary files
-    - `memory`: bytes that the stages may use for their buffers, until `reserve` is
-      called
-    - `threads`: threads that do the work
-    - `progress`: as of `Work`
     """
 
     on_disk = True

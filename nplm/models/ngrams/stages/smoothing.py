@@ -29,11 +29,9 @@ STRUCTURE = ("level_start", "context_word", "child_start", "start", "words")
 
 @dataclass(frozen=True, eq=False)
 class Smoothing:
-    """Parameters of an estimation, as of `KneserNeyLM`.
+    """Parameters of an estimation, as of `KneserNeyLM`, for each order.
 
-    - `interpolate`: of each order
-    - `of_text`: whether `min_counts` are of the counts in the text
-    - `impossible`: id of a word that no n-gram has, of probability 0; -1 for none
+    The word `impossible` is in no n-gram and has probability 0; -1 for none.
     """
 
     discounts: Literal["modified", "plain"]
@@ -102,8 +100,8 @@ class Smoothing:
 class Estimate(NamedTuple):
     """An estimated model.
 
-    - `is_whole`: whether each n-gram below the highest order that does not end a
-      sentence is a context, each context is an n-gram, and all suffixes are there
+    It `is_whole` if each n-gram below the highest order that does not end a sentence is
+    a context, each context is an n-gram, and all suffixes are there.
     """
 
     trie: BackoffTrie
@@ -120,12 +118,10 @@ def estimated(
     *,
     warned_from: int = 1,
 ) -> Estimate:
-    """Estimate a model from counts, block by block.
+    """Estimate a model from modified counts (n_ngrams,), block by block.
 
-    - `trie`: the n-grams. Its arrays are those of the model unless n-grams are dropped
-    - `counts`, `raw` (n_ngrams,): their modified counts, and those in the text, which
-      are only used if ``smoothing.cuts_by_text``
-    - `warned_from`: as in `find_discounts`
+    The arrays of the trie are those of the model unless n-grams are dropped. `raw`, the
+    counts in the text, are only used if ``smoothing.cuts_by_text``.
     """
     n_of_counts = []
     for level in range(trie.order):

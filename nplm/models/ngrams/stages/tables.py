@@ -42,11 +42,9 @@ class DuplicateNgramError(ValueError):
 
 
 class NgramTable(NamedTuple):
-    """Some n-grams of one length.
+    """Some n-grams (n, k) of one length, the newest word in the last column.
 
-    - `ngrams` (n, k): the words, the newest in the last column
-    - `prob`, `bow` (n,): probabilities (`NOT_AN_NGRAM` of a context alone), and weights
-      as contexts (1 for the longest)
+    Probabilities are `NOT_AN_NGRAM` of a context alone; weights are 1 for the longest.
     """
 
     ngrams: NDArray[np.int32]
@@ -92,13 +90,8 @@ class NgramTables:
         """Make the trie, and remove the tables.
 
         Every context is added with all its suffixes, even if these have no n-grams.
-
-        - `unigrams`: every word of the vocabulary once, in order
-        - `settled`: returns a table with the final ids and weights, `NO_CONTEXT` for 1
-        - `distinct`: whether to refuse n-grams that occur twice, which else are one
-          n-gram with the numbers of one of them
-
-        Raises DuplicateNgramError if an n-gram occurs twice and `distinct` is True.
+        `settled` returns a table with the final ids and weights, `NO_CONTEXT` for 1. Of
+        n-grams that occur twice one is kept; if `distinct`, DuplicateNgramError.
         """
         n_words, work = len(unigrams.prob), self._work
         sizes = np.zeros((order, 2), dtype=np.int64)
@@ -162,10 +155,7 @@ class NgramTables:
         rows_of: _RowsOfRanges,
         distinct: bool,
     ) -> None:
-        """Append the levels of the contexts that end with a range of words.
-
-        `sizes` has the numbers of contexts and n-grams of each level so far.
-        """
+        """Append the levels of contexts that end with a range of words, and sizes."""
         first, last = words
         n_words, order = len(unigrams.prob), len(sizes)
         every = np.arange(n_words, dtype=np.int32)
@@ -219,11 +209,7 @@ class NgramTables:
 
 
 class _Chosen(NamedTuple):
-    """The n-grams and the contexts of one length that belong to a range of words.
-
-    - `ngrams`, `prob`, `rows`: words of the n-grams, probabilities, rows in their table
-    - `contexts`, `bow`: words of the contexts, and their weights, other than 1
-    """
+    """The n-grams of one length of a range of words, and contexts with a weight."""
 
     ngrams: NDArray[np.int32]
     prob: NDArray[np.float32]
@@ -236,11 +222,8 @@ class _RowsOfRanges:
     """The rows of tables that belong to a range of words.
 
     If there are several ranges, the rows are sorted by them first, block by block, so
-    that each range reads its own rows alone.
-
-    - `blocks_of`: yields the blocks of a length, each with its first row
-    - `ranges`: first and end of each range of words
-    - `settled`: as of `NgramTables.trie`
+    that each range reads its own rows alone. `blocks_of` yields the blocks of a length,
+    each with its first row.
     """
 
     def __init__(

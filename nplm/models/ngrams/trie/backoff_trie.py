@@ -17,16 +17,11 @@ from nplm.models.ngrams.trie.work import BLOCK_FOLLOWERS, Work
 class BackoffTrie(ContextTrie):
     """Trie of a back-off model, with the semantics of an ARPA file.
 
-    The probability of a word is that of the longest n-gram stored, times the
-    back-off weights of all longer contexts. Interpolated models are stored in the
-    same way, with their probabilities already interpolated.
-
-    Contexts `X` (n_samples, order - 1) have the nearest word in the last column; their
-    ids are not checked.
-
-    - `prob` (n_ngrams,): the probability of each follower after its context
-    - `bow` (n_contexts,): the back-off weight of each context, for words that do not
-      follow it
+    The probability of a word is that of the longest n-gram stored, `prob` (n_ngrams,),
+    times the back-off weights, `bow` (n_contexts,), of all longer contexts.
+    Interpolated models are stored in the same way, with their probabilities already
+    interpolated. The ids of contexts `X` (n_samples, order - 1), the nearest word last,
+    are not checked.
     """
 
     prob: NDArray[np.float32]
@@ -64,10 +59,7 @@ class BackoffTrie(ContextTrie):
     def words_prob(
         self, X: NDArray[np.int32], words: NDArray[np.int32]
     ) -> NDArray[np.float64]:
-        """Return the probability of several words (n_samples, n) after each context.
-
-        Each context is looked up once for all its words.
-        """
+        """Return the probability of words (n, k) after contexts, looked up once."""
         out = np.empty(words.shape)
         arrays, path = (self.arrays, self.prob, self.bow), self.path()
         for rows in blocks(len(X), max(1, BLOCK_WINDOWS // max(1, words.shape[1]))):

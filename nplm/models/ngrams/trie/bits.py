@@ -82,10 +82,7 @@ def put_offsets(
 
 
 def set_bits(words: NDArray[np.generic]) -> Iterator[NDArray[np.int64]]:
-    """Yield the positions of the bits that are set, in increasing order, in blocks.
-
-    - `words`: a bit array, such as that of `put_offsets`
-    """
+    """Yield the positions of the bits that are set, in increasing order, in blocks."""
     for part in blocks(len(words), BLOCK_WORDS):
         bits = np.unpackbits(words[part].view(np.uint8), bitorder="little")
         yield np.flatnonzero(bits) + 64 * part.start

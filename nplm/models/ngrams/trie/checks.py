@@ -105,10 +105,7 @@ def check_structure(trie: ContextTrie) -> None:
 
 
 def every(test: Callable[..., NDArray[np.bool_]], *arrays: NDArray[np.generic]) -> bool:
-    """Return whether a test holds for all entries of arrays of equal length.
-
-    It gets blocks of the arrays. The pages of mapped ones are released.
-    """
+    """Return whether a test holds for all blocks of arrays; release mapped ones."""
     for part in blocks(len(arrays[0]), BLOCK_ENTRIES):
         if not test(*(array[part] for array in arrays)).all():
             return False
@@ -196,8 +193,6 @@ class SuffixTrie(Protocol):
     """n-grams in levels by length, sorted from the newest word to the oldest.
 
     Numbers that are out of range raise a ValueError as they are read.
-
-    - `n_ngrams` (order,): number of n-grams of each order
     """
 
     n_ngrams: NDArray[np.int64]
@@ -213,10 +208,7 @@ class SuffixTrie(Protocol):
         """Return the number of nodes of ``i + 2`` words."""
 
     def starts(self, i: int, size: int) -> Iterator[NDArray[np.int64]]:
-        """Yield the first of level `i` of each node one word shorter, and the end.
-
-        In blocks of `size`.
-        """
+        """Yield the first of level `i` of each node one word shorter, and the end."""
 
     def nodes(self, i: int, begin: int, end: int) -> tuple[NDArray[Any], ...]:
         """Return the oldest words of nodes, probabilities (NaN without) and weights."""
@@ -264,10 +256,7 @@ def _checked_level(trie: SuffixTrie, i: int, size: int) -> float:
 def offsets_in_order(
     offsets: Iterable[NDArray[np.int64]], n_words: int, end: int
 ) -> Iterator[NDArray[np.int64]]:
-    """Yield blocks of offsets; raise ValueError unless they go from 0 to `end`.
-
-    - `n_words`: words of the n-grams that have these offsets, for the error
-    """
+    """Yield blocks of offsets; raise ValueError unless they go from 0 to `end`."""
     before = 0
     for block in offsets:
         # Not by differences, which overflow.

@@ -29,17 +29,14 @@ class ContextTrie:
     """Trie of contexts of up to ``order - 1`` words, and the words that follow them.
 
     The followers and children of the root are dense: they contain every word of the
-    vocabulary. Follower w of the root has index w, and the context of the single word
-    w is number ``1 + w``.
+    vocabulary. Follower w of the root has index w, and the context of the single word w
+    is number ``1 + w``.
 
     - `level_start` (order + 1,): contexts of k words are those from ``level_start[k]``
       to ``level_start[k + 1]``
-    - `context_word` (n_contexts,): the oldest word of each context (0 for the root,
-      which has none)
-    - `child_start` (n_contexts + 1,): children of context c are those from
-      ``child_start[c]`` to ``child_start[c + 1]``
-    - `start` (n_contexts + 1,): followers of context c are those from ``start[c]`` to
-      ``start[c + 1]``
+    - `context_word` (n_contexts,): the oldest word of each context, 0 for the root
+    - `child_start` (n_contexts + 1,): first child of each context
+    - `start` (n_contexts + 1,): first follower of each context
     - `words` (n_ngrams,): the word of each follower, sorted within a context
     """
 
@@ -111,10 +108,7 @@ class ContextTrie:
         return X
 
     def ngrams(self, level: int) -> NDArray[np.int32]:
-        """Return the n-grams (n, level + 1) whose contexts have `level` words.
-
-        They are in the order of `words`, the next word in the last column.
-        """
+        """Return the n-grams (n, level + 1) of contexts of `level` words, in order."""
         first, last = self.level_start[level : level + 2]
         contexts, row, place = self.after(level, int(first), int(last))
         return np.column_stack([contexts[row], self.words[place]])
@@ -160,11 +154,9 @@ def blocks_of_contexts(
 ) -> Iterator[tuple[int, int]]:
     """Split contexts `first` to `last` into blocks of about `size` followers.
 
-    - `start` (n_contexts + 1,): the first follower of each context
-    - `size`: maximum of a block of more than one context, by default `BLOCK_FOLLOWERS`
-
-    Yields the first context of a block and the end. Interrupts are handled between
-    blocks.
+    `start` (n_contexts + 1,) has the first follower of each context. Only a block of
+    one context may have more than `size`. Yields the first context of a block and the
+    end.
     """
     size = BLOCK_FOLLOWERS if size is None else size
     while first < last:
@@ -230,9 +222,9 @@ class TrieBuilder:
     ) -> tuple[list[NDArray[np.int32]], dict[int, NDArray[np.int32]]]:
         """Append all n-grams of the tables of 1, 2, ... words.
 
-        Every context is added with all its suffixes, even if these have no n-grams.
-        So are `contexts`, by their length. Returns the index of each row among the
-        n-grams of its order, and the numbers of `contexts`.
+        Every context is added with all its suffixes, even if these have no n-grams. So
+        are `contexts`, by their length. Returns the index of each row among the n-grams
+        of its order, and the numbers of `contexts`.
         """
         # Adjacent rows with the same context, usual in files, are processed as one run.
         runs = {k: _Runs(table[:, :-1]) for k, table in enumerate(ngrams) if k}
@@ -251,7 +243,7 @@ class TrieBuilder:
     ) -> dict[int, NDArray[np.int32]]:
         """Append all levels of contexts; return the number of each row in its level.
 
-        - `paths` (n, k): the contexts of k words, by k or -k. Their suffixes are added
+        `paths` has the contexts (n, k) by k or -k. Their suffixes are added.
         """
         number = {key: rows[:, -1] for key, rows in paths.items()}
         done: dict[int, NDArray[np.int32]] = {}

@@ -17,20 +17,14 @@ BUCKET_BYTES = _hashing.BUCKET_BYTES
 
 
 class WindowLookUps:
-    """Mixin of n-grams in a form that a kernel looks windows up in.
-
-    - `kernel`: the n-grams as the kernel takes them
-    """
+    """Mixin of n-grams that a kernel looks windows up in."""
 
     kernel: _trie.Ngrams
 
     def next_word_prob(
         self, X: NDArray[np.int32], y: NDArray[np.int32]
     ) -> NDArray[np.float64]:
-        """Return the probability of each next word given its context.
-
-        Ids are not checked; the nearest word is in the last column of `X`.
-        """
+        """Return the probability of each next word; ids are not checked."""
         out = np.empty(len(y))
         for rows in blocks(len(y), BLOCK_WINDOWS):
             windows = np.ascontiguousarray(X[rows]), np.ascontiguousarray(y[rows])
@@ -51,10 +45,7 @@ class WindowLookUps:
     def next_word_log_prob(
         self, X: NDArray[np.int32], y: NDArray[np.int32]
     ) -> NDArray[np.float64] | None:
-        """Return the natural logarithm of the probability of each next word.
-
-        None if an id is out of range: they need not be checked.
-        """
+        """Return the log-probability of each next word, None if an id is invalid."""
         out = np.empty(len(y))
         for rows in blocks(len(y), BLOCK_WINDOWS):
             windows = np.ascontiguousarray(X[rows]), np.ascontiguousarray(y[rows])
@@ -72,14 +63,13 @@ class HashTable(WindowLookUps):
     bucket implies more: a missing n-gram is mistaken for another one about once in
     10**13 look-ups, or 10**11 of the longest.
 
-    - `prob`, `bow` (n_words,): probability of each word as a unigram, and its back-off
-      weight as a context
+    - `prob`, `bow` (n_words,): probability and back-off weight of each word
     - `buckets`: the n-grams of all levels, in buckets of 64 bytes
     - `bucket_start` (order + 1,): the first bucket of each level
-    - `closed`: whether each context c w is also an n-gram: the word w after a context c
-      of the trie. If so, the probabilities of the words that follow a text depend only
-      on the longest context that ends it. The first words of a stream make contexts
-      that are not n-grams, and pruning may make more
+    - `closed`: whether each context c w is also an n-gram. If so, the probabilities of
+      the words that follow a text depend only on the longest context that ends it. The
+      first words of a stream make contexts that are not n-grams, and pruning may make
+      more
     """
 
     prob: NDArray[np.float32]

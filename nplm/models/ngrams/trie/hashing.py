@@ -85,12 +85,10 @@ class Filled(NamedTuple):
 def buckets_of_levels(
     n_ngrams: NDArray[np.int64], level_start: NDArray[np.generic]
 ) -> Iterator[NDArray[np.int64]]:
-    """Yield the first bucket of each level of the hash table and the end, ever larger.
+    """Yield `bucket_start` (order + 1,), the first bucket of each level, ever larger.
 
     The first sizes may be too small for a pruned trie, which has contexts and suffixes
     that are not n-grams.
-
-    Yields `bucket_start` (order + 1,).
     """
     # The buckets of a level hold n-grams of k + 1 words and contexts of this length.
     n_contexts = np.append(np.diff(level_start)[1:], 0)
@@ -130,10 +128,9 @@ def _fill_window(
     missing: NDArray[np.int32],
     work: Work,
 ) -> Filled:
-    """Fill a window of the buckets of a level, which is empty.
+    """Fill an empty window of the buckets of a level.
 
-    `missing` is that of the next longer level, if that had a single window. Raises
-    TableFullError if the window has all buckets of the level and they do not suffice.
+    Raises TableFullError if it has all buckets of the level and they do not suffice.
     """
     arrays, levels = trie.arrays, [*trie.level_start.tolist(), trie.level_start[-1]]
 
@@ -168,10 +165,7 @@ def _fill_window(
 
 
 def _in_order(missing: NDArray[np.int32]) -> NDArray[np.int32]:
-    """Return missing suffixes sorted and distinct, in whatever windows they were found.
-
-    The slots depend on the order in which suffixes are inserted.
-    """
+    """Return missing suffixes sorted and distinct: the slots depend on their order."""
     missing = missing[:, np.lexsort(missing[::-1])]
     is_new = np.ones(missing.shape[1], dtype=bool)
     is_new[1:] = (missing[:, 1:] != missing[:, :-1]).any(axis=0)
@@ -184,18 +178,10 @@ def fill_table(
     bucket_start: NDArray[np.int64],
     work: Work,
 ) -> bool:
-    """Fill the hash table of a trie, one window of buckets at a time.
+    """Fill the hash table of a trie, one window of buckets at a time; return `closed`.
 
-    Equal tries give the same bytes, whatever the windows.
-
-    - `buckets`: buckets of zeros
-    - `bucket_start` (order + 1,): sizes of `buckets_of_levels`
-    - `work`: memory, or a folder for temporary arrays if `buckets` are on disk
-
-    Returns `closed`: as in `HashTable`. Raises TableFullError if the slots do not
-    suffice, as may be if n-grams lack their suffixes.
-
-    Suffixes that n-grams lack take 12 bytes of memory each.
+    Equal tries give the same bytes, whatever the windows. Suffixes that n-grams lack
+    take 12 bytes of memory each. Raises TableFullError if the slots do not suffice.
     """
     parents = trie.parents(work)
     keys = keys_of(trie, parents, work)

@@ -41,14 +41,9 @@ class PackedTrie:
     """Structure of a `ContextTrie`, bit-packed.
 
     Words take no more bits than the vocabulary needs. Offsets are in Elias-Fano codes
-    whose numbers have no low parts: one bit per context, and one per child or follower.
-    Probabilities and weights are in the hash table of the same n-grams.
-
-    - `n_ngrams` (order,): number of n-grams of each order
-    - `level_start` (order + 1,): as in `ContextTrie`
-    - `context_word`, `words`: packed words of the contexts, and of their followers
-    - `child_high`, `start_high`: codes of `child_start` and `start`
-    - `child_sample`, `start_sample`: position of every 32nd bit that is set in them
+    whose numbers have no low parts (`high`, and `sample`, the position of every 32nd
+    bit that is set): one bit per context, and one per child or follower. Probabilities
+    and weights are in the hash table of the same n-grams.
     """
 
     n_words: int
@@ -102,10 +97,7 @@ class PackedTrie:
         return all(len(getattr(self, n)) == size for n, (_, size) in sizes.items())
 
     def structure(self, work: Work) -> ContextTrie:
-        """Unpack the structure, block by block.
-
-        Raises ValueError if offsets or ids are invalid.
-        """
+        """Unpack the structure, block by block; raise ValueError if it is invalid."""
         n_contexts, n_ngrams = int(self.level_start[-1]), int(self.n_ngrams.sum())
         sizes = {"context_word": n_contexts, "child_start": n_contexts + 1}
         sizes |= {"start": n_contexts + 1, "words": n_ngrams}
@@ -146,10 +138,6 @@ class MappedTrie(WindowLookUps):
 
     Probabilities need no unpacking: they come from the hash table, and the words that
     follow a context from the structure.
-
-    - `packed`: the structure
-    - `table`: the values
-    - `file`: named in error messages
     """
 
     packed: PackedTrie
@@ -181,10 +169,7 @@ class MappedTrie(WindowLookUps):
         return self.unpacked(Work())
 
     def unpacked(self, work: Work | None = None) -> BackoffTrie:
-        """Return the trie whose arrays are read in order; raise if it is damaged.
-
-        - `work`: has the arrays; by default memory, in which they stay
-        """
+        """Return the trie in `work`, or in memory, where it stays; raise if damaged."""
         if work is None:
             return self._in_memory
         try:
@@ -236,10 +221,7 @@ def packed_sizes(
 def fill_packed(
     trie: ContextTrie, arrays: Mapping[str, NDArray[Any]], work: Work
 ) -> None:
-    """Fill the arrays of a `PackedTrie`, block by block.
-
-    - `arrays`: arrays of `packed_sizes`, by name; zeros
-    """
+    """Fill the arrays of a `PackedTrie`, zeros of `packed_sizes`, block by block."""
     # Records begin at a byte, and offsets at a sample.
     size = -(-min(work.block, BLOCK) // SAMPLED) * SAMPLED
     arrays["n_ngrams"][:] = trie.n_ngrams
@@ -268,10 +250,7 @@ def unpacked(
 ) -> BackoffTrie:
     """Unpack a structure, and read its values in the hash table of the same n-grams.
 
-    - `window_bytes`: bytes of buckets that are read together: all n-grams are read once
-      for each of these windows. By default half of the memory
-
-    Raises ValueError if anything is out of range.
+    Each window of buckets, by default half of the memory, is read together.
     """
     trie = packed.structure(work)
     n_bytes = max(work.memory // 2 if window_bytes is None else window_bytes, 64)

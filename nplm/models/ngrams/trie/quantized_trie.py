@@ -54,14 +54,11 @@ class Codebook:
     """Quantize values to codes of a few bits, by k-means of their logarithms.
 
     Code 0 stands for `absent` and code 1 for zero, exactly. The other codes stand for
-    ranges of the logarithm, and their values are the means of these, which minimize
-    the squared error (Lloyd 1982). Bounds of ranges do not divide bins, and each bin
-    counts as its mean; the sums are of whole numbers. So the result does not depend on
-    the order of the values, and memory not on their number.
-
-    - `bits`: bits of a code
-    - `absent`: the value that marks absent entries
-    - `values` (2**bits,): the value of each code, after `learn`
+    ranges of the logarithm, and their values are the means of these, which minimize the
+    squared error (Lloyd 1982). Bounds of ranges do not divide bins, and each bin counts
+    as its mean; the sums are of whole numbers. So the result does not depend on the
+    order of the values, and memory not on their number. After `learn`, `values`
+    (2**bits,) has the value of each code.
     """
 
     def __init__(self, bits: int, absent: float) -> None:
@@ -152,10 +149,7 @@ def record_bits(n_words: int, bits: int, low: int, *, ends: bool) -> int:
 def quantized_sizes(
     n_words: int, bits: int, n_nodes: Sequence[int], low: Sequence[int]
 ) -> dict[str, tuple[type[np.generic], int]]:
-    """Return the type and length of each array of a file, in its order.
-
-    - `n_nodes`, `low`: `n` and `low` of each `QuantizedLevel`
-    """
+    """Return the type and length of each array of a file, in its order."""
     n_codes = 1 << bits
     sizes: dict[str, tuple[type[np.generic], int]] = {
         "prob": (np.float32, n_words), "bow": (np.float32, n_words),
@@ -178,16 +172,13 @@ def quantized_sizes(
 
 @dataclass(frozen=True, eq=False)
 class QuantizedLevel:
-    """The n-grams of one length in a quantized trie.
+    """The n-grams of one length in a quantized trie, with suffixes of longer ones.
 
-    - `n`: number of n-grams, including suffixes of longer ones that are not n-grams
-      themselves
-    - `low`: number of low bits of an offset, stored in the records
     - `records`: for each n-gram its oldest word, the codes of its probability and
-      weight, and the low bits of the offset of its extensions. The longest n-grams have
-      no weights and offsets; the others have one more record, for the last offset
-    - `high`: the high bits of the offsets (see ``bits.pack_offsets``)
-    - `sample`: position of every 32nd set bit of `high`
+      weight, and the `low` low bits of the offset of its extensions. The longest
+      n-grams have no weights and offsets; the others have one more record, for the last
+      offset
+    - `high`, `sample`: the high bits of the offsets (see `put_offsets`)
     - `prob`, `bow` (2**bits,): codebooks: the value of each code
     """
 
@@ -204,12 +195,8 @@ class QuantizedLevel:
 class QuantizedTrie(WindowLookUps, SuffixTrie):
     """Quantized, bit-packed trie of n-grams, with the newest word first.
 
-    - `bits`: bits of the code of a probability or a weight
-    - `n_ngrams` (order,): number of n-grams of each order
-    - `prob`, `bow` (n_words,): probability of each word as a unigram, and its back-off
-      weight as a context
-    - `start` (n_words + 1,): the bigrams that end with word w are those from
-      ``start[w]`` to ``start[w + 1]``
+    - `prob`, `bow` (n_words,): probability and back-off weight of each word
+    - `start` (n_words + 1,): the first bigram that ends with each word
     - `levels`: the n-grams of 2 words, 3, ...
     """
 
@@ -241,9 +228,8 @@ class QuantizedTrie(WindowLookUps, SuffixTrie):
     ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]]:
         """Unpack records `first` to `last` of level `i`.
 
-        Returns `words` (n,), the oldest word of each n-gram; `prob, bow` (n,), codes of
-        the probabilities and weights; 0 for weights of the last level; `low` (n,), the
-        low bits of the offsets of the extensions; 0 for the last level.
+        Returns (n,) oldest words, codes of probabilities and weights, and low bits of
+        the offsets of extensions; the last level has 0 for weights and offsets.
         """
         width, word, code = self.width(i), word_bits(self.n_words), (1 << self.bits) - 1
         skipped = first % 8  # 8 records take `width` bytes
@@ -255,11 +241,7 @@ class QuantizedTrie(WindowLookUps, SuffixTrie):
         return words, prob, rest & code, rest >> self.bits
 
     def offsets(self, i: int) -> Iterator[NDArray[Any]]:
-        """Unpack the offsets of level `i`, in blocks; not for the last level.
-
-        Yields the first extension of each n-gram by one older word, and, last of all,
-        the end. Raises ValueError if there are not as many, or the samples are wrong.
-        """
+        """Unpack the offsets of level `i`, but the last, in blocks, and the end."""
         level, done = self.levels[i], 0
         for places in set_bits(level.high):
             end = done + len(places)
@@ -341,12 +323,9 @@ def quantized_items(
 
 
 def restored_quantized(fitted: Fitted, *, check: bool = True) -> QuantizedTrie:
-    """Make a trie of the items that `quantized_items` returned.
+    """Make a trie of the items of `quantized_items`, sizes and arrays together.
 
-    - `fitted`: sizes and arrays together
-    - `check`: whether to check all numbers of the arrays. Sizes are always checked
-
-    Raises ValueError if an item is missing, or the items are no trie.
+    Sizes are always checked, the numbers of the arrays if `check`.
     """
     bits = fitted.whole("bits", MIN_BITS, MAX_BITS)
     n_ngrams, n_nodes, low = (

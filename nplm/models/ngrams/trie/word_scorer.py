@@ -18,10 +18,7 @@ from nplm._kernels.ngrams.decoding._ngram_scorers import (
 
 
 class ScorerMethods:
-    """Methods of `nplm.Scorer` that return arrays; the kernel has those of words.
-
-    A subclass has a kernel as second base.
-    """
+    """Methods of `nplm.Scorer` that return arrays, beside those of a kernel."""
 
     _made_of: tuple[Any, int, dict[Any, int] | None, int]
     # Methods of the kernel.
@@ -37,8 +34,8 @@ class ScorerMethods:
     ) -> Self:
         """Make the scorer of n-grams.
 
-        - `ids`: the id of each word, or None if words are given as ids
-        - `unknown`: the id of words that are not in `ids`; -1 refuses them
+        `ids` has the id of each word, None if words are ids. Others have the id
+        `unknown`; -1 refuses them.
         """
         arguments = boundary, ids, ngrams.n_words, unknown, ngrams.closed
         scorer: Any = cls(ngrams.kernel, *arguments)  # type: ignore[call-arg]
@@ -90,11 +87,7 @@ class ScorerMethods:
     ) -> tuple[NDArray[np.float64], dict[str, NDArray[Any]]]:
         """Return the log-probability of each token, and the order of its n-gram.
 
-        - `ids` (n_words,): word ids of the sentences, concatenated
-        - `lengths` (n_sentences,): number of words of each sentence
-        - `bos`, `eos`: whether each sentence begins after a boundary, and whether the
-          boundary after it is a token
-        - `details`: unused, because orders cost nothing
+        `ids` (n_words,) are those of the sentences, of `lengths` (n_sentences,).
         """
         n_tokens = len(ids) + eos * len(lengths)
         log_prob, order = np.empty(n_tokens), np.empty(n_tokens, dtype=np.int32)

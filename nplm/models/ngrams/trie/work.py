@@ -27,14 +27,11 @@ class Work:
     `Scratch` has arrays and files on disk, more threads, and a limit of memory.
 
     - `memory`: bytes that buffers may take
-    - `on_disk`: whether arrays are mapped from files, so that random accesses are to be
-      avoided
-    - `n_threads`: number of threads that do the work
+    - `on_disk`: whether arrays are mapped, so that random accesses are to be avoided
     - `block`: number of n-grams that one thread processes at a time
     - `n_at_once`: number of float64 that are held in memory at once
     - `n_at_random`: number of accesses at random between two calls of `forget`
-    - `progress`: called with the name of the stage, the amount done, and the total; by
-      default it shows them as parts of the stage of a call around this one
+    - `progress`: called with the name of the stage, the amount done, and the total
     """
 
     on_disk = False
@@ -87,10 +84,7 @@ class Work:
             self._files.pop(name, None)
 
     def stage(self, name: str, total: int, n_bytes: int = 0) -> None:
-        """Begin a stage, whose progress runs from 0 to `total`.
-
-        It writes files of `n_bytes` at most (0: unknown).
-        """
+        """Begin a stage up to `total`, which writes `n_bytes` at most (0: unknown)."""
         self._stage, self._done, self._total = name, 0, total
         self.tell(0)
 
