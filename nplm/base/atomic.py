@@ -17,11 +17,7 @@ Model = TypeVar("Model")
 
 
 def all_or_nothing(fit: Method) -> Method:
-    """Make a method fit a copy of the model: an error leaves the model as it was.
-
-    A model with attributes of two fits would pass ids to a kernel that are out of
-    range of its arrays.
-    """
+    """Make a method fit a copy of the model: an error leaves the model as it was."""
 
     @wraps(fit)
     def guarded(self: object, *args: object, **kwargs: object) -> Any:
@@ -62,15 +58,9 @@ def fit_copy(model: Model, fit: Callable[[Model], KeyboardInterrupt | None]) -> 
 def fitted_or_interrupted(
     estimator: Any, *args: object, fit: str = "fit", **kwargs: object
 ) -> tuple[Any, KeyboardInterrupt | None]:
-    """Fit a new estimator; return it and the interrupt that ended the fit, if any.
+    """Fit a new estimator; return it, and the interrupt that ended the fit, if any.
 
-    - `*args`, `**kwargs`: arguments of its ``fit``
-    - `fit`: the method to call, ``fit`` or ``partial_fit``
-    - returns `fitted`: the return value of ``fit``, or the estimator after an interrupt
-    - returns `interrupt`: the interrupt, which the caller raises once it has kept the
-      result
-
-    Raises KeyboardInterrupt if the interrupted estimator is not fitted.
+    Raises the interrupt if it left the estimator unfitted.
     """
     try:
         return getattr(estimator, fit)(*args, **kwargs), None

@@ -36,25 +36,16 @@ def _new_array(shape: tuple[int, ...]) -> NDArray[np.int32]:
 class Texts:
     """Texts as one array of ids, over which the windows are views.
 
-    A row is a window: the words before a token, and the token. Rows follow each other
-    within a text; those in between, whose windows span two texts, are left out.
-
-    - `ids` (n_ids,): the texts, and what fills the contexts at their starts
-    - `n_context`: words of context in a row
-    - `first` (n_texts,): the first row of each text
-    - `lengths` (n_texts,): number of rows of each text
-    - `n_before`: words of each text before the first token that has a row
-    - `new_array`: makes the arrays of `windows`, by their shape
-    - `weights` (n_texts,): above 0 and at most 1, for a fit; None if all are 1
+    A row is a window, the words before a token and the token, within one text.
     """
 
-    ids: NDArray[np.int32]
-    n_context: int
-    first: NDArray[np.intp]
-    lengths: NDArray[np.intp]
-    n_before: int
+    ids: NDArray[np.int32]  # the texts, and what fills the contexts at their starts
+    n_context: int  # words of context in a row
+    first: NDArray[np.intp]  # (n_texts,): the first row of each text
+    lengths: NDArray[np.intp]  # (n_texts,): number of rows of each text
+    n_before: int  # words of each text before the first token that has a row
     new_array: Callable[[tuple[int, ...]], NDArray[np.int32]] = _new_array
-    weights: NDArray[np.float64] | None = None
+    weights: NDArray[np.float64] | None = None  # (n_texts,), in (0, 1]; None: all are 1
 
     @classmethod
     def of(
@@ -116,10 +107,9 @@ class Texts:
         return tokens + np.repeat(self.first[some] - begin, counts)
 
     def reread(self, n_context: int) -> tuple[Self, NDArray[np.bool_]]:
-        """Return the same texts, with rows of fewer words of context, from their start.
+        """Return the texts with rows of fewer words of context, from their start.
 
-        A state that reaches back further than the rows then begins with the text.
-        Returns `texts`, and which of its rows are rows of these texts.
+        The second array tells which of these rows are rows of this object.
         """
         more = max(self.n_before - n_context, 0)
         added = np.where(self.lengths > 0, more, 0)

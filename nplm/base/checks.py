@@ -109,11 +109,7 @@ def inferred_n_words(
 
 
 def check_classes(classes: Any, name: str, n_words: int | None) -> NDArray[np.int32]:
-    """Return the class of each word, from a fitted `WordClasses` or an array.
-
-    An empty class is an error: a model would give it probability. The user renumbers
-    classes from elsewhere, and so knows the new numbers.
-    """
+    """Return the class of each word, from a fitted `WordClasses` or an array."""
     labels = getattr(classes, "labels_", classes)
     if hasattr(labels, "fit"):
         # Imported here: files of n-grams are scored without scikit-learn.
@@ -142,11 +138,7 @@ def check_classes(classes: Any, name: str, n_words: int | None) -> NDArray[np.in
 
 
 def plain_ids(values: object, *, ndim: int, n_words: int) -> NDArray[np.int32] | None:
-    """Return word ids as int32 if they are a valid array, else None.
-
-    For a sentence of 20 words `check_ids` and scikit-learn's checks take longer
-    than an n-gram model. This check takes two microseconds.
-    """
+    """Return word ids as int32 if they are a valid array, else None: in 2 us."""
     if type(values) is not np.ndarray or values.ndim != ndim or values.size == 0:
         return None
     unsigned = UNSIGNED.get(values.dtype)
@@ -157,12 +149,9 @@ def plain_ids(values: object, *, ndim: int, n_words: int) -> NDArray[np.int32] |
 
 
 def trusted_ids(ids: NDArray[np.int32], n_words: int) -> NDArray[np.int32]:
-    """Copy checked ids, for code that trusts them.
+    """Copy checked ids; the last word replaces those that a thread made invalid.
 
-    The caller owns the array, and another thread may have written to it since the
-    check. The copy has the last word in place of an invalid id, as the kernels do.
-    NumPy checks an index array and then reads it again: it crashes if the array
-    changed in between.
+    NumPy checks an index array, reads it again, and crashes if it changed in between.
     """
     return np.minimum(ids.view(np.uint32), np.uint32(n_words - 1)).view(np.int32)
 
@@ -221,12 +210,9 @@ def copies_of(
 def count_ids(
     ids: NDArray[np.int32], n_words: int, weights: NDArray[np.float64] | None = None
 ) -> NDArray[np.int64]:
-    """Count how often each id occurs, shape (n_words,), even if the array changes.
+    """Count how often each id occurs, or round the sums of their weights, (n_words,).
 
-    The sums of weights, one for each id, are rounded.
-
-    ``np.bincount`` would return a longer array for an id that is too large: 16 GB for
-    the id 2**31 - 1.
+    ``np.bincount`` alone would take 16 GB for an id that another thread made large.
     """
     counts = np.zeros(n_words, dtype=np.int64 if weights is None else np.float64)
     size = max(n_words, BLOCK_IDS)
@@ -239,11 +225,7 @@ def count_ids(
 
 
 def refuse_usual_mistakes(X: object, y: object, model: str, *, need_y: bool) -> None:
-    """Raise a helpful error for text, a stream or documents in place of windows.
-
-    scikit-learn's checks refuse them too, but its messages are about samples and
-    features.
-    """
+    """Raise a helpful error for text, a stream or documents in place of windows."""
     documents = (
         f"{model} takes windows of word ids, and TextLM({model}(...)) takes documents"
     )

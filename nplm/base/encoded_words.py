@@ -22,18 +22,9 @@ LINE_FEED = 10
 class EncodedWords(Sequence[str]):
     """The words of a vocabulary as arrays of a file, which may be mapped into memory.
 
-    A sequence of strings. A word becomes a string when it is asked for, and the hash
-    table is that of the file, so a vocabulary of any size is ready at once.
-
-    - `vocabulary` (n_bytes,): the words in UTF-8, one a line
-    - `word_start` (n_words + 1,): first byte of each word, and, last, ``n_bytes + 1``
-    - `word_slots` (n_words + n_words // 2 + 1,): the hash table of the words
-    - `name`: name of the file, for errors
-    - `ids`: the id of each word, for kernels
-
-    Raises ValueError if the sizes of the arrays do not fit together. Their contents are
-    trusted: those of a damaged file give wrong words, ids of other words below
-    ``n_words``, or a ValueError when words are asked for.
+    A word becomes a string when it is asked for. The contents of the arrays are
+    trusted: those of a damaged file give wrong words, ids below ``n_words``, or a
+    ValueError when words are asked for.
     """
 
     def __init__(
@@ -55,11 +46,7 @@ class EncodedWords(Sequence[str]):
 
     @classmethod
     def of(cls, words: Sequence[str]) -> Self:
-        """Encode words, which have no line feeds unless only their ids are asked for.
-
-        Raises UnicodeEncodeError if a word has lone surrogates, which UTF-8 cannot
-        spell.
-        """
+        """Encode words; of those with line feeds only the ids are right."""
         return words if isinstance(words, cls) else cls(*_encoded(words))
 
     @classmethod

@@ -86,14 +86,9 @@ def damaged_file(name: object, why: object) -> ValueError:
 
 
 def missing_packages(user: str, *packages: str, otherwise: str = "") -> ImportError:
-    """Return the error for optional packages that cannot be imported.
+    """Return the error for optional packages that `user` requires.
 
-    Its command names the packages, and no extra of nplm: so it holds in a clone and
-    beside a wheel, whatever name nplm has on a package index.
-
-    - `user`: what requires them, such as the name of a function
-    - `packages`: their names on the package index
-    - `otherwise`: a sentence about what to do without them
+    Its command names packages, not an extra of nplm, so that it holds in a clone too.
     """
     names = " and ".join(packages)
     command = f"python -m pip install {' '.join(packages)}"

@@ -22,12 +22,10 @@ INVALID_VALUE_ERRORS = (
 class Item:
     """One item of the fitted state of an estimator.
 
-    - `take`: method of `Fitted` that checks and returns the item of a file, or a
-      function of the `Fitted` items and the name
-    - `*limits`: further arguments of `take`
-    - `of`: function that returns the item of a fitted estimator; by default the
-      attribute of its name with an underscore, which loading sets
-    - `is_optional`: whether a file has no such item if it is None
+    `take`, a method of `Fitted` or a function of one and the name, checks the item of a
+    file, with `limits`. `of` returns that of a fitted estimator, by default the
+    attribute of its name with an underscore. An optional item that is None is not
+    saved.
     """
 
     def __init__(
@@ -100,13 +98,10 @@ def invalid_item(name: str, value: object) -> ValueError:
 
 
 class Fitted:
-    """Untrusted items of a saved model.
+    """Untrusted items of a saved model, which takes each with its type and range.
 
-    A model takes each item that it expects and states its type and range. An item that
-    is missing, invalid or left over raises a ValueError.
-
-    - `items`: numbers, text, arrays, estimators; lists and mappings of them
-    - `where`: prefix of their names in error messages
+    An item that is missing, invalid or left over raises a ValueError. `where` is the
+    prefix of their names in errors.
     """
 
     def __init__(self, items: Mapping[str, object], where: str = "") -> None:

@@ -18,9 +18,7 @@ def private_generator(
 ) -> np.random.RandomState:
     """Return the generator of a seed, or the given one; never NumPy's global one.
 
-    A generator is locked while it draws. A process that is forked meanwhile has it
-    locked forever, and every library uses the global one. With None, a seed is drawn
-    from that, and nothing else.
+    A fork while any library draws from that would have it locked forever.
     """
     generator = check_random_state(random_state)
     if generator is check_random_state(None):

@@ -19,10 +19,8 @@ BUILT = Path(__file__).parents[2] / "docs" / "_build" / "html"
 class Documented(BaseEstimator):
     """Link an estimator's HTML representation to its page in nplm's documentation.
 
-    Errors of its parameters carry the name and the value; see `ParameterMessage`.
-
-    The environment variable ``NPLM_DOCS`` gives the address of the documentation. By
-    default it is the one built in the checkout; without either there is no link.
+    Its address is in ``NPLM_DOCS``, by default that of a checkout where it is built.
+    Errors of parameters carry the name and the value; see `ParameterMessage`.
     """
 
     _doc_link_module = "nplm"  # a class from elsewhere has no page here

@@ -17,20 +17,12 @@ MEMINFO = Path("/proc/meminfo")
 
 
 def lock(number: int, *, wait: bool) -> None:
-    """Lock an open file for this process, until the file is closed.
-
-    Raises BlockingIOError if another process has locked it, without `wait`, and
-    OSError, such as one of `NO_LOCKS`, if the file system has no locks.
-    """
+    """Lock an open file until it is closed, or raise BlockingIOError at once."""
     fcntl.flock(number, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
 
 
 def open_unfollowed(path: Path) -> int:
-    """Open a file to read and write; create it if missing, and follow no link.
-
-    Raises IsADirectoryError if it is a folder, and OSError with the number ELOOP if it
-    is a link.
-    """
+    """Open or create a file to read and write; raise OSError with ELOOP for a link."""
     # O_NONBLOCK, because a pipe may wait for a reader.
     flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK
     return os.open(path, flags, 0o666)

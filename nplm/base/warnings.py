@@ -24,10 +24,8 @@ _WARNED: WeakKeyDictionary[CodeType, set[tuple[int, str]]] = WeakKeyDictionary()
 def warn(message: str, category: type[Warning]) -> None:
     """Warn at the line that called nplm, scikit-learn or joblib from outside.
 
-    A line gets one warning of those that differ from the first number on, as those of
-    the folds of a cross-validation do, unless the filters show each warning. In a
-    worker thread or process, which no line of the user's has called, the warning names
-    the worker.
+    Of warnings that differ from the first number on, as those of folds, a line gets
+    one, unless the filters show each. In a worker, the warning names the worker.
     """
     # Equivalent to skip_file_prefixes of Python 3.12.
     frame, skipped = cast(FrameType | None, sys._getframe()), _skipped()

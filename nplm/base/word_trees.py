@@ -109,10 +109,8 @@ def _cut(
 def top_down(children: Tree) -> Tree:
     """Return the same tree with parents numbered before their children.
 
-    A tree in that order is returned as it is. The rows of a tree in the reverse order,
-    such as those of clusterings, the last merger last, are reversed. Those of other
-    trees are numbered level by level. Nodes that cannot be reached from the root are
-    left out.
+    Rows in the reverse order, as of clusterings, are reversed, and others numbered
+    level by level. Nodes that cannot be reached from the root are left out.
     """
     n = len(children) + 1
     for tree in (children, _reversed(children)):
@@ -130,15 +128,10 @@ def top_down(children: Tree) -> Tree:
 
 
 class Joined(NamedTuple):
-    """A tree of inner nodes with several branches, from a binary one.
+    """A tree of inner nodes with several branches, parents before their children."""
 
-    - `branches` (n_words + n_nodes - 1,): the children of all inner nodes, node by node
-      from the root: a word, or n_words plus a node. Parents come before their children
-    - `starts` (n_nodes + 1,): start of each node's children in `branches`
-    """
-
-    branches: NDArray[np.int32]
-    starts: NDArray[np.intp]
+    branches: NDArray[np.int32]  # (n_words + n_nodes - 1,): children, node by node
+    starts: NDArray[np.intp]  # (n_nodes + 1,): start of each node in `branches`
 
     @property
     def parents(self) -> NDArray[np.int32]:
@@ -182,8 +175,7 @@ class Joined(NamedTuple):
 def joined(children: Tree, n_branches: int) -> Joined:
     """Return a tree whose inner nodes have up to `n_branches` children.
 
-    A node takes in the inner nodes below it in the order of their rows, until it has
-    that many children or they all are words. Rows in another order make another tree.
+    A node takes in those below it in the order of their rows, while there is room.
     """
     n, pairs = len(children) + 1, children.tolist()
     rows, below = [0] if n > 1 else [], []

@@ -54,15 +54,10 @@ def in_order(
     n_jobs: int,
     n_bytes: int,
 ) -> Iterator[Result]:
-    """Yield the result of each chunk, in order, computed by several processes.
+    """Yield the result of each chunk, in order, from forks that share the memory.
 
-    - `work`: its model is not copied: the processes are forks of this one, and share
-      its memory
-    - `chunks`: read when a process has room for one; where a chunk pauses, all results
-      up to it come before the next one is read
-    - `n_jobs`: number of processes; 1 is this one alone, -1 is one for each core
-    - `n_bytes`: size of a text that n-grams score, for which fewer processes may do; 0
-      if unknown, or if another model does
+    Where a chunk pauses, all results up to it come before the next one is read. A text
+    of `n_bytes` that n-grams score may need fewer processes; 0 if that is unknown.
     """
     n_jobs = n_threads(n_jobs)
     if n_bytes:

@@ -41,18 +41,12 @@ def line_marks(codec: Any, boundary: int) -> LineMarks:
 
 
 class Scored(NamedTuple):
-    """The scored documents of a chunk of text.
+    """The scored documents of a chunk of text."""
 
-    - `numbers`: the number of the line of each document
-    - `texts`: the lines of the documents, of which those in JSON may have several
-    - `document`: index of the document of each line
-    - `tokens`: scores of the lines
-    """
-
-    numbers: list[int]
-    texts: list[str]
-    document: NDArray[np.intp]
-    tokens: ScoredTokens
+    numbers: list[int]  # of the lines of the documents
+    texts: list[str]  # lines of the documents, of which those in JSON may have several
+    document: NDArray[np.intp]  # that of each line
+    tokens: ScoredTokens  # scores of the lines
 
     def joined(self) -> list[str]:
         """Return the text of each document, its lines with blanks between them."""

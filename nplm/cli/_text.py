@@ -88,18 +88,13 @@ class KeptText(click.Path):
 
 
 class Chunk(NamedTuple):
-    """Lines that were read at once, without the newline; the first has number `first`.
-
-    - `n_bytes`: bytes read so far of all files, as they are on the disk
-    - `pauses`: whether the writer of a pipe has written no more yet: it may wait for
-      the answers to these lines
-    """
+    """Lines, without the newline, that were read at once."""
 
     name: str
     first: int
     lines: list[bytes]
-    n_bytes: int
-    pauses: bool
+    n_bytes: int  # read so far of all files, as they are on the disk
+    pauses: bool  # the writer of a pipe may wait for the answers to these lines
 
     def documents(
         self,
@@ -109,13 +104,7 @@ class Chunk(NamedTuple):
         *,
         blank_lines: bool = True,
     ) -> tuple[list[int], list[list[str]]]:
-        """Return the number of each line, and its text in lines.
-
-        - `marks`: those of the ends of lines, which are left out
-        - `errors`: as of `ERRORS`; None if the command has no such option
-        - `field`: of objects of JSON with the text; None is the line itself
-        - `blank_lines`: whether a line without words is one
-        """
+        """Return the number of each line, and its text in lines; see `ERRORS`."""
         name = "standard input" if self.name == "-" else self.name
         numbers, documents = list[int](), list[list[str]]()
         for number, line in enumerate(self.lines, self.first):

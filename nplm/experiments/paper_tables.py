@@ -61,11 +61,10 @@ class PaperTable:
         return [row for fit in self.fits for row in fit.rows]
 
     def fits_of(self, names: Sequence[str] | None) -> list[Fit]:
-        """Return the fits of some rows, in the order of the names.
+        """Return the fits of rows, by names or patterns such as ``"MLP*"``.
 
-        `names`: names of rows, or patterns such as ``"MLP*"``, in upper or lower case.
-        None is all rows, from the bottom of the table up: n-grams take minutes and
-        networks hours. Raises ValueError if there is no such row.
+        None is all, from the bottom of the table up: n-grams take minutes, networks
+        hours.
         """
         if names is None:
             return list(reversed(self.fits))

@@ -17,11 +17,7 @@ def check_matplotlib(caller: str) -> None:
 
 
 class Display:
-    """Base class of the displays, which follow scikit-learn's conventions.
-
-    ``from_estimator`` computes the data and stores them in the object. ``plot`` draws
-    them, repeatedly and in other styles, without computing them again.
-    """
+    """Base class of the displays, which follow scikit-learn's conventions."""
 
     ax_: Axes
     figure_: Figure | SubFigure

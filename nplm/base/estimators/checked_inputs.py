@@ -34,11 +34,7 @@ UNCHECKED: dict[str, object] = {
 
 
 def columns_needed(estimator: object) -> int:
-    """Return the words of context that a model of windows is fitted or used with.
-
-    A frozen model needs the columns that it was fitted on. `USUAL_COLUMNS` are those of
-    a model that uses all columns.
-    """
+    """Return the columns that a model, which may be frozen, is fitted or used with."""
     if isinstance(estimator, FrozenEstimator):
         return int(getattr(estimator, "n_features_in_", USUAL_COLUMNS))
     if isinstance(estimator, CheckedInputs):
@@ -68,11 +64,7 @@ class CheckedInputs(BaseEstimator):
     def _start_fit(
         self, X: ArrayLike, y: ArrayLike | None, *, reset: bool = True
     ) -> HeldOut:
-        """Check parameters and windows; set ``order_`` and ``n_words_``.
-
-        With ``reset=False`` (a further ``partial_fit``) these attributes stay as they
-        are, and the windows must agree with them.
-        """
+        """Check parameters and windows; `reset` sets ``order_`` and ``n_words_``."""
         self._validate_params()
         contexts, target = self._arrays(X, y, reset=reset)
         if not reset:
@@ -163,11 +155,7 @@ class CheckedInputs(BaseEstimator):
         return contexts, column_or_1d(target, warn=True)
 
     def _plain_ids(self, values: object, *, ndim: int) -> NDArray[np.int32] | None:
-        """Return ids that pass a quick check, or None if the full checks must decide.
-
-        Contexts must have the columns of the fit. If these have names, scikit-learn
-        checks them.
-        """
+        """Return ids that pass a quick check; None if the full checks must decide."""
         fitted = vars(self)
         if not {"n_words_", "n_features_in_"} <= fitted.keys():
             return None

@@ -41,11 +41,7 @@ COMMON: dict[str, list[object]] = {
 
 @dataclass_transform(eq_default=False, kw_only_default=True, field_specifiers=(field,))
 def hyperparameters(kind: type[Kind]) -> type[Kind]:
-    """Make the ``__init__`` of an estimator from its fields, those of a dataclass.
-
-    It has those of base classes too, and takes them by keyword. Its signature is what
-    scikit-learn reads.
-    """
+    """Make the ``__init__`` of an estimator from its fields, taken by keyword."""
     return dataclass(eq=False, repr=False, match_args=False, kw_only=True)(kind)
 
 

@@ -107,14 +107,10 @@ def refusing_weights(method: Method) -> Method:
 class LanguageModel(WindowScores, DensityMixin, Saved, Documented, StreamModel):
     """Base class of the models: a conditional distribution of the next word.
 
-    A density estimator, not a classifier: its ``score`` is a mean
-    log-likelihood, and scikit-learn then cuts the windows of a text into
-    contiguous folds instead of interleaving them by next word.
-
-    A subclass implements ``_fit`` and ``_predict_proba``. It overrides ``_log_prob`` or
-    ``_predict_log_proba`` where it needs less than the full matrix. These methods get
-    checked int32 ids and only the nearest ``order_ - 1`` columns. `nplm.save` and
-    `nplm.load` use the items of ``_saved``.
+    A density estimator, not a classifier: scikit-learn then cuts a text into contiguous
+    folds. A subclass implements ``_fit`` and ``_predict_proba``, and overrides others
+    where it needs less than the full matrix. They get checked int32 ids and only the
+    nearest ``order_ - 1`` columns.
     """
 
     @property

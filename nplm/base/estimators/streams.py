@@ -154,11 +154,7 @@ class StreamModel(CheckedInputs):
         return out
 
     def _step(self, X: NDArray[np.int32], states: Sequence[object]) -> Stepped:
-        """Return the log-probabilities of all words after contexts, and the states.
-
-        - `states`: those before the nearest word of each context, None at the start of
-          a text. Most models have none
-        """
+        """Return log-probabilities of all words after contexts, and the states."""
         return self._predict_log_proba(self._nearest(X)), [None] * len(X)
 
     def _state(self, ids: NDArray[np.int32]) -> Any:

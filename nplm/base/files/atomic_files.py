@@ -25,13 +25,10 @@ GIBI = 1 << 30
 
 
 def opened(path: str | os.PathLike[str], *, pipes: bool = False) -> io.BufferedReader:
-    """Open a file for reading.
+    """Open a file for reading; a named pipe or a device only with `pipes`, as for text.
 
-    `pipes`: whether it may be a pipe or a device, as for text. Opening a pipe waits for
-    its writer. A pipe without a name in a folder (``/dev/stdin``, a shell's ``<(...)``)
-    is open already and is always accepted. Raises IsADirectoryError if it is a folder.
-    Raises OSError if it cannot be opened, or is a pipe or a device and `pipes` is
-    False.
+    A pipe without a name in a folder (``/dev/stdin``, a shell's ``<(...)``) is open
+    already, and is always accepted. Raises OSError for others, and for a folder.
     """
     mode = os.stat(path).st_mode
     if stat.S_ISDIR(mode):
@@ -58,10 +55,8 @@ def check_regular(path: str | os.PathLike[str]) -> None:
 def replacing(path: Path) -> Iterator[BinaryIO]:
     """Open a new file beside `path`, which replaces `path` once it is complete.
 
-    After an error `path` is as it was. After a kill or a power cut it is the old
-    file or the new one, and an unfinished ``.part`` file may be left beside it; the
-    next writer of this machine removes that file. If `path` is a link, its target is
-    replaced. The new file has the permissions of the old one.
+    A kill may leave an unfinished ``.part`` file, which the next writer of this machine
+    removes. The target of a link is replaced. Permissions stay those of the old file.
     """
     path = followed(path)
     _remove_unfinished(path)
@@ -176,11 +171,7 @@ def release_pages(*arrays: NDArray[Any]) -> None:
 
 
 def use_large_pages(array: NDArray[Any]) -> None:
-    """Ask the system to fill a mapped array in large pages, where it has them.
-
-    Linux keeps the pages in its cache as they were written, and maps them as such for
-    the next reader of the file. Random accesses then take less time.
-    """
+    """Ask the system to fill a mapped array in large pages: reads are faster."""
     pages = getattr(array, "_mmap", None)
     if pages is not None and hasattr(mmap, "MADV_HUGEPAGE"):
         with suppress(OSError):  # a kernel without them

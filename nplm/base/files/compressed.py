@@ -114,11 +114,7 @@ class UnpackingError(ValueError):
 
 @contextmanager
 def reading(path: str | os.PathLike[str], *, pipes: bool = False) -> Iterator[BinaryIO]:
-    """Open a file for reading; decompress gzip, bzip2, xz and zstd.
-
-    See `opened` for `pipes` and the errors of opening. Reading a damaged compressed
-    file raises `UnpackingError`.
-    """
+    """Open a file for reading, as `opened`; decompress gzip, bzip2, xz and zstd."""
     with opened(path, pipes=pipes) as raw, unpacked(raw, os.fspath(path)) as file:
         yield file
 

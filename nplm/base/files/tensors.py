@@ -95,14 +95,9 @@ def write_tensors(
 ) -> str:
     """Write arrays and text to a file, which appears when it is complete.
 
-    - `arrays`: arrays of numbers or booleans. The file keeps their order. Mapped ones
-      are released from memory
-    - `metadata`: text for the header
-    - `sizes`: type and length of further arrays of one dimension
-    - `fill`: called with these as zeros, mapped into memory, to fill them in place
-
-    Returns the checksum of the header, which holds the checksums of the arrays. Raises
-    OSError if the disk has no room for the arrays to fill, before `fill` is called.
+    `fill` is called with the arrays of `sizes` (type and length), zeros mapped into
+    memory, for which OSError is raised if the disk has no room. Mapped `arrays` are
+    released from memory. Returns the checksum of the header.
     """
     types = {n: (a.dtype.newbyteorder("<"), a.shape) for n, a in arrays.items()}
     types |= {
@@ -198,14 +193,8 @@ def _checksum(
 class TensorFile:
     """A file of `write_tensors`: the header is read and checked, the arrays are not.
 
-    - `file`: the file, if it is open already
-    - `metadata`: text of the header, with the header's checksum as `CHECKSUM`
-    - `stamp`: numbers that differ once the file is written, replaced or moved: its
-      device, inode, size and times of the last modification and change
-
-    Raises NotTensorsError if the file does not begin as a safetensors file. Raises
-    ValueError if the file is truncated or its header is damaged. The message does not
-    name the file: "its header is not JSON".
+    Its `stamp` differs once the file is written, replaced or moved. Raises
+    NotTensorsError for another file, and ValueError for a damaged header.
     """
 
     def __init__(
@@ -267,14 +256,9 @@ class TensorFile:
     def arrays(
         self, *, mmap: bool = True, check: Collection[str] | None = None
     ) -> dict[str, NDArray[np.generic]]:
-        """Return the arrays.
+        """Return the arrays, as read-only parts of the mapped file or in memory.
 
-        - `mmap`: whether arrays are read-only parts of the file, mapped into memory.
-          False reads all of them
-        - `check`: names of the arrays that are read and compared with their checksums.
-          By default all are. Mapped arrays are then released from memory
-
-        Raises ValueError if a checksum is wrong.
+        Those in `check`, by default all, are compared with their checksums.
         """
         data = self._data if mmap else in_memory(self._data)
         for name, (_, _, first, end) in self._places.items():
@@ -301,11 +285,7 @@ def empty_lines(n_bytes: int) -> NDArray[np.uint8]:
 
 
 def in_memory(mapped: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    """Return a copy of the bytes of a mapped file, in large pages where there are any.
-
-    The memory of the file is released. Arrays that begin at lines of the cache in the
-    file do so in the copy.
-    """
+    """Return a copy of a mapped file, which begins at a line of the cache."""
     copy = empty_lines(len(mapped))
     for start in range(0, len(mapped), BLOCK_BYTES):
         part = slice(start, start + BLOCK_BYTES)
@@ -317,13 +297,7 @@ def in_memory(mapped: NDArray[np.uint8]) -> NDArray[np.uint8]:
 def read_tensors(
     path: Path, *, mmap: bool
 ) -> tuple[dict[str, NDArray[np.generic]], dict[str, str]]:
-    """Read a file of `write_tensors` and compare it with its checksums.
-
-    - `mmap`: whether to map the arrays into memory, read-only, instead of reading them
-    - returns `metadata`: text of the header, with the header's checksum as `CHECKSUM`
-
-    Raises ValueError if the file is damaged. The message does not name the file.
-    """
+    """Read a file of `write_tensors`, and compare it with its checksums."""
     file = TensorFile(path)
     return file.plain_arrays(mmap=mmap), file.metadata
 

@@ -17,13 +17,7 @@ IDLE_SECONDS = 60  # for a client that sends no request, or does not read its an
 
 
 class Server(uvicorn.Server):
-    """Answer requests until an interrupt.
-
-    Parameters
-    ----------
-    app : Guard
-        The application.
-    """
+    """Answer requests until an interrupt."""
 
     def __init__(self, app: Guard) -> None:
         super().__init__(

@@ -41,20 +41,14 @@ RUN_ROWS = 1 << 13  # rows whose hidden activations are kept
 
 
 class Cached(NamedTuple):
-    """Windows in text order, and the words and hidden activations of their caches.
-
-    - `hidden` (n_rows, n_hidden): activations after each window
-    - `words` (n_positions,): the words of all caches, in text order
-    - `before` (n_positions, n_hidden): activations that preceded each of these words
-    - `first`, `last` (n_rows,): bounds of the positions of each window's cache
-    """
+    """Windows in text order, and the words and hidden activations of their caches."""
 
     rows: slice
-    hidden: NDArray[np.generic]
-    words: NDArray[np.int32]
-    before: NDArray[np.generic]
-    first: NDArray[np.intp]
-    last: NDArray[np.intp]
+    hidden: NDArray[np.generic]  # (n_rows, n_hidden): activations after each window
+    words: NDArray[np.int32]  # (n_positions,): those of all caches, in text order
+    before: NDArray[np.generic]  # (n_positions, n_hidden): what preceded each word
+    first: NDArray[np.intp]  # (n_rows,): first position of each window's cache
+    last: NDArray[np.intp]  # (n_rows,): the position after its last
 
 
 @hyperparameters
@@ -238,11 +232,9 @@ class NeuralCacheLM(CompositeLM):
     def _shares(
         self, cached: Cached, rows: slice
     ) -> tuple[NDArray[np.float64], NDArray[np.int32]]:
-        """Return the shares of positions in some windows' caches, and their words.
+        """Return the shares of positions in caches, the nearest last, and their words.
 
-        Both have the shape (n_rows, n_positions), the nearest position last. Rows sum
-        to 1, or to 0 if the cache is empty. Products and sums are those of each row, so
-        that a window has the same bits alone and among others.
+        Sums are those of each row, so that a window has the same bits among others.
         """
         first, last = cached.first[rows], cached.last[rows]
         n = self.order_ - 1 - _n_context(self.estimator_)

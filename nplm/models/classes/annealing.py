@@ -22,13 +22,8 @@ HOTTEST, COOLEST = 1.5, 0.1
 class Annealing:
     """Anneal a partition: a job of the training loop (`nplm.models.training.loop.Job`).
 
-    A job has `n_cooling` passes over the words at a falling temperature, then passes at
-    temperature 0 until no word moves.
-
-    - `partition`: the partition to improve
-    - `n_cooling`: number of passes at a falling temperature
-    - `verbose`: 1 prints a line per pass
-    - `name`: name of the estimator
+    After `n_cooling` passes at a falling temperature, the passes are at 0 until no word
+    moves.
     """
 
     pass_name = "pass"

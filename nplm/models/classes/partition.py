@@ -22,14 +22,9 @@ BIGRAMS_A_BLOCK = 1 << 20
 class Bigrams:
     """Counts of word bigrams, indexed by the second word (side 0) or the first (1).
 
-    - `before`, `after` (n_bigrams,): the words of each bigram of a text; ids are
-      unchecked
-    - `n_words`: size of the vocabulary
-    - `n`: number of bigrams of the text
     - `start` (2, n_words + 1): offsets of the neighbours of each word
-    - `neighbour`, `count` (2, n_distinct): distinct neighbours of the words and their
-      counts: on side 0 the words before, on side 1 the words after
-    - `totals` (2, n_words): number of tokens of each word with a neighbour on that side
+    - `neighbour`, `count` (2, n_distinct): distinct neighbours of words, their counts
+    - `totals` (2, n_words): tokens of each word with a neighbour on that side
     """
 
     def __init__(
@@ -60,16 +55,11 @@ class Bigrams:
 
 
 class Partition:
-    """A class for each word, and the counts of the class bigrams.
+    """A class for each word, that of the boundary last, and counts of class bigrams.
 
-    - `bigrams`: bigrams of the training text
-    - `n_classes`: number of classes, including that of the boundary
-    - `boundary`: a word that is alone in the last class
     - `labels` (n_words,): the class of each word
-    - `counts` (2, n_classes, n_classes): class bigrams: ``counts[0, g, h]`` counts g
-      before h, ``counts[1]`` is the transpose
-    - `tally` (3,): gain in log-likelihood since the start, moves in the pass, and words
-      visited since the start
+    - `counts` (2, n_classes, n_classes): ``counts[0, g, h]`` counts g before h
+    - `tally` (3,): gain in log-likelihood, moves in the pass, words visited
     """
 
     def __init__(self, bigrams: Bigrams, n_classes: int, boundary: int | None) -> None:
@@ -102,11 +92,7 @@ class Partition:
         self._information = float(log_likelihood / n + np.log(n))
 
     def set_labels(self, labels: NDArray[np.int32]) -> None:
-        """Set the class of each word; only movable words may change theirs.
-
-        Raises ValueError if the class of another word differs, or a movable word is in
-        the closed class.
-        """
+        """Set the class of each word, or raise ValueError if one may not have it."""
         fixed = np.ones(len(labels), dtype=bool)
         fixed[self.words] = False
         changed = labels != self.labels
@@ -164,11 +150,7 @@ class Partition:
         return rank[labels]
 
     def _class_of_new_words(self) -> int:
-        """Return the class whose neighbours are most like those of rare words.
-
-        New words have the neighbours of the rarest tenth of the words: under the class
-        returned, these neighbours are most likely.
-        """
+        """Return the class under which neighbours of rare words are most likely."""
         rare = np.zeros(len(self.labels), dtype=bool)
         rare[self.words[-max(1, len(self.words) // 10) :]] = True
         log_likelihood = np.zeros(self.n_classes)

@@ -169,18 +169,12 @@ def expanded(
 
 @dataclass(frozen=True, eq=False)
 class ExpandedTrie:
-    """A back-off trie of classes, as one of words.
+    """A back-off trie of classes, as one of words."""
 
-    - `trie`: the n-grams of tokens: words and classes
-    - `order`: words in the longest n-gram
-    - `words`: the words of each token, with their probabilities given the token
-    - `tokens`: the tokens of each word, with the same probabilities
-    """
-
-    trie: BackoffTrie
-    order: int
-    words: Choices
-    tokens: Choices
+    trie: BackoffTrie  # n-grams of tokens: words and classes
+    order: int  # words in the longest n-gram
+    words: Choices  # those of each token, with their probabilities given the token
+    tokens: Choices  # those of each word, with the same probabilities
 
     @property
     def n_words(self) -> int:
@@ -242,30 +236,20 @@ class ExpandedTrie:
 
 
 class Sequences(NamedTuple):
-    """Sequences of ids that rows of other ids may stand for.
+    """Sequences of ids that rows of other ids may stand for."""
 
-    - `row` (n,): the row of each
-    - `ids`: shape (n, n_columns)
-    - `prob` (n, n_columns): the probability of each word given its token
-    """
-
-    row: NDArray[np.intp]
-    ids: NDArray[np.int32]
-    prob: NDArray[np.float64]
+    row: NDArray[np.intp]  # (n,): the row of each
+    ids: NDArray[np.int32]  # (n, n_columns)
+    prob: NDArray[np.float64]  # (n, n_columns): of each word given its token
 
 
 class Choices(NamedTuple):
-    """The ids that each of other ids may stand for: words of tokens, or the reverse.
+    """The ids that each of other ids may stand for: words of tokens, or the reverse."""
 
-    - `start` (n_ids,): the first of those of each id
-    - `n` (n_ids,): their number
-    - `prob`: the probability of the word given the token
-    """
-
-    start: NDArray[np.intp]
-    n: NDArray[np.intp]
+    start: NDArray[np.intp]  # (n_ids,): the first of those of each id
+    n: NDArray[np.intp]  # (n_ids,): their number
     ids: NDArray[np.int32]
-    prob: NDArray[np.float64]
+    prob: NDArray[np.float64]  # of the word given the token
 
     @classmethod
     def of(cls, keys: ArrayLike, ids: ArrayLike, prob: ArrayLike, n: int) -> Choices:

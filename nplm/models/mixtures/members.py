@@ -92,11 +92,7 @@ def fit_members(
 ) -> tuple[list[Any], KeyboardInterrupt | None]:
     """Fit the members in turn; return them, and the interrupt of the last fit, if any.
 
-    - `fit`: returns a fitted member, and the interrupt that ended its fit
-    - `begin`: called with what is fitted
-    - `mixture`: the name of the mixture's class
-
-    Raises the interrupt of another fit.
+    `fit` returns a member and its interrupt, and that of another member is raised.
     """
     members, interrupt = [], None
     for i, (name, model) in enumerate(kept):

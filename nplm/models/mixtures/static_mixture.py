@@ -137,11 +137,7 @@ def mixed(
     max_iter: int = MAX_ITER,
     tol: float = TOL,
 ) -> tuple[TextNgrams, NDArray[np.float64], int]:
-    """Mix n-grams, in memory or in a folder with them; see `static_mixture`.
-
-    - `names`: what errors call the models
-    - returns the mixture, the weights, and the number of iterations of EM
-    """
+    """Mix n-grams as `static_mixture`; return also weights and iterations of EM."""
     names = _names_of(models) if names is None else names
     _check_models(models, names)
     if (weights is None) == (X_val is None):
@@ -276,11 +272,7 @@ def _aligned(
 
 
 def _check_symbols(models: Sequence[TextNgrams], names: Sequence[str]) -> None:
-    """Raise an error if the symbol of a model is another model's word.
-
-    Symbols are aligned whatever they are called. If they are called alike, they may be
-    an ordinary word of a model without such a symbol.
-    """
+    """Raise an error if the symbol of a model is another model's word."""
     vocabularies = [ngrams.words for ngrams in models]
     symbols = {
         "the boundary": [m.words.words[m.boundary] for m in models],

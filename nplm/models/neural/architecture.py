@@ -41,14 +41,13 @@ ARRAYS = (
 class Architecture:
     """Describe a network and make its parts.
 
-    `n_hidden` is the number of hidden units h, or that and the number of units of each
-    residual block. `features` and `output` have, after training, the classes or tree
-    that it made, and no initial features.
+    After training, `features` and `output` have the classes or tree that it made, and
+    no initial features.
     """
 
     n_words: int
     order: int
-    n_hidden: int | tuple[int, ...]
+    n_hidden: int | tuple[int, ...]  # h, or that and the units of each block
     embedding_dim: int
     n_distant: int = 0
     n_memory: int = 0

@@ -415,9 +415,7 @@ class FittedNetworkLM(LanguageModel):
 def distinct_windows(X: Ids, y: Ids) -> tuple[Index, Index] | None:
     """Return the first of each group of equal windows, and the group of each window.
 
-    They are compared by a hash, and then word by word, in memory that does not grow
-    with the length of contexts. The result is None if most windows are distinct, or
-    there are few.
+    The result is None if most windows are distinct, or there are few.
     """
     if len(y) < MIN_WINDOWS:
         return None

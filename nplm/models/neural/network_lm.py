@@ -28,17 +28,13 @@ SIZES = ("order_", "n_words_", "n_features_in_", "feature_names_in_")
 
 @dataclass(frozen=True, eq=False)
 class FitRequest:
-    """A fit that is to be made: its settings and data, all checked, and its model.
+    """A fit that is to be made: its settings and data, all checked, and its model."""
 
-    - `model`: the estimator, which `assign` changes last
-    - `sizes`: its attributes that follow from the windows
-    """
-
-    model: NetworkLM
+    model: NetworkLM  # the estimator, which `assign` changes last
     recipe: Recipe
     windows: Windows
     before: TrainedNetwork | None
-    sizes: dict[str, object]
+    sizes: dict[str, object]  # attributes of the model that follow from the windows
 
     @classmethod
     def of(
@@ -51,9 +47,7 @@ class FitRequest:
     ) -> Self:
         """Check the parameters of a model and its data, without changing the model.
 
-        - `data`, `held_out`: checked texts, or contexts and next words to be checked
-        - `further`: asks for one more epoch, which continues the schedule and the
-          random numbers
+        `further` asks for one more epoch, which continues the schedule.
         """
         model._check_parameters()
         continues = further or model.warm_start

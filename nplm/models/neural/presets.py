@@ -44,24 +44,17 @@ CELLS: dict[str, object] = {
 
 
 class Row(NamedTuple):
-    """A network for a text and a time on one core.
+    """A network for a text and a time on one core."""
 
-    - `words`: words of the training text, in millions
-    - `minutes`: time of the fit
-    - `perplexity`: of the validation part
-    - `epochs`: passes over the text, which may be fewer than one
-    - others: parameters of `NeuralLM`
-    """
-
-    words: float
-    minutes: float
+    words: float  # of the training text, in millions
+    minutes: float  # of the fit
     embedding_dim: int
     n_hidden: int
     n_noise: int
     learning_rate_init: float
     alpha: float
-    epochs: float
-    perplexity: float
+    epochs: float  # passes over the text, which may be fewer than one
+    perplexity: float  # of the validation part
     batch_size: int
 
     @property

@@ -31,21 +31,15 @@ HISTORY_COLUMNS = ("loss", "val_loss", "seconds", "scoring_seconds")
 
 @dataclass(frozen=True, eq=False)
 class Recipe:
-    """Settings that, with the windows and an earlier fit, determine a fit.
-
-    `alpha` is None for "auto", and `n_epochs` is that of the schedule. With `sharded`,
-    processes must share the output units; `average_every` is the number of updates of a
-    process between averages of the networks. The others are parameters of the
-    estimator.
-    """
+    """Settings that, with the windows and an earlier fit, determine a fit."""
 
     estimator: str
     architecture: Architecture
     loss: Loss
     solver: SGD
     learning_rate_init: float
-    alpha: float | None
-    n_epochs: int
+    alpha: float | None  # None for "auto"
+    n_epochs: int  # of the schedule
     max_iter: int
     early_stopping: bool | str
     validation_fraction: float
@@ -57,8 +51,8 @@ class Recipe:
     precision: str = "float32"
     n_jobs: int = 1
     parallel: str = "sync"
-    sharded: bool = False
-    average_every: int | None = None
+    sharded: bool = False  # whether processes must share the output units
+    average_every: int | None = None  # updates of a process between averages
     random_state: object = None
 
     @property
@@ -175,27 +169,20 @@ class Recipe:
 
 @dataclass(frozen=True, eq=False)
 class TrainedNetwork:
-    """A trained network, and the state from which training continues.
+    """A trained network, and the state from which training continues."""
 
-    `architecture` has the classes or tree made by training, `parameters` may be those
-    of one process. None as `generator` takes the seed of the recipe. `n_epochs` is the
-    number of epochs that the schedule has covered, `n_added` that of words added after
-    the fit, and `val_loss` is that of all held-out windows of the last fit, in nats per
-    token, or NaN.
-    """
-
-    architecture: Architecture
-    parameters: Parameters
+    architecture: Architecture  # with the classes or tree made by training
+    parameters: Parameters  # perhaps those of one process
     solver_state: State
     loss: Loss
-    generator: np.random.RandomState | None
+    generator: np.random.RandomState | None  # None: that of the recipe's seed
     history: dict[str, list[float]]
     n_seen: int
     n_updates: float
-    n_epochs: float
-    n_added: int = 0
+    n_epochs: float  # that the schedule has covered
+    n_added: int = 0  # words added after the fit
     precision: str = "float32"
-    val_loss: float = math.nan
+    val_loss: float = math.nan  # of all held-out windows of the last fit, in nats
 
     def __getstate__(self) -> dict[str, object]:
         return {name: value for name, value in vars(self).items() if name != "parts"}
@@ -212,11 +199,7 @@ class TrainedNetwork:
         return None if is_global else self.generator
 
     def precision_for(self, asked: str) -> str:
-        """Return the precision of the arithmetic if the estimator asks for `asked`.
-
-        float32 parameters support bfloat16 arithmetic. "auto" is that of the training,
-        where this processor has it.
-        """
+        """Return the precision of the arithmetic if the estimator asks for `asked`."""
         fitted: str = self.parameters.dtype.name
         if asked == "auto":
             asked = self.precision if multiplies_bfloat16() else fitted

@@ -215,11 +215,7 @@ class Checkpoint:
         self._saved_at = time.monotonic()
 
     def load(self, resume: Callable[[Fitted, Fitted], T]) -> T | None:
-        """Return the result of `resume` on the latest save; None without a save.
-
-        `resume`: called with the arrays and the state, which are untrusted: it must
-        check and take all entries, and raise a ValueError if one is invalid.
-        """
+        """Return what `resume` makes of the untrusted latest save; None without."""
         processes = self._processes
         latest = processes.everyones(processes.all_or_none(self._latest))[0]
         if latest is None:

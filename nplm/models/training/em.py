@@ -59,29 +59,20 @@ class FrequencyBins(NamedTuple):
         return np.arange(self.first, self.last + 1)
 
     def row(self, frequency: NDArray[np.int64], n_tokens: int) -> NDArray[np.intp]:
-        """Return the row of each context's bin, 0 for the most frequent ones.
+        """Return the row of each context's bin, by its count among `n_tokens`.
 
-        - `frequency` (n_samples,): count of each context
-        - `n_tokens`: t, the size of the corpus that `frequency` was counted in. If that
-          is not the whole training corpus, a value of q outside the bins is mapped to
-          the nearest bin
+        Counts of another corpus may be outside the bins, and have the nearest one.
         """
         q = np.ceil(-np.log((1 + frequency) / n_tokens)).astype(np.intp)
         return np.clip(q, self.first, self.last) - self.first
 
 
 class MixtureFit(NamedTuple):
-    """The result of `fit_mixture_weights`.
+    """The result of `fit_mixture_weights`; likelihoods include the prior, if any."""
 
-    - `weights` (n_bins, n_members): rows sum to 1
-    - `log_likelihood`: mean log-likelihood of the samples at the start and after each
-      iteration; it includes the log-density of the weights if there is a prior
-    - `gap`: bound of what the best weights gain over these, in nats per sample
-    """
-
-    weights: NDArray[np.float64]
-    log_likelihood: list[float]
-    gap: float
+    weights: NDArray[np.float64]  # (n_bins, n_members): rows sum to 1
+    log_likelihood: list[float]  # mean of the samples, before and after each iteration
+    gap: float  # bound of what the best weights gain over these, in nats per sample
 
     @property
     def n_iter(self) -> int:
@@ -130,19 +121,15 @@ def fit_mixture_weights(
 ) -> MixtureFit:
     """Maximise the likelihood of held-out samples over the mixture weights.
 
-    The initial weights are equal. A bin without samples takes the weights of the
-    nearest bin with samples (of two equally near, that of rarer contexts). A sample
-    that has probability 0 under every member is left out. Each iteration is a step of
-    Newton's method (Kim et al. 2020), or one of EM towards it if that would lower the
+    Each iteration is a step of Newton's method (Kim et al. 2020), or one of EM towards
+    it if that would lower the likelihood, until no weights gain more than `tol`. A bin
+    without samples takes the weights of the nearest bin (of two, that of rarer
+    contexts). `prior` samples are added to each bin, divided by the weights of all
+    samples: a member that few samples needed then keeps a small weight. 0 is maximum
     likelihood.
 
     - `probs` (n_samples, n_members): probability of each sample under each member
     - `bins` (n_samples,): the bin of each sample; by default there is one
-    - `max_iter`: maximum number of iterations
-    - `tol`: stop when no weights gain more than this, in nats per sample
-    - `prior`: number of prior samples added to each bin, divided between the members by
-      the weights of one bin of all samples (and equally in that bin): a member that few
-      samples never needed then keeps a small weight. 0 is maximum likelihood
 
     Raises ValueError if every sample has probability 0 under every member.
 
@@ -188,8 +175,7 @@ def _fit_bin(
 ) -> tuple[NDArray[np.float64], list[float], float]:
     """Fit the weights of a bin, with a prior of `extra` samples of each member alone.
 
-    Returns the log-likelihood before and after each iteration, and the bound of what
-    the best weights gain, as sums.
+    Returns also the log-likelihoods, and the bound of what the best weights gain.
     """
     n, size = len(probs), len(probs) + extra.sum()
 

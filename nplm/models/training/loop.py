@@ -114,11 +114,7 @@ class Job(Protocol):
         """Return all other state that passes change, for JSON."""
 
     def resume(self, arrays: Fitted, facts: Fitted, *, passes: int, steps: int) -> None:
-        """Restore the state of `arrays` and `facts`.
-
-        They are untrusted, because a file may come from anywhere: raise a ValueError
-        if a value is invalid.
-        """
+        """Restore the state of untrusted `arrays` and `facts`, or raise ValueError."""
 
 
 @dataclass

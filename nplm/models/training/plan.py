@@ -27,12 +27,8 @@ MIN_TIMED_CALL = 5e-3
 class Plan:
     """Number of steps of a fit, over all its passes, with the recorded corrections.
 
-    The learning rate falls to 0 at the last planned step. A plan without a clock makes
-    the same fit again.
-
-    - `n_steps`: planned number of steps
-    - `corrections`: corrections of it, in order; those made are in `made`
-    - `last`: step after which the fit stops, if that is before `n_steps`
+    The learning rate falls to 0 at step `n_steps`, and the fit stops at `last` if that
+    is before it. A plan without a clock makes the same fit again.
     """
 
     def __init__(
@@ -54,8 +50,8 @@ class Plan:
     def limit(self, done: int) -> int:
         """Correct the plan after `done` steps, if that is due.
 
-        Returns the step up to which it is not corrected again. It is not above `done`
-        if the fit has ended.
+        Returns the step up to which it is not corrected again, at most `done` at the
+        end.
         """
         while self._recorded and self._recorded[0][0] <= done:
             self._correct(*self._recorded.pop(0))
@@ -92,18 +88,12 @@ class Plan:
 
 
 class TimedPlan(Plan):
-    """A plan that a clock corrects, at most once at each of `CHECKS`.
+    """A plan that a clock corrects, at most once at each of `CHECKS`, to end at `ends`.
 
-    - `n_steps`: planned at first
-    - `begun`, `ends`: when the work began of which the fit is a part, and when the fit
-      has to end, by ``time.perf_counter``
-    - `steps_a_pass`, `closing_seconds`: steps of a pass, and the expected duration of
-      the work that follows it
-    - `most`: number of steps at most
-    - `n_closings`: how often that work follows the last step
-    - `reserved`: seconds from `ends` on for other work
-    - `expected_speed`: steps a second of the machine for which these durations are
-      expected: a slower one takes longer for all; 0 if unknown
+    - `begun`, `ends`: of the work that the fit is a part of, by ``time.perf_counter``
+    - `closing_seconds`: expected after each pass; the last step is followed by it
+      `n_closings` times, and by `reserved` seconds of other work after `ends`
+    - `expected_speed`: steps a second for which these are expected; 0 if unknown
     - `spent_before`: seconds of the work before `begun`, of which `ends` takes account
     """
 

@@ -27,13 +27,9 @@ MIN_CHECKED_EXAMPLES = 1000
 
 @dataclass
 class BestEpoch:
-    """The best epoch so far by held-out loss, and its weights.
+    """The best epoch so far by held-out loss, and its weights."""
 
-    Training stops after `patience` epochs without an improvement of `tol`. None never
-    stops and keeps no weights.
-    """
-
-    patience: int | None
+    patience: int | None  # epochs without an improvement of `tol`; None never stops
     tol: float
     best_loss: float = math.inf
     best_epoch: int = 0

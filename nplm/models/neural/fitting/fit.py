@@ -62,12 +62,9 @@ def fit(
 ) -> TrainedNetwork:
     """Train a network: that of `before`, which does not change, or a new one.
 
-    With `verbose`, the first process prints a line per epoch (1) or shows a progress
-    bar (2). A `plan` has a number of examples, in one process, in place of the epochs
-    of a "linear" learning rate.
-
-    Returns the network with the output units of this process. Raises FitInterrupted on
-    an interrupt, if there is one process.
+    A `plan` has a number of examples, in one process, in place of the epochs of a
+    "linear" learning rate. Returns the network with the output units of this process.
+    Raises FitInterrupted on an interrupt, if there is one process.
     """
     training = Training(recipe, windows, before, processes, checkpoint, plan)
     interrupt = training.run(progress, verbose)
@@ -253,11 +250,7 @@ class Training:
         return self.batch_size if is_cut else n_runs(self.batch_size)
 
     def _dropout(self, rng: np.random.RandomState) -> Dropout:
-        """Return the dropout with its seeds.
-
-        A mask follows from the seed and the place in the mini-batch, which processes
-        with windows of their own count separately: each has a seed of its own.
-        """
+        """Return the dropout, with seeds for each process that has its own windows."""
         size, n_blocks = self.processes.size, len(self.architecture.widths)
         n_workers = size if self._takes_turns else self.recipe.n_workers(size)
         dropout = self.recipe.dropout.seeded(rng, n_workers, n_blocks)

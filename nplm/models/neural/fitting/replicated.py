@@ -140,8 +140,7 @@ class RankMessages(RankExamples):
 class RankMemory(RankExamples):
     """The ranks read each other's gradients, and each updates a part of the parameters.
 
-    They do what threads that share examples do (`sharing.Examples`), and wait for each
-    other twice a mini-batch.
+    They wait for each other twice a mini-batch, as the threads of `sharing.Examples`.
     """
 
     def make_teams(self, network: Any) -> list[Any]:
@@ -183,8 +182,7 @@ class RankMemory(RankExamples):
 class RankAverages(RankSharing):
     """Each rank trains on mini-batches of its own; then all take the mean network.
 
-    This is local SGD (Stich, 2019), for networks of computers too slow to exchange the
-    gradients of every mini-batch: they meet after `every` updates of a rank.
+    This is local SGD (Stich, 2019), for networks of computers that are slow.
     """
 
     def __init__(self, network: Any, batch_size: int, every: int) -> None:

@@ -41,14 +41,9 @@ def scored_each_epoch(windows: Windows) -> Windows:
 class Scoring:
     """Scores of windows, as closing work of the training loop (`loop.Closing`).
 
-    Where hidden units have a state, it goes on over windows of a text: parts of it are
-    read side by side, as the runs of training are. Each but the first begins with as
-    many windows as a window has words, which are not counted: by then the state is
-    almost that of the whole text.
-
-    `weight` is the duration of a scored window, in windows of training. A sample of at
-    most `most` windows is evenly spread: it draws no random number, so that it is the
-    same in a resumed fit and in all processes.
+    Units with a state read parts of a text side by side, from some windows before each
+    part on. `weight` is the duration of a scored window, in windows of training. At
+    most `most` are scored, evenly spread: the same ones in a resumed fit.
     """
 
     def __init__(

@@ -34,21 +34,15 @@ OTHER_RANK = -1
 
 @dataclass(frozen=True, eq=False)
 class Windows:
-    """Checked contexts X and next words y of a fit.
-
-    If each process has windows of its own, `min_windows` is their smallest number.
-    `rows` are the rows of X and y that are windows, None for all. `are_texts` tells
-    whether windows in consecutive rows follow each other in a text. `weights` of the
-    windows are above 0 and at most 1, None if all are 1.
-    """
+    """Checked contexts X and next words y of a fit."""
 
     X: Ids
     y: Ids
     held_out: Windows | None = None
-    min_windows: int | None = None
-    rows: Ids | Index | None = None
-    are_texts: bool = False
-    weights: NDArray[np.float64] | None = None
+    min_windows: int | None = None  # smallest number of a process, if each has its own
+    rows: Ids | Index | None = None  # those of X and y that are windows; None for all
+    are_texts: bool = False  # whether consecutive rows follow each other in a text
+    weights: NDArray[np.float64] | None = None  # in (0, 1]; None if all are 1
 
     @classmethod
     def of_texts(cls, texts: Texts, nearest: Callable[[Ids], Ids]) -> Self:
@@ -212,10 +206,9 @@ class Order:
 class RunOrder(Order):
     """Order in which examples follow each other in the text, for units with a state.
 
-    The text is cut into as many parts as a mini-batch has runs, at another window in
-    each epoch with `shuffle`. A mini-batch has the next examples of each part, part by
-    part. Workers with mini-batches of their own take turns (`sharing.own_examples`),
-    and have parts of their own.
+    The text has a part for each run of a mini-batch (of each worker), with `shuffle`
+    cut at another window in each epoch. A mini-batch has the next examples of each
+    part.
     """
 
     def __init__(
@@ -249,12 +242,9 @@ class RunOrder(Order):
 class WeightedOrder(Order):
     """Order of an epoch that visits windows as often as their weights say, on average.
 
-    Windows of weight 1 are visited once. Of those in a row with a smaller weight, as
-    those of a document, an epoch visits that share, one after another from a random one
-    on, the first after the last. The shares round together, by one random number
+    Of windows in a row with a weight below 1, an epoch visits that share, one after
+    another from a random one on. The shares round together, by one random number
     (systematic sampling), so that every epoch has as many examples.
-
-    `order` is that of the examples.
     """
 
     def __init__(self, order: Order, windows: Windows, weights: Weights) -> None:
@@ -300,12 +290,10 @@ class WeightedOrder(Order):
 
 
 class PartOrder(Order):
-    """Order of the examples of an epoch, to which each process adds as many.
+    """Order of the examples of an epoch, to which each process adds as many, in turns.
 
-    The processes take turns: example i of the epoch is one of process ``i % size``. A
-    mini-batch thus has as many examples of each process, or one more of some, and all
-    processes come to their last example together. A process with more than
-    `min_windows` leaves out the last ones of its `order`.
+    Example i is one of process ``i % size``. A process with more than `min_windows`
+    leaves out the last ones of its `order`.
     """
 
     def __init__(self, order: Order, min_windows: int, processes: Processes) -> None:
@@ -318,11 +306,7 @@ class PartOrder(Order):
         return self.min_windows * self.size
 
     def begin(self, rng: np.random.RandomState) -> None:
-        """Draw the order of an epoch, from a generator of this process.
-
-        `rng` has the same state in all processes, before and after: a shuffle of more
-        windows draws more random numbers.
-        """
+        """Draw an order; `rng` has one state in all processes, before and after."""
         seed = int(rng.randint(2**32, dtype=np.uint32)) if self.shuffle else 0
         self.order.begin(np.random.RandomState([seed, self.rank]))
 
@@ -358,9 +342,7 @@ def order_of(
 ) -> Order:
     """Return the order of the examples of windows.
 
-    For units with a state, `runs_of` is the number of examples of a mini-batch, which
-    has runs of consecutive windows, and `n_workers` that of workers with mini-batches
-    of their own.
+    For units with a state, `runs_of` is the number of examples of a mini-batch.
     """
     n, min_windows = windows.n_visits, windows.min_windows
     if runs_of is None:

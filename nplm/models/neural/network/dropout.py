@@ -24,9 +24,7 @@ INPUTS, HIDDEN, PROJECTION = range(N_LAYERS)  # residual blocks follow
 class Dropout:
     """Dropout rates of x, a and the projection R [a | x] (Srivastava et al., 2014).
 
-    Where hidden units have a state, the examples of a run have one mask. `seeds`
-    (n_workers, 3 + number of blocks) are those of each team that trains the same
-    parameters: of the three layers and of each residual block, which has the rate of a.
+    `seeds` (n_workers, 3 + number of blocks) are those of each team and layer.
     """
 
     inputs: float = 0.0

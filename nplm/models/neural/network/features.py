@@ -29,15 +29,11 @@ MAX_ABS_VALUE = 1e6
 
 @dataclass(frozen=True, eq=False)
 class Features:
-    """Independent features of each word, `m` of them, as in the paper.
-
-    If they are `tied`, they are also the output weights (`TiedSoftmax`): C is then
-    columns of E, ``[C | b]``.
-    """
+    """Independent features of each word, `m` of them, as in the paper."""
 
     learned: ClassVar[bool] = True  # whether training needs their gradients
     m: int
-    tied: bool = False
+    tied: bool = False  # whether C is columns of E, ``[C | b]`` (`TiedSoftmax`)
 
     def shapes(self, n_words: int) -> Shapes:
         """Return the shapes of the arrays that are trained in place of C, by name."""

@@ -28,16 +28,11 @@ MIN_RUN, MAX_RUNS = 32, 32
 
 
 class Block(NamedTuple):
-    """The parameters of a residual block, a + U max(d + H norm(a), 0).
+    """The parameters of a residual block, a + U max(d + H norm(a), 0)."""
 
-    - `H` (width, n_hidden): weights of the block's units, which see the normalised a
-    - `d` (width,): biases of these units
-    - `U` (n_hidden, width): weights from these units back to a
-    """
-
-    H: Array
-    d: Array
-    U: Array
+    H: Array  # (width, n_hidden)
+    d: Array  # (width,)
+    U: Array  # (n_hidden, width)
 
     @staticmethod
     def names(i: int) -> tuple[str, str, str]:
@@ -148,12 +143,9 @@ class LSTM(Tanh):
 
     with the gates f and o and the new values z, which are sigmoid, sigmoid and tanh of
     the parts of ``d + H x + V a_before``.
-
-    - `n_hidden`: number of cells
-    - `n_words`: number of words of a window, over which the state is made in scoring
     """
 
-    n_words: int
+    n_words: int  # of a window, over which the state is made in scoring
 
     @property
     def n_memory(self) -> int:

@@ -29,9 +29,8 @@ from nplm.models.training.parallel.threads import Threads
 class Network(Scorer):
     """The parts of a network, their parameters, and the state of training.
 
-    `train` changes the parameters in place. The states of the solver (new by default),
-    of the output and of the hidden units (`memory`) are those of training; `clock` has
-    the numbers of examples seen and of updates made before.
+    `train` changes the parameters in place; `clock` has the examples and updates
+    before.
     """
 
     def __init__(
@@ -99,9 +98,8 @@ class Network(Scorer):
     def seconds_a_call(self, batch_size: int) -> float:
         """Return the target duration of a call of `train`.
 
-        The main thread handles interrupts between calls, or at once while other threads
-        do all the work. Calls are then longer, so that threads wait for the slowest one
-        less often.
+        It is longer where the main thread, which handles interrupts, only waits for
+        others.
         """
         kind, n = self._kind(batch_size)
         return pace.SECONDS_A_CALL * (5 if kind.is_async and n > 1 else 1)

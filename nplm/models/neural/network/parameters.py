@@ -34,27 +34,18 @@ def draw_normal(array: Array, rng: np.random.RandomState, scale: float) -> None:
 class Parameters:
     """The parameters of a network, under the paper's names.
 
-    The output units are one matrix E with a row per word, ``[U | W | b]`` (or ``[U |
-    b]`` without direct connections), so that the parameters of a word are contiguous.
-    Rows are padded with zeros to whole vectors of the processor. U, W and b are views.
+    The output units are one matrix E with a row per word, ``[U | W | b]`` (``[U | b]``
+    without direct connections, ``[C | b]`` if `tied`), so that the parameters of a word
+    are contiguous. Rows are padded with zeros to whole vectors of the processor.
 
-    - `C` (n_words, m): features of the words
-    - `H` (n_sums, n_inputs): hidden weights
-    - `d` (n_sums,): hidden biases
-    - `E` (rows, stride): output units of all words, or of part of them
-    - `direct`: whether E includes W
+    - `C` (n_words, m), `H` (n_sums, n_inputs), `d` (n_sums,), `E` (rows, stride)
     - `weighted`: whether E includes U, or C if `tied`
     - `visited`: names of the arrays of which an update visits few rows
     - `derived`: names of the arrays that are given, or computed from others
-    - `tied`: whether C is columns of E, ``[C | b]``, and there is no U. E must then
-      have the values of C
-    - `**more`: arrays of some kinds of parts, by name: P, shape (n_averages,
-      n_distant), the weights of distant words by position; S and Q, shape (rows,
-      n_senses * m), the senses of words and the weights that select them; V, shape
-      (n_sums, n_hidden), weights of the activations before; R, shape (m, n_hidden) or
-      (m, n_hidden + n_inputs), a projection; G, shape (n_parts, m), the
-      features that words share, and own, shape (n_words, m or more), those of each
-      word; H_next, shape (n_hidden, m), and v, shape (n_hidden,), of an energy
+    - `**more`: P (n_averages, n_distant), the weights of distant words; S and Q (rows,
+      n_senses * m); V (n_sums, n_hidden), of the activations before; R (m, n_hidden or
+      n_inputs more), a projection; G (n_parts, m), shared features, and own (n_words, m
+      or more); H_next (n_hidden, m) and v (n_hidden,) of an energy
     """
 
     def __init__(

@@ -82,11 +82,9 @@ class Scorer:
         return target - high - np.log(total)
 
     def reader(self, batch_size: int) -> Callable[[Ids, Ids, Index], Scores]:
-        """Return a function that scores rows of X in an order in which they are read.
+        """Return a function that returns the totals of rows of X, for `combined`.
 
-        The state of the hidden units goes on where a row follows the one before it in
-        X, as in training, also from one mini-batch and call to the next. It returns
-        totals, for `combined`.
+        The state of the hidden units goes on from row to row, also between calls.
         """
         memory = self.parts.hidden.lowest.initial_memory(
             1, batch_size, self.parameters.dtype
@@ -138,11 +136,7 @@ class Scorer:
         return memory["memory"][0, 0].tobytes()
 
     def step(self, X: Ids, states: Sequence[bytes | None]) -> tuple[Array, list[bytes]]:
-        """Return the log-probabilities of all words, and the states, after contexts.
-
-        - `X` (n, n_context): a context of each text
-        - `states` (n,): the state before each, None where a text begins
-        """
+        """Return log-probabilities of all words after contexts, and the states."""
         n = len(X)
         memory = self.parts.hidden.lowest.initial_memory(
             1, n - 1, self.parameters.dtype

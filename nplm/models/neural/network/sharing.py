@@ -175,11 +175,7 @@ class RankSharing(Sharing):
 def own_examples(
     index: Index, worker: int, n_workers: int, batch_size: int, n_runs: int
 ) -> Index:
-    """Return the examples of a worker with mini-batches, and runs, of its own.
-
-    The workers take turns in whole mini-batches, and share the runs that are left
-    (`windows.RunOrder`).
-    """
+    """Return a worker's examples: mini-batches in turns, and a share of the rest."""
     n_whole = len(index) // (batch_size * n_workers) * batch_size * n_workers
     whole = index[:n_whole].reshape(-1, n_workers, batch_size)[:, worker].ravel()
     rest = index[n_whole:]

@@ -30,21 +30,15 @@ AUTO_DECAY = 0.01  # share of a weight that an update loses, at most
 
 @dataclass(frozen=True)
 class Schedule:
-    """Schedule of the learning rate, with the weight decay.
-
-    `learning_rate_decay` is r of the paper's e_t = e_0 / (1 + r t), where t counts the
-    examples seen, for "invscaling" alone. `SGD.started` sets an `alpha` of None, and
-    `begun` and `span`: the number of examples at which the learning rate starts to
-    fall, and that of examples until it is 0.
-    """
+    """Schedule of the learning rate, with the weight decay."""
 
     learning_rate_init: float
-    learning_rate_decay: float
-    alpha: float | None
+    learning_rate_decay: float  # r of e_t = e_0 / (1 + r t), for "invscaling"
+    alpha: float | None  # None: `SGD.started` sets it
     learning_rate: str = "invscaling"
     n_epochs: int = 1
-    begun: float = 0.0
-    span: float = inf
+    begun: float = 0.0  # number of examples at which the learning rate starts to fall
+    span: float = inf  # number of examples until it is 0
 
     def epochs(self, n_windows: int, batch_size: int) -> int:
         """Return the maximum number of epochs of a fit on `n_windows` windows."""
@@ -56,11 +50,7 @@ class Schedule:
     def started(
         self, n_seen: float, n_epochs_before: float, n_windows: int, batch_size: int
     ) -> Schedule:
-        """Return the schedule of a fit on `n_windows` windows.
-
-        The fit starts after `n_seen` examples; `n_epochs_before` epochs of them belong
-        to this schedule.
-        """
+        """Return the schedule of a fit that starts after `n_seen` examples."""
         if self.learning_rate not in ("auto", "linear"):
             return self
         begun = n_seen - n_epochs_before * n_windows

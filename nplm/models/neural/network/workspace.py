@@ -15,36 +15,20 @@ Trained = dict[str, Kernel]  # parameters in the form that kernels take, by name
 
 @dataclass(frozen=True)
 class Workspace:
-    """What the kernels of one team are made of.
-
-    - `trained`: all parameters, by name
-    - `features`: kernel of the features
-    - `inputs`: the part of the network
-    - `masks`: the `dropout.Masks`
-    - `output_state`: see `Output.initial_state`; empty when scoring
-    - `memory`: state of the hidden units (`Tanh.initial_memory`), empty where each
-      window is scored alone
-    - `first`: id of the word of the first row of E
-    - `n_members`: number of threads that share the rows: 1 unless the output's
-      `rows_are_shared`
-    - `member`: number of this team among those that share the examples of mini-batches
-    - `worker`, `n_workers`: number of this team, and how many teams train the same
-      parameters
-    - `solver`: kernel of the solver; None when scoring
-    """
+    """What the kernels of one team are made of."""
 
     tier: Tier
     scratch: Scratch
     activations: Activations
     trained: Trained
-    features: Kernel
-    inputs: Any
-    masks: Any
-    output_state: State
-    memory: State
-    first: int
-    n_members: int
-    member: int
-    worker: int
+    features: Kernel  # kernel of the features
+    inputs: Any  # the part of the network
+    masks: Any  # `dropout.Masks`
+    output_state: State  # of `Output.initial_state`; empty when scoring
+    memory: State  # of `Tanh.initial_memory`; empty where windows are scored alone
+    first: int  # id of the word of the first row of E
+    n_members: int  # threads that share the rows
+    member: int  # number of this team among those that share mini-batches
+    worker: int  # number of this team among those that train the same parameters
     n_workers: int
-    solver: Kernel | None
+    solver: Kernel | None  # None when scoring

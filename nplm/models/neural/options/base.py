@@ -13,11 +13,7 @@ from nplm.base.pages import Documented
 
 
 class Option(Documented):
-    """Base class of the options, which group hyper-parameters.
-
-    An option is a parameter of a model, which validates it in ``fit``. Recipes and
-    trained networks hold plain copies of options; their parts are made from these.
-    """
+    """Base class of the options, of which recipes and networks hold plain copies."""
 
     _parameter_constraints: ClassVar[dict[str, list[object]]] = {}
 
@@ -41,9 +37,7 @@ def expanded(
     """Return a plain copy of the option that the value of a parameter selects.
 
     `kinds` are the classes of the options, by the string that selects each with its
-    defaults; `others` are further valid strings, which are returned unchanged. Raises
-    InvalidParameterError, a ValueError and a TypeError, if the string, the option or
-    one of its parameters is not valid.
+    defaults; `others` are further valid strings, which are returned unchanged.
     """
     if isinstance(value, str):
         value = str(value)  # may be a NumPy string

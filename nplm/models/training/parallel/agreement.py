@@ -105,10 +105,9 @@ SHARED = MPI.Comm.Create_keyval()
 
 
 def duplicate_of(comm: MPI.Comm | None) -> MPI.Comm:
-    """Duplicate a communicator, to keep its messages apart from the caller's.
+    """Return the duplicate of a communicator for messages of nplm alone.
 
-    The duplicate is made once, stays with the communicator, and is freed with it. It is
-    the first collective operation: ranks that wait in vain abort the job.
+    Making it is the first collective operation: ranks that wait in vain abort the job.
     """
     comm = MPI.COMM_WORLD if comm is None else comm
     if isinstance(comm, MPI.Comm) and comm == MPI.COMM_NULL:

@@ -50,10 +50,9 @@ os.register_at_fork(after_in_child=_reset_after_fork)
 
 @contextmanager
 def blas_threads(n: int) -> Iterator[None]:
-    """Limit every BLAS library to `n` threads within a context.
+    """Limit every BLAS library of the process to `n` threads within a context.
 
-    The limit applies to the whole process: while several threads are in the context,
-    the first one's limit holds, and the last one restores the previous limit.
+    Of several threads in it, the limit of the first holds for all.
     """
     with _BlasLimit.lock:
         if _BlasLimit.number == 0:

@@ -16,11 +16,7 @@ ALIGNMENT = 64  # bytes of a cache line
 
 
 def common_memory(processes: Processes, n_bytes: int) -> NDArray[np.uint8]:
-    """Return zeros that every process of one computer reads and writes.
-
-    They are freed when no process has an array of them any more, or all have ended,
-    however they end.
-    """
+    """Return zeros that processes of one computer share, until the last array."""
     opened: tuple[int, str] | None = None
 
     def make() -> tuple[str, list[int]]:

@@ -14,15 +14,11 @@ MAX_THREADS = 256  # the capacity of a Team
 
 
 def n_threads(n_jobs: int | None) -> int:
-    """Return the number of threads of `n_jobs`, as joblib settles it.
+    """Return the number of threads of `n_jobs`, as ``Parallel`` with shared memory.
 
-    As in ``Parallel(n_jobs, require="sharedmem")``, -1 is all cores, None is the number
-    of ``parallel_config("threading", n_jobs=...)`` and 1 elsewhere, and any number is 1
-    in ``parallel_config("sequential")``.
-
-    In a joblib worker, such as one of a parallel grid search, the number is at
-    most the worker's share of the cores: otherwise the search would run `n_jobs`
-    squared threads. A worker that is a thread has a share of 1.
+    -1 is all cores, None is that of ``parallel_config("threading")``, elsewhere 1. In a
+    joblib worker the number is at most the worker's share of the cores, and 1 in a
+    thread: otherwise a grid search would run `n_jobs` squared threads.
     """
     if n_jobs == 0:
         message = "{n_jobs}: pass 1 or more threads, or -1 for all cores."
@@ -47,11 +43,7 @@ def n_threads(n_jobs: int | None) -> int:
 
 
 def joblibs_limit(variables: Sequence[str]) -> int:
-    """Return the share of threads that joblib gives a worker, from its environment.
-
-    In a worker process joblib sets all of these variables to the share, except those
-    that the user has set. In a worker thread the share is unknown.
-    """
+    """Return a joblib worker's share of the threads, which joblib sets in variables."""
     limits = []
     for name in variables:
         # OMP_NUM_THREADS may be a list, from the outermost level inwards.

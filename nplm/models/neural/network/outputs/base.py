@@ -72,11 +72,7 @@ class Output:
     def initial_state(
         self, n_words: int, counts: Counts, rng: np.random.RandomState, n_workers: int
     ) -> State:
-        """Return the state of training beside the parameters, which is saved.
-
-        `counts` are those of the next words; `n_workers` is the number of teams that
-        train the same parameters.
-        """
+        """Return the saved state of `n_workers` teams beside the parameters."""
         return {}
 
     def check_state(self, saved: State, state: State) -> None:

@@ -15,18 +15,14 @@ from nplm.models.neural.network.workspace import Kernel, Workspace
 
 @dataclass(frozen=True, eq=False)
 class Classes(Output):
-    """Output whose rows of E are the classes, then the words, class by class.
-
-    `labels` has the class of each word, `order` the words in the order of their rows,
-    and `starts` the start of each class in `order`.
-    """
+    """Output whose rows of E are the classes, then the words, class by class."""
 
     rows_are_visited: ClassVar[bool] = True
     examples_are_arranged: ClassVar[bool] = True
 
-    labels: Ids
-    order: Ids
-    starts: Index
+    labels: Ids  # the class of each word
+    order: Ids  # the words in the order of their rows
+    starts: Index  # of each class in `order`
 
     @classmethod
     def from_labels(cls, direct: bool, labels: Ids) -> Self:
@@ -71,11 +67,7 @@ class Classes(Output):
 
 
 def frequency_bins(weights: Counts) -> Ids:
-    """Return about sqrt(|V|) classes of equal weight, by decreasing frequency.
-
-    An example then costs 2 sqrt(|V|) rows on average: the classes, and the words of one
-    class (Mikolov et al., 2011).
-    """
+    """Return sqrt(|V|) classes of equal weight, by frequency (Mikolov et al., 2011)."""
     n_words = len(weights)
     n_classes = max(1, round(n_words**0.5))
     order = np.argsort(-weights, kind="stable")

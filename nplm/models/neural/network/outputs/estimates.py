@@ -20,18 +20,14 @@ MAX_GROWTH = 16
 
 @dataclass(frozen=True)
 class Estimate:
-    """Estimate of the gradient from `n_noise` noise samples.
-
-    They are drawn by the `weights` or counts of words (None: the counts of the next
-    words, plus one), to a `power`.
-    """
+    """Estimate of the gradient from `n_noise` noise samples."""
 
     # Whether training makes unnormalized scores close to log-probabilities.
     normalizes: ClassVar[bool] = False
 
     n_noise: int
-    weights: ArrayLike | None
-    power: float
+    weights: ArrayLike | None  # of words; None: counts of the next words plus one
+    power: float  # of the weights
 
     def check(self, n_words: int) -> None:
         """Raise ValueError unless every word has a positive weight."""
@@ -105,13 +101,9 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Importance(Estimate):
-    """Gradient of the softmax by importance sampling (section 5.1).
+    """Gradient of the softmax by importance sampling (section 5.1)."""
 
-    The number of noise samples grows while the effective sample size is below
-    `min_effective_samples`.
-    """
-
-    min_effective_samples: float
+    min_effective_samples: float  # below it, the noise samples become more
 
     @property
     def max_noise(self) -> int:

@@ -79,11 +79,7 @@ class Tree(Output):
 
 
 def context_tree(counts: Counts, X: Ids, y: Ids) -> Ids:
-    """Return a tree in which words of similar contexts are close.
-
-    `counts` are those of the next words; see `context_components`. Without contexts it
-    is that of Huffman's code.
-    """
+    """Return a tree in which words of similar contexts are close."""
     if X.shape[1] == 0:
         return huffman(counts + 1)
     with blas_threads(1):  # the cuts are many and small
