@@ -88,7 +88,7 @@ FLOORS = {
             "warnings",
             "word_trees",
         },
-        {"exceptions", "system"},
+        {"array_types", "exceptions", "system"},
     ],
     "base/files": [
         {"compressed", "tensors"},

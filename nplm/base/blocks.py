@@ -8,7 +8,8 @@ from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
+
+from nplm.base.array_types import Floats, Ids, Index, Mask
 
 # A block of probabilities holds at most this many numbers (32 MB of float64).
 BLOCK_SIZE = 1 << 22
@@ -27,7 +28,7 @@ def blocks_of_rows(n: int, n_columns: int) -> Iterator[slice]:
     return blocks(n, max(1, BLOCK_SIZE // n_columns))
 
 
-def _new_array(shape: tuple[int, ...]) -> NDArray[np.int32]:
+def _new_array(shape: tuple[int, ...]) -> Ids:
     """Return an array for ids."""
     return np.empty(shape, np.int32)
 
@@ -39,18 +40,18 @@ class Texts:
     A row is a window, the words before a token and the token, within one text.
     """
 
-    ids: NDArray[np.int32]  # the texts, and what fills the contexts at their starts
+    ids: Ids  # the texts, and what fills the contexts at their starts
     n_context: int  # words of context in a row
-    first: NDArray[np.intp]  # (n_texts,): the first row of each text
-    lengths: NDArray[np.intp]  # (n_texts,): number of rows of each text
+    first: Index  # (n_texts,): the first row of each text
+    lengths: Index  # (n_texts,): number of rows of each text
     n_before: int  # words of each text before the first token that has a row
-    new_array: Callable[[tuple[int, ...]], NDArray[np.int32]] = _new_array
-    weights: NDArray[np.float64] | None = None  # (n_texts,), in (0, 1]; None: all are 1
+    new_array: Callable[[tuple[int, ...]], Ids] = _new_array
+    weights: Floats | None = None  # (n_texts,), in (0, 1]; None: all are 1
 
     @classmethod
     def of(
         cls,
-        texts: Sequence[NDArray[np.int32]],
+        texts: Sequence[Ids],
         n_context: int,
         boundary: int | None,
         *,
@@ -78,18 +79,18 @@ class Texts:
         return int(self.lengths.sum())
 
     @cached_property
-    def begin(self) -> NDArray[np.intp]:
+    def begin(self) -> Index:
         """Number of rows of all texts before each."""
         return np.cumsum(self.lengths) - self.lengths
 
     @property
-    def X(self) -> NDArray[np.int32]:
+    def X(self) -> Ids:
         """Contexts of all rows, also of those that are left out: a read-only view."""
         view = np.lib.stride_tricks.sliding_window_view
         return view(self.ids[:-1], self.n_context)
 
     @property
-    def y(self) -> NDArray[np.int32]:
+    def y(self) -> Ids:
         """The token of each row: a view."""
         return self.ids[self.n_context :]
 
@@ -106,7 +107,7 @@ class Texts:
         tokens = np.arange(part.start, part.stop)
         return tokens + np.repeat(self.first[some] - begin, counts)
 
-    def reread(self, n_context: int) -> tuple[Self, NDArray[np.bool_]]:
+    def reread(self, n_context: int) -> tuple[Self, Mask]:
         """Return the texts with rows of fewer words of context, from their start.
 
         The second array tells which of these rows are rows of this object.
@@ -121,7 +122,7 @@ class Texts:
         )
         return texts, _second_of(added, self.lengths)
 
-    def columns(self, n: int, n_ahead: int) -> tuple[Self, NDArray[np.bool_]]:
+    def columns(self, n: int, n_ahead: int) -> tuple[Self, Mask]:
         """Cut the only text into at most `n` parts of one length.
 
         Each part but the first begins `n_ahead` rows before the first that counts.
@@ -134,7 +135,7 @@ class Texts:
         parts = replace(self, first=first + starts - ahead, lengths=ahead + lengths)
         return parts, _second_of(ahead, lengths)
 
-    def windows(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    def windows(self) -> tuple[Ids, Ids]:
         """Return the contexts and the token of each row: of one text, views."""
         n = len(self)
         if n and len(self.first) == 1:
@@ -147,7 +148,7 @@ class Texts:
         return X, y
 
 
-def _second_of(first: NDArray[np.intp], second: NDArray[np.intp]) -> NDArray[np.bool_]:
+def _second_of(first: Index, second: Index) -> Mask:
     """Return a mask of the second of each pair of pieces of these lengths."""
     counts = np.column_stack([first, second]).ravel()
     return np.repeat(np.arange(len(counts)) % 2 == 1, counts)

@@ -8,7 +8,9 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
+
+from nplm.base.array_types import AnyArray, Counts, Floats, Ids, Mask
 
 MAX_N_WORDS = np.iinfo(np.int32).max
 # A model has a row for every id up to the largest. Beyond MAX_UNCHECKED_N_WORDS, if
@@ -21,7 +23,7 @@ UNSIGNED = {np.dtype(np.int32): np.uint32, np.dtype(np.int64): np.uint64}
 
 def check_ids(
     values: ArrayLike, name: str, *, ndim: int, n_words: int | None = None
-) -> NDArray[np.int32]:
+) -> Ids:
     """Return word ids as int32, or raise an error that names the invalid value.
 
     Whole numbers of any type pass; int32 input is returned without a copy.
@@ -89,9 +91,7 @@ def is_bytes(values: Any) -> bool:
     return view.ndim > 0 and view.format in ("B", "b", "c")
 
 
-def inferred_n_words(
-    ids: NDArray[np.int32], next_words: NDArray[np.int32], name: str = "X and y"
-) -> int:
+def inferred_n_words(ids: Ids, next_words: Ids, name: str = "X and y") -> int:
     """Return the largest id plus one, or raise if few of the ids below it occur."""
     n_words = int(max(ids.max(), next_words.max())) + 1
     if n_words <= MAX_UNCHECKED_N_WORDS:
@@ -108,7 +108,7 @@ def inferred_n_words(
     return n_words
 
 
-def check_classes(classes: Any, name: str, n_words: int | None) -> NDArray[np.int32]:
+def check_classes(classes: Any, name: str, n_words: int | None) -> Ids:
     """Return the class of each word, from a fitted `WordClasses` or an array."""
     labels = getattr(classes, "labels_", classes)
     if hasattr(labels, "fit"):
@@ -137,7 +137,7 @@ def check_classes(classes: Any, name: str, n_words: int | None) -> NDArray[np.in
     return labels
 
 
-def plain_ids(values: object, *, ndim: int, n_words: int) -> NDArray[np.int32] | None:
+def plain_ids(values: object, *, ndim: int, n_words: int) -> Ids | None:
     """Return word ids as int32 if they are a valid array, else None: in 2 us."""
     if type(values) is not np.ndarray or values.ndim != ndim or values.size == 0:
         return None
@@ -148,7 +148,7 @@ def plain_ids(values: object, *, ndim: int, n_words: int) -> NDArray[np.int32] |
     return values.astype(np.int32, copy=False)
 
 
-def trusted_ids(ids: NDArray[np.int32], n_words: int) -> NDArray[np.int32]:
+def trusted_ids(ids: Ids, n_words: int) -> Ids:
     """Copy checked ids; the last word replaces those that a thread made invalid.
 
     NumPy checks an index array, reads it again, and crashes if it changed in between.
@@ -158,7 +158,7 @@ def trusted_ids(ids: NDArray[np.int32], n_words: int) -> NDArray[np.int32]:
 
 def check_weights(
     sample_weight: object, n_documents: int, whole_of: str = ""
-) -> NDArray[np.float64]:
+) -> Floats:
     """Return the weights of documents, or raise an error that names what is wrong.
 
     `whole_of` names a model that takes no fractions.
@@ -190,7 +190,7 @@ def check_weights(
 
 def copies_of(
     sample_weight: object, n_documents: int, whole_of: str
-) -> tuple[list[int], NDArray[np.float64] | None]:
+) -> tuple[list[int], Floats | None]:
     """Return copies of documents by their weights, and the weight of each copy.
 
     The weight of a copy is 1, or, of the last copy of a document, the fraction that is
@@ -207,9 +207,7 @@ def copies_of(
     return copies, of_copies
 
 
-def count_ids(
-    ids: NDArray[np.int32], n_words: int, weights: NDArray[np.float64] | None = None
-) -> NDArray[np.int64]:
+def count_ids(ids: Ids, n_words: int, weights: Floats | None = None) -> Counts:
     """Count how often each id occurs, or round the sums of their weights, (n_words,).
 
     ``np.bincount`` alone would take 16 GB for an id that another thread made large.
@@ -262,9 +260,7 @@ def refuse_usual_mistakes(X: object, y: object, model: str, *, need_y: bool) -> 
         )
 
 
-def _refuse(
-    ids: NDArray[np.generic], bad: NDArray[np.bool_], name: str, why: str
-) -> None:
+def _refuse(ids: AnyArray, bad: Mask, name: str, why: str) -> None:
     if bad.any():
         where = tuple(int(i) for i in np.argwhere(bad)[0])
         position = f"row {where[0]}, column {where[1]}" if len(where) == 2 else where[0]

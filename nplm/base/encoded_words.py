@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from nplm._kernels.ngrams.decoding._word_ids import Ids, WordIds, fill_slots
+from nplm.base.array_types import AnyArray, Bytes, Counts
 from nplm.base.exceptions import damaged_file
 
 # The arrays of words in a file, in its order.
@@ -29,8 +30,8 @@ class EncodedWords(Sequence[str]):
 
     def __init__(
         self,
-        vocabulary: NDArray[np.uint8],
-        word_start: NDArray[np.int64],
+        vocabulary: Bytes,
+        word_start: Counts,
         word_slots: NDArray[np.uint64],
         name: str = "the vocabulary",
     ) -> None:
@@ -50,7 +51,7 @@ class EncodedWords(Sequence[str]):
         return words if isinstance(words, cls) else cls(*_encoded(words))
 
     @classmethod
-    def of_lines(cls, text: NDArray[np.uint8], name: str) -> Self:
+    def of_lines(cls, text: Bytes, name: str) -> Self:
         """Encode the words of a text, one a line; errors call them `name`."""
         n_words = int(np.count_nonzero(text == LINE_FEED)) + 1
         start = np.zeros(n_words + 1, np.int64)
@@ -59,7 +60,7 @@ class EncodedWords(Sequence[str]):
         return cls(text, start, slots, name)
 
     @property
-    def arrays(self) -> dict[str, NDArray[np.generic]]:
+    def arrays(self) -> dict[str, AnyArray]:
         """The arrays by name, in the order of a file."""
         return dict(zip(WORD_ARRAYS, (self._text, self._start, self._slots)))
 
@@ -138,7 +139,7 @@ class EncodedWords(Sequence[str]):
 
 def _encoded(
     words: Sequence[str],
-) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.uint64]]:
+) -> tuple[Bytes, Counts, NDArray[np.uint64]]:
     """Return the text of words, where they begin, and their hash table."""
     data = "\n".join(words).encode()
     text = np.frombuffer(data, np.uint8)
@@ -152,9 +153,7 @@ def _encoded(
     return text, start, slots
 
 
-def _find_words(
-    text: NDArray[np.uint8], start: NDArray[np.int64], slots: NDArray[np.uint64]
-) -> None:
+def _find_words(text: Bytes, start: Counts, slots: NDArray[np.uint64]) -> None:
     """Fill in where words begin, and their hash table."""
     ends = np.flatnonzero(text == LINE_FEED)
     if len(ends) != len(start) - 2:

@@ -13,6 +13,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from nplm.base.array_types import Floats, Ids
+
 # Errors that invalid values of a file raise.
 INVALID_VALUE_ERRORS = (
     ValueError, TypeError, LookupError, AttributeError, OverflowError,
@@ -200,13 +202,11 @@ class Fitted:
 
     def ids(
         self, name: str, shape: tuple[int | None, ...], most: float = math.inf
-    ) -> NDArray[np.int32]:
+    ) -> Ids:
         """Take an int32 array of ids from 0 to `most` - 1."""
         return self.array(name, np.int32, shape, 0, most - 1)
 
-    def shares(
-        self, name: str, shape: tuple[int | None, ...] | None
-    ) -> NDArray[np.float64]:
+    def shares(self, name: str, shape: tuple[int | None, ...] | None) -> Floats:
         """Take an array of probabilities that sum to 1 along the last axis."""
         array = self.array(name, np.float64, shape, 0)
         if not (abs(array.sum(axis=-1) - 1) < 1e-6).all():

@@ -11,15 +11,16 @@ from heapq import heappop, heappush
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-Tree = NDArray[np.int32]
+from nplm.base.array_types import Counts, Floats, Ids, Index
+
+Tree = Ids
 # Least share of a node's weight on either side of a cut. Half of it makes trees of the
 # least depth, which part similar words; less than a tenth is no better.
 MIN_SHARE = 0.1
 
 
-def huffman(weights: NDArray[np.int64]) -> Tree:
+def huffman(weights: Counts) -> Tree:
     """Return the tree with the least mean depth (Huffman, 1952), the root first.
 
     The two lightest nodes are merged until one is left. A merged node is never lighter
@@ -55,7 +56,7 @@ def _reversed(children: Tree) -> Tree:
     return np.where(children < n, children, 3 * n - 2 - children)[::-1].astype(np.int32)
 
 
-def bisected(points: NDArray[np.float64], weights: NDArray[np.int64]) -> Tree:
+def bisected(points: Floats, weights: Counts) -> Tree:
     """Return the tree of recursive bisections of words that are points.
 
     Each cut is across the first principal axis of a node's words, where the means of
@@ -83,9 +84,7 @@ def bisected(points: NDArray[np.float64], weights: NDArray[np.int64]) -> Tree:
     return children
 
 
-def _cut(
-    words: NDArray[np.intp], points: NDArray[np.float64], weights: NDArray[np.int64]
-) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+def _cut(words: Index, points: Floats, weights: Counts) -> tuple[Index, Index]:
     """Return the words on the two sides of a cut across their first principal axis."""
     centred = points - np.average(points, axis=0, weights=weights)
     root = np.sqrt(weights)
@@ -130,11 +129,11 @@ def top_down(children: Tree) -> Tree:
 class Joined(NamedTuple):
     """A tree of inner nodes with several branches, parents before their children."""
 
-    branches: NDArray[np.int32]  # (n_words + n_nodes - 1,): children, node by node
-    starts: NDArray[np.intp]  # (n_nodes + 1,): start of each node in `branches`
+    branches: Ids  # (n_words + n_nodes - 1,): children, node by node
+    starts: Index  # (n_nodes + 1,): start of each node in `branches`
 
     @property
-    def parents(self) -> NDArray[np.int32]:
+    def parents(self) -> Ids:
         """The parent of each word, then of each node; that of the root is 0."""
         sizes = np.diff(self.starts)
         parents = np.zeros(len(self.branches) + 1, np.int32)
@@ -142,7 +141,7 @@ class Joined(NamedTuple):
         return parents
 
     @property
-    def places(self) -> NDArray[np.int32]:
+    def places(self) -> Ids:
         """Which child of its parent each word and each node is; 0 for the root."""
         sizes = np.diff(self.starts)
         places = np.zeros(len(self.branches) + 1, np.int32)
@@ -161,7 +160,7 @@ class Joined(NamedTuple):
             rows[node] += rows[parents[node]]
         return max(nodes, default=0), max(rows, default=0)
 
-    def masses(self, weights: NDArray[np.int64]) -> NDArray[np.int64]:
+    def masses(self, weights: Counts) -> Counts:
         """Return the total weight of the words below each child, as `branches`."""
         n_words = len(weights)
         mass = [*weights.tolist(), *[0] * (len(self.starts) - 1)]

@@ -13,6 +13,7 @@ import click
 import numpy as np
 from numpy.typing import NDArray
 
+from nplm.base.array_types import Index
 from nplm.base.progress import BAR, counter, stages
 from nplm.cli._text import Chunk, chunks_of, n_bytes_of
 from nplm.text.lm.scorer import Scorer
@@ -45,7 +46,7 @@ class Scored(NamedTuple):
 
     numbers: list[int]  # of the lines of the documents
     texts: list[str]  # lines of the documents, of which those in JSON may have several
-    document: NDArray[np.intp]  # that of each line
+    document: Index  # that of each line
     tokens: ScoredTokens  # scores of the lines
 
     def joined(self) -> list[str]:

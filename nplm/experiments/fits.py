@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import logsumexp
 
 from nplm import ClassLM, InterpolatedTrigram, KneserNeyLM, NeuralLM, WordClasses
+from nplm.base.array_types import Floats
 from nplm.base.estimators.language_model import LanguageModel
 from nplm.base.estimators.scored_texts import perplexity
 from nplm.base.progress import time_in_words
@@ -28,7 +28,7 @@ PARTS = ("train", "valid", "test")
 ReportStage = Callable[[str, float, float, str], None]
 # A table as data for JSON, as `results_of` returns it.
 Results = dict[str, Any]
-Scores = dict[str, NDArray[np.float64]]  # log-probabilities of next words, by part
+Scores = dict[str, Floats]  # log-probabilities of next words, by part
 # What tells how fast networks, n-grams and classes train.
 TIMED_BATCHES, TIMED_TOKENS, TIMED_PASSES = 20, 100_000, 2
 # Windows scored between two reports, and so before an interrupt.
@@ -193,7 +193,7 @@ class Bench:
         return self.scores(name, model)
 
 
-def mixed(members: Sequence[Scores], weights: NDArray[np.float64]) -> Scores:
+def mixed(members: Sequence[Scores], weights: Floats) -> Scores:
     """Return the scores of a mixture from those of its members."""
     return {
         part: logsumexp(

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.decomposition import PCA
 from sklearn.utils.validation import check_is_fitted
 
+from nplm.base.array_types import Floats
 from nplm.inspection._display import Display, check_matplotlib
 from nplm.inspection.words import ids_of
 from nplm.text.embeddings import features_of
@@ -33,8 +34,8 @@ class FeatureMap(NamedTuple):
     """
 
     words: list[Any]
-    positions: NDArray[np.float64]
-    explained_variance_ratio: NDArray[np.float64] | None
+    positions: Floats
+    explained_variance_ratio: Floats | None
 
 
 def feature_map(

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from nplm.base.array_types import Floats
 from nplm.inspection._display import Display, check_matplotlib
 from nplm.inspection.words import ids_of
 from nplm.text.lm.drawing import most_probable
@@ -157,7 +158,7 @@ def _next_words(
     k: int,
     exclude: Iterable[object],
     unknown: bool,
-) -> tuple[list[object], NDArray[np.float64]]:
+) -> tuple[list[object], Floats]:
     """Return the most probable next words of a model of windows."""
     if words is None or len(words) != model.n_words_:
         shown = None if words is None else f"{len(words)} words"

@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from nplm.base.array_types import AnyArray, Counts, Index
 from nplm.base.checks import check_ids
 from nplm.base.estimators.scored_texts import perplexities
 from nplm.inspection._display import Display, above, check_matplotlib
@@ -209,7 +210,7 @@ def _frequency(
     by: str,
     train: tuple[ArrayLike, ArrayLike] | None,
     n_context: int,
-) -> NDArray[np.intp]:
+) -> Index:
     """Return the training frequency of the context or the word of each window."""
     if by not in ("context", "word"):
         raise ValueError(f'by must be "context", "word" or None, got {by!r}.')
@@ -232,7 +233,7 @@ def _frequency(
     return counts[kind[len(seen) :]]
 
 
-def _edges(bins: ArrayLike | None, most: int) -> NDArray[np.int64]:
+def _edges(bins: ArrayLike | None, most: int) -> Counts:
     """Return the least frequency of each bin."""
     if bins is None:
         n_digits = len(str(most)) if most else 0
@@ -251,7 +252,7 @@ def _edges(bins: ArrayLike | None, most: int) -> NDArray[np.int64]:
     return edges
 
 
-def _named(edges: NDArray[np.generic]) -> list[str]:
+def _named(edges: AnyArray) -> list[str]:
     """Return the label of each bin: its frequencies."""
     names = []
     for first, after in zip(edges, [*edges[1:], None]):

@@ -7,10 +7,10 @@ from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import logsumexp
 from sklearn.utils.validation import check_scalar
 
+from nplm.base.array_types import Floats, Ids, Mask
 from nplm.base.estimators.scored_texts import texts_log_prob
 from nplm.inspection.weights import member_names
 from nplm.text.documents import Documents
@@ -46,13 +46,13 @@ class Surprisals(NamedTuple):
     """
 
     tokens: Any
-    bits: NDArray[np.float64]
-    unknown: NDArray[np.bool_]
-    order: NDArray[np.int32] | None
+    bits: Floats
+    unknown: Mask
+    order: Ids | None
     members: list[str]
-    weights: NDArray[np.float64]
-    member_bits: NDArray[np.float64]
-    member_order: NDArray[np.int32]
+    weights: Floats
+    member_bits: Floats
+    member_order: Ids
 
 
 class ExpectedWords(NamedTuple):
@@ -77,12 +77,12 @@ class ExpectedWords(NamedTuple):
     """
 
     words: Any
-    proba: NDArray[np.float64]
-    order: NDArray[np.int32] | None
+    proba: Floats
+    order: Ids | None
     members: list[str]
-    weights: NDArray[np.float64]
-    member_proba: NDArray[np.float64]
-    member_order: NDArray[np.int32]
+    weights: Floats
+    member_proba: Floats
+    member_order: Ids
 
 
 def surprisals(lm: TextLM, X: Sequence[object]) -> list[Surprisals]:
@@ -225,7 +225,7 @@ def expected_words(
 
 def context_effects(
     lm: TextLM, document: object = (), *, position: int | None = None, n: int = 8
-) -> NDArray[np.float64]:
+) -> Floats:
     """Return what each word of the context adds to the prediction of the next one.
 
     A word is replaced by the symbol for unknown words, or left out if the vocabulary
@@ -280,7 +280,7 @@ def context_effects(
 
 def _ids_and_position(
     text: FittedText, document: object, position: int | None
-) -> tuple[NDArray[np.int32], int]:
+) -> tuple[Ids, int]:
     """Return the ids of a document, and the checked position of a token of it."""
     ids = text.codec.encode_one(document, "document").ids
     if position is not None and not 0 <= position <= len(ids):
@@ -291,9 +291,7 @@ def _ids_and_position(
     return ids, len(ids) if position is None else position
 
 
-def _proba_after(
-    text: FittedText, ids: NDArray[np.int32]
-) -> tuple[NDArray[np.float64], NDArray[np.int32], object]:
+def _proba_after(text: FittedText, ids: Ids) -> tuple[Floats, Ids, object]:
     """Return the probabilities of the word after some, its context and the state."""
     context, state = text.state_after(Documents(ids, np.array([len(ids)])))
     [proba], _ = text.next_proba(context[np.newaxis], [state])
@@ -303,20 +301,20 @@ def _proba_after(
 class MemberScores(NamedTuple):
     """Log-probabilities of next words, and what they are made of."""
 
-    log_prob: NDArray[np.float64]
-    order: NDArray[np.int32] | None
+    log_prob: Floats
+    order: Ids | None
     members: list[str]
-    weights: NDArray[np.float64]
-    member_log_prob: NDArray[np.float64]
-    member_order: NDArray[np.int32]
+    weights: Floats
+    member_log_prob: Floats
+    member_order: Ids
 
 
 def score_members(
     model: Any,
     boundary: int,
-    X: NDArray[np.int32],
-    y: NDArray[np.int32],
-    log_probs: NDArray[np.float64] | None = None,
+    X: Ids,
+    y: Ids,
+    log_probs: Floats | None = None,
 ) -> MemberScores:
     """Score windows by a model and by each of its members.
 
@@ -349,9 +347,7 @@ def score_members(
     )
 
 
-def _orders(
-    model: object, boundary: int, X: NDArray[np.int32], y: NDArray[np.int32]
-) -> NDArray[np.int32] | None:
+def _orders(model: object, boundary: int, X: Ids, y: Ids) -> Ids | None:
     """Return the length of the longest n-gram found; None if none is looked up."""
     make = getattr(model, "_word_scorer", None)
     scorer = None if make is None else make(boundary, None, -1)
@@ -366,6 +362,6 @@ def _orders(
     return details["order"][np.cumsum(lengths) - 1]
 
 
-def _bits(log_prob: NDArray[np.float64]) -> NDArray[np.float64]:
+def _bits(log_prob: Floats) -> Floats:
     """Return surprisals in bits; that of a certain word is 0, not -0."""
     return 0 - log_prob / np.log(2)

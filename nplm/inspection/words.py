@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from nplm.base.array_types import AnyArray, Index
 from nplm.base.estimators.language_model import LanguageModel
 from nplm.datasets import Corpus
 from nplm.text.embeddings import nearest_rows
@@ -83,7 +84,7 @@ def suggestions(
 
 
 def nearest_words(
-    C: NDArray[np.generic],
+    C: AnyArray,
     words: Sequence[str] | NDArray[np.object_],
     *,
     of: Sequence[str] | None = None,
@@ -153,6 +154,6 @@ def ids_of(queries: Iterable[object], words: Iterable[object], name: str) -> lis
     return [ids[word] for word in queries]
 
 
-def _spread(size: int, n: int) -> NDArray[np.intp]:
+def _spread(size: int, n: int) -> Index:
     """Return at most n positions, evenly spaced in range(size)."""
     return np.unique(np.linspace(0, size - 1, min(n, size)).astype(np.intp))

@@ -7,12 +7,13 @@ from collections.abc import Iterator
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils._param_validation import validate_parameter_constraints
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
+from nplm.base.array_types import AnyArray, Ids
 from nplm.base.checks import (
     check_ids,
     inferred_n_words,
@@ -22,7 +23,7 @@ from nplm.base.checks import (
 from nplm.base.estimators.constraints import COMMON, USUAL_COLUMNS, unless_none
 
 # Checked contexts and next words.
-HeldOut = tuple[NDArray[np.int32], NDArray[np.int32]]
+HeldOut = tuple[Ids, Ids]
 
 # scikit-learn leaves the values unchecked: `check_ids` checks them, and its messages
 # are about word ids, whereas scikit-learn's suggest other estimators for NaN.
@@ -88,9 +89,7 @@ class CheckedInputs(BaseEstimator):
             )
         return order
 
-    def _set_sizes(
-        self, order: int, ids: NDArray[np.int32], next_words: NDArray[np.int32]
-    ) -> None:
+    def _set_sizes(self, order: int, ids: Ids, next_words: Ids) -> None:
         self.order_ = order
         if self.n_words is None:
             self.n_words_ = inferred_n_words(ids, next_words)
@@ -110,7 +109,7 @@ class CheckedInputs(BaseEstimator):
         except ValueError as error:
             raise ValueError(f"In X_val, y_val: {error}") from error
 
-    def _check_X(self, X: ArrayLike) -> NDArray[np.int32]:
+    def _check_X(self, X: ArrayLike) -> Ids:
         plain = self._plain_ids(X, ndim=2)
         if plain is not None:
             return self._nearest(plain)
@@ -148,13 +147,13 @@ class CheckedInputs(BaseEstimator):
 
     def _arrays(
         self, X: ArrayLike, y: ArrayLike | None, *, reset: bool = False
-    ) -> tuple[NDArray[np.generic], NDArray[np.generic]]:
+    ) -> tuple[AnyArray, AnyArray]:
         """Return contexts and next words as arrays of any numbers."""
         refuse_usual_mistakes(X, y, type(self).__name__, need_y=True)
         contexts, target = validate_data(self, X, y, reset=reset, **UNCHECKED)
         return contexts, column_or_1d(target, warn=True)
 
-    def _plain_ids(self, values: object, *, ndim: int) -> NDArray[np.int32] | None:
+    def _plain_ids(self, values: object, *, ndim: int) -> Ids | None:
         """Return ids that pass a quick check; None if the full checks must decide."""
         fitted = vars(self)
         if not {"n_words_", "n_features_in_"} <= fitted.keys():
@@ -170,7 +169,7 @@ class CheckedInputs(BaseEstimator):
         )
         return ids if is_as_fitted else None
 
-    def _check_ids(self, X: NDArray[np.generic], y: NDArray[np.generic]) -> HeldOut:
+    def _check_ids(self, X: AnyArray, y: AnyArray) -> HeldOut:
         with self._inferred_n_words():
             contexts = check_ids(X, "X", ndim=2, n_words=self.n_words_)
             next_words = check_ids(y, "y", ndim=1, n_words=self.n_words_)
@@ -190,9 +189,7 @@ class CheckedInputs(BaseEstimator):
                 ) from None
             raise
 
-    def _check_candidates(
-        self, candidates: ArrayLike, n_samples: int
-    ) -> NDArray[np.int32]:
+    def _check_candidates(self, candidates: ArrayLike, n_samples: int) -> Ids:
         """Return checked candidates, a row for each of `n_samples` contexts."""
         with contextlib.suppress(ValueError):  # ragged: `check_ids` explains it
             candidates = np.asarray(candidates)
@@ -212,6 +209,6 @@ class CheckedInputs(BaseEstimator):
             )
         return ids
 
-    def _nearest(self, X: NDArray[np.int32]) -> NDArray[np.int32]:
+    def _nearest(self, X: Ids) -> Ids:
         """Keep the columns of the nearest ``order_ - 1`` words."""
         return X[:, X.shape[1] - (self.order_ - 1) :]

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
+from nplm.base.array_types import Ids
 from nplm.base.checks import check_not_grown, check_over_words
 from nplm.base.estimators.language_model import LanguageModel
 
@@ -45,7 +43,7 @@ class CompositeLM(LanguageModel):
             )
         self.n_words_ = n_words
 
-    def _nearest_of(self, part: Any, X: NDArray[np.int32]) -> NDArray[np.int32]:
+    def _nearest_of(self, part: Any, X: Ids) -> Ids:
         """Keep the columns that a part was fitted on."""
         check_not_grown(part, self.n_words_, type(self).__name__)
         return X[:, X.shape[1] - part.n_features_in_ :]

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import DensityMixin
 
+from nplm.base.array_types import Array, Floats, Ids
 from nplm.base.atomic import Method, fit_copy, read_at_once
 from nplm.base.blocks import blocks_of_rows
 from nplm.base.checks import MAX_N_WORDS, trusted_ids
@@ -24,7 +25,7 @@ from nplm.base.pages import Documented
 class WindowScores:
     """Mixin of models with a `log_prob` of windows: its mean, and the perplexity."""
 
-    def log_prob(self, X: ArrayLike, y: ArrayLike | None = None) -> NDArray[np.float64]:
+    def log_prob(self, X: ArrayLike, y: ArrayLike | None = None) -> Floats:
         """Return the log-probability of each next word given its context.
 
         It is computed block by block: memory does not grow with
@@ -161,7 +162,7 @@ class LanguageModel(WindowScores, DensityMixin, Saved, Documented, StreamModel):
     # -- methods that subclasses implement ------------------------------------
 
     def _fit(
-        self, X: NDArray[np.int32], y: NDArray[np.int32], held_out: HeldOut | None
+        self, X: Ids, y: Ids, held_out: HeldOut | None
     ) -> KeyboardInterrupt | None:
         """Set the fitted attributes from checked windows of ``order_ - 1`` columns.
 
@@ -169,19 +170,17 @@ class LanguageModel(WindowScores, DensityMixin, Saved, Documented, StreamModel):
         """
         raise NotImplementedError
 
-    def _predict_proba(self, X: NDArray[np.int32]) -> NDArray[np.floating]:
+    def _predict_proba(self, X: Ids) -> Array:
         raise NotImplementedError
 
-    def _predict_log_proba(self, X: NDArray[np.int32]) -> NDArray[np.floating]:
+    def _predict_log_proba(self, X: Ids) -> Array:
         proba = self._predict_proba(X)
         with np.errstate(divide="ignore"):
             for rows in self._blocks(len(X)):
                 np.log(proba[rows], out=proba[rows])
         return proba
 
-    def _log_prob(
-        self, X: NDArray[np.int32], y: NDArray[np.int32]
-    ) -> NDArray[np.float64]:
+    def _log_prob(self, X: Ids, y: Ids) -> Floats:
         out = np.empty(len(y))
         for rows in self._blocks(len(y)):
             log_proba = self._predict_log_proba(X[rows])
@@ -189,9 +188,7 @@ class LanguageModel(WindowScores, DensityMixin, Saved, Documented, StreamModel):
             out[rows] = log_proba[np.arange(len(log_proba)), words]
         return out
 
-    def _candidate_log_prob(
-        self, X: NDArray[np.int32], candidates: NDArray[np.int32], normalize: bool
-    ) -> NDArray[np.float64]:
+    def _candidate_log_prob(self, X: Ids, candidates: Ids, normalize: bool) -> Floats:
         out = np.empty(candidates.shape)
         for rows in self._blocks(len(X)):
             log_proba = self._predict_log_proba(X[rows])
@@ -199,14 +196,14 @@ class LanguageModel(WindowScores, DensityMixin, Saved, Documented, StreamModel):
             out[rows] = np.take_along_axis(log_proba, words, axis=1)
         return out
 
-    def _words_mass(self, words: NDArray[np.int32]) -> WordsMass:
+    def _words_mass(self, words: Ids) -> WordsMass:
         """Return the object that computes the total probability of these words."""
         return WordsMass(self, words)
 
     # -- probabilities --------------------------------------------------------
 
     @read_at_once
-    def predict_proba(self, X: ArrayLike) -> NDArray[np.floating]:
+    def predict_proba(self, X: ArrayLike) -> Array:
         """Return the probability of every word of the vocabulary after each context.
 
         Parameters
@@ -222,7 +219,7 @@ class LanguageModel(WindowScores, DensityMixin, Saved, Documented, StreamModel):
         return self._predict_proba(self._check_X(X))
 
     @read_at_once
-    def predict_log_proba(self, X: ArrayLike) -> NDArray[np.floating]:
+    def predict_log_proba(self, X: ArrayLike) -> Array:
         """Return the natural logarithm of `predict_proba`.
 
         Parameters
@@ -237,7 +234,7 @@ class LanguageModel(WindowScores, DensityMixin, Saved, Documented, StreamModel):
         return self._predict_log_proba(self._check_X(X))
 
     @read_at_once
-    def predict(self, X: ArrayLike) -> NDArray[np.int32]:
+    def predict(self, X: ArrayLike) -> Ids:
         """Return the id of the most probable next word after each context.
 
         Parameters
@@ -256,13 +253,13 @@ class LanguageModel(WindowScores, DensityMixin, Saved, Documented, StreamModel):
         return best
 
     @read_at_once
-    def log_prob(self, X: ArrayLike, y: ArrayLike | None = None) -> NDArray[np.float64]:
+    def log_prob(self, X: ArrayLike, y: ArrayLike | None = None) -> Floats:
         return self._log_prob(*self._check_Xy(X, y))
 
     @read_at_once
     def candidate_log_prob(
         self, X: ArrayLike, candidates: ArrayLike, *, normalize: bool = True
-    ) -> NDArray[np.float64]:
+    ) -> Floats:
         """Return the log-probability of candidate words after each context.
 
         For lattice arcs, n-best lists, or choices to be ranked. N-gram models look up
@@ -351,9 +348,7 @@ class LanguageModel(WindowScores, DensityMixin, Saved, Documented, StreamModel):
 class CheapWords(LanguageModel):
     """Base class of models that score a word in the same time in any vocabulary."""
 
-    def _candidate_log_prob(
-        self, X: NDArray[np.int32], candidates: NDArray[np.int32], normalize: bool
-    ) -> NDArray[np.float64]:
+    def _candidate_log_prob(self, X: Ids, candidates: Ids, normalize: bool) -> Floats:
         out = np.empty(candidates.shape)
         n = candidates.shape[1]
         for rows in blocks_of_rows(len(X), n) if n else ():
@@ -366,10 +361,10 @@ class CheapWords(LanguageModel):
 class WordsMass:
     """Total probability of distinct `words` after each context, by a model."""
 
-    def __init__(self, model: LanguageModel, words: NDArray[np.int32]) -> None:
+    def __init__(self, model: LanguageModel, words: Ids) -> None:
         self.model, self.words = model, words
 
-    def after(self, X: NDArray[np.int32]) -> NDArray[np.float64]:
+    def after(self, X: Ids) -> Floats:
         """Return the sum of the words' probabilities after each context."""
         mass = np.empty(len(X))
         for rows in blocks_of_rows(len(X), self.model.n_words_):

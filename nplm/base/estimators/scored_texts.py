@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from nplm.base.array_types import Floats
 from nplm.base.atomic import read_at_once
 from nplm.base.blocks import BLOCK_WINDOWS, Texts, blocks
 from nplm.base.progress import bar
@@ -18,12 +19,10 @@ def perplexity(log_prob: float, n: int) -> float:
     return float(perplexities(log_prob, n))
 
 
-def perplexities(log_prob: ArrayLike, n: ArrayLike) -> NDArray[np.float64]:
+def perplexities(log_prob: ArrayLike, n: ArrayLike) -> Floats:
     """Return `perplexity` of each of some texts."""
     with np.errstate(over="ignore"):
-        each: NDArray[np.float64] = np.exp(
-            np.negative(log_prob) / np.where(n, n, np.nan)
-        )
+        each: Floats = np.exp(np.negative(log_prob) / np.where(n, n, np.nan))
     return each
 
 
@@ -45,7 +44,7 @@ def context_of_texts(model: Any, least: int = 1) -> int:
     return model.n_features_in_
 
 
-def shown_blocks(name: str, scores: NDArray[np.float64], size: int) -> Iterator[slice]:
+def shown_blocks(name: str, scores: Floats, size: int) -> Iterator[slice]:
     """Yield blocks of scores to be filled in; the stage of a fit shows how far it is.
 
     `name`: that of the model that scores
@@ -57,7 +56,7 @@ def shown_blocks(name: str, scores: NDArray[np.float64], size: int) -> Iterator[
                 shown(part.stop, len(scores), -float(scores[: part.stop].mean()))
 
 
-def texts_log_prob(model: Any, texts: Texts) -> NDArray[np.float64]:
+def texts_log_prob(model: Any, texts: Texts) -> Floats:
     """Return the log-probability of the tokens of texts by any model of windows."""
     if hasattr(model, "_texts_log_prob"):
         return _texts_log_prob(model, texts)
@@ -70,6 +69,6 @@ def texts_log_prob(model: Any, texts: Texts) -> NDArray[np.float64]:
 
 
 @read_at_once
-def _texts_log_prob(model: Any, texts: Texts) -> NDArray[np.float64]:
-    log_prob: NDArray[np.float64] = model._texts_log_prob(texts)
+def _texts_log_prob(model: Any, texts: Texts) -> Floats:
+    log_prob: Floats = model._texts_log_prob(texts)
     return log_prob

@@ -7,8 +7,9 @@ from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from nplm.base.array_types import Array, Floats, Ids
 from nplm.base.atomic import read_at_once
 from nplm.base.blocks import BLOCK_WINDOWS, Texts
 from nplm.base.checks import MAX_N_WORDS, check_boundary, check_ids, copies_of
@@ -16,7 +17,7 @@ from nplm.base.estimators.checked_inputs import CheckedInputs
 from nplm.base.estimators.scored_texts import context_of_texts, shown_blocks
 
 # Log-probabilities of all words after some contexts, and the states after these.
-Stepped = tuple[NDArray[np.floating], Sequence[object]]
+Stepped = tuple[Array, Sequence[object]]
 
 
 class StreamModel(CheckedInputs):
@@ -100,9 +101,7 @@ class StreamModel(CheckedInputs):
         return self.fit(X, y, X_val=X_val, y_val=y_val, **fit_params)
 
     @read_at_once
-    def log_prob_stream(
-        self, ids: ArrayLike | Sequence[ArrayLike]
-    ) -> NDArray[np.float64]:
+    def log_prob_stream(self, ids: ArrayLike | Sequence[ArrayLike]) -> Floats:
         """Return the log-probability of each token of a text, or of documents.
 
         Parameters
@@ -145,7 +144,7 @@ class StreamModel(CheckedInputs):
         """Whether a state goes on within a text, further than windows reach."""
         return False
 
-    def _texts_log_prob(self, texts: Texts) -> NDArray[np.float64]:
+    def _texts_log_prob(self, texts: Texts) -> Floats:
         """Return the log-probability of the tokens of checked texts."""
         X, y, out = self._nearest(texts.X), texts.y, np.empty(len(texts))
         for part in shown_blocks(type(self).__name__, out, BLOCK_WINDOWS):
@@ -153,11 +152,11 @@ class StreamModel(CheckedInputs):
             out[part] = self._log_prob(X[rows], y[rows])
         return out
 
-    def _step(self, X: NDArray[np.int32], states: Sequence[object]) -> Stepped:
+    def _step(self, X: Ids, states: Sequence[object]) -> Stepped:
         """Return log-probabilities of all words after contexts, and the states."""
         return self._predict_log_proba(self._nearest(X)), [None] * len(X)
 
-    def _state(self, ids: NDArray[np.int32]) -> Any:
+    def _state(self, ids: Ids) -> Any:
         """Return the state before the last word of a text, for `_step`."""
         return None
 
@@ -180,7 +179,7 @@ class StreamModel(CheckedInputs):
         return self._columns_needed()
 
     def _streams(
-        self, ids: Any, ids_val: object, weights: NDArray[np.float64] | None = None
+        self, ids: Any, ids_val: object, weights: Floats | None = None
     ) -> tuple[Texts, Texts | None]:
         """Check the text or documents of a fit, and held-out ones."""
         n_context, n_words = self._columns_of_texts(), self.n_words
@@ -205,7 +204,7 @@ class StreamModel(CheckedInputs):
 
     def _checked_texts(
         self, ids: Any, name: str, n_words: int | None
-    ) -> tuple[list[NDArray[np.int32]], bool]:
+    ) -> tuple[list[Ids], bool]:
         """Return the checked ids of each text, and whether they are a list."""
         self._validate_params()
         boundary = getattr(self, "boundary", None)

@@ -22,6 +22,7 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from nplm.base.array_types import AnyArray, Bytes
 from nplm.base.files.atomic_files import (
     allocate,
     followed,
@@ -243,7 +244,7 @@ class TensorFile:
             or not all(type(checksum) is int for checksum in self._sums.values())
         ):
             raise ValueError("its header has no checksums of its arrays")
-        self._data: NDArray[np.uint8] = np.zeros(0, np.uint8)
+        self._data: Bytes = np.zeros(0, np.uint8)
         if end:
             self._data = np.memmap(
                 file, np.uint8, "r", offset=self._start, shape=(end,)
@@ -255,7 +256,7 @@ class TensorFile:
 
     def arrays(
         self, *, mmap: bool = True, check: Collection[str] | None = None
-    ) -> dict[str, NDArray[np.generic]]:
+    ) -> dict[str, AnyArray]:
         """Return the arrays, as read-only parts of the mapped file or in memory.
 
         Those in `check`, by default all, are compared with their checksums.
@@ -270,13 +271,13 @@ class TensorFile:
             for name, (dtype, shape, first, end) in self._places.items()
         }
 
-    def plain_arrays(self, *, mmap: bool = True) -> dict[str, NDArray[np.generic]]:
+    def plain_arrays(self, *, mmap: bool = True) -> dict[str, AnyArray]:
         """Return `arrays` without the class of a map, which results would have too."""
         arrays = self.arrays(mmap=mmap)
         return {name: array.view(np.ndarray) for name, array in arrays.items()}
 
 
-def empty_lines(n_bytes: int) -> NDArray[np.uint8]:
+def empty_lines(n_bytes: int) -> Bytes:
     """Return memory that begins at a line of the cache."""
     # Not np.zeros: NumPy asks for large pages for large np.empty arrays.
     memory = np.empty(n_bytes + ALIGNMENT_BYTES, np.uint8)
@@ -284,7 +285,7 @@ def empty_lines(n_bytes: int) -> NDArray[np.uint8]:
     return memory[skipped : skipped + n_bytes]
 
 
-def in_memory(mapped: NDArray[np.uint8]) -> NDArray[np.uint8]:
+def in_memory(mapped: Bytes) -> Bytes:
     """Return a copy of a mapped file, which begins at a line of the cache."""
     copy = empty_lines(len(mapped))
     for start in range(0, len(mapped), BLOCK_BYTES):
@@ -296,7 +297,7 @@ def in_memory(mapped: NDArray[np.uint8]) -> NDArray[np.uint8]:
 
 def read_tensors(
     path: Path, *, mmap: bool
-) -> tuple[dict[str, NDArray[np.generic]], dict[str, str]]:
+) -> tuple[dict[str, AnyArray], dict[str, str]]:
     """Read a file of `write_tensors`, and compare it with its checksums."""
     file = TensorFile(path)
     return file.plain_arrays(mmap=mmap), file.metadata

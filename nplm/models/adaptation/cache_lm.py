@@ -7,10 +7,10 @@ from numbers import Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval
 
 from nplm._kernels.ngrams import _cache
+from nplm.base.array_types import Floats, Ids
 from nplm.base.atomic import fit_copy
 from nplm.base.blocks import BLOCK_WINDOWS, Texts, blocks
 from nplm.base.checks import check_boundary, check_ids, count_ids, plain
@@ -107,9 +107,7 @@ class CacheLM(LanguageModel):
     boundary: int | None = None
     n_words: int | None = None
 
-    def _fit(
-        self, X: NDArray[np.int32], y: NDArray[np.int32], held_out: HeldOut | None
-    ) -> None:
+    def _fit(self, X: Ids, y: Ids, held_out: HeldOut | None) -> None:
         check_boundary(self.boundary, self.n_words_)
         self.order_ = cache_length(self.length, self.n_features_in_) + 1
         counts = count_ids(y, self.n_words_) + 1.0
@@ -166,15 +164,13 @@ class CacheLM(LanguageModel):
             -1.0 if self.bigram_prior is None else float(self.bigram_prior),
         )
 
-    def _predict_proba(self, X: NDArray[np.int32]) -> NDArray[np.float64]:
+    def _predict_proba(self, X: Ids) -> Floats:
         cache, proba = self._cache(), np.empty((len(X), self.n_words_))
         for rows in self._blocks(len(X)):
             _cache.cache_distribution(X[rows], *cache, proba[rows])
         return proba
 
-    def _log_prob(
-        self, X: NDArray[np.int32], y: NDArray[np.int32]
-    ) -> NDArray[np.float64]:
+    def _log_prob(self, X: Ids, y: Ids) -> Floats:
         cache, proba = self._cache(), np.empty(len(y))
         for rows in blocks(len(y), BLOCK_WINDOWS):
             _cache.cache_prob(X[rows], y[rows], *cache, proba[rows])

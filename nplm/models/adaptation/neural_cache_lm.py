@@ -8,11 +8,11 @@ from operator import attrgetter
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from nplm.base.array_types import AnyArray, Floats, Ids, Index
 from nplm.base.atomic import fitted_or_interrupted
 from nplm.base.blocks import BLOCK_WINDOWS, blocks
 from nplm.base.checks import (
@@ -44,11 +44,11 @@ class Cached(NamedTuple):
     """Windows in text order, and the words and hidden activations of their caches."""
 
     rows: slice
-    hidden: NDArray[np.generic]  # (n_rows, n_hidden): activations after each window
-    words: NDArray[np.int32]  # (n_positions,): those of all caches, in text order
-    before: NDArray[np.generic]  # (n_positions, n_hidden): what preceded each word
-    first: NDArray[np.intp]  # (n_rows,): first position of each window's cache
-    last: NDArray[np.intp]  # (n_rows,): the position after its last
+    hidden: AnyArray  # (n_rows, n_hidden): activations after each window
+    words: Ids  # (n_positions,): those of all caches, in text order
+    before: AnyArray  # (n_positions, n_hidden): what preceded each word
+    first: Index  # (n_rows,): first position of each window's cache
+    last: Index  # (n_rows,): the position after its last
 
 
 @hyperparameters
@@ -132,7 +132,7 @@ class NeuralCacheLM(CompositeLM):
     n_words: int | None = None
 
     def _fit(
-        self, X: NDArray[np.int32], y: NDArray[np.int32], held_out: HeldOut | None
+        self, X: Ids, y: Ids, held_out: HeldOut | None
     ) -> KeyboardInterrupt | None:
         network, interrupt = clone(self.estimator), None
         if isinstance(network, FrozenEstimator):
@@ -193,7 +193,7 @@ class NeuralCacheLM(CompositeLM):
 
     # -- the cache --------------------------------------------------------------
 
-    def _caches(self, X: NDArray[np.int32]) -> Iterator[Cached]:
+    def _caches(self, X: Ids) -> Iterator[Cached]:
         """Yield the caches of windows that follow each other, run by run."""
         self._validate_params()  # parameters may be set after the fit
         check_boundary(self.boundary, self.n_words_)
@@ -201,7 +201,7 @@ class NeuralCacheLM(CompositeLM):
         for rows in _runs(X):
             yield self._cached(X[rows], rows)
 
-    def _cached(self, X: NDArray[np.int32], rows: slice) -> Cached:
+    def _cached(self, X: Ids, rows: slice) -> Cached:
         """Return the caches of a run, with an activation for each position."""
         n, width = len(X), X.shape[1]
         n_context = _n_context(self.estimator_)
@@ -220,18 +220,16 @@ class NeuralCacheLM(CompositeLM):
             first - start, last - start,
         )  # fmt: skip
 
-    def _padding(self, X: NDArray[np.int32]) -> NDArray[np.intp]:
+    def _padding(self, X: Ids) -> Index:
         """Return the number of boundaries with which each window begins."""
         if self.boundary is None:
             return np.zeros(len(X), dtype=np.intp)
         boundary = plain(self.boundary)
         is_word = boundary != X
-        first: NDArray[np.intp] = is_word.argmax(axis=1)
+        first: Index = is_word.argmax(axis=1)
         return np.where(is_word.any(axis=1), first, X.shape[1])
 
-    def _shares(
-        self, cached: Cached, rows: slice
-    ) -> tuple[NDArray[np.float64], NDArray[np.int32]]:
+    def _shares(self, cached: Cached, rows: slice) -> tuple[Floats, Ids]:
         """Return the shares of positions in caches, the nearest last, and their words.
 
         Sums are those of each row, so that a window has the same bits among others.
@@ -260,7 +258,7 @@ class NeuralCacheLM(CompositeLM):
 
     # -- probabilities ----------------------------------------------------------
 
-    def _predict_proba(self, X: NDArray[np.int32]) -> NDArray[np.float64]:
+    def _predict_proba(self, X: Ids) -> Floats:
         proba = np.zeros((len(X), self.n_words_))
         with blas_threads(1):
             for cached in self._caches(X):
@@ -275,9 +273,7 @@ class NeuralCacheLM(CompositeLM):
             proba[empty] = network._predict_proba(network._nearest(X[empty]))
         return proba
 
-    def _log_prob(
-        self, X: NDArray[np.int32], y: NDArray[np.int32]
-    ) -> NDArray[np.float64]:
+    def _log_prob(self, X: Ids, y: Ids) -> Floats:
         proba, is_empty = np.empty(len(y)), np.empty(len(y), dtype=bool)
         with blas_threads(1):
             for cached in self._caches(X):
@@ -304,7 +300,7 @@ class NeuralCacheLM(CompositeLM):
         return hasattr(self, "estimator_")
 
 
-def _runs(X: NDArray[np.int32]) -> Iterator[slice]:
+def _runs(X: Ids) -> Iterator[slice]:
     """Yield slices of rows, each of which is the row before moved by one word."""
     for block in blocks(len(X), min(RUN_ROWS, BLOCK_WINDOWS)):
         part = X[block]

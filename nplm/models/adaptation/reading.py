@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
+from nplm.base.array_types import Floats
 from nplm.base.blocks import blocks
 from nplm.base.estimators.constraints import Whole
 from nplm.base.exceptions import DivergenceError
@@ -22,7 +23,7 @@ def adapted_log_prob(
     *,
     learning_rate: float = 2e-3,
     block_size: int = 32,
-) -> NDArray[np.float64]:
+) -> Floats:
     """Score windows in text order, and train on each block after it is scored.
 
     Dynamic evaluation (Krause et al., 2018): the probability of a word comes from a

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from nplm._kernels.classes import _exchange
 from nplm._kernels.classes._exchange import GAIN, MOVES, VISITED
+from nplm.base.array_types import AnyArray
 from nplm.base.fitted import Fitted
 from nplm.models.classes.partition import Partition
 from nplm.models.training import pace
@@ -117,7 +117,7 @@ class Annealing:
 
     # -- saves --------------------------------------------------------------------
 
-    def arrays(self) -> dict[str, NDArray[np.generic]]:
+    def arrays(self) -> dict[str, AnyArray]:
         """Return all arrays that passes change."""
         return {"labels": self.partition.labels, "tally": self.partition.tally}
 

@@ -7,10 +7,11 @@ from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import clone
 from sklearn.utils._param_validation import Interval
 
+from nplm.base.array_types import Counts, Floats, Ids
 from nplm.base.checks import check_boundary, check_classes, count_ids, trusted_ids
 from nplm.base.estimators.checked_inputs import HeldOut
 from nplm.base.estimators.constraints import Whole
@@ -108,7 +109,7 @@ class ClassLM(CheapWords):
     ((2, 100), True)
     """
 
-    labels_: NDArray[np.int32]
+    labels_: Ids
     _parameter_constraints: ClassVar[dict[str, list[object]]] = {
         "n_classes": [Whole(1)],
         "uniform_weight": [Interval(Real, 0, 1, closed="both"), None],
@@ -137,16 +138,14 @@ class ClassLM(CheapWords):
         self.random_state = random_state
         self.discount_fallback = discount_fallback
 
-    def _fit(
-        self, X: NDArray[np.int32], y: NDArray[np.int32], held_out: HeldOut | None
-    ) -> None:
+    def _fit(self, X: Ids, y: Ids, held_out: HeldOut | None) -> None:
         self._fit_within(Work(), X, y, held_out)
 
     def _fit_within(
         self,
         work: Work,
-        X: NDArray[np.int32],
-        y: NDArray[np.int32],
+        X: Ids,
+        y: Ids,
         held_out: HeldOut | None,
     ) -> None:
         """Fit to checked windows, with n-grams in memory or on disk."""
@@ -179,9 +178,7 @@ class ClassLM(CheapWords):
         self.uniform_weight_ = self._estimate_uniform_weight(counts, held_out)
         self.n_parameters_ = model.n_parameters_ + 2 * self.n_words_ + 1
 
-    def _find_labels(
-        self, X: NDArray[np.int32], y: NDArray[np.int32]
-    ) -> NDArray[np.int32]:
+    def _find_labels(self, X: Ids, y: Ids) -> Ids:
         classes = self.classes
         if classes is None:
             classes = WordClasses(self.n_classes, random_state=self.random_state)
@@ -194,7 +191,7 @@ class ClassLM(CheapWords):
             self._check_class_of_boundary(labels)
         return labels
 
-    def _check_class_of_boundary(self, labels: NDArray[np.int32]) -> None:
+    def _check_class_of_boundary(self, labels: Ids) -> None:
         label = labels[self.boundary]
         if np.count_nonzero(labels == label) > 1:
             raise ValueError(
@@ -205,7 +202,7 @@ class ClassLM(CheapWords):
 
     def _estimate_uniform_weight(
         self,
-        counts: NDArray[np.int64],
+        counts: Counts,
         held_out: HeldOut | None,
     ) -> float:
         if self.uniform_weight is not None:
@@ -244,16 +241,14 @@ class ClassLM(CheapWords):
     def _n_known(self) -> int:
         return len(self.labels_)
 
-    def _class_prob(
-        self, X: NDArray[np.int32], y: NDArray[np.int32]
-    ) -> NDArray[np.float64]:
+    def _class_prob(self, X: Ids, y: Ids) -> Floats:
         """Return P(class | context) P(word | class)."""
         labels = self.labels_
         y = trusted_ids(y, len(labels))
         log_prob = self.class_model_.log_prob(_classes_of(labels, X), labels[y])
         return np.exp(log_prob) * self.word_proba_[y]
 
-    def _predict_proba(self, X: NDArray[np.int32]) -> NDArray[np.float64]:
+    def _predict_proba(self, X: Ids) -> Floats:
         proba = np.empty((len(X), self.n_words_))
         for rows in self._blocks(len(X)):
             classes = _classes_of(self.labels_, X[rows])
@@ -265,9 +260,7 @@ class ClassLM(CheapWords):
             block += self.uniform_weight_ / self.n_words_
         return proba
 
-    def _log_prob(
-        self, X: NDArray[np.int32], y: NDArray[np.int32]
-    ) -> NDArray[np.float64]:
+    def _log_prob(self, X: Ids, y: Ids) -> Floats:
         prob = (1 - self.uniform_weight_) * self._class_prob(X, y)
         prob += self.uniform_weight_ / self.n_words_
         # With uniform_weight=0, words that are not in training have probability 0.
@@ -275,9 +268,7 @@ class ClassLM(CheapWords):
             return np.log(prob)
 
 
-def _classes_of(
-    labels: NDArray[np.int32], words: NDArray[np.int32]
-) -> NDArray[np.int32]:
+def _classes_of(labels: Ids, words: Ids) -> Ids:
     """Return the class of each word."""
-    classes: NDArray[np.int32] = labels[trusted_ids(words, len(labels))]
+    classes: Ids = labels[trusted_ids(words, len(labels))]
     return classes

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from nplm._kernels.classes._exchange import GAIN, MOVES
+from nplm.base.array_types import Ids
 from nplm.base.blocks import blocks
 from nplm.base.checks import MAX_N_WORDS, trusted_ids
 
@@ -27,9 +27,7 @@ class Bigrams:
     - `totals` (2, n_words): tokens of each word with a neighbour on that side
     """
 
-    def __init__(
-        self, before: NDArray[np.int32], after: NDArray[np.int32], n_words: int
-    ) -> None:
+    def __init__(self, before: Ids, after: Ids, n_words: int) -> None:
         if len(after) > MAX_N_WORDS:
             raise ValueError(
                 f"{len(after)} bigrams are too many to count; pass at most "
@@ -91,7 +89,7 @@ class Partition:
         log_likelihood = (cells * np.log(cells)).sum() - (sums * np.log(sums)).sum()
         self._information = float(log_likelihood / n + np.log(n))
 
-    def set_labels(self, labels: NDArray[np.int32]) -> None:
+    def set_labels(self, labels: Ids) -> None:
         """Set the class of each word, or raise ValueError if one may not have it."""
         fixed = np.ones(len(labels), dtype=bool)
         fixed[self.words] = False
@@ -137,7 +135,7 @@ class Partition:
         """Number of words that changed class in the pass."""
         return int(self.tally[MOVES])
 
-    def labels_by_size(self) -> NDArray[np.int32]:
+    def labels_by_size(self) -> Ids:
         """Return the class of each word, numbered by decreasing number of tokens."""
         occurrences = self.bigrams.totals.sum(axis=0)
         seen = occurrences > 0

@@ -8,10 +8,11 @@ from contextlib import nullcontext
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from nplm.base.array_types import Ids
 from nplm.base.atomic import fit_copy, read_at_once
 from nplm.base.checks import (
     MAX_N_WORDS,
@@ -189,8 +190,8 @@ class WordClasses(TransformerMixin, Saved, Documented):
 
     def _fit_pairs(
         self,
-        before: NDArray[np.int32],
-        after: NDArray[np.int32],
+        before: Ids,
+        after: Ids,
         progress: ReportPass | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
     ) -> Self:
@@ -201,8 +202,8 @@ class WordClasses(TransformerMixin, Saved, Documented):
 
     def _anneal(
         self,
-        before: NDArray[np.int32],
-        after: NDArray[np.int32],
+        before: Ids,
+        after: Ids,
         progress: ReportPass | None,
         checkpoint: str | os.PathLike[str] | None,
     ) -> KeyboardInterrupt | None:
@@ -260,7 +261,7 @@ class WordClasses(TransformerMixin, Saved, Documented):
         return interrupt
 
     @read_at_once
-    def transform(self, ids: ArrayLike) -> NDArray[np.int32]:
+    def transform(self, ids: ArrayLike) -> Ids:
         """Return the class of each word.
 
         Parameters

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from nplm.base.array_types import Counts, Floats, Ids, Index
 from nplm.base.checks import check_classes, check_ids, trusted_ids
 from nplm.base.word_trees import huffman
 
 
-def word_tree(
-    ids: ArrayLike, classes: object, *, n_words: int | None = None
-) -> NDArray[np.int32]:
+def word_tree(ids: ArrayLike, classes: object, *, n_words: int | None = None) -> Ids:
     """Make a binary tree of words from classes, for ``NeuralLM(output="tree")``.
 
     The top of the tree is a hierarchy of classes: the two whose merger loses the least
@@ -85,7 +84,7 @@ def word_tree(
     return tree
 
 
-def mergers(pairs: NDArray[np.int64]) -> NDArray[np.intp]:
+def mergers(pairs: Counts) -> Index:
     """Return the two classes of each merger, shape (n_classes - 1, 2).
 
     Merger t makes the class n_classes + t. The log-likelihood of the classes is the sum
@@ -120,13 +119,11 @@ def mergers(pairs: NDArray[np.int64]) -> NDArray[np.intp]:
     return np.array(merged_pairs, np.intp).reshape(-1, 2)
 
 
-def _f(n: NDArray[np.float64]) -> NDArray[np.float64]:
+def _f(n: Floats) -> Floats:
     return n * np.log(np.maximum(n, 1.0))
 
 
-def _gains(
-    n: NDArray[np.float64], rows: NDArray[np.float64], columns: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def _gains(n: Floats, rows: Floats, columns: Floats) -> Floats:
     """Return the gain in log-likelihood of each merger; a loss is negative."""
     within, single = np.diag(n), _f(n)
     # At the crossing of the two rows and the two columns, four pairs become one.

@@ -9,8 +9,8 @@ from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from nplm.base.array_types import Floats, Ids
 from nplm.base.warnings import warn
 from nplm.models.ngrams.stages.mixing import AlignedTrie, mixed_trie
 from nplm.models.ngrams.text_ngrams import TextNgrams
@@ -141,20 +141,18 @@ class _WithNewWords(AlignedTrie):
     """A trie with words that it lacks as unigrams, as probable as its rarest word."""
 
     @cached_property
-    def unigrams(self) -> NDArray[np.float64]:
+    def unigrams(self) -> Floats:
         """The probability of each word as a unigram."""
         known = self.trie.prob[: self.trie.n_words].astype(np.float64)
         unigrams = np.full(self.n_words, known[known > 0].min(initial=1.0))
         unigrams[self.ids] = known
         return unigrams / unigrams.sum()
 
-    def next_word_prob(
-        self, X: NDArray[np.int32], y: NDArray[np.int32]
-    ) -> NDArray[np.float64]:
+    def next_word_prob(self, X: Ids, y: Ids) -> Floats:
         return self.unigrams[y] if X.shape[1] == 0 else super().next_word_prob(X, y)
 
 
-def _multiply(trie: BackoffTrie, factors: NDArray[np.float64], work: Work) -> None:
+def _multiply(trie: BackoffTrie, factors: Floats, work: Work) -> None:
     """Multiply the odds of each word by its factor after every context."""
     total = np.ones(len(trie.context_word))
     for factor in np.unique(factors[factors != 1]):

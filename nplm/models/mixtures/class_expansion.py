@@ -8,8 +8,9 @@ from numbers import Integral
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from nplm.base.array_types import Floats, Ids, Index, Mask
 from nplm.base.blocks import BLOCK_SIZE, blocks
 from nplm.base.exceptions import ParameterMessage
 from nplm.models.ngrams.stages.mixing import mixed_trie, ngrams_in_blocks
@@ -194,15 +195,13 @@ class ExpandedTrie:
                 for ngrams in ngrams_in_blocks(self.trie, level, work)
             )
 
-    def ngrams(self, level: int, work: Work) -> Iterator[NDArray[np.int32]]:
+    def ngrams(self, level: int, work: Work) -> Iterator[Ids]:
         """Yield the n-grams of words whose contexts have `level` words."""
         for ngrams in ngrams_in_blocks(self.trie, level, work):
             for chosen in self.words.sequences(ngrams, work.block):
                 yield chosen.ids
 
-    def next_word_prob(
-        self, X: NDArray[np.int32], y: NDArray[np.int32]
-    ) -> NDArray[np.float64]:
+    def next_word_prob(self, X: Ids, y: Ids) -> Floats:
         """Return the probability of each next word given its context (`Member`)."""
         n, several = len(y), np.any(self.tokens.n[X] > 1, axis=1)
         prob, weight = np.zeros(n), np.zeros(n)
@@ -218,9 +217,7 @@ class ExpandedTrie:
                 prob += np.bincount(row[chosen.row], share, n)
         return prob / weight
 
-    def _joint_prob(
-        self, contexts: Sequences, several: NDArray[np.bool_]
-    ) -> NDArray[np.float64]:
+    def _joint_prob(self, contexts: Sequences, several: Mask) -> Floats:
         """Return the probability of classes and words of contexts.
 
         It is 1 where a context has only one sequence of classes (not `several`).
@@ -238,18 +235,18 @@ class ExpandedTrie:
 class Sequences(NamedTuple):
     """Sequences of ids that rows of other ids may stand for."""
 
-    row: NDArray[np.intp]  # (n,): the row of each
-    ids: NDArray[np.int32]  # (n, n_columns)
-    prob: NDArray[np.float64]  # (n, n_columns): of each word given its token
+    row: Index  # (n,): the row of each
+    ids: Ids  # (n, n_columns)
+    prob: Floats  # (n, n_columns): of each word given its token
 
 
 class Choices(NamedTuple):
     """The ids that each of other ids may stand for: words of tokens, or the reverse."""
 
-    start: NDArray[np.intp]  # (n_ids,): the first of those of each id
-    n: NDArray[np.intp]  # (n_ids,): their number
-    ids: NDArray[np.int32]
-    prob: NDArray[np.float64]  # of the word given the token
+    start: Index  # (n_ids,): the first of those of each id
+    n: Index  # (n_ids,): their number
+    ids: Ids
+    prob: Floats  # of the word given the token
 
     @classmethod
     def of(cls, keys: ArrayLike, ids: ArrayLike, prob: ArrayLike, n: int) -> Choices:
@@ -259,7 +256,7 @@ class Choices(NamedTuple):
         ids, prob = np.asarray(ids, np.int32), np.asarray(prob, np.float64)
         return cls(np.cumsum(n_of) - n_of, n_of, ids[by_key], prob[by_key])
 
-    def sequences(self, X: NDArray[np.int32], size: int) -> Iterator[Sequences]:
+    def sequences(self, X: Ids, size: int) -> Iterator[Sequences]:
         """Yield all sequences of the rows of X, `size` at once."""
         n_of = self.n[X].prod(axis=1)
         ends = np.cumsum(n_of)

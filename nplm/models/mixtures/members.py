@@ -6,9 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.frozen import FrozenEstimator
 
+from nplm.base.array_types import Floats
 from nplm.base.estimators.checked_inputs import columns_needed
 from nplm.base.estimators.scored_texts import context_of_texts, reads_texts
 from nplm.base.warnings import warn
@@ -43,7 +44,7 @@ def weights_of(
     names: list[str],
     estimators: Sequence[tuple[str, object]],
     has_held_out: bool,
-) -> NDArray[np.float64] | None:
+) -> Floats | None:
     """Return the weights of the members kept; None if they must be learned.
 
     - `names`: those of `estimators`, and of the uniform distribution

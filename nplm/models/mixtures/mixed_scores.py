@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import logsumexp
 
+from nplm.base.array_types import Array, Floats, Ids, Index
 from nplm.base.blocks import BLOCK_WINDOWS, Texts, blocks
 from nplm.base.checks import check_not_grown
 from nplm.base.estimators.checked_inputs import HeldOut
@@ -26,7 +27,7 @@ class MixedScores(CompositeLM):
     """Base class of `MixtureLM`: how fitted members are mixed."""
 
     estimators_: list[Any]
-    weights_: NDArray[np.float64]
+    weights_: Floats
     # With "context" weights the contexts whose frequency selects a row of them.
     _contexts: RelativeFrequencies | None
 
@@ -34,21 +35,21 @@ class MixedScores(CompositeLM):
         least = 2 if self._contexts is not None else 0
         return max(context_of_texts(member, least) for member in self.estimators_)
 
-    def _rows(self, X: NDArray[np.int32]) -> NDArray[np.intp]:
+    def _rows(self, X: Ids) -> Index:
         """Return the row of `weights_` of each context: 0 unless "context"."""
         if self._contexts is None:
             return np.zeros(len(X), dtype=np.intp)
         return self._contexts.bin_of(X[:, -2:])
 
-    def _row_weights(self, X: NDArray[np.int32]) -> NDArray[np.float64]:
+    def _row_weights(self, X: Ids) -> Floats:
         """Return the weights of each context, shape (n_samples, n_members)."""
         return np.atleast_2d(self.weights_)[self._rows(X)]
 
-    def _token_details(self, X: NDArray[np.int32]) -> dict[str, NDArray[Any]]:
+    def _token_details(self, X: Ids) -> dict[str, NDArray[Any]]:
         weights = self._row_weights(X)
         return {"weights": np.broadcast_to(weights, (len(X), weights.shape[1]))}
 
-    def _predict_proba(self, X: NDArray[np.int32]) -> NDArray[np.float64]:
+    def _predict_proba(self, X: Ids) -> Floats:
         weights = self._row_weights(X)
         proba = np.zeros((len(X), self.n_words_))
         for i, member in enumerate(self.estimators_):
@@ -63,7 +64,7 @@ class MixedScores(CompositeLM):
 
     def _member_log_probs(
         self, data: HeldOut | Texts, begin: Callable[[str], None] = lambda stage: None
-    ) -> NDArray[np.float64]:
+    ) -> Floats:
         """Return the scores by each member: (n_samples, n_members).
 
         - `begin`: called with the name of each stage
@@ -78,16 +79,14 @@ class MixedScores(CompositeLM):
                 scores.append(self._log_prob_of(member, *data))
         return np.column_stack(scores)
 
-    def _log_prob_of(
-        self, member: Any, X: NDArray[np.int32], y: NDArray[np.int32]
-    ) -> NDArray[np.float64]:
+    def _log_prob_of(self, member: Any, X: Ids, y: Ids) -> Floats:
         """Return the scores by a member; a fit shows how far it is."""
         out, X = np.empty(len(y)), self._nearest_of(member, X)
         for part in shown_blocks(type(member).__name__, out, BLOCK_WINDOWS):
             out[part] = member.log_prob(X[part], y[part])
         return out
 
-    def _mixed(self, log_probs: ArrayLike, X: NDArray[np.int32]) -> NDArray[np.float64]:
+    def _mixed(self, log_probs: ArrayLike, X: Ids) -> Floats:
         """Return the log-probabilities of the mixture, of those of each member.
 
         `log_probs`: of a word, or of several, after each context of `X`
@@ -96,14 +95,14 @@ class MixedScores(CompositeLM):
         weights = weights[..., np.newaxis] if np.ndim(log_probs) == 3 else weights
         return logsumexp(log_probs, axis=0, b=weights)
 
-    def _texts_log_prob(self, texts: Texts) -> NDArray[np.float64]:
+    def _texts_log_prob(self, texts: Texts) -> Floats:
         log_probs, X = self._member_log_probs(texts).T, texts.X
         out = np.empty(len(texts))
         for tokens in blocks(len(out), BLOCK_WINDOWS):
             out[tokens] = self._mixed(log_probs[:, tokens], X[texts.rows(tokens)])
         return out
 
-    def _state(self, ids: NDArray[np.int32]) -> Any:
+    def _state(self, ids: Ids) -> Any:
         # A text begins with as many boundaries as a context has words.
         n = self._n_context_of_texts()
         return tuple(
@@ -112,8 +111,8 @@ class MixedScores(CompositeLM):
         )
 
     def _step_by_member(
-        self, X: NDArray[np.int32], states: Sequence[Any]
-    ) -> tuple[list[NDArray[np.floating]], list[Any]]:
+        self, X: Ids, states: Sequence[Any]
+    ) -> tuple[list[Array], list[Any]]:
         """Return the log-probabilities by each member, and the states."""
         parts, after = [], []
         for i, member in enumerate(self.estimators_):
@@ -124,18 +123,14 @@ class MixedScores(CompositeLM):
             after.append(states_after)
         return parts, list(zip(*after))
 
-    def _step(self, X: NDArray[np.int32], states: Sequence[object]) -> Stepped:
+    def _step(self, X: Ids, states: Sequence[object]) -> Stepped:
         log_probs, after = self._step_by_member(X, states)
         return self._mixed(log_probs, X), after
 
-    def _log_prob(
-        self, X: NDArray[np.int32], y: NDArray[np.int32]
-    ) -> NDArray[np.float64]:
+    def _log_prob(self, X: Ids, y: Ids) -> Floats:
         return self._mixed(self._member_log_probs((X, y)).T, X)
 
-    def _candidate_log_prob(
-        self, X: NDArray[np.int32], candidates: NDArray[np.int32], normalize: bool
-    ) -> NDArray[np.float64]:
+    def _candidate_log_prob(self, X: Ids, candidates: Ids, normalize: bool) -> Floats:
         # Only normalised probabilities of members can be summed.
         log_probs = [
             member.candidate_log_prob(self._nearest_of(member, X), candidates)

@@ -7,12 +7,13 @@ from operator import attrgetter
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import clone
 from sklearn.utils import Bunch
 from sklearn.utils.metaestimators import _BaseComposition
 from sklearn.utils.validation import check_is_fitted
 
+from nplm.base.array_types import Floats, Ids
 from nplm.base.atomic import fit_copy, fitted_or_interrupted
 from nplm.base.blocks import Texts
 from nplm.base.estimators.checked_inputs import HeldOut, columns_needed
@@ -307,9 +308,7 @@ class MixtureLM(_BaseComposition, MixedScores):
         members = vars(self).get("estimators_") or dict(self.estimators).values()
         return any(getattr(member, "_reads_texts", False) for member in members)
 
-    def _count_contexts(
-        self, X: NDArray[np.int32], y: NDArray[np.int32]
-    ) -> RelativeFrequencies | None:
+    def _count_contexts(self, X: Ids, y: Ids) -> RelativeFrequencies | None:
         """Count the contexts of two words, whose frequency selects the weights."""
         if not (isinstance(self.weights, str) and self.weights == "context"):
             return None
@@ -323,7 +322,7 @@ class MixtureLM(_BaseComposition, MixedScores):
 
     def _learn_weights(
         self, held_out: HeldOut | Texts, begin: Callable[[str], None]
-    ) -> NDArray[np.float64]:
+    ) -> Floats:
         X, _ = held_out.windows() if isinstance(held_out, Texts) else held_out
         log_probs = self._member_log_probs(held_out, begin)
         begin("weights")

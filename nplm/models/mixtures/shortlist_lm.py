@@ -6,11 +6,12 @@ import os
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import clone
 from sklearn.utils._param_validation import HasMethods
 from sklearn.utils.validation import check_is_fitted
 
+from nplm.base.array_types import Floats, Ids
 from nplm.base.atomic import fit_copy, fitted_or_interrupted
 from nplm.base.checks import count_ids, plain, trusted_ids
 from nplm.base.estimators.checked_inputs import HeldOut, columns_needed
@@ -197,7 +198,7 @@ class ShortlistLM(CompositeLM):
     def _columns_needed(self) -> int:
         return max(columns_needed(self.network), columns_needed(self.backoff))
 
-    def _set_list(self, words: NDArray[np.int32]) -> None:
+    def _set_list(self, words: Ids) -> None:
         self.words_ = words
         self._place = np.full(self.n_words_, -1, dtype=np.int32)
         self._place[words] = np.arange(len(words))
@@ -235,8 +236,8 @@ class ShortlistLM(CompositeLM):
 
     def _fitted_network(
         self,
-        X: NDArray[np.int32],
-        y: NDArray[np.int32],
+        X: Ids,
+        y: Ids,
         held_out: HeldOut | None,
         **fit_params: Any,
     ) -> tuple[NeuralLM, KeyboardInterrupt | None]:
@@ -260,9 +261,7 @@ class ShortlistLM(CompositeLM):
             network, *self._of_the_list(X, y), X_val=X_val, y_val=y_val, **fit_params
         )
 
-    def _of_the_list(
-        self, X: NDArray[np.int32], y: NDArray[np.int32]
-    ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    def _of_the_list(self, X: Ids, y: Ids) -> tuple[Ids, Ids]:
         """Keep the windows whose next word is in the list, and give its place."""
         place = self._places(y)
         inside = place >= 0
@@ -271,7 +270,7 @@ class ShortlistLM(CompositeLM):
     def _n_known(self) -> int:
         return len(self._place)
 
-    def _places(self, words: NDArray[np.int32]) -> NDArray[np.int32]:
+    def _places(self, words: Ids) -> Ids:
         """Return the places of words in the list, -1 for words outside it."""
         return self._place[trusted_ids(words, len(self._place))]
 
@@ -311,14 +310,14 @@ class ShortlistLM(CompositeLM):
 
     # -- probabilities --------------------------------------------------------
 
-    def _list_mass(self, X: NDArray[np.int32]) -> NDArray[np.float64]:
+    def _list_mass(self, X: Ids) -> Floats:
         return self._mass.after(self._nearest_of(self.backoff_, X))
 
-    def _list_log_mass(self, X: NDArray[np.int32]) -> NDArray[np.float64]:
+    def _list_log_mass(self, X: Ids) -> Floats:
         with np.errstate(divide="ignore"):  # a model may give the list nothing
             return np.log(self._list_mass(X))
 
-    def _predict_proba(self, X: NDArray[np.int32]) -> NDArray[np.float64]:
+    def _predict_proba(self, X: Ids) -> Floats:
         proba = np.empty((len(X), self.n_words_))
         for rows in self._blocks(len(X)):
             nearest = self._nearest_of(self.backoff_, X[rows])
@@ -328,9 +327,7 @@ class ShortlistLM(CompositeLM):
             proba[rows, self.words_] = share * mass[:, None]
         return proba
 
-    def _log_prob(
-        self, X: NDArray[np.int32], y: NDArray[np.int32]
-    ) -> NDArray[np.float64]:
+    def _log_prob(self, X: Ids, y: Ids) -> Floats:
         out = np.empty(len(y))
         places = self._places(y)
         inside = places >= 0
@@ -343,9 +340,7 @@ class ShortlistLM(CompositeLM):
             out[~inside] = self.backoff_.log_prob(others, y[~inside])
         return out
 
-    def _candidate_log_prob(
-        self, X: NDArray[np.int32], candidates: NDArray[np.int32], normalize: bool
-    ) -> NDArray[np.float64]:
+    def _candidate_log_prob(self, X: Ids, candidates: Ids, normalize: bool) -> Floats:
         # The network's are a share of the list's mass: they must be normalised.
         nearest = self._nearest_of(self.backoff_, X)
         out = self.backoff_.candidate_log_prob(nearest, candidates)

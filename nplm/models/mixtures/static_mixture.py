@@ -7,8 +7,9 @@ from itertools import product
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from nplm.base.array_types import Floats
 from nplm.base.blocks import BLOCK_WINDOWS, blocks
 from nplm.base.exceptions import ParameterMessage
 from nplm.models.ngrams.stages.mixing import AlignedTrie, mixed_trie
@@ -37,7 +38,7 @@ class StaticMixture(NamedTuple):
     """
 
     lm: TextLM
-    weights: NDArray[np.float64]
+    weights: Floats
     n_iter: int
 
 
@@ -136,7 +137,7 @@ def mixed(
     names: Sequence[str] | None = None,
     max_iter: int = MAX_ITER,
     tol: float = TOL,
-) -> tuple[TextNgrams, NDArray[np.float64], int]:
+) -> tuple[TextNgrams, Floats, int]:
     """Mix n-grams as `static_mixture`; return also weights and iterations of EM."""
     names = _names_of(models) if names is None else names
     _check_models(models, names)

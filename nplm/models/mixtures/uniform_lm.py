@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils._param_validation import StrOptions
 
+from nplm.base.array_types import Floats, Ids
 from nplm.base.checks import trusted_ids
 from nplm.base.estimators.checked_inputs import HeldOut
 from nplm.base.estimators.language_model import CheapWords
@@ -57,9 +57,7 @@ class UniformLM(CheapWords):
         self.words = words
         self.n_words = n_words
 
-    def _fit(
-        self, X: NDArray[np.int32], y: NDArray[np.int32], held_out: HeldOut | None
-    ) -> None:
+    def _fit(self, X: Ids, y: Ids, held_out: HeldOut | None) -> None:
         shared = np.ones(self.n_words_)
         if self.words == "unseen":
             shared[trusted_ids(y, self.n_words_)] = 0
@@ -77,14 +75,12 @@ class UniformLM(CheapWords):
     def _n_known(self) -> int:
         return len(self.proba_)
 
-    def _predict_proba(self, X: NDArray[np.int32]) -> NDArray[np.float64]:
+    def _predict_proba(self, X: Ids) -> Floats:
         proba = np.empty((len(X), self.n_words_))
         for rows in self._blocks(len(X)):
             proba[rows] = self.proba_
         return proba
 
-    def _log_prob(
-        self, X: NDArray[np.int32], y: NDArray[np.int32]
-    ) -> NDArray[np.float64]:
+    def _log_prob(self, X: Ids, y: Ids) -> Floats:
         with np.errstate(divide="ignore"):
             return np.log(self.proba_)[trusted_ids(y, len(self.proba_))]

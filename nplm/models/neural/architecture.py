@@ -8,9 +8,9 @@ from dataclasses import dataclass, field, replace
 
 from scipy.sparse import csr_array
 
+from nplm.base.array_types import Counts, Ids
 from nplm.base.exceptions import ParameterMessage
 from nplm.models.neural.network import features as parts_of_features
-from nplm.models.neural.network.array_types import Counts, Ids
 from nplm.models.neural.network.features import checked_embeddings, checked_parts
 from nplm.models.neural.network.hidden import LSTM, NoHidden, Residual, Tanh
 from nplm.models.neural.network.inputs import (

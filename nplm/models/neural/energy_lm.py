@@ -6,10 +6,11 @@ from dataclasses import replace
 from typing import ClassVar, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import _num_samples, check_is_fitted, column_or_1d
 
+from nplm.base.array_types import Ids
 from nplm.base.atomic import all_or_nothing
 from nplm.base.checks import check_ids, plain
 from nplm.base.estimators.constraints import Whole, hyperparameters
@@ -243,7 +244,7 @@ random_state, verbose
         )
         return self
 
-    def _check_new(self, y: ArrayLike) -> NDArray[np.int32]:
+    def _check_new(self, y: ArrayLike) -> Ids:
         """Return the ids of the words to add, or raise ValueError."""
         ids = check_ids(np.array(column_or_1d(y)), "y", ndim=1)  # a copy
         known = np.flatnonzero(ids < self.n_words_)

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted, check_scalar
 
+from nplm.base.array_types import AnyArray, Floats, Ids, Index
 from nplm.base.atomic import read_at_once, shallow_copy
 from nplm.base.blocks import Texts
 from nplm.base.checks import MAX_N_WORDS, plain
@@ -29,7 +30,6 @@ from nplm.models.neural.fitting.saved import (
     loss_items,
     moments_of,
 )
-from nplm.models.neural.network.array_types import Ids, Index
 from nplm.models.neural.network.network import Network
 from nplm.models.neural.network.parameters import Parameters
 from nplm.models.neural.network.scorer import MOST_COLUMNS
@@ -60,9 +60,9 @@ def view(name: str, doc: str, *, of_words: str | None = None) -> property:
             return name
         return of_words
 
-    def get(self: Any) -> NDArray[np.generic] | None:
+    def get(self: Any) -> AnyArray | None:
         parameters = self._fit_result(name).parameters
-        view: NDArray[np.generic] | None = parameters.named().get(array_in(parameters))
+        view: AnyArray | None = parameters.named().get(array_in(parameters))
         return view
 
     def set_(self: Any, values: object) -> None:
@@ -118,7 +118,7 @@ class FittedNetworkLM(LanguageModel):
     def _n_known(self) -> int:
         return self._trained.architecture.n_words
 
-    def _nearest(self, X: NDArray[np.int32]) -> NDArray[np.int32]:
+    def _nearest(self, X: Ids) -> Ids:
         """Return the columns of X that the network uses."""
         trained = vars(self).get("_trained")
         if trained is None:
@@ -187,18 +187,18 @@ class FittedNetworkLM(LanguageModel):
         """Whether one word costs as much as all words after the same context."""
         return self._trained.parts.output.logits_are_single
 
-    def _predict_proba(self, X: NDArray[np.int32]) -> NDArray[Any]:
+    def _predict_proba(self, X: Ids) -> NDArray[Any]:
         with blas_threads(1):
             return self._network().predict_proba(X)
 
-    def _predict_log_proba(self, X: NDArray[np.int32]) -> NDArray[Any]:
+    def _predict_log_proba(self, X: Ids) -> NDArray[Any]:
         with blas_threads(1):
             return self._network().predict_proba(X, logarithm=True)
 
     @read_at_once
     def log_prob(
         self, X: ArrayLike, y: ArrayLike | None = None, *, normalize: bool = True
-    ) -> NDArray[np.float64]:
+    ) -> Floats:
         """Return the log-probability of each next word given its context.
 
         The computation is block by block: memory does not grow with
@@ -251,7 +251,7 @@ class FittedNetworkLM(LanguageModel):
     @read_at_once
     def log_prob_stream(
         self, ids: ArrayLike | Sequence[ArrayLike], *, n_columns: int = 1
-    ) -> NDArray[np.float64]:
+    ) -> Floats:
         """Return the log-probability of each token of a text, or of documents.
 
         Parameters
@@ -285,9 +285,7 @@ class FittedNetworkLM(LanguageModel):
                 UserWarning,
             )
 
-    def _log_prob(
-        self, X: NDArray[np.int32], y: NDArray[np.int32]
-    ) -> NDArray[np.float64]:
+    def _log_prob(self, X: Ids, y: Ids) -> Floats:
         self._trained.architecture.check_next_words(y, "y")
         # The bits of a window do not depend on the others.
         distinct = distinct_windows(X, y)
@@ -300,7 +298,7 @@ class FittedNetworkLM(LanguageModel):
     def _n_context_of_texts(self) -> int:
         return self._trained.parts.inputs.n_context
 
-    def _texts_log_prob(self, texts: Texts, n_columns: int = 1) -> NDArray[np.float64]:
+    def _texts_log_prob(self, texts: Texts, n_columns: int = 1) -> Floats:
         trained = self._trained
         if not trained.architecture.n_memory:
             return super()._texts_log_prob(texts)
@@ -312,7 +310,7 @@ class FittedNetworkLM(LanguageModel):
         with blas_threads(1):
             return self._network().log_prob_of_texts(texts)[counted][kept]
 
-    def _step(self, X: NDArray[np.int32], states: Sequence[Any]) -> Stepped:
+    def _step(self, X: Ids, states: Sequence[Any]) -> Stepped:
         trained = self._trained
         if not trained.architecture.n_memory:
             return super()._step(X, states)
@@ -320,14 +318,14 @@ class FittedNetworkLM(LanguageModel):
         with blas_threads(1):
             return self._network().step(X, states)
 
-    def _state(self, ids: NDArray[np.int32]) -> bytes | None:
+    def _state(self, ids: Ids) -> bytes | None:
         if not self._trained.architecture.n_memory:
             return None
         with blas_threads(1):
             return self._network().state_before(ids)
 
     @read_at_once
-    def normalizers(self, X: ArrayLike) -> NDArray[np.float64]:
+    def normalizers(self, X: ArrayLike) -> Floats:
         """Return the log of the sum of exponentiated scores after each context.
 
         A probability is the exponential of a score over this sum. A model trained with
@@ -347,9 +345,7 @@ class FittedNetworkLM(LanguageModel):
         with blas_threads(1):
             return self._network().normalizers(X)
 
-    def _candidate_log_prob(
-        self, X: NDArray[np.int32], candidates: NDArray[np.int32], normalize: bool
-    ) -> NDArray[np.float64]:
+    def _candidate_log_prob(self, X: Ids, candidates: Ids, normalize: bool) -> Floats:
         self._trained.architecture.check_next_words(candidates, "candidates")
         # Single logits are in full precision, and a bfloat16 normaliser is not.
         precision = self._trained.precision_for(self.precision)

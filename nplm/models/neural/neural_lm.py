@@ -7,8 +7,9 @@ from numbers import Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from nplm.base.array_types import AnyArray, Ids
 from nplm.base.atomic import read_at_once
 from nplm.base.checks import MAX_N_WORDS, plain
 from nplm.base.estimators.constraints import Whole, hyperparameters
@@ -84,7 +85,7 @@ class NeuralLM(NetworkLM):
         The hidden units are then LSTM cells: each has a state, and gates that decide at
         each word how much of it is kept and how much the output sees
         (:ref:`hidden-memory`). `order` must be set. Training takes the windows in the
-        order of X, which should be that of the text. Scores of windows reach back over
+        order of X, which should be that of the text. Floats of windows reach back over
         this many columns of X, those of streams (`fit_stream`, `score_stream`) to the
         start of the text.
     features : {"learned"} or Features, default="learned"
@@ -174,7 +175,7 @@ default="auto"
     random_state : int, RandomState instance or None, default=None
         Seed of the initial weights and the order of examples. Fits with the same seed,
         `n_jobs` and machine have the same bits, unless several threads train with
-        ``parallel="async"`` or "locked". Scores have the same bits for any `n_jobs`,
+        ``parallel="async"`` or "locked". Floats have the same bits for any `n_jobs`,
         and for a window alone or among others.
     verbose : int, default=0
         1 prints a line per epoch and a minute, 2 shows a progress bar in a notebook, on
@@ -435,7 +436,7 @@ default="auto"
     # -- the fitted network -----------------------------------------------------
 
     @read_at_once
-    def hidden(self, X: ArrayLike) -> NDArray[np.generic]:
+    def hidden(self, X: ArrayLike) -> AnyArray:
         """Return the hidden activations after each context.
 
         With ``output__tied`` these are the projected ones, of the length of a word's
@@ -466,7 +467,7 @@ default="auto"
         """
         return self._hidden(self._check_X(X))
 
-    def _hidden(self, X: NDArray[np.int32]) -> NDArray[np.generic]:
+    def _hidden(self, X: Ids) -> AnyArray:
         if self._trained.parts.hidden.n_activations == 0:
             raise ValueError("the network has no hidden units (n_hidden=0).")
         with blas_threads(1):
@@ -478,15 +479,15 @@ default="auto"
         return Block.all_of(self._fit_result("blocks").parameters.more)
 
     @property
-    def word_classes_(self) -> NDArray[np.int32] | None:
+    def word_classes_(self) -> Ids | None:
         """The class of each word, or None without classes."""
-        labels: NDArray[np.int32] | None = self._fit_result(
+        labels: Ids | None = self._fit_result(
             "word_classes"
         ).architecture.output.classes
         return labels
 
     @property
-    def tree_(self) -> NDArray[np.int32] | None:
+    def tree_(self) -> Ids | None:
         """The children of each inner node, or None without a tree."""
         tree: Any = self._fit_result("tree").architecture.output.tree
         return tree

@@ -11,9 +11,9 @@ import numpy as np
 from scipy.sparse import csr_array
 from sklearn.utils import check_random_state
 
+from nplm.base.array_types import Array, State
 from nplm.models.neural.architecture import Architecture
 from nplm.models.neural.network import solvers
-from nplm.models.neural.network.array_types import Array, State
 from nplm.models.neural.network.dropout import NO_DROPOUT, Dropout
 from nplm.models.neural.network.network import Network
 from nplm.models.neural.network.parameters import Parameters

@@ -5,9 +5,9 @@ from __future__ import annotations
 from copy import deepcopy
 from dataclasses import replace
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from nplm.base.array_types import Floats
 from nplm.base.estimators.language_model import WindowScores
 from nplm.models.neural.fitted_network import trained_network, with_network
 from nplm.models.neural.fitting.sharded import ShardedNetwork, gathered
@@ -41,7 +41,7 @@ class ShardedLM(WindowScores):
         self._ranks = ranks
         self.history_ = estimator.history_
 
-    def log_prob(self, X: ArrayLike, y: ArrayLike | None = None) -> NDArray[np.float64]:
+    def log_prob(self, X: ArrayLike, y: ArrayLike | None = None) -> Floats:
         ranks, part = self._ranks, self._part
         with ranks.guard(), blas_threads(1):
             ids, words = ranks.all_or_none(lambda: part._check_Xy(X, y))

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from nplm.base.array_types import Index
 from nplm.models.neural.fitting.fit import Training
-from nplm.models.neural.network.array_types import Index
 from nplm.models.neural.recipe import TrainedNetwork
 
 

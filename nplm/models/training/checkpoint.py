@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple, Self, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from nplm.base import system
+from nplm.base.array_types import AnyArray
 from nplm.base.exceptions import CheckpointError, ParameterMessage
 from nplm.base.files.atomic_files import replacing
 from nplm.base.files.tensors import CHECKSUM, read_tensors, write_tensors
@@ -42,7 +42,7 @@ IGNORED_PARAMETERS = ("max_iter", "verbose")
 
 
 def fingerprint(
-    parameters: dict[str, object], data: Mapping[str, NDArray[np.generic] | None]
+    parameters: dict[str, object], data: Mapping[str, AnyArray | None]
 ) -> dict[str, str]:
     """Identify a fit by its parameters, and the shapes and checksums of its data."""
     values = {name: str(value) for name, value in parameters.items()}
@@ -54,7 +54,7 @@ def fingerprint(
     return values
 
 
-def _crc(array: NDArray[np.generic]) -> int:
+def _crc(array: AnyArray) -> int:
     """Return the CRC-32 of an array, in chunks to avoid copies of whole views."""
     crc = 0
     for start in range(0, len(array), ROWS_PER_CHUNK):
@@ -187,9 +187,7 @@ class Checkpoint:
         due, interrupt = self._meet(time.monotonic() - self._saved_at >= SECONDS_A_SAVE)
         return due or interrupt is not None, interrupt
 
-    def save(
-        self, arrays: dict[str, NDArray[np.generic]], state: Mapping[str, object]
-    ) -> None:
+    def save(self, arrays: dict[str, AnyArray], state: Mapping[str, object]) -> None:
         """Replace the latest save; warn if it cannot be written."""
         self._number += 1
         number, path = self._number, self._file(self._number)

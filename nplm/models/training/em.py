@@ -10,8 +10,9 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from nplm.base.array_types import Counts, Floats, Index
 from nplm.base.exceptions import ParameterMessage
 from nplm.base.warnings import warn
 
@@ -54,11 +55,11 @@ class FrequencyBins(NamedTuple):
         return self.last - self.first + 1
 
     @property
-    def numbers(self) -> NDArray[np.int64]:
+    def numbers(self) -> Counts:
         """The number q of each bin."""
         return np.arange(self.first, self.last + 1)
 
-    def row(self, frequency: NDArray[np.int64], n_tokens: int) -> NDArray[np.intp]:
+    def row(self, frequency: Counts, n_tokens: int) -> Index:
         """Return the row of each context's bin, by its count among `n_tokens`.
 
         Counts of another corpus may be outside the bins, and have the nearest one.
@@ -70,7 +71,7 @@ class FrequencyBins(NamedTuple):
 class MixtureFit(NamedTuple):
     """The result of `fit_mixture_weights`; likelihoods include the prior, if any."""
 
-    weights: NDArray[np.float64]  # (n_bins, n_members): rows sum to 1
+    weights: Floats  # (n_bins, n_members): rows sum to 1
     log_likelihood: list[float]  # mean of the samples, before and after each iteration
     gap: float  # bound of what the best weights gain over these, in nats per sample
 
@@ -97,7 +98,7 @@ class MixtureFit(NamedTuple):
 
 def checked_weights(
     weights: ArrayLike, n_members: int, max_error: float = 1e-6
-) -> NDArray[np.float64]:
+) -> Floats:
     """Return weights as an array, or raise unless they sum to 1 within `max_error`."""
     values = np.asarray(weights, dtype=np.float64)
     is_valid = values.shape == (n_members,) and (values >= 0).all()
@@ -111,8 +112,8 @@ def checked_weights(
 
 
 def fit_mixture_weights(
-    probs: NDArray[np.float64],
-    bins: NDArray[np.intp] | None = None,
+    probs: Floats,
+    bins: Index | None = None,
     n_bins: int = 1,
     *,
     max_iter: int = MAX_ITER,
@@ -171,15 +172,15 @@ def fit_mixture_weights(
 
 
 def _fit_bin(
-    probs: NDArray[np.float64], extra: NDArray[np.float64], max_iter: int, tol: float
-) -> tuple[NDArray[np.float64], list[float], float]:
+    probs: Floats, extra: Floats, max_iter: int, tol: float
+) -> tuple[Floats, list[float], float]:
     """Fit the weights of a bin, with a prior of `extra` samples of each member alone.
 
     Returns also the log-likelihoods, and the bound of what the best weights gain.
     """
     n, size = len(probs), len(probs) + extra.sum()
 
-    def total_of(weights: NDArray[np.float64]) -> float:
+    def total_of(weights: Floats) -> float:
         total = np.log(probs @ weights).sum()
         return float(total + extra @ np.log(weights) if extra.any() else total)
 
@@ -207,10 +208,10 @@ def _fit_bin(
 
 
 def _newton(
-    weights: NDArray[np.float64],
-    gradient: NDArray[np.float64],
-    curvature: NDArray[np.float64],
-) -> NDArray[np.float64]:
+    weights: Floats,
+    gradient: Floats,
+    curvature: Floats,
+) -> Floats:
     """Return the weights, 0 or more, that maximise a quadratic model of a function.
 
     - `gradient`, `curvature`: at `weights`, first and negated second derivatives

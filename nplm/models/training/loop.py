@@ -9,8 +9,8 @@ from dataclasses import asdict, dataclass
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
-from numpy.typing import NDArray
 
+from nplm.base.array_types import AnyArray
 from nplm.base.exceptions import ParameterMessage
 from nplm.base.fitted import Fitted
 from nplm.base.generators import plain_state, taken_state
@@ -107,7 +107,7 @@ class Job(Protocol):
     def kept(self) -> str:
         """Describe the state kept after an interrupt."""
 
-    def arrays(self) -> dict[str, NDArray[np.generic]]:
+    def arrays(self) -> dict[str, AnyArray]:
         """Return all arrays that passes change."""
 
     def facts(self) -> dict[str, object]:

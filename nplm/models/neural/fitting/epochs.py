@@ -7,14 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from nplm.base.array_types import Array, State
 from nplm.base.exceptions import DivergenceError, ParameterMessage
 from nplm.base.fitted import Fitted
 from nplm.models.neural.fitting import scoring
 from nplm.models.neural.fitting.scoring import Scoring, scored_each_epoch
 from nplm.models.neural.fitting.windows import Windows, order_of
-from nplm.models.neural.network.array_types import State
 from nplm.models.neural.network.network import Network
 from nplm.models.neural.network.parts import check_sums
 from nplm.models.neural.recipe import HISTORY_COLUMNS, Recipe
@@ -36,7 +35,7 @@ class BestEpoch:
     stale: int = 0  # epochs without improvement
 
     def __post_init__(self) -> None:
-        self.best: list[NDArray[np.floating]] | None = None
+        self.best: list[Array] | None = None
 
     @property
     def out_of_patience(self) -> bool:
@@ -59,9 +58,7 @@ class BestEpoch:
         names = ("best_loss", "best_epoch", "stale")
         return {name: getattr(self, name) for name in names}
 
-    def resume(
-        self, facts: Fitted, best: list[NDArray[np.floating]], n_epochs: int
-    ) -> None:
+    def resume(self, facts: Fitted, best: list[Array], n_epochs: int) -> None:
         """Restore the state of `facts` and the best weights, after `n_epochs`."""
         best_epoch = facts.whole("best_epoch", 0, n_epochs)
         best_loss, stale = facts.number("best_loss"), facts.whole("stale", 0, n_epochs)

@@ -11,11 +11,11 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
+from nplm.base.array_types import AnyArray, Array, Counts, Index
 from nplm.base.exceptions import ParameterMessage
 from nplm.base.progress import BAR, OnProgress, bar, print_line
 from nplm.base.warnings import warn
@@ -23,7 +23,6 @@ from nplm.models.neural.fitting.epochs import Epochs
 from nplm.models.neural.fitting.replicated import CommonNetwork, ReplicatedNetwork
 from nplm.models.neural.fitting.sharded import ShardedNetwork, rows_of
 from nplm.models.neural.fitting.windows import Windows, in_turns
-from nplm.models.neural.network.array_types import Array, Counts, Index
 from nplm.models.neural.network.dropout import Dropout
 from nplm.models.neural.network.hidden import n_runs
 from nplm.models.neural.network.network import Network
@@ -374,10 +373,10 @@ def _perplexities(loss: float, val_loss: list[float]) -> str:
 
 def _times(
     threads: Threads,
-) -> Callable[[csr_array, NDArray[np.generic]], NDArray[np.generic]]:
+) -> Callable[[csr_array, AnyArray], AnyArray]:
     """Return the product of a sparse matrix and a dense one, in threads."""
 
-    def times(A: csr_array, B: NDArray[np.generic]) -> NDArray[np.generic]:
+    def times(A: csr_array, B: AnyArray) -> AnyArray:
         out = np.empty((A.shape[0], B.shape[1]), B.dtype)
         # Of as many entries each: the rows of frequent words have most of them.
         ends = np.linspace(0, A.nnz, threads.n + 1)[1:-1]

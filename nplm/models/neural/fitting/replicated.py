@@ -18,9 +18,9 @@ import numpy as np
 from nplm._kernels.neural import _examples, _network
 from nplm._kernels.neural._loops import Scratch
 from nplm._kernels.neural._team import Team
+from nplm.base.array_types import Array, Floats, Ids, Index
 from nplm.base.fitted import Fitted
 from nplm.models.neural.fitting.windows import OTHER_RANK
-from nplm.models.neural.network.array_types import Array, Ids, Index, Scores
 from nplm.models.neural.network.network import Network
 from nplm.models.neural.network.parameters import Parameters, aligned_zeros
 from nplm.models.neural.network.parts import Parts
@@ -305,7 +305,7 @@ class ReplicatedNetwork(Network):
     def share(self) -> tuple[int, int]:  # type: ignore[override]
         return self.processes.rank, self.processes.size
 
-    def log_prob(self, X: Ids, y: Ids) -> Scores:
+    def log_prob(self, X: Ids, y: Ids) -> Floats:
         """Return the log-probability of each next word; each rank scores a share."""
         rank, size = self.share
         start, stop = len(y) * rank // size, len(y) * (rank + 1) // size

@@ -18,10 +18,10 @@ from sklearn.utils._param_validation import (
     validate_parameter_constraints,
 )
 
+from nplm.base.array_types import State
 from nplm.base.exceptions import ParameterMessage
 from nplm.base.fitted import Fitted, invalid_item
 from nplm.models.neural.architecture import OUTPUT_PARAMETERS, Architecture
-from nplm.models.neural.network.array_types import State
 from nplm.models.neural.network.features import checked_parts
 from nplm.models.neural.network.hidden import checked_sizes
 from nplm.models.neural.network.parameters import Parameters

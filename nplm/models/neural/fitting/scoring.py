@@ -6,10 +6,9 @@ from collections.abc import Callable
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
+from nplm.base.array_types import Floats, Ids, Index, Mask
 from nplm.models.neural.fitting.windows import Windows
-from nplm.models.neural.network.array_types import Ids, Index, Scores
 from nplm.models.neural.network.network import Network
 from nplm.models.training import pace
 from nplm.models.training.parallel.processes import Processes
@@ -25,8 +24,7 @@ WINDOWS_A_SHARED_CALL = 2048  # of processes that share the network
 # Parts of a text that are read side by side, and windows of each in a mini-batch.
 N_PARTS, N_STEPS = 16, 32
 
-Mask = NDArray[np.bool_]
-Reader = Callable[[Ids, Ids, Index], Scores]
+Reader = Callable[[Ids, Ids, Index], Floats]
 
 
 def scored_each_epoch(windows: Windows) -> Windows:
@@ -39,7 +37,7 @@ def scored_each_epoch(windows: Windows) -> Windows:
 
 
 class Scoring:
-    """Scores of windows, as closing work of the training loop (`loop.Closing`).
+    """Floats of windows, as closing work of the training loop (`loop.Closing`).
 
     Units with a state read parts of a text side by side, from some windows before each
     part on. `weight` is the duration of a scored window, in windows of training. At
@@ -119,7 +117,7 @@ class Scoring:
             rows = self._rows[0, steps]
             self._scores[0, steps] = self.network.log_prob(self._X[rows], self._y[rows])
 
-    def _read(self, rows: Index) -> Scores:
+    def _read(self, rows: Index) -> Floats:
         """Return the scores of the next windows, with the states before them."""
         totals, scores = np.zeros((3, *rows.shape)), np.zeros(rows.shape)
 

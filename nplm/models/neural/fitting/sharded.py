@@ -13,7 +13,7 @@ from nplm._kernels.neural import _network
 from nplm._kernels.neural._loops import row_stride
 from nplm._kernels.neural._network import BACKWARD, FORWARD, UPDATE
 from nplm._kernels.neural._team import block_starts
-from nplm.models.neural.network.array_types import Array, Ids, Index, Scores
+from nplm.base.array_types import Array, Floats, Ids, Index
 from nplm.models.neural.network.network import Network
 from nplm.models.neural.network.parameters import Parameters, aligned_zeros
 from nplm.models.neural.network.parts import Parts
@@ -98,7 +98,7 @@ class ShardedNetwork(Network):
 
     # -- scoring --------------------------------------------------------------
 
-    def combined(self, totals: Scores) -> Scores:
+    def combined(self, totals: Floats) -> Floats:
         """Return the natural-log probabilities from the totals of all processes."""
         high_here, total, target = totals
         high = high_here.copy()

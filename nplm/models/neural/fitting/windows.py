@@ -11,16 +11,16 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
+from nplm.base.array_types import Counts, Floats, Ids, Index
 from nplm.base.blocks import Texts, blocks
 from nplm.base.checks import count_ids
 from nplm.base.exceptions import ParameterMessage
-from nplm.models.neural.network.array_types import Counts, Ids, Index
 from nplm.models.neural.network.hidden import n_runs
 from nplm.models.neural.recipe import Recipe
 from nplm.models.training.parallel.processes import Processes
 from nplm.text.embeddings import neighbour_counts
 
-Weights = NDArray[np.float64]
+Weights = Floats
 
 # Minimum number of windows with which early_stopping="auto" holds some out.
 MIN_WINDOWS_TO_SPLIT = 100
@@ -42,7 +42,7 @@ class Windows:
     min_windows: int | None = None  # smallest number of a process, if each has its own
     rows: Ids | Index | None = None  # those of X and y that are windows; None for all
     are_texts: bool = False  # whether consecutive rows follow each other in a text
-    weights: NDArray[np.float64] | None = None  # in (0, 1]; None if all are 1
+    weights: Floats | None = None  # in (0, 1]; None if all are 1
 
     @classmethod
     def of_texts(cls, texts: Texts, nearest: Callable[[Ids], Ids]) -> Self:

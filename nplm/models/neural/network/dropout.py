@@ -13,7 +13,7 @@ from nplm._kernels.neural import _dropout
 from nplm._kernels.neural._inputs import Activations
 from nplm._kernels.neural._loops import Scratch
 from nplm._kernels.neural._solvers import Clock
-from nplm.models.neural.network.array_types import State
+from nplm.base.array_types import State
 from nplm.models.neural.network.workspace import Kernel
 
 N_LAYERS = 3

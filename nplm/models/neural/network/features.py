@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.sparse import csr_array
 
 from nplm._kernels.neural import _features
 from nplm._kernels.neural._loops import Scratch, Tier
 from nplm._kernels.neural._solvers import Clock, Parameter
+from nplm.base.array_types import Array, Mask, Shapes, State
 from nplm.base.blocks import blocks
-from nplm.models.neural.network.array_types import Array, Shapes, State
 from nplm.models.neural.network.parameters import (
     Parameters,
     draw_normal,
@@ -249,7 +249,7 @@ def _real(values: Any) -> object:
     return values
 
 
-def _too_large(values: Array) -> NDArray[np.bool_]:
+def _too_large(values: Array) -> Mask:
     """Return a mask of the values too large to start training from, or NaN."""
     return ~(np.abs(values) <= MAX_ABS_VALUE)
 

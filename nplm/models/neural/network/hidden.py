@@ -12,8 +12,8 @@ from numpy.typing import DTypeLike
 
 from nplm._kernels.neural._inputs import Activations
 from nplm._kernels.neural.hidden import _hidden, _lstm
+from nplm.base.array_types import Array, Shapes, State
 from nplm.base.exceptions import ParameterMessage
-from nplm.models.neural.network.array_types import Array, Shapes, State
 from nplm.models.neural.network.dropout import N_LAYERS, PROJECTION
 from nplm.models.neural.network.parameters import draw_normal
 from nplm.models.neural.network.workspace import Kernel, Workspace

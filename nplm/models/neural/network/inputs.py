@@ -9,7 +9,7 @@ import numpy as np
 
 from nplm._kernels.neural import _inputs
 from nplm._kernels.neural._inputs import Activations
-from nplm.models.neural.network.array_types import Shapes, State
+from nplm.base.array_types import Shapes, State
 from nplm.models.neural.network.parameters import draw_normal
 from nplm.models.neural.network.workspace import Kernel, Workspace
 

@@ -12,8 +12,8 @@ from nplm._kernels.neural._gradients import Gradients
 from nplm._kernels.neural._loops import Scratch
 from nplm._kernels.neural._solvers import Clock
 from nplm._kernels.neural._team import Team
+from nplm.base.array_types import Array, Ids, Index, State
 from nplm.base.fitted import Fitted
-from nplm.models.neural.network.array_types import Array, Ids, Index, State
 from nplm.models.neural.network.dropout import NO_DROPOUT, Dropout
 from nplm.models.neural.network.parameters import Parameters
 from nplm.models.neural.network.parts import Parts

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from nplm._kernels.neural._loops import row_stride
-from nplm.models.neural.network.array_types import Array, State
+from nplm.base.array_types import Array, State
 
 CACHE_LINE_BYTES = 64
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from nplm._kernels.neural._loops import row_stride
-from nplm.models.neural.network.array_types import Array, Counts, Shapes, State
+from nplm.base.array_types import Array, Counts, Shapes, State
 from nplm.models.neural.network.features import Features
 from nplm.models.neural.network.hidden import Block, Tanh
 from nplm.models.neural.network.inputs import Concatenation, MixedSenses

@@ -13,9 +13,9 @@ from nplm._kernels.neural._inputs import Activations
 from nplm._kernels.neural._loops import Scratch, Tier
 from nplm._kernels.neural._solvers import Clock
 from nplm._kernels.neural._team import Team
+from nplm.base.array_types import Array, Floats, Ids, Index, State
 from nplm.base.blocks import Texts, blocks
 from nplm.base.progress import bar
-from nplm.models.neural.network.array_types import Array, Ids, Index, Scores, State
 from nplm.models.neural.network.dropout import NO_DROPOUT, Dropout, Masks
 from nplm.models.neural.network.parameters import Parameters
 from nplm.models.neural.network.parts import Parts
@@ -72,16 +72,16 @@ class Scorer:
         """Size of the vocabulary."""
         return len(self.parameters.C)
 
-    def log_prob(self, X: Ids, y: Ids) -> Scores:
+    def log_prob(self, X: Ids, y: Ids) -> Floats:
         """Return the natural-log probability of each next word."""
         return self.combined(self._totals(X, y))
 
-    def combined(self, totals: Scores) -> Scores:
+    def combined(self, totals: Floats) -> Floats:
         """Return the natural-log probabilities from the totals of all output rows."""
         high, total, target = totals
         return target - high - np.log(total)
 
-    def reader(self, batch_size: int) -> Callable[[Ids, Ids, Index], Scores]:
+    def reader(self, batch_size: int) -> Callable[[Ids, Ids, Index], Floats]:
         """Return a function that returns the totals of rows of X, for `combined`.
 
         The state of the hidden units goes on from row to row, also between calls.
@@ -92,14 +92,14 @@ class Scorer:
         trained = self.kernel_parameters()
         team = self._team(batch_size, trained, memory=memory)
 
-        def totals(X: Ids, y: Ids, rows: Index) -> Scores:
+        def totals(X: Ids, y: Ids, rows: Index) -> Floats:
             out = np.empty((3, len(rows)))
             _network.score(team, X, y, rows, out)
             return out
 
         return totals
 
-    def log_prob_of_texts(self, texts: Texts) -> Scores:
+    def log_prob_of_texts(self, texts: Texts) -> Floats:
         """Return the log-probability of each token; the state goes on within a text."""
         X, y, out = texts.X, texts.y, np.empty(len(texts))
 
@@ -155,12 +155,12 @@ class Scorer:
         _network.probabilities(team, rows, index, out.view(np.uint8), logarithm=True)
         return out, [row.tobytes() for row in numbers]
 
-    def normalizers(self, X: Ids) -> Scores:
+    def normalizers(self, X: Ids) -> Floats:
         """Return the log of the sum of exponentiated logits after each context."""
         high, total, _ = self._totals(X, np.zeros(len(X), dtype=np.int32))
         return high + np.log(total)
 
-    def _totals(self, X: Ids, y: Ids) -> Scores:
+    def _totals(self, X: Ids, y: Ids) -> Floats:
         """Return the maximum, sum and target logit over the output rows held here."""
         totals = np.empty((3, len(y)))
 
@@ -187,7 +187,7 @@ class Scorer:
         self._map(lambda team, part, index: fill(team, X, index, memory[part]), X)
         return out
 
-    def candidates(self, X: Ids, words: Ids, *, normalize: bool) -> Scores:
+    def candidates(self, X: Ids, words: Ids, *, normalize: bool) -> Floats:
         """Return log-probabilities or logits of given words for each window."""
         out = np.empty(words.shape)
 

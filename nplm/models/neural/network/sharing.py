@@ -11,7 +11,7 @@ import numpy as np
 
 from nplm._kernels.neural import _examples, _network
 from nplm._kernels.neural._team import UpdateLock
-from nplm.models.neural.network.array_types import Ids, Index
+from nplm.base.array_types import Ids, Index
 from nplm.models.training.parallel.threads import Threads
 
 # Examples for a thread of a mini-batch: with fewer, threads mostly wait for each other.

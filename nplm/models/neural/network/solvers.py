@@ -12,8 +12,8 @@ from numpy.typing import DTypeLike
 from nplm._kernels.neural import _solvers
 from nplm._kernels.neural._loops import Scratch, Tier
 from nplm._kernels.neural._solvers import Clock
+from nplm.base.array_types import State
 from nplm.base.exceptions import ParameterMessage
-from nplm.models.neural.network.array_types import State
 from nplm.models.neural.network.parameters import Parameters, aligned_zeros
 from nplm.models.neural.network.workspace import Kernel, Trained
 

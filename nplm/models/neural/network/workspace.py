@@ -7,7 +7,7 @@ from typing import Any
 
 from nplm._kernels.neural._inputs import Activations
 from nplm._kernels.neural._loops import Scratch, Tier
-from nplm.models.neural.network.array_types import State
+from nplm.base.array_types import State
 
 Kernel = Any  # a compiled object of a part or a solver: its module has no types
 Trained = dict[str, Kernel]  # parameters in the form that kernels take, by name

@@ -7,9 +7,10 @@ from numbers import Real
 from typing import ClassVar, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from nplm.base.array_types import AnyArray
 from nplm.base.estimators.constraints import Whole, hyperparameters
 from nplm.models.neural.network.outputs import estimates
 from nplm.models.neural.options.base import Option
@@ -102,7 +103,7 @@ class NCE(Loss):
     def _settings(self) -> dict[str, object]:
         return super()._settings() | {"proposal": self._weights()}
 
-    def _weights(self) -> NDArray[np.generic] | None:
+    def _weights(self) -> AnyArray | None:
         return None if isinstance(self.proposal, str) else np.asarray(self.proposal)
 
     def _estimate(self) -> estimates.Estimate:

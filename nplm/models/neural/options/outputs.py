@@ -9,10 +9,10 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.utils._param_validation import HasMethods, StrOptions
 
+from nplm.base.array_types import Counts, Ids
 from nplm.base.checks import check_classes
 from nplm.base.estimators.constraints import Whole, hyperparameters
 from nplm.base.word_trees import huffman
-from nplm.models.neural.network.array_types import Counts, Ids
 from nplm.models.neural.network.hidden import Linear, Projected, Tanh
 from nplm.models.neural.network.outputs import base, classes, energy, softmax, tree
 from nplm.models.neural.network.outputs.estimates import Estimate

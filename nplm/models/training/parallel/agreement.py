@@ -18,9 +18,9 @@ from types import FrameType
 from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
+from nplm.base.array_types import AnyArray, Bytes, Index
 from nplm.base.exceptions import DivergenceError, missing_packages
 from nplm.base.generators import private_generator
 from nplm.models.training.parallel.processes import Meeting, Processes
@@ -294,29 +294,27 @@ class Ranks(Processes):
 
     # -- collective operations on arrays, in place --------------------------------
 
-    def sum(self, array: NDArray[np.generic]) -> None:
+    def sum(self, array: AnyArray) -> None:
         self.comm.Allreduce(MPI.IN_PLACE, array)
 
-    def maximum(self, array: NDArray[np.generic]) -> None:
+    def maximum(self, array: AnyArray) -> None:
         self.comm.Allreduce(MPI.IN_PLACE, array, MPI.MAX)
 
-    def minimum(self, array: NDArray[np.generic]) -> None:
+    def minimum(self, array: AnyArray) -> None:
         self.comm.Allreduce(MPI.IN_PLACE, array, MPI.MIN)
 
-    def gather(self, array: NDArray[np.generic]) -> None:
+    def gather(self, array: AnyArray) -> None:
         self.comm.Allgather(MPI.IN_PLACE, array)
 
-    def join_bytes(
-        self, mine: NDArray[np.uint8], to: NDArray[np.uint8], starts: NDArray[np.intp]
-    ) -> None:
+    def join_bytes(self, mine: Bytes, to: Bytes, starts: Index) -> None:
         counts = np.diff(starts, append=len(to))
         self.comm.Allgatherv([mine, MPI.BYTE], [to, counts, starts, MPI.BYTE])
 
     def join(
         self,
-        rows: NDArray[np.generic],
+        rows: AnyArray,
         starts: list[int],
-        to: NDArray[np.generic] | None,
+        to: AnyArray | None,
         *,
         everywhere: bool,
     ) -> None:

@@ -8,14 +8,15 @@ import tempfile
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import DTypeLike
 
+from nplm.base.array_types import AnyArray, Bytes
 from nplm.models.training.parallel.processes import Processes
 
 ALIGNMENT = 64  # bytes of a cache line
 
 
-def common_memory(processes: Processes, n_bytes: int) -> NDArray[np.uint8]:
+def common_memory(processes: Processes, n_bytes: int) -> Bytes:
     """Return zeros that processes of one computer share, until the last array."""
     opened: tuple[int, str] | None = None
 
@@ -82,9 +83,7 @@ class SharedLayout:
         """Number of bytes of all."""
         return int(self.starts[-1])
 
-    def array(
-        self, memory: NDArray[np.uint8], i: int, dtype: DTypeLike = np.uint8
-    ) -> NDArray[np.generic]:
+    def array(self, memory: Bytes, i: int, dtype: DTypeLike = np.uint8) -> AnyArray:
         """Return one of the arrays, with one dimension."""
         start = self.starts[i]
         return memory[start : start + self.sizes[i]].view(dtype)

@@ -8,8 +8,8 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from nplm.base.array_types import AnyArray, Bytes, Floats, Index
 from nplm.base.generators import private_generator
 
 T = TypeVar("T")
@@ -73,29 +73,27 @@ class Processes:
 
     # -- operations on arrays, in place -------------------------------------------
 
-    def sum(self, array: NDArray[np.generic]) -> None:
+    def sum(self, array: AnyArray) -> None:
         """Sum an array over all processes."""
 
-    def maximum(self, array: NDArray[np.generic]) -> None:
+    def maximum(self, array: AnyArray) -> None:
         """Take the elementwise maximum over all processes."""
 
-    def minimum(self, array: NDArray[np.generic]) -> None:
+    def minimum(self, array: AnyArray) -> None:
         """Take the elementwise minimum over all processes."""
 
-    def gather(self, array: NDArray[np.generic]) -> None:
+    def gather(self, array: AnyArray) -> None:
         """Set ``array[i]`` to that of process i, for all i."""
 
-    def join_bytes(
-        self, mine: NDArray[np.uint8], to: NDArray[np.uint8], starts: NDArray[np.intp]
-    ) -> None:
+    def join_bytes(self, mine: Bytes, to: Bytes, starts: Index) -> None:
         """Fill `to` with the bytes of all processes, those of i at ``starts[i]``."""
         to[...] = mine
 
     def join(
         self,
-        rows: NDArray[np.generic],
+        rows: AnyArray,
         starts: list[int],
-        to: NDArray[np.generic] | None,
+        to: AnyArray | None,
         *,
         everywhere: bool,
     ) -> None:
@@ -115,9 +113,7 @@ class Seconds:
     def __init__(self) -> None:
         self.array = np.zeros((3, 1))
 
-    def add(
-        self, total: float, messages: NDArray[np.float64], processes: Processes
-    ) -> None:
+    def add(self, total: float, messages: Floats, processes: Processes) -> None:
         """Add a call of `total` seconds, with those in the messages of mini-batches."""
         # The last rank to arrive does not wait, so its time is that of the messages.
         # Pairs of mini-batches are added, because slow messages make ranks arrive last

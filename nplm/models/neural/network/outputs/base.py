@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from nplm._kernels.neural._team import block_starts
-from nplm.models.neural.network.array_types import Array, Counts, Shapes, State
+from nplm.base.array_types import Array, Counts, Shapes, State
 from nplm.models.neural.network.workspace import Kernel, Workspace
 
 

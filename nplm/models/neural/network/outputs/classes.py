@@ -8,7 +8,7 @@ from typing import ClassVar, Self
 import numpy as np
 
 from nplm._kernels.neural.outputs import _classes, _softmax
-from nplm.models.neural.network.array_types import Array, Counts, Ids, Index
+from nplm.base.array_types import Array, Counts, Ids, Index
 from nplm.models.neural.network.outputs.base import Output
 from nplm.models.neural.network.workspace import Kernel, Workspace
 

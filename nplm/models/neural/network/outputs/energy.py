@@ -9,7 +9,7 @@ import numpy as np
 
 from nplm._kernels.neural._loops import row_stride
 from nplm._kernels.neural.outputs import _energy, _sampled_energy
-from nplm.models.neural.network.array_types import Array, Counts, Shapes, State
+from nplm.base.array_types import Array, Counts, Shapes, State
 from nplm.models.neural.network.outputs.base import Output
 from nplm.models.neural.network.outputs.estimates import Sampled
 from nplm.models.neural.network.parameters import draw_normal

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from nplm._kernels.neural.outputs import _estimates
 from nplm._kernels.neural.outputs._sampler import Sampler
-from nplm.models.neural.network.array_types import Counts, Scores, State
+from nplm.base.array_types import Counts, Floats, State
 from nplm.models.neural.network.outputs.base import Output
 from nplm.models.neural.network.workspace import Kernel, Workspace
 
@@ -48,7 +48,7 @@ class Estimate:
                 "above 0, such as its count plus one."
             )
 
-    def probabilities(self, counts: Counts) -> Scores:
+    def probabilities(self, counts: Counts) -> Floats:
         """Return the probabilities of all words, from the counts of the next words."""
         if self.weights is None:
             weights = counts + 1.0

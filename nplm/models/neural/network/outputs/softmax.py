@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from nplm._kernels.neural.outputs import _sampled, _softmax
-from nplm.models.neural.network.array_types import Array, Counts
+from nplm.base.array_types import Array, Counts
 from nplm.models.neural.network.features import gradient_gatherer
 from nplm.models.neural.network.outputs.base import Output
 from nplm.models.neural.network.outputs.estimates import Sampled

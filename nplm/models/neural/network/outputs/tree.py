@@ -12,9 +12,9 @@ from scipy.sparse import coo_array, diags_array, hstack
 from sklearn.utils.extmath import randomized_svd
 
 from nplm._kernels.neural.outputs import _tree
+from nplm.base.array_types import Array, Counts, Floats, Ids
 from nplm.base.checks import check_ids, trusted_ids
 from nplm.base.word_trees import Joined, bisected, huffman, joined, top_down
-from nplm.models.neural.network.array_types import Array, Counts, Ids, Scores
 from nplm.models.neural.network.outputs.base import Output
 from nplm.models.neural.network.workspace import Kernel, Workspace
 from nplm.models.training.parallel.blas import blas_threads
@@ -86,7 +86,7 @@ def context_tree(counts: Counts, X: Ids, y: Ids) -> Ids:
         return bisected(context_components(X, y, len(counts)), counts + 1)
 
 
-def context_components(X: Ids, y: Ids, n_words: int) -> Scores:
+def context_components(X: Ids, y: Ids, n_words: int) -> Floats:
     """Return points of words by their contexts, (n_words, N_COMPONENTS at most).
 
     They are canonical variables of a word and of the one or two words before it: the
@@ -116,7 +116,7 @@ def context_components(X: Ids, y: Ids, n_words: int) -> Scores:
     points = table @ axes.T / root[:, None]
     mean = np.average(points, axis=0, weights=times)
     weights = times / (times + N_PSEUDO_COUNTS)
-    shrunk: Scores = mean + (points - mean) * weights[:, None]
+    shrunk: Floats = mean + (points - mean) * weights[:, None]
     return shrunk
 
 

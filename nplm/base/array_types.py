@@ -1,4 +1,4 @@
-"""Types of the arrays of networks."""
+"""Types of arrays."""
 
 from __future__ import annotations
 
@@ -7,10 +7,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+AnyArray = NDArray[np.generic]
 Array = NDArray[np.floating]  # parameters, activations
+Bytes = NDArray[np.uint8]
+Counts = NDArray[np.int64]  # of words
+Floats = NDArray[np.float64]  # scores, probabilities, weights
 Ids = NDArray[np.int32]  # of words
 Index = NDArray[np.intp]  # rows of windows
-Counts = NDArray[np.int64]  # of words
-Scores = NDArray[np.float64]
+Mask = NDArray[np.bool_]
 State = dict[str, NDArray[Any]]  # arrays by name: parameters, moments, seeds
 Shapes = dict[str, tuple[int, ...]]
