@@ -76,7 +76,7 @@ FLOORS = {
     ],
     "base": [
         {"estimators"},
-        {"generators", "pages"},
+        {"generators"},
         {
             "atomic",
             "blocks",

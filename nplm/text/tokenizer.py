@@ -9,7 +9,7 @@ from typing import ClassVar, Self
 from sklearn.base import TransformerMixin
 from sklearn.utils import Tags
 
-from nplm.base.pages import DocumentEstimator
+from nplm.base.estimators.pages import DocumentEstimator
 from nplm.text.samples import lists_of_tokens
 from nplm.text.words.splitting import OF_LOGS, Splitter, finder_of
 

@@ -15,9 +15,9 @@ from sklearn.utils.validation import check_is_fitted
 from nplm.base.atomic import all_or_nothing, read_at_once
 from nplm.base.checks import check_ids
 from nplm.base.estimators.constraints import Whole
+from nplm.base.estimators.pages import DocumentEstimator
 from nplm.base.fitted import Fitted, Item, invalid_item
 from nplm.base.generators import private_generator
-from nplm.base.pages import DocumentEstimator
 from nplm.text.embeddings import aligned
 from nplm.text.samples import (
     check_documents,

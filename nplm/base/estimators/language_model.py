@@ -16,10 +16,10 @@ from nplm.base.atomic import Method, fit_copy, read_at_once
 from nplm.base.blocks import blocks_of_rows
 from nplm.base.checks import MAX_N_WORDS, trusted_ids
 from nplm.base.estimators.checked_inputs import HeldOut
+from nplm.base.estimators.pages import Documented
 from nplm.base.estimators.scored_texts import perplexity
 from nplm.base.estimators.streams import StreamModel
 from nplm.base.fitted import Fitted, Item, Saved, invalid_item
-from nplm.base.pages import Documented
 
 
 class WindowScores:

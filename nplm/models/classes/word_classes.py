@@ -22,9 +22,9 @@ from nplm.base.checks import (
     trusted_ids,
 )
 from nplm.base.estimators.constraints import COMMON, Whole
+from nplm.base.estimators.pages import Documented
 from nplm.base.fitted import Fitted, Item, Saved, invalid_item
 from nplm.base.generators import private_generator
-from nplm.base.pages import Documented
 from nplm.base.progress import BAR, OnProgress, bar
 from nplm.models.classes.annealing import Annealing
 from nplm.models.classes.partition import Bigrams, Partition

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from sklearn.utils._param_validation import HasMethods, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+from nplm.base.estimators.pages import Documented
 from nplm.base.exceptions import optional_module
 from nplm.base.fitted import Fitted, Item, Saved
-from nplm.base.pages import Documented
 
 # A text, and the score of a recogniser: a list has several.
 Text = str | Sequence[str]

@@ -14,8 +14,8 @@ from sklearn.utils.validation import check_is_fitted
 from nplm.base.atomic import fit_copy
 from nplm.base.checks import check_over_words
 from nplm.base.estimators.constraints import Whole
+from nplm.base.estimators.pages import DocumentEstimator
 from nplm.base.fitted import Fitted, Item, invalid_item
-from nplm.base.pages import DocumentEstimator
 from nplm.text.fitting import repeated
 from nplm.text.lm.continuing import Continuing
 from nplm.text.lm.text_fitting import (

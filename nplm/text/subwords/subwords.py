@@ -11,8 +11,8 @@ from sklearn.utils._param_validation import HasMethods, StrOptions
 
 from nplm.base.atomic import all_or_nothing
 from nplm.base.estimators.constraints import Whole
+from nplm.base.estimators.pages import DocumentEstimator
 from nplm.base.fitted import Fitted, Item, invalid_item
-from nplm.base.pages import DocumentEstimator
 from nplm.text.document_streams import DocumentStream, readable
 from nplm.text.samples import check_documents, check_text, lists_of_tokens
 from nplm.text.subwords.models import (

@@ -21,8 +21,8 @@ from sklearn.utils.validation import (
 )
 
 from nplm.base.atomic import all_or_nothing, read_at_once
+from nplm.base.estimators.pages import DocumentEstimator
 from nplm.base.fitted import Fitted, Item, invalid_item
-from nplm.base.pages import DocumentEstimator
 from nplm.text.fitting import refuse_weights
 from nplm.text.lm.text_lm import TextLM
 from nplm.text.samples import check_document, check_documents, is_missing

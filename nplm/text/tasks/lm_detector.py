@@ -15,8 +15,8 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, check_scalar
 
 from nplm.base.atomic import fit_copy, fitted_or_interrupted, read_at_once
+from nplm.base.estimators.pages import DocumentEstimator
 from nplm.base.fitted import Fitted, Item
-from nplm.base.pages import DocumentEstimator
 from nplm.base.warnings import warn
 from nplm.text.codecs import ITEM
 from nplm.text.documents import Documents

@@ -8,8 +8,8 @@ from typing import Any, ClassVar, Self
 from sklearn.utils._param_validation import InvalidParameterError
 
 from nplm.base.checks import plain
+from nplm.base.estimators.pages import Documented
 from nplm.base.exceptions import ParameterMessage
-from nplm.base.pages import Documented
 
 
 class Option(Documented):

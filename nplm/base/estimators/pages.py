@@ -13,7 +13,7 @@ from nplm.base.exceptions import ParameterMessage
 from nplm.base.fitted import Saved
 
 # The documentation of a checkout, if it is built.
-BUILT = Path(__file__).parents[2] / "docs" / "_build" / "html"
+BUILT = Path(__file__).parents[3] / "docs" / "_build" / "html"
 
 
 class Documented(BaseEstimator):
