@@ -12,16 +12,26 @@ N_WORDS = 30
 WORDS = ["<unk>", "</s>", "naïve", *(f"w{i}" for i in range(3, N_WORDS))]
 
 
-def fitted(order=3, *, boundary=None, n=3000, **parameters):
-    """Return a Kneser-Ney model, and the windows that it was fitted to."""
-    ids = np.random.default_rng(0).zipf(1.4, size=n) % (N_WORDS - 1)
+def fitted(order=3, *, boundary=None, n=3000, n_words=N_WORDS, **parameters):
+    """Return a Kneser-Ney model, and the windows that it was fitted to.
+
+    The last word is in none of them.
+    """
+    ids = np.random.default_rng(0).zipf(1.4, size=n) % (n_words - 1)
     X, y = windows(ids, max(order - 1, 1), boundary=boundary)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         model = KneserNeyLM(
-            order, n_words=N_WORDS, boundary=boundary, **parameters
+            order, n_words=n_words, boundary=boundary, **parameters
         ).fit(X, y)
     return model, X, y
+
+
+def with_unseen(X, y):
+    """Return windows, and as many with their words shuffled."""
+    rng = np.random.default_rng(0)
+    X = np.concatenate([X, rng.permuted(X, axis=0)])
+    return X.astype(np.int32), np.concatenate([y, rng.permutation(y)]).astype(np.int32)
 
 
 # As written by KenLM's lmplz: 0 for <s>, tabs, all suffixes present.

@@ -65,12 +65,34 @@ def trie_of_tables(ngrams, prob, bow):
     return tables.trie(len(ngrams), unigrams)
 
 
+class DictionaryBackoff:
+    """A back-off model on dictionaries, of word ids or of their names."""
+
+    def __init__(self, trie, names=None):
+        names = np.arange(trie.n_words) if names is None else names
+        self.words, self.prob, self.bow = names.tolist(), {}, {}
+        for level in range(trie.order):
+            grams = map(tuple, names[trie.ngrams(level)].tolist())
+            self.prob |= zip(grams, trie.prob[trie.followers(level)].tolist())
+            first, last = trie.level_start[level : level + 2]
+            contexts = names[trie.context_words(np.arange(first, last), level)]
+            weights = trie.bow[first:last].tolist()
+            self.bow |= zip(map(tuple, contexts.tolist()), weights)
+
+    def p(self, context, word):
+        if (*context, word) in self.prob:
+            return self.prob[(*context, word)]
+        if not context:
+            return 0.0
+        return self.bow.get(context, 1) * self.p(context[1:], word)
+
+
 class DictionaryKneserNey:
     """Chen and Goodman's equations on dictionaries, one probability at a time."""
 
     def __init__(
         self, X, y, n_words, interpolate, min_counts, boundary, of_text=False,
-        unigrams=True,
+        unigrams=True, plain=False,
     ):  # fmt: skip
         self.n_words, self.of_text = n_words, of_text
         self.interpolate = [interpolate and unigrams, *[interpolate] * len(X[0])]
@@ -95,8 +117,10 @@ class DictionaryKneserNey:
         self.discounts = []
         for level, interpolate in zip(self.a, self.interpolate):
             n = Counter(a for row in level.values() for a in row.values())
-            D = [0.5, 1.0, 1.5]
-            if all(n[i] for i in (1, 2, 3)):
+            D = [0.5] * 3 if plain else [0.5, 1.0, 1.5]
+            if plain and n[1] and n[2]:
+                D = [n[1] / (n[1] + 2 * n[2])] * 3
+            elif not plain and all(n[i] for i in (1, 2, 3)):
                 Y = n[1] / (n[1] + 2 * n[2])
                 own = [i - (i + 1) * Y * n[i + 1] / n[i] for i in (1, 2, 3)]
                 whole = 3 if interpolate else math.nextafter(3, 0)

@@ -5,9 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
-from sklearn.frozen import FrozenEstimator
 
-from nplm import CacheLM, InterpolatedTrigram, MixtureLM, TextLM, UniformLM, windows
+from nplm import CacheLM, TextLM, windows
 from tests.helpers import text
 
 N_WORDS = 12
@@ -107,20 +106,6 @@ def repeated():
     rng = np.random.default_rng(0)
     topics = [rng.choice(np.arange(1, 40), 4, replace=False) for _ in range(60)]
     return [rng.choice(topic, 30) for topic in topics]
-
-
-def test_a_mixture_with_it_is_better():
-    X, y = windows(np.concatenate(repeated()), 20)
-    train, valid, test = slice(0, 900), slice(900, 1300), slice(1300, None)
-    members = [("trigram", InterpolatedTrigram(3)), ("cache", CacheLM(half_life=10))]
-    mixture = MixtureLM(members, n_words=40)
-    mixture.fit(X[train], y[train], X_val=X[valid], y_val=y[valid])
-    alone = mixture.named_estimators_.trigram
-    assert mixture.score(X[test], y[test]) > alone.score(X[test], y[test]) + 0.1
-    frozen = [("cache", FrozenEstimator(mixture.named_estimators_.cache)),
-              ("uniform", UniformLM())]  # fmt: skip
-    again = MixtureLM(frozen, n_words=40).fit(X, y)
-    assert_allclose(again.predict_proba(X[:9]).sum(axis=1), 1)
 
 
 def test_documents_begin_with_an_empty_cache():

@@ -10,11 +10,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 
-from nplm import KneserNeyLM, MixtureLM, NeuralCacheLM, TextLM, windows
+from nplm import KneserNeyLM, NeuralCacheLM, TextLM, windows
 from nplm.models.adaptation import neural_cache_lm
-from nplm.models.neural.network.network import Network
 from tests.helpers import energy_lm, paper_lm, text
-from tests.helpers.networks import interrupted_after
 
 N_WORDS = 12
 IDS = text(400, n_words=N_WORDS)
@@ -121,13 +119,7 @@ def test_it_fits_a_network_of_its_own():
     assert_array_equal(again.predict_proba(X), lm.predict_proba(X))
 
 
-def test_a_mixture_and_documents():
-    X, y = windows(IDS, 10)
-    members = [("network", FrozenEstimator(NETWORK)),
-               ("cache", NeuralCacheLM(FrozenEstimator(NETWORK)))]  # fmt: skip
-    mixture = MixtureLM(members).fit(X, y, X_val=X, y_val=y)
-    assert_allclose(mixture.predict_proba(X).sum(axis=1), 1, rtol=1e-5)
-    assert mixture.score(X, y) >= NETWORK.score(X[:, -2:], y) - 1e-3
+def test_documents_are_scored_alone():
     lm = TextLM(NeuralCacheLM(paper_lm(2, **SMALL), theta=1), n_context=6, boundary=0)
     lm.fit([IDS[:100] + 1, IDS[100:200] + 1])
     together = lm.score_samples([[3, 4, 3, 4], [5, 5]])
@@ -156,16 +148,3 @@ def test_a_mixture_and_documents():
 def test_what_is_refused(network, params, error, message):
     with pytest.raises(error, match=message):
         NeuralCacheLM(network, **params).fit(*windows(IDS, 5))
-
-
-def test_an_interrupt_keeps_what_the_network_has_learned(monkeypatch):
-    X, y = windows(IDS, 10)
-    monkeypatch.setattr(Network, "train", interrupted_after(len(y)))
-    lm = NeuralCacheLM(paper_lm(3, **SMALL | {"max_iter": 9}), n_words=N_WORDS)
-    with (
-        pytest.raises(KeyboardInterrupt),
-        pytest.warns(RuntimeWarning, match="NeuralLM: interrupted"),
-    ):
-        lm.fit(X, y)
-    assert lm.estimator_.n_iter_ == 1
-    assert_allclose(lm.predict_proba(X).sum(axis=1), 1)

@@ -15,6 +15,7 @@ from nplm import CheckpointError, WordClasses, windows
 from nplm._kernels.classes import _exchange
 from nplm.models.classes.partition import Bigrams, Partition
 from tests import helpers
+from tests.helpers.checkpoint import Killed
 from tests.reference import classes as reference
 
 N_WORDS = 30
@@ -204,37 +205,47 @@ def test_interrupt_keeps_the_classes_reached():
     assert model.n_iter_ == 2
 
 
-class Killed(BaseException):
-    """Ends a fit at once, without a further save."""
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(
     # In the first pass, in a cooling pass and in the last, greedy one.
     ("n_words", "boundary"),
-    [(1, None), (400, 3), (700, None)],
+    [(1, None), (130, 3), (230, None)],
 )
 def test_killed_fit_resumes_to_the_same_classes(
     n_words, boundary, tmp_path, monkeypatch
 ):
     monkeypatch.setattr("nplm.models.training.pace.SECONDS_A_CALL", 0.0)
     monkeypatch.setattr("nplm.models.training.checkpoint.SECONDS_A_SAVE", 0)
-    ids = text(4000, n_words=150)
+    ids = text(1500, n_words=50)
     model = WordClasses(9, random_state=0, boundary=boundary, max_iter=4)
     whole = clone(model).fit(ids)
 
     def kill(done, total, found):
-        if done * 150 >= n_words:
+        if done * 50 >= n_words:
             raise Killed
 
     with pytest.raises(Killed):
         clone(model).fit(ids, progress=kill, checkpoint=tmp_path)
     began = []
     model.fit(ids, checkpoint=tmp_path, progress=lambda done, *_: began.append(done))
-    assert began[0] * 150 > 0.8 * n_words  # it resumed
+    assert began[0] * 50 > 0.8 * n_words  # it resumed
     np.testing.assert_array_equal(model.labels_, whole.labels_)
     for name in ("mutual_information", "n_moves"):
         assert model.history_[name] == whole.history_[name]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (dict(n_classes=8), "n_classes was 9, now it is 8"),
+        (dict(max_iter=11), "cooling was 2, now it is 11"),
+    ],
+)
+def test_checkpoint_of_other_settings_is_refused(changes, message, tmp_path):
+    model = WordClasses(9, random_state=0, max_iter=2)
+    model.fit(text(500), checkpoint=tmp_path)
+    with pytest.raises(CheckpointError, match=message):
+        model.set_params(**changes).fit(text(500), checkpoint=tmp_path)
 
 
 def test_second_interrupt_keeps_the_old_classes(monkeypatch):
@@ -248,28 +259,6 @@ def test_second_interrupt_keeps_the_old_classes(monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         model.fit(np.arange(60) % 6)
     assert vars(model) == old
-
-
-def test_interrupted_fit_is_resumed(tmp_path):
-    ids = text(3000, n_words=100)
-    model = WordClasses(9, random_state=0, max_iter=10)
-    whole = clone(model).fit(ids)
-
-    def interrupt(done, total, found):
-        if done >= 4.5:
-            raise KeyboardInterrupt
-
-    with (
-        pytest.warns(RuntimeWarning, match="interrupted"),
-        pytest.raises(KeyboardInterrupt),
-    ):
-        clone(model).fit(ids, progress=interrupt, checkpoint=tmp_path)
-    with pytest.raises(CheckpointError, match="n_classes was 9, now it is 8"):
-        clone(model).set_params(n_classes=8).fit(ids, checkpoint=tmp_path)
-    with pytest.raises(CheckpointError, match="cooling was 10, now it is 11"):
-        clone(model).set_params(max_iter=11).fit(ids, checkpoint=tmp_path)
-    model.fit(ids, checkpoint=tmp_path)
-    np.testing.assert_array_equal(model.labels_, whole.labels_)
 
 
 def test_error_keeps_the_earlier_fit():

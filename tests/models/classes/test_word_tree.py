@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 from sklearn.exceptions import NotFittedError
 
-from nplm import WordClasses, windows, word_tree
+from nplm import WordClasses, word_tree
 from nplm.models.classes.word_tree import mergers
-from tests.helpers import paper_lm
 
 
 def information(pairs):
@@ -55,18 +54,6 @@ def test_tree_has_all_words_and_unbroken_classes(n_classes):
     for label in range(n_classes):
         words = set(np.flatnonzero(labels == label))
         assert words in below.values() or len(words) == 1
-
-
-def test_network_accepts_word_tree():
-    ids = np.random.default_rng(0).zipf(1.3, 2000) % 30
-    classes = WordClasses(6, n_words=30, random_state=0).fit(ids)
-    tree = word_tree(ids, classes)
-    X, y = windows(ids, 2)
-    lm = paper_lm(
-        n_words=30, n_hidden=4, embedding_dim=3, output="tree", tree=tree,
-        max_iter=1, random_state=0,
-    ).fit(X, y)  # fmt: skip
-    np.testing.assert_array_equal(lm.tree_, tree)
 
 
 def test_bad_input():

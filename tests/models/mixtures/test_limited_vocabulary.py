@@ -51,41 +51,27 @@ def test_limited_model_keeps_its_ngrams_and_sums_to_one(kept, order, unknown, pr
 
 
 @pytest.mark.parametrize("unknown", ["<unk>", None])
-def test_words_may_share_the_probability_of_dropped_ones(unknown):
+@pytest.mark.parametrize("mass_to", ["unknown", "words"])
+def test_other_words_get_the_probability_of_dropped_ones(mass_to, unknown):
     lm = trained(unknown=unknown)
-    small = limit_vocabulary(lm, NAMES[:3], mass_to="words")
-    before = lm.estimator_.trie_.prob[: lm.n_words_].astype(float)
-    after = small.estimator_.trie_.prob[: small.n_words_].astype(float)
-    ids = [lm.vocabulary_.ids_[word] for word in small.vocabulary_.words_]
-    share = (before.sum() - before[ids].sum()) / len(ids)
-    np.testing.assert_allclose(after, before[ids] + share, rtol=1e-6)
+    small = limit_vocabulary(lm, NAMES[:3], mass_to=mass_to)
+    before, after = (
+        model.estimator_.trie_.prob[: model.n_words_].astype(float)
+        for model in (lm, small)
+    )
+    expected = before[[lm.vocabulary_.ids_[w] for w in small.vocabulary_.words_]]
+    dropped = before.sum() - expected.sum()
+    if mass_to == "words":
+        expected += dropped / len(expected)
+    elif unknown is None:
+        expected /= expected.sum()
+    else:
+        expected[small.vocabulary_.unknown_id_] += dropped
+    np.testing.assert_allclose(after, expected, rtol=1e-5)
     proba = small.estimator_.predict_proba(contexts_of(small))
     np.testing.assert_allclose(proba.sum(axis=1), 1, atol=2e-5)
     with pytest.raises(ValueError, match="got 'all'"):
         limit_vocabulary(lm, NAMES[:3], mass_to="all")
-
-
-def test_unknown_words_get_the_probability_of_dropped_ones():
-    lm = trained()
-    small = limit_vocabulary(lm, NAMES[:3])
-    before = lm.estimator_.trie_.prob[: lm.n_words_].astype(float)
-    after = small.estimator_.trie_.prob[: small.n_words_].astype(float)
-    ids = [lm.vocabulary_.ids_[word] for word in small.vocabulary_.words_]
-    dropped = before.sum() - before[ids].sum()
-    unknown = small.vocabulary_.unknown_id_
-    expected = before[ids]
-    expected[unknown] += dropped
-    np.testing.assert_allclose(after, expected, rtol=1e-5)
-    assert after[unknown] > 10 * before[lm.vocabulary_.unknown_id_]
-
-
-def test_unigrams_of_a_model_without_unknown_words_are_scaled():
-    lm = trained(unknown=None)
-    small = limit_vocabulary(lm, NAMES[:3])
-    before = lm.estimator_.trie_.prob[: lm.n_words_].astype(float)
-    after = small.estimator_.trie_.prob[: small.n_words_].astype(float)
-    ids = [lm.vocabulary_.ids_[word] for word in small.vocabulary_.words_]
-    np.testing.assert_allclose(after, before[ids] / before[ids].sum(), rtol=1e-5)
 
 
 def test_all_words_leave_the_model_as_it_is():

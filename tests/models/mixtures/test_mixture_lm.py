@@ -6,8 +6,6 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import GridSearchCV
-from sklearn.pipeline import Pipeline
-from sklearn.preprocessing import FunctionTransformer
 
 from nplm import (
     ClassLM,
@@ -20,7 +18,6 @@ from nplm import (
 )
 from nplm.models.neural.network.network import Network
 from tests.helpers import energy_lm, paper_lm, text
-from tests.helpers.networks import interrupted_after
 
 # Discounts cannot be estimated from a text of few words.
 pytestmark = pytest.mark.filterwarnings("ignore:Kneser-Ney cannot estimate")
@@ -73,6 +70,11 @@ def test_probabilities_are_the_weighted_sum(parts, weights):
     assert_allclose(proba.sum(axis=1), 1, atol=1e-6)
     assert_allclose(proba[np.arange(len(y)), y], expected, rtol=1e-6)
     assert_allclose(model.weights_.sum(axis=-1), 1)
+    n_free = {"learned": 2, "context": 2 * len(np.atleast_2d(model.weights_))}
+    n = sum(member.n_parameters_ for member in model.estimators_)
+    assert model.n_parameters_ == n + n_free.get(str(weights), 0)
+    if weights == "uniform":
+        assert_array_equal(model.weights_, np.full(3, 1 / 3))
 
 
 def test_learned_weights_are_a_fixed_point_of_em(parts):
@@ -119,23 +121,6 @@ def test_context_weights_are_those_of_the_interpolated_trigram():
     assert_array_equal(mix.bins_, trigram.bins_)
     assert_allclose(mix.weights_[:, [3, 0, 1, 2]], trigram.weights_, atol=1e-3)
     assert_allclose(mix.log_prob(X_val, y_val), trigram.log_prob(X_val, y_val))
-
-
-@pytest.mark.slow
-def test_context_weights_do_better_than_one_set():
-    # Scored on the windows of EM. Their second half is random words, whose contexts are
-    # rare in the training text, so that the best weights differ between the bins.
-    drawn = np.random.default_rng(1).integers(N_WORDS, size=2000)
-    held_out = np.concatenate([chain(2000, 1), drawn])
-    parts = windows(chain(900, 0), 3), windows(held_out, 3)
-    learned, context = (
-        fitted(w, parts, tol=0, max_iter=1000) for w in ("learned", "context")
-    )
-    assert context.score(*parts[1]) > learned.score(*parts[1])
-    n = sum(m.n_parameters_ for m in context.estimators_)
-    assert context.n_parameters_ == n + 2 * len(context.bins_)
-    assert learned.n_parameters_ == n + 2
-    assert fitted("uniform", parts).n_parameters_ == n
 
 
 def test_frozen_members_and_nesting(parts):
@@ -197,11 +182,6 @@ def test_default_weights_are_learned_on_held_out_windows(parts):
     assert_array_equal(model.weights_, np.full(len(members()), 1 / len(members())))
     assert model.n_iter_ == 0
     assert model.n_parameters_ == members_alone
-
-
-def test_uniform_weights_stay_uniform_with_held_out_windows(parts):
-    model = fitted("uniform", parts)
-    assert_array_equal(model.weights_, np.full(3, 1 / 3))
 
 
 @pytest.mark.parametrize("weights", ["learned", "context"])
@@ -286,47 +266,6 @@ def test_an_interrupted_refit_leaves_the_mixture_as_it_was(parts, monkeypatch):
         name: id(value) for name, value in before.items()
     }
     assert_array_equal(model.predict_proba(X), proba)
-
-
-def test_interrupt_of_the_last_member_keeps_the_mixture(parts, monkeypatch):
-    X, y = parts[0]
-    network = paper_lm(n_hidden=2, embedding_dim=2, max_iter=9, random_state=0)
-    inner = MixtureLM([("network", network)])
-    model = MixtureLM(
-        [("kn", KneserNeyLM()), ("inner", inner)], "learned", n_words=N_WORDS
-    )
-    monkeypatch.setattr(Network, "train", interrupted_after(len(y)))
-    with (
-        pytest.raises(KeyboardInterrupt),
-        pytest.warns(RuntimeWarning, match="NeuralLM: interrupted"),
-    ):
-        model.fit(X, y, X_val=X[:50], y_val=y[:50])
-    assert model.estimators_[1].estimators_[0].n_iter_ == 1
-    assert model.n_iter_ > 0
-    assert_allclose(model.predict_proba(X).sum(axis=1), 1)
-
-
-@pytest.mark.parametrize("fitted_before", [False, True])
-@pytest.mark.parametrize("in_a_pipeline", [False, True])
-def test_interrupted_text_model_keeps_what_its_network_learned(
-    monkeypatch, fitted_before, in_a_pipeline
-):
-    texts = ["a b c a b", "c b a c"] * 5
-    network = paper_lm(n_hidden=2, embedding_dim=2, max_iter=9, random_state=0)
-    model = lm = TextLM(network, n_context=2)
-    if in_a_pipeline:
-        model = Pipeline([("same", FunctionTransformer()), ("lm", lm)])
-    if fitted_before:
-        model.fit(["x y z"])
-    monkeypatch.setattr(Network, "train", interrupted_after(55))
-    with (
-        pytest.raises(KeyboardInterrupt),
-        pytest.warns(RuntimeWarning, match="NeuralLM: interrupted"),
-    ):
-        model.fit(texts)
-    assert lm.estimator_.n_iter_ == 1
-    assert "c" in lm.vocabulary_.words_
-    assert np.isfinite(model.score_samples(texts)).all()
 
 
 def test_interrupted_text_model_is_unchanged_if_its_estimator_is(monkeypatch):

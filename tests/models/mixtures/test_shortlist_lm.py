@@ -1,7 +1,5 @@
 """ShortlistLM: its formula worked out by hand, and what it asks of its two models."""
 
-import pickle
-
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -22,6 +20,7 @@ from nplm.models.neural import network_parameters
 from nplm.models.neural.network.network import Network
 from nplm.models.ngrams.backoff_model import BackoffLM
 from tests.helpers import energy_lm, neural_lm, paper_lm, published_corpus, text
+from tests.helpers.networks import interrupted_after
 
 # Text of a few words cannot give discounts.
 pytestmark = pytest.mark.filterwarnings("ignore:Kneser-Ney cannot estimate")
@@ -167,14 +166,7 @@ def test_frozen_backoff_model_with_added_words_is_refused(parts):
         model.predict_proba(X)
 
 
-def test_in_a_mixture_and_on_documents(parts):
-    (X, y), (X_val, y_val) = parts
-    members = [("short", shortlist()), ("kn", KneserNeyLM(2))]
-    mixture = MixtureLM(members, "learned", n_words=N_WORDS)
-    mixture.fit(X, y, X_val=X_val, y_val=y_val)
-    assert mixture.score(X_val, y_val) >= max(
-        m.score(X_val, y_val) for m in mixture.estimators_
-    )
+def test_documents_give_the_back_off_model_their_boundary():
     documents = [1 + text(40, seed=i, n_words=8) for i in range(6)]
     model = ShortlistLM(network(), KneserNeyLM(), n_shortlist=4)
     lm = TextLM(model, n_context=2).fit(documents)
@@ -220,30 +212,25 @@ def test_bad_parameters(parts, parameters, message):
         shortlist().set_params(**parameters).fit(*parts[0])
 
 
-def test_interrupted_fit_keeps_the_network_and_goes_on(parts, monkeypatch, tmp_path):
+def test_interrupted_fit_goes_on_from_its_checkpoint(parts, monkeypatch, tmp_path):
     X, y = parts[0]
-    before = shortlist().fit(X, y)
-    model, train = pickle.loads(pickle.dumps(before)), Network.train
-    wanted = shortlist(n_shortlist=9).fit(X, y)
-
-    def stops_in_the_second_epoch(own, *args):
-        if own.n_seen > 1000:
-            raise KeyboardInterrupt
-        train(own, *args)
-
-    monkeypatch.setattr(Network, "train", stops_in_the_second_epoch)
-    with (
-        pytest.raises(KeyboardInterrupt),
-        pytest.warns(RuntimeWarning, match="NeuralLM: interrupted"),
-    ):
-        model.set_params(n_shortlist=9).fit(X, y, checkpoint=tmp_path / "fit")
-    assert len(model.words_) == 9
-    assert model.network_.n_iter_ == 1
-    assert_allclose(model.predict_proba(X).sum(axis=1), 1)
-    assert np.abs(model.predict_proba(X) - before.predict_proba(X)).max() > 1e-3
-    monkeypatch.setattr(Network, "train", train)
-    model.fit(X, y, checkpoint=tmp_path / "fit")
+    model, wanted = shortlist(), shortlist().fit(X, y)
+    with monkeypatch.context() as patch:
+        patch.setattr(Network, "train", interrupted_after(1000))
+        with (
+            pytest.raises(KeyboardInterrupt),
+            pytest.warns(RuntimeWarning, match="NeuralLM: interrupted"),
+        ):
+            model.fit(X, y, checkpoint=tmp_path / "fit")
+    model.fit(X, y, checkpoint=tmp_path / "fit", progress=went_on(1000))
     assert_array_equal(model.predict_proba(X), wanted.predict_proba(X))
+
+
+def went_on(n):
+    def progress(done, total, loss):
+        assert done > n
+
+    return progress
 
 
 @pytest.mark.corpora

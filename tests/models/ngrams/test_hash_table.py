@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from nplm import BackoffLM, KneserNeyLM, TextLM, windows
+from nplm import BackoffLM, TextLM, windows
 from nplm._kernels.ngrams import _hashing
 from nplm.formats import load_binary, read_arpa, save_binary, write_arpa
 from nplm.models.ngrams.stages.scratch import Scratch
@@ -17,6 +17,7 @@ from nplm.models.ngrams.trie.hash_table import HashTable, empty_buckets
 from nplm.models.ngrams.trie.hashing import fill_table, hash_table_of, keys_of
 from nplm.models.ngrams.trie.work import Work
 from nplm.models.training.parallel.threads import Threads
+from tests.helpers import arpa
 from tests.helpers.ngrams import cut_in_memory, trie_of_tables
 from tests.reference import ngrams as reference
 
@@ -25,16 +26,9 @@ pytestmark = pytest.mark.filterwarnings("ignore:Kneser-Ney cannot estimate")
 N_WORDS = 40
 
 
-def fitted(order, *, n=3000, min_counts=None, boundary=None, seed=0):
-    ids = np.random.default_rng(seed).zipf(1.4, size=n) % N_WORDS
-    X, y = windows(ids, max(order - 1, 1), boundary=boundary)
-    model = KneserNeyLM(
-        order, n_words=N_WORDS + 1, min_counts=min_counts, boundary=boundary
-    ).fit(X, y)
-    # Seen windows, and shuffled ones.
-    rng = np.random.default_rng(seed)
-    contexts = np.concatenate([X, rng.permuted(X, axis=0)])
-    return model, contexts, np.concatenate([y, rng.permutation(y)])
+def fitted(order, **settings):
+    model, X, y = arpa.fitted(order, n_words=N_WORDS + 1, **settings)
+    return model, *arpa.with_unseen(X, y)
 
 
 def without_suffixes(trie):
@@ -59,18 +53,6 @@ def test_hash_table_agrees_with_trie_bit_for_bit(order, min_counts, boundary):
         assert_array_equal(hashed[::97], walked)
         rows = trie.distribution(X[::97])
         assert_allclose(walked, rows[np.arange(len(walked)), y[::97]], rtol=1e-12)
-
-
-def test_scores_do_not_depend_on_batch_size():
-    model, X, y = fitted(5)
-    hashed = hash_table_of(model.trie_)
-    whole = hashed.next_word_prob(X, y)
-    for size in (1, 7, 255, 257):
-        parts = [
-            hashed.next_word_prob(X[i : i + size], y[i : i + size])
-            for i in range(0, len(y), size)
-        ]
-        assert_array_equal(np.concatenate(parts), whole)
 
 
 @pytest.mark.parametrize("slots", [1.12, 1.2])
@@ -179,41 +161,28 @@ def assert_same_index(a, b):
         assert_array_equal(getattr(a, field.name), getattr(b, field.name))
 
 
-def test_fit_makes_the_index_and_scoring_does_not_change_the_model(tables):
+def test_fit_makes_the_index_that_scores(tables, monkeypatch):
     model, X, y = fitted(3, boundary=1)
     assert tables == [model.trie_]
+    monkeypatch.setattr(BackoffTrie, "next_word_prob", None)
     before = vars(model).copy()
     model.log_prob(X, y), model.log_prob(X[:1], y[:1]), model.predict_proba(X[:9])
     text = TextLM.from_model(model)
     text.score_samples([y[:5], y[5:9]]), text.scorer().score(y[:5])
     assert vars(model) == before and tables == [model.trie_]
-    # Only the views that kernels take are added.
-    names = {field.name for field in fields(model.trie_)}
-    assert vars(model.trie_).keys() <= names | {"arrays"}
-    names = {field.name for field in fields(HashTable)}
-    assert vars(model.index_).keys() <= names | {"kernel"}
-
-
-def test_first_score_uses_the_index(monkeypatch):
-    model, X, y = fitted(3)
-    expected = model.log_prob(X, y)
-    again, *_ = fitted(3)
-    monkeypatch.setattr(BackoffTrie, "next_word_prob", None)
-    assert_array_equal(again.log_prob(X[:1], y[:1]), expected[:1])
-    assert_array_equal(again.log_prob(X, y), expected)
 
 
 def test_pickle_omits_the_index_and_unpickling_rebuilds_it():
     model, X, y = fitted(3)
-    pickled = pickle.dumps(model)
-    bare = BackoffLM.from_trie(model.trie_)
-    assert len(pickle.dumps(BackoffLM.from_trie(model.trie_, model.index_))) == len(
-        pickle.dumps(bare)
-    )
-    again = pickle.loads(pickled)
+    again = pickle.loads(pickle.dumps(model))
     assert_same_index(again.index_, model.index_)
     assert_array_equal(again.log_prob(X, y), model.log_prob(X, y))
-    assert pickle.loads(pickle.dumps(bare)).index_ is None
+    bare, whole = (
+        pickle.dumps(BackoffLM.from_trie(model.trie_, index))
+        for index in (None, model.index_)
+    )
+    assert len(bare) == len(whole)
+    assert pickle.loads(bare).index_ is None
 
 
 def test_model_without_index_gives_the_same_bits_and_can_build_it():
@@ -276,16 +245,6 @@ def test_index_is_closed_if_all_contexts_are_ngrams(order, boundary):
         n_made = np.count_nonzero(trie.contexts_made() >= 0)
         closed = n_made == len(trie.context_word) - 1
         assert hash_table_of(trie).closed == closed
-
-
-def test_index_of_a_stream_or_pruned_model_is_not_closed():
-    rest = np.random.default_rng(0).zipf(1.5, 500) % 9 + 4
-    model = KneserNeyLM(4, n_words=13).fit_stream([1, 2, 3, 1, *rest])
-    assert not model.index_.closed
-    model, *_ = fitted(4, boundary=1)
-    assert (
-        model.index_.closed and not hash_table_of(without_suffixes(model.trie_)).closed
-    )
 
 
 @pytest.mark.parametrize("order", [1, 2, 4])

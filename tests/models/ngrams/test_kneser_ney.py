@@ -1,6 +1,8 @@
 """KneserNeyLM against its equations, evaluated on dictionaries."""
 
+import re
 from collections import Counter
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
@@ -23,7 +25,8 @@ def settings_of_models():
         {
             "n_tokens": st.integers(6, 400),
             "n_words": st.integers(2, 12),
-            "order": st.integers(2, 5),
+            "order": st.integers(1, 9),
+            "discounts": st.sampled_from(["modified", "plain"]),
             "interpolate": st.booleans(),
             "interpolate_unigrams": st.booleans(),
             "min_counts": st.sampled_from([(1,), (1, 1, 2), (2,), (1, 2, 3)]),
@@ -38,21 +41,14 @@ def settings_of_models():
 @settings(max_examples=60)
 @given(settings_of_models())
 def test_kneser_ney_agrees_with_dictionary(case):
-    n_words, order, boundary = case["n_words"], case["order"], case["boundary"]
-    ids = text(case["n_tokens"], case["seed"], n_words)
+    n_tokens, seed, n_words = (case.pop(n) for n in ("n_tokens", "seed", "n_words"))
+    order, boundary, given = case["order"], case["boundary"], case["min_counts"]
+    ids, width = text(n_tokens, seed, n_words), max(order - 1, 1)
     # The last word is never seen, and must still have a positive probability.
-    X, y = windows(ids, order - 1, boundary=boundary)
-    given = case["min_counts"]
-    model = KneserNeyLM(
-        n_words=n_words + 1,
-        interpolate=case["interpolate"],
-        interpolate_unigrams=case["interpolate_unigrams"],
-        min_counts=given,
-        min_counts_of=case["min_counts_of"],
-        boundary=boundary,
-    ).fit(X, y)
+    X, y = windows(np.resize(ids, max(n_tokens, order + 1)), width, boundary=boundary)
+    model = KneserNeyLM(n_words=n_words + 1, **case).fit(X, y)
     expected = DictionaryKneserNey(
-        X.tolist(),
+        [x[width - (order - 1) :] for x in X.tolist()],
         y.tolist(),
         n_words + 1,
         case["interpolate"],
@@ -60,24 +56,17 @@ def test_kneser_ney_agrees_with_dictionary(case):
         boundary,
         case["min_counts_of"] == "text",
         case["interpolate_unigrams"],
+        case["discounts"] == "plain",
     )
     assert_allclose(model.discounts_, expected.discounts)
     # Contexts that were seen, partly seen, and never seen.
-    rng = np.random.default_rng(case["seed"])
-    shuffled = rng.permuted(X, axis=0)
-    unseen = np.full((1, order - 1), n_words)
+    shuffled = np.random.default_rng(seed).permuted(X, axis=0)
+    unseen = np.full((1, width), n_words)
     contexts = np.concatenate([X[:20], shuffled[:20], unseen])
-    proba = model.predict_proba(contexts)
-    if boundary is not None:
-        for x in contexts:
-            for j in range(order - 2, 0, -1):
-                if x[j] == boundary:
-                    x[:j] = boundary
-    rows = []
-    for x in contexts.tolist():
-        if boundary in x:
-            nearest = order - 2 - x[::-1].index(boundary)
-            x = x[nearest:]
+    proba, rows = model.predict_proba(contexts), []
+    for x in contexts[:, width - (order - 1) :].tolist():
+        while boundary in x[1:]:
+            x = x[1:]
         rows.append(expected.row(tuple(x)))
     assert_allclose(proba, rows, rtol=2e-6)
     assert_allclose(proba.sum(axis=1), 1, atol=1e-6)
@@ -115,18 +104,38 @@ def test_cutoffs_drop_ngrams_and_empty_contexts():
     assert cut.n_parameters_ < every.n_parameters_
 
 
-def test_discounts_fall_back_with_a_warning():
-    # Every word follows every other equally often.
+@pytest.mark.parametrize(
+    ("n", "kind", "interpolate", "used", "message"),
+    [
+        ([3, 0, 0, 1], "plain", True, [0.5] * 3, r"1-grams \(3 of count 1, 0 of .*2\)"),
+        ([0, 3, 0, 0], "modified", True, [0.5, 1, 1.5],
+         r"the 1-grams \(0 of count 1, 3 of count 2, 0 of count 3\): it uses 0\.5, 1 "),
+        # n3 / n2 = 20 makes D2 negative.
+        ([10, 5, 100, 10], "modified", True, [0.5, 1, 1.5],
+         r"1-grams \(they come out as .*, -28"),
+        # Without interpolation the discount of a whole count leaves nothing.
+        ([8, 4, 3, 0], "modified", True, [0.5, 0.875, 3], None),
+        ([8, 4, 3, 0], "modified", False, [0.5, 1, 1.5],
+         r"discounts of the 1-grams \(they .* and 3\)"),
+    ],
+)  # fmt: skip
+def test_discounts_that_cannot_be_estimated_fall_back(
+    n, kind, interpolate, used, message
+):
+    counted = [counts_of_counts(np.repeat([1, 2, 3, 4], n))]
+    warned = nullcontext() if message is None else pytest.warns(UserWarning)
+    with warned as caught:
+        found = find_discounts(counted, kind, interpolate=[interpolate])
+    assert_allclose(found, [used])
+    if message is not None:
+        assert re.search(message, str(caught[0].message)) and len(caught) == 1
+
+
+def test_warning_of_a_fit_is_at_its_line():
     X, y = windows(np.tile([0, 1, 0, 2, 1, 2], 50), 1)
-    with pytest.warns(UserWarning, match="Kneser-Ney") as caught:
-        model = KneserNeyLM(n_words=5).fit(X, y)
-    (message,) = (str(warning.message) for warning in caught)
-    assert "the 1-grams (0 of count 1, 3 of count 2, 0 of count 3), " in message
-    assert "the 2-grams (0 of count 1, 0 of count 2, 0 of count 3): it " in message
-    assert "uses 0.5, 1 and 1.5 instead" in message
+    with pytest.warns(UserWarning, match="the 1-grams .*, the 2-grams .* in") as caught:
+        KneserNeyLM(n_words=5).fit(X, y)
     assert {warning.filename for warning in caught} == {__file__}
-    assert_array_equal(model.discounts_, [[0.5, 1, 1.5]] * 2)
-    assert (model.predict_proba([[0], [4]]) > 0).all()
 
 
 SENTENCES = """the log is a log
@@ -165,33 +174,9 @@ def test_discounts_without_a_count_of_four_agree_with_lmplz():
     assert_allclose(found, list(LMPLZ.values()), atol=2e-6)
 
 
-def test_back_off_gives_seen_words_positive_probability():
-    """Without interpolation a discount of the whole count falls back."""
-    vocabulary = Vocabulary()
-    documents = vocabulary.fit_transform(
-        [line.split() for line in SENTENCES.split("\n")]
-    )
-    model = KneserNeyLM(2, interpolate=False, boundary=0)
-    with pytest.warns(UserWarning, match=r"discounts of the 1-grams \(they .* and 3\)"):
-        model.fit_stream(documents)
-    assert_array_equal(model.discounts_[0], [0.5, 1, 1.5])
-
-
 def test_boundary_inside_a_sentence_is_refused():
     with pytest.raises(ValueError, match=r"ids\[1\] has the boundary, 0, at 2"):
         KneserNeyLM(2, boundary=0).fit_stream([[1, 2], [1, 2, 0, 1]])
-
-
-def test_discounts_out_of_range_fall_back():
-    # n3 / n2 = 20 makes D2 negative.
-    counts = np.repeat([1, 2, 3, 4], [10, 5, 100, 10])
-    n = [counts_of_counts(counts)] * 3
-    with pytest.warns(
-        UserWarning, match=r"3-grams \(they come out as .*, -28"
-    ) as caught:
-        found = find_discounts(n, "modified", interpolate=[True] * 3)
-    assert found.tolist() == [[0.5, 1, 1.5]] * 3
-    assert len(caught) == 1
 
 
 @pytest.mark.parametrize(
@@ -203,6 +188,9 @@ def test_discounts_out_of_range_fall_back():
         ({"min_counts": (1.5,)}, r"min_counts .* got \(1.5,\)"),
         ({"boundary": 99}, "boundary .* from 0 to 11 .* got 99"),
         ({"boundary": -1}, "'boundary' .* Got -1"),
+        ({"boundary": 2**40}, f"boundary must .* got {2**40}"),
+        ({"boundary": True}, "'boundary' .* an int .* Got True"),
+        ({"min_counts": (2**70,)}, r"min_counts must .*below 2\*\*53"),
         ({"order": 4}, "order=4 needs contexts of 3 words, but X has 2 columns"),
         ({"n_words": 3}, "n_words=3"),
     ],

@@ -14,10 +14,8 @@ from sklearn.base import clone
 from nplm import KneserNeyLM, load, save, windows
 from nplm.formats import read_counts, write_counts
 from nplm.models.ngrams.stages import levels
-from nplm.models.ngrams.stages.discounts import counts_of_counts, find_discounts
 from nplm.models.ngrams.trie import context_trie
 from tests.helpers import text
-from tests.helpers.ngrams import DictionaryKneserNey
 
 # Short texts give no discounts; the fallback has its own tests.
 pytestmark = pytest.mark.filterwarnings("ignore:Kneser-Ney cannot estimate")
@@ -33,54 +31,76 @@ def assert_same(a, b):
         assert_array_equal(*arrays, err_msg=field.name)
 
 
-@pytest.mark.parametrize("order", range(1, 10))
+def of_stream(model, ids, X, y, path):
+    return model.fit_stream(ids)
+
+
+def of_counts(model, ids, X, y, path):
+    """Fit to counts in any order, of which some rows repeat and some are 0."""
+    rows, counts = np.unique(np.column_stack([X, y]), axis=0, return_counts=True)
+    order = np.random.default_rng(0).permutation(len(rows))
+    rows, counts = rows[order], counts[order]
+    twice = np.concatenate([rows, rows, rows[:5]])
+    return model.fit_counts(twice, [*(counts - 1), *np.ones_like(counts), *[0] * 5])
+
+
+def of_tables(model, ids, X, y, path):
+    """Fit to the tables of a model without a boundary, which ends no context."""
+    counts = clone(model).set_params(boundary=None).fit(X, y).counts_
+    levels = range(counts.order)
+    totals = [counts.counts[counts.followers(k)] for k in levels]
+    return model.fit_counts([counts.ngrams(k) for k in levels], totals)
+
+
+def of_a_file(model, ids, X, y, path):
+    words = ["</s>", "<unk>", *(f"wörd{i}" for i in range(2, N_WORDS))]
+    write_counts(clone(model).fit(X, y), path, words)
+    ngrams, counts, found = read_counts(path)
+    assert found == read_counts(path, words)[2] == words
+    return model.fit_counts(ngrams, counts)
+
+
+def of_batches(model, ids, X, y, path):
+    for rows in np.array_split(np.arange(len(y)), 5):
+        model.partial_fit(X[rows], y[rows])
+    return model
+
+
+def of_more_windows(model, ids, X, y, path):
+    model = pickle.loads(pickle.dumps(model.fit(X[:999], y[:999])))
+    return model.partial_fit(X[999:], y[999:])
+
+
+@pytest.mark.parametrize(
+    "fit", [of_stream, of_counts, of_tables, of_a_file, of_batches, of_more_windows]
+)
+@pytest.mark.parametrize("min_counts", [None, (1, 2, 2)])
+@pytest.mark.parametrize("order", [1, 2, 4])
 @pytest.mark.parametrize("boundary", [None, 0])
-def test_models_of_any_order_are_normalised(order, boundary):
-    X, y = windows(text(1500), max(order - 1, 1), boundary=boundary)
-    model = KneserNeyLM(order, n_words=N_WORDS, boundary=boundary).fit(X, y)
-    proba = model.predict_proba(X[:50])
-    assert_allclose(proba.sum(axis=1), 1, atol=1e-6)
-    if boundary is None:
-        rows = X.tolist() if order > 1 else [[]] * len(X)
-        expected = DictionaryKneserNey(
-            rows, y.tolist(), N_WORDS, True, (1,) * order, None
-        )
-        wanted = [expected.row(tuple(x)) for x in rows[:50]]
-        assert_allclose(proba, wanted, rtol=2e-6)
+def test_any_way_to_count_a_text_gives_the_model_of_its_windows(
+    fit, order, boundary, min_counts, tmp_path
+):
+    ids = text(2000)
+    X, y = windows(ids, max(order - 1, 1), boundary=boundary)
+    settings = {"n_words": N_WORDS, "boundary": boundary, "min_counts": min_counts}
+    whole = KneserNeyLM(order, **settings).fit(X, y)
+    name = tmp_path / ("counts" if boundary is None else "counts.gz")
+    model = fit(KneserNeyLM(order, **settings), ids, X, y, name)
+    assert_same(model, whole)
+    assert_array_equal(model.log_prob(X, y), whole.log_prob(X, y))
 
 
-def test_plain_discounts_are_those_of_kneser_and_ney():
-    X, y = windows(text(3000), 2)
-    model = KneserNeyLM(n_words=N_WORDS, discounts="plain").fit(X, y)
-    trigrams = Counter(map(tuple, np.column_stack([X, y]).tolist()))
-    n = Counter(trigrams.values())
-    assert_allclose(model.discounts_[2], n[1] / (n[1] + 2 * n[2]))
-    # The plain equation, for the longest order of a seen context.
-    x = X[0].tolist()
-    seen = {g[2]: count for g, count in trigrams.items() if g[:2] == tuple(x)}
-    D, total = model.discounts_[2, 0], sum(seen.values())
-    lower = model.trie_.distribution(X[:1, 1:])[0]
-    expected = D * len(seen) / total * lower
-    for w, count in seen.items():
-        expected[w] += (count - D) / total
-    assert_allclose(model.predict_proba([x])[0], expected, rtol=1e-6)
-    assert (
-        KneserNeyLM(n_words=N_WORDS).fit(X, y).discounts_[2, 2]
-        != model.discounts_[2, 2]
-    )
-    with pytest.raises(ValueError, match=r"'discounts' .* Got 'witten-bell'"):
-        KneserNeyLM(discounts="witten-bell").fit(X, y)
-
-
-@pytest.mark.filterwarnings("default:Kneser-Ney cannot estimate")
-def test_plain_discount_out_of_range_falls_back():
-    n = [counts_of_counts(np.array([1, 1, 1, 4]))]
-    with pytest.warns(UserWarning, match=r"1-grams \(3 of count 1, 0 of count 2\)"):
-        found = find_discounts(n, "plain", interpolate=[True])
-    assert found.tolist() == [[0.5, 0.5, 0.5]]
-    with pytest.warns(UserWarning, match="uses 0.5 instead.*=0.5.$") as caught:
-        KneserNeyLM(2, discounts="plain").fit_stream([0, 1, 0, 1, 0, 1])
-    assert {warning.filename for warning in caught} == {__file__}
+def test_counts_of_shuffled_windows_are_accepted(tmp_path):
+    """The first words of an n-gram need not be counted themselves."""
+    X, y = windows(text(400), 3)
+    picked = np.random.default_rng(0).permutation(len(y))[:150]
+    model = KneserNeyLM(n_words=N_WORDS).fit(X[picked], y[picked])
+    again = KneserNeyLM(n_words=N_WORDS)
+    assert_same(of_a_file(again, None, X[picked], y[picked], tmp_path / "n"), model)
+    # A lower order of the same tables.
+    ngrams, counts, _ = read_counts(tmp_path / "n")
+    lower = KneserNeyLM(2, n_words=N_WORDS).fit_counts(ngrams, counts)
+    assert_array_equal(lower.n_ngrams_, model.n_ngrams_[:2])
 
 
 @pytest.mark.parametrize(
@@ -123,18 +143,6 @@ def test_discount_fallback_out_of_range_is_refused(fallback, interpolate):
         model.fit(X, y)
 
 
-@pytest.mark.parametrize("order", [1, 2, 4])
-@pytest.mark.parametrize("boundary", [None, 0])
-def test_fit_stream_equals_fit_of_its_windows(order, boundary):
-    ids = text(2000)
-    X, y = windows(ids, max(order - 1, 1), boundary=boundary)
-    model = KneserNeyLM(order, n_words=N_WORDS, boundary=boundary)
-    other = KneserNeyLM(order, n_words=N_WORDS, boundary=boundary)
-    assert_same(model.fit_stream(ids), other.fit(X, y))
-    assert model.n_features_in_ == X.shape[1]
-    assert_array_equal(model.log_prob(X, y), other.log_prob(X, y))
-
-
 def test_fit_stream_of_sentences_appends_the_boundary():
     sentences = [[3, 4, 5], [4], [], [5, 5, 3, 3, 3, 4]]
     stream = [3, 4, 5, 0, 4, 0, 0, 5, 5, 3, 3, 3, 4, 0]
@@ -155,63 +163,6 @@ def test_fit_stream_without_boundary_counts_no_ngram_across_sentences():
         assert {g: c for g, c in zip(grams, counts) if c} == expected
     proba = model.predict_proba([[1, 2], [2, 1]])
     assert_allclose(proba.sum(axis=1), 1, atol=1e-6)
-
-
-@pytest.mark.parametrize(
-    ("ids", "parameters", "message"),
-    [
-        ([1, 2, 3], {}, "order is None, and neither a stream nor documents have"),
-        ([], {"order": 2}, "ids is empty"),
-        ([[1, 2], [-1]], {"order": 2}, r"ids\[1\] has -1"),
-        ([1, 2, 30], {"order": 2, "n_words": 12}, "n_words=12"),
-        (["a", "b"], {"order": 2}, "word ids"),
-        ([1, 2], {"order": "x"}, "'order' .* an int .* Got 'x'"),
-        ([[1, 2]], {"order": 2, "boundary": "a"}, "'boundary' .* an int .* Got 'a'"),
-        ([[1, 2]], {"order": 2, "boundary": 2**40}, f"boundary must .* got {2**40}"),
-        ([[1, 2]], {"order": 2, "boundary": True}, "'boundary' .* an int .* Got True"),
-        (
-            [[1]],
-            {"order": 2, "min_counts": (2**70,)},
-            r"min_counts must .*below 2\*\*53",
-        ),
-    ],
-)
-def test_invalid_streams_are_refused(ids, parameters, message):
-    with pytest.raises(ValueError, match=message):
-        KneserNeyLM(**parameters).fit_stream(ids)
-
-
-@pytest.mark.parametrize("order", [1, 2, 4])
-@pytest.mark.parametrize("boundary", [None, 0])
-def test_fit_counts_equals_fit_of_the_windows(order, boundary):
-    X, y = windows(text(2000), max(order - 1, 1), boundary=boundary)
-    settings = {"n_words": N_WORDS, "boundary": boundary}
-    expected = KneserNeyLM(order, **settings).fit(X, y)
-    rows, counts = np.unique(np.column_stack([X, y]), axis=0, return_counts=True)
-    shuffled = np.random.default_rng(0).permutation(len(rows))
-    table = rows[shuffled], counts[shuffled]
-    assert_same(KneserNeyLM(order, **settings).fit_counts(*table), expected)
-    # Rows may repeat, and have count 0.
-    halves = [np.concatenate([table[0], table[0], table[0][:5]])]
-    halves += [np.concatenate([table[1] - 1, np.ones_like(table[1]), [0] * 5])]
-    assert_same(KneserNeyLM(order, **settings).fit_counts(*halves), expected)
-
-
-@pytest.mark.parametrize("boundary", [None, 0])
-@pytest.mark.parametrize("name", ["counts.txt", "counts.gz"])
-def test_count_file_gives_the_same_model(tmp_path, boundary, name):
-    words = ["</s>", "<unk>", *(f"wörd{i}" for i in range(2, N_WORDS))]
-    model = KneserNeyLM(3, n_words=N_WORDS, boundary=boundary).fit_stream(text(2000))
-    write_counts(model, tmp_path / name, words)
-    ngrams, counts, again = read_counts(tmp_path / name)
-    assert again == words
-    other = KneserNeyLM(3, n_words=N_WORDS, boundary=boundary)
-    assert_same(other.fit_counts(ngrams, counts), model)
-    # A lower order of the same tables.
-    lower = KneserNeyLM(2, n_words=N_WORDS, boundary=boundary)
-    assert lower.fit_counts(ngrams, counts).n_ngrams_.tolist() == (
-        model.n_ngrams_[:2].tolist()
-    )
 
 
 def test_count_file_of_srilm_is_read(tmp_path):
@@ -293,6 +244,9 @@ def test_inconsistent_tables_of_counts_are_refused():
         KneserNeyLM(4).fit_counts([[0, 1, 0]], [1])
     with pytest.raises(ValueError, match="n-grams of no words"):
         KneserNeyLM().fit_counts([[]], [1])
+    for empty in ([], (), np.empty((0, 3), int)):
+        with pytest.raises(ValueError, match="ngrams is empty"):
+            KneserNeyLM().fit_counts(empty, [])
 
 
 def test_too_many_contexts_or_ngrams_are_refused(monkeypatch):
@@ -383,34 +337,6 @@ def test_counts_with_one_cut_off_for_all_orders_are_accepted(cut):
     assert_allclose(proba.sum(axis=1), 1, atol=1e-6)
 
 
-def test_counts_of_shuffled_windows_are_accepted(tmp_path):
-    """The first words of an n-gram need not be counted themselves."""
-    X, y = windows(text(400), 3)
-    picked = np.random.default_rng(0).permutation(len(y))[:150]
-    model = KneserNeyLM(n_words=N_WORDS).fit(X[picked], y[picked])
-    words = [f"w{i}" for i in range(N_WORDS)]
-    write_counts(model, tmp_path / "counts", words)
-    ngrams, counts, _ = read_counts(tmp_path / "counts", words)
-    assert_same(KneserNeyLM(n_words=N_WORDS).fit_counts(ngrams, counts), model)
-
-
-def test_fit_counts_ends_contexts_at_a_boundary():
-    stream = text(2000)
-    counts = KneserNeyLM(4, n_words=N_WORDS).fit_stream(stream).counts_
-    X, y = windows(stream, 3)
-    expected = KneserNeyLM(n_words=N_WORDS, boundary=0).fit(X, y)
-    totals = [counts.counts[counts.followers(k)] for k in range(4)]
-    ngrams = [counts.ngrams(k) for k in range(4)]
-    model = KneserNeyLM(n_words=N_WORDS, boundary=0).fit_counts(ngrams, totals)
-    assert_same(model, expected)
-
-
-@pytest.mark.parametrize("empty", [[], (), np.empty((0, 3), int)])
-def test_empty_tables_of_counts_are_refused(empty):
-    with pytest.raises(ValueError, match="ngrams is empty"):
-        KneserNeyLM().fit_counts(empty, [])
-
-
 @pytest.mark.parametrize(
     ("ngrams", "counts"), [([[0], [1]], [1, 2]), ([np.array([[0], [1]])], [[1, 2]])]
 )
@@ -419,22 +345,6 @@ def test_fit_counts_of_single_words_needs_order_1(ngrams, counts):
         with pytest.raises(ValueError, match=f"order is {order}: .* set order=1"):
             KneserNeyLM(order).fit_counts(ngrams, counts)
     assert KneserNeyLM(1).fit_counts(ngrams, counts).n_ngrams_.tolist() == [2]
-
-
-@pytest.mark.parametrize("min_counts", [None, (1, 2, 2)])
-@pytest.mark.parametrize("order", [1, 2, 4])
-def test_partial_fits_equal_a_single_fit(order, min_counts):
-    X, y = windows(text(3000), max(order - 1, 1))
-    settings = {"n_words": N_WORDS, "min_counts": min_counts}
-    whole = KneserNeyLM(order, **settings).fit(X, y)
-    model = KneserNeyLM(order, **settings)
-    for part in np.array_split(np.arange(len(y)), 5):
-        model.partial_fit(X[part], y[part])
-    assert_same(model, whole)
-    # After a fit and a pickle round trip.
-    model = KneserNeyLM(order, **settings).fit(X[:1000], y[:1000])
-    model = pickle.loads(pickle.dumps(model)).partial_fit(X[1000:], y[1000:])
-    assert_same(model, whole)
 
 
 def test_partial_fit_refuses_new_words_and_other_widths():
@@ -451,23 +361,6 @@ def test_n_parameters_counts_ngrams_and_contexts():
     model.fit_stream(text(500))
     n_contexts = np.count_nonzero(np.diff(model.trie_.start))
     assert model.n_parameters_ == model.n_ngrams_.sum() + n_contexts
-
-
-@pytest.mark.filterwarnings("ignore:Kneser-Ney cannot estimate:UserWarning")
-def test_counts_of_a_stream_are_read_with_given_words(tmp_path):
-    words = [f"w{i}" for i in range(20)]
-    ids = np.random.default_rng(0).zipf(1.5, 3000) % 20
-    model = KneserNeyLM(3, n_words=20).fit_stream(ids)
-    write_counts(model, tmp_path / "counts", words)
-    for _ in range(5):
-        # Stale memory must not be read as the words of an n-gram.
-        np.full((3000, 9), 20, dtype=np.int32).sum()
-        ngrams, counts, found = read_counts(tmp_path / "counts", words)
-    assert found == words
-    again = KneserNeyLM(3, n_words=20).fit_counts(ngrams, counts)
-    np.testing.assert_array_equal(
-        again.predict_proba([[1, 2]]), model.predict_proba([[1, 2]])
-    )
 
 
 def test_estimation_does_not_depend_on_block_size(monkeypatch):

@@ -6,45 +6,24 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from nplm import KneserNeyLM, windows
+from nplm import KneserNeyLM
 from nplm.formats import write_arpa
+from tests.helpers.arpa import fitted, with_unseen
+from tests.helpers.ngrams import DictionaryBackoff
 
 pytestmark = pytest.mark.filterwarnings("ignore:Kneser-Ney cannot estimate")
 
 N_WORDS = 9
 
 
-def fitted(order, n=1500, **parameters):
-    ids = np.random.default_rng(0).zipf(1.6, size=n) % (N_WORDS - 1)
-    X, y = windows(ids, order - 1, boundary=parameters.get("boundary"))
-    return KneserNeyLM(n_words=N_WORDS, **parameters).fit(X, y), X, y
-
-
-class Dictionary:
+class Pruned(DictionaryBackoff):
     """A back-off model in dictionaries, pruned as in the paper."""
-
-    def __init__(self, trie):
-        self.order, self.words = trie.order, range(trie.n_words)
-        self.prob, self.bow = {}, {}
-        for level in range(trie.order):
-            own = trie.followers(level)
-            self.prob |= zip(
-                map(tuple, trie.ngrams(level).tolist()), trie.prob[own].tolist()
-            )
-            first, last = trie.level_start[level : level + 2]
-            spelled = trie.context_words(np.arange(first, last), level)
-            self.bow |= zip(map(tuple, spelled.tolist()), trie.bow[first:last].tolist())
-
-    def p(self, context, word):
-        if (*context, word) in self.prob:
-            return self.prob[(*context, word)]
-        return self.bow.get(context, 1) * self.p(context[1:], word)
 
     def probability(self, words):
         return math.prod(self.p(words[:i], w) for i, w in enumerate(words))
 
     def prune(self, threshold):
-        for k in range(self.order, 1, -1):
+        for k in range(max(map(len, self.prob)), 1, -1):
             # The contexts of the longer n-grams that remain, and their ends.
             needed = {gram[-1 - k : -1] for gram in self.prob if len(gram) > k}
             contexts = {gram[:-1] for gram in self.prob if len(gram) == k}
@@ -91,8 +70,8 @@ class Dictionary:
 @pytest.mark.parametrize("threshold", [1e-6, 1e-4, 1e-2])
 @pytest.mark.parametrize("order", [3, 4, 5])
 def test_pruning_agrees_with_its_definition(order, parameters, threshold):
-    model, X, _ = fitted(order, **parameters)
-    expected = Dictionary(model.trie_)
+    model, X, y = fitted(order, n=1500, n_words=N_WORDS, **parameters)
+    expected = Pruned(model.trie_)
     n_before = model.n_ngrams_.copy()
     expected.prune(threshold)
     assert model.prune(threshold) is model
@@ -100,7 +79,8 @@ def test_pruning_agrees_with_its_definition(order, parameters, threshold):
     assert_array_equal(model.n_ngrams_, sizes)
     if threshold > 1e-6:
         assert (model.n_ngrams_[1:] < n_before[1:]).any()
-    contexts = X[:40]
+    # Including contexts that lost no n-gram, but back off to one that did.
+    contexts = with_unseen(X, y)[0][::40]
     proba = model.predict_proba(contexts)
     assert_allclose(proba.sum(axis=1), 1, atol=1e-5)
     rows = []
@@ -113,7 +93,7 @@ def test_pruning_agrees_with_its_definition(order, parameters, threshold):
 
 
 def test_threshold_0_prunes_nothing_and_invalid_ones_are_refused():
-    model, X, y = fitted(3)
+    model, X, y = fitted(3, n=1500, n_words=N_WORDS)
     before = model.log_prob(X, y)
     assert_array_equal(model.prune(0).log_prob(X, y), before)
     for bad in (-1, np.nan, "much", np.inf):
@@ -121,19 +101,6 @@ def test_threshold_0_prunes_nothing_and_invalid_ones_are_refused():
             model.prune(bad)
     model.prune(1e6).prune(1e6)
     assert model.n_ngrams_.tolist() == [N_WORDS, 0, 0]
-
-
-@pytest.mark.filterwarnings("ignore:Kneser-Ney cannot estimate:UserWarning")
-@pytest.mark.parametrize("interpolate", [True, False])
-@pytest.mark.parametrize("order", [3, 5, 8])
-@pytest.mark.parametrize("threshold", [1e-5, 1e-3, 1e-2])
-def test_pruned_model_is_normalised(order, interpolate, threshold):
-    # Including contexts that lost no n-gram, but back off to one that did.
-    ids = np.random.default_rng(0).zipf(1.5, 3000) % 20
-    model = KneserNeyLM(order, n_words=20, interpolate=interpolate).fit_stream(ids)
-    model.prune(threshold)
-    X = np.random.default_rng(1).integers(0, 20, (300, order - 1))
-    assert_allclose(model.predict_proba(X).sum(axis=1), 1, atol=1e-6)
 
 
 @pytest.mark.filterwarnings("ignore:Kneser-Ney cannot estimate:UserWarning")
