@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import field
 from numbers import Real
 from typing import Any, ClassVar
 
@@ -14,7 +15,7 @@ from sklearn.utils._param_validation import Interval
 from nplm.base.array_types import Counts, Floats, Ids
 from nplm.base.checks import check_boundary, check_classes, count_ids, trusted_ids
 from nplm.base.estimators.checked_inputs import HeldOut
-from nplm.base.estimators.constraints import Whole
+from nplm.base.estimators.constraints import Whole, hyperparameters
 from nplm.base.estimators.language_model import CheapWords
 from nplm.base.fitted import Fitted, Item, invalid_item
 from nplm.models.classes.word_classes import WordClasses
@@ -24,6 +25,7 @@ from nplm.models.ngrams.trie.work import Work
 from nplm.models.training.em import fit_mixture_weights
 
 
+@hyperparameters
 class ClassLM(CheapWords):
     r"""Class-based n-gram model: predict the next class, then the word in it.
 
@@ -109,7 +111,6 @@ class ClassLM(CheapWords):
     ((2, 100), True)
     """
 
-    labels_: Ids
     _parameter_constraints: ClassVar[dict[str, list[object]]] = {
         "n_classes": [Whole(1)],
         "uniform_weight": [Interval(Real, 0, 1, closed="both"), None],
@@ -117,26 +118,14 @@ class ClassLM(CheapWords):
         "discount_fallback": [Real, "array-like", None],
     }
 
-    def __init__(
-        self,
-        order: int | None = None,
-        *,
-        n_classes: int = 500,
-        n_words: int | None = None,
-        classes: WordClasses | ArrayLike | None = None,
-        uniform_weight: float | None = None,
-        boundary: int | None = None,
-        random_state: int | np.random.RandomState | None = None,
-        discount_fallback: float | Sequence[float] | None = None,
-    ) -> None:
-        self.order = order
-        self.n_classes = n_classes
-        self.n_words = n_words
-        self.classes = classes
-        self.uniform_weight = uniform_weight
-        self.boundary = boundary
-        self.random_state = random_state
-        self.discount_fallback = discount_fallback
+    order: int | None = field(default=None, kw_only=False)
+    n_classes: int = 500
+    n_words: int | None = None
+    classes: WordClasses | ArrayLike | None = None
+    uniform_weight: float | None = None
+    boundary: int | None = None
+    random_state: int | np.random.RandomState | None = None
+    discount_fallback: float | Sequence[float] | None = None
 
     def _fit(self, X: Ids, y: Ids, held_out: HeldOut | None) -> None:
         self._fit_within(Work(), X, y, held_out)

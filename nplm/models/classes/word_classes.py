@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from contextlib import nullcontext
+from dataclasses import field
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -21,7 +22,7 @@ from nplm.base.checks import (
     inferred_n_words,
     trusted_ids,
 )
-from nplm.base.estimators.constraints import COMMON, Whole
+from nplm.base.estimators.constraints import COMMON, Whole, hyperparameters
 from nplm.base.estimators.pages import Documented
 from nplm.base.fitted import Fitted, Item, Saved, invalid_item
 from nplm.base.generators import private_generator
@@ -38,6 +39,7 @@ from nplm.text.windows import windows
 ReportPass = Callable[[float, int, float], None]
 
 
+@hyperparameters
 class WordClasses(TransformerMixin, Saved, Documented):
     r"""Cluster words into classes that maximise the likelihood of class bigrams.
 
@@ -132,22 +134,12 @@ class WordClasses(TransformerMixin, Saved, Documented):
         "verbose": ["verbose"],
     }
 
-    def __init__(
-        self,
-        n_classes: int = 500,
-        *,
-        n_words: int | None = None,
-        boundary: int | None = None,
-        max_iter: int = 80,
-        random_state: int | np.random.RandomState | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.n_classes = n_classes
-        self.n_words = n_words
-        self.boundary = boundary
-        self.max_iter = max_iter
-        self.random_state = random_state
-        self.verbose = verbose
+    n_classes: int = field(default=500, kw_only=False)
+    n_words: int | None = None
+    boundary: int | None = None
+    max_iter: int = 80
+    random_state: int | np.random.RandomState | None = None
+    verbose: int = 0
 
     def fit(
         self,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import field
 from operator import attrgetter
 from typing import Any, ClassVar, Self
 
@@ -17,7 +18,7 @@ from nplm.base.array_types import Floats, Ids
 from nplm.base.atomic import fit_copy, fitted_or_interrupted
 from nplm.base.blocks import Texts
 from nplm.base.estimators.checked_inputs import HeldOut, columns_needed
-from nplm.base.estimators.constraints import Whole, non_negative
+from nplm.base.estimators.constraints import Whole, hyperparameters, non_negative
 from nplm.base.estimators.scored_texts import reads_texts
 from nplm.base.fitted import Fitted, Item, invalid_item
 from nplm.base.progress import stages
@@ -38,6 +39,7 @@ from nplm.models.ngrams.trie.checks import arrays_of
 from nplm.models.training.em import BIN_PRIOR, MAX_ITER, TOL, fit_mixture_weights
 
 
+@hyperparameters
 class MixtureLM(_BaseComposition, MixedScores):
     r"""Mixture of language models (section 2, "Mixture of models").
 
@@ -136,24 +138,13 @@ class MixtureLM(_BaseComposition, MixedScores):
         "verbose": ["verbose"],
     }
 
-    def __init__(
-        self,
-        estimators: list[tuple[str, object]],
-        weights: str | ArrayLike = "auto",
-        *,
-        n_words: int | None = None,
-        include_uniform: bool = False,
-        max_iter: int = MAX_ITER,
-        tol: float = TOL,
-        verbose: int = 0,
-    ) -> None:
-        self.estimators = estimators
-        self.weights = weights
-        self.n_words = n_words
-        self.include_uniform = include_uniform
-        self.max_iter = max_iter
-        self.tol = tol
-        self.verbose = verbose
+    estimators: list[tuple[str, object]] = field(kw_only=False)
+    weights: str | ArrayLike = field(default="auto", kw_only=False)
+    n_words: int | None = None
+    include_uniform: bool = False
+    max_iter: int = MAX_ITER
+    tol: float = TOL
+    verbose: int = 0
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         return self._get_params("estimators", deep=deep)

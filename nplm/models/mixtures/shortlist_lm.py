@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import field
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -16,7 +17,7 @@ from nplm.base.atomic import fit_copy, fitted_or_interrupted
 from nplm.base.checks import count_ids, plain, trusted_ids
 from nplm.base.estimators.checked_inputs import HeldOut, columns_needed
 from nplm.base.estimators.composite import CompositeLM
-from nplm.base.estimators.constraints import Whole
+from nplm.base.estimators.constraints import Whole, hyperparameters
 from nplm.base.estimators.language_model import refusing_weights
 from nplm.base.fitted import Fitted, Item, invalid_item
 from nplm.base.progress import OnProgress
@@ -25,6 +26,7 @@ from nplm.models.neural.options.losses import Exact
 from nplm.models.neural.options.outputs import Softmax
 
 
+@hyperparameters
 class ShortlistLM(CompositeLM):
     r"""A network that predicts a short-list of words, and a back-off model the others.
 
@@ -111,18 +113,10 @@ class ShortlistLM(CompositeLM):
         "n_shortlist": [Whole(1)],
     }
 
-    def __init__(
-        self,
-        network: NeuralLM,
-        backoff: object,
-        *,
-        n_shortlist: int = 2000,
-        n_words: int | None = None,
-    ) -> None:
-        self.network = network
-        self.backoff = backoff
-        self.n_shortlist = n_shortlist
-        self.n_words = n_words
+    network: NeuralLM = field(kw_only=False)
+    backoff: object = field(kw_only=False)
+    n_shortlist: int = 2000
+    n_words: int | None = None
 
     @refusing_weights
     def fit(

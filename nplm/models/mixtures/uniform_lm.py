@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -10,10 +11,12 @@ from sklearn.utils._param_validation import StrOptions
 from nplm.base.array_types import Floats, Ids
 from nplm.base.checks import trusted_ids
 from nplm.base.estimators.checked_inputs import HeldOut
+from nplm.base.estimators.constraints import hyperparameters
 from nplm.base.estimators.language_model import CheapWords
 from nplm.base.fitted import Fitted, Item
 
 
+@hyperparameters
 class UniformLM(CheapWords):
     """Assign the same probability to each word, in any context.
 
@@ -53,9 +56,8 @@ class UniformLM(CheapWords):
         "words": [StrOptions({"all", "unseen"})],
     }
 
-    def __init__(self, words: str = "all", *, n_words: int | None = None) -> None:
-        self.words = words
-        self.n_words = n_words
+    words: str = field(default="all", kw_only=False)
+    n_words: int | None = None
 
     def _fit(self, X: Ids, y: Ids, held_out: HeldOut | None) -> None:
         shared = np.ones(self.n_words_)
