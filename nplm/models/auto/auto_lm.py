@@ -46,6 +46,7 @@ from nplm.models.auto.reading import (
 from nplm.models.auto.recipe import AutoRecipe
 from nplm.models.auto.running import RunningWordScorer
 from nplm.models.auto.texts import AutoText
+from nplm.models.training.checkpoint import check_same_fit, fingerprint
 from nplm.text.codecs import Codec, codec_of, encoded
 from nplm.text.lm.fitted_text import fitted_text
 from nplm.text.lm.text_fitting import boundary_of
@@ -267,6 +268,9 @@ class AutoLM(TextLM):
             choice = kept_choice(Path(folder))
             budget.resume(0.0 if choice is None else choice.seconds)
         text, recipe = self._text(X, y, X_val, options["y_val"], choice, before, budget)
+        asked = {} if folder is None else self._asked(text, fixed, before)
+        if choice is not None and choice.asked:
+            check_same_fit(Path(folder), choice.asked, asked)
         if recipe.continues != (before is not None):
             what, do = (
                 ("another", "give that, too")
@@ -288,10 +292,11 @@ class AutoLM(TextLM):
             if choice is None:
                 settings = {} if before is None else continued(before.recipe_)
                 settings = changed(settings, fixed)
-                fit.choice = choose(
+                choice = choose(
                     fit, settings, adapt=self.adapt,
                     spell=lambda: spelling_of(self.vocabulary_),
                 )  # fmt: skip
+                fit.choice = replace(choice, asked=asked)
             if self.verbose:
                 print(described(fit.choice, text, fit.budget, fixed))
                 fit.announce = lambda choice: print(
@@ -322,6 +327,8 @@ class AutoLM(TextLM):
         codec: Codec = codec_of(None, None)
         n_columns, n_words = 0, None if self.n_words is None else int(self.n_words)
         recipe = None if choice is None else choice.recipe
+        if recipe is not None and self.recipe is None:
+            recipe = replace(recipe, n_tokens=0)  # `_asked` compares the whole text
         if are_windows(X, y):
             n_columns = np.shape(X)[1]
             documents = runs_of_windows(X, y, n_words)
@@ -345,6 +352,20 @@ class AutoLM(TextLM):
             else vocabulary.n_words_,
             boundary=self._text_boundary(n_columns),
         )  # fmt: skip
+
+    def _asked(
+        self, text: AutoText, fixed: dict[str, Any], before: AutoLM | None
+    ) -> dict[str, str]:
+        """Return a fingerprint of the parameters and the text, for a killed fit."""
+        names = ("minutes", "running_text", "adapt", "n_words", "memory")
+        parameters = {name: getattr(self, name) for name in names}
+        parameters |= {"settings": fixed, "random_state": str(self.random_state)}
+        parameters["before"] = before and before.recipe_
+        held_out = text.held_out
+        return fingerprint(parameters, {
+            "X": text.train.ids, "documents": text.train.lengths,
+            "X_val": None if held_out is None else held_out.ids,
+        })  # fmt: skip
 
     def _known(self, before: AutoLM | None) -> AutoRecipe:
         """Return the recipe as far as the parameters tell it."""

@@ -55,6 +55,8 @@ def described(
     if budget is not None:
         left = clock(max(0.0, budget.left))
         time = f"{clock(budget.seconds)} minutes, of which {left} are left"
+        if budget.spent_before:
+            time += f", as the fit was killed after {clock(budget.spent_before)}"
     if choice.n_bytes:  # of a recipe it was not computed
         time += f"; about {choice.n_bytes / 1e9:.1f} GB of memory"
     types = "subwords" if recipe.tokens == "subwords" else "types"

@@ -50,6 +50,9 @@ ORDER_SECONDS, ORDER_SHARE = 4e-5, 0.03
 CHOICE_FILE, SECONDS_A_KEEP = "choice.json", 1.0
 # Fits that are begun again with half the learning rate after one that diverged.
 MAX_HALVINGS = 2
+# Tokens of a sample of the held-out text, for progress, at most and at least; and the
+# share of the network's time that scoring it may take.
+SAMPLE, LEAST_SAMPLE, SAMPLE_SHARE = 2000, 1000, 0.0025
 # Shares of the time of a network between which it may be chosen again, and how often.
 FIRST_CHOICE, LAST_CHOICE, MAX_CHOICES = 0.03, 0.1, 2
 
@@ -107,6 +110,7 @@ class Choice:
     - `speed`: words a second in training; 0 if none was measured
     - `n_bytes`: memory that it takes, about; 0 if unknown
     - `seconds`: that the fit took so far
+    - `asked`: fingerprint of the parameters and the text that it was chosen for
     """
 
     recipe: AutoRecipe
@@ -116,24 +120,25 @@ class Choice:
     speed: float = 0.0
     n_bytes: int = 0
     seconds: float = 0.0
+    asked: dict[str, str] = field(default_factory=dict)
 
     def keep(self, folder: Path) -> None:
-        """Keep the choice beside the checkpoint of a network."""
+        """Keep the choice, beside the checkpoint of a network if there is one."""
         folder.mkdir(parents=True, exist_ok=True)
         with replacing(folder / CHOICE_FILE) as file:
             file.write(json.dumps(asdict(self)).encode())
 
 
 def kept_choice(folder: Path) -> Choice | None:
-    """Return the choice of a fit that was killed while its network trained, if any."""
-    if not has_save(folder):
+    """Return the choice of a fit that was killed, if any."""
+    if not (has_save(folder) or (folder / CHOICE_FILE).exists()):
         return None
     try:
         values = json.loads((folder / CHOICE_FILE).read_bytes())
         return Choice(**values | {"recipe": AutoRecipe.of(values["recipe"])})
     except (OSError, ValueError, TypeError, KeyError) as error:
         raise CheckpointError(
-            f"{folder} has a checkpoint, but {CHOICE_FILE} beside it is missing or "
+            f"{folder} has the state of a fit, but its {CHOICE_FILE} is missing or "
             "damaged; remove the folder to begin anew."
         ) from error
 
@@ -197,7 +202,8 @@ class AutoFit:
     - `scores`: of the members, and of the mixture, if there is held-out text
     - `choose_again`: returns the choice for a true speed and the seconds that are left,
       if it is another; None if the network stays
-    - `announce`: called with a choice that replaces the first one
+    - `announce`: called with a choice that replaces the first one; None if nothing is
+      shown
     - `order_gain`: by which share a cache that goes on across documents is better
     """
 
@@ -238,6 +244,7 @@ class AutoFit:
                 continue  # it is not in the mixture
             if models and self.budget is not None and self.budget.ends_soon:
                 break
+            self._keep_choice(after=0.0)
             model, interrupt = makers[name]()
             if model is not None:
                 models[name] = model
@@ -392,11 +399,20 @@ class AutoFit:
             self.recipe.planned, budget.begun, ends, steps_a_pass=self.text.n_tokens,
             closing_seconds=choice.scoring_seconds, most=choice.most, n_closings=2,
             reserved=choice.reserved, expected_speed=choice.speed,
-            spent_before=budget.spent_before,
+            spent_before=budget.spent_before, n_sample=self._n_sample(choice),
         )  # fmt: skip
         if budget.ends_soon:  # asked for before the network began
             budget.end_soon()
         return budget.plan
+
+    def _n_sample(self, choice: Choice) -> int:
+        """Return the size of a sample of the held-out text; 0 if none is shown."""
+        assert self.budget is not None
+        if self.announce is None or not choice.scoring_seconds:
+            return 0
+        seconds = SAMPLE_SHARE * (self.budget.left - choice.reserved)
+        n = int(seconds * self.text.n_held_out / choice.scoring_seconds)
+        return 0 if n < LEAST_SAMPLE else min(n, SAMPLE)
 
     def _keep_choice(self, *, after: float = SECONDS_A_KEEP) -> None:
         """Keep the choice with the time so far, some seconds after the last time."""
@@ -408,8 +424,10 @@ class AutoFit:
 
     def _progress(self, done: float, total: float, loss: float) -> None:
         note = f"training perplexity {math.exp(min(loss, 50)):.1f}"
-        if self._planned is not None and not math.isnan(self._planned.held_out_loss):
-            note += f", held-out {math.exp(self._planned.held_out_loss):.1f}"
+        plan = self._planned
+        if plan is not None and not math.isnan(plan.held_out_loss):
+            about = "about " if plan.is_sampled else ""
+            note += f", held-out {about}{math.exp(min(plan.held_out_loss, 50)):.1f}"
         self.report("network", note)
         self._keep_choice()
         self._check_speed()

@@ -161,9 +161,9 @@ class WordClasses(TransformerMixin, Saved, Documented):
             passes done (with a fraction), the least total number of passes, and the
             current mutual information. An exception that it raises ends the fit.
         checkpoint : path-like, optional
-            Folder for the state of this fit alone, saved every minute, after every
-            pass, and on an interrupt. After a kill at any moment, a fit with the same
-            parameters and text resumes from the last save, and ends with the same
+            Folder for the state of this fit alone, saved every 5 to 60 seconds, after
+            every pass, and on an interrupt. After a kill at any moment, a fit with the
+            same parameters and text resumes from the last save, and ends with the same
             classes as an uninterrupted one.
 
         Returns

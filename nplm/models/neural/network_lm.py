@@ -177,10 +177,10 @@ class NetworkLM(NetworkParameters):
             mean loss of the epoch so far in nats per token. Scored windows count as
             a number of examples that takes about as long to train.
         checkpoint : path-like, optional
-            Folder for the state of this fit only, saved every minute, at the end of
-            every epoch, and on an interrupt. A killed fit resumes from the last save
-            when it is called again with the same parameters and data, and ends with
-            the same bits as without the interruption; only `max_iter` may change,
+            Folder for the state of this fit only, saved every 5 to 60 seconds, at the
+            end of every epoch, and on an interrupt. A killed fit resumes from the last
+            save when it is called again with the same parameters and data, and ends
+            with the same bits as without the interruption; only `max_iter` may change,
             unless the schedule is "linear". If a save fails, for example on a full
             disk, the fit warns and continues.
 

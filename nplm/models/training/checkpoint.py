@@ -29,8 +29,11 @@ from nplm.models.training.parallel.processes import Processes
 
 T = TypeVar("T")
 
-# Interval of saves within an epoch; the end of an epoch is always saved.
+# Interval of saves within an epoch, at most; the end of an epoch is always saved.
 SECONDS_A_SAVE = 60.0
+# It is shorter where saves take less than this share of it, so that a fit of a minute
+# is not lost; but not shorter than these seconds.
+SAVE_SHARE, LEAST_SECONDS_A_SAVE = 0.01, 5.0
 FORMAT = 5
 STATE = "state"  # key of the JSON state, beside the arrays
 ROWS_PER_CHUNK = 4096
@@ -61,6 +64,24 @@ def _crc(array: AnyArray) -> int:
         chunk = np.ascontiguousarray(array[start : start + ROWS_PER_CHUNK])
         crc = zlib.crc32(chunk.data, crc)
     return crc
+
+
+def check_same_fit(
+    folder: Path, fit_before: Mapping[str, str], fit: Mapping[str, str]
+) -> None:
+    """Raise CheckpointError if the fit of a folder has another fingerprint than `fit`.
+
+    The first difference is reported: data, which follow from parameters, come last.
+    """
+    for name in dict.fromkeys([*fit, *fit_before]):
+        was, now = fit_before.get(name), fit.get(name)
+        if was != now:
+            message = ParameterMessage(
+                f"The checkpoint in {{0}} is of another fit: its {{{name}}} was {{1}}, "
+                "now it is {2}. To resume, pass the same value; to start anew, choose "
+                "another folder.", folder, was, now,
+            )  # fmt: skip
+            raise CheckpointError(message)
 
 
 def has_save(folder: Path) -> bool:
@@ -119,7 +140,7 @@ class Checkpoint:
         self._lock: IO[str] | None = None
         self._interrupts = processes.interrupts()
         self._number = 0
-        self._saved_at = time.monotonic()
+        self._saved_at, self._save_seconds = time.monotonic(), 0.0
 
     def __enter__(self) -> Self:
         processes, token = self._processes, secrets.token_hex()
@@ -184,11 +205,14 @@ class Checkpoint:
 
     def due(self) -> tuple[bool, KeyboardInterrupt | None]:
         """Return whether to save now, and the interrupt to raise afterwards, if any."""
-        due, interrupt = self._meet(time.monotonic() - self._saved_at >= SECONDS_A_SAVE)
+        interval = max(LEAST_SECONDS_A_SAVE, self._save_seconds / SAVE_SHARE)
+        interval = min(interval, SECONDS_A_SAVE)
+        due, interrupt = self._meet(time.monotonic() - self._saved_at >= interval)
         return due or interrupt is not None, interrupt
 
     def save(self, arrays: dict[str, AnyArray], state: Mapping[str, object]) -> None:
         """Replace the latest save; warn if it cannot be written."""
+        began = time.monotonic()
         self._number += 1
         number, path = self._number, self._file(self._number)
         text = {STATE: json.dumps(state)}
@@ -211,6 +235,7 @@ class Checkpoint:
                 RuntimeWarning,
             )
         self._saved_at = time.monotonic()
+        self._save_seconds = self._saved_at - began
 
     def load(self, resume: Callable[[Fitted, Fitted], T]) -> T | None:
         """Return what `resume` makes of the untrusted latest save; None without."""
@@ -265,7 +290,7 @@ class Checkpoint:
             if isinstance(error, CheckpointError):
                 raise
             raise self._damaged(path, error) from error
-        self._check_same_fit(fingerprint)
+        check_same_fit(self.folder, fingerprint, self._fingerprint)
         if len(save.checksums) != self.n_ranks:
             raise self._damaged(path, ValueError(f"{len(save.checksums)} checksums"))
         return save
@@ -306,18 +331,6 @@ class Checkpoint:
             if name != kept and of_this_process.fullmatch(name):
                 with suppress(OSError):
                     (self.folder / name).unlink()
-
-    def _check_same_fit(self, fingerprint: dict[str, str]) -> None:
-        # In their own order: data, which follow from parameters, come last.
-        for name in dict.fromkeys([*self._fingerprint, *fingerprint]):
-            was, now = fingerprint.get(name), self._fingerprint.get(name)
-            if was != now:
-                message = ParameterMessage(
-                    f"The checkpoint in {{0}} is of another fit: its {{{name}}} was "
-                    "{1}, now it is {2}. To resume, pass the same value; to start "
-                    "anew, choose another folder.", self.folder, was, now,
-                )  # fmt: skip
-                raise CheckpointError(message)
 
     def _damaged(self, path: Path, error: Exception) -> CheckpointError:
         return CheckpointError(

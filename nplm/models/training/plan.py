@@ -22,6 +22,9 @@ CHECKS = (
 LAST_STEPS, COOLING_STEPS = 0.04, 0.2
 # Seconds of a call that tells a speed, at least.
 MIN_TIMED_CALL = 5e-3
+# Shares of the time of a fit: before held-out text is first sampled, and of all samples
+# that follow.
+FIRST_SAMPLE, SAMPLE_SHARE = 0.03, 0.006
 
 
 class Plan:
@@ -31,6 +34,8 @@ class Plan:
     is before it. A plan without a clock makes the same fit again.
     """
 
+    n_sample = 0  # size of the samples of held-out text within a pass, for progress
+
     def __init__(
         self,
         n_steps: int,
@@ -39,7 +44,8 @@ class Plan:
     ) -> None:
         self.n_steps, self.last = n_steps, last
         self.corrections: list[Correction] = []
-        self.held_out_loss = math.nan  # of the last pass
+        # Of the last pass, or of a sample after that.
+        self.held_out_loss, self.is_sampled = math.nan, False
         self._recorded = [(int(done), int(n)) for done, n in corrections]
 
     @property
@@ -68,7 +74,16 @@ class Plan:
 
     def closed(self, seconds: float, loss: float) -> None:
         """Note how long the work took that followed a pass, and the held-out loss."""
-        self.held_out_loss = loss
+        self.held_out_loss, self.is_sampled = loss, False
+
+    @property
+    def wants_sample(self) -> bool:
+        """Whether the held-out text is to be sampled now."""
+        return False
+
+    def sampled(self, seconds: float, loss: float) -> None:
+        """Note how long a sample took, and its loss."""
+        self.held_out_loss, self.is_sampled = loss, True
 
     def facts(self) -> dict[str, object]:
         """Return the state, for JSON."""
@@ -95,6 +110,7 @@ class TimedPlan(Plan):
       `n_closings` times, and by `reserved` seconds of other work after `ends`
     - `expected_speed`: steps a second for which these are expected; 0 if unknown
     - `spent_before`: seconds of the work before `begun`, of which `ends` takes account
+    - `n_sample`: as of `Plan`
     """
 
     def __init__(
@@ -110,6 +126,7 @@ class TimedPlan(Plan):
         reserved: float = 0.0,
         expected_speed: float = 0.0,
         spent_before: float = 0.0,
+        n_sample: int = 0,
     ) -> None:
         super().__init__(min(n_steps, most))
         self.begun, self.ends, self.most = begun, ends, most
@@ -121,6 +138,8 @@ class TimedPlan(Plan):
         self._trained_seconds, self._trained_steps, self._called_at = 0.0, 0, 0
         self.best_speed = 0.0  # steps a second of the fastest call
         self._measure(0, None)
+        self.n_sample, self._scored_at = n_sample, self._started
+        self._wait = FIRST_SAMPLE * (ends - self._started)
 
     def _measure(self, done: int, now: float | None) -> None:
         """Measure the duration of a step anew."""
@@ -190,6 +209,17 @@ class TimedPlan(Plan):
     def closed(self, seconds: float, loss: float) -> None:
         super().closed(seconds, loss)
         self._closing_seconds, self._has_closed, self._last_call = seconds, True, None
+        self._scored_at = time.perf_counter()
+
+    @property
+    def wants_sample(self) -> bool:
+        return time.perf_counter() - self._scored_at >= self._wait
+
+    def sampled(self, seconds: float, loss: float) -> None:
+        super().sampled(seconds, loss)
+        self._scored_at, self._wait = time.perf_counter(), seconds / SAMPLE_SHARE
+        if self._last_call is not None:
+            self._last_call += seconds  # it is no training
 
     def facts(self) -> dict[str, object]:
         """Return the state, for JSON, with the seconds that the work took so far."""

@@ -4,6 +4,7 @@ import re
 import time
 from dataclasses import replace
 from itertools import pairwise
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from nplm import (
     Adam,
     AutoLM,
     AutoRecipe,
+    CheckpointError,
     DivergenceError,
     Exact,
     Importance,
@@ -28,7 +30,8 @@ from nplm import (
     windows,
 )
 from nplm.models.auto.auto_lm import fit_within
-from nplm.models.auto.fitting import AutoFit, Budget
+from nplm.models.auto.describing import Shown
+from nplm.models.auto.fitting import AutoFit, Budget, network_of
 from nplm.models.auto.memory import fit_bytes
 from nplm.models.auto.texts import AutoText
 from nplm.models.training.plan import TimedPlan
@@ -448,12 +451,12 @@ def test_network_before_is_not_lost(fitted):
 
 
 def test_network_that_takes_too_long_to_make_is_left_out(monkeypatch):
-    measured = [(3.0, 1e3, 1e4), (0.1, 1e5, 1e5)]  # other programs ran at first
+    measured = [(3.0, 1e3, 1e2), (0.1, 1e5, 1e5)]  # other programs ran at first
     with monkeypatch.context() as context:
         context.setattr(
             "nplm.models.auto.choosing._speeds", lambda *args: measured.pop(0)
         )
-        lm = AutoLM(0.055, settings={"epochs": 1}).fit(TEXTS)
+        lm = AutoLM(0.1, settings={"epochs": 1}).fit(TEXTS)
     assert "network" in lm.recipe_.members
 
     def speeds(*args):
@@ -513,6 +516,52 @@ def test_end_that_is_asked_for_before_the_network_is_soon():
     fit_within(budget, lm, TEXTS)
     assert budget.left > 30
     assert len(lm.recipe_.corrections) == 1
+
+
+def test_fit_that_is_killed_before_its_network_resumes(tmp_path, monkeypatch):
+    lm = AutoLM(1.0, settings=SMALL | {"epochs": 1}, random_state=0)
+    with monkeypatch.context() as context:
+        context.setattr(AutoFit, "_ngrams", Mock(side_effect=Killed))
+        with pytest.raises(Killed):
+            lm.fit(TEXTS, checkpoint=tmp_path)
+    for other, documents, message in (
+        (AutoLM(1.0, random_state=0), TEXTS, r"of another fit: its settings was \{'n_"),
+        (lm, TEXTS[:-1], "of another fit: its X was"),
+    ):
+        with pytest.raises(CheckpointError, match=message):
+            clone(other).fit(documents, checkpoint=tmp_path)
+    monkeypatch.setattr("nplm.models.auto.auto_lm.choose", None)
+    budget = Budget(60)
+    fit_within(budget, lm, TEXTS, checkpoint=tmp_path)
+    assert budget.spent_before > 0
+    equal(AutoLM(recipe=lm.recipe_).fit(TEXTS), lm)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{}, {"output__tied": False, "order": 3, "n_memory": 0}, {"solver": "sgd"}],
+    ids=["cells", "windows", "sgd"],
+)
+@pytest.mark.parametrize("spelling", [False, True])
+def test_samples_of_held_out_text_are_shown_and_change_nothing(
+    monkeypatch, settings, spelling
+):
+    notes, settings = [], SMALL | settings | {"epochs": 0.7, "spelling": spelling}
+    monkeypatch.setattr(TimedPlan, "wants_sample", True)
+    monkeypatch.setattr("nplm.models.training.pace.SECONDS_A_CALL", 0.01)
+    for name in ("SAMPLE", "LEAST_SAMPLE"):
+        monkeypatch.setattr(f"nplm.models.auto.fitting.{name}", 100)
+    monkeypatch.setattr(Shown, "__call__", lambda shown, *note: notes.append(note[1]))
+    lm = AutoLM(1.0, settings=settings, random_state=0, verbose=1).fit(TEXTS)
+    sampled = [re.search("held-out about ([0-9.]+)$", note) for note in notes]
+    sampled = [float(match[1]) for match in sampled if match]
+    # The last one is that of almost the whole fit.
+    assert sampled[-1] == pytest.approx(lm.scores_["network"], rel=0.3)
+    again = AutoLM(recipe=lm.recipe_).fit(TEXTS)
+    equal(again, lm)
+    one, other = (network_of(model.estimator_) for model in (lm, again))
+    assert one.history_["val_loss"] == other.history_["val_loss"]
+    np.testing.assert_array_equal(one.C_, other.C_)
 
 
 @pytest.mark.slow

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from dataclasses import dataclass
 from typing import Any
 
@@ -114,6 +115,10 @@ class Epochs:
         if every is not None and len(every) > most:
             text = "scoring all held-out windows"
             self.final = Scoring(network, processes, every, text, weight)
+        self._sample: Scoring | None = None
+        if plan is not None and plan.n_sample and every is not None:
+            text, n = "sampling held-out windows", plan.n_sample
+            self._sample = Scoring(network, processes, every, text, weight, n)
         self.least = network.least(batch_size)
         self.seconds_a_call = network.seconds_a_call(batch_size)
         self._n_before = len(history["loss"])
@@ -161,7 +166,18 @@ class Epochs:
         limit = self.plan.limit(before + done) - before
         if self.plan.n_steps != n_steps:
             self.network.set_span(self.plan.n_steps)
-        return min(self.n_steps, -(-limit // self.least) * self.least)
+        limit = min(self.n_steps, -(-limit // self.least) * self.least)
+        if self._sample is not None and 0 < done < limit and self.plan.wants_sample:
+            self._score_sample(self._sample, self.plan)
+        return limit
+
+    def _score_sample(self, sample: Scoring, plan: Plan) -> None:
+        """Score a sample of the held-out windows; the fit keeps its bits."""
+        began = time.perf_counter()
+        with self.network.unsettled():
+            sample.begin()
+            sample.work(0, sample.n_steps)
+        plan.sampled(time.perf_counter() - began, sample.loss())
 
     def begin(self, rng: np.random.RandomState, *, anew: bool) -> None:
         """Set the order of the examples."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -120,6 +121,23 @@ class Network(Scorer):
         """Apply outstanding weight decay and recompute derived features."""
         self.solver.apply_pending_decay(self.parameters, self.solver_state, self.clock)
         self.parts.features.settle(self.parameters)
+
+    @contextmanager
+    def unsettled(self) -> Iterator[None]:
+        """Undo, at the end, the changes of `settle`, and nothing else."""
+        arrays = self.parameters.trained() | {
+            name: array
+            for name, array in self.solver_state.items()
+            if name.endswith("_C") or name.startswith("decayed_")
+        }
+        kept = {name: array.copy() for name, array in arrays.items()}
+        clock = self.clock.read()
+        try:
+            yield
+        finally:
+            for name, array in arrays.items():
+                array[...] = kept[name]
+            self.clock.set(*clock)
 
     def copy(self) -> list[Array]:
         """Return a snapshot of the (settled) parameters, for `restore`."""

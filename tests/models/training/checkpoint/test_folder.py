@@ -14,6 +14,7 @@ from sklearn.base import clone
 
 from nplm import CheckpointError
 from nplm.models.training import checkpoint as checkpoints
+from nplm.models.training.parallel.processes import ALONE
 from tests.helpers import paper_lm
 from tests.helpers.checkpoint import SETTINGS, Killed, n_saves
 
@@ -167,6 +168,27 @@ def kill_after_a_save(folder):
             raise Killed
 
     return progress
+
+
+def test_saves_take_a_small_share_of_the_time(tmp_path, monkeypatch):
+    now, takes = [0.0], [0.01, 0.2, 2.0, 0.0]
+    monkeypatch.setattr(checkpoints, "SECONDS_A_SAVE", 60)
+    monkeypatch.setattr(checkpoints.time, "monotonic", lambda: now[0])
+    checkpoint = checkpoints.Checkpoint(tmp_path, {}, ALONE)
+    write = checkpoints.write_tensors
+
+    def slowly(*args):
+        now[0] += takes.pop(0)
+        return write(*args)
+
+    monkeypatch.setattr(checkpoints, "write_tensors", slowly)
+    with checkpoint:
+        for interval in (5, 5, 20, 60):
+            now[0] += interval - 0.01
+            assert not checkpoint.due()[0]
+            now[0] += 0.02
+            assert checkpoint.due()[0]
+            checkpoint.save({}, {})
 
 
 def test_discard_leaves_what_it_cannot_remove(tmp_path):
