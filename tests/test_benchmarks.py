@@ -105,19 +105,6 @@ def test_no_such_network(corpus):
         ablations.network(corpus, "huge")
 
 
-def test_the_model_of_processes_that_share_examples():
-    model = module_of("parallel/costs.py")
-    # 10 ms of examples and 2 of the update, 3 MB added up and 1 MB gathered.
-    costs = model.Costs(1e-4, 2e-3, summed=3e6, gathered=1e4, whole=1e8, K=100)
-    link = model.Link(bandwidth=1e9, latency=0)
-    assert costs.alone == pytest.approx(12e-3)
-    assert costs.on_cluster(1, link) == pytest.approx(12e-3)
-    assert costs.on_cluster(2, link) == pytest.approx(2e-3 + 5e-3 + 3.5e-3)
-    assert costs.in_memory(2, wait=1e-4) == pytest.approx(6.2e-3)
-    # Each averages 100 MB, all but its own half twice: 100 ms in 10 mini-batches.
-    assert costs.averaged(2, 10, link) == pytest.approx(2 * 120 / 220)
-
-
 def test_rows_of_the_rules_are_those_of_the_measurements(tmp_path, monkeypatch):
     rules = module_of("peers/rules.py")
     rows = rules.rows()

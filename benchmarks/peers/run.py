@@ -49,7 +49,6 @@ DOCS = Path(__file__).parents[2] / "docs" / "measured"
 WIKI_HELD_OUT = 100_000
 N_CONTEXT = 5  # of the default, as in networks/default.py
 HISTORY = 1000  # words before a held-out part that a peer reads
-N_PIECES = 32  # of a text, where a budget is too short for all of it
 
 
 def of_wiki(n: int) -> Corpus:
@@ -109,14 +108,11 @@ def scored(parts: dict[str, Any], log_prob: Callable[..., NDArray[Any]]) -> Foun
 def network(corpus: Corpus, settings: Found, minutes: float) -> Found:
     """nplm's best: a stream, as the peers read it.
 
-    It trains for whole epochs. If a budget is too short for one, `tokens` limits the
-    text to pieces of all its parts. The peers' columns also begin all over the text.
+    It trains for whole epochs. The peers' columns also begin all over the text.
     """
     began = time.process_time()
     settings = dict(settings)
-    spelling, n_tokens = settings.pop("spelling"), settings.pop("tokens", None)
-    if n_tokens:
-        corpus = replace(corpus, train=spread(corpus.train, n_tokens))
+    spelling = settings.pop("spelling")
     lm = NeuralLM(n_words=corpus.n_words, random_state=0)
     lm.set_params(**grouped(settings))
     stream = as_stream(corpus, max(lm.order - 1, lm.n_distant))
@@ -174,12 +170,6 @@ def door(corpus: Corpus, settings: Found, minutes: float, **fixed: Any) -> Found
         "parameters": lm.estimator_.n_parameters_, "recipe": recipe.as_dict(),
         **scored(held_out_of(corpus), log_prob),
     }  # fmt: skip
-
-
-def spread(ids: NDArray[np.int32], n: int) -> NDArray[np.int32]:
-    """About n of the ids, in pieces at equal distances."""
-    pieces = np.array_split(ids, N_PIECES)
-    return np.concatenate([piece[: round(n / N_PIECES)] for piece in pieces])
 
 
 def default(corpus: Corpus, settings: Found, minutes: float) -> Found:

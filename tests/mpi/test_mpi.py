@@ -42,13 +42,13 @@ SHARED_CASES = [
     "equals_serial", "stops_early_alike", "keeps", "diverges", "disagreements",
     "of_their_own", "equals_serial_by_allreduce", "every_network", "streams",
     "averages", "sharded_data", "every_network_by_messages", "common_memory",
-    "messages_of_the_model",
+    "bytes_of_messages",
 ]  # fmt: skip
 CASES = {
     1: ["equals_serial", "every_network", "averages", "sharded_data"],
     2: SHARED_CASES,
     3: SHARED_CASES,
-    4: ["equals_serial", "every_network", "messages_of_the_model"],
+    4: ["equals_serial", "every_network", "bytes_of_messages"],
 }
 
 
