@@ -85,7 +85,7 @@ class NeuralLM(NetworkLM):
         The hidden units are then LSTM cells: each has a state, and gates that decide at
         each word how much of it is kept and how much the output sees
         (:ref:`hidden-memory`). `order` must be set. Training takes the windows in the
-        order of X, which should be that of the text. Floats of windows reach back over
+        order of X, which should be that of the text. Scores of windows reach back over
         this many columns of X, those of streams (`fit_stream`, `score_stream`) to the
         start of the text.
     features : {"learned"} or Features, default="learned"
@@ -175,7 +175,7 @@ default="auto"
     random_state : int, RandomState instance or None, default=None
         Seed of the initial weights and the order of examples. Fits with the same seed,
         `n_jobs` and machine have the same bits, unless several threads train with
-        ``parallel="async"`` or "locked". Floats have the same bits for any `n_jobs`,
+        ``parallel="async"`` or "locked". Scores have the same bits for any `n_jobs`,
         and for a window alone or among others.
     verbose : int, default=0
         1 prints a line per epoch and a minute, 2 shows a progress bar in a notebook, on

@@ -37,7 +37,7 @@ def scored_each_epoch(windows: Windows) -> Windows:
 
 
 class Scoring:
-    """Floats of windows, as closing work of the training loop (`loop.Closing`).
+    """Scores of windows, as closing work of the training loop (`loop.Closing`).
 
     Units with a state read parts of a text side by side, from some windows before each
     part on. `weight` is the duration of a scored window, in windows of training. At
