@@ -217,15 +217,19 @@ def _by_name(scores: list[Scores]) -> dict[str, Scores]:
 
 
 def _report_gain(lm: AutoLM, seconds: float) -> None:
-    """Say what twice the minutes would give, where the rules tell."""
+    """Say what twice the minutes would give, or that the rules do not tell."""
     recipe = lm.recipe_
     # A fit that ended before its time has nothing to gain from more of it.
     if "network" not in recipe.members or seconds < USED_SHARE * 60 * lm.minutes:
         return
     seen = recipe.corrections[-1][1] if recipe.corrections else recipe.planned
     gain = gain_of_twice(lm.n_tokens_, lm.n_words_, seen, recipe.network)
-    if gain := gain * dict(zip(recipe.members, recipe.weights))["network"]:
-        click.echo(
-            f"Twice the minutes would lower the perplexity by about {gain:.0%}.",
-            err=True,
-        )
+    weight = dict(zip(recipe.members, recipe.weights))["network"]
+    sentence = (
+        "The rules do not tell what twice the minutes would give: they have no "
+        "measurement of such a text and network for that long."
+    )
+    if gain is not None and weight:
+        gain *= weight
+        sentence = f"Twice the minutes would lower the perplexity by about {gain:.0%}."
+    click.echo(sentence, err=True)

@@ -20,7 +20,7 @@ MOST_EPOCHS = 36.0
 SPELLING_TYPES = 13
 # Mini-batches of a pass, at least, and tokens of one.
 MIN_UPDATES, MIN_BATCH = 400, 64
-# The logarithm of what a text may be larger or smaller than one of the rows, and the
+# The logarithm of what a text may be larger or smaller than those of the rows, and the
 # ratio of a time to those of the rows, to say what more time gives.
 SAME_TEXT, MARGIN = 0.25, 1.3
 # The share of a distance in words, beside one in minutes, in the choice of a row.
@@ -66,26 +66,33 @@ def most_epochs(words: float) -> float:
 
 def gain_of_twice(
     words: float, n_types: int, seen: float, network: Mapping[str, object]
-) -> float:
+) -> float | None:
     """Return by which share twice the training would lower a network's perplexity.
 
-    It is 0 where the rows do not tell: of other texts, networks and times. A mixture
-    gains as much times the weight of the network.
+    It is that of the rows of smaller and of larger texts, interpolated. None where the
+    rows do not tell: of texts with many rare words, smaller and larger texts than
+    theirs, other networks and longer times. A mixture gains as much times the weight of
+    the network.
 
     - `words`, `n_types`: of the text
     - `seen`: words of training, over all passes
     """
     sizes = [network[name] for name in ("n_hidden", "embedding_dim")]
     same = [row for row in ROWS if [row.n_hidden, row.embedding_dim] == sizes]
-    rows = [row for row in ROWS if abs(math.log(words / row.words / 1e6)) < SAME_TEXT]
-    if not same or not rows or has_rare_words(words, n_types):
-        return 0.0
-    measured = min(same, key=lambda row: abs(math.log(words / row.words / 1e6)))
+    if not same or has_rare_words(words, n_types):
+        return None
+    size = math.log(words / 1e6)
+    measured = min(same, key=lambda row: abs(size - math.log(row.words)))
     minutes = seen / measured.speed / 60  # on the machine of the rows
-    times = [row.minutes for row in rows]
-    if not times[0] / MARGIN <= minutes <= times[-1] / 2 * MARGIN:
-        return 0.0
-    minutes = max(minutes, times[0])
-    at = np.log([minutes, min(2 * minutes, times[-1])])
-    now, then = np.interp(at, np.log(times), np.log([row.perplexity for row in rows]))
-    return float(1 - np.exp(then - now))
+    gains: dict[float, float] = {}  # the logarithm of the words: that of the perplexity
+    for text in sorted({row.words for row in ROWS}):
+        rows = [row for row in ROWS if row.words == text]
+        times = [row.minutes for row in rows]
+        if times[0] / MARGIN <= minutes <= times[-1] / 2 * MARGIN:
+            at = np.log([max(minutes, times[0]), min(2 * minutes, times[-1])])
+            losses = np.log([row.perplexity for row in rows])
+            now, then = np.interp(at, np.log(times), losses)
+            gains[math.log(text)] = (now - then) * math.log(2) / (at[1] - at[0])
+    if not gains or not min(gains) - SAME_TEXT <= size <= max(gains) + SAME_TEXT:
+        return None
+    return float(1 - np.exp(-np.interp(size, list(gains), list(gains.values()))))

@@ -123,7 +123,7 @@ def test_report_claims_only_what_is_known(run, text, model, tmp_path):
     options = "--minutes", "1", "--set", "epochs=1", "--set", "n_hidden=8"
     found = train(run, text, model, *options)
     # The fit ends early: more minutes would not help.
-    assert "Twice the minutes" not in found.stderr
+    assert "wice the minutes" not in found.stderr
     assert "teach it no more" not in found.stderr
     found = train(run, text, str(tmp_path / "again"), "--recipe", model)
     assert "a network of 8 units" in found.stderr
