@@ -1,5 +1,6 @@
 """The ``nplm`` command: a file for each subcommand, and shared modules."""
 
+import os
 import sys
 import time
 from importlib import import_module
@@ -38,6 +39,9 @@ ELSEWHERE = {
     "reproduce": "nplm.cli.commands.paper.reproduce",
     "serve": "nplm.cli.serve.command",
 }
+# Threads of NumPy's BLAS wait for work in a loop before they sleep, for 2 to this power
+# clock cycles. By default it is 26 or more, much of the CPU time of a start.
+os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "20")
 FAILURES = (OSError, ImportError, ValueError, MemoryError, DivergenceError)
 
 

@@ -17,7 +17,7 @@ import click
 
 from nplm.base.files.atomic_files import check_regular, opened
 from nplm.base.files.compressed import unpacked
-from nplm.base.files.lines import decoded_line, text_in_json
+from nplm.base.files.lines import BYTE_ORDER_MARK, decoded_line, text_in_json
 from nplm.text.words.marks import BEGIN, END, LineMarks
 from nplm.text.words.splitting import BLANKS
 
@@ -107,6 +107,12 @@ class Chunk(NamedTuple):
         """Return the number of each line, and its text in lines; see `ERRORS`."""
         name = "standard input" if self.name == "-" else self.name
         numbers, documents = list[int](), list[list[str]]()
+        if field is None and (plain := self._plain_texts(marks)) is not None:
+            for number, text in enumerate(plain, self.first):
+                if blank_lines or text.strip(BLANKS):
+                    numbers.append(number)
+                    documents.append([text])
+            return numbers, documents
         for number, line in enumerate(self.lines, self.first):
             try:
                 lines = [line] if field is None else _lines_in_json(line, field)
@@ -124,6 +130,19 @@ class Chunk(NamedTuple):
                 numbers.append(number)
                 documents.append(cast(list[str], texts))
         return numbers, documents
+
+    def _plain_texts(self, marks: LineMarks | None) -> list[str] | None:
+        """Return the texts of lines of which none needs a look of its own, or None."""
+        data = b"\n".join(self.lines)
+        begins_marked = self.first == 1 and data.startswith(BYTE_ORDER_MARK)
+        if begins_marked or b"\0" in data or b"\r" in data or not data:
+            return None
+        try:
+            text = data.decode()
+        except UnicodeDecodeError:
+            return None
+        is_marked = marks is not None and marks.sign in text
+        return None if is_marked else text.split("\n")
 
 
 def left_out(n_skipped: int, n_lines: int, field: str | None) -> str:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from nplm._kernels.ngrams.decoding._word_ids import words_at
 from nplm.base.blocks import blocks
 from nplm.base.checks import check_ids, count_ids
 from nplm.text.document_streams import (
@@ -352,18 +353,21 @@ class Text(Words):
         spelling, symbol = self.known.spelling, self.known.unknown
         if spelling is None:
             return math.nan
-        if split is None:
-            having, document = np.unique(document, return_inverse=True)
-            texts = [texts[i] for i in having]
-            split = self.tokenizer.transform(texts)
-        places = list(zip(document.tolist(), position.tolist()))
-        words = Counter(split[i][j] for i, j in places)
-        # Some tokenizers give the symbol in place of the text.
-        if symbol in words and any(
-            split[i][j] == symbol and symbol not in texts[i] for i, j in places
-        ):
-            return math.nan
-        return sum(n * spelling.log_prob(word) for word, n in words.items())
+        if split is None and self.word_ids is not None:
+            words = words_at(list(texts), document, position)
+        else:
+            if split is None:
+                having, document = np.unique(document, return_inverse=True)
+                texts = [texts[i] for i in having]
+                split = self.tokenizer.transform(texts)
+            words = [split[i][j] for i, j in zip(document.tolist(), position.tolist())]
+            # Some tokenizers give the symbol in place of the text.
+            if any(
+                word == symbol and symbol not in texts[i]
+                for i, word in zip(document.tolist(), words)
+            ):
+                return math.nan
+        return sum(n * spelling.log_prob(word) for word, n in Counter(words).items())
 
     def sentences(self, X: object) -> Iterable[Any]:
         """Return documents for a `Scorer`, which splits each when it is needed."""

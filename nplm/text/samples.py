@@ -136,7 +136,8 @@ def check_text(document: object, name: str) -> None:
 def texts_of(X: object, start: int = 0, name: str = "X") -> Iterator[str]:
     """Yield the documents of `X`, each checked to be a string."""
     for i, text in enumerate(check_documents(X, "a string", name=name), start):
-        check_text(text, f"{name}[{i}]")
+        if type(text) is not str:
+            check_text(text, f"{name}[{i}]")
         yield text
 
 

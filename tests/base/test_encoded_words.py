@@ -2,12 +2,13 @@
 
 import copy
 import pickle
+import re
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from nplm._kernels.ngrams.decoding._word_ids import WordIds
+from nplm._kernels.ngrams.decoding._word_ids import WordIds, sizes_of, words_at
 
 from nplm.base.encoded_words import WORD_ARRAYS, EncodedWords
 
@@ -21,6 +22,26 @@ OTHERS = st.lists(SPELLED | st.sampled_from(["\ud800", None, 3, ("a", "b"), b"a"
 
 def arrays_of(words):
     return {name: own.copy() for name, own in EncodedWords.of(words).arrays.items()}
+
+
+@given(st.lists(st.text("aé\ud800 \t\n\x1c\xa0\u3000n\0")))
+def test_words_and_sizes_of_texts_are_those_of_python(texts):
+    n_bytes = [len(text.encode("utf-8", "surrogatepass")) for text in texts]
+    n_words = sum(len(text.split()) for text in texts)
+    assert sizes_of(texts) == (n_words, sum(map(len, texts)), sum(n_bytes))
+    words = [re.findall(r"[^ \t\r\n]+", text) for text in texts]
+    places = [(i, j) for i, own in enumerate(words) for j in range(len(own))]
+    for some in (places, places[::-1], places[::2]):
+        row, i = np.array(some, np.int64).reshape(-1, 2).T.copy()
+        assert words_at(texts, row, i) == [words[i][j] for i, j in some]
+
+
+@pytest.mark.parametrize("row, i", [(1, 0), (-1, 0), (0, 2), (0, -1)])
+def test_words_outside_of_texts_are_refused(row, i):
+    with pytest.raises(IndexError, match=f"no word {i} in text {row}"):
+        words_at(["a b"], np.array([row]), np.array([i]))
+    with pytest.raises(ValueError, match="1 texts of 2 words"):
+        words_at(["a b"], np.array([row]), np.array([i, i]))
 
 
 @given(LINES, OTHERS)

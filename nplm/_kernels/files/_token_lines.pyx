@@ -7,6 +7,9 @@ from libc.stdint cimport uint8_t, uint64_t
 from libc.string cimport memcpy, strlen
 
 from nplm._kernels.files._digits cimport put_integer
+from nplm._kernels.ngrams.decoding._word_ids cimport (
+    Word, encodable, next_word, utf8_of,
+)
 
 cdef extern from "Python.h":
     char* PyOS_double_to_string(
@@ -20,13 +23,16 @@ cdef enum:
 
 
 cdef class Lines:
-    """Text that grows.
+    """Text that grows, and the scores of its tokens; `i` is that of the next one.
 
     No twin: see `format_tokens`.
     """
 
     cdef char* data
-    cdef Py_ssize_t n, capacity
+    cdef Py_ssize_t n, capacity, i
+    cdef const double[::1] log10
+    cdef const int[::1] order
+    cdef const uint8_t[::1] unknown
 
     def __dealloc__(self):
         PyMem_Free(self.data)
@@ -77,6 +83,23 @@ cdef class Lines:
             whole, unit = whole % unit, unit // 10
         return 0
 
+    cdef inline int put_token(self, const char* word, Py_ssize_t n) except -1:
+        """Write a token and its scores."""
+        cdef Py_ssize_t i = self.i
+        if i >= min(self.log10.shape[0], self.unknown.shape[0]) or (
+            self.order is not None and i >= self.order.shape[0]
+        ):
+            raise ValueError(f"{self.log10.shape[0]} scores of more words")
+        self.put(word, n)
+        self.put_char(b" ")
+        if self.order is not None:
+            self.n += put_integer(self.data + self.n, self.order[i])
+            self.put_char(b" ")
+        self.put_number(self.log10[i])
+        self.put(b" OOV\t" if self.unknown[i] else b"\t", 5 if self.unknown[i] else 1)
+        self.i += 1
+        return 0
+
 
 def format_tokens(
     list documents not None,
@@ -86,36 +109,39 @@ def format_tokens(
     const uint8_t[::1] unknown not None,
     const double[::1] totals not None,
 ):
-    """Return the lines of documents, lists of words, with the scores of each.
+    """Return the lines of documents with the scores of each word.
 
-    `end` is the word after those of each document, or None. `log10`, `order` and
-    `unknown` have an entry for each word and end; `order` may be None. `totals` has an
-    entry for each document.
+    A document is a list of words, or a string of words between blanks. `end` is the
+    word after those of each document, or None. `log10`, `order` and `unknown` have an
+    entry for each word and end; `order` may be None. `totals` has an entry for each
+    document.
 
     No twin: it is tested against Python's formatting.
     """
     cdef Lines lines = Lines()
-    cdef Py_ssize_t i = 0, row, size
-    cdef const char* word
-    cdef list words
+    cdef Py_ssize_t row, size, end_size = 0
+    cdef const unsigned char* text
+    cdef const char* end_text = NULL
+    cdef Word word
+    lines.log10, lines.order, lines.unknown = log10, order, unknown
+    if end is not None:
+        end_text = PyUnicode_AsUTF8AndSize(end, &end_size)
     if totals.shape[0] != len(documents):
         raise ValueError(f"{totals.shape[0]} totals of {len(documents)} documents")
     for row in range(totals.shape[0]):
-        words = documents[row] if end is None else [*documents[row], end]
-        if i + len(words) > min(log10.shape[0], unknown.shape[0]) or (
-            order is not None and i + len(words) > order.shape[0]
-        ):
-            raise ValueError(f"{log10.shape[0]} scores of more words")
-        for text in words:
-            word = PyUnicode_AsUTF8AndSize(text, &size)
-            lines.put(word, size)
-            lines.put_char(b" ")
-            if order is not None:
-                lines.n += put_integer(lines.data + lines.n, order[i])
-                lines.put_char(b" ")
-            lines.put_number(log10[i])
-            lines.put(b" OOV\t" if unknown[i] else b"\t", 5 if unknown[i] else 1)
-            i += 1
+        document = documents[row]
+        if isinstance(document, str):
+            document = encodable(document)
+            text = utf8_of(document, &size)
+            word.end = 0
+            while next_word(text, size, &word):
+                lines.put_token(<const char*> text + word.begin, word.end - word.begin)
+        else:
+            for token in document:
+                text = <const unsigned char*> PyUnicode_AsUTF8AndSize(token, &size)
+                lines.put_token(<const char*> text, size)
+        if end is not None:
+            lines.put_token(end_text, end_size)
         lines.put(b"total ", 6)
         lines.put_number(totals[row])
         lines.put_char(b"\n")

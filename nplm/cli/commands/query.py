@@ -114,12 +114,14 @@ def query_command(
         show = _print_words if columns == "kenlm" else _print_as_srilm
     elif each == "line":
         show = _print_lines
+    # The text shows words between blanks.
+    words = by_word and (show is not _print_words or scorer.codec.word_ids is None)
     whole = Figures(scorer.eos)
     with bars_beside_output() as bars:
         for name in inputs or ("-",):
             of_file, n_bytes = Figures(scorer.eos), n_bytes_of([name])
             for chunk in chunks_of([name]):
-                scored = score(chunk, words=by_word)
+                scored = score(chunk, words=words)
                 part = scored.tokens
                 measures = measured(scorer, scored.texts, part)
                 whole.add(part, *measures)
@@ -197,9 +199,10 @@ def _figures(log_prob: float, n_tokens: int, n_unknown: int) -> str:
 def _print_words(scorer: Scorer, scored: Scored) -> None:
     """Show the words of each line in one, as text of columns: lines are many."""
     part, ends = scored.tokens, _ends(scorer)
+    documents = scored.texts if part.words is None else part.words
     log10 = part.log_prob / LN10
     lines = format_tokens(
-        part.words or [], ends[0] if ends else None, log10, part.order,
+        documents, ends[0] if ends else None, log10, part.order,
         part.unknown.view(np.uint8), part.sums(log10),
     )  # fmt: skip
     click.echo(lines, nl=False)

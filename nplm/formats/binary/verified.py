@@ -6,7 +6,6 @@ cannot bring its note along, and models may be in folders that are read-only.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import time
@@ -53,6 +52,8 @@ def note_verified(file: TensorFile) -> None:
 
 def _path_of(file: TensorFile) -> Path:
     """Return the path of a file's note."""
+    import hashlib  # it loads OpenSSL, and most files are not verified
+
     name = hashlib.sha256(os.fsencode(os.path.realpath(file.path))).hexdigest()[:32]
     return user_cache() / "verified" / f"{name}.json"
 

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from nplm._kernels.ngrams.decoding._word_ids import sizes_of
 from nplm.base.estimators.scored_texts import perplexity
 
 NO_SPELLING = (
@@ -109,12 +110,7 @@ class TextSize(NamedTuple):
         The line feed counts as a word, as ``</s>`` does in published perplexities.
         """
         n_ends = len(documents) if ends else 0
-        n_bytes = [len(text.encode("utf-8", "surrogatepass")) for text in documents]
-        return cls(
-            sum(len(text.split()) for text in documents) + n_ends,
-            sum(map(len, documents)) + n_ends,
-            sum(n_bytes) + n_ends,
-        )
+        return cls(*(n + n_ends for n in sizes_of(documents)))
 
 
 NO_TEXT = TextSize(0, 0, 0)

@@ -124,8 +124,17 @@ def test_words_are_written_as_python_formats_them(documents, end, has_orders):
     )
 
 
+@given(st.lists(st.text("aé \t\r\n\xa0\u3000")), st.none() | st.just("</s>"))
+def test_texts_of_words_between_blanks_are_written_as_their_words(texts, end):
+    split = [re.findall(r"[^ \t\r\n]+", text) for text in texts]
+    n = sum(map(len, split)) + len(texts) * (end is not None)
+    scores = np.arange(n) / 8, np.arange(n, dtype=np.int32), np.arange(n) % 2
+    columns = *scores[:2], scores[2].astype(np.uint8), np.ones(len(texts))
+    assert format_tokens(texts, end, *columns) == format_tokens(split, end, *columns)
+
+
 def test_scores_of_fewer_words_are_refused():
     scores = np.zeros(1), np.zeros(1, np.int32), np.zeros(1, np.uint8)
-    for documents, n in (([["a", "b"]], 1), ([["a"]], 2)):
+    for documents, n in (([["a", "b"]], 1), (["a b"], 1), ([["a"]], 2)):
         with pytest.raises(ValueError, match=r"1 scores|2 totals"):
             format_tokens(documents, None, *scores, np.zeros(n))

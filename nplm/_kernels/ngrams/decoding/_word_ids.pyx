@@ -42,6 +42,57 @@ def fill_slots(
             slots[at] = tag_of(h) | <uint64_t> (i + 1)
 
 
+def sizes_of(texts):
+    """Return the numbers of words between white space, of characters, and of bytes.
+
+    The bytes are those of UTF-8.
+
+    No twin: it is tested against ``str.split``.
+    """
+    cdef Py_ssize_t n_words = 0, n_characters = 0, n_bytes = 0, n
+    cdef bint is_space, is_between
+    cdef Py_UCS4 c
+    cdef str text
+    for text in texts:
+        utf8_of(encodable(text), &n)
+        n_characters += len(text)
+        n_bytes += n
+        is_between = True
+        for c in text:
+            is_space = c.isspace()
+            n_words += is_between and not is_space
+            is_between = is_space
+    return n_words, n_characters, n_bytes
+
+
+def words_at(
+    list texts not None, const int64_t[::1] row not None, const int64_t[::1] i not None
+):
+    """Return the words with index `i` of the texts with index `row`, in their order.
+
+    No twin: it is tested against ``BETWEEN_BLANKS.findall``.
+    """
+    cdef list words = []
+    cdef Py_ssize_t k, n = 0, n_found = 0
+    cdef const unsigned char* data = NULL
+    cdef Word word
+    if len(row) != len(i):
+        raise ValueError(f"{len(row)} texts of {len(i)} words")
+    for k in range(row.shape[0]):
+        if not 0 <= row[k] < len(texts) or i[k] < 0:
+            raise IndexError(f"there is no word {i[k]} in text {row[k]}")
+        if k == 0 or row[k] != row[k - 1] or n_found > i[k]:
+            text = encodable(texts[row[k]])
+            data = utf8_of(text, &n)
+            word.end, n_found = 0, 0
+        while n_found <= i[k]:
+            if not next_word(data, n, &word):
+                raise IndexError(f"there is no word {i[k]} in text {row[k]}")
+            n_found += 1
+        words.append(data[word.begin:word.end].decode("utf-8", "surrogatepass"))
+    return words
+
+
 cdef class Ids:
     """Ids of words.
 
