@@ -16,19 +16,8 @@ from nplm.inspection.weights import MixtureWeightsDisplay
 from nplm.inspection.words import nearest_words, suggestions
 
 __all__ = [
-    "ExpectedWords",
-    "FeatureMap",
-    "FeaturesDisplay",
-    "MixtureWeightsDisplay",
-    "NextWordsDisplay",
-    "PerplexityDisplay",
-    "Surprisals",
-    "TrainingDisplay",
-    "context_effects",
-    "expected_words",
-    "feature_map",
-    "model_card",
-    "nearest_words",
-    "suggestions",
-    "surprisals",
-]
+    "ExpectedWords", "FeatureMap", "FeaturesDisplay", "MixtureWeightsDisplay",
+    "NextWordsDisplay", "PerplexityDisplay", "Surprisals", "TrainingDisplay",
+    "context_effects", "expected_words", "feature_map", "model_card", "nearest_words",
+    "suggestions", "surprisals",
+]  # fmt: skip

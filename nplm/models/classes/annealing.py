@@ -10,6 +10,7 @@ from nplm.base.array_types import AnyArray
 from nplm.base.fitted import Fitted
 from nplm.models.classes.partition import Partition
 from nplm.models.training import pace
+from nplm.models.training.loop import Job
 
 # Temperatures of the first and the last cooling pass, in nats for a word with one
 # neighbour on each side. The gains of a word that occurs n times vary by about sqrt(n),
@@ -19,7 +20,7 @@ from nplm.models.training import pace
 HOTTEST, COOLEST = 1.5, 0.1
 
 
-class Annealing:
+class Annealing(Job):
     """Anneal a partition: a job of the training loop (`nplm.models.training.loop.Job`).
 
     After `n_cooling` passes at a falling temperature, the passes are at 0 until no word
@@ -27,7 +28,6 @@ class Annealing:
     """
 
     pass_name = "pass"
-    closing = final = None
     least = 1
 
     def __init__(
@@ -52,19 +52,13 @@ class Annealing:
 
     @property
     def n_ended(self) -> int:
-        """Number of passes in the history."""
         return len(self.history["seconds"])
 
     def n_passes(self, done: int) -> int:
         """Return the least number of passes: the number of greedy ones is unknown."""
         return max(self.n_cooling, done) + 1
 
-    def limit(self, done: int) -> int:
-        """Return the last step of a pass."""
-        return self.n_steps
-
     def more(self, done: int) -> bool:
-        """Return whether words still move."""
         return done <= self.n_cooling or self.history["n_moves"][-1] > 0
 
     def begin(self, rng: np.random.RandomState, *, anew: bool) -> None:
@@ -76,7 +70,6 @@ class Annealing:
             self.partition.tally[MOVES] = 0
 
     def work(self, start: int, stop: int) -> None:
-        """Move each of these words, by decreasing frequency, to a better class."""
         rows, partition = slice(start, stop), self.partition
         _exchange.exchange(
             partition.words[rows], self._uniforms[rows],
@@ -84,15 +77,12 @@ class Annealing:
         )  # fmt: skip
 
     def steps_done(self, passes: int) -> int:
-        """Return the number of words visited in the pass after `passes`."""
         return int(self.partition.tally[VISITED]) - passes * self.n_steps
 
     def figure(self, done: int) -> float:
-        """Return the mutual information of neighbouring classes, in nats."""
         return self.partition.mutual_information
 
     def end(self, number: int, seconds: float, closing_seconds: float) -> None:
-        """Add the pass to the history."""
         partition = self.partition
         figures = {
             "mutual_information": partition.mutual_information,
@@ -107,26 +97,19 @@ class Annealing:
                 f"{partition.n_moves} moves, {seconds:.1f} s"
             )
 
-    def close(self) -> None:
-        """Do nothing: the classes are valid at any time."""
-
     def kept(self) -> str:
-        """Describe the state kept after an interrupt."""
         information = self.partition.mutual_information
         return f"the classes reached (mutual information {information:.4f} nats)"
 
     # -- saves --------------------------------------------------------------------
 
     def arrays(self) -> dict[str, AnyArray]:
-        """Return all arrays that passes change."""
         return {"labels": self.partition.labels, "tally": self.partition.tally}
 
     def facts(self) -> dict[str, object]:
-        """Return all other state that passes change."""
         return {"history": self.history}
 
     def resume(self, arrays: Fitted, facts: Fitted, *, passes: int, steps: int) -> None:
-        """Restore the state of `arrays` and `facts`."""
         history = facts.history("history", *self.history)
         if len(history["seconds"]) != passes or history.keys() != self.history.keys():
             raise facts.invalid_item("history", history)

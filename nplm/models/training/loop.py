@@ -58,14 +58,8 @@ class Job(Protocol):
     n_steps: int  # steps of a pass
     least: int  # a call has a multiple of this number of steps
     seconds_a_call: float
-
-    @property
-    def closing(self) -> Closing | None:
-        """Work between the last step of each pass and `end`."""
-
-    @property
-    def final(self) -> Closing | None:
-        """Work after `close`, unless an interrupt ended the passes."""
+    closing: Closing | None = None  # between the last step of each pass and `end`
+    final: Closing | None = None  # after `close`, unless an interrupt ended the passes
 
     @property
     def n_ended(self) -> int:
@@ -82,6 +76,7 @@ class Job(Protocol):
 
         It is `done` at the end of the pass.
         """
+        return self.n_steps
 
     def more(self, done: int) -> bool:
         """Return whether another pass follows, after `done` of them."""
@@ -103,6 +98,7 @@ class Job(Protocol):
 
     def close(self) -> None:
         """Set the final state, after the last pass or an interrupt."""
+        return
 
     def kept(self) -> str:
         """Describe the state kept after an interrupt."""

@@ -18,6 +18,7 @@ from nplm.models.neural.fitting.windows import Windows, order_of
 from nplm.models.neural.network.network import Network
 from nplm.models.neural.network.parts import check_sums
 from nplm.models.neural.recipe import HISTORY_COLUMNS, Recipe
+from nplm.models.training.loop import Job
 from nplm.models.training.parallel.processes import Processes
 from nplm.models.training.plan import Plan
 
@@ -69,7 +70,7 @@ class BestEpoch:
         self.best = best or None
 
 
-class Epochs:
+class Epochs(Job):
     """Epochs over windows: a job of the training loop.
 
     Each complete epoch extends `history`. A `plan` has a number of examples in place of
@@ -110,11 +111,13 @@ class Epochs:
         scored, every = scored_each_epoch(windows), windows.held_out
         text = f"scoring {'some training' if every is None else 'held-out'} windows"
         weight, most = recipe.scoring_weight, scoring.MAX_SCORED_WINDOWS
-        self.closing = Scoring(network, processes, scored, text, weight, most)
-        self.final: Scoring | None = None
+        self.closing = self._scoring = Scoring(
+            network, processes, scored, text, weight, most
+        )
+        self._final: Scoring | None = None
         if every is not None and len(every) > most:
             text = "scoring all held-out windows"
-            self.final = Scoring(network, processes, every, text, weight)
+            self.final = self._final = Scoring(network, processes, every, text, weight)
         self._sample: Scoring | None = None
         if plan is not None and plan.n_sample and every is not None:
             text, n = "sampling held-out windows", plan.n_sample
@@ -134,15 +137,12 @@ class Epochs:
 
     @property
     def n_ended(self) -> int:
-        """Number of epochs of this fit in the history."""
         return len(self.history["loss"]) - self._n_before
 
     def n_passes(self, done: int) -> float:
-        """Return the maximum number of epochs."""
         return self.max_iter if self.plan is None else self.plan.end / self.n_steps
 
     def more(self, done: int) -> bool:
-        """Return whether there is another epoch."""
         if self.held_out.out_of_patience and not self.cools:
             if self.plan is None:
                 return False
@@ -180,23 +180,19 @@ class Epochs:
         plan.sampled(time.perf_counter() - began, sample.loss())
 
     def begin(self, rng: np.random.RandomState, *, anew: bool) -> None:
-        """Set the order of the examples."""
         self.order.begin(rng)
         if anew:
             self.network.begin_epoch()
 
     def work(self, start: int, stop: int) -> None:
-        """Train on these examples of the epoch."""
         windows = self.windows
         examples = windows.index(self.order.examples(start, stop))
         self.network.train(windows.X, windows.y, examples, self.batch_size)
 
     def steps_done(self, passes: int) -> int:
-        """Return the number of examples seen in the current epoch."""
         return self.network.n_seen - self._seen - passes * self.n_steps
 
     def figure(self, done: int) -> float:
-        """Return the mean loss of the epoch so far, in nats per token."""
         loss = float(self.processes.agree(self.network.loss / done))
         if done >= MIN_CHECKED_EXAMPLES or not math.isfinite(loss):
             self._check_divergence(loss, self.n_ended + 1, done)
@@ -207,7 +203,7 @@ class Epochs:
         network = self.network
         n_steps = self.steps_done(number - 1)
         loss = float(self.processes.agree(network.loss / n_steps))
-        final_loss = self.closing.loss()
+        final_loss = self._scoring.loss()
         self._check_divergence(final_loss, number, n_steps)
         val_loss = final_loss if self.windows.held_out is not None else math.nan
         figures = {
@@ -222,17 +218,16 @@ class Epochs:
             self.held_out.best = network.copy()
 
     def close(self) -> None:
-        """Restore the best weights."""
         self.network.settle()
         if self.held_out.best is not None:
             self.network.restore(self.held_out.best)
 
     def val_loss(self) -> float:
         """Return the loss of the final weights on all held-out windows, or NaN."""
-        if self.final is not None:
-            loss = self.final.loss()
+        if self._final is not None:
+            loss = self._final.loss()
             if self.verbose:
-                n = self.final.n_scored
+                n = self._final.n_scored
                 print(f"[{self.name}] all {n:,} held-out windows: loss {loss:.4f} nats")
             return loss
         if self.held_out.best is not None:
@@ -240,7 +235,6 @@ class Epochs:
         return self.history["val_loss"][-1]
 
     def kept(self) -> str:
-        """Return which weights are kept after an interrupt, for a message."""
         if self.held_out.best is None:
             return "the weights trained so far"
         epoch = self.held_out.best_epoch
@@ -282,12 +276,11 @@ class Epochs:
     # -- saves --------------------------------------------------------------------
 
     def arrays(self) -> State:
-        """Return all arrays that training changes; not settled, which changes bits."""
+        # Not settled, which would change bits.
         best = {f"best_{i}": a for i, a in enumerate(self.held_out.best or ())}
         return self.network.state() | best
 
     def facts(self) -> dict[str, Any]:
-        """Return all other values that training changes."""
         facts: dict[str, object] = {
             "history": self.history, "held_out": self.held_out.facts(),
             "n_before": self._n_before, "seen": self._seen,
@@ -297,7 +290,6 @@ class Epochs:
         return facts
 
     def resume(self, arrays: Fitted, facts: Fitted, *, passes: int, steps: int) -> None:
-        """Restore the state that `arrays` and `facts` returned."""
         n_before, seen = facts.whole("n_before"), facts.whole("seen")
         history = facts.history("history", *HISTORY_COLUMNS)
         if len(history["loss"]) != n_before + passes:
