@@ -40,10 +40,7 @@ def replace_state(model: Model, fitted: Model) -> None:
 
 
 def fit_copy(model: Model, fit: Callable[[Model], KeyboardInterrupt | None]) -> Model:
-    """Fit a copy of the model, keep the result, then raise the fit's interrupt, if any.
-
-    `fit` returns the interrupt that ended it early, or None.
-    """
+    """Fit a copy of the model, keep it, then raise the interrupt that `fit` returns."""
     fitted = shallow_copy(model)
     interrupt = fit(fitted)
     replace_state(model, fitted)

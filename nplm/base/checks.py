@@ -24,10 +24,7 @@ UNSIGNED = {np.dtype(np.int32): np.uint32, np.dtype(np.int64): np.uint64}
 def check_ids(
     values: ArrayLike, name: str, *, ndim: int, n_words: int | None = None
 ) -> Ids:
-    """Return word ids as int32, or raise an error that names the invalid value.
-
-    Whole numbers of any type pass; int32 input is returned without a copy.
-    """
+    """Return whole numbers of any type as int32 ids, or name the invalid value."""
     if is_bytes(values):
         raise TypeError(
             f"{name} is of type {type(values).__name__}: map words to ids with "
@@ -159,10 +156,7 @@ def trusted_ids(ids: Ids, n_words: int) -> Ids:
 def check_weights(
     sample_weight: object, n_documents: int, whole_of: str = ""
 ) -> Floats:
-    """Return the weights of documents, or raise an error that names what is wrong.
-
-    `whole_of` names a model that takes no fractions.
-    """
+    """Return the weights of documents, or raise; those of `whole_of` are whole."""
     weights = np.asarray(sample_weight, dtype=np.float64)
     if weights.shape != (n_documents,):
         raise ValueError(
@@ -268,10 +262,7 @@ def _refuse(ids: AnyArray, bad: Mask, name: str, why: str) -> None:
 
 
 def plain(value: object) -> Any:
-    """Return a NumPy scalar as a Python number, and other values as they are.
-
-    Arithmetic on a NumPy scalar stays in its type: int8 ends at 127.
-    """
+    """Return a NumPy scalar as a Python number, whose arithmetic does not overflow."""
     return value.item() if isinstance(value, np.generic) else value
 
 

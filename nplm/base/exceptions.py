@@ -99,10 +99,7 @@ def missing_packages(user: str, *packages: str, otherwise: str = "") -> ImportEr
 def optional_module(
     name: str, user: str, package: str | None = None, otherwise: str = ""
 ) -> Any:
-    """Import a module, or raise the error of `missing_packages`.
-
-    `package`: its package; by default that of the same name.
-    """
+    """Import a module, or raise the error of `missing_packages`."""
     try:
         return import_module(name)
     except ImportError as error:

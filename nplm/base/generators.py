@@ -28,10 +28,7 @@ def private_generator(
 
 
 def plain_state(state: dict[str, Any]) -> dict[str, Any]:
-    """Return the state of a RandomState as an array, ``key``, and plain numbers.
-
-    Raises TypeError if its bit generator is not the one that scikit-learn uses.
-    """
+    """Return the state of a RandomState as numbers and ``key``, or raise TypeError."""
     if state["bit_generator"] != BIT_GENERATOR:
         raise TypeError(
             f"nplm cannot save a RandomState of {state['bit_generator']}, only one of "
@@ -42,10 +39,7 @@ def plain_state(state: dict[str, Any]) -> dict[str, Any]:
 
 
 def taken_state(fitted: Fitted) -> dict[str, object]:
-    """Convert the state of `plain_state` back, for ``RandomState.set_state``.
-
-    Raises ValueError if it is not the state of a generator.
-    """
+    """Convert the state of `plain_state` back, or raise ValueError."""
     key = np.array(fitted.array("key", np.uint32, (KEY_SIZE,)))
     bit_generator = fitted.take("bit_generator", str)
     if bit_generator != BIT_GENERATOR:

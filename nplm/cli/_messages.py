@@ -17,10 +17,7 @@ Options = dict[str, click.Option]  # by parameter
 
 @contextmanager
 def report_in_options() -> Iterator[None]:
-    """Report the warnings and the errors of a fit, in terms of the options.
-
-    Each warning is reported once, and without the line of Python.
-    """
+    """Report warnings, each once, and errors of a fit in terms of the options."""
     with warnings.catch_warnings(record=True) as notes:
         warnings.simplefilter("always")
         try:

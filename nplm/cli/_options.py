@@ -23,10 +23,7 @@ ANY = (*MODELS, BY_MINUTES)
 def of_models(
     models: str, *options: Callable[[Command], Command]
 ) -> Callable[[Command], Command]:
-    """Give a command options that only some models have, separated by blanks.
-
-    Refusals and the sections of ``--help`` follow from it.
-    """
+    """Give a command options that only `models`, separated by blanks, have."""
 
     def decorated(command: Command) -> Command:
         for option in reversed(options):

@@ -66,10 +66,7 @@ def output_option(text: str) -> Callable[[Command], Command]:
 
 
 def refuse_to_replace(output: Path, *read: str | None) -> None:
-    """Refuse an output that is one of the inputs, which would be lost.
-
-    An input that does not exist is a name for something else, such as "-".
-    """
+    """Refuse an output that is one of the inputs, which would be lost."""
     for name in filter(None, read):
         if output.exists() and os.path.exists(name) and output.samefile(name):
             raise click.UsageError(

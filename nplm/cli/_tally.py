@@ -67,10 +67,7 @@ class Scored(NamedTuple):
         return [log_prob, lengths.astype(np.int64), unknown.astype(np.int64)]
 
     def least_probable(self, end: str) -> list[tuple[str, float]]:
-        """Return the least probable token of each document, and its log-probability.
-
-        Those of a line without tokens are its `end` and 0.
-        """
+        """Return the least probable token of each document, and its score."""
         least = dict[int, tuple[str, float]]()
         assert self.tokens.words is not None
         lines = zip(

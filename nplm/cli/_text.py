@@ -310,10 +310,7 @@ def _decoded(
     marks: LineMarks | None = None,
     errors: str | None = None,
 ) -> str | None:
-    """Return the text of a line, or None if it is left out.
-
-    `errors` is that of `ERRORS`, or None if the command has no such option.
-    """
+    """Return the text of a line, or None if `errors` (of `ERRORS`) leaves it out."""
     text, wrong = decoded_line(line, number)
     inside = None
     if marks is not None and marks.sign in text:

@@ -62,10 +62,7 @@ TO = click.option(
 
 
 def writes_ngrams(purpose: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Give a command --to, --bits, and --memory for a purpose.
-
-    With its `output` they are its parameter `target`.
-    """
+    """Give a command --to, --bits, and --memory, with --output as its `target`."""
 
     def decorated(command: Callable[..., None]) -> Callable[..., None]:
         @wraps(command)

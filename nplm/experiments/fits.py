@@ -130,10 +130,7 @@ class Bench:
         work: float = 0.0,
         **options: Any,
     ) -> None:
-        """Fit a model to the training part, with the validation part held out.
-
-        - `work`: relative time of the fit, to which `work_after` is compared
-        """
+        """Fit a model, whose relative time is `work`, to the training part."""
         stage = f"{name}: training"
         self.progress(stage, 0, 0, "")
         if isinstance(model, NeuralLM):

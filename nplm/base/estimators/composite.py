@@ -10,10 +10,7 @@ from nplm.base.estimators.language_model import LanguageModel
 
 
 class CompositeLM(LanguageModel):
-    """Base class of models that are made of other models, their parts.
-
-    A part may be a ``FrozenEstimator``, which was fitted on the same columns or fewer.
-    """
+    """Base class of models that are made of others, perhaps frozen: their parts."""
 
     order = None  # each part has its own
 

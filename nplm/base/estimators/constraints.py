@@ -17,10 +17,7 @@ USUAL_COLUMNS = 4
 
 
 class Whole(Interval):
-    """Whole numbers from `least` to `most`, for ``_parameter_constraints``.
-
-    Unlike scikit-learn's interval, it does not accept True for 1.
-    """
+    """Whole numbers from `least` to `most`; True is not 1, as scikit-learn has it."""
 
     def __init__(self, least: int, most: int | None = None) -> None:
         closed = "left" if most is None else "both"
@@ -51,10 +48,7 @@ def non_negative() -> Interval:
 
 
 def unless_none(value: object, change: int = 0) -> int:
-    """Return a parameter plus `change`, at least 1, or `USUAL_COLUMNS` for None.
-
-    A value that is no number counts as None: the fit refuses it.
-    """
+    """Return a parameter plus `change`, or `USUAL_COLUMNS` if it is no number."""
     if isinstance(value, Integral) and not isinstance(value, bool):
         return max(int(value) + change, 1)
     return USUAL_COLUMNS

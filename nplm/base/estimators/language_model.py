@@ -164,10 +164,7 @@ class LanguageModel(WindowScores, DensityMixin, Saved, Documented, StreamModel):
     def _fit(
         self, X: Ids, y: Ids, held_out: HeldOut | None
     ) -> KeyboardInterrupt | None:
-        """Set the fitted attributes from checked windows of ``order_ - 1`` columns.
-
-        Returns the interrupt that ended the fit early, if it left the model fitted.
-        """
+        """Set the attributes of a fit; return the interrupt that ended it early."""
         raise NotImplementedError
 
     def _predict_proba(self, X: Ids) -> Array:

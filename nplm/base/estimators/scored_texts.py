@@ -27,10 +27,7 @@ def perplexities(log_prob: ArrayLike, n: ArrayLike) -> Floats:
 
 
 def reads_texts(estimator: object) -> bool:
-    """Return whether a state of an estimator goes on within a text.
-
-    False of a ``FrozenEstimator``, which is fitted to windows only.
-    """
+    """Return whether a state of an estimator, not frozen, goes on within a text."""
     # A frozen one has the attributes of the estimator in it, but its class has not.
     if not hasattr(type(estimator), "_reads_texts"):
         return False
@@ -45,10 +42,7 @@ def context_of_texts(model: Any, least: int = 1) -> int:
 
 
 def shown_blocks(name: str, scores: Floats, size: int) -> Iterator[slice]:
-    """Yield blocks of scores to be filled in; the stage of a fit shows how far it is.
-
-    `name`: that of the model that scores
-    """
+    """Yield blocks of scores to be filled in; the stage of a fit shows how many are."""
     with bar(0, name, "{:.2f} nats".format) as shown:
         for part in blocks(len(scores), size):
             yield part

@@ -131,10 +131,7 @@ def owned(path: Path) -> Iterator[BinaryIO]:
 
 
 def allocate(file: BinaryIO, n_bytes: int, folder: Path) -> None:
-    """Allocate the disk space of a file.
-
-    Writing to a mapped file on a full disk would end the process.
-    """
+    """Allocate disk space: writing to a mapped file on a full disk ends the process."""
     with full_disk_named(folder, f"{n_bytes / GIBI:.3g} GiB"):
         if n_bytes and hasattr(os, "posix_fallocate"):
             os.posix_fallocate(file.fileno(), 0, n_bytes)
@@ -179,9 +176,6 @@ def use_large_pages(array: NDArray[Any]) -> None:
 
 
 def user_cache() -> Path:
-    """Return the folder ``nplm`` in the user's cache, which need not exist.
-
-    It is in ``XDG_CACHE_HOME``, by default ``~/.cache``.
-    """
+    """Return ``nplm`` in ``XDG_CACHE_HOME`` (``~/.cache``); it need not exist."""
     caches = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
     return Path(caches).expanduser() / "nplm"

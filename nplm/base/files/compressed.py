@@ -236,10 +236,7 @@ class _Bounded(io.RawIOBase):
 
 
 def refuse_foreign(start: bytes, name: str) -> None:
-    """Raise ValueError if a file of this name is another tool's that is not read.
-
-    `start` are its first `START_BYTES`.
-    """
+    """Raise ValueError if a file that begins so is another tool's that is not read."""
     for foreign in FOREIGN:
         if foreign.start.match(start):
             raise ValueError(

@@ -158,10 +158,7 @@ def _entry(kind: str, shape: tuple[int, ...], start: int, end: int) -> dict[str,
 def _header(
     entries: Mapping[str, Any], metadata: Mapping[str, str], sums: dict[str, int]
 ) -> tuple[bytes, str]:
-    """Return the bytes before the arrays, and their checksum.
-
-    Their length does not depend on the checksums of the arrays.
-    """
+    """Return the bytes before the arrays, and their checksum."""
 
     def encoded(sums: dict[str, int]) -> tuple[bytes, str]:
         text = dict(metadata) | {"arrays": json.dumps(sums)}
@@ -178,10 +175,7 @@ def _header(
 def _checksum(
     array: NDArray[Any], write: Callable[[Any], object] = lambda block: None
 ) -> int:
-    """Return the checksum of an array of one dimension; release it if it is mapped.
-
-    - `write`: called with its blocks
-    """
+    """Return the checksum of an array, write its blocks, and release it if mapped."""
     checksum, step = 0, BLOCK_BYTES // array.dtype.itemsize
     for at in range(0, len(array), step):
         block = array[at : at + step].data

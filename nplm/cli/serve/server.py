@@ -44,10 +44,7 @@ class Server(uvicorn.Server):
 
 
 class Connection(H11Protocol):
-    """A connection that a client cannot hold without a request under way.
-
-    uvicorn bounds the time between two requests only.
-    """
+    """A connection that a client cannot hold without a request under way."""
 
     _late: asyncio.TimerHandle | None = None
 

@@ -183,10 +183,7 @@ class ExpandedTrie:
         return len(self.tokens.n)
 
     def n_ngrams(self, work: Work) -> float:
-        """Return the number of n-grams, each as often as it has classes.
-
-        A product may be above the largest integer, and even infinite.
-        """
+        """Return the number of n-grams (with their classes), which may be infinite."""
         work.stage("counting", int(self.trie.n_ngrams[: self.order].sum()))
         with np.errstate(over="ignore"):
             return sum(
@@ -218,10 +215,7 @@ class ExpandedTrie:
         return prob / weight
 
     def _joint_prob(self, contexts: Sequences, several: Mask) -> Floats:
-        """Return the probability of classes and words of contexts.
-
-        It is 1 where a context has only one sequence of classes (not `several`).
-        """
+        """Return the probability of contexts' classes and words; 1 unless `several`."""
         joint, rows = np.ones(len(several)), np.flatnonzero(several)
         ids, prob = contexts.ids[rows], contexts.prob[rows]
         for k in range(ids.shape[1]):

@@ -45,10 +45,7 @@ def weights_of(
     estimators: Sequence[tuple[str, object]],
     has_held_out: bool,
 ) -> Floats | None:
-    """Return the weights of the members kept; None if they must be learned.
-
-    - `names`: those of `estimators`, and of the uniform distribution
-    """
+    """Return the weights of the members kept; None if they must be learned."""
     models = dict(estimators)
     kept = np.array([not _is_dropped(models.get(name)) for name in names])
     if isinstance(weights, str):

@@ -65,10 +65,7 @@ class MixedScores(CompositeLM):
     def _member_log_probs(
         self, data: HeldOut | Texts, begin: Callable[[str], None] = lambda stage: None
     ) -> Floats:
-        """Return the scores by each member: (n_samples, n_members).
-
-        - `begin`: called with the name of each stage
-        """
+        """Return the scores by each member, (n_samples, n_members)."""
         scores = []
         for i, member in enumerate(self.estimators_, 1):
             begin(f"scores ({i} of {len(self.estimators_)})")
@@ -87,10 +84,7 @@ class MixedScores(CompositeLM):
         return out
 
     def _mixed(self, log_probs: ArrayLike, X: Ids) -> Floats:
-        """Return the log-probabilities of the mixture, of those of each member.
-
-        `log_probs`: of a word, or of several, after each context of `X`
-        """
+        """Return the log-probabilities of the mixture, of those of each member."""
         weights = self._row_weights(X).T
         weights = weights[..., np.newaxis] if np.ndim(log_probs) == 3 else weights
         return logsumexp(log_probs, axis=0, b=weights)

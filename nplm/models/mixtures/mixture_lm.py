@@ -233,10 +233,7 @@ class MixtureLM(_BaseComposition, MixedScores):
         fit_params: dict[str, object],
         texts: tuple[Texts, Texts | None] | None = None,
     ) -> KeyboardInterrupt | None:
-        """Fit; return the interrupt if one came and left all members fitted.
-
-        `texts` are those of the windows, for members that read them.
-        """
+        """Fit; return the interrupt, if one came and left all members fitted."""
         uniform = ["uniform"] if self.include_uniform else []
         names = names_of(self.estimators) + uniform
         self._validate_names(names)

@@ -217,10 +217,7 @@ class Architecture:
     def learned(
         self, counts: Counts, windows: Callable[[], tuple[Ids, Ids]]
     ) -> Architecture:
-        """Return the architecture with the classes or tree made for training.
-
-        `counts` are those of the next words; a tree of contexts also needs the windows.
-        """
+        """Return the architecture with the classes or tree made for training."""
         features = copy(self.features)
         features.embeddings = None
         return replace(
@@ -242,10 +239,7 @@ class Architecture:
     # -- parts ----------------------------------------------------------------
 
     def parts(self, loss: Loss) -> Parts:
-        """Make the parts for training with `loss`.
-
-        Call `learned` first if the output uses classes or a tree.
-        """
+        """Make the parts for training with `loss`, after `learned`."""
         estimate, m = loss._estimate(), self.embedding_dim
         inputs = Concatenation(self.order - 1, m)
         if self.n_distant:

@@ -50,10 +50,7 @@ Fits = TypeVar("Fits", bound="FittedNetworkLM")
 
 
 def view(name: str, doc: str, *, of_words: str | None = None) -> property:
-    """Return a property that is a view of a parameter, with a setter.
-
-    Where the network has an array `of_words`, that is the parameter.
-    """
+    """Return a property, a view of a parameter, or of `of_words` if it exists."""
 
     def array_in(parameters: Parameters) -> str:
         if of_words is None or parameters.named().get(of_words) is None:

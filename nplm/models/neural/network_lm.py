@@ -89,10 +89,7 @@ class FitRequest:
         processes: Processes = ALONE,
         **options: Any,
     ) -> NetworkLM:
-        """Train, and assign the result; an error leaves the model unchanged.
-
-        `gather` makes the whole network of the part that this process trained.
-        """
+        """Train, `gather` the shares of processes, and assign the result, last."""
         if self.before is None and processes.rank == 0:
             self.model._advise(self.recipe.architecture.n_words)
         interrupt = None
@@ -110,10 +107,7 @@ class FitRequest:
         return self.model
 
     def assign(self, trained: TrainedNetwork) -> NetworkLM:
-        """Assign a trained network to the model, in one step, for threads that score.
-
-        Its parameters may have been set meanwhile.
-        """
+        """Assign a trained network to the model in one step, for threads that score."""
         fitted = shallow_copy(self.model)
         for name in SIZES:
             fitted.__dict__.pop(name, None)
@@ -142,10 +136,7 @@ class FitRequest:
 
 
 class NetworkLM(NetworkParameters):
-    """Base class of the neural models.
-
-    Only a fit and `EnergyLM.add_words` assign ``_trained``.
-    """
+    """Base class of the neural models; a fit and `add_words` assign ``_trained``."""
 
     def _advise(self, n_words: int) -> None:
         """Warn if another parameter than a default suits the vocabulary better."""
@@ -284,10 +275,7 @@ class NetworkLM(NetworkParameters):
     def _windows(
         self, data: Texts | Pair, held_out: Texts | Pair | None, *, reset: bool
     ) -> Windows:
-        """Return the checked windows of a fit; `reset` sets what follows from them.
-
-        Otherwise they must agree with the attributes that an earlier fit set.
-        """
+        """Return the checked windows of a fit; `reset` sets what follows from them."""
         if isinstance(data, Texts):
             self._start_texts(data, reset=reset)
             windows = Windows.of_texts(data, self._nearest)

@@ -35,10 +35,7 @@ MIN_WORDS_PER_NOISE_SAMPLE = 4
 
 @hyperparameters
 class NetworkParameters(FittedNetworkLM):
-    """Base of `NetworkLM`: the hyper-parameters, and the recipe that they make.
-
-    A subclass adds its own, and turns all into an `Architecture`.
-    """
+    """Base of `NetworkLM`: the hyper-parameters, and the recipe that they make."""
 
     order: int | None = field(default=None, kw_only=False)
     n_words: int | None = None

@@ -379,10 +379,7 @@ default="auto"
     def _with_changes(
         cls, params: dict[str, object], changes: dict[str, object]
     ) -> Self:
-        """Return a network with parameters and changes to them.
-
-        An option in `changes`, or a string for it, replaces that of `params` whole.
-        """
+        """Return a network with parameters and changes, which replace whole options."""
         taken = {k: v for k, v in params.items() if k.partition("__")[0] not in changes}
         return cls().set_params(**(taken | changes))
 

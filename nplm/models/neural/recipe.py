@@ -122,10 +122,7 @@ class Recipe:
             )
 
     def for_one_epoch(self) -> Recipe:
-        """Return the recipe of one more epoch, without early stopping.
-
-        The schedule still extends over `max_iter` epochs; "auto" is constant.
-        """
+        """Return the recipe of one more epoch; the schedule is that of `max_iter`."""
         solver = copy(self.solver)
         if self.ends:
             solver.learning_rate = "constant"
@@ -228,10 +225,7 @@ class TrainedNetwork:
     def resumed(
         self, parts: Parts, solver: solvers.SGD, rows: slice
     ) -> tuple[Parameters, State | None]:
-        """Copy the parameters with some output rows, and the state of the solver.
-
-        The state is None if the network was trained with another solver.
-        """
+        """Copy the parameters with some rows, and the state if it is of `solver`."""
         parameters = self.parameters.copy(rows)
         parameters.visited = parts.visited
         fresh = solver.initial_state(parameters)

@@ -73,10 +73,7 @@ def multiplies_bfloat16() -> bool:
 
 
 def kernel_tier(precision: str = "float32") -> str:
-    """Return the tier in use: the requested one, or the fastest of this processor.
-
-    For bfloat16, "plain" must be requested.
-    """
+    """Return the tier in use: the requested one, or the fastest of this processor."""
     tiers = available_tiers(precision)
     requested = _REQUESTED.get() or os.environ.get("NPLM_TIER")
     if precision == "bfloat16" and tiers == ["plain"] and requested != "plain":

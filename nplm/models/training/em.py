@@ -212,10 +212,7 @@ def _newton(
     gradient: Floats,
     curvature: Floats,
 ) -> Floats:
-    """Return the weights, 0 or more, that maximise a quadratic model of a function.
-
-    - `gradient`, `curvature`: at `weights`, first and negated second derivatives
-    """
+    """Return the weights, 0 or more, that maximise a quadratic model of a function."""
     scale = np.sqrt(np.diag(curvature))
     scale[scale == 0] = 1  # of a member that has no sample
     scaled = curvature / np.outer(scale, scale) + RIDGE * np.eye(len(scale))

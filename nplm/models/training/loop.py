@@ -66,16 +66,10 @@ class Job(Protocol):
         """Number of passes closed by `end`."""
 
     def n_passes(self, done: int) -> float:
-        """Return the maximum number of passes, after `done` of them.
-
-        The last one has a fraction of the steps if this is no whole number.
-        """
+        """Return the maximum number of passes, of which the last may be a fraction."""
 
     def limit(self, done: int) -> int:
-        """Return the step of the pass that the next call may go to, after `done`.
-
-        It is `done` at the end of the pass.
-        """
+        """Return the step up to which the next call may go; `done` ends the pass."""
         return self.n_steps
 
     def more(self, done: int) -> bool:

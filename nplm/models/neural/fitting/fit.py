@@ -223,10 +223,7 @@ class Training:
         return kind(parts, parameters, **options)
 
     def _embeddings(self) -> Array | None:
-        """Return the first features of words, or None to draw them.
-
-        Those of counts are computed in the first process.
-        """
+        """Return the first features, which the first process computes; None to draw."""
         recipe, processes = self.recipe, self.processes
         architecture = recipe.architecture
         if not architecture.starts_from_counts:
@@ -331,10 +328,7 @@ class Training:
         return interrupt
 
     def train(self, examples: Index) -> float:
-        """Train on the windows `examples` in this order, and return their mean loss.
-
-        If each process has windows of its own, they are those of this process.
-        """
+        """Train on windows of this process, in this order; return their mean loss."""
         if self.windows.min_windows is not None:
             examples = in_turns(examples, self.processes)
         with blas_threads(1):

@@ -53,10 +53,7 @@ Kind = TypeVar("Kind", bound=Option)
 def lightened(
     trained: TrainedNetwork, *, optimizer: bool, dtype: str | None
 ) -> TrainedNetwork:
-    """Return a network whose items take less room in a file.
-
-    Raises ValueError if the weights are not float32, or too large for `dtype`.
-    """
+    """Return a network whose items take less room; raise ValueError if they cannot."""
     if not optimizer:
         trained = replace(trained, solver_state={})
     if dtype is None:

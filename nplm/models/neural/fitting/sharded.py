@@ -33,10 +33,7 @@ def rows_of(n_words: int, processes: Processes) -> slice:
 
 
 def gathers_totals(n_ranks: int, n_columns: int) -> bool:
-    """Return whether one Allgather of the totals is faster than two Allreduces.
-
-    An Allgather has half as many steps, but sends the totals of every rank to each.
-    """
+    """Return whether one Allgather of the totals is faster than two Allreduces."""
     steps = log2(n_ranks)
     return (n_ranks - 1 - steps) * 24 * n_columns <= steps * LATENCY_BYTES
 
@@ -127,10 +124,7 @@ def sharded(trained: TrainedNetwork, processes: Processes) -> TrainedNetwork:
 def gathered(
     trained: TrainedNetwork, processes: Processes, *, everywhere: bool
 ) -> TrainedNetwork | None:
-    """Return the network with the output rows of all processes.
-
-    Unless `everywhere`, all processes but the first return None.
-    """
+    """Return the network with all output rows; None in others unless `everywhere`."""
     n_rows = trained.parts.output.n_rows(trained.architecture.n_words)
     n_everyones = processes.everyones(len(trained.parameters.E))
     if all(n == n_rows for n in n_everyones):  # every process has all of them

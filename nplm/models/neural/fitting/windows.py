@@ -322,10 +322,7 @@ class PartOrder(Order):
 
 
 def in_turns(mine: Index, processes: Processes) -> Index:
-    """Return the examples of all processes in turns; `mine`: those of this process.
-
-    Raises ValueError in all processes, if they do not have as many each.
-    """
+    """Return the examples of all processes in turns; raise unless each has as many."""
     processes.check_same({"the number of examples": str(len(mine))})
     examples = np.full(len(mine) * processes.size, OTHER_RANK, np.intp)
     examples[processes.rank :: processes.size] = mine

@@ -67,16 +67,13 @@ NO_DROPOUT = Dropout()
 
 @dataclass(frozen=True)
 class Masks:
-    """Wrap the kernels of one team in dropout, where its rate is above 0.
-
-    `run_length`: number of consecutive examples, which have one mask.
-    """
+    """Wrap the kernels of one team in dropout, where its rate is above 0."""
 
     dropout: Dropout
     scratch: Scratch
     clock: Clock
     worker: int
-    run_length: int
+    run_length: int  # consecutive examples, which have one mask
 
     def of_inputs(
         self, activations: Activations, features: Kernel, inputs: Kernel

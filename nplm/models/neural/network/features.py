@@ -135,12 +135,9 @@ class Fixed(Features):
 
 @dataclass(frozen=True, eq=False)
 class Composed(Features):
-    """Own features of each word plus features that words share: C = own + matrix G.
+    """Features of each word plus features that words share: C = own + matrix G."""
 
-    `matrix` (n_words, n_parts): weights of the shared parts in each word.
-    """
-
-    matrix: csr_array | None = None
+    matrix: csr_array | None = None  # (n_words, n_parts): weights of parts
 
     def shapes(self, n_words: int) -> Shapes:
         assert self.matrix is not None

@@ -73,10 +73,7 @@ class Tanh:
         return 0
 
     def initial_memory(self, n_members: int, n_runs: int, dtype: DTypeLike) -> State:
-        """Make the state that training carries from one mini-batch to the next.
-
-        `n_runs` is the number of runs of consecutive examples of a mini-batch.
-        """
+        """Make the state that training carries from one mini-batch to the next."""
         return {}
 
     def check_memory(self, state: State) -> None:

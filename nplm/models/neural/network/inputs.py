@@ -133,10 +133,7 @@ class MixedSenses:
         return ("S", "Q")
 
     def shapes(self, n_words: int) -> Shapes:
-        """Return the shapes, also those of the inputs without senses.
-
-        S and Q have a row per frequent word, and one for all others.
-        """
+        """Return the shapes; S and Q have a row per frequent word and one more."""
         n_rows = min(n_words, self.n_frequent + 1)
         shape = n_rows, self.n_senses * self.words.n_features
         return self.words.shapes(n_words) | dict.fromkeys(self.visited, shape)

@@ -14,10 +14,7 @@ CACHE_LINE_BYTES = 64
 
 
 def aligned_zeros(shape: tuple[int, int], dtype: DTypeLike) -> Array:
-    """Return zeros aligned to a cache line, so that no vector crosses one.
-
-    NumPy aligns its arrays to 16 bytes only.
-    """
+    """Return zeros aligned to a cache line; NumPy's arrays are to 16 bytes only."""
     size, itemsize = shape[0] * shape[1], np.dtype(dtype).itemsize
     memory = np.zeros(size + CACHE_LINE_BYTES // itemsize, dtype=dtype)
     start = -memory.ctypes.data % CACHE_LINE_BYTES // itemsize
@@ -175,10 +172,7 @@ class Parameters:
         return self.n_outputs - 1 if name == "E" else array.shape[-1]
 
     def without_padding(self, name: str, array: Array) -> Array:
-        """Return a view, without padding, of an array shaped like the one of `name`.
-
-        If tied, `own` is padded as E is.
-        """
+        """Return a view, without padding, of an array shaped like that of `name`."""
         if name == "E" or (name == "own" and self.tied):
             return array[:, : self.n_outputs]
         return array

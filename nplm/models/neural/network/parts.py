@@ -72,10 +72,7 @@ class Parts(NamedTuple):
         rows: slice = slice(None),
         embeddings: Array | None = None,
     ) -> Parameters:
-        """Draw parameters, with only some `rows` of the output units.
-
-        `counts` are those of the next words. `embeddings` replaces the random features.
-        """
+        """Draw parameters, with some output `rows`, from counts of next words."""
         inputs, hidden, output, features = self
         arrays = self.zeros(n_words, dtype, rows)
         draw_normal(arrays["H"], rng, 3.0 / np.sqrt(max(inputs.n_inputs, 1)))
@@ -114,10 +111,7 @@ class Parts(NamedTuple):
 
 
 def check_sums(parameters: Parameters, parts: Parts) -> None:
-    """Raise ValueError if weights are not finite, or their sums may overflow.
-
-    With overflow, probabilities do not sum to 1.
-    """
+    """Raise ValueError if weights are not finite, or sums of them may overflow."""
     arrays = parameters.trained() | {"C": parameters.C}
     size = {k: max(float(a.max(initial=0)), -float(a.min(initial=0)))
             for k, a in arrays.items()}  # fmt: skip

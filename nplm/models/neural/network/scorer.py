@@ -200,10 +200,7 @@ class Scorer:
         return out
 
     def _map(self, work: Callable[[Team, slice, Index], None], X: Ids) -> None:
-        """Call `work` for parts of windows, each with a team of its own.
-
-        The parts are short, so that an interrupt is handled soon.
-        """
+        """Call `work` for short parts of windows, each with a team of its own."""
         n, n_columns = X.shape
         batch = max(1, min(SCORING_BATCH, -(-n // self.threads.n)))
         trained = self.kernel_parameters()
@@ -229,10 +226,7 @@ class Scorer:
         n_workers: int = 1,
         **options: object,
     ) -> Team:
-        """Make the kernels of one team; without a solver, it scores.
-
-        It scores rows of texts with a `memory`, else windows of `n_columns` alone.
-        """
+        """Make the kernels of a team; it scores texts with a `memory`, else windows."""
         scoring = make_solver is None
         alone = scoring and not memory
         n_columns = self.parts.n_columns if n_columns is None else n_columns

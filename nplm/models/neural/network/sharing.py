@@ -166,10 +166,7 @@ class RankSharing(Sharing):
 
     @abstractmethod
     def step(self, X: Ids, y: Ids, batch: Index) -> float:
-        """Train on the examples of a step.
-
-        Returns the seconds in which this rank waits for others or for messages.
-        """
+        """Train on the examples of a step; return the seconds of waits and messages."""
 
 
 def own_examples(

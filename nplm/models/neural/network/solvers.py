@@ -230,10 +230,7 @@ class Adam(SGD):
         return state
 
     def kept(self, state: State) -> State:
-        """Return the moments, which scikit-learn's networks keep too.
-
-        The rates of C are kept with them.
-        """
+        """Return the moments and the rates of C, for further training."""
         kept = ("first_", "second_", "paused_")
         return {k: a for k, a in state.items() if k.startswith(kept)}
 

@@ -126,10 +126,7 @@ def duplicate_of(comm: MPI.Comm | None) -> MPI.Comm:
 
 
 class Ranks(Processes):
-    """The ranks of a communicator.
-
-    `comm`: None is all ranks. Messages use a duplicate of it.
-    """
+    """The ranks of a communicator, by default all, with a duplicate of it."""
 
     def __init__(self, comm: MPI.Comm | None = None) -> None:
         self.comm = duplicate_of(comm)
@@ -223,10 +220,7 @@ class Ranks(Processes):
                 comm.Delete_attr(SHARED)
 
     def generator(self, rng: np.random.RandomState) -> np.random.RandomState:
-        """Return rank 0's random generator in all ranks.
-
-        NumPy's global generator (``random_state=None``) is unchanged in other ranks.
-        """
+        """Return rank 0's generator in all ranks; the global one stays in others."""
         if self.rank == 0:
             rng = private_generator(rng)
         state = self.comm.bcast(rng.get_state(legacy=False))

@@ -19,10 +19,7 @@ Meeting = Callable[[bool], tuple[bool, KeyboardInterrupt | None]]
 
 
 class Processes:
-    """Collective operations of processes that run the same fit.
-
-    In this class, those of a single process; `agreement.Ranks` are several.
-    """
+    """Collective operations of a fit, here of one process, of several in `Ranks`."""
 
     rank, size = 0, 1
 
@@ -48,27 +45,18 @@ class Processes:
         return value
 
     def check_same(self, fingerprint: dict[str, str], of_data: str = "") -> None:
-        """Raise an error in all if parameters or data differ from the first's.
-
-        `of_data` is what to do if data do, "X" or "y".
-        """
+        """Raise an error in all if parameters or data differ from the first's."""
 
     def guard(self) -> AbstractContextManager[None]:
         """Return a context in which a process that fails alone aborts all."""
         return nullcontext()
 
     def generator(self, rng: np.random.RandomState) -> np.random.RandomState:
-        """Return the first process's random generator in all processes.
-
-        It is never NumPy's global generator, which does not change in the others.
-        """
+        """Return the first process's generator, never NumPy's global one, in all."""
         return private_generator(rng)
 
     def interrupts(self) -> AbstractContextManager[Meeting]:
-        """Return a context in which several processes are interrupted together.
-
-        The interrupts of a single process are unchanged.
-        """
+        """Return a context in which several processes are interrupted together."""
         return nullcontext(lambda due: (due, None))
 
     # -- operations on arrays, in place -------------------------------------------
@@ -133,10 +121,7 @@ class Seconds:
 
 
 def part_of(data: T, process: int, n_processes: int) -> T:
-    """Return the slice of a sequence or array that is the part of a process.
-
-    The parts are contiguous, in order, and as long as each other to within one item.
-    """
+    """Return the slice of a sequence that is a process's part; all are about equal."""
     if isinstance(data, (str, bytes, os.PathLike)):
         raise TypeError(
             f"data={data!r} is one name: pass a list of names of files, or the array "

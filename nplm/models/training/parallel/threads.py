@@ -95,10 +95,7 @@ class Threads:
         _run(work, range(n), n, give_up, finish)
 
     def split(self, n: int, block: int, most: int | None = None) -> list[slice]:
-        """Split range(n) into a part per thread, or parts of at most `most` blocks.
-
-        All blocks but the last are complete.
-        """
+        """Split range(n) for threads, into parts of at most `most` whole blocks."""
         blocks = -(-n // block)
         size = min(-(-blocks // self.n), most or blocks) * block
         return [slice(i, min(n, i + size)) for i in range(0, n, size)]

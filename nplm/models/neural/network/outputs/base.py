@@ -52,10 +52,7 @@ class Output:
         return n_words
 
     def n_tied_rows(self, batch_size: int) -> int | None:
-        """Return the maximum number of tied rows that a mini-batch uses in the output.
-
-        None means all rows.
-        """
+        """Return the tied rows that a mini-batch uses at most; None is all."""
         return 0
 
     def initial_biases(self, n_words: int, counts: Counts) -> Array:
@@ -96,10 +93,7 @@ class Output:
     def kernel(
         self, team: Workspace, start: int, stop: int, leader: Kernel | None
     ) -> Kernel:
-        """Return the kernel of the member with rows `start` to `stop` of E.
-
-        `leader` is the kernel of the first member, or None for that member.
-        """
+        """Return the kernel of some rows of E; `leader` is that of the first member."""
         raise NotImplementedError
 
     def _rows(

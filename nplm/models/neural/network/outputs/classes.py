@@ -35,10 +35,7 @@ class Classes(Output):
         return len(self.starts) - 1 + n_words
 
     def initial_biases(self, n_words: int, counts: Counts) -> Array:
-        """Return log (add-one) unigram probabilities, of classes and within them.
-
-        With U = W = 0, the network then predicts the unigram probabilities.
-        """
+        """Return log (add-one) unigrams, of classes and of words within them."""
         smoothed = counts + 1.0
         mass = np.bincount(self.labels, smoothed)
         within = np.log(smoothed / mass[self.labels])

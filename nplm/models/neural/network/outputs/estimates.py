@@ -160,10 +160,7 @@ class NoiseContrastive(Estimate):
 
 @dataclass(frozen=True)
 class Sampled(Output):
-    """Mixin of an output that trains on noise samples.
-
-    It precedes, as a base class, the output that scores.
-    """
+    """Mixin before the output that scores: it trains on noise samples."""
 
     rows_are_shared: ClassVar[bool] = False
     rows_are_visited: ClassVar[bool] = True

@@ -35,10 +35,7 @@ class Softmax(Output):
         return self.n_rows(n_words)
 
     def initial_biases(self, n_words: int, counts: Counts) -> Array:
-        """Return the log (add-one) unigram probabilities.
-
-        With U = W = 0, the network then predicts the unigram probabilities.
-        """
+        """Return log (add-one) unigrams: all that U = W = 0 leaves."""
         smoothed = counts[: self.n_rows(n_words)] + 1.0
         return np.log(smoothed / smoothed.sum())
 

@@ -30,10 +30,7 @@ N_PSEUDO_COUNTS = 5
 
 @dataclass(frozen=True, eq=False)
 class Tree(Output):
-    """Output with a softmax over the branches of each inner node of a tree of words.
-
-    Each branch has a row of E, node by node from the root.
-    """
+    """Output with a softmax over the branches, rows of E, of each node of a tree."""
 
     rows_are_visited: ClassVar[bool] = True
 
@@ -57,10 +54,7 @@ class Tree(Output):
         return len(self.nodes.branches)
 
     def initial_biases(self, n_words: int, counts: Counts) -> Array:
-        """Return log shares of branches in their nodes, by the (add-one) unigrams.
-
-        With U = W = 0, the network then predicts the unigram probabilities.
-        """
+        """Return log shares of branches in their nodes, by the (add-one) unigrams."""
         masses, starts = self.nodes.masses(counts + 1), self.nodes.starts
         totals = np.add.reduceat(masses, starts[:-1]) if len(masses) else masses
         return np.log(masses) - np.log(np.repeat(totals, np.diff(starts)))
