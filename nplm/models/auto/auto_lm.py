@@ -266,7 +266,7 @@ class AutoLM(TextLM):
         choice = None if self.recipe is None else Choice(self.recipe)
         if choice is None and folder is not None:
             choice = kept_choice(Path(folder))
-            budget.resume(0.0 if choice is None else choice.seconds)
+            budget.spent_before = 0.0 if choice is None else choice.seconds
         text, recipe = self._text(X, y, X_val, options["y_val"], choice, before, budget)
         asked = {} if folder is None else self._asked(text, fixed, before)
         if choice is not None and choice.asked:

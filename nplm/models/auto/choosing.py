@@ -387,7 +387,7 @@ def _speeds(
     texts = replace(fit, text=piece).texts_of(network)
     request, now = FitRequest.of(network, *texts), time.perf_counter()
     plan = TimedPlan(
-        10**12, now, now + max(LEAST_PROBE, seconds), steps_a_pass=piece.n_tokens,
+        10**12, now + max(LEAST_PROBE, seconds), steps_a_pass=piece.n_tokens,
         closing_seconds=0.0, most=10**12,
     )  # fmt: skip
     try:

@@ -64,24 +64,16 @@ class Budget:
 
     - `seconds`: of the whole work
     - `begun`: when it began, by ``time.perf_counter``; by default now
+    - `spent_before`: seconds that the work took before it was killed
     - `slowness`: how often the time of the processor other work takes, with its own
     """
 
     def __init__(self, seconds: float, begun: float | None = None) -> None:
         self.seconds = seconds
         self.begun = time.perf_counter() if begun is None else begun
-        self._spent_before = 0.0
+        self.spent_before = 0.0
         self.plan: TimedPlan | None = None
         self.ends_soon, self.slowness = False, 1.0
-
-    def resume(self, seconds: float) -> None:
-        """Go on with work that took these seconds before it was killed."""
-        self._spent_before = seconds
-
-    @property
-    def spent_before(self) -> float:
-        """Seconds that the work took before it was killed."""
-        return self._spent_before if self.plan is None else self.plan.spent_before
 
     @property
     def spent(self) -> float:
@@ -396,10 +388,10 @@ class AutoFit:
             return self.recipe.plan()
         ends = time.perf_counter() + budget.left - choice.reserved
         budget.plan = TimedPlan(
-            self.recipe.planned, budget.begun, ends, steps_a_pass=self.text.n_tokens,
+            self.recipe.planned, ends, steps_a_pass=self.text.n_tokens,
             closing_seconds=choice.scoring_seconds, most=choice.most, n_closings=2,
             reserved=choice.reserved, expected_speed=choice.speed,
-            spent_before=budget.spent_before, n_sample=self._n_sample(choice),
+            n_sample=self._n_sample(choice),
         )  # fmt: skip
         if budget.ends_soon:  # asked for before the network began
             budget.end_soon()

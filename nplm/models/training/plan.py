@@ -105,18 +105,16 @@ class Plan:
 class TimedPlan(Plan):
     """A plan that a clock corrects, at most once at each of `CHECKS`, to end at `ends`.
 
-    - `begun`, `ends`: of the work that the fit is a part of, by ``time.perf_counter``
+    - `ends`: by ``time.perf_counter``
     - `closing_seconds`: expected after each pass; the last step is followed by it
       `n_closings` times, and by `reserved` seconds of other work after `ends`
     - `expected_speed`: steps a second for which these are expected; 0 if unknown
-    - `spent_before`: seconds of the work before `begun`, of which `ends` takes account
     - `n_sample`: as of `Plan`
     """
 
     def __init__(
         self,
         n_steps: int,
-        begun: float,
         ends: float,
         *,
         steps_a_pass: int,
@@ -125,15 +123,14 @@ class TimedPlan(Plan):
         n_closings: int = 1,
         reserved: float = 0.0,
         expected_speed: float = 0.0,
-        spent_before: float = 0.0,
         n_sample: int = 0,
     ) -> None:
         super().__init__(min(n_steps, most))
-        self.begun, self.ends, self.most = begun, ends, most
+        self.ends, self.most = ends, most
         self._n_closings, self._reserved = n_closings, reserved
         self._expected_speed, self._has_closed = expected_speed, False
         self._steps_a_pass, self._closing_seconds = steps_a_pass, closing_seconds
-        self._started, self.spent_before = time.perf_counter(), spent_before
+        self._started = time.perf_counter()
         self._asked_to_end = self._ends_soon = False
         self._trained_seconds, self._trained_steps, self._called_at = 0.0, 0, 0
         self.best_speed = 0.0  # steps a second of the fastest call
@@ -220,16 +217,3 @@ class TimedPlan(Plan):
         self._scored_at, self._wait = time.perf_counter(), seconds / SAMPLE_SHARE
         if self._last_call is not None:
             self._last_call += seconds  # it is no training
-
-    def facts(self) -> dict[str, object]:
-        """Return the state, for JSON, with the seconds that the work took so far."""
-        spent = self.spent_before + time.perf_counter() - self.begun
-        return super().facts() | {"seconds": spent}
-
-    def resume(self, facts: Fitted) -> None:
-        """Restore the state of `facts`: the fit has the time that was left."""
-        spent_more = max(0.0, facts.number("seconds", 0) - self.spent_before)
-        super().resume(facts)
-        self.ends -= spent_more
-        self.spent_before += spent_more
-        self._measure(0, None)

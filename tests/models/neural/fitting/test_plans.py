@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from nplm import Adam, NeuralLM, windows
-from nplm.base.fitted import Fitted
 from nplm.models.neural.network_lm import FitRequest
 from nplm.models.training import plan as plans
 from nplm.models.training.plan import Plan, TimedPlan
@@ -104,7 +103,7 @@ class Clock:
 def test_timed_plan_ends_on_time(planned, seconds_a_step, monkeypatch):
     clock = Clock(monkeypatch, seconds_a_step)
     plan = TimedPlan(
-        planned, 90.0, 200.0, steps_a_pass=50_000, closing_seconds=1.0, most=10**9
+        planned, 200.0, steps_a_pass=50_000, closing_seconds=1.0, most=10**9
     )
     done = clock.run(plan)
     assert 197 < clock.now < 202
@@ -118,7 +117,7 @@ def test_timed_plan_ends_on_time(planned, seconds_a_step, monkeypatch):
 def test_slow_machine_has_the_time_for_the_work_after_its_steps(monkeypatch):
     clock = Clock(monkeypatch, lambda done: 4e-3)  # four times slower than expected
     plan = TimedPlan(
-        90_000, 100.0, 190.0, steps_a_pass=50_000, closing_seconds=2.0, most=10**9,
+        90_000, 190.0, steps_a_pass=50_000, closing_seconds=2.0, most=10**9,
         n_closings=2, reserved=5.0, expected_speed=1000.0,
     )  # fmt: skip
     clock.run(plan, closing=8.0)
@@ -127,9 +126,7 @@ def test_slow_machine_has_the_time_for_the_work_after_its_steps(monkeypatch):
 
 def test_timed_plan_makes_at_most_its_steps(monkeypatch):
     clock = Clock(monkeypatch, lambda done: 1e-3)
-    plan = TimedPlan(
-        1000, 100.0, 200.0, steps_a_pass=50_000, closing_seconds=1.0, most=30_000
-    )
+    plan = TimedPlan(1000, 200.0, steps_a_pass=50_000, closing_seconds=1.0, most=30_000)
     assert clock.run(plan) == 30_000
     assert clock.now < 140
 
@@ -137,7 +134,7 @@ def test_timed_plan_makes_at_most_its_steps(monkeypatch):
 def test_timed_plan_that_is_to_end_soon_ends_within_a_twentieth(monkeypatch):
     clock = Clock(monkeypatch, lambda done: 1e-3)
     plan = TimedPlan(
-        90_000, 100.0, 200.0, steps_a_pass=50_000, closing_seconds=1.0, most=10**9
+        90_000, 200.0, steps_a_pass=50_000, closing_seconds=1.0, most=10**9
     )
 
     def seconds_a_step(done):
@@ -152,7 +149,7 @@ def test_timed_plan_that_is_to_end_soon_ends_within_a_twentieth(monkeypatch):
 def timed(data, seconds):
     now = time.perf_counter()
     return TimedPlan(
-        1000, now, now + seconds, steps_a_pass=len(data[1]), closing_seconds=0.01,
+        1000, now + seconds, steps_a_pass=len(data[1]), closing_seconds=0.01,
         most=10**9,
     )  # fmt: skip
 
@@ -178,19 +175,6 @@ def test_killed_fit_has_the_bits_of_its_corrections(data, tmp_path):
     equal(fitted(network(), data, Plan(1000, plan.corrections)), lm)
 
 
-def test_resumed_plan_has_the_time_that_was_left(monkeypatch):
-    clock = Clock(monkeypatch, lambda done: 1e-3)
-    options = dict(steps_a_pass=50_000, closing_seconds=0.2, most=10**9)
-    first = TimedPlan(90_000, 90.0, 200.0, **options)
-    clock.now = 130.0
-    facts = first.facts()
-    clock.now = 500.0
-    second = TimedPlan(90_000, 490.0, 600.0, **options)
-    second.resume(Fitted(facts))
-    clock.run(second)
-    assert (130.0 - 90.0) + (clock.now - 490.0) == pytest.approx(110.0, abs=2)
-
-
 def test_stalled_fit_goes_on_from_its_best_epoch_with_a_falling_rate(data, tmp_path):
     X, y = data
     parts = (X[:300], y[:300]), (X[1500:2000], y[1500:2000])
@@ -204,7 +188,7 @@ def test_stalled_fit_goes_on_from_its_best_epoch_with_a_falling_rate(data, tmp_p
 
     now = time.perf_counter()
     options = dict(steps_a_pass=300, closing_seconds=0.01, most=300_000)
-    plan = TimedPlan(300_000, now, now + 60, **options)
+    plan = TimedPlan(300_000, now + 60, **options)
     lm = fit(plan)
     losses = lm.history_["val_loss"]
     done, planned = plan.corrections[-1]
@@ -224,9 +208,9 @@ def test_stalled_fit_goes_on_from_its_best_epoch_with_a_falling_rate(data, tmp_p
     now = time.perf_counter()
     with pytest.raises(Killed):
         fit(
-            TimedPlan(300_000, now, now + 60, **options), checkpoint=tmp_path,
+            TimedPlan(300_000, now + 60, **options), checkpoint=tmp_path,
             progress=kill,
         )  # fmt: skip
-    again = TimedPlan(300_000, now, now + 60, **options)
+    again = TimedPlan(300_000, now + 60, **options)
     equal(fit(again, checkpoint=tmp_path), lm)
     assert again.corrections == plan.corrections
