@@ -204,25 +204,21 @@ def report_perplexities(
     done: Callable[[], object] = lambda: None,
 ) -> None:
     """Report the perplexities of two texts, if given; call `done` after each block."""
-    for name, path in (("validation", valid), ("test", test)):
-        if path is not None:
-            _report_perplexity(scorer, name, path, blank_lines, done)
-
-
-def _report_perplexity(
-    scorer: Scorer, name: str, path: str, blank_lines: bool, done: Callable[[], object]
-) -> None:
-    sums = PerplexitySums(scorer.eos)
     score = TextScorer(scorer, blank_lines=blank_lines)
-    with stages(BAR, "") as begin:
-        begin(f"scoring {path}")
-        count, n_bytes = counter(), n_bytes_of([path])
-        count("", 0, n_bytes)
-        for chunk in chunks_of([path]):
-            sums.add(score(chunk).tokens)
-            done()
-            count("", chunk.n_bytes, n_bytes)
-    click.echo(
-        f"{name}: perplexity {sums.with_unknown:.2f}, without unknown words "
-        f"{sums.without_unknown:.2f} ({sums.n_unknown:,} of {sums.n_tokens:,} tokens)"
-    )
+    for name, path in (("validation", valid), ("test", test)):
+        if path is None:
+            continue
+        sums = PerplexitySums(scorer.eos)
+        with stages(BAR, "") as begin:
+            begin(f"scoring {path}")
+            count, n_bytes = counter(), n_bytes_of([path])
+            count("", 0, n_bytes)
+            for chunk in chunks_of([path]):
+                sums.add(score(chunk).tokens)
+                done()
+                count("", chunk.n_bytes, n_bytes)
+        click.echo(
+            f"{name}: perplexity {sums.with_unknown:.2f}, without unknown words "
+            f"{sums.without_unknown:.2f} ({sums.n_unknown:,} of {sums.n_tokens:,} "
+            "tokens)"
+        )

@@ -181,13 +181,16 @@ class Bench:
             self.progress(stage, len(y), len(y), "")
         return scores
 
+    def measured(self, name: str, model: LanguageModel) -> Scores:
+        """Fit a model, and return its scores."""
+        self.fit(name, model)
+        return self.scores(name, model)
+
     @cached_property
     def trigram(self) -> Scores:
         """The scores of the paper's trigram, with which its networks are mixed."""
-        name = "interpolated trigram"
         model = InterpolatedTrigram(**TRIGRAM_SETTINGS, **self.common)
-        self.fit(name, model)
-        return self.scores(name, model)
+        return self.measured("interpolated trigram", model)
 
 
 def mixed(members: Sequence[Scores], weights: Floats) -> Scores:
@@ -224,12 +227,9 @@ class Measured:
 
 @dataclass(frozen=True)
 class Fit(ABC):
-    """A fit, which may give several rows, of which the first names it.
+    """A fit, which may give several rows, of which the first names it."""
 
-    - `bound`: whether `expected_seconds` are "about" or "at most" the true ones
-    """
-
-    bound: ClassVar = "about"
+    bound: ClassVar = "about"  # or "at most": what `expected_seconds` are
 
     rows: Sequence[Row]
     settings: Settings
@@ -257,16 +257,15 @@ class Fit(ABC):
     def model(self, bench: Bench) -> Any:
         """Return the unfitted model."""
 
-    @abstractmethod
     def measure(self, bench: Bench, folder: Path) -> Measured:
         """Train and score; `folder` keeps an unfinished fit."""
+        return Measured({self.name: bench.measured(self.name, self.model(bench))})
 
 
 class TrigramFit(Fit):
     """The interpolated trigram of section 4.1."""
 
     def model(self, bench: Bench) -> InterpolatedTrigram:
-        """Return the trigram."""
         return InterpolatedTrigram(**self.settings, **bench.common)
 
     def measure(self, bench: Bench, folder: Path) -> Measured:
@@ -277,14 +276,7 @@ class TrigramFit(Fit):
 class KneserNeyFit(Fit):
     """Modified Kneser-Ney with back-off, as SRILM estimated it for the paper."""
 
-    def measure(self, bench: Bench, folder: Path) -> Measured:
-        """Count and score."""
-        model = self.model(bench)
-        bench.fit(self.name, model)
-        return Measured({self.name: bench.scores(self.name, model)})
-
     def model(self, bench: Bench) -> KneserNeyLM:
-        """Return the n-grams."""
         return KneserNeyLM(**self.settings, **bench.ngrams)
 
 
@@ -292,7 +284,6 @@ class ClassFit(Fit):
     """Word classes by exchange, and Kneser-Ney models of them, a row for each order."""
 
     def measure(self, bench: Bench, folder: Path) -> Measured:
-        """Find the classes, or go on with that, and train models of them."""
         stage = f"{self.settings['n_classes']} classes: finding"
 
         def report(done: float, total: float, information: float) -> None:
@@ -304,8 +295,7 @@ class ClassFit(Fit):
         scores = {}
         for row in self.rows:
             model = ClassLM(row.n, classes=classes.labels_, **bench.ngrams)
-            bench.fit(row.name, model)
-            scores[row.name] = bench.scores(row.name, model)
+            scores[row.name] = bench.measured(row.name, model)
         facts = {"passes": classes.n_iter_, "nats": classes.mutual_information_}
         return Measured(scores, None, facts)
 
@@ -327,7 +317,6 @@ class ClassFit(Fit):
         return first - began + (n_passes - 1) * (second - first)
 
     def model(self, bench: Bench) -> WordClasses:
-        """Return the classes, without the models of them."""
         n_classes, seed = self.settings["n_classes"], self.settings["random_state"]
         return WordClasses(n_classes, random_state=seed, **bench.ngrams)
 
@@ -372,12 +361,10 @@ class NetworkFit(Fit):
         return lm.max_iter * len(y) / len(examples) * seconds
 
     def model(self, bench: Bench) -> NeuralLM:
-        """Return the network."""
         settings = bench.common | self.changes | {"n_jobs": bench.n_jobs}
         return NeuralLM.from_paper(self.settings["network"], **settings)
 
     def measure(self, bench: Bench, folder: Path) -> Measured:
-        """Train the network, or go on with an unfinished fit."""
         lm = self.model(bench)
         bench.fit(self.name, lm, work=self.work, checkpoint=folder / "fit")
         alone = bench.scores(self.name, lm)

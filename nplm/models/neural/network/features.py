@@ -105,10 +105,7 @@ class Features:
 class DenselyUpdated(Features):
     """Features that every update changes, because the output uses all (`Energy`)."""
 
-    @property
-    def visited(self) -> tuple[str, ...]:
-        """Empty: weight decay applies to all rows at once."""
-        return ()
+    visited: ClassVar[tuple[str, ...]] = ()  # weight decay applies to all rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,15 +114,9 @@ class Fixed(Features):
 
     learned: ClassVar[bool] = False
 
-    @property
-    def visited(self) -> tuple[str, ...]:
-        """Empty: no update changes the features."""
-        return ()
+    visited: ClassVar[tuple[str, ...]] = ()
 
-    @property
-    def derived(self) -> tuple[str, ...]:
-        """C: the solver does not train it."""
-        return ("C",)
+    derived: ClassVar[tuple[str, ...]] = ("C",)  # the solver does not train it
 
     def kernel(
         self, tier: Tier, trained: Trained, scratch: Scratch, most: int | None
@@ -155,10 +146,7 @@ class Composed(Features):
             for rows in blocks(len(own), WORDS_A_BLOCK):
                 own[rows] -= matrix[rows] @ arrays["G"]
 
-    @property
-    def visited(self) -> tuple[str, ...]:
-        """Own features and G: an update visits its words and their parts."""
-        return ("own", "G")
+    visited: ClassVar[tuple[str, ...]] = ("own", "G")  # of words and their parts
 
     @property
     def derived(self) -> tuple[str, ...]:

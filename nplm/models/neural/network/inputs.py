@@ -108,6 +108,7 @@ class MixedSenses:
     """
 
     learned: ClassVar[bool] = True
+    visited: ClassVar[tuple[str, ...]] = ("S", "Q")
     words: Concatenation  # the inputs without senses
     n_senses: int
     n_frequent: int = N_FREQUENT
@@ -126,11 +127,6 @@ class MixedSenses:
     def n_inputs(self) -> int:
         """Length of x."""
         return self.words.n_inputs
-
-    @property
-    def visited(self) -> tuple[str, ...]:
-        """Names of the arrays of which an update visits only the rows of its words."""
-        return ("S", "Q")
 
     def shapes(self, n_words: int) -> Shapes:
         """Return the shapes; S and Q have a row per frequent word and one more."""
