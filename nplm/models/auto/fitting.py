@@ -7,6 +7,7 @@ import math
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Self
@@ -412,7 +413,8 @@ class AutoFit:
             return
         if self.budget.spent >= self.choice.seconds + after:
             self.choice = replace(self.choice, seconds=self.budget.spent)
-            self.choice.keep(Path(self.checkpoint))
+            with suppress(OSError):  # of which the checkpoint of the network warns
+                self.choice.keep(Path(self.checkpoint))
 
     def _progress(self, done: float, total: float, loss: float) -> None:
         note = f"training perplexity {math.exp(min(loss, 50)):.1f}"

@@ -3,6 +3,7 @@
 import re
 import time
 from dataclasses import replace
+from errno import ENOSPC
 from itertools import pairwise
 from unittest.mock import Mock
 
@@ -516,6 +517,15 @@ def test_end_that_is_asked_for_before_the_network_is_soon():
     fit_within(budget, lm, TEXTS)
     assert budget.left > 30
     assert len(lm.recipe_.corrections) == 1
+
+
+def test_fit_continues_on_a_full_disk(tmp_path, monkeypatch):
+    full = Mock(side_effect=OSError(ENOSPC, "No space left on device"))
+    monkeypatch.setattr("nplm.models.auto.fitting.replacing", full)
+    lm = AutoLM(1.0, settings=SMALL | {"epochs": 1}, random_state=0)
+    lm.fit(TEXTS, checkpoint=tmp_path)
+    assert full.called
+    equal(AutoLM(recipe=lm.recipe_).fit(TEXTS), lm)
 
 
 def test_fit_that_is_killed_before_its_network_resumes(tmp_path, monkeypatch):
