@@ -5,12 +5,7 @@ part in text order, their windows, and the vocabulary. `TextLines` reads text of
 size as a stream of documents.
 """
 
-from nplm.datasets._corpora import (
-    fetch_brown,
-    fetch_ptb,
-    load_python_docs,
-    load_text,
-)
+from nplm.datasets._corpora import fetch_brown, fetch_ptb, load_python_docs, load_text
 from nplm.datasets._wiki import load_wiki
 from nplm.datasets.corpus import Corpus
 from nplm.datasets.text_lines import TextLines

@@ -10,13 +10,7 @@ from sklearn.base import clone
 
 from nplm import AutoLM, InterpolatedTrigram, KneserNeyLM, TextLM, Vocabulary
 from nplm.datasets import Corpus
-from nplm.experiments.fits import (
-    PARTS,
-    Row,
-    Scores,
-    perplexities,
-    refuse_empty_parts,
-)
+from nplm.experiments.fits import PARTS, Row, Scores, perplexities, refuse_empty_parts
 from nplm.models.auto.fitting import network_of
 
 # Tokens of the training part that are scored, in pieces of about this many if it is one

@@ -20,15 +20,7 @@ from nplm.cli._jobs import JOBS, in_order
 from nplm.cli._models import MODEL, read_scorer
 from nplm.cli._outputs import OutputFile, refuse_to_replace
 from nplm.cli._tally import TextScorer
-from nplm.cli._text import (
-    ERRORS,
-    FIELD,
-    INPUTS,
-    Chunk,
-    chunks_of,
-    left_out,
-    n_bytes_of,
-)
+from nplm.cli._text import ERRORS, FIELD, INPUTS, Chunk, chunks_of, left_out, n_bytes_of
 from nplm.cli._values import ABOVE_ZERO, POSITIVE, SHARE
 from nplm.cli.commands.score import refuse_to_share
 from nplm.formats._model_files import writing

@@ -11,12 +11,7 @@ import numpy as np
 from nplm._kernels.files._token_lines import format_tokens
 from nplm.base.estimators.scored_texts import perplexity
 from nplm.cli._bars import bars_beside_output
-from nplm.cli._models import (
-    MODEL,
-    is_of_running_text,
-    read_scorer,
-    without_marks,
-)
+from nplm.cli._models import MODEL, is_of_running_text, read_scorer, without_marks
 from nplm.cli._tally import (
     LN10,
     Figures,

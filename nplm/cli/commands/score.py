@@ -12,12 +12,7 @@ import click
 from nplm.base.estimators.scored_texts import perplexity
 from nplm.cli._bars import bars_beside_output
 from nplm.cli._jobs import JOBS, in_order
-from nplm.cli._models import (
-    MODEL,
-    is_of_running_text,
-    read_scorer,
-    without_marks,
-)
+from nplm.cli._models import MODEL, is_of_running_text, read_scorer, without_marks
 from nplm.cli._tally import LN10, TextScorer, as_json, end_of_lines
 from nplm.cli._text import (
     ERRORS,

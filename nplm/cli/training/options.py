@@ -5,14 +5,7 @@ from __future__ import annotations
 import click
 
 from nplm.cli._jobs import Jobs
-from nplm.cli._options import (
-    ANY,
-    BY_MINUTES,
-    MODELS,
-    NETWORKS,
-    Command,
-    of_models,
-)
+from nplm.cli._options import ANY, BY_MINUTES, MODELS, NETWORKS, Command, of_models
 from nplm.cli._text import BLANK_LINES, ERRORS, KeptText
 from nplm.cli._values import (
     ABOVE_ZERO,

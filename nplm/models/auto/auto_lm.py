@@ -20,12 +20,7 @@ from nplm.base.checks import check_ids
 from nplm.base.estimators.constraints import Whole
 from nplm.base.estimators.scored_texts import context_of_texts, texts_log_prob
 from nplm.base.fitted import Fitted, Item, invalid_item
-from nplm.models.auto.choosing import (
-    changed,
-    checked_settings,
-    choose,
-    continued,
-)
+from nplm.models.auto.choosing import changed, checked_settings, choose, continued
 from nplm.models.auto.describing import described, hint, shown
 from nplm.models.auto.fitting import (
     AutoFit,

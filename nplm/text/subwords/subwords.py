@@ -15,13 +15,7 @@ from nplm.base.estimators.pages import DocumentEstimator
 from nplm.base.fitted import Fitted, Item, invalid_item
 from nplm.text.document_streams import DocumentStream, readable
 from nplm.text.samples import check_documents, check_text, lists_of_tokens
-from nplm.text.subwords.models import (
-    UnitModel,
-    library_of,
-    packed,
-    trained,
-    unit_model,
-)
+from nplm.text.subwords.models import UnitModel, library_of, packed, trained, unit_model
 
 TRAINED = ("bpe", "unigram")
 UNTRAINED = ("characters", "bytes")

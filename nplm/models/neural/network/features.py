@@ -14,10 +14,7 @@ from nplm._kernels.neural._loops import Scratch, Tier
 from nplm._kernels.neural._solvers import Clock, Parameter
 from nplm.base.array_types import Array, Mask, Shapes, State
 from nplm.base.blocks import blocks
-from nplm.models.neural.network.parameters import (
-    Parameters,
-    draw_normal,
-)
+from nplm.models.neural.network.parameters import Parameters, draw_normal
 from nplm.models.neural.network.workspace import Kernel, Trained
 from nplm.text.word_rows import is_by_word
 

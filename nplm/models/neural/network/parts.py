@@ -13,11 +13,7 @@ from nplm.models.neural.network.features import Features
 from nplm.models.neural.network.hidden import Block, Tanh
 from nplm.models.neural.network.inputs import Concatenation, MixedSenses
 from nplm.models.neural.network.outputs.base import Output
-from nplm.models.neural.network.parameters import (
-    Parameters,
-    aligned_zeros,
-    draw_normal,
-)
+from nplm.models.neural.network.parameters import Parameters, aligned_zeros, draw_normal
 
 
 class Parts(NamedTuple):
