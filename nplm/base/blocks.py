@@ -50,12 +50,7 @@ class Texts:
 
     @classmethod
     def of(
-        cls,
-        texts: Sequence[Ids],
-        n_context: int,
-        boundary: int | None,
-        *,
-        ends: bool,
+        cls, texts: Sequence[Ids], n_context: int, boundary: int | None, *, ends: bool
     ) -> Self:
         """Put texts into one array; one text without a boundary is not copied.
 

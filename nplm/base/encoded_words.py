@@ -137,9 +137,7 @@ class EncodedWords(Sequence[str]):
         return damaged_file(self._name, f"its words are invalid ({why})")
 
 
-def _encoded(
-    words: Sequence[str],
-) -> tuple[Bytes, Counts, NDArray[np.uint64]]:
+def _encoded(words: Sequence[str]) -> tuple[Bytes, Counts, NDArray[np.uint64]]:
     """Return the text of words, where they begin, and their hash table."""
     data = "\n".join(words).encode()
     text = np.frombuffer(data, np.uint8)

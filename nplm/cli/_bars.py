@@ -70,9 +70,7 @@ def stages(
         surface.close("")
 
 
-def bars_beside_output(
-    progress: bool | None = None,
-) -> AbstractContextManager[Stages]:
+def bars_beside_output(progress: bool | None = None) -> AbstractContextManager[Stages]:
     """Return a bar, by default if it is on a terminal and the output is not."""
     if progress is None:
         progress = sys.stderr.isatty() and not sys.stdout.isatty()

@@ -49,10 +49,7 @@ JOBS = click.option(
 
 
 def in_order(
-    work: Callable[[Chunk], Result],
-    chunks: Iterable[Chunk],
-    n_jobs: int,
-    n_bytes: int,
+    work: Callable[[Chunk], Result], chunks: Iterable[Chunk], n_jobs: int, n_bytes: int
 ) -> Iterator[Result]:
     """Yield the result of each chunk, in order, from forks that share the memory.
 

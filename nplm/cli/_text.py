@@ -202,10 +202,7 @@ class Files:
 
 
 def lines_of(
-    inputs: Iterable[str],
-    marks: LineMarks | None = None,
-    *,
-    blank_lines: bool = True,
+    inputs: Iterable[str], marks: LineMarks | None = None, *, blank_lines: bool = True
 ) -> Iterator[str]:
     """Yield the lines of all files, without their ends, and the marks of these."""
     for chunk in chunks_of(inputs):

@@ -94,9 +94,7 @@ def load_python_docs() -> Corpus:
 
 
 def fetch_brown(
-    *,
-    data_home: str | os.PathLike[str] | None = None,
-    download_if_missing: bool = True,
+    *, data_home: str | os.PathLike[str] | None = None, download_if_missing: bool = True
 ) -> Corpus:
     """Load the Brown corpus in NLTK's edition, prepared as in the paper.
 
@@ -170,9 +168,7 @@ def _brown_tokens(text: str) -> list[str]:
 
 
 def fetch_ptb(
-    *,
-    data_home: str | os.PathLike[str] | None = None,
-    download_if_missing: bool = True,
+    *, data_home: str | os.PathLike[str] | None = None, download_if_missing: bool = True
 ) -> Corpus:
     """Load the Penn Treebank in Mikolov's edition for language models.
 

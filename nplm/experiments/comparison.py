@@ -135,11 +135,7 @@ def _scores(lm: TextLM, scored: dict[str, Documents]) -> Scores:
 
 
 def _row(
-    name: str,
-    lm: TextLM,
-    scores: Scores,
-    seconds: float | None,
-    interrupted: bool,
+    name: str, lm: TextLM, scores: Scores, seconds: float | None, interrupted: bool
 ) -> Row:
     """Return the row of a fitted model, with the shape of the network in it."""
     model, network = lm.estimator_, network_of(lm.estimator_)

@@ -123,12 +123,7 @@ class Bench:
         self.ngrams = self.common | {"boundary": corpus.boundary}
 
     def fit(
-        self,
-        name: str,
-        model: LanguageModel,
-        *,
-        work: float = 0.0,
-        **options: Any,
+        self, name: str, model: LanguageModel, *, work: float = 0.0, **options: Any
     ) -> None:
         """Fit a model, whose relative time is `work`, to the training part."""
         stage = f"{name}: training"

@@ -310,11 +310,7 @@ class MemberScores(NamedTuple):
 
 
 def score_members(
-    model: Any,
-    boundary: int,
-    X: Ids,
-    y: Ids,
-    log_probs: Floats | None = None,
+    model: Any, boundary: int, X: Ids, y: Ids, log_probs: Floats | None = None
 ) -> MemberScores:
     """Score windows by a model and by each of its members.
 

@@ -55,11 +55,7 @@ class MixtureWeightsDisplay(Display):
     """
 
     def __init__(
-        self,
-        weights: ArrayLike,
-        names: Sequence[str],
-        *,
-        bins: ArrayLike | None = None,
+        self, weights: ArrayLike, names: Sequence[str], *, bins: ArrayLike | None = None
     ) -> None:
         self.weights = np.atleast_2d(np.asarray(weights))
         self.names = list(names)

@@ -84,9 +84,7 @@ def processor(cpuinfo: Path = Path("/proc/cpuinfo")) -> str:
     return platform.processor() or platform.machine()
 
 
-def caches(
-    folder: Path = Path("/sys/devices/system/cpu/cpu0/cache"),
-) -> list[str]:
+def caches(folder: Path = Path("/sys/devices/system/cpu/cpu0/cache")) -> list[str]:
     """Return the data caches that Linux reports: ``["L1 32K", "L2 1024K"]``."""
     sizes = []
     for index in sorted(folder.glob("index*")):

@@ -130,13 +130,7 @@ class ClassLM(CheapWords):
     def _fit(self, X: Ids, y: Ids, held_out: HeldOut | None) -> None:
         self._fit_within(Work(), X, y, held_out)
 
-    def _fit_within(
-        self,
-        work: Work,
-        X: Ids,
-        y: Ids,
-        held_out: HeldOut | None,
-    ) -> None:
+    def _fit_within(self, work: Work, X: Ids, y: Ids, held_out: HeldOut | None) -> None:
         """Fit to checked windows, with n-grams in memory or on disk."""
         if self.order_ < 2:
             raise ValueError(
@@ -190,9 +184,7 @@ class ClassLM(CheapWords):
             )
 
     def _estimate_uniform_weight(
-        self,
-        counts: Counts,
-        held_out: HeldOut | None,
+        self, counts: Counts, held_out: HeldOut | None
     ) -> float:
         if self.uniform_weight is not None:
             return float(self.uniform_weight)

@@ -229,11 +229,7 @@ class ShortlistLM(CompositeLM):
         return network.set_params(output__n_outputs=n_outputs)
 
     def _fitted_network(
-        self,
-        X: Ids,
-        y: Ids,
-        held_out: HeldOut | None,
-        **fit_params: Any,
+        self, X: Ids, y: Ids, held_out: HeldOut | None, **fit_params: Any
     ) -> tuple[NeuralLM, KeyboardInterrupt | None]:
         network = self._network_of(len(self.words_))
         self._set_n_words(network, self.n_words_)

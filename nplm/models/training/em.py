@@ -207,11 +207,7 @@ def _fit_bin(
         totals.append(total)
 
 
-def _newton(
-    weights: Floats,
-    gradient: Floats,
-    curvature: Floats,
-) -> Floats:
+def _newton(weights: Floats, gradient: Floats, curvature: Floats) -> Floats:
     """Return the weights, 0 or more, that maximise a quadratic model of a function."""
     scale = np.sqrt(np.diag(curvature))
     scale[scale == 0] = 1  # of a member that has no sample

@@ -365,9 +365,7 @@ def _perplexities(loss: float, val_loss: list[float]) -> str:
     return text
 
 
-def _times(
-    threads: Threads,
-) -> Callable[[csr_array, AnyArray], AnyArray]:
+def _times(threads: Threads) -> Callable[[csr_array, AnyArray], AnyArray]:
     """Return the product of a sparse matrix and a dense one, in threads."""
 
     def times(A: csr_array, B: AnyArray) -> AnyArray:
