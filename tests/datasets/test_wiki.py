@@ -83,28 +83,15 @@ def test_text_of_the_user_is_read(folder, monkeypatch, name):
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "error", "message"),
+    ("content", "message"),
     [
-        ("short", b"a b c", ValueError, "has 3 tokens: three parts need at least 100"),
-        ("latin", "é a ".encode("latin1") * 99, ValueError, "line 1: not UTF-8"),
-        ("wide", "é a ".encode("utf-16") * 99, ValueError, "has a NUL .* -f utf-16"),
-        (
-            "thin",
-            "a b ".encode("utf-16-le") * 99,
-            ValueError,
-            "has a NUL .* -f utf-16",
-        ),
-        # Without the time: parallel test processes must collect equal names.
-        (
-            "x.gz",
-            gzip.compress(b"a b" * 99, mtime=0)[:-9],
-            ValueError,
-            "cannot be decompressed",
-        ),
-        ("y.xz", lzma.compress(b"a b" * 99)[:-9], ValueError, "cannot be decompressed"),
+        (b"a b c", "has 3 tokens: three parts need at least 100"),
+        ("é a ".encode("latin1") * 99, "line 1: not UTF-8"),
+        ("é a ".encode("utf-16") * 99, "has a NUL .* -f utf-16"),
+        ("a b ".encode("utf-16-le") * 99, "has a NUL .* -f utf-16"),
     ],
 )
-def test_invalid_texts_are_refused(tmp_path, name, content, error, message):
-    (tmp_path / name).write_bytes(content)
-    with pytest.raises(error, match=message):
-        load_wiki(tmp_path / name)
+def test_invalid_texts_are_refused(tmp_path, content, message):
+    (tmp_path / "text").write_bytes(content)
+    with pytest.raises(ValueError, match=message):
+        load_wiki(tmp_path / "text")

@@ -207,7 +207,7 @@ def test_errors_are_those_of_reading_in_memory(tmp_path, kind):
 @pytest.mark.parametrize("order", [1, 17])
 def test_order_that_has_no_quantized_file_is_refused(tmp_path, order):
     words = [f"w{i}" for i in range(9)]
-    write_arpa(fitted(0, order, None), tmp_path / "arpa", words)
+    write_arpa(fitted(0, order, None, n=60), tmp_path / "arpa", words)
     with pytest.raises(ValueError, match=f"quantizes orders 2 to 16, .* is {order}"):
         convert_arpa(tmp_path / "arpa", output(tmp_path / "out", "quantized"), memory=1)
     assert not (tmp_path / "out").exists()

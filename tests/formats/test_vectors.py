@@ -46,19 +46,17 @@ def test_vectors_are_exchanged_with_gensim(tmp_path, binary, keyed_vectors):
     np.testing.assert_array_equal(loaded, vectors)
 
 
-def test_text_file_of_word2vec_is_read(tmp_path):
-    path = tmp_path / "vectors"
-    path.write_bytes(b"2 3\na 1 -2.5e-3 3 \r\nrose 4 5 6")
-    words, vectors = read_vectors(path)
-    assert words == ["a", "rose"]
-    np.testing.assert_array_equal(vectors, np.float32([[1, -2.5e-3, 3], [4, 5, 6]]))
-
-
 @pytest.mark.parametrize(
     ("old", "new"),
-    [("\n", "\r\n"), ("2 3", "\ufeff2 3"), ("3\n", "3 \n"), ("3\n", "3\n\n")],
+    [
+        ("\n", "\r\n"),
+        ("2 3", "\ufeff2 3"),
+        ("3\n", "3 \n"),
+        ("3\n", "3\n\n"),
+        ("2.5 3\n", "2.5 3 \r"),
+    ],
 )
-def test_text_that_an_editor_has_changed_is_recognised_and_read(tmp_path, old, new):
+def test_text_of_word2vec_and_of_editors_is_recognised_and_read(tmp_path, old, new):
     path = tmp_path / "vectors.vec"
     text = "2 3\nthe 0.5 -1 2e-1\nröse 1 2.5 3\n".replace(old, new)
     path.write_bytes(text.encode())

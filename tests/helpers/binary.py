@@ -43,6 +43,11 @@ def ngrams_of(path):
     return header, {name: array.tobytes() for name, array in arrays.items()}
 
 
+def assert_same_ngrams(folder, found="found"):
+    """Raise unless two files in a folder have the same n-grams: found and expected."""
+    assert ngrams_of(folder / found) == ngrams_of(folder / "expected")
+
+
 def write_parts(path, header, arrays, **texts):
     """Write a file whose checksums are right, whatever is in it."""
     write_tensors(path, arrays, metadata_of(header) | texts)

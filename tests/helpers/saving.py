@@ -111,7 +111,7 @@ LABELS = {
 OTHERS = [
     "memory", "quantized", "back-off", "classes of words", "auto", "text", "tokenizer",
     "vocabulary", "subwords", *(f"classifier of {kind}" for kind in LABELS),
-    "detector", "rescorer",
+    "detector", "rescorer", "text, quantized", "mixture, quantized",
 ]  # fmt: skip
 
 

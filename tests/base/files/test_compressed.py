@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 import nplm
+from nplm import kenlm
 from nplm.base.files import compressed
 from nplm.base.files.compressed import UnpackingError, reading, unpacked
 from nplm.cli._text import lines_of
@@ -29,6 +30,7 @@ from nplm.formats import (
     read_counts,
     read_vectors,
 )
+from nplm.formats.open_model import open_model
 
 COMPRESSORS = {"gzip": gzip.compress, "bzip2": bz2.compress, "xz": lzma.compress}
 with suppress(ImportError):  # Python 3.13 or older, without backports.zstd
@@ -182,7 +184,15 @@ def test_error_says_how_to_read_zstd(tmp_path, monkeypatch):
         pass
 
 
-MODELS = {"nplm.load": nplm.load, "load_binary": load_binary}
+def scorer_of(path):
+    with open_model(path) as file:
+        return file.scorer()
+
+
+MODELS = {
+    "nplm.load": nplm.load, "load_binary": load_binary, "nplm.kenlm": kenlm.Model,
+    "scorer": scorer_of,
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", READERS | MODELS)

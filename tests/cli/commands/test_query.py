@@ -97,11 +97,12 @@ NUMBERS = st.floats() | st.builds(
     st.integers(-(10**9), 10**9),
     st.sampled_from([0.0, 1e-13, -1e-13]),
 )
-SCORED = st.tuples(st.text(st.characters(exclude_categories=["Cs"])), NUMBERS,
-                   st.integers(1, 16), st.booleans())  # fmt: skip
+WORD = st.text(st.characters(exclude_categories=["Cs"]), max_size=4)
+SCORED = st.tuples(WORD, NUMBERS, st.integers(1, 16), st.booleans())
+DOCUMENTS = st.lists(st.lists(SCORED, max_size=4), max_size=3)
 
 
-@given(st.lists(st.lists(SCORED)), st.none() | SCORED, st.booleans())
+@given(DOCUMENTS, st.none() | SCORED, st.booleans())
 def test_words_are_written_as_python_formats_them(documents, end, has_orders):
     tokens = [[*own, *([] if end is None else [end])] for own in documents]
     totals = [sum(log10 for _, log10, *_ in own) for own in tokens]

@@ -169,12 +169,6 @@ def test_a_line_has_the_score_of_its_least_probable_token(made, run):
         assert token == [*words, "</s>"][scores.log_prob.argmin()]
         assert text in texts
         assert float(number) == pytest.approx(scores.log_prob.min() / np.log(10), 1e-5)
-    values = np.unique([row["perplexity"] for row in found])
-    limit = values[len(values) // 2 - 1 :][:2].mean()
-    options = "--least-token", "--json", "--above", str(limit)
-    shown = rows(run("score", "@kn", "@test", *options))
-    assert shown == [row for row in found if row["perplexity"] > limit]
-    assert 0 < len(shown) < len(found)
 
 
 @pytest.mark.parametrize("aggregate", ["mean", "min"])
@@ -186,7 +180,7 @@ def test_the_lines_that_a_saved_detector_finds_are_above_its_limit(
     detector = nplm.LMDetector(trigram, contamination=0.4, **options)
     detector.fit(lines[::2], X_val=lines[1::2])
     nplm.save(detector, made / "detector")
-    odd = [line for line in lines if detector.predict([line]) == -1]
+    odd = [line for line, sign in zip(lines, detector.predict(lines)) if sign == -1]
     options = ["--least-token"] if aggregate == "min" else []
     limit = np.exp(-detector.offset_) * (1 + 1e-9)  # the score of a line
     shown = run("score", "@detector", "@train", "--with-text", "--above", str(limit),

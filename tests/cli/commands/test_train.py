@@ -330,26 +330,10 @@ def test_a_model_of_words_keeps_its_tokenizer(run, tmp_path):
         np.testing.assert_allclose(
             nplm.load(again).score_samples(lines), lm.score_samples(lines), rtol=1e-2
         )
-    result = run("train", "-o", str(tmp_path / "x.arpa"), *options, input=text)
-    assert "x.arpa has no tokenizer, and its text will be split" in result.stderr
-
-
-@pytest.mark.filterwarnings("ignore::UserWarning")
-def test_ngrams_without_marks_of_sentences(run, tmp_path):
-    path, text = tmp_path / "model", tmp_path / "text"
-    text.write_text("a b c\na b\nb c a b\nc\n")
-    options = ["--no-marks", "--tokens", "blanks", "--order", "3"]
-    run("train", str(text), "-o", str(path), *options)
-    # Each of a, b and c has one word before it: 1 of 3, less the discount of 0.5, and
-    # half of 1 / 4 words, with <unk>. Only a is before b c, and only b before c a.
-    a = 0.5 / 3 + 0.5 / 4
-    b_after_a = 0.5 + 0.5 * a
-    c_after_a_b = 0.5 + 0.5 * b_after_a
-    # After b, only c was seen: others have half of their own probability.
-    wanted = np.log10([a * b_after_a * c_after_a_b, a * b_after_a, a * 0.5 * a])
-    scores = run("score", str(path), input=b"a b c\na b\nb b\n").stdout.split()
-    np.testing.assert_allclose(np.array(scores, float), wanted, atol=2e-6)
-    assert "words: 3\n" in run("query", "-s", str(path), input=b"a b c\n").stdout
+    for command in (["train", "-o"], ["convert", str(path)]):
+        more = options if command[0] == "train" else []
+        result = run(*command, str(tmp_path / "x.arpa"), *more, input=text)
+        assert "x.arpa has no tokenizer, and its text will be split" in result.stderr
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")

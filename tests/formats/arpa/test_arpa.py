@@ -90,16 +90,6 @@ def test_lines_are_read_in_blocks(tmp_path, monkeypatch):
         assert_array_equal(loaded.predict_proba(X[:50]), expected)
 
 
-def test_model_that_was_read_is_an_estimator(tmp_path):
-    model, X, y = fitted(3)
-    write_arpa(model, tmp_path / "model.arpa", WORDS)
-    loaded, _ = read_arpa(tmp_path / "model.arpa")
-    assert loaded.score(X, y) == pytest.approx(model.score(X, y), abs=1e-5)
-    assert loaded.predict(X[:3]).shape == (3,)
-    with pytest.raises(TypeError, match="BackoffLM is read from a file"):
-        loaded.fit(X, y)
-
-
 @pytest.mark.parametrize("text", [KENLM, SRILM], ids=["kenlm", "srilm"])
 def test_unknown_word_is_added(tmp_path, text):
     path = tmp_path / "model.arpa"

@@ -1,7 +1,6 @@
 """The marks <s> and </s>, and weights of both, as in KenLM and SRILM."""
 
 import os
-import re
 from functools import partial
 from itertools import product
 from random import Random
@@ -97,18 +96,6 @@ def test_marks_in_any_position_score_as_defined_by_every_reader(tmp_path, number
         assert quantized.score(text) == pytest.approx(expected, abs=1e-5)  # few values
         [found] = lm.score_samples([text]) / np.log(10)
         assert found == pytest.approx(expected, abs=1e-5)
-
-
-def test_boundary_has_the_weight_of_the_begin_mark(tmp_path):
-    path = tmp_path / "model.arpa"
-    text = KENLM.replace("<s>\t-0.3", "<s>\t0").replace("</s>\t0", "</s>\t-0.7", 1)
-    path.write_text(re.sub("ngram 2=4", "ngram 2=3", text).replace("3=2", "3=1")
-                    .replace("-0.3\t<s> a\t-0.05\n", "")
-                    .replace("-0.1\t<s> a b\n", ""))  # fmt: skip
-    model, words = read_arpa(path)
-    end, a = words.index("</s>"), words.index("a")
-    found = model.log_prob([[end, end]], [a]) / np.log(10)
-    assert found == pytest.approx(-0.4, abs=1e-6)
 
 
 UNIGRAMS = {("<s>",): (-99, 0), ("</s>",): (-0.5, 0), ("a",): (-0.25, 0)}

@@ -14,11 +14,9 @@ from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
 import nplm
-from nplm import KneserNeyLM, TextLM, windows
-from nplm._kernels.ngrams import _hashing
+from nplm import KneserNeyLM, windows
 from nplm.formats import load_binary, save_binary
-from nplm.formats.binary import reading
-from nplm.models.ngrams.trie import hashing, packed_trie
+from nplm.models.ngrams.trie import hashing
 from nplm.models.ngrams.trie.backoff_trie import BackoffTrie
 from tests.helpers import text
 from tests.helpers.binary import read_parts, write_parts
@@ -67,6 +65,8 @@ def test_boundary_and_zero_probabilities_are_restored(tmp_path):
 
 def test_damage(tmp_path):
     path, model = tmp_path / "model.nplm", model_of(3)
+    nplm.save(model, path)
+    saved = path.read_bytes()
     save_binary(model, path, WORDS[:50])
     data = path.read_bytes()
     flipped = bytearray(data)
@@ -75,7 +75,8 @@ def test_damage(tmp_path):
     header[data.index(b"n_words") + 12] ^= 1
     for bad, message, verify in [
         (b"", "is not a file of save_binary", False),
-        (b"\\data\\\n", "is not a file of save_binary", False),
+        (b"\\data\\\n", "not a file of save_binary: .*read_arpa reads", False),
+        (saved, r"not a file of save_binary: nplm\.load reads", False),
         (data[:30], "is damaged: it is truncated: its header has", False),
         (bytes(header), "is damaged: the checksum of its header", False),
         (data[:-200], "is truncated: it has .* bytes, but its header says", False),
@@ -90,20 +91,6 @@ def test_damage(tmp_path):
         save_binary(model, tmp_path / "absent" / "model.nplm", WORDS[:50])
     with pytest.raises(ValueError, match="words has 3 entries"):
         save_binary(model, path, WORDS[:3])
-
-
-def test_other_files_are_refused_with_what_reads_them(tmp_path, fitted):
-    path = tmp_path / "model"
-    nplm.save(fitted[0], path)
-    with pytest.raises(
-        ValueError, match=r"not a file of save_binary: nplm\.load reads"
-    ):
-        load_binary(path)
-    path.write_bytes(b"\\data\\\nngram 1=3\n")
-    with pytest.raises(
-        ValueError, match=r"not a file of save_binary: .*read_arpa reads"
-    ):
-        load_binary(path)
 
 
 def test_only_the_header_and_the_sizes_are_checked(tmp_path, fitted):
@@ -229,19 +216,9 @@ HASHED = [
     *VOCABULARIES,
     ("n_ngrams", 1, 60),
     ("level_start", 2, 52),
-    ("child_high", 3, 0),
-    ("child_high", 3, 1 << 63),
-    ("child_sample", 1, 3),
-    ("start_high", 3, 0),
-    ("start_high", -1, 1 << 63),
-    ("start_sample", 2, 1 << 31),
-    ("context_word", 40, 0xFF),
-    ("words", 60, 0xFF),
-    ("words", 50, 0),
     *[("prob", 7, value) for value in (2, -1, np.nan)],
     *[("bow", 7, value) for value in (-1, np.nan, np.inf)],
     ("buckets", 0, 0xFF),
-    ("closed", 0, False),
 ]
 
 
@@ -315,15 +292,6 @@ def test_hash_table_is_loaded_from_the_file(saved, monkeypatch):
 
 
 @pytest.mark.parametrize("saved", [3], indirect=True)
-def test_mapped_model_scores_words_without_reading_the_whole_file(saved, monkeypatch):
-    model, words = load_binary(saved)
-    monkeypatch.setattr(packed_trie, "unpacked", None)
-    text = TextLM.from_model(model, words, boundary=0)
-    assert np.isfinite(text.score_samples([" ".join(words[1:9])])).all()
-    assert np.isfinite(text.scorer().score(" ".join(words[1:9])))
-
-
-@pytest.mark.parametrize("saved", [3], indirect=True)
 def test_mapped_model_is_pickled_as_a_model_in_memory(saved):
     model, _ = load_binary(saved)
     X, y = windows(np.arange(50), 2)
@@ -342,14 +310,13 @@ ARRAYS = ["context_word", "child_high", "child_sample", "start_high", "start_sam
           "words", "closed"]  # fmt: skip
 
 
-@pytest.mark.slow
-@settings(max_examples=25)
+@pytest.mark.parametrize("name", ARRAYS)
+@settings(max_examples=4)
 @given(
     order=st.integers(2, 5),
     boundary=st.sampled_from([None, 0]),
     prune=st.sampled_from([0.0, 0.003]),
     seed=st.integers(0, 3),
-    name=st.sampled_from(ARRAYS),
     at=st.floats(0, 1, exclude_max=True),
 )
 def test_file_is_verified_and_a_damaged_one_is_refused(
@@ -368,22 +335,6 @@ def test_file_is_verified_and_a_damaged_one_is_refused(
         write_parts(path, header, arrays)
         with pytest.raises(ValueError, match="is damaged: "):
             load_binary(path, verify=True)
-
-
-def test_verification_reads_the_hash_table_in_windows(tmp_path, monkeypatch):
-    model = KneserNeyLM(3, n_words=N_FEW).fit_stream(text(600, n_words=N_FEW))
-    save_binary(model, tmp_path / "model", WORDS[:N_FEW])
-    n_bytes = len(read_parts(tmp_path / "model")[1]["buckets"])
-    stored_values, windows = _hashing.stored_values, set()
-
-    def noted(*args):
-        windows.add(args[-4])
-        stored_values(*args)
-
-    monkeypatch.setattr(_hashing, "stored_values", noted)
-    monkeypatch.setattr(reading, "CHECKING_BYTES", 1 << 10)
-    load_binary(tmp_path / "model", verify=True)
-    assert n_bytes / len(windows) <= 1 << 10
 
 
 def test_empty_buckets_of_a_model_without_bigrams_are_refused(tmp_path):

@@ -12,7 +12,7 @@ from nplm import KneserNeyLM, Vocabulary, windows
 from nplm.formats import CountTables, estimate_arpa, estimate_binary
 from nplm.formats.counts import count_tables
 from tests.helpers import code_of
-from tests.helpers.binary import ngrams_of
+from tests.helpers.binary import assert_same_ngrams
 from tests.helpers.ngrams import lines_of, many_lines, words_of
 
 pytestmark = pytest.mark.filterwarnings("ignore:Kneser-Ney cannot estimate")
@@ -64,8 +64,7 @@ def test_tables_make_the_model_of_the_text(
     source = CountTables(tables, WORDS)
     found = estimated(source, tmp_path / "found", order, **options)
     expected = of_text(tmp_path / "expected", order, estimate=estimate)
-    own = (tmp_path / name for name in ("found", "expected"))
-    assert ngrams_of(next(own)) == ngrams_of(next(own))
+    assert_same_ngrams(tmp_path)
     assert sorted(os.listdir(tmp_path)) == ["expected", "found"]
     assert_array_equal(found.discounts, expected.discounts)
     numbers = ("n_lines", "n_tokens", "n_unknown", "n_words")
@@ -81,12 +80,12 @@ def test_older_words_and_words_before_a_boundary_are_ignored(tmp_path):
     assert (ngrams == 7).sum() > (counted(5)[0] == 7).sum()
     estimated(CountTables([(ngrams, counts)], WORDS), tmp_path / "found", 3)
     of_text(tmp_path / "expected", 3)
-    own = (tmp_path / name for name in ("found", "expected"))
-    assert ngrams_of(next(own)) == ngrams_of(next(own))
+    assert_same_ngrams(tmp_path)
 
 
-def test_arrow_and_parquet_tables_are_read(tmp_path):
+def test_tables_of_other_libraries_are_read(tmp_path):
     pa = pytest.importorskip("pyarrow")
+    duckdb = pytest.importorskip("duckdb")
     parquet = pytest.importorskip("pyarrow.parquet")
     polars = pytest.importorskip("polars")
     ngrams, counts = counted(3)
@@ -100,64 +99,15 @@ def test_arrow_and_parquet_tables_are_read(tmp_path):
         parquet.write_table(part, folder / f"part-{i}.parquet")
     (folder / "_SUCCESS").touch()
     parquet.write_table(parts[4], tmp_path / "one")
-    rest = pa.concat_tables(parts[5:])
+    rest = pa.concat_tables(parts[6:])
     tables = [
         parts[0].to_reader(), *parts[1].to_batches(), folder, str(tmp_path / "one"),
         rest.slice(0, 99), polars.from_arrow(rest.slice(99)),
+        duckdb.from_arrow(parts[5]),
     ]  # fmt: skip
     estimated(CountTables(tables, WORDS), tmp_path / "found", 3)
     of_text(tmp_path / "expected", 3)
-    own = (tmp_path / name for name in ("found", "expected"))
-    assert ngrams_of(next(own)) == ngrams_of(next(own))
-
-
-COUNT = """
-CREATE TABLE tokens AS
-  SELECT line, unnest(parts) AS word, generate_subscripts(parts, 1) AS place
-  FROM (SELECT line, list_append(string_split(text, ' '), '</s>') AS parts FROM lines);
-CREATE TABLE words AS
-  SELECT word, row_number() OVER (ORDER BY word = '</s>' DESC, count(*) DESC, word) - 1
-    AS id
-  FROM tokens GROUP BY word;
-COPY (
-  SELECT w3, w2, w1, w0, count(*) AS n FROM (
-    SELECT id::INTEGER AS w0, lag(w0, 1, 0) OVER before AS w1,
-      lag(w0, 2, 0) OVER before AS w2, lag(w0, 3, 0) OVER before AS w3
-    FROM tokens JOIN words USING (word)
-    WINDOW before AS (PARTITION BY line ORDER BY place))
-  GROUP BY ALL
-) TO '{folder}/counts.parquet' (FORMAT parquet);
-"""
-
-
-@pytest.mark.slow
-def test_duckdb_tables_are_streamed_in_bounded_memory(tmp_path):
-    reason = "DuckDB up to 1.4 takes more memory than this test allows"
-    duckdb = pytest.importorskip("duckdb", "2.0", reason=reason)
-    pa = pytest.importorskip("pyarrow")
-    limit = 14_000_000
-    own = many_lines()
-    database = duckdb.connect(str(tmp_path / "database"))
-    database.execute(f"SET memory_limit='{limit}B'; SET threads=1")
-    database.execute(f"SET temp_directory='{tmp_path}/spilled'")
-    lines = pa.table({"line": np.arange(len(own)), "text": own})
-    database.register("lines", lines)
-    for statement in COUNT.format(folder=tmp_path).split(";")[:-1]:
-        database.execute(statement)
-    words = [row[0] for row in database.sql("FROM words ORDER BY id").fetchall()]
-    assert words == words_of(own)
-    counts = tmp_path / "counts.parquet"
-    ((n_rows,),) = database.sql(f"SELECT count(*) FROM '{counts}'").fetchall()
-    assert n_rows * (4 * 4 + 8) > limit
-    options = dict(memory="4M", folder=tmp_path)
-    estimated(CountTables([counts], words), tmp_path / "found", 4, **options)
-    # A query is streamed, too.
-    query = database.sql(f"FROM '{counts}' WHERE w3 >= 0")
-    estimated(CountTables([query], words), tmp_path / "again", 4, **options)
-    expected = of_text(tmp_path / "expected", 4, own, words)
-    assert expected.n_tokens == sum(len(line.split()) for line in own)
-    found = [ngrams_of(tmp_path / name) for name in ("found", "again", "expected")]
-    assert found[0] == found[2] and found[1] == found[2]
+    assert_same_ngrams(tmp_path)
 
 
 # Dask uses what pandas deprecates.
@@ -180,8 +130,7 @@ def test_dask_tables_make_the_model_of_the_text(tmp_path, monkeypatch):
     assert words == words_of(own)
     estimated(CountTables(["counts"], words), tmp_path / "found", 4)
     of_text(tmp_path / "expected", 4, own, words)
-    own = (tmp_path / name for name in ("found", "expected"))
-    assert ngrams_of(next(own)) == ngrams_of(next(own))
+    assert_same_ngrams(tmp_path)
 
 
 def without_an_ngram():

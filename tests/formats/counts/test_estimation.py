@@ -25,7 +25,7 @@ from nplm.formats import (
 from nplm.models.ngrams.stages import levels
 from nplm.models.ngrams.trie import hashing
 from tests.helpers import pairwise
-from tests.helpers.binary import ngrams_of, read_parts
+from tests.helpers.binary import assert_same_ngrams, ngrams_of, read_parts
 from tests.helpers.texts import joined, lines_of
 
 pytestmark = pytest.mark.filterwarnings("ignore:Kneser-Ney cannot estimate")
@@ -45,28 +45,6 @@ def in_memory(path, lines, vocabulary, *args, save=save_binary, **parameters):
     )
     save(model.fit_stream(ids), path, vocabulary.words_.tolist())
     return model
-
-
-def on_disk(
-    path,
-    lines,
-    vocabulary,
-    *args,
-    estimate=estimate_binary,
-    memory="1M",
-    n_jobs=None,
-    options=None,
-    **parameters,
-):
-    return estimate(
-        KneserNeyLM(*args, **parameters),
-        [joined(lines)],
-        path,
-        vocabulary=vocabulary,
-        memory=memory,
-        n_jobs=n_jobs,
-        **(options or {}),
-    )
 
 
 @pytest.mark.slow
@@ -98,22 +76,20 @@ def test_file_is_that_of_the_model_in_memory(
     parameters["interpolate_unigrams"] = interpolate == "all"
     parameters |= {"min_counts": min_counts, "min_counts_of": min_counts_of}
     with tempfile.TemporaryDirectory() as folder:
-        found, expected = Path(folder) / "found", Path(folder) / "expected"
-        on_disk(
-            found, lines, vocabulary, order, memory=memory, n_jobs=n_jobs, **parameters
-        )
-        in_memory(expected, lines, vocabulary, order, **parameters)
-        assert ngrams_of(found) == ngrams_of(expected)
-        options = dict(estimate=estimate_arpa, memory=memory, n_jobs=n_jobs)
-        on_disk(found, lines, vocabulary, order, **options, **parameters)
-        in_memory(expected, lines, vocabulary, order, save=write_arpa, **parameters)
-        assert ngrams_of(found) == ngrams_of(expected)
-        if order > 1:
-            options = dict(options={"bits": 6}, memory=memory, n_jobs=n_jobs)
-            on_disk(found, lines, vocabulary, order, **options, **parameters)
-            save = partial(save_binary, bits=6)
-            in_memory(expected, lines, vocabulary, order, save=save, **parameters)
-            assert ngrams_of(found) == ngrams_of(expected)
+        folder = Path(folder)
+        for estimate, save in [
+            (estimate_binary, save_binary),
+            (estimate_arpa, write_arpa),
+            (partial(estimate_binary, bits=6), partial(save_binary, bits=6)),
+        ][: 2 + (order > 1)]:
+            estimate(
+                KneserNeyLM(order, **parameters), [joined(lines)], folder / "found",
+                vocabulary=vocabulary, memory=memory, n_jobs=n_jobs,
+            )  # fmt: skip
+            in_memory(
+                folder / "expected", lines, vocabulary, order, save=save, **parameters
+            )
+            assert_same_ngrams(folder)
 
 
 def test_tokenizer_splits_the_text_and_is_loaded_with_the_model(tmp_path):
@@ -178,8 +154,7 @@ def test_file_does_not_depend_on_runs_and_windows(
         progress=lambda *told: seen.append(told),
     )
     model = in_memory(tmp_path / "expected", lines, Vocabulary(), order, **parameters)
-    found, expected = (tmp_path / name for name in ("found", "expected"))
-    assert ngrams_of(found) == ngrams_of(expected)
+    assert_same_ngrams(tmp_path)
     assert sorted(os.listdir(tmp_path)) == ["expected", "found"]
     # SRILM's rule leaves n-grams without their suffixes, and KenLM's does not.
     tables = [set(map(tuple, model.trie_.ngrams(k).tolist())) for k in range(order)]
@@ -241,11 +216,10 @@ def test_texts_are_read_from_files_archives_and_streams(tmp_path):
         KneserNeyLM(3), texts, tmp_path / "found", vocabulary=vocabulary
     )
     in_memory(tmp_path / "expected", lines, vocabulary, 3)
-    found, expected = (tmp_path / name for name in ("found", "expected"))
-    assert ngrams_of(found) == ngrams_of(expected)
+    assert_same_ngrams(tmp_path)
     assert estimated.n_unknown == vocabulary.count_unknown(lines).sum()
     assert not hasattr(KneserNeyLM(3), "order_")
-    model, _ = load_binary(found, verify=True)
+    model, _ = load_binary(tmp_path / "found", verify=True)
     assert_allclose(model.predict_proba([[0, 1]]).sum(), 1, rtol=1e-6)
     (tmp_path / "b.txt.gz").write_bytes(packed[:-9])
     with pytest.raises(ValueError, match=r"b.txt.gz cannot be decompressed"):

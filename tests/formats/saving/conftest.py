@@ -62,9 +62,12 @@ def others(fitted, tmp_path_factory):
 def fitted_others(fitted, folder):
     kn, lm = fitted["Kneser-Ney, cut"], TextLM(KneserNeyLM(), 2).fit(TEXTS)
     save_binary(kn, folder / "mapped", [f"w{i}" for i in range(N_WORDS)], bits=5)
+    quantized, _ = load_binary(folder / "mapped")
+    words = ["</s>", "<unk>", "a", "rose", *(f"w{i}" for i in range(4, N_WORDS))]
+    members = [("small", FrozenEstimator(quantized)), ("tri", TRIGRAM)]
     return {
         "memory": paper_lm(2, **SMALL, n_memory=3).fit(X, Y),
-        "quantized": load_binary(folder / "mapped")[0],
+        "quantized": quantized,
         "back-off": BackoffLM.from_trie(kn.trie_.unpacked(), boundary=0),
         "classes of words": WordClasses(4, random_state=0, **SIZE).fit(IDS),
         "auto": AutoLM(recipe=AutoRecipe(3.0)).fit(TEXTS),
@@ -78,4 +81,6 @@ def fitted_others(fitted, folder):
         },
         "detector": LMDetector(lm).fit(TEXTS),
         "rescorer": Rescorer(lm).fit(LISTS, ["a rose", "is a rose"]),
+        "text, quantized": TextLM.from_model(quantized, words),
+        "mixture, quantized": MixtureLM(members, [0.5, 0.5], **SIZE).fit(X, Y),
     }

@@ -212,7 +212,7 @@ LONG = np.frombuffer("\n".join(f"word{i}" for i in range(20_000)).encode(), "u1"
     ids=["words", "array", "sparse"],
 )
 def test_repeated_references_to_an_array_are_refused(tmp_path, parameter, message):
-    repeated = entry("Vocabulary", words=[parameter] * 5000)
+    repeated = entry("Vocabulary", words=[parameter] * 500)
     path = written(tmp_path / "repeated", [repeated], long=LONG)
     tracemalloc.start()
     with pytest.raises(ValueError, match=rf"repeated cannot be loaded: .*{message}"):

@@ -162,39 +162,6 @@ def test_dictionary_of_flashlight_names_the_words(flashlight):
     assert scores[0] == scores[1]
 
 
-def test_torchaudio_decodes_with_a_network(flashlight, tmp_path):
-    torch = pytest.importorskip("torch", reason="needs torch")
-    try:
-        from torchaudio.models import decoder
-    except (ImportError, OSError) as error:  # it may be built for another torch
-        pytest.skip(f"needs torchaudio: {error}")
-    lines = [f"{word} {' '.join(word)} {SPACE}\n" for word in WORDS]
-    (tmp_path / "lexicon.txt").write_text("".join(lines))
-    words = [*WORDS, "<unk>"]
-    (tmp_path / "words.txt").write_text("\n".join(words) + "\n")
-    found = {}
-    for name, lm in models().items():
-        search = decoder.ctc_decoder(
-            lexicon=str(tmp_path / "lexicon.txt"),
-            tokens=TOKENS,
-            lm=flashlight_lm(lm, words),
-            lm_dict=str(tmp_path / "words.txt"),
-            lm_weight=2.0,
-            blank_token=BLANK,
-            sil_token=SPACE,
-        )
-
-        def decode(frames, search=search):
-            end = np.full((1, len(TOKENS)), -9.0, dtype=np.float32)
-            end[0, TOKENS.index(SPACE)] = 0.0
-            batch = torch.from_numpy(np.concatenate([frames, end])[None])
-            return " ".join(search(batch)[0][0].words)
-
-        found[name] = word_errors(decode)
-    assert found["network"] < 0.5 * found["n-grams"]
-    assert found["mixture"] < 0.5 * found["n-grams"]
-
-
 def test_missing_package_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "flashlight.lib.text.decoder", None)
     with pytest.raises(ImportError, match="pip install flashlight-text"):

@@ -1,7 +1,6 @@
 """pyctcdecode_lm: decodes with pyctcdecode, and by its interface without it."""
 
 import importlib
-import json
 import math
 import pickle
 import sys
@@ -151,40 +150,6 @@ def test_module_of_nplm_stands_in_for_kenlm(monkeypatch, tmp_path, suffix):
     assert len(first) > 1
     assert [beam[0] for beam in first] == [beam[0] for beam in second]
     assert_allclose([b[-2:] for b in first], [b[-2:] for b in second], rtol=1e-5)
-
-
-@pytest.mark.filterwarnings("ignore")
-def test_processor_of_transformers_decodes_with_the_module(monkeypatch, tmp_path):
-    for name in [n for n in sys.modules if n.split(".")[0] == "pyctcdecode"]:
-        monkeypatch.delitem(sys.modules, name)
-    monkeypatch.setitem(sys.modules, "kenlm", nplm.kenlm)
-    pyctcdecode = pytest.importorskip("pyctcdecode", reason="needs pyctcdecode")
-    pytest.importorskip("torch", reason="needs PyTorch")
-    transformers = pytest.importorskip("transformers", reason="needs transformers")
-    texts = ["the cat sat on the mat", "the dog sat on the log"]
-    ngrams = nplm.KneserNeyLM(3, discount_fallback=(0.5, 1, 1.5))
-    lm = nplm.TextLM(ngrams).fit(texts * 50)
-    nplm.save(lm, tmp_path / "lm.nplm")
-    symbols = ["<pad>", "<s>", "</s>", "<unk>", "|"]
-    labels = [*symbols, *sorted(set("".join(texts)) - {" "})]
-    ids = {label: i for i, label in enumerate(labels)}
-    (tmp_path / "vocab.json").write_text(json.dumps(ids))
-    tokenizer = transformers.Wav2Vec2CTCTokenizer(str(tmp_path / "vocab.json"))
-    words = lm.unigrams()
-    decoder = pyctcdecode.build_ctcdecoder(
-        [" " if label == "|" else label for label in labels],
-        str(tmp_path / "lm.nplm"), words,
-    )  # fmt: skip
-    processor = transformers.Wav2Vec2ProcessorWithLM(
-        transformers.Wav2Vec2FeatureExtractor(), tokenizer, decoder
-    )
-    spoken = [i for c in texts[0].replace(" ", "|") for i in (ids[c], 0)]
-    rng = np.random.default_rng(0)
-    logits = rng.normal(size=(1, len(spoken), len(labels))).astype(np.float32)
-    logits[0, np.arange(len(spoken)), spoken] += 3.3
-    [alone] = tokenizer.batch_decode(logits.argmax(-1))
-    [text] = processor.batch_decode(logits).text
-    assert {*text.split()} <= {*words} < {*alone.split(), *words}
 
 
 @pytest.mark.parametrize("own", [None, [], ["da", "zoo", "bex"], ["zoo"]])

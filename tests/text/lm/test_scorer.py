@@ -15,7 +15,7 @@ from nplm import (
     Vocabulary,
     windows,
 )
-from nplm.formats import load_binary, read_arpa, save_binary, write_arpa
+from nplm.formats import load_binary, save_binary
 from tests.helpers import small_text
 from tests.helpers.models import SCORED as MODELS
 from tests.helpers.texts import texts
@@ -346,27 +346,6 @@ def test_scorer_keeps_the_model_it_was_made_from(models):
     before = scorer.score("w1 w2")
     lm.fit(["w2 w1"] * 50 + texts(10))
     assert scorer.score("w1 w2") == before != lm.scorer().score("w1 w2")
-
-
-@pytest.mark.parametrize("n_context", [1, 4])
-def test_scores_equal_those_of_kenlm(n_context, tmp_path):
-    kenlm = pytest.importorskip("kenlm")
-    lm = fitted(KneserNeyLM(), n_context)
-    path = str(tmp_path / "model.arpa")
-    write_arpa(lm.estimator_, path, lm.vocabulary_.words_)
-    other, lm = kenlm.Model(path), TextLM.from_model(*read_arpa(path))
-    scorer = lm.scorer()
-    for text in [text for text in CASES if "</s>" not in text]:
-        for bos in (True, False):
-            for eos in (True, False):
-                theirs = list(other.full_scores(text, bos=bos, eos=eos))
-                [ours] = lm.token_scores([text], bos=bos, eos=eos)
-                log10 = ours.log_prob / np.log(10)
-                assert_allclose(log10, [s[0] for s in theirs], atol=2e-5)
-                assert ours.order.tolist() == [s[1] for s in theirs]
-                assert ours.unknown.tolist() == [s[2] for s in theirs]
-                total = scorer.score(text, bos=bos, eos=eos)
-                assert_allclose(total, ours.log_prob.sum(), rtol=1e-12)
 
 
 @pytest.mark.parametrize("name", MODELS)

@@ -63,20 +63,6 @@ def test_scores_are_those_of_the_tokens_per_unit_of_the_text(texts, kind, ends):
         assert scores.word_perplexity == pytest.approx(2 ** (bits / scores.n_words))
 
 
-def test_a_uniform_model_of_bytes_has_eight_bits_a_byte():
-    lm = TextLM(
-        UniformLM(), tokenizer=Subwords("bytes"), predict_boundary=False, boundary=0,
-        vocabulary=Vocabulary(words=Subwords("bytes").fit().words_, unknown=None,
-                              boundary="Ċ"),
-    ).fit(["a"])  # fmt: skip
-    assert lm.text_scores(["any text", "नमस्ते"]).bits_per_byte == pytest.approx(8)
-
-
-def test_unknown_tokens_are_counted():
-    lm = TextLM(UniformLM(), vocabulary=Vocabulary(words=["a", "rose"])).fit(["a"])
-    assert lm.text_scores(["a rose is a rose", "is it"]).n_unknown == 3
-
-
 def test_scores_of_nothing_are_nan():
     scores = TextScores(1, 0, 0, 0, 0, 0, 0.0)
     assert np.isnan(

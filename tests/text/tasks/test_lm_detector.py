@@ -94,7 +94,7 @@ def test_explanation_has_the_least_probable_tokens_and_what_was_expected(kind):
 
 
 def test_area_under_the_curve_is_scored_in_cross_validation():
-    folds = StratifiedKFold(3, shuffle=True, random_state=0)
+    folds = StratifiedKFold(2, shuffle=True, random_state=0)
     scores = cross_val_score(
         LMDetector(TRIGRAM, aggregate="min"), SESSIONS, LABELS, cv=folds,
         scoring="roc_auc",
@@ -251,22 +251,10 @@ def test_a_checkpoint_is_of_the_model_that_is_kept(tmp_path):
     assert once.offset_ == again.offset_
 
 
-@pytest.mark.slow
-def test_a_long_document_is_no_outlier_per_token():
-    short, long = ["login", "read", "logout"], ["login", *["read"] * 40, "logout"]
-    scores = {
-        aggregate: LMDetector(TRIGRAM, aggregate=aggregate)
-        .fit([*USUAL, long]).score_samples([short, long])
-        for aggregate in ("mean", "sum")
-    }  # fmt: skip
-    assert scores["sum"][1] < scores["sum"][0] - 5
-    assert abs(scores["mean"][1] - scores["mean"][0]) < 1
-
-
 def test_a_document_without_tokens_scores_0():
-    lm = TextLM(TRIGRAM, predict_boundary=False)
+    frozen = FrozenEstimator(TextLM(TRIGRAM, predict_boundary=False).fit(USUAL))
     for aggregate in ("mean", "sum", "min"):
-        detector = LMDetector(lm, aggregate=aggregate).fit(USUAL)
+        detector = LMDetector(frozen, aggregate=aggregate).fit(USUAL)
         assert detector.score_samples([[], ["login"]])[0] == 0
 
 

@@ -1,32 +1,5 @@
 """``nplm count``: the counts of a text, as SRILM writes them."""
 
-from collections import Counter
-
-import pytest
-
-from nplm.formats import read_counts
-
-
-@pytest.mark.parametrize("order", [1, 2, 4])
-def test_counts_are_those_of_the_text(folder, run, order):
-    run("count", "@train", "@test", "-o", "@counts.gz", "--order", str(order))
-    tables, counts, words = read_counts(folder / "counts.gz")
-    expected = Counter()
-    for name in ("train", "test"):
-        for line in filter(None, (folder / name).read_text().splitlines()):
-            tokens = ["<s>", *line.split(), "</s>"]
-            for end in range(2, len(tokens) + 1):
-                for n in range(1, min(order, end) + 1):
-                    expected[tuple(tokens[end - n : end])] += 1
-    assert "zebra" in words
-    assert sum(len(table) for table in tables) == len(expected)
-    totals = [0] * order
-    for gram, count in expected.items():
-        totals[len(gram) - 1] += count
-    assert [int(own.sum()) for own in counts] == totals
-    unigrams = dict(zip(tables[0][:, 0].tolist(), counts[0].tolist()))
-    assert unigrams[words.index("zebra")] == expected["zebra",] == 2
-
 
 def test_files_of_counts_are_merged_with_weights(folder, run):
     run("count", "@train", "-o", "@train.counts", "--order", "3")

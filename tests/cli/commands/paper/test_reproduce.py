@@ -118,11 +118,3 @@ def test_divergence_is_told_in_words(run, monkeypatch):
     assert result.exit_code == 1
     assert "training diverged" in result.output
     assert "Traceback" not in result.output
-
-
-def test_a_damaged_result_is_told(run, tmp_path):
-    assert run("table1", "--rows", "Del. Int.").exit_code == 0
-    (tmp_path / "table1" / "Del-Int.json").write_text("{")
-    result = run("table1", "--rows", "Del. Int.")
-    assert result.exit_code == 1
-    assert "Del-Int.json is damaged" in " ".join(result.output.split())
