@@ -31,8 +31,11 @@ class Model:
 @given(
     st.integers(0, 300),
     st.lists(
-        st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3), st.integers(0, 4))),
-        max_size=8,
+        st.lists(
+            st.tuples(st.integers(0, 3), st.integers(0, 3), st.integers(0, 4)),
+            max_size=6,
+        ),
+        max_size=6,
     ),
 )
 def test_values_are_those_of_the_model_and_rows_are_bounded(max_bytes, calls):
@@ -63,7 +66,7 @@ def test_threads_share_a_cache_of_one_row():
     cache = RowCache(Model(), 40)
 
     def ask(seed):
-        contexts = np.random.default_rng(seed).integers(0, 4, (1500, 2)).tolist()
+        contexts = np.random.default_rng(seed).integers(0, 4, (300, 2)).tolist()
         return all(
             cache.log_prob([(a, b)], [3]).tolist() == [3 + 10 * a + 100 * b]
             for a, b in contexts

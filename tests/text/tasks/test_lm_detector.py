@@ -94,7 +94,7 @@ def test_explanation_has_the_least_probable_tokens_and_what_was_expected(kind):
 
 
 def test_area_under_the_curve_is_scored_in_cross_validation():
-    folds = StratifiedKFold(2, shuffle=True, random_state=0)
+    folds = StratifiedKFold(3, shuffle=True, random_state=0)
     scores = cross_val_score(
         LMDetector(TRIGRAM, aggregate="min"), SESSIONS, LABELS, cv=folds,
         scoring="roc_auc",
