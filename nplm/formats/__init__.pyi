@@ -11,8 +11,8 @@ from nplm.formats.classes import write_classes as write_classes
 from nplm.formats.counts.count_files import read_counts as read_counts
 from nplm.formats.counts.count_files import write_counts as write_counts
 from nplm.formats.counts.count_tables import CountTables as CountTables
-from nplm.formats.counts.counting import count_ngrams as count_ngrams
 from nplm.formats.counts.estimation import Estimated as Estimated
+from nplm.formats.counts.estimation import count_ngrams as count_ngrams
 from nplm.formats.counts.estimation import estimate_arpa as estimate_arpa
 from nplm.formats.counts.estimation import estimate_binary as estimate_binary
 from nplm.formats.counts.merging import CountFiles as CountFiles

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
@@ -44,19 +45,15 @@ def free_memory() -> int:
     return free * 3 // 4
 
 
+@dataclass
 class NgramsFile:
     """A file of n-grams to be written; a code of a quantized file has `bits`."""
 
-    def __init__(
-        self,
-        path: str | os.PathLike[str],
-        kind: Literal["arpa", "binary", "fst"],
-        bits: int | None = None,
-        symbols: str | os.PathLike[str] | None = None,
-        backoff: str = BACKOFF,
-    ) -> None:
-        self.path, self.kind, self.bits = path, kind, bits
-        self.symbols, self.backoff = symbols, backoff
+    path: str | os.PathLike[str]
+    kind: Literal["arpa", "binary", "fst"]
+    bits: int | None = None
+    symbols: str | os.PathLike[str] | None = None
+    backoff: str = BACKOFF
 
     def check(self, order: int, splitter: Splitter | None) -> None:
         """Raise ValueError if no file of this kind holds such a model."""

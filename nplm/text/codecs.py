@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -77,6 +78,7 @@ class Codec:
         raise NotImplementedError
 
 
+@dataclass(eq=False)
 class Ids(Codec):
     """Documents of word ids, with no tokenizer and no vocabulary.
 
@@ -84,11 +86,9 @@ class Ids(Codec):
     `refuse_zero`, 0 is the boundary because no other is given.
     """
 
-    def __init__(
-        self, n_words: int | None = None, n_known: int = 0, *, refuse_zero: bool = False
-    ) -> None:
-        self.n_words, self.n_known = n_words, n_known
-        self.refuse_zero = refuse_zero
+    n_words: int | None = None
+    n_known: int = 0
+    refuse_zero: bool = False
 
     def read(self, X: object, name: str, start: int = 0) -> Documents:
         return Documents.of_ids(X, name, self.n_words, start)
@@ -409,7 +409,7 @@ def codec_of(
     With `refuse`, unknown words are refused once the vocabulary is fitted.
     """
     if vocabulary is None:
-        return Ids(n_words, n_known, refuse_zero=refuse_zero)
+        return Ids(n_words, n_known, refuse_zero)
     if tokenizer is None:
         return Words(vocabulary, refuse=refuse)
     return Text(tokenizer, vocabulary, refuse=refuse)

@@ -8,7 +8,7 @@ import tempfile
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Set, Sized
 from contextlib import AbstractContextManager
-from itertools import chain
+from itertools import tee
 from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from typing import IO, Any, Self
@@ -48,11 +48,11 @@ class DocumentStream:
 
     def __init__(self, source: Any, name: str) -> None:
         self._source, self._name = source, name
-        self._position = source.tell() if _is_seekable(source) else None
-        self._documents: Iterator[object] | None = self._opened()
-        read: list[object] = []
-        self.first = first_of(_kept(self._documents, read))
-        self._documents = chain(read, self._documents)
+        can_seek = hasattr(source, "readline") and source.seekable()
+        self._position = source.tell() if can_seek else None
+        beginning, documents = tee(self._opened())
+        self.first = first_of(beginning)
+        self._documents: Iterator[object] | None = documents
 
     def __iter__(self) -> Iterator[Any]:
         documents, self._documents = self._documents, None
@@ -85,20 +85,9 @@ class DocumentStream:
         return self._opened()
 
 
-def _is_seekable(source: Any) -> bool:
-    return hasattr(source, "readline") and source.seekable()
-
-
 def _is_read_once(source: object) -> bool:
     """Return whether a source is an iterator, which a first reading exhausts."""
     return hasattr(source, "__iter__") and iter(source) is source
-
-
-def _kept(documents: Iterator[object], read: list[object]) -> Iterator[object]:
-    """Yield documents, and keep them in a list."""
-    for document in documents:
-        read.append(document)
-        yield document
 
 
 def _lines(file: Any, name: str) -> Iterator[str]:

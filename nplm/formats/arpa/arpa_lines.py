@@ -44,10 +44,7 @@ def write_ngrams(
     - `is_whole`: as in `Estimate`: then weights on disk are read in turn
     """
     check_marks(words, boundary)
-    spelled = list(words)
-    if boundary is not None:
-        spelled[boundary] = END
-    ngrams = NgramLines(trie, spelled, boundary, work, is_whole=is_whole)
+    ngrams = NgramLines(trie, words, boundary, work, is_whole=is_whole)
     n_lines = [ngrams.n_lines(level) for level in range(trie.order)]
     work.stage("writing", sum(n_lines))
     with writing(path) as file:
@@ -69,15 +66,15 @@ class NgramLines:
     def __init__(
         self,
         trie: BackoffTrie,
-        words: list[str],
+        words: Sequence[str],
         boundary: int | None,
         work: Work,
         *,
         is_whole: bool,
     ) -> None:
-        self.trie, self.words, self.boundary = trie, words, boundary
-        self._work = work
-        self._text = NgramText(trie, words, boundary, trie.parents(work))
+        self.trie, self.boundary, self._work = trie, boundary, work
+        self._text = NgramText(trie, words, boundary, work)
+        self.words = self._text.words
         # A trie in memory is read at random as fast.
         self._in_turn = is_whole and work.on_disk and boundary is not None
         self._unpredicted = [np.empty((0, k + 1), np.int32) for k in range(trie.order)]
@@ -208,19 +205,23 @@ def n_lines_in(part: bytes | memoryview) -> int:
 
 
 class NgramText:
-    """Lines of n-grams, order by order, with ``<s>`` for `boundary` in contexts."""
+    """Lines of n-grams, order by order: `boundary` is ``</s>``, in contexts ``<s>``."""
 
     def __init__(
         self,
         trie: ContextTrie,
-        words: list[str],
+        words: Sequence[str],
         boundary: int | None,
-        parents: NDArray[np.int32],
+        work: Work,
     ) -> None:
-        text = EncodedWords.of(words)
+        self.words = list(words)
+        if boundary is not None:
+            self.words[boundary] = END
+        text = EncodedWords.of(self.words)
         begin = np.frombuffer(BEGIN.encode(), dtype=np.uint8)
         begin_id = -1 if boundary is None else boundary
-        self._spelling = Spelling(trie.arrays, parents, text.ids, begin, begin_id)
+        arrays = trie.arrays, trie.parents(work), text.ids
+        self._spelling = Spelling(*arrays, begin, begin_id)
         self._trie = trie
         self._longest_word = int(np.diff(text.arrays["word_start"]).max()) + len(BEGIN)
 

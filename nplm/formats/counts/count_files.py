@@ -62,10 +62,8 @@ def write_counts(
     trie, boundary = counts_of(model), model.boundary
     words = check_words(words, trie.n_words)
     check_marks(words, boundary)
-    if boundary is not None:
-        words[boundary] = END
-    text = NgramText(trie, words, boundary, trie.parents())
-    write_lines(path, trie, trie.counts, text, Work())
+    work = Work()
+    write_lines(path, trie, trie.counts, NgramText(trie, words, boundary, work), work)
 
 
 def write_lines(

@@ -49,19 +49,10 @@ class KenlmTrie(WindowLookUps, SuffixTrie):
         layout = self.words, self.unigrams, self.levels, self.is_trie
         return KenlmNgrams(self.memory, *layout)
 
-    @property
-    def order(self) -> int:
-        return len(self.counts)
-
-    @property
-    def n_words(self) -> int:
-        """Size of the vocabulary."""
-        return int(self.kernel.n_words)
-
     @cached_property
     def n_ngrams(self) -> NDArray[np.int64]:  # type: ignore[override]
         """Number of n-grams of each order, with those that KenLM inserted."""
-        return np.array([self.n_words, *self.counts[1:]])
+        return np.array([self.kernel.n_words, *self.counts[1:]])
 
     @property
     def boundary(self) -> int | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -240,20 +241,16 @@ class Rescorer(Saved, Documented):
         return self.metric, 1 if self.greater_is_better else -1  # type: ignore[return-value]
 
 
+@dataclass
 class _Search:
     """Search of the weights that maximise a metric times a sign."""
 
-    def __init__(
-        self,
-        X: Sequence[Candidates],
-        features: list[NDArray[np.float64]],
-        references: list[Text],
-        metric: Metric,
-        sign: int,
-    ) -> None:
-        self.X, self.features, self.references = X, features, references
-        self.metric, self.sign = metric, sign
-        self.known: dict[tuple[int, ...], float] = {}
+    X: Sequence[Candidates]
+    features: list[NDArray[np.float64]]
+    references: list[Text]
+    metric: Metric
+    sign: int
+    known: dict[tuple[int, ...], float] = field(default_factory=dict)
 
     def tune(self, free: list[int]) -> tuple[tuple[float, float], float]:
         """Return the best weights, and their value: those in `free` vary."""

@@ -86,14 +86,9 @@ class ScoredTokens:
     def documents(self) -> Iterator[ScoredTokens]:
         """Yield the tokens of each document."""
         for i, part in enumerate(self.by_document()):
-            yield ScoredTokens(
-                self.ids[part],
-                self.log_prob[part],
-                self.unknown[part],
-                self.lengths[i : i + 1],
-                None if self.order is None else self.order[part],
-                None if self.weights is None else self.weights[part],
-            )
+            tokens = (v[part] for v in (self.ids, self.log_prob, self.unknown))
+            details = (v if v is None else v[part] for v in (self.order, self.weights))
+            yield ScoredTokens(*tokens, self.lengths[i : i + 1], *details)
 
 
 class TextSize(NamedTuple):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable, Iterable
+from dataclasses import KW_ONLY, dataclass, fields
 from functools import lru_cache
 from itertools import chain
 from typing import Any
@@ -40,25 +41,16 @@ MAX_PATTERN_CHARS = 5000
 PRONOUN_I = re.compile(r"I(?:['’]\w+)?")
 
 
+@dataclass(repr=False, eq=False)
 class Splitter:
     """A `Tokenizer` without scikit-learn, for scorers of files of n-grams."""
 
-    identifier: str | None = None  # of pickles of 0.1, which lack it
-
-    def __init__(
-        self,
-        pattern: str | None = None,
-        *,
-        lowercase: bool = False,
-        number: str | None = None,
-        proper_noun: str | None = None,
-        identifier: str | None = None,
-    ) -> None:
-        self.pattern = pattern
-        self.lowercase = lowercase
-        self.number = number
-        self.proper_noun = proper_noun
-        self.identifier = identifier
+    pattern: str | None = None
+    _: KW_ONLY
+    lowercase: bool = False
+    number: str | None = None
+    proper_noun: str | None = None
+    identifier: str | None = None
 
     def transform(self, X: Iterable[str]) -> list[list[str]]:
         """Return the tokens of each document, as `Tokenizer.transform` does."""
@@ -102,8 +94,7 @@ class Splitter:
 
 def params_of(splitter: Splitter) -> dict[str, Any]:
     """Return the parameters of a splitter by name."""
-    names = "pattern", "lowercase", "number", "proper_noun", "identifier"
-    return {name: getattr(splitter, name) for name in names}
+    return {field.name: getattr(splitter, field.name) for field in fields(splitter)}
 
 
 def finder_of(splitter: Splitter) -> Callable[[str], list[str]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence, Set
+from dataclasses import KW_ONLY, dataclass
 from operator import itemgetter
 
 from nplm.base.encoded_words import EncodedWords
@@ -13,23 +14,16 @@ from nplm.text.words.known_words import KnownWords, TrainingText
 from nplm.text.words.unknown_spelling import UnknownSpelling
 
 
+@dataclass(repr=False, eq=False)
 class WordChoice:
     """The parameters of a `Vocabulary`, without scikit-learn: for counts of n-grams."""
 
-    def __init__(
-        self,
-        min_count: int = 1,
-        max_words: int | None = None,
-        *,
-        unknown: str | None = "<unk>",
-        boundary: str | None = "</s>",
-        words: Sequence[Hashable] | None = None,
-    ) -> None:
-        self.min_count = min_count
-        self.max_words = max_words
-        self.unknown = unknown
-        self.boundary = boundary
-        self.words = words
+    min_count: int = 1
+    max_words: int | None = None
+    _: KW_ONLY
+    unknown: str | None = "<unk>"
+    boundary: str | None = "</s>"
+    words: Sequence[Hashable] | None = None
 
 
 def chosen_words(choice: WordChoice, counts: Mapping[Hashable, int]) -> KnownWords:

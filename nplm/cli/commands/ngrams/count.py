@@ -12,7 +12,7 @@ from nplm.cli._messages import report_in_options
 from nplm.cli._outputs import output_option, refuse_to_replace
 from nplm.cli._text import BLANK_LINES, INPUTS, Files
 from nplm.cli._values import MAX_ORDER, memory_option, weights_of
-from nplm.formats.counts.counting import count_ngrams
+from nplm.formats.counts.estimation import count_ngrams
 from nplm.formats.counts.merging import CountFiles
 from nplm.formats.outputs import free_memory
 

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from nplm.base.blocks import blocks_of_rows
 from nplm.models.ngrams.stages.tables import NgramTable, NgramTables
 from nplm.models.ngrams.trie.backoff_trie import BackoffTrie
-from nplm.models.ngrams.trie.context_trie import blocks_of_contexts
 from nplm.models.ngrams.trie.work import Work
 
 # Below this mass of the words that do not follow a context, 1 minus the mass of those
@@ -86,8 +85,7 @@ class AlignedTrie(Member):
         """Return a trie in the larger vocabulary; words that this one lacks have 0."""
         trie = _union([self], Work())
         for level in range(trie.order):
-            first, last = map(int, trie.level_start[level : level + 2])
-            for begin, end in blocks_of_contexts(trie.start, first, last):
+            for begin, end in trie.blocks(level):
                 words, row, place = trie.after(level, begin, end)
                 trie.prob[place] = self.next_word_prob(words[row], trie.words[place])
                 words = self.trusted_ids[words]
@@ -158,8 +156,7 @@ def mixed_trie(
     mapped = [array for m in members for array in m.trie.every_array]
     work.stage("mixing", len(trie.words))
     for level in range(trie.order):
-        first, last = map(int, trie.level_start[level : level + 2])
-        for begin, end in blocks_of_contexts(trie.start, first, last, work.block):
+        for begin, end in trie.blocks(level, work.block):
             _fill(trie, members, weights, level, begin, end)
             work.tell(int(trie.start[end] - trie.start[begin]))
             work.forget(*trie.every_array, *mapped)
@@ -204,8 +201,7 @@ def ngrams_in_blocks(
     """Yield the n-grams whose contexts have `level` words."""
     if level >= trie.order:
         return
-    first, last = map(int, trie.level_start[level : level + 2])
-    for begin, end in blocks_of_contexts(trie.start, first, last, work.block):
+    for begin, end in trie.blocks(level, work.block):
         words, row, place = trie.after(level, begin, end)
         yield np.column_stack([words[row], trie.words[place]])
         work.tell(len(row))

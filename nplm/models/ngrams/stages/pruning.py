@@ -16,6 +16,9 @@ from nplm.models.ngrams.trie.work import Work
 # If the words that do not follow a context have less probability mass than this, its
 # back-off weight is only rounding error of the stored probabilities.
 MIN_BACKOFF_MASS = 1e-6
+# The arrays of a trie with an entry for each context, and for each n-gram.
+OF_CONTEXTS = "context_word", "child_start", "start", "bow"
+OF_NGRAMS = "words", "prob"
 
 
 def pruned_by_entropy(trie: BackoffTrie, threshold: float, work: Work) -> BackoffTrie:
@@ -57,8 +60,7 @@ def choose_by_entropy(
     probability = _probabilities(trie, context_of, work)
     keep[: trie.n_words] = True
     for level in range(trie.order - 1, 0, -1):
-        first, last = map(int, trie.level_start[level : level + 2])
-        for block in blocks_of_contexts(trie.start, first, last, work.block):
+        for block in trie.blocks(level, work.block):
             words, context, place = trie.after(level, *block)
             X = words[context]
             p = trie.prob[place].astype(np.float64)
@@ -105,8 +107,7 @@ def renormalize(trie: BackoffTrie, work: Work) -> None:
     """
     work.stage("normalizing", len(trie.words) - trie.n_words)
     for level in range(1, trie.order):
-        first, last = map(int, trie.level_start[level : level + 2])
-        for block in blocks_of_contexts(trie.start, first, last, work.block):
+        for block in trie.blocks(level, work.block):
             words, context, place = trie.after(level, *block)
             X = words[context]
             # The shorter contexts already have their new weights.
@@ -133,8 +134,7 @@ def _probabilities(
         for window in blocks(levels[level + 1] - levels[level], work.n_at_once):
             first, last = levels[level] + window.start, levels[level] + window.stop
             own_out = np.full(last - first, np.nan)
-            shorter = levels[level - 1], levels[level]
-            for block in blocks_of_contexts(trie.start, *shorter, work.block):
+            for block in trie.blocks(level - 1, work.block):
                 start = trie.start[block[0] : block[1] + 1]
                 place = slice(int(start[0]), int(start[-1]))
                 longer = context_of[place]
@@ -216,40 +216,21 @@ def cut(trie: BackoffTrie, keep: NDArray[np.bool_], work: Work) -> BackoffTrie:
     number = work.array(np.int32, len(useful) + 1)
     _count_up_to(useful, number, work)
     n_contexts, n_ngrams = int(number[-1]), int(start[-1])
-    arrays = {
-        name: work.array(getattr(trie, name).dtype, size)
-        for name, size in {
-            "context_word": n_contexts,
-            "child_start": n_contexts + 1,
-            "start": n_contexts + 1,
-            "bow": n_contexts,
-            "words": n_ngrams,
-            "prob": n_ngrams,
-        }.items()
-    }
-    columns = {
-        "context_word": trie.context_word,
-        "bow": trie.bow,
-        "start": start,
-    }
-    n = 0
-    for part in blocks(len(useful), work.block):
-        stays = useful[part]
-        at = slice(n, n + int(np.count_nonzero(stays)))
-        for name, values in columns.items():
-            arrays[name][at] = values[part][stays]
-        arrays["child_start"][at] = number[trie.child_start[part][stays]]
-        n = at.stop
-        work.forget(*trie.every_array)
+    sizes = dict.fromkeys(OF_CONTEXTS, n_contexts) | dict.fromkeys(OF_NGRAMS, n_ngrams)
+    sizes |= {"child_start": n_contexts + 1, "start": n_contexts + 1}
+    columns = {name: getattr(trie, name) for name in sizes} | {"start": start}
+    arrays = {n: work.array(columns[n].dtype, size) for n, size in sizes.items()}
+    for flags, names in ((useful, OF_CONTEXTS), (keep, OF_NGRAMS)):
+        n = 0
+        for part in blocks(len(flags), work.block):
+            stays = flags[part]
+            at = slice(n, n + int(np.count_nonzero(stays)))
+            for name in names:
+                values = columns[name][part][stays]
+                arrays[name][at] = number[values] if name == "child_start" else values
+            n = at.stop
+            work.forget(*trie.every_array)
     arrays["child_start"][-1], arrays["start"][-1] = n_contexts, n_ngrams
-    n = 0
-    for part in blocks(len(keep), work.block):
-        stays = keep[part]
-        at = slice(n, n + int(np.count_nonzero(stays)))
-        for name in ("words", "prob"):
-            arrays[name][at] = getattr(trie, name)[part][stays]
-        n = at.stop
-        work.forget(*trie.every_array)
     level_start = number[trie.level_start]
     work.drop(start, useful, number)
     return BackoffTrie(trie.n_words, level_start, **arrays)

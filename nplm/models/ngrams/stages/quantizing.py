@@ -184,8 +184,7 @@ class Quantizing:
     ) -> list[NDArray[np.int64]]:
         """Write n-grams and codes, each block by range; return where ranges begin."""
         trie, work, found, n_before = self._trie, self._work, [], 0
-        begin, end = map(int, trie.level_start[k - 1 : k + 1])
-        for first, last in blocks_of_contexts(trie.start, begin, end, work.block):
+        for first, last in trie.blocks(k - 1, work.block):
             start = trie.start[first : last + 1]
             place = slice(int(start[0]), int(start[-1]))
             contexts = np.arange(first, last, dtype=np.int32)

@@ -93,8 +93,9 @@ class Run:
 class Piece(Protocol):
     """N-grams of the highest order that are sorted together."""
 
-    # Whether rows have their counts before they are sorted.
-    is_counted: bool
+    @property
+    def is_counted(self) -> bool:
+        """Whether rows have their counts before they are sorted."""
 
     def __len__(self) -> int:
         """Return the number of n-grams."""
@@ -119,32 +120,32 @@ class Stream(Piece):
         _runs.pack_windows(self._ids, *arguments, rows)
 
 
+@dataclass(frozen=True, eq=False)
 class Windows(Piece):
     """Contexts and next words, whose counts (n,) add up; with `labels`, of classes."""
 
-    def __init__(
-        self,
-        X: NDArray[np.int32],
-        y: NDArray[np.int32],
-        counts: NDArray[np.int64] | None = None,
-        labels: NDArray[np.int32] | None = None,
-    ) -> None:
-        self._X, self._y, self._counts, self._labels = X, y, counts, labels
-        self.is_counted = counts is not None
+    X: NDArray[np.int32]
+    y: NDArray[np.int32]
+    counts: NDArray[np.int64] | None = None
+    labels: NDArray[np.int32] | None = None
+
+    @property
+    def is_counted(self) -> bool:
+        return self.counts is not None
 
     def __len__(self) -> int:
-        return len(self._y)
+        return len(self.y)
 
     def pack(self, packing: Packing, rows: NDArray[np.uint64]) -> None:
         for part in blocks(len(self), MAX_PIECE_ROWS):
             ngrams = np.empty((part.stop - part.start, packing.order), dtype=np.int32)
-            ngrams[:, :-1], ngrams[:, -1] = self._X[part], self._y[part]
+            ngrams[:, :-1], ngrams[:, -1] = self.X[part], self.y[part]
             # Ids are checked, but another thread may have changed the array.
-            if self._labels is None:
+            if self.labels is None:
                 ngrams = trusted_ids(ngrams, packing.n_words)
             else:
-                ngrams = self._labels[trusted_ids(ngrams, len(self._labels))]
-            counts = None if self._counts is None else self._counts[part]
+                ngrams = self.labels[trusted_ids(ngrams, len(self.labels))]
+            counts = None if self.counts is None else self.counts[part]
             arguments = packing.boundary, packing.n_bits
             _runs.pack_counted(ngrams, counts, *arguments, rows[part])
 
@@ -153,8 +154,8 @@ class Windows(Piece):
         n_bytes = 2 * (packing.width + self.is_counted) * NUMBER_BYTES
         n_rows = max(work.memory // work.n_threads // n_bytes, 16)
         for part in blocks(len(self), n_rows):
-            counts = None if self._counts is None else self._counts[part]
-            yield Windows(self._X[part], self._y[part], counts, self._labels)
+            counts = None if self.counts is None else self.counts[part]
+            yield Windows(self.X[part], self.y[part], counts, self.labels)
 
 
 def write_runs(packing: Packing, pieces: Iterable[Piece], work: Work) -> list[Run]:

@@ -21,7 +21,7 @@ from nplm.models.ngrams.stages.discounts import (
 )
 from nplm.models.ngrams.stages.pruning import cut
 from nplm.models.ngrams.trie.backoff_trie import BackoffTrie
-from nplm.models.ngrams.trie.context_trie import ContextTrie, blocks_of_contexts
+from nplm.models.ngrams.trie.context_trie import ContextTrie
 from nplm.models.ngrams.trie.work import Work
 
 STRUCTURE = ("level_start", "context_word", "child_start", "start", "words")
@@ -168,7 +168,6 @@ def _weighted(
     arguments = counts, discounts, tested, smoothing.min_counts
     work.stage("estimating", len(counts))
     for level in range(trie.order):
-        first, last = map(int, trie.level_start[level : level + 2])
 
         def estimate(
             thread: int, contexts: tuple[int, int], level: int = level
@@ -183,7 +182,7 @@ def _weighted(
             work.forget(*trie.every_array)
             work.tell(int(trie.start[contexts[1]] - trie.start[contexts[0]]))
 
-        work.each(estimate, blocks_of_contexts(trie.start, first, last, work.block))
+        work.each(estimate, trie.blocks(level, work.block))
     rounded: list[NDArray[Any]] = []
     for values in exact:
         rounded.append(work.array(np.float32, len(values)))

@@ -139,6 +139,11 @@ class ContextTrie:
         _backoff.find_ngrams(self.arrays, self.context(X), y, out)
         return out
 
+    def blocks(self, level: int, size: int | None = None) -> Iterator[tuple[int, int]]:
+        """Split the contexts of `level` words, as `blocks_of_contexts` does."""
+        first, last = map(int, self.level_start[level : level + 2])
+        return blocks_of_contexts(self.start, first, last, size)
+
     @property
     def every_array(self) -> list[NDArray[Any]]:
         """All arrays, whose pages a pass over a mapped trie releases."""

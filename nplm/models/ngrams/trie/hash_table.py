@@ -20,6 +20,17 @@ class WindowLookUps:
     """Mixin of n-grams that a kernel looks windows up in."""
 
     kernel: _trie.Ngrams
+    n_ngrams: NDArray[np.int64]  # of each order; every word is a unigram
+
+    @property
+    def n_words(self) -> int:
+        """Size of the vocabulary."""
+        return int(self.n_ngrams[0])
+
+    @property
+    def order(self) -> int:
+        """Number of words in the longest n-gram."""
+        return len(self.n_ngrams)
 
     def next_word_prob(
         self, X: NDArray[np.int32], y: NDArray[np.int32]

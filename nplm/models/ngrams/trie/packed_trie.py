@@ -25,7 +25,7 @@ from nplm.models.ngrams.trie.bits import (
     word_bits,
 )
 from nplm.models.ngrams.trie.checks import check_structure, check_values
-from nplm.models.ngrams.trie.context_trie import ContextTrie, blocks_of_contexts
+from nplm.models.ngrams.trie.context_trie import ContextTrie
 from nplm.models.ngrams.trie.hash_table import HashTable, WindowLookUps
 from nplm.models.ngrams.trie.hashing import keys_of
 from nplm.models.ngrams.trie.work import Work
@@ -145,16 +145,6 @@ class MappedTrie(WindowLookUps):
     file: Path
 
     @property
-    def n_words(self) -> int:
-        """Size of the vocabulary."""
-        return self.packed.n_words
-
-    @property
-    def order(self) -> int:
-        """Number of words in the longest n-gram."""
-        return len(self.packed.n_ngrams)
-
-    @property
     def n_ngrams(self) -> NDArray[np.int64]:
         """Number of n-grams of each order."""
         return self.packed.n_ngrams
@@ -261,9 +251,8 @@ def unpacked(
     parents = trie.parents(work)
     keys = keys_of(trie, parents, work)
     for level in range(trie.order):
-        first, last = map(int, trie.level_start[level : level + 2])
         for window in range(n_windows):
-            for contexts in blocks_of_contexts(trie.start, first, last, work.block):
+            for contexts in trie.blocks(level, work.block):
                 arguments = trie.arrays, table.kernel, keys, level, *contexts
                 _hashing.stored_values(*arguments, window, n_windows, prob, bow)
                 work.forget(table.buckets)

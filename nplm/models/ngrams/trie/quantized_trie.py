@@ -200,17 +200,12 @@ class QuantizedTrie(WindowLookUps, SuffixTrie):
     - `levels`: the n-grams of 2 words, 3, ...
     """
 
-    n_words: int
     bits: int
     n_ngrams: NDArray[np.int64]
     prob: NDArray[np.float32]
     bow: NDArray[np.float32]
     start: NDArray[np.int64]
     levels: list[QuantizedLevel]
-
-    @property
-    def order(self) -> int:
-        return len(self.n_ngrams)
 
     @property
     def closed(self) -> bool:
@@ -346,7 +341,7 @@ def restored_quantized(fitted: Fitted, *, check: bool = True) -> QuantizedTrie:
     ]
     of_words = {name: arrays[name] for name in TRIE_ARRAYS}
     counts = np.array(n_ngrams, dtype=np.int64)
-    trie = QuantizedTrie(n_ngrams[0], bits, counts, levels=levels, **of_words)
+    trie = QuantizedTrie(bits, counts, levels=levels, **of_words)
     # Kernels trust sizes.
     if (
         any(len(arrays[name]) != size for name, (_, size) in sizes.items())
