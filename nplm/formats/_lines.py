@@ -7,9 +7,9 @@ import re
 from typing import BinaryIO
 
 import numpy as np
-from numpy.typing import NDArray
 
 from nplm._kernels.files import _ngram_parse
+from nplm.base.array_types import Floats, Ids
 from nplm.base.encoded_words import EncodedWords
 from nplm.text.words.splitting import BETWEEN_BLANKS, BLANKS
 
@@ -78,7 +78,7 @@ class Lines:
 
     def unigrams(
         self, n: int, *, lowest: float, highest: float, heaviest: float
-    ) -> tuple[list[str], NDArray[np.float64], NDArray[np.float64]]:
+    ) -> tuple[list[str], Floats, Floats]:
         """Read at most `n` unigrams of an ARPA file: words, numbers and weights.
 
         Stops before a line of another form, or that is not in memory yet: `next` reads
@@ -117,7 +117,7 @@ class Lines:
         heaviest: float,
         n_before: int,
         n_in_all: int,
-    ) -> tuple[NDArray[np.int32], NDArray[np.float64], NDArray[np.float64]]:
+    ) -> tuple[Ids, Floats, Floats]:
         """Read `n` lines of an ARPA file: ids (n, n_words), numbers and weights (n,).
 
         A line without a weight has 0. Numbers below `lowest` are minus infinity. The

@@ -7,8 +7,9 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from nplm.base.array_types import Ids
 from nplm.base.checks import MAX_N_WORDS, check_ids
 from nplm.base.files.compressed import reading
 from nplm.base.files.lines import decoded_line
@@ -71,9 +72,7 @@ def write_classes(
         file.write("".join(lines).encode())
 
 
-def read_classes(
-    path: str | os.PathLike[str],
-) -> tuple[list[str], NDArray[np.int32]]:
+def read_classes(path: str | os.PathLike[str]) -> tuple[list[str], Ids]:
     r"""Read a class file: a line ``word<TAB>class`` for each word, in UTF-8.
 
     Parameters
@@ -171,9 +170,7 @@ def write_class_definitions(
         file.write("".join(lines).encode())
 
 
-def read_class_definitions(
-    path: str | os.PathLike[str],
-) -> dict[str, dict[str, float]]:
+def read_class_definitions(path: str | os.PathLike[str]) -> dict[str, dict[str, float]]:
     """Read definitions of classes: lines ``class [probability] word``, in UTF-8.
 
     The format is SRILM's classes-format(5), as its ``ngram-class -classes`` and

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, NoReturn
 
 import numpy as np
-from numpy.typing import NDArray
 
 from nplm._kernels.ngrams.decoding._kenlm_files import KenlmIds
+from nplm.base.array_types import Bytes
 from nplm.base.encoded_words import EncodedWords
 from nplm.base.files.tensors import in_memory
 from nplm.formats._ngrams import Ngrams
@@ -99,7 +99,7 @@ class HashedWords(EncodedWords):
         return type(self), (self._trie,)
 
 
-def _words(text: NDArray[np.uint8], trie: KenlmTrie) -> EncodedWords:
+def _words(text: Bytes, trie: KenlmTrie) -> EncodedWords:
     """Return the words without ``<s>``, whose letters follow the n-grams."""
     ends = np.flatnonzero(text == NUL)
     if len(ends) != trie.words[2] or len(text) != ends[-1] + 1:
@@ -142,7 +142,7 @@ class Layout(NamedTuple):
 class Cursor:
     """The next part of a file, which has not more bytes than the file."""
 
-    def __init__(self, data: NDArray[np.uint8], at: int) -> None:
+    def __init__(self, data: Bytes, at: int) -> None:
         self.data, self.at = data, at
 
     def take(self, n_bytes: int) -> int:
@@ -163,7 +163,7 @@ class Cursor:
         return struct.unpack(layout, self.data[at : at + n].tobytes())
 
 
-def layout_of(data: NDArray[np.uint8]) -> Layout:
+def layout_of(data: Bytes) -> Layout:
     """Return the parts of a file, or raise a ValueError that does not name it."""
     start = _padded(len(START) + 1)
     begin = data[: start + len(TESTS)].tobytes()

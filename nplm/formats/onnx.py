@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from nplm.base.array_types import AnyArray
 from nplm.base.exceptions import optional_module
 from nplm.formats._model_files import check_writable, writing
 from nplm.models.neural.fitted_network import trained_network
@@ -160,7 +160,7 @@ class _Graph:
         S, Q, m = self._model.S_, self._model.Q_, self._model.C_.shape[1]
         rows = self._op("Min", words, self._weight("last", np.array([len(S) - 1])))
 
-        def of_words(array: NDArray[np.generic]) -> str:  # a row a sense
+        def of_words(array: AnyArray) -> str:  # a row a sense
             senses = self._op("Gather", self._weight("senses", array), rows, axis=0)
             return shaped(senses, -1, n, S.shape[1] // m, m)
 
@@ -202,15 +202,13 @@ class _Graph:
             return self._op("Add", logits, self._product(x, W))
         return self._affine(x, W, b)
 
-    def _affine(
-        self, x: str, weights: NDArray[np.generic], biases: NDArray[np.generic]
-    ) -> str:
+    def _affine(self, x: str, weights: AnyArray, biases: AnyArray) -> str:
         return self._op("Add", self._product(x, weights), self._weight("b", biases))
 
-    def _product(self, x: str, weights: NDArray[np.generic]) -> str:
+    def _product(self, x: str, weights: AnyArray) -> str:
         return self._op("MatMul", x, self._weight("W", weights.T))
 
-    def _weight(self, name: str, array: NDArray[np.generic]) -> str:
+    def _weight(self, name: str, array: AnyArray) -> str:
         name = f"{name}{len(self._weights)}"
         array = np.ascontiguousarray(array)
         self._weights.append(self._numpy.from_array(array, name))

@@ -9,6 +9,7 @@ from typing import BinaryIO
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from nplm.base.array_types import AnyArray
 from nplm.base.checks import MAX_N_WORDS
 from nplm.base.files.compressed import reading
 from nplm.formats._lines import Lines, shown
@@ -299,7 +300,7 @@ def _sizes(line: str) -> tuple[int, int]:
     return n_words, m
 
 
-def _check_finite(numbers: NDArray[np.generic], name: str) -> None:
+def _check_finite(numbers: AnyArray, name: str) -> None:
     bad = np.argwhere(~np.isfinite(numbers))
     if len(bad):
         row, column = bad[0].tolist()

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nplm._kernels.ngrams.decoding._word_ids import words_at
+from nplm.base.array_types import Index
 from nplm.base.blocks import blocks
 from nplm.base.checks import check_ids, count_ids
 from nplm.text.document_streams import (
@@ -339,8 +340,8 @@ class Text(Words):
     def spelling_log_prob(
         self,
         texts: Sequence[str],
-        document: NDArray[np.intp],
-        position: NDArray[np.intp],
+        document: Index,
+        position: Index,
         split: Sequence[list[str]] | None = None,
     ) -> float:
         """Return the log-probability of how the unknown tokens of texts are spelled.

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import IO, Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from nplm.base.array_types import Ids
 from nplm.base.files.atomic_files import allocate, full_disk_named
 from nplm.base.files.lines import read_lines
 from nplm.base.progress import counter
@@ -160,7 +160,7 @@ class IdCollector:
             with _full_disk_named():  # closing writes what a full disk refused
                 self._file.close()  # an array that is mapped keeps its own
 
-    def add(self, ids: list[int] | NDArray[np.int32]) -> None:
+    def add(self, ids: list[int] | Ids) -> None:
         """Add the ids of a document."""
         if isinstance(ids, np.ndarray):
             self._ids.frombytes(ids.tobytes())
@@ -209,7 +209,7 @@ class StoredDocuments(Documents):
     """Documents whose ids, texts and windows are in temporary files."""
 
     @staticmethod
-    def new_array(shape: tuple[int, ...]) -> NDArray[np.int32]:
+    def new_array(shape: tuple[int, ...]) -> Ids:
         """Return an array for ids, in a temporary file."""
         with _full_disk_named(), tempfile.TemporaryFile(prefix="nplm-") as file:
             allocate(file, 4 * math.prod(shape), Path(tempfile.gettempdir()))
@@ -220,6 +220,6 @@ def _full_disk_named() -> AbstractContextManager[None]:
     return full_disk_named(Path(tempfile.gettempdir()), "more is")
 
 
-def _mapped(file: Any, shape: tuple[int, ...]) -> NDArray[np.int32]:
+def _mapped(file: Any, shape: tuple[int, ...]) -> Ids:
     """Map a file of ids into memory; the array keeps the file."""
     return np.memmap(file, np.int32, "r+").view(np.ndarray).reshape(shape)

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from nplm.base.array_types import Floats, Ids, Index
 from nplm.base.blocks import Texts, blocks
 from nplm.base.checks import check_ids
 from nplm.text.samples import check_document, check_documents
@@ -29,8 +29,8 @@ FITTED_ADVICE = (
 class Documents(NamedTuple):
     """The word ids of documents, concatenated without boundaries, and their lengths."""
 
-    ids: NDArray[np.int32]
-    lengths: NDArray[np.intp]
+    ids: Ids
+    lengths: Index
 
     @classmethod
     def of_ids(cls, X: object, name: str, n_words: int | None, start: int = 0) -> Self:
@@ -55,7 +55,7 @@ class Documents(NamedTuple):
         boundary: int,
         *,
         ends: bool,
-        weights: NDArray[np.float64] | None = None,
+        weights: Floats | None = None,
     ) -> Texts:
         """Put the documents into one array, whose windows are views.
 
@@ -91,12 +91,12 @@ class Documents(NamedTuple):
         return texts
 
     @staticmethod
-    def new_array(shape: tuple[int, ...]) -> NDArray[np.int32]:
+    def new_array(shape: tuple[int, ...]) -> Ids:
         """Return an array for ids."""
         return np.empty(shape, np.int32)
 
 
-def checked_document(ids: Any, name: str, n_words: int | None) -> NDArray[np.int32]:
+def checked_document(ids: Any, name: str, n_words: int | None) -> Ids:
     """Return the ids of one document as int32, or raise an error that names it."""
     if isinstance(ids, str):
         raise TypeError(

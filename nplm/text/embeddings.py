@@ -15,6 +15,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import validate_parameter_constraints
 from sklearn.utils.validation import check_scalar
 
+from nplm.base.array_types import AnyArray, Floats, Ids, Index
 from nplm.base.blocks import blocks
 from nplm.base.checks import check_ids, trusted_ids
 from nplm.base.estimators.constraints import Whole
@@ -58,9 +59,7 @@ def aligned(
     return rows_of_ids.astype(np.float32)
 
 
-def indices_of(
-    vocabulary: NDArray[np.generic], words: Sequence[object]
-) -> NDArray[np.intp]:
+def indices_of(vocabulary: AnyArray, words: Sequence[object]) -> Index:
     """Return the index in `words` of each word of a vocabulary, -1 if it is missing."""
     rows = {word: i for i, word in enumerate(words)}
     if len(rows) != len(words):
@@ -164,10 +163,7 @@ def cooccurrence_embeddings(
 
 
 def neighbour_counts(
-    pairs: Iterable[
-        tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.float64] | None]
-    ],
-    n_words: int,
+    pairs: Iterable[tuple[Ids, Ids, Floats | None]], n_words: int
 ) -> csr_array:
     """Count words (rows) and words before them (columns), in blocks with weights."""
     counts = csr_array((n_words, n_words), dtype=np.float32)
@@ -216,7 +212,7 @@ def components(
 
 def nearest_rows(
     C: NDArray[Any], i: int, k: int, among: int | None
-) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
+) -> tuple[Ids, Floats]:
     """Return the `k` rows of `C` (n_words, m) most similar to row `i`, and cosines."""
     check_scalar(k, "k", Integral, min_val=1)
     rows = C[:among]
@@ -229,7 +225,7 @@ def nearest_rows(
     return nearest.astype(np.int32), cosines[nearest]
 
 
-def features_of(model: object) -> NDArray[np.generic] | None:
+def features_of(model: object) -> AnyArray | None:
     """Return the word features of a model or of one of its members, else None."""
     members = *getattr(model, "estimators_", ()), getattr(model, "network_", None)
     for part in (model, *members):

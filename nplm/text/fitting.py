@@ -7,9 +7,9 @@ from numbers import Number
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import clone
 
+from nplm.base.array_types import Floats
 from nplm.base.checks import copies_of
 from nplm.base.progress import stages
 from nplm.text.codecs import ITEM, Codec, codec_of
@@ -96,7 +96,7 @@ def unset_params(estimator: Any, **inferred: int) -> dict[str, int]:
 
 def repeated(
     X: object, sample_weight: object, whole_of: str
-) -> tuple[list[Any], NDArray[np.float64] | None]:
+) -> tuple[list[Any], Floats | None]:
     """Return documents as often as they count, and weights, as of `copies_of`."""
     documents = list(check_documents(X, ITEM))
     copies, weights = copies_of(sample_weight, len(documents), whole_of)

@@ -9,9 +9,9 @@ from itertools import pairwise
 from typing import BinaryIO
 
 import numpy as np
-from numpy.typing import NDArray
 
 from nplm._kernels.files import _tokens
+from nplm.base.array_types import Counts, Ids
 from nplm.base.files.lines import BYTE_ORDER_MARK, check_nuls, decoded
 from nplm.text.words.marks import LineMarks, inside
 from nplm.text.words.splitting import BLANKS, Splitter
@@ -87,7 +87,7 @@ class WordStream:
         return int(self._state[0])
 
     @property
-    def counts(self) -> NDArray[np.int64]:
+    def counts(self) -> Counts:
         """Count of each word."""
         return self._counts[: self.n_words]
 
@@ -96,9 +96,7 @@ class WordStream:
         text, ends = self._text.tobytes(), self._start[: self.n_words + 1].tolist()
         return [text[i:j].decode() for i, j in pairwise(ends)]
 
-    def read(
-        self, file: BinaryIO, name: str | os.PathLike[str]
-    ) -> Iterator[NDArray[np.int32]]:
+    def read(self, file: BinaryIO, name: str | os.PathLike[str]) -> Iterator[Ids]:
         """Yield the ids of words of UTF-8, by first occurrence; -1 after each line.
 
         Raises ValueError if it is not UTF-8, has a symbol inside of a line or a NUL, or
@@ -125,9 +123,7 @@ class WordStream:
                 )
             yield ids
 
-    def _encode(
-        self, chunk: bytes, is_last: bool, name: str
-    ) -> tuple[NDArray[np.int32], int]:
+    def _encode(self, chunk: bytes, is_last: bool, name: str) -> tuple[Ids, int]:
         data = np.frombuffer(chunk, dtype=np.uint8)
         ids = np.empty(len(chunk) + 1, dtype=np.int32)
         n_read = n = 0

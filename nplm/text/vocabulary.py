@@ -12,6 +12,7 @@ from scipy.sparse import csr_array
 from sklearn.base import TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from nplm.base.array_types import Counts, Ids
 from nplm.base.atomic import all_or_nothing, read_at_once
 from nplm.base.checks import check_ids
 from nplm.base.estimators.constraints import Whole
@@ -190,7 +191,7 @@ class Vocabulary(WordChoice, TransformerMixin, DocumentEstimator):
         return counts
 
     @all_or_nothing
-    def add_words(self, words: Sequence[Hashable]) -> NDArray[np.int32]:
+    def add_words(self, words: Sequence[Hashable]) -> Ids:
         """Add words, with ids after the existing ones.
 
         For models that can grow, with the ``add_words`` of `EnergyLM` and `TextLM`.
@@ -245,7 +246,7 @@ class Vocabulary(WordChoice, TransformerMixin, DocumentEstimator):
         return np.arange(len(ids_) - len(words), len(ids_), dtype=np.int32)
 
     @read_at_once
-    def transform(self, X: Iterable[Sequence[Hashable]]) -> list[NDArray[np.int32]]:
+    def transform(self, X: Iterable[Sequence[Hashable]]) -> list[Ids]:
         """Return the word ids of each document.
 
         Parameters
@@ -290,7 +291,7 @@ class Vocabulary(WordChoice, TransformerMixin, DocumentEstimator):
         ]
 
     @read_at_once
-    def count_unknown(self, X: Iterable[Sequence[str]]) -> NDArray[np.int64]:
+    def count_unknown(self, X: Iterable[Sequence[str]]) -> Counts:
         """Count the tokens of each document that are outside the vocabulary (OOV).
 
         Parameters

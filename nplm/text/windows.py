@@ -6,8 +6,9 @@ import numbers
 from typing import cast
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from nplm.base.array_types import Ids
 from nplm.base.checks import MAX_N_WORDS, check_ids
 
 
@@ -17,7 +18,7 @@ def windows(
     *,
     history: ArrayLike | None = None,
     boundary: int | None = None,
-) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+) -> tuple[Ids, Ids]:
     """Cut a stream of word ids into contexts and next words.
 
     Parameters
@@ -110,7 +111,7 @@ def _check_whole(value: object, name: str, least: int) -> None:
 
 def contiguous_split(
     ids: ArrayLike, *, valid: float | int = 0.1, test: float | int = 0.1
-) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]:
+) -> tuple[Ids, Ids, Ids]:
     """Split a stream into a training, a validation and a test part, in that order.
 
     Text is not exchangeable: neighbouring windows share words, so each part is

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from nplm._kernels.files import _ngram_format
 from nplm._kernels.files._ngram_format import NUMBER_BYTES, Spelling
 from nplm._kernels.ngrams import _backoff
+from nplm.base.array_types import Ids, Mask
 from nplm.base.blocks import blocks
 from nplm.base.encoded_words import EncodedWords
 from nplm.formats._model_files import writing
@@ -101,7 +102,7 @@ class NgramLines:
         self._work.drop(weights)
 
     @cached_property
-    def _contexts_made(self) -> NDArray[np.int32]:
+    def _contexts_made(self) -> Ids:
         return self.trie.contexts_made(self._work)
 
     def _weights(self, level: int) -> NDArray[np.float32]:
@@ -169,9 +170,7 @@ class NgramLines:
             yield f"{_log10(p)}\t{' '.join(names)}{weight}\n".encode()
 
 
-def unpredicted_in(
-    trie: BackoffTrie, contexts_made: NDArray[np.int32], work: Work
-) -> list[NDArray[np.int32]]:
+def unpredicted_in(trie: BackoffTrie, contexts_made: Ids, work: Work) -> list[Ids]:
     """Return the contexts that are not n-grams of the trie, by length minus one.
 
     The first words of a text are a context that was not predicted, and pruning an
@@ -179,7 +178,7 @@ def unpredicted_in(
     weight of such a context, and a line for each of its prefixes.
     """
     found = [np.empty((0, k + 1), np.int32) for k in range(trie.order)]
-    predicted: NDArray[np.bool_] = work.array(np.bool_, len(trie.context_word))
+    predicted: Mask = work.array(np.bool_, len(trie.context_word))
     for part in blocks(len(contexts_made), work.n_at_random):
         own = contexts_made[part]
         predicted[own[own >= 0]] = True
@@ -208,11 +207,7 @@ class NgramText:
     """Lines of n-grams, order by order: `boundary` is ``</s>``, in contexts ``<s>``."""
 
     def __init__(
-        self,
-        trie: ContextTrie,
-        words: Sequence[str],
-        boundary: int | None,
-        work: Work,
+        self, trie: ContextTrie, words: Sequence[str], boundary: int | None, work: Work
     ) -> None:
         self.words = list(words)
         if boundary is not None:

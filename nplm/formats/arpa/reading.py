@@ -11,8 +11,8 @@ from contextlib import nullcontext
 from typing import BinaryIO
 
 import numpy as np
-from numpy.typing import NDArray
 
+from nplm.base.array_types import Floats, Ids, Mask
 from nplm.base.blocks import blocks
 from nplm.base.encoded_words import EncodedWords
 from nplm.base.files.compressed import reading
@@ -212,9 +212,7 @@ def _read_header(lines: Lines) -> list[int]:
             )
 
 
-def _read_unigrams(
-    lines: Lines, n: int
-) -> tuple[list[str], NDArray[np.float64], NDArray[np.float64]]:
+def _read_unigrams(lines: Lines, n: int) -> tuple[list[str], Floats, Floats]:
     words: list[str] = []
     seen: set[str] = set()
     # They grow as lines come: the size in the header is not trusted.
@@ -281,7 +279,7 @@ class Marks:
         self._boundary: int | None = None
         self._removed: list[int] = []
 
-    def see(self, ngrams: NDArray[np.int32]) -> None:
+    def see(self, ngrams: Ids) -> None:
         """Look for the marks in n-grams of the file."""
         begins, ends = ngrams[:, 0] == self._begin, ngrams[:, -1] == self._end
         n_marks = np.count_nonzero((ngrams == self._begin) | (ngrams == self._end))
@@ -293,9 +291,7 @@ class Marks:
         self._begin_is_context |= bool(begins.any())
         self._end_is_last |= bool(ends.any())
 
-    def _unreachable(
-        self, ngrams: NDArray[np.int32]
-    ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    def _unreachable(self, ngrams: Ids) -> tuple[Mask, Mask]:
         """Return which n-grams no text reaches, and which none of sentences does.
 
         No text has <s> after another word, or </s> in a sentence; but if sentences do
@@ -306,7 +302,7 @@ class Marks:
         return never | (after_end & (ngrams[:, 0] == self._begin)), after_end
 
     def settle(
-        self, prob: NDArray[np.float64], bow: NDArray[np.float64]
+        self, prob: Floats, bow: Floats
     ) -> tuple[list[str], int | None, NgramTable]:
         """Return the words that remain, the boundary and the unigrams, once seen."""
         words, begin, end = self._words, self._begin, self._end

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from nplm.base.array_types import Floats
 from nplm.base.exceptions import ParameterMessage
 from nplm.base.files.compressed import reading
 from nplm.formats._model_files import check_writable, trie_of, writing
@@ -253,7 +254,7 @@ class _Arcs:
         yield from map(FINAL.__mod__, zip(*(column.tolist() for column in final)))
 
 
-def _cost(prob: NDArray[np.float32]) -> NDArray[np.float64]:
+def _cost(prob: NDArray[np.float32]) -> Floats:
     """Return -ln of probabilities or weights."""
     with np.errstate(divide="ignore"):
         return 0.0 - np.log(prob.astype(np.float64))

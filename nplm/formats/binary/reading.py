@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import DTypeLike
 
+from nplm.base.array_types import AnyArray, Counts
 from nplm.base.blocks import blocks
 from nplm.base.checks import MAX_N_WORDS
 from nplm.base.encoded_words import WORD_ARRAYS, EncodedWords
@@ -191,7 +192,7 @@ def read_mapped(
 
 
 def sizes_of_hashed(
-    n_words: int, n_contexts: int, n_ngrams: int, bucket_start: NDArray[np.int64]
+    n_words: int, n_contexts: int, n_ngrams: int, bucket_start: Counts
 ) -> dict[str, tuple[DTypeLike, int]]:
     """Return the type and length of each array after the vocabulary, in file order.
 
@@ -237,9 +238,7 @@ def check_hashed(packed: PackedTrie, table: HashTable) -> None:
             raise ValueError("closed does not match its n-grams")
 
 
-def _check_equal(
-    name: str, expected: NDArray[np.generic], array: NDArray[np.generic]
-) -> None:
+def _check_equal(name: str, expected: AnyArray, array: AnyArray) -> None:
     """Raise ValueError unless two arrays are equal; release them if they are mapped."""
     same = len(expected) == len(array)
     for part in blocks(len(array), BLOCK_ENTRIES):

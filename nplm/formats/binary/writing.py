@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from nplm.base.array_types import Counts
 from nplm.base.blocks import blocks
 from nplm.base.encoded_words import EncodedWords
 from nplm.base.exceptions import ParameterMessage
@@ -139,7 +140,7 @@ def write_mapped(
 def _fill_hashed(
     trie: BackoffTrie,
     index: HashTable | None,
-    bucket_start: NDArray[np.int64],
+    bucket_start: Counts,
     work: Work,
     arrays: Mapping[str, NDArray[Any]],
 ) -> None:

@@ -9,9 +9,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from nplm._kernels.files import _ngram_format, _ngram_parse
+from nplm.base.array_types import Counts, Ids
 from nplm.base.encoded_words import EncodedWords
 from nplm.base.files.compressed import reading
 from nplm.formats._lines import shown
@@ -69,7 +69,7 @@ def write_counts(
 def write_lines(
     path: str | os.PathLike[str],
     trie: ContextTrie,
-    counts: NDArray[np.int64],
+    counts: Counts,
     text: NgramText,
     work: Work,
 ) -> None:
@@ -86,7 +86,7 @@ def write_lines(
 
 def read_counts(
     path: str | os.PathLike[str], words: Sequence[str] | None = None
-) -> tuple[list[NDArray[np.int32]], list[NDArray[np.int64]], list[str]]:
+) -> tuple[list[Ids], list[Counts], list[str]]:
     """Read n-gram counts, for ``KneserNeyLM.fit_counts``.
 
     Parameters
@@ -181,7 +181,7 @@ def decoded(words: Iterable[bytes], path: str) -> Iterator[str]:
 
 def parsed(
     data: bytes, text: EncodedWords, path: str, n_before: int = 0
-) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int64]]:
+) -> tuple[Ids, Ids, Counts]:
     """Parse lines of n-grams and counts; `n_before` are before them in the file.
 
     Returns ids (n, MAX_ORDER), in the last columns of each row, the number of words and

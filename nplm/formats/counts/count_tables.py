@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from nplm.base.array_types import AnyArray, Counts, Ids
 from nplm.base.blocks import blocks
 from nplm.base.checks import check_ids
 from nplm.base.encoded_words import EncodedWords
@@ -121,9 +122,7 @@ class Tables(Source):
         self._check_complete(packing.order)
         return runs
 
-    def _checked(
-        self, order: int
-    ) -> Iterator[tuple[NDArray[np.int32], NDArray[np.int64]]]:
+    def _checked(self, order: int) -> Iterator[tuple[Ids, Counts]]:
         """Yield n-grams of `order` words and their counts, and tally their contexts."""
         total = 0.0
         for table in self._tables:
@@ -145,7 +144,7 @@ class Tables(Source):
                     self._tally(ngrams, counts)
                 yield ngrams, counts
 
-    def _tally(self, ngrams: NDArray[np.int32], counts: NDArray[np.int64]) -> None:
+    def _tally(self, ngrams: Ids, counts: Counts) -> None:
         """Add the contexts after n-grams to the balance, subtract those before."""
         boundary = self._boundary
         np.add.at(self._before, ngrams[:, -2], counts)
@@ -245,7 +244,7 @@ def _files(path: Path) -> list[Path]:
     return paths
 
 
-def _columns(batch: Any, name: str) -> tuple[NDArray[np.generic], NDArray[np.generic]]:
+def _columns(batch: Any, name: str) -> tuple[AnyArray, AnyArray]:
     """Split an Arrow batch into n-grams and counts."""
     if batch.num_columns < 2:
         raise ValueError(

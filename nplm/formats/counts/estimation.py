@@ -10,8 +10,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
+from nplm.base.array_types import Counts, Floats
 from nplm.base.system import memory_in_bytes
 from nplm.formats._model_files import check_writable
 from nplm.formats._words import StoredWords, check_marks
@@ -62,8 +62,8 @@ class Estimated:
     n_tokens: int
     n_unknown: int
     n_words: int
-    n_ngrams: NDArray[np.int64]
-    discounts: NDArray[np.float64]
+    n_ngrams: Counts
+    discounts: Floats
 
 
 def estimate_binary(
@@ -245,7 +245,7 @@ def count_ngrams(
     progress: Callable[[str, int, int], object] | None = None,
     blank_lines: bool = False,
     tokenizer: Tokenizer | None = None,
-) -> NDArray[np.int64]:
+) -> Counts:
     r"""Write the n-gram counts of texts, or merge count files, in bounded memory.
 
     The format is that of SRILM's ``ngram-count -write``, and merged files have the
@@ -388,7 +388,7 @@ def counted(
     work: Scratch,
     *wanted: str,
     marks: bool = True,
-) -> tuple[ContextTrie, dict[str, NDArray[np.int64]]]:
+) -> tuple[ContextTrie, dict[str, Counts]]:
     """Count the n-grams of a source: return their trie, and the `wanted` counts."""
     # A word takes its text, ids and counts, and in each thread numbers for each order
     # (see ``_fold``) and the probability of one order below.

@@ -8,8 +8,8 @@ from codecs import BOM_UTF8
 from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from nplm.base.array_types import Counts, Ids
 from nplm.base.encoded_words import EncodedWords
 from nplm.base.exceptions import ParameterMessage
 from nplm.base.files.atomic_files import check_regular, opened
@@ -183,9 +183,7 @@ class CountedFiles(Source):
             )
         return runs
 
-    def _tables(
-        self, order: int, scratch: Scratch
-    ) -> Iterator[tuple[NDArray[np.int32], NDArray[np.int64]]]:
+    def _tables(self, order: int, scratch: Scratch) -> Iterator[tuple[Ids, Counts]]:
         """Yield n-grams of `order` words, with those that begin with <s> filled up."""
         total = 0.0
         for path, weight in zip(self._files.paths, self._files.weights):
@@ -217,11 +215,7 @@ class CountedFiles(Source):
             self._check_complete(path, order, ends, unigrams)
 
     def _check_complete(
-        self,
-        path: str,
-        order: int,
-        ends: NDArray[np.int64],
-        unigrams: NDArray[np.int64],
+        self, path: str, order: int, ends: Counts, unigrams: Counts
     ) -> None:
         differ = np.flatnonzero(ends != unigrams)
         if len(differ):
@@ -275,7 +269,7 @@ def _chunks(path: str) -> Iterator[tuple[int, bytes, int]]:
             yield n_lines, rest, raw.tell()
 
 
-def _weighted(counts: NDArray[np.int64], weight: float) -> NDArray[np.int64]:
+def _weighted(counts: Counts, weight: float) -> Counts:
     """Return counts times a weight, rounded to whole numbers, halves up.
 
     Those above 0 stay above 0: the n-grams of a text without some of them are not those

@@ -9,8 +9,8 @@ from contextlib import contextmanager, nullcontext
 from typing import Any, BinaryIO, Protocol, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
+from nplm.base.array_types import Counts
 from nplm.base.exceptions import ParameterMessage
 from nplm.base.files.compressed import reading, unpacking_errors
 from nplm.formats._words import StoredWords
@@ -40,7 +40,7 @@ class Source(Protocol):
     """
 
     n_known: int
-    counts: NDArray[np.int64]
+    counts: Counts
 
     def words(self, scratch: Scratch) -> StoredWords:
         """Find and return the words."""

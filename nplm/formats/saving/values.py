@@ -22,6 +22,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 import nplm
+from nplm.base.array_types import Bytes
 from nplm.base.encoded_words import EncodedWords
 from nplm.base.files.tensors import is_storable
 from nplm.base.fitted import INVALID_VALUE_ERRORS, Fitted, Saved, restore, saved
@@ -377,13 +378,13 @@ def _check_parameters(estimator: Any) -> None:
             )
 
 
-def _bytes_of(words: list[str]) -> NDArray[np.uint8]:
+def _bytes_of(words: list[str]) -> Bytes:
     # Surrogates, of words that were not decoded, must survive too.
     text = "\n".join(word.replace("\\", "\\\\").replace("\n", "\\n") for word in words)
     return np.frombuffer(text.encode("utf-8", "surrogatepass"), np.uint8)
 
 
-def _words_of(data: NDArray[np.uint8]) -> list[str]:
+def _words_of(data: Bytes) -> list[str]:
     text = data.tobytes().decode("utf-8", "surrogatepass")
     words = text.split("\n")
     if "\\" in text:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from nplm.base.array_types import Counts, Floats, Ids
 from nplm.base.atomic import all_or_nothing
 from nplm.base.estimators.language_model import WordsMass
 from nplm.base.fitted import Fitted, Item, invalid_item
@@ -37,7 +37,7 @@ class BackoffModel(QuickLookUps):
     trie_: BackoffTrie | MappedTrie
     index_: HashTable | None
     _looked_up_in = "index_"
-    n_ngrams_: NDArray[np.int64]
+    n_ngrams_: Counts
 
     @all_or_nothing
     def prune(self, threshold: float) -> Self:
@@ -132,12 +132,10 @@ class BackoffModel(QuickLookUps):
         self.n_words_ = trie.n_words
         self._set_trie(trie, index_of(trie))
 
-    def _predict_proba(self, X: NDArray[np.int32]) -> NDArray[np.float64]:
+    def _predict_proba(self, X: Ids) -> Floats:
         return self.trie_.distribution(X)
 
-    def _candidate_log_prob(
-        self, X: NDArray[np.int32], candidates: NDArray[np.int32], normalize: bool
-    ) -> NDArray[np.float64]:
+    def _candidate_log_prob(self, X: Ids, candidates: Ids, normalize: bool) -> Floats:
         prob = self.trie_.words_prob(X, candidates)
         with np.errstate(divide="ignore"):
             return np.log(prob, out=prob)
@@ -150,7 +148,7 @@ class BackoffModel(QuickLookUps):
             return None
         return word_scorer_of(self.index_, boundary, ids, unknown)
 
-    def _words_mass(self, words: NDArray[np.int32]) -> WordsMass:
+    def _words_mass(self, words: Ids) -> WordsMass:
         return TrieMass(self, words)
 
 
@@ -159,9 +157,9 @@ class TrieMass(WordsMass):
 
     # Of which trie, and the mass after each of its contexts: one value, because threads
     # share it.
-    _masses: tuple[BackoffTrie, NDArray[np.float64]] | None = None
+    _masses: tuple[BackoffTrie, Floats] | None = None
 
-    def after(self, X: NDArray[np.int32]) -> NDArray[np.float64]:
+    def after(self, X: Ids) -> Floats:
         trie, masses = self.model.trie_.unpacked(), self._masses
         # Before the first call, or after the model has been pruned.
         if masses is None or masses[0] is not trie:

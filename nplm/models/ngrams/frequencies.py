@@ -5,9 +5,9 @@ from __future__ import annotations
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from nplm._kernels.ngrams import _interpolation
+from nplm.base.array_types import Counts, Floats, Ids, Index
 from nplm.base.blocks import BLOCK_WINDOWS, blocks, blocks_of_rows
 from nplm.models.ngrams.stages.counts import NgramCounts
 from nplm.models.training.em import FrequencyBins
@@ -36,13 +36,11 @@ class RelativeFrequencies:
         whole = self.totals[self.counts.level_start[-2] :]
         return FrequencyBins.of_training(int(whole.max()), self.n_tokens)
 
-    def bin_of(
-        self, X: NDArray[np.int32], bins: FrequencyBins | None = None
-    ) -> NDArray[np.intp]:
+    def bin_of(self, X: Ids, bins: FrequencyBins | None = None) -> Index:
         """Return the row of each context, among the `bins` of other counts if given."""
         return (bins or self.bins).row(self.frequency(X), self.n_tokens)
 
-    def frequency(self, X: NDArray[np.int32]) -> NDArray[np.int64]:
+    def frequency(self, X: Ids) -> Counts:
         """Return how often each whole context was seen in training."""
         trie = self.counts
         out = np.empty(len(X), dtype=np.int64)
@@ -53,7 +51,7 @@ class RelativeFrequencies:
             )
         return out
 
-    def prob(self, X: NDArray[np.int32], y: NDArray[np.int32]) -> NDArray[np.float64]:
+    def prob(self, X: Ids, y: Ids) -> Floats:
         """Return the probability of each next word under each member, uniform first."""
         out = np.empty((len(y), self.counts.order + 1))
         arrays, path = self._arrays(), self.counts.path()
@@ -63,9 +61,7 @@ class RelativeFrequencies:
             )
         return out
 
-    def mixture(
-        self, X: NDArray[np.int32], weights: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
+    def mixture(self, X: Ids, weights: Floats) -> Floats:
         """Return the probability of every word by weights (n_samples, order + 1)."""
         out = np.empty((len(X), self.counts.n_words))
         arrays, path = self._arrays(), self.counts.path()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import field
 from numbers import Real
 from typing import Any, ClassVar
 
@@ -9,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval
 
+from nplm.base.array_types import Floats, Ids
 from nplm.base.estimators.checked_inputs import HeldOut
-from nplm.base.estimators.constraints import Whole, non_negative
+from nplm.base.estimators.constraints import Whole, hyperparameters, non_negative
 from nplm.base.estimators.language_model import CheapWords
 from nplm.base.fitted import Fitted, Item, invalid_item
 from nplm.models.ngrams.frequencies import RelativeFrequencies
@@ -19,6 +21,7 @@ from nplm.models.ngrams.trie.checks import arrays_of
 from nplm.models.training.em import BIN_PRIOR, MAX_ITER, TOL, fit_mixture_weights
 
 
+@hyperparameters
 class InterpolatedTrigram(CheapWords):
     r"""Mixture of relative frequencies, weighted by the frequency of the context.
 
@@ -91,24 +94,13 @@ class InterpolatedTrigram(CheapWords):
         "tol": [non_negative()],
     }
 
-    def __init__(
-        self,
-        order: int | None = 3,
-        *,
-        n_words: int | None = None,
-        validation_fraction: float = 0.1,
-        max_iter: int = MAX_ITER,
-        tol: float = TOL,
-    ) -> None:
-        self.order = order
-        self.n_words = n_words
-        self.validation_fraction = validation_fraction
-        self.max_iter = max_iter
-        self.tol = tol
+    order: int | None = field(default=3, kw_only=False)
+    n_words: int | None = None
+    validation_fraction: float = 0.1
+    max_iter: int = MAX_ITER
+    tol: float = TOL
 
-    def _fit(
-        self, X: NDArray[np.int32], y: NDArray[np.int32], held_out: HeldOut | None
-    ) -> None:
+    def _fit(self, X: Ids, y: Ids, held_out: HeldOut | None) -> None:
         members = self._count(X, y)
         # Held-out windows must not be counted, or EM overestimates long contexts.
         em_members = members
@@ -129,10 +121,7 @@ class InterpolatedTrigram(CheapWords):
         self._set_fitted(members, fit.weights, fit.n_iter)
 
     def _set_fitted(
-        self,
-        members: RelativeFrequencies,
-        weights: NDArray[np.float64],
-        n_iter: int,
+        self, members: RelativeFrequencies, weights: Floats, n_iter: int
     ) -> None:
         self.members_, self.bins_ = members, members.bins.numbers
         self.weights_ = weights
@@ -170,31 +159,27 @@ class InterpolatedTrigram(CheapWords):
     def _n_known(self) -> int:
         return self.members_.counts.n_words
 
-    def _count(self, X: NDArray[np.int32], y: NDArray[np.int32]) -> RelativeFrequencies:
+    def _count(self, X: Ids, y: Ids) -> RelativeFrequencies:
         return RelativeFrequencies(
             NgramCounts.from_windows(X, y, n_words=self.n_words_)
         )
 
-    def _row_weights(self, X: NDArray[np.int32]) -> NDArray[np.float64]:
+    def _row_weights(self, X: Ids) -> Floats:
         return self.weights_[self.members_.bin_of(X)]
 
-    def _token_details(self, X: NDArray[np.int32]) -> dict[str, NDArray[Any]]:
+    def _token_details(self, X: Ids) -> dict[str, NDArray[Any]]:
         return {"weights": self._row_weights(self._nearest(X))}
 
-    def _member_log_probs(
-        self, data: tuple[NDArray[np.int32], NDArray[np.int32]]
-    ) -> NDArray[np.float64]:
+    def _member_log_probs(self, data: tuple[Ids, Ids]) -> Floats:
         """Return the scores of windows by each order."""
         X, y = data
         with np.errstate(divide="ignore"):  # a word that was never seen after a context
             return np.log(self.members_.prob(self._nearest(X), y))
 
-    def _predict_proba(self, X: NDArray[np.int32]) -> NDArray[np.float64]:
+    def _predict_proba(self, X: Ids) -> Floats:
         return self.members_.mixture(X, self._row_weights(X))
 
-    def _log_prob(
-        self, X: NDArray[np.int32], y: NDArray[np.int32]
-    ) -> NDArray[np.float64]:
+    def _log_prob(self, X: Ids, y: Ids) -> Floats:
         prob = np.einsum("ij,ij->i", self._row_weights(X), self.members_.prob(X, y))
         with np.errstate(divide="ignore"):  # the user may have set a weight to 0
             return np.log(prob, out=prob)

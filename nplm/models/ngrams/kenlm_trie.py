@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nplm._kernels.ngrams.decoding._kenlm_files import KenlmNgrams
+from nplm.base.array_types import Bytes, Counts, Floats, Ids
 from nplm.base.blocks import blocks
 from nplm.models.ngrams.trie.checks import (
     SuffixTrie,
@@ -34,7 +35,7 @@ class KenlmTrie(WindowLookUps, SuffixTrie):
     """
 
     name: str
-    memory: NDArray[np.uint8]
+    memory: Bytes
     counts: list[int]
     words: tuple[int, int, int]
     unigrams: int
@@ -50,7 +51,7 @@ class KenlmTrie(WindowLookUps, SuffixTrie):
         return KenlmNgrams(self.memory, *layout)
 
     @cached_property
-    def n_ngrams(self) -> NDArray[np.int64]:  # type: ignore[override]
+    def n_ngrams(self) -> Counts:  # type: ignore[override]
         """Number of n-grams of each order, with those that KenLM inserted."""
         return np.array([self.kernel.n_words, *self.counts[1:]])
 
@@ -72,13 +73,13 @@ class KenlmTrie(WindowLookUps, SuffixTrie):
         else:
             self.word_values()
 
-    def word_values(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def word_values(self) -> tuple[Floats, Floats]:
         return self._powers(self.kernel.unigram_prob, self.kernel.unigram_bow)
 
     def n_nodes(self, i: int) -> int:
         return self.counts[i + 1]
 
-    def starts(self, i: int, size: int) -> Iterator[NDArray[np.int64]]:
+    def starts(self, i: int, size: int) -> Iterator[Counts]:
         if not self.is_trie:
             raise ValueError(
                 f"{self.name} is a hash table of KenLM (probing): it has hashes of its "
@@ -86,7 +87,7 @@ class KenlmTrie(WindowLookUps, SuffixTrie):
                 "that it was built from, or a trie."
             )
 
-        def parts() -> Iterator[NDArray[np.int64]]:
+        def parts() -> Iterator[Counts]:
             for part in blocks(self.counts[i] + 1, size):
                 starts = np.empty(part.stop - part.start, np.int64)
                 self.kernel.fill_starts(i - 1, part.start, starts)
@@ -94,9 +95,7 @@ class KenlmTrie(WindowLookUps, SuffixTrie):
 
         return offsets_in_order(parts(), i + 1, self.n_nodes(i))
 
-    def nodes(
-        self, i: int, begin: int, end: int
-    ) -> tuple[NDArray[np.int32], NDArray[np.float64], NDArray[np.float64]]:
+    def nodes(self, i: int, begin: int, end: int) -> tuple[Ids, Floats, Floats]:
         words = np.empty(end - begin, np.int32)
         prob, bow = np.empty((2, end - begin), np.float32)
         self.kernel.fill_records(i, begin, words, prob, bow)
@@ -122,7 +121,7 @@ class KenlmTrie(WindowLookUps, SuffixTrie):
 
     def _powers(
         self, prob: NDArray[np.float32], bow: NDArray[np.float32]
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    ) -> tuple[Floats, Floats]:
         """Return probabilities and weights of their log10."""
         if not ((prob <= 0).all() and (np.abs(bow) <= MAX_LOG10_WEIGHT).all()):
             raise self._damaged("its n-grams have numbers")
@@ -134,6 +133,6 @@ class KenlmTrie(WindowLookUps, SuffixTrie):
         )
 
 
-def _power(log10: NDArray[np.float32]) -> NDArray[np.float64]:
+def _power(log10: NDArray[np.float32]) -> Floats:
     """Return 10 to the given power, 0 for -99."""
     return np.where(log10 < LOG_ZERO, 0.0, 10.0 ** log10.astype(np.float64))

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import field
 from numbers import Real
 from typing import Any, ClassVar, Literal, Self, cast
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.utils._param_validation import StrOptions
 
+from nplm.base.array_types import Ids
 from nplm.base.atomic import all_or_nothing
 from nplm.base.checks import check_boundary, check_ids, count_ids
 from nplm.base.estimators.checked_inputs import HeldOut
+from nplm.base.estimators.constraints import hyperparameters
 from nplm.base.estimators.language_model import refusing_weights
 from nplm.base.fitted import Fitted, Item, invalid_item
 from nplm.models.ngrams.backoff_model import BackoffModel
@@ -30,6 +33,7 @@ from nplm.models.ngrams.trie.hashing import index_of
 from nplm.models.ngrams.trie.work import Work
 
 
+@hyperparameters
 class KneserNeyLM(BackoffModel):
     r"""n-gram model with Kneser-Ney smoothing, interpolated or back-off.
 
@@ -141,7 +145,6 @@ class KneserNeyLM(BackoffModel):
     ((2, 100), True)
     """
 
-    counts_: NgramCounts | None
     _parameter_constraints: ClassVar[dict[str, list[object]]] = {
         "interpolate": ["boolean"],
         "interpolate_unigrams": ["boolean"],
@@ -150,43 +153,28 @@ class KneserNeyLM(BackoffModel):
         "discount_fallback": [Real, "array-like", None],
     }
 
-    def __init__(
-        self,
-        order: int | None = None,
-        *,
-        n_words: int | None = None,
-        interpolate: bool = True,
-        interpolate_unigrams: bool = True,
-        min_counts: Sequence[int] | None = None,
-        min_counts_of: Literal["modified", "text"] = "modified",
-        boundary: int | None = None,
-        discounts: Literal["modified", "plain"] = "modified",
-        discount_fallback: float | Sequence[float] | None = None,
-    ) -> None:
-        self.order = order
-        self.n_words = n_words
-        self.interpolate = interpolate
-        self.interpolate_unigrams = interpolate_unigrams
-        self.min_counts = min_counts
-        self.min_counts_of = min_counts_of
-        self.boundary = boundary
-        self.discounts = discounts
-        self.discount_fallback = discount_fallback
+    order: int | None = field(default=None, kw_only=False)
+    n_words: int | None = None
+    interpolate: bool = True
+    interpolate_unigrams: bool = True
+    min_counts: Sequence[int] | None = None
+    min_counts_of: Literal["modified", "text"] = "modified"
+    boundary: int | None = None
+    discounts: Literal["modified", "plain"] = "modified"
+    discount_fallback: float | Sequence[float] | None = None
 
-    def _fit(
-        self, X: NDArray[np.int32], y: NDArray[np.int32], held_out: HeldOut | None
-    ) -> None:
+    def _fit(self, X: Ids, y: Ids, held_out: HeldOut | None) -> None:
         self._check_relations()
         self._estimate(self._count(X, y))
 
     def _fit_within(
         self,
         work: Work,
-        X: NDArray[np.int32],
-        y: NDArray[np.int32],
+        X: Ids,
+        y: Ids,
         held_out: HeldOut | None = None,
         *,
-        labels: NDArray[np.int32] | None = None,
+        labels: Ids | None = None,
         warned_from: int = 1,
     ) -> Self:
         """Fit to checked windows in memory or on disk, and keep no counts.
@@ -212,7 +200,8 @@ class KneserNeyLM(BackoffModel):
         )
         work.drop(counts, raw)
         work.forget(*estimate.trie.every_array)
-        self.discounts_, self.counts_ = estimate.discounts, None
+        self.discounts_ = estimate.discounts
+        self.counts_: NgramCounts | None = None
         index = None if work.on_disk else index_of(estimate.trie)
         self._set_trie(estimate.trie, index)
         return self
@@ -269,7 +258,7 @@ class KneserNeyLM(BackoffModel):
         return super()._fit_streams(ids, ids_val, **fit_params)
 
     @all_or_nothing
-    def _fit_sentences(self, sentences: list[NDArray[np.int32]]) -> Self:
+    def _fit_sentences(self, sentences: list[Ids]) -> Self:
         """Fit sentences without boundaries; at their starts shorter n-grams count."""
         n_context = self._columns_needed()
         ids = np.concatenate([np.zeros(n_context, np.int32), *sentences])
@@ -377,7 +366,7 @@ class KneserNeyLM(BackoffModel):
             counted = NgramCounts.from_ngrams(columns[0][:, -k:], totals[0], **sizes)
         return self._estimate(counted)
 
-    def _count(self, X: NDArray[np.int32], y: NDArray[np.int32]) -> NgramCounts:
+    def _count(self, X: Ids, y: Ids) -> NgramCounts:
         return NgramCounts.from_windows(
             X, y, n_words=self.n_words_, boundary=self.boundary
         )

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import field
 from operator import or_
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from nplm._kernels.ngrams._trie import take_logs
+from nplm.base.array_types import Floats, Ids
 from nplm.base.blocks import BLOCK_WINDOWS
+from nplm.base.estimators.constraints import hyperparameters
 from nplm.base.estimators.language_model import CheapWords, LanguageModel
 from nplm.base.fitted import Item, invalid_item
 from nplm.models.ngrams.trie.quantized_trie import (
@@ -32,7 +35,7 @@ class QuickLookUps(LanguageModel):
     trie_: Any
     _looked_up_in: ClassVar[str]
 
-    def log_prob(self, X: ArrayLike, y: ArrayLike | None = None) -> NDArray[np.float64]:
+    def log_prob(self, X: ArrayLike, y: ArrayLike | None = None) -> Floats:
         # The attributes are read from one dictionary, which a fit replaces as a whole.
         fitted = vars(self)
         ngrams: Any = fitted.get(self._looked_up_in)
@@ -43,7 +46,7 @@ class QuickLookUps(LanguageModel):
                 and fitted["n_words_"] == kernel.n_words
                 and "feature_names_in_" not in fitted
             ):
-                log_prob: NDArray[np.float64] | None
+                log_prob: Floats | None
                 log_prob = kernel.few_log_prob(X, y, BLOCK_WINDOWS)
                 if log_prob is not None:
                     return log_prob
@@ -53,9 +56,7 @@ class QuickLookUps(LanguageModel):
                         return log_prob
         return super().log_prob(X, y)
 
-    def _log_prob(
-        self, X: NDArray[np.int32], y: NDArray[np.int32]
-    ) -> NDArray[np.float64]:
+    def _log_prob(self, X: Ids, y: Ids) -> Floats:
         ngrams: Any = getattr(self, self._looked_up_in)
         # Ids are checked, but another thread may change the array: then it is None.
         log_prob = None if ngrams is None else ngrams.next_word_log_prob(X, y)
@@ -68,21 +69,15 @@ class QuickLookUps(LanguageModel):
         return int(self.trie_.n_words)
 
 
+@hyperparameters
 class ReadFromFile(QuickLookUps):
     """Base class of models that are read from a file, not fitted."""
 
     _reader: ClassVar[str]  # the function of nplm.formats that reads the file
 
-    def __init__(
-        self,
-        order: int | None = None,
-        *,
-        n_words: int | None = None,
-        boundary: int | None = None,
-    ) -> None:
-        self.order = order
-        self.n_words = n_words
-        self.boundary = boundary
+    order: int | None = field(default=None, kw_only=False)
+    n_words: int | None = None
+    boundary: int | None = None
 
     @classmethod
     def _of_sizes(cls, order: int, n_words: int, boundary: int | None) -> Self:
@@ -140,10 +135,10 @@ class LookedUpLM(ReadFromFile, CheapWords):
         """Return the word-by-word scorer."""
         return word_scorer_of(self.trie_, boundary, ids, unknown)
 
-    def _predict_proba(self, X: NDArray[np.int32]) -> NDArray[np.float64]:
+    def _predict_proba(self, X: Ids) -> Floats:
         every_word = np.arange(self.n_words_, dtype=np.int32)
         words = np.broadcast_to(every_word, (len(X), self.n_words_))
-        prob: NDArray[np.float64] = self.trie_.words_prob(X, words)
+        prob: Floats = self.trie_.words_prob(X, words)
         return prob
 
 

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
-import numpy as np
-from numpy.typing import NDArray
-
 from nplm._kernels.ngrams._trie import take_logs
+from nplm.base.array_types import Floats, Ids
 from nplm.models.ngrams.trie.backoff_trie import BackoffTrie
 from nplm.models.ngrams.trie.hashing import index_of
 from nplm.text.codecs import codec_of
@@ -128,9 +126,7 @@ class TrieLookUps(NamedTuple):
         """Number of words of context; 1 of unigrams, which use none."""
         return max(self.trie.order - 1, 1)
 
-    def log_prob(
-        self, X: NDArray[np.int32], y: NDArray[np.int32]
-    ) -> NDArray[np.float64]:
+    def log_prob(self, X: Ids, y: Ids) -> Floats:
         """Return the log-probability of each next word given its context."""
         prob = self.trie.next_word_prob(X, y)
         take_logs(prob)

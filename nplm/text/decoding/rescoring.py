@@ -8,10 +8,11 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils._param_validation import HasMethods, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+from nplm.base.array_types import Floats
+from nplm.base.estimators.constraints import hyperparameters
 from nplm.base.estimators.pages import Documented
 from nplm.base.exceptions import optional_module
 from nplm.base.fitted import Fitted, Item, Saved
@@ -28,6 +29,7 @@ MAX_ROUNDS = 10
 SMOOTHING = np.array([1.0, 2.0, 3.0, 2.0, 1.0])
 
 
+@hyperparameters
 class Rescorer(Saved, Documented):
     """Choose from n-best lists with a language model, by weights tuned on a metric.
 
@@ -98,18 +100,10 @@ class Rescorer(Saved, Documented):
         "weight_length": ["boolean"],
     }
 
-    def __init__(
-        self,
-        lm: Any,
-        *,
-        metric: str | Metric = "wer",
-        greater_is_better: bool = False,
-        weight_length: bool = True,
-    ) -> None:
-        self.lm = lm
-        self.metric = metric
-        self.greater_is_better = greater_is_better
-        self.weight_length = weight_length
+    lm: Any = field(kw_only=False)
+    metric: str | Metric = "wer"
+    greater_is_better: bool = False
+    weight_length: bool = True
 
     def fit(self, X: Sequence[Candidates], y: Sequence[Text]) -> Self:
         """Tune the weights on n-best lists with references.
@@ -157,7 +151,7 @@ class Rescorer(Saved, Documented):
         """
         return _chosen(X, (int(totals.argmax()) for totals in self.totals(X)))
 
-    def totals(self, X: Sequence[Candidates]) -> list[NDArray[np.float64]]:
+    def totals(self, X: Sequence[Candidates]) -> list[Floats]:
         """Return the total score of each text of each list, the greater the better.
 
         Parameters
@@ -215,7 +209,7 @@ class Rescorer(Saved, Documented):
 
     # -- scores ---------------------------------------------------------------
 
-    def _features(self, X: Iterable[Candidates]) -> list[NDArray[np.float64]]:
+    def _features(self, X: Iterable[Candidates]) -> list[Floats]:
         """Return own scores, log-probabilities and lengths: (3, n) for each list."""
         scorer = self.lm.scorer() if hasattr(self.lm, "scorer") else self.lm
         features = []
@@ -246,7 +240,7 @@ class _Search:
     """Search of the weights that maximise a metric times a sign."""
 
     X: Sequence[Candidates]
-    features: list[NDArray[np.float64]]
+    features: list[Floats]
     references: list[Text]
     metric: Metric
     sign: int
@@ -325,18 +319,14 @@ def _score_of(candidate: Any, name: str) -> float:
     return score
 
 
-def _choices(
-    features: Iterable[NDArray[np.float64]], weights: Sequence[float]
-) -> list[int]:
+def _choices(features: Iterable[Floats], weights: Sequence[float]) -> list[int]:
     """Return the index of the best candidate of each list."""
     return [int(_totals(scores, weights).argmax()) for scores in features]
 
 
-def _totals(
-    features: NDArray[np.float64], weights: Sequence[float]
-) -> NDArray[np.float64]:
+def _totals(features: Floats, weights: Sequence[float]) -> Floats:
     """Return the totals of a list's candidates."""
-    totals: NDArray[np.float64] = features[0] + np.dot(weights, features[1:])
+    totals: Floats = features[0] + np.dot(weights, features[1:])
     return totals
 
 
@@ -344,9 +334,7 @@ def _chosen(X: Sequence[Candidates], choices: Iterable[int]) -> list[Text]:
     return [candidates[i][0] for candidates, i in zip(X, choices)]
 
 
-def _changes(
-    features: NDArray[np.float64], weights: Sequence[float], k: int
-) -> list[float]:
+def _changes(features: Floats, weights: Sequence[float], k: int) -> list[float]:
     """Return the values of weight k at which the best candidate of a list changes.
 
     Totals are lines over the weight. From the line of the least slope, the best one

@@ -7,9 +7,9 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils.validation import check_scalar
 
+from nplm.base.array_types import Floats
 from nplm.base.blocks import blocks_of_rows
 from nplm.base.checks import plain
 from nplm.base.generators import private_generator
@@ -28,7 +28,7 @@ class Continuing(TextAttributes):
         *,
         exclude: Iterable[object] = (),
         unknown: bool = False,
-    ) -> tuple[Any, NDArray[np.float64]]:
+    ) -> tuple[Any, Floats]:
         """Return the most probable next words.
 
         Parameters
@@ -224,7 +224,7 @@ class Continuing(TextAttributes):
 
     def nearest(
         self, word: Hashable, k: int = 10, *, among: int | None = 2000
-    ) -> tuple[Any, NDArray[np.float64]]:
+    ) -> tuple[Any, Floats]:
         """Return the words with the most similar features learned by a network.
 
         Parameters

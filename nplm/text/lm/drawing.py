@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval, validate_parameter_constraints
 
+from nplm.base.array_types import Floats, Ids
 from nplm.base.estimators.constraints import Whole
 from nplm.base.exceptions import ParameterMessage
 
@@ -35,9 +36,7 @@ def check_drawing(**params: Any) -> None:
         raise ValueError(message)
 
 
-def without(
-    proba: NDArray[np.float64], excluded: NDArray[np.int32]
-) -> NDArray[np.float64]:
+def without(proba: Floats, excluded: Ids) -> Floats:
     """Exclude words from distributions, the rows of `proba`, and renormalise them.
 
     Raises ValueError if no word with a positive probability is left.
@@ -56,9 +55,7 @@ def without(
     return proba / total
 
 
-def most_probable(
-    proba: NDArray[Any], k: int, excluded: NDArray[np.int32]
-) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
+def most_probable(proba: NDArray[Any], k: int, excluded: Ids) -> tuple[Ids, Floats]:
     """Return at most `k` words of one distribution, and renormalised probabilities."""
     [proba] = without(proba.astype(np.float64, copy=False), excluded)
     best = np.argsort(-proba, kind="stable")[: min(k, len(proba) - len(excluded))]
@@ -66,12 +63,12 @@ def most_probable(
 
 
 def sharpened(
-    proba: NDArray[np.float64],
+    proba: Floats,
     *,
     temperature: float = 1.0,
     top_k: int | None = None,
     top_p: float | None = None,
-) -> NDArray[np.float64]:
+) -> Floats:
     """Apply the parameters of `TextLM.generate` to distributions, the rows of `proba`.
 
     Of words with equal probabilities, `top_k` keeps those with lower ids.
@@ -93,7 +90,7 @@ def sharpened(
     return proba / proba.sum(axis=1, keepdims=True)
 
 
-def drawn(proba: NDArray[np.float64], random: Any) -> NDArray[np.int32]:
+def drawn(proba: Floats, random: Any) -> Ids:
     """Draw a word from each distribution, a row, with one random number."""
     cdf = np.cumsum(proba, axis=1)
     # Rounding must not reach the sum: the last words may have no probability.

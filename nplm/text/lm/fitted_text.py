@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from nplm.base.array_types import Floats
 from nplm.base.atomic import read_at_once
 from nplm.base.estimators.scored_texts import reads_texts
 from nplm.text.codecs import Ids, Words, codec_of
@@ -101,7 +102,7 @@ class FittedText:
 
     def next_proba(
         self, last: NDArray[np.int32], states: list[Any]
-    ) -> tuple[NDArray[np.float64], Any]:
+    ) -> tuple[Floats, Any]:
         """Return the probability of every word after contexts, and the states there."""
         if not self.goes_on:
             proba = self.model.predict_proba(last)
@@ -118,7 +119,7 @@ class FittedText:
 
     def words_after(
         self, document: Documents, k: int, excluded: NDArray[np.int32]
-    ) -> tuple[object, NDArray[np.float64]]:
+    ) -> tuple[object, Floats]:
         """Return the `k` most probable words after one document, and probabilities."""
         last, state = self.state_after(document)
         next_proba, _ = self.next_proba(last[np.newaxis], [state])

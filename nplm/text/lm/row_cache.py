@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from nplm.base.array_types import Floats
+
 MAX_BYTES = 1 << 26
 
 Context = tuple[Any, ...]
@@ -51,9 +53,7 @@ class RowCache:
             after += [rows[context][1] for context in part]
         return after
 
-    def log_prob(
-        self, contexts: Sequence[Context], ids: Sequence[int]
-    ) -> NDArray[np.float64]:
+    def log_prob(self, contexts: Sequence[Context], ids: Sequence[int]) -> Floats:
         """Return the log-probability (n,) of a word after each context."""
         out = np.empty(len(ids))
         for start in range(0, len(ids), self.capacity):

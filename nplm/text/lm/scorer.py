@@ -7,8 +7,8 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from nplm.base.array_types import Floats
 from nplm.text.codecs import Ids, Text, Words
 from nplm.text.lm.text_scores import ScoredTokens, TextSize
 from nplm.text.words.known_words import known_of
@@ -135,7 +135,7 @@ class Scorer:
 
     def steps(
         self, states: Sequence[Hashable], words: Sequence[Hashable]
-    ) -> tuple[NDArray[np.float64], list[Hashable]]:
+    ) -> tuple[Floats, list[Hashable]]:
         """Return the log-probabilities of words after many states, and the new states.
 
         The results are those of `step`, with the same bits. A network computes all
@@ -192,9 +192,7 @@ class Scorer:
         """
         return self.word_scorer.end(state)
 
-    def candidates(
-        self, state: Hashable, words: Sequence[Hashable]
-    ) -> NDArray[np.float64]:
+    def candidates(self, state: Hashable, words: Sequence[Hashable]) -> Floats:
         """Return the log-probabilities of words that may come next.
 
         Parameters
@@ -237,7 +235,7 @@ class Scorer:
 
     def score_many(
         self, sentences: Iterable[object], *, bos: bool = True, eos: bool | None = None
-    ) -> NDArray[np.float64]:
+    ) -> Floats:
         """Return the log-probability of each sentence.
 
         Parameters

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from nplm.base.array_types import Floats
 from nplm.base.atomic import fitted_or_interrupted
 from nplm.base.blocks import Texts
 from nplm.base.checks import check_boundary, check_over_words, inferred_n_words
@@ -231,7 +231,7 @@ def _training_texts(
     n_context: int,
     boundary: int,
     ends: bool,
-    weights: NDArray[np.float64] | None = None,
+    weights: Floats | None = None,
 ) -> Texts:
     """Return documents as texts for a fit, or raise an error without a token."""
     n_documents = len(documents.lengths)

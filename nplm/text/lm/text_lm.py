@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from copy import deepcopy
+from dataclasses import field
 from typing import Any, ClassVar, Self
 
 from sklearn.base import DensityMixin
@@ -13,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from nplm.base.atomic import fit_copy
 from nplm.base.checks import check_over_words
-from nplm.base.estimators.constraints import Whole
+from nplm.base.estimators.constraints import Whole, hyperparameters
 from nplm.base.estimators.pages import DocumentEstimator
 from nplm.base.fitted import Fitted, Item, invalid_item
 from nplm.text.fitting import repeated
@@ -34,6 +35,7 @@ from nplm.text.vocabulary import Vocabulary
 from nplm.text.words.known_words import KnownWords, known_of
 
 
+@hyperparameters
 class TextLM(Scoring, Continuing, DensityMixin, DocumentEstimator):
     """A language model of documents: text in, text out.
 
@@ -154,24 +156,13 @@ class TextLM(Scoring, Continuing, DensityMixin, DocumentEstimator):
         "handle_unknown": [StrOptions({"symbol", "error"})],
     }
 
-    def __init__(
-        self,
-        estimator: Any,
-        n_context: int | str = "auto",
-        *,
-        tokenizer: Any = "auto",
-        vocabulary: Vocabulary | str | None = "auto",
-        boundary: int | str = "auto",
-        predict_boundary: bool = True,
-        handle_unknown: str = "symbol",
-    ) -> None:
-        self.estimator = estimator
-        self.n_context = n_context
-        self.tokenizer = tokenizer
-        self.vocabulary = vocabulary
-        self.boundary = boundary
-        self.predict_boundary = predict_boundary
-        self.handle_unknown = handle_unknown
+    estimator: Any = field(kw_only=False)
+    n_context: int | str = field(default="auto", kw_only=False)
+    tokenizer: Any = "auto"
+    vocabulary: Vocabulary | str | None = "auto"
+    boundary: int | str = "auto"
+    predict_boundary: bool = True
+    handle_unknown: str = "symbol"
 
     def set_params(self, **params: object) -> Self:
         """Set parameters of this model, or ``name__parameter`` of a part.

@@ -9,9 +9,9 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from nplm._kernels.ngrams.decoding._word_ids import sizes_of
+from nplm.base.array_types import AnyArray, Floats, Ids, Index, Mask
 from nplm.base.estimators.scored_texts import perplexity
 
 NO_SPELLING = (
@@ -44,10 +44,10 @@ class TokenScores(NamedTuple):
     """
 
     words: Any
-    log_prob: NDArray[np.float64]
-    unknown: NDArray[np.bool_]
-    order: NDArray[np.int32] | None = None
-    weights: NDArray[np.float64] | None = None
+    log_prob: Floats
+    unknown: Mask
+    order: Ids | None = None
+    weights: Floats | None = None
 
 
 @dataclass(frozen=True)
@@ -60,20 +60,20 @@ class ScoredTokens:
     - `words`: the tokens of each document as the tokenizer splits them, without its end
     """
 
-    ids: NDArray[np.int32]
-    log_prob: NDArray[np.float64]
-    unknown: NDArray[np.bool_]
-    lengths: NDArray[np.intp]
-    order: NDArray[np.int32] | None = None
-    weights: NDArray[np.float64] | None = None
+    ids: Ids
+    log_prob: Floats
+    unknown: Mask
+    lengths: Index
+    order: Ids | None = None
+    weights: Floats | None = None
     words: list[Any] | None = None
 
     @property
-    def document(self) -> NDArray[np.intp]:
+    def document(self) -> Index:
         """Index of the document of each token."""
         return np.repeat(np.arange(len(self.lengths)), self.lengths)
 
-    def sums(self, values: NDArray[np.generic]) -> NDArray[np.float64]:
+    def sums(self, values: AnyArray) -> Floats:
         """Return the sum of the values of the tokens of each document."""
         sums = np.bincount(self.document, values, minlength=len(self.lengths))
         return sums.astype(np.float64, copy=False)
@@ -86,9 +86,14 @@ class ScoredTokens:
     def documents(self) -> Iterator[ScoredTokens]:
         """Yield the tokens of each document."""
         for i, part in enumerate(self.by_document()):
-            tokens = (v[part] for v in (self.ids, self.log_prob, self.unknown))
-            details = (v if v is None else v[part] for v in (self.order, self.weights))
-            yield ScoredTokens(*tokens, self.lengths[i : i + 1], *details)
+            yield ScoredTokens(
+                self.ids[part],
+                self.log_prob[part],
+                self.unknown[part],
+                self.lengths[i : i + 1],
+                None if self.order is None else self.order[part],
+                None if self.weights is None else self.weights[part],
+            )
 
 
 class TextSize(NamedTuple):

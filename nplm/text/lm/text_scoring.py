@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from nplm.base.array_types import Floats
 from nplm.base.checks import check_weights
 from nplm.base.estimators.scored_texts import perplexities, perplexity
 from nplm.base.warnings import warn
@@ -27,7 +27,7 @@ from nplm.text.lm.text_scores import (
 class Scoring(TextAttributes):
     """Methods of `TextLM` that score documents."""
 
-    def score_samples(self, X: Sequence[object]) -> NDArray[np.float64]:
+    def score_samples(self, X: Sequence[object]) -> Floats:
         """Return the log-probability of each document.
 
         Parameters

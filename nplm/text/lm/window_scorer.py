@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from nplm.base.array_types import Floats, Ids, Index
 from nplm.base.blocks import Texts
 from nplm.base.estimators.scored_texts import (
     context_of_texts,
@@ -79,7 +80,7 @@ class WindowWordScorer:
 
     def steps(
         self, states: Sequence[State], words: Sequence[object]
-    ) -> tuple[NDArray[np.float64], list[State]]:
+    ) -> tuple[Floats, list[State]]:
         """Return the results of `step` for pairs of a state and a word."""
         ids = self._ids_of(words)
         log_probs = self._log_probs(states, ids)
@@ -117,7 +118,7 @@ class WindowWordScorer:
             (score, self.order, oov) for score, oov in zip(scaled.tolist(), unknown)
         ]
 
-    def candidates(self, state: State, words: Sequence[object]) -> NDArray[np.float64]:
+    def candidates(self, state: State, words: Sequence[object]) -> Floats:
         """Return the log-probabilities of words that may come next."""
         ids = self._ids_of(words)
         if self.cache is not None:
@@ -142,7 +143,7 @@ class WindowWordScorer:
 
     def sentences(
         self, sentences: Iterable[Iterable[Hashable]], bos: bool, eos: bool
-    ) -> NDArray[np.float64]:
+    ) -> Floats:
         """Return the log-probability of each sentence."""
         ids = [self._ids_of(words) for words in sentences]
         lengths = np.array([len(sentence) for sentence in ids], dtype=np.intp)
@@ -152,13 +153,8 @@ class WindowWordScorer:
         return np.bincount(sentence, log_prob, minlength=len(ids)).astype(np.float64)
 
     def tokens(
-        self,
-        ids: NDArray[np.int32],
-        lengths: NDArray[np.intp],
-        bos: bool,
-        eos: bool,
-        details: bool = False,
-    ) -> tuple[NDArray[np.float64], dict[str, NDArray[Any]]]:
+        self, ids: Ids, lengths: Index, bos: bool, eos: bool, details: bool = False
+    ) -> tuple[Floats, dict[str, NDArray[Any]]]:
         """Return the log-probability (n_tokens,) of each token, and details by name.
 
         `ids` (n_words,) are those of the sentences, of `lengths` (n_sentences,). The
@@ -173,9 +169,7 @@ class WindowWordScorer:
             by_token = model._token_details(texts.windows()[0][tokens])
         return texts_log_prob(model, texts)[tokens], by_token
 
-    def _texts(
-        self, ids: NDArray[np.int32], lengths: NDArray[np.intp], eos: bool
-    ) -> tuple[Texts, Any]:
+    def _texts(self, ids: Ids, lengths: Index, eos: bool) -> tuple[Texts, Any]:
         """Return texts of sentences, and which of their rows are those of tokens."""
         n_context = len(self._start) - self._reads
         documents = Documents(ids, lengths)
@@ -193,9 +187,7 @@ class WindowWordScorer:
     def _after(self, words: State, i: int, *end: object) -> State:
         return self._start if i == self.boundary else (*words, i, *end)
 
-    def _log_probs(
-        self, states: Sequence[State], ids: Sequence[int]
-    ) -> NDArray[np.float64]:
+    def _log_probs(self, states: Sequence[State], ids: Sequence[int]) -> Floats:
         """Return the log-probability of a word after each state."""
         if self.cache is not None:
             return self.cache.log_prob(states, self._checked(ids))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import field
 from numbers import Integral
 from typing import Any, ClassVar, Self
 
@@ -20,7 +21,9 @@ from sklearn.utils.validation import (
     column_or_1d,
 )
 
+from nplm.base.array_types import AnyArray, Floats, Index
 from nplm.base.atomic import all_or_nothing, read_at_once
+from nplm.base.estimators.constraints import hyperparameters
 from nplm.base.estimators.pages import DocumentEstimator
 from nplm.base.fitted import Fitted, Item, invalid_item
 from nplm.text.fitting import refuse_weights
@@ -29,6 +32,7 @@ from nplm.text.samples import check_document, check_documents, is_missing
 from nplm.text.tasks.text_models import as_text_lm, with_words_of
 
 
+@hyperparameters
 class LMClassifier(ClassifierMixin, MetaEstimatorMixin, DocumentEstimator):
     """Classify documents by Bayes' rule, with a language model of each class.
 
@@ -95,16 +99,9 @@ default="empirical"
         "n_jobs": [Integral, None],
     }
 
-    def __init__(
-        self,
-        estimator: Any,
-        *,
-        priors: str | ArrayLike = "empirical",
-        n_jobs: int | None = None,
-    ) -> None:
-        self.estimator = estimator
-        self.priors = priors
-        self.n_jobs = n_jobs
+    estimator: Any = field(kw_only=False)
+    priors: str | ArrayLike = "empirical"
+    n_jobs: int | None = None
 
     @all_or_nothing
     def fit(
@@ -173,7 +170,7 @@ default="empirical"
         return self
 
     @read_at_once
-    def predict_joint_log_proba(self, X: Sequence[object]) -> NDArray[np.float64]:
+    def predict_joint_log_proba(self, X: Sequence[object]) -> Floats:
         """Return the joint log-probability of each document with each class.
 
         Parameters
@@ -192,7 +189,7 @@ default="empirical"
             return np.column_stack(scores) + np.log(self.priors_)
 
     @read_at_once
-    def predict_log_proba(self, X: Sequence[object]) -> NDArray[np.float64]:
+    def predict_log_proba(self, X: Sequence[object]) -> Floats:
         """Return the log-probability of each class for each document.
 
         Parameters
@@ -212,7 +209,7 @@ default="empirical"
             joint[impossible] = np.log(self.priors_)
         return joint - logsumexp(joint, axis=1, keepdims=True)
 
-    def predict_proba(self, X: Sequence[object]) -> NDArray[np.float64]:
+    def predict_proba(self, X: Sequence[object]) -> Floats:
         """Return the probability of each class for each document.
 
         Parameters
@@ -228,7 +225,7 @@ default="empirical"
         return np.exp(self.predict_log_proba(X))
 
     @read_at_once
-    def decision_function(self, X: Sequence[object]) -> NDArray[np.float64]:
+    def decision_function(self, X: Sequence[object]) -> Floats:
         """Return the log-odds of the second of two classes, else `predict_log_proba`.
 
         Parameters
@@ -284,7 +281,7 @@ default="empirical"
         """
         return float(super().score(X, y, sample_weight))
 
-    def _priors(self, index: NDArray[np.intp], n: int) -> NDArray[np.float64]:
+    def _priors(self, index: Index, n: int) -> Floats:
         """Return the probabilities of the classes."""
         if isinstance(self.priors, str):
             uniform = self.priors == "uniform"
@@ -328,9 +325,7 @@ default="empirical"
             check_is_fitted(lm)
 
 
-def _labelled(
-    X: object, y: object, suffix: str = ""
-) -> tuple[list[object], NDArray[np.generic]]:
+def _labelled(X: object, y: object, suffix: str = "") -> tuple[list[object], AnyArray]:
     """Return documents and their labels, checked to be as many."""
     if X is None or y is None:
         missing = f"{'X' if X is None else 'y'}{suffix}"
@@ -355,7 +350,7 @@ def _labelled(
 
 
 def _by_class(
-    documents: list[object], labels: NDArray[np.generic], classes: NDArray[np.generic]
+    documents: list[object], labels: AnyArray, classes: AnyArray
 ) -> list[list[object]]:
     """Return the documents of each class."""
     new = set(labels.tolist()) - set(classes.tolist())
@@ -374,7 +369,7 @@ def _fitted(lm: TextLM, arguments: dict[str, Any]) -> TextLM:
     return lm.fit(**arguments)
 
 
-def _classes(labels: Any, dtype: np.dtype[Any]) -> NDArray[np.generic]:
+def _classes(labels: Any, dtype: np.dtype[Any]) -> AnyArray:
     """Return sorted labels, which are text in a list or numbers in an array."""
     classes = np.asarray(labels, dtype=dtype if isinstance(labels, list) else None)
     if (

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import field
 from numbers import Integral, Real
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import MetaEstimatorMixin, OutlierMixin, clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, check_scalar
 
+from nplm.base.array_types import Counts, Floats, Index
 from nplm.base.atomic import fit_copy, fitted_or_interrupted, read_at_once
+from nplm.base.estimators.constraints import hyperparameters
 from nplm.base.estimators.pages import DocumentEstimator
 from nplm.base.fitted import Fitted, Item
 from nplm.base.warnings import warn
@@ -59,9 +61,10 @@ class OddToken(NamedTuple):
     log_prob: float
     unknown: bool
     expected: Any
-    proba: NDArray[np.float64]
+    proba: Floats
 
 
+@hyperparameters
 class LMDetector(OutlierMixin, MetaEstimatorMixin, DocumentEstimator):
     """Detect outliers among documents: those that a language model finds improbable.
 
@@ -141,18 +144,10 @@ class LMDetector(OutlierMixin, MetaEstimatorMixin, DocumentEstimator):
         "aggregate": [StrOptions(set(AGGREGATES))],
     }
 
-    def __init__(
-        self,
-        estimator: Any,
-        *,
-        contamination: float = 0.1,
-        validation_fraction: float = 0.1,
-        aggregate: str = "mean",
-    ) -> None:
-        self.estimator = estimator
-        self.contamination = contamination
-        self.validation_fraction = validation_fraction
-        self.aggregate = aggregate
+    estimator: Any = field(kw_only=False)
+    contamination: float = 0.1
+    validation_fraction: float = 0.1
+    aggregate: str = "mean"
 
     def fit(
         self,
@@ -199,7 +194,7 @@ class LMDetector(OutlierMixin, MetaEstimatorMixin, DocumentEstimator):
         refuse_weights("LMDetector", fit_params)
         X = check_documents(X, ITEM)  # not a stream, which is read again for the scores
         lm, held_out = as_text_lm(self.estimator), X
-        scores: list[NDArray[np.float64]] = []
+        scores: list[Floats] = []
         if X_val is not None:
             held_out = check_documents(X_val, ITEM, name="X_val")
             fit_params = {"X_val": held_out, **fit_params}
@@ -215,7 +210,7 @@ class LMDetector(OutlierMixin, MetaEstimatorMixin, DocumentEstimator):
         self.offset_ = self._threshold(np.concatenate(scores))
         return interrupt
 
-    def _threshold(self, scores: NDArray[np.float64]) -> float:
+    def _threshold(self, scores: Floats) -> float:
         """Return the score that the share `contamination` is below."""
         share = float(self.contamination)
         if share * len(scores) < 1:
@@ -230,7 +225,7 @@ class LMDetector(OutlierMixin, MetaEstimatorMixin, DocumentEstimator):
         # A score, not a mean of two, one of which may be -inf.
         return float(np.quantile(scores, share, method="higher"))
 
-    def _parts(self, n: int) -> list[NDArray[np.intp]]:
+    def _parts(self, n: int) -> list[Index]:
         """Return the documents to hold out: one part, or several, in turn."""
         if n < 2:
             raise ValueError(
@@ -247,9 +242,9 @@ class LMDetector(OutlierMixin, MetaEstimatorMixin, DocumentEstimator):
         self,
         lm: TextLM,
         X: list[object],
-        parts: list[NDArray[np.intp]],
+        parts: list[Index],
         fit_params: dict[str, object],
-    ) -> list[NDArray[np.float64]]:
+    ) -> list[Floats]:
         """Return the scores of each part, by a model of all other documents."""
         fit_params = {
             name: value
@@ -263,7 +258,7 @@ class LMDetector(OutlierMixin, MetaEstimatorMixin, DocumentEstimator):
         return scores
 
     @read_at_once
-    def score_samples(self, X: Sequence[object]) -> NDArray[np.float64]:
+    def score_samples(self, X: Sequence[object]) -> Floats:
         """Return the score of each document: the lower, the more abnormal.
 
         Parameters
@@ -279,7 +274,7 @@ class LMDetector(OutlierMixin, MetaEstimatorMixin, DocumentEstimator):
         check_is_fitted(self)
         return self._scores(self.estimator_, X)
 
-    def _scores(self, lm: TextLM, X: Sequence[object]) -> NDArray[np.float64]:
+    def _scores(self, lm: TextLM, X: Sequence[object]) -> Floats:
         if self.aggregate == "sum":
             return lm.score_samples(X)
         tokens = fitted_text(lm).tokens(X)
@@ -291,7 +286,7 @@ class LMDetector(OutlierMixin, MetaEstimatorMixin, DocumentEstimator):
         return tokens.sums(tokens.log_prob) / np.maximum(tokens.lengths, 1)
 
     @read_at_once
-    def decision_function(self, X: Sequence[object]) -> NDArray[np.float64]:
+    def decision_function(self, X: Sequence[object]) -> Floats:
         """Return the score of each document, minus the threshold.
 
         Parameters
@@ -309,7 +304,7 @@ class LMDetector(OutlierMixin, MetaEstimatorMixin, DocumentEstimator):
         return np.subtract(scores, self.offset_, out=np.zeros(len(scores)), where=above)
 
     @read_at_once
-    def predict(self, X: Sequence[object]) -> NDArray[np.int64]:
+    def predict(self, X: Sequence[object]) -> Counts:
         """Return 1 for each inlier and -1 for each outlier.
 
         Parameters
@@ -382,9 +377,7 @@ class LMDetector(OutlierMixin, MetaEstimatorMixin, DocumentEstimator):
     }
 
 
-def _split(
-    X: list[object], part: NDArray[np.intp]
-) -> tuple[list[object], list[object]]:
+def _split(X: list[object], part: Index) -> tuple[list[object], list[object]]:
     """Return the documents that are not of a part, and those that are."""
     is_held_out = np.zeros(len(X), dtype=bool)
     is_held_out[part] = True

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nplm._kernels.ngrams.decoding._word_ids import WordIds
+from nplm.base.array_types import Ids
 from nplm.base.encoded_words import EncodedWords
 from nplm.text.documents import Documents
 from nplm.text.samples import (
@@ -99,17 +100,12 @@ class KnownWords:
         except UnicodeEncodeError:
             return None
 
-    def words_of(self, ids: NDArray[np.int32]) -> list[Any]:
+    def words_of(self, ids: Ids) -> list[Any]:
         """Return the words of ids."""
         return [self.words[i] for i in ids.tolist()]
 
     def encode(
-        self,
-        X: object,
-        name: str = "X",
-        start: int = 0,
-        *,
-        refuse: bool = False,
+        self, X: object, name: str = "X", start: int = 0, *, refuse: bool = False
     ) -> Documents:
         """Return the word ids of documents; `refuse`: unknown words are an error."""
         flat: list[int] = []

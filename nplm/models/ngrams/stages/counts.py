@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from nplm._kernels.ngrams import _backoff, _counts
+from nplm.base.array_types import Counts, Ids
 from nplm.base.checks import count_ids
 from nplm.base.fitted import Fitted
 from nplm.models.ngrams.stages.levels import merged
@@ -30,16 +31,11 @@ _ONE_TEXT = (
 class NgramCounts(ContextTrie):
     """Counts (n_ngrams,) of each follower after its context, of every order."""
 
-    counts: NDArray[np.int64]
+    counts: Counts
 
     @classmethod
     def from_windows(
-        cls,
-        X: NDArray[np.int32],
-        y: NDArray[np.int32],
-        *,
-        n_words: int,
-        boundary: int | None = None,
+        cls, X: Ids, y: Ids, *, n_words: int, boundary: int | None = None
     ) -> Self:
         """Count the n-grams that end in the next words `y` (n,) of contexts `X` (n, m).
 
@@ -50,12 +46,7 @@ class NgramCounts(ContextTrie):
 
     @classmethod
     def from_ngrams(
-        cls,
-        ngrams: NDArray[np.int32],
-        counts: NDArray[np.int64],
-        *,
-        n_words: int,
-        boundary: int | None = None,
+        cls, ngrams: Ids, counts: Counts, *, n_words: int, boundary: int | None = None
     ) -> Self:
         """Count the n-grams of all orders in those (n, order) of the highest."""
         check_total(float(counts.sum(dtype=np.float64)))
@@ -66,11 +57,7 @@ class NgramCounts(ContextTrie):
 
     @classmethod
     def _counted(
-        cls,
-        windows: Windows,
-        totals: NDArray[np.int64],
-        n_context: int,
-        boundary: int | None,
+        cls, windows: Windows, totals: Counts, n_context: int, boundary: int | None
     ) -> Self:
         order = n_context + 1
         arrays = counted(windows, totals, order, boundary, Work(), wanted=["raw"])
@@ -79,8 +66,8 @@ class NgramCounts(ContextTrie):
     @classmethod
     def from_tables(
         cls,
-        ngrams: Sequence[NDArray[np.int32]],
-        counts: Sequence[NDArray[np.int64]],
+        ngrams: Sequence[Ids],
+        counts: Sequence[Counts],
         *,
         n_words: int,
         boundary: int | None = None,
@@ -156,7 +143,7 @@ class NgramCounts(ContextTrie):
             n_words=self.n_words,
         )
 
-    def continuation_counts(self) -> NDArray[np.int64]:
+    def continuation_counts(self) -> Counts:
         """Return the modified counts a(c, w) of Kneser-Ney smoothing.
 
         The count of an n-gram is the number of distinct words before it. n-grams of
@@ -168,7 +155,7 @@ class NgramCounts(ContextTrie):
         _counts.continuation_counts(self.arrays, self.counts, slot, out)
         return out
 
-    def totals(self) -> NDArray[np.int64]:
+    def totals(self) -> Counts:
         """Return how often each context was seen, shape (n_contexts,)."""
         cumulative = np.concatenate([[0], np.cumsum(self.counts)])
         return np.diff(cumulative[self.start])
@@ -176,7 +163,7 @@ class NgramCounts(ContextTrie):
 
 def counted(
     windows: Windows,
-    of_words: NDArray[np.int64],
+    of_words: Counts,
     order: int,
     boundary: int | None,
     work: Work,
@@ -196,7 +183,7 @@ def counted(
     return merged(packing, runs, of_words, work, wanted=wanted)
 
 
-def check_counts(counts: ArrayLike, n: int) -> NDArray[np.int64]:
+def check_counts(counts: ArrayLike, n: int) -> Counts:
     """Return counts as int64, or raise ValueError naming the first invalid one."""
     values = np.asarray(counts)
     if values.shape != (n,):

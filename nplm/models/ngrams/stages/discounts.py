@@ -7,8 +7,8 @@ from numbers import Real
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from nplm.base.array_types import Counts, Floats
 from nplm.base.blocks import blocks
 from nplm.base.exceptions import ParameterMessage
 from nplm.base.warnings import warn
@@ -19,7 +19,7 @@ FALLBACKS = {"modified": (0.5, 1.0, 1.5), "plain": (0.5, 0.5, 0.5)}
 BLOCK_COUNTS = 1 << 20
 
 
-def counts_of_counts(counts: NDArray[np.int64]) -> NDArray[np.int64]:
+def counts_of_counts(counts: Counts) -> Counts:
     """Return the numbers (6,) of n-grams of count 0, 1, 2, 3, 4, and 5 or more."""
     n = np.zeros(6, dtype=np.int64)
     for part in blocks(len(counts), BLOCK_COUNTS):
@@ -32,13 +32,13 @@ class NoDiscountsError(ValueError):
 
 
 def find_discounts(
-    n: Sequence[NDArray[np.int64]],
+    n: Sequence[Counts],
     kind: Literal["modified", "plain"],
     *,
     interpolate: Sequence[bool],
     fallback: tuple[float, float, float] | None = None,
     warned_from: int = 1,
-) -> NDArray[np.float64]:
+) -> Floats:
     """Return the discounts (order, 3) of all orders, of their counts of counts (6,).
 
     An order whose counts of counts give none has those of `fallback`. None uses
@@ -73,7 +73,7 @@ def find_discounts(
 
 
 def modified_discounts(
-    n: NDArray[np.int64], *, interpolate: bool = True
+    n: Counts, *, interpolate: bool = True
 ) -> tuple[float, float, float]:
     """Return the three discounts of an order from its counts of counts `n` (6,).
 
@@ -101,7 +101,7 @@ def _in_range(discounts: Sequence[float], interpolate: bool) -> bool:
     return all(0 < d <= highest for d, highest in zip(discounts, upper))
 
 
-def plain_discounts(n: NDArray[np.int64]) -> tuple[float, float, float]:
+def plain_discounts(n: Counts) -> tuple[float, float, float]:
     """Return the single discount of an order, three times.
 
     ``D = n1 / (n1 + 2 n2)`` (Kneser and Ney 1995, after Ney, Essen and Kneser 1994).

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nplm._kernels.ngrams import _fold, _runs
+from nplm.base.array_types import Counts
 from nplm.base.blocks import blocks
 from nplm.base.exceptions import ParameterMessage
 from nplm.models.ngrams.stages.runs import NUMBER_BYTES, Packing, Run
@@ -42,8 +43,8 @@ class Part:
     """
 
     number: int
-    sizes: NDArray[np.int64]
-    distinct: NDArray[np.int64] | None = None
+    sizes: Counts
+    distinct: Counts | None = None
 
 
 def join_parts(
@@ -115,7 +116,7 @@ def join_parts(
 def merged(
     packing: Packing,
     runs: Sequence[Run],
-    counts: NDArray[np.int64],
+    counts: Counts,
     work: Work,
     *,
     wanted: Collection[str],
@@ -159,9 +160,7 @@ def name_in_part(part: int, level: int, array: str) -> str:
     return f"part.{part}.{level}.{array}"
 
 
-def ranges_of_words(
-    n_rows: NDArray[np.int64], max_rows: int
-) -> Iterator[tuple[int, int]]:
+def ranges_of_words(n_rows: Counts, max_rows: int) -> Iterator[tuple[int, int]]:
     """Yield ranges of words with at most `max_rows` rows; a word with more is alone."""
     ends, first = np.cumsum(n_rows), 0
     while first < len(ends):

@@ -8,8 +8,8 @@ from functools import cached_property
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from nplm.base.array_types import Floats, Ids, Index
 from nplm.base.blocks import blocks_of_rows
 from nplm.models.ngrams.stages.tables import NgramTable, NgramTables
 from nplm.models.ngrams.trie.backoff_trie import BackoffTrie
@@ -34,12 +34,10 @@ class Member(Protocol):
         """Number of words in the longest n-gram."""
         return self.trie.order
 
-    def ngrams(self, level: int, work: Work) -> Iterator[NDArray[np.int32]]:
+    def ngrams(self, level: int, work: Work) -> Iterator[Ids]:
         """Yield the n-grams whose contexts have `level` words, perhaps repeatedly."""
 
-    def next_word_prob(
-        self, X: NDArray[np.int32], y: NDArray[np.int32]
-    ) -> NDArray[np.float64]:
+    def next_word_prob(self, X: Ids, y: Ids) -> Floats:
         """Return the probability of each next word after contexts (n, n_context)."""
 
 
@@ -53,23 +51,21 @@ class AlignedTrie(Member):
     """
 
     trie: BackoffTrie
-    ids: NDArray[np.int32]
+    ids: Ids
     n_words: int
 
     @cached_property
-    def trusted_ids(self) -> NDArray[np.int32]:
+    def trusted_ids(self) -> Ids:
         """The trie's id of each word of the larger vocabulary, or -1."""
         trie_ids = np.full(self.n_words, -1, dtype=np.int32)
         trie_ids[self.ids] = np.arange(len(self.ids), dtype=np.int32)
         return trie_ids
 
-    def ngrams(self, level: int, work: Work) -> Iterator[NDArray[np.int32]]:
+    def ngrams(self, level: int, work: Work) -> Iterator[Ids]:
         for ngrams in ngrams_in_blocks(self.trie, level, work):
             yield self.ids[ngrams]
 
-    def next_word_prob(
-        self, X: NDArray[np.int32], y: NDArray[np.int32]
-    ) -> NDArray[np.float64]:
+    def next_word_prob(self, X: Ids, y: Ids) -> Floats:
         width = min(X.shape[1], self.trie.order - 1)
         X, y = self.trusted_ids[X[:, X.shape[1] - width :]], self.trusted_ids[y]
         # Words of each context from the nearest one to the first that the trie lacks.
@@ -104,7 +100,7 @@ class LimitedTrie(Member):
     """
 
     trie: BackoffTrie
-    ids: NDArray[np.int32]
+    ids: Ids
     unknown: int | None
     evenly: bool = False
 
@@ -114,7 +110,7 @@ class LimitedTrie(Member):
         return len(self.ids)
 
     @cached_property
-    def unigrams(self) -> NDArray[np.float64]:
+    def unigrams(self) -> Floats:
         """The probability of each kept word as a unigram, shape (n_words,)."""
         prob = self.trie.prob[: self.trie.n_words].astype(np.float64)
         kept = prob[self.ids]
@@ -127,16 +123,14 @@ class LimitedTrie(Member):
         kept[self.unknown] += dropped
         return kept
 
-    def ngrams(self, level: int, work: Work) -> Iterator[NDArray[np.int32]]:
+    def ngrams(self, level: int, work: Work) -> Iterator[Ids]:
         new_ids = np.full(self.trie.n_words, -1, dtype=np.int32)
         new_ids[self.ids] = np.arange(self.n_words, dtype=np.int32)
         for ngrams in ngrams_in_blocks(self.trie, level, work):
             renamed = new_ids[ngrams]
             yield renamed[(renamed >= 0).all(axis=1)]
 
-    def next_word_prob(
-        self, X: NDArray[np.int32], y: NDArray[np.int32]
-    ) -> NDArray[np.float64]:
+    def next_word_prob(self, X: Ids, y: Ids) -> Floats:
         if X.shape[1] == 0:
             return self.unigrams[y]
         return self.trie.next_word_prob(self.ids[X], self.ids[y])
@@ -195,9 +189,7 @@ def _fill(
         trie.bow[first:last] = _balance(trie, words, X, row, place)
 
 
-def ngrams_in_blocks(
-    trie: BackoffTrie, level: int, work: Work
-) -> Iterator[NDArray[np.int32]]:
+def ngrams_in_blocks(trie: BackoffTrie, level: int, work: Work) -> Iterator[Ids]:
     """Yield the n-grams whose contexts have `level` words."""
     if level >= trie.order:
         return
@@ -209,12 +201,8 @@ def ngrams_in_blocks(
 
 
 def _balance(
-    trie: BackoffTrie,
-    contexts: NDArray[np.int32],
-    X: NDArray[np.int32],
-    row: NDArray[np.intp],
-    place: slice,
-) -> NDArray[np.float64]:
+    trie: BackoffTrie, contexts: Ids, X: Ids, row: Index, place: slice
+) -> Floats:
     """Return back-off weights of contexts; scale the probabilities if none will do."""
     y, n = trie.words[place], len(contexts)
     mass = np.bincount(row, trie.prob[place], n).astype(np.float64)

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from nplm.base.array_types import AnyArray, Floats, Ids, Index, Mask
 from nplm.base.blocks import blocks
 from nplm.models.ngrams.trie.backoff_trie import BackoffTrie
 from nplm.models.ngrams.trie.context_trie import blocks_of_contexts
@@ -46,7 +47,7 @@ def pruned_by_entropy(trie: BackoffTrie, threshold: float, work: Work) -> Backof
 def choose_by_entropy(
     trie: BackoffTrie,
     threshold: float,
-    keep: NDArray[np.bool_],
+    keep: Mask,
     bow: NDArray[np.float32],
     work: Work,
 ) -> int:
@@ -121,9 +122,7 @@ def renormalize(trie: BackoffTrie, work: Work) -> None:
             work.forget(*trie.every_array)
 
 
-def _probabilities(
-    trie: BackoffTrie, context_of: NDArray[np.int32], work: Work
-) -> NDArray[np.float64]:
+def _probabilities(trie: BackoffTrie, context_of: Ids, work: Work) -> Floats:
     """Return p(c w) = p(c) p(w | c), the probability of the words of each context."""
     out = work.array(np.float64, len(trie.context_word))
     out[0] = 1
@@ -154,9 +153,7 @@ def _probabilities(
     return out
 
 
-def _at(
-    flags: NDArray[np.bool_], rows: NDArray[np.int32], work: Work
-) -> NDArray[np.bool_]:
+def _at(flags: Mask, rows: Ids, work: Work) -> Mask:
     """Return the flags of some rows, False for negative ones."""
     out = np.zeros(len(rows), dtype=bool)
     for part in blocks(len(rows), work.n_at_random):
@@ -166,12 +163,8 @@ def _at(
 
 
 def _loss(
-    p: NDArray[np.float64],
-    lower: NDArray[np.float64],
-    numerator: NDArray[np.float64],
-    denominator: NDArray[np.float64],
-    p_context: NDArray[np.float64],
-) -> NDArray[np.float64]:
+    p: Floats, lower: Floats, numerator: Floats, denominator: Floats, p_context: Floats
+) -> Floats:
     """Return D(P || P') of dropping each n-gram alone, equation (7) of Stolcke."""
     usable = (
         (numerator > MIN_BACKOFF_MASS) & (denominator > MIN_BACKOFF_MASS) & (lower > 0)
@@ -190,7 +183,7 @@ def _loss(
     return loss
 
 
-def _probability(trie: BackoffTrie, X: NDArray[np.int32]) -> NDArray[np.float64]:
+def _probability(trie: BackoffTrie, X: Ids) -> Floats:
     """Return the product of the probabilities of the words of each row."""
     probability = np.ones(len(X))
     for k in range(X.shape[1]):
@@ -198,13 +191,11 @@ def _probability(trie: BackoffTrie, X: NDArray[np.int32]) -> NDArray[np.float64]
     return probability
 
 
-def _sum_by(
-    group: NDArray[np.intp], values: NDArray[np.float64], n: int
-) -> NDArray[np.float64]:
+def _sum_by(group: Index, values: Floats, n: int) -> Floats:
     return np.bincount(group, weights=values, minlength=n).astype(np.float64)
 
 
-def cut(trie: BackoffTrie, keep: NDArray[np.bool_], work: Work) -> BackoffTrie:
+def cut(trie: BackoffTrie, keep: Mask, work: Work) -> BackoffTrie:
     """Return a trie of the n-grams in `keep`, of all words, and of contexts to any.
 
     N-grams may then lack their suffixes, and contexts may be no n-grams.
@@ -236,7 +227,7 @@ def cut(trie: BackoffTrie, keep: NDArray[np.bool_], work: Work) -> BackoffTrie:
     return BackoffTrie(trie.n_words, level_start, **arrays)
 
 
-def _count_up_to(flags: NDArray[np.bool_], out: NDArray[np.int32], work: Work) -> None:
+def _count_up_to(flags: Mask, out: Ids, work: Work) -> None:
     """Fill in the number of flags set before each index, and in total."""
     n = 0
     for part in blocks(len(flags), work.block):
@@ -246,9 +237,7 @@ def _count_up_to(flags: NDArray[np.bool_], out: NDArray[np.int32], work: Work) -
         work.forget()
 
 
-def _kept_followers(
-    trie: BackoffTrie, keep: NDArray[np.bool_], work: Work
-) -> tuple[NDArray[np.int32], NDArray[np.bool_]]:
+def _kept_followers(trie: BackoffTrie, keep: Mask, work: Work) -> tuple[Ids, Mask]:
     """Return the first kept n-gram of each context, and whether it has any."""
     n_contexts, n = len(trie.context_word), 0
     kept_start = work.array(np.int32, n_contexts + 1)
@@ -263,7 +252,7 @@ def _kept_followers(
     return kept_start, useful
 
 
-def _keep_parents(trie: BackoffTrie, useful: NDArray[np.bool_], work: Work) -> None:
+def _keep_parents(trie: BackoffTrie, useful: Mask, work: Work) -> None:
     """Keep all words as contexts, and contexts with a child that stays."""
     levels = trie.level_start.tolist()
     useful[: levels[min(2, trie.order)]] = True
@@ -276,7 +265,7 @@ def _keep_parents(trie: BackoffTrie, useful: NDArray[np.bool_], work: Work) -> N
             work.forget(*trie.every_array)
 
 
-def _sums(flags: NDArray[np.generic]) -> NDArray[np.int32]:
+def _sums(flags: AnyArray) -> Ids:
     """Return the number of flags set before each index, and in total."""
     n_before = np.zeros(len(flags) + 1, dtype=np.int32)
     np.cumsum(flags, out=n_before[1:])

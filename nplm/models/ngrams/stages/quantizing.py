@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nplm._kernels.ngrams import _counts
+from nplm.base.array_types import AnyArray, Counts, Ids
 from nplm.base.blocks import blocks
 from nplm.base.exceptions import ParameterMessage
 from nplm.models.ngrams.stages.levels import ranges_of_words
@@ -50,7 +51,7 @@ SORTED = "pairs", "codes"
 class Rows:
     """N-grams (n, k) whose newest word is in a range, or contexts, and codes (n,)."""
 
-    words: NDArray[np.int32]
+    words: Ids
     codes: NDArray[np.uint16]
 
 
@@ -87,7 +88,7 @@ class Quantizing:
         nodes, low = self.header["n_nodes"], self.header["low"]
         return quantized_sizes(self._trie.n_words, self._bits, nodes, low)
 
-    def fill(self, arrays: Mapping[str, NDArray[np.generic]]) -> None:
+    def fill(self, arrays: Mapping[str, AnyArray]) -> None:
         """Fill arrays of zeros, which have these `sizes`, and remove the files."""
         trie, work = self._trie, self._work
         arrays["prob"][:] = trie.prob[: trie.n_words]
@@ -146,7 +147,7 @@ class Quantizing:
         work.remove(*(f"{name}.{k}" for k in self._lengths for name in SORTED))
 
     def _write_range(
-        self, first: int, last: int, tables: dict[int, Rows], parents: NDArray[np.int32]
+        self, first: int, last: int, tables: dict[int, Rows], parents: Ids
     ) -> None:
         """Append the nodes whose newest word is from `first` to before `last`."""
         trie, work = self._trie, self._work
@@ -179,9 +180,7 @@ class Quantizing:
                 )  # fmt: skip
                 raise ValueError(message)
 
-    def _sorted(
-        self, k: int, n_ranges: int, range_of_word: NDArray[np.int32]
-    ) -> list[NDArray[np.int64]]:
+    def _sorted(self, k: int, n_ranges: int, range_of_word: Ids) -> list[Counts]:
         """Write n-grams and codes, each block by range; return where ranges begin."""
         trie, work, found, n_before = self._trie, self._work, [], 0
         for first, last in trie.blocks(k - 1, work.block):
@@ -208,9 +207,7 @@ class Quantizing:
             self._forget()
         return found
 
-    def _ngrams(
-        self, k: int, spans: list[list[int]], parents: NDArray[np.int32]
-    ) -> Rows:
+    def _ngrams(self, k: int, spans: list[list[int]], parents: Ids) -> Rows:
         """Return the n-grams of `k` words in parts of the files of `_sorted`."""
         parts = []
         for first, last in spans:
@@ -225,9 +222,7 @@ class Quantizing:
             self._forget(parents)
         return _joined(k, parts)
 
-    def _weighted(
-        self, first: int, last: int, parents: NDArray[np.int32]
-    ) -> Iterator[Rows]:
+    def _weighted(self, first: int, last: int, parents: Ids) -> Iterator[Rows]:
         """Yield the contexts of 2 words, 3, ... with a weight."""
         trie = self._trie
         begin, end = 1 + first, 1 + last
@@ -244,12 +239,7 @@ class Quantizing:
                 self._forget(parents)
             yield _joined(k, parts)
 
-    def _spell(
-        self,
-        contexts: NDArray[np.generic],
-        out: NDArray[np.int32],
-        parents: NDArray[np.int32],
-    ) -> None:
+    def _spell(self, contexts: AnyArray, out: Ids, parents: Ids) -> None:
         """Fill in the words of contexts, the nearest in the last column."""
         for column in range(out.shape[1]):
             out[:, column] = self._trie.context_word[contexts]
@@ -292,7 +282,7 @@ class Quantizing:
             work.forget(records, high)
         work.remove(*names)
 
-    def _forget(self, *arrays: NDArray[np.generic]) -> None:
+    def _forget(self, *arrays: AnyArray) -> None:
         self._work.forget(*self._trie.every_array, *arrays)
 
 
@@ -300,7 +290,7 @@ def unquantized(trie: SuffixTrie, work: Work) -> BackoffTrie:
     """Return the n-grams of a trie that only look-ups read, of nplm or of KenLM."""
     tables = NgramTables(work)
     work.stage("reading", sum(map(trie.n_nodes, range(trie.order - 1))))
-    arrays: dict[int, NDArray[np.int32]] = {}
+    arrays: dict[int, Ids] = {}
     for i in range(trie.order - 1):
         k = i + 2
         arrays[k] = work.array(np.int32, trie.n_nodes(i) * k)
@@ -328,9 +318,7 @@ def unquantized(trie: SuffixTrie, work: Work) -> BackoffTrie:
     return result
 
 
-def _extensions(
-    trie: SuffixTrie, i: int, size: int
-) -> Iterator[tuple[int, NDArray[np.int64]]]:
+def _extensions(trie: SuffixTrie, i: int, size: int) -> Iterator[tuple[int, Counts]]:
     """Yield a first node one word shorter than level `i`, and where extensions begin.
 
     The last of the offsets is the end of the block.

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nplm._kernels.ngrams import _runs
+from nplm.base.array_types import Counts, Ids
 from nplm.base.blocks import blocks
 from nplm.base.checks import trusted_ids
 from nplm.models.ngrams.trie.work import Work
@@ -109,7 +110,7 @@ class Stream(Piece):
 
     is_counted = False
 
-    def __init__(self, ids: NDArray[np.int32], n_context: int) -> None:
+    def __init__(self, ids: Ids, n_context: int) -> None:
         self._ids, self._n = ids, len(ids) - n_context
 
     def __len__(self) -> int:
@@ -124,10 +125,10 @@ class Stream(Piece):
 class Windows(Piece):
     """Contexts and next words, whose counts (n,) add up; with `labels`, of classes."""
 
-    X: NDArray[np.int32]
-    y: NDArray[np.int32]
-    counts: NDArray[np.int64] | None = None
-    labels: NDArray[np.int32] | None = None
+    X: Ids
+    y: Ids
+    counts: Counts | None = None
+    labels: Ids | None = None
 
     @property
     def is_counted(self) -> bool:
@@ -192,9 +193,7 @@ def _counted(rows: NDArray[np.uint64]) -> Iterator[NDArray[np.uint64]]:
         yield out[:n]
 
 
-def streams(
-    packing: Packing, ids: str, new_ids: NDArray[np.int32], work: Work
-) -> Iterator[Stream]:
+def streams(packing: Packing, ids: str, new_ids: Ids, work: Work) -> Iterator[Stream]:
     """Yield a text in parts that fit in memory, each preceded by its context.
 
     The file `ids` has int32, -1 at the end of each line; `new_ids` (n_words + 1,) are
@@ -221,10 +220,7 @@ def streams(
 
 
 def write_runs_of_tables(
-    packing: Packing,
-    tables: Iterable[tuple[NDArray[np.int32], NDArray[np.int64]]],
-    work: Work,
-    total: int = 0,
+    packing: Packing, tables: Iterable[tuple[Ids, Counts]], work: Work, total: int = 0
 ) -> list[Run]:
     """Sort tables of n-grams and counts into runs; read them alone for order 1."""
     work.stage("sorting n-grams", total)
@@ -236,9 +232,7 @@ def write_runs_of_tables(
 
 
 def _regrouped(
-    packing: Packing,
-    tables: Iterable[tuple[NDArray[np.int32], NDArray[np.int64]]],
-    work: Work,
+    packing: Packing, tables: Iterable[tuple[Ids, Counts]], work: Work
 ) -> Iterator[Windows]:
     """Regroup tables of n-grams and counts into tables that fit in memory."""
     order = packing.order
@@ -246,7 +240,7 @@ def _regrouped(
     n_bytes = 2 * packing.row_bytes + 2 * (4 * order + 8)
     n_rows = max(work.memory // work.n_threads // n_bytes, 16)
 
-    def empty_table() -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    def empty_table() -> tuple[Ids, Counts]:
         return np.empty((n_rows, order), dtype=np.int32), np.empty(n_rows, np.int64)
 
     (ngrams, counts), n = empty_table(), 0

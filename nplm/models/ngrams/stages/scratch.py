@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from nplm.base import system
+from nplm.base.array_types import AnyArray
 from nplm.base.blocks import blocks
 from nplm.base.files.atomic_files import GIBI, allocate, full_disk_named, release_pages
 from nplm.models.ngrams.trie.work import BLOCK_FOLLOWERS, Progress, Work
@@ -60,7 +61,7 @@ class Scratch(Work):
         self._needs = 0
         self._lock = Lock()
         self._open: dict[str, FileIO] = {}
-        self._arrays: list[NDArray[np.generic]] = []
+        self._arrays: list[AnyArray] = []
         self._aborted = Event()
 
     def __enter__(self) -> Self:
@@ -130,10 +131,10 @@ class Scratch(Work):
         self._arrays.append(array)
         return array
 
-    def drop(self, *arrays: NDArray[np.generic] | None) -> None:
+    def drop(self, *arrays: AnyArray | None) -> None:
         self._arrays = [a for a in self._arrays if not any(a is b for b in arrays)]
 
-    def forget(self, *arrays: NDArray[np.generic]) -> None:
+    def forget(self, *arrays: AnyArray) -> None:
         self._check_aborted()
         release_pages(*self._arrays, *arrays)
 

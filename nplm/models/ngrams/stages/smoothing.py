@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nplm._kernels.ngrams import _kneser_ney
+from nplm.base.array_types import Counts, Floats
 from nplm.base.blocks import blocks
 from nplm.base.exceptions import ParameterMessage
 from nplm.models.ngrams.stages.counts import MAX_TOTAL
@@ -37,7 +38,7 @@ class Smoothing:
     discounts: Literal["modified", "plain"]
     fallback: tuple[float, float, float] | None
     interpolate: Sequence[bool]
-    min_counts: NDArray[np.int64]
+    min_counts: Counts
     of_text: bool
     impossible: int = -1
 
@@ -105,14 +106,14 @@ class Estimate(NamedTuple):
     """
 
     trie: BackoffTrie
-    discounts: NDArray[np.float64]
+    discounts: Floats
     is_whole: bool
 
 
 def estimated(
     trie: ContextTrie,
-    counts: NDArray[np.int64],
-    raw: NDArray[np.int64] | None,
+    counts: Counts,
+    raw: Counts | None,
     smoothing: Smoothing,
     work: Work,
     *,
@@ -155,15 +156,15 @@ def estimated(
 
 def _weighted(
     trie: ContextTrie,
-    counts: NDArray[np.int64],
-    tested: NDArray[np.int64],
-    discounts: NDArray[np.float64],
+    counts: Counts,
+    tested: Counts,
+    discounts: Floats,
     smoothing: Smoothing,
     work: Work,
 ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
     """Return probabilities and back-off weights, from the root to long contexts."""
     lengths = len(counts), len(trie.context_word)
-    exact: list[NDArray[np.float64]] = [work.array(np.float64, n) for n in lengths]
+    exact: list[Floats] = [work.array(np.float64, n) for n in lengths]
     lower = np.empty((work.n_threads, trie.n_words))
     arguments = counts, discounts, tested, smoothing.min_counts
     work.stage("estimating", len(counts))

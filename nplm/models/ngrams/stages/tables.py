@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nplm._kernels.ngrams import _counts
+from nplm.base.array_types import Counts, Ids
 from nplm.models.ngrams.stages.levels import (
     Part,
     join_parts,
@@ -36,7 +37,7 @@ TYPES = np.int32, np.float32, np.int32
 class DuplicateNgramError(ValueError):
     """Raised if tables contain an n-gram twice; has its order, second row and words."""
 
-    def __init__(self, order: int, row: int, ngram: NDArray[np.int32]) -> None:
+    def __init__(self, order: int, row: int, ngram: Ids) -> None:
         super().__init__(f"row {row} of the {order}-grams repeats an earlier one")
         self.order, self.row, self.ngram = order, row, ngram
 
@@ -47,12 +48,12 @@ class NgramTable(NamedTuple):
     Probabilities are `NOT_AN_NGRAM` of a context alone; weights are 1 for the longest.
     """
 
-    ngrams: NDArray[np.int32]
+    ngrams: Ids
     prob: NDArray[Any]
     bow: NDArray[Any]
 
     @classmethod
-    def of_words(cls, ngrams: NDArray[np.int32]) -> NgramTable:
+    def of_words(cls, ngrams: Ids) -> NgramTable:
         """Make a table of n-grams without numbers."""
         return cls(ngrams, np.zeros(len(ngrams)), np.ones(len(ngrams)))
 
@@ -113,11 +114,8 @@ class NgramTables:
         return min(self._work.memory // ROW_BYTES, MAX_ROWS)
 
     def _rows_of_words(
-        self,
-        lengths: range,
-        n_words: int,
-        settled: Callable[[NgramTable], NgramTable],
-    ) -> NDArray[np.int64]:
+        self, lengths: range, n_words: int, settled: Callable[[NgramTable], NgramTable]
+    ) -> Counts:
         """Return the number of n-grams and contexts that belong to each word."""
         n_rows = np.zeros(n_words, dtype=np.int64)
         n_at_most = 2 * sum(self._n.values())
@@ -150,7 +148,7 @@ class NgramTables:
         self,
         number: int,
         words: tuple[int, int],
-        sizes: NDArray[np.int64],
+        sizes: Counts,
         unigrams: NgramTable,
         rows_of: _RowsOfRanges,
         distinct: bool,
@@ -211,10 +209,10 @@ class NgramTables:
 class _Chosen(NamedTuple):
     """The n-grams of one length of a range of words, and contexts with a weight."""
 
-    ngrams: NDArray[np.int32]
+    ngrams: Ids
     prob: NDArray[np.float32]
-    rows: NDArray[np.int32]
-    contexts: NDArray[np.int32]
+    rows: Ids
+    contexts: Ids
     bow: NDArray[np.float32]
 
 
@@ -239,7 +237,7 @@ class _RowsOfRanges:
         of_range = np.arange(len(ranges), dtype=np.int32)
         self._range_of_word = np.repeat(of_range, sizes)
         # Of n-grams and of contexts: where each range begins in a block.
-        self._starts: dict[int, tuple[list[NDArray[np.int64]], ...]] = {}
+        self._starts: dict[int, tuple[list[Counts], ...]] = {}
 
     def __call__(self, k: int, number: int) -> _Chosen:
         """Return the rows of a length; ranges are asked for in turn, each once."""

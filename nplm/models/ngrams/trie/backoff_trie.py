@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nplm._kernels.ngrams import _backoff
+from nplm.base.array_types import Floats, Ids
 from nplm.base.blocks import BLOCK_WINDOWS, blocks, blocks_of_rows
 from nplm.models.ngrams.trie.context_trie import ContextTrie, blocks_of_contexts
 from nplm.models.ngrams.trie.work import BLOCK_FOLLOWERS, Work
@@ -50,15 +51,11 @@ class BackoffTrie(ContextTrie):
         structure = level_start, context_word, child_start, start, words
         return BackoffTrie(n + 1, *structure, prob, bow)
 
-    def next_word_prob(
-        self, X: NDArray[np.int32], y: NDArray[np.int32]
-    ) -> NDArray[np.float64]:
+    def next_word_prob(self, X: Ids, y: Ids) -> Floats:
         """Return the probability of each next word given its context."""
         return self.words_prob(X, y[:, np.newaxis])[:, 0]
 
-    def words_prob(
-        self, X: NDArray[np.int32], words: NDArray[np.int32]
-    ) -> NDArray[np.float64]:
+    def words_prob(self, X: Ids, words: Ids) -> Floats:
         """Return the probability of words (n, k) after contexts, looked up once."""
         out = np.empty(words.shape)
         arrays, path = (self.arrays, self.prob, self.bow), self.path()
@@ -66,7 +63,7 @@ class BackoffTrie(ContextTrie):
             _backoff.backoff_prob(*arrays, X[rows], words[rows], path, out[rows])
         return out
 
-    def masses(self, words: NDArray[np.int32]) -> NDArray[np.float64]:
+    def masses(self, words: Ids) -> Floats:
         """Return the total probability of a set of words after each context."""
         chosen = np.zeros(self.n_words, dtype=np.uint8)
         chosen[words] = 1
@@ -76,14 +73,14 @@ class BackoffTrie(ContextTrie):
             _backoff.backoff_masses(*arrays, part.start, part.stop, mass)
         return mass
 
-    def longest_contexts(self, X: NDArray[np.int32]) -> NDArray[np.int32]:
+    def longest_contexts(self, X: Ids) -> Ids:
         """Return the number of the longest context of the trie that ends each row."""
         out = np.empty(len(X), dtype=np.int32)
         for rows in blocks(len(X), BLOCK_WINDOWS):
             _backoff.longest_contexts(self.arrays, X[rows], self.path(), out[rows])
         return out
 
-    def distribution(self, X: NDArray[np.int32]) -> NDArray[np.float64]:
+    def distribution(self, X: Ids) -> Floats:
         """Return the probability of every word after each context."""
         out = np.empty((len(X), self.n_words))
         arrays, path = (self.arrays, self.prob, self.bow), self.path()
@@ -91,7 +88,7 @@ class BackoffTrie(ContextTrie):
             _backoff.backoff_distribution(*arrays, X[rows], path, out[rows])
         return out
 
-    def contexts_made(self, work: Work | None = None) -> NDArray[np.int32]:
+    def contexts_made(self, work: Work | None = None) -> Ids:
         """Return the number of the context c w for each n-gram (c, w), or -1."""
         work = work or Work()
         parents, path = self.parents(work), self.path()

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nplm._kernels.ngrams._quantized import SAMPLED
+from nplm.base.array_types import AnyArray, Bytes, Counts
 from nplm.base.blocks import blocks
 
 # A kernel reads 8 bytes at once: a record fits in them at any bit offset of a byte.
@@ -22,7 +23,7 @@ def word_bits(n_words: int) -> int:
     return max(1, (n_words - 1).bit_length())
 
 
-def pack_records(values: NDArray[np.uint64], width: int) -> NDArray[np.uint8]:
+def pack_records(values: NDArray[np.uint64], width: int) -> Bytes:
     """Pack numbers of `width` bits (``MAX_WIDTH`` at most) end to end, lowest first.
 
     The records are padded with zeros to a multiple of 8 records and 8 more bytes.
@@ -42,7 +43,7 @@ def pack_records(values: NDArray[np.uint64], width: int) -> NDArray[np.uint8]:
     return packed
 
 
-def unpack_records(packed: NDArray[np.uint8], width: int, n: int) -> NDArray[np.uint64]:
+def unpack_records(packed: Bytes, width: int, n: int) -> NDArray[np.uint64]:
     """Return the `n` numbers of `width` bits that `pack_records` packed."""
     n_groups = -(-n // 8)
     rows = packed[: n_groups * width].reshape(n_groups, width)
@@ -58,7 +59,7 @@ def unpack_records(packed: NDArray[np.uint8], width: int, n: int) -> NDArray[np.
 
 
 def put_offsets(
-    offsets: NDArray[np.int64],
+    offsets: Counts,
     first: int,
     low: int,
     high: NDArray[np.uint64],
@@ -81,7 +82,7 @@ def put_offsets(
     sample[at : at + len(sampled)] = sampled
 
 
-def set_bits(words: NDArray[np.generic]) -> Iterator[NDArray[np.int64]]:
+def set_bits(words: AnyArray) -> Iterator[Counts]:
     """Yield the positions of the bits that are set, in increasing order, in blocks."""
     for part in blocks(len(words), BLOCK_WORDS):
         bits = np.unpackbits(words[part].view(np.uint8), bitorder="little")

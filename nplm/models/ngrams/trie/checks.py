@@ -10,6 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from nplm.base.array_types import AnyArray, Counts, Floats, Ids, Mask
 from nplm.base.blocks import blocks
 from nplm.base.files.atomic_files import release_pages
 from nplm.base.fitted import Fitted
@@ -26,7 +27,7 @@ MOST = 300.0
 TYPES: dict[str, type] = {"prob": np.float32, "bow": np.float32, "counts": np.int64}
 
 
-def arrays_of(trie: ContextTrie) -> dict[str, NDArray[np.generic]]:
+def arrays_of(trie: ContextTrie) -> dict[str, AnyArray]:
     """Return the arrays of a trie by name: every field but `n_words`."""
     names = [field.name for field in fields(trie) if field.name != "n_words"]
     return {name: getattr(trie, name) for name in names}
@@ -50,7 +51,7 @@ def restored(kind: type[ContextTrie], fitted: Fitted) -> Any:
     return kind(n_words, **arrays)
 
 
-def check_sizes(arrays: Mapping[str, NDArray[np.generic]], n_words: int) -> None:
+def check_sizes(arrays: Mapping[str, AnyArray], n_words: int) -> None:
     """Raise ValueError if the sizes of the arrays of a trie do not match."""
     n_contexts, n_ngrams = len(arrays["context_word"]), len(arrays["words"])
     sizes = {"start": n_contexts + 1, "bow": n_contexts}
@@ -104,7 +105,7 @@ def check_structure(trie: ContextTrie) -> None:
             raise ValueError(f"{name} is not sorted")
 
 
-def every(test: Callable[..., NDArray[np.bool_]], *arrays: NDArray[np.generic]) -> bool:
+def every(test: Callable[..., Mask], *arrays: AnyArray) -> bool:
     """Return whether a test holds for all blocks of arrays; release mapped ones."""
     for part in blocks(len(arrays[0]), BLOCK_ENTRIES):
         if not test(*(array[part] for array in arrays)).all():
@@ -119,11 +120,11 @@ def _refuse(sound: Mapping[str, object]) -> None:
             raise ValueError(f"{name} has values out of range")
 
 
-def _are_ids(values: NDArray[np.int32], n_words: int) -> bool:
+def _are_ids(values: Ids, n_words: int) -> bool:
     return every(lambda ids: (ids >= 0) & (ids < n_words), values)
 
 
-def _is_sorted(values: NDArray[np.int32]) -> bool:
+def _is_sorted(values: Ids) -> bool:
     return every(lambda this, following: this <= following, values[:-1], values[1:])
 
 
@@ -143,7 +144,7 @@ def multiplies(trie: BackoffTrie) -> bool:
     return _are_bounded([_heaviest(_parts(trie.bow[a:b])) for a, b in levels])
 
 
-def _heaviest(weights: Iterable[NDArray[np.generic]]) -> float:
+def _heaviest(weights: Iterable[AnyArray]) -> float:
     return max((float(part.max(initial=1)) for part in weights), default=1.0)
 
 
@@ -176,7 +177,7 @@ def _increases(values: Iterable[NDArray[Any]], begins: Iterator[NDArray[Any]]) -
     return True
 
 
-def _parts(values: NDArray[np.generic]) -> Iterator[NDArray[np.generic]]:
+def _parts(values: AnyArray) -> Iterator[AnyArray]:
     """Yield an array in blocks, and release it if it is mapped."""
     for part in blocks(len(values), BLOCK_ENTRIES):
         yield values[part]
@@ -195,19 +196,19 @@ class SuffixTrie(Protocol):
     Numbers that are out of range raise a ValueError as they are read.
     """
 
-    n_ngrams: NDArray[np.int64]
+    n_ngrams: Counts
 
     @property
     def order(self) -> int:
         """Number of words in the longest n-gram."""
 
-    def word_values(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def word_values(self) -> tuple[Floats, Floats]:
         """Return the probability and the weight of each word."""
 
     def n_nodes(self, i: int) -> int:
         """Return the number of nodes of ``i + 2`` words."""
 
-    def starts(self, i: int, size: int) -> Iterator[NDArray[np.int64]]:
+    def starts(self, i: int, size: int) -> Iterator[Counts]:
         """Yield the first of level `i` of each node one word shorter, and the end."""
 
     def nodes(self, i: int, begin: int, end: int) -> tuple[NDArray[Any], ...]:
@@ -254,8 +255,8 @@ def _checked_level(trie: SuffixTrie, i: int, size: int) -> float:
 
 
 def offsets_in_order(
-    offsets: Iterable[NDArray[np.int64]], n_words: int, end: int
-) -> Iterator[NDArray[np.int64]]:
+    offsets: Iterable[Counts], n_words: int, end: int
+) -> Iterator[Counts]:
     """Yield blocks of offsets; raise ValueError unless they go from 0 to `end`."""
     before = 0
     for block in offsets:

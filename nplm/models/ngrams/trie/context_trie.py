@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from nplm._kernels.ngrams import _backoff, _counts
 from nplm._kernels.ngrams._trie import Trie
+from nplm.base.array_types import AnyArray, Counts, Ids, Index
 from nplm.base.exceptions import ParameterMessage
 from nplm.models.ngrams.trie.work import BLOCK_FOLLOWERS, MAX_NGRAMS, Work
 
@@ -41,11 +42,11 @@ class ContextTrie:
     """
 
     n_words: int
-    level_start: NDArray[np.int32]
-    context_word: NDArray[np.int32]
-    child_start: NDArray[np.int32]
-    start: NDArray[np.int32]
-    words: NDArray[np.int32]
+    level_start: Ids
+    context_word: Ids
+    child_start: Ids
+    start: Ids
+    words: Ids
 
     @cached_property
     def arrays(self) -> Trie:
@@ -73,7 +74,7 @@ class ContextTrie:
         return len(self.level_start) - 1
 
     @property
-    def n_ngrams(self) -> NDArray[np.int64]:
+    def n_ngrams(self) -> Counts:
         """Number of n-grams of each order, shape (order,)."""
         offsets = self.start[self.level_start].astype(np.int64)
         return offsets[1:] - offsets[:-1]
@@ -83,7 +84,7 @@ class ContextTrie:
         first, last = self.level_start[level : level + 2]
         return slice(int(self.start[first]), int(self.start[last]))
 
-    def parents(self, work: Work | None = None) -> NDArray[np.int32]:
+    def parents(self, work: Work | None = None) -> Ids:
         """Return the parent of each context; the root is its own parent."""
         work, children = work or Work(), self.child_start
         parent = work.array(np.int32, n := len(self.context_word))
@@ -95,9 +96,7 @@ class ContextTrie:
             work.forget(children)
         return parent
 
-    def context_words(
-        self, contexts: NDArray[np.generic], level: int
-    ) -> NDArray[np.int32]:
+    def context_words(self, contexts: AnyArray, level: int) -> Ids:
         """Return the words of contexts of a level, the nearest in the last column."""
         X = np.empty((len(contexts), level), dtype=np.int32)
         for column in range(level):
@@ -107,15 +106,13 @@ class ContextTrie:
             contexts = np.searchsorted(self.child_start, contexts, side="right") - 1
         return X
 
-    def ngrams(self, level: int) -> NDArray[np.int32]:
+    def ngrams(self, level: int) -> Ids:
         """Return the n-grams (n, level + 1) of contexts of `level` words, in order."""
         first, last = self.level_start[level : level + 2]
         contexts, row, place = self.after(level, int(first), int(last))
         return np.column_stack([contexts[row], self.words[place]])
 
-    def after(
-        self, level: int, first: int, last: int
-    ) -> tuple[NDArray[np.int32], NDArray[np.intp], slice]:
+    def after(self, level: int, first: int, last: int) -> tuple[Ids, Index, slice]:
         """Return the n-grams after contexts `first` to `last` of `level` words.
 
         Returns the words of these contexts, the nearest in the last column; the row in
@@ -127,13 +124,13 @@ class ContextTrie:
         place = slice(int(start[0]), int(start[-1]))
         return self.context_words(contexts, level), row, place
 
-    def context(self, X: NDArray[np.int32]) -> NDArray[np.int32]:
+    def context(self, X: Ids) -> Ids:
         """Return the number of each whole context, -1 if it is not in the trie."""
         out = np.empty(len(X), dtype=np.int32)
         _backoff.find_contexts(self.arrays, X, self.path(), out)
         return out
 
-    def index(self, X: NDArray[np.int32], y: NDArray[np.int32]) -> NDArray[np.int32]:
+    def index(self, X: Ids, y: Ids) -> Ids:
         """Return the index of each n-gram in `words`, -1 if it is not stored."""
         out = np.empty(len(y), dtype=np.int32)
         _backoff.find_ngrams(self.arrays, self.context(X), y, out)
@@ -149,13 +146,13 @@ class ContextTrie:
         """All arrays, whose pages a pass over a mapped trie releases."""
         return [array for array in vars(self).values() if isinstance(array, np.ndarray)]
 
-    def path(self) -> NDArray[np.int32]:
+    def path(self) -> Ids:
         """Return a scratch array for a look-up: the contexts on the path to its end."""
         return np.empty(self.order, dtype=np.int32)
 
 
 def blocks_of_contexts(
-    start: NDArray[np.int32], first: int, last: int, size: int | None = None
+    start: Ids, first: int, last: int, size: int | None = None
 ) -> Iterator[tuple[int, int]]:
     """Split contexts `first` to `last` into blocks of about `size` followers.
 
@@ -181,13 +178,11 @@ class TrieBuilder:
         self.level_start = [0, 1]
         self.n_ngrams = n_words
         self.context_word = [np.zeros(1, dtype=np.int32)]
-        self.child_start: list[NDArray[np.int32]] = []
+        self.child_start: list[Ids] = []
         self.start = [np.zeros(1, dtype=np.int32)]
         self.words = [np.arange(n_words, dtype=np.int32)]
 
-    def add_context_level(
-        self, child_start: NDArray[np.int32], context_word: NDArray[np.int32]
-    ) -> None:
+    def add_context_level(self, child_start: Ids, context_word: Ids) -> None:
         """Append a level; `child_start` counts from the first context of the level."""
         n_contexts = self.level_start[-1]
         if n_contexts + len(context_word) > MAX_NGRAMS:
@@ -197,18 +192,14 @@ class TrieBuilder:
         self.context_word.append(context_word)
         self.level_start.append(n_contexts + len(context_word))
 
-    def rank_contexts(
-        self, context: NDArray[np.int32], older: NDArray[np.int32]
-    ) -> NDArray[np.int32]:
+    def rank_contexts(self, context: Ids, older: Ids) -> Ids:
         """Append the contexts one word longer; return the number of each row's."""
         level = len(self.level_start) - 2
         child_start, words, rank = self._ranked(level, context, older)
         self.add_context_level(child_start, words.copy())
         return rank
 
-    def rank_followers(
-        self, level: int, context: NDArray[np.int32], y: NDArray[np.int32]
-    ) -> NDArray[np.int32]:
+    def rank_followers(self, level: int, context: Ids, y: Ids) -> Ids:
         """Append the next words of contexts of a level; return the number of each."""
         start, words, rank = self._ranked(level, context, y)
         if self.n_ngrams + len(words) > MAX_NGRAMS:
@@ -221,10 +212,10 @@ class TrieBuilder:
 
     def add_tables(
         self,
-        ngrams: Sequence[NDArray[np.int32]],
+        ngrams: Sequence[Ids],
         *,
-        contexts: Mapping[int, NDArray[np.int32]] = MappingProxyType({}),
-    ) -> tuple[list[NDArray[np.int32]], dict[int, NDArray[np.int32]]]:
+        contexts: Mapping[int, Ids] = MappingProxyType({}),
+    ) -> tuple[list[Ids], dict[int, Ids]]:
         """Append all n-grams of the tables of 1, 2, ... words.
 
         Every context is added with all its suffixes, even if these have no n-grams. So
@@ -243,15 +234,13 @@ class TrieBuilder:
         first = {-key: np.int32(self.level_start[-key]) for key in numbers}
         return positions, {k: numbers[-k] + first[k] for k in first}
 
-    def add_contexts(
-        self, n_levels: int, paths: Mapping[int, NDArray[np.int32]]
-    ) -> dict[int, NDArray[np.int32]]:
+    def add_contexts(self, n_levels: int, paths: Mapping[int, Ids]) -> dict[int, Ids]:
         """Append all levels of contexts; return the number of each row in its level.
 
         `paths` has the contexts (n, k) by k or -k. Their suffixes are added.
         """
         number = {key: rows[:, -1] for key, rows in paths.items()}
-        done: dict[int, NDArray[np.int32]] = {}
+        done: dict[int, Ids] = {}
         for k in range(1, n_levels + 1):
             if k == 1:
                 every = np.arange(self.n_words, dtype=np.int32)
@@ -285,9 +274,7 @@ class TrieBuilder:
         """Number of n-grams of each order."""
         return [len(words) for words in self.words]
 
-    def _ranked(
-        self, level: int, context: NDArray[np.int32], words: NDArray[np.int32]
-    ) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]:
+    def _ranked(self, level: int, context: Ids, words: Ids) -> tuple[Ids, Ids, Ids]:
         """Return offsets and words of the distinct (context, word), and row numbers."""
         # The kernels number rows with int32.
         if len(context) > MAX_NGRAMS:
@@ -306,7 +293,7 @@ class TrieBuilder:
 class _Runs:
     """Runs of equal adjacent rows."""
 
-    def __init__(self, rows: NDArray[np.int32]) -> None:
+    def __init__(self, rows: Ids) -> None:
         begins = np.zeros(len(rows), dtype=bool)
         begins[:1] = True
         for column in range(rows.shape[1]):  # many rows, few columns
@@ -314,10 +301,10 @@ class _Runs:
         self.contexts = rows[begins]
         self._run = np.cumsum(begins, dtype=np.int32) - np.int32(1)
 
-    def expanded(self, values: NDArray[np.int32]) -> NDArray[np.int32]:
+    def expanded(self, values: Ids) -> Ids:
         """Repeat the value of each run for all its rows."""
         return values[self._run]
 
 
-def _shifted(offsets: NDArray[np.int32], by: int) -> NDArray[np.int32]:
+def _shifted(offsets: Ids, by: int) -> Ids:
     return (offsets + np.int32(by)).astype(np.int32, copy=False)

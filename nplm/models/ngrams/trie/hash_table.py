@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nplm._kernels.ngrams import _hashed, _hashing, _trie
+from nplm.base.array_types import Bytes, Counts, Floats, Ids, Mask
 from nplm.base.blocks import BLOCK_WINDOWS, blocks
 from nplm.base.files.tensors import empty_lines
 
@@ -20,7 +21,7 @@ class WindowLookUps:
     """Mixin of n-grams that a kernel looks windows up in."""
 
     kernel: _trie.Ngrams
-    n_ngrams: NDArray[np.int64]  # of each order; every word is a unigram
+    n_ngrams: Counts  # of each order; every word is a unigram
 
     @property
     def n_words(self) -> int:
@@ -32,9 +33,7 @@ class WindowLookUps:
         """Number of words in the longest n-gram."""
         return len(self.n_ngrams)
 
-    def next_word_prob(
-        self, X: NDArray[np.int32], y: NDArray[np.int32]
-    ) -> NDArray[np.float64]:
+    def next_word_prob(self, X: Ids, y: Ids) -> Floats:
         """Return the probability of each next word; ids are not checked."""
         out = np.empty(len(y))
         for rows in blocks(len(y), BLOCK_WINDOWS):
@@ -42,9 +41,7 @@ class WindowLookUps:
             _trie.windows_prob(self.kernel, *windows, out[rows])
         return out
 
-    def words_prob(
-        self, X: NDArray[np.int32], words: NDArray[np.int32]
-    ) -> NDArray[np.float64]:
+    def words_prob(self, X: Ids, words: Ids) -> Floats:
         """Return the probability of several words (n_samples, n) after each context."""
         out, n = np.empty(words.shape), words.shape[1]
         for rows in blocks(len(X), max(1, BLOCK_WINDOWS // max(1, n))):
@@ -53,9 +50,7 @@ class WindowLookUps:
             out[rows] = prob.reshape(-1, n)
         return out
 
-    def next_word_log_prob(
-        self, X: NDArray[np.int32], y: NDArray[np.int32]
-    ) -> NDArray[np.float64] | None:
+    def next_word_log_prob(self, X: Ids, y: Ids) -> Floats | None:
         """Return the log-probability of each next word, None if an id is invalid."""
         out = np.empty(len(y))
         for rows in blocks(len(y), BLOCK_WINDOWS):
@@ -85,8 +80,8 @@ class HashTable(WindowLookUps):
 
     prob: NDArray[np.float32]
     bow: NDArray[np.float32]
-    buckets: NDArray[np.uint8]
-    bucket_start: NDArray[np.int64]
+    buckets: Bytes
+    bucket_start: Counts
     closed: bool
 
     @property
@@ -115,8 +110,8 @@ class HashTable(WindowLookUps):
 def _unpickled(
     prob: NDArray[np.float32],
     bow: NDArray[np.float32],
-    buckets: NDArray[np.uint8],
-    bucket_start: NDArray[np.int64],
+    buckets: Bytes,
+    bucket_start: Counts,
     closed: bool,
 ) -> HashTable:
     """Return a table whose buckets are aligned, as those of a pickle are not."""
@@ -125,14 +120,14 @@ def _unpickled(
     return HashTable(prob, bow, aligned, bucket_start, closed)
 
 
-def empty_buckets(n_buckets: int) -> NDArray[np.uint8]:
+def empty_buckets(n_buckets: int) -> Bytes:
     """Return empty buckets, aligned to cache lines as they must be."""
     buckets = empty_lines(n_buckets * BUCKET_BYTES)
     buckets[:] = 0
     return buckets
 
 
-def used_slots(buckets: NDArray[np.uint8], *, longest: bool) -> NDArray[np.bool_]:
+def used_slots(buckets: Bytes, *, longest: bool) -> Mask:
     """Return which slots of each bucket of a level are used."""
     rows = buckets.reshape(-1, BUCKET_BYTES)
     parts = rows.view("<u4")

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nplm._kernels.ngrams import _hashed, _hashing
+from nplm.base.array_types import AnyArray, Bytes, Counts, Ids, Index
 from nplm.base.blocks import blocks
 from nplm.base.files.tensors import put
 from nplm.models.ngrams.trie.backoff_trie import BackoffTrie
@@ -78,13 +79,11 @@ class Filled(NamedTuple):
     - `closed`: whether all contexts of this length are also n-grams
     """
 
-    missing: NDArray[np.int32]
+    missing: Ids
     closed: bool
 
 
-def buckets_of_levels(
-    n_ngrams: NDArray[np.int64], level_start: NDArray[np.generic]
-) -> Iterator[NDArray[np.int64]]:
+def buckets_of_levels(n_ngrams: Counts, level_start: AnyArray) -> Iterator[Counts]:
     """Yield `bucket_start` (order + 1,), the first bucket of each level, ever larger.
 
     The first sizes may be too small for a pruned trie, which has contexts and suffixes
@@ -105,9 +104,7 @@ def buckets_of_levels(
         yield np.concatenate([[0], np.cumsum(n_buckets)])
 
 
-def keys_of(
-    trie: ContextTrie, parents: NDArray[np.int32], work: Work
-) -> NDArray[np.uint64]:
+def keys_of(trie: ContextTrie, parents: Ids, work: Work) -> NDArray[np.uint64]:
     """Return the key of each context."""
     keys = work.array(np.uint64, len(trie.context_word))
     for level in range(trie.order):
@@ -121,11 +118,11 @@ def keys_of(
 
 def _fill_window(
     trie: BackoffTrie,
-    parents: NDArray[np.int32],
+    parents: Ids,
     keys: NDArray[np.uint64],
     level: int,
     window: _hashing.Window,
-    missing: NDArray[np.int32],
+    missing: Ids,
     work: Work,
 ) -> Filled:
     """Fill an empty window of the buckets of a level.
@@ -164,7 +161,7 @@ def _fill_window(
     return Filled(added[:, :n_added].copy(), closed)
 
 
-def _in_order(missing: NDArray[np.int32]) -> NDArray[np.int32]:
+def _in_order(missing: Ids) -> Ids:
     """Return missing suffixes sorted and distinct: the slots depend on their order."""
     missing = missing[:, np.lexsort(missing[::-1])]
     is_new = np.ones(missing.shape[1], dtype=bool)
@@ -173,10 +170,7 @@ def _in_order(missing: NDArray[np.int32]) -> NDArray[np.int32]:
 
 
 def fill_table(
-    trie: BackoffTrie,
-    buckets: NDArray[np.uint8],
-    bucket_start: NDArray[np.int64],
-    work: Work,
+    trie: BackoffTrie, buckets: Bytes, bucket_start: Counts, work: Work
 ) -> bool:
     """Fill the hash table of a trie, one window of buckets at a time; return `closed`.
 
@@ -196,7 +190,7 @@ def fill_table(
             def fill(
                 window: _hashing.Window,
                 level: int = level,
-                missing: NDArray[np.int32] = missing,
+                missing: Ids = missing,
                 filled: list[Filled] = filled,
             ) -> None:
                 arguments = trie, parents, keys, level, window, missing, work
@@ -214,7 +208,7 @@ def fill_table(
 
 
 def _fill_level(
-    buckets: NDArray[np.uint8],
+    buckets: Bytes,
     fill: Callable[[_hashing.Window], None],
     work: Work,
     *,
@@ -232,7 +226,7 @@ def _fill_level(
         work.tell(n_buckets)
         return
     bounds = [n_buckets * i // n_arcs for i in range(n_arcs + 1)]
-    tails: list[tuple[int, NDArray[np.uint8]]] = []
+    tails: list[tuple[int, Bytes]] = []
     is_full = Event()
 
     def fill_next_window(first: int, last: int) -> int:
@@ -278,12 +272,7 @@ def _fill_level(
         raise TableFullError
 
 
-def _put(
-    buckets: NDArray[np.uint8],
-    first: int,
-    values: NDArray[np.uint8],
-    work: Work,
-) -> None:
+def _put(buckets: Bytes, first: int, values: Bytes, work: Work) -> None:
     """Write `values` from bucket `first` on, and release their memory."""
     target = buckets[first * BUCKET_BYTES :]
     for part in blocks(len(values), BLOCK_BYTES):
@@ -291,7 +280,7 @@ def _put(
         work.forget(buckets)
 
 
-def _last_free_bucket(window: NDArray[np.uint8], *, longest: bool) -> int:
+def _last_free_bucket(window: Bytes, *, longest: bool) -> int:
     """Return the number of the last bucket that is not full, or -1."""
     # It is near the end: search from there.
     for end in range(len(window) // BUCKET_BYTES, 0, -SPILL):
@@ -303,6 +292,6 @@ def _last_free_bucket(window: NDArray[np.uint8], *, longest: bool) -> int:
     return -1
 
 
-def _not_full(buckets: NDArray[np.uint8], *, longest: bool) -> NDArray[np.intp]:
+def _not_full(buckets: Bytes, *, longest: bool) -> Index:
     """Return the numbers of the buckets whose last slot is empty."""
     return np.flatnonzero(~used_slots(buckets, longest=longest)[:, -1])

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from nplm._kernels.ngrams import _hashed, _hashing, _packed
 from nplm._kernels.ngrams._quantized import SAMPLED
+from nplm.base.array_types import Bytes, Counts, Floats, Ids
 from nplm.base.blocks import blocks, blocks_of_rows
 from nplm.base.exceptions import damaged_file
 from nplm.models.ngrams.trie.backoff_trie import BackoffTrie
@@ -47,14 +48,14 @@ class PackedTrie:
     """
 
     n_words: int
-    n_ngrams: NDArray[np.int64]
-    level_start: NDArray[np.int32]
-    context_word: NDArray[np.uint8]
+    n_ngrams: Counts
+    level_start: Ids
+    context_word: Bytes
     child_high: NDArray[np.uint64]
     child_sample: NDArray[np.uint32]
     start_high: NDArray[np.uint64]
     start_sample: NDArray[np.uint32]
-    words: NDArray[np.uint8]
+    words: Bytes
 
     @classmethod
     def of(cls, trie: ContextTrie, work: Work) -> Self:
@@ -145,7 +146,7 @@ class MappedTrie(WindowLookUps):
     file: Path
 
     @property
-    def n_ngrams(self) -> NDArray[np.int64]:
+    def n_ngrams(self) -> Counts:
         """Number of n-grams of each order."""
         return self.packed.n_ngrams
 
@@ -167,7 +168,7 @@ class MappedTrie(WindowLookUps):
         except ValueError as error:
             raise damaged_file(self.file, error) from error
 
-    def distribution(self, X: NDArray[np.int32]) -> NDArray[np.float64]:
+    def distribution(self, X: Ids) -> Floats:
         """Return the probability of every word after each context."""
         out = np.empty((len(X), self.n_words))
         arrays = self.packed.arrays, self.table.kernel
@@ -233,10 +234,7 @@ def fill_packed(
 
 
 def unpacked(
-    packed: PackedTrie,
-    table: HashTable,
-    work: Work,
-    window_bytes: int | None = None,
+    packed: PackedTrie, table: HashTable, work: Work, window_bytes: int | None = None
 ) -> BackoffTrie:
     """Unpack a structure, and read its values in the hash table of the same n-grams.
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from nplm._kernels.ngrams import _quantized
 from nplm._kernels.ngrams._quantized import SAMPLED
+from nplm.base.array_types import Bytes, Counts, Floats
 from nplm.base.blocks import blocks
 from nplm.base.checks import MAX_N_WORDS
 from nplm.base.fitted import Fitted
@@ -115,8 +116,8 @@ def _bins(values: NDArray[np.float32]) -> NDArray[np.uint32]:
 
 
 def _clusters(
-    distinct: NDArray[np.float64], counts: NDArray[np.int64], max_clusters: int
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    distinct: Floats, counts: Counts, max_clusters: int
+) -> tuple[Floats, Floats]:
     """Return the means of at most `max_clusters` clusters, and the bounds between."""
     cumulative_n = np.concatenate([[0], np.cumsum(counts)])
     cumulative_sum = np.concatenate([[0.0], np.cumsum(distinct * counts)])
@@ -184,7 +185,7 @@ class QuantizedLevel:
 
     n: int
     low: int
-    records: NDArray[np.uint8]
+    records: Bytes
     high: NDArray[np.uint64]
     sample: NDArray[np.uint32]
     prob: NDArray[np.float32]
@@ -201,10 +202,10 @@ class QuantizedTrie(WindowLookUps, SuffixTrie):
     """
 
     bits: int
-    n_ngrams: NDArray[np.int64]
+    n_ngrams: Counts
     prob: NDArray[np.float32]
     bow: NDArray[np.float32]
-    start: NDArray[np.int64]
+    start: Counts
     levels: list[QuantizedLevel]
 
     @property
@@ -251,7 +252,7 @@ class QuantizedTrie(WindowLookUps, SuffixTrie):
         if done != level.n + 1:
             raise ValueError(f"in its {i + 2}-grams, high parts of offsets are wrong")
 
-    def word_values(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def word_values(self) -> tuple[Floats, Floats]:
         if not (are_probabilities(self.prob) and are_weights(self.bow)):
             raise ValueError("its n-grams have numbers out of range")
         return self.prob.astype(np.float64), self.bow.astype(np.float64)
@@ -259,7 +260,7 @@ class QuantizedTrie(WindowLookUps, SuffixTrie):
     def n_nodes(self, i: int) -> int:
         return self.levels[i].n
 
-    def starts(self, i: int, size: int) -> Iterator[NDArray[np.int64]]:
+    def starts(self, i: int, size: int) -> Iterator[Counts]:
         parts = (self.start[part] for part in blocks(len(self.start), size))
         offsets = self.offsets(i - 1) if i else parts
         return offsets_in_order(offsets, i + 1, self.n_nodes(i))

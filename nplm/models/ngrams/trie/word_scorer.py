@@ -15,6 +15,7 @@ from nplm._kernels.ngrams.decoding._ngram_scorers import (
     HashedWordScorer,
     QuantizedWordScorer,
 )
+from nplm.base.array_types import Floats, Ids, Index
 
 
 class ScorerMethods:
@@ -59,32 +60,25 @@ class ScorerMethods:
 
     def steps(
         self, states: Sequence[Any], words: Sequence[Any]
-    ) -> tuple[NDArray[np.float64], list[Any]]:
+    ) -> tuple[Floats, list[Any]]:
         """Return the results of ``step`` for pairs of a state and a word."""
         out = np.empty(len(words))
         return out, self.fill_steps(states, words, out)
 
-    def candidates(self, state: Any, words: Sequence[Any]) -> NDArray[np.float64]:
+    def candidates(self, state: Any, words: Sequence[Any]) -> Floats:
         """Return the log-probabilities of candidates for the next word."""
         out = np.empty(len(words))
         self.fill_candidates(state, words, out)
         return out
 
-    def sentences(
-        self, sentences: Iterable[Any], bos: bool, eos: bool
-    ) -> NDArray[np.float64]:
+    def sentences(self, sentences: Iterable[Any], bos: bool, eos: bool) -> Floats:
         """Return the log-probability of each sentence."""
         score = self.sentence
         return np.fromiter((score(words, bos, eos) for words in sentences), np.float64)
 
     def tokens(
-        self,
-        ids: NDArray[np.int32],
-        lengths: NDArray[np.intp],
-        bos: bool,
-        eos: bool,
-        details: bool = True,
-    ) -> tuple[NDArray[np.float64], dict[str, NDArray[Any]]]:
+        self, ids: Ids, lengths: Index, bos: bool, eos: bool, details: bool = True
+    ) -> tuple[Floats, dict[str, NDArray[Any]]]:
         """Return the log-probability of each token, and the order of its n-gram.
 
         `ids` (n_words,) are those of the sentences, of `lengths` (n_sentences,).

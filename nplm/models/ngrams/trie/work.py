@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from nplm.base.array_types import AnyArray
 from nplm.base.blocks import blocks
 from nplm.base.progress import counter
 
@@ -52,10 +53,10 @@ class Work:
         """Make an array of zeros."""
         return np.zeros(size, dtype=dtype)
 
-    def drop(self, *arrays: NDArray[np.generic] | None) -> None:
+    def drop(self, *arrays: AnyArray | None) -> None:
         """Remove arrays that `array` returned, which have no further use."""
 
-    def forget(self, *arrays: NDArray[np.generic]) -> None:
+    def forget(self, *arrays: AnyArray) -> None:
         """Release the memory of arrays on disk: `arrays`, and those made."""
 
     def append(self, name: str, data: Any) -> None:
