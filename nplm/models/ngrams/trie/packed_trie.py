@@ -146,7 +146,7 @@ class MappedTrie(WindowLookUps):
     file: Path
 
     @property
-    def n_ngrams(self) -> Counts:
+    def n_ngrams(self) -> Counts:  # type: ignore[override]
         """Number of n-grams of each order."""
         return self.packed.n_ngrams
 
