@@ -56,27 +56,6 @@ def test_compressed_class_files(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        (b"a\t1\nb 2\n", "line 2: expected word<TAB>class.* got 'b 2'"),
-        (b"a\t1\nb\t-2\n", "line 2: expected word<TAB>class"),
-        (b"a\t1\n\nb\t2\n", "line 2: expected"),
-        (b"\t1\n", "line 1: expected"),
-        (b"a\t1\tx\n", "line 1: expected"),
-        (b"a\t99999999999\n", "line 1: class 99999999999 must be below"),
-        (b"a\t" + b"9" * 5000, "line 1: class 9+ must be below"),
-        (b"a\t1\nb\t2\na\t1\n", "line 3: 'a' has a class already, on line 1"),
-        (b"a\t1\n\xff\t2\n", "line 2: not UTF-8"),
-    ],
-)
-def test_invalid_class_files_are_refused(tmp_path, content, message):
-    path = tmp_path / "classes.tsv"
-    path.write_bytes(content)
-    with pytest.raises(ValueError, match=message):
-        read_classes(path)
-
-
-@pytest.mark.parametrize(
     ("words", "labels", "message"),
     [
         (["a", "b"], [1], "2 words but 1 labels"),
@@ -139,9 +118,19 @@ def test_a_word_may_begin_with_a_minus(tmp_path):
     assert read_class_definitions(tmp_path / "classes") == expected
 
 
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
+INVALID = {
+    read_classes: [
+        (b"a\t1\nb 2\n", "line 2: expected word<TAB>class.* got 'b 2'"),
+        (b"a\t1\nb\t-2\n", "line 2: expected word<TAB>class"),
+        (b"a\t1\n\nb\t2\n", "line 2: expected"),
+        (b"\t1\n", "line 1: expected"),
+        (b"a\t1\tx\n", "line 1: expected"),
+        (b"a\t99999999999\n", "line 1: class 99999999999 must be below"),
+        (b"a\t" + b"9" * 5000, "line 1: class 9+ must be below"),
+        (b"a\t1\nb\t2\na\t1\n", "line 3: 'a' has a class already, on line 1"),
+        (b"a\t1\n\xff\t2\n", "line 2: not UTF-8"),
+    ],
+    read_class_definitions: [
         (b"A a\nA\n", "line 2: expected a class, its probability if any, and a word"),
         (b"A -0.3 a\n", "'a' has the probability -0.3 in class 'A': it must be above"),
         (b"A 0.5\n", r"line 1: expected a class.* got 'A 0.5'\.$"),
@@ -157,12 +146,18 @@ def test_a_word_may_begin_with_a_minus(tmp_path):
         (b"</s> 1 a\n", "line 1: '</s> 1 a' has <s> or </s>"),
         (b"A \xff\n", "line 1: not UTF-8"),
     ],
+}
+
+
+@pytest.mark.parametrize(
+    ("read", "content", "message"),
+    [(key, *row) for key, rows in INVALID.items() for row in rows],
 )
-def test_invalid_definitions_are_refused(tmp_path, content, message):
+def test_invalid_files_are_refused(tmp_path, read, content, message):
     path = tmp_path / "classes"
     path.write_bytes(content)
     with pytest.raises(ValueError, match=message):
-        read_class_definitions(path)
+        read(path)
 
 
 @pytest.mark.parametrize(

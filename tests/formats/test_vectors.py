@@ -80,9 +80,11 @@ def test_binary_file_of_word2vec_is_read(tmp_path):
         np.testing.assert_array_equal(vectors, [[1, 2], [3, 4]])
 
 
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
+ONE = np.float32([1, 2]).tobytes()
+
+
+INVALID = {
+    False: [
         (b"", "is empty"),
         (b"a 1 2\nb 3 4\n", "line 1: 'a 1 2' is not a number of words.*GloVe"),
         (b"2 -2\na 1 2\n", "line 1: '2 -2' is not a number"),
@@ -111,20 +113,7 @@ def test_binary_file_of_word2vec_is_read(tmp_path):
         (b"1 2\na 1 2\nb 3 4\n", "line 3: 'b 3 4' after the 1 vectors"),
         (b"1 2\n\xff 1 2\n", "line 2: not UTF-8"),
     ],
-)
-def test_invalid_text_files_are_refused(tmp_path, content, message):
-    path = tmp_path / "vectors.txt"
-    path.write_bytes(content)
-    with pytest.raises(ValueError, match=r"vectors\.txt" + f".*{message}"):
-        read_vectors(path)
-
-
-ONE = np.float32([1, 2]).tobytes()
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
+    True: [
         (b"", "ends in the first line: it is truncated"),
         (b"x" * 100_000, "the first line: no word ends within"),
         (b"2 2 2\na " + ONE, "the first line: '2 2 2' is not a number"),
@@ -141,12 +130,18 @@ ONE = np.float32([1, 2]).tobytes()
         (b"1 2\na " + np.float32([1, np.nan]).tobytes(), "vector 1 of 1: .*has nan"),
         (b"1 2\na " + ONE + b"\nb " + ONE, "has more than the 1 vectors"),
     ],
+}
+
+
+@pytest.mark.parametrize(
+    ("binary", "content", "message"),
+    [(key, *row) for key, rows in INVALID.items() for row in rows],
 )
-def test_invalid_binary_files_are_refused(tmp_path, content, message):
-    path = tmp_path / "vectors.bin"
+def test_invalid_files_are_refused(tmp_path, binary, content, message):
+    path = tmp_path / "vectors.txt"
     path.write_bytes(content)
-    with pytest.raises(ValueError, match=r"vectors\.bin" + f".*{message}"):
-        read_vectors(path, binary=True)
+    with pytest.raises(ValueError, match=rf"vectors\.txt.*{message}"):
+        read_vectors(path, binary=binary)
 
 
 @pytest.mark.parametrize("number", [-1.5, 0.0])  # invalid and valid UTF-8
