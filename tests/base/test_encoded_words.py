@@ -13,11 +13,12 @@ from nplm._kernels.ngrams.decoding._word_ids import WordIds, sizes_of, words_at
 from nplm.base.encoded_words import WORD_ARRAYS, EncodedWords
 
 SPELLED = st.text(st.characters(exclude_categories=["Cs"]), max_size=4)
-SOME = st.lists(SPELLED, min_size=1, max_size=30, unique=True)
+SOME = st.lists(SPELLED, min_size=1, max_size=9, unique=True)
 LINES = SOME.map(lambda words: [word.replace("\n", "_") for word in words]).filter(
     lambda words: len(set(words)) == len(words)
 )
-OTHERS = st.lists(SPELLED | st.sampled_from(["\ud800", None, 3, ("a", "b"), b"a"]))
+NO_TEXT = st.sampled_from(["\ud800", None, 3, ("a", "b"), b"a"])
+OTHERS = st.lists(SPELLED | NO_TEXT, max_size=6)
 
 
 def arrays_of(words):

@@ -143,7 +143,7 @@ def test_fit_warns_once_about_all_orders_with_a_remedy():
     KneserNeyLM(discount_fallback=(0.5, 1, 1.5)).fit(*windows(DOCUMENTS, 3))
 
 
-@pytest.mark.parametrize("n_jobs", [1, 2])
+@pytest.mark.parametrize("n_jobs", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_search_with_discount_fallback_does_not_warn(n_jobs, capfd):
     lm = KneserNeyLM(n_words=3, discount_fallback=(0.5, 1, 1.5))
     folds = [(np.arange(40), np.arange(40, 59))]
