@@ -69,7 +69,7 @@ cdef extern from "loops.h" nogil:
         void (*dots)(const void *left, Py_ssize_t outs, const void **rows,
                      Py_ssize_t n, Py_ssize_t m, void *sums) noexcept nogil
         void (*cell)(void *s, const void *more, const void *d, Py_ssize_t h,
-                     void *c, void *a) noexcept nogil
+                     const void *before, void *c, void *a) noexcept nogil
         void (*cell_slopes)(void *s, const void *before, const void *da, Py_ssize_t h,
                             void *dc, void *dd) noexcept nogil
         void (*choose)(const void *logits, Py_ssize_t first, Py_ssize_t rows,

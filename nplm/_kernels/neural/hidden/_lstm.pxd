@@ -22,7 +22,9 @@ cdef class Cell(Hidden):
     cdef void *row(self, void *rows, Py_ssize_t k) noexcept nogil
     cdef void clear(
         self, void *panels, Py_ssize_t rows, Py_ssize_t column) noexcept nogil
-    cdef void step(self, void *sums, Py_ssize_t n) noexcept nogil
+    cdef void step(
+        self, void *sums, Py_ssize_t n, void *a_before, void *c_before, void *a,
+        void *c) noexcept nogil
 
 
 cdef class Continuing(Cell):
@@ -35,13 +37,14 @@ cdef class Continuing(Cell):
     cdef Py_ssize_t *order     # (K,) the examples, step by step
     cdef Py_ssize_t *steps     # (steps + 1,) the first of each step among these
     cdef Py_ssize_t n_steps
+    cdef bint even             # `whole`, and all runs have one length
     cdef bint whole            # steps are whole panels, and `rows` and these are in panels:
     cdef void *activations     # (K, h) a after each example
     cdef void *states          # and c
     cdef void *distinct        # (n_distinct, n_sums) H x of the contexts; slopes
     cdef void *step_rows       # (columns, n_sums) those of the examples of a step
     # in the order of steps
-    cdef void *before          # (K, h) a before each example
+    cdef void *before          # (K, h) a before each example; if `even`, then the last a
     cdef void *c_first         # (runs, h) c before the first step
     cdef void *da
     # of a step, in panels
@@ -52,6 +55,10 @@ cdef class Continuing(Cell):
     cdef void *dd              # (16, n_sums)
     cdef bint begins(self, Activations at, Py_ssize_t k) noexcept nogil
     cdef void find_order(self, Activations at, Py_ssize_t K) noexcept nogil
+    cdef void *place(
+        self, void *array, Py_ssize_t first, void *panels) noexcept nogil
+    cdef void *before_step(
+        self, Activations at, Py_ssize_t t, void *after, void *panels) noexcept nogil
     cdef void *sums_of(
         self, Activations at, Py_ssize_t first, Py_ssize_t n) noexcept nogil
     cdef void add_slopes(

@@ -76,16 +76,22 @@ cdef class Cell(Hidden):
         cdef Py_ssize_t place = column // LINE * rows * LINE + column % LINE
         self.loops.fill(<char *>panels + place * self.itemsize, rows, LINE, 0)
 
-    cdef void step(self, void *sums, Py_ssize_t n) noexcept nogil:
-        """Take a step of n texts, whose `sums` are H x, in panels, and become gates."""
+    cdef void step(
+        self, void *sums, Py_ssize_t n, void *a_before, void *c_before, void *a, void *c,
+    ) noexcept nogil:
+        """Take a step of n texts, whose `sums` are H x, in panels, and become gates.
+
+        The a and c after the step may be where those before it are.
+        """
         cdef Py_ssize_t h = self.h, size = h * LINE * self.itemsize, p
         cdef Py_ssize_t columns = round_up(n, LINE)
         # Apart from H x, in an order of sums that does not depend on the other texts.
-        self.by_V_before.forward(self.a, self.recurrent, n)
+        self.by_V_before.forward(a_before, self.recurrent, n)
         for p in range(columns // LINE):
             self.loops.cell(
                 <char *>sums + 3 * p * size, <char *>self.recurrent + 3 * p * size,
-                self.d.values, h, <char *>self.c + p * size, <char *>self.a + p * size)
+                self.d.values, h, <char *>c_before + p * size, <char *>c + p * size,
+                <char *>a + p * size)
 
 
 cdef class Continuing(Cell):
@@ -130,7 +136,7 @@ cdef class Continuing(Cell):
         self.step_rows = scratch.numbers(n * columns)
         self.activations = scratch.numbers(K * h)
         self.states = scratch.numbers(K * h)
-        self.before = scratch.numbers(K * h)
+        self.before = scratch.numbers(2 * K * h)
         self.c_first = scratch.numbers(K * h)
         self.da = scratch.numbers(K * h)
         if at.scoring:
@@ -174,15 +180,37 @@ cdef class Continuing(Cell):
                 i += 1
             self.whole = self.whole and i % LINE == 0
         self.steps[self.n_steps] = n
+        self.even = self.whole and self.n_steps * n_runs == K
+
+    cdef void *place(
+        self, void *array, Py_ssize_t first, void *panels,
+    ) noexcept nogil:
+        """Return where a step writes panels: in the array, if that has panels too."""
+        return self.row(array, first) if self.whole else panels
+
+    cdef void *before_step(
+        self, Activations at, Py_ssize_t t, void *after, void *panels,
+    ) noexcept nogil:
+        """Return what is before step t, in panels: what is after the last one.
+
+        Or a copy in `panels`, with 0 where a text begins.
+        """
+        cdef Py_ssize_t first = self.steps[t], n = self.steps[t + 1] - first, i
+        for i in range(n if t > 0 else 0):
+            if at.follows[self.order[first + i]]:
+                continue
+            if after != panels:
+                memcpy(panels, after, round_up(n, LINE) * self.h * self.itemsize)
+                after = panels
+            self.clear(panels, self.h, i)
+        return after
 
     cdef void *sums_of(
         self, Activations at, Py_ssize_t first, Py_ssize_t n,
     ) noexcept nogil:
         """Return H x of the n examples of a step, in panels."""
         cdef Py_ssize_t size = self.n_sums * self.itemsize, i
-        cdef void *panels = self.sums
-        if self.whole:
-            panels = self.row(self.rows, 3 * first)
+        cdef void *panels = self.place(self.rows, 3 * first, self.sums)
         for i in range(n):
             memcpy(<char *>self.step_rows + i * size,
                    <char *>self.distinct + at.of[self.order[first + i]] * size, size)
@@ -227,11 +255,9 @@ cdef class Continuing(Cell):
     cdef void store(
         self, void *panels, Py_ssize_t rows, Py_ssize_t n, void *array,
     ) noexcept nogil:
-        """Set n examples of an array from panels."""
+        """Set n examples of an array from panels, if they are not these."""
         if not self.whole:
             self.loops.out_of_panels(panels, rows, n, array, rows)
-        elif panels != array:
-            memcpy(array, panels, n * rows * self.itemsize)
 
     cdef void take_row(self, void *array, Py_ssize_t place, void *to) noexcept nogil:
         """Copy the numbers of an example from an array with h for each."""
@@ -257,8 +283,12 @@ cdef class Continuing(Cell):
                 self.last[run] = at.rows[self.order[place]]
 
     cdef void forward(self, Activations at, Py_ssize_t K) noexcept nogil:
-        cdef Py_ssize_t h = self.h, size = h * at.itemsize, first, n, i, p, t
+        cdef Py_ssize_t h = self.h, size = h * at.itemsize, first, n, p, t
         cdef void *sums
+        cdef void *a = self.a
+        cdef void *c = self.c
+        cdef void *a_before
+        cdef void *c_before
         cdef void *after = self.activations
         self.by_V_before.begin(self.V.values)
         self.find_order(at, K)
@@ -270,29 +300,31 @@ cdef class Continuing(Cell):
         at.loops.into_panels(self.c_first, h, n, h, self.c, round_up(n, LINE))
         for t in range(self.n_steps):
             first, n = self.steps[t], self.steps[t + 1] - self.steps[t]
-            for i in range(n if t > 0 else 0):
-                if not at.follows[self.order[first + i]]:
-                    self.clear(self.a, h, i)
-                    self.clear(self.c, h, i)
+            a_before = self.before_step(at, t, a, self.a)
+            c_before = self.before_step(at, t, c, self.c)
+            a = self.place(self.activations, first, self.a)
+            c = self.place(self.states, first, self.c)
             sums = self.sums_of(at, first, n)
-            self.step(sums, n)
+            self.step(sums, n, a_before, c_before, a, c)
             if not at.scoring:
                 self.store(sums, self.n_sums, n, self.row(self.rows, 3 * first))
-            self.store(self.a, h, n, self.row(self.activations, first))
-            self.store(self.c, h, n, self.row(self.states, first))
+            self.store(a, h, n, self.row(self.activations, first))
+            self.store(c, h, n, self.row(self.states, first))
         self.leave_state(at)
         if self.whole:
-            after = self.da
+            # Of equal runs, what is after a step is before the next.
+            after = self.row(self.before, self.steps[1]) if self.even else self.da
             at.loops.out_of_panels(self.activations, h, K, after, h)
-        for t in range(1, self.n_steps):
-            for p in range(self.steps[t], self.steps[t + 1]):
-                if at.follows[self.order[p]]:
-                    i = self.steps[t - 1] + p - self.steps[t]
-                    memcpy(self.row(self.before, p), self.row(after, i), size)
-                else:
-                    memset(self.row(self.before, p), 0, size)
         for p in range(K):
             memcpy(self.row(at.a, self.order[p]), self.row(after, p), size)
+        for t in range(1, self.n_steps):
+            first = self.steps[t]
+            for p in range(first, self.steps[t + 1]):
+                if not at.follows[self.order[p]]:
+                    memset(self.row(self.before, p), 0, size)
+                elif not self.even:
+                    memcpy(self.row(self.before, p),
+                           self.row(after, self.steps[t - 1] + p - first), size)
 
     cdef void backward(
         self, Activations at, Py_ssize_t K, Solver solver, const Step *step,
@@ -300,7 +332,8 @@ cdef class Continuing(Cell):
         cdef Py_ssize_t h = self.h, n_sums = self.n_sums, size = h * at.itemsize
         cdef Py_ssize_t panel = size * LINE, first, n, n_next = 0, columns, i, p, t
         cdef void *sums = NULL
-        for p in range(K):
+        cdef void *before
+        for p in range(0 if self.even else K):
             memcpy(self.row(self.da, p), self.row(at.da, self.order[p]), size)
         memset(self.dc, 0, round_up(self.steps[1], LINE) * size)
         memset(self.dd_panel, 0, n_sums * LINE * at.itemsize)
@@ -308,31 +341,29 @@ cdef class Continuing(Cell):
         for t in range(self.n_steps - 1, -1, -1):
             first, n = self.steps[t], self.steps[t + 1] - self.steps[t]
             columns = round_up(n, LINE)
-            at.loops.into_panels(
-                self.row(self.da, first), h, n, h, self.slopes_a, columns)
+            if self.even:  # a step has an example of each run, one run after the other
+                at.loops.into_panels(
+                    self.row(at.da, t), self.n_steps * h, n, h, self.slopes_a, columns)
+            else:
+                at.loops.into_panels(
+                    self.row(self.da, first), h, n, h, self.slopes_a, columns)
             if n_next > 0:  # `sums` are the slopes of the next step
                 self.by_V_before.backward(sums, self.recurrent, n_next)
-                for i in range(n_next):
-                    if not at.follows[self.order[first + n + i]]:
-                        self.clear(self.recurrent, h, i)
-                        self.clear(self.dc, h, i)
+                self.before_step(at, t + 1, self.recurrent, self.recurrent)
+                self.before_step(at, t + 1, self.dc, self.dc)
                 at.loops.add(
                     self.slopes_a, self.recurrent, round_up(n_next, LINE) * h, 1)
             sums = self.load(self.row(self.rows, 3 * first), n_sums, n, self.sums)
-            if t == 0:
-                at.loops.into_panels(self.c_first, h, n, h, self.c_before, columns)
-            elif self.whole:
-                memcpy(self.c_before, self.row(self.states, self.steps[t - 1]), n * size)
+            if t > 0:
+                before = self.row(self.states, self.steps[t - 1])
+                before = self.before_step(
+                    at, t, self.load(before, h, n, self.c_before), self.c_before)
             else:
-                at.loops.into_panels(
-                    self.row(self.states, self.steps[t - 1]), h, n, h, self.c_before,
-                    columns)
-            for i in range(n if t > 0 else 0):
-                if not at.follows[self.order[first + i]]:
-                    self.clear(self.c_before, h, i)
+                before = self.c_before
+                at.loops.into_panels(self.c_first, h, n, h, before, columns)
             for p in range(columns // LINE):
                 at.loops.cell_slopes(
-                    <char *>sums + 3 * p * panel, <char *>self.c_before + p * panel,
+                    <char *>sums + 3 * p * panel, <char *>before + p * panel,
                     <char *>self.slopes_a + p * panel, h, <char *>self.dc + p * panel,
                     self.dd_panel)
             self.add_slopes(at, sums, first, n)
@@ -513,7 +544,7 @@ cdef class Windows(Cell):
             self.take_sums(at, t, n)
             at.loops.into_panels(
                 self.rows, self.n_sums, n, self.n_sums, self.sums, round_up(n, LINE))
-            self.step(self.sums, n)
+            self.step(self.sums, n, self.a, self.c, self.a, self.c)
             if self.starts[t + 1] < self.starts[t]:  # windows that end here
                 at.loops.out_of_panels(self.a, h, n, self.a_rows, h)
             for i in range(self.starts[t + 1], self.starts[t]):

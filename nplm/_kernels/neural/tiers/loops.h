@@ -67,7 +67,8 @@ typedef struct {
                   int64_t by, int64_t step, int64_t outs, void *out);
   void (*dots)(const void *left, int64_t outs, const void **rows, int64_t n, int64_t m,
                void *sums);
-  void (*cell)(void *s, const void *more, const void *d, int64_t h, void *c, void *a);
+  void (*cell)(void *s, const void *more, const void *d, int64_t h, const void *before,
+               void *c, void *a);
   void (*cell_slopes)(void *s, const void *before, const void *da, int64_t h, void *dc,
                       void *dd);
   /* of any: small.h */

@@ -5,12 +5,12 @@ INLINE VEC TIER(sigmoid_of)(VEC v) {
 }
 
 /* The sums of a panel are s + more + d: those of the gates f that keep c, of the gates o
- * that output it, and of the new values z. These replace s: c = f c + (1 - f) z;
+ * that output it, and of the new values z. These replace s: c = f before + (1 - f) z;
  * a = o tanh(c) */
 static void TIER(cell)(void *s_, const void *more_, const void *d_, int64_t h,
-                       void *c_, void *a_) {
+                       const void *before_, void *c_, void *a_) {
   REAL *s = s_, *c = c_, *a = a_;
-  const REAL *more = more_, *d = d_;
+  const REAL *more = more_, *d = d_, *before = before_;
   int64_t size = h * LINE;
   for (int64_t j = 0; j < h; j++) {
     UNROLL for (int v = 0; v < LINE / WIDTH; v++) {
@@ -19,7 +19,7 @@ static void TIER(cell)(void *s_, const void *more_, const void *d_, int64_t h,
   (LOAD(s + (gate) * size + at) + LOAD(more + (gate) * size + at) + \
    SPLAT(d[(gate) * h + j]))
       VEC f = TIER(sigmoid_of)(SUM(0)), o = TIER(sigmoid_of)(SUM(1));
-      VEC z = TIER(tanh_of)(SUM(2)), now = z + f * (LOAD(c + at) - z);
+      VEC z = TIER(tanh_of)(SUM(2)), now = z + f * (LOAD(before + at) - z);
 #undef SUM
       STORE(s + at, f);
       STORE(s + size + at, o);
