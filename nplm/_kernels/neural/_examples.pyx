@@ -307,7 +307,8 @@ cdef class MessageTeam(RankTeam):
             raise ValueError(f"no room for {self.own.packed()} bytes in {len(to)}")
         if len(self.alike) < self.n_alike * self.own.itemsize:
             raise ValueError(f"no room for {self.n_alike} numbers")
-        self.own.pack(<char *>&to[0], &self.alike[0] if len(self.alike) else NULL)
+        self.own.pack(
+            <char *>&to[0], &self.alike[0] if len(self.alike) else NULL, 0, 0)
 
     def apply(
         self, unsigned char[::1] packed, const Py_ssize_t[::1] starts, Py_ssize_t K,
@@ -383,7 +384,7 @@ cdef class MemoryTeam(RankTeam):
     def post(self):
         """Write what other processes need of the gradients of visited rows."""
         with nogil:
-            self.own.post(<char *>&self.posted[self.member * self.room],
+            self.own.pack(<char *>&self.posted[self.member * self.room], NULL,
                           self.barrier.size, self.member)
 
     def apply(self, Py_ssize_t K, double loss, double noise):

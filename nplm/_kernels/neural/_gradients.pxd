@@ -32,8 +32,8 @@ cdef class Gradients(Solver):
     cdef void fill_whole(self) noexcept nogil
     cdef Py_ssize_t packed(self) noexcept nogil
     cdef Py_ssize_t most_posted(self) noexcept nogil
-    cdef void post(self, char *to, int n_members, int member) noexcept nogil
-    cdef void pack(self, char *to, void *alike) noexcept nogil
+    cdef void pack(
+        self, char *to, void *alike, int n_members, int member) noexcept nogil
     cdef void unpack(self, char *packed, Gradients first, void *alike) noexcept nogil
     cdef void visit_row(
         self, Gradient *gradient, int row, void *at) noexcept nogil

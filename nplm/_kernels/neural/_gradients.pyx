@@ -248,7 +248,7 @@ cdef class Gradients(Solver):
         return total
 
     cdef Py_ssize_t most_posted(self) noexcept nogil:
-        """Return the maximum number of bytes that `post` writes."""
+        """Return the maximum number of bytes that `pack` writes without `alike`."""
         cdef Py_ssize_t total = 0, i, n
         for i in range(self.n_parameters):
             n = self.of[i].n_rows if self.of[i].rows != NULL else 0
@@ -256,49 +256,33 @@ cdef class Gradients(Solver):
             total += round_up(n * self.of[i].columns * self.itemsize, 8)
         return total
 
-    cdef void post(self, char *to, int n_members, int member) noexcept nogil:
-        """Copy the gradients of visited rows to memory that other processes read.
+    cdef void pack(
+        self, char *to, void *alike, int n_members, int member,
+    ) noexcept nogil:
+        """Copy the gradients of visited rows, for other processes.
 
-        Without those that no other reads, because this member updates the row in `merge`,
-        whether others have visited it or not.
+        Those that all members visit go to `alike`, to be added up, unless it is NULL. If
+        `n_members` is not 0, without those that no other reads, because this member
+        updates the row in `merge`, whether others have visited it or not.
         """
         cdef int64_t *head
         cdef Gradient *gradient
-        cdef Py_ssize_t i, j, size
+        cdef Py_ssize_t i, j, size, n_alike
         for i in range(self.n_parameters):
             gradient = &self.of[i]
             size = gradient.columns * self.itemsize
+            n_alike = gradient.n_alike if alike != NULL else 0
             head = <int64_t *>to
-            head[0], head[1], head[2] = gradient.kind, gradient.n, 0
+            head[0], head[1], head[2] = gradient.kind, gradient.n, n_alike
             to += 3 * sizeof(int64_t)
             memcpy(to, gradient.rows, gradient.n * sizeof(int))
             to += round_up(gradient.n * sizeof(int), 8)
-            for j in range(gradient.n):
-                if gradient.rows[j] % n_members != member:
-                    memcpy(to + j * size, gradient.at[j], size)
-            to += round_up(gradient.n * size, 8)
-
-    cdef void pack(self, char *to, void *alike) noexcept nogil:
-        """Copy the gradients of visited rows, for messages to other processes.
-
-        Those that all members visit go to `alike`, to be added up.
-        """
-        cdef int64_t *head
-        cdef Gradient *gradient
-        cdef Py_ssize_t i, j, size
-        for i in range(self.n_parameters):
-            gradient = &self.of[i]
-            size = gradient.columns * self.itemsize
-            head = <int64_t *>to
-            head[0], head[1], head[2] = gradient.kind, gradient.n, gradient.n_alike
-            to += 3 * sizeof(int64_t)
-            memcpy(to, gradient.rows, gradient.n * sizeof(int))
-            to += round_up(gradient.n * sizeof(int), 8)
-            for j in range(gradient.n_alike):
+            for j in range(n_alike):
                 memcpy(moved(alike, j * size), gradient.at[j], size)
-            for j in range(gradient.n_alike, gradient.n):
-                memcpy(to + (j - gradient.n_alike) * size, gradient.at[j], size)
-            to += round_up((gradient.n - gradient.n_alike) * size, 8)
+            for j in range(n_alike, gradient.n):
+                if n_members == 0 or gradient.rows[j] % n_members != member:
+                    memcpy(to + (j - n_alike) * size, gradient.at[j], size)
+            to += round_up((gradient.n - n_alike) * size, 8)
 
     cdef void unpack(self, char *packed, Gradients first, void *alike) noexcept nogil:
         """Refer to the gradients that another process has packed or posted.

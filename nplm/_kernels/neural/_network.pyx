@@ -48,7 +48,8 @@ cdef void take_windows(
             at.rows[k] = row
             at.follows[k] = row > 0 and (
                 y is None or y[row - 1] == X[row, n_columns - 1])
-            i = 1
+            # Windows of a stream are views of it: their words are the same memory.
+            i = n_columns if X.strides[0] == X.strides[1] else 1
             while at.follows[k] and i < n_columns:
                 at.follows[k] = X[row - 1, i] == X[row, i - 1]
                 i += 1

@@ -20,8 +20,8 @@ cdef class Products:
         Py_ssize_t rows, const int *targets, Py_ssize_t K) noexcept nogil
     cdef void take(self, void *g, Py_ssize_t rows, bint carries) noexcept nogil
     cdef void carry(
-        self, void *E, Py_ssize_t rows, void *g, void *dv,
-        Py_ssize_t K) noexcept nogil
+        self, void *E, Py_ssize_t rows, void *g, void *dv, Py_ssize_t K,
+        bint adds) noexcept nogil
     cdef void gradient(self, void *E, Py_ssize_t rows, void *g) noexcept nogil
     cdef void update(
         self, void *E, Py_ssize_t rows, void *g, Py_ssize_t K, double rate,

@@ -120,10 +120,14 @@ cdef class Products:
         """Take slopes g in panels, before `update`, and `carry` if that comes."""
 
     cdef void carry(
-        self, void *E, Py_ssize_t rows, void *g, void *dv, Py_ssize_t K,
+        self, void *E, Py_ssize_t rows, void *g, void *dv, Py_ssize_t K, bint adds,
     ) noexcept nogil:
-        """Compute ``dv += g.T @ E``, (K, stride) and row-major."""
-        self.loops.pack(dv, self.stride, K, self.stride, self.dz, self.columns)
+        """Compute ``dv += g.T @ E`` if it `adds`, else ``dv = g.T @ E``, row-major."""
+        if adds:
+            self.loops.pack(dv, self.stride, K, self.stride, self.dz, self.columns)
+        else:
+            memset(self.dz, 0,
+                   round_up(self.stride, LINE) * self.columns * self.itemsize)
         self.gradient(E, rows, g)
         self.loops.unpack(self.dz, self.columns, K, self.stride, dv, self.stride)
 
@@ -243,9 +247,12 @@ cdef class Bfloat16Products(Products):
             self.right_g if carries else NULL, self.R * PANEL)
 
     cdef void carry(
-        self, void *E, Py_ssize_t rows, void *g, void *dv, Py_ssize_t K,
+        self, void *E, Py_ssize_t rows, void *g, void *dv, Py_ssize_t K, bint adds,
     ) noexcept nogil:
-        self.loops.transpose(dv, self.stride, K, self.stride, self.dz, self.columns)
+        if adds:
+            self.loops.transpose(dv, self.stride, K, self.stride, self.dz, self.columns)
+        else:
+            memset(self.dz, 0, self.stride * self.columns * self.itemsize)
         self.gradient(E, rows, g)
         self.loops.transpose(self.dz, self.columns, self.stride, K, dv, self.stride)
 

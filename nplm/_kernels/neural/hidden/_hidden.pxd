@@ -11,7 +11,7 @@ cdef class Weighted:
     cdef const Loops *loops
     cdef Py_ssize_t itemsize, columns
     cdef Py_ssize_t column, n  # of the weights: the first, and how many
-    cdef bint scoring, carries
+    cdef bint scoring, carries, adds
     cdef Products products
     cdef void *sums           # (rows of the weights, columns), in panels; their slopes
     cdef void *keep           # (n,) what the decay leaves of a row of the weights

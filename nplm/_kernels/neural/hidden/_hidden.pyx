@@ -27,16 +27,18 @@ cdef class Weighted:
         Memory of the thread.
     carries : bool
         Whether the gradients of the vectors are needed.
+    adds : bool, default=True
+        Whether to add them to others.
     column, n : int, optional
         First of the columns of the weights, and their number; by default all of them.
     """
 
     def __cinit__(
         self, Parameter weights, Activations at, Scratch scratch, *, bint carries=True,
-        Py_ssize_t column=0, Py_ssize_t n=-1,
+        bint adds=True, Py_ssize_t column=0, Py_ssize_t n=-1,
     ):
         n = weights.columns if n < 0 else n
-        self.carries, self.column, self.n = carries, column, n
+        self.carries, self.adds, self.column, self.n = carries, adds, column, n
         self.weights, self.columns, self.scoring = weights, at.columns, at.scoring
         self.loops, self.itemsize = at.loops, at.itemsize
         self.products = products_of(
@@ -75,7 +77,7 @@ cdef class Weighted:
         self, void *v, void *slopes, void *dv, Py_ssize_t K, Solver solver,
         const Step *step,
     ) noexcept nogil:
-        """Compute ``dv += slopes @ weights`` if needed; update by ``slopes.T @ v``.
+        """Compute dv from ``slopes @ weights`` if needed; update by ``slopes.T @ v``.
 
         v is that of the last `forward`.
         """
@@ -84,6 +86,8 @@ cdef class Weighted:
             self.loops.into_panels(slopes, h, K, h, self.sums, self.columns)
             self.follow(self.sums, dv, K, solver, step)
         elif n > 0:
+            if not self.adds:
+                memset(dv, 0, n * self.itemsize)
             solver.begin_rows(step, self.keep, n + 1, n)  # without biases
             solver.rows(
                 step, self.weights, 0, h, self.column, n, v, slopes, self.keep, dv,
@@ -99,7 +103,7 @@ cdef class Weighted:
         solver.begin_rows(step, self.keep, self.n + 1, self.n)
         self.products.take(slopes, h, self.carries)
         if self.carries:
-            self.products.carry(self.weights.values, h, slopes, dv, K)
+            self.products.carry(self.weights.values, h, slopes, dv, K, self.adds)
         solver.tile(
             step, self.weights, 0, h, slopes, self.products, self.keep, self.memory)
 
@@ -230,7 +234,7 @@ cdef class Block(Hidden):
         ):
             raise ValueError(f"U of shape {U.rows, U.columns}")
         self.below, self.units, self.inner, self.wide = below, units, inner, wide
-        self.by_U, self.epsilon = Weighted(U, at, scratch), epsilon
+        self.by_U, self.epsilon = Weighted(U, at, scratch, adds=False), epsilon
         self.by = scratch.numbers(at.batch_size)
 
     cdef void forward(self, Activations at, Py_ssize_t K) noexcept nogil:
@@ -245,7 +249,6 @@ cdef class Block(Hidden):
         self, Activations at, Py_ssize_t K, Solver solver, const Step *step,
     ) noexcept nogil:
         cdef Py_ssize_t h = at.n_hidden, size = at.itemsize
-        memset(self.wide.da, 0, K * self.wide.n_hidden * size)
         self.by_U.backward(self.wide.a, at.da, self.wide.da, K, solver, step)
         memset(self.wide.dx, 0, K * h * size)
         self.units.backward(self.wide, K, solver, step)
@@ -285,7 +288,7 @@ cdef class Projected(Hidden):
         ):
             raise ValueError(f"R of shape {R.rows, R.columns}")
         self.hidden, self.inner = hidden, inner
-        self.by_a = Weighted(R, at, scratch, n=inner.n_hidden)
+        self.by_a = Weighted(R, at, scratch, adds=False, n=inner.n_hidden)
         self.of_x = scratch.numbers(at.batch_size * R.rows)
         if R.columns > inner.n_hidden:
             self.by_x = Weighted(
@@ -307,7 +310,6 @@ cdef class Projected(Hidden):
         self, Activations at, Py_ssize_t K, Solver solver, const Step *step,
     ) noexcept nogil:
         cdef Py_ssize_t m = at.n_hidden, size = m * at.itemsize, n = at.n_distinct[0], k
-        memset(self.inner.da, 0, K * self.inner.n_hidden * at.itemsize)
         self.by_a.backward(self.inner.a, at.da, self.inner.da, K, solver, step)
         if self.by_x is not None:
             memset(self.of_x, 0, n * size)

@@ -31,16 +31,22 @@ static void SMALL(add_targets)(void *slopes_, int64_t first, int64_t rows,
   }
 }
 
+/* Copy up to LINE of n columns; a constant number of bytes takes no call. */
+static void SMALL(copy_rows)(const REAL *from, int64_t stride, int64_t rows, int64_t n,
+                             REAL *to, int64_t to_stride) {
+  for (int64_t r = 0; r < rows; r++, from += stride, to += to_stride) {
+    if (n >= LINE) memcpy(to, from, LINE * sizeof(REAL));
+    else memcpy(to, from, n * sizeof(REAL));
+  }
+}
+
 /* A row-major matrix into panels of more rows. */
 static void SMALL(pack)(const void *from_, int64_t stride, int64_t rows,
                         int64_t columns, void *to_, int64_t panel_rows) {
   const REAL *from = from_;
   REAL *to = to_;
-  for (int64_t c = 0; c < columns; c += LINE) {
-    size_t bytes = (columns - c < LINE ? columns - c : LINE) * sizeof(REAL);
-    for (int64_t r = 0; r < rows; r++)
-      memcpy(to + c * panel_rows + r * LINE, from + r * stride + c, bytes);
-  }
+  for (int64_t c = 0; c < columns; c += LINE)
+    SMALL(copy_rows)(from + c, stride, rows, columns - c, to + c * panel_rows, LINE);
 }
 
 /* The inverse. */
@@ -48,11 +54,8 @@ static void SMALL(unpack)(const void *from_, int64_t panel_rows, int64_t rows,
                           int64_t columns, void *to_, int64_t stride) {
   const REAL *from = from_;
   REAL *to = to_;
-  for (int64_t c = 0; c < columns; c += LINE) {
-    size_t bytes = (columns - c < LINE ? columns - c : LINE) * sizeof(REAL);
-    for (int64_t r = 0; r < rows; r++)
-      memcpy(to + r * stride + c, from + c * panel_rows + r * LINE, bytes);
-  }
+  for (int64_t c = 0; c < columns; c += LINE)
+    SMALL(copy_rows)(from + c * panel_rows, LINE, rows, columns - c, to + c, stride);
 }
 
 /* maxima = max(maxima, high) */
