@@ -55,8 +55,6 @@ cdef class Continuing(Cell):
     cdef void *dd              # (16, n_sums)
     cdef bint begins(self, Activations at, Py_ssize_t k) noexcept nogil
     cdef void find_order(self, Activations at, Py_ssize_t K) noexcept nogil
-    cdef void *place(
-        self, void *array, Py_ssize_t first, void *panels) noexcept nogil
     cdef void *before_step(
         self, Activations at, Py_ssize_t t, void *after, void *panels) noexcept nogil
     cdef void *sums_of(

@@ -182,19 +182,10 @@ cdef class Continuing(Cell):
         self.steps[self.n_steps] = n
         self.even = self.whole and self.n_steps * n_runs == K
 
-    cdef void *place(
-        self, void *array, Py_ssize_t first, void *panels,
-    ) noexcept nogil:
-        """Return where a step writes panels: in the array, if that has panels too."""
-        return self.row(array, first) if self.whole else panels
-
     cdef void *before_step(
         self, Activations at, Py_ssize_t t, void *after, void *panels,
     ) noexcept nogil:
-        """Return what is before step t, in panels: what is after the last one.
-
-        Or a copy in `panels`, with 0 where a text begins.
-        """
+        """Return what is `after` the last step, or a copy with 0 where a text begins."""
         cdef Py_ssize_t first = self.steps[t], n = self.steps[t + 1] - first, i
         for i in range(n if t > 0 else 0):
             if at.follows[self.order[first + i]]:
@@ -210,7 +201,7 @@ cdef class Continuing(Cell):
     ) noexcept nogil:
         """Return H x of the n examples of a step, in panels."""
         cdef Py_ssize_t size = self.n_sums * self.itemsize, i
-        cdef void *panels = self.place(self.rows, 3 * first, self.sums)
+        cdef void *panels = self.row(self.rows, 3 * first) if self.whole else self.sums
         for i in range(n):
             memcpy(<char *>self.step_rows + i * size,
                    <char *>self.distinct + at.of[self.order[first + i]] * size, size)
@@ -302,8 +293,8 @@ cdef class Continuing(Cell):
             first, n = self.steps[t], self.steps[t + 1] - self.steps[t]
             a_before = self.before_step(at, t, a, self.a)
             c_before = self.before_step(at, t, c, self.c)
-            a = self.place(self.activations, first, self.a)
-            c = self.place(self.states, first, self.c)
+            a = self.row(self.activations, first) if self.whole else self.a
+            c = self.row(self.states, first) if self.whole else self.c
             sums = self.sums_of(at, first, n)
             self.step(sums, n, a_before, c_before, a, c)
             if not at.scoring:
