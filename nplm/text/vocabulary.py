@@ -20,12 +20,7 @@ from nplm.base.estimators.pages import DocumentEstimator
 from nplm.base.fitted import Fitted, Item, invalid_item
 from nplm.base.generators import private_generator
 from nplm.text.embeddings import aligned
-from nplm.text.samples import (
-    check_documents,
-    check_tokens,
-    lists_of_tokens,
-    unpacked,
-)
+from nplm.text.samples import check_documents, check_tokens, lists_of_tokens, unpacked
 from nplm.text.spelling import spelling_features
 from nplm.text.words.known_words import KnownWords
 from nplm.text.words.unknown_spelling import UnknownSpelling

@@ -15,10 +15,7 @@ from nplm.base.blocks import BLOCK_WINDOWS
 from nplm.base.estimators.constraints import hyperparameters
 from nplm.base.estimators.language_model import CheapWords, LanguageModel
 from nplm.base.fitted import Item, invalid_item
-from nplm.models.ngrams.trie.quantized_trie import (
-    quantized_items,
-    restored_quantized,
-)
+from nplm.models.ngrams.trie.quantized_trie import quantized_items, restored_quantized
 from nplm.models.ngrams.trie.word_scorer import word_scorer_of
 
 INT32 = np.dtype(np.int32)

@@ -24,10 +24,7 @@ from nplm.models.ngrams.trie.bits import (
     word_bits,
 )
 from nplm.models.ngrams.trie.checks import SuffixTrie, check_values
-from nplm.models.ngrams.trie.context_trie import (
-    TrieBuilder,
-    blocks_of_contexts,
-)
+from nplm.models.ngrams.trie.context_trie import TrieBuilder, blocks_of_contexts
 from nplm.models.ngrams.trie.quantized_trie import (
     NO_PROB,
     NO_WEIGHT,

@@ -16,10 +16,7 @@ from nplm.base.array_types import AnyArray, Bytes, Counts, Ids, Index
 from nplm.base.blocks import blocks
 from nplm.base.files.tensors import put
 from nplm.models.ngrams.trie.backoff_trie import BackoffTrie
-from nplm.models.ngrams.trie.context_trie import (
-    ContextTrie,
-    blocks_of_contexts,
-)
+from nplm.models.ngrams.trie.context_trie import ContextTrie, blocks_of_contexts
 from nplm.models.ngrams.trie.hash_table import (
     BUCKET_BYTES,
     HashTable,
