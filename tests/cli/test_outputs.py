@@ -107,7 +107,10 @@ def test_commands_find_the_memory_without_proc(made, tmp_path):
     assert (tmp_path / "new").read_bytes() == (made / "kn").read_bytes()
 
 
-@pytest.mark.parametrize("name", ["train", "count", "query", "score", "filter"])
+ALSO = [pytest.param(n, marks=pytest.mark.slow) for n in ("count", "query", "filter")]
+
+
+@pytest.mark.parametrize("name", ["train", "score", *ALSO])
 def test_closed_standard_input_is_told_in_a_sentence(made, name):
     writes = name in ("train", "count")
     own = ["-o", str(made / "no")] if writes else [str(made / "kn")]

@@ -7,7 +7,6 @@ import lzma
 
 import pytest
 
-from nplm.base.files.compressed import ZSTD
 from nplm.datasets import TextLines
 
 TEXTS = ["a rose", "", "é \u2028 rose", "  ", "is"]
@@ -24,13 +23,6 @@ def test_lines_are_read_again_by_each_iteration(tmp_path, compress):
     for _ in range(2):
         assert list(lines) == ["a rose", "é \u2028 rose", "is"] * 2
     assert list(TextLines(path, blank_lines=True)) == TEXTS
-
-
-def test_lines_of_zstd_are_read(tmp_path):
-    zstd = pytest.importorskip(ZSTD, reason="neither Python 3.14 nor backports.zstd")
-    path = tmp_path / "text.zst"
-    path.write_bytes(zstd.compress(DATA))
-    assert list(TextLines(path)) == ["a rose", "é \u2028 rose", "is"]
 
 
 def test_a_field_of_json_lines_is_the_document(tmp_path):

@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import nplm
 from nplm import KneserNeyLM, TextLM
-from nplm.formats import save_binary, write_arpa
+from nplm.formats import save_binary
 from nplm.formats.open_model import open_model
 from nplm.models.mixtures.class_expansion import expanded
 from nplm.models.mixtures.limited_vocabulary import limited
@@ -130,14 +129,3 @@ def test_mixture_does_not_depend_on_memory(orders, memory, learned, threshold, s
 
     assert_same_in_limited_memory(models, change, memory)
     np.testing.assert_array_equal(*found)
-
-
-def test_arpa_file_is_read_as_in_all_memory(tmp_path):
-    lm = fitted(0, 3)
-    write_arpa(lm.estimator_, tmp_path / "arpa", WORDS)
-    with (
-        Scratch(tmp_path, 1 << 12, Threads(1)) as work,
-        open_model(tmp_path / "arpa") as file,
-    ):
-        expected = TextNgrams.of(nplm.load(tmp_path / "arpa"))
-        assert_same(file.text_ngrams(work), expected)

@@ -15,7 +15,7 @@ import nplm
 import nplm.kenlm
 from nplm import pyctcdecode_lm
 from tests.helpers import small_text
-from tests.helpers.decoding import BLANK, SPACE, TOKENS, models, word_errors
+from tests.helpers.decoding import BLANK, SPACE, TOKENS, models
 
 pytestmark = small_text
 
@@ -102,23 +102,6 @@ def test_missing_package_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "pyctcdecode.language_model", None)
     with pytest.raises(ImportError, match="--no-deps pyctcdecode"):
         pyctcdecode_lm(models()["n-grams"])
-
-
-def test_network_and_mixture_decode_better_than_ngrams():
-    pyctcdecode = pytest.importorskip("pyctcdecode", reason="needs pyctcdecode")
-    names = {BLANK: "", SPACE: " "}
-    labels = [names.get(token, token) for token in TOKENS]
-    errors = {}
-    for name, lm in models().items():
-        decoder = pyctcdecode.BeamSearchDecoderCTC(
-            pyctcdecode.Alphabet.build_alphabet(labels),
-            pyctcdecode_lm(lm, alpha=1.0, beta=0.0),
-        )
-        errors[name] = word_errors(
-            lambda frames, d=decoder: d.decode(np.asarray(frames, dtype=float))
-        )
-    assert errors["network"] < 0.5 * errors["n-grams"]
-    assert errors["mixture"] < 0.5 * errors["n-grams"]
 
 
 @pytest.mark.parametrize("suffix", [".arpa", ".nplm"])
