@@ -1,6 +1,7 @@
 """NeuralCacheLM: the words that followed similar hidden states."""
 
 import pickle
+from functools import cache
 
 import numpy as np
 import pytest
@@ -20,9 +21,14 @@ SMALL = dict(n_hidden=4, embedding_dim=3, max_iter=2, random_state=0)
 NETWORK = paper_lm(3, n_words=N_WORDS, **SMALL).fit(*windows(IDS, 2))
 
 
-def cache(**params):
+def fitted(**params):
     frozen = FrozenEstimator(NETWORK)
     return NeuralCacheLM(frozen, n_words=N_WORDS, **params).fit(*windows(IDS, 10))
+
+
+@cache
+def hidden(*words):
+    return NETWORK.hidden([words])[0].astype(float)
 
 
 def naive(lm, context):
@@ -31,11 +37,10 @@ def naive(lm, context):
     padding = 0
     while padding < len(context) and context[padding] == lm.boundary:
         padding += 1
-    own = lm.estimator_.hidden([context[-2:]])[0].astype(float)
     p = np.zeros(lm.n_words_)
     for i in range(max(2, padding), len(context)):
-        then = lm.estimator_.hidden([context[i - 2 : i]])[0].astype(float)
-        p[context[i]] += np.exp(lm.theta * (own @ then))
+        alike = hidden(*context[-2:]) @ hidden(*context[i - 2 : i])
+        p[context[i]] += np.exp(lm.theta * alike)
     if not p.any():
         return lm.estimator_.predict_proba([context[-2:]])[0]
     return p / p.sum()
@@ -47,7 +52,7 @@ def naive(lm, context):
     length=st.none() | st.integers(1, 8), boundary=st.none() | st.integers(0, 3),
 )  # fmt: skip
 def test_the_formula(data, theta, length, boundary):
-    lm = cache(theta=theta, length=length, boundary=boundary)
+    lm = fitted(theta=theta, length=length, boundary=boundary)
     assert lm.order_ == (8 if length is None else length) + 3
     word = st.integers(0, 3) | st.just(boundary or 0)
     stream = data.draw(st.lists(word, min_size=11, max_size=30))
@@ -66,7 +71,7 @@ def test_the_formula(data, theta, length, boundary):
 
 
 def test_runs_and_blocks_of_any_length(monkeypatch):
-    lm, (X, y) = cache(theta=3), windows(IDS, 10)
+    lm, (X, y) = fitted(theta=3), windows(IDS, 10)
     want = lm.log_prob(X, y)
     monkeypatch.setattr(neural_cache_lm, "ROWS_AT_ONCE", 7)
     monkeypatch.setattr(neural_cache_lm, "RUN_ROWS", 50)
@@ -75,7 +80,7 @@ def test_runs_and_blocks_of_any_length(monkeypatch):
 
 @pytest.mark.parametrize("boundary", [None, 1])
 def test_a_window_has_the_same_bits_alone_and_among_others(boundary):
-    ids = text(1500, n_words=N_WORDS)
+    ids = text(800, n_words=N_WORDS)
     X, y = windows(ids, 300, boundary=boundary)
     frozen = FrozenEstimator(NETWORK)
     lm = NeuralCacheLM(frozen, boundary=boundary, n_words=N_WORDS, theta=2).fit(X, y)
@@ -89,7 +94,7 @@ def test_a_window_has_the_same_bits_alone_and_among_others(boundary):
 
 
 def test_a_run_computes_an_activation_for_each_word(monkeypatch):
-    lm, (X, y) = cache(), windows(IDS, 10)
+    lm, (X, y) = fitted(), windows(IDS, 10)
     computed = []
 
     def counted(contexts):
@@ -102,7 +107,7 @@ def test_a_run_computes_an_activation_for_each_word(monkeypatch):
 
 
 def test_an_empty_cache_is_the_network():
-    lm = cache(boundary=0)
+    lm = fitted(boundary=0)
     assert_allclose(lm.predict_proba([[0] * 10]), NETWORK.predict_proba([[0, 0]]))
     log_prob = lm.log_prob([[0] * 10] * 2, [1, 2])
     assert_allclose(log_prob, NETWORK.log_prob([[0, 0]] * 2, [1, 2]))

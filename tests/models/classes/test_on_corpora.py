@@ -46,19 +46,3 @@ def test_brown_mixture(brown):
     unseen = UniformLM("unseen", n_words=data.n_words)
     mix = MixtureLM([*members, ("unseen", unseen)], "context").fit(*train, **held_out)
     assert mix.perplexity(*test) < figures["context"] - 3
-
-
-def test_ptb_mixture():
-    """Kneser-Ney 5 alone has 141.19."""
-    data = published_corpus("ptb")
-    train, valid, test = data.windows(4)
-    common = {"n_words": data.n_words, "boundary": data.boundary}
-    mix = MixtureLM(
-        [
-            ("kn", KneserNeyLM(**common)),
-            ("classes", ClassLM(n_classes=150, random_state=0, **common)),
-        ],
-        "context",
-        include_uniform=True,
-    ).fit(*train, X_val=valid[0], y_val=valid[1])
-    assert mix.perplexity(*test) < 130

@@ -15,25 +15,6 @@ def deep(**settings):
     return NeuralLM(**SMALL | dict(n_hidden=(5, 8, 4)) | settings)
 
 
-def test_probabilities_from_the_attributes():
-    lm = deep(precision="float64", learning_rate_init=0.05, alpha=0.0).fit(X, Y)
-    x = lm.C_[X[:, ::-1]].reshape(len(X), -1)
-    a = np.tanh(lm.d_ + x @ lm.H_.T)
-    for block in lm.blocks_:
-        centred = a - a.mean(axis=1, keepdims=True)
-        norm = centred / np.sqrt((centred**2).mean(axis=1, keepdims=True) + 1e-5)
-        added = np.maximum(block.d + norm @ block.H.T, 0) @ block.U.T
-        assert np.abs(added).max() > 0.01  # it has learned something
-        a = a + added
-    logits = lm.b_ + a @ lm.U_.T
-    p = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
-    np.testing.assert_allclose(lm.predict_proba(X), p, rtol=1e-12)
-    h, m = 5, 3
-    assert lm.n_parameters_ == (
-        12 * (1 + m + h) + h * (1 + 4 * m) + (2 * 8 * h + 8) + (2 * 4 * h + 4)
-    )
-
-
 @pytest.mark.parametrize("tied", [False, True])
 def test_blocks_begin_as_the_identity(tied):
     settings = dict(learning_rate_init=1e-12, output__tied=tied)
@@ -41,19 +22,6 @@ def test_blocks_begin_as_the_identity(tied):
     plain = deep(n_hidden=5).set_params(**settings).fit(X, Y)
     np.testing.assert_allclose(lm.predict_proba(X), plain.predict_proba(X), rtol=1e-5)
     assert all(np.abs(block.H).min() > 0 for block in lm.blocks_)
-
-
-def test_weight_decay_is_of_weights_alone():
-    # Steps too small to learn, with a decay that is not.
-    lm = deep(loss="exact", solver="sgd", dropout=0, precision="float64")
-    lm = lm.set_params(learning_rate_init=1e-9).trainer(X, Y).keep()
-    for block in lm.blocks_:
-        for array in block:
-            array[...] = 1
-    lm.set_params(alpha=1e6, max_iter=1).partial_fit(X, Y)
-    for H, d, U in lm.blocks_:
-        assert H.max() < 0.9 and U.max() < 0.9
-        np.testing.assert_allclose(d, 1, atol=1e-4)
 
 
 @pytest.mark.parametrize("n_hidden", [[5, 8], np.array([5, 8]), (np.int8(5), 8)])

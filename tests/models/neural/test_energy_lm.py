@@ -19,7 +19,8 @@ def data():
 @pytest.fixture(params=[False, True], ids=["one v", "v of words"])
 def lm(request, data):
     small = dict(n_words=V, n_hidden=6, embedding_dim=4, max_iter=2, random_state=0)
-    return energy_lm(**small, target_weights=request.param).fit(*data)
+    small |= dict(target_weights=request.param, precision="float64")
+    return energy_lm(**small).fit(*data)
 
 
 def test_probabilities_from_the_attributes(lm, data):
@@ -32,7 +33,7 @@ def test_probabilities_from_the_attributes(lm, data):
         v = lm.v_ if lm.v_.ndim == 1 else lm.v_[w]
         E[:, w] = np.tanh(lm.d_ + whole @ H.T) @ v + lm.b_[w]
     want = np.exp(-E) / np.exp(-E).sum(axis=1, keepdims=True)
-    np.testing.assert_allclose(lm.predict_proba(X), want, rtol=1e-4)
+    np.testing.assert_allclose(lm.predict_proba(X), want, rtol=1e-10)
     h, m, n = 6, 4, 4
     own = h if lm.target_weights else 0
     count = V * (1 + m + own) + h * ((1 if own else 2) + n * m)
@@ -47,26 +48,6 @@ def test_errors_about_the_output_weights_name_them(lm):
         clone(lm).v_ = 0
     with pytest.raises(ValueError, match=r"v_ has shape .* array of shape \(3,\)"):
         lm.v_ = np.zeros(3)
-
-
-def test_training_starts_at_the_unigrams(data):
-    X, y = data
-    lm = energy_lm(n_words=V, max_iter=1, learning_rate_init=1e-12, random_state=0)
-    lm.set_params(early_stopping=False)
-    counts = np.bincount(y, minlength=V) + 1
-    np.testing.assert_allclose(
-        lm.fit(X, y).predict_proba(X[:1])[0], counts / counts.sum(), rtol=1e-5
-    )
-
-
-def test_bigrams_are_learned():
-    X, y = windows(np.arange(400) % 5, 2)
-    for target_weights in (False, True):
-        lm = energy_lm(
-            n_words=5, n_hidden=8, embedding_dim=3, target_weights=target_weights,
-            max_iter=30, learning_rate_init=0.03, random_state=0,
-        )  # fmt: skip
-        assert lm.fit(X, y).perplexity(X, y) < 1.2
 
 
 def test_attributes_can_be_set(lm, data):

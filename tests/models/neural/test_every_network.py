@@ -92,6 +92,15 @@ def test_it_learns_and_keeps_its_best_epoch(name):
     np.testing.assert_allclose(lm.log_prob(X, Y), found, atol=2e-5)
 
 
+@pytest.mark.parametrize("name", [n for n in NETWORKS if "tied" not in n])
+def test_training_starts_at_the_unigrams(name):
+    # Those of the tied are at the features, which are not 0.
+    lm = network(name, learning_rate_init=1e-12, max_iter=1).fit(X, Y)
+    shares = np.bincount(Y, minlength=20) + 1
+    proba = lm.predict_proba(X[:3])
+    np.testing.assert_allclose(proba, [shares / shares.sum()] * 3, rtol=1e-4)
+
+
 @each_network
 def test_fits_have_the_same_bits(name, tmp_path):
     lm = network(name).fit(X, Y, **VAL)

@@ -34,24 +34,6 @@ def test_parameters_set_during_a_fit_stay():
     assert lm.n_iter_ == 2
 
 
-@pytest.mark.parametrize(
-    "params",
-    [
-        dict(n_hidden=99, solver__beta_1=0.5),
-        dict(n_hidden=99, solver__nonesuch=1),
-        dict(n_hidden=99, loss__n_noise=3),
-        dict(n_hidden=99, nonesuch__x=1),
-        dict(n_hidden__x=99),
-    ],
-)
-def test_refused_parameters_change_nothing(params):
-    lm = neural_lm(**SMALL).set_params(solver="sgd")
-    before = dict(vars(lm))
-    with pytest.raises(ValueError, match=r"parameter|chooses"):
-        lm.set_params(**params)
-    assert vars(lm) == before
-
-
 def test_options_are_not_shared_by_set_params():
     solver = nplm.Adam()
     lm = neural_lm(**SMALL).set_params(solver=solver)

@@ -1,9 +1,69 @@
-"""The paper's networks by name."""
+"""The paper's equations by the attributes of networks, and its networks by name."""
 
+import numpy as np
 import pytest
 
 from nplm import NeuralLM, Softmax, windows
-from tests.helpers import text
+from tests.helpers import paper_lm, text
+
+V, M = 12, 4
+SETTINGS = dict(
+    n_words=V, n_hidden=6, embedding_dim=M, max_iter=2, precision="float64", alpha=0,
+    learning_rate_init=0.05, random_state=0,
+)  # fmt: skip
+X, Y = windows(text(400, n_words=V), 3)
+NETWORKS = {
+    "softmax": dict(),
+    "direct": dict(direct=True),
+    "no hidden units": dict(direct=True, n_hidden=0),
+    "blocks": dict(n_hidden=(6, 9, 5)),
+    "tied": dict(tied=True),
+    "tied, direct": dict(tied=True, direct=True),
+    "tied, blocks": dict(tied=True, n_hidden=(6, 9)),
+    "composed": dict(word_features=np.eye(V)[:, :5]),
+    "tied, composed": dict(tied=True, word_features=np.eye(V)[:, :5]),
+}
+
+
+def activations(lm, x):
+    """Return the hidden units of equation (1), through residual blocks."""
+    a = np.tanh(lm.d_ + x @ lm.H_.T)
+    for block in lm.blocks_:
+        centred = a - a.mean(axis=1, keepdims=True)
+        norm = centred / np.sqrt((centred**2).mean(axis=1, keepdims=True) + 1e-5)
+        added = np.maximum(block.d + norm @ block.H.T, 0) @ block.U.T
+        assert np.abs(added).max() > 0.01  # it has learned something
+        a = a + added
+    return a
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_probabilities_are_equation_1_of_the_attributes(name):
+    lm = paper_lm(**SETTINGS | NETWORKS[name]).fit(X, Y)
+    x = lm.C_[X[:, ::-1]].reshape(len(X), -1)
+    a = hidden = activations(lm, x)
+    is_direct = NETWORKS[name].get("direct", False)
+    if lm.R_ is not None:  # tied
+        assert lm.U_ is lm.W_ is None
+        hidden = (np.hstack([a, x]) if is_direct else a) @ lm.R_.T
+        logits = lm.b_ + hidden @ lm.C_.T
+    else:
+        assert (lm.W_ is not None) == is_direct
+        logits = lm.b_ + a @ lm.U_.T + (x @ lm.W_.T if is_direct else 0)
+    p = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(lm.predict_proba(X), p, rtol=1e-11)
+    if lm.n_hidden:
+        np.testing.assert_allclose(lm.hidden(X), hidden, atol=1e-12)
+    scored = lm.candidate_log_prob(X, [7, 0, 7], normalize=False)
+    np.testing.assert_allclose(scored, logits[:, [7, 0, 7]], rtol=1e-11)
+    assert lm.C_.shape == (V, M)
+    assert lm.H_.shape == (len(lm.d_), 3 * M)
+    single = (lm.C_, lm.H_, lm.d_, lm.U_, lm.W_, lm.b_, lm.R_, lm.G_)
+    arrays = [
+        *(a for a in single if a is not None),
+        *(a for b in lm.blocks_ for a in b),
+    ]
+    assert lm.n_parameters_ == sum(array.size for array in arrays)
 
 
 @pytest.mark.parametrize(
@@ -21,7 +81,6 @@ def test_from_paper_has_the_rows_of_the_tables(name, n, h, m, direct):
     lm = NeuralLM.from_paper(name, n_words=12, max_iter=1, random_state=0)
     X, y = windows(text(60), n - 1)
     lm.fit(X, y)
-    V = 12
     assert lm.n_parameters_ == V * (1 + direct * (n - 1) * m + m + h) + h * (
         1 + (n - 1) * m
     )

@@ -160,19 +160,6 @@ def test_fixed_features_do_not_change_and_have_no_moments(data, solver):
     assert not [name for name in lm._trained.solver_state if name.endswith("_C")]
 
 
-def test_tied_network_equals_the_formula(data):
-    X, _ = data
-    for direct in (False, True):
-        lm = paper_lm(**SMALL, tied=True, direct=direct).fit(*data)
-        assert lm.U_ is lm.W_ is None
-        x = lm.C_[X[:5, ::-1]].reshape(5, -1)
-        a = np.tanh(lm.d_ + x @ lm.H_.T)
-        s = (np.hstack([a, x]) if direct else a) @ lm.R_.T
-        y = lm.b_ + s @ lm.C_.T
-        p = np.exp(y) / np.exp(y).sum(axis=1, keepdims=True)
-        np.testing.assert_allclose(lm.predict_proba(X[:5]), p, rtol=1e-4)
-
-
 @pytest.mark.parametrize("tied", [False, True])
 def test_words_of_the_same_parts_have_the_same_neighbours(tied):
     # Word 19 does not occur; it is made as word 3 is, and has little alone.
@@ -186,20 +173,6 @@ def test_words_of_the_same_parts_have_the_same_neighbours(tied):
     ).fit(*windows(ids, 2))  # fmt: skip
     assert lm.predict([[2, 3]]) == 4
     assert lm.predict([[2, 19]]) == 4
-
-
-def test_free_parameters(data):
-    V, m, h, n = N_WORDS, M, 6, 2
-    H = h * (1 + n * m)
-
-    def count(**options):
-        return paper_lm(**SMALL | {"max_iter": 1}, **options).fit(*data).n_parameters_
-
-    assert count() == V * m + H + V * (h + 1)
-    assert count(word_features=PARTS) == V * m + 7 * m + H + V * (h + 1)
-    assert count(tied=True) == V * m + H + m * h + V
-    assert count(tied=True, direct=True) == V * m + H + m * (h + n * m) + V
-    assert count(tied=True, word_features=PARTS) == V * m + 7 * m + H + m * h + V
 
 
 @each_kind

@@ -75,13 +75,6 @@ def test_ngrams_are_sorted_by_range_as_by_twin(n, n_ranges):
         assert_array_equal(own, expected)
 
 
-def test_counts_accept_read_only_arrays(stream):
-    X, y = windows(stream, 2)
-    assert not X.flags.writeable
-    y.flags.writeable = False
-    NgramCounts.from_windows(X, y, n_words=40)
-
-
 def dictionary(X, y, boundary):
     """Count (context, next word), with contexts that end at the boundary."""
     counts = Counter()

@@ -5,7 +5,7 @@ import pytest
 from sklearn.base import clone
 
 from nplm import windows
-from tests.helpers import energy_lm, paper_lm, text
+from tests.helpers import paper_lm, text
 
 SETTINGS = dict(
     n_words=12, n_hidden=4, embedding_dim=3, learning_rate_init=0.05, random_state=0
@@ -158,9 +158,3 @@ def test_constant_learning_rate_is_invscaling_without_decay(data):
         constant.fit(*data),
         paper_lm(learning_rate_decay=0.0, **SETTINGS).fit(*data),
     )
-
-
-def test_energy_lm_has_the_linear_schedule(data):
-    lm = energy_lm(learning_rate="linear", max_iter=1, **SETTINGS).partial_fit(*data)
-    with pytest.raises(ValueError, match="has fallen to 0"):
-        lm.partial_fit(*data)

@@ -28,9 +28,15 @@ def data():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("parallel", ["async", "locked"])
-@pytest.mark.parametrize("parts", [{}, {"n_senses": 2}], ids=["plain", "senses"])
-@pytest.mark.parametrize("batch_size", [1, 16])
+@pytest.mark.parametrize(
+    ("parallel", "batch_size", "parts"),
+    [
+        ("async", 1, {}),
+        ("async", 16, {"n_senses": 2}),
+        ("locked", 1, {"n_senses": 2}),
+        ("locked", 16, {}),
+    ],
+)
 def test_lost_updates_cost_little(data, parallel, batch_size, parts):
     # The paper: "this noise seems to be very small and did not apparently slow
     # down training". So small a network makes races likelier than in use.
@@ -87,11 +93,13 @@ def test_error_in_a_thread_ends_the_fit(
             raise MemoryError("no room")
         train(*args, **kwargs)
 
-    monkeypatch.setattr(module, "train", fail_in_the_other_thread)
-    with pytest.raises(MemoryError, match="no room"):
-        lm.fit(X, y)
+    with monkeypatch.context() as patch:
+        patch.setattr(module, "train", fail_in_the_other_thread)
+        with pytest.raises(MemoryError, match="no room"):
+            lm.fit(X, y)
     assert callers
     np.testing.assert_array_equal(lm.predict_proba(X[:3]), before)
+    assert lm.fit(X[:300], y[:300]).n_seen_ == 300
 
 
 @pytest.mark.parametrize(
@@ -139,7 +147,7 @@ def test_asynchronous_threads_never_wait_for_a_row_that_none_claims(settings):
 
 
 def test_grid_search_over_ways_to_share(data):
-    X, y, *_ = data
+    X, y = (part[:600] for part in data[:2])
     search = GridSearchCV(
         paper_lm(n_words=20, max_iter=2, n_jobs=2, **SMALL),
         {"parallel": ["sync", "async", "locked"]}, cv=2, n_jobs=2, error_score="raise",

@@ -2,17 +2,10 @@
 
 import numpy as np
 import pytest
-from sklearn.base import clone
 
 from nplm import windows
 from nplm.models.neural.network.dropout import Dropout
 from tests.helpers import paper_lm, text
-from tests.helpers.networks import (
-    dropout_of,
-    random_network,
-    random_windows,
-    weights_of,
-)
 from tests.reference import neural as reference
 
 # -- masks --------------------------------------------------------------------------
@@ -67,27 +60,6 @@ def test_equal_contexts_of_a_mini_batch_have_one_mask():
     assert len(np.unique(distinct, axis=0)) == 6
 
 
-# -- threads -----------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("widths", [(), (9, 4)])
-@pytest.mark.parametrize("kind", ["softmax", "tied"])
-def test_threads_have_the_mask_of_one(kind, widths):
-    networks = []
-    for n_threads in (1, 3):
-        rng = np.random.default_rng(2)
-        network = random_network(
-            300, 2, 5, 3, True, "float64", rng, n_threads, kind=kind,
-            dropout=dropout_of((0.3, 0.5, 0.2)), widths=widths,
-        )  # fmt: skip
-        X, y = random_windows(60, 300, 2, rng)
-        network.train(X, y, np.arange(60), 7)
-        network.settle()
-        networks.append(network)
-    for got, want in zip(*(weights_of(n).arrays() for n in networks), strict=True):
-        np.testing.assert_allclose(got, want, rtol=1e-12, atol=1e-12)
-
-
 def test_each_team_has_its_own_seeds():
     seeds = Dropout(0.5).seeded(np.random.RandomState(0), 4, 2).seeds
     assert seeds.shape == (4, 5)  # also of two blocks
@@ -107,27 +79,6 @@ def data():
 def equal(one, other):
     for name in ("C_", "H_", "d_", "b_"):
         np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
-
-
-@pytest.mark.parametrize(
-    "kind",
-    [
-        {},
-        dict(direct=True, batch_size=1),
-        dict(tied=True, direct=True, solver="adam"),
-        dict(loss="importance", n_noise=5),
-        dict(output="classes"),
-        dict(output="tree", n_distant=3, order=3),
-        dict(n_hidden=(6, 9, 5)),
-    ],
-    ids=str,
-)
-def test_fits(data, kind):
-    lm = paper_lm(dropout=0.3, **SETTINGS | kind).fit(*data)
-    equal(clone(lm).fit(*data), lm)  # the same seed
-    other = paper_lm(**SETTINGS | kind).fit(*data)
-    assert np.abs(lm.b_ - other.b_).max() > 0  # something was left out
-    np.testing.assert_array_equal(lm.log_prob(*data), lm.log_prob(*data))
 
 
 def test_single_rate_applies_to_all_layers(data):

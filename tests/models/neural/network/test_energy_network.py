@@ -9,23 +9,6 @@ from tests.reference import neural as reference
 KINDS = ["energy", "energy, own weights"]
 
 
-def test_the_paper_s_equation_written_out():
-    """E = v . tanh(d + Hx) + b, one word at a time; x begins with the next word's."""
-    rng = np.random.default_rng(1)
-    network = random_network(9, 3, 5, 2, False, "float64", rng, kind="energy")
-    named = network.parameters.named()
-    C, d, v, b = (named[name] for name in ("C", "d", "v", "b"))
-    H = np.hstack([named["H_next"], named["H"]])
-    context = [5, 2, 8]  # in the order of the text: the nearest stands last
-    E = np.empty(9)
-    for w in range(9):
-        x = np.concatenate([C[w], *(C[i] for i in reversed(context))])
-        E[w] = v @ np.tanh(d + H @ x) + b[w]
-    want = np.exp(-E) / np.exp(-E).sum()
-    got = network.predict_proba(np.array([context], np.int32))[0]
-    np.testing.assert_allclose(got, want, rtol=1e-12)
-
-
 @pairwise(
     {"size": [1e-3, 1.0, 10.0, 20.0], "kind": KINDS, "precision": FULL_PRECISIONS}
 )
@@ -45,14 +28,3 @@ def test_large_sums_are_exact(size, kind, precision):
     want = reference.log_prob(weights, X, y)
     tolerance = 1e-4 if precision != "float64" else 1e-10
     np.testing.assert_allclose(network.log_prob(X, y), want, atol=tolerance)
-
-
-@pairwise({"name": ["C", "H_next", "v", "b"], "precision": FULL_PRECISIONS})
-def test_nan_weight_gives_nan_scores(name, precision):
-    rng = np.random.default_rng(7)
-    network = random_network(30, 2, 9, 5, False, precision, rng, kind="energy")
-    network.parameters.named()[name][0] = np.nan
-    X, y = random_windows(20, 30, 2, rng)
-    for n in (1, 20):
-        assert np.isnan(network.predict_proba(X[:n])).any(axis=1).all()
-        assert np.isnan(network.log_prob(X[:n], y[:n])).all()

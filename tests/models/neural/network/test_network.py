@@ -236,20 +236,21 @@ def check_training(
         "n_threads": [2, 3, 7],
         "solver, n_distant": [("sgd", 0), ("adam", 9)],
         "n_senses": SENSES,
+        "rates": DROPOUT[:2],
         "widths": WIDTHS,
         "n_memory": MEMORY,
     },
     where=there_is,
 )
 def test_threads_share_the_output_units(
-    kind, alone, precision, shape, n_threads, solver, n_distant, n_senses, widths,
-    n_memory,
+    kind, alone, precision, shape, n_threads, solver, n_distant, n_senses, rates,
+    widths, n_memory,
 ):  # fmt: skip
     first, again = (
         check_training(
             SHAPES[shape], precision, 1 if alone else 5, n_threads, kind=kind,
-            solver=solver, n_distant=n_distant, n_senses=n_senses, widths=widths,
-            n_memory=n_memory,
+            solver=solver, n_distant=n_distant, n_senses=n_senses, rates=rates,
+            widths=widths, n_memory=n_memory,
         )
         for _ in range(2)
     )  # fmt: skip

@@ -24,15 +24,6 @@ def text_windows(n=600, n_words=20, seed=0):
 
 
 @each_output
-def test_training_starts_with_the_unigrams(output):
-    X, y = text_windows()
-    lm = paper_lm(n_words=20, output=output, learning_rate_init=1e-12, **SMALL)
-    proba = lm.fit(X, y).predict_proba(X[:3])
-    counts = np.bincount(y, minlength=20) + 1
-    np.testing.assert_allclose(proba, [counts / counts.sum()] * 3, rtol=1e-5)
-
-
-@each_output
 def test_continued_training_keeps_classes_and_trees(output, tmp_path):
     X, y = text_windows()
     whole = paper_lm(n_words=20, output=output, **SMALL).fit(X, y)
@@ -57,13 +48,6 @@ def test_continued_training_keeps_classes_and_trees(output, tmp_path):
     np.testing.assert_array_equal(lm.U_, whole.U_)
     with pytest.raises(ValueError, match="checkpoint"):
         clone(lm).set_params(**{given: other}).fit(X, y, checkpoint=tmp_path)
-
-
-@each_output
-def test_tied_requires_a_softmax(output):
-    lm = paper_lm(n_words=20, output=output, **SMALL)
-    with pytest.raises(ValueError, match="Invalid parameter 'tied'"):
-        lm.set_params(output__tied=True)
 
 
 def test_given_classes_are_used():
@@ -111,19 +95,6 @@ def test_invalid_classes_are_refused(given, message):
     lm = paper_lm(n_words=20, output="classes", classes=given, **SMALL)
     with pytest.raises(ValueError, match=message):
         lm.fit(*text_windows())
-
-
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("classes", np.zeros(20, int)),
-        ("tree", "huffman"),
-    ],
-)
-def test_a_softmax_refuses_the_parameters_of_other_outputs(name, value):
-    lm = paper_lm(n_words=20, **SMALL)
-    with pytest.raises(ValueError, match=f"Invalid parameter '{name}'.*Softmax"):
-        lm.set_params(**{f"output__{name}": value})
 
 
 def mean_depth(tree, weights):

@@ -2,11 +2,9 @@
 
 import numpy as np
 import pytest
-from sklearn.utils.estimator_checks import check_methods_sample_order_invariance
 
-from nplm import MixtureLM, windows
 from nplm.models.training.parallel.threads import Threads
-from tests.helpers import PRECISIONS, pairwise, paper_lm
+from tests.helpers import PRECISIONS, pairwise
 from tests.helpers.networks import EXACT, random_network, random_windows, there_is
 
 SHAPES = {  # n_words, n_context, n_hidden, embedding_dim, direct: no multiples of any
@@ -81,24 +79,3 @@ def test_scores_of_a_row_depend_on_that_row_only(
         network.threads = Threads(n_threads)
         rows = slice(9 if n_threads == 2 else None)
         assert_same(scores(network, X[rows], y[rows]), [a[rows] for a in whole])
-
-
-def test_defaults_pass_the_scikit_learn_check_in_every_tier(tier):
-    check_methods_sample_order_invariance("NeuralLM", paper_lm(max_iter=1))
-
-
-@pytest.mark.parametrize("n_jobs", [1, 2])
-def test_scores_of_a_mixture_depend_on_the_row_only(n_jobs):
-    X, y = windows(np.random.default_rng(7).integers(0, 37, 300), 2)
-    members = [
-        (f"h={h}", paper_lm(n_words=37, n_hidden=h, embedding_dim=3, max_iter=1))
-        for h in (3, 5)
-    ]
-    mix = MixtureLM(members, n_words=37).fit(X, y, X_val=X, y_val=y)
-    whole = mix.predict_proba(X), mix.log_prob(X, y)
-    for member in mix.estimators_:
-        member.set_params(n_jobs=n_jobs)
-    for i in (0, 1, 100, len(X) - 1):
-        rows = slice(i, i + 1)
-        got = mix.predict_proba(X[rows]), mix.log_prob(X[rows], y[rows])
-        assert_same(got, [part[rows] for part in whole])

@@ -2,7 +2,6 @@
 
 import pickle
 from functools import partial
-from itertools import product
 
 import numpy as np
 import pytest
@@ -10,15 +9,14 @@ from nplm._kernels.neural._loops import Scratch, Tier
 from nplm._kernels.neural.outputs._sampler import Sampler
 from sklearn.base import clone
 
-from nplm import DivergenceError, Importance, available_tiers, windows
-from tests.helpers import changed, energy_lm, pairwise, paper_lm, text
+from nplm import Importance, windows
+from tests.helpers import changed, energy_lm, paper_lm, text
 from tests.helpers.networks import (
     SAMPLED,
     random_network,
     random_windows,
     reference_of,
     sampled_loss,
-    solver_of,
     weights_of,
     wide,
 )
@@ -56,7 +54,7 @@ def test_sampler_equals_reference(n, power):
     assert state.tolist() == twin.state
 
 
-@pytest.mark.parametrize("n", [1, 5, 20, 39, 40, 50])
+@pytest.mark.parametrize("n", [1, 20, 39, 50])
 @pytest.mark.parametrize("power", [0.0, 1.0])
 def test_inclusion_frequency_equals_probability(n, power):
     q = zipf(40, power)
@@ -164,34 +162,6 @@ def test_sampling_all_words_gives_the_exact_gradient(example, n):
         np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-14)
 
 
-def mean_gradient(loss, E, z, y, m):
-    """Mean and standard error of the gradient for E."""
-    drawn = np.array([loss(E, z, y)[2] for _ in range(m)])
-    return drawn.mean(axis=0), drawn.std(axis=0) / np.sqrt(m)
-
-
-@pytest.mark.slow
-def test_importance_bias_falls_with_more_samples(example):
-    E, z, y, q = example
-    exact = reference.exact(E, z, y)[2]
-    errors = []
-    for n in (2, 8, 24):
-        mean, _ = mean_gradient(loss_of("importance", q, n), E, z, y, 2000)
-        errors.append(np.linalg.norm(mean - exact) / np.linalg.norm(exact))
-    assert errors[0] > 0.05  # of a mean over 4000: bias, not noise
-    assert errors[1] < errors[0] / 2
-    assert errors[2] < errors[1] / 2
-
-
-@pytest.mark.slow
-def test_nce_is_unbiased(example):
-    E, z, y, q = example
-    n = 6
-    want = numeric(lambda: objective(E, z, y, q, n), E)
-    mean, error = mean_gradient(loss_of("nce", q, n), E, z, y, 4000)
-    assert (np.abs(mean - want) <= 5 * error + 1e-7).all()
-
-
 # -- networks ------------------------------------------------------------------------
 
 
@@ -210,33 +180,6 @@ def test_sampling_all_words_equals_exact_training(batch_size, tier):
     for got, want in zip(*(weights_of(n).arrays() for n in networks), strict=True):
         np.testing.assert_allclose(got, want, rtol=1e-10, atol=1e-12)
     assert networks[0].loss == pytest.approx(networks[1].loss)
-
-
-@pairwise(
-    {
-        "kind, batch_size": list(product(SAMPLED, [1, 16])),
-        "size": [1.0, 1e3, 1e20, 1e37],
-        "tier": available_tiers(),
-    }
-)
-def test_logits_of_any_size(kind, batch_size, size, tier):
-    rng = np.random.default_rng(4)
-    X, y = random_windows(64, 200, 3, rng)
-    solver = solver_of(
-        learning_rate_init=1e-3 / size, learning_rate_decay=0.0, alpha=0.0
-    )
-    network = random_network(
-        200, 3, 20, 6, False, "float32", rng, kind=kind, solver=solver
-    )
-    E = network.parameters.E
-    E *= size / np.abs(reference.forward(weights_of(network), X)[-1]).max()
-    start = wide(weights_of(network))
-    want, _ = reference.gradients(
-        start, X[:batch_size], y[:batch_size], loss=sampled_loss(network)
-    )
-    network.train(X, y, np.arange(batch_size), batch_size)
-    assert network.loss == pytest.approx(-want, rel=1e-4, abs=1e-4)
-    assert all(np.isfinite(array).all() for array in weights_of(network).arrays())
 
 
 def test_noise_samples_double_if_too_few_are_effective():
@@ -287,30 +230,6 @@ def assert_same(one, other):
     arrays, others = (lm._trained.parameters.trained() for lm in (one, other))
     for name, array in arrays.items():
         np.testing.assert_array_equal(array, others[name])
-
-
-@pytest.mark.slow
-@each_model
-@pytest.mark.parametrize("loss", SAMPLED)
-@pytest.mark.parametrize(
-    "settings",
-    [
-        dict(learning_rate_init=0.05, batch_size=1),
-        dict(learning_rate_init=0.05, batch_size=16),
-        dict(learning_rate_init=0.01, batch_size=16, solver="adam"),
-        dict(learning_rate_init=0.05, batch_size=16, parallel="async", n_jobs=2),
-        dict(learning_rate_init=0.05, batch_size=16, parallel="locked", n_jobs=2),
-    ],
-    ids=["one example", "mini-batch", "adam", "async", "locked"],
-)
-def test_loss_approaches_the_entropy(data, model, loss, settings):
-    lm = model(loss=loss, max_iter=15, **settings, **SMALL_SAMPLED).fit(**data)
-    # The source's own entropy is 0.80 nats, the unigrams' 3.0; 8 of 20 words are few
-    # where three are all that can come next. Threads race: of 444 fits one had 1.18.
-    worst = 1.5 if "parallel" in settings else 1.2
-    assert lm.score(data["X_val"], data["y_val"]) > -worst
-    n_iter = lm.n_iter_
-    assert lm.partial_fit(data["X"], data["y"]).n_iter_ == n_iter + 1
 
 
 @pytest.mark.parametrize("loss", SAMPLED)
@@ -390,18 +309,6 @@ def test_training_continues_with_another_loss(data, model):
     assert sampled.tolist() == [True] * 2 + [False] * 6 + [True] * 2
 
 
-@pytest.mark.parametrize("loss", SAMPLED)
-def test_weight_decay_reaches_the_rows_that_are_not_visited(data, loss):
-    # So strong that a row which it missed would stand out.
-    lm = paper_lm(
-        loss=loss, alpha=30, learning_rate_init=1e-3, max_iter=3, warm_start=True,
-        **SMALL_SAMPLED | {"n_words": 25, "n_noise": 2},
-    ).fit(**data)  # fmt: skip
-    lm.U_ = np.ones(lm.U_.shape)
-    lm.fit(**data)
-    assert np.abs(lm.U_).max() < 1e-2
-
-
 @each_model
 def test_a_given_proposal(data, model):
     counts = np.bincount(data["y"], minlength=20) + 1
@@ -433,36 +340,6 @@ def test_invalid_proposals_are_refused(data, model, proposal, match):
     lm = model(loss="importance", proposal=proposal, **SMALL_SAMPLED)
     with pytest.raises(ValueError, match=match):
         lm.fit(**data)
-    assert not hasattr(lm, "C_")
-
-
-@each_model
-@pytest.mark.parametrize(
-    "settings",
-    [dict(n_noise=0), dict(n_noise=True), dict(proposal_power=1.5),
-     dict(min_effective_samples=-1), dict(loss="ranking")],
-)  # fmt: skip
-def test_invalid_parameters_are_refused(data, model, settings):
-    lm = model(**{**SMALL, "loss": "importance", **settings})
-    with pytest.raises(ValueError, match=next(iter(settings))):
-        lm.fit(**data)
-
-
-@pairwise(
-    {
-        "loss, batch_size": list(product(SAMPLED, [1, 16])),
-        "exponent": [1, 8, 37],
-        "tier": available_tiers(),
-    }
-)
-def test_too_large_learning_rate_raises(data, loss, batch_size, exponent, tier):
-    # The loss of samples may look well when the model does not.
-    lm = paper_lm(
-        loss=loss, batch_size=batch_size, learning_rate_init=10.0**exponent, alpha=0,
-        max_iter=2, **SMALL_SAMPLED | {"n_noise": 2},
-    )  # fmt: skip
-    with pytest.raises(DivergenceError, match="lower learning_rate_init"):
-        lm.fit(data["X"], data["y"])
     assert not hasattr(lm, "C_")
 
 

@@ -45,6 +45,7 @@ def test_another_fit_is_refused(data, tmp_path, change):
 
 @pytest.mark.slow
 def test_equal_numbers_of_threads_are_the_same_fit(data, tmp_path):
+    data = {name: array[:100] for name, array in data.items()}
     lm = paper_lm(max_iter=1, n_jobs=None, **SETTINGS)
     lm.fit(**data, checkpoint=tmp_path / "one")
     lm.set_params(n_jobs=1).fit(**data, checkpoint=tmp_path / "one")
@@ -62,32 +63,29 @@ def test_checkpoint_with_other_solver_moments_is_refused(data, tmp_path):
         lm.fit(**data, checkpoint=tmp_path)
 
 
-@pytest.mark.parametrize("damage", ["cut", "bit", "missing", "json", "empty", "newer"])
-def test_a_damaged_checkpoint_is_named(data, tmp_path, damage):
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (lambda saved, latest: saved.unlink(), "is damaged .*Remove .* to start anew"),
+        (
+            lambda saved, latest: latest.write_text(
+                latest.read_text().replace('"format": 5', '"format": 9')
+            ),
+            "of format 9, but this version of nplm reads format 5",
+        ),
+        # It is read without running any code.
+        (lambda saved, latest: saved.write_bytes(pickle.dumps(Killed())), "is damaged"),
+    ],
+    ids=["missing", "newer", "pickle"],
+)
+def test_a_damaged_checkpoint_is_named(data, tmp_path, damage, message):
     lm = paper_lm(max_iter=1, **SETTINGS).fit(**data, checkpoint=tmp_path)
-    (arrays,) = tmp_path.glob("*.safetensors")
-    latest = tmp_path / "latest.json"
-    content = bytearray(arrays.read_bytes())
-    message = "is damaged .*Remove .* to start anew"
-    if damage == "cut":
-        arrays.write_bytes(content[: len(content) // 2])
-    elif damage == "bit":
-        content[300] ^= 4
-        arrays.write_bytes(content)
-    elif damage == "missing":
-        arrays.unlink()
-    elif damage == "json":
-        latest.write_text(latest.read_text()[:-9])
-    elif damage == "empty":
-        latest.write_text("")
-    else:
-        latest.write_text(latest.read_text().replace('"format": 5', '"format": 9'))
-        message = "of format 9, but this version of nplm reads format 5"
+    (saved,) = tmp_path.glob("*.safetensors")
+    damage(saved, tmp_path / "latest.json")
     before = vars(lm).copy()
     with pytest.raises(CheckpointError, match=message):
         lm.fit(**data, checkpoint=tmp_path)
-    assert vars(lm).keys() == before.keys()
-    assert lm._trained.parameters is before["_trained"].parameters
+    assert vars(lm) == before
 
 
 def taken(arrays, state):
@@ -197,6 +195,8 @@ def test_invalid_contents_of_word_classes_are_refused(tmp_path, change):
 @pytest.mark.parametrize(
     "content",
     [
+        "",
+        '{"format": 5, "sav',
         "[" * 10**5,
         "[]",
         '"a"',
@@ -205,20 +205,12 @@ def test_invalid_contents_of_word_classes_are_refused(tmp_path, change):
         '{"format": 5, "save": 1, "fit": 3}',
         '{"format": 5, "save": [], "fit": {}}',
     ],
-    ids=["deep", "list", "text", "empty", "infinite", "fit", "save"],
+    ids=["nothing", "cut", "deep", "list", "text", "empty", "infinite", "fit", "save"],
 )
 def test_invalid_latest_json_is_refused(tmp_path, content):
     (tmp_path / "latest.json").write_text(content)
     with pytest.raises(CheckpointError, match=r"latest\.json is damaged"):
         Checkpoint(tmp_path, {}, ALONE).load(taken)
-
-
-def test_a_checkpoint_runs_no_code(tmp_path, data):
-    lm = paper_lm(max_iter=1, **SETTINGS).fit(**data, checkpoint=tmp_path)
-    (arrays,) = tmp_path.glob("*.safetensors")
-    arrays.write_bytes(pickle.dumps(Killed()))
-    with pytest.raises(CheckpointError, match="damaged"):
-        lm.fit(**data, checkpoint=tmp_path)
 
 
 @pytest.mark.parametrize(

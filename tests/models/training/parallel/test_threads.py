@@ -8,19 +8,15 @@ import sys
 import threading
 import time
 import weakref
-from threading import Lock
-from unittest.mock import patch
 
 import joblib
 import numpy as np
 import pytest
 from joblib import Parallel, delayed, parallel_config
 from joblib.parallel import SequentialBackend
-from sklearn.model_selection import GridSearchCV
 from threadpoolctl import ThreadpoolController, threadpool_info
 
 from nplm import windows
-from nplm._kernels.neural import _network
 from nplm.models.training.parallel.blas import blas_threads
 from nplm.models.training.parallel.threads import (
     Threads,
@@ -48,48 +44,6 @@ def test_worker_uses_its_share_of_the_cores(backend):
             delayed(n_threads)(n_jobs) for _ in range(2)
         )
         assert counts == [1, 1]
-
-
-class Counter:
-    """Wrap the training kernel, and count the threads that run it concurrently."""
-
-    def __init__(self):
-        self.kernel, self.lock = _network.train, Lock()
-        self.now = self.most = 0
-
-    def __call__(self, *args, **kwargs):
-        with self.lock:
-            self.now += 1
-            self.most = max(self.most, self.now)
-        time.sleep(0.01)
-        self.kernel(*args, **kwargs)
-        with self.lock:
-            self.now -= 1
-
-
-def at_once(parallel, backend=None):
-    """Return how many threads train at once in a search with two workers, or a fit."""
-    X, y = windows(np.tile(np.arange(5), 100), 2)
-    lm = paper_lm(n_words=5, n_hidden=2, embedding_dim=2, max_iter=2, n_jobs=2)
-    lm.set_params(parallel=parallel, batch_size=4)
-    with patch.object(_network, "train", Counter()) as counter:
-        if backend is None:
-            lm.fit(X, y)
-        else:
-            search = GridSearchCV(lm, {"n_hidden": [2, 3]}, cv=2, n_jobs=2, refit=False)
-            with parallel_config(backend):
-                search.fit(X, y)
-    return counter.most
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("parallel", ["sync", "async", "locked"])
-def test_a_search_with_threads_runs_no_more_than_its_own(parallel):
-    assert at_once(parallel) == 2
-    assert at_once(parallel, "threading") == 2
-    workers = Parallel(2, backend="loky")
-    share = max(1, joblib.cpu_count() // 2)
-    assert max(workers(delayed(at_once)(parallel) for _ in range(2))) <= share
 
 
 @pytest.mark.slow
@@ -271,36 +225,6 @@ def test_a_thread_that_cannot_start_is_a_memory_error(monkeypatch, how, n_starte
     assert len(done) <= n_started
     assert not any(thread.is_alive() for thread in begun)
     assert threads_end(n_before)
-
-
-TOO_LITTLE_MEMORY = """
-import os, resource, threading
-from nplm.models.training.parallel.threads import Threads
-
-stop = threading.Event()
-Threads(2).map(print, "ab")  # all imports
-page = resource.getpagesize()
-size = int(open("/proc/self/statm").read().split()[0]) * page
-threading.stack_size(1 << 30)
-resource.setrlimit(resource.RLIMIT_AS, (size + (5 << 29), -1))  # two stacks and a half
-try:
-    Threads(4).run_together(lambda i: stop.wait(10), 4, give_up=stop.set)
-except MemoryError as error:
-    print(error)
-print([thread.name for thread in threading.enumerate()])
-"""
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="Linux's limits")
-def test_too_little_memory_for_a_third_thread():
-    ran = subprocess.run(
-        [sys.executable, "-c", TOO_LITTLE_MEMORY],
-        capture_output=True, text=True, check=True, timeout=60,
-    )  # fmt: skip
-    *_, message, left = ran.stdout.splitlines()
-    assert message.startswith("the system cannot start another thread: lower n_jobs")
-    assert left == "['MainThread']"
 
 
 class HandlerError(Exception):
