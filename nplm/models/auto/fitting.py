@@ -53,7 +53,7 @@ CHOICE_FILE, SECONDS_A_KEEP = "choice.json", 1.0
 MAX_HALVINGS = 2
 # Tokens of a sample of the held-out text, for progress, at most and at least; and the
 # share of the network's time that scoring it may take.
-SAMPLE, LEAST_SAMPLE, SAMPLE_SHARE = 2000, 1000, 0.0025
+SAMPLE, LEAST_SAMPLE, SAMPLE_SHARE = 2000, 1000, 0.004
 # Shares of the time of a network between which it may be chosen again, and how often.
 FIRST_CHOICE, LAST_CHOICE, MAX_CHOICES = 0.03, 0.1, 2
 

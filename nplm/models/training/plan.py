@@ -24,7 +24,7 @@ LAST_STEPS, COOLING_STEPS = 0.04, 0.2
 MIN_TIMED_CALL = 5e-3
 # Shares of the time of a fit: before held-out text is first sampled, and of all samples
 # that follow.
-FIRST_SAMPLE, SAMPLE_SHARE = 0.03, 0.006
+FIRST_SAMPLE, SAMPLE_SHARE = 0.1, 0.005
 
 
 class Plan:
