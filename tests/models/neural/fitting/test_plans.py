@@ -188,7 +188,7 @@ def test_stalled_fit_goes_on_from_its_best_epoch_with_a_falling_rate(data, tmp_p
 
     now = time.perf_counter()
     options = dict(steps_a_pass=300, closing_seconds=0.01, most=300_000)
-    plan = TimedPlan(300_000, now + 60, **options)
+    plan = TimedPlan(300_000, now + 3600, **options)
     lm = fit(plan)
     losses = lm.history_["val_loss"]
     done, planned = plan.corrections[-1]
@@ -208,9 +208,9 @@ def test_stalled_fit_goes_on_from_its_best_epoch_with_a_falling_rate(data, tmp_p
     now = time.perf_counter()
     with pytest.raises(Killed):
         fit(
-            TimedPlan(300_000, now + 60, **options), checkpoint=tmp_path,
+            TimedPlan(300_000, now + 3600, **options), checkpoint=tmp_path,
             progress=kill,
         )  # fmt: skip
-    again = TimedPlan(300_000, now + 60, **options)
+    again = TimedPlan(300_000, now + 3600, **options)
     equal(fit(again, checkpoint=tmp_path), lm)
     assert again.corrections == plan.corrections
