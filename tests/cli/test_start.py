@@ -1,5 +1,6 @@
 """Commands over n-grams start without scikit-learn, and so does the help."""
 
+import os
 import subprocess
 import sys
 
@@ -104,6 +105,20 @@ def test_ngrams_are_made_and_changed_without_scikit_learn(models, tmp_path):
     files = {"WORDS": tmp_path / "words", "CLASSES": tmp_path / "classes"}
     ran(CHANGING, models, OUT=tmp_path, TEXT="text", **files)
     assert "rose-b" in (tmp_path / "d.arpa").read_text()
+
+
+@pytest.mark.parametrize("timeout", [None, "5"])
+def test_idle_threads_of_blas_sleep_soon_unless_the_user_says_when(timeout):
+    name = "OPENBLAS_THREAD_TIMEOUT"
+    env = {key: value for key, value in os.environ.items() if key != name}
+    if timeout is not None:
+        env[name] = timeout
+    # NumPy reads it when it is imported, which the commands do.
+    code = "import sys, os, nplm.cli; print('numpy' in sys.modules, os.environ[%r])"
+    run = subprocess.run(
+        [sys.executable, "-c", code % name], env=env, capture_output=True, text=True
+    )
+    assert run.stdout.split() == ["False", timeout or "20"]
 
 
 def test_help_says_what_the_commands_say():
