@@ -23,6 +23,9 @@ UNIGRAM_BYTES = 1 << 18
 BLANK_LINES = re.compile(rb"[ \t\r\n]*\n")
 # Characters of a line that an error shows.
 MAX_SHOWN_CHARS = 200
+# Of numbers in ARPA files: the lowest, below which they are minus infinity, the highest
+# of a probability, and the highest of a weight.
+NumberLimits = tuple[float, float, float]
 
 
 def shown(line: str) -> str:
@@ -77,7 +80,7 @@ class Lines:
                 return text
 
     def unigrams(
-        self, n: int, *, lowest: float, highest: float, heaviest: float
+        self, n: int, limits: NumberLimits
     ) -> tuple[list[str], Floats, Floats]:
         """Read at most `n` unigrams of an ARPA file: words, numbers and weights.
 
@@ -90,8 +93,8 @@ class Lines:
         data = np.frombuffer(self._buffer, np.uint8, size, self._position)
         text = np.empty(size, np.uint8)
         numbers, weight = np.empty((2, min(n, size // 4)))  # as "1 a\n"
-        own = lowest, highest, heaviest, text, numbers, weight
-        n, position, n_bytes = _ngram_parse.parse_unigrams(data, *own)
+        own = text, numbers, weight
+        n, position, n_bytes = _ngram_parse.parse_unigrams(data, *limits, *own)
         if n == 0:
             return [], numbers[:0], weight[:0]
         spelled = text[: n_bytes - 1].tobytes()
@@ -99,8 +102,7 @@ class Lines:
             words = spelled.decode().split("\n")
         except UnicodeDecodeError as error:
             n = spelled.count(b"\n", 0, error.start)
-            limits = {"lowest": lowest, "highest": highest, "heaviest": heaviest}
-            return self.unigrams(n, **limits)
+            return self.unigrams(n, limits)
         self._position += position
         self._n_read += n
         return words, numbers[:n], weight[:n]
@@ -110,19 +112,16 @@ class Lines:
         n_words: int,
         text: EncodedWords,
         n: int,
+        limits: NumberLimits,
         *,
         weights: bool,
-        lowest: float,
-        highest: float,
-        heaviest: float,
         n_before: int,
         n_in_all: int,
     ) -> tuple[Ids, Floats, Floats]:
         """Read `n` lines of an ARPA file: ids (n, n_words), numbers and weights (n,).
 
-        A line without a weight has 0. Numbers below `lowest` are minus infinity. The
-        error of a missing line counts those read before, and those that there should
-        be.
+        A line without a weight has 0. The error of a missing line counts those read
+        before, and those that there should be.
         """
         ids = np.empty((n, n_words), dtype=np.int32)
         numbers, weight = np.empty((2, n))
@@ -135,19 +134,11 @@ class Lines:
                     "truncated, or its header is wrong",
                     ended=True,
                 )
+            data = np.frombuffer(self._buffer, dtype=np.uint8)
             reason, position, n_lines, row = _ngram_parse.parse_ngrams(
-                np.frombuffer(self._buffer, dtype=np.uint8),
-                self._position,
-                text.ids,
-                weights,
-                lowest,
-                highest,
-                heaviest,
-                row,
-                ids,
-                numbers,
+                data, self._position, text.ids, weights, *limits, row, ids, numbers,
                 weight,
-            )
+            )  # fmt: skip
             self._position = position
             self._n_read += n_lines
             if reason != _ngram_parse.MORE:

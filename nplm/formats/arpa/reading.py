@@ -39,9 +39,7 @@ MAX_LOG10_PROB = 1e-4
 LOG_ZERO = -98.0
 # Largest log10 of a back-off weight, close to the largest of float32.
 MAX_LOG10_WEIGHT = 38.0
-LIMITS = {
-    "lowest": LOG_ZERO, "highest": MAX_LOG10_PROB, "heaviest": MAX_LOG10_WEIGHT
-}  # fmt: skip
+LIMITS = LOG_ZERO, MAX_LOG10_PROB, MAX_LOG10_WEIGHT
 # Lines read at once: the size that a file claims is not trusted, and their numbers stay
 # in the cache.
 MAX_ROWS = 1 << 15
@@ -87,14 +85,9 @@ def read_ngrams(
             first_line[k] = lines.n_read + 1
             for part in blocks(count, min(work.block, MAX_ROWS)):
                 ngrams, log_prob, log_bow = lines.ngrams(
-                    k,
-                    text,
-                    part.stop - part.start,
-                    weights=k < len(counts),
-                    n_before=part.start,
-                    n_in_all=count,
-                    **LIMITS,
-                )
+                    k, text, part.stop - part.start, LIMITS, weights=k < len(counts),
+                    n_before=part.start, n_in_all=count,
+                )  # fmt: skip
                 marks.see(ngrams)
                 tables.add(NgramTable(ngrams, 10.0**log_prob, 10.0**log_bow))
                 work.tell(len(ngrams))
@@ -219,7 +212,7 @@ def _read_unigrams(lines: Lines, n: int) -> tuple[list[str], Floats, Floats]:
     prob, bow = array("d"), array("d")
     while len(words) < n:
         first_line, n_before = lines.n_read + 1, len(words)
-        own, log_prob, log_bow = lines.unigrams(n - n_before, **LIMITS)
+        own, log_prob, log_bow = lines.unigrams(n - n_before, LIMITS)
         if not own:
             word, number, weight = _unigram(lines, n, n_before)
             own, log_prob, log_bow = [word], np.array([number]), np.array([weight])
