@@ -3,12 +3,15 @@
 import os
 import signal
 import subprocess
+import time
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from nplm.base import system
 from tests.helpers import mpi as jobs
 
 pytest.importorskip("mpi4py", reason="mpi4py is not installed")
@@ -128,6 +131,26 @@ def test_killed_rank_ends_the_job(case):
     assert "signal 9" in output.lower() or "killed" in output.lower(), output
 
 
+def test_rank_that_waits_for_an_ended_one_ends_the_job():
+    code, output = finish(start(2, "leaves_examples"), seconds=60)
+    assert code != 0
+    assert "rank 0 of 2 waits for rank 1 (process " in output, output
+    assert "which has ended; ending the job" in output, output
+
+
+def test_rank_whose_mpiexec_is_killed_frees_the_checkpoint(tmp_path):
+    job = start(2, "orphaned", tmp_path)
+    job.communicate(timeout=SECONDS)
+    assert job.returncode == -signal.SIGKILL
+    until = time.monotonic() + SECONDS
+    with open(tmp_path / "lock") as lock:
+        while time.monotonic() < until:
+            with suppress(BlockingIOError):
+                return system.lock(lock.fileno(), wait=False)
+            time.sleep(0.1)
+    pytest.fail("a rank still holds the checkpoint")
+
+
 def test_killed_fit_resumes_with_the_same_bits(tmp_path):
     uninterrupted, interrupted = tmp_path / "one", tmp_path / "other"
     for folder in (uninterrupted, interrupted):
@@ -147,4 +170,4 @@ def test_killed_fit_resumes_with_the_same_bits(tmp_path):
 
     code, output = finish(start(1, "checkpoints", str(interrupted)))
     assert code != 0
-    assert "its processes was 2, now it is 1" in output
+    assert "its number of processes was 2, now it is 1" in output

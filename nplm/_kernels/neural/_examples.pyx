@@ -14,7 +14,8 @@ from nplm._kernels.neural._inputs cimport Activations
 from nplm._kernels.neural._network cimport take_windows
 from nplm._kernels.neural._solvers cimport Solver, Step
 from nplm._kernels.neural._team cimport (
-    MAX_MEMBERS, Barrier, Team, barrier_break, barrier_broken, barrier_wait,
+    MAX_MEMBERS, Barrier, Team, barrier_arrive, barrier_break, barrier_broken,
+    barrier_passed, barrier_wait,
 )
 from nplm._kernels.neural.outputs._output cimport Output
 
@@ -344,7 +345,7 @@ cdef class MemoryTeam(RankTeam):
         Memory that all processes have, with zeros at first.
     """
 
-    cdef int member
+    cdef int member, round
     cdef Barrier *barrier
     cdef unsigned char[::1] barrier_memory, posted
     cdef Py_ssize_t room       # of `posted`, for each process
@@ -376,10 +377,16 @@ cdef class MemoryTeam(RankTeam):
                 f"{len(posted)} bytes are not {n} times {self.own.most_posted()}")
         self.posted, self.room = posted, self.own.most_posted()
 
-    def wait(self):
-        """Wait for all processes."""
+    def arrive(self):
+        """Arrive where processes wait for each other."""
+        self.round = barrier_arrive(self.barrier)
+
+    def passed(self):
+        """Return whether all processes have arrived, after a second at the latest."""
+        cdef bint passed
         with nogil:
-            barrier_wait(self.barrier)
+            passed = barrier_passed(self.barrier, self.round)
+        return passed
 
     def post(self):
         """Write what other processes need of the gradients of visited rows."""

@@ -7,6 +7,8 @@ from nplm._kernels.neural.outputs._output cimport Output, Totals
 cdef extern from "barrier.h" nogil:
     ctypedef struct Barrier:
         int size, waiting, round, broken
+    int barrier_arrive(Barrier *)
+    int barrier_passed(const Barrier *, int round)
     int barrier_wait(Barrier *)
     int barrier_broken(const Barrier *)
     void barrier_break(Barrier *)

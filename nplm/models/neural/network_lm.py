@@ -186,7 +186,7 @@ class NetworkLM(NetworkParameters):
             another fit.
         DivergenceError
             If training diverges; the message names the parameters to lower. As with
-            any other error, the model is not changed.
+            any other error, the model is not changed. The checkpoint is removed.
         KeyboardInterrupt
             On an interrupt. The model is then fitted with the weights trained so
             far, or the best ones; a warning says which.

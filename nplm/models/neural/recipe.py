@@ -142,6 +142,8 @@ class Recipe:
             values |= {f"{option}__{name}": value for name, value in params.items()}
         values["loss"] = self.loss.name
         values["solver"] = type(self.solver).__name__
+        # Last, because 'auto' follows from others: the first that differs is named.
+        values["precision"] = values.pop("precision")
         values["kernels"] = kernel_tier(self.precision)
         n_epochs = values.pop("n_epochs")
         if self.solver.learning_rate in ("auto", "linear"):  # else more continue it

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import platform
 import re
 import secrets
 import stat
@@ -20,7 +21,7 @@ import numpy as np
 
 from nplm.base import system
 from nplm.base.array_types import AnyArray
-from nplm.base.exceptions import CheckpointError, ParameterMessage
+from nplm.base.exceptions import CheckpointError, DivergenceError, ParameterMessage
 from nplm.base.files.atomic_files import replacing
 from nplm.base.files.tensors import CHECKSUM, read_tensors, write_tensors
 from nplm.base.fitted import INVALID_VALUE_ERRORS, Fitted
@@ -35,6 +36,7 @@ SECONDS_A_SAVE = 60.0
 # is not lost; but not shorter than these seconds.
 SAVE_SHARE, LEAST_SECONDS_A_SAVE = 0.01, 5.0
 FORMAT = 5
+PROCESSES = "processes"  # key of their number in a fingerprint
 STATE = "state"  # key of the JSON state, beside the arrays
 ROWS_PER_CHUNK = 4096
 # Errors that unexpected content of a checkpoint can raise.
@@ -76,9 +78,10 @@ def check_same_fit(
     for name in dict.fromkeys([*fit, *fit_before]):
         was, now = fit_before.get(name), fit.get(name)
         if was != now:
+            what = "number of processes" if name == PROCESSES else f"{{{name}}}"
             message = ParameterMessage(
-                f"The checkpoint in {{0}} is of another fit: its {{{name}}} was {{1}}, "
-                "now it is {2}. To resume, pass the same value; to start anew, choose "
+                f"The checkpoint in {{0}} is of another fit: its {what} was {{1}}, now "
+                "it is {2}. To resume, pass the same value; to start anew, choose "
                 "another folder.", folder, was, now,
             )  # fmt: skip
             raise CheckpointError(message)
@@ -134,7 +137,7 @@ class Checkpoint:
         self._fingerprint = {
             k: v for k, v in fingerprint.items() if k not in IGNORED_PARAMETERS
         }
-        self._fingerprint["processes"] = str(processes.size)
+        self._fingerprint[PROCESSES] = str(processes.size)
         self.rank, self.n_ranks = processes.rank, processes.size
         self._processes = processes
         self._lock: IO[str] | None = None
@@ -143,7 +146,8 @@ class Checkpoint:
         self._saved_at, self._save_seconds = time.monotonic(), 0.0
 
     def __enter__(self) -> Self:
-        processes, token = self._processes, secrets.token_hex()
+        processes = self._processes
+        token = f"process {os.getpid()} on {platform.node()} {secrets.token_hex()}"
         try:
             processes.all_or_none(lambda: self._lock_folder(token))
             token = processes.everyones(token)[0]
@@ -154,9 +158,11 @@ class Checkpoint:
         self._meet = self._interrupts.__enter__()
         return self
 
-    def __exit__(self, *error: Any) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *error: Any) -> None:
+        if kind is DivergenceError:  # it would diverge again
+            discard(self.folder)
         self._unlock_folder()
-        self._interrupts.__exit__(*error)
+        self._interrupts.__exit__(kind, *error)
 
     def _unlock_folder(self) -> None:
         if self._lock is not None:
@@ -181,9 +187,10 @@ class Checkpoint:
         try:
             system.lock(self._lock.fileno(), wait=False)
         except BlockingIOError as error:
+            holder = self._lock.read().rpartition(" ")[0]  # its token
             raise CheckpointError(
-                f"Another fit is using {self.folder}: wait until it ends, or choose "
-                "another folder."
+                f"Another fit{holder and f' ({holder})'} is using {self.folder}: wait "
+                "until it ends, or choose another folder."
             ) from error
         except OSError as error:
             if error.errno not in system.NO_LOCKS:

@@ -2,6 +2,7 @@
 
 import fcntl
 import lzma
+import platform
 import re
 import signal
 import subprocess
@@ -161,7 +162,7 @@ def test_an_interrupted_fit_goes_on(run, tmp_path, monkeypatch, model):
     with open(kept / "lock", "a") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         result = train("cut", code=1)
-    assert f"Another fit is using {kept}" in result.stderr
+    assert f"on {platform.node()}) is using {kept}" in result.stderr
     assert "To begin anew" not in result.stderr
     (kept / "mine").write_text("not the fit's")
     result = train("cut")

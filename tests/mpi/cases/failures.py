@@ -2,7 +2,9 @@
 
 import os
 import signal
+import subprocess
 import sys
+import time
 
 from sklearn.base import clone
 
@@ -115,3 +117,29 @@ def raises_in_progress():
 
 def killed_in_examples():
     in_the_middle_of_examples(lambda: os.kill(os.getpid(), signal.SIGKILL))
+
+
+def orphaned(folder):
+    """Kill mpiexec and the last rank: nothing else ends the first one."""
+
+    def kill():
+        for process in os.getppid(), os.getpid():
+            os.kill(process, signal.SIGKILL)
+
+    in_the_middle_of_examples(kill, checkpoint=folder)
+
+
+def leaves_examples():
+    """Wait for a rank that has ended, as the first rank is told."""
+    everyones = mpi.Ranks.everyones
+
+    def with_an_ended_process(ranks, value):
+        if value != os.getpid():
+            return everyones(ranks, value)
+        ended = subprocess.Popen([sys.executable, "-c", ""])
+        ended.wait()
+        return [value, ended.pid]
+
+    if comm.rank == 0:
+        mpi.Ranks.everyones = with_an_ended_process
+    in_the_middle_of_examples(lambda: time.sleep(60))

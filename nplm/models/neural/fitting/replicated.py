@@ -6,6 +6,7 @@ train apart and average their networks now and then.
 
 from __future__ import annotations
 
+import os
 import time
 from abc import abstractmethod
 from collections.abc import Callable
@@ -159,24 +160,28 @@ class RankMemory(RankExamples):
             barrier=parts.array(memory, 0), batch_size=self.batch_size,
         )  # fmt: skip
         team.share(common_memory(self.processes, n_ranks * team.most_posted))
+        self._process_ids = self.processes.everyones(os.getpid())
         return [team]
 
     def train(self, X: Ids, y: Ids, index: Index) -> None:
         (team,) = self.teams
-        team.wait()  # others may still read the parameters
+        self._wait(team)  # others may still read the parameters
         super().train(X, y, index)
 
     def update(self, team: Team, K: int) -> float:
-        now = time.perf_counter
         self._info[self.processes.rank] = team.own_loss, team.own_noise
         team.post()
-        began = now()
-        team.wait()
-        first = now() - began
+        first = self._wait(team)
         team.apply(K, *self._info.sum(axis=0))
-        began = now()
-        team.wait()
-        return first + now() - began
+        return first + self._wait(team)
+
+    def _wait(self, team: Any) -> float:
+        """Wait for all processes; return the seconds."""
+        began = time.perf_counter()
+        team.arrive()
+        while not team.passed():  # between the calls Python handles signals
+            self.processes.check_running(self._process_ids)
+        return time.perf_counter() - began
 
 
 class RankAverages(RankSharing):

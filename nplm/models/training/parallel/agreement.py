@@ -42,6 +42,7 @@ E = TypeVar("E", bound=BaseException)
 
 # Seconds that a rank waits for the others in a collective operation.
 TIMEOUT_SECONDS, TIMEOUT_VARIABLE = 600.0, "NPLM_MPI_TIMEOUT"
+PARENT = os.getppid()
 # 0 has ranks of one computer send messages, as those of several do.
 MEMORY_VARIABLE = "NPLM_MPI_SHARED_MEMORY"
 
@@ -67,6 +68,13 @@ def _may_share_memory() -> bool:
     return text == "1"
 
 
+def _abort(comm: MPI.Comm, why: str) -> None:
+    """End all ranks, with a message: what this one did."""
+    message = f"nplm.mpi: rank {comm.rank} of {comm.size} {why}"
+    print(message, file=sys.stderr, flush=True)
+    comm.Abort(1)
+
+
 def _await(request: MPI.Request, comm: MPI.Comm) -> None:
     """Complete a collective operation, or abort the job if a rank does not take part.
 
@@ -76,15 +84,12 @@ def _await(request: MPI.Request, comm: MPI.Comm) -> None:
     while not request.Test():
         waited = time.monotonic() - began
         if waited > seconds:
-            print(
-                f"nplm.mpi: rank {comm.rank} of {comm.size} waited {waited:.0f} s for "
-                "the others, and one did not come; ending the job. Make every call of "
-                f"nplm.mpi in all ranks, and set {TIMEOUT_VARIABLE} to more seconds "
-                "if ranks are slower than that.",
-                file=sys.stderr,
-                flush=True,
+            _abort(
+                comm,
+                f"waited {waited:.0f} s for the others, and one did not come; ending "
+                "the job. Make every call of nplm.mpi in all ranks, and set "
+                f"{TIMEOUT_VARIABLE} to more seconds if ranks are slower than that.",
             )
-            comm.Abort(1)
         if waited > 0.001:  # most operations complete at once
             pause = min(0.01, pause + 0.0002)
             time.sleep(pause)
@@ -194,6 +199,19 @@ class Ranks(Processes):
             error = ValueError(message)
             raise self._shared(error)
 
+    def check_running(self, process_ids: list[int]) -> None:
+        if os.getppid() != PARENT:  # mpiexec, which would end all, was killed
+            _abort(self.comm, "has lost mpiexec; ending the job.")
+        for rank, process in enumerate(process_ids):
+            try:
+                os.kill(process, 0)
+            except ProcessLookupError:
+                _abort(
+                    self.comm,
+                    f"waits for rank {rank} (process {process}), which has ended; "
+                    "ending the job.",
+                )
+
     @contextmanager
     def guard(self) -> Iterator[None]:
         """Abort the job if this rank alone fails: the others would wait for it."""
@@ -209,12 +227,7 @@ class Ranks(Processes):
             if comm.size == 1 or self._is_shared(error):
                 raise
             traceback.print_exc()
-            print(
-                f"nplm.mpi: rank {comm.rank} of {comm.size} failed; ending the job.",
-                file=sys.stderr,
-                flush=True,
-            )
-            comm.Abort(1)
+            _abort(comm, "failed; ending the job.")
         finally:
             if outermost:
                 comm.Delete_attr(SHARED)

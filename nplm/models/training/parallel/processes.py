@@ -47,6 +47,9 @@ class Processes:
     def check_same(self, fingerprint: dict[str, str], of_data: str = "") -> None:
         """Raise an error in all if parameters or data differ from the first's."""
 
+    def check_running(self, process_ids: list[int]) -> None:
+        """Abort all if a process of this computer has ended, by the ids of all."""
+
     def guard(self) -> AbstractContextManager[None]:
         """Return a context in which a process that fails alone aborts all."""
         return nullcontext()

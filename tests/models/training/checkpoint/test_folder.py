@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from nplm import CheckpointError
+from nplm import CheckpointError, DivergenceError
+from nplm.models.neural.fitting.epochs import Epochs
 from nplm.models.training import checkpoint as checkpoints
 from nplm.models.training.parallel.processes import ALONE
 from tests.helpers import paper_lm
@@ -141,13 +142,30 @@ def test_files_of_killed_fits_are_removed(data, tmp_path):
 
 def test_one_fit_at_a_time_in_a_folder(data, tmp_path):
     lm = paper_lm(max_iter=1, **SETTINGS)
+    holder = rf"Another fit \(process {os.getpid()} on .+\) is using {tmp_path}: wait"
 
     def another(*args):
-        with pytest.raises(CheckpointError, match="Another fit is using"):
+        with pytest.raises(CheckpointError, match=holder):
             clone(lm).fit(**data, checkpoint=tmp_path)
 
     lm.fit(**data, checkpoint=tmp_path, progress=another)
     clone(lm).fit(**data, checkpoint=tmp_path)  # works after the first fit
+
+
+def test_fit_that_diverges_leaves_no_checkpoint(data, tmp_path, monkeypatch):
+    lm, folder = paper_lm(max_iter=3, **SETTINGS), tmp_path / "state"
+
+    def diverge(epochs, loss, epoch, done):
+        if epoch > 1:
+            assert n_saves(folder)
+            raise DivergenceError("diverged.")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Epochs, "_check_divergence", diverge)
+        with pytest.raises(DivergenceError):
+            lm.fit(**data, checkpoint=folder)
+    assert not folder.exists()
+    lm.set_params(learning_rate_init=1e-3).fit(**data, checkpoint=folder)
 
 
 @pytest.mark.parametrize("number", [ENOSYS, ENOTSUP, ENOLCK])
