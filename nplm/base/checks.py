@@ -153,6 +153,9 @@ def trusted_ids(ids: Ids, n_words: int) -> Ids:
     return np.minimum(ids.view(np.uint32), np.uint32(n_words - 1)).view(np.int32)
 
 
+MAX_COPIES = 100_000_000  # of documents by their weights: a gigabyte of numbers
+
+
 def check_weights(
     sample_weight: object, n_documents: int, whole_of: str = ""
 ) -> Floats:
@@ -191,6 +194,13 @@ def copies_of(
     left. The weights are None if all are 1. See also `check_weights`.
     """
     weights = check_weights(sample_weight, n_documents, whole_of)
+    if np.ceil(weights).sum() > n_documents + MAX_COPIES:
+        i = int(weights.argmax())
+        raise ValueError(
+            f"sample_weight[{i}]={weights[i]:g}: documents are repeated by their "
+            f"weights, {weights.sum():g} times in all, which is too many; divide the "
+            "weights by a common factor."
+        )
     counts = np.ceil(weights).astype(np.int64)
     copies = np.repeat(np.arange(n_documents), counts).tolist()
     if (weights == counts).all():

@@ -72,6 +72,15 @@ def test_scores_are_weighted():
         lm.score(TEXTS, sample_weight=-np.ones(len(TEXTS)))
 
 
+@pytest.mark.parametrize("model", [KneserNeyLM(2), paper_lm(max_iter=1)])
+@pytest.mark.parametrize("weight", [1e9, 1e300])
+def test_too_many_repetitions_are_refused(model, weight):
+    weights = [1, weight, *[1] * (len(TEXTS) - 2)]
+    message = r"sample_weight\[1\]=1e\+.*divide the weights"
+    with pytest.raises(ValueError, match=message):
+        TextLM(model).fit(TEXTS, sample_weight=weights)
+
+
 def test_weights_of_documents_are_refused():
     for model in (LMClassifier(UniformLM()), LMDetector(UniformLM())):
         with pytest.raises(
