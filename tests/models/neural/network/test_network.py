@@ -174,7 +174,7 @@ def check_training(
     elif kind.startswith("energy") or any(rates):
         schedule = {"learning_rate_init": 1e-3} | schedule
     if widths:  # gradients through blocks with such weights are large
-        schedule["learning_rate_init"] = 1e-4
+        schedule["learning_rate_init"] = 3e-5 if n_distant > 100 else 1e-4
     solver = solver_of(solver, **schedule)
     network = random_network(
         *shape, precision, rng, n_threads, kind=kind, n_distant=n_distant,
