@@ -103,7 +103,7 @@ class Network(Scorer):
         others.
         """
         kind, n = self._kind(batch_size)
-        return pace.SECONDS_A_CALL * (1 if n == 1 else 5 if kind.is_async else 3)
+        return pace.SECONDS_A_CALL * (5 if kind.is_async and n > 1 else 1)
 
     def set_span(self, span: float) -> None:
         """Let the learning rate fall to 0 after `span` examples of its schedule."""
