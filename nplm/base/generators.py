@@ -18,7 +18,7 @@ def private_generator(
 ) -> np.random.RandomState:
     """Return the generator of a seed, or the given one; never NumPy's global one.
 
-    A fork while any library draws from that would have it locked forever.
+    Every library draws from that one: a process forked meanwhile has it locked forever.
     """
     generator = check_random_state(random_state)
     if generator is check_random_state(None):

@@ -29,7 +29,8 @@ def arrays_of(words):
 def test_words_and_sizes_of_texts_are_those_of_python(texts):
     n_bytes = [len(text.encode("utf-8", "surrogatepass")) for text in texts]
     n_words = sum(len(text.split()) for text in texts)
-    assert sizes_of(texts) == (n_words, sum(map(len, texts)), sum(n_bytes))
+    expected = n_words, sum(map(len, texts)), sum(n_bytes)
+    assert sizes_of(texts) == sizes_of(map(np.str_, texts)) == expected
     words = [re.findall(r"[^ \t\r\n]+", text) for text in texts]
     places = [(i, j) for i, own in enumerate(words) for j in range(len(own))]
     for some in (places, places[::-1], places[::2]):

@@ -9,12 +9,13 @@ from numbers import Integral, Real
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import MetaEstimatorMixin, OutlierMixin, clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, check_scalar
 
-from nplm.base.array_types import Counts, Floats, Index
+from nplm.base.array_types import Floats, Index
 from nplm.base.atomic import fit_copy, fitted_or_interrupted, read_at_once
 from nplm.base.estimators.constraints import hyperparameters
 from nplm.base.estimators.pages import DocumentEstimator
@@ -304,7 +305,7 @@ class LMDetector(OutlierMixin, MetaEstimatorMixin, DocumentEstimator):
         return np.subtract(scores, self.offset_, out=np.zeros(len(scores)), where=above)
 
     @read_at_once
-    def predict(self, X: Sequence[object]) -> Counts:
+    def predict(self, X: Sequence[object]) -> NDArray[np.int64]:
         """Return 1 for each inlier and -1 for each outlier.
 
         Parameters

@@ -53,8 +53,9 @@ def sizes_of(texts):
     cdef bint is_space, is_between
     cdef Py_UCS4 c
     cdef str text
-    for text in texts:
-        utf8_of(encodable(text), &n)
+    for item in texts:
+        utf8_of(encodable(item), &n)
+        text = <str> item  # or of a subclass, such as NumPy's
         n_characters += len(text)
         n_bytes += n
         is_between = True

@@ -35,7 +35,7 @@ class Softmax(Output):
         return self.n_rows(n_words)
 
     def initial_biases(self, n_words: int, counts: Counts) -> Array:
-        """Return log (add-one) unigrams: all that U = W = 0 leaves."""
+        """Return log (add-one) unigrams, which the network predicts with U = W = 0."""
         smoothed = counts[: self.n_rows(n_words)] + 1.0
         return np.log(smoothed / smoothed.sum())
 
