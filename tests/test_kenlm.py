@@ -5,6 +5,7 @@ import math
 import pickle
 import warnings
 
+import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
@@ -278,6 +279,7 @@ def test_types_of_kenlm_are_asked_for(models, tmp_path):
         model.BaseScore(None, "w1", state)
     with pytest.raises(TypeError, match="got int: 3"):
         model.score(3)
+    assert model.score(np.str_("w1 w2")) == model.score(b"w1 w2")
     other = kenlm.State()
     models["network"].BeginSentenceWrite(other)
     with pytest.raises(TypeError):

@@ -404,7 +404,7 @@ cdef inline double log10_of(double log_prob) noexcept:
 
 cdef inline str text_of(text):
     if isinstance(text, str):
-        return text
+        return str(text)  # of a subclass, such as NumPy's, too
     if isinstance(text, bytes):
         # A word that is not UTF-8 is unknown.
         return text.decode("utf-8", "surrogateescape")

@@ -8,6 +8,8 @@ import sys
 import threading
 import time
 import weakref
+from concurrent.futures import ThreadPoolExecutor
+from unittest.mock import Mock
 
 import joblib
 import numpy as np
@@ -225,6 +227,13 @@ def test_a_thread_that_cannot_start_is_a_memory_error(monkeypatch, how, n_starte
     assert len(done) <= n_started
     assert not any(thread.is_alive() for thread in begun)
     assert threads_end(n_before)
+
+
+def test_system_without_another_thread_is_told(monkeypatch):
+    refused = Mock(side_effect=RuntimeError("can't start new thread"))
+    monkeypatch.setattr(ThreadPoolExecutor, "submit", refused)
+    with pytest.raises(MemoryError, match="cannot start another thread: lower n_jobs"):
+        Threads(2).map(print, "ab")
 
 
 class HandlerError(Exception):
