@@ -17,7 +17,11 @@ MEMINFO = Path("/proc/meminfo")
 
 
 def lock(number: int, *, wait: bool) -> None:
-    """Lock an open file until it is closed, or raise BlockingIOError at once."""
+    """Lock an open file until it is closed.
+
+    Raises BlockingIOError if it is locked, unless `wait`, and OSError, such as one of
+    `NO_LOCKS`, if the file system has no locks.
+    """
     fcntl.flock(number, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
 
 

@@ -17,7 +17,7 @@ USUAL_COLUMNS = 4
 
 
 class Whole(Interval):
-    """Whole numbers from `least` to `most`; True is not 1, as scikit-learn has it."""
+    """Whole numbers from `least` to `most`; not True, which scikit-learn's has as 1."""
 
     def __init__(self, least: int, most: int | None = None) -> None:
         closed = "left" if most is None else "both"
@@ -48,7 +48,7 @@ def non_negative() -> Interval:
 
 
 def unless_none(value: object, change: int = 0) -> int:
-    """Return a parameter plus `change`, or `USUAL_COLUMNS` if it is no number."""
+    """Return a parameter plus `change`, 1 or more; `USUAL_COLUMNS` for no number."""
     if isinstance(value, Integral) and not isinstance(value, bool):
         return max(int(value) + change, 1)
     return USUAL_COLUMNS

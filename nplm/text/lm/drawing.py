@@ -56,7 +56,7 @@ def without(proba: Floats, excluded: Ids) -> Floats:
 
 
 def most_probable(proba: NDArray[Any], k: int, excluded: Ids) -> tuple[Ids, Floats]:
-    """Return at most `k` words of one distribution, and renormalised probabilities."""
+    """Return the `k` most probable words, or fewer, and renormalised probabilities."""
     [proba] = without(proba.astype(np.float64, copy=False), excluded)
     best = np.argsort(-proba, kind="stable")[: min(k, len(proba) - len(excluded))]
     return best.astype(np.int32), proba[best]

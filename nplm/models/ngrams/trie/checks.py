@@ -209,7 +209,7 @@ class SuffixTrie(Protocol):
         """Return the number of nodes of ``i + 2`` words."""
 
     def starts(self, i: int, size: int) -> Iterator[Counts]:
-        """Yield the first of level `i` of each node one word shorter, and the end."""
+        """Yield the first of level `i` of each shorter node, and the end, in blocks."""
 
     def nodes(self, i: int, begin: int, end: int) -> tuple[NDArray[Any], ...]:
         """Return the oldest words of nodes, probabilities (NaN without) and weights."""

@@ -42,7 +42,7 @@ E = TypeVar("E", bound=BaseException)
 
 # Seconds that a rank waits for the others in a collective operation.
 TIMEOUT_SECONDS, TIMEOUT_VARIABLE = 600.0, "NPLM_MPI_TIMEOUT"
-PARENT = os.getppid()
+PARENT = os.getppid()  # mpiexec, or its process on this computer
 # 0 has ranks of one computer send messages, as those of several do.
 MEMORY_VARIABLE = "NPLM_MPI_SHARED_MEMORY"
 

@@ -17,7 +17,7 @@ ALIGNMENT = 64  # bytes of a cache line
 
 
 def common_memory(processes: Processes, n_bytes: int) -> Bytes:
-    """Return zeros that processes of one computer share, until the last array."""
+    """Return zeros that processes of one computer share; the last array frees them."""
     opened: tuple[int, str] | None = None
 
     def make() -> tuple[str, list[int]]:

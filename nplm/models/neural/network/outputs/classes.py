@@ -64,7 +64,10 @@ class Classes(Output):
 
 
 def frequency_bins(weights: Counts) -> Ids:
-    """Return sqrt(|V|) classes of equal weight, by frequency (Mikolov et al., 2011)."""
+    """Return about sqrt(|V|) classes of equal weight, by decreasing frequency.
+
+    An example then costs 2 sqrt(|V|) rows on average (Mikolov et al., 2011).
+    """
     n_words = len(weights)
     n_classes = max(1, round(n_words**0.5))
     order = np.argsort(-weights, kind="stable")
