@@ -58,9 +58,9 @@ def train_minutes(job: Job) -> None:
     interrupted = _fit_and_save(lm, job, texts, held_out, budget, before)
     seconds, size = budget.spent, output.stat().st_size / 1e6
     _report(lm, job)
+    of = "" if lm.recipe is not None else f" of {lm.minutes:g}"  # which reads no clock
     click.echo(
-        f"{output}: {size:.1f} MB, after {seconds / 60:.2f} of {lm.minutes:g} minutes.",
-        err=True,
+        f"{output}: {size:.1f} MB, after {seconds / 60:.2f}{of} minutes.", err=True
     )
     _report_gain(lm, seconds)
     job.report(lm.scorer())
@@ -219,8 +219,10 @@ def _by_name(scores: list[Scores]) -> dict[str, Scores]:
 def _report_gain(lm: AutoLM, seconds: float) -> None:
     """Say what twice the minutes would give, or that the rules do not tell."""
     recipe = lm.recipe_
-    # A fit that ended before its time has nothing to gain from more of it.
-    if "network" not in recipe.members or seconds < USED_SHARE * 60 * lm.minutes:
+    # A fit that ended before its time has nothing to gain from more of it, and one with
+    # a recipe takes the time that it needs.
+    ended = lm.recipe is not None or seconds < USED_SHARE * 60 * lm.minutes
+    if ended or "network" not in recipe.members:
         return
     seen = recipe.corrections[-1][1] if recipe.corrections else recipe.planned
     gain = gain_of_twice(lm.n_tokens_, lm.n_words_, seen, recipe.network)

@@ -47,7 +47,8 @@ def test_minutes_make_a_mixture_that_a_recipe_makes_again(run, text, model, tmp_
     lm = nplm.load(model)
     assert {"ngrams", "network"} <= set(lm.recipe_.members)
     again = str(tmp_path / "again")
-    train(run, text, again, "--recipe", model)
+    repeated = train(run, text, again, "--recipe", model).stderr  # without a clock
+    assert "of 0.08 minutes" not in repeated and "wice the minutes" not in repeated
     refused = train(run, text, again, "--recipe", model, "--set", "alpha=0", code=2)
     assert "leave --set out" in refused.stderr
     other = tmp_path / "other"
