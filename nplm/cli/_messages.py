@@ -41,8 +41,9 @@ def check_auto_settings(settings: dict[str, object]) -> None:
 
 def sentence_of(error: Exception) -> str:
     """Return the message of an error, without the error numbers of the system."""
-    if isinstance(error, OSError) and error.filename and error.strerror:
-        return f"{error.filename}: {error.strerror}."
+    if isinstance(error, OSError) and error.strerror:
+        where = f"{error.filename}: " if error.filename else ""
+        return f"{where}{error.strerror.removesuffix('.')}."
     if isinstance(error, MemoryError):
         return f"out of memory: {in_options(error) or 'this process gets no more'}."
     return in_options(error)

@@ -1,6 +1,7 @@
 """Outputs of every command, never in the place of an input; inputs that are closed."""
 
 import json
+import os
 import subprocess
 import sys
 
@@ -119,3 +120,11 @@ def test_closed_standard_input_is_told_in_a_sentence(made, name):
     done = subprocess.run([*command, *own], capture_output=True, text=True)
     assert done.returncode == 1
     assert done.stderr.splitlines()[-1].startswith("Error: standard input is closed")
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no device is always full")
+def test_full_disk_is_told_without_an_error_number(made):
+    command = ["sh", "-c", 'exec "$@" >/dev/full', "sh", sys.executable, "-m", "nplm"]
+    command += ["query", str(made / "kn"), str(made / "train")]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (1, "Error: No space left on device.\n")
