@@ -46,13 +46,13 @@ static inline int barrier_passed(const Barrier *barrier, int round) {
   return 1;
 }
 
-/* Return 0 when all threads have arrived, or 1 if the barrier was broken. */
+/* Return 0 when all threads have arrived, or 1 if the barrier was broken. A thread alone
+ * ends its mini-batch: it may hold the lock of an update. */
 static inline int barrier_wait(Barrier *barrier) {
-  if (barrier->size > 1) {
-    int round = barrier_arrive(barrier);
-    while (!barrier_passed(barrier, round)) {
-      if (barrier_broken(barrier)) return 1;
-    }
+  if (barrier->size == 1) return 0;
+  int round = barrier_arrive(barrier);
+  while (!barrier_passed(barrier, round)) {
+    if (barrier_broken(barrier)) return 1;
   }
   return barrier_broken(barrier);
 }
