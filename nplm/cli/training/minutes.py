@@ -229,7 +229,7 @@ def _report_gain(lm: AutoLM, seconds: float) -> None:
     weight = dict(zip(recipe.members, recipe.weights))["network"]
     sentence = (
         "The rules do not tell what twice the minutes would give: they have no "
-        "measurement of such a text and network for that long."
+        "measurement of this network with twice its training on such a text."
     )
     if gain is not None and weight:
         gain *= weight
