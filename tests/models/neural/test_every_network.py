@@ -144,4 +144,4 @@ def test_asynchronous_threads(name, parallel):
         return
     equal(alone.fit(X, Y), one.fit(X, Y))
     assert two.fit(X, Y).n_seen_ == one.n_seen_
-    assert two.score(X, Y) == pytest.approx(one.score(X, Y), abs=0.4)  # of 2.9, and 0.8
+    assert two.score(X, Y) == pytest.approx(one.score(X, Y), abs=0.6)  # of 2.9, and 0.8
