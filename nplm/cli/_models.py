@@ -70,7 +70,7 @@ def is_of_running_text(scorer: Scorer) -> bool:
 def read_model(
     path: str | os.PathLike[str], *, mmap: bool = True, verify: bool = False
 ) -> TextLM:
-    """Read a text model of any kind of file; `mmap` and `verify` are of `nplm.load`."""
+    """Read a text model of any kind of file; `mmap` and `verify` as in `nplm.load`."""
     with open_model(path, mmap=mmap, verify=verify) as file:
         return text_lm_in(file)
 

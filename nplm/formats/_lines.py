@@ -93,8 +93,8 @@ class Lines:
         data = np.frombuffer(self._buffer, np.uint8, size, self._position)
         text = np.empty(size, np.uint8)
         numbers, weight = np.empty((2, min(n, size // 4)))  # as "1 a\n"
-        own = text, numbers, weight
-        n, position, n_bytes = _ngram_parse.parse_unigrams(data, *limits, *own)
+        columns = text, numbers, weight
+        n, position, n_bytes = _ngram_parse.parse_unigrams(data, *limits, *columns)
         if n == 0:
             return [], numbers[:0], weight[:0]
         spelled = text[: n_bytes - 1].tobytes()

@@ -179,7 +179,7 @@ class OpenModel:
             return ngrams.text_lm().scorer() if scorer is None else scorer
 
     def text_lm(self, work: Work | None = None, *, index: bool = True) -> TextLM:
-        """Return the model of words; that of a detector is of usual documents."""
+        """Return the model of words; a detector's is that of usual documents."""
         from nplm.text.lm.text_lm import TextLM
         from nplm.text.tasks.lm_detector import LMDetector
 

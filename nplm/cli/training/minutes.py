@@ -222,16 +222,16 @@ def _report_gain(lm: AutoLM, seconds: float) -> None:
     # A fit that ended before its time has nothing to gain from more of it, and one with
     # a recipe takes the time that it needs.
     ended = lm.recipe is not None or seconds < USED_SHARE * 60 * lm.minutes
-    if ended or "network" not in recipe.members:
+    weight = dict(zip(recipe.members, recipe.weights)).get("network")
+    if ended or not weight:
         return
     seen = recipe.corrections[-1][1] if recipe.corrections else recipe.planned
     gain = gain_of_twice(lm.n_tokens_, lm.n_words_, seen, recipe.network)
-    weight = dict(zip(recipe.members, recipe.weights))["network"]
     sentence = (
         "The rules do not tell what twice the minutes would give: they have no "
         "measurement of this network with twice its training on such a text."
     )
-    if gain is not None and weight:
+    if gain is not None:
         gain *= weight
         sentence = f"Twice the minutes would lower the perplexity by about {gain:.0%}."
     click.echo(sentence, err=True)

@@ -212,16 +212,20 @@ def _read_unigrams(lines: Lines, n: int) -> tuple[list[str], Floats, Floats]:
     prob, bow = array("d"), array("d")
     while len(words) < n:
         first_line, n_before = lines.n_read + 1, len(words)
-        own, log_prob, log_bow = lines.unigrams(n - n_before, LIMITS)
-        if not own:
+        new_words, log_prob, log_bow = lines.unigrams(n - n_before, LIMITS)
+        if not new_words:
             word, number, weight = _unigram(lines, n, n_before)
-            own, log_prob, log_bow = [word], np.array([number]), np.array([weight])
+            new_words, log_prob, log_bow = (
+                [word],
+                np.array([number]),
+                np.array([weight]),
+            )
             first_line = lines.n_read
-        words += own
-        seen.update(own)
+        words += new_words
+        seen.update(new_words)
         if len(seen) < len(words):
             before = set(words[:n_before])
-            for line, word in enumerate(own, first_line):
+            for line, word in enumerate(new_words, first_line):
                 if word in before:
                     raise lines.error(
                         f"the 1-gram {shown(word)} occurs twice", line=line

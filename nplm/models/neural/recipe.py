@@ -227,7 +227,7 @@ class TrainedNetwork:
     def resumed(
         self, parts: Parts, solver: solvers.SGD, rows: slice
     ) -> tuple[Parameters, State | None]:
-        """Copy the parameters with some rows, and the state if it is of `solver`."""
+        """Copy the parameters with these rows, and the state if `solver` wrote it."""
         parameters = self.parameters.copy(rows)
         parameters.visited = parts.visited
         fresh = solver.initial_state(parameters)
