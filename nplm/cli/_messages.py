@@ -62,7 +62,10 @@ def in_options(problem: BaseException | str) -> str:
         if isinstance(option, click.Option)
         and (chosen is None or chosen in models_of(option))
     }
-    options.pop("output", None)  # a parameter of networks has this name
+    # A parameter of networks has this name; the state of a fit is beside the file.
+    output = options.pop("output", None)
+    if output is not None:
+        options["checkpoint"] = output
     if "valid" in options:
         options["X_val"] = options["valid"]
     inner = {name.partition("__")[2]: option for name, option in options.items()}

@@ -28,6 +28,7 @@ from nplm.models.auto.auto_lm import fit_within, scores_of
 from nplm.models.auto.fitting import CHOICE_FILE, Budget, Scores
 from nplm.models.auto.rules import gain_of_twice
 from nplm.models.training.checkpoint import discard
+from nplm.models.training.folder_lock import FolderLock
 
 # Bytes of text that are read, split and counted a second; and the share of the time
 # that this may take.
@@ -47,15 +48,10 @@ def train_minutes(job: Job) -> None:
     refuse_arpa(output)
     lm = _auto_lm(options)
     budget = Budget(60 * lm.minutes, began)
-    limit = partial(_refuse_too_large, lm, budget)
-    limit(n_bytes_of(job.inputs))
-    refuse_empty(job.test, "test")
-    at_blanks = getattr(lm.tokenizer, "splits_at_blanks", False)
-    texts, held_out = job.read(
-        at_blanks=at_blanks, errors=options["errors"], limit=limit
-    )
     before = None if options["continued"] is None else _auto_of(options["continued"])
-    interrupted = _fit_and_save(lm, job, texts, held_out, budget, before)
+    # Until the model is saved: another run of this output would take the state.
+    with report_in_options(), FolderLock(job.checkpoint) as folder:
+        interrupted = _fit_and_save(lm, job, folder, budget, before)
     seconds, size = budget.spent, output.stat().st_size / 1e6
     _report(lm, job)
     of = "" if lm.recipe is not None else f" of {lm.minutes:g}"  # which reads no clock
@@ -132,19 +128,16 @@ def _refuse_too_large(lm: AutoLM, budget: Budget, n_bytes: int) -> None:
 
 
 def _fit_and_save(
-    lm: AutoLM,
-    job: Job,
-    texts: list[str],
-    held_out: list[str] | None,
-    budget: Budget,
-    before: AutoLM | None,
+    lm: AutoLM, job: Job, folder: FolderLock, budget: Budget, before: AutoLM | None
 ) -> bool:
     """Fit and save the model; return whether an interrupt ended the fit early."""
-    folder, whole = job.checkpoint, True
-    with (
-        report_in_options(), redirect_stdout(sys.stderr), kept_fit(job),
-        _first_ends(budget),
-    ):  # fmt: skip
+    limit, whole = partial(_refuse_too_large, lm, budget), True
+    limit(n_bytes_of(job.inputs))
+    refuse_empty(job.test, "test")
+    at_blanks = getattr(lm.tokenizer, "splits_at_blanks", False)
+    errors = job.options["errors"]
+    texts, held_out = job.read(at_blanks=at_blanks, errors=errors, limit=limit)
+    with redirect_stdout(sys.stderr), kept_fit(job), _first_ends(budget):
         try:
             fit_within(
                 budget, lm, texts, X_val=held_out, checkpoint=folder, before=before
@@ -155,7 +148,7 @@ def _fit_and_save(
             whole = False
     lm.set_params(verbose=0)
     save_trained(lm, job, optimizer=True, whole=whole)
-    (folder / CHOICE_FILE).unlink(missing_ok=True)
+    (folder.path / CHOICE_FILE).unlink(missing_ok=True)
     discard(folder)
     return budget.ends_soon or not whole
 

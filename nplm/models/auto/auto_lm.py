@@ -6,7 +6,6 @@ from collections.abc import Iterable, Sequence
 from copy import deepcopy
 from dataclasses import replace
 from numbers import Real
-from pathlib import Path
 from typing import Any, ClassVar, NoReturn, Self
 
 import numpy as np
@@ -42,6 +41,7 @@ from nplm.models.auto.recipe import AutoRecipe
 from nplm.models.auto.running import RunningWordScorer
 from nplm.models.auto.texts import AutoText
 from nplm.models.training.checkpoint import check_same_fit, fingerprint
+from nplm.models.training.folder_lock import FolderLock
 from nplm.text.codecs import Codec, codec_of, encoded
 from nplm.text.lm.fitted_text import fitted_text
 from nplm.text.lm.text_fitting import boundary_of
@@ -254,18 +254,35 @@ class AutoLM(TextLM):
         unknown = fit_params.keys() - FIT_PARAMS
         if unknown:
             raise TypeError(f"AutoLM.fit has no parameter {min(unknown)!r}.")
-        folder, before = options["checkpoint"], options["before"]
-        if before is not None:
-            _check_before(before)
+        if options["before"] is not None:
+            _check_before(options["before"])
         budget = budget or Budget(60 * float(self.minutes))
+        if options["checkpoint"] is None:
+            return self._fit_in(None, X, y, X_val, options, fixed, budget)
+        # Before its state is read, and until the last one is kept.
+        with FolderLock.of(options["checkpoint"]) as lock:
+            return self._fit_in(lock, X, y, X_val, options, fixed, budget)
+
+    def _fit_in(
+        self,
+        folder: FolderLock | None,
+        X: Any,
+        y: Any,
+        X_val: Any,
+        options: dict[str, Any],
+        fixed: dict[str, Any],
+        budget: Budget,
+    ) -> KeyboardInterrupt | None:
+        """Fit with settings that are `fixed`, and keep the state in a folder."""
+        before = options["before"]
         choice = None if self.recipe is None else Choice(self.recipe)
         if choice is None and folder is not None:
-            choice = kept_choice(Path(folder))
+            choice = kept_choice(folder.path)
             budget.spent_before = 0.0 if choice is None else choice.seconds
         text, recipe = self._text(X, y, X_val, options["y_val"], choice, before, budget)
         asked = {} if folder is None else self._asked(text, fixed, before)
-        if choice is not None and choice.asked:
-            check_same_fit(Path(folder), choice.asked, asked)
+        if choice is not None and folder is not None and choice.asked:
+            check_same_fit(folder.path, choice.asked, asked)
         if recipe.continues != (before is not None):
             what, do = (
                 ("another", "give that, too")

@@ -354,7 +354,7 @@ class AutoFit:
         """Take another choice; the checkpoint is of the network before."""
         self.choice = choice
         if self.checkpoint is not None:
-            discard(Path(self.checkpoint))
+            discard(self.checkpoint)
 
     def _trained(self) -> tuple[NeuralLM, KeyboardInterrupt | None]:
         network = self.new_network(self.recipe.network)

@@ -4,28 +4,24 @@ from __future__ import annotations
 
 import json
 import os
-import platform
 import re
-import secrets
 import stat
-import tempfile
 import time
 import zlib
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from errno import ELOOP
 from pathlib import Path
-from typing import IO, Any, NamedTuple, Self, TypeVar
+from typing import Any, NamedTuple, Self, TypeVar
 
 import numpy as np
 
-from nplm.base import system
 from nplm.base.array_types import AnyArray
 from nplm.base.exceptions import CheckpointError, DivergenceError, ParameterMessage
 from nplm.base.files.atomic_files import replacing
 from nplm.base.files.tensors import CHECKSUM, read_tensors, write_tensors
 from nplm.base.fitted import INVALID_VALUE_ERRORS, Fitted
 from nplm.base.warnings import warn
+from nplm.models.training.folder_lock import LOCK, FolderLock
 from nplm.models.training.parallel.processes import Processes
 
 T = TypeVar("T")
@@ -82,7 +78,7 @@ def check_same_fit(
             message = ParameterMessage(
                 f"The checkpoint in {{0}} is of another fit: its {what} was {{1}}, now "
                 "it is {2}. To resume, pass the same value; to start anew, choose "
-                "another folder.", folder, was, now,
+                "another {checkpoint:folder}.", folder, was, now,
             )  # fmt: skip
             raise CheckpointError(message)
 
@@ -92,16 +88,21 @@ def has_save(folder: Path) -> bool:
     return (folder / "latest.json").exists()
 
 
-def discard(folder: Path) -> None:
-    """Remove the saves of a finished fit, but no other files of the folder."""
-    if not folder.is_dir():
+def discard(folder: str | os.PathLike[str]) -> None:
+    """Remove the saves of a finished fit, but no other files of the folder.
+
+    A `FolderLock` keeps its lock, and removes the folder itself.
+    """
+    path, has_lock = Path(folder), isinstance(folder, FolderLock)
+    if not path.is_dir():
         return
-    for name in os.listdir(folder):
-        if re.fullmatch(r"lock|latest\.json|save-\d+\.\d+-of-\d+\.\w+", name):
+    for name in os.listdir(path):
+        is_lock = name == LOCK and not has_lock
+        if is_lock or re.fullmatch(r"latest\.json|save-\d+\.\d+-of-\d+\.\w+", name):
             with suppress(OSError):  # a directory, or no permission
-                (folder / name).unlink()
+                (path / name).unlink()
     with suppress(OSError):  # not empty
-        folder.rmdir()
+        path.rmdir()
 
 
 class _Latest(NamedTuple):
@@ -128,77 +129,35 @@ class Checkpoint:
         fingerprint: dict[str, str],
         processes: Processes,
     ) -> None:
-        if not isinstance(folder, (str, os.PathLike)):
-            raise TypeError(
-                f"checkpoint={folder!r} is of type {type(folder).__name__}: pass the "
-                "path of a folder, as a str or a pathlib.Path."
-            )
-        self.folder, self._is_empty_path = Path(folder), not os.fspath(folder)
+        self._lock = FolderLock.of(folder, processes.rank)
+        self.folder = self._lock.path
         self._fingerprint = {
             k: v for k, v in fingerprint.items() if k not in IGNORED_PARAMETERS
         }
         self._fingerprint[PROCESSES] = str(processes.size)
         self.rank, self.n_ranks = processes.rank, processes.size
         self._processes = processes
-        self._lock: IO[str] | None = None
         self._interrupts = processes.interrupts()
         self._number = 0
         self._saved_at, self._save_seconds = time.monotonic(), 0.0
 
     def __enter__(self) -> Self:
         processes = self._processes
-        token = f"process {os.getpid()} on {platform.node()} {secrets.token_hex()}"
         try:
-            processes.all_or_none(lambda: self._lock_folder(token))
-            token = processes.everyones(token)[0]
+            processes.all_or_none(self._lock.__enter__)
+            token = processes.everyones(self._lock.token)[0]
             processes.all_or_none(lambda: self._check_shared(token))
-        except BaseException:
-            self._unlock_folder()
+        except BaseException:  # in another process, perhaps
+            self._lock.__exit__()
             raise
         self._meet = self._interrupts.__enter__()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *error: Any) -> None:
         if kind is DivergenceError:  # it would diverge again
-            discard(self.folder)
-        self._unlock_folder()
+            discard(self._lock)
+        self._lock.__exit__()
         self._interrupts.__exit__(kind, *error)
-
-    def _unlock_folder(self) -> None:
-        if self._lock is not None:
-            self._lock.close()
-
-    def _lock_folder(self, token: str) -> None:
-        """Create and lock the folder; the lock ends with this process at the latest."""
-        if self._is_empty_path:
-            raise ValueError("checkpoint='' is no folder: pass the path of one.")
-        try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-        except (FileExistsError, NotADirectoryError) as error:
-            raise type(error)(
-                f"checkpoint={str(self.folder)!r} cannot be a folder, because it or "
-                "one of its parents is a file: choose another path."
-            ) from None
-        # Only a write is conclusive: os.access ignores read-only file systems.
-        tempfile.TemporaryFile(dir=self.folder).close()
-        if self.rank > 0:
-            return
-        self._lock = _open_lock(self.folder / "lock")
-        try:
-            system.lock(self._lock.fileno(), wait=False)
-        except BlockingIOError as error:
-            holder = self._lock.read().rpartition(" ")[0]  # its token
-            raise CheckpointError(
-                f"Another fit{holder and f' ({holder})'} is using {self.folder}: wait "
-                "until it ends, or choose another folder."
-            ) from error
-        except OSError as error:
-            if error.errno not in system.NO_LOCKS:
-                raise
-        self._lock.truncate(0)
-        self._lock.write(token)
-        self._lock.flush()
-        os.fsync(self._lock.fileno())
 
     def _check_shared(self, token: str) -> None:
         """Raise an error if the first process has another folder."""
@@ -359,28 +318,3 @@ def _check_is_file(path: Path) -> None:
     if not stat.S_ISREG(mode):
         kind = "a folder" if stat.S_ISDIR(mode) else "a pipe or a device"
         raise ValueError(f"it is {kind}, not a file")
-
-
-def _open_lock(path: Path) -> IO[str]:
-    """Open a file for writing, without following a link."""
-    try:
-        number = system.open_unfollowed(path)
-    except IsADirectoryError as error:
-        raise CheckpointError(
-            f"{path} is a folder, but the checkpoint needs a file of that name: "
-            "remove it."
-        ) from error
-    except OSError as error:
-        if error.errno != ELOOP:
-            raise
-        raise CheckpointError(
-            f"{path} is a link, and its target would be written over: remove it."
-        ) from error
-    status = os.fstat(number)
-    if not stat.S_ISREG(status.st_mode) or status.st_nlink > 1:
-        os.close(number)
-        raise CheckpointError(
-            f"{path} is a pipe, a device or a file with a second hard link, and would "
-            "be written over: remove it."
-        )
-    return open(number, "r+")

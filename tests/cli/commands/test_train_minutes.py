@@ -14,6 +14,7 @@ import pytest
 
 import nplm
 from nplm.models.auto.fitting import CHOICE_FILE
+from nplm.models.training.folder_lock import FolderLock
 from tests.helpers.texts import texts
 
 MINUTES = "0.08"
@@ -167,3 +168,19 @@ def test_first_ctrl_c_saves_the_whole_mixture(text, model):
     assert lm.recipe_.last is None
     done, planned = lm.recipe_.corrections[-1]
     assert done < planned <= 1.05 * done + 1
+
+
+def test_second_run_of_an_output_is_refused_before_it_reads(run, text, model):
+    folder = Path(f"{model}.checkpoint")
+    with FolderLock(folder):
+        (folder / CHOICE_FILE).write_text("of the first")
+        refused = train(run, text, model, "--minutes", MINUTES, code=1).stderr
+        assert (folder / CHOICE_FILE).read_text() == "of the first"
+    assert re.search(
+        r"Another fit \(process .*wait until it .*another --output", refused
+    )
+    assert "reading the text" not in refused
+    (folder / CHOICE_FILE).unlink()
+    Path(text).write_text("")
+    train(run, text, model, "--minutes", MINUTES, code=1)
+    assert not folder.exists()
