@@ -69,7 +69,7 @@ class Terminal(Surface):
 
     - `console`: by default that of standard error
     - `live`: whether a thread keeps the time of a stage up to date, and what is printed
-      meanwhile goes above the bar
+      meanwhile goes above the bar, as warnings always do
     """
 
     def __init__(self, console: Console | None = None, *, live: bool = False) -> None:
@@ -87,7 +87,7 @@ class Terminal(Surface):
         self._progress = Progress(
             self._bar, text, *([elapsed] if live else []),
             console=console or Console(stderr=True), transient=True, auto_refresh=live,
-            redirect_stdout=live, redirect_stderr=live,
+            redirect_stdout=live, redirect_stderr=True,
         )  # fmt: skip
 
     def begin(self, text: str) -> None:

@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
+from typing import Any
 
 import click
 
@@ -18,15 +19,24 @@ Options = dict[str, click.Option]  # by parameter
 @contextmanager
 def report_in_options() -> Iterator[None]:
     """Report warnings, each once, and errors of a fit in terms of the options."""
-    with warnings.catch_warnings(record=True) as notes:
+    context, reported, before = click.get_current_context(), set(), warnings.showwarning
+
+    def report(message: Warning | str, *args: Any, **kwargs: Any) -> None:
+        with context.scope(cleanup=False):  # of another thread, too
+            note = in_options(message)
+        if note not in reported:
+            reported.add(note)
+            click.echo(f"Note: {note}", err=True)
+
+    with warnings.catch_warnings():
         warnings.simplefilter("always")
+        warnings.showwarning = report
         try:
             yield
         except (ValueError, DivergenceError, MemoryError) as error:
             raise click.ClickException(sentence_of(error)) from error
         finally:
-            for note in dict.fromkeys(in_options(note.message) for note in notes):
-                click.echo(f"Note: {note}", err=True)
+            warnings.showwarning = before
 
 
 def check_auto_settings(settings: dict[str, object]) -> None:

@@ -26,7 +26,7 @@ def tokenizer_of(tokens: str) -> Tokenizer | Subwords | None:
 
 @contextmanager
 def kept_fit(job: Job) -> Iterator[None]:
-    """Say how to go on after an interrupt, and how to begin anew.
+    """Say how to go on after an interrupt or a full disk, and how to begin anew.
 
     The checkpoint may be that of another fit.
     """
@@ -35,7 +35,7 @@ def kept_fit(job: Job) -> Iterator[None]:
         click.echo(f"Going on from {folder}.", err=True)
     try:
         yield
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, OSError):
         if has_save(folder):
             click.echo(
                 f"The state of the fit is in {folder}: the same command goes on from "

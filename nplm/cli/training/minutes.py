@@ -146,8 +146,8 @@ def _fit_and_save(
             if not hasattr(lm, "estimator_"):
                 raise
             whole = False
-    lm.set_params(verbose=0)
-    save_trained(lm, job, optimizer=True, whole=whole)
+        lm.set_params(verbose=0)
+        save_trained(lm, job, optimizer=True, whole=whole)
     (folder.path / CHOICE_FILE).unlink(missing_ok=True)
     discard(folder)
     return budget.ends_soon or not whole

@@ -309,6 +309,7 @@ class AutoLM(TextLM):
                     spell=lambda: spelling_of(self.vocabulary_),
                 )  # fmt: skip
                 fit.choice = replace(choice, asked=asked)
+                fit.check_disk()
             if self.verbose:
                 print(described(fit.choice, text, fit.budget, fixed))
                 fit.announce = lambda choice: print(

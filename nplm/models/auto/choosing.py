@@ -14,6 +14,7 @@ from scipy.sparse import csr_array
 
 from nplm.base.exceptions import DivergenceError, ParameterMessage
 from nplm.models.auto.fitting import AutoFit, Choice, Scores
+from nplm.models.auto.memory import STATES
 from nplm.models.auto.recipe import CHOSEN, AutoRecipe
 from nplm.models.auto.rules import (
     batch_size_for,
@@ -46,9 +47,9 @@ MIN_TOKENS, MIN_SECONDS = 2000, 3.0
 # Seconds of a word: to make its features from counts and from spelling, also for a
 # measurement. And the share of the time left to make a network for a second one.
 WORD_SECONDS, BUILDING_SHARE = 1e-4, 0.05
-# Seconds to build and save a model, those of one of its parameters, n-grams of a token,
-# and numbers of a parameter, with the solver's state.
-SAVING_SECONDS, PARAMETER_SECONDS, NGRAMS_A_TOKEN, STATES = 0.3, 2e-8, 3, 3
+# Seconds to build and save a model, those of one of its parameters, and n-grams of a
+# token.
+SAVING_SECONDS, PARAMETER_SECONDS, NGRAMS_A_TOKEN = 0.3, 2e-8, 3
 # Windows of a run, of which a network that remembers needs more.
 SHORT_RUN = 4
 # The learning rate of a network that is trained further, as a share of its own.

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import math
 import os
+import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Self
@@ -20,10 +20,15 @@ from sklearn.frozen import FrozenEstimator
 from nplm.base.blocks import Texts
 from nplm.base.estimators.scored_texts import perplexity, texts_log_prob
 from nplm.base.exceptions import CheckpointError, DivergenceError
-from nplm.base.files.atomic_files import release_pages, replacing
+from nplm.base.files.atomic_files import allocate, release_pages, replacing
 from nplm.base.warnings import warn
 from nplm.models.adaptation.cache_lm import CacheLM
-from nplm.models.auto.memory import buffer_bytes, fit_bytes, ngrams_are_on_disk
+from nplm.models.auto.memory import (
+    buffer_bytes,
+    fit_bytes,
+    network_bytes,
+    ngrams_are_on_disk,
+)
 from nplm.models.auto.recipe import AutoRecipe
 from nplm.models.auto.texts import AutoText
 from nplm.models.classes.class_lm import ClassLM
@@ -307,6 +312,13 @@ class AutoFit:
         on_disk = ngrams_are_on_disk(*sizes, self.memory)
         return fit_bytes(*sizes, on_disk=on_disk)
 
+    def check_disk(self) -> None:
+        """Raise OSError if the disk is too small for a save and the model."""
+        if self.checkpoint is not None and "network" in self.recipe.members:
+            n = 2 * network_bytes(self.recipe, self.n_features)
+            with tempfile.TemporaryFile(dir=self.checkpoint) as file:
+                allocate(file, n, Path(self.checkpoint))
+
     def new_network(self, parameters: Mapping[str, object]) -> NeuralLM:
         """Return an unfitted network."""
         network = NeuralLM(
@@ -413,8 +425,12 @@ class AutoFit:
             return
         if self.budget.spent >= self.choice.seconds + after:
             self.choice = replace(self.choice, seconds=self.budget.spent)
-            with suppress(OSError):  # of which the checkpoint of the network warns
+            try:
                 self.choice.keep(Path(self.checkpoint))
+            except OSError as error:
+                if not after:  # else the checkpoint of the network warns
+                    why = error.strerror or error
+                    warn(f"The fit continues, but is not kept: {why}.", RuntimeWarning)
 
     def _progress(self, done: float, total: float, loss: float) -> None:
         note = f"training perplexity {math.exp(min(loss, 50)):.1f}"
@@ -423,7 +439,8 @@ class AutoFit:
             about = "about " if plan.is_sampled else ""
             note += f", held-out {about}{math.exp(min(plan.held_out_loss, 50)):.1f}"
         self.report("network", note)
-        self._keep_choice()
+        if self.checkpoint is not None and has_save(Path(self.checkpoint)):
+            self._keep_choice()  # the time before a first save would be lost
         self._check_speed()
 
     def _check_speed(self) -> None:

@@ -20,6 +20,10 @@ FIRST_FEATURE_BYTES, FEATURE_BYTES, SPELLED_BYTES = 28, 16, 10
 BUFFER_SHARE, LEAST_BUFFER_BYTES = 0.25, 50_000_000
 
 
+# Numbers of a parameter in a file, with the solver's state.
+STATES = 3
+
+
 def fit_bytes(
     text: AutoText, recipe: AutoRecipe, n_features: int, *, on_disk: bool = False
 ) -> int:
@@ -43,6 +47,11 @@ def fit_bytes(
         network = max(first, later)
         network *= recipe.network["embedding_dim"]
     return _text_bytes(text) + max(estimation, after + network)
+
+
+def network_bytes(recipe: AutoRecipe, n_features: int) -> int:
+    """Return the bytes of the features of a network in a file, with the solver's."""
+    return STATES * 4 * n_features * int(recipe.network["embedding_dim"])
 
 
 def _text_bytes(text: AutoText) -> int:

@@ -14,6 +14,7 @@ from typing import IO, Self
 
 from nplm.base import system
 from nplm.base.exceptions import CheckpointError, ParameterMessage
+from nplm.base.files.atomic_files import full_disk_named
 
 LOCK = "lock"
 
@@ -101,10 +102,11 @@ class FolderLock(os.PathLike[str]):
         except OSError as error:
             if error.errno not in system.NO_LOCKS:
                 raise
-        self._file.truncate(0)
-        self._file.write(self.token)
-        self._file.flush()
-        os.fsync(self._file.fileno())
+        with full_disk_named(self.path, "more is"):
+            self._file.truncate(0)
+            self._file.write(self.token)
+            self._file.flush()
+            os.fsync(self._file.fileno())
 
 
 def _open_lock(path: Path) -> IO[str]:

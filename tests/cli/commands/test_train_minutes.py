@@ -7,7 +7,9 @@ import signal
 import subprocess
 import sys
 import time
+from errno import ENOSPC
 from pathlib import Path
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -168,6 +170,27 @@ def test_first_ctrl_c_saves_the_whole_mixture(text, model):
     assert lm.recipe_.last is None
     done, planned = lm.recipe_.corrections[-1]
     assert done < planned <= 1.05 * done + 1
+
+
+def test_full_disk_leaves_the_state_of_the_fit(run, text, model, monkeypatch):
+    options = "--minutes", "1", "--set", "epochs=1", "--set", "n_hidden=8"
+    full = Mock(side_effect=OSError(ENOSPC, "the disk is full"))
+    with monkeypatch.context() as patch:
+        patch.setattr("nplm.cli.training.fitting.nplm.save", full)
+        found = train(run, text, model, *options, code=1)
+    assert f"{model}.checkpoint: the same command goes on from there." in found.stderr
+    assert found.stderr.endswith("Error: the disk is full.\n")
+    found = train(run, text, model, *options)
+    assert f"Going on from {model}.checkpoint." in found.stderr
+    assert not os.path.exists(f"{model}.checkpoint")
+
+
+def test_notes_come_at_once(run, text, model, monkeypatch):
+    full = Mock(side_effect=OSError(ENOSPC, "the disk is full"))
+    monkeypatch.setattr("nplm.models.auto.fitting.replacing", full)
+    notes = train(run, text, model, "--minutes", "1", "--members", "ngrams").stderr
+    note = "Note: The fit continues, but is not kept: the disk is full."
+    assert notes.index(note) < notes.index("ngrams")
 
 
 def test_second_run_of_an_output_is_refused_before_it_reads(run, text, model):

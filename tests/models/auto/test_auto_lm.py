@@ -515,9 +515,18 @@ def test_fit_continues_on_a_full_disk(tmp_path, monkeypatch):
     full = Mock(side_effect=OSError(ENOSPC, "No space left on device"))
     monkeypatch.setattr("nplm.models.auto.fitting.replacing", full)
     lm = AutoLM(1.0, settings=SMALL | {"epochs": 1}, random_state=0)
-    lm.fit(TEXTS, checkpoint=tmp_path)
-    assert full.called
+    with pytest.warns(RuntimeWarning, match="is not kept: No space left on device"):
+        lm.fit(TEXTS, checkpoint=tmp_path)
     equal(AutoLM(recipe=lm.recipe_).fit(TEXTS), lm)
+
+
+def test_disk_without_room_for_the_network_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr("os.posix_fallocate", Mock(side_effect=OSError(ENOSPC, "")))
+    lm = AutoLM(1.0, settings=SMALL | {"members": ["network"]})
+    with pytest.raises(OSError, match=r"is full: .* needed there, and .* free some"):
+        lm.fit(TEXTS, checkpoint=tmp_path / "state")
+    assert not any(tmp_path.iterdir())
+    lm.set_params(settings=NGRAMS).fit(TEXTS, checkpoint=tmp_path / "state")
 
 
 def test_fit_that_is_killed_before_its_network_resumes(tmp_path, monkeypatch):
