@@ -173,7 +173,7 @@ def check_weights(
         i, kind, advice = int(wrong.argmax()), "a number of times", ""
         if whole_of:
             kind = "a whole number of times"
-            advice = f" for {whole_of}; scale and round the weights, or fit a network"
+            advice = f" for {whole_of}; scale and round them, or fit TextLM(NeuralLM())"
         raise ValueError(
             f"sample_weight[{i}]={weights[i]}: a document counts {kind}, 0 or "
             f"more{advice}."

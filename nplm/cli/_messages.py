@@ -13,7 +13,10 @@ import click
 from nplm.base.exceptions import DivergenceError, ParameterMessage, in_python
 from nplm.cli._options import chosen_model, models_of
 
-Options = dict[str, click.Option]  # by parameter
+Options = dict[str, click.Option | str]  # by parameter
+# Parameters of Python whose options have other names, or are no options.
+OTHER_NAMES = {"X_val": "valid", "checkpoint": "output", "before": "continued"}
+OTHER_WORDS: Options = {"X": "TEXT", "running_text": "--text running"}
 
 
 @contextmanager
@@ -72,20 +75,19 @@ def in_options(problem: BaseException | str) -> str:
         if isinstance(option, click.Option)
         and (chosen is None or chosen in models_of(option))
     }
-    # A parameter of networks has this name; the state of a fit is beside the file.
-    output = options.pop("output", None)
-    if output is not None:
-        options["checkpoint"] = output
-    if "valid" in options:
-        options["X_val"] = options["valid"]
+    others = {name: options[of] for name, of in OTHER_NAMES.items() if of in options}
+    options.pop("output", None)  # a parameter of networks has this name
     inner = {name.partition("__")[2]: option for name, option in options.items()}
-    return message.in_words(partial(_as_option, inner | options))
+    words = OTHER_WORDS | inner | options | others
+    return message.in_words(partial(_as_option, words))
 
 
 def _as_option(options: Options, name: str, words: str, *value: object) -> str:
     option = options.get(name)
     if option is None:
         return in_python(name, words, *value)
+    if isinstance(option, str):
+        return option
     if option.is_flag:
         is_off = value == (False,) and option.secondary_opts
         return (option.secondary_opts if is_off else option.opts)[0]

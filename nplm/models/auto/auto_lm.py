@@ -281,7 +281,7 @@ class AutoLM(TextLM):
             budget.spent_before = 0.0 if choice is None else choice.seconds
         text, recipe = self._text(X, y, X_val, options["y_val"], choice, before, budget)
         asked = {} if folder is None else self._asked(text, fixed, before)
-        if choice is not None and folder is not None and choice.asked:
+        if folder is not None and choice is not None and self.recipe is None:
             check_same_fit(folder.path, choice.asked, asked)
         if recipe.continues != (before is not None):
             what, do = (
@@ -372,7 +372,9 @@ class AutoLM(TextLM):
         """Return a fingerprint of the parameters and the text, for a killed fit."""
         names = ("minutes", "running_text", "adapt", "n_words", "memory")
         parameters = {name: getattr(self, name) for name in names}
-        parameters |= {"settings": fixed, "random_state": str(self.random_state)}
+        settings = {name: fixed[name] for name in fixed if name != "members"}
+        parameters |= {"members": fixed.get("members"), "settings": settings}
+        parameters["random_state"] = str(self.random_state)
         parameters["before"] = before and before.recipe_
         held_out = text.held_out
         return fingerprint(parameters, {

@@ -99,17 +99,19 @@ def checked_settings(settings: Mapping[str, object]) -> dict[str, object]:
         # A number of epochs is as valid as one of minutes, but for 0.
         field = "minutes" if name == "epochs" else name
         try:
-            recipe = AutoRecipe.of({"minutes": 1.0, field: value})
+            known = {"minutes": 1.0, "network": parameters}
+            recipe = AutoRecipe.of(known | {field: value})
             is_valid = set(recipe.members) <= set(CHOSEN)
             is_valid &= 0 < recipe.minutes < math.inf
         except ValueError:
             is_valid = False
         if not is_valid:
-            message = ParameterMessage(
-                f"{{settings:settings}}: {{{name}:{name}}} must be {{0}}, got {{1!r}}.",
-                FIXED[name], value,
-            )  # fmt: skip
-            raise ValueError(message)
+            # An option of the command line has the members.
+            what = f"{{settings:settings}}: {name}"
+            if name == "members":
+                what = "{members:settings: members}"
+            what += " must be {0}, got {1!r}."
+            raise ValueError(ParameterMessage(what, FIXED[name], value))
     return settings
 
 
