@@ -25,9 +25,8 @@ from nplm.cli._text import n_bytes_of, refuse_empty
 from nplm.cli.training.fitting import kept_fit, save_trained, tokenizer_of
 from nplm.cli.training.job import Job
 from nplm.models.auto.auto_lm import fit_within, scores_of
-from nplm.models.auto.fitting import CHOICE_FILE, Budget, Scores
+from nplm.models.auto.fitting import Budget, Scores, forget
 from nplm.models.auto.rules import gain_of_twice
-from nplm.models.training.checkpoint import discard
 from nplm.models.training.folder_lock import FolderLock
 
 # Bytes of text that are read, split and counted a second; and the share of the time
@@ -148,8 +147,7 @@ def _fit_and_save(
             whole = False
         lm.set_params(verbose=0)
         save_trained(lm, job, optimizer=True, whole=whole)
-    (folder.path / CHOICE_FILE).unlink(missing_ok=True)
-    discard(folder)
+    forget(folder)
     return budget.ends_soon or not whole
 
 

@@ -9,6 +9,7 @@ import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
@@ -21,6 +22,7 @@ from nplm.base.blocks import Texts
 from nplm.base.estimators.scored_texts import perplexity, texts_log_prob
 from nplm.base.exceptions import CheckpointError, DivergenceError
 from nplm.base.files.atomic_files import allocate, release_pages, replacing
+from nplm.base.fitted import Fitted
 from nplm.base.warnings import warn
 from nplm.models.adaptation.cache_lm import CacheLM
 from nplm.models.auto.memory import (
@@ -39,7 +41,7 @@ from nplm.models.neural.neural_lm import NeuralLM
 from nplm.models.ngrams.kneser_ney import KneserNeyLM
 from nplm.models.ngrams.stages.scratch import Scratch
 from nplm.models.ngrams.trie.work import Work
-from nplm.models.training.checkpoint import discard, has_save
+from nplm.models.training.checkpoint import CONTENT_ERRORS, discard, has_save
 from nplm.models.training.em import fit_mixture_weights
 from nplm.models.training.parallel.threads import Threads, n_threads
 from nplm.models.training.plan import Plan, TimedPlan
@@ -127,14 +129,30 @@ class Choice:
             file.write(json.dumps(asdict(self)).encode())
 
 
+MOST = 1e15  # of a number in a file, which may come from anywhere
+
+
+def forget(folder: str | os.PathLike[str]) -> None:
+    """Remove the state of a fit: its choice, and the checkpoint of its network."""
+    Path(folder, CHOICE_FILE).unlink(missing_ok=True)
+    discard(folder)
+
+
 def kept_choice(folder: Path) -> Choice | None:
     """Return the choice of a fit that was killed, if any."""
     if not (has_save(folder) or (folder / CHOICE_FILE).exists()):
         return None
     try:
-        values = json.loads((folder / CHOICE_FILE).read_bytes())
-        return Choice(**values | {"recipe": AutoRecipe.of(values["recipe"])})
-    except (OSError, ValueError, TypeError, KeyError) as error:
+        kept = Fitted(json.loads((folder / CHOICE_FILE).read_bytes()))
+        number = partial(kept.number, least=0.0, most=MOST)
+        choice = Choice(
+            AutoRecipe.of(kept.take("recipe", dict)), number("scoring_seconds"),
+            number("reserved"), kept.whole("most"), number("speed"),
+            kept.whole("n_bytes"), number("seconds"), kept.take("asked", dict),
+        )  # fmt: skip
+        kept.done()
+        return choice
+    except (OSError, *CONTENT_ERRORS) as error:
         raise CheckpointError(
             f"{folder} has the state of a fit, but its {CHOICE_FILE} is missing or "
             "damaged; remove the folder to begin anew."
@@ -352,6 +370,8 @@ class AutoFit:
             except DivergenceError as error:
                 is_last = n_halvings == MAX_HALVINGS
                 if self.budget is None or (is_last and len(self.recipe.members) == 1):
+                    if self.checkpoint is not None:
+                        forget(self.checkpoint)  # it would diverge again
                     raise
                 self._begin_again(self.choice)
                 if is_last:

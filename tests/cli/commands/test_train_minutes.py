@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import nplm
-from nplm.models.auto.fitting import CHOICE_FILE
+from nplm.models.auto.fitting import CHOICE_FILE, AutoFit
 from nplm.models.training.folder_lock import FolderLock
 from tests.helpers.texts import texts
 
@@ -170,6 +170,44 @@ def test_first_ctrl_c_saves_the_whole_mixture(text, model):
     assert lm.recipe_.last is None
     done, planned = lm.recipe_.corrections[-1]
     assert done < planned <= 1.05 * done + 1
+
+
+def test_state_of_another_fit_is_refused_in_options(
+    run, text, model, tmp_path, monkeypatch
+):
+    def refused(*options, text=text):
+        found = train(run, text, model, "--minutes", "1", *options, code=1)
+        assert "To begin anew, remove the folder" in found.stderr
+        return found.stderr
+
+    with monkeypatch.context() as patch:
+        patch.setattr(AutoFit, "_network", Mock(side_effect=KeyboardInterrupt))
+        train(run, text, model, "--minutes", "1", code=130)
+    assert "its --text running was False, now it is True." in refused(
+        "--text", "running"
+    )
+    assert "its --members was None, now it is ['ngrams']" in refused(
+        "--members", "ngrams"
+    )
+    assert "its --set was {}, now it is {'dropout': 0}." in refused(
+        "--set", "dropout=0"
+    )
+    assert "choose another --output." in refused("--seed", "3")
+    other = tmp_path / "other"
+    other.write_text("\n".join(texts(1999, n_words=50)))
+    assert "its TEXT was int32 (" in refused(text=str(other))
+
+
+def test_members_and_settings_are_refused_in_options(run, text, model):
+    for options, message in (
+        ("--members netwerk", "Error: --members must be some of ngrams, classes, netw"),
+        (
+            "--set ngram_order=0",
+            "Error: --set: ngram_order must be an int above 0, got",
+        ),
+    ):
+        found = train(run, text, model, "--minutes", "1", *options.split(), code=2)
+        assert message in found.stderr
 
 
 def test_full_disk_leaves_the_state_of_the_fit(run, text, model, monkeypatch):

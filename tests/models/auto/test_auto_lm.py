@@ -1,5 +1,6 @@
 """AutoLM: the best model that some minutes make of a text."""
 
+import json
 import re
 import time
 from dataclasses import replace
@@ -546,6 +547,51 @@ def test_fit_that_is_killed_before_its_network_resumes(tmp_path, monkeypatch):
     fit_within(budget, lm, TEXTS, checkpoint=tmp_path)
     assert budget.spent_before > 0
     equal(AutoLM(recipe=lm.recipe_).fit(TEXTS), lm)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "[]", "{}", "3", "{", '{"recipe": "network"}', dict(seconds="12"),
+        dict(seconds=-1), dict(most=1.5), dict(asked=[]), dict(more=1),
+        dict(seconds=float("nan")), dict(recipe={"minutes": 1, "members": 5}),
+        dict(recipe={"minutes": 1, "members": ["network"]}), dict(asked={}),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_damaged_choice_is_refused(tmp_path, damage):
+    lm = AutoLM(1.0, settings=NGRAMS).fit(TEXTS[:20], checkpoint=tmp_path)
+    path = tmp_path / "choice.json"
+    if isinstance(damage, dict):
+        damage = json.dumps(json.loads(path.read_text()) | damage)
+    path.write_text(damage)
+    with pytest.raises(CheckpointError, match=r"damaged; remove the|of another fit"):
+        lm.fit(TEXTS[:20], checkpoint=tmp_path)
+
+
+def test_network_that_diverges_leaves_no_choice(tmp_path, monkeypatch):
+    diverges = Mock(side_effect=DivergenceError("diverged."))
+    monkeypatch.setattr(AutoFit, "_trained", diverges)
+    lm = AutoLM(1.0, settings=SMALL | {"members": ["network"]})
+    with pytest.raises(DivergenceError):
+        lm.fit(TEXTS, checkpoint=tmp_path / "state")
+    assert diverges.call_count == 3
+    assert not any(tmp_path.iterdir())
+
+
+def test_checkpoint_has_one_fit_at_a_time(tmp_path, monkeypatch):
+    def another(fit):
+        with pytest.raises(CheckpointError, match="is using"):
+            AutoLM(1.0, settings=NGRAMS).fit(TEXTS[:20], checkpoint=tmp_path)
+        raise Killed
+
+    lm = AutoLM(1.0, settings=NGRAMS)
+    with monkeypatch.context() as context:
+        context.setattr(AutoFit, "_ngrams", another)
+        with pytest.raises(Killed):
+            lm.fit(TEXTS, checkpoint=tmp_path)
+    assert (tmp_path / "choice.json").exists()
+    lm.fit(TEXTS, checkpoint=tmp_path)
 
 
 @pytest.mark.parametrize(
