@@ -38,6 +38,11 @@ class ParameterMessage(str):
         return _Fields(say, self.parameters).vformat(self.text, self.details, {})
 
 
+def parameter_error(text: str, *details: object, **parameters: Any) -> ValueError:
+    """Return the error of a `ParameterMessage`."""
+    return ValueError(ParameterMessage(text, *details, **parameters))
+
+
 class _Parameter(str):
     """The name of a parameter in a message."""
 

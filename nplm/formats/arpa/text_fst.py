@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nplm.base.array_types import Floats
-from nplm.base.exceptions import ParameterMessage
+from nplm.base.exceptions import parameter_error
 from nplm.base.files.compressed import reading
 from nplm.formats._model_files import check_writable, trie_of, writing
 from nplm.formats._words import NOT_IN_WORDS, check_marks, check_words
@@ -114,10 +114,10 @@ def write_fst_of(
     check_marks(words, boundary)
     if not backoff or NOT_IN_WORDS.intersection(backoff):
         message = "{backoff}: a label must not be empty, nor contain a blank."
-        raise ValueError(ParameterMessage(message, backoff=backoff))
+        raise parameter_error(message, backoff=backoff)
     if symbols is not None and os.path.realpath(symbols) == os.path.realpath(path):
         message = "{symbols} is the file of the FST, too: name another."
-        raise ValueError(ParameterMessage(message, symbols=os.fspath(symbols)))
+        raise parameter_error(message, symbols=os.fspath(symbols))
     words = list(words)
     marks = [EPSILON] if backoff == EPSILON else [EPSILON, backoff]
     for mark in set(marks).intersection(words):

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from nplm.base.array_types import Counts
 from nplm.base.blocks import blocks
 from nplm.base.encoded_words import EncodedWords
-from nplm.base.exceptions import ParameterMessage
+from nplm.base.exceptions import parameter_error
 from nplm.base.files.atomic_files import followed
 from nplm.base.files.tensors import write_tensors
 from nplm.formats._model_files import NGRAMS, check_writable, trie_of
@@ -177,13 +177,12 @@ def check_bits(bits: object, order: int) -> int:
     """Return the number of bits of a code, or raise."""
     if not isinstance(bits, int | np.integer) or not MIN_BITS <= bits <= MAX_BITS:
         message = "{bits:bits} must be None or {0} to {1}, got {2!r}."
-        raise ValueError(ParameterMessage(message, MIN_BITS, MAX_BITS, bits))
+        raise parameter_error(message, MIN_BITS, MAX_BITS, bits)
     if not is_hashable(order):
-        message = ParameterMessage(
+        raise parameter_error(
             "{bits} quantizes orders 2 to {0}, but the model's order is {1}: leave "
             "{bits:bits} out.", MAX_HASHED_ORDER, order, bits=bits,
         )  # fmt: skip
-        raise ValueError(message)
     return int(bits)
 
 

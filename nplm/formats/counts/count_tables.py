@@ -15,7 +15,7 @@ from nplm.base.array_types import AnyArray, Counts, Ids
 from nplm.base.blocks import blocks
 from nplm.base.checks import check_ids
 from nplm.base.encoded_words import EncodedWords
-from nplm.base.exceptions import ParameterMessage, optional_module
+from nplm.base.exceptions import optional_module, parameter_error
 from nplm.base.files.atomic_files import opened
 from nplm.formats._words import StoredWords, check_words
 from nplm.formats.counts.sources import Source
@@ -130,12 +130,11 @@ class Tables(Source):
                 ngrams = check_ids(rows, "ngrams", ndim=2, n_words=self.n_known)
                 counts = check_counts(numbers, len(ngrams))
                 if ngrams.shape[1] < order:
-                    message = ParameterMessage(
+                    raise parameter_error(
                         "{0} has n-grams of {1} words, but {order:order} is {2}: count "
                         "longer ones, or lower {order}.",
                         _name(table), ngrams.shape[1], order,
                     )  # fmt: skip
-                    raise ValueError(message)
                 ngrams, counts = ngrams[counts > 0, -order:], counts[counts > 0]
                 total += float(counts.sum(dtype=np.float64))
                 check_total(total, "the counts")

@@ -11,7 +11,7 @@ import numpy as np
 
 from nplm.base.array_types import Counts, Ids
 from nplm.base.encoded_words import EncodedWords
-from nplm.base.exceptions import ParameterMessage
+from nplm.base.exceptions import parameter_error
 from nplm.base.files.atomic_files import check_regular, opened
 from nplm.base.files.compressed import unpacked
 from nplm.formats._lines import MAX_LINE_BYTES
@@ -108,11 +108,10 @@ class CountFiles:
             np.issubdtype(values.dtype, np.number)
             and ((values > 0) & (values < np.inf)).all()
         ):
-            message = ParameterMessage(
+            raise parameter_error(
                 "{weights} must be numbers above 0, one for each file, of which there "
                 "are {0}.", len(self.paths), weights=weights,
             )  # fmt: skip
-            raise ValueError(message)
         self.weights = values.astype(np.float64).tolist()
 
 
@@ -170,11 +169,10 @@ class CountedFiles(Source):
 
     def runs(self, packing: Packing, scratch: Scratch) -> list[Run]:
         if packing.order > MAX_ORDER:
-            message = ParameterMessage(
+            raise parameter_error(
                 "{order}, but count files have n-grams of up to {0} words: lower "
                 "{order:order}.", MAX_ORDER, order=packing.order,
             )  # fmt: skip
-            raise ValueError(message)
         tables = self._tables(packing.order, scratch)
         runs = write_runs_of_tables(packing, tables, scratch, self._n_ngrams)
         if self.counts.sum() == self.counts[self._boundary]:
@@ -220,14 +218,13 @@ class CountedFiles(Source):
         differ = np.flatnonzero(ends != unigrams)
         if len(differ):
             word = int(differ[0])
-            message = ParameterMessage(
+            raise parameter_error(
                 "{0} does not have the counts of complete lines: {1!r} has the count "
                 "{2}, but the n-grams of {3} words, and shorter ones from {4} on, that "
                 "end with it add up to {5}. Count n-grams of up to {3} words or more, "
                 "without cut-offs, or lower {order}.",
                 path, self._text[word], unigrams[word], order, BEGIN, ends[word],
             )  # fmt: skip
-            raise ValueError(message)
 
 
 def _without_ends(path: str) -> str:
@@ -278,10 +275,9 @@ def _weighted(counts: Counts, weight: float) -> Counts:
     if weight == 1:
         return counts
     if float(counts.max(initial=0)) * weight >= MAX_TOTAL:
-        message = ParameterMessage(
+        raise parameter_error(
             "a count of {0} times the weight {1:g} overflows: lower "
             "{weights:the weights}.", counts.max(), weight,
         )  # fmt: skip
-        raise ValueError(message)
     rounded = np.floor(counts * weight + 0.5).astype(np.int64)
     return np.maximum(rounded, counts > 0)

@@ -11,7 +11,7 @@ from typing import Any, BinaryIO, Protocol, cast
 import numpy as np
 
 from nplm.base.array_types import Counts
-from nplm.base.exceptions import ParameterMessage
+from nplm.base.exceptions import parameter_error
 from nplm.base.files.compressed import reading, unpacking_errors
 from nplm.formats._words import StoredWords
 from nplm.models.ngrams.stages.runs import Packing, Run, streams, write_runs
@@ -76,12 +76,11 @@ class Texts(Source):
                     scratch.append(IDS, part)
                     scratch.tell(len(part))
         if stream.n_tokens == 0:
-            message = ParameterMessage(
+            raise parameter_error(
                 "the texts have no word: there is nothing to estimate from.",
                 advice=" If texts is an iterator, or one of them an open file, it can "
                 "be read only once: open it again.",
             )
-            raise ValueError(message)
         spelled, counts = stream.words(), stream.counts
         seen: dict[Hashable, int] = {
             word: n for word, n in zip(spelled, counts.tolist()) if n > 0

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from nplm.base.exceptions import ParameterMessage
+from nplm.base.exceptions import parameter_error
 from nplm.base.files.tensors import TensorFile, write_tensors
 from nplm.formats._model_files import SAVED, check_writable
 
@@ -100,12 +100,11 @@ def save(
 
     encoder = Encoder(model, optimizer=optimizer, dtype=dtype)
     if dtype is not None and encoder.n_networks == 0:
-        message = ParameterMessage(
+        raise parameter_error(
             "{dtype} is of the weights of a network, and this {0} has none: leave it "
             "out. N-grams have {bits} instead (nplm.formats.save_binary).",
             type(model).__name__, dtype=dtype, bits=8,
         )  # fmt: skip
-        raise ValueError(message)
     text = json.dumps(encoder.objects, allow_nan=False).encode()
     arrays = {OBJECTS: np.frombuffer(text, np.uint8)} | encoder.arrays
     write_tensors(path, arrays, SAVED.metadata())

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from nplm.base.array_types import Floats, Ids, Index, Mask
 from nplm.base.blocks import BLOCK_SIZE, blocks
-from nplm.base.exceptions import ParameterMessage
+from nplm.base.exceptions import parameter_error
 from nplm.models.ngrams.stages.mixing import mixed_trie, ngrams_in_blocks
 from nplm.models.ngrams.text_ngrams import TextNgrams
 from nplm.models.ngrams.trie.backoff_trie import BackoffTrie
@@ -137,7 +137,7 @@ def expanded(
     order = trie.order if order is None else order
     if not isinstance(order, Integral) or order not in range(1, trie.order + 1):
         message = "{order} must be from 1 to {0}, the order of the model."
-        raise ValueError(ParameterMessage(message, trie.order, order=order))
+        raise parameter_error(message, trie.order, order=order)
     ids: dict[Any, int] = {}
     rows: list[tuple[int, int, float]] = []
     of_token = {word: {word: 1.0} for word in tokens.words} | dict(classes)
@@ -157,12 +157,11 @@ def expanded(
     n_ngrams = of_words.n_ngrams(work)
     if n_ngrams > max_ngrams:
         shown = f"{n_ngrams:,.0f}" if n_ngrams < MAX_EXACT else f"{n_ngrams:.3g}"
-        message = ParameterMessage(
+        raise parameter_error(
             "the model expands to {0} n-grams of words, more than {max_ngrams}: lower "
             "{order}, prune the model first, or raise {max_ngrams:max_ngrams}.",
             shown, max_ngrams=max_ngrams,
         )  # fmt: skip
-        raise ValueError(message)
     unknown = unknown_among(ids) if tokens.unknown_id is None else tokens.unknown
     larger = ngrams.with_words(list(ids), unknown)
     return larger._replace(trie=mixed_trie([of_words], [1.0], work))

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from nplm.base.array_types import Floats
 from nplm.base.blocks import BLOCK_WINDOWS, blocks
-from nplm.base.exceptions import ParameterMessage
+from nplm.base.exceptions import parameter_error
 from nplm.models.ngrams.stages.mixing import AlignedTrie, mixed_trie
 from nplm.models.ngrams.text_ngrams import TextNgrams
 from nplm.models.ngrams.trie.work import Work
@@ -309,11 +309,10 @@ def _learned(
     ends = union.predict_boundary
     if len(documents.ids) == 0 and not (ends and len(documents.lengths)):
         n = len(documents.lengths)
-        message = ParameterMessage(
+        raise parameter_error(
             "{X_val:X_val} has {0} document{1} and no token: pass held-out text, or "
             "give {weights:the weights}.", n, "s" * (n != 1),
         )  # fmt: skip
-        raise ValueError(message)
     width = max(member.trie.order for member in tries) - 1
     X, y = documents.texts(max(width, 1), union.boundary, ends=ends).windows()
     probs = np.empty((len(y), len(tries)))

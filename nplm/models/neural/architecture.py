@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from scipy.sparse import csr_array
 
 from nplm.base.array_types import Counts, Ids
-from nplm.base.exceptions import ParameterMessage
+from nplm.base.exceptions import parameter_error
 from nplm.models.neural.network import features as parts_of_features
 from nplm.models.neural.network.features import checked_embeddings, checked_parts
 from nplm.models.neural.network.hidden import LSTM, NoHidden, Residual, Tanh
@@ -120,12 +120,11 @@ class Architecture:
         """Raise ValueError if the options are incompatible."""
         output, samples = self.output, loss.has_samples
         if self.n_hidden == 0 and not output.direct:
-            message = ParameterMessage(
+            raise parameter_error(
                 "{n_hidden} without direct connections leaves no path from the context "
                 "to the output units; set {output__direct} or {n_hidden:n_hidden} "
                 "above 0.", n_hidden=0, output__direct=True,
             )  # fmt: skip
-            raise ValueError(message)
         if self.n_memory:
             self._check_memory()
         start = self.features.embeddings

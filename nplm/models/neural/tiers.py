@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 
 from nplm._kernels.neural._loops import available_tiers as _available_tiers
-from nplm.base.exceptions import ParameterMessage
+from nplm.base.exceptions import parameter_error
 
 _REQUESTED: ContextVar[str | None] = ContextVar("tier", default=None)
 
@@ -77,13 +77,12 @@ def kernel_tier(precision: str = "float32") -> str:
     tiers = available_tiers(precision)
     requested = _REQUESTED.get() or os.environ.get("NPLM_TIER")
     if precision == "bfloat16" and tiers == ["plain"] and requested != "plain":
-        message = ParameterMessage(
+        raise parameter_error(
             "{precision} needs a processor that multiplies bfloat16 (AMX or "
             "AVX512_BF16) and kernels built for it (by GCC 11, clang 14 or newer), but "
             "one of them is missing; set {precision:precision}='float32'.",
             precision=precision,
         )
-        raise ValueError(message)
     tier = requested or tiers[0]
     if tier not in tiers:
         raise ValueError(

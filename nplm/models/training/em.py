@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from nplm.base.array_types import Counts, Floats, Index
-from nplm.base.exceptions import ParameterMessage
+from nplm.base.exceptions import ParameterMessage, parameter_error
 from nplm.base.warnings import warn
 
 # Where EM stops: with weights that are worse than the best by 0.00001% at most.
@@ -103,11 +103,10 @@ def checked_weights(
     values = np.asarray(weights, dtype=np.float64)
     is_valid = values.shape == (n_members,) and (values >= 0).all()
     if not is_valid or not abs(values.sum() - 1) <= max_error:
-        message = ParameterMessage(
+        raise parameter_error(
             "{weights} must be numbers, 0 or more, that sum to 1: one for each model, "
             "of which there are {0}.", n_members, weights=values.tolist(),
         )  # fmt: skip
-        raise ValueError(message)
     return values
 
 

@@ -11,7 +11,7 @@ from sklearn.utils._param_validation import Interval, validate_parameter_constra
 
 from nplm.base.array_types import Floats, Ids
 from nplm.base.estimators.constraints import Whole
-from nplm.base.exceptions import ParameterMessage
+from nplm.base.exceptions import parameter_error
 
 DRAWING: dict[str, list[object]] = {
     "n": [Whole(1), None],
@@ -29,11 +29,10 @@ def check_drawing(**params: Any) -> None:
         {name: DRAWING[name] for name in params}, params, "generate"
     )
     if params["min_words"] > params["max_words"]:
-        message = ParameterMessage(
+        raise parameter_error(
             "{min_words} is more than {max_words}: lower it, or raise "
             "{max_words:max_words}.", **params,
         )  # fmt: skip
-        raise ValueError(message)
 
 
 def without(proba: Floats, excluded: Ids) -> Floats:

@@ -8,7 +8,7 @@ from dataclasses import KW_ONLY, dataclass
 from operator import itemgetter
 
 from nplm.base.encoded_words import EncodedWords
-from nplm.base.exceptions import ParameterMessage
+from nplm.base.exceptions import parameter_error
 from nplm.text.samples import check_tokens, unpacked
 from nplm.text.words.known_words import KnownWords, TrainingText
 from nplm.text.words.unknown_spelling import UnknownSpelling
@@ -58,11 +58,10 @@ def symbols_of(choice: WordChoice) -> list[str]:
         raise ValueError(f"unknown={unknown!r} must differ from boundary={boundary!r}.")
     symbols = [s for s in (boundary, unknown) if s is not None]
     if max_words is not None and max_words <= len(symbols):
-        message = ParameterMessage(
+        raise parameter_error(
             "{max_words} must be None or a whole number above {0}, the number of "
             "special symbols, got {1!r}.", len(symbols), max_words,
         )  # fmt: skip
-        raise ValueError(message)
     return symbols
 
 

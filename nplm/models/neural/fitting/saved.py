@@ -19,7 +19,7 @@ from sklearn.utils._param_validation import (
 )
 
 from nplm.base.array_types import State
-from nplm.base.exceptions import ParameterMessage
+from nplm.base.exceptions import parameter_error
 from nplm.base.fitted import Fitted, invalid_item
 from nplm.models.neural.architecture import OUTPUT_PARAMETERS, Architecture
 from nplm.models.neural.network.features import checked_parts
@@ -60,19 +60,17 @@ def lightened(
         return trained
     parameters = trained.parameters
     if parameters.dtype != np.float32:
-        message = ParameterMessage(
+        raise parameter_error(
             "{dtype} is for networks of float32, and this one has {precision}: leave "
             "it out.", dtype=dtype, precision=parameters.dtype.name,
         )  # fmt: skip
-        raise ValueError(message)
     most = float(np.finfo(dtype).max)
     for name, array in parameters.trained().items():
         if array.size and np.abs(array).max() > most:
-            message = ParameterMessage(
+            raise parameter_error(
                 "{dtype} has numbers up to {0:.0f}, and the weights {1} have {2:.4g}: "
                 "leave it out.", most, name, np.abs(array).max(), dtype=dtype,
             )  # fmt: skip
-            raise ValueError(message)
     halves = {name: array.astype(dtype) for name, array in parameters.trained().items()}
     return replace(trained, parameters=parameters.with_arrays(halves))
 

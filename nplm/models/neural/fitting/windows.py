@@ -14,7 +14,7 @@ from scipy.sparse import csr_array
 from nplm.base.array_types import Counts, Floats, Ids, Index
 from nplm.base.blocks import Texts, blocks
 from nplm.base.checks import count_ids
-from nplm.base.exceptions import ParameterMessage
+from nplm.base.exceptions import parameter_error
 from nplm.models.neural.network.hidden import n_runs
 from nplm.models.neural.recipe import Recipe
 from nplm.models.training.parallel.processes import Processes
@@ -148,13 +148,12 @@ class Windows:
             return self
         n_val = max(1, round(recipe.validation_fraction * n_windows))
         if n_val >= n_windows:
-            message = ParameterMessage(
+            raise parameter_error(
                 "{early_stopping} holds out {0} of {1} windows, which leaves none for "
                 "training; give more windows, a smaller {validation_fraction}, or "
                 "{X_val:X_val and y_val}.", n_val, n_windows,
                 early_stopping=recipe.early_stopping,
             )  # fmt: skip
-            raise ValueError(message)
         last = n_windows - n_val  # of training
         if self.weights is not None:
             last = int(np.searchsorted(np.cumsum(self.weights), last - 0.5)) + 1

@@ -13,7 +13,7 @@ from numpy.typing import DTypeLike
 from nplm._kernels.neural._inputs import Activations
 from nplm._kernels.neural.hidden import _hidden, _lstm
 from nplm.base.array_types import Array, Shapes, State
-from nplm.base.exceptions import ParameterMessage
+from nplm.base.exceptions import parameter_error
 from nplm.models.neural.network.dropout import N_LAYERS, PROJECTION
 from nplm.models.neural.network.parameters import draw_normal
 from nplm.models.neural.network.workspace import Kernel, Workspace
@@ -266,19 +266,17 @@ def checked_sizes(n_hidden: object) -> int | tuple[int, ...]:
     if not sizes or any(
         isinstance(size, bool) or not isinstance(size, Integral) for size in sizes
     ):
-        message = ParameterMessage(
+        raise parameter_error(
             "{n_hidden} is neither a whole number nor a sequence of them; give the "
             "number of hidden units, or also that of each residual block, such as "
             "(400, 800, 800).", n_hidden=n_hidden,
         )  # fmt: skip
-        raise ValueError(message)
     h, *widths = sizes = [int(size) for size in sizes]
     if min(sizes) < (1 if widths else 0):
-        message = ParameterMessage(
+        raise parameter_error(
             "{n_hidden} has {0}; the hidden layer and the residual blocks above it "
             "need at least one unit each.", min(sizes), n_hidden=n_hidden,
         )  # fmt: skip
-        raise ValueError(message)
     return (h, *widths) if widths else h
 
 

@@ -13,7 +13,7 @@ from nplm._kernels.neural import _solvers
 from nplm._kernels.neural._loops import Scratch, Tier
 from nplm._kernels.neural._solvers import Clock
 from nplm.base.array_types import State
-from nplm.base.exceptions import ParameterMessage
+from nplm.base.exceptions import parameter_error
 from nplm.models.neural.network.parameters import Parameters, aligned_zeros
 from nplm.models.neural.network.workspace import Kernel, Trained
 
@@ -112,12 +112,11 @@ class SGD:
         alpha = AUTO_ALPHA_SGD if schedule.alpha is None else schedule.alpha
         lost = schedule.learning_rate_init * alpha * batch_size
         if lost >= 1:
-            message = ParameterMessage(
+            raise parameter_error(
                 "{learning_rate_init} * {alpha} * {batch_size} = {0:g} is the share of "
                 "each weight that weight decay removes at an update; it must be below "
                 "1: lower one of the three.", lost,
             )  # fmt: skip
-            raise ValueError(message)
 
     def initial_state(self, parameters: Parameters) -> State:
         """Return the cumulative decay at the last update of each row, all 0."""
@@ -208,12 +207,11 @@ class Adam(SGD):
             )
         lost = self.schedule.learning_rate_init * (self.schedule.alpha or 0)
         if lost >= 1:
-            message = ParameterMessage(
+            raise parameter_error(
                 "{learning_rate_init} * {alpha} = {0:g} is the share of each weight "
                 "that weight decay removes at an update; it must be below 1: lower one "
                 "of the two.", lost,
             )  # fmt: skip
-            raise ValueError(message)
 
     def initial_state(self, parameters: Parameters) -> State:
         """Return zero moments, and the state of visited rows, all 0."""

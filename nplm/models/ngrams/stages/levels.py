@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from nplm._kernels.ngrams import _fold, _runs
 from nplm.base.array_types import Counts
 from nplm.base.blocks import blocks
-from nplm.base.exceptions import ParameterMessage
+from nplm.base.exceptions import parameter_error
 from nplm.models.ngrams.stages.runs import NUMBER_BYTES, Packing, Run
 from nplm.models.ngrams.trie.work import MAX_NGRAMS, Work
 
@@ -65,7 +65,7 @@ def join_parts(
     for n, unit in ((n_ngrams, "n-grams"), (n_contexts, "contexts")):
         if n > MAX_NGRAMS:
             message = "{0} {1}, more than {2}; lower {order}, or count less text."
-            raise ValueError(ParameterMessage(message, n, unit, MAX_NGRAMS))
+            raise parameter_error(message, n, unit, MAX_NGRAMS)
     lengths = {"context_word": n_contexts, "child_start": n_contexts + 1}
     lengths |= {"start": n_contexts + 1, "words": n_ngrams}
     lengths |= dict.fromkeys(unigrams, n_ngrams)

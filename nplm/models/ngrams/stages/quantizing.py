@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from nplm._kernels.ngrams import _counts
 from nplm.base.array_types import AnyArray, Counts, Ids
 from nplm.base.blocks import blocks
-from nplm.base.exceptions import ParameterMessage
+from nplm.base.exceptions import parameter_error
 from nplm.models.ngrams.stages.levels import ranges_of_words
 from nplm.models.ngrams.stages.tables import NgramTable, NgramTables
 from nplm.models.ngrams.trie.backoff_trie import BackoffTrie
@@ -171,11 +171,10 @@ class Quantizing:
             work.append(self._files[k][0], values)
             self._n[k] += end - begin
             if self._n[k] > MAX_NGRAMS:
-                message = ParameterMessage(
+                raise parameter_error(
                     "more than {0} {1}-grams and suffixes of longer ones; lower "
                     "{order}, or prune the model.", MAX_NGRAMS, k,
                 )  # fmt: skip
-                raise ValueError(message)
 
     def _sorted(self, k: int, n_ranges: int, range_of_word: Ids) -> list[Counts]:
         """Write n-grams and codes, each block by range; return where ranges begin."""

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from nplm._kernels.ngrams import _kneser_ney
 from nplm.base.array_types import Counts, Floats
 from nplm.base.blocks import blocks
-from nplm.base.exceptions import ParameterMessage
+from nplm.base.exceptions import parameter_error
 from nplm.models.ngrams.stages.counts import MAX_TOTAL
 from nplm.models.ngrams.stages.discounts import (
     check_fallback,
@@ -63,20 +63,18 @@ class Smoothing:
             or len(minimums) == 0
             or not all(isinstance(n, Integral) and 1 <= n < MAX_TOTAL for n in minimums)
         ):
-            message = ParameterMessage(
+            raise parameter_error(
                 "{min_counts} must be None or whole numbers from 1 (below 2**53), one "
                 "per order (the last applies to all higher orders), got {0!r}.",
                 min_counts,
             )
-            raise ValueError(message)
         of_text = min_counts_of == "text"
         if of_text and list(minimums) != sorted(minimums):
-            message = ParameterMessage(
+            raise parameter_error(
                 "{min_counts} decreases, but with {min_counts_of} the suffixes of an "
                 "n-gram are kept with it: give each order at least the minimum count "
                 "of the one below.", min_counts=min_counts, min_counts_of="text",
             )  # fmt: skip
-            raise ValueError(message)
         highest = [minimums[-1]] * (order - len(minimums))
         of_orders = np.array([*minimums, *highest][:order], dtype=np.int64)
         orders = [unigrams, *[interpolate] * (order - 1)]

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from nplm._kernels.ngrams import _backoff, _counts
 from nplm._kernels.ngrams._trie import Trie
 from nplm.base.array_types import AnyArray, Counts, Ids, Index
-from nplm.base.exceptions import ParameterMessage
+from nplm.base.exceptions import parameter_error
 from nplm.models.ngrams.trie.work import BLOCK_FOLLOWERS, MAX_NGRAMS, Work
 
 
@@ -187,7 +187,7 @@ class TrieBuilder:
         n_contexts = self.level_start[-1]
         if n_contexts + len(context_word) > MAX_NGRAMS:
             message = "more than {0} contexts; lower {order}, or count less text."
-            raise ValueError(ParameterMessage(message, MAX_NGRAMS))
+            raise parameter_error(message, MAX_NGRAMS)
         self.child_start.append(_shifted(child_start[:-1], n_contexts))
         self.context_word.append(context_word)
         self.level_start.append(n_contexts + len(context_word))
@@ -204,7 +204,7 @@ class TrieBuilder:
         start, words, rank = self._ranked(level, context, y)
         if self.n_ngrams + len(words) > MAX_NGRAMS:
             message = "more than {0} n-grams; lower {order}, or count less text."
-            raise ValueError(ParameterMessage(message, MAX_NGRAMS))
+            raise parameter_error(message, MAX_NGRAMS)
         self.start.append(_shifted(start[:-1], self.n_ngrams))
         self.words.append(words.copy())
         self.n_ngrams += len(words)
@@ -278,11 +278,10 @@ class TrieBuilder:
         """Return offsets and words of the distinct (context, word), and row numbers."""
         # The kernels number rows with int32.
         if len(context) > MAX_NGRAMS:
-            message = ParameterMessage(
+            raise parameter_error(
                 "{0} rows of n-grams are too many to sort at once (at most {1}); lower "
                 "{order}, or count less text.", len(context), MAX_NGRAMS,
             )  # fmt: skip
-            raise ValueError(message)
         start = np.empty(len(self.context_word[level]) + 1, dtype=np.int32)
         distinct = np.empty(len(context), dtype=np.int32)
         rank = np.empty(len(context), dtype=np.int32)

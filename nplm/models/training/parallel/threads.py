@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from nplm.base.exceptions import ParameterMessage
+from nplm.base.exceptions import parameter_error
 
 T = TypeVar("T")
 MAX_THREADS = 256  # the capacity of a Team
@@ -22,7 +22,7 @@ def n_threads(n_jobs: int | None) -> int:
     """
     if n_jobs == 0:
         message = "{n_jobs}: pass 1 or more threads, or -1 for all cores."
-        raise ValueError(ParameterMessage(message, n_jobs=0))
+        raise parameter_error(message, n_jobs=0)
     if n_jobs == 1:
         return 1
     backend = None
@@ -36,7 +36,7 @@ def n_threads(n_jobs: int | None) -> int:
     n = n_jobs
     if n > MAX_THREADS:
         message = "{n_jobs}: a fit can use at most {0} threads."
-        raise ValueError(ParameterMessage(message, MAX_THREADS, n_jobs=n))
+        raise parameter_error(message, MAX_THREADS, n_jobs=n)
     if backend is not None and backend.nesting_level:
         n = min(n, joblibs_limit(backend.MAX_NUM_THREADS_VARS))
     return n
