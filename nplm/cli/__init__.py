@@ -57,8 +57,7 @@ class Commands(click.Group):
         if cmd_name not in COMMANDS:
             return super().get_command(ctx, cmd_name)
         module = import_module(ELSEWHERE.get(cmd_name, f"nplm.cli.commands.{cmd_name}"))
-        command: click.Command = getattr(module, f"{cmd_name}_command")
-        return command
+        return getattr(module, f"{cmd_name}_command")
 
     def format_commands(
         self, ctx: click.Context, formatter: click.HelpFormatter

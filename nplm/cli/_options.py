@@ -37,8 +37,7 @@ def of_models(
 
 def models_of(option: click.Parameter) -> tuple[str, ...]:
     """Return the models that have an option, by default all."""
-    models: tuple[str, ...] = getattr(option, "models", ANY)
-    return models
+    return getattr(option, "models", ANY)
 
 
 def chosen_model(ctx: click.Context) -> str | None:
@@ -48,8 +47,7 @@ def chosen_model(ctx: click.Context) -> str | None:
     recipes = (ctx.params.get(name) for name in ("minutes", "recipe", "continued"))
     if any(value is not None for value in recipes):
         return BY_MINUTES
-    model: str | None = ctx.params.get("model")
-    return model
+    return ctx.params.get("model")
 
 
 def is_given(ctx: click.Context, name: str) -> bool:

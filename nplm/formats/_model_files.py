@@ -102,8 +102,7 @@ def trie_of(model: object) -> BackoffTrie:
 
     lacks = "has no n-grams with back-off weights"
     trie = _part(model, BackoffModel, "trie_", lacks, "KneserNeyLM or a BackoffLM")
-    unpacked: BackoffTrie = trie.unpacked()
-    return unpacked
+    return trie.unpacked()
 
 
 def counts_of(model: object) -> NgramCounts:
@@ -111,7 +110,6 @@ def counts_of(model: object) -> NgramCounts:
     from nplm.models.ngrams.kneser_ney import KneserNeyLM
 
     lacks = "keeps no n-gram counts"
-    counts: NgramCounts | None
     counts = _part(model, KneserNeyLM, "counts_", lacks, "KneserNeyLM")
     if counts is None:
         raise TypeError(f"this KneserNeyLM {lacks}: fit one to the text alone.")

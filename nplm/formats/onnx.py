@@ -125,8 +125,7 @@ class _Graph:
             graph, producer_name="nplm", ir_version=IR_VERSION,
             opset_imports=[helper.make_opsetid("", OPSET)],
         )  # fmt: skip
-        encoded: bytes = graph_file.SerializeToString()
-        return encoded
+        return graph_file.SerializeToString()
 
     def _inputs(self) -> str:
         """Return x: the features of the words, then averages of distant ones."""

@@ -64,5 +64,4 @@ def texts_log_prob(model: Any, texts: Texts) -> Floats:
 
 @read_at_once
 def _texts_log_prob(model: Any, texts: Texts) -> Floats:
-    log_prob: Floats = model._texts_log_prob(texts)
-    return log_prob
+    return model._texts_log_prob(texts)

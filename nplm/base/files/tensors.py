@@ -315,8 +315,7 @@ def _parsed(encoded: bytes) -> dict[str, Any]:
     if checksum != header_checksum(header):
         raise ValueError("the checksum of its header is wrong")
     metadata[CHECKSUM] = checksum
-    result: dict[str, Any] = header
-    return result
+    return header
 
 
 def _json(text: str | bytes) -> Any:

@@ -127,8 +127,7 @@ def _split(params: Any) -> dict[str, Any]:
     if not _is_splitter(params):
         raise ValueError(f"its header has tokenizer={params!r:.80}")
     finder_of(Splitter(**params))  # compiles its pattern
-    checked: dict[str, Any] = params
-    return checked
+    return params
 
 
 def _is_splitter(params: object) -> bool:

@@ -173,8 +173,7 @@ class NeuralCacheLM(CompositeLM):
     def n_parameters_(self) -> int:
         """Number of parameters of the network."""
         check_is_fitted(self)
-        n: int = self.estimator_.n_parameters_
-        return n
+        return self.estimator_.n_parameters_
 
     # -- files ----------------------------------------------------------------
 
@@ -293,8 +292,7 @@ class NeuralCacheLM(CompositeLM):
     # -- scikit-learn ---------------------------------------------------------
 
     def _n_known(self) -> int:
-        n: int = self.n_words_ if "estimator_" not in vars(self) else len(self.classes_)
-        return n
+        return self.n_words_ if "estimator_" not in vars(self) else len(self.classes_)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "estimator_")
@@ -314,8 +312,7 @@ def _runs(X: Ids) -> Iterator[slice]:
 
 def _n_context(network: NeuralLM) -> int:
     """Return the number of columns that a fitted network uses."""
-    n: int = trained_network(network).architecture.n_context
-    return n
+    return trained_network(network).architecture.n_context
 
 
 def _check_network(network: object) -> None:

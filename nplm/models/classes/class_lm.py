@@ -251,5 +251,4 @@ class ClassLM(CheapWords):
 
 def _classes_of(labels: Ids, words: Ids) -> Ids:
     """Return the class of each word."""
-    classes: Ids = labels[trusted_ids(words, len(labels))]
-    return classes
+    return labels[trusted_ids(words, len(labels))]

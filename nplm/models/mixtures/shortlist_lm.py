@@ -268,8 +268,7 @@ class ShortlistLM(CompositeLM):
     def n_parameters_(self) -> int:
         """Parameters of both models."""
         check_is_fitted(self)
-        n: int = self.network_.n_parameters_ + self.backoff_.n_parameters_
-        return n
+        return self.network_.n_parameters_ + self.backoff_.n_parameters_
 
     # -- files ----------------------------------------------------------------
 

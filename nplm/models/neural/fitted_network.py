@@ -59,8 +59,7 @@ def view(name: str, doc: str, *, of_words: str | None = None) -> property:
 
     def get(self: Any) -> AnyArray | None:
         parameters = self._fit_result(name).parameters
-        view: AnyArray | None = parameters.named().get(array_in(parameters))
-        return view
+        return parameters.named().get(array_in(parameters))
 
     def set_(self: Any, values: object) -> None:
         parameters = trained_network(self).parameters

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from numbers import Real
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -478,16 +478,12 @@ default="auto"
     @property
     def word_classes_(self) -> Ids | None:
         """The class of each word, or None without classes."""
-        labels: Ids | None = self._fit_result(
-            "word_classes"
-        ).architecture.output.classes
-        return labels
+        return self._fit_result("word_classes").architecture.output.classes
 
     @property
     def tree_(self) -> Ids | None:
         """The children of each inner node, or None without a tree."""
-        tree: Any = self._fit_result("tree").architecture.output.tree
-        return tree
+        return self._fit_result("tree").architecture.output.tree
 
     V_ = view("V", "Weights of the activations before, or None.")
     U_ = view("U", "Hidden-to-output weights, or None.")

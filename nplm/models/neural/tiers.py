@@ -34,8 +34,7 @@ def available_tiers(precision: str = "float32") -> list[str]:
     >>> available_tiers()[-2:]
     ['plain', 'blas']
     """
-    tiers: list[str] = _available_tiers(str(precision))  # may be a NumPy string
-    return tiers
+    return _available_tiers(str(precision))  # may be a NumPy string
 
 
 @contextmanager

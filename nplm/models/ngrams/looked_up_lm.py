@@ -43,7 +43,6 @@ class QuickLookUps(LanguageModel):
                 and fitted["n_words_"] == kernel.n_words
                 and "feature_names_in_" not in fitted
             ):
-                log_prob: Floats | None
                 log_prob = kernel.few_log_prob(X, y, BLOCK_WINDOWS)
                 if log_prob is not None:
                     return log_prob
@@ -135,8 +134,7 @@ class LookedUpLM(ReadFromFile, CheapWords):
     def _predict_proba(self, X: Ids) -> Floats:
         every_word = np.arange(self.n_words_, dtype=np.int32)
         words = np.broadcast_to(every_word, (len(X), self.n_words_))
-        prob: Floats = self.trie_.words_prob(X, words)
-        return prob
+        return self.trie_.words_prob(X, words)
 
 
 class QuantizedLM(LookedUpLM):

@@ -326,8 +326,7 @@ def _choices(features: Iterable[Floats], weights: Sequence[float]) -> list[int]:
 
 def _totals(features: Floats, weights: Sequence[float]) -> Floats:
     """Return the totals of a list's candidates."""
-    totals: Floats = features[0] + np.dot(weights, features[1:])
-    return totals
+    return features[0] + np.dot(weights, features[1:])
 
 
 def _chosen(X: Sequence[Candidates], choices: Iterable[int]) -> list[Text]:

@@ -257,9 +257,7 @@ default="empirical"
         -------
         labels : ndarray of shape (n_documents,)
         """
-        best = self.predict_log_proba(X).argmax(axis=1)
-        labels: NDArray[Any] = self.classes_[best]
-        return labels
+        return self.classes_[self.predict_log_proba(X).argmax(axis=1)]
 
     def score(
         self, X: Sequence[object], y: object, sample_weight: object = None

@@ -179,8 +179,7 @@ class KnownWords:
 def known_of(vocabulary: Any) -> KnownWords:
     """Return the words of a fitted `Vocabulary`; those of a file as they are."""
     is_known = isinstance(vocabulary, KnownWords)
-    known: KnownWords = vocabulary if is_known else vocabulary._known
-    return known
+    return vocabulary if is_known else vocabulary._known
 
 
 def known_words_of(words: Sequence[str], boundary: int) -> KnownWords:

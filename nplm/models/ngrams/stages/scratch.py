@@ -117,8 +117,7 @@ class Scratch(Work):
         return self._open[name]
 
     def _new(self) -> FileIO:
-        file: Any = tempfile.TemporaryFile(dir=self._folder, buffering=0)  # noqa: SIM115
-        return file
+        return tempfile.TemporaryFile(dir=self._folder, buffering=0)
 
     def array(self, dtype: DTypeLike, size: int) -> NDArray[Any]:
         """Make an array on disk, mapped into memory, with its space allocated."""

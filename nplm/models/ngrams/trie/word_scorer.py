@@ -41,8 +41,7 @@ class ScorerMethods:
         arguments = boundary, ids, ngrams.n_words, unknown, ngrams.closed
         scorer: Any = cls(ngrams.kernel, *arguments)  # type: ignore[call-arg]
         scorer._made_of = ngrams, boundary, ids, unknown
-        result: Self = scorer
-        return result
+        return scorer
 
     def __reduce__(self) -> Any:
         return type(self).of, self._made_of
@@ -55,8 +54,7 @@ class ScorerMethods:
     @property
     def order(self) -> int:
         """Words in the longest n-gram."""
-        order: int = self._made_of[0].order
-        return order
+        return self._made_of[0].order
 
     def steps(
         self, states: Sequence[Any], words: Sequence[Any]

@@ -137,5 +137,4 @@ def part_of(data: T, process: int, n_processes: int) -> T:
             f"data has {n} items, which is too few for parts of {n_processes} "
             "processes; start fewer processes, or make more files."
         )
-    part: T = items[n * process // n_processes : n * (process + 1) // n_processes]
-    return part
+    return items[n * process // n_processes : n * (process + 1) // n_processes]

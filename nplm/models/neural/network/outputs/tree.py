@@ -110,8 +110,7 @@ def context_components(X: Ids, y: Ids, n_words: int) -> Floats:
     points = table @ axes.T / root[:, None]
     mean = np.average(points, axis=0, weights=times)
     weights = times / (times + N_PSEUDO_COUNTS)
-    shrunk: Floats = mean + (points - mean) * weights[:, None]
-    return shrunk
+    return mean + (points - mean) * weights[:, None]
 
 
 def checked_tree(tree: ArrayLike, n_words: int) -> Ids:
