@@ -1,6 +1,5 @@
 """Streams: texts and documents that models fit and score without windows."""
 
-import tracemalloc
 import warnings
 
 import numpy as np
@@ -8,7 +7,7 @@ import pytest
 from sklearn.base import clone
 
 from nplm import KneserNeyLM, NeuralLM, windows
-from tests.helpers import text
+from tests.helpers import peak_of, text
 from tests.helpers.models import neural_lm, small_models
 
 N_WORDS = 12
@@ -131,13 +130,7 @@ def test_a_long_text_takes_no_memory_for_its_windows():
     lm.set_params(early_stopping=False, batch_size=512)
     ids = np.resize(IDS, 1 << 18).astype(np.int32)
     lm.fit_stream(IDS)  # imports, and what a first fit makes
-    tracemalloc.start()
-    try:
-        lm.fit_stream(ids)
-        lm.log_prob_stream(ids)
-        peak = tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
+    peak = peak_of(lambda: lm.fit_stream(ids), lambda: lm.log_prob_stream(ids))
     # The scores have 8 bytes a token, and the order of an epoch 4; copies had 132.
     assert peak < 40 * len(ids)
 

@@ -8,6 +8,7 @@ from tests.helpers.cases import (
     PRECISIONS,
     bfloat16_is_here,
     pairwise,
+    peak_of,
     small_text,
 )
 from tests.helpers.models import (

@@ -1,5 +1,6 @@
 """Cases of a test: precisions on each tier, and few cases of many factors."""
 
+import tracemalloc
 from collections import Counter
 from itertools import combinations
 
@@ -19,6 +20,17 @@ def on_every_tier(*precisions):
 
 FULL_PRECISIONS = on_every_tier("float32", "float64")
 PRECISIONS = on_every_tier("float32", "float64", "bfloat16")
+
+
+def peak_of(*calls):
+    """Return the bytes that calls allocate at most, as NumPy and Python count them."""
+    tracemalloc.start()
+    try:
+        for call in calls:
+            call()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
 
 
 def bfloat16_is_here():

@@ -1,7 +1,5 @@
 """Networks with LSTM cells read texts: their state goes on from word to word."""
 
-import tracemalloc
-
 import numpy as np
 import pytest
 from scipy.special import logsumexp
@@ -19,7 +17,7 @@ from nplm import (
 from nplm.base.blocks import Texts
 from nplm.models.neural.network.scorer import columns_of
 from nplm.text.lm.fitted_text import fitted_text
-from tests.helpers import text
+from tests.helpers import peak_of, text
 from tests.helpers.texts import texts
 from tests.reference.neural.lstm import Memory, lstm
 
@@ -151,13 +149,7 @@ def test_a_long_text_takes_no_memory_for_its_windows():
     ids = np.resize(IDS, 1 << 17).astype(np.int32)
     lm = reading(early_stopping=False, n_memory=64, batch_size=512, max_iter=1)
     lm.fit_stream(IDS)
-    tracemalloc.start()
-    try:
-        lm.fit_stream(ids)
-        lm.log_prob_stream(ids)
-        peak = tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
+    peak = peak_of(lambda: lm.fit_stream(ids), lambda: lm.log_prob_stream(ids))
     assert peak < 100 * len(ids)  # windows of n_memory words had 260 bytes a token
 
 

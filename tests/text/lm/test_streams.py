@@ -5,7 +5,6 @@ import io
 import os
 import re
 import tempfile
-import tracemalloc
 from multiprocessing.connection import Pipe
 
 import numpy as np
@@ -32,7 +31,7 @@ from nplm.text import documents as documents_module
 from nplm.text.document_streams import IdCollector
 from nplm.text.documents import Documents
 from nplm.text.lm.fitted_text import fitted_text
-from tests.helpers import energy_lm, paper_lm
+from tests.helpers import energy_lm, paper_lm, peak_of
 
 TEXTS = ["the cat sat on the mat .", "a dog saw the cat .", "the dog sat ."] * 500
 NGRAMS = KneserNeyLM(discount_fallback=(0.5, 1, 1.5))
@@ -142,12 +141,7 @@ def peak_of_a_fit(n_documents):
     """Return the greatest memory of Python and NumPy during a fit of a stream."""
     text = " ".join(["word"] * 99)
     lm = TextLM(UniformLM(), n_context=9)
-    tracemalloc.start()
-    try:
-        lm.fit(text for _ in range(n_documents))
-        return tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
+    return peak_of(lambda: lm.fit(text for _ in range(n_documents)))
 
 
 def test_memory_does_not_grow_with_a_stream(monkeypatch):

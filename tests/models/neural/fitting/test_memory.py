@@ -3,14 +3,13 @@
 import pickle
 import subprocess
 import sys
-import tracemalloc
 
 import numpy as np
 import pytest
 from nplm._kernels.neural._loops import row_stride
 
 from nplm import windows
-from tests.helpers import paper_lm
+from tests.helpers import paper_lm, peak_of
 
 WEIGHTS = ["C_", "H_", "d_", "U_", "W_", "b_"]
 
@@ -60,16 +59,6 @@ def fitted():
     return lm.fit(X, y), X, y
 
 
-def traced(work):
-    """Bytes that `work` allocates at most, as NumPy and Python count them."""
-    tracemalloc.start()
-    try:
-        work()
-        return tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
-
-
 def test_scoring_and_pickles_copy_no_weights(fitted):
     lm, X, y = fitted
     weights = 4 * lm.n_parameters_
@@ -77,7 +66,7 @@ def test_scoring_and_pickles_copy_no_weights(fitted):
     classes = lm.classes_.nbytes
     assert len(dumped) < weights + classes + (10 << 10)
     for model in (lm, pickle.loads(dumped)):
-        assert traced(lambda model=model: model.log_prob(X[:5], y[:5])) < weights / 10
+        assert peak_of(lambda model=model: model.log_prob(X[:5], y[:5])) < weights / 10
         np.testing.assert_array_equal(model.log_prob(X, y), lm.log_prob(X, y))
         for name in WEIGHTS:
             np.testing.assert_array_equal(getattr(model, name), getattr(lm, name))
@@ -137,7 +126,7 @@ def test_a_fit_from_a_mapped_token_file_copies_no_windows(tmp_path, dtype):
         lm.fit(*windows(tokens, n_context))
 
     # A stream of int32, the order of the epoch, and less than half a copy more.
-    assert traced(fit) < 4 * n + 4 * n + 4 * n * n_context / 2
+    assert peak_of(fit) < 4 * n + 4 * n + 4 * n * n_context / 2
     want = paper_lm(**lm.get_params()).fit(*windows(ids, n_context))
     np.testing.assert_array_equal(lm.U_, want.U_)
 
@@ -145,5 +134,5 @@ def test_a_fit_from_a_mapped_token_file_copies_no_windows(tmp_path, dtype):
 def test_the_fingerprint_of_a_checkpoint_copies_no_windows(tmp_path):
     X, y = windows(np.arange(100_000) % 50, 8)
     lm = paper_lm(n_words=50, n_hidden=2, embedding_dim=1, batch_size=256, max_iter=1)
-    peak = traced(lambda: lm.fit(X, y, checkpoint=tmp_path))
+    peak = peak_of(lambda: lm.fit(X, y, checkpoint=tmp_path))
     assert peak < X.size * X.itemsize / 2
