@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from nplm.cli._text import Chunk
+from nplm.cli._values import N_JOBS
 from nplm.models.training.parallel.threads import n_threads
 
 if TYPE_CHECKING:
@@ -23,25 +24,10 @@ AHEAD = 3
 MIN_BYTES = 1 << 19
 
 
-class Jobs(click.ParamType):  # type: ignore[type-arg]
-    """A number of threads, or -1 for all cores."""
-
-    name = "integer"
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> int:
-        """Convert to an integer other than 0."""
-        n: int = click.INT.convert(value, param, ctx)
-        if n == 0:
-            self.fail("0 threads do nothing: give 1 or more, or -1 for all cores.")
-        return n
-
-
 JOBS = click.option(
     "--jobs",
     "n_jobs",
-    type=Jobs(),
+    type=N_JOBS,
     default=1,
     show_default=True,
     help="Processes, which share one model; -1 is all cores.",

@@ -86,6 +86,13 @@ def _discounts(text: str) -> tuple[float, float, float] | None:
     return check_fallback(value, interpolate=True)
 
 
+def _n_jobs(text: str) -> int:
+    n = int(text)
+    if n == 0:
+        raise ValueError
+    return n
+
+
 def _units(text: str) -> int | tuple[int, ...]:
     # Imported here: the networks would slow the start of the commands.
     from nplm.models.neural.network.hidden import checked_sizes
@@ -131,6 +138,7 @@ MEMORY = Parsed(
     memory_in_bytes,
     f"a number of bytes, at least {MIN_MEMORY_BYTES}, or a size such as 500M or 2G.",
 )
+N_JOBS = Parsed("integer", _n_jobs, "1 or more, or -1 for all cores.")
 SETTING = Parsed("name=value", _setting, "NAME=VALUE, such as n_hidden=512.")
 
 
@@ -143,6 +151,15 @@ def weights_of(argument: str) -> Parsed:
     )
 
 
+def threads_option(default: int) -> Callable[[Command], Command]:
+    """Return the option of a command that trains with threads."""
+    text = "Threads; -1 is all cores."
+    return click.option("--jobs", "n_jobs", type=N_JOBS, default=default, help=text)
+
+
+SEED = click.option(
+    "--seed", "random_state", type=click.IntRange(min=0), default=0, help="Random seed."
+)
 AVAILABLE = (
     "three quarters of the memory that is available (of half of all memory where the "
     "system does not tell, as macOS)"

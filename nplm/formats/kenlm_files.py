@@ -11,7 +11,7 @@ import os
 import struct
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple, NoReturn
+from typing import Any, BinaryIO, NoReturn
 
 import numpy as np
 
@@ -51,17 +51,17 @@ def read_ngrams(
     """Read the n-grams of an open file of KenLM; raise ValueError if it is damaged."""
     data = np.memmap(file, np.uint8, "r")
     try:
-        layout = layout_of(data)
+        places, strings = _places(data)
         memory = data if mmap else in_memory(data)
-        trie = KenlmTrie(os.fspath(path), memory, **layout.places)
+        trie = KenlmTrie(os.fspath(path), memory, *places)
         if trie.boundary is None:
             raise ValueError(
                 f"it has no {BEGIN} or no {END}, the marks of the ends of lines: build "
                 "it from an ARPA file that has them"
             )
         words: EncodedWords = HashedWords(trie)
-        if layout.strings is not None:
-            words = _words(data[layout.strings :], trie)
+        if strings is not None:
+            words = _words(data[strings:], trie)
         if verify:
             _check(trie, words)
     except ValueError as error:
@@ -123,22 +123,6 @@ def _check(trie: KenlmTrie, words: EncodedWords) -> None:
             raise ValueError("its words do not have its hashes")
 
 
-class Layout(NamedTuple):
-    """The arguments of `KenlmNgrams`, and where the words begin, if they are there."""
-
-    counts: list[int]
-    words: tuple[int, int, int]
-    unigrams: int
-    levels: list[tuple[object, ...]]
-    is_trie: bool
-    strings: int | None
-
-    @property
-    def places(self) -> dict[str, Any]:
-        """The fields of a `KenlmTrie` that say where its parts are."""
-        return {name: v for name, v in self._asdict().items() if name != "strings"}
-
-
 class Cursor:
     """The next part of a file, which has not more bytes than the file."""
 
@@ -163,8 +147,11 @@ class Cursor:
         return struct.unpack(layout, self.data[at : at + n].tobytes())
 
 
-def layout_of(data: Bytes) -> Layout:
-    """Return the parts of a file, or raise a ValueError that does not name it."""
+def _places(data: Bytes) -> tuple[tuple[Any, ...], int | None]:
+    """Return the fields of a `KenlmTrie` after its memory, and where its words begin.
+
+    A file may have no words. Raises a ValueError that does not name the file.
+    """
     start = _padded(len(START) + 1)
     begin = data[: start + len(TESTS)].tobytes()
     if not begin.startswith(VERSION):
@@ -211,7 +198,7 @@ def layout_of(data: Bytes) -> Layout:
         if not 1 <= multiplier < 1 << 20:
             raise ValueError(f"its header has {multiplier} places an n-gram")
         parts = _probing(cursor, counts, multiplier)
-    return Layout(counts, *parts, is_trie, cursor.at if has_strings else None)
+    return (counts, *parts, is_trie), cursor.at if has_strings else None
 
 
 Parts = tuple[tuple[int, int, int], int, list[tuple[object, ...]]]

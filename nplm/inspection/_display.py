@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 from nplm.base.exceptions import optional_module
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+    from matplotlib.axes import Axes as Axes
     from matplotlib.figure import Figure, SubFigure
+else:
+    Axes = object  # matplotlib is imported late
 
 
 def check_matplotlib(caller: str) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -11,12 +11,9 @@ from sklearn.decomposition import PCA
 from sklearn.utils.validation import check_is_fitted
 
 from nplm.base.array_types import Floats
-from nplm.inspection._display import Display, check_matplotlib
+from nplm.inspection._display import Axes, Display, check_matplotlib
 from nplm.inspection.words import ids_of
 from nplm.text.embeddings import features_of
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 
 class FeatureMap(NamedTuple):

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from nplm.base.array_types import Floats
-from nplm.inspection._display import Display, check_matplotlib
+from nplm.inspection._display import Axes, Display, check_matplotlib
 from nplm.inspection.words import ids_of
 from nplm.text.lm.drawing import most_probable
 from nplm.text.words.known_words import UNKNOWN
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 
 class NextWordsDisplay(Display):

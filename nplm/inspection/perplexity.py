@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -11,10 +11,7 @@ from numpy.typing import ArrayLike
 from nplm.base.array_types import AnyArray, Counts, Index
 from nplm.base.checks import check_ids
 from nplm.base.estimators.scored_texts import perplexities
-from nplm.inspection._display import Display, above, check_matplotlib
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+from nplm.inspection._display import Axes, Display, above, check_matplotlib
 
 
 class PerplexityDisplay(Display):

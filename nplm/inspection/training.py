@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
-from nplm.inspection._display import Display, check_matplotlib
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+from nplm.inspection._display import Axes, Display, check_matplotlib
 
 
 class TrainingDisplay(Display):

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
-from nplm.inspection._display import Display, above, check_matplotlib
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+from nplm.inspection._display import Axes, Display, above, check_matplotlib
 
 ORDERS = ("uniform", "unigram", "bigram", "trigram")
 

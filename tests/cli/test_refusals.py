@@ -14,7 +14,7 @@ from nplm.cli import main
 # Of each beginning of a command: more arguments, the exit code, and what is said.
 TRAIN = [
     ("--order 300000", 2, "300000 is not in the range 2<=x<=32"),
-    ("--jobs 0", 2, "0 threads do nothing: give 1 or more"),
+    ("--jobs 0", 2, "'0' must be 1 or more, or -1 for all cores"),
     ("--model energy --direct", 2, "--model energy has no --direct, an option of"),
     ("--hidden 50", 2, "has no --hidden, an option of network, energy, shortlist, mix"),
     ("--shortlist 9 --model network", 2, "no --shortlist, an option of shortlist:"),
@@ -224,7 +224,7 @@ OTHERS = {
         ("--corpus python-docs --min-count 2", 2, "--min-count is for --corpus PATH"),
         ("--corpus brwon", 1, "brwon: there is no such file or folder, and the named"),
         ("--corpus @short", 1, "too small for its splits"),
-        ("--jobs 0", 2, "0 threads do nothing"),
+        ("--jobs 0", 2, "'0' must be 1 or more, or -1"),
         ("--minutes 0", 2, "'--minutes'"),
         ("--set n_hidden", 2, "must be NAME=VALUE"),
         ("--set n_hiden=3", 2, "--set has 'n_hiden': it may fix members, "),
@@ -236,7 +236,7 @@ OTHERS = {
         ("table1 --rows MLP11", 1, "'MLP11' is no row of table1"),
         ("table1 --rows ' ,'", 2, "--rows names no row: leave it out for all"),
         ("table1 --text @train", 2, "--text is for table2: table1 is of Brown."),
-        ("table1 --jobs 0", 2, "0 threads do nothing"),
+        ("table1 --jobs 0", 2, "'0' must be 1 or more, or -1"),
         ("table1 --folder @train/x", 2, "cannot be made"),
         ("table1 --jobs many", 2, "many"),
     ],

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import click
 
-from nplm.cli._jobs import Jobs
 from nplm.cli._options import ANY, BY_MINUTES, MODELS, NETWORKS, Command, of_models
 from nplm.cli._text import BLANK_LINES, ERRORS, KeptText
 from nplm.cli._values import (
@@ -16,10 +15,12 @@ from nplm.cli._values import (
     MAX_ORDER,
     NOT_NEGATIVE,
     POSITIVE,
+    SEED,
     SETTING,
     SHARES,
     SIZES,
     memory_option,
+    threads_option,
 )
 from nplm.cli._writing import BITS, KEEP_OPTIMIZER
 
@@ -86,20 +87,8 @@ OPTIONS = (
             "Kneser-Ney and classes, chosen by the text, the time and the machine, and "
             "mixed.",
         ),
-        click.option(
-            "--jobs",
-            "n_jobs",
-            type=Jobs(),
-            default=1,
-            help="Threads; -1 is all cores.",
-        ),
-        click.option(
-            "--seed",
-            "random_state",
-            type=click.IntRange(min=0),
-            default=0,
-            help="Random seed.",
-        ),
+        threads_option(1),
+        SEED,
     ),
     of_models(
         f"kneser-ney {BY_MINUTES}",

@@ -18,7 +18,6 @@ import nplm
 from nplm import AutoLM, NeuralLM, TextLM
 from nplm.base.progress import time_in_words
 from nplm.cli._bars import stages
-from nplm.cli._jobs import Jobs
 from nplm.cli._messages import check_auto_settings, report_in_options
 from nplm.cli._models import vocabulary_of
 from nplm.cli._options import refuse
@@ -29,7 +28,7 @@ from nplm.cli._outputs import (
     writable_folder,
 )
 from nplm.cli._tally import warning_of_unknown
-from nplm.cli._values import ABOVE_ZERO, POSITIVE, SETTING
+from nplm.cli._values import ABOVE_ZERO, POSITIVE, SEED, SETTING, threads_option
 from nplm.cli.commands.paper.tables import (
     one_line,
     print_corpus,
@@ -84,12 +83,8 @@ Results = list[tuple[Row, TextLM]]
 @click.option(
     "--ngram-order", type=click.IntRange(min=2), default=5, help="The n of Kneser-Ney."
 )
-@click.option(
-    "--jobs", "n_jobs", type=Jobs(), default=-1, help="Threads; -1 is all cores."
-)
-@click.option(
-    "--seed", "random_state", type=click.IntRange(min=0), default=0, help="Random seed."
-)
+@threads_option(-1)
+@SEED
 @click.option(
     "--json",
     "json_path",

@@ -11,9 +11,9 @@ from rich.console import Console
 
 from nplm.base.files.atomic_files import replacing
 from nplm.cli._bars import stages
-from nplm.cli._jobs import Jobs
 from nplm.cli._messages import report_in_options
 from nplm.cli._outputs import INTERRUPTED, writable_folder
+from nplm.cli._values import threads_option
 from nplm.cli.commands.paper.tables import one_line_of, print_paper_table
 from nplm.datasets import load_wiki
 from nplm.experiments import TABLES, as_markdown, draw, findings, reproduce, results_of
@@ -40,9 +40,7 @@ from nplm.experiments.fits import Results
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="A text of your own for table2, in the form of nplm.datasets.load_wiki.",
 )
-@click.option(
-    "--jobs", "n_jobs", type=Jobs(), default=1, help="Threads; -1 is all cores."
-)
+@threads_option(1)
 @click.option(
     "--precision",
     type=click.Choice(["float32", "bfloat16"]),
