@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from array import array
+from collections.abc import Sequence
 from numbers import Integral
 from typing import Any
 
@@ -62,19 +63,30 @@ def check_ids(
         with np.errstate(invalid="ignore"):
             # scikit-learn's estimator checks expect "NaN" and "inf" in the message.
             why = "which is not a word id: ids must not be NaN or inf"
-            _refuse(ids, ~np.isfinite(ids), name, why)
-            _refuse(ids, ids != np.floor(ids), name, "which is not a whole number")
+            refuse_where(~np.isfinite(ids), ids, name, why)
+            refuse_where(ids != np.floor(ids), ids, name, "which is not a whole number")
     low, high = ids.min(), ids.max()
     if low < 0:
         why = "but word ids start at 0. Negative values in data cannot be word ids"
-        _refuse(ids, ids < 0, name, why)
+        refuse_where(ids < 0, ids, name, why)
     limit = MAX_N_WORDS if n_words is None else n_words
     if high >= limit:
         why = f"but n_words={limit}: ids must be below it"
         if n_words is None:
             why = f"but ids must be below {MAX_N_WORDS}"
-        _refuse(ids, ids >= limit, name, why)
+        refuse_where(ids >= limit, ids, name, why)
     return ids.astype(np.int32, copy=False)
+
+
+def refuse_where(
+    bad: Mask, values: AnyArray, name: str, why: str, rows: Sequence[object] = ()
+) -> None:
+    """Raise ValueError for the first of the bad values; `rows` has names of rows."""
+    if bad.any():
+        where = tuple(np.argwhere(bad)[0].tolist())
+        position = f"row {where[0]}, column {where[1]}" if len(where) == 2 else where[0]
+        of_row = f" (of {rows[where[0]]!r})" if len(rows) else ""
+        raise ValueError(f"{name} has {values[where]} at {position}{of_row}, {why}.")
 
 
 def is_bytes(values: Any) -> bool:
@@ -262,13 +274,6 @@ def refuse_usual_mistakes(X: object, y: object, model: str, *, need_y: bool) -> 
             "next words, X, y = nplm.windows(ids, n_context). To fit documents without "
             f"y, use TextLM({model}(...))."
         )
-
-
-def _refuse(ids: AnyArray, bad: Mask, name: str, why: str) -> None:
-    if bad.any():
-        where = tuple(int(i) for i in np.argwhere(bad)[0])
-        position = f"row {where[0]}, column {where[1]}" if len(where) == 2 else where[0]
-        raise ValueError(f"{name} has {ids[where]} at {position}, {why}.")
 
 
 def plain(value: object) -> Any:

@@ -9,8 +9,7 @@ from typing import BinaryIO
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from nplm.base.array_types import AnyArray
-from nplm.base.checks import MAX_N_WORDS
+from nplm.base.checks import MAX_N_WORDS, refuse_where
 from nplm.base.files.compressed import reading
 from nplm.formats._lines import Lines, shown
 from nplm.formats._model_files import writing
@@ -67,7 +66,8 @@ def write_vectors(
             "vectors must have 2 dimensions, with a row for each word and at least one "
             f"row, got shape {numbers.shape}."
         )
-    _check_finite(numbers, "vectors")
+    why = "which is not a finite float32"
+    refuse_where(~np.isfinite(numbers), numbers, "vectors", why)
     texts = check_words(words, len(numbers), of="len(vectors)")
     with writing(path) as file:
         file.write(f"{len(numbers)} {numbers.shape[1]}\n".encode())
@@ -298,13 +298,3 @@ def _sizes(line: str) -> tuple[int, int]:
             f"words of 1 to {MAX_FEATURES} features"
         )
     return n_words, m
-
-
-def _check_finite(numbers: AnyArray, name: str) -> None:
-    bad = np.argwhere(~np.isfinite(numbers))
-    if len(bad):
-        row, column = bad[0].tolist()
-        raise ValueError(
-            f"{name} has {numbers[row, column]} at row {row}, column {column}, which "
-            "is not a finite float32."
-        )

@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_scalar
 
 from nplm.base.array_types import AnyArray, Floats, Ids, Index
 from nplm.base.blocks import blocks
-from nplm.base.checks import check_ids, trusted_ids
+from nplm.base.checks import check_ids, refuse_where, trusted_ids
 from nplm.base.estimators.constraints import Whole
 
 ROOT_MEAN_SQUARE = 0.1
@@ -41,13 +41,8 @@ def aligned(
             f"{rows.shape}."
         )
     # Values beyond float32 would become infinite in the result.
-    bad = np.argwhere(~(np.abs(rows) <= np.finfo(np.float32).max))
-    if len(bad):
-        row, column = bad[0].tolist()
-        raise ValueError(
-            f"vectors has {rows[row, column]} at row {row}, column {column} (of "
-            f"{words[row]!r}), which is not a finite float32."
-        )
+    bad = ~(np.abs(rows) <= np.finfo(np.float32).max)
+    refuse_where(bad, rows, "vectors", "which is not a finite float32", words)
     indices = indices_of(vocabulary, words)
     has_vector = indices >= 0
     rows_of_ids = np.empty((len(vocabulary), rows.shape[1]))

@@ -14,6 +14,7 @@ from nplm._kernels.neural._loops import Scratch, Tier
 from nplm._kernels.neural._solvers import Clock, Parameter
 from nplm.base.array_types import Array, Mask, Shapes, State
 from nplm.base.blocks import blocks
+from nplm.base.checks import refuse_where
 from nplm.models.neural.network.parameters import Parameters, draw_normal
 from nplm.models.neural.network.workspace import Kernel, Trained
 from nplm.text.word_rows import is_by_word
@@ -22,6 +23,10 @@ WORDS_A_BLOCK = 1 << 13  # of features that are composed at once
 SCALE = 0.1  # standard deviation of random initial values
 # Squared gradients grow with given values, and overflow float32 far above this.
 MAX_ABS_VALUE = 1e6
+UNSCALED = (
+    "which is out of range: scale its columns to values of about 1 (at most "
+    f"{MAX_ABS_VALUE:g})"
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -208,10 +213,7 @@ def checked_embeddings(values: ArrayLike, n_words: int, m: int) -> Array:
             f"embeddings has {start.shape[1]} columns, but embedding_dim={m}: set "
             f"embedding_dim={start.shape[1]}."
         )
-    bad = np.argwhere(_too_large(start))
-    if len(bad):
-        row, column = bad[0].tolist()
-        raise _unscaled("embeddings", start[row, column], row, column)
+    refuse_where(_too_large(start), start, "embeddings", UNSCALED)
     return start
 
 
@@ -234,13 +236,6 @@ def _real(values: Any) -> object:
 def _too_large(values: Array) -> Mask:
     """Return a mask of the values too large to start training from, or NaN."""
     return ~(np.abs(values) <= MAX_ABS_VALUE)
-
-
-def _unscaled(name: str, value: float, row: int, column: int) -> ValueError:
-    return ValueError(
-        f"{name} has {value} at row {row}, column {column}; scale its columns to "
-        f"values of about 1 (at most {MAX_ABS_VALUE:g})."
-    )
 
 
 def checked_parts(values: object, n_words: int) -> csr_array:
@@ -270,7 +265,10 @@ def checked_parts(values: object, n_words: int) -> csr_array:
     if len(bad):
         row = np.searchsorted(matrix.indptr, bad[0], side="right") - 1
         column = matrix.indices[bad[0]]
-        raise _unscaled("word_features", matrix.data[bad[0]], row, column)
+        raise ValueError(
+            f"word_features has {matrix.data[bad[0]]} at row {row}, column {column}, "
+            f"{UNSCALED}."
+        )
     matrix.eliminate_zeros()
     if not matrix.nnz:
         raise ValueError(

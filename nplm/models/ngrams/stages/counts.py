@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from nplm._kernels.ngrams import _backoff, _counts
 from nplm.base.array_types import Counts, Ids
-from nplm.base.checks import count_ids
+from nplm.base.checks import count_ids, refuse_where
 from nplm.base.fitted import Fitted
 from nplm.models.ngrams.stages.levels import merged
 from nplm.models.ngrams.stages.runs import Packing, Run, Windows, write_runs
@@ -199,9 +199,7 @@ def check_counts(counts: ArrayLike, n: int) -> Counts:
         (values >= MAX_TOTAL, f"overflows: counts must be below {MAX_TOTAL}"),
         (values != np.floor(values), "is not a whole number"),
     ]:
-        if bad.any():
-            i = int(np.argmax(bad))
-            raise ValueError(f"counts has {values[i]} at {i}, which {why}.")
+        refuse_where(bad, values, "counts", f"which {why}")
     return values.astype(np.int64)
 
 
