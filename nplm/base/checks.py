@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from array import array
-from collections.abc import Sequence
+from collections.abc import Sequence, Sized
 from numbers import Integral
 from typing import Any
 
@@ -87,6 +87,17 @@ def refuse_where(
         position = f"row {where[0]}, column {where[1]}" if len(where) == 2 else where[0]
         of_row = f" (of {rows[where[0]]!r})" if len(rows) else ""
         raise ValueError(f"{name} has {values[where]} at {position}{of_row}, {why}.")
+
+
+def check_word_of_each(
+    words: Sized | None, n: int, of: str = "the model has n_words_"
+) -> None:
+    """Raise ValueError unless there is a word for each of `n` ids, as `of` says."""
+    if words is None or len(words) != n:
+        shown = "is None" if words is None else f"has {len(words)} words"
+        raise ValueError(
+            f"words {shown}, but {of}={n}: pass the word of each id, in order."
+        )
 
 
 def is_bytes(values: Any) -> bool:

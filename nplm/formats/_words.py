@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from nplm.base.checks import check_word_of_each
 from nplm.base.encoded_words import EncodedWords
 from nplm.text.words.known_words import UNKNOWN, KnownWords
 from nplm.text.words.marks import BEGIN, END
@@ -32,11 +33,7 @@ def check_words(
 ) -> list[str]:
     """Return the words as a list; raise unless one per id, distinct, without blanks."""
     texts = [str(word) for word in words]
-    if len(texts) != n_words:
-        raise ValueError(
-            f"words has {len(texts)} entries, but {of}={n_words}; pass the word of "
-            "each id, in order."
-        )
+    check_word_of_each(texts, n_words, of)
     distinct, spelled = set(texts), "".join(texts)
     blanks = any(character in spelled for character in NOT_IN_WORDS)
     if len(distinct) == n_words and "" not in distinct and not blanks:

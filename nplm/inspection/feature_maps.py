@@ -11,9 +11,10 @@ from sklearn.decomposition import PCA
 from sklearn.utils.validation import check_is_fitted
 
 from nplm.base.array_types import Floats
+from nplm.base.checks import check_word_of_each
 from nplm.inspection._display import Axes, Display, check_matplotlib
 from nplm.inspection.words import ids_of
-from nplm.text.embeddings import features_of
+from nplm.text.embeddings import learned_features
 
 
 class FeatureMap(NamedTuple):
@@ -94,17 +95,8 @@ def feature_map(
                 "pass the word of each id."
             )
         words = vocabulary.words_
-    C = features_of(getattr(estimator, "estimator_", estimator))
-    if C is None:
-        raise TypeError(
-            f"{type(estimator).__name__} has no features of words: pass a "
-            "NeuralLM, an EnergyLM, or a model with one."
-        )
-    if len(C) != len(words):
-        raise ValueError(
-            f"C_ has {len(C)} rows, but words has {len(words)} words: pass the "
-            "word of each id."
-        )
+    C = learned_features(getattr(estimator, "estimator_", estimator))
+    check_word_of_each(words, len(C), "len(C_)")
     of = list(words[:n_words]) if of is None else list(of)
     features = np.asarray(C, np.float64)[ids_of(of, words, "of")]
     if normalize:

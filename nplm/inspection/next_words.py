@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from nplm.base.array_types import Floats
+from nplm.base.checks import check_word_of_each
 from nplm.inspection._display import Axes, Display, check_matplotlib
 from nplm.inspection.words import ids_of
 from nplm.text.lm.drawing import most_probable
@@ -157,12 +158,7 @@ def _next_words(
     unknown: bool,
 ) -> tuple[list[object], Floats]:
     """Return the most probable next words of a model of windows."""
-    if words is None or len(words) != model.n_words_:
-        shown = None if words is None else f"{len(words)} words"
-        raise ValueError(
-            f"words={shown}, but {type(model).__name__} has n_words_={model.n_words_}: "
-            "pass the word of each id."
-        )
+    check_word_of_each(words, model.n_words_)
     left_out = ids_of(exclude, words, "exclude")
     if not unknown:
         left_out += [i for i, word in enumerate(words) if word in UNKNOWN]

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nplm.base.array_types import AnyArray, Index
+from nplm.base.checks import check_word_of_each
 from nplm.base.estimators.language_model import LanguageModel
 from nplm.datasets import Corpus
 from nplm.text.embeddings import nearest_rows
@@ -126,11 +127,7 @@ def nearest_words(
     >>> nearest_words(C, ["king", "apple", "queen", "pear"], of=["king", "pear"], k=1)
     {'king': ['queen'], 'pear': ['apple']}
     """
-    if len(C) != len(words):
-        raise ValueError(
-            f"C has {len(C)} rows, but words has {len(words)} words: pass the word of "
-            "each row."
-        )
+    check_word_of_each(words, len(C), "len(C)")
     if of is None:
         # Short words are mostly function words.
         long = [w for w in words[:500] if w.isalpha() and len(w) > 3]

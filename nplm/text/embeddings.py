@@ -220,6 +220,17 @@ def nearest_rows(
     return nearest.astype(np.int32), cosines[nearest]
 
 
+def learned_features(model: object) -> AnyArray:
+    """Return the word features of a model, or raise TypeError if it has none."""
+    features = features_of(model)
+    if features is None:
+        raise TypeError(
+            f"{type(model).__name__} has no features of words: fit a NeuralLM, an "
+            "EnergyLM, or a mixture with one."
+        )
+    return features
+
+
 def features_of(model: object) -> AnyArray | None:
     """Return the word features of a model or of one of its members, else None."""
     members = *getattr(model, "estimators_", ()), getattr(model, "network_", None)

@@ -170,7 +170,7 @@ def test_file_without_the_requested_words_is_refused(tmp_path):
 @pytest.mark.parametrize(
     ("words", "vectors", "message"),
     [
-        (["a"], [[1.0], [2.0]], r"words has 1 entries, but len\(vectors\)=2"),
+        (["a"], [[1.0], [2.0]], r"words has 1 words, but len\(vectors\)=2"),
         (["a", "a"], [[1.0], [2.0]], "'a' twice"),
         (["a", "b c"], [[1.0], [2.0]], "'b c' at 1: .* contain a blank"),
         (["a"], [1.0], "2 dimensions, with a row .*, got shape"),

@@ -95,7 +95,7 @@ def test_features_errors_name_what_is_missing(trigram):
         FeaturesDisplay.from_estimator(trigram, WORDS)
     with pytest.raises(ValueError, match="has no vocabulary"):
         FeaturesDisplay.from_estimator(lm)
-    with pytest.raises(ValueError, match="12 rows, but words has 3"):
+    with pytest.raises(ValueError, match=r"words has 3 words, but len\(C_\)=12"):
         FeaturesDisplay.from_estimator(lm, WORDS[:3])
     with pytest.raises(ValueError, match="of has 'no such', which is not among"):
         FeaturesDisplay.from_estimator(lm, WORDS, of=["no such"])
@@ -238,7 +238,7 @@ def test_next_words_exclude_unknown_by_default(trigram):
 
 
 def test_next_words_need_words(trigram):
-    with pytest.raises(ValueError, match=r"words=None, but .* n_words_=12"):
+    with pytest.raises(ValueError, match=r"words is None, but .* n_words_=12"):
         NextWordsDisplay.from_estimator(trigram, [3, 1])
     with pytest.raises(ValueError, match="exclude has 'no such'"):
         NextWordsDisplay.from_estimator(

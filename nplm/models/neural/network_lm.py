@@ -17,6 +17,7 @@ from nplm.base.progress import OnProgress
 from nplm.models.neural.fitting.fit import FitInterrupted, Training, fit
 from nplm.models.neural.fitting.windows import Windows
 from nplm.models.neural.network_parameters import NetworkParameters
+from nplm.models.neural.options.outputs import changed
 from nplm.models.neural.recipe import Recipe, TrainedNetwork
 from nplm.models.neural.trainer import Trainer
 from nplm.models.training.parallel.processes import ALONE, Processes
@@ -315,11 +316,7 @@ class NetworkLM(NetworkParameters):
             order = order if self.order is None else plain(self.order)
             n_initial = n_words - before.n_added
             if self.n_words is not None and self.n_words != n_initial:
-                raise ValueError(
-                    f"n_words={self.n_words!r} is not that of the fitted network "
-                    f"({n_initial}), and cannot change when training continues; set "
-                    "it back, or fit a new model (clone this one)."
-                )
+                raise changed(f"n_words={self.n_words!r} is", f" ({n_initial})")
         recipe = self._recipe(n_words, order)
         recipe.check()
         architecture = recipe.architecture

@@ -20,6 +20,7 @@ from nplm.models.neural.network.parameters import Parameters
 from nplm.models.neural.network.parts import Parts
 from nplm.models.neural.network.solvers import Schedule
 from nplm.models.neural.options.losses import Loss
+from nplm.models.neural.options.outputs import changed
 from nplm.models.neural.options.solvers import SGD
 from nplm.models.neural.tiers import kernel_tier, multiplies_bfloat16
 from nplm.models.training.checkpoint import fingerprint
@@ -115,11 +116,7 @@ class Recipe:
         """Raise ValueError if the fitted parameters have another dtype."""
         was = fitted.parameters.dtype.name
         if self.precision not in (was, fitted.precision_for(self.precision)):
-            raise ValueError(
-                f"precision={self.precision!r} is not that of the fitted network "
-                f"({was!r}), and cannot change when training continues; set it back, "
-                "or fit a new model (clone this one)."
-            )
+            raise changed(f"precision={self.precision!r} is", f" ({was!r})")
 
     def for_one_epoch(self) -> Recipe:
         """Return the recipe of one more epoch; the schedule is that of `max_iter`."""

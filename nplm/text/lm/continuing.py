@@ -13,7 +13,7 @@ from nplm.base.array_types import Floats
 from nplm.base.blocks import blocks_of_rows
 from nplm.base.checks import plain
 from nplm.base.generators import private_generator
-from nplm.text.embeddings import features_of, nearest_rows
+from nplm.text.embeddings import learned_features, nearest_rows
 from nplm.text.lm.drawing import check_drawing, drawn, sharpened, without
 from nplm.text.lm.fitted_text import TextAttributes, fitted_text
 
@@ -265,12 +265,7 @@ class Continuing(TextAttributes):
         ['dog']
         """
         text = fitted_text(self)
-        features = features_of(text.model)
-        if features is None:
-            raise TypeError(
-                f"{type(text.model).__name__} has no features of words: fit a "
-                "TextLM of a NeuralLM, an EnergyLM, or a mixture with one."
-            )
+        features = learned_features(text.model)
         [i] = text.codec.encode_words([word])
         ids, cosines = nearest_rows(features, i, k, among)
         return text.codec.words(ids), cosines

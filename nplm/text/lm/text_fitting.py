@@ -13,7 +13,12 @@ from sklearn.utils.validation import check_is_fitted
 from nplm.base.array_types import Floats
 from nplm.base.atomic import fitted_or_interrupted
 from nplm.base.blocks import Texts
-from nplm.base.checks import check_boundary, check_over_words, inferred_n_words
+from nplm.base.checks import (
+    check_boundary,
+    check_over_words,
+    check_word_of_each,
+    inferred_n_words,
+)
 from nplm.base.encoded_words import EncodedWords
 from nplm.base.estimators.checked_inputs import columns_needed
 from nplm.base.estimators.scored_texts import reads_texts
@@ -153,11 +158,7 @@ def _vocabulary_of(
     listed: Any = words if known is None else known.words
     if not isinstance(listed, EncodedWords):
         listed = list(listed)
-    if len(listed) != n_words:
-        raise ValueError(
-            f"words has {len(listed)} words, but the model has n_words_={n_words}: "
-            "pass the word of each id, in order."
-        )
+    check_word_of_each(listed, n_words)
     unknown = unknown_among(listed) if known is None else known.unknown
     end = listed[boundary]
     vocabulary = Vocabulary.from_words(listed, unknown=unknown, boundary=end)

@@ -203,7 +203,7 @@ def test_invalid_encodings_and_archives_are_refused(tmp_path):
 def test_refused_writes_leave_no_file(tmp_path):
     model, *_ = fitted(2)
     for words, message in [
-        (WORDS[:-1], "29 entries, but .* n_words_=30"),
+        (WORDS[:-1], "29 words, but .* n_words_=30"),
         (["a b", *WORDS[1:]], "'a b' at 0"),
         (["", *WORDS[1:]], "'' at 0"),
         (["w3", *WORDS[1:]], "'w3' twice, at 0 and 3"),

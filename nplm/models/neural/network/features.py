@@ -202,12 +202,7 @@ def checked_embeddings(values: ArrayLike, n_words: int, m: int) -> Array:
         raise ValueError(
             f"embeddings must be an array of numbers with one row per word ({error})."
         ) from None
-    if start.ndim != 2 or len(start) != n_words:
-        raise ValueError(
-            f"embeddings has shape {start.shape}, but the vocabulary has {n_words} "
-            "words; give one row per word, and set n_words if some are not in the "
-            "training data."
-        )
+    _check_rows(start, "embeddings", n_words)
     if start.shape[1] != m:
         raise ValueError(
             f"embeddings has {start.shape[1]} columns, but embedding_dim={m}: set "
@@ -223,6 +218,15 @@ def _refuse_by_word(values: object, name: str, instead: str) -> None:
             f"{name} are given by word, but NeuralLM takes arrays with a row for each "
             f"word id; fit a TextLM(NeuralLM(...)) to documents, or give an array, for "
             f"example {instead}."
+        )
+
+
+def _check_rows(rows: Array | csr_array, name: str, n_words: int) -> None:
+    if rows.ndim != 2 or rows.shape[0] != n_words:
+        raise ValueError(
+            f"{name} has shape {rows.shape}, but the vocabulary has {n_words} words; "
+            "give one row per word, and set n_words if some are not in the training "
+            "data."
         )
 
 
@@ -249,17 +253,7 @@ def checked_parts(values: object, n_words: int) -> csr_array:
         raise ValueError(
             f"word_features must be a dense or sparse matrix ({error})."
         ) from None
-    if matrix.ndim != 2:
-        raise ValueError(
-            f"word_features has shape {matrix.shape}; give a matrix with one row per "
-            "word and one column per feature."
-        )
-    if matrix.shape[0] != n_words:
-        raise ValueError(
-            f"word_features has {matrix.shape[0]} rows, but the vocabulary has "
-            f"{n_words} words; give one row per word, and set n_words if some are not "
-            "in the training data."
-        )
+    _check_rows(matrix, "word_features", n_words)
     matrix.sum_duplicates()
     bad = np.flatnonzero(_too_large(matrix.data))
     if len(bad):
