@@ -29,7 +29,6 @@ import os
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
-import nplm
 from nplm._kernels.ngrams.decoding._kenlm import FullScoreReturn, Scores, State
 from nplm.formats.open_model import open_model
 from nplm.text.codecs import Text
@@ -191,10 +190,14 @@ class Model(Scores):
         -------
         model : Model
         """
+        # Imported here: files of n-grams are read without scikit-learn.
+        from nplm.text.decoding.word_steps import check_words
+
+        check_words(lm, "Model.from_text_lm")
         model = cls.__new__(cls)
         model.path, model._config, model._verify = b"", None, False
         model._lm = lm
-        model._set(_scorer_of(lm))
+        model._set(lm.scorer())
         return model
 
     def _set(self, scorer: Scorer) -> None:
@@ -221,16 +224,6 @@ class Model(Scores):
 
     def __repr__(self) -> str:
         return f"<Model from {os.path.basename(os.fsdecode(self.path))}>"
-
-
-def _scorer_of(lm: object) -> Scorer:
-    """Return the scorer of a text model of words, or raise TypeError."""
-    if not isinstance(lm, nplm.TextLM) or lm.vocabulary_ is None:
-        raise TypeError(
-            f"a {type(lm).__name__} without words scores no sentences: pass a TextLM "
-            "that was fitted on words, or TextLM.from_model(model, words)"
-        )
-    return lm.scorer()
 
 
 class LanguageModel(Model):

@@ -3,7 +3,6 @@
 import copy
 import math
 import pickle
-import warnings
 
 import numpy as np
 import pytest
@@ -19,12 +18,12 @@ from nplm import (
 )
 from nplm.formats import read_arpa, save_binary, write_arpa
 from tests.helpers import small_text
+from tests.helpers.models import BLANKS, fitted_to_texts
 from tests.helpers.models import SCORED as MODELS
 from tests.helpers.texts import texts
 
 pytestmark = small_text
 
-BLANKS = Tokenizer(r"[^ \t\r\n]+")
 WINDOWS = ["unigrams", "trigram", "network", "classes", "mixture"]
 
 
@@ -40,16 +39,9 @@ SENTENCES = [
 ]
 
 
-def fitted(model, n_context=3):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)
-        lm = TextLM(model, n_context, tokenizer=BLANKS)
-        return lm.fit(texts(150), X_val=texts(30, seed=1))
-
-
 @pytest.fixture(scope="module")
 def lms(tmp_path_factory):
-    found = {name: fitted(model) for name, model in MODELS.items()}
+    found = {name: fitted_to_texts(model) for name, model in MODELS.items()}
     path, lm = tmp_path_factory.mktemp("quantized") / "model", found["Kneser-Ney"]
     save_binary(lm.estimator_, path, lm.vocabulary_.words_.tolist(), bits=8)
     return found | {"quantized": nplm.load(path)}
@@ -64,7 +56,7 @@ def models(lms):
 def both(request, tmp_path_factory):
     """Our model and KenLM's, of the same ARPA file."""
     theirs = pytest.importorskip("kenlm", reason="needs KenLM's module")
-    lm = fitted(KneserNeyLM(), request.param - 1)
+    lm = fitted_to_texts(KneserNeyLM(), request.param - 1)
     path = str(tmp_path_factory.mktemp("arpa") / "model.arpa")
     write_arpa(lm.estimator_, path, lm.vocabulary_.words_)
     return kenlm.Model(path), theirs.Model(path), theirs

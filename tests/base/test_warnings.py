@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 from joblib import Parallel, delayed
+from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 
@@ -54,28 +55,32 @@ def interrupt(*args):
 
 
 @pytest.mark.parametrize("pipeline", [False, True])
-def test_warning_of_an_interrupted_network_points_at_the_caller(pipeline, monkeypatch):
-    lm = NeuralLM(n_words=3, n_hidden=2, early_stopping=False, verbose=1)
-    monkeypatch.setattr("nplm.models.neural.fitting.epochs.Epochs._report", interrupt)
-    model = make_pipeline(lm) if pipeline else lm
+@pytest.mark.parametrize(
+    ("model", "data", "method"),
+    [
+        (
+            NeuralLM(n_words=3, n_hidden=2, early_stopping=False, verbose=1),
+            (X, y),
+            "nplm.models.neural.fitting.epochs.Epochs._report",
+        ),
+        (
+            WordClasses(2, random_state=0),
+            (DOCUMENTS,),
+            "nplm.models.classes.annealing.Annealing.figure",
+        ),
+    ],
+)
+def test_warning_of_an_interrupt_points_at_the_caller(
+    model, data, method, pipeline, monkeypatch
+):
+    monkeypatch.setattr(method, interrupt)
+    name = type(model).__name__
+    model = make_pipeline(clone(model)) if pipeline else clone(model)
     with (
-        pytest.warns(RuntimeWarning, match="NeuralLM: interrupted") as caught,
+        pytest.warns(RuntimeWarning, match=f"{name}: interrupted") as caught,
         pytest.raises(KeyboardInterrupt),
     ):
-        model.fit(X, y)  # here
-    assert line_of(caught).endswith("# here")
-
-
-@pytest.mark.parametrize("pipeline", [False, True])
-def test_warning_of_interrupted_classes_points_at_the_caller(pipeline, monkeypatch):
-    classes = WordClasses(2, random_state=0)
-    monkeypatch.setattr("nplm.models.classes.annealing.Annealing.figure", interrupt)
-    model = make_pipeline(classes, "passthrough") if pipeline else classes
-    with (
-        pytest.warns(RuntimeWarning, match="WordClasses: interrupted") as caught,
-        pytest.raises(KeyboardInterrupt),
-    ):
-        model.fit(DOCUMENTS)  # here
+        model.fit(*data)  # here
     assert line_of(caught).endswith("# here")
 
 

@@ -1,5 +1,7 @@
 """Small models of every kind, by few settings."""
 
+import warnings
+
 import numpy as np
 
 from nplm import (
@@ -11,8 +13,13 @@ from nplm import (
     MixtureLM,
     NeuralLM,
     ShortlistLM,
+    TextLM,
+    Tokenizer,
 )
 from nplm.experiments import grouped
+from tests.helpers.texts import texts
+
+BLANKS = Tokenizer(r"[^ \t\r\n]+")
 
 # Options of losses, solvers and outputs in tests that do not override them. The trees
 # of few words have several inner nodes.
@@ -113,3 +120,11 @@ SCORED = {
     "classes": ClassLM(n_classes=4, random_state=0),
     "mixture": MixtureLM([("kn", KneserNeyLM()), ("net", _network)], "uniform"),
 }
+
+
+def fitted_to_texts(model, n_context=3, **params):
+    """Return a fitted model of text, of words between blanks."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        lm = TextLM(model, n_context, tokenizer=BLANKS, **params)
+        return lm.fit(texts(150), X_val=texts(30, seed=1))

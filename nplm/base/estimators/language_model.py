@@ -178,12 +178,8 @@ class LanguageModel(WindowScores, DensityMixin, Saved, Documented, StreamModel):
         return proba
 
     def _log_prob(self, X: Ids, y: Ids) -> Floats:
-        out = np.empty(len(y))
-        for rows in self._blocks(len(y)):
-            log_proba = self._predict_log_proba(X[rows])
-            words = trusted_ids(y[rows], log_proba.shape[1])
-            out[rows] = log_proba[np.arange(len(log_proba)), words]
-        return out
+        candidates = y[:, np.newaxis]
+        return LanguageModel._candidate_log_prob(self, X, candidates, True)[:, 0]
 
     def _candidate_log_prob(self, X: Ids, candidates: Ids, normalize: bool) -> Floats:
         out = np.empty(candidates.shape)

@@ -1,7 +1,6 @@
 """Scorer and token_scores: the same scores as those of windows."""
 
 import pickle
-import warnings
 
 import numpy as np
 import pytest
@@ -11,29 +10,21 @@ from sklearn.base import BaseEstimator
 from nplm import (
     KneserNeyLM,
     TextLM,
-    Tokenizer,
     Vocabulary,
     windows,
 )
 from nplm.formats import load_binary, save_binary
 from tests.helpers import small_text
 from tests.helpers.models import SCORED as MODELS
+from tests.helpers.models import fitted_to_texts
 from tests.helpers.texts import texts
 
-BLANKS = Tokenizer(r"\S+")
 pytestmark = small_text
-
-
-def fitted(model, n_context=3, **params):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)
-        lm = TextLM(model, n_context, tokenizer=BLANKS, **params)
-        return lm.fit(texts(150), X_val=texts(30, seed=1))
 
 
 @pytest.fixture(scope="module")
 def models():
-    return {name: fitted(model) for name, model in MODELS.items()}
+    return {name: fitted_to_texts(model) for name, model in MODELS.items()}
 
 
 def windows_score(lm, text, eos=True):
@@ -138,7 +129,7 @@ def test_hypotheses_with_one_context_are_computed_once(models, name, monkeypatch
 @pytest.mark.parametrize("order", range(2, 7))
 def test_ngram_scores_equal_window_scores_bit_for_bit(name, order):
     """In texts of 32 words or more, some look-ups include the words before."""
-    lm = fitted(MODELS[name], order - 1)
+    lm = fitted_to_texts(MODELS[name], order - 1)
     scorer = lm.scorer()
     documents = lm.vocabulary_.transform([text.split() for text in CASES])
     for text, scores in zip(CASES, lm.token_scores(CASES)):
@@ -318,7 +309,7 @@ def test_bos_and_eos_are_chosen_per_score(models, name):
 
 @pytest.mark.parametrize("name", ["Kneser-Ney", "network"])
 def test_unknown_words_without_a_symbol_are_refused(name):
-    lm = fitted(MODELS[name], vocabulary=Vocabulary(unknown=None))
+    lm = fitted_to_texts(MODELS[name], vocabulary=Vocabulary(unknown=None))
     scorer = lm.scorer()
     for use in (
         lambda: scorer.score("w1 zoo"),
