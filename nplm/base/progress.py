@@ -98,7 +98,8 @@ class Terminal(Surface):
         self._progress.start()
 
     def show(self, share: float | None, text: str) -> None:
-        if not self._progress.task_ids:
+        tasks = self._progress.tasks
+        if not tasks or (share is None and tasks[-1].total is not None):
             self.begin(text)
         # The bar is shortened to fit the text, whose end has the time left.
         room = self._progress.console.width - self._other_chars
@@ -107,9 +108,9 @@ class Terminal(Surface):
         self._bar.bar_width = max(1, min(MAX_BAR_CHARS, room - len(text)))
         total = None if share is None else 1.0
         [task] = self._progress.task_ids
-        self._progress.update(
-            task, completed=share, total=total, description=text, refresh=True
-        )
+        self._progress.update(task, completed=share, total=total, description=text)
+        if not self.has_clock:  # else the thread draws it
+            self._progress.refresh()
 
     def line(self, text: str) -> None:
         self._progress.console.print(
@@ -298,13 +299,16 @@ class _Bar:
         self.show(done, total, self._note(figure))
 
     def show(self, done: float, total: float, note: str) -> None:
-        """Show what is done; `total` is 0 if it is unknown."""
+        """Show what is done, and the time left, or a rate if `total` is 0: unknown."""
         now = time.perf_counter()
         self._first = first, began = self._first or (done, now)  # not 0 if resumed
         spent = now - began
         parts = [f"{done / total:.0%}"] if total else []
         parts += [note] if note else []
-        parts += [] if self._surface.has_clock else [f"{spent:.0f} s"]
+        if note and not total and done > first and spent > 0:
+            parts.append(f"{(done - first) / spent:,.0f} a second")
+        if not self._surface.has_clock and (total or spent >= 1):
+            parts.append(f"{spent:.0f} s")
         self._text = f"{self._name}: {', '.join(parts)}" if parts else self._name
         if not total:
             self._surface.show(None, self._text)

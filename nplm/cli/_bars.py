@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING
@@ -19,6 +18,15 @@ if TYPE_CHECKING:
 class Stages(progress.Stages):
     """The stages of a command."""
 
+    def show_units(
+        self, stage: str, done: int, unit: str, n_read: int, n_bytes: int
+    ) -> None:
+        """Show how many units of a stage are done, and its share of the bytes.
+
+        - `n_bytes`: 0 if it is unknown, as of a pipe
+        """
+        self.show(stage, n_read if n_bytes else done, n_bytes, f"{done:,} {unit}")
+
     def counting(
         self, unit: str, files: Files | None = None
     ) -> Callable[[str, int, int], None]:
@@ -26,20 +34,13 @@ class Stages(progress.Stages):
 
         - `files`: what such a stage reads, whose size is known unless one is a pipe
         """
-        first = "", 0.0
 
         def show(stage: str, done: int, total: int) -> None:
-            nonlocal first
-            n_read, n_bytes = (done, total) if total else (0, 0)
-            if not total and files is not None:
-                n_read, n_bytes = files.n_read, files.n_bytes
-            note = "" if total else f"{done:,} {unit}"
-            now = time.perf_counter()
-            if stage != first[0]:
-                first = stage, now
-            elif not n_bytes and now > first[1]:  # the time left is unknown
-                note += f", {done / (now - first[1]):,.0f} a second"
-            self.show(stage, n_read, n_bytes, note)
+            if total:
+                self.show(stage, done, total, "")
+                return
+            of_files = (0, 0) if files is None else (files.n_read, files.n_bytes)
+            self.show_units(stage, done, unit, *of_files)
 
         return show
 

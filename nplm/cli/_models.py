@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 from numpy.typing import NDArray
 
-from nplm.cli._bars import bars_beside_output
+from nplm.cli._bars import stages
 from nplm.formats.open_model import OpenModel, open_model
 from nplm.text.lm.scorer import Scorer
 
@@ -33,12 +34,23 @@ def MODEL(command: Command) -> Command:
     return model(VERIFY(command))
 
 
+@contextmanager
+def opened_model(
+    path: str | os.PathLike[str], *, mmap: bool = True, verify: bool = False
+) -> Iterator[OpenModel]:
+    """Open a file, and show on a terminal how much of it is read or verified."""
+    with open_model(path, mmap=mmap, verify=verify) as file, ExitStack() as shown:
+        if verify or file.kind.is_text:  # others take no time
+            bars = shown.enter_context(stages(lines=None))
+            shown.enter_context(bars.enclosing())
+        yield file
+
+
 def read_scorer(path: str | os.PathLike[str], *, verify: bool = False) -> Scorer:
     """Read the scorer of a text model; that of n-grams without scikit-learn."""
-    with open_model(path, verify=verify) as file, bars_beside_output() as bars:
+    with opened_model(path, verify=verify) as file:
         refuse_vectors(file)
-        with bars.enclosing():
-            scorer = file.scorer()
+        scorer = file.scorer()
         check_tokenizer(file, scorer.codec.tokenizer)
         return scorer
 
@@ -71,7 +83,7 @@ def read_model(
     path: str | os.PathLike[str], *, mmap: bool = True, verify: bool = False
 ) -> TextLM:
     """Read a text model of any kind of file; `mmap` and `verify` as in `nplm.load`."""
-    with open_model(path, mmap=mmap, verify=verify) as file:
+    with opened_model(path, mmap=mmap, verify=verify) as file:
         return text_lm_in(file)
 
 

@@ -98,7 +98,7 @@ class Target:
     @contextmanager
     def work(self) -> Iterator[Work]:
         """Yield temporary files, or memory for a file that holds any model."""
-        with stages(lines=None) as bars:
+        with stages(lines=None) as bars, bars.enclosing():
             show = bars.counting("n-grams")
             if self.ngrams_file is None:
                 yield Work(show)

@@ -117,17 +117,21 @@ def first_of(documents: Iterable[object]) -> Any:
 def blocks_of(documents: Iterable[object]) -> Iterator[tuple[int, list[Any]]]:
     """Yield lists of documents of bounded size, each with the index of its first."""
     count, n = counter(), len(documents) if isinstance(documents, Sized) else 0
-    start, size, block = 0, 0, []
-    count("", 0, n, "")
-    for document in documents:
-        block.append(document)
-        size += len(document) if hasattr(document, "__len__") else 0
-        if len(block) == DOCUMENTS_A_BLOCK or size >= LENGTH_A_BLOCK:
+
+    def blocks() -> Iterator[tuple[int, list[Any]]]:  # for any thread
+        start, size, block = 0, 0, list[Any]()
+        count("", 0, n, "")
+        for document in documents:
+            block.append(document)
+            size += len(document) if hasattr(document, "__len__") else 0
+            if len(block) == DOCUMENTS_A_BLOCK or size >= LENGTH_A_BLOCK:
+                yield start, block
+                start, size, block = start + len(block), 0, []
+                count("", start, n, f"{start:,} documents")
+        if block:
             yield start, block
-            start, size, block = start + len(block), 0, []
-            count("", start, n, f"{start:,} documents")
-    if block:
-        yield start, block
+
+    return blocks()
 
 
 class Numbers(dict[Any, int]):

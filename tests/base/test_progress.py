@@ -21,6 +21,7 @@ from nplm import (
     windows,
 )
 from nplm.base.progress import Notebook, bar, stages
+from nplm.formats import load_binary, save_binary
 from nplm.models.auto.describing import shown
 from nplm.models.auto.fitting import Budget
 from nplm.models.mixtures import mixed_scores
@@ -104,6 +105,7 @@ def test_documents_that_are_split_are_counted(notebook, monkeypatch, is_known):
     monkeypatch.setattr(
         Notebook, "show", lambda _, share, text: seen.append((share, text))
     )
+    monkeypatch.setattr("time.perf_counter", lambda: 0.0)
     texts = ["a rose"] * 3000
     with stages(2, "texts") as begin:
         begin("splitting")
@@ -112,13 +114,53 @@ def test_documents_that_are_split_are_counted(notebook, monkeypatch, is_known):
     assert seen[0] == (0, "texts: splitting")
     documents = [f"{i},000 documents, 0 s" for i in (1, 2, 3)]
     left = [", 0 seconds left", ", 0 seconds left", ""]
-    expected = [(None, f"texts: splitting: {text}") for text in ("0 s", *documents)]
+    expected = [(None, "texts: splitting")]
+    expected += [(None, f"texts: splitting: {text[:-5]}") for text in documents]
     if is_known:
         expected = [
             (i / 3, f"texts: splitting: {i / 3:.0%}, {text}{rest}")
             for i, (text, rest) in enumerate(zip(documents, left), 1)
         ]
     assert seen[1:] == expected
+
+
+@pytest.mark.parametrize("is_known", [True, False])
+def test_documents_that_units_are_learned_from_are_counted(
+    notebook, monkeypatch, is_known
+):
+    seen = []
+    monkeypatch.setattr(Notebook, "show", lambda _, *shown: seen.append(shown))
+    texts = ["a rose", "is a rose"] * 1000
+    with stages(2, "units") as begin:
+        begin("learning")
+        Subwords("bpe", n_words=260).fit(texts if is_known else iter(texts))
+    *counts, (share, last) = seen[1:]
+    assert (share, last) == (None, "units: learning, learning units")
+    assert [re.search(r"[\d,]+ documents", text)[0] for _, text in counts[-2:]] == [
+        "1,000 documents", "2,000 documents",
+    ]  # fmt: skip
+    assert ("left" in counts[-2][1]) == is_known
+    assert ("a second" in counts[-2][1]) != is_known
+
+
+@pytest.mark.parametrize("bits", [None, 8])
+def test_verification_of_a_file_shows_its_time_left(
+    notebook, monkeypatch, tmp_path, bits
+):
+    discounts = (0.5, 1.0, 1.5)
+    model = KneserNeyLM(2, n_words=4, discount_fallback=discounts).fit(X, Y)
+    save_binary(model, tmp_path / "model", "abcd", bits=bits)
+    monkeypatch.setattr(Notebook, "show", lambda _, *shown: seen.append(shown))
+    seen = []
+    with stages(2, "") as begin:
+        begin("")
+        load_binary(tmp_path / "model", verify=True)
+    steps = ["unpacking", "reading values", "hashing"] if bits is None else ["checking"]
+    for step in ["comparing checksums", *steps]:
+        shares = [share for share, text in seen if text.startswith(f"{step}: ")]
+        assert shares and shares == sorted(shares)
+        # The header of a small file, which is not compared, is large.
+        assert 0.9 * (step in steps) < shares[-1] <= 1
 
 
 def test_perplexities_of_progress_are_named(notebook, monkeypatch):

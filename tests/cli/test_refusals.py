@@ -140,7 +140,12 @@ OTHERS = {
         ("", 2, "give one of --keep"),
         ("--keep 0.5 --by-quantiles", 2, "give one of --keep"),
         ("--keep 0", 2, "0<x<=1"),
-        ("--by-quantiles --rejects @no", 2, "leave --rejects out"),
+        ("--by-quantiles --rejects @no", 2, "leave --rejects and"),
+        ("--by-perplexities 3 4 --min-perplexity 2", 2, "keep all lines"),
+        ("--by-perplexities 3 4 --by-quantiles", 2, "give one of --keep"),
+        ("--by-perplexities 4 3", 2, "--by-perplexities 4 3: LOW is not below HIGH"),
+        ("--by-perplexities 3", 2, "requires 2 arguments"),
+        ("--min-perplexity 5 --max-perplexity 4", 2, "5 is not below"),
     ],
     "card @kn --text": [
         ("@test --text @folder/test", 2, "two texts have the same name"),

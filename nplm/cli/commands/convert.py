@@ -110,7 +110,8 @@ def convert_command(
         elif target.ngrams_file is not None and not of_network:
             _convert_ngrams(file, target, target.ngrams_file)
         else:
-            lm = text_lm_in(file, index=False)
+            with target.work():  # which shows what is read
+                lm = text_lm_in(file, index=False)
             target.write_model(lm, optimizer=keep_optimizer, dtype=dtype)
 
 

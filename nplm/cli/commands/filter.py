@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
@@ -26,7 +27,7 @@ from nplm.cli.commands.score import refuse_to_share
 from nplm.formats._model_files import writing
 
 Floats = NDArray[np.float64]
-QUANTILES = ("head", "middle", "tail")
+PARTS = ("head", "middle", "tail")
 
 
 class Part(NamedTuple):
@@ -68,10 +69,23 @@ class Perplexities:
     "--max-perplexity", type=ABOVE_ZERO, help="Keep the lines up to this perplexity."
 )
 @click.option(
+    "--min-perplexity",
+    type=ABOVE_ZERO,
+    help="Leave out the lines below this perplexity, such as repeated ones; alone, or "
+    "with --keep or --max-perplexity.",
+)
+@click.option(
     "--by-quantiles",
     is_flag=True,
     help="Keep all lines, each after its third and a tab: head (the lowest "
     "perplexities), middle or tail. With --field, objects get bucket and perplexity.",
+)
+@click.option(
+    "--by-perplexities",
+    type=(ABOVE_ZERO, ABOVE_ZERO),
+    metavar="LOW HIGH",
+    help="As --by-quantiles, with lines up to the perplexity LOW as head, and those up "
+    "to HIGH as middle.",
 )
 @FIELD
 @click.option(
@@ -93,7 +107,9 @@ def filter_command(
     inputs: tuple[str, ...],
     keep: float | None,
     max_perplexity: float | None,
+    min_perplexity: float | None,
     by_quantiles: bool,
+    by_perplexities: tuple[float, float] | None,
     field: str | None,
     rejects: Path | None,
     sample: int,
@@ -108,34 +124,54 @@ def filter_command(
 
     Files are read twice: to score the lines, with 8 bytes of memory for each, and to
     write them. A pipe is read once: its first lines (--sample) set the threshold for
-    all of it, and are held in memory.
+    all of it, and are held in memory. Limits that are perplexities need one pass.
 
     \b
     Examples:
       nplm filter model crawl.txt.gz --keep 0.7 --jobs -1 --rejects bad.gz > good.txt
-      zcat crawl.gz | nplm filter model --max-perplexity 500 > good.txt
+      zcat crawl.gz | nplm filter model --min-perplexity 20 --max-perplexity 500
       nplm filter model crawl.jsonl --field text --by-quantiles --errors skip
     """  # noqa: D301  (click reads the control character)
-    if (keep is not None) + (max_perplexity is not None) + by_quantiles != 1:
-        raise click.UsageError("give one of --keep, --max-perplexity, --by-quantiles.")
-    if by_quantiles and rejects is not None:
-        raise click.UsageError("--by-quantiles keeps all lines: leave --rejects out.")
+    in_parts = by_quantiles or by_perplexities is not None
+    n_limits = by_quantiles + sum(
+        limit is not None for limit in (keep, max_perplexity, by_perplexities)
+    )
+    if n_limits > 1 or (n_limits == 0 and min_perplexity is None):
+        raise click.UsageError(
+            "give one of --keep, --max-perplexity, --by-quantiles, --by-perplexities, "
+            "or --min-perplexity."
+        )
+    if in_parts and (rejects is not None or min_perplexity is not None):
+        raise click.UsageError(
+            "--by-quantiles and --by-perplexities keep all lines: leave --rejects and "
+            "--min-perplexity out."
+        )
+    low, high = by_perplexities or (min_perplexity or 0.0, max_perplexity or math.inf)
+    if low >= high:
+        raise click.UsageError(
+            f"--by-perplexities {low:g} {high:g}: LOW is not below HIGH."
+            if in_parts
+            else f"--min-perplexity {low:g} is not below --max-perplexity {high:g}."
+        )
     if rejects is not None:
         refuse_to_replace(rejects, model, *inputs)
     scorer = read_scorer(model, verify=verify)
     refuse_to_share(scorer, n_jobs)
     work = Perplexities(TextScorer(scorer, errors, field), True)
-    shares = [keep] if keep is not None else [1 / 3, 2 / 3]
+    shares = [keep] if keep is not None else [1 / 3, 2 / 3] if by_quantiles else []
     file: AbstractContextManager[BinaryIO | None] = nullcontext()
     with bars_beside_output() as bars:
         text = _Text(work, inputs, n_jobs, n_bytes_of(inputs), bars)
-        if max_perplexity is not None:
-            thresholds, parts = np.array([max_perplexity]), text.scored(work)
+        if not shares:
+            thresholds, parts = np.array([low, high]), text.scored(work)
         elif text.n_bytes:
             thresholds, parts = text.of_files(shares)
         else:
             thresholds, parts = text.of_a_pipe(shares, sample)
-        counts = np.zeros(len(thresholds) + 2, dtype=np.int64)
+        if not in_parts:  # kinds are lines below the limits, within and above
+            high = max(thresholds[-1], low)
+            thresholds = np.array([np.nextafter(low, -np.inf), high])
+        counts = np.zeros(4, dtype=np.int64)
         with file if rejects is None else writing(rejects) as bad:
             for part in parts:
                 # NaN, of lines that are left out, is the last kind.
@@ -144,14 +180,14 @@ def filter_command(
                 counts += np.bincount(kinds, minlength=len(counts))
                 good = []
                 for line, kind, number in zip(part.lines, kinds, part.perplexities):
-                    if by_quantiles and kind < len(QUANTILES):
-                        good.append(_labelled(line, QUANTILES[kind], number, field))
-                    elif not by_quantiles and kind == 0:
+                    if in_parts and kind < len(PARTS):
+                        good.append(_labelled(line, PARTS[kind], number, field))
+                    elif not in_parts and kind == 1:
                         good.append(line + b"\n")
-                    elif bad is not None and kind == 1:
+                    elif bad is not None and kind < len(PARTS):
                         bad.write(line + b"\n")
                 click.echo(b"".join(good), nl=False)
-    _report(counts, thresholds, by_quantiles, field)
+    _report(counts, low, thresholds, in_parts, field)
 
 
 @dataclass(frozen=True)
@@ -214,9 +250,10 @@ class _Text:
 
     def _shown(self, stage: str, parts: Iterable[Part]) -> Iterator[Part]:
         n_lines = 0
+        self.bars.show_units(stage, 0, "lines", 0, self.n_bytes)
         for part in parts:
             n_lines += len(part.perplexities)
-            self.bars.show(stage, part.n_bytes, self.n_bytes, f"{n_lines:,} lines")
+            self.bars.show_units(stage, n_lines, "lines", part.n_bytes, self.n_bytes)
             yield part
 
 
@@ -238,14 +275,18 @@ def _labelled(line: bytes, label: str, perplexity: float, field: str | None) -> 
 
 
 def _report(
-    counts: NDArray[np.int64], thresholds: Floats, by_quantiles: bool, field: str | None
+    counts: NDArray[np.int64],
+    low: float,
+    thresholds: Floats,
+    in_parts: bool,
+    field: str | None,
 ) -> None:
     """Report the numbers of lines, and the perplexities between them."""
     *kinds, n_skipped = counts.tolist()
     n_lines = sum(kinds)
     if n_lines == 0:
         text = "there are no lines to keep"
-    elif by_quantiles:
+    elif in_parts:
         head, middle, tail = kinds
         text = (
             f"head {head:,} of {n_lines:,} lines (perplexity up to "
@@ -253,9 +294,12 @@ def _report(
             f"tail {tail:,}"
         )
     else:
+        limits = [f"from {low:.2f}"] if low else []
+        if not low or thresholds[1] < np.inf:
+            limits.append(f"up to {thresholds[1]:.2f}")
         text = (
-            f"kept {kinds[0]:,} of {n_lines:,} lines, of perplexities up to "
-            f"{thresholds[0]:.2f}"
+            f"kept {kinds[1]:,} of {n_lines:,} lines, of perplexities "
+            f"{' '.join(limits)}"
         )
     click.echo(text, err=True)
     if n_skipped:

@@ -115,6 +115,8 @@ def query_command(
     with bars_beside_output() as bars:
         for name in inputs or ("-",):
             of_file, n_bytes = Figures(scorer.eos), n_bytes_of([name])
+            stage = f"scoring {name}"
+            bars.show_units(stage, 0, "lines", 0, n_bytes)
             for chunk in chunks_of([name]):
                 scored = score(chunk, words=words)
                 part = scored.tokens
@@ -123,7 +125,8 @@ def query_command(
                 of_file.add(part, *measures)
                 if show is not None:
                     show(scorer, scored)
-                bars.show(f"scoring {name}", chunk.n_bytes, n_bytes, "")
+                n_lines = chunk.first + len(chunk.lines) - 1
+                bars.show_units(stage, n_lines, "lines", chunk.n_bytes, n_bytes)
             if each == "file":
                 sums = of_file.log_prob, of_file.n_tokens, of_file.n_unknown
                 if in_json:

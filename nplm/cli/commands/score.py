@@ -211,12 +211,13 @@ def score_command(
     chunks = chunks_of(inputs, follow=follow)
     with bars_beside_output(progress) as bars:
         size = n_bytes if work.score.is_quick else 0
+        bars.show_units("scoring", 0, "lines", 0, n_bytes)
         for output in in_order(work, chunks, n_jobs, size):
             click.echo(output.text, nl=False)
             n_lines += output.n_lines
             n_shown += output.n_shown
             n_skipped += output.n_skipped
-            bars.show("scoring", output.n_bytes, n_bytes, f"{n_lines:,} lines")
+            bars.show_units("scoring", n_lines, "lines", output.n_bytes, n_bytes)
     if above is not None:
         click.echo(f"{n_shown:,} of {n_lines:,} lines are above {above:g}", err=True)
     if n_skipped:

@@ -71,13 +71,13 @@ class Job:
         n_read = 0  # of text, which files may have compressed
         keep = self.options["blank_lines"]
         with stages() as bars:
-            bars.show(stage, 0, 0, "")
+            bars.show_units(stage, 0, "lines", 0, n_bytes)
             for chunk in chunks_of(names):
                 n_read += len(chunk.lines) + sum(map(len, chunk.lines))
                 limit(n_read)
                 _, documents = chunk.documents(marks, errors, blank_lines=keep)
                 texts += [line for [line] in documents]
-                bars.show(stage, chunk.n_bytes, n_bytes, f"{len(texts):,} lines")
+                bars.show_units(stage, len(texts), "lines", chunk.n_bytes, n_bytes)
         if not any(line.strip(BLANKS) for line in texts):
             raise click.ClickException(f"there is no text to {what_for}.")
         return texts

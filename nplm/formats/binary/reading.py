@@ -41,6 +41,7 @@ from nplm.models.ngrams.trie.packed_trie import (
     unpacked,
 )
 from nplm.models.ngrams.trie.quantized_trie import QuantizedTrie, restored_quantized
+from nplm.models.ngrams.trie.work import Work
 from nplm.text.words.splitting import Splitter, finder_of, params_of
 
 # The arrays of a packed trie, and of its hash table.
@@ -84,7 +85,12 @@ def _read(
     spelling = header.take("spelling") if "spelling" in header else None
     header.done()
     check = verify and not is_verified(file)
-    arrays = file.arrays(mmap=mmap, check=None if check else [])
+    work = Work()
+    if check:
+        work.stage("comparing checksums", file.path.stat().st_size)
+    arrays = file.arrays(
+        mmap=mmap, check=None if check else [], tell=lambda block: work.tell(len(block))
+    )
     fitted = Fitted(arrays | (quantized_items or {}))
     words = _words(fitted, n_words, file.path, check=check)
     if quantized_items is not None:

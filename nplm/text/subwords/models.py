@@ -11,6 +11,7 @@ from operator import itemgetter
 from typing import Any, Protocol
 
 from nplm.base.exceptions import optional_module
+from nplm.base.progress import counter
 
 # Libraries, by the module of their class.
 LIBRARIES = ("tokenizers", "sentencepiece", "tiktoken")
@@ -270,7 +271,14 @@ def trained(kind: str, texts: Iterable[str], n_words: int) -> Any:
     tokenizer = library.Tokenizer(model)
     tokenizer.pre_tokenizer = library.pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = library.decoders.ByteLevel()
-    tokenizer.train_from_iterator(map(_without_surrogate, texts), trainer)
+    # Taken here: the library reads the texts, and then learns, in a thread.
+    count = counter()
+
+    def told() -> Iterator[str]:
+        yield from map(_without_surrogate, texts)
+        count("learning units", 0, 0)
+
+    tokenizer.train_from_iterator(told(), trainer)
     return tokenizer
 
 

@@ -13,7 +13,7 @@ from nplm.base.atomic import all_or_nothing
 from nplm.base.estimators.constraints import Whole
 from nplm.base.estimators.pages import DocumentEstimator
 from nplm.base.fitted import Fitted, Item, invalid_item
-from nplm.text.document_streams import DocumentStream, readable
+from nplm.text.document_streams import DocumentStream, blocks_of, readable
 from nplm.text.samples import check_documents, check_text, lists_of_tokens
 from nplm.text.subwords.models import UnitModel, library_of, packed, trained, unit_model
 
@@ -140,8 +140,10 @@ class Subwords(TransformerMixin, DocumentEstimator):
         model = self.model if self.model not in UNTRAINED else None
         if self.model in TRAINED:
             is_stream = isinstance(X, DocumentStream)
-            documents = X if is_stream else readable(X, "a string")
-            model = trained(self.model, _texts(documents), int(self.n_words))
+            documents: Any = X if is_stream else readable(X, "a string")
+            # Blocks show how many documents are read.
+            texts = (text for _, block in blocks_of(documents) for text in block)
+            model = trained(self.model, _texts(texts), int(self.n_words))
         self._set_model(model)
         return self
 

@@ -72,12 +72,60 @@ def test_first_lines_of_a_pipe_set_the_threshold(
     assert piped.stdout.splitlines() == expected
 
 
-def test_lines_up_to_a_perplexity_are_kept(made, run, lines, perplexities):
-    limit = float(np.median(perplexities)) + 0.01
-    result = run("filter", "@kn", "@test", "--max-perplexity", str(limit))
-    assert result.stdout.splitlines() == [
-        line for line, p in zip(lines, perplexities) if p <= limit
+@pytest.mark.parametrize("piped", [False, True])
+@pytest.mark.parametrize("limits", ["min", "max", "min max"])
+def test_lines_between_perplexities_are_kept(
+    made, run, tmp_path, lines, perplexities, limits, piped
+):
+    low, high = (float(np.quantile(perplexities, q)) + 0.01 for q in (0.3, 0.7))
+    is_good = [
+        ("min" not in limits or low <= p) and ("max" not in limits or p <= high)
+        for p in perplexities
     ]
+    values = {"min": low, "max": high}
+    options = [f"--{name}-perplexity={values[name]}" for name in limits.split()]
+    source = {"input": "\n".join(lines)} if piped else {}
+    rejects = ["--rejects", str(tmp_path / "bad")]
+    result = run(
+        "filter", "@kn", *["@test"] * (not piped), *options, *rejects, **source
+    )
+    good = result.stdout.splitlines()
+    assert good == [line for line, is_in in zip(lines, is_good) if is_in]
+    bad = (tmp_path / "bad").read_text().splitlines()
+    assert bad == [line for line, is_in in zip(lines, is_good) if not is_in]
+    shown = f"kept {len(good)} of {len(lines)} lines, of perplexities "
+    shown += f"from {low:.2f}" * ("min" in limits) + " " * (len(limits) > 3)
+    assert result.stderr == shown + f"up to {high:.2f}" * ("max" in limits) + "\n"
+
+
+def test_a_share_is_kept_without_lines_below_a_perplexity(
+    made, run, lines, perplexities
+):
+    _, is_good = best(lines, perplexities, 0.7)
+    low = perplexities[is_good].mean()
+    result = run(
+        "filter", "@kn", "@test", "--keep", "0.7", "--min-perplexity", str(low)
+    )
+    expected = [
+        line for line, good, p in zip(lines, is_good, perplexities) if good and p >= low
+    ]
+    assert result.stdout.splitlines() == expected
+    none = run("filter", "@kn", "@test", "--keep", "0.7", "--min-perplexity", "1e9")
+    assert none.stdout == ""
+
+
+@pytest.mark.parametrize("piped", [False, True])
+def test_parts_between_perplexities_are_named(made, run, lines, perplexities, piped):
+    cuts = np.quantile(perplexities, [0.2, 0.6]) + 0.01
+    source = {"input": "\n".join(lines)} if piped else {}
+    options = ["--by-perplexities", *map(str, cuts)]
+    result = run("filter", "@kn", *["@test"] * (not piped), *options, **source)
+    names = np.array(["head", "middle", "tail"])[np.searchsorted(cuts, perplexities)]
+    assert result.stdout.splitlines() == [
+        f"{name}\t{line}" for name, line in zip(names, lines)
+    ]
+    assert f"head {sum(names == 'head')} of {len(lines)} lines" in result.stderr
+    assert "Note" not in result.stderr
 
 
 def test_thirds_are_named(made, run, lines, perplexities):

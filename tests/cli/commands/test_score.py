@@ -311,4 +311,4 @@ def test_progress_counts_the_bytes_of_the_files(made, run, monkeypatch):
         (f"scoring {made / name}", n, n) for name, n in zip(("test", "train"), sizes)
     ]
     run("score", "@kn", "--progress", input="the cat\n")
-    assert shown[-1] == ("scoring", 0, 0, "1 lines")
+    assert shown[-1] == ("scoring", 1, 0, "1 lines")

@@ -16,6 +16,7 @@ from nplm.base.files.atomic_files import release_pages
 from nplm.base.fitted import Fitted
 from nplm.models.ngrams.trie.backoff_trie import BackoffTrie
 from nplm.models.ngrams.trie.context_trie import ContextTrie
+from nplm.models.ngrams.trie.work import Work
 
 # Entries checked together.
 BLOCK_ENTRIES = 1 << 18
@@ -226,13 +227,15 @@ def check_suffix_trie(trie: SuffixTrie, size: int) -> None:
 
     Memory does not grow with the n-grams, which are unpacked `size` at a time.
     """
+    work = Work()
+    work.stage("checking", sum(map(trie.n_nodes, range(trie.order - 1))))
     heaviest = [_heaviest([trie.word_values()[1]])]
-    heaviest += [_checked_level(trie, i, size) for i in range(trie.order - 1)]
+    heaviest += [_checked_level(trie, i, size, work) for i in range(trie.order - 1)]
     if not _are_bounded(heaviest):
         raise ValueError("its n-grams have weights whose product overflows")
 
 
-def _checked_level(trie: SuffixTrie, i: int, size: int) -> float:
+def _checked_level(trie: SuffixTrie, i: int, size: int, work: Work) -> float:
     """Check the nodes of ``i + 2`` words; return the largest weight, at least 1."""
     n_ngrams, heaviest = 0, 1.0
 
@@ -244,6 +247,7 @@ def _checked_level(trie: SuffixTrie, i: int, size: int) -> float:
             heaviest = max(heaviest, _heaviest([bow]))
             yield oldest
             release_pages(*trie.mapped(i))
+            work.tell(len(oldest))
 
     begins = trie.starts(i, size)
     is_sorted = _increases(words(), begins)

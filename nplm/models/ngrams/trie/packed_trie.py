@@ -248,12 +248,14 @@ def unpacked(
     bow[0] = 1  # the root has no weight
     parents = trie.parents(work)
     keys = keys_of(trie, parents, work)
+    work.stage("reading values", n_windows * len(trie.words))
     for level in range(trie.order):
         for window in range(n_windows):
-            for contexts in trie.blocks(level, work.block):
-                arguments = trie.arrays, table.kernel, keys, level, *contexts
+            for first, end in trie.blocks(level, work.block):
+                arguments = trie.arrays, table.kernel, keys, level, first, end
                 _hashing.stored_values(*arguments, window, n_windows, prob, bow)
                 work.forget(table.buckets)
+                work.tell(int(trie.start[end] - trie.start[first]))
     work.drop(parents, keys)
     arrays = trie.context_word, trie.child_start, trie.start, trie.words
     result = BackoffTrie(trie.n_words, trie.level_start, *arrays, prob, bow)
