@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import click
 
 from nplm.base.files.atomic_files import followed
+from nplm.formats._model_files import check_writable
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -44,13 +45,10 @@ class OutputFile(click.Path):
                 f"{path} would not be compressed: files are written with gzip or xz, "
                 "if their name ends in .gz or .xz."
             )
-        if path.is_dir():
-            raise click.BadParameter(f"{path} is a folder; name a file.")
-        if path.exists() and not path.is_file():
-            raise click.BadParameter(
-                f"{path} is a device or a pipe, and a file would replace it; name a "
-                "file."
-            )
+        try:
+            check_writable(path)
+        except OSError as error:
+            raise click.BadParameter(str(error)) from error
         if path.exists() and not os.access(path, os.W_OK):
             raise click.BadParameter(f"{path} cannot be written to.")
         _probe(followed(path.absolute()).parent)
