@@ -41,11 +41,6 @@ def sync_folder(path: Path) -> None:
         os.close(folder)
 
 
-def is_of_user(number: int) -> bool:
-    """Return whether this user owns an open file."""
-    return os.fstat(number).st_uid == os.geteuid()
-
-
 def trim() -> None:
     """Return freed memory to the system, where the C library is glibc."""
     malloc_trim = getattr(ctypes.CDLL(None), "malloc_trim", None)

@@ -74,7 +74,8 @@ class DocumentStream:
     def _reopened(self) -> Iterator[object]:
         if self._position is not None:
             self._source.seek(self._position)
-        elif _is_read_once(self._source):
+        # An iterator is exhausted by the first reading.
+        elif hasattr(self._source, "__iter__") and iter(self._source) is self._source:
             raise TypeError(
                 f"{self._name} is a {type(self._source).__name__}, which can be read "
                 "only once, but the tokenizer learns from the documents before it "
@@ -83,11 +84,6 @@ class DocumentStream:
                 "list."
             )
         return self._opened()
-
-
-def _is_read_once(source: object) -> bool:
-    """Return whether a source is an iterator, which a first reading exhausts."""
-    return hasattr(source, "__iter__") and iter(source) is source
 
 
 def _lines(file: Any, name: str) -> Iterator[str]:

@@ -12,7 +12,6 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from nplm.base import system
 from nplm.base.files.atomic_files import replacing, user_cache
 from nplm.base.files.tensors import CHECKSUM, TensorFile
 
@@ -29,7 +28,7 @@ def is_verified(file: TensorFile) -> bool:
     try:
         with open(_path_of(file), "rb") as note:
             # A note of another user says nothing.
-            if not system.is_of_user(note.fileno()):
+            if os.fstat(note.fileno()).st_uid != os.geteuid():
                 return False
             noted = json.loads(note.read(MAX_NOTE_BYTES))
     except (OSError, RuntimeError, ValueError, RecursionError):

@@ -285,7 +285,9 @@ class _Search:
 
     def value(self, weights: Sequence[float]) -> float:
         """Return the metric of the choices times the sign."""
-        choices = tuple(_choices(self.features, weights))
+        choices = tuple(
+            int(_totals(scores, weights).argmax()) for scores in self.features
+        )
         if choices not in self.known:
             texts = _chosen(self.X, choices)
             self.known[choices] = self.sign * float(self.metric(self.references, texts))
@@ -317,11 +319,6 @@ def _score_of(candidate: Any, name: str) -> float:
             f"{name} has {candidate!r:.80}: scores must be finite, so leave it out."
         )
     return score
-
-
-def _choices(features: Iterable[Floats], weights: Sequence[float]) -> list[int]:
-    """Return the index of the best candidate of each list."""
-    return [int(_totals(scores, weights).argmax()) for scores in features]
 
 
 def _totals(features: Floats, weights: Sequence[float]) -> Floats:

@@ -164,7 +164,7 @@ default="empirical"
         if minutes is not None and base.verbose:
             print(f"LMClassifier: {len(classes)} fits of {minutes:g} minutes each")
         fitted = Parallel(n_jobs=self.n_jobs)(
-            delayed(_fitted)(clone(base), part | fit_params) for part in parts
+            delayed(clone(base).fit)(**part, **fit_params) for part in parts
         )
         self.classes_, self.priors_, self.estimators_ = classes, priors, fitted
         return self
@@ -361,10 +361,6 @@ def _by_class(
     for document, label in zip(documents, labels.tolist()):
         parts[label].append(document)
     return list(parts.values())
-
-
-def _fitted(lm: TextLM, arguments: dict[str, Any]) -> TextLM:
-    return lm.fit(**arguments)
 
 
 def _classes(labels: Any, dtype: np.dtype[Any]) -> AnyArray:

@@ -35,9 +35,7 @@ class BestEpoch:
     best_loss: float = math.inf
     best_epoch: int = 0
     stale: int = 0  # epochs without improvement
-
-    def __post_init__(self) -> None:
-        self.best: list[Array] | None = None
+    best: list[Array] | None = None
 
     @property
     def out_of_patience(self) -> bool:
