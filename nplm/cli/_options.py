@@ -1,8 +1,8 @@
-"""Options that only some models have: their refusals, and their sections of --help."""
+"""Options, and what only some models have: refusals, and sections of --help."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
 import click
@@ -20,14 +20,33 @@ BY_MINUTES = "--minutes"
 ANY = (*MODELS, BY_MINUTES)
 
 
+def option(
+    names: str, kind: Any, default: object, text: str | None = None, **settings: Any
+) -> Callable[[Command], Command]:
+    """Return an option: its names between blanks, its type or choices, and its help.
+
+    It has no default if that is None.
+    """
+    if isinstance(kind, Sequence):
+        kind = click.Choice(kind)
+    if default is not None:
+        settings["default"] = default
+    return click.option(*names.split(), type=kind, help=text, **settings)
+
+
+def flag(names: str, text: str) -> Callable[[Command], Command]:
+    """Return an option without a value."""
+    return click.option(*names.split(), is_flag=True, help=text)
+
+
 def of_models(
     models: str, *options: Callable[[Command], Command]
 ) -> Callable[[Command], Command]:
     """Give a command options that only `models`, separated by blanks, have."""
 
     def decorated(command: Command) -> Command:
-        for option in reversed(options):
-            command = option(command)
+        for add in reversed(options):
+            command = add(command)
             params: list[Any] = vars(command)["__click_params__"]
             params[-1].models = tuple(models.split())
         return command
