@@ -10,8 +10,7 @@ from typing import Any, TypeVar
 
 import click
 
-from nplm.base.files.atomic_files import followed
-from nplm.formats._model_files import check_writable
+from nplm.base.files.atomic_files import check_writable, followed
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 

@@ -7,10 +7,9 @@ import lzma
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, cast
 
-from nplm.base.files.atomic_files import followed, replacing
+from nplm.base.files.atomic_files import check_writable, replacing
 from nplm.base.files.tensors import TensorFile
 
 if TYPE_CHECKING:
@@ -52,29 +51,6 @@ NGRAMS = Container("nplm n-grams", "7")
 
 # Level 9, gzip's default, takes three times as long as 6 and saves 1% of the size.
 GZIP_LEVEL = 6
-
-
-def check_writable(path: str | os.PathLike[str]) -> Path:
-    """Return `path`, or raise an error if it cannot be written."""
-    path = Path(path)
-    if path.is_dir():
-        raise IsADirectoryError(f"{path} is a folder; name a file in it to write.")
-    if path.exists() and not path.is_file():
-        raise OSError(
-            f"cannot write {path}: it is a device or a pipe, which a file would "
-            "replace; name a file."
-        )
-    folder = followed(path).parent
-    if not folder.is_dir():
-        raise FileNotFoundError(
-            f"cannot write {path}: there is no folder {folder}; create it first."
-        )
-    if not os.access(folder, os.W_OK):
-        raise PermissionError(
-            f"cannot write {path}: the folder {folder} is read-only for this "
-            "user; choose another folder, or change its permissions."
-        )
-    return path
 
 
 @contextmanager

@@ -9,7 +9,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from nplm.base.array_types import AnyArray
 from nplm.base.exceptions import optional_module
-from nplm.formats._model_files import check_writable, writing
+from nplm.base.files.atomic_files import check_writable
+from nplm.formats._model_files import writing
 from nplm.models.neural.fitted_network import trained_network
 from nplm.models.neural.network.hidden import NORM_EPSILON
 from nplm.models.neural.neural_lm import NeuralLM

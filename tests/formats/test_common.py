@@ -14,8 +14,8 @@ from nplm import (
     NeuralLM,
     UniformLM,
 )
+from nplm.base.files.atomic_files import check_writable
 from nplm.formats import save_binary, write_arpa, write_classes, write_counts
-from nplm.formats._model_files import check_writable
 from nplm.models.ngrams.backoff_model import BackoffLM
 from tests.helpers.ngrams import trie_of_tables
 

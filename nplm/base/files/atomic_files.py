@@ -51,6 +51,29 @@ def check_regular(path: str | os.PathLike[str]) -> None:
         )
 
 
+def check_writable(path: str | os.PathLike[str]) -> Path:
+    """Return `path`, or raise an error if it cannot be written."""
+    path = Path(path)
+    if path.is_dir():
+        raise IsADirectoryError(f"{path} is a folder; name a file in it to write.")
+    if path.exists() and not path.is_file():
+        raise OSError(
+            f"cannot write {path}: it is a device or a pipe, which a file would "
+            "replace; name a file."
+        )
+    folder = followed(path).parent
+    if not folder.is_dir():
+        raise FileNotFoundError(
+            f"cannot write {path}: there is no folder {folder}; create it first."
+        )
+    if not os.access(folder, os.W_OK):
+        raise PermissionError(
+            f"cannot write {path}: the folder {folder} is read-only for this "
+            "user; choose another folder, or change its permissions."
+        )
+    return path
+
+
 @contextmanager
 def replacing(path: Path) -> Iterator[BinaryIO]:
     """Open a new file beside `path`, which replaces `path` once it is complete.

@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 import click
 
+from nplm.base.files.atomic_files import check_writable
 from nplm.cli._bars import stages
 from nplm.cli._messages import report_in_options
 from nplm.cli._models import read_scorer
@@ -18,7 +19,6 @@ from nplm.cli._tally import report_words
 from nplm.cli._text import Files
 from nplm.cli.training.job import Job
 from nplm.cli.training.options import SMOOTHING
-from nplm.formats._model_files import check_writable
 from nplm.formats.counts.estimation import Estimated, Resources, estimate, source_of
 from nplm.formats.counts.merging import CountFiles
 from nplm.formats.outputs import NgramsFile, free_memory

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
-from nplm.formats._model_files import check_writable, trie_of
+from nplm.base.files.atomic_files import check_writable
+from nplm.formats._model_files import trie_of
 from nplm.formats._words import check_words
 from nplm.formats.arpa.arpa_lines import write_ngrams
 from nplm.formats.arpa.reading import read_ngrams

@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 
 from nplm.base.array_types import Floats
 from nplm.base.exceptions import parameter_error
+from nplm.base.files.atomic_files import check_writable
 from nplm.base.files.compressed import reading
-from nplm.formats._model_files import check_writable, trie_of, writing
+from nplm.formats._model_files import trie_of, writing
 from nplm.formats._words import NOT_IN_WORDS, check_marks, check_words
 from nplm.formats.arpa.arpa_lines import unpredicted_in
 from nplm.models.ngrams.stages.tables import NgramTable, NgramTables

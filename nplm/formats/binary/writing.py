@@ -17,9 +17,9 @@ from nplm.base.array_types import Counts
 from nplm.base.blocks import blocks
 from nplm.base.encoded_words import EncodedWords
 from nplm.base.exceptions import parameter_error
-from nplm.base.files.atomic_files import followed
+from nplm.base.files.atomic_files import check_writable, followed
 from nplm.base.files.tensors import write_tensors
-from nplm.formats._model_files import NGRAMS, check_writable, trie_of
+from nplm.formats._model_files import NGRAMS, trie_of
 from nplm.formats._words import StoredWords, check_words
 from nplm.formats.binary.reading import sizes_of_hashed
 from nplm.models.ngrams.stages.quantizing import Quantizing

@@ -13,9 +13,10 @@ import numpy as np
 from nplm._kernels.files import _ngram_format, _ngram_parse
 from nplm.base.array_types import Counts, Ids
 from nplm.base.encoded_words import EncodedWords
+from nplm.base.files.atomic_files import check_writable
 from nplm.base.files.compressed import reading
 from nplm.formats._lines import shown
-from nplm.formats._model_files import check_writable, counts_of, writing
+from nplm.formats._model_files import counts_of, writing
 from nplm.formats._words import check_marks, check_words
 from nplm.formats.arpa.arpa_lines import NgramText, n_lines_in
 from nplm.models.ngrams.stages.counts import check_total

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, cast
 import numpy as np
 
 from nplm.base.array_types import Counts, Floats
+from nplm.base.files.atomic_files import check_writable
 from nplm.base.system import memory_in_bytes
-from nplm.formats._model_files import check_writable
 from nplm.formats._words import StoredWords, check_marks
 from nplm.formats.arpa.arpa_lines import NgramText
 from nplm.formats.counts.count_files import write_lines

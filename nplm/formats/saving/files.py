@@ -10,8 +10,9 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from nplm.base.exceptions import parameter_error
+from nplm.base.files.atomic_files import check_writable
 from nplm.base.files.tensors import TensorFile, write_tensors
-from nplm.formats._model_files import SAVED, check_writable
+from nplm.formats._model_files import SAVED
 
 # Name of the array that holds the estimators as JSON.
 OBJECTS = "objects.json"

@@ -89,7 +89,7 @@ def test_damage(tmp_path):
             load_binary(path, verify=verify)
     with pytest.raises(FileNotFoundError, match="there is no folder"):
         save_binary(model, tmp_path / "absent" / "model.nplm", WORDS[:50])
-    with pytest.raises(ValueError, match="words has 3 entries"):
+    with pytest.raises(ValueError, match="words has 3 words"):
         save_binary(model, path, WORDS[:3])
 
 
