@@ -27,6 +27,7 @@ from nplm.models.auto.fitting import (
     Choice,
     Scores,
     kept_choice,
+    member_of,
     network_of,
 )
 from nplm.models.auto.reading import (
@@ -40,6 +41,7 @@ from nplm.models.auto.reading import (
 from nplm.models.auto.recipe import AutoRecipe
 from nplm.models.auto.running import RunningWordScorer
 from nplm.models.auto.texts import AutoText
+from nplm.models.classes.class_lm import ClassLM
 from nplm.models.training.checkpoint import check_same_fit, fingerprint
 from nplm.models.training.folder_lock import FolderLock
 from nplm.text.codecs import Codec, codec_of, encoded
@@ -301,6 +303,7 @@ class AutoLM(TextLM):
             )  # fmt: skip
             if before is not None:
                 fit.before = deepcopy(network_of(before.estimator_))
+                fit.classes = member_of(before.estimator_, ClassLM)
             if choice is None:
                 settings = {} if before is None else continued(before.recipe_)
                 settings = changed(settings, fixed)

@@ -248,7 +248,8 @@ def _with_network(
     text, recipe, budget = fit.text, fit.recipe, fit.budget
     assert budget is not None
     before = NGRAM_SECONDS * text.n_tokens if "ngrams" in recipe.members else 0.0
-    before += CLASS_SECONDS * text.n_words * recipe.n_classes
+    if fit.known_classes(recipe.n_classes) is None:
+        before += CLASS_SECONDS * text.n_words * recipe.n_classes
     before *= budget.slowness
     minutes = (budget.left - before) / 60
     rows = _fitting_rows(fit, settings)
@@ -350,10 +351,18 @@ def _again(
 
 
 def continued(recipe: AutoRecipe) -> dict[str, Any]:
-    """Return the settings of a network that is trained further."""
-    network = {name: v for name, v in recipe.network.items() if name != "dropout"}
-    rate = network.get("learning_rate_init", 0.0) * CONTINUED_RATE
-    return network | ({"learning_rate_init": rate} if network else {})
+    """Return the settings of a fit that trains the network of another further.
+
+    Its n-grams stay as they were chosen.
+    """
+    kept = {name: v for name, v in recipe.network.items() if name != "dropout"}
+    if kept:
+        kept["learning_rate_init"] *= CONTINUED_RATE
+    if "ngrams" in recipe.members:
+        kept["ngram_order"] = recipe.ngram_order
+    if "classes" in recipe.members:
+        kept["n_classes"] = recipe.n_classes
+    return kept
 
 
 def _adapted(

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -65,6 +65,7 @@ SAMPLE, LEAST_SAMPLE, SAMPLE_SHARE = 2000, 1000, 0.004
 FIRST_CHOICE, LAST_CHOICE, MAX_CHOICES = 0.03, 0.1, 2
 
 Report = Callable[[str, str], None]
+Member = TypeVar("Member")
 
 
 class Budget:
@@ -214,7 +215,8 @@ class AutoFit:
     - `checkpoint`: folder for the state of the fit
     - `report`: called with the work that begins, and a note
     - `memory`: bytes that the fit may take, about
-    - `before`: a network to train further
+    - `before`, `classes`: a network to train further, and n-grams of classes whose
+      classes stay
     - `scores`: of the members, and of the mixture, if there is held-out text
     - `choose_again`: returns the choice for a true speed and the seconds that are left,
       if it is another; None if the network stays
@@ -232,6 +234,7 @@ class AutoFit:
     report: Report
     memory: int | None = None
     before: NeuralLM | None = None
+    classes: ClassLM | None = None
     scores: list[Scores] = field(default_factory=list)
     choose_again: Callable[[float, float], Choice | None] | None = None
     announce: Callable[[Choice], None] | None = None
@@ -292,12 +295,21 @@ class AutoFit:
 
     def _classes(self) -> tuple[ClassLM, None]:
         self.report("classes of words", "")
-        classes = WordClasses(
-            self.recipe.n_classes, max_iter=CLASS_PASSES, random_state=0
-        )
-        order = self.recipe.ngram_order
+        n, order = self.recipe.n_classes, self.recipe.ngram_order
+        classes = self.known_classes(n)
+        if classes is None:
+            classes = WordClasses(n, max_iter=CLASS_PASSES, random_state=0)
         model = ClassLM(order, classes=classes, discount_fallback=FALLBACK)
         return self._fit_ngrams(model), None
+
+    def known_classes(self, n: int) -> NDArray[np.int32] | None:
+        """Return the classes of the model before, if they are `n` of the same words."""
+        before = self.classes
+        if before is None or (before.n_classes_, before.n_words_) != (
+            n, self.text.n_words,
+        ):  # fmt: skip
+            return None
+        return before.labels_
 
     def _cache(self) -> tuple[CacheLM, None]:
         text, cache = self.text, CacheLM(CACHE_WORDS)
@@ -395,6 +407,12 @@ class AutoFit:
                 **self.recipe.network, warm_start=True, n_jobs=self.n_jobs
             )
         request = FitRequest.of(network, *self.texts_of(network))
+        before, loss_before = request.before, math.inf
+        if before is not None and self.budget is None and self.recipe.last == 0:
+            return network, None  # which further training did not make better
+        if before is not None and self.text.held_out is not None:
+            scores = Scores.of("network", network, self.text)
+            loss_before = -float(scores.log_prob.mean())
         plan = self._planned = self._plan()
         self._keep_choice(after=0.0)
         interrupt = None
@@ -404,14 +422,20 @@ class AutoFit:
             if not hasattr(network, "C_"):
                 raise
             interrupt = error.with_traceback(None)
-        losses, best = network.history_["val_loss"], 0
+        n_seen, n_epochs = (
+            (0, 0) if before is None else (before.n_seen, len(before.history["loss"]))
+        )
+        losses, best = network.history_["val_loss"][n_epochs:], 0
         if self.text.n_held_out and network.early_stopping is not False and losses:
             best = int(np.nanargmin(losses)) + 1
         last = None
         if interrupt is not None:
-            last = int(network.n_seen_)
+            last = int(network.n_seen_) - n_seen
             if best:
                 last = min(last, best * self.text.n_tokens)
+        elif before is not None and network.val_loss_ > loss_before:
+            request.assign(before)
+            last = best = 0
         self.set(corrections=tuple(plan.corrections), last=last, kept_epoch=best)
         return network, interrupt
 
@@ -529,10 +553,15 @@ def _mapped_arrays(model: object) -> list[NDArray[Any]]:
     return [] if trie is None else trie.every_array
 
 
+def member_of(model: object, kind: type[Member]) -> Member | None:
+    """Return the member of a fitted model that is of a kind, or None."""
+    for member in getattr(model, "estimators_", [model]):
+        inner = member.estimator if isinstance(member, FrozenEstimator) else member
+        if isinstance(inner, kind):
+            return inner
+    return None
+
+
 def network_of(model: object) -> NeuralLM | None:
     """Return the network of a fitted model, or None."""
-    for member in getattr(model, "estimators_", [model]):
-        network = member.estimator if isinstance(member, FrozenEstimator) else member
-        if isinstance(network, NeuralLM):
-            return network
-    return None
+    return member_of(model, NeuralLM)

@@ -669,3 +669,26 @@ def test_text_that_was_held_out_before_is_held_out_again():
     before = AutoLM(0.05, settings=settings).fit(TEXTS)
     after = AutoLM(5, settings={"epochs": 1}).fit(TEXTS, before=before)
     assert after.recipe_.held_out == before.recipe_.held_out
+
+
+def test_model_that_goes_on_keeps_what_is_no_better(tmp_path):
+    settings = SMALL | {"n_classes": 7, "ngram_order": 3, "epochs": 3}
+    settings["members"] = ["ngrams", "classes", "network"]
+    before = AutoLM(1, settings=settings, random_state=0).fit(TEXTS)
+    settings = {"epochs": 0.2, "learning_rate_init": 0.3, "n_classes": 5}
+    other = AutoLM(1, settings=settings, random_state=0).fit(TEXTS, before=before)
+    assert other.recipe_.n_classes == 5
+    del settings["n_classes"]
+    further = AutoLM(1, settings=settings, random_state=0).fit(TEXTS, before=before)
+    assert further.recipe_.ngram_order == 3
+    assert further.recipe_.last == 0  # the rate is too high
+    assert further.scores_ == pytest.approx(before.scores_)
+    was, now = (lm.estimator_.named_estimators_ for lm in (before, further))
+    labels = [models["classes"].estimator.labels_ for models in (was, now)]
+    np.testing.assert_array_equal(*labels)
+    np.testing.assert_array_equal(
+        was["network"].estimator.C_, now["network"].estimator.C_
+    )
+    nplm.save(further, tmp_path / "further")
+    equal(nplm.load(tmp_path / "further"), further)
+    equal(AutoLM(recipe=further.recipe_).fit(TEXTS, before=before), further)
