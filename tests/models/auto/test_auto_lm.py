@@ -1,18 +1,15 @@
 """AutoLM: the best model that some minutes make of a text."""
 
-import json
 import re
 import time
 from dataclasses import replace
-from errno import ENOSPC
 from itertools import pairwise
-from unittest.mock import Mock
 
 import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
-from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import Pipeline
 
 import nplm
@@ -20,18 +17,14 @@ from nplm import (
     Adam,
     AutoLM,
     AutoRecipe,
-    CheckpointError,
-    DivergenceError,
     Exact,
     Importance,
-    KneserNeyLM,
     LMClassifier,
     LMDetector,
     Tokenizer,
     Vocabulary,
     windows,
 )
-from nplm.models.auto.auto_lm import fit_within
 from nplm.models.auto.describing import Shown
 from nplm.models.auto.fitting import AutoFit, Budget, network_of
 from nplm.models.auto.memory import fit_bytes
@@ -39,19 +32,9 @@ from nplm.models.auto.texts import AutoText
 from nplm.models.training.plan import TimedPlan
 from nplm.text.documents import Documents
 from tests.helpers import markov_stream
-from tests.helpers.checkpoint import Killed, n_saves
-from tests.helpers.texts import texts
+from tests.helpers.auto import ENDLESS, NGRAMS, SMALL, TEXTS, equal
 
 SECONDS = 4.0
-SMALL = {"n_hidden": 16, "embedding_dim": 8}
-ENDLESS = SMALL | {"epochs": 10_000, "early_stopping": False}
-TEXTS = texts(2000, n_words=50)
-
-
-def equal(one, other):
-    np.testing.assert_array_equal(
-        one.score_samples(TEXTS[:50]), other.score_samples(TEXTS[:50])
-    )
 
 
 def text_of_ids(lm):
@@ -289,72 +272,6 @@ def test_ids_and_tokens_are_documents_too():
     assert events.next_words(["login"], k=1)[0] == [("read", 3)]
 
 
-NGRAMS = {"members": ["ngrams"]}
-X, Y = windows(markov_stream(4000), 3)
-
-
-def test_windows_have_the_n_grams_of_their_rows():
-    y = Y
-    order = np.random.default_rng(0).permutation(len(y))
-    for rows in (slice(None), order):  # one text, and a text of each row
-        lm = AutoLM(0.1, n_words=30, settings=NGRAMS)
-        lm.fit(X[rows], y[rows], X_val=X[:99], y_val=y[:99])
-        expected = KneserNeyLM(4, n_words=30, discount_fallback=(0.5, 1.0, 1.5))
-        expected.fit(X[rows], y[rows])
-        log_prob = expected.log_prob(X, y)
-        np.testing.assert_allclose(lm.score_samples(X, y), log_prob)
-        assert lm.score(X, y) == pytest.approx(log_prob.mean())
-    assert lm.next_words([1, 2], k=3)
-    with pytest.raises(ValueError, match="n-grams of order 4 need 3: make wider"):
-        lm.score(X[:, :2], y)
-    with pytest.raises(TypeError, match="sample_weight is for documents"):
-        lm.score(X, y, np.ones(len(y)))
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        (dict(y=Y[:-1]), "inconsistent numbers of samples"),
-        (dict(X=X[:0], y=Y[:0]), r"X, of shape \(0, 3\), has no window"),
-        (dict(X=X[:, :0]), r"X, of shape \(\d+, 0\), has no window"),
-        (dict(X_val=X[:0], y_val=Y[:0]), r"X_val, of shape \(0, 3\), has no window"),
-        (dict(X_val=X), "X_val and y_val go together"),
-        (dict(y_val=Y), "X_val and y_val go together"),
-        (dict(X_val=X[:, 1:], y_val=Y), "X_val has 2 columns, and X has 3"),
-        (dict(X_val=X - X.max(), y_val=Y), r"X_val has -\d+ at"),
-        (dict(X=TEXTS, y=None, X_val=TEXTS, y_val=Y), "y_val is for windows"),
-        (dict(sample_weight=np.ones(len(Y))), "sample_weight is for documents"),
-    ],
-)
-def test_invalid_windows_are_refused(changes, message):
-    with pytest.raises((ValueError, TypeError), match=message):
-        AutoLM(0.1, n_words=30, settings=NGRAMS).fit(**dict(X=X, y=Y) | changes)
-
-
-def test_windows_have_a_network_that_reads_them_as_a_text():
-    X, y = windows(markov_stream(12_000), 3)
-    lm = AutoLM(0.1, n_words=20, settings=SMALL | {"members": ["network"]})
-    lm.fit(X[:9000], y[:9000])
-    assert lm.estimator_.n_memory
-    # It knows most of what n-grams know, which know it all; nothing is -3.0 nats.
-    ngrams = KneserNeyLM(2, n_words=20, discount_fallback=(0.5, 1.0, 1.5))
-    ngrams.fit(X[:9000], y[:9000])
-    assert lm.score(X[9000:], y[9000:]) > ngrams.score(X[9000:], y[9000:]) - 0.6
-    order = np.random.default_rng(0).permutation(9000)
-    lm.fit(X[order], y[order])
-    assert not lm.estimator_.n_memory
-    assert lm.score(X[9000:], y[9000:]) > ngrams.score(X[9000:], y[9000:]) - 0.6
-
-
-def test_windows_are_searched_and_cross_validated():
-    X, y = windows(markov_stream(3000), 3)
-    grid = {"settings": [NGRAMS | {"ngram_order": n} for n in (1, 2)]}
-    search = GridSearchCV(AutoLM(0.05, n_words=20), grid, cv=2).fit(X, y)
-    assert search.best_params_["settings"]["ngram_order"] == 2
-    scores = cross_val_score(AutoLM(0.05, n_words=20, settings=NGRAMS), X, y, cv=2)
-    assert (scores > np.log(1 / 20)).all()
-
-
 def test_cache_adapts_to_the_words_before():
     # Each document repeats a word of its own.
     random = np.random.default_rng(0)
@@ -372,16 +289,6 @@ def test_cache_adapts_to_the_words_before():
     first, again = lm.score_samples([test[0]] * 2)
     assert again > first
     equal(AutoLM(recipe=lm.recipe_).fit(train), lm)
-
-
-def test_cache_adapts_to_the_words_before_windows():
-    random = np.random.default_rng(0)
-    X, y = windows(np.repeat(random.integers(1, 200, 600), 8), 1)
-    settings = NGRAMS | {"ngram_order": 1}
-    fixed = AutoLM(0.1, settings=settings).fit(X[:4000], y[:4000])
-    lm = AutoLM(0.1, settings=settings, adapt=True).fit(X[:4000], y[:4000])
-    assert lm.recipe_.members == ("ngrams", "cache")
-    assert lm.score(X[4000:], y[4000:]) > fixed.score(X[4000:], y[4000:]) + 0.7
 
 
 def test_hint_at_running_text(capsys):
@@ -480,120 +387,6 @@ def test_units_without_time_are_frequent_words(monkeypatch, capsys):
     equal(AutoLM(recipe=lm.recipe_).fit(TEXTS), lm)
 
 
-def after(monkeypatch, condition, error):
-    """Raise an error in the training of the network."""
-    original = AutoFit._progress
-
-    def progress(self, done, total, loss):
-        if condition(done):
-            raise error
-        original(self, done, total, loss)
-
-    monkeypatch.setattr(AutoFit, "_progress", progress)
-
-
-@pytest.mark.filterwarnings("ignore:NeuralLM. interrupted")
-def test_interrupt_keeps_the_mixture(monkeypatch):
-    lm = AutoLM(0.2, settings=ENDLESS, random_state=0)
-    after(monkeypatch, lambda done: done > 50_000, KeyboardInterrupt)
-    with pytest.raises(KeyboardInterrupt):
-        lm.fit(TEXTS)
-    assert lm.recipe_.last is not None
-    monkeypatch.undo()
-    equal(AutoLM(recipe=lm.recipe_).fit(TEXTS), lm)
-
-
-def test_end_that_is_asked_for_before_the_network_is_soon():
-    budget = Budget(60)
-    budget.end_soon()
-    lm = AutoLM(1, settings=ENDLESS | {"members": ["network"]})
-    fit_within(budget, lm, TEXTS)
-    assert budget.left > 30
-    assert len(lm.recipe_.corrections) == 1
-
-
-def test_fit_continues_on_a_full_disk(tmp_path, monkeypatch):
-    full = Mock(side_effect=OSError(ENOSPC, "No space left on device"))
-    monkeypatch.setattr("nplm.models.auto.fitting.replacing", full)
-    lm = AutoLM(1.0, settings=SMALL | {"epochs": 1}, random_state=0)
-    with pytest.warns(RuntimeWarning, match="is not kept: No space left on device"):
-        lm.fit(TEXTS, checkpoint=tmp_path)
-    equal(AutoLM(recipe=lm.recipe_).fit(TEXTS), lm)
-
-
-def test_disk_without_room_for_the_network_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr("os.posix_fallocate", Mock(side_effect=OSError(ENOSPC, "")))
-    lm = AutoLM(1.0, settings=SMALL | {"members": ["network"]})
-    with pytest.raises(OSError, match=r"is full: .* needed there, and .* free some"):
-        lm.fit(TEXTS, checkpoint=tmp_path / "state")
-    assert not any(tmp_path.iterdir())
-    lm.set_params(settings=NGRAMS).fit(TEXTS, checkpoint=tmp_path / "state")
-
-
-def test_fit_that_is_killed_before_its_network_resumes(tmp_path, monkeypatch):
-    lm = AutoLM(1.0, settings=SMALL | {"epochs": 1}, random_state=0)
-    with monkeypatch.context() as context:
-        context.setattr(AutoFit, "_ngrams", Mock(side_effect=Killed))
-        with pytest.raises(Killed):
-            lm.fit(TEXTS, checkpoint=tmp_path)
-    for other, documents, message in (
-        (AutoLM(1.0, random_state=0), TEXTS, r"of another fit: its settings was \{'n_"),
-        (lm, TEXTS[:-1], "of another fit: its X was"),
-    ):
-        with pytest.raises(CheckpointError, match=message):
-            clone(other).fit(documents, checkpoint=tmp_path)
-    monkeypatch.setattr("nplm.models.auto.auto_lm.choose", None)
-    budget = Budget(60)
-    fit_within(budget, lm, TEXTS, checkpoint=tmp_path)
-    assert budget.spent_before > 0
-    equal(AutoLM(recipe=lm.recipe_).fit(TEXTS), lm)
-
-
-@pytest.mark.parametrize(
-    "damage",
-    [
-        "[]", "{}", "3", "{", '{"recipe": "network"}', dict(seconds="12"),
-        dict(seconds=-1), dict(most=1.5), dict(asked=[]), dict(more=1),
-        dict(seconds=float("nan")), dict(recipe={"minutes": 1, "members": 5}),
-        dict(recipe={"minutes": 1, "members": ["network"]}), dict(asked={}),
-    ],
-    ids=str,
-)  # fmt: skip
-def test_damaged_choice_is_refused(tmp_path, damage):
-    lm = AutoLM(1.0, settings=NGRAMS).fit(TEXTS[:20], checkpoint=tmp_path)
-    path = tmp_path / "choice.json"
-    if isinstance(damage, dict):
-        damage = json.dumps(json.loads(path.read_text()) | damage)
-    path.write_text(damage)
-    with pytest.raises(CheckpointError, match=r"damaged; remove the|of another fit"):
-        lm.fit(TEXTS[:20], checkpoint=tmp_path)
-
-
-def test_network_that_diverges_leaves_no_choice(tmp_path, monkeypatch):
-    diverges = Mock(side_effect=DivergenceError("diverged."))
-    monkeypatch.setattr(AutoFit, "_trained", diverges)
-    lm = AutoLM(1.0, settings=SMALL | {"members": ["network"]})
-    with pytest.raises(DivergenceError):
-        lm.fit(TEXTS, checkpoint=tmp_path / "state")
-    assert diverges.call_count == 3
-    assert not any(tmp_path.iterdir())
-
-
-def test_checkpoint_has_one_fit_at_a_time(tmp_path, monkeypatch):
-    def another(fit):
-        with pytest.raises(CheckpointError, match="is using"):
-            AutoLM(1.0, settings=NGRAMS).fit(TEXTS[:20], checkpoint=tmp_path)
-        raise Killed
-
-    lm = AutoLM(1.0, settings=NGRAMS)
-    with monkeypatch.context() as context:
-        context.setattr(AutoFit, "_ngrams", another)
-        with pytest.raises(Killed):
-            lm.fit(TEXTS, checkpoint=tmp_path)
-    assert (tmp_path / "choice.json").exists()
-    lm.fit(TEXTS, checkpoint=tmp_path)
-
-
 @pytest.mark.parametrize(
     "settings",
     [{}, {"output__tied": False, "order": 3, "n_memory": 0}, {"solver": "sgd"}],
@@ -619,49 +412,6 @@ def test_samples_of_held_out_text_are_shown_and_change_nothing(
     one, other = (network_of(model.estimator_) for model in (lm, again))
     assert one.history_["val_loss"] == other.history_["val_loss"]
     np.testing.assert_array_equal(one.C_, other.C_)
-
-
-@pytest.mark.slow
-def test_killed_fit_resumes_with_its_recipe(tmp_path, monkeypatch, capsys):
-    folder = tmp_path / "state"
-    lm = AutoLM(0.1, settings=ENDLESS, random_state=0, verbose=1)
-    budget = Budget(6)
-    after(monkeypatch, lambda done: n_saves(folder) > 1 and budget.spent > 2, Killed)
-    with pytest.raises(Killed):
-        fit_within(budget, lm, TEXTS, checkpoint=folder)
-    monkeypatch.undo()
-    spent, budget, began = budget.spent, Budget(6), time.perf_counter()
-    fit_within(budget, lm, TEXTS, checkpoint=folder)
-    seconds = time.perf_counter() - began
-    assert seconds < 6.3 - spent + 1
-    # All the time is reported, but for what the last save does not have.
-    assert budget.spent == pytest.approx(spent + seconds, abs=1)
-    [left] = re.findall("of which 0:0(.) are left", capsys.readouterr().out)[1:]
-    assert int(left) < 6
-    equal(AutoLM(recipe=lm.recipe_).fit(TEXTS), lm)
-
-
-@pytest.mark.slow
-def test_fit_that_is_killed_after_it_diverged_resumes(tmp_path, monkeypatch):
-    folder, errors = tmp_path / "state", [Killed(), DivergenceError("diverged.")]
-    original, n = AutoFit._progress, 0
-
-    def progress(self, done, total, loss):
-        nonlocal n
-        if errors and n_saves(folder) > n:
-            error = errors.pop()
-            n = n_saves(folder) if isinstance(error, Killed) else 0
-            raise error
-        original(self, done, total, loss)
-
-    monkeypatch.setattr(AutoFit, "_progress", progress)
-    lm = AutoLM(0.2, settings=SMALL | {"learning_rate_init": 0.01}, random_state=0)
-    with pytest.raises(Killed):
-        lm.fit(TEXTS, checkpoint=folder)
-    monkeypatch.undo()
-    lm.fit(TEXTS, checkpoint=folder)
-    assert lm.recipe_.network["learning_rate_init"] == 0.005
-    equal(AutoLM(recipe=lm.recipe_).fit(TEXTS), lm)
 
 
 def test_text_that_was_held_out_before_is_held_out_again():
