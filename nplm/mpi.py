@@ -31,7 +31,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from numbers import Integral
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_scalar
@@ -252,7 +252,7 @@ def _fit(
         if keep == "shards":
             shard = request.train(**options)
             part = replace(request, model=with_network(estimator, shard))
-            return ShardedLM(part.assign(shard), ranks)
+            return ShardedLM(cast(NeuralLM, part.assign(shard)), ranks)
 
         def gather(trained: TrainedNetwork) -> Any:
             return gathered(trained, ranks, everywhere=keep == "all")

@@ -107,7 +107,7 @@ def refuse_vectors(file: OpenModel) -> None:
 def check_tokenizer(file: OpenModel, tokenizer: object) -> None:
     if tokenizer is None:
         raise ValueError(
-            f"{file.path} has a model of lists of tokens, not of text: in Python, fit "
+            f"{file.path} has a model of lists of tokens, not of text: write each list "
             "a TextLM to strings, or give TextLM.from_model the words."
         )
 

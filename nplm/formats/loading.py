@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from nplm.base.exceptions import damaged_file
 from nplm.base.files.tensors import NotTensorsError
@@ -175,4 +175,4 @@ def load_binary(
                 hint += " (read_arpa reads ARPA files)"
             raise ValueError(f"{file.path} is not a file of save_binary: {hint}.")
         ngrams = read_ngrams(file.tensors, verify=verify)
-    return ngrams.model(), list(ngrams.words)
+    return cast("BackoffLM | QuantizedLM", ngrams.model()), list(ngrams.words)

@@ -398,7 +398,7 @@ class Text(Words):
 
 def codec_of(
     tokenizer: object,
-    vocabulary: KnownWords | None,
+    vocabulary: Any,
     *,
     refuse: bool = False,
     n_words: int | None = None,
@@ -407,6 +407,7 @@ def codec_of(
 ) -> Ids | Words:
     """Return the codec of a tokenizer (or None) and a vocabulary (or None).
 
+    The vocabulary is a `Vocabulary`, or `KnownWords`.
     With `refuse`, unknown words are refused once the vocabulary is fitted.
     """
     if vocabulary is None:

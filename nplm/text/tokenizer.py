@@ -6,9 +6,9 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import ClassVar, Self
 
-from sklearn.base import TransformerMixin
 from sklearn.utils import Tags
 
+from nplm.base.estimators.bases import TransformerMixin
 from nplm.base.estimators.pages import DocumentEstimator
 from nplm.text.samples import lists_of_tokens
 from nplm.text.words.splitting import OF_LOGS, Splitter, finder_of

@@ -9,12 +9,12 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
-from sklearn.base import TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from nplm.base.array_types import Counts, Ids
 from nplm.base.atomic import all_or_nothing, read_at_once
 from nplm.base.checks import check_ids
+from nplm.base.estimators.bases import TransformerMixin
 from nplm.base.estimators.constraints import Whole
 from nplm.base.estimators.pages import DocumentEstimator
 from nplm.base.fitted import Fitted, Item, invalid_item

@@ -8,7 +8,6 @@ from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils._param_validation import validate_parameter_constraints
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
@@ -20,6 +19,7 @@ from nplm.base.checks import (
     plain_ids,
     refuse_usual_mistakes,
 )
+from nplm.base.estimators.bases import BaseEstimator
 from nplm.base.estimators.constraints import COMMON, USUAL_COLUMNS, unless_none
 
 # Checked contexts and next words.

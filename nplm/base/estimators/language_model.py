@@ -9,12 +9,12 @@ from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import DensityMixin
 
 from nplm.base.array_types import Array, Floats, Ids
 from nplm.base.atomic import Method, fit_copy, read_at_once
 from nplm.base.blocks import blocks_of_rows
 from nplm.base.checks import MAX_N_WORDS, trusted_ids
+from nplm.base.estimators.bases import DensityMixin
 from nplm.base.estimators.checked_inputs import HeldOut
 from nplm.base.estimators.pages import Documented
 from nplm.base.estimators.scored_texts import perplexity

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from sklearn.base import BaseEstimator
 from sklearn.utils import Tags
 from sklearn.utils._param_validation import InvalidParameterError
 
+from nplm.base.estimators.bases import BaseEstimator
 from nplm.base.exceptions import ParameterMessage
 from nplm.base.fitted import Saved
 

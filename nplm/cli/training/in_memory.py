@@ -80,6 +80,7 @@ def _estimator(ctx: click.Context, options: Settings) -> LanguageModel:
         return ngrams
     network = _network(ctx, options)
     if model == "shortlist":
+        assert isinstance(network, NeuralLM)
         return ShortlistLM(network, ngrams, n_shortlist=options["n_shortlist"])
     if model == "mixture":
         # The network comes last: after an interrupt the mixture is then whole.

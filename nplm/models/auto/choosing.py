@@ -27,6 +27,7 @@ from nplm.models.auto.texts import AutoText
 from nplm.models.neural.network_lm import FitRequest
 from nplm.models.neural.network_parameters import MIN_WORDS_PER_NOISE_SAMPLE
 from nplm.models.neural.neural_lm import NeuralLM
+from nplm.models.neural.options.base import Option
 from nplm.models.neural.presets import ROWS, Row, dropout_for
 from nplm.models.training.plan import TimedPlan
 from nplm.text.documents import Documents
@@ -121,7 +122,7 @@ def _spelled_out(settings: Mapping[str, object]) -> dict[str, object]:
     for name, value in settings.items():
         spelled[name] = value
         for kind, of in NeuralLM._options.get(name, {}).items():
-            if type(value) is not of:
+            if not isinstance(value, Option) or type(value) is not of:
                 continue
             spelled[name], defaults = kind, of().get_params(deep=False)
             spelled |= {

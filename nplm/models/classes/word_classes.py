@@ -10,7 +10,6 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from nplm.base.array_types import Ids
@@ -22,6 +21,7 @@ from nplm.base.checks import (
     inferred_n_words,
     trusted_ids,
 )
+from nplm.base.estimators.bases import TransformerMixin
 from nplm.base.estimators.constraints import COMMON, Whole, hyperparameters
 from nplm.base.estimators.pages import Documented
 from nplm.base.fitted import Fitted, Item, Saved, invalid_item

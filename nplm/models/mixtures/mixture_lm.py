@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import clone
 from sklearn.utils import Bunch
-from sklearn.utils.metaestimators import _BaseComposition
 from sklearn.utils.validation import check_is_fitted
 
 from nplm.base.array_types import Floats, Ids
 from nplm.base.atomic import fit_copy, fitted_or_interrupted
 from nplm.base.blocks import Texts
+from nplm.base.estimators.bases import _BaseComposition
 from nplm.base.estimators.checked_inputs import HeldOut, columns_needed
 from nplm.base.estimators.constraints import Whole, hyperparameters, non_negative
 from nplm.base.estimators.scored_texts import reads_texts

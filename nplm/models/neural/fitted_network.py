@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from copy import copy
 from numbers import Integral
 from operator import attrgetter
@@ -95,7 +95,7 @@ class FittedNetworkLM(LanguageModel):
     # Kinds of output that the model supports, by name.
     _outputs: ClassVar[dict[str, type[Output]]]
     # Options of each parameter that takes one, by the strings that select them.
-    _options: ClassVar[dict[str, dict[str, type[Option]]]]
+    _options: ClassVar[dict[str, Mapping[str, type[Option]]]]
 
     def __sklearn_is_fitted__(self) -> bool:
         return "_trained" in vars(self)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from copy import copy
 from dataclasses import field
 from numbers import Integral, Real
@@ -60,7 +61,7 @@ class NetworkParameters(FittedNetworkLM):
     random_state: int | np.random.RandomState | None = None
     verbose: int = 0
 
-    _options: ClassVar[dict[str, dict[str, type[Option]]]] = {
+    _options: ClassVar[dict[str, Mapping[str, type[Option]]]] = {
         "solver": SOLVERS,
         "loss": LOSSES,
     }

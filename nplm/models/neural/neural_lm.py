@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from numbers import Real
 from typing import ClassVar, Self
 
@@ -282,7 +282,7 @@ default="auto"
     """
 
     _outputs = OUTPUTS
-    _options: ClassVar[dict[str, dict[str, type[Option]]]] = {
+    _options: ClassVar[dict[str, Mapping[str, type[Option]]]] = {
         **NetworkLM._options,
         "output": OUTPUTS,
         "features": {"learned": Features},

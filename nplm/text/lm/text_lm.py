@@ -7,13 +7,13 @@ from copy import deepcopy
 from dataclasses import field
 from typing import Any, ClassVar, Self
 
-from sklearn.base import DensityMixin
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils._param_validation import HasMethods, Hidden, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from nplm.base.atomic import fit_copy
 from nplm.base.checks import check_over_words
+from nplm.base.estimators.bases import DensityMixin
 from nplm.base.estimators.constraints import Whole, hyperparameters
 from nplm.base.estimators.pages import DocumentEstimator
 from nplm.base.fitted import Fitted, Item, invalid_item

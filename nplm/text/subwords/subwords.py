@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, ClassVar, Self
 
-from sklearn.base import TransformerMixin
 from sklearn.exceptions import NotFittedError
 from sklearn.utils._param_validation import HasMethods, StrOptions
 
 from nplm.base.atomic import all_or_nothing
+from nplm.base.estimators.bases import TransformerMixin
 from nplm.base.estimators.constraints import Whole
 from nplm.base.estimators.pages import DocumentEstimator
 from nplm.base.fitted import Fitted, Item, invalid_item

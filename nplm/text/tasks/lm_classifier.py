@@ -11,7 +11,7 @@ import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import logsumexp
-from sklearn.base import ClassifierMixin, MetaEstimatorMixin, clone
+from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.multiclass import check_classification_targets
@@ -23,6 +23,7 @@ from sklearn.utils.validation import (
 
 from nplm.base.array_types import AnyArray, Floats, Index
 from nplm.base.atomic import all_or_nothing, read_at_once
+from nplm.base.estimators.bases import ClassifierMixin, MetaEstimatorMixin
 from nplm.base.estimators.constraints import hyperparameters
 from nplm.base.estimators.pages import DocumentEstimator
 from nplm.base.fitted import Fitted, Item, invalid_item

@@ -10,13 +10,14 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import MetaEstimatorMixin, OutlierMixin, clone
+from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, check_scalar
 
 from nplm.base.array_types import Floats, Index
 from nplm.base.atomic import fit_copy, fitted_or_interrupted, read_at_once
+from nplm.base.estimators.bases import MetaEstimatorMixin, OutlierMixin
 from nplm.base.estimators.constraints import hyperparameters
 from nplm.base.estimators.pages import DocumentEstimator
 from nplm.base.fitted import Fitted, Item

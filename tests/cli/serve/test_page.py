@@ -10,7 +10,8 @@ from nplm import MixtureLM, TextLM, Tokenizer, UniformLM, Vocabulary
 from tests.helpers import paper_lm
 
 by = pytest.importorskip(
-    "selenium.webdriver.common.by", reason="Selenium is not installed"
+    "selenium.webdriver.common.by",
+    reason="the page is tested in a browser: pip install selenium",
 ).By
 from selenium import webdriver  # noqa: E402
 from selenium.webdriver.chrome.service import Service  # noqa: E402
@@ -21,7 +22,8 @@ BROWSER, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(
-        not (BROWSER and DRIVER), reason="chromium and chromedriver are not installed"
+        not (BROWSER and DRIVER),
+        reason="the page is tested in a browser: install chromium and chromedriver",
     ),
 ]
 SETTINGS = [
