@@ -258,7 +258,8 @@ default="empirical"
         -------
         labels : ndarray of shape (n_documents,)
         """
-        return self.classes_[self.predict_log_proba(X).argmax(axis=1)]
+        best = self.predict_log_proba(X).argmax(axis=1)  # checks that it is fitted
+        return self.classes_[best]
 
     def score(
         self, X: Sequence[object], y: object, sample_weight: object = None
