@@ -108,7 +108,8 @@ def check_tokenizer(file: OpenModel, tokenizer: object) -> None:
     if tokenizer is None:
         raise ValueError(
             f"{file.path} has a model of lists of tokens, not of text: write each list "
-            "a TextLM to strings, or give TextLM.from_model the words."
+            "as a line of words between blanks, for nplm train --tokens blanks; or in "
+            "Python, fit a TextLM to strings, or give TextLM.from_model the words."
         )
 
 
