@@ -2,6 +2,7 @@
 
 import os
 import signal
+import time
 from pathlib import Path
 
 import pytest
@@ -53,6 +54,14 @@ def precision(request, monkeypatch):
     name, tier = request.param.split(", ")
     monkeypatch.setenv("NPLM_TIER", tier)
     return name
+
+
+@pytest.fixture(scope="module")
+def processor_clock():
+    """Fits in a given time take that of the processor, also beside other programs."""
+    with pytest.MonkeyPatch.context() as context:
+        context.setattr(time, "perf_counter", time.process_time)
+        yield
 
 
 @pytest.fixture(autouse=True)

@@ -19,6 +19,7 @@ from nplm.models.auto.fitting import CHOICE_FILE, AutoFit
 from nplm.models.training.folder_lock import FolderLock
 from tests.helpers.texts import texts
 
+pytestmark = pytest.mark.usefixtures("processor_clock")
 MINUTES = "0.08"
 
 

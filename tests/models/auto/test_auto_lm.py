@@ -34,6 +34,7 @@ from nplm.text.documents import Documents
 from tests.helpers import markov_stream
 from tests.helpers.auto import ENDLESS, NGRAMS, SMALL, TEXTS, equal
 
+pytestmark = pytest.mark.usefixtures("processor_clock")
 SECONDS = 4.0
 
 
@@ -45,7 +46,7 @@ def text_of_ids(lm):
 
 
 @pytest.fixture(scope="module")
-def timed():
+def timed(processor_clock):
     """A fitted model, and the seconds of the fit."""
     began = time.perf_counter()
     lm = AutoLM(SECONDS / 60, settings=ENDLESS, random_state=0).fit(TEXTS)

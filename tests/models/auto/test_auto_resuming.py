@@ -15,6 +15,8 @@ from nplm.models.auto.fitting import AutoFit, Budget
 from tests.helpers.auto import ENDLESS, NGRAMS, SMALL, TEXTS, equal
 from tests.helpers.checkpoint import Killed, n_saves
 
+pytestmark = pytest.mark.usefixtures("processor_clock")
+
 
 def after(monkeypatch, condition, error):
     """Raise an error in the training of the network."""
@@ -35,8 +37,13 @@ def test_interrupt_keeps_the_mixture(monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         lm.fit(TEXTS)
     assert lm.recipe_.last is not None
+    further = clone(lm)
+    with pytest.raises(KeyboardInterrupt):
+        further.fit(TEXTS, before=lm)
+    assert 0 < further.recipe_.last < 60_000  # without those of the first
     monkeypatch.undo()
     equal(AutoLM(recipe=lm.recipe_).fit(TEXTS), lm)
+    equal(AutoLM(recipe=further.recipe_).fit(TEXTS, before=lm), further)
 
 
 def test_end_that_is_asked_for_before_the_network_is_soon():
