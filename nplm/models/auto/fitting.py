@@ -296,7 +296,7 @@ class AutoFit:
     def _classes(self) -> tuple[ClassLM, None]:
         self.report("classes of words", "")
         n, order = self.recipe.n_classes, self.recipe.ngram_order
-        classes: object = self.known_classes(n)
+        classes: Any = self.known_classes(n)
         if classes is None:
             classes = WordClasses(n, max_iter=CLASS_PASSES, random_state=0)
         model = ClassLM(order, classes=classes, discount_fallback=FALLBACK)
