@@ -6,7 +6,7 @@ memory is fetched in parallel. In a stream, the context of a window is the n-gra
 previous one, and both share a chain. The sentences of a block begin after the same
 boundaries, and share the chain of these.
 
-A kernel calls `read_windows` and `begin`, stores what it finds in `prob`, `n_words` and
+A kernel calls `read_window` and `begin`, stores what it finds in `prob`, `n_words` and
 the weights, removes the chains that end from `live`, and finally calls `prob_of`.
 """
 
@@ -56,6 +56,7 @@ cdef struct Chains:
     float prob[N_CHAINS]
     float bow[N_CHAINS * N_WEIGHTS]
     int n_read
+    int begun  # index of the context of the sentence that begins last; 0 without one
     # The entry before the first word is read but never used.
     int words[1 + BLOCK * MAX_WORDS]
 
@@ -66,41 +67,46 @@ cdef inline int check_width(Py_ssize_t width, int n_context) except -1:
     return 0
 
 
-cdef inline bint read_windows(
-    Chains* chains, const float* prob, const float* bow, int n_words,
-    const int* X, const int* y, int n, int n_context,
-) noexcept nogil:
-    """Read the words of `n` windows of `n_context` words and a next word.
-
-    Returns whether all ids are below `n_words`; those that are not are replaced.
-    What `begin` reads is prefetched.
-    """
-    cdef int end = 1, begun = 0, chain, word, j, k
-    cdef int valid = True
-    cdef const int* row
-    chains.n_contexts = 0
+cdef inline void begin_reading(Chains* chains) noexcept nogil:
+    """Prepare for the first window of a block; see `read_window`."""
+    chains.n_contexts, chains.n_read, chains.begun = 0, 1, 0
     chains.words[0] = 0
-    for j in range(n):
-        row = X + j * n_context
-        chain = j - 1
-        if j == 0 or not same_ids(row, &chains.words[end - n_context], n_context):
-            if not (begun and same_ids(row, &chains.words[begun], n_context)):
-                begun = end
-                chains.newest[BLOCK + chains.n_contexts] = end + n_context - 1
-                chains.n_contexts += 1
-            for k in range(n_context):
-                chains.words[end + k] = checked_id(&row[k], n_words, &valid)
-            end += n_context
-            chain = BLOCK + chains.n_contexts - 1
-        chains.context[j] = chain
-        word = checked_id(&y[j], n_words, &valid)
-        NPLM_PREFETCH(prob + word)
-        NPLM_PREFETCH(bow + word)
-        chains.words[end] = word
-        chains.newest[j] = end
-        end += 1
-    chains.n_read = end
-    return valid
+
+
+cdef inline int read_window(
+    Chains* chains, const float* prob, const float* bow, int n_words,
+    const int* row, const int* y, int j, int n_context, int* valid,
+) noexcept nogil:
+    """Read the words of window j, the next one of a block.
+
+    Its context is `row`, and `y` its next word. In a block of several windows the array
+    before both has those of the window before. Ids that are not below `n_words` are
+    replaced, and clear `valid`. What `begin` reads is prefetched. Returns the index of
+    the first word that was read.
+    """
+    cdef int first = chains.n_read, end = first, chain = j - 1, word, k
+    # Not compared with `words`: a processor waits to read pairs of numbers that it has
+    # just written one by one.
+    if j == 0 or not (
+        same_ids(row, row - n_context + 1, n_context - 1)
+        and row[n_context - 1] == (y - 1)[0]
+    ):
+        if not (chains.begun and same_ids(row, &chains.words[chains.begun], n_context)):
+            chains.begun = end
+            chains.newest[BLOCK + chains.n_contexts] = end + n_context - 1
+            chains.n_contexts += 1
+        for k in range(n_context):
+            chains.words[end + k] = checked_id(&row[k], n_words, valid)
+        end += n_context
+        chain = BLOCK + chains.n_contexts - 1
+    chains.context[j] = chain
+    word = checked_id(y, n_words, valid)
+    NPLM_PREFETCH(prob + word)
+    NPLM_PREFETCH(bow + word)
+    chains.words[end] = word
+    chains.newest[j] = end
+    chains.n_read = end + 1
+    return first
 
 
 cdef inline void begin(

@@ -9,7 +9,8 @@ from libc.stdint cimport int64_t, uint64_t
 
 from nplm._kernels.ngrams._bits cimport NPLM_PREFETCH
 from nplm._kernels.ngrams._chains cimport (
-    BLOCK, MAX_WORDS, N_CHAINS, Chains, begin, n_growing, prob_of, read_windows,
+    BLOCK, MAX_WORDS, N_CHAINS, Chains, begin, begin_reading, n_growing, prob_of,
+    read_window,
 )
 from nplm._kernels.ngrams._trie cimport Ngrams
 
@@ -76,10 +77,10 @@ cdef struct Words:
 cdef struct Searches:
     # Hashes of the words read.
     uint64_t hash[1 + BLOCK * MAX_WORDS]
-    # Of each live chain, by its place in `live`: its key, and where its search begins.
+    # Of each chain: its key, where its search begins, and the words in the longest
+    # n-gram found.
     uint64_t key[N_CHAINS]
     Bucket* bucket[N_CHAINS]
-    # The words in the longest n-gram found of each chain.
     int n_found[N_CHAINS]
 
 
@@ -89,18 +90,30 @@ cdef inline bint look_up_all(
 ) noexcept nogil:
     cdef Chains chains
     cdef Searches searches
-    cdef bint valid = True
+    cdef int valid = True
     cdef uint64_t power
-    cdef Py_ssize_t first = 0
+    cdef Py_ssize_t first = 0, row
     cdef int n, j, k
+    searches.hash[0] = 0
     while first < n_windows:
         n = <int> min(<Py_ssize_t> BLOCK, n_windows - first)
-        valid &= read_windows(
-            &chains, words.prob, words.bow, words.n, X + first * n_context, y + first,
-            n, n_context,
-        )
+        begin_reading(&chains)
+        for j in range(n):
+            row = first + j
+            k = read_window(
+                &chains, words.prob, words.bow, words.n, X + row * n_context, y + row,
+                j, n_context, &valid,
+            )
+            # While words are read, memory is fetched.
+            for k in range(k, chains.n_read):
+                searches.hash[k] = hash_word(chains.words[k])
+            begin_search(&chains, &searches, table, j)
+        for j in range(BLOCK, BLOCK + chains.n_contexts):
+            begin_search(&chains, &searches, table, j)
+            # Contexts of contexts are not looked up.
+            chains.context[j] = N_CHAINS - 1
+        searches.n_found[N_CHAINS - 1] = MAX_WORDS
         begin(&chains, words.prob, words.bow, n, n_context)
-        begin_searches(&chains, &searches, table)
         power = MULTIPLIER
         for k in range(1, n_context):
             power *= MULTIPLIER
@@ -112,26 +125,19 @@ cdef inline bint look_up_all(
     return valid
 
 
-cdef inline void begin_searches(
-    Chains* chains, Searches* searches, Table table
+cdef inline void begin_search(
+    Chains* chains, Searches* searches, Table table, int chain
 ) noexcept nogil:
-    """Set the keys of the chains to those of their two newest words; prefetch."""
-    cdef Bucket* buckets = table.buckets + table.bucket_start[1]
-    cdef uint64_t n_buckets = table.bucket_start[2] - table.bucket_start[1]
-    cdef int i, chain, newest
-    for i in range(chains.n_read):
-        searches.hash[i] = hash_word(chains.words[i])
-    for i in range(chains.n_live):
-        chain = chains.live[i]
-        newest = chains.newest[chain]
-        searches.key[i] = searches.hash[newest] + searches.hash[newest - 1] * MULTIPLIER
-        searches.bucket[i] = home(buckets, n_buckets, searches.key[i])
-        searches.n_found[chain] = 1
-        NPLM_PREFETCH(searches.bucket[i])
-    for i in range(chains.n_contexts):
-        # Contexts of contexts are not looked up.
-        chains.context[BLOCK + i] = N_CHAINS - 1
-    searches.n_found[N_CHAINS - 1] = MAX_WORDS
+    """Set the key of a chain to that of its two newest words; prefetch its bucket."""
+    cdef int newest = chains.newest[chain]
+    cdef uint64_t key = searches.hash[newest] + searches.hash[newest - 1] * MULTIPLIER
+    searches.key[chain] = key
+    searches.bucket[chain] = home(
+        table.buckets + table.bucket_start[1],
+        table.bucket_start[2] - table.bucket_start[1], key,
+    )
+    searches.n_found[chain] = 1
+    NPLM_PREFETCH(searches.bucket[chain])
 
 
 cdef inline void step(
@@ -154,8 +160,9 @@ cdef inline void step(
     cdef const Bucket* at
     cdef Bucket* after
     for i in range(chains.n_live):
-        chain, key = chains.live[i], searches.key[i]
-        at = found_from(searches.bucket[i], key, buckets, longer, &slot)
+        chain = chains.live[i]
+        key = searches.key[chain]
+        at = found_from(searches.bucket[chain], key, buckets, longer, &slot)
         prob = at.prob[slot]
         chains.n_words[chain] += (k - chains.n_words[chain]) * (prob >= 0)
         chains.prob[chain] = prob if prob >= 0 else chains.prob[chain]
@@ -171,7 +178,7 @@ cdef inline void step(
         )
         NPLM_PREFETCH(nplm_either(goes, after, at))
         chains.live[n_next] = chain
-        searches.key[n_next], searches.bucket[n_next] = key, after
+        searches.key[chain], searches.bucket[chain] = key, after
         n_next += goes
     chains.n_live = n_next
 
@@ -186,6 +193,8 @@ cdef inline void last_step(
     cdef float prob
     for i in range(chains.n_live):
         chain = chains.live[i]
-        prob = find_long_from(searches.bucket[i], first, end, searches.key[i])
+        prob = find_long_from(
+            searches.bucket[chain], first, end, searches.key[chain]
+        )
         if prob >= 0:
             chains.prob[chain], chains.n_words[chain] = prob, k

@@ -4,7 +4,7 @@ from libc.stdint cimport int64_t, uint32_t, uint64_t
 
 from nplm._kernels.ngrams._bits cimport NPLM_PREFETCH, SAMPLE, Offsets
 from nplm._kernels.ngrams._chains cimport (
-    BLOCK, N_CHAINS, Chains, begin, n_growing, prob_of, read_windows,
+    BLOCK, N_CHAINS, Chains, begin, begin_reading, n_growing, prob_of, read_window,
 )
 from nplm._kernels.ngrams._trie cimport Ngrams
 
@@ -66,14 +66,18 @@ cdef class QuantizedTrie(Ngrams):
         cdef Chains chains
         cdef Ranges ranges
         cdef Py_ssize_t row = 0
-        cdef bint valid = True
+        cdef int valid = True
         cdef int n, i, j, k, chain, word, n_next
         cdef int64_t start, stop
         while row < n_windows:
             n = <int> min(<Py_ssize_t> BLOCK, n_windows - row)
-            valid &= read_windows(
-                &chains, prob, bow, n_words, X + row * n_context, y + row, n, n_context
-            )
+            begin_reading(&chains)
+            for j in range(n):
+                read_window(
+                    &chains, prob, bow, n_words, X + (row + j) * n_context,
+                    y + row + j, j, n_context, &valid,
+                )
+                NPLM_PREFETCH(&self.start[chains.words[chains.newest[j]]])
             begin(&chains, prob, bow, n, n_context)
             n_next = 0
             for i in range(chains.n_live):

@@ -1,8 +1,6 @@
 """Classes that kernels take: n-grams in which windows are looked up, and a trie."""
 
-from cpython.buffer cimport (
-    PyBUF_FORMAT, PyBUF_STRIDES, PyObject_GetBuffer, PyBuffer_Release,
-)
+from cpython.buffer cimport PyBUF_STRIDES, PyObject_GetBuffer, PyBuffer_Release
 from libc.math cimport log
 
 import numpy as np
@@ -11,6 +9,7 @@ from nplm._kernels.ngrams._chains cimport check_width
 
 cdef object ndarray = np.ndarray
 cdef object empty = np.empty
+cdef object ID_TYPE = np.dtype(np.intc)
 
 
 cdef class Ngrams:
@@ -65,16 +64,16 @@ cdef class Ngrams:
         cdef Py_ssize_t n, size = sizeof(int)
         if type(X) is not ndarray or type(y) is not ndarray:
             return None
-        if not has_buffer(X, &rows):
+        # NumPy would write the type of a buffer as text.
+        if X.dtype is not ID_TYPE or y.dtype is not ID_TYPE:
             return None
+        PyObject_GetBuffer(X, &rows, PyBUF_STRIDES)
         try:
-            if not has_buffer(y, &words):
-                return None
+            PyObject_GetBuffer(y, &words, PyBUF_STRIDES)
             try:
                 n = words.shape[0] if words.ndim == 1 else 0
                 if (
                     0 < n <= most
-                    and are_ids(&rows) and are_ids(&words)
                     and rows.ndim == 2 and rows.shape[0] == n
                     and rows.shape[1] == self.n_context
                     and rows.strides[0] == self.n_context * size
@@ -93,20 +92,6 @@ cdef class Ngrams:
         finally:
             PyBuffer_Release(&rows)
         return out if valid else None
-
-
-cdef bint has_buffer(object array, Py_buffer* own) except -1:
-    """Take the buffer of an array; return False if its type has none, as times have."""
-    try:
-        PyObject_GetBuffer(array, own, PyBUF_STRIDES | PyBUF_FORMAT)
-    except (BufferError, ValueError):
-        return False
-    return True
-
-
-cdef inline bint are_ids(const Py_buffer* own) noexcept:
-    """Whether an array has native numbers of the type int."""
-    return own.format[0] == c"i" and own.format[1] == 0
 
 
 cdef inline bint log_prob(

@@ -71,7 +71,12 @@ class FittedText:
     def ngram_scorer(self) -> Any:
         """Return the scorer of the model's n-grams; None if it has none."""
         make = getattr(self.model, "_word_scorer", None)
-        return None if make is None else make(self.boundary, *self.codec.lookup)
+        if make is None:
+            return None
+        ids, unknown = self.codec.lookup
+        # Those by bytes, if there are: their table is in fewer lines of the cache than
+        # a dictionary.
+        return make(self.boundary, self.codec.word_ids or ids, unknown)
 
     def scorer(self) -> Scorer:
         """Return a scorer of sentences and words."""

@@ -1,6 +1,7 @@
 """Scorer and token_scores: the same scores as those of windows."""
 
 import pickle
+import re
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from nplm import (
     windows,
 )
 from nplm.formats import load_binary, save_binary
+from nplm.text.words.splitting import BETWEEN_BLANKS
 from tests.helpers import small_text
 from tests.helpers.models import SCORED as MODELS
 from tests.helpers.models import fitted_to_texts
@@ -101,6 +103,25 @@ def test_steps_have_the_bits_of_single_steps(models, name):
     assert len(log_prob) == len(states) == 0
     with pytest.raises(ValueError, match="1 states and 2 words"):
         batched.steps([single.begin()], ["w1", "w2"])
+
+
+def test_words_between_blanks_step_as_others(models):
+    # Their ids are those of their bytes, not of a dictionary.
+    others = models["Kneser-Ney"]
+    words = list(others.vocabulary_.words_)
+    blanks = Tokenizer(BETWEEN_BLANKS)
+    lm = TextLM.from_model(others.estimator_, words, tokenizer=blanks)
+    scorer, expected = lm.scorer(), others.scorer()
+    state, other = scorer.begin(), expected.begin()
+    for word in ["w1", "zoo", "w2", "\udc80", np.str_("w1"), 3, "", "</s>", "w1"]:
+        log_prob, state = scorer.step(state, word)
+        expected_log_prob, other = expected.step(other, word)
+        assert (log_prob, state) == (expected_log_prob, other)
+    for word in None, float("nan"), ["w1"]:
+        with pytest.raises(TypeError) as error:
+            scorer.step(state, word)
+        with pytest.raises(TypeError, match=re.escape(str(error.value))):
+            expected.step(other, word)
 
 
 @pytest.mark.parametrize("name", ["network", "mixture"])

@@ -117,6 +117,13 @@ cdef class Ids:
         return self.find_word(word, &i)
 
 
+cdef object unhashable(object word):
+    return TypeError(
+        f"tokens must be strings or hashable events, got {word!r} of type "
+        f"{type(word).__name__}."
+    )
+
+
 cdef class DictIds(Ids):
     """Ids of words in a dictionary.
 
@@ -139,10 +146,7 @@ cdef class DictIds(Ids):
         try:
             found = self.ids.get(word)
         except TypeError:
-            raise TypeError(
-                f"tokens must be strings or hashable events, got {word!r} of type "
-                f"{type(word).__name__}."
-            ) from None
+            raise unhashable(word) from None
         if found is None:
             return False
         # No word of a kernel's model has the highest number.
@@ -230,7 +234,10 @@ cdef class WordIds(Ids):
         cdef Py_ssize_t n
         cdef uint64_t h
         if not isinstance(word, str):
-            hash(word)
+            try:
+                hash(word)
+            except TypeError:
+                raise unhashable(word) from None
             return False
         data = hashed_text(word, &n, &h)
         id[0] = -1 if data == NULL else self.find(data, n, h)
