@@ -382,8 +382,7 @@ class AutoFit:
             except DivergenceError as error:
                 is_last = n_halvings == MAX_HALVINGS
                 if self.budget is None or (is_last and len(self.recipe.members) == 1):
-                    if self.checkpoint is not None:
-                        forget(self.checkpoint)  # it would diverge again
+                    self._forget()  # it would diverge again
                     raise
                 self._begin_again(self.choice)
                 if is_last:
@@ -393,6 +392,10 @@ class AutoFit:
                 rate = self.recipe.network["learning_rate_init"] / 2
                 self.set(network=self.recipe.network | {"learning_rate_init": rate})
                 self.choose_again = None  # it has the old learning rate
+
+    def _forget(self) -> None:
+        if self.checkpoint is not None:
+            forget(self.checkpoint)
 
     def _begin_again(self, choice: Choice) -> None:
         """Take another choice; the checkpoint is of the network before."""
@@ -406,7 +409,11 @@ class AutoFit:
             network = self.before.set_params(
                 **self.recipe.network, warm_start=True, n_jobs=self.n_jobs
             )
-        request = FitRequest.of(network, *self.texts_of(network))
+        try:
+            request = FitRequest.of(network, *self.texts_of(network))
+        except ValueError:  # of settings, which would be refused again
+            self._forget()
+            raise
         before, loss_before = request.before, math.inf
         if before is not None and self.budget is None and self.recipe.last == 0:
             return network, None  # which further training did not make better

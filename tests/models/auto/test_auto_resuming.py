@@ -122,6 +122,14 @@ def test_network_that_diverges_leaves_no_choice(tmp_path, monkeypatch):
     assert not any(tmp_path.iterdir())
 
 
+def test_settings_that_the_network_before_refuses_leave_no_choice(tmp_path):
+    lm = AutoLM(1.0, settings=SMALL | {"epochs": 1, "members": ["network"]}).fit(TEXTS)
+    other = clone(lm).set_params(settings=lm.settings | {"n_hidden": 7})
+    with pytest.raises(ValueError, match="n_hidden=7 is not that of the fitted"):
+        other.fit(TEXTS, before=lm, checkpoint=tmp_path / "state")
+    assert not any(tmp_path.iterdir())
+
+
 def test_checkpoint_has_one_fit_at_a_time(tmp_path, monkeypatch):
     def another(fit):
         with pytest.raises(CheckpointError, match="is using"):
