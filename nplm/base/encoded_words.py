@@ -43,6 +43,8 @@ class EncodedWords(Sequence[str]):
         if n_words < 1 or len(self._slots) != _n_slots(n_words):
             raise ValueError("the arrays of its words do not fit together")
         self._name = name
+        # The first word that repeats an earlier one, as `of_lines` sees.
+        self.repeated: int | None = None
         self.ids: Ids = WordIds(self._text, self._start, self._slots)
 
     @classmethod
@@ -56,13 +58,20 @@ class EncodedWords(Sequence[str]):
         n_words = int(np.count_nonzero(text == LINE_FEED)) + 1
         start = np.zeros(n_words + 1, np.int64)
         slots = np.zeros(_n_slots(n_words), np.uint64)
-        _find_words(text, start, slots)
-        return cls(text, start, slots, name)
+        repeated = _find_words(text, start, slots)
+        words = cls(text, start, slots, name)
+        words.repeated = None if repeated < 0 else repeated
+        return words
 
     @property
     def arrays(self) -> dict[str, AnyArray]:
         """The arrays by name, in the order of a file."""
         return dict(zip(WORD_ARRAYS, (self._text, self._start, self._slots)))
+
+    @property
+    def n_bytes(self) -> int:
+        """Size of the arrays."""
+        return sum(array.nbytes for array in self.arrays.values())
 
     @property
     def word_ids(self) -> WordIds | None:
@@ -151,14 +160,14 @@ def _encoded(words: Sequence[str]) -> tuple[Bytes, Counts, NDArray[np.uint64]]:
     return text, start, slots
 
 
-def _find_words(text: Bytes, start: Counts, slots: NDArray[np.uint64]) -> None:
-    """Fill in where words begin, and their hash table."""
+def _find_words(text: Bytes, start: Counts, slots: NDArray[np.uint64]) -> int:
+    """Fill in where words begin, and their hash table; see `fill_slots`."""
     ends = np.flatnonzero(text == LINE_FEED)
     if len(ends) != len(start) - 2:
         raise ValueError(f"it has {len(ends) + 1} words, not {len(start) - 1}")
     start[0], start[-1] = 0, len(text) + 1
     start[1:-1] = ends + 1
-    fill_slots(text, start, slots)
+    return fill_slots(text, start, slots)
 
 
 def _n_slots(n_words: int) -> int:

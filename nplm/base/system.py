@@ -12,6 +12,9 @@ from pathlib import Path
 # Errors of a file system without locks; network file systems return ENOLCK too.
 NO_LOCKS = {errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOLCK}
 MIN_MEMORY_BYTES = 1 << 10
+# Arguments of mallopt, and the largest size that it takes.
+M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
+REUSED_BYTES = 1 << 25
 UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 MEMINFO = Path("/proc/meminfo")
 
@@ -46,6 +49,18 @@ def trim() -> None:
     malloc_trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
     if malloc_trim is not None:
         malloc_trim(0)
+
+
+def reuse_freed_memory() -> None:
+    """Let large arrays take the memory of earlier ones, where the C library is glibc.
+
+    Otherwise the system clears the pages of each anew, until an array of this size has
+    been freed once.
+    """
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+    if mallopt is not None:
+        mallopt(M_MMAP_THRESHOLD, REUSED_BYTES)
+        mallopt(M_TRIM_THRESHOLD, 2 * REUSED_BYTES)
 
 
 def available_memory() -> int:

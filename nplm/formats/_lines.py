@@ -9,8 +9,9 @@ from typing import BinaryIO
 import numpy as np
 
 from nplm._kernels.files import _ngram_parse
-from nplm.base.array_types import Floats, Ids
+from nplm.base.array_types import Floats
 from nplm.base.encoded_words import EncodedWords
+from nplm.models.ngrams.stages.tables import NgramTable
 from nplm.text.words.splitting import BETWEEN_BLANKS, BLANKS
 
 # It stays in the cache until it is parsed.
@@ -79,29 +80,27 @@ class Lines:
             if text:
                 return text
 
-    def unigrams(
-        self, n: int, limits: NumberLimits
-    ) -> tuple[list[str], Floats, Floats]:
+    def unigrams(self, n: int, limits: NumberLimits) -> tuple[bytes, Floats, Floats]:
         """Read at most `n` unigrams of an ARPA file: words, numbers and weights.
+
+        Each word ends with a line feed.
 
         Stops before a line of another form, or that is not in memory yet: `next` reads
         it.
         """
         size = min(len(self._buffer) - self._position, UNIGRAM_BYTES)
         if size == 0:
-            return [], np.empty(0), np.empty(0)
+            return b"", np.empty(0), np.empty(0)
         data = np.frombuffer(self._buffer, np.uint8, size, self._position)
         text = np.empty(size, np.uint8)
         numbers, weight = np.empty((2, min(n, size // 4)))  # as "1 a\n"
         columns = text, numbers, weight
         n, position, n_bytes = _ngram_parse.parse_unigrams(data, *limits, *columns)
-        if n == 0:
-            return [], numbers[:0], weight[:0]
-        spelled = text[: n_bytes - 1].tobytes()
+        words = text[:n_bytes].tobytes()
         try:
-            words = spelled.decode().split("\n")
+            words.decode()
         except UnicodeDecodeError as error:
-            n = spelled.count(b"\n", 0, error.start)
+            n = words.count(b"\n", 0, error.start)
             return self.unigrams(n, limits)
         self._position += position
         self._n_read += n
@@ -117,14 +116,14 @@ class Lines:
         weights: bool,
         n_before: int,
         n_in_all: int,
-    ) -> tuple[Ids, Floats, Floats]:
-        """Read `n` lines of an ARPA file: ids (n, n_words), numbers and weights (n,).
+    ) -> NgramTable:
+        """Read `n` lines of an ARPA file as n-grams.
 
-        A line without a weight has 0. The error of a missing line counts those read
-        before, and those that there should be.
+        The error of a missing line counts those read before, and those that there
+        should be.
         """
         ids = np.empty((n, n_words), dtype=np.int32)
-        numbers, weight = np.empty((2, n))
+        prob, bow = np.empty((2, n), dtype=np.float32)
         row = 0
         while row < n:
             if self._position == len(self._buffer) and not self._fill():
@@ -136,9 +135,8 @@ class Lines:
                 )
             data = np.frombuffer(self._buffer, dtype=np.uint8)
             reason, position, n_lines, row = _ngram_parse.parse_ngrams(
-                data, self._position, text.ids, weights, *limits, row, ids, numbers,
-                weight,
-            )  # fmt: skip
+                data, self._position, text.ids, weights, *limits, row, ids, prob, bow
+            )
             self._position = position
             self._n_read += n_lines
             if reason != _ngram_parse.MORE:
@@ -147,7 +145,7 @@ class Lines:
             if row < n and position < len(self._buffer) and not self._fill():
                 # The last line is truncated, or only lacks its line end.
                 self._buffer += b"\n"
-        return ids, numbers, weight
+        return NgramTable(ids, prob, bow if weights else None)
 
     def error(
         self, why: str, *, ended: bool = False, line: int | None = None

@@ -2,6 +2,9 @@
 
 import errno
 import os
+import platform
+import subprocess
+import sys
 
 import pytest
 
@@ -51,3 +54,22 @@ def test_link_is_not_followed_and_a_folder_not_opened(tmp_path):
         system.open_unfollowed(tmp_path)
     os.close(system.open_unfollowed(tmp_path / "new"))
     assert (tmp_path / "new").exists()
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="another C library")
+def test_large_arrays_reuse_freed_memory():
+    program = (
+        "import resource, numpy as np\n"
+        "from nplm.base import system\n"
+        "def n_faults():\n"
+        "    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt\n"
+        "system.reuse_freed_memory()\n"
+        "np.ones(1 << 24, np.uint8)\n"
+        "before = n_faults()\n"
+        "for _ in range(10):\n"
+        "    np.ones(1 << 24, np.uint8)\n"
+        "print(n_faults() - before)\n"
+    )
+    command = [sys.executable, "-c", program]
+    run = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert int(run.stdout) < 100

@@ -58,7 +58,7 @@ def arpa_lm(path, work):
 
 def trie_of_tables(ngrams, prob, bow):
     """Return the trie of tables of 1, 2, ... words; the longest have no weights."""
-    tables = NgramTables(Work())
+    tables = NgramTables(Work(), len(ngrams[0]))
     unigrams, *longer = map(NgramTable, ngrams, prob, [*bow, np.ones(len(ngrams[-1]))])
     for table in longer:
         tables.add(table)

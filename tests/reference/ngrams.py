@@ -47,10 +47,18 @@ def rank_pairs(left, right, n_right, start, words, rank):
     return len(pairs)
 
 
+def count_words(ngrams, bow, counts):
+    """Count the words with which the contexts of n-grams, and of weights, end."""
+    newest = ngrams[:0, -1] if bow is None else ngrams[~np.isnan(bow), -1]
+    for words in (ngrams[:, -2], newest):
+        counts += np.bincount(words, minlength=len(counts))
+
+
 def sort_by_range(
     ngrams,
     values,
     column,
+    new_ids,
     range_of_word,
     first_row,
     starts,
@@ -63,7 +71,8 @@ def sort_by_range(
     ranges = range_of_word[ngrams[rows, column]]
     starts[:] = np.searchsorted(np.sort(ranges), np.arange(len(starts)))
     rows = rows[np.argsort(ranges, kind="stable")]
-    out_ngrams[: len(rows)], out_values[: len(rows)] = ngrams[rows], values[rows]
+    renumbered = ngrams if new_ids is None else new_ids[ngrams]
+    out_ngrams[: len(rows)], out_values[: len(rows)] = renumbered[rows], values[rows]
     out_rows[: len(rows)] = first_row + rows
 
 

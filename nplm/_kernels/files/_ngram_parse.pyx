@@ -1,6 +1,6 @@
 """Parse the lines of ARPA files and count files into word ids and numbers."""
 
-from libc.math cimport INFINITY, pow
+from libc.math cimport INFINITY, NAN, pow
 from libc.stdint cimport int64_t, uint64_t
 from libc.string cimport memchr, memcpy
 
@@ -48,6 +48,11 @@ cdef inline int find_word(
 
 cdef inline double power_of_ten(int n) noexcept nogil:
     return POWERS[n] if n <= EXACT_POWERS else pow(10, n)
+
+
+cdef inline double power_below(double log10, double lowest) noexcept nogil:
+    """Return ten to a power, 0 below the lowest."""
+    return 0 if log10 < lowest else pow(10, log10)
 
 
 cdef inline bint is_blank(unsigned char c) noexcept nogil:
@@ -190,14 +195,15 @@ def parse_ngrams(
     double heaviest,
     Py_ssize_t row,
     int[:, ::1] ids,
-    double[::1] numbers,
-    double[::1] weight,
+    float[::1] prob,
+    float[::1] bow,
 ):
     """Parse lines of an ARPA file into the rows of `ids` from `row` on.
 
     A line has a number, the words and, with `weights`, an optional second number (0 if
-    missing); without, it may only be 0. The first number is at most `highest`, the
-    weight at most `heaviest`; those below `lowest` become minus infinity. Parses the
+    missing); without, it may only be 0. They are the log10 of a probability, which is
+    at most `highest`, and of a weight, at most `heaviest`; those below `lowest` are
+    minus infinity. A weight of 1 becomes NaN. Parses the
     complete lines of `lines` from byte `begin` on, until all rows are filled, and stops
     before a line that begins with a backslash or is invalid. Returns the reason (a
     constant of this module), the byte where it stopped, the number of lines read and
@@ -216,6 +222,7 @@ def parse_ngrams(
     cdef int n_words = <int> ids.shape[1]
     cdef int word, n_sought
     cdef int reason = 0
+    cdef double number, weight
     # The words of the line above come first.
     cdef Sought[N_SOUGHT + 2 * MAX_WORDS] sought
     cdef int[MAX_WORDS] above
@@ -249,15 +256,14 @@ def parse_ngrams(
                     at = here + 1
                     n_lines += 1
                     continue
-                after = after_number(data + here, data + size, &numbers[row])
+                after = after_number(data + here, data + size, &number)
                 if after == NULL:
                     reason = 3
                     break
-                if numbers[row] > highest:
+                if number > highest:
                     reason = 4
                     break
-                if numbers[row] < lowest:
-                    numbers[row] = -INFINITY
+                prob[row] = <float> power_below(number, lowest)
                 here = after_blanks(data, after - data, size)
                 while word < n_words and data[here] != 10:
                     # The n-grams of a context are adjacent in most files.
@@ -274,21 +280,24 @@ def parse_ngrams(
                 if word < n_words:
                     reason = 2
                     break
-                weight[row] = 0
+                weight = 0
                 if data[here] != 10:
-                    after = after_number(data + here, data + size, &weight[row])
+                    after = after_number(data + here, data + size, &weight)
                     if after == NULL:
                         reason = 3 if weights else 2
                         break
                     here = after_blanks(data, after - data, size)
-                    if weights and weight[row] > heaviest:
+                    if weights and weight > heaviest:
                         reason = 6
                         break
-                    if data[here] != 10 or (not weights and weight[row] != 0):
+                    if data[here] != 10 or (not weights and weight != 0):
                         reason = 2
                         break
-                    if weight[row] < lowest:
-                        weight[row] = -INFINITY
+                bow[row] = NAN
+                if weight != 0:
+                    weight = power_below(weight, lowest)
+                    if weight != 1:
+                        bow[row] = <float> weight
                 at = here + 1
                 n_lines += 1
                 row += 1
@@ -319,8 +328,8 @@ def parse_unigrams(
     """Parse lines of unigrams: a number, a word and perhaps a weight (0 if missing).
 
     Parses the complete lines of `lines` until `numbers` is filled, and stops before a
-    line that has another form or a number out of range, as in ``parse_ngrams``, which
-    has `lowest`, too.
+    line that has another form or a number out of range, as in ``parse_ngrams``. Numbers
+    stay as they are, but those below `lowest` become minus infinity.
     `words`, as large as `lines`, gets the words, one a line. Returns the number of rows,
     the byte where it stopped, and the size of the words.
 

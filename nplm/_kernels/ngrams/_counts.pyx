@@ -222,10 +222,35 @@ def continuation_counts(
                 out[slot[trie.words[i]]] += 1
 
 
+def count_words(
+    const int[:, ::1] ngrams, const float[::1] bow, int64_t[::1] counts
+):
+    """Count the words with which contexts end: those of n-grams, and of weights.
+
+    Equivalent to ``counts += np.bincount(ngrams[:, -2], minlength=len(counts))`` and,
+    unless `bow` is None, the same of ``ngrams[~np.isnan(bow), -1]``.
+    """
+    cdef Py_ssize_t i, newest = ngrams.shape[1] - 1
+    cdef int n_words = <int> counts.shape[0]
+    cdef bint weighted = bow is not None
+    if (
+        newest < 1
+        or n_words < 1
+        or (weighted and bow.shape[0] != ngrams.shape[0])
+    ):
+        raise ValueError("the arrays do not belong together")
+    with nogil:
+        for i in range(ngrams.shape[0]):
+            counts[id_below(&ngrams[i, newest - 1], n_words)] += 1
+            if weighted and bow[i] == bow[i]:
+                counts[id_below(&ngrams[i, newest], n_words)] += 1
+
+
 def sort_by_range(
     const int[:, ::1] ngrams,
     const float[::1] values,
     int column,
+    const int[::1] new_ids,
     const int[::1] range_of_word,
     int first_row,
     int64_t[::1] starts,
@@ -236,14 +261,16 @@ def sort_by_range(
     """Sort the n-grams that have a value, not NaN, by the range of one of their words.
 
     Those of a range keep their order. `starts` gets the first row of each range and the
-    number of rows; `out_rows` their numbers, counted from `first_row`.
+    number of rows; `out_rows` their numbers, counted from `first_row`. With `new_ids`
+    words are renumbered; `range_of_word` has the ranges of the old numbers.
 
     Equivalent to ``rows = rows[np.argsort(range_of_word[ngrams[rows, column]],
-    kind="stable")]`` of ``rows = np.flatnonzero(~np.isnan(values))``.
+    kind="stable")]`` of ``rows = np.flatnonzero(~np.isnan(values))``, and
+    ``new_ids[ngrams[rows]]``.
     """
     cdef Py_ssize_t n_ranges = starts.shape[0] - 1, n_columns = ngrams.shape[1]
     cdef Py_ssize_t n = values.shape[0], i, j, to
-    cdef int own
+    cdef int own, n_ids = 0 if new_ids is None else <int> new_ids.shape[0]
     cdef int64_t n_before = 0, size
     if (
         min(ngrams.shape[0], out_ngrams.shape[0]) < n
@@ -270,7 +297,10 @@ def sort_by_range(
                 to = starts[own]
                 starts[own] += 1
                 for j in range(n_columns):
-                    out_ngrams[to, j] = ngrams[i, j]
+                    own = ngrams[i, j]
+                    if n_ids > 0:
+                        own = new_ids[id_below(&ngrams[i, j], n_ids)]
+                    out_ngrams[to, j] = own
                 out_values[to] = values[i]
                 out_rows[to] = first_row + <int> i
         # Each start is that of the next range now.

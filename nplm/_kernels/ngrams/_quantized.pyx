@@ -1,6 +1,7 @@
 """Look-ups in a quantized, bit-packed trie of n-grams."""
 
 from libc.stdint cimport int64_t, uint32_t, uint64_t
+from libc.string cimport memcpy
 
 from nplm._kernels.ngrams._bits cimport NPLM_PREFETCH, SAMPLE, Offsets
 from nplm._kernels.ngrams._chains cimport (
@@ -9,6 +10,30 @@ from nplm._kernels.ngrams._chains cimport (
 from nplm._kernels.ngrams._trie cimport Ngrams
 
 SAMPLED = SAMPLE
+
+ctypedef fused Number:
+    int
+    uint64_t
+
+
+def pack_records(const Number[::1] values, int width, unsigned char[::1] packed):
+    """Pack numbers of `width` bits, 57 at most, end to end into zeros, lowest first.
+
+    The bytes end with 8 that stay zeros.
+
+    Equivalent to ``packed[:-8] = np.packbits(bits, bitorder="little")`` where row i of
+    `bits` has the lowest `width` bits of number i, lowest first.
+    """
+    cdef Py_ssize_t i
+    cdef uint64_t at = 0, word
+    if not 0 < width <= 57 or packed.shape[0] < (values.shape[0] * width + 7) // 8 + 8:
+        raise ValueError("there is no room for the records")
+    with nogil:
+        for i in range(values.shape[0]):
+            memcpy(&word, &packed[at >> 3], 8)
+            word |= (<uint64_t> values[i]) << (at & 7)
+            memcpy(&packed[at >> 3], &word, 8)
+            at += width
 
 
 cdef class QuantizedTrie(Ngrams):

@@ -6,19 +6,20 @@ import math
 import os
 import re
 from array import array
+from bisect import bisect_right
 from collections.abc import Container
 from contextlib import nullcontext
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import numpy as np
 
 from nplm.base.array_types import Floats, Ids, Mask
 from nplm.base.blocks import blocks
-from nplm.base.encoded_words import EncodedWords
+from nplm.base.encoded_words import LINE_FEED, EncodedWords
 from nplm.base.files.compressed import reading
 from nplm.formats._lines import Lines, shown
 from nplm.formats._ngrams import Ngrams
-from nplm.formats._words import reserve_for_words
+from nplm.formats._words import INTERPRETER_BYTES
 from nplm.models.ngrams.stages.tables import (
     NO_CONTEXT,
     NOT_AN_NGRAM,
@@ -69,45 +70,44 @@ def read_ngrams(
     `add_end` gives n-grams without marks the boundary, with probability 0. `file` is
     the file, decompressed, if it is open already.
     """
-    tables = NgramTables(work)
     work.reserve(MOST)  # the words may be many
     first_line = {1: 0}
     with reading(path) if file is None else nullcontext(file) as contents:
         lines = Lines(contents, path)
         counts = _read_header(lines)
         work.stage("reading", sum(counts))
-        words, prob, bow = _read_unigrams(lines, counts[0])
+        words, prob, bow = _read_unigrams(lines, counts[0], path)
         work.tell(counts[0])
-        _check_any(words, path)
-        marks, text = Marks(words), EncodedWords.of(words)
+        marks, tables = Marks(words), NgramTables(work, len(words))
         for k, count in enumerate(counts[1:], 2):
             _expect(lines, f"\\{k}-grams:")
             first_line[k] = lines.n_read + 1
             for part in blocks(count, min(work.block, MAX_ROWS)):
-                ngrams, log_prob, log_bow = lines.ngrams(
-                    k, text, part.stop - part.start, LIMITS, weights=k < len(counts),
+                table = lines.ngrams(
+                    k, words, part.stop - part.start, LIMITS, weights=k < len(counts),
                     n_before=part.start, n_in_all=count,
                 )  # fmt: skip
-                marks.see(ngrams)
-                tables.add(NgramTable(ngrams, 10.0**log_prob, 10.0**log_bow))
-                work.tell(len(ngrams))
+                marks.see(table.ngrams)
+                tables.add_stored(table)
+                work.tell(len(table.ngrams))
         _expect(lines, "\\end\\")
-    del lines, text  # the trie needs the memory
-    words, boundary, unigrams = marks.settle(prob, bow)
-    _check_any(words, path)
+    del lines  # the trie needs the memory
+    stays, boundary = marks.settle(prob, bow)
+    if not stays.any():
+        raise _without_words(path)
     lacks_unknown = add_unknown and not any(mark in words for mark in UNKNOWN)
-    lacks_end = add_end and boundary is None and not {BEGIN, END} & set(words)
+    lacks_end = add_end and boundary is None and not marks.remain
     if lacks_end:
-        boundary = len(words) + lacks_unknown
-    if added := [UNKNOWN[0]] * lacks_unknown + [END] * lacks_end:
-        words = [*words, *added]
-        prob = np.append(unigrams.prob, [0.0] * len(added))
-        bow = np.append(unigrams.bow, [1.0] * len(added))
-        ids = np.arange(len(words), dtype=np.int32)[:, np.newaxis]
-        unigrams = NgramTable(ids, prob, bow)
-    reserve_for_words(work, len(words))
+        boundary = int(np.count_nonzero(stays)) + lacks_unknown
+    added = [UNKNOWN[0]] * lacks_unknown + [END] * lacks_end
+    words = _changed(words, stays, added)
+    prob = np.append(prob[stays], [0.0] * len(added))
+    bow = np.append(bow[stays], [1.0] * len(added))
+    ids = np.arange(len(words), dtype=np.int32)[:, np.newaxis]
+    work.reserve(INTERPRETER_BYTES + words.n_bytes)
     try:
-        trie = tables.trie(len(counts), unigrams, marks.settled)
+        own = NgramTable(ids, prob, bow), marks.settled
+        trie = tables.trie(len(counts), *own, new_ids=marks.new_ids)
     except DuplicateNgramError as error:
         gram = [words[w] for w in error.ngram]
         if boundary is not None:
@@ -143,9 +143,20 @@ def check_boundary(
     )
 
 
-def _check_any(words: list[str], path: str | os.PathLike[str]) -> None:
-    if not words:
-        raise ValueError(f"{os.fspath(path)} has no words besides <s> and </s>.")
+def _without_words(path: str | os.PathLike[str]) -> ValueError:
+    return ValueError(f"{os.fspath(path)} has no words besides <s> and </s>.")
+
+
+def _changed(words: EncodedWords, stays: Mask, added: list[str]) -> EncodedWords:
+    """Return the words that stay, and others after them."""
+    if stays.all() and not added:
+        return words
+    text: Any
+    text, start, _ = words.arrays.values()
+    lines = np.append(text, np.uint8(LINE_FEED))[np.repeat(stays, np.diff(start))]
+    others = "".join(f"{word}\n" for word in added).encode()
+    text = np.append(lines, np.frombuffer(others, np.uint8))
+    return EncodedWords.of_lines(text[:-1], "the vocabulary")
 
 
 def _expect(lines: Lines, wanted: str) -> None:
@@ -205,35 +216,35 @@ def _read_header(lines: Lines) -> list[int]:
             )
 
 
-def _read_unigrams(lines: Lines, n: int) -> tuple[list[str], Floats, Floats]:
-    words: list[str] = []
-    seen: set[str] = set()
+def _read_unigrams(
+    lines: Lines, n: int, path: str | os.PathLike[str]
+) -> tuple[EncodedWords, Floats, Floats]:
+    text = bytearray()
     # They grow as lines come: the size in the header is not trusted.
     prob, bow = array("d"), array("d")
-    while len(words) < n:
-        first_line, n_before = lines.n_read + 1, len(words)
-        new_words, log_prob, log_bow = lines.unigrams(n - n_before, LIMITS)
-        if not new_words:
-            word, number, weight = _unigram(lines, n, n_before)
-            new_words, log_prob, log_bow = (
-                [word],
-                np.array([number]),
-                np.array([weight]),
-            )
-            first_line = lines.n_read
-        words += new_words
-        seen.update(new_words)
-        if len(seen) < len(words):
-            before = set(words[:n_before])
-            for line, word in enumerate(new_words, first_line):
-                if word in before:
-                    raise lines.error(
-                        f"the 1-gram {shown(word)} occurs twice", line=line
-                    )
-                before.add(word)
+    # Rows with which parts begin, and their lines.
+    first_rows, first_lines = [], []
+    while len(prob) < n:
+        first_rows.append(len(prob))
+        first_lines.append(lines.n_read + 1)
+        words, log_prob, log_bow = lines.unigrams(n - len(prob), LIMITS)
+        if not words:
+            word, *numbers = _unigram(lines, n, len(prob))
+            words, (log_prob, log_bow) = f"{word}\n".encode(), np.array([numbers]).T
+            first_lines[-1] = lines.n_read
+        text += words
         prob.frombytes(log_prob.tobytes())
         bow.frombytes(log_bow.tobytes())
-    return words, 10.0 ** np.array(prob), 10.0 ** np.array(bow)
+    if not text:
+        raise _without_words(path)
+    encoded = EncodedWords.of_lines(np.frombuffer(text, np.uint8)[:-1], os.fspath(path))
+    if encoded.repeated is not None:
+        part = bisect_right(first_rows, encoded.repeated) - 1
+        raise lines.error(
+            f"the 1-gram {shown(encoded[encoded.repeated])} occurs twice",
+            line=first_lines[part] + encoded.repeated - first_rows[part],
+        )
+    return encoded, 10.0 ** np.array(prob), 10.0 ** np.array(bow)
 
 
 def _unigram(lines: Lines, n: int, row: int) -> tuple[str, float, float]:
@@ -267,14 +278,15 @@ def _unigram(lines: Lines, n: int, row: int) -> tuple[str, float, float]:
 class Marks:
     """The marks <s> and </s> of a file, which become one id, or are left out."""
 
-    def __init__(self, words: list[str]) -> None:
-        self._words = words
-        self._begin = words.index(BEGIN) if BEGIN in words else -1
-        self._end = words.index(END) if END in words else -1
+    def __init__(self, words: EncodedWords) -> None:
+        self._n_words = len(words)
+        self._begin, self._end = (words.ids.get(mark, -1) for mark in (BEGIN, END))
+        # Whether one of them is still a word, and the final ids of all words.
+        self.remain = max(self._begin, self._end) >= 0
+        self.new_ids: Ids | None = None
         self._begin_is_context = self._end_is_context = self._end_is_last = False
         self._are_anywhere = self._is_stream = False
         self._boundary: int | None = None
-        self._removed: list[int] = []
 
     def see(self, ngrams: Ids) -> None:
         """Look for the marks in n-grams of the file."""
@@ -298,23 +310,25 @@ class Marks:
         never = (ngrams[:, 1:] == self._begin).any(axis=1)
         return never | (after_end & (ngrams[:, 0] == self._begin)), after_end
 
-    def settle(
-        self, prob: Floats, bow: Floats
-    ) -> tuple[list[str], int | None, NgramTable]:
-        """Return the words that remain, the boundary and the unigrams, once seen."""
-        words, begin, end = self._words, self._begin, self._end
+    def settle(self, prob: Floats, bow: Floats) -> tuple[Mask, int | None]:
+        """Return which words remain, and the boundary, once seen; change numbers."""
+        begin, end = self._begin, self._end
         if begin >= 0:
             # <s> is never predicted, though KenLM writes a probability of 1.
             prob[begin] = 0
         begin_is_used = self._begin_is_context or (begin >= 0 and bow[begin] != 1)
-        stays, boundary = np.ones(len(words), dtype=bool), None
+        stays, boundary = np.ones(self._n_words, dtype=bool), None
         if begin >= 0 and end >= 0:
             self._is_stream = self._end_is_context and not begin_is_used
             end_is_used = self._end_is_context or self._end_is_last
             stays[begin] = False
             stays[end] = begin_is_used or end_is_used or prob[end] != 0
-            self._removed = np.flatnonzero(~stays).tolist()
+            self.remain = bool(stays[end])
             self._boundary = int(np.count_nonzero(stays[:end]))
+            # Those of words that are left out do not matter, but are in range.
+            self.new_ids = np.cumsum(stays, dtype=np.int32) - stays.astype(np.int32)
+            self.new_ids[begin] = self._boundary
+            self.new_ids.clip(max=max(stays.sum() - 1, 0), out=self.new_ids)
             if not self._is_stream:
                 # Nothing follows </s>: the boundary as a context has the weights of
                 # <s>, even if the file has some for </s>.
@@ -322,26 +336,20 @@ class Marks:
                 # Pruning may remove all n-grams that begin with <s>, and unigrams have
                 # none, but sentences end.
                 boundary = self._boundary if stays[end] else None
-        remaining = [word for word, stay in zip(words, stays) if stay]
-        ids = np.arange(len(remaining), dtype=np.int32)[:, np.newaxis]
-        return remaining, boundary, NgramTable(ids, prob[stays], bow[stays])
+        return stays, boundary
 
     def settled(self, table: NgramTable) -> NgramTable:
-        """Return n-grams with final ids and weights; unreachable ones have NaN."""
+        """Return n-grams with final numbers; unreachable ones have NaN."""
         ngrams, prob, bow = table
         if self._boundary is None:
             # Without </s>, <s> is a word of a stream, but never predicted.
             return table._replace(prob=np.where(ngrams[:, -1] == self._begin, 0, prob))
-        if not self._is_stream:
+        if bow is not None and not self._is_stream:
             bow = np.where(ngrams[:, -1] == self._end, NO_CONTEXT, bow)
         if self._are_anywhere:
             left_out, after_end = self._unreachable(ngrams)
             if not self._is_stream:
                 left_out |= after_end
             prob = np.where(left_out, NOT_AN_NGRAM, prob)
-            bow = np.where(left_out, NO_CONTEXT, bow)
-        ids = ngrams.copy()
-        for word in self._removed:
-            ids -= ngrams > word
-        ids[ngrams == self._begin] = self._boundary
-        return NgramTable(ids, prob, bow)
+            bow = None if bow is None else np.where(left_out, NO_CONTEXT, bow)
+        return NgramTable(ngrams, prob, bow)

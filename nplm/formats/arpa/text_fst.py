@@ -185,12 +185,13 @@ def _numbers(
 def _whole(trie: BackoffTrie, work: Work) -> BackoffTrie:
     """Return the same model with all contexts as n-grams, to which arcs can lead."""
     while any(map(len, missing := unpredicted_in(trie, trie.contexts_made(), work))):
-        tables = NgramTables(work)
+        tables = NgramTables(work, trie.n_words)
         for level in range(1, trie.order):
             ngrams = np.concatenate([trie.ngrams(level), missing[level]])
             prob = trie.next_word_prob(ngrams[:, :-1], ngrams[:, -1])
-            bow = np.ones(len(ngrams))
+            bow = None
             if level + 1 < trie.order:
+                bow = np.ones(len(ngrams))
                 context = trie.context(ngrams)
                 bow[context >= 0] = trie.bow[context[context >= 0]]
             tables.add(NgramTable(ngrams, prob, bow))

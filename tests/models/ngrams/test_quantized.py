@@ -59,6 +59,10 @@ def test_records_are_unpacked_as_packed(width, n):
     rng = np.random.default_rng(0)
     values = rng.integers(0, 1 << width, size=n, dtype=np.uint64)
     packed = pack_records(values, width)
+    bits = values[:, np.newaxis] >> np.arange(width, dtype=np.uint64) & np.uint64(1)
+    padded = np.zeros(8 * len(packed), dtype=np.uint8)
+    padded[: bits.size] = bits.ravel()
+    assert_array_equal(packed, np.packbits(padded, bitorder="little"))
     assert len(packed) == -(-n // 8) * width + 8
     assert_array_equal(unpack_records(packed, width, n), values)
 

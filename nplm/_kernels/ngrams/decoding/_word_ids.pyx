@@ -20,6 +20,8 @@ def fill_slots(
 ):
     """Fill a hash table of words, which is zeros, for `WordIds`.
 
+    Returns the first word that repeats an earlier one, or -1.
+
     Parameters
     ----------
     text, start
@@ -31,15 +33,24 @@ def fill_slots(
     -----
     No twin: `WordIds` is tested against a dictionary.
     """
-    cdef Py_ssize_t at, i
+    cdef Py_ssize_t at, i, n, other, repeated = -1
     cdef uint64_t h
     with nogil:
         for i in range(start.shape[0] - 1):
-            h = hash_of(&text[start[i]], start[i + 1] - start[i] - 1)
+            n = start[i + 1] - start[i] - 1
+            h = hash_of(&text[start[i]], n)
             at = home(h, slots.shape[0])
             while slots[at] != 0:
+                if repeated < 0 and slots[at] >> ID_BITS << ID_BITS == tag_of(h):
+                    other = <Py_ssize_t> <uint32_t> slots[at] - 1
+                    if (
+                        start[other + 1] - start[other] - 1 == n
+                        and memcmp(&text[start[other]], &text[start[i]], n) == 0
+                    ):
+                        repeated = i
                 at = at + 1 if at + 1 < slots.shape[0] else 0
             slots[at] = tag_of(h) | <uint64_t> (i + 1)
+    return repeated
 
 
 def sizes_of(texts):

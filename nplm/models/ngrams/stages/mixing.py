@@ -159,15 +159,17 @@ def mixed_trie(
 
 def _union(members: Sequence[Member], work: Work) -> BackoffTrie:
     """Return a trie of the n-grams of all members; its numbers are to be filled in."""
-    tables, n_words = NgramTables(work), members[0].n_words
+    n_words = members[0].n_words
+    tables = NgramTables(work, n_words)
     order = max(member.order for member in members)
     work.stage("reading", sum(int(m.trie.n_ngrams[1 : m.order].sum()) for m in members))
     for member in members:
         for level in range(1, order):
             for ngrams in member.ngrams(level, work):
                 tables.add(NgramTable.of_words(ngrams))
-    unigrams = np.arange(n_words, dtype=np.int32)[:, np.newaxis]
-    return tables.trie(order, NgramTable.of_words(unigrams), distinct=False)
+    ids = np.arange(n_words, dtype=np.int32)[:, np.newaxis]
+    unigrams = NgramTable.of_words(ids)._replace(bow=np.ones(n_words))
+    return tables.trie(order, unigrams, distinct=False)
 
 
 def _fill(

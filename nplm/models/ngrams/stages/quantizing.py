@@ -14,7 +14,7 @@ from nplm.base.array_types import AnyArray, Counts, Ids
 from nplm.base.blocks import blocks
 from nplm.base.exceptions import parameter_error
 from nplm.models.ngrams.stages.levels import ranges_of_words
-from nplm.models.ngrams.stages.tables import NgramTable, NgramTables
+from nplm.models.ngrams.stages.tables import NgramTable, NgramTables, spans_of
 from nplm.models.ngrams.trie.backoff_trie import BackoffTrie
 from nplm.models.ngrams.trie.bits import (
     MAX_WIDTH,
@@ -135,7 +135,7 @@ class Quantizing:
         parents = trie.parents(work)
         for i, (first, last) in enumerate(ranges.tolist()):
             tables = {
-                k: self._ngrams(k, [s[i : i + 2].tolist() for s in starts[k]], parents)
+                k: self._ngrams(k, spans_of(starts[k], i), parents)
                 for k in self._lengths
             }
             self._write_range(first, last, tables, parents)
@@ -194,7 +194,7 @@ class Quantizing:
                 np.empty(len(pairs), np.int32),
             )
             out = np.empty_like(pairs), prob, rows
-            own = trie.prob[place], 1, range_of_word, 0, starts, *out
+            own = trie.prob[place], 1, None, range_of_word, 0, starts, *out
             _counts.sort_by_range(pairs, *own)
             for name, values in zip(SORTED, (out[0], self._books[k][0].codes(prob))):
                 work.append(f"{name}.{k}", values)
@@ -203,20 +203,16 @@ class Quantizing:
             self._forget()
         return found
 
-    def _ngrams(self, k: int, spans: list[list[int]], parents: Ids) -> Rows:
+    def _ngrams(self, k: int, spans: list[tuple[int, int]], parents: Ids) -> Rows:
         """Return the n-grams of `k` words in parts of the files of `_sorted`."""
-        parts = []
-        for first, last in spans:
-            n = last - first
-            pairs = self._work.at(f"pairs.{k}", np.int32, 2 * first, 2 * n).reshape(
-                n, 2
-            )
-            rows = np.empty((n, k), dtype=np.int32)
-            rows[:, -1] = pairs[:, 1]
-            self._spell(pairs[:, 0], rows[:, :-1], parents)
-            parts.append(Rows(rows, self._work.at(f"codes.{k}", np.uint16, first, n)))
+        of_pairs = [(2 * first, 2 * n) for first, n in spans]
+        pairs = self._work.at(f"pairs.{k}", np.int32, *of_pairs).reshape(-1, 2)
+        rows = np.empty((len(pairs), k), dtype=np.int32)
+        rows[:, -1] = pairs[:, 1]
+        for part in blocks(len(pairs), self._work.block):
+            self._spell(pairs[part, 0], rows[part, :-1], parents)
             self._forget(parents)
-        return _joined(k, parts)
+        return Rows(rows, self._work.at(f"codes.{k}", np.uint16, *spans))
 
     def _weighted(self, first: int, last: int, parents: Ids) -> Iterator[Rows]:
         """Yield the contexts of 2 words, 3, ... with a weight."""
@@ -263,9 +259,9 @@ class Quantizing:
         # The last offset is that of the end, in a record of its own.
         for part in blocks(n if ends else n + 1, PACKED):
             place_in_file = part.start, min(part.stop, n) - part.start
-            values = work.at(names[0], np.uint64, *place_in_file)
+            values = work.at(names[0], np.uint64, place_in_file)
             if not ends:
-                after = work.at(names[1], np.int32, *place_in_file).astype(np.int64)
+                after = work.at(names[1], np.int32, place_in_file).astype(np.int64)
                 if part.stop > n:
                     values = np.append(values, np.uint64(0))
                     after = np.append(after, self._n[k + 1])
@@ -284,7 +280,9 @@ class Quantizing:
 
 def unquantized(trie: SuffixTrie, work: Work) -> BackoffTrie:
     """Return the n-grams of a trie that only look-ups read, of nplm or of KenLM."""
-    tables = NgramTables(work)
+    unigrams = trie.word_values()
+    ids = np.arange(len(unigrams[0]), dtype=np.int32)[:, np.newaxis]
+    tables = NgramTables(work, len(ids))
     work.stage("reading", sum(map(trie.n_nodes, range(trie.order - 1))))
     arrays: dict[int, Ids] = {}
     for i in range(trie.order - 1):
@@ -302,14 +300,13 @@ def unquantized(trie: SuffixTrie, work: Work) -> BackoffTrie:
             nodes[:, 1:] = np.repeat(newer, np.diff(offsets), axis=0)
             # Suffixes of n-grams that the model lacks have neither.
             rows = ~np.isnan(prob) | (bow != NO_WEIGHT)
-            tables.add(NgramTable(nodes[rows], prob[rows], bow[rows]))
+            table = NgramTable(nodes[rows], prob[rows], bow[rows])
+            tables.add(trie.settled(table))
             work.tell(end - begin)
             work.forget(*trie.mapped(i))
         if i:
             work.drop(arrays.pop(k - 1))
-    prob, bow = trie.word_values()
-    ids = np.arange(len(prob), dtype=np.int32)[:, np.newaxis]
-    result = tables.trie(trie.order, NgramTable(ids, prob, bow), trie.settled)
+    result = tables.trie(trie.order, NgramTable(ids, *unigrams))
     check_values(result)
     return result
 

@@ -79,7 +79,7 @@ class Run:
     def rows(self, first: int, last: int) -> NDArray[np.uint64]:
         """Return the rows from `first` to before `last`."""
         at, n = (self._before + first) * self.width, (last - first) * self.width
-        rows = self._work.at(self.file, np.uint64, at, n)
+        rows = self._work.at(self.file, np.uint64, (at, n))
         return rows.reshape(-1, self.width)
 
     def first_row(self, word: int) -> int:

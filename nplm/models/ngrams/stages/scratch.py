@@ -50,6 +50,7 @@ class Scratch(Work):
         progress: Progress | None = None,
     ) -> None:
         super().__init__(progress)
+        system.reuse_freed_memory()
         self._folder = Path(tempfile.gettempdir() if folder is None else folder)
         if not self._folder.is_dir():
             raise NotADirectoryError(
@@ -94,16 +95,19 @@ class Scratch(Work):
     def read(self, name: str, dtype: DTypeLike, size: int) -> Iterator[NDArray[Any]]:
         n = self.size(name) // np.dtype(dtype).itemsize
         for part in blocks(n, size):
-            yield self.at(name, dtype, part.start, part.stop - part.start)
+            yield self.at(name, dtype, (part.start, part.stop - part.start))
 
-    def at(self, name: str, dtype: DTypeLike, first: int, n: int) -> NDArray[Any]:
-        numbers: NDArray[Any] = np.empty(n, dtype)
-        rest, offset = numbers.view(np.uint8).data, first * numbers.itemsize
-        while rest:
-            n_read = os.preadv(self._file(name).fileno(), [rest], offset)
-            if n_read == 0:
-                raise OSError("a temporary file was truncated while being read")
-            rest, offset = rest[n_read:], offset + n_read
+    def at(self, name: str, dtype: DTypeLike, *spans: tuple[int, int]) -> NDArray[Any]:
+        numbers: NDArray[Any] = np.empty(sum(n for _, n in spans), dtype)
+        file, begin = self._file(name).fileno(), 0
+        for first, n in spans:
+            rest = numbers[begin : begin + n].view(np.uint8).data
+            begin, offset = begin + n, first * numbers.itemsize
+            while rest:
+                n_read = os.preadv(file, [rest], offset)
+                if n_read == 0:
+                    raise OSError("a temporary file was truncated while being read")
+                rest, offset = rest[n_read:], offset + n_read
         return numbers
 
     def remove(self, *names: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import repeat
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -45,40 +46,50 @@ class DuplicateNgramError(ValueError):
 class NgramTable(NamedTuple):
     """Some n-grams (n, k) of one length, the newest word in the last column.
 
-    Probabilities are `NOT_AN_NGRAM` of a context alone; weights are 1 for the longest.
+    Probabilities are `NOT_AN_NGRAM` of a context alone. The longest have no weights.
     """
 
     ngrams: Ids
     prob: NDArray[Any]
-    bow: NDArray[Any]
+    bow: NDArray[Any] | None
 
     @classmethod
     def of_words(cls, ngrams: Ids) -> NgramTable:
         """Make a table of n-grams without numbers."""
-        return cls(ngrams, np.zeros(len(ngrams)), np.ones(len(ngrams)))
+        return cls(ngrams, np.zeros(len(ngrams)), None)
 
 
 class NgramTables:
-    """Tables of n-grams of 2 words and more.
+    """Tables of n-grams of 2 words and more, of `n_words` words.
 
     The trie is made of a range of words at a time: those that contexts end with. Its
     n-grams and contexts are adjacent in each level.
     """
 
-    def __init__(self, work: Work) -> None:
+    def __init__(self, work: Work, n_words: int) -> None:
         self._work = work
         self._n: dict[int, int] = {}
+        self._weighted: set[int] = set()  # lengths
+        # Numbers of n-grams and contexts that belong to each word.
+        self._n_rows = np.zeros(n_words, dtype=np.int64)
 
     def add(self, table: NgramTable) -> None:
         """Append n-grams, in any order."""
-        ngrams, prob, bow = table
-        k = ngrams.shape[1]
-        self._n[k] = self._n.get(k, 0) + len(ngrams)
-        weight = bow.astype(np.float32)
-        weight[bow == 1] = NO_CONTEXT
-        arrays = np.ascontiguousarray(ngrams), prob.astype(np.float32), weight
-        for array, values in zip(NgramTable._fields, arrays):
-            self._work.append(f"table.{k}.{array}", values)
+        ngrams, bow = np.ascontiguousarray(table.ngrams), table.bow
+        if bow is not None:
+            bow = np.where(bow == 1, NO_CONTEXT, bow).astype(np.float32)
+        self.add_stored(NgramTable(ngrams, table.prob.astype(np.float32), bow))
+
+    def add_stored(self, table: NgramTable) -> None:
+        """Append n-grams with numbers of float32, and `NO_CONTEXT` for weights of 1."""
+        k = table.ngrams.shape[1]
+        self._n[k] = self._n.get(k, 0) + len(table.ngrams)
+        _counts.count_words(table.ngrams, table.bow, self._n_rows)
+        for array, values in zip(NgramTable._fields, table):
+            if values is not None:
+                self._work.append(f"table.{k}.{array}", values)
+        if table.bow is not None:
+            self._weighted.add(k)
 
     def trie(
         self,
@@ -86,22 +97,27 @@ class NgramTables:
         unigrams: NgramTable,
         settled: Callable[[NgramTable], NgramTable] = lambda table: table,
         *,
+        new_ids: Ids | None = None,
         distinct: bool = True,
     ) -> BackoffTrie:
         """Make the trie, and remove the tables.
 
         Every context is added with all its suffixes, even if these have no n-grams.
-        `settled` returns a table with the final ids and weights, `NO_CONTEXT` for 1. Of
-        n-grams that occur twice one is kept; if `distinct`, DuplicateNgramError.
+        `settled` returns a table with the final numbers, `NO_CONTEXT` for weights of 1.
+        `new_ids` are the final ids of the words, if they change. Of n-grams that occur
+        twice one is kept; if `distinct`, DuplicateNgramError.
         """
         n_words, work = len(unigrams.prob), self._work
         sizes = np.zeros((order, 2), dtype=np.int64)
         lengths = range(2, order + 1)
         if lengths:
-            n_rows = self._rows_of_words(lengths, n_words, settled)
+            n_rows = np.zeros(n_words, dtype=np.int64)
+            if new_ids is None:
+                new_ids = np.arange(len(self._n_rows), dtype=np.int32)
+            np.add.at(n_rows, new_ids, self._n_rows)
             ranges = list(ranges_of_words(n_rows, self._max_rows))
             work.stage("sorting n-grams", int(n_rows.sum()))
-            rows_of = _RowsOfRanges(self._blocks, ranges, settled, work)
+            rows_of = _RowsOfRanges(self._blocks, ranges, settled, new_ids, work)
             for i, words in enumerate(ranges):
                 self._write_range(i, words, sizes, unigrams, rows_of, distinct)
                 work.tell(int(n_rows[slice(*words)].sum()))
@@ -113,33 +129,18 @@ class NgramTables:
     def _max_rows(self) -> int:
         return min(self._work.memory // ROW_BYTES, MAX_ROWS)
 
-    def _rows_of_words(
-        self, lengths: range, n_words: int, settled: Callable[[NgramTable], NgramTable]
-    ) -> Counts:
-        """Return the number of n-grams and contexts that belong to each word."""
-        n_rows = np.zeros(n_words, dtype=np.int64)
-        n_at_most = 2 * sum(self._n.values())
-        if n_at_most <= self._max_rows:
-            n_rows[0] = n_at_most  # all words are in one range
-            return n_rows
-        for k in lengths:
-            for _, table in self._blocks(k):
-                ngrams, _, bow = settled(table._replace(ngrams=table.ngrams[:, -2:]))
-                newest = ngrams[~np.isnan(bow), 1] if k < lengths[-1] else ngrams[:0, 1]
-                for words in (ngrams[:, 0], newest):
-                    n_rows += np.bincount(words, minlength=n_words)
-        return n_rows
-
     def _blocks(self, k: int) -> Iterator[tuple[int, NgramTable]]:
         """Yield the n-grams of a length in blocks, each with its first row."""
         if not self._n.get(k):
             return
         size, first = self._work.block, 0
         types = (np.int32, size * k), (np.float32, size), (np.float32, size)
-        files = (
+        files: list[Iterator[Any]] = [
             self._work.read(f"table.{k}.{array}", *kind)
             for array, kind in zip(NgramTable._fields, types)
-        )
+        ]
+        if k not in self._weighted:
+            files[-1] = repeat(None)
         for ngrams, prob, bow in zip(*files):
             yield first, NgramTable(ngrams.reshape(-1, k), prob, bow)
             first += len(prob)
@@ -158,6 +159,7 @@ class NgramTables:
         n_words, order = len(unigrams.prob), len(sizes)
         every = np.arange(n_words, dtype=np.int32)
         ngrams, probs = [every[:, np.newaxis]], [unigrams.prob.astype(np.float32)]
+        assert unigrams.bow is not None
         contexts, bows = {}, {1: unigrams.bow[first:last].astype(np.float32)}
         rows: list[NDArray[Any]] = [every]
         for k in range(2, order + 1):
@@ -229,13 +231,15 @@ class _RowsOfRanges:
         blocks_of: Callable[[int], Iterator[tuple[int, NgramTable]]],
         ranges: Sequence[tuple[int, int]],
         settled: Callable[[NgramTable], NgramTable],
+        new_ids: Ids,
         work: Work,
     ) -> None:
         self._blocks_of, self._settled, self._work = blocks_of, settled, work
         self._n_ranges = len(ranges)
         sizes = [last - first for first, last in ranges]
         of_range = np.arange(len(ranges), dtype=np.int32)
-        self._range_of_word = np.repeat(of_range, sizes)
+        self._new_ids = new_ids
+        self._range_of_word = np.repeat(of_range, sizes)[new_ids]
         # Of n-grams and of contexts: where each range begins in a block.
         self._starts: dict[int, tuple[list[Counts], ...]] = {}
 
@@ -246,12 +250,8 @@ class _RowsOfRanges:
         arrays = []
         for (_, names), starts in zip((OF_NGRAMS, OF_CONTEXTS), self._starts[k]):
             for name, dtype, width in zip(names, TYPES, (k, 1, 1)):
-                parts = [np.empty(0, dtype)]
-                for start in starts:
-                    i, j = start[number : number + 2].tolist()
-                    span = dtype, width * i, width * (j - i)
-                    parts.append(self._work.at(f"range.{k}.{name}", *span))
-                values = np.concatenate(parts)
+                spans = spans_of([width * start for start in starts], number)
+                values = self._work.at(f"range.{k}.{name}", dtype, *spans)
                 arrays.append(values.reshape(-1, k) if width > 1 else values)
                 if number == self._n_ranges - 1:
                     self._work.remove(f"range.{k}.{name}")
@@ -264,10 +264,13 @@ class _RowsOfRanges:
         for first_row, table in self._blocks_of(k):
             ngrams, *numbers = self._settled(table)
             for i, (column, names) in enumerate((OF_NGRAMS, OF_CONTEXTS)):
+                if numbers[i] is None:
+                    continue
                 starts = np.empty(self._n_ranges + 1, np.int64)
                 arrays = [np.empty_like(ngrams)]
                 arrays += [np.empty(len(ngrams), dtype) for dtype in TYPES[1:]]
-                own = k + column, self._range_of_word, first_row, starts, *arrays
+                words = k + column, self._new_ids, self._range_of_word
+                own = *words, first_row, starts, *arrays
                 _counts.sort_by_range(ngrams, numbers[i], *own)
                 self._starts[k][i].append(starts + n_before[i])
                 for name, values in zip(names, arrays):
@@ -277,3 +280,9 @@ class _RowsOfRanges:
 
     def _remove_tables(self, k: int) -> None:
         self._work.remove(*(f"table.{k}.{array}" for array in NgramTable._fields))
+
+
+def spans_of(starts: Sequence[Counts], number: int) -> list[tuple[int, int]]:
+    """Return where each block has a range, and its length, from where ranges begin."""
+    ends = (start[number : number + 2].tolist() for start in starts)
+    return [(first, last - first) for first, last in ends]

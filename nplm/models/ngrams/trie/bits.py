@@ -7,8 +7,9 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from nplm._kernels.ngrams import _quantized
 from nplm._kernels.ngrams._quantized import SAMPLED
-from nplm.base.array_types import AnyArray, Bytes, Counts
+from nplm.base.array_types import AnyArray, Bytes, Counts, Ids
 from nplm.base.blocks import blocks
 
 # A kernel reads 8 bytes at once: a record fits in them at any bit offset of a byte.
@@ -23,23 +24,14 @@ def word_bits(n_words: int) -> int:
     return max(1, (n_words - 1).bit_length())
 
 
-def pack_records(values: NDArray[np.uint64], width: int) -> Bytes:
+def pack_records(values: Ids | NDArray[np.uint64], width: int) -> Bytes:
     """Pack numbers of `width` bits (``MAX_WIDTH`` at most) end to end, lowest first.
 
     The records are padded with zeros to a multiple of 8 records and 8 more bytes.
     """
-    n_groups = -(-len(values) // 8)
-    groups = np.zeros((n_groups, 8), dtype=np.uint64)
-    groups.reshape(-1)[: len(values)] = values
-    packed = np.zeros(n_groups * width + READ_BYTES, dtype=np.uint8)
     # 8 records of `width` bits take `width` bytes.
-    rows = packed[: n_groups * width].reshape(n_groups, width)
-    for byte in range(width):
-        for record in range(8 * byte // width, (8 * byte + 7) // width + 1):
-            shift = 8 * byte - record * width
-            shifted = np.right_shift if shift >= 0 else np.left_shift
-            part = shifted(groups[:, record], np.uint64(abs(shift)))
-            rows[:, byte] |= part.astype(np.uint8)
+    packed = np.zeros(-(-len(values) // 8) * width + READ_BYTES, dtype=np.uint8)
+    _quantized.pack_records(values, width, packed)
     return packed
 
 

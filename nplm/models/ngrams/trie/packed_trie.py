@@ -221,7 +221,7 @@ def fill_packed(
     for name in RECORDS:
         values: NDArray[Any] = getattr(trie, name)
         for part in blocks(len(values), size):
-            packed = pack_records(values[part].astype(np.uint64), width)[:-READ_BYTES]
+            packed = pack_records(values[part], width)[:-READ_BYTES]
             first = part.start * width // 8
             arrays[name][first : first + len(packed)] = packed
             work.forget(values, arrays[name])

@@ -74,10 +74,12 @@ class Work:
             for part in blocks(len(numbers), size):
                 yield numbers[part]
 
-    def at(self, name: str, dtype: DTypeLike, first: int, n: int) -> NDArray[Any]:
-        """Return `n` numbers of a file, from number `first` on."""
+    def at(self, name: str, dtype: DTypeLike, *spans: tuple[int, int]) -> NDArray[Any]:
+        """Return numbers of a file: of each span, its first and how many."""
         self._files[name] = [b"".join(self._files[name])]
-        return np.frombuffer(self._files[name][0], dtype)[first : first + n]
+        numbers = np.frombuffer(self._files[name][0], dtype)
+        parts = [numbers[first : first + n] for first, n in spans]
+        return parts[0] if len(parts) == 1 else np.concatenate([numbers[:0], *parts])
 
     def remove(self, *names: str) -> None:
         """Remove files."""
