@@ -1,4 +1,4 @@
-"""Fits of `AutoLM`."""
+"""Settings and texts of small fits of `AutoLM`."""
 
 import numpy as np
 
