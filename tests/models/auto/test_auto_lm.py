@@ -32,7 +32,7 @@ from nplm.models.auto.texts import AutoText
 from nplm.models.training.plan import TimedPlan
 from nplm.text.documents import Documents
 from tests.helpers import markov_stream
-from tests.models.auto.small_fits import ENDLESS, NGRAMS, SMALL, TEXTS, equal
+from tests.helpers.auto import ENDLESS, NGRAMS, SMALL, TEXTS, equal
 
 pytestmark = pytest.mark.usefixtures("processor_clock")
 SECONDS = 4.0

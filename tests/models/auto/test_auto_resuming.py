@@ -12,8 +12,8 @@ from sklearn.base import clone
 from nplm import AutoLM, CheckpointError, DivergenceError
 from nplm.models.auto.auto_lm import fit_within
 from nplm.models.auto.fitting import AutoFit, Budget
+from tests.helpers.auto import ENDLESS, NGRAMS, SMALL, TEXTS, equal
 from tests.helpers.checkpoint import Killed, n_saves
-from tests.models.auto.small_fits import ENDLESS, NGRAMS, SMALL, TEXTS, equal
 
 pytestmark = pytest.mark.usefixtures("processor_clock")
 

@@ -6,7 +6,7 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 
 from nplm import AutoLM, KneserNeyLM, windows
 from tests.helpers import markov_stream
-from tests.models.auto.small_fits import NGRAMS, SMALL, TEXTS
+from tests.helpers.auto import NGRAMS, SMALL, TEXTS
 
 pytestmark = pytest.mark.usefixtures("processor_clock")
 X, Y = windows(markov_stream(4000), 3)

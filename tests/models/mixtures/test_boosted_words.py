@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nplm import Tokenizer, boost_words
-from tests.helpers.zipf import NAMES, contexts_of, trained
+from tests.helpers.models import NAMES, contexts_of, trained
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*Kneser-Ney")
 FACTORS = st.floats(0.1, 50)

@@ -10,7 +10,7 @@ from nplm import (
     TextLM,
     limit_vocabulary,
 )
-from tests.helpers.zipf import NAMES, contexts_of, lines, trained
+from tests.helpers.models import NAMES, contexts_of, lines, trained
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*Kneser-Ney")
 
