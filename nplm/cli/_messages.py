@@ -18,6 +18,11 @@ Options = dict[str, click.Option | str]  # by parameter
 OTHER_NAMES = {"X_val": "valid", "checkpoint": "output", "before": "continued"}
 OTHER_WORDS: Options = {"X": "TEXT", "running_text": "--text running"}
 
+# Errors of a fit; the last two are of a checkpoint's folder.
+REPORTED = (
+    ValueError, DivergenceError, MemoryError, FileExistsError, NotADirectoryError,
+)  # fmt: skip
+
 
 @contextmanager
 def report_in_options() -> Iterator[None]:
@@ -36,7 +41,7 @@ def report_in_options() -> Iterator[None]:
         warnings.showwarning = report
         try:
             yield
-        except (ValueError, DivergenceError, MemoryError) as error:
+        except REPORTED as error:
             raise click.ClickException(sentence_of(error)) from error
         finally:
             warnings.showwarning = before

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+
 import click
 
 from nplm import (
@@ -30,6 +32,7 @@ from nplm.models.neural.network_lm import NetworkLM
 from nplm.models.neural.options.losses import LOSSES
 from nplm.models.neural.options.solvers import SOLVERS
 from nplm.models.training.checkpoint import discard
+from nplm.models.training.folder_lock import FolderLock
 from nplm.text.words.known_words import known_of
 from nplm.text.words.word_choice import WordChoice
 
@@ -43,8 +46,12 @@ def train_in_memory(ctx: click.Context, job: Job, choice: WordChoice) -> None:
         job.output,
         f", or train {of_words}--model kneser-ney, whose n-grams an ARPA file holds",
     )
-    texts, held_out = job.read(at_blanks=options["tokens"] == "blanks")
-    _fit_and_save(lm, job, texts, held_out)
+    # Until the model is saved: another run of this output would take the state.
+    is_kept = options["model"] in NETWORKS.split()
+    lock = FolderLock(job.checkpoint) if is_kept else nullcontext()
+    with report_in_options(), lock as folder:
+        texts, held_out = job.read(at_blanks=options["tokens"] == "blanks")
+        _fit_and_save(lm, job, folder, texts, held_out)
     _report(lm, len(texts))
     job.report(lm.scorer())
 
@@ -127,25 +134,28 @@ def _network(ctx: click.Context, options: Settings) -> NetworkLM:
 
 
 def _fit_and_save(
-    lm: TextLM, job: Job, texts: list[str], held_out: list[str] | None
+    lm: TextLM,
+    job: Job,
+    folder: FolderLock | None,
+    texts: list[str],
+    held_out: list[str] | None,
 ) -> None:
     """Fit a model, or go on with its checkpoint; after an interrupt save it too."""
-    model, optimizer = job.options["model"], job.options["keep_optimizer"]
-    name = "network__checkpoint" if model == "mixture" else "checkpoint"
-    resumable = {name: job.checkpoint} if model in NETWORKS.split() else {}
-    try:
-        # Every stage is shown: those of models without `verbose`, too.
-        with (
-            report_in_options(), kept_fit(job), stages(lines=10) as bars,
-            bars.enclosing(),
-        ):  # fmt: skip
-            lm.fit(texts, X_val=held_out, **resumable)
-    except KeyboardInterrupt:
-        if hasattr(lm, "estimator_"):
-            save_trained(lm, job, optimizer=optimizer, whole=False)
-        raise
-    save_trained(lm, job, optimizer=optimizer, whole=True)
-    discard(job.checkpoint)
+    optimizer = job.options["keep_optimizer"]
+    is_mixture = job.options["model"] == "mixture"
+    name = "network__checkpoint" if is_mixture else "checkpoint"
+    resumable = {} if folder is None else {name: folder}
+    with kept_fit(job):
+        try:
+            # Every stage is shown: those of models without `verbose`, too.
+            with stages(lines=10) as bars, bars.enclosing():
+                lm.fit(texts, X_val=held_out, **resumable)
+        except KeyboardInterrupt:
+            if hasattr(lm, "estimator_"):
+                save_trained(lm, job, optimizer=optimizer, whole=False)
+            raise
+        save_trained(lm, job, optimizer=optimizer, whole=True)
+    discard(job.checkpoint if folder is None else folder)
 
 
 def _report(lm: TextLM, n_lines: int) -> None:

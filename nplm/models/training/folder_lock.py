@@ -81,10 +81,11 @@ class FolderLock(os.PathLike[str]):
         try:
             self.path.mkdir(parents=True, exist_ok=True)
         except (FileExistsError, NotADirectoryError) as error:
-            raise type(error)(
-                f"checkpoint={str(self.path)!r} cannot be a folder, because it or "
-                "one of its parents is a file: choose another path."
-            ) from None
+            message = ParameterMessage(
+                "{0} cannot be the folder of the fit's state, because it or one of its "
+                "parents is a file: choose another {checkpoint:checkpoint}.", self.path,
+            )  # fmt: skip
+            raise type(error)(message) from None
         # Only a write is conclusive: os.access ignores read-only file systems.
         tempfile.TemporaryFile(dir=self.path).close()
         if self._rank > 0:

@@ -7,7 +7,9 @@ import re
 import signal
 import subprocess
 import sys
+from errno import ENOSPC
 from itertools import groupby
+from unittest.mock import Mock
 
 import click
 import numpy as np
@@ -164,10 +166,17 @@ def test_an_interrupted_fit_goes_on(run, tmp_path, monkeypatch, model):
         result = train("cut", code=1)
     assert f"on {platform.node()}) is using {kept}" in result.stderr
     assert "To begin anew" not in result.stderr
+    with monkeypatch.context() as patch:
+        patch.setattr(
+            nplm, "save", Mock(side_effect=OSError(ENOSPC, "the disk is full"))
+        )
+        result = train("cut", code=1)
+    assert "the disk is full" in result.stderr
+    assert f"is in {kept}: the same command goes on from there" in result.stderr
     (kept / "mine").write_text("not the fit's")
     result = train("cut")
     assert f"Going on from {kept}." in result.stderr
-    assert [path.name for path in kept.iterdir()] == ["mine"]
+    assert {path.name for path in kept.iterdir()} == {"mine", "lock"}
     whole, cut = (nplm.load(tmp_path / name) for name in ("whole", "cut"))
     np.testing.assert_array_equal(whole.score_samples(text), cut.score_samples(text))
 

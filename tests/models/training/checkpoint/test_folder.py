@@ -22,7 +22,7 @@ def test_a_bad_folder_is_refused_at_once(data, tmp_path, monkeypatch, folder):
     monkeypatch.chdir(tmp_path)
     Path("a file").touch()
     done = []
-    with pytest.raises((ValueError, OSError), match=r"is no folder|be a folder"):
+    with pytest.raises((ValueError, OSError), match=r"is no folder|be the folder"):
         paper_lm(**SETTINGS).fit(
             **data, checkpoint=folder, progress=lambda *a: done.append(a)
         )
