@@ -1,4 +1,4 @@
-"""What minutes give: `AutoLM` without settings, beside an LSTM of PyTorch.
+r"""What minutes give: `AutoLM` without settings, beside an LSTM of PyTorch.
 
 A text and a number of minutes are all that `AutoLM` gets, on one core; the LSTM's
 settings were picked by hand. Rows are measured side by side, one a core of --cores, and
@@ -7,7 +7,11 @@ kept in files of --folder, so that the page can be made in several calls:
     python benchmarks/peers/minutes.py 1 3 --folder runs --cores 8 --unseen texts
     python benchmarks/peers/minutes.py --folder runs --page
 
---unseen is the folder of the files that unseen_texts.py reads.
+--unseen is the folder of the files that unseen_texts.py reads. A search by hand beside
+the rules of `AutoLM`, in a folder of its own, fixes some of its choices:
+
+    python benchmarks/peers/minutes.py 1 --folder search --unseen texts --models door \
+        --texts source --set n_hidden=128 embedding_dim=64
 """
 
 from __future__ import annotations
@@ -29,7 +33,7 @@ sys.path[0] = str(Path(__file__).parents[1])  # benchmarks/
 from joblib import Parallel, delayed
 
 from common.page import cpus, list_table, picture
-from common.table import Rows, kept, parser, report
+from common.table import Rows, kept, parser, report, settings_of
 from nplm.datasets import Corpus
 from peers import run, unseen_texts
 from peers.run_page import without_paths
@@ -85,16 +89,18 @@ def corpus_of(text: str, unseen: Path) -> Corpus:
 
 
 def measured(
-    folder: Path, unseen: Path, text: str, model: str, minutes: float
+    folder: Path, unseen: Path, pairs: list[str], text: str, model: str, minutes: float
 ) -> dict[str, Any]:
     def measure() -> dict[str, Any]:
         settings = lstm(text, minutes) if model == "lstm" else {}
+        settings |= settings_of(pairs)
         defaults = run.SETTINGS[model]
         row = run.MODELS[model](corpus_of(text, unseen), defaults | settings, minutes)
         about = {"text": text, "model": model, "minutes": minutes, "changes": settings}
         return about | {name: row[name] for name in FIGURES if name in row}
 
-    return kept(folder, f"minutes {text} {model} {minutes:g}", measure)
+    name = " ".join(["minutes", text, model, f"{minutes:g}", *pairs])
+    return kept(folder, name, measure)
 
 
 def page(rows: Rows) -> str:
@@ -185,6 +191,7 @@ def main() -> None:
     options.add_argument("--folder", type=Path, required=True, help="a file a run")
     options.add_argument("--unseen", type=Path, default=Path())
     options.add_argument("--cores", type=int, default=1)
+    options.add_argument("--set", nargs="*", default=[], metavar="NAME=VALUE")
     options.add_argument("--page", action="store_true", help="write docs/measured")
     args = options.parse_args()
     args.folder.mkdir(parents=True, exist_ok=True)
@@ -192,7 +199,7 @@ def main() -> None:
         (text, model, minutes) for minutes in sorted(args.minutes, reverse=True)
         for text in args.texts or TITLES for model in args.models or MODELS
     ]  # fmt: skip
-    one = delayed(partial(measured, args.folder, args.unseen))
+    one = delayed(partial(measured, args.folder, args.unseen, args.set))
     rows = Parallel(args.cores)(one(*job) for job in jobs)
     if rows:
         report("Minutes", [row | {"changes": str(row["changes"])} for row in rows],
