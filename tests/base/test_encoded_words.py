@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from nplm._kernels.ngrams.decoding._word_ids import WordIds, sizes_of, words_at
+from nplm._kernels.ngrams.decoding._word_ids import DictIds, WordIds, sizes_of, words_at
 
 from nplm.base.encoded_words import WORD_ARRAYS, EncodedWords
 
@@ -91,8 +91,9 @@ def test_ids_of_many_words_are_found():
 
 
 def test_unhashable_words_are_refused_as_by_a_dictionary():
-    with pytest.raises(TypeError, match="unhashable"):
-        EncodedWords.of(["a"]).ids.get(["a"])
+    for ids in (EncodedWords.of(["a"]).ids, DictIds({"a": 0})):
+        with pytest.raises(TypeError, match=r"hashable events, got \['a'\] of type"):
+            ids.get(["a"])
 
 
 def test_words_that_are_not_there_have_no_index():
@@ -157,3 +158,12 @@ def test_ids_of_texts_need_room():
     assert out.tolist() == [1, 0, -1] and lengths.tolist() == [2, 1]
     with pytest.raises(ValueError, match="no room for more than 3 words"):
         ids.fill_ids(["b a", "c a"], -1, out, lengths)
+
+
+def test_repeated_words_are_found_and_have_no_slots():
+    words = ["a", "b", *["b", "a", "c"] * 100]
+    encoded = EncodedWords.of_lines(np.frombuffer("\n".join(words).encode(), "u1"), "")
+    assert encoded.repeated == 2
+    assert [encoded.ids.get(word) for word in "abc"] == [0, 1, 4]
+    assert np.count_nonzero(encoded.arrays["word_slots"]) == 3
+    assert EncodedWords.of_lines(np.frombuffer(b"a\nb", "u1"), "").repeated is None

@@ -20,7 +20,8 @@ def fill_slots(
 ):
     """Fill a hash table of words, which is zeros, for `WordIds`.
 
-    Returns the first word that repeats an earlier one, or -1.
+    Returns the first word that repeats an earlier one, or -1. Repeated words have no
+    slot: one that occurs many times would make each search as long.
 
     Parameters
     ----------
@@ -41,15 +42,18 @@ def fill_slots(
             h = hash_of(&text[start[i]], n)
             at = home(h, slots.shape[0])
             while slots[at] != 0:
-                if repeated < 0 and slots[at] >> ID_BITS << ID_BITS == tag_of(h):
+                if slots[at] >> ID_BITS << ID_BITS == tag_of(h):
                     other = <Py_ssize_t> <uint32_t> slots[at] - 1
                     if (
                         start[other + 1] - start[other] - 1 == n
                         and memcmp(&text[start[other]], &text[start[i]], n) == 0
                     ):
-                        repeated = i
+                        break
                 at = at + 1 if at + 1 < slots.shape[0] else 0
-            slots[at] = tag_of(h) | <uint64_t> (i + 1)
+            if slots[at] == 0:
+                slots[at] = tag_of(h) | <uint64_t> (i + 1)
+            elif repeated < 0:
+                repeated = i
     return repeated
 
 
