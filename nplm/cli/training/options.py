@@ -152,6 +152,7 @@ OPTIONS = (
             "Arithmetic of the network; bfloat16 rounds the factors of its "
             "products, and auto takes it where the processor multiplies it."),
     ),
+    # A short-list network trains on all words of its list.
     of_models("network energy mixture",
         option("--samples loss__n_noise", POSITIVE, 512,
             "Noise samples of a mini-batch, or with --loss nce of an example. With "
