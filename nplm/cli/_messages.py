@@ -27,7 +27,7 @@ REPORTED = (
 @contextmanager
 def report_in_options() -> Iterator[None]:
     """Report warnings, each once, and errors of a fit in terms of the options."""
-    context, reported, before = click.get_current_context(), set(), warnings.showwarning
+    context, reported = click.get_current_context(), set()
 
     def report(message: Warning | str, *args: Any, **kwargs: Any) -> None:
         with context.scope(cleanup=False):  # of another thread, too
@@ -36,15 +36,13 @@ def report_in_options() -> Iterator[None]:
             reported.add(note)
             click.echo(f"Note: {note}", err=True)
 
-    with warnings.catch_warnings():
+    with warnings.catch_warnings():  # which restores `showwarning`, too
         warnings.simplefilter("always")
         warnings.showwarning = report
         try:
             yield
         except REPORTED as error:
             raise click.ClickException(sentence_of(error)) from error
-        finally:
-            warnings.showwarning = before
 
 
 def check_auto_settings(settings: dict[str, object]) -> None:

@@ -112,9 +112,10 @@ def first_of(documents: Iterable[object]) -> Any:
 
 def blocks_of(documents: Iterable[object]) -> Iterator[tuple[int, list[Any]]]:
     """Yield lists of documents of bounded size, each with the index of its first."""
+    # The bar is that of the caller's thread; another one may read the blocks.
     count, n = counter(), len(documents) if isinstance(documents, Sized) else 0
 
-    def blocks() -> Iterator[tuple[int, list[Any]]]:  # for any thread
+    def blocks() -> Iterator[tuple[int, list[Any]]]:
         start, size, block = 0, 0, list[Any]()
         count("", 0, n, "")
         for document in documents:

@@ -104,7 +104,7 @@ cdef inline bint look_up_all(
                 &chains, words.prob, words.bow, words.n, X + row * n_context, y + row,
                 j, n_context, &valid,
             )
-            # While words are read, memory is fetched.
+            # Searches begin here: their memory is fetched while other words are read.
             for k in range(k, chains.n_read):
                 searches.hash[k] = hash_word(chains.words[k])
             begin_search(&chains, &searches, table, j)

@@ -64,7 +64,8 @@ cdef class Ngrams:
         cdef Py_ssize_t n, size = sizeof(int)
         if type(X) is not ndarray or type(y) is not ndarray:
             return None
-        # NumPy would write the type of a buffer as text.
+        # Compared by identity: a buffer with its format takes longer, as NumPy spells
+        # the type out for each.
         if X.dtype is not ID_TYPE or y.dtype is not ID_TYPE:
             return None
         PyObject_GetBuffer(X, &rows, PyBUF_STRIDES)

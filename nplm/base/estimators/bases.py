@@ -1,6 +1,7 @@
-"""Base classes of scikit-learn, which has no types, as mypy is to see them.
+"""Base classes of scikit-learn, with types for mypy.
 
-By mypy a class takes any parameters if it knows nothing of a base.
+scikit-learn has no types, and mypy accepts any parameters of a class whose base it does
+not know.
 """
 
 # ruff: noqa: D101, F401
@@ -9,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any, Self
 
-MYPY = False  # for mypy it is true
+MYPY = False  # mypy takes it for True
 if MYPY:
 
     class BaseEstimator:

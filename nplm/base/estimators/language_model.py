@@ -179,6 +179,7 @@ class LanguageModel(WindowScores, DensityMixin, Saved, Documented, StreamModel):
 
     def _log_prob(self, X: Ids, y: Ids) -> Floats:
         candidates = y[:, np.newaxis]
+        # Not that of `CheapWords`, which scores candidates by this method.
         return LanguageModel._candidate_log_prob(self, X, candidates, True)[:, 0]
 
     def _candidate_log_prob(self, X: Ids, candidates: Ids, normalize: bool) -> Floats:

@@ -106,8 +106,8 @@ def read_ngrams(
     ids = np.arange(len(words), dtype=np.int32)[:, np.newaxis]
     work.reserve(INTERPRETER_BYTES + words.n_bytes)
     try:
-        own = NgramTable(ids, prob, bow), marks.settled
-        trie = tables.trie(len(counts), *own, new_ids=marks.new_ids)
+        unigrams = NgramTable(ids, prob, bow)
+        trie = tables.trie(len(counts), unigrams, marks.settled, new_ids=marks.new_ids)
     except DuplicateNgramError as error:
         gram = [words[w] for w in error.ngram]
         if boundary is not None:

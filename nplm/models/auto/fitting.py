@@ -130,7 +130,7 @@ class Choice:
             file.write(json.dumps(asdict(self)).encode())
 
 
-MOST = 1e15  # of a number in a file, which may come from anywhere
+MAX_NUMBER = 1e15  # of a choice in a file, which may come from anywhere
 
 
 def forget(folder: str | os.PathLike[str]) -> None:
@@ -145,7 +145,7 @@ def kept_choice(folder: Path) -> Choice | None:
         return None
     try:
         kept = Fitted(json.loads((folder / CHOICE_FILE).read_bytes()))
-        number = partial(kept.number, least=0.0, most=MOST)
+        number = partial(kept.number, least=0.0, most=MAX_NUMBER)
         choice = Choice(
             AutoRecipe.of(kept.take("recipe", dict)), number("scoring_seconds"),
             number("reserved"), kept.whole("most"), number("speed"),

@@ -18,8 +18,6 @@ OTHER_BYTES, ID_BYTES, WORD_BYTES = 200_000_000, 20, 1000
 FIRST_FEATURE_BYTES, FEATURE_BYTES, SPELLED_BYTES = 28, 16, 10
 # The share of the limit that the buffers of n-grams on disk take; and at least.
 BUFFER_SHARE, LEAST_BUFFER_BYTES = 0.25, 50_000_000
-
-
 # Numbers of a parameter in a file, with the solver's state.
 STATES = 3
 

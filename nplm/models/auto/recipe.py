@@ -12,8 +12,8 @@ from nplm.models.training.plan import Correction, Plan
 # The cache of `AutoLM(adapt=True)`, and those that may be chosen by hand.
 CHOSEN = ("ngrams", "classes", "network")
 MEMBERS = (*CHOSEN, "cache")
-# Parameters that the recipe of a network has.
-NEEDED = {"n_hidden", "embedding_dim", "learning_rate_init"}
+# Parameters of the network that a recipe needs.
+REQUIRED = {"n_hidden", "embedding_dim", "learning_rate_init"}
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ class AutoRecipe:
             and all(type(x) in (int, float) and x >= 0 for x in numbers)
             and type(self.network) is dict
             and all(type(name) is str for name in self.network)
-            and ("network" not in self.members or self.network.keys() >= NEEDED)
+            and ("network" not in self.members or self.network.keys() >= REQUIRED)
             and 0 < n == len(set(self.members) & set(MEMBERS))
             and (not self.weights or n == len(self.weights))
             and (not self.weights or math.isclose(sum(self.weights), 1.0))

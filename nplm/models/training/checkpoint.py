@@ -161,7 +161,7 @@ class Checkpoint:
 
     def _check_shared(self, token: str) -> None:
         """Raise an error if the first process has another folder."""
-        lock = self.folder / "lock"
+        lock = self.folder / LOCK
         if not lock.is_file() or lock.read_text() != token:
             raise CheckpointError(
                 f"Process {self.rank} cannot read in {self.folder} what process 0 "

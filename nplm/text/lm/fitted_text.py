@@ -74,8 +74,8 @@ class FittedText:
         if make is None:
             return None
         ids, unknown = self.codec.lookup
-        # Those by bytes, if there are: their table is in fewer lines of the cache than
-        # a dictionary.
+        # A table of words by their bytes, if there is one, takes fewer lines of the
+        # cache than a dictionary.
         return make(self.boundary, self.codec.word_ids or ids, unknown)
 
     def scorer(self) -> Scorer:

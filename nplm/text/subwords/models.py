@@ -271,14 +271,14 @@ def trained(kind: str, texts: Iterable[str], n_words: int) -> Any:
     tokenizer = library.Tokenizer(model)
     tokenizer.pre_tokenizer = library.pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = library.decoders.ByteLevel()
-    # Taken here: the library reads the texts, and then learns, in a thread.
+    # The library reads the texts, and then learns, in another thread, which has no bar.
     count = counter()
 
-    def told() -> Iterator[str]:
+    def valid_texts() -> Iterator[str]:
         yield from map(_without_surrogate, texts)
         count("learning units", 0, 0)
 
-    tokenizer.train_from_iterator(told(), trainer)
+    tokenizer.train_from_iterator(valid_texts(), trainer)
     return tokenizer
 
 
