@@ -83,7 +83,7 @@ class FolderLock(os.PathLike[str]):
         except (FileExistsError, NotADirectoryError) as error:
             message = ParameterMessage(
                 "{0} cannot be the folder of the fit's state, because it or one of its "
-                "parents is a file: choose another {checkpoint:checkpoint}.", self.path,
+                "parents is a file: choose another {checkpoint:folder}.", self.path,
             )  # fmt: skip
             raise type(error)(message) from None
         # Only a write is conclusive: os.access ignores read-only file systems.
