@@ -92,9 +92,9 @@ def test_continued_model_is_not_worse(run, text, model, tmp_path):
     further = str(tmp_path / "further")
     train(run, text, further, *options, "--continue", model)
     before, after = nplm.load(model), nplm.load(further)
-    network = after.estimator_
-    assert network.n_iter_ > before.estimator_.n_iter_
-    assert after.scores_["mixture"] < 1.02 * before.scores_["mixture"]
+    assert after.recipe_.continues
+    # The text that is held out is the same, and the network stays if it gets no better.
+    assert after.scores_["mixture"] < before.scores_["mixture"] * (1 + 1e-6)
     other = tmp_path / "other"
     other.write_text("one line\n")
     refused = train(run, str(other), further, *options, "--continue", model, code=1)
