@@ -74,7 +74,8 @@ def hint(order_gain: float) -> str | None:
         return None
     return (
         f"Hint: a cache that goes on across documents lowers the held-out perplexity "
-        f"by {order_gain:.0%}, as in one text in its order: running text may be better."
+        f"by {order_gain:.0%}, as in one text in its order: running text "
+        "(running_text=True, or --text running) may be better."
     )
 
 

@@ -302,7 +302,7 @@ def test_hint_at_running_text(capsys):
     ]
     lm = AutoLM(0.1, settings=NGRAMS, verbose=1)
     lm.fit(lines[:600], X_val=lines[600:])
-    assert "running text may be better" in capsys.readouterr().out
+    assert "or --text running) may be better" in capsys.readouterr().out
     lm.fit(lines[:600], X_val=random.permutation(lines)[:90].tolist())
     assert "Hint" not in capsys.readouterr().out
 
