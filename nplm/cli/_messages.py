@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -34,7 +35,8 @@ def report_in_options() -> Iterator[None]:
             note = in_options(message)
         if note not in reported:
             reported.add(note)
-            click.echo(f"Note: {note}", err=True)
+            # Not by click.echo, which would write into the line of a bar.
+            print(f"Note: {note}", file=sys.stderr)
 
     with warnings.catch_warnings():  # which restores `showwarning`, too
         warnings.simplefilter("always")

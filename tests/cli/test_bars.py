@@ -2,11 +2,15 @@
 
 import io
 import re
+import warnings
 
+import click
 import pytest
 from rich.console import Console
 
+from nplm.cli import main
 from nplm.cli._bars import stages
+from nplm.cli._messages import report_in_options
 from nplm.cli._text import Files
 
 
@@ -58,6 +62,17 @@ def test_a_terminal_has_a_bar(monkeypatch, lines):
     assert "reading 0:00:00" in drawn
     assert "sorting: 25%, 0 seconds left 0:00:00" in drawn
     assert drawn.endswith("\x1b[2K")
+
+
+def test_notes_are_printed_above_a_bar(monkeypatch):
+    monkeypatch.setenv("TERM", "xterm")
+    console = Console(file=io.StringIO(), force_terminal=True, width=80)
+    with (
+        click.Context(main), report_in_options(), stages(console, lines=None) as shown,
+    ):  # fmt: skip
+        shown.counting("words")("reading", 1, 4)
+        warnings.warn("the text is small.", UserWarning, stacklevel=1)
+    assert "\r\x1b[2KNote: the text is small.\n" in console.file.getvalue()
 
 
 def test_time_left_of_a_stage_without_a_total_is_that_of_the_files(
