@@ -158,10 +158,11 @@ def _first_ends(budget: Budget) -> Iterator[None]:
     def end(number: int, frame: object) -> None:
         signal.signal(signal.SIGINT, before)
         budget.end_soon()
-        click.echo(
+        # Not by click.echo, which would write into the line of a bar.
+        print(
             "Ending: the learning rate falls to 0, and the model is saved. Ctrl-C "
             "again stops at once.",
-            err=True,
+            file=sys.stderr,
         )
 
     before = signal.getsignal(signal.SIGINT)
