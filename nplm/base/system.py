@@ -55,7 +55,7 @@ def reuse_freed_memory() -> None:
     """Let large arrays take the memory of earlier ones, where the C library is glibc.
 
     Otherwise the system clears the pages of each anew, until an array of this size has
-    been freed once.
+    been freed once. It holds until the process ends, so only commands do it.
     """
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is not None:

@@ -12,6 +12,7 @@ import click
 
 import nplm
 from nplm import formats
+from nplm.base import system
 from nplm.cli._bars import stages
 from nplm.cli._models import (
     check_tokenizer,
@@ -106,6 +107,7 @@ class Target:
             n_bytes = self.memory
             if n_bytes is None:
                 n_bytes = min(free_memory(), DEFAULT_BYTES)
+            system.reuse_freed_memory()
             with Scratch(None, n_bytes, Threads(1), show) as scratch:
                 yield scratch
 

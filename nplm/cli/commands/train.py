@@ -51,7 +51,8 @@ def train_command(
 
     Ctrl-C saves the model with what its network has learned so far, and ends with the
     exit code 130. The state of the fit is in a folder, OUTPUT.checkpoint, after a kill
-    too (up to the last minute or epoch): the same command goes on from there.
+    too (up to the last minute or epoch): the same command goes on from there. With
+    --minutes only a kill leaves it, and after Ctrl-C --continue goes on.
 
     \b
     Examples:

@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 import click
 
+from nplm.base import system
 from nplm.base.files.atomic_files import check_writable
 from nplm.cli._bars import stages
 from nplm.cli._messages import report_in_options
@@ -83,6 +84,7 @@ def _estimate(job: Job, choice: WordChoice, splitter: Splitter | None) -> Estima
         )
         progress = bars.counting("n-grams" if files is None else "words", files)
         n_jobs, folder = options["n_jobs"], options["folder"]
+        system.reuse_freed_memory()
         resources = Resources(memory, folder, n_jobs, progress)
         marks = not options["no_marks"]
         return estimate(smoothing, source, file, resources, marks=marks)

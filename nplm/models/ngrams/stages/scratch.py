@@ -50,7 +50,6 @@ class Scratch(Work):
         progress: Progress | None = None,
     ) -> None:
         super().__init__(progress)
-        system.reuse_freed_memory()
         self._folder = Path(tempfile.gettempdir() if folder is None else folder)
         if not self._folder.is_dir():
             raise NotADirectoryError(
