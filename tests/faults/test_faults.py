@@ -208,7 +208,7 @@ def test_a_save_of_a_fit_that_fails_loses_nothing(tmp_path, monkeypatch, model):
         failing = pytest.warns(RuntimeWarning, match="could not be saved")
         with failing, full_at(limit):
             np.testing.assert_array_equal(fitted(checkpoint=folder), whole)
-        assert not [p for p in os.listdir(folder) if p.endswith(".part")]
+        assert not [*tmp_path.rglob("*.part")]
         np.testing.assert_array_equal(fitted(checkpoint=folder), whole)
 
 
