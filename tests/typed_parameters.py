@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     KneserNeyLM(order="three")  # type: ignore[arg-type]
     NeuralLM(n_hiden=3)  # type: ignore[call-arg]
     Adam(rate=0.1)  # type: ignore[call-arg]
-    MixtureLM([("a", KneserNeyLM())], weigths=None)  # type: ignore[call-arg]
+    MixtureLM([("a", KneserNeyLM())], weight=None)  # type: ignore[call-arg]
     TextLM(KneserNeyLM(), contexts=2)  # type: ignore[call-arg]
     LMClassifier(TextLM(KneserNeyLM()), prior=None)  # type: ignore[call-arg]
     LMDetector(TextLM(KneserNeyLM()), contaminated=0.1)  # type: ignore[call-arg]
