@@ -8,7 +8,7 @@ kept in files of --folder, so that the page can be made in several calls:
     python benchmarks/peers/minutes.py --folder runs --page
 
 --unseen is the folder of the files that unseen_texts.py reads. A search by hand beside
-the rules of `AutoLM`, in a folder of its own, fixes some of its choices:
+the rules of `AutoLM` sets some of the choices, in another folder:
 
     python benchmarks/peers/minutes.py 1 --folder search --unseen texts --models door \
         --texts source --set n_hidden=128 embedding_dim=64

@@ -19,7 +19,7 @@ Options = dict[str, click.Option | str]  # by parameter
 OTHER_NAMES = {"X_val": "valid", "checkpoint": "output", "before": "continued"}
 OTHER_WORDS: Options = {"X": "TEXT", "running_text": "--text running"}
 
-# Errors of a fit; the last two are of a checkpoint's folder.
+# Errors that a fit raises: the last two where a file stands in place of a folder.
 REPORTED = (
     ValueError, DivergenceError, MemoryError, FileExistsError, NotADirectoryError,
 )  # fmt: skip

@@ -270,7 +270,7 @@ def sort_by_range(
     """
     cdef Py_ssize_t n_ranges = starts.shape[0] - 1, n_columns = ngrams.shape[1]
     cdef Py_ssize_t n = values.shape[0], i, j, to
-    cdef int own, n_ids = 0 if new_ids is None else <int> new_ids.shape[0]
+    cdef int word, place, n_ids = 0 if new_ids is None else <int> new_ids.shape[0]
     cdef int64_t n_before = 0, size
     if (
         min(ngrams.shape[0], out_ngrams.shape[0]) < n
@@ -284,23 +284,23 @@ def sort_by_range(
         starts[:] = 0
         for i in range(n):
             if values[i] == values[i]:
-                own = id_below(&ngrams[i, column], <int> range_of_word.shape[0])
-                starts[id_below(&range_of_word[own], <int> n_ranges)] += 1
+                word = id_below(&ngrams[i, column], <int> range_of_word.shape[0])
+                starts[id_below(&range_of_word[word], <int> n_ranges)] += 1
         for i in range(n_ranges):
             size = starts[i]
             starts[i] = n_before
             n_before += size
         for i in range(n):
             if values[i] == values[i]:
-                own = id_below(&ngrams[i, column], <int> range_of_word.shape[0])
-                own = id_below(&range_of_word[own], <int> n_ranges)
-                to = starts[own]
-                starts[own] += 1
+                word = id_below(&ngrams[i, column], <int> range_of_word.shape[0])
+                place = id_below(&range_of_word[word], <int> n_ranges)
+                to = starts[place]
+                starts[place] += 1
                 for j in range(n_columns):
-                    own = ngrams[i, j]
+                    word = ngrams[i, j]
                     if n_ids > 0:
-                        own = new_ids[id_below(&ngrams[i, j], n_ids)]
-                    out_ngrams[to, j] = own
+                        word = new_ids[id_below(&ngrams[i, j], n_ids)]
+                    out_ngrams[to, j] = word
                 out_values[to] = values[i]
                 out_rows[to] = first_row + <int> i
         # Each start is that of the next range now.

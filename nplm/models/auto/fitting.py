@@ -561,7 +561,7 @@ def _mapped_arrays(model: object) -> list[NDArray[Any]]:
 
 
 def member_of(model: object, kind: type[Member]) -> Member | None:
-    """Return the member of a fitted model that is of a kind, or None."""
+    """Return the first member of a fitted model of the class `kind`, or None."""
     for member in getattr(model, "estimators_", [model]):
         inner = member.estimator if isinstance(member, FrozenEstimator) else member
         if isinstance(inner, kind):

@@ -194,8 +194,8 @@ class Quantizing:
                 np.empty(len(pairs), np.int32),
             )
             out = np.empty_like(pairs), prob, rows
-            own = trie.prob[place], 1, None, range_of_word, 0, starts, *out
-            _counts.sort_by_range(pairs, *own)
+            ranges = 1, None, range_of_word, 0, starts
+            _counts.sort_by_range(pairs, trie.prob[place], *ranges, *out)
             for name, values in zip(SORTED, (out[0], self._books[k][0].codes(prob))):
                 work.append(f"{name}.{k}", values)
             found.append(n_before + starts)

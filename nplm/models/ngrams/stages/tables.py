@@ -270,8 +270,8 @@ class _RowsOfRanges:
                 arrays = [np.empty_like(ngrams)]
                 arrays += [np.empty(len(ngrams), dtype) for dtype in TYPES[1:]]
                 words = k + column, self._new_ids, self._range_of_word
-                own = *words, first_row, starts, *arrays
-                _counts.sort_by_range(ngrams, numbers[i], *own)
+                outputs = *words, first_row, starts, *arrays
+                _counts.sort_by_range(ngrams, numbers[i], *outputs)
                 self._starts[k][i].append(starts + n_before[i])
                 for name, values in zip(names, arrays):
                     self._work.append(f"range.{k}.{name}", values[: starts[-1]])
