@@ -65,4 +65,3 @@ from nplm.text.windows import contiguous_split as contiguous_split
 from nplm.text.windows import windows as windows
 
 __version__: str
-__all__: list[str]

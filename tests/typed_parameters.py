@@ -5,20 +5,9 @@ It finds no types of scikit-learn's base classes, and would then take any parame
 
 from typing import TYPE_CHECKING
 
-from nplm import (
-    Adam,
-    KneserNeyLM,
-    LMClassifier,
-    LMDetector,
-    MixtureLM,
-    NeuralLM,
-    Subwords,
-    TextLM,
-    Tokenizer,
-    Vocabulary,
-    WordClasses,
-)
+from nplm import *  # noqa: F403  (type checkers find the names, too)
 
+# ruff: noqa: F405
 # pytest imports this file to look for doctests.
 if TYPE_CHECKING:
     KneserNeyLM(order=3)

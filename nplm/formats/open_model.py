@@ -121,6 +121,8 @@ class OpenModel:
         except UnpackingError:
             self.kind = Kind.TEXT
         else:
+            if not start:
+                raise ValueError(f"{path} is empty: copy or save the model again.")
             refuse_foreign(start, os.fspath(path))
             self.kind = _kind_of(start)
 
@@ -292,7 +294,9 @@ def _kind_of(start: bytes) -> Kind:
         return Kind.TEXT_VECTORS
     if VECTORS.match(start):
         return Kind.BINARY_VECTORS
-    if not start or b"\0" in start or start[:1] == b"{":
+    if start.lstrip().startswith(ARPA):
+        return Kind.ARPA  # also of other bytes: its reader names their line
+    if b"\0" in start or start[:1] == b"{":
         return Kind.OTHER
     is_arpa = ARPA in start
     try:

@@ -146,6 +146,8 @@ OTHERS = {
         ("--by-perplexities 4 3", 2, "--by-perplexities 4 3: LOW is not below HIGH"),
         ("--by-perplexities 3", 2, "requires 2 arguments"),
         ("--min-perplexity 5 --max-perplexity 4", 2, "5 is not below"),
+        ("--min-perplexity inf", 2, "'--min-perplexity': inf is not in the range"),
+        ("--min-perplexity nan", 2, "'--min-perplexity': NaN is not a number"),
     ],
     "card @kn --text": [
         ("@test --text @folder/test", 2, "two texts have the same name"),

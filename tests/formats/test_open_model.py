@@ -104,6 +104,20 @@ def test_orders_and_boundaries_are_those_of_the_model(pairs, folder, name):
     assert scorer.codec.known.unknown_id == lm.vocabulary_.unknown_id_
 
 
+@pytest.mark.parametrize(
+    ("contents", "message"),
+    [
+        (b"", "file is empty: copy or save the model again"),
+        (b"\\data\\\nngram 1=3\n\0\n", "file, line 3: expected 'ngram 2='"),
+        (b"\n\\data\\\nngram 1=\xff\n", "file, line 3: "),
+    ],
+)
+def test_empty_files_and_damaged_arpa_files_are_named(tmp_path, contents, message):
+    (tmp_path / "file").write_bytes(contents)
+    with pytest.raises(ValueError, match=message):
+        nplm.load(tmp_path / "file")
+
+
 def test_other_files_have_the_scorer_of_their_model_or_are_refused(tmp_path):
     lm = TextLM(InterpolatedTrigram(), 2).fit(TEXTS)
     nplm.save(lm, tmp_path / "saved")

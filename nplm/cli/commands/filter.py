@@ -22,7 +22,7 @@ from nplm.cli._models import MODEL, read_scorer
 from nplm.cli._outputs import OutputFile, refuse_to_replace
 from nplm.cli._tally import TextScorer
 from nplm.cli._text import ERRORS, FIELD, INPUTS, Chunk, chunks_of, left_out, n_bytes_of
-from nplm.cli._values import ABOVE_ZERO, POSITIVE, SHARE
+from nplm.cli._values import ABOVE_ZERO, POSITIVE, SHARE, Real
 from nplm.cli.commands.score import refuse_to_share
 from nplm.formats._model_files import writing
 
@@ -70,7 +70,7 @@ class Perplexities:
 )
 @click.option(
     "--min-perplexity",
-    type=ABOVE_ZERO,
+    type=Real(0, math.inf, min_open=True, max_open=True),
     help="Leave out the lines below this perplexity, such as repeated ones; alone, or "
     "with --keep or --max-perplexity.",
 )

@@ -24,7 +24,7 @@ from nplm.cli._tally import line_marks
 from nplm.cli._text import n_bytes_of, refuse_empty
 from nplm.cli.training.fitting import kept_fit, save_trained, tokenizer_of
 from nplm.cli.training.job import Job
-from nplm.models.auto.auto_lm import fit_within, scores_of
+from nplm.models.auto.auto_lm import check_before, fit_within, scores_of
 from nplm.models.auto.fitting import Budget, Scores, forget
 from nplm.models.auto.rules import gain_of_twice
 from nplm.models.training.folder_lock import FolderLock
@@ -48,6 +48,9 @@ def train_minutes(job: Job) -> None:
     lm = _auto_lm(options)
     budget = Budget(60 * lm.minutes, began)
     before = None if options["continued"] is None else _auto_of(options["continued"])
+    if before is not None:
+        with report_in_options():
+            check_before(before, lm.settings or {})
     # Until the model is saved: another run of this output would take the state.
     with report_in_options(), FolderLock(job.checkpoint) as folder:
         interrupted = _fit_and_save(lm, job, folder, budget, before)
@@ -181,15 +184,15 @@ def _report(lm: AutoLM, job: Job) -> None:
     held_out, tested = _by_name(scores_of(lm)), _by_name([])
     if job.test is not None:
         marks = line_marks(lm.scorer().codec, lm.boundary_)
-        texts = job.lines([job.test], marks, "test on")
-        tested = _by_name(scores_of(lm, texts))
+        tested = _by_name(scores_of(lm, job.lines([job.test], marks, "test on")))
     models = {
         name: model.estimator
         for name, model in getattr(lm.estimator_, "named_estimators_", {}).items()
     }
     weights = dict(zip(lm.recipe_.members, lm.recipe_.weights))
     table = Table("model", box=None)
-    for title in ("weight", "held-out", "test", "words/s", "parameters"):
+    texts = {"held-out": held_out} | ({} if job.test is None else {"test": tested})
+    for title in ("weight", *texts, "words/s", "parameters"):
         table.add_column(title, justify="right")
     for name in dict.fromkeys([*weights, "mixture"] if len(weights) > 1 else weights):
         model = models.get(name, lm.estimator_ if weights.get(name, 1.0) else None)
@@ -197,7 +200,7 @@ def _report(lm: AutoLM, job: Job) -> None:
         table.add_row(
             name, f"{weights[name]:.2f}" if name in weights else "",
             *(f"{of[name].perplexity:.2f}" if name in of else ""
-              for of in (held_out, tested)),
+              for of in texts.values()),
             f"{len(timed.log_prob) / timed.seconds:,.0f}" if timed else "",
             f"{model.n_parameters_:,}" if model else "",
         )  # fmt: skip

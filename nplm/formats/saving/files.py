@@ -90,6 +90,11 @@ def save(
     >>> bool(abs(again.score(X, y) - lm.score(X, y)) < 1e-3)
     True
     """
+    if not isinstance(path, (str, os.PathLike)):
+        raise TypeError(
+            f"path must be the name of a file, got {path!r:.200}: call save(model, "
+            "path), the model first."
+        )
     check_writable(path)
     if dtype not in (None, "float16"):
         raise ValueError(f'dtype must be "float16" or None, got {dtype!r}.')

@@ -325,9 +325,9 @@ DECODERS: dict[str, Callable[[Decoder, Any], object]] = {
 
 def _kind(name: str) -> Any:
     """Return the class of estimators or options of this name, None if not supported."""
-    if name not in nplm.__all__:
-        return OTHERS.get(name)
-    kind = getattr(nplm, name)
+    if name in OTHERS:
+        return OTHERS[name]
+    kind = getattr(nplm, name, None)
     is_option = isinstance(kind, type) and issubclass(kind, Option)
     return kind if is_option or getattr(kind, "_can_be_saved", False) else None
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import replace
 from numbers import Real
@@ -19,25 +19,8 @@ from nplm.base.checks import check_ids
 from nplm.base.estimators.constraints import Whole
 from nplm.base.estimators.scored_texts import context_of_texts, texts_log_prob
 from nplm.base.fitted import Fitted, Item, invalid_item
-from nplm.models.auto.choosing import changed, checked_settings, choose, continued
+from nplm.models.auto import choosing, fitting, reading
 from nplm.models.auto.describing import described, hint, shown
-from nplm.models.auto.fitting import (
-    AutoFit,
-    Budget,
-    Choice,
-    Scores,
-    kept_choice,
-    member_of,
-    network_of,
-)
-from nplm.models.auto.reading import (
-    are_windows,
-    learned_codec,
-    runs_of_windows,
-    runs_of_windows_held_out,
-    spelling_of,
-    text_of,
-)
 from nplm.models.auto.recipe import AutoRecipe
 from nplm.models.auto.running import RunningWordScorer
 from nplm.models.auto.texts import AutoText
@@ -234,7 +217,7 @@ class AutoLM(TextLM):
             On an interrupt. If the network has learned something, the model is fitted
             with it.
         """
-        are_windows(X, y, fit_params.get("sample_weight"))
+        reading.are_windows(X, y, fit_params.get("sample_weight"))
         return super().fit(X, y, X_val=X_val, **fit_params)
 
     def _fit(
@@ -244,10 +227,10 @@ class AutoLM(TextLM):
         X_val: Any,
         fit_params: dict[str, Any],
         method: str = "fit",
-        budget: Budget | None = None,
+        budget: fitting.Budget | None = None,
     ) -> KeyboardInterrupt | None:
         self._validate_params()
-        fixed = checked_settings(self.settings or {})
+        fixed = choosing.checked_settings(self.settings or {})
         options: dict[str, Any] = dict.fromkeys(FIT_PARAMS) | fit_params
         if self.recipe is not None and (fixed or self.adapt):
             raise ValueError(
@@ -257,8 +240,8 @@ class AutoLM(TextLM):
         if unknown:
             raise TypeError(f"AutoLM.fit has no parameter {min(unknown)!r}.")
         if options["before"] is not None:
-            _check_before(options["before"])
-        budget = budget or Budget(60 * float(self.minutes))
+            check_before(options["before"], fixed)
+        budget = budget or fitting.Budget(60 * float(self.minutes))
         if options["checkpoint"] is None:
             return self._fit_in(None, X, y, X_val, options, fixed, budget)
         # Before its state is read, and until the last one is kept.
@@ -273,13 +256,13 @@ class AutoLM(TextLM):
         X_val: Any,
         options: dict[str, Any],
         fixed: dict[str, Any],
-        budget: Budget,
+        budget: fitting.Budget,
     ) -> KeyboardInterrupt | None:
         """Fit with settings that are `fixed`, and keep the state in a folder."""
         before = options["before"]
-        choice = None if self.recipe is None else Choice(self.recipe)
+        choice = None if self.recipe is None else fitting.Choice(self.recipe)
         if choice is None and folder is not None:
-            choice = kept_choice(folder.path)
+            choice = fitting.kept_choice(folder.path)
             budget.spent_before = 0.0 if choice is None else choice.seconds
         text, recipe = self._text(X, y, X_val, options["y_val"], choice, before, budget)
         asked = {} if folder is None else self._asked(text, fixed, before)
@@ -295,21 +278,21 @@ class AutoLM(TextLM):
                 f"the recipe continues {what} model (before, or --continue): {do}."
             )
         with shown(int(self.verbose), budget) as report:
-            fit = AutoFit(
-                text, replace(choice or Choice(recipe), recipe=recipe),
+            fit = fitting.AutoFit(
+                text, replace(choice or fitting.Choice(recipe), recipe=recipe),
                 None if self.recipe is not None else budget,
-                spelling_of(self.vocabulary_) if recipe.spelling else None,
+                reading.spelling_of(self.vocabulary_) if recipe.spelling else None,
                 self.n_jobs, folder, report, self.memory,
             )  # fmt: skip
             if before is not None:
-                fit.before = deepcopy(network_of(before.estimator_))
-                fit.classes = member_of(before.estimator_, ClassLM)
+                fit.before = deepcopy(fitting.network_of(before.estimator_))
+                fit.classes = fitting.member_of(before.estimator_, ClassLM)
             if choice is None:
-                settings = {} if before is None else continued(before.recipe_)
-                settings = changed(settings, fixed)
-                choice = choose(
+                settings = {} if before is None else choosing.continued(before.recipe_)
+                settings = choosing.changed(settings, fixed)
+                choice = choosing.choose(
                     fit, settings, adapt=self.adapt,
-                    spell=lambda: spelling_of(self.vocabulary_),
+                    spell=lambda: reading.spelling_of(self.vocabulary_),
                 )  # fmt: skip
                 fit.choice = replace(choice, asked=asked)
                 fit.check_disk()
@@ -335,9 +318,9 @@ class AutoLM(TextLM):
         y: Any,
         X_val: Any,
         y_val: Any,
-        choice: Choice | None,
+        choice: fitting.Choice | None,
         before: AutoLM | None,
-        budget: Budget,
+        budget: fitting.Budget,
     ) -> tuple[AutoText, AutoRecipe]:
         """Learn the words; return the text in ids, and the recipe as far as known."""
         codec: Codec = codec_of(None, None)
@@ -345,15 +328,17 @@ class AutoLM(TextLM):
         recipe = None if choice is None else choice.recipe
         if recipe is not None and self.recipe is None:
             recipe = replace(recipe, n_tokens=0)  # `_asked` compares the whole text
-        if are_windows(X, y):
+        if reading.are_windows(X, y):
             n_columns = np.shape(X)[1]
-            documents = runs_of_windows(X, y, n_words)
-            held_out = runs_of_windows_held_out(X_val, y_val, n_words, n_columns)
+            documents = reading.runs_of_windows(X, y, n_words)
+            held_out = reading.runs_of_windows_held_out(
+                X_val, y_val, n_words, n_columns
+            )
         elif y_val is not None:
             raise ValueError("y_val is for windows of ids: X has documents.")
         else:
             if before is None:
-                codec, documents = learned_codec(X, self, recipe, budget)
+                codec, documents = reading.learned_codec(X, self, recipe, budget)
             else:
                 codec = fitted_text(before).codec
                 documents = encoded(codec, X, "X")
@@ -361,7 +346,7 @@ class AutoLM(TextLM):
         self.tokenizer_, self.vocabulary_ = codec.tokenizer, codec.vocabulary
         self.boundary_ = boundary_of(self.boundary, self.vocabulary_)
         vocabulary = self.vocabulary_
-        return text_of(
+        return reading.text_of(
             documents, held_out, recipe or self._known(before), is_new=recipe is None,
             n_columns=n_columns, n_words=n_words,
             least_words=self.boundary_ + 1 if vocabulary is None
@@ -378,7 +363,11 @@ class AutoLM(TextLM):
         settings = {name: fixed[name] for name in fixed if name != "members"}
         parameters |= {"members": fixed.get("members"), "settings": settings}
         parameters["random_state"] = str(self.random_state)
-        parameters["before"] = before and before.recipe_
+        parameters["before"] = before and "a model"
+        if before is not None:  # each choice, to tell the one that differs
+            choices = vars(before.recipe_) | before.recipe_.network
+            del choices["network"]
+            parameters |= {f"before.{name}": choices[name] for name in choices}
         held_out = text.held_out
         return fingerprint(parameters, {
             "X": text.train.ids, "documents": text.train.lengths,
@@ -423,7 +412,7 @@ class AutoLM(TextLM):
         -------
         score : float
         """
-        if are_windows(X, y, sample_weight):
+        if reading.are_windows(X, y, sample_weight):
             return float(np.mean(self.score_samples(X, y)))
         return super().score(X, y, sample_weight)
 
@@ -443,7 +432,7 @@ class AutoLM(TextLM):
         log_prob : ndarray of float64, shape (n_samples,)
             Natural logarithms.
         """
-        if not are_windows(X, y):
+        if not reading.are_windows(X, y):
             return super().score_samples(X)
         check_is_fitted(self)
         model, n = self.estimator_, X.shape[1]
@@ -453,7 +442,7 @@ class AutoLM(TextLM):
                 f"need {self.recipe_.ngram_order - 1}: make wider windows."
             )
         n_words = None if self.n_words is None else int(self.n_words)
-        runs, boundary = runs_of_windows(X, y, n_words), self._text_boundary(n)
+        runs, boundary = reading.runs_of_windows(X, y, n_words), self._text_boundary(n)
         text = AutoText(runs, None, self.n_words_, boundary, n_columns=n)
         texts = text.texts(runs, context_of_texts(model))
         check_ids(texts.ids, "X and y", ndim=1, n_words=self.n_words_)
@@ -479,13 +468,17 @@ class AutoLM(TextLM):
 
 
 def fit_within(
-    budget: Budget, lm: AutoLM, X: object, *, X_val: object = None, **fit_params: object
+    budget: fitting.Budget,
+    lm: AutoLM,
+    X: object,
+    X_val: object = None,
+    **fit_params: Any,
 ) -> AutoLM:
     """Fit a model to documents in a time that began before; see `AutoLM.fit`."""
     return fit_copy(lm, lambda m: m._fit(X, None, X_val, fit_params, budget=budget))
 
 
-def scores_of(lm: AutoLM, X: Sequence[object] | None = None) -> list[Scores]:
+def scores_of(lm: AutoLM, X: Sequence[object] | None = None) -> list[fitting.Scores]:
     """Return the scores of documents by each model of a mixture, and by the mixture.
 
     - `X`: documents; by default the held-out ones, until the model is saved
@@ -500,19 +493,21 @@ def scores_of(lm: AutoLM, X: Sequence[object] | None = None) -> list[Scores]:
     names = [name for name, w in zip(lm.recipe_.members, weights) if w]
     models = getattr(lm.estimator_, "named_estimators_", {names[0]: None})
     scores = [
-        Scores.of(name, getattr(model, "estimator", lm.estimator_), text)
+        fitting.Scores.of(name, getattr(model, "estimator", lm.estimator_), text)
         for name, model in models.items()
     ]
-    return [*scores, Scores.mixed(scores, weights[weights > 0])]
+    return [*scores, fitting.Scores.mixed(scores, weights[weights > 0])]
 
 
-def _check_before(before: object) -> None:
-    """Raise an error unless a model has a network to train further."""
+def check_before(before: object, settings: Mapping[str, object]) -> None:
+    """Raise an error unless a model has a network to train further, with settings."""
     if not isinstance(before, AutoLM):
         raise TypeError(f"before must be a fitted AutoLM, got {type(before).__name__}.")
     check_is_fitted(before)
-    if network_of(before.estimator_) is None:
+    network = fitting.network_of(before.estimator_)
+    if network is None:
         raise ValueError(
             "the model before (before, or --continue) has no network to train further: "
             "leave it out."
         )
+    choosing.check_continued(network, before.recipe_, settings)

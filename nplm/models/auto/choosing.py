@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array
+from sklearn.base import clone
 
-from nplm.base.exceptions import DivergenceError, ParameterMessage
+from nplm.base.exceptions import DivergenceError, ParameterMessage, in_python
 from nplm.models.auto.fitting import AutoFit, Choice, Scores
 from nplm.models.auto.memory import STATES
 from nplm.models.auto.recipe import CHOSEN, AutoRecipe
@@ -114,6 +115,30 @@ def checked_settings(settings: Mapping[str, object]) -> dict[str, object]:
             what += " must be {0}, got {1!r}."
             raise ValueError(ParameterMessage(what, FIXED[name], value))
     return settings
+
+
+def check_continued(
+    network: NeuralLM, recipe: AutoRecipe, settings: Mapping[str, object]
+) -> None:
+    """Raise ValueError if settings cannot change when a network is trained further.
+
+    - `recipe`: of the fit of the network
+    """
+    kept = changed(continued(recipe), settings)
+    kept = {name: value for name, value in kept.items() if name not in FIXED}
+    asked = clone(network).set_params(**kept)
+    order = network.order_ if asked.order is None else asked.order
+    new, trained = asked._recipe(network.n_words_, order), network._trained
+    if asked.precision == "auto":
+        new = replace(new, precision=trained.precision_for("auto"))
+    try:
+        new.check_continues(trained)
+    except ValueError as error:
+        message = ParameterMessage(
+            "{settings:settings:} {0}: leave it out, or train another model without "
+            "{before:before}.", error.args[0].in_words(in_python),
+        )  # fmt: skip
+        raise ValueError(message) from None
 
 
 def _spelled_out(settings: Mapping[str, object]) -> dict[str, object]:

@@ -28,8 +28,8 @@ from nplm.models.adaptation.cache_lm import CacheLM
 from nplm.models.auto.memory import (
     buffer_bytes,
     fit_bytes,
-    network_bytes,
     ngrams_are_on_disk,
+    saved_bytes,
 )
 from nplm.models.auto.recipe import AutoRecipe
 from nplm.models.auto.texts import AutoText
@@ -344,8 +344,8 @@ class AutoFit:
 
     def check_disk(self) -> None:
         """Raise OSError if the disk is too small for a save and the model."""
-        if self.checkpoint is not None and "network" in self.recipe.members:
-            n = 2 * network_bytes(self.recipe, self.n_features)
+        if self.checkpoint is not None:
+            n = saved_bytes(self.text, self.recipe, self.n_features)
             with tempfile.TemporaryFile(dir=self.checkpoint) as file:
                 allocate(file, n, Path(self.checkpoint))
 

@@ -30,11 +30,11 @@ def fit_bytes(
     - `n_features`: number of words, and of the pieces of their spelling
     - `on_disk`: whether n-grams are estimated there
     """
-    n, kinds = text.n_tokens, len({"ngrams", "classes"} & set(recipe.members))
-    estimation, after = NGRAM_BYTES[min(recipe.ngram_order, max(NGRAM_BYTES))]
-    estimation += (kinds - 1) * after
-    estimation, after = estimation * n, kinds * after * n
-    if on_disk or not kinds:
+    estimation, a_token = _bytes_a_token(recipe)
+    after = _kept_bytes(text, recipe)
+    # The last n-grams are estimated beside the others.
+    estimation = (estimation - a_token) * text.n_tokens + after
+    if on_disk or not after:
         estimation, after = min(estimation, LEAST_BUFFER_BYTES), 0
     network = 0
     if "network" in recipe.members:
@@ -47,9 +47,26 @@ def fit_bytes(
     return _text_bytes(text) + max(estimation, after + network)
 
 
-def network_bytes(recipe: AutoRecipe, n_features: int) -> int:
-    """Return the bytes of the features of a network in a file, with the solver's."""
-    return STATES * 4 * n_features * int(recipe.network["embedding_dim"])
+def saved_bytes(text: AutoText, recipe: AutoRecipe, n_features: int) -> int:
+    """Return the disk space of a model, and of a save of its network, about.
+
+    N-grams take as much as they do in memory after a fit; the network's features, with
+    the solver's state, are in the model and in the save.
+    """
+    n_bytes = _kept_bytes(text, recipe)
+    if "network" in recipe.members:
+        n_bytes += 2 * STATES * 4 * n_features * int(recipe.network["embedding_dim"])
+    return n_bytes
+
+
+def _kept_bytes(text: AutoText, recipe: AutoRecipe) -> int:
+    """Return the bytes of all n-grams after they are estimated."""
+    kinds = len({"ngrams", "classes"} & set(recipe.members))
+    return kinds * _bytes_a_token(recipe)[1] * text.n_tokens
+
+
+def _bytes_a_token(recipe: AutoRecipe) -> tuple[int, int]:
+    return NGRAM_BYTES[min(recipe.ngram_order, max(NGRAM_BYTES))]
 
 
 def _text_bytes(text: AutoText) -> int:

@@ -223,8 +223,8 @@ class Architecture:
             self, features=features, output=self.output._learned(counts, windows)
         )
 
-    def continued(self, fitted: Architecture) -> Architecture:
-        """Return `fitted`, or raise ValueError if this architecture differs."""
+    def check_continues(self, fitted: Architecture) -> None:
+        """Raise ValueError if a fitted network has another architecture."""
         before = fitted.settings()
         for name, value in self.settings().items():
             if name not in ARRAYS and value != before[name]:
@@ -233,7 +233,6 @@ class Architecture:
         if not _same_matrix(*matrices):
             raise changed("features__word_features is")
         self.output._check_continued(fitted.output)
-        return fitted
 
     # -- parts ----------------------------------------------------------------
 

@@ -60,10 +60,9 @@ class FitRequest:
         recipe = sized._checked_recipe(windows, before)
         if before is not None:
             before = before if further else before.restarted()
-            recipe.architecture.continued(before.architecture)
             if model.precision == "auto":
                 recipe = replace(recipe, precision=before.precision_for("auto"))
-            recipe.check_precision(before)
+            recipe.check_continues(before)
             recipe.schedule.check_not_ended(before.n_epochs)
         if further:
             recipe = recipe.for_one_epoch()

@@ -112,8 +112,9 @@ class Recipe:
                 "output__tied=False, or a loss with noise samples."
             )
 
-    def check_precision(self, fitted: TrainedNetwork) -> None:
-        """Raise ValueError if the fitted parameters have another dtype."""
+    def check_continues(self, fitted: TrainedNetwork) -> None:
+        """Raise ValueError if a network has another architecture or dtype."""
+        self.architecture.check_continues(fitted.architecture)
         was = fitted.parameters.dtype.name
         if self.precision not in (was, fitted.precision_for(self.precision)):
             raise changed(f"precision={self.precision!r} is", f" ({was!r})")

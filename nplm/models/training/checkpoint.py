@@ -74,7 +74,9 @@ def check_same_fit(
     for name in dict.fromkeys([*fit, *fit_before]):
         was, now = fit_before.get(name), fit.get(name)
         if was != now:
+            name, _, part = name.partition(".")
             what = "number of processes" if name == PROCESSES else f"{{{name}}}"
+            what = f"{part} of {what}" if part else what
             message = ParameterMessage(
                 f"The checkpoint in {{0}} is of another fit: its {what} was {{1}}, now "
                 "it is {2}. To resume, pass the same value; to start anew, choose "

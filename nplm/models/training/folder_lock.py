@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import re
 import secrets
 import stat
 import tempfile
@@ -17,14 +18,16 @@ from nplm.base.exceptions import CheckpointError, ParameterMessage
 from nplm.base.files.atomic_files import full_disk_named
 
 LOCK = "lock"
+# The files of the state of a fit.
+STATE_FILES = re.compile(r"(latest|choice)\.json|save-\d+\.\d+-of-\d+\.\w+")
 
 
 class FolderLock(os.PathLike[str]):
     """A folder for the state of one fit at a time, which a context makes and locks.
 
     It is the path of the folder, too: a fit that is given it has the lock already, and
-    enters it again. The lock ends with the outer context, or with this process. A
-    folder that is then empty is removed.
+    enters it again. The lock ends with the outer context, or with this process. Its
+    file is then removed if there is no state left, and so is an empty folder.
 
     - `rank`: of this process; the first of several locks the folder
     - `token`: written to the lock, to identify this process
@@ -67,9 +70,10 @@ class FolderLock(os.PathLike[str]):
         self._depth = max(0, self._depth - 1)
         if not self._depth:
             with suppress(OSError):  # the folder is gone, or no longer writable
-                if self._file is not None and os.listdir(self.path) == [LOCK]:
+                names = os.listdir(self.path)
+                if self._file and not any(map(STATE_FILES.fullmatch, names)):
                     (self.path / LOCK).unlink()
-                    self.path.rmdir()
+                    self.path.rmdir()  # unless it has other files
             self._unlock()
 
     def _unlock(self) -> None:

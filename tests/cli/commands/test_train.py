@@ -176,7 +176,7 @@ def test_an_interrupted_fit_goes_on(run, tmp_path, monkeypatch, model):
     (kept / "mine").write_text("not the fit's")
     result = train("cut")
     assert f"Going on from {kept}." in result.stderr
-    assert {path.name for path in kept.iterdir()} == {"mine", "lock"}
+    assert [path.name for path in kept.iterdir()] == ["mine"]
     whole, cut = (nplm.load(tmp_path / name) for name in ("whole", "cut"))
     np.testing.assert_array_equal(whole.score_samples(text), cut.score_samples(text))
 

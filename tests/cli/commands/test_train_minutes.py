@@ -46,12 +46,14 @@ def test_minutes_make_a_mixture_that_a_recipe_makes_again(run, text, model, tmp_
         assert line in found.stderr
     assert found.stdout.startswith("test: perplexity ")
     # The table has the perplexity of the test, too.
+    assert re.search(r"model +weight +held-out +test +words/s", found.stderr)
     [mixture] = re.findall(r"mixture +[\d.]+ +([\d.]+) ", found.stderr)
     assert f"test: perplexity {mixture}," in found.stdout
     lm = nplm.load(model)
     assert {"ngrams", "network"} <= set(lm.recipe_.members)
     again = str(tmp_path / "again")
     repeated = train(run, text, again, "--recipe", model).stderr  # without a clock
+    assert re.search(r"model +weight +held-out +words/s", repeated)
     assert "of 0.08 minutes" not in repeated and "the minutes would" not in repeated
     refused = train(run, text, again, "--recipe", model, "--set", "alpha=0", code=2)
     assert "leave --set out" in refused.stderr
@@ -95,6 +97,11 @@ def test_continued_model_is_not_worse(run, text, model, tmp_path):
     assert after.recipe_.continues
     # The text that is held out is the same, and the network stays if it gets no better.
     assert after.scores_["mixture"] < before.scores_["mixture"] * (1 + 1e-6)
+    fixed = *options, "--continue", model, "--set", "n_hidden=7"
+    refused = train(run, text, further, *fixed, code=1).stderr
+    assert "Error: --set n_hidden=7 is not that of the fitted" in refused
+    assert refused.endswith("train another model without --continue.\n")
+    assert "reading" not in refused
     other = tmp_path / "other"
     other.write_text("one line\n")
     refused = train(run, str(other), further, *options, "--continue", model, code=1)

@@ -41,6 +41,8 @@ def test_unsupported_values_are_refused(tmp_path, fitted):
     path = tmp_path / "model"
     with pytest.raises(TypeError, match="must be an estimator of nplm, got 3"):
         nplm.save(3, path)
+    with pytest.raises(TypeError, match=r"got KneserNeyLM\(\): call save\(model, path"):
+        nplm.save(path, KneserNeyLM())
     with pytest.raises(NotFittedError, match="KneserNeyLM instance is not fitted"):
         nplm.save(KneserNeyLM(), path)
     with pytest.raises(
@@ -84,7 +86,7 @@ def test_files_of_other_formats_are_refused(tmp_path, fitted):
     (tmp_path / "empty").touch()
     np.save(tmp_path / "array.npy", np.zeros(3))
     for name in os.listdir(tmp_path):
-        with pytest.raises(ValueError, match=rf"{name} cannot be loaded: it does not"):
+        with pytest.raises(ValueError, match=rf"{name} (cannot be lo|is empty)"):
             nplm.load(tmp_path / name)
     with pytest.raises(FileNotFoundError):
         nplm.load(tmp_path / "absent")

@@ -82,7 +82,7 @@ def test_recipe_makes_the_same_bits_without_a_clock(fitted, monkeypatch):
 
     monkeypatch.setattr(Budget, "left", property(no_clock))
     monkeypatch.setattr(TimedPlan, "__init__", no_clock)
-    monkeypatch.setattr("nplm.models.auto.auto_lm.choose", no_clock)
+    monkeypatch.setattr("nplm.models.auto.choosing.choose", no_clock)
     again = AutoLM(recipe=recipe, random_state=5).fit(TEXTS)
     equal(again, fitted)
     assert again.recipe_ == recipe

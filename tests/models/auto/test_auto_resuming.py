@@ -9,6 +9,7 @@ from unittest.mock import Mock
 import pytest
 from sklearn.base import clone
 
+import nplm
 from nplm import AutoLM, CheckpointError, DivergenceError
 from nplm.models.auto.auto_lm import fit_within
 from nplm.models.auto.fitting import AutoFit, Budget
@@ -64,13 +65,20 @@ def test_fit_continues_on_a_full_disk(tmp_path, monkeypatch):
     equal(AutoLM(recipe=lm.recipe_).fit(TEXTS), lm)
 
 
-def test_disk_without_room_for_the_network_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr("os.posix_fallocate", Mock(side_effect=OSError(ENOSPC, "")))
-    lm = AutoLM(1.0, settings=SMALL | {"members": ["network"]})
-    with pytest.raises(OSError, match=r"is full: .* needed there, and .* free some"):
-        lm.fit(TEXTS, checkpoint=tmp_path / "state")
-    assert not any(tmp_path.iterdir())
-    lm.set_params(settings=NGRAMS).fit(TEXTS, checkpoint=tmp_path / "state")
+def test_disk_without_room_for_all_that_is_saved_is_refused(tmp_path, monkeypatch):
+    allocate = Mock(side_effect=OSError(ENOSPC, ""))
+    monkeypatch.setattr("os.posix_fallocate", allocate)
+    for members in ["network"], ["ngrams", "network"], ["ngrams", "classes"]:
+        lm = AutoLM(1.0, settings=SMALL | {"members": members})
+        message = r"is full: .* needed there, and .* free some"
+        with pytest.raises(OSError, match=message):
+            lm.fit(TEXTS, checkpoint=tmp_path / "state")
+        assert not any(tmp_path.iterdir())
+    network, both, ngrams = (call.args[2] for call in allocate.call_args_list)
+    monkeypatch.undo()
+    nplm.save(AutoLM(settings=NGRAMS).fit(TEXTS), tmp_path / "ngrams")
+    # Of each kind of n-grams; those of this text repeat.
+    assert (tmp_path / "ngrams").stat().st_size < both - network == ngrams / 2
 
 
 def test_fit_that_is_killed_before_its_network_resumes(tmp_path, monkeypatch):
@@ -85,7 +93,7 @@ def test_fit_that_is_killed_before_its_network_resumes(tmp_path, monkeypatch):
     ):
         with pytest.raises(CheckpointError, match=message):
             clone(other).fit(documents, checkpoint=tmp_path)
-    monkeypatch.setattr("nplm.models.auto.auto_lm.choose", None)
+    monkeypatch.setattr("nplm.models.auto.choosing.choose", None)
     budget = Budget(60)
     fit_within(budget, lm, TEXTS, checkpoint=tmp_path)
     assert budget.spent_before > 0
@@ -125,9 +133,26 @@ def test_network_that_diverges_leaves_no_choice(tmp_path, monkeypatch):
 def test_settings_that_the_network_before_refuses_leave_no_choice(tmp_path):
     lm = AutoLM(1.0, settings=SMALL | {"epochs": 1, "members": ["network"]}).fit(TEXTS)
     other = clone(lm).set_params(settings=lm.settings | {"n_hidden": 7})
-    with pytest.raises(ValueError, match="n_hidden=7 is not that of the fitted"):
-        other.fit(TEXTS, before=lm, checkpoint=tmp_path / "state")
+    message = r"^settings: n_hidden=7 is not that of the fitted .*continues: leave it"
+    with pytest.raises(ValueError, match=message):
+        other.fit(iter([]), before=lm, checkpoint=tmp_path / "state")
     assert not any(tmp_path.iterdir())
+
+
+def test_state_of_a_fit_after_another_model_names_the_choice(tmp_path, monkeypatch):
+    settings = SMALL | {"epochs": 1, "members": ["network"]}
+    one, other = (
+        AutoLM(1.0, settings=settings | {"dropout": dropout}, random_state=0)
+        for dropout in (0.0, 0.1)
+    )
+    one.fit(TEXTS)
+    with monkeypatch.context() as context:
+        context.setattr(AutoFit, "_network", Mock(side_effect=Killed))
+        with pytest.raises(Killed):
+            clone(one).fit(TEXTS, before=one, checkpoint=tmp_path)
+    message = r"its dropout of before was 0\.0, now it is 0\.1\. To resume"
+    with pytest.raises(CheckpointError, match=message):
+        clone(one).fit(TEXTS, before=other.fit(TEXTS), checkpoint=tmp_path)
 
 
 def test_checkpoint_has_one_fit_at_a_time(tmp_path, monkeypatch):

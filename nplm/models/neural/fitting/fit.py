@@ -100,7 +100,8 @@ class Training:
         if before is None:
             self.architecture = architecture.learned(counts, windows.whole)
         else:
-            self.architecture = architecture.continued(before.architecture)
+            architecture.check_continues(before.architecture)
+            self.architecture = before.architecture
         generator = None if before is None else before.generator
         if generator is None:
             generator = check_random_state(recipe.random_state)

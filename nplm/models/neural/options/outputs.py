@@ -12,6 +12,7 @@ from sklearn.utils._param_validation import HasMethods, StrOptions
 from nplm.base.array_types import Counts, Ids
 from nplm.base.checks import check_classes
 from nplm.base.estimators.constraints import Whole, hyperparameters
+from nplm.base.exceptions import parameter_error
 from nplm.base.word_trees import huffman
 from nplm.models.neural.network.hidden import Linear, Projected, Tanh
 from nplm.models.neural.network.outputs import base, classes, energy, softmax, tree
@@ -312,7 +313,8 @@ def frozen(array: Ids) -> Ids:
 
 def changed(what: str, was: str = "", back: str = "") -> ValueError:
     """Return the error of a parameter that is not that of the fitted network."""
-    return ValueError(
-        f"{what} not that of the fitted network{was}, and cannot change when training "
-        f"continues; set it back{back}, or fit a new model (clone this one)."
-    )
+    return parameter_error(
+        "{0} not that of the fitted network{1}, and cannot change when training "
+        "continues", what, was,
+        advice=f"; set it back{back}, or fit a new model (clone this one).",
+    )  # fmt: skip
