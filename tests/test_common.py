@@ -23,7 +23,7 @@ from nplm import (
 )
 from nplm.base import blocks
 from nplm.base.estimators import checked_inputs
-from nplm.models.ngrams import frequencies
+from nplm.models.ngrams import interpolated_trigram
 from nplm.models.ngrams.trie import backoff_trie, hash_table
 from tests.helpers import energy_lm, paper_lm, small_models
 
@@ -346,9 +346,9 @@ def test_long_calls_are_made_in_blocks(fitted, stream, name, monkeypatch):
         (backoff_trie._backoff, "backoff_distribution"),
         (backoff_trie._backoff, "backoff_prob"),
         (hash_table._trie, "windows_log_prob"),
-        (frequencies._interpolation, "context_frequencies"),
-        (frequencies._interpolation, "relative_frequencies"),
-        (frequencies._interpolation, "mixed_frequencies"),
+        (interpolated_trigram._interpolation, "context_frequencies"),
+        (interpolated_trigram._interpolation, "relative_frequencies"),
+        (interpolated_trigram._interpolation, "mixed_frequencies"),
     ]
     sizes = []
 
@@ -361,7 +361,7 @@ def test_long_calls_are_made_in_blocks(fitted, stream, name, monkeypatch):
 
     for module, kernel in kernels:
         monkeypatch.setattr(module, kernel, noted(getattr(module, kernel)))
-    for module in (backoff_trie, hash_table, frequencies):
+    for module in (backoff_trie, hash_table, interpolated_trigram):
         monkeypatch.setattr(module, "BLOCK_WINDOWS", 100)
     monkeypatch.setattr(blocks, "BLOCK_SIZE", 100 * N_WORDS)
     found = [lm.predict_proba(X), lm.predict_log_proba(X), lm.log_prob(X, y)]

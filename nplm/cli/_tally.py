@@ -19,7 +19,7 @@ from nplm.cli._text import Chunk, chunks_of, n_bytes_of
 from nplm.text.lm.scorer import Scorer
 from nplm.text.lm.text_scores import PerplexitySums, ScoredTokens
 from nplm.text.lm.window_scorer import WindowWordScorer
-from nplm.text.words.marks import LineMarks
+from nplm.text.words.splitting import LineMarks
 
 # With a larger share, a perplexity mostly says how well <unk> is predicted.
 MOSTLY_UNKNOWN = 0.5

@@ -18,8 +18,7 @@ import click
 from nplm.base.files.atomic_files import check_regular, opened
 from nplm.base.files.compressed import unpacked
 from nplm.base.files.lines import BYTE_ORDER_MARK, decoded_line, text_in_json
-from nplm.text.words.marks import BEGIN, END, LineMarks
-from nplm.text.words.splitting import BLANKS
+from nplm.text.words.splitting import BEGIN, BLANKS, END, LineMarks
 
 # Memory does not grow with the text.
 CHUNK_BYTES = 1 << 17

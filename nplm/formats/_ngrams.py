@@ -16,10 +16,13 @@ from nplm.models.ngrams.trie.word_scorer import word_scorer_of
 from nplm.models.ngrams.trie.work import Work
 from nplm.text.codecs import Text
 from nplm.text.lm.scorer import Scorer
-from nplm.text.words.known_words import KnownWords, known_of, known_words_of
-from nplm.text.words.marks import END
-from nplm.text.words.splitting import BETWEEN_BLANKS, Splitter
-from nplm.text.words.unknown_spelling import UnknownSpelling
+from nplm.text.words.known_words import (
+    KnownWords,
+    UnknownSpelling,
+    known_of,
+    known_words_of,
+)
+from nplm.text.words.splitting import BETWEEN_BLANKS, END, Splitter
 
 if TYPE_CHECKING:
     from nplm.models.ngrams.backoff_model import BackoffLM

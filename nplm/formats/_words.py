@@ -8,10 +8,8 @@ from typing import TYPE_CHECKING
 
 from nplm.base.checks import check_word_of_each
 from nplm.base.encoded_words import EncodedWords
-from nplm.text.words.known_words import UNKNOWN, KnownWords
-from nplm.text.words.marks import BEGIN, END
-from nplm.text.words.splitting import BLANKS, Splitter
-from nplm.text.words.unknown_spelling import UnknownSpelling
+from nplm.text.words.known_words import UNKNOWN, KnownWords, UnknownSpelling
+from nplm.text.words.splitting import BEGIN, BLANKS, END, Splitter
 
 if TYPE_CHECKING:
     from nplm.models.ngrams.trie.work import Work

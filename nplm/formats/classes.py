@@ -16,8 +16,7 @@ from nplm.base.files.lines import decoded_line
 from nplm.formats._lines import MAX_LINE_BYTES, shown
 from nplm.formats._model_files import writing
 from nplm.formats._words import check_words
-from nplm.text.words.marks import BEGIN, END
-from nplm.text.words.splitting import BETWEEN_BLANKS
+from nplm.text.words.splitting import BEGIN, BETWEEN_BLANKS, END
 
 # A probability, as of a definition of a class: a second field of this form is one, or
 # the logarithm of one, which is refused.

@@ -23,7 +23,7 @@ from nplm.formats._ngrams import Ngrams
 from nplm.models.ngrams.kenlm_trie import KenlmTrie
 from nplm.models.ngrams.trie.hashing import MAX_HASHED_ORDER
 from nplm.text.words.known_words import UNKNOWN
-from nplm.text.words.marks import BEGIN, END
+from nplm.text.words.splitting import BEGIN, END
 
 MAGIC = b"mmap lm http://kheafield.com/code"
 VERSION = MAGIC + b" format version "

@@ -38,7 +38,7 @@ from nplm.models.ngrams.trie.hashing import index_of
 from nplm.models.ngrams.trie.quantized_trie import QuantizedTrie
 from nplm.models.ngrams.trie.work import Work
 from nplm.text.lm.scorer import Scorer
-from nplm.text.words.marks import BEGIN, END
+from nplm.text.words.splitting import BEGIN, END
 
 if TYPE_CHECKING:
     from nplm.text.lm.text_lm import TextLM

@@ -13,8 +13,7 @@ import numpy as np
 from nplm._kernels.files import _tokens
 from nplm.base.array_types import Counts, Ids
 from nplm.base.files.lines import BYTE_ORDER_MARK, check_nuls, decoded
-from nplm.text.words.marks import LineMarks, inside
-from nplm.text.words.splitting import BLANKS, Splitter
+from nplm.text.words.splitting import BLANKS, LineMarks, Splitter, inside
 
 CHUNK_BYTES = 1 << 20
 HAS_BLANKS = re.compile(f"[{BLANKS}]")

@@ -22,8 +22,7 @@ from nplm.base.generators import private_generator
 from nplm.text.embeddings import aligned
 from nplm.text.samples import check_documents, check_tokens, lists_of_tokens, unpacked
 from nplm.text.spelling import spelling_features
-from nplm.text.words.known_words import KnownWords
-from nplm.text.words.unknown_spelling import UnknownSpelling
+from nplm.text.words.known_words import KnownWords, UnknownSpelling
 from nplm.text.words.word_choice import WordChoice, chosen_words, symbols_of
 
 

@@ -66,7 +66,7 @@ def interrupt(*args):
         (
             WordClasses(2, random_state=0),
             (DOCUMENTS,),
-            "nplm.models.classes.annealing.Annealing.figure",
+            "nplm.models.classes.partition.Annealing.figure",
         ),
     ],
 )

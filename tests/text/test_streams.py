@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from nplm.text import streams
 from nplm.text.streams import WordStream
-from nplm.text.words.marks import LineMarks
+from nplm.text.words.splitting import LineMarks
 
 BLANKS = "\t\r "
 # White space of Python that is part of words.

@@ -13,8 +13,7 @@ from nplm.cli._options import Settings
 from nplm.cli._tally import report_perplexities
 from nplm.cli._text import chunks_of, n_bytes_of, refuse_empty
 from nplm.text.lm.scorer import Scorer
-from nplm.text.words.marks import END, LineMarks
-from nplm.text.words.splitting import BETWEEN_BLANKS, BLANKS, Splitter
+from nplm.text.words.splitting import BETWEEN_BLANKS, BLANKS, END, LineMarks, Splitter
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from nplm.formats._words import check_marks
 from nplm.models.ngrams.trie.backoff_trie import BackoffTrie
 from nplm.models.ngrams.trie.context_trie import ContextTrie
 from nplm.models.ngrams.trie.work import Work
-from nplm.text.words.marks import BEGIN, END
+from nplm.text.words.splitting import BEGIN, END
 
 BUFFER_BYTES = 1 << 22
 NEWLINE = ord("\n")

@@ -31,8 +31,7 @@ from nplm.models.ngrams.trie.backoff_trie import BackoffTrie
 from nplm.models.ngrams.trie.checks import multiplies
 from nplm.models.ngrams.trie.work import MAX_NGRAMS, MOST, Work
 from nplm.text.words.known_words import UNKNOWN
-from nplm.text.words.marks import BEGIN, END
-from nplm.text.words.splitting import BETWEEN_BLANKS, BLANKS
+from nplm.text.words.splitting import BEGIN, BETWEEN_BLANKS, BLANKS, END
 
 # Rounding in a file may put the log10 of a probability above 0 by this much.
 MAX_LOG10_PROB = 1e-4

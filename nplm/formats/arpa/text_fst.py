@@ -22,8 +22,7 @@ from nplm.models.ngrams.stages.tables import NgramTable, NgramTables
 from nplm.models.ngrams.trie.backoff_trie import BackoffTrie
 from nplm.models.ngrams.trie.context_trie import blocks_of_contexts
 from nplm.models.ngrams.trie.work import Work
-from nplm.text.words.marks import BEGIN, END
-from nplm.text.words.splitting import BLANKS
+from nplm.text.words.splitting import BEGIN, BLANKS, END
 
 if TYPE_CHECKING:
     from nplm.models.ngrams.backoff_model import BackoffModel

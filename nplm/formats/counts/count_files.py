@@ -22,7 +22,7 @@ from nplm.formats.arpa.arpa_lines import NgramText, n_lines_in
 from nplm.models.ngrams.stages.counts import check_total
 from nplm.models.ngrams.trie.context_trie import ContextTrie
 from nplm.models.ngrams.trie.work import Work
-from nplm.text.words.marks import BEGIN, END
+from nplm.text.words.splitting import BEGIN, END
 
 if TYPE_CHECKING:
     from nplm.models.ngrams.kneser_ney import KneserNeyLM

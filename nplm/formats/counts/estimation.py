@@ -27,8 +27,7 @@ from nplm.models.ngrams.stages.scratch import Scratch
 from nplm.models.ngrams.stages.smoothing import Smoothing, estimated
 from nplm.models.ngrams.trie.context_trie import ContextTrie
 from nplm.models.training.parallel.threads import Threads, n_threads
-from nplm.text.words.marks import BEGIN, END
-from nplm.text.words.splitting import Splitter, finder_of
+from nplm.text.words.splitting import BEGIN, END, Splitter, finder_of
 from nplm.text.words.word_choice import WordChoice, symbols_of
 
 if TYPE_CHECKING:

@@ -18,8 +18,7 @@ from nplm.models.ngrams.stages.runs import Packing, Run, streams, write_runs
 from nplm.models.ngrams.stages.scratch import Scratch
 from nplm.text.streams import Tokens, WordStream
 from nplm.text.words.known_words import KnownWords
-from nplm.text.words.marks import marks_of
-from nplm.text.words.splitting import Splitter
+from nplm.text.words.splitting import Splitter, marks_of
 from nplm.text.words.word_choice import WordChoice, chosen_words
 
 IDS = "ids"

@@ -22,8 +22,7 @@ from nplm.base.fitted import Fitted, Item, invalid_item
 from nplm.models.auto import choosing, fitting, reading
 from nplm.models.auto.describing import described, hint, shown
 from nplm.models.auto.recipe import AutoRecipe
-from nplm.models.auto.running import RunningWordScorer
-from nplm.models.auto.texts import AutoText
+from nplm.models.auto.texts import AutoText, RunningWordScorer
 from nplm.models.classes.class_lm import ClassLM
 from nplm.models.training.checkpoint import check_same_fit, fingerprint
 from nplm.models.training.folder_lock import FolderLock

@@ -7,8 +7,8 @@ from contextlib import contextmanager
 
 from nplm.base.progress import BAR, Log, Stages, Surface, surface
 from nplm.models.auto.choosing import MIN_TOKENS
-from nplm.models.auto.fitting import CACHE_WORDS, Budget, Choice, Report
-from nplm.models.auto.texts import AutoText
+from nplm.models.auto.fitting import Budget, Choice, Report
+from nplm.models.auto.texts import CACHE_WORDS, AutoText
 
 # The share by which a cache over documents has to be better for a hint.
 HINT_SHARE = 0.02

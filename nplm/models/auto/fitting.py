@@ -32,7 +32,7 @@ from nplm.models.auto.memory import (
     saved_bytes,
 )
 from nplm.models.auto.recipe import AutoRecipe
-from nplm.models.auto.texts import AutoText
+from nplm.models.auto.texts import CACHE_WORDS, AutoText
 from nplm.models.classes.class_lm import ClassLM
 from nplm.models.classes.word_classes import WordClasses
 from nplm.models.mixtures.mixture_lm import MixtureLM
@@ -50,7 +50,6 @@ CLASS_PASSES = 10
 # Members with less weight are left out.
 LEAST_WEIGHT = 0.005
 FALLBACK = (0.5, 1.0, 1.5)  # discounts of texts too small to estimate them
-CACHE_WORDS = 500
 # Seconds of a comparison of the orders of documents, of a held-out token; and the share
 # of the time that it may take.
 ORDER_SECONDS, ORDER_SHARE = 4e-5, 0.03

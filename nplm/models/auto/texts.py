@@ -1,4 +1,4 @@
-"""The text of a fit of `AutoLM` in ids, and the part of it that is held out."""
+"""The text of a fit of `AutoLM` in ids, what is held out, and running text."""
 
 from __future__ import annotations
 
@@ -9,9 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nplm.base.blocks import Texts
+from nplm.base.estimators.scored_texts import context_of_texts
 from nplm.models.ngrams.trie.work import Work
 from nplm.text.documents import Documents
+from nplm.text.lm.window_scorer import WindowWordScorer
 
+# Words of a cache, and of the documents before those of a call that are read again.
+CACHE_WORDS = 500
 # Pieces, at equal distances, that are held out of a text; or its end, of fewer
 # documents than this many.
 N_PIECES = 30
@@ -134,3 +138,36 @@ def _cut(documents: Documents, at: int) -> tuple[Documents, Documents]:
         Documents(documents.ids[:at], before[before > 0]),
         Documents(documents.ids[at:], after[after > 0]),
     )
+
+
+class RunningWordScorer(WindowWordScorer):
+    """Score documents as one text: the context of a document is the one before it.
+
+    The text goes on from call to call of `tokens`. Words that are scored one by one
+    begin a text.
+    """
+
+    _before = np.empty(0, np.int32)
+
+    def restart(self) -> None:
+        """Begin another text."""
+        self._before = np.empty(0, np.int32)
+
+    def _texts(
+        self, ids: NDArray[np.int32], lengths: NDArray[np.intp], eos: bool
+    ) -> tuple[Texts, NDArray[np.intp]]:
+        if len(lengths) == 0:
+            return super()._texts(ids, lengths, eos)
+        before = self._before
+        text = np.insert(ids, np.cumsum(lengths), self.boundary).astype(np.int32)
+        tokens = np.arange(len(text))
+        if not eos:
+            tokens = np.delete(tokens, np.cumsum(lengths + 1) - 1)
+        whole = np.concatenate([before, text])
+        self._before = whole[-CACHE_WORDS:]
+        columns = context_of_texts(self.model)
+        texts = Texts.of([whole], columns, self.boundary, ends=False)
+        return texts, len(before) + tokens
+
+    def _after(self, words: Any, i: int, *end: Any) -> Any:
+        return (*words, i, *end)

@@ -27,8 +27,7 @@ from nplm.base.estimators.pages import Documented
 from nplm.base.fitted import Fitted, Item, Saved, invalid_item
 from nplm.base.generators import private_generator
 from nplm.base.progress import BAR, OnProgress, bar
-from nplm.models.classes.annealing import Annealing
-from nplm.models.classes.partition import Bigrams, Partition
+from nplm.models.classes.partition import Annealing, Bigrams, Partition
 from nplm.models.training.checkpoint import Checkpoint, fingerprint
 from nplm.models.training.loop import run_passes
 from nplm.models.training.parallel.processes import ALONE

@@ -20,7 +20,7 @@ from nplm.base.estimators.scored_texts import (
     texts_log_prob,
 )
 from nplm.base.estimators.streams import Stepped
-from nplm.models.ngrams.frequencies import RelativeFrequencies
+from nplm.models.ngrams.interpolated_trigram import RelativeFrequencies
 
 
 class MixedScores(CompositeLM):

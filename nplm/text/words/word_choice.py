@@ -10,8 +10,7 @@ from operator import itemgetter
 from nplm.base.encoded_words import EncodedWords
 from nplm.base.exceptions import parameter_error
 from nplm.text.samples import check_tokens, unpacked
-from nplm.text.words.known_words import KnownWords, TrainingText
-from nplm.text.words.unknown_spelling import UnknownSpelling
+from nplm.text.words.known_words import KnownWords, TrainingText, UnknownSpelling
 
 
 @dataclass(repr=False, eq=False)

@@ -23,7 +23,7 @@ from nplm import (
     static_mixture,
 )
 from nplm.formats import estimate_binary
-from nplm.text.words.unknown_spelling import UnknownSpelling
+from nplm.text.words.known_words import UnknownSpelling
 
 # Each has tokens of its own.
 TOKENIZERS = {

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nplm import Vocabulary
-from nplm.text.words import unknown_spelling
-from nplm.text.words.unknown_spelling import UnknownSpelling
+from nplm.text.words import known_words
+from nplm.text.words.known_words import UnknownSpelling
 
 WORDS = st.lists(st.text("ab é\ud800", max_size=5), min_size=1, max_size=4)
 END = 256
@@ -67,7 +67,7 @@ def test_the_symbol_has_its_share_beside_words():
 
 
 def test_it_is_learned_from_the_rarest_words(monkeypatch):
-    monkeypatch.setattr(unknown_spelling, "MAX_WORDS", 3)
+    monkeypatch.setattr(known_words, "MAX_WORDS", 3)
     texts = [["often"] * 9, ["two"] * 2, ["two", "one", "<unk>", "un"], ["ein", "uno"]]
     vocabulary = Vocabulary(min_count=3).fit(texts)
     own = vocabulary._known.spelling

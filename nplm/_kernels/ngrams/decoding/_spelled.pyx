@@ -1,4 +1,4 @@
-"""Probabilities of the bytes of words; see ``nplm.text.words.unknown_spelling``."""
+"""Probabilities of the bytes of words; see ``nplm.text.words.known_words``."""
 
 from libc.math cimport log
 from libc.stdint cimport int64_t, uint64_t
