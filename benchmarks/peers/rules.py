@@ -16,9 +16,10 @@ from __future__ import annotations
 import argparse
 import json
 import math
+from collections import namedtuple
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -36,29 +37,9 @@ CELLS = {
 }  # fmt: skip
 
 
-class Row(NamedTuple):
-    """A line of the table, as nplm reads it; `words` is in millions."""
-
-    words: float
-    minutes: float
-    embedding_dim: int
-    n_hidden: int
-    n_noise: int
-    learning_rate_init: float
-    alpha: float
-    epochs: float
-    perplexity: float
-    batch_size: int
-
-    def line(self) -> str:
-        """The row as the table has it."""
-        return ",".join(map(repr, self)) + "\n"
-
-
-def rows() -> list[Row]:
-    """The present rows."""
-    lines = TABLE.read_text().splitlines()
-    return [Row(*map(json.loads, line.split(","))) for line in lines[1:]]
+HEADER, *LINES = TABLE.read_text().splitlines()
+Row = namedtuple("Row", HEADER.split(","))  # words are in millions
+ROWS = [Row(*map(json.loads, line.split(","))) for line in LINES]
 
 
 def measured(runs: Iterable[dict[str, Any]]) -> list[Row]:
@@ -103,10 +84,11 @@ def main() -> None:
     runs = json.loads(MEASURED.read_text())
     if folder is not None:
         runs = [json.loads(path.read_text()) for path in folder.glob("*.json")]
-    best = fitted(rows(), measured(runs))
-    for row in set(best) - set(rows()):
+    best = fitted(ROWS, measured(runs))
+    for row in set(best) - set(ROWS):
         print("new:", row)
-    TABLE.write_text(",".join(Row._fields) + "\n" + "".join(r.line() for r in best))
+    lines = [HEADER, *(",".join(map(repr, row)) for row in best)]
+    TABLE.write_text("\n".join(lines) + "\n")
 
 
 if __name__ == "__main__":
