@@ -43,8 +43,8 @@ from nplm.models.ngrams.kneser_ney import KneserNeyLM as KneserNeyLM
 from nplm.models.ngrams.looked_up_lm import KenlmLM as KenlmLM
 from nplm.models.ngrams.looked_up_lm import QuantizedLM as QuantizedLM
 from nplm.models.versions import show_versions as show_versions
-from nplm.text.decoding.flashlight import flashlight_lm as flashlight_lm
-from nplm.text.decoding.pyctcdecode import pyctcdecode_lm as pyctcdecode_lm
+from nplm.text.decoding.decoders import flashlight_lm as flashlight_lm
+from nplm.text.decoding.decoders import pyctcdecode_lm as pyctcdecode_lm
 from nplm.text.decoding.rescoring import Rescorer as Rescorer
 from nplm.text.decoding.shallow_fusion import ShallowFusion as ShallowFusion
 from nplm.text.embeddings import cooccurrence_embeddings as cooccurrence_embeddings

@@ -191,7 +191,7 @@ class Model(Scores):
         model : Model
         """
         # Imported here: files of n-grams are read without scikit-learn.
-        from nplm.text.decoding.word_steps import check_words
+        from nplm.text.decoding.decoders import check_words
 
         check_words(lm, "Model.from_text_lm")
         model = cls.__new__(cls)
