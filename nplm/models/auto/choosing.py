@@ -30,7 +30,7 @@ from nplm.models.neural.network_parameters import MIN_WORDS_PER_NOISE_SAMPLE
 from nplm.models.neural.neural_lm import NeuralLM
 from nplm.models.neural.options.base import Option
 from nplm.models.neural.presets import ROWS, Row, dropout_for
-from nplm.models.training.plan import TimedPlan
+from nplm.models.training.plan import Probe
 from nplm.text.documents import Documents
 
 # Seconds of n-grams on the machine of the rules: a token, and a word and a class in
@@ -413,7 +413,7 @@ def _speeds(
     """Measure a network.
 
     Returns the seconds to make it, and the words a second of training and of scoring,
-    the fastest of several, because other programs may run meanwhile.
+    of which the fastest of several, because other programs may run meanwhile.
     """
     text = fit.text
     assert text.held_out is not None
@@ -424,22 +424,19 @@ def _speeds(
     network = fit.new_network(parameters)
     texts = replace(fit, text=piece).texts_of(network)
     request, now = FitRequest.of(network, *texts), time.perf_counter()
-    plan = TimedPlan(
-        10**12, now + max(LEAST_PROBE, seconds), steps_a_pass=piece.n_tokens,
-        closing_seconds=0.0, most=10**12,
-    )  # fmt: skip
+    probe = Probe(max(LEAST_PROBE, seconds))
     try:
-        request.fit(plan=plan)
+        request.fit(plan=probe)
     except DivergenceError:
-        if speed := plan.best_speed or plan.speed:
-            return 0.0, speed, speed
+        if probe.speed:
+            return 0.0, probe.speed, probe.speed
         raise
     history = network.history_
     building = time.perf_counter() - now
     building -= sum(sum(history[name]) for name in ("seconds", "scoring_seconds"))
     scored = [Scores.of("network", network, piece) for _ in range(PROBE_SCORINGS)]
     scoring = piece.n_held_out / max(min(score.seconds for score in scored), 1e-6)
-    return building, plan.best_speed or plan.speed, scoring
+    return building, probe.speed, scoring
 
 
 def _first(documents: Documents, n_tokens: int) -> Documents:

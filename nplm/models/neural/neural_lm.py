@@ -347,7 +347,7 @@ default="auto"
         Parameters
         ----------
         name : {"small", "default", "large_vocabulary", "distant", "memory"}
-            "default" has the defaults, "small" also, with the sizes of the smallest
+            "default" has the defaults, "small" also, with the sizes of a small
             network of the rules of `AutoLM`, for texts of up to about a hundred
             thousand words, and "distant" averages the features of the last 128 words,
             too, for texts with lasting topics. The others are networks of these rules,

@@ -20,8 +20,6 @@ CHECKS = (
 # Shares of the steps done that follow them when a fit is asked to end soon, and when
 # the held-out loss stops improving.
 LAST_STEPS, COOLING_STEPS = 0.04, 0.2
-# Seconds of a call that tells a speed, at least.
-MIN_TIMED_CALL = 5e-3
 # Shares of the time of a fit: before held-out text is first sampled, and of all samples
 # that follow.
 FIRST_SAMPLE, SAMPLE_SHARE = 0.1, 0.005
@@ -133,7 +131,6 @@ class TimedPlan(Plan):
         self._started = time.perf_counter()
         self._asked_to_end = self._ends_soon = False
         self._trained_seconds, self._trained_steps, self._called_at = 0.0, 0, 0
-        self.best_speed = 0.0  # steps a second of the fastest call
         self._measure(0, None)
         self.n_sample, self._scored_at = n_sample, self._started
         self._wait = FIRST_SAMPLE * (ends - self._started)
@@ -170,8 +167,6 @@ class TimedPlan(Plan):
             self._seconds += seconds
             self._trained_seconds += seconds
             self._trained_steps += steps
-            if seconds >= MIN_TIMED_CALL:
-                self.best_speed = max(self.best_speed, steps / seconds)
         elif not self._seconds:  # the first call, or that of a resumed fit
             self._measured_from = done
         self._last_call, self._called_at = now, done
@@ -217,3 +212,39 @@ class TimedPlan(Plan):
         self._scored_at, self._wait = time.perf_counter(), seconds / SAMPLE_SHARE
         if self._last_call is not None:
             self._last_call += seconds  # it is no training
+
+
+class Probe(Plan):
+    """A plan that ends after some seconds of training, to measure the speed.
+
+    - `speed`: steps a second; without those of the first call, which fills the caches,
+      if others follow
+    """
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__(10**12)
+        self.speed, self._seconds_left = 0.0, seconds
+        self._timed_steps, self._timed_seconds, self._n_calls = 0, 0.0, 0
+        self._last_call: tuple[int, float] | None = None
+
+    def limit(self, done: int) -> int:
+        """Measure the call before; end the fit if its seconds are over."""
+        now = time.perf_counter()
+        if self._last_call is not None:
+            steps, seconds = done - self._last_call[0], now - self._last_call[1]
+            self._seconds_left -= seconds
+            self._n_calls += 1
+            if self._n_calls > 1:
+                steps, seconds = (
+                    self._timed_steps + steps,
+                    self._timed_seconds + seconds,
+                )
+                self._timed_steps, self._timed_seconds = steps, seconds
+            self.speed = steps / max(seconds, 1e-9)
+            if self._seconds_left <= 0:
+                self.n_steps = done
+        self._last_call = done, now
+        return self.n_steps
+
+    def closed(self, seconds: float, loss: float) -> None:
+        self._last_call = None  # it is no training

@@ -72,7 +72,7 @@ def test_every_token_of_documents_and_of_running_text_is_predicted():
 def test_rules_grow_with_the_time_and_shrink_with_the_text():
     sizes = [nearest_row(1e6, minutes).embedding_dim for minutes in (0.1, 1, 3, 60)]
     assert sizes == sorted(sizes)
-    assert nearest_row(14e6, 0.6).n_hidden < nearest_row(0.9e6, 0.6).n_hidden
+    assert nearest_row(14e6, 0.8).n_hidden < nearest_row(0.9e6, 0.8).n_hidden
     assert most_epochs(1e5) < most_epochs(1e6) < most_epochs(1e7)
     rates = [dropout_for(1e6, epochs)[0] for epochs in (0.1, 2, 3, 9, 99)]
     assert rates == sorted(rates)
@@ -92,7 +92,7 @@ def test_gain_of_twice_is_that_of_the_rows_and_else_unknown():
     for words, n_types, tokens, network in (
         (0.3e6, 5_000, seen, row.network), (0.93e6, 20_000, seen, row.network),
         (40e6, 10_000, seen, row.network), (0.93e6, 10_000, 50 * seen, row.network),
-        (0.93e6, 10_000, seen / 5, row.network),
+        (0.93e6, 10_000, seen / 20, row.network),
         (0.93e6, 10_000, seen, row.network | {"n_hidden": 7}),
     ):  # fmt: skip
         assert gain_of_twice(words, n_types, tokens, network) is None

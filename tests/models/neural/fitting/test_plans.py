@@ -8,7 +8,7 @@ import pytest
 from nplm import Adam, NeuralLM, windows
 from nplm.models.neural.network_lm import FitRequest
 from nplm.models.training import plan as plans
-from nplm.models.training.plan import Plan, TimedPlan
+from nplm.models.training.plan import Plan, Probe, TimedPlan
 from tests.helpers import markov_stream, paper_lm
 from tests.helpers.checkpoint import Killed
 
@@ -144,6 +144,18 @@ def test_timed_plan_that_is_to_end_soon_ends_within_a_twentieth(monkeypatch):
 
     clock.seconds_a_step = seconds_a_step
     assert clock.run(plan) == plan.corrections[-1][1] < 20_100 * 1.05
+
+
+@pytest.mark.parametrize(
+    "seconds", [0.5, 8.0, 80.0]
+)  # less than a call, a pass, or not
+def test_probe_measures_the_speed_after_a_slow_first_call(seconds, monkeypatch):
+    clock = Clock(monkeypatch, lambda done: 1e-3 if done else 2e-2)
+    probe = Probe(seconds)
+    done = clock.run(probe)
+    trained = 2.0 + 1e-3 * (done - 100)
+    assert seconds <= trained < max(seconds + 0.2, 2.1)
+    assert probe.speed == pytest.approx(50 if seconds < 2.0 else 1000)
 
 
 def timed(data, seconds):
