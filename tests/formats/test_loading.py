@@ -122,7 +122,7 @@ def test_files_that_are_no_models_name_their_reader(tmp_path, model):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"", "model cannot be loaded: it does not begin like"),
+        (b"", "model is empty: copy or save"),
         (b"\x80\x04\x95", "model cannot be loaded: it does not begin like"),
         (b"{}", "model cannot be loaded: it does not begin like"),
         (

@@ -74,7 +74,7 @@ def test_damage(tmp_path):
     header = bytearray(data)
     header[data.index(b"n_words") + 12] ^= 1
     for bad, message, verify in [
-        (b"", "is not a file of save_binary", False),
+        (b"", "model.nplm is empty", False),
         (b"\\data\\\n", "not a file of save_binary: .*read_arpa reads", False),
         (saved, r"not a file of save_binary: nplm\.load reads", False),
         (data[:30], "is damaged: it is truncated: its header has", False),
