@@ -18,13 +18,7 @@ from nplm._kernels.ngrams.decoding._word_ids import words_at
 from nplm.base.array_types import Index
 from nplm.base.blocks import blocks
 from nplm.base.checks import check_ids, count_ids
-from nplm.text.document_streams import (
-    DocumentStream,
-    IdCollector,
-    Numbers,
-    blocks_of,
-    readable,
-)
+from nplm.text import document_streams
 from nplm.text.documents import Documents, checked_document
 from nplm.text.samples import check_tokens, lists_of_tokens, texts_of
 from nplm.text.words.known_words import KnownWords, known_of
@@ -187,9 +181,11 @@ class Words(Codec):
         occurrence, and renumbered when the vocabulary is known.
         """
         self.vocabulary._validate_params()
-        numbers = Numbers()
-        with IdCollector(on_disk=isinstance(X, DocumentStream)) as collector:
-            for start, block in blocks_of(X):
+        numbers = document_streams.Numbers()
+        with document_streams.IdCollector(
+            on_disk=isinstance(X, document_streams.DocumentStream)
+        ) as collector:
+            for start, block in document_streams.blocks_of(X):
                 for tokens in self._split(block, "X", start):
                     try:
                         collector.add([numbers[token] for token in tokens])
@@ -419,11 +415,11 @@ def codec_of(
 
 def encoded(codec: Codec, X: object, name: str) -> Documents:
     """Return the ids of the documents of any iterable; those of a stream on disk."""
-    X = readable(X, ITEM, name)
-    if not isinstance(X, DocumentStream):
+    X = document_streams.readable(X, ITEM, name)
+    if not isinstance(X, document_streams.DocumentStream):
         return codec.encode(X, name)
-    with IdCollector(on_disk=True) as collector:
-        for start, block in blocks_of(X):
+    with document_streams.IdCollector(on_disk=True) as collector:
+        for start, block in document_streams.blocks_of(X):
             documents = codec.read(block, name, start)
             ends = np.cumsum(documents.lengths).tolist()
             for i, j in zip([0, *ends], ends):

@@ -12,13 +12,8 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils._param_validation import validate_parameter_constraints
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
+from nplm.base import checks
 from nplm.base.array_types import AnyArray, Ids
-from nplm.base.checks import (
-    check_ids,
-    inferred_n_words,
-    plain_ids,
-    refuse_usual_mistakes,
-)
 from nplm.base.estimators.bases import BaseEstimator
 from nplm.base.estimators.constraints import COMMON, USUAL_COLUMNS, unless_none
 
@@ -72,8 +67,8 @@ class CheckedInputs(BaseEstimator):
             self._check_fitted()
             return self._check_ids(contexts, target)
         order = self._checked_order(contexts.shape[1])
-        ids = check_ids(contexts, "X", ndim=2, n_words=self.n_words)
-        next_words = check_ids(target, "y", ndim=1, n_words=self.n_words)
+        ids = checks.check_ids(contexts, "X", ndim=2, n_words=self.n_words)
+        next_words = checks.check_ids(target, "y", ndim=1, n_words=self.n_words)
         self._set_sizes(order, ids, next_words)
         return self._nearest(ids), next_words
 
@@ -92,7 +87,7 @@ class CheckedInputs(BaseEstimator):
     def _set_sizes(self, order: int, ids: Ids, next_words: Ids) -> None:
         self.order_ = order
         if self.n_words is None:
-            self.n_words_ = inferred_n_words(ids, next_words)
+            self.n_words_ = checks.inferred_n_words(ids, next_words)
         else:
             self.n_words_ = int(self.n_words)
 
@@ -114,10 +109,10 @@ class CheckedInputs(BaseEstimator):
         if plain is not None:
             return self._nearest(plain)
         self._check_fitted()
-        refuse_usual_mistakes(X, None, type(self).__name__, need_y=False)
+        checks.refuse_usual_mistakes(X, None, type(self).__name__, need_y=False)
         contexts = validate_data(self, X, reset=False, **UNCHECKED)
         with self._inferred_n_words():
-            ids = check_ids(contexts, "X", ndim=2, n_words=self.n_words_)
+            ids = checks.check_ids(contexts, "X", ndim=2, n_words=self.n_words_)
         return self._nearest(ids)
 
     def _check_Xy(self, X: ArrayLike, y: ArrayLike | None) -> HeldOut:
@@ -149,7 +144,7 @@ class CheckedInputs(BaseEstimator):
         self, X: ArrayLike, y: ArrayLike | None, *, reset: bool = False
     ) -> tuple[AnyArray, AnyArray]:
         """Return contexts and next words as arrays of any numbers."""
-        refuse_usual_mistakes(X, y, type(self).__name__, need_y=True)
+        checks.refuse_usual_mistakes(X, y, type(self).__name__, need_y=True)
         contexts, target = validate_data(self, X, y, reset=reset, **UNCHECKED)
         return contexts, column_or_1d(target, warn=True)
 
@@ -160,7 +155,7 @@ class CheckedInputs(BaseEstimator):
             return None
         if "feature_names_in_" in fitted:
             return None
-        ids = plain_ids(values, ndim=ndim, n_words=self.n_words_)
+        ids = checks.plain_ids(values, ndim=ndim, n_words=self.n_words_)
         if ids is None or ndim == 1:
             return ids
         is_as_fitted = (
@@ -171,8 +166,8 @@ class CheckedInputs(BaseEstimator):
 
     def _check_ids(self, X: AnyArray, y: AnyArray) -> HeldOut:
         with self._inferred_n_words():
-            contexts = check_ids(X, "X", ndim=2, n_words=self.n_words_)
-            next_words = check_ids(y, "y", ndim=1, n_words=self.n_words_)
+            contexts = checks.check_ids(X, "X", ndim=2, n_words=self.n_words_)
+            next_words = checks.check_ids(y, "y", ndim=1, n_words=self.n_words_)
         return self._nearest(contexts), next_words
 
     @contextlib.contextmanager
@@ -194,10 +189,10 @@ class CheckedInputs(BaseEstimator):
         with contextlib.suppress(ValueError):  # ragged: `check_ids` explains it
             candidates = np.asarray(candidates)
         ndim = 1 if getattr(candidates, "ndim", 2) == 1 else 2
-        ids = plain_ids(candidates, ndim=ndim, n_words=self.n_words_)
+        ids = checks.plain_ids(candidates, ndim=ndim, n_words=self.n_words_)
         if ids is None:
             with self._inferred_n_words():
-                ids = check_ids(
+                ids = checks.check_ids(
                     candidates, "candidates", ndim=ndim, n_words=self.n_words_
                 )
         if ndim == 1:

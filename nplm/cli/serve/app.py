@@ -22,25 +22,8 @@ from starlette.staticfiles import StaticFiles
 import nplm
 from nplm import TextLM
 from nplm.cli._models import vocabulary_of
+from nplm.cli.serve import messages
 from nplm.cli.serve.guard import HEALTH, Guard
-from nplm.cli.serve.messages import (
-    MAX_BODY_BYTES,
-    MAX_MAP_WORDS,
-    MAX_NEXT_WORDS,
-    MAX_TEXT_CHARS,
-    About,
-    Expected,
-    ExpectedRequest,
-    Failure,
-    Health,
-    Map,
-    MapRequest,
-    Model,
-    Nearest,
-    NearestRequest,
-    ScoreRequest,
-    Scores,
-)
 from nplm.inspection import (
     Surprisals,
     context_effects,
@@ -53,12 +36,12 @@ from nplm.text.words.splitting import BLANKS
 
 PAGE = Path(__file__).with_name("page")
 REFUSALS: dict[int | str, dict[str, object]] = {
-    400: {"model": Failure, "description": "Not JSON"},
-    404: {"model": Failure, "description": "Nothing of this name"},
-    408: {"model": Failure, "description": "Too slow"},
-    413: {"model": Failure, "description": "Too many bytes"},
-    421: {"model": Failure, "description": "Another name of the host"},
-    422: {"model": Failure, "description": "A field is out of range"},
+    400: {"model": messages.Failure, "description": "Not JSON"},
+    404: {"model": messages.Failure, "description": "Nothing of this name"},
+    408: {"model": messages.Failure, "description": "Too slow"},
+    413: {"model": messages.Failure, "description": "Too many bytes"},
+    421: {"model": messages.Failure, "description": "Another name of the host"},
+    422: {"model": messages.Failure, "description": "A field is out of range"},
 }
 
 
@@ -92,7 +75,7 @@ def make_app(
     app.add_exception_handler(StarletteHTTPException, _refused)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(Exception, _failed)
-    return Guard(app, hosts, MAX_BODY_BYTES)
+    return Guard(app, hosts, messages.MAX_BODY_BYTES)
 
 
 class PageFiles(StaticFiles):
@@ -114,13 +97,13 @@ class Api:
     def __init__(self, models: Mapping[str, TextLM], text: str) -> None:
         self._models, self._text = dict(models), text
 
-    def models(self) -> About:
+    def models(self) -> messages.About:
         """Return the models that are served, and the limits of requests."""
-        return About(
+        return messages.About(
             version=nplm.__version__,
             text=self._text,
             models=[
-                Model(
+                messages.Model(
                     name=name,
                     kind=type(lm.estimator_).__name__,
                     n_words=lm.n_words_,
@@ -131,12 +114,12 @@ class Api:
                 )
                 for name, lm in self._models.items()
             ],
-            max_text_chars=MAX_TEXT_CHARS,
-            max_next_words=MAX_NEXT_WORDS,
-            max_map_words=MAX_MAP_WORDS,
+            max_text_chars=messages.MAX_TEXT_CHARS,
+            max_next_words=messages.MAX_NEXT_WORDS,
+            max_map_words=messages.MAX_MAP_WORDS,
         )
 
-    def score(self, request: ScoreRequest) -> Scores:
+    def score(self, request: messages.ScoreRequest) -> messages.Scores:
         """Return the surprisal of each token, in bits."""
         name, lm = self._model(request.model)
         # Not splitlines: as for the other commands, only a line feed ends a line.
@@ -147,7 +130,7 @@ class Api:
         bits = np.concatenate([np.empty(0), *(part.bits for part in scored)])
         with np.errstate(over="ignore"):
             perplexity = np.exp2(bits.mean()) if len(bits) else math.nan
-        return Scores.model_validate(
+        return messages.Scores.model_validate(
             {
                 "model": name,
                 "members": scored[0].members if scored else [],
@@ -159,7 +142,7 @@ class Api:
             }
         )
 
-    def next(self, request: ExpectedRequest) -> Expected:
+    def next(self, request: messages.ExpectedRequest) -> messages.Expected:
         """Return the most probable words, with the probabilities of each member."""
         name, lm = self._model(request.model)
         with _refusals():
@@ -179,7 +162,7 @@ class Api:
             members=[_rows(probability=p, order=n) for p, n in by_member],
         )
         shares = _rows(name=expected.members, weight=expected.weights)
-        return Expected.model_validate(
+        return messages.Expected.model_validate(
             {
                 "model": name,
                 "members": shares,
@@ -188,7 +171,7 @@ class Api:
             }
         )
 
-    def nearest(self, request: NearestRequest) -> Nearest:
+    def nearest(self, request: messages.NearestRequest) -> messages.Nearest:
         """Return the words whose features have the largest cosine to a word's."""
         name, lm = self._model_with_features(request.model)
         if request.word not in vocabulary_of(lm).ids_:
@@ -198,11 +181,11 @@ class Api:
             )
         words, cosines = lm.nearest(request.word, request.k)
         rows = _rows(word=map(str, words), cosine=cosines)
-        return Nearest.model_validate(
+        return messages.Nearest.model_validate(
             {"model": name, "word": request.word, "words": rows}
         )
 
-    def map(self, request: MapRequest) -> Map:
+    def map(self, request: messages.MapRequest) -> messages.Map:
         """Return the first two principal components of features of unit length."""
         name, lm = self._model_with_features(request.model)
         with _refusals():
@@ -211,7 +194,7 @@ class Api:
         x, y = places.positions.T
         rows = _rows(word=map(str, places.words), x=x, y=y)
         explained = None if ratio is None else ratio.tolist()
-        return Map.model_validate(
+        return messages.Map.model_validate(
             {"model": name, "words": rows, "explained": explained}
         )
 
@@ -257,9 +240,9 @@ def _tokens(scored: Surprisals) -> list[dict[str, object]]:
     )
 
 
-async def _health() -> Health:
+async def _health() -> messages.Health:
     """Answer at once, also while all cores compute."""
-    return Health(status="ok")
+    return messages.Health(status="ok")
 
 
 @asynccontextmanager

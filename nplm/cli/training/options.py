@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+import nplm.cli._values as values
 from nplm.cli._options import (
     ANY,
     BY_MINUTES,
@@ -15,22 +16,6 @@ from nplm.cli._options import (
     option,
 )
 from nplm.cli._text import BLANK_LINES, ERRORS, KeptText
-from nplm.cli._values import (
-    ABOVE_ZERO,
-    AVAILABLE,
-    COUNTS,
-    DECAY,
-    DISCOUNTS,
-    MAX_ORDER,
-    NOT_NEGATIVE,
-    POSITIVE,
-    SEED,
-    SETTING,
-    SHARES,
-    SIZES,
-    memory_option,
-    threads_option,
-)
 from nplm.cli._writing import BITS, KEEP_OPTIMIZER
 
 # Units that are a whole vocabulary, in which no text is unknown.
@@ -47,11 +32,11 @@ OPTIONS = (
         option("--model", MODELS, "kneser-ney"),
         option("--vocabulary words_path", click.Path(exists=True, dir_okay=False), None,
             "File with the words of the vocabulary, one a line; others are <unk>."),
-        option("--min-count", POSITIVE, 1, "Rarer words are <unk>."),
+        option("--min-count", values.POSITIVE, 1, "Rarer words are <unk>."),
         option("--max-words", click.IntRange(min=3), None,
             "Size of the vocabulary at most, with </s> and <unk>; it keeps the "
             "most frequent words."),
-        option("--order", click.IntRange(2, MAX_ORDER), 5,
+        option("--order", click.IntRange(2, values.MAX_ORDER), 5,
             "The n of the model: it sees n - 1 words of context."),
     ),
     of_models(" ".join(ANY),
@@ -65,16 +50,16 @@ OPTIONS = (
             "digit), or into units below words: bpe and unigram learn --max-words "
             "of them (8,000 by default)."),
         BLANK_LINES,
-        option("--minutes", ABOVE_ZERO, None,
+        option("--minutes", values.ABOVE_ZERO, None,
             "Train the best model that this time makes of the text: a network, "
             "Kneser-Ney and classes, chosen by the text, the time and the machine, "
             "and mixed."),
-        threads_option(1),
-        SEED,
+        values.threads_option(1),
+        values.SEED,
     ),
     of_models(f"kneser-ney {BY_MINUTES}",
-        memory_option("estimate Kneser-Ney, or for all of --minutes",
-            f"2G with --minutes, else {AVAILABLE}"),
+        values.memory_option("estimate Kneser-Ney, or for all of --minutes",
+            f"2G with --minutes, else {values.AVAILABLE}"),
     ),
     of_models("kneser-ney",
         flag("--counts of_counts",
@@ -85,7 +70,7 @@ OPTIONS = (
             "Folder for the temporary files of Kneser-Ney; by default the "
             "system's."),
         BITS,
-        option("--min-counts", COUNTS, None,
+        option("--min-counts", values.COUNTS, None,
             "Minimum count of the n-grams to keep, one per order, such as 1,1,2; "
             "the last one is that of all higher orders. By default every n-gram is "
             "kept."),
@@ -105,23 +90,24 @@ OPTIONS = (
             "does."),
     ),
     of_models("kneser-ney classes shortlist mixture",
-        option("--discount-fallback", DISCOUNTS, None,
+        option("--discount-fallback", values.DISCOUNTS, None,
             "Kneser-Ney's discounts where a text is too small to estimate them, "
             "such as 0.5,1,1.5. By default these are used with a note."),
     ),
     of_models("classes",
-        option("--classes n_classes", POSITIVE, 500, "Number of word classes."),
+        option("--classes n_classes", values.POSITIVE, 500, "Number of word classes."),
     ),
     of_models("shortlist",
-        option("--shortlist n_shortlist", POSITIVE, 2000,
+        option("--shortlist n_shortlist", values.POSITIVE, 2000,
             "Number of most frequent words that the network of a short-list model "
             "predicts."),
     ),
     of_models(NETWORKS,
         KEEP_OPTIMIZER,
-        option("--hidden n_hidden", SIZES, 320,
+        option("--hidden n_hidden", values.SIZES, 320,
             "Hidden units, h; 400,800,800 adds residual blocks of 800 units."),
-        option("--embedding embedding_dim", POSITIVE, 144, "Features of a word, m."),
+        option("--embedding embedding_dim", values.POSITIVE, 144,
+            "Features of a word, m."),
         option("--loss", ["auto", "exact", "importance", "nce"], "auto",
             "Train on all words (exact), or on noise samples, which is many times "
             "as fast with a large vocabulary."),
@@ -131,18 +117,18 @@ OPTIONS = (
             "How the learning rate falls: in a line to 0 over a few epochs, which "
             "end the fit (auto), or over all --epochs (linear); as in the paper "
             "(invscaling); or not at all."),
-        option("--learning-rate learning_rate_init", ABOVE_ZERO, 4e-3,
+        option("--learning-rate learning_rate_init", values.ABOVE_ZERO, 4e-3,
             "Learning rate at the start; with sgd that of one example."),
-        option("--decay solver__learning_rate_decay", NOT_NEGATIVE, 1e-8,
+        option("--decay solver__learning_rate_decay", values.NOT_NEGATIVE, 1e-8,
             "With --schedule invscaling the learning rate is divided by 1 + decay "
             "* examples seen."),
-        option("--alpha", DECAY, "auto",
+        option("--alpha", values.DECAY, "auto",
             "Weight decay, not on the biases; auto is larger for small corpora."),
-        option("--epochs max_iter", POSITIVE, 100,
+        option("--epochs max_iter", values.POSITIVE, 100,
             "Epochs at most; the validation part may stop training earlier."),
-        option("--patience n_iter_no_change", POSITIVE, 1,
+        option("--patience n_iter_no_change", values.POSITIVE, 1,
             "Epochs without a better validation perplexity before training stops."),
-        option("--batch-size", POSITIVE, 256,
+        option("--batch-size", values.POSITIVE, 256,
             "Examples of an update; 1 is the paper's algorithm."),
         option("--parallel", ["sync", "async", "locked"], "sync",
             "How threads share the work: all compute each mini-batch (sync), or "
@@ -154,14 +140,14 @@ OPTIONS = (
     ),
     # A short-list network trains on all words of its list.
     of_models("network energy mixture",
-        option("--samples loss__n_noise", POSITIVE, 512,
+        option("--samples loss__n_noise", values.POSITIVE, 512,
             "Noise samples of a mini-batch, or with --loss nce of an example. With "
             "--loss auto this option chooses --loss importance."),
     ),
     of_models("network shortlist mixture",
         option("--direct/--no-direct output__direct", None, False,
             "Direct connections from the features to the output units."),
-        option("--dropout", SHARES, (0.05, 0.1, 0.15),
+        option("--dropout", values.SHARES, (0.05, 0.1, 0.15),
             "Share of the features and hidden units that each example leaves out; "
             "or three shares: of the features, the hidden units, and their "
             "projection."),
@@ -175,7 +161,7 @@ OPTIONS = (
             "compare scores only with those of models that adapt, too."),
         option("--members", None, None,
             "Models to train, of ngrams, classes and network, separated by commas."),
-        option("--set settings", SETTING, None,
+        option("--set settings", values.SETTING, None,
             "Fix a choice: ngram_order, n_classes, spelling, epochs, or a "
             "parameter of NeuralLM.", multiple=True),
         option("--recipe", click.Path(exists=True, dir_okay=False), None,

@@ -25,29 +25,17 @@ from nplm.base.fitted import Fitted
 from nplm.formats._model_files import NGRAMS
 from nplm.formats._ngrams import AT_BLANKS, Ngrams
 from nplm.formats._words import check_words
+from nplm.models.ngrams.trie import hashing, packed_trie
 from nplm.models.ngrams.trie.backoff_trie import BackoffTrie
 from nplm.models.ngrams.trie.checks import BLOCK_ENTRIES, restored_trie
 from nplm.models.ngrams.trie.hash_table import BUCKET_BYTES, HashTable
-from nplm.models.ngrams.trie.hashing import (
-    TableFullError,
-    buckets_of_levels,
-    fill_table,
-    index_of,
-    is_hashable,
-)
-from nplm.models.ngrams.trie.packed_trie import (
-    MappedTrie,
-    PackedTrie,
-    packed_sizes,
-    unpacked,
-)
 from nplm.models.ngrams.trie.quantized_trie import QuantizedTrie, restored_quantized
 from nplm.models.ngrams.trie.work import Work
 from nplm.text.words.splitting import Splitter, finder_of, params_of
 
 # The arrays of a packed trie, and of its hash table.
 PACKED: dict[str, DTypeLike] = {
-    name: kind for name, (kind, _) in packed_sizes(1, 2, 2, 1).items()
+    name: kind for name, (kind, _) in packed_trie.packed_sizes(1, 2, 2, 1).items()
 }
 HASHED = PACKED | {
     "prob": np.float32, "bow": np.float32, "buckets": np.uint8,
@@ -59,7 +47,7 @@ CHECKING_BYTES = 1 << 24
 
 def read_ngrams(
     file: TensorFile, *, verify: bool, mmap: bool = True
-) -> Ngrams[BackoffTrie | MappedTrie | QuantizedTrie]:
+) -> Ngrams[BackoffTrie | packed_trie.MappedTrie | QuantizedTrie]:
     """Read the n-grams of an open file of format `NGRAMS`, as `load_binary` does."""
     NGRAMS.check_version(file)
     # In JSON only a key is written so.
@@ -77,7 +65,7 @@ def read_ngrams(
 
 def _read(
     file: TensorFile, *, verify: bool, mmap: bool
-) -> Ngrams[BackoffTrie | MappedTrie | QuantizedTrie]:
+) -> Ngrams[BackoffTrie | packed_trie.MappedTrie | QuantizedTrie]:
     header = _header(file)
     n_words = header.whole("n_words", 1, MAX_N_WORDS)
     boundary = header.optional_id("boundary", n_words)
@@ -112,7 +100,7 @@ def _read(
     fitted.done()
     if trie.n_words != n_words:
         raise ValueError(f"it has {trie.n_words} words, not {n_words}")
-    return Ngrams(trie, index_of(trie), boundary, words, split, spelling)
+    return Ngrams(trie, hashing.index_of(trie), boundary, words, split, spelling)
 
 
 def _words(fitted: Fitted, n_words: int, path: Path, *, check: bool) -> EncodedWords:
@@ -165,14 +153,14 @@ def _header(file: TensorFile) -> Fitted:
 
 def read_mapped(
     fitted: Fitted, n_words: int, path: Path, *, check: bool
-) -> tuple[MappedTrie, HashTable]:
+) -> tuple[packed_trie.MappedTrie, HashTable]:
     """Return the trie of a file with a hash table, and the table."""
     arrays = {n: fitted.array(n, kind, (None,)) for n, kind in HASHED.items()}
     fitted.done()
     # Kernels read sizes when they are called, and trust them.
     for name in ("n_ngrams", "level_start", "bucket_start"):
         arrays[name] = np.array(arrays[name])
-    packed = PackedTrie(n_words, **{name: arrays[name] for name in PACKED})
+    packed = packed_trie.PackedTrie(n_words, **{name: arrays[name] for name in PACKED})
     closed = arrays["closed"]
     table = HashTable(
         arrays["prob"], arrays["bow"], arrays["buckets"], arrays["bucket_start"],
@@ -184,14 +172,14 @@ def read_mapped(
         packed.has_valid_sizes()
         and len(arrays["prob"]) == len(arrays["bow"]) == n_words
         and len(starts) == len(packed.level_start)
-        and is_hashable(len(starts) - 1)
+        and hashing.is_hashable(len(starts) - 1)
         and starts[:2] == [0, 0]
         and all(end - start >= 1 for start, end in pairwise(starts[1:]))
         and starts[-1] * BUCKET_BYTES == len(arrays["buckets"])
         and len(closed) == 1
     ):
         raise ValueError("its arrays do not fit together")
-    trie = MappedTrie(packed, table, path)
+    trie = packed_trie.MappedTrie(packed, table, path)
     if check:
         check_hashed(packed, table)
     return trie, table
@@ -205,7 +193,7 @@ def sizes_of_hashed(
     `bucket_start` (order + 1,) has the first bucket of each level.
     """
     order = len(bucket_start) - 1
-    packed = packed_sizes(n_words, order, n_contexts, n_ngrams)
+    packed = packed_trie.packed_sizes(n_words, order, n_contexts, n_ngrams)
     lengths = {name: size for name, (_, size) in packed.items()}
     lengths |= {"prob": n_words, "bow": n_words, "closed": 1}
     lengths |= {"buckets": int(bucket_start[-1]) * BUCKET_BYTES}
@@ -213,7 +201,7 @@ def sizes_of_hashed(
     return {name: (kind, lengths[name]) for name, kind in HASHED.items()}
 
 
-def check_hashed(packed: PackedTrie, table: HashTable) -> None:
+def check_hashed(packed: packed_trie.PackedTrie, table: HashTable) -> None:
     """Raise ValueError unless a structure and a hash table are those of one trie.
 
     The trie is unpacked to temporary files, and its structure packed and its table
@@ -224,20 +212,20 @@ def check_hashed(packed: PackedTrie, table: HashTable) -> None:
     from nplm.models.training.parallel.threads import Threads
 
     with Scratch(None, CHECKING_BYTES, Threads(1)) as scratch:
-        trie = unpacked(packed, table, scratch, CHECKING_BYTES)
-        again = PackedTrie.of(trie, scratch)
+        trie = packed_trie.unpacked(packed, table, scratch, CHECKING_BYTES)
+        again = packed_trie.PackedTrie.of(trie, scratch)
         for field in fields(packed):
             name = field.name
             if name != "n_words":
                 _check_equal(name, getattr(again, name), getattr(packed, name))
         # Sizes below the right ones are too small.
-        sizes = buckets_of_levels(trie.n_ngrams, trie.level_start)
+        sizes = hashing.buckets_of_levels(trie.n_ngrams, trie.level_start)
         expected = next(size for size in sizes if size[-1] >= table.bucket_start[-1])
         _check_equal("bucket_start", expected, table.bucket_start)
         buckets = scratch.array(np.uint8, len(table.buckets))
         try:
-            closed = fill_table(trie, buckets, expected, scratch)
-        except TableFullError:
+            closed = hashing.fill_table(trie, buckets, expected, scratch)
+        except hashing.TableFullError:
             raise ValueError("bucket_start does not match its n-grams") from None
         _check_equal("buckets", buckets, table.buckets)
         if closed != table.closed:

@@ -24,17 +24,10 @@ from nplm.formats._words import StoredWords, check_words
 from nplm.formats.binary.reading import sizes_of_hashed
 from nplm.models.ngrams.stages.quantizing import Quantizing
 from nplm.models.ngrams.stages.scratch import Scratch
+from nplm.models.ngrams.trie import hashing
 from nplm.models.ngrams.trie.backoff_trie import BackoffTrie
 from nplm.models.ngrams.trie.checks import arrays_of
 from nplm.models.ngrams.trie.hash_table import HashTable
-from nplm.models.ngrams.trie.hashing import (
-    MAX_HASHED_ORDER,
-    TableFullError,
-    buckets_of_levels,
-    fill_table,
-    index_of,
-    is_hashable,
-)
 from nplm.models.ngrams.trie.packed_trie import fill_packed
 from nplm.models.ngrams.trie.quantized_trie import MAX_BITS, MIN_BITS
 from nplm.models.ngrams.trie.work import Work
@@ -110,7 +103,7 @@ def save_binary(
         with Scratch(folder, QUANTIZING_BYTES, Threads(1)) as scratch:
             write_quantized(path, stored, trie, n_bits, scratch)
     else:
-        index = index_of(trie) if model.index_ is None else model.index_
+        index = hashing.index_of(trie) if model.index_ is None else model.index_
         write_mapped(path, stored, trie, Work(), index=index)
 
 
@@ -124,15 +117,15 @@ def write_mapped(
 ) -> None:
     """Write a file of mapped n-grams, with their hash table if their order has one."""
     metadata = metadata_of(header_of(words))
-    if not is_hashable(trie.order):
+    if not hashing.is_hashable(trie.order):
         write_tensors(path, words.words.arrays | arrays_of(trie), metadata)
         return
     n_contexts, n_ngrams = len(trie.context_word), len(trie.words)
-    starts = buckets_of_levels(trie.n_ngrams, trie.level_start)
+    starts = hashing.buckets_of_levels(trie.n_ngrams, trie.level_start)
     for bucket_start in starts if index is None else [index.bucket_start]:
         sizes = sizes_of_hashed(trie.n_words, n_contexts, n_ngrams, bucket_start)
         fill = partial(_fill_hashed, trie, index, bucket_start, work)
-        with suppress(TableFullError):
+        with suppress(hashing.TableFullError):
             write_tensors(path, words.words.arrays, metadata, sizes, fill)
             return
 
@@ -150,7 +143,7 @@ def _fill_hashed(
     arrays["bow"][:] = trie.bow[1 : trie.n_words + 1]
     buckets = arrays["buckets"]
     if index is None:
-        arrays["closed"][:] = fill_table(trie, buckets, bucket_start, work)
+        arrays["closed"][:] = hashing.fill_table(trie, buckets, bucket_start, work)
     else:
         arrays["closed"][:] = index.closed
         for part in blocks(len(buckets), work.block):
@@ -178,10 +171,10 @@ def check_bits(bits: object, order: int) -> int:
     if not isinstance(bits, int | np.integer) or not MIN_BITS <= bits <= MAX_BITS:
         message = "{bits:bits} must be None or {0} to {1}, got {2!r}."
         raise parameter_error(message, MIN_BITS, MAX_BITS, bits)
-    if not is_hashable(order):
+    if not hashing.is_hashable(order):
         raise parameter_error(
             "{bits} quantizes orders 2 to {0}, but the model's order is {1}: leave "
-            "{bits:bits} out.", MAX_HASHED_ORDER, order, bits=bits,
+            "{bits:bits} out.", hashing.MAX_HASHED_ORDER, order, bits=bits,
         )  # fmt: skip
     return int(bits)
 

@@ -12,16 +12,10 @@ from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from nplm.base import checks
 from nplm.base.array_types import AnyArray, Floats, Ids, Index
 from nplm.base.atomic import fitted_or_interrupted
 from nplm.base.blocks import BLOCK_WINDOWS, blocks
-from nplm.base.checks import (
-    check_boundary,
-    check_not_grown,
-    check_over_words,
-    plain,
-    trusted_ids,
-)
 from nplm.base.estimators.checked_inputs import HeldOut, columns_needed
 from nplm.base.estimators.composite import CompositeLM
 from nplm.base.estimators.constraints import (
@@ -140,9 +134,11 @@ class NeuralCacheLM(CompositeLM):
             _check_network(network)
         else:
             self._set_n_words(network, self.n_words_)
-            order = 1 if network.order is None else plain(network.order)
+            order = 1 if network.order is None else checks.plain(network.order)
             n_context = max(
-                order - 1, plain(network.n_distant), plain(network.n_memory)
+                order - 1,
+                checks.plain(network.n_distant),
+                checks.plain(network.n_memory),
             )
             self._set_length(X.shape[1], n_context)  # before the network takes its time
             if network.order is None:
@@ -155,9 +151,9 @@ class NeuralCacheLM(CompositeLM):
             network, interrupt = fitted_or_interrupted(
                 network, X, y, X_val=X_val, y_val=y_val
             )
-        check_over_words(network, "the network")
+        checks.check_over_words(network, "the network")
         self._take_n_words(network, "the network")
-        check_boundary(self.boundary, self.n_words_)
+        checks.check_boundary(self.boundary, self.n_words_)
         self._set_length(X.shape[1], _n_context(network))
         _check_hidden(network)
         self.estimator_ = network
@@ -184,7 +180,7 @@ class NeuralCacheLM(CompositeLM):
     def _set_saved(self, values: dict[str, Any]) -> None:
         super()._set_saved(values)
         self.estimator_ = network = values["network"]
-        check_over_words(network, "the network")
+        checks.check_over_words(network, "the network")
         self.n_words_ = network.n_words_
         if self.order_ <= _n_context(network) + 1:
             raise invalid_item("order", self.order_)
@@ -195,8 +191,8 @@ class NeuralCacheLM(CompositeLM):
     def _caches(self, X: Ids) -> Iterator[Cached]:
         """Yield the caches of windows that follow each other, run by run."""
         self._validate_params()  # parameters may be set after the fit
-        check_boundary(self.boundary, self.n_words_)
-        check_not_grown(self.estimator_, self.n_words_, type(self).__name__)
+        checks.check_boundary(self.boundary, self.n_words_)
+        checks.check_not_grown(self.estimator_, self.n_words_, type(self).__name__)
         for rows in _runs(X):
             yield self._cached(X[rows], rows)
 
@@ -223,7 +219,7 @@ class NeuralCacheLM(CompositeLM):
         """Return the number of boundaries with which each window begins."""
         if self.boundary is None:
             return np.zeros(len(X), dtype=np.intp)
-        boundary = plain(self.boundary)
+        boundary = checks.plain(self.boundary)
         is_word = boundary != X
         first: Index = is_word.argmax(axis=1)
         return np.where(is_word.any(axis=1), first, X.shape[1])
@@ -263,7 +259,7 @@ class NeuralCacheLM(CompositeLM):
             for cached in self._caches(X):
                 for part, rows in self._blocks_of(cached):
                     shares, words = self._shares(cached, part)
-                    words = trusted_ids(words, self.n_words_)
+                    words = checks.trusted_ids(words, self.n_words_)
                     for row, ids, shares_of_row in zip(proba[rows], words, shares):
                         np.add.at(row, ids, shares_of_row)
         empty = np.flatnonzero(~proba.any(axis=1))

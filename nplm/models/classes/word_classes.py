@@ -12,15 +12,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
+from nplm.base import checks
 from nplm.base.array_types import Ids
 from nplm.base.atomic import fit_copy, read_at_once
-from nplm.base.checks import (
-    MAX_N_WORDS,
-    check_boundary,
-    check_ids,
-    inferred_n_words,
-    trusted_ids,
-)
 from nplm.base.estimators.bases import TransformerMixin
 from nplm.base.estimators.constraints import COMMON, Whole, hyperparameters
 from nplm.base.estimators.pages import Documented
@@ -175,7 +169,7 @@ class WordClasses(TransformerMixin, Saved, Documented):
             If ids or a parameter are out of range, or there is only one token.
         """
         self._validate_params()
-        stream = check_ids(ids, "ids", ndim=1, n_words=self.n_words)
+        stream = checks.check_ids(ids, "ids", ndim=1, n_words=self.n_words)
         X, after = windows(stream, 1, boundary=self.boundary)
         return self._fit_pairs(X[:, 0], after, progress, checkpoint)
 
@@ -206,10 +200,10 @@ class WordClasses(TransformerMixin, Saved, Documented):
                 "set n_classes to 2 or more."
             )
         if self.n_words is None:
-            n_words = inferred_n_words(before, after, "ids")
+            n_words = checks.inferred_n_words(before, after, "ids")
         else:
             n_words = int(self.n_words)
-        check_boundary(self.boundary, n_words)
+        checks.check_boundary(self.boundary, n_words)
         bigrams = Bigrams(before, after, n_words)
         state = Partition(bigrams, min(int(self.n_classes), n_words), self.boundary)
         rng, n_cooling = private_generator(self.random_state), int(self.max_iter)
@@ -266,12 +260,14 @@ class WordClasses(TransformerMixin, Saved, Documented):
         """
         check_is_fitted(self)
         n_words = len(self.labels_)
-        words = trusted_ids(check_ids(ids, "ids", ndim=1, n_words=n_words), n_words)
+        words = checks.trusted_ids(
+            checks.check_ids(ids, "ids", ndim=1, n_words=n_words), n_words
+        )
         return self.labels_[words]
 
     _saved: ClassVar[dict[str, Item]] = {
         "labels": Item(Fitted.ids, (None,)),
-        "n_classes": Item(Fitted.whole, 1, MAX_N_WORDS),
+        "n_classes": Item(Fitted.whole, 1, checks.MAX_N_WORDS),
         "mutual_information": Item(Fitted.number),
         "history": Item(Fitted.history, "mutual_information", "n_moves", "seconds"),
         "n_iter": Item(Fitted.whole),

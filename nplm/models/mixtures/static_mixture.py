@@ -15,13 +15,7 @@ from nplm.base.exceptions import parameter_error
 from nplm.models.ngrams.stages.mixing import AlignedTrie, mixed_trie
 from nplm.models.ngrams.text_ngrams import TextNgrams
 from nplm.models.ngrams.trie.work import Work
-from nplm.models.training.em import (
-    MAX_ITER,
-    TOL,
-    MixtureFit,
-    checked_weights,
-    fit_mixture_weights,
-)
+from nplm.models.training import em
 from nplm.text.codecs import codec_of
 from nplm.text.words.splitting import Splitter, params_of
 
@@ -47,8 +41,8 @@ def static_mixture(
     weights: ArrayLike | None = None,
     *,
     X_val: Sequence[object] | None = None,
-    max_iter: int = MAX_ITER,
-    tol: float = TOL,
+    max_iter: int = em.MAX_ITER,
+    tol: float = em.TOL,
     index: bool = True,
 ) -> StaticMixture:
     r"""Mix back-off models of text into one (static interpolation).
@@ -135,8 +129,8 @@ def mixed(
     work: Work,
     *,
     names: Sequence[str] | None = None,
-    max_iter: int = MAX_ITER,
-    tol: float = TOL,
+    max_iter: int = em.MAX_ITER,
+    tol: float = em.TOL,
 ) -> tuple[TextNgrams, Floats, int]:
     """Mix n-grams as `static_mixture`; return also weights and iterations of EM."""
     names = _names_of(models) if names is None else names
@@ -148,7 +142,7 @@ def mixed(
         )
     union, tries = _aligned(models, names)
     if weights is not None:
-        chosen, n_iter = checked_weights(weights, len(models)), 0
+        chosen, n_iter = em.checked_weights(weights, len(models)), 0
     else:
         fit = _learned(union, tries, X_val, max_iter, tol, work)
         chosen, n_iter = fit.weights[0], fit.n_iter
@@ -303,7 +297,7 @@ def _learned(
     max_iter: int,
     tol: float,
     work: Work,
-) -> MixtureFit:
+) -> em.MixtureFit:
     """Learn the weights by EM on held-out text."""
     documents = codec_of(union.tokenizer, union.words).encode(X_val, "X_val")
     ends = union.predict_boundary
@@ -320,6 +314,6 @@ def _learned(
         for part in blocks(len(probs), min(work.n_at_random, BLOCK_WINDOWS)):
             probs[part, i] = member.next_word_prob(X[part], y[part])
             work.forget(*member.trie.every_array)
-    fit = fit_mixture_weights(probs, max_iter=max_iter, tol=tol)
+    fit = em.fit_mixture_weights(probs, max_iter=max_iter, tol=tol)
     fit.warn_unless_converged("static_mixture", max_iter, tol)
     return fit

@@ -22,14 +22,7 @@ from nplm.base.estimators.language_model import LanguageModel
 from nplm.base.estimators.streams import Stepped
 from nplm.base.fitted import Fitted, Item, invalid_item
 from nplm.base.warnings import warn
-from nplm.models.neural.fitting.saved import (
-    FIGURES,
-    arrays_of,
-    from_items,
-    lightened,
-    loss_items,
-    moments_of,
-)
+from nplm.models.neural.fitting import saved
 from nplm.models.neural.network.network import Network
 from nplm.models.neural.network.parameters import Parameters
 from nplm.models.neural.network.scorer import MOST_COLUMNS
@@ -357,16 +350,16 @@ class FittedNetworkLM(LanguageModel):
         "architecture": Item(
             Fitted.inner, of=lambda lm: lm._trained.architecture.items()
         ),
-        "arrays": Item(Fitted.take, dict, of=lambda lm: arrays_of(lm._trained)),
-        "moments": Item(Fitted.inner, of=lambda lm: moments_of(lm._trained)),
-        "loss": Item(Fitted.inner, of=lambda lm: loss_items(lm._trained.loss)),
+        "arrays": Item(Fitted.take, dict, of=lambda lm: saved.arrays_of(lm._trained)),
+        "moments": Item(Fitted.inner, of=lambda lm: saved.moments_of(lm._trained)),
+        "loss": Item(Fitted.inner, of=lambda lm: saved.loss_items(lm._trained.loss)),
         **{
             name: Item(
                 *check,
                 of=attrgetter(f"_trained.{name}"),
                 is_optional=name == "precision",  # files of nplm 0.1 have none
             )
-            for name, check in FIGURES.items()
+            for name, check in saved.FIGURES.items()
         },
         "random_state": Item(
             Fitted.take,
@@ -379,12 +372,12 @@ class FittedNetworkLM(LanguageModel):
     def _lightened(self, *, optimizer: bool, dtype: str | None) -> Self:
         """Return a copy to be saved, as `nplm.save` says."""
         return with_network(
-            self, lightened(self._trained, optimizer=optimizer, dtype=dtype)
+            self, saved.lightened(self._trained, optimizer=optimizer, dtype=dtype)
         )
 
     def _set_saved(self, values: dict[str, Any]) -> None:
         super()._set_saved(values)
-        trained = from_items(values, self._outputs)
+        trained = saved.from_items(values, self._outputs)
         architecture = trained.architecture
         self.n_words_ = architecture.n_words
         if architecture.order != self.order_:

@@ -20,13 +20,7 @@ from nplm.base.estimators.language_model import CheapWords
 from nplm.base.fitted import Fitted, Item, invalid_item
 from nplm.models.ngrams.stages.counts import NgramCounts, taken_counts
 from nplm.models.ngrams.trie.checks import arrays_of
-from nplm.models.training.em import (
-    BIN_PRIOR,
-    MAX_ITER,
-    TOL,
-    FrequencyBins,
-    fit_mixture_weights,
-)
+from nplm.models.training import em
 
 
 class RelativeFrequencies:
@@ -47,12 +41,12 @@ class RelativeFrequencies:
         return int(self.totals[0])
 
     @cached_property
-    def bins(self) -> FrequencyBins:
+    def bins(self) -> em.FrequencyBins:
         """Bins of the frequency of contexts of full length."""
         whole = self.totals[self.counts.level_start[-2] :]
-        return FrequencyBins.of_training(int(whole.max()), self.n_tokens)
+        return em.FrequencyBins.of_training(int(whole.max()), self.n_tokens)
 
-    def bin_of(self, X: Ids, bins: FrequencyBins | None = None) -> Index:
+    def bin_of(self, X: Ids, bins: em.FrequencyBins | None = None) -> Index:
         """Return the row of each context, among the `bins` of other counts if given."""
         return (bins or self.bins).row(self.frequency(X), self.n_tokens)
 
@@ -167,8 +161,8 @@ class InterpolatedTrigram(CheapWords):
     order: int | None = field(default=3, kw_only=False)
     n_words: int | None = None
     validation_fraction: float = 0.1
-    max_iter: int = MAX_ITER
-    tol: float = TOL
+    max_iter: int = em.MAX_ITER
+    tol: float = em.TOL
 
     def _fit(self, X: Ids, y: Ids, held_out: HeldOut | None) -> None:
         members = self._count(X, y)
@@ -179,13 +173,13 @@ class InterpolatedTrigram(CheapWords):
             held_out = X[n_kept:], y[n_kept:]
             em_members = self._count(X[:n_kept], y[:n_kept])
         X_val, y_val = held_out
-        fit = fit_mixture_weights(
+        fit = em.fit_mixture_weights(
             em_members.prob(X_val, y_val),
             em_members.bin_of(X_val, members.bins),
             members.bins.n_bins,
             max_iter=self.max_iter,
             tol=self.tol,
-            prior=BIN_PRIOR,
+            prior=em.BIN_PRIOR,
         )
         fit.warn_unless_converged(type(self).__name__, self.max_iter, self.tol)
         self._set_fitted(members, fit.weights, fit.n_iter)

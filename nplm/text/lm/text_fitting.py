@@ -10,15 +10,10 @@ from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from nplm.base import checks
 from nplm.base.array_types import Floats
 from nplm.base.atomic import fitted_or_interrupted
 from nplm.base.blocks import Texts
-from nplm.base.checks import (
-    check_boundary,
-    check_over_words,
-    check_word_of_each,
-    inferred_n_words,
-)
 from nplm.base.encoded_words import EncodedWords
 from nplm.base.estimators.checked_inputs import columns_needed
 from nplm.base.estimators.scored_texts import reads_texts
@@ -79,7 +74,7 @@ def fit_parts(
     n_words = int(texts.ids.max()) + 1 if vocabulary is None else vocabulary.n_words_
     unset = unset_params(estimator, n_words=n_words, boundary=boundary)
     if vocabulary is None and n_words in unset.values():
-        inferred_n_words(texts.ids, texts.ids, "X and boundary")
+        checks.inferred_n_words(texts.ids, texts.ids, "X and boundary")
     params = unset | matched_rows(estimator, vocabulary)
     if params:  # a FrozenEstimator refuses set_params
         estimator.set_params(**params)
@@ -106,7 +101,7 @@ def fit_parts(
         options["n_context"] = fitted.n_features_in_
     if isinstance(fitted, FrozenEstimator):
         fitted = fitted.estimator
-    check_over_words(fitted, "the estimator")
+    checks.check_over_words(fitted, "the estimator")
     if vocabulary is not None and fitted.n_words_ != n_words:
         raise ValueError(
             f"the vocabulary has {n_words} words, but the estimator has "
@@ -126,7 +121,7 @@ def parts_of_model(
     """Return the parts of `TextLM.from_model`, which says what the parameters are."""
     check_model(model)
     check_is_fitted(model)
-    check_over_words(model, "the model")
+    checks.check_over_words(model, "the model")
     if boundary is None:
         boundary = getattr(model, "boundary", None)
     if boundary is None and isinstance(words, Vocabulary):
@@ -136,7 +131,7 @@ def parts_of_model(
             f"this {type(model).__name__} has no boundary: pass the id of the symbol "
             "that ends a document, for example boundary=0."
         )
-    check_boundary(boundary, model.n_words_)
+    checks.check_boundary(boundary, model.n_words_)
     vocabulary = None
     if words is None:
         tokenizer = None
@@ -158,7 +153,7 @@ def _vocabulary_of(
     listed: Any = words if known is None else known.words
     if not isinstance(listed, EncodedWords):
         listed = list(listed)
-    check_word_of_each(listed, n_words)
+    checks.check_word_of_each(listed, n_words)
     unknown = unknown_among(listed) if known is None else known.unknown
     end = listed[boundary]
     vocabulary = Vocabulary.from_words(listed, unknown=unknown, boundary=end)

@@ -18,16 +18,8 @@ from nplm.base.estimators.constraints import Whole, hyperparameters
 from nplm.base.estimators.pages import DocumentEstimator
 from nplm.base.fitted import Fitted, Item, invalid_item
 from nplm.text.fitting import repeated
+from nplm.text.lm import text_fitting
 from nplm.text.lm.continuing import Continuing
-from nplm.text.lm.text_fitting import (
-    FittedParts,
-    add_words,
-    check_model,
-    fit_further,
-    fit_parts,
-    parts_of_model,
-    refuse_windows,
-)
 from nplm.text.lm.text_scoring import Scoring
 from nplm.text.subwords.subwords import Subwords
 from nplm.text.tokenizer import Tokenizer
@@ -248,7 +240,7 @@ class TextLM(Scoring, Continuing, DensityMixin, DocumentEstimator):
 
             lm = TextLM.from_model(*nplm.formats.read_arpa("model.arpa.gz"))
         """
-        parts = parts_of_model(model, words, tokenizer, boundary)
+        parts = text_fitting.parts_of_model(model, words, tokenizer, boundary)
         lm = cls(
             FrozenEstimator(model),
             parts.n_context,
@@ -347,7 +339,7 @@ class TextLM(Scoring, Continuing, DensityMixin, DocumentEstimator):
         ['a']
         """
         if sample_weight is not None:
-            refuse_windows(X, y)
+            text_fitting.refuse_windows(X, y)
             takes_fractions = getattr(type(self.estimator), "_takes_fractions", False)
             whole_of = "" if takes_fractions else type(self.estimator).__name__
             X, weights = repeated(X, sample_weight, whole_of)
@@ -411,8 +403,8 @@ class TextLM(Scoring, Continuing, DensityMixin, DocumentEstimator):
             return fit_copy(
                 self, lambda model: model._fit(X, y, None, fit_params, "partial_fit")
             )
-        refuse_windows(X, y)
-        fit_further(self, X, fit_params)
+        text_fitting.refuse_windows(X, y)
+        text_fitting.fit_further(self, X, fit_params)
         return self
 
     def _fit(
@@ -425,12 +417,12 @@ class TextLM(Scoring, Continuing, DensityMixin, DocumentEstimator):
     ) -> KeyboardInterrupt | None:
         """Fit; return the interrupt if one came and left the estimator fitted."""
         self._validate_params()
-        refuse_windows(X, y)
-        parts, interrupt = fit_parts(self, X, X_val, fit_params, method)
+        text_fitting.refuse_windows(X, y)
+        parts, interrupt = text_fitting.fit_parts(self, X, X_val, fit_params, method)
         self._set_parts(parts)
         return interrupt
 
-    def _set_parts(self, parts: FittedParts) -> Self:
+    def _set_parts(self, parts: text_fitting.FittedParts) -> Self:
         """Set the fitted attributes."""
         self.estimator_, self.n_words_ = parts.estimator, parts.estimator.n_words_
         self.tokenizer_, self.vocabulary_ = parts.tokenizer, parts.vocabulary
@@ -508,7 +500,7 @@ class TextLM(Scoring, Continuing, DensityMixin, DocumentEstimator):
                 "TextLM(EnergyLM()), which can."
             )
         vocabulary = deepcopy(self.vocabulary_)
-        add_words(self, X, vocabulary)
+        text_fitting.add_words(self, X, vocabulary)
         self.vocabulary_, self.n_words_ = vocabulary, self.estimator_.n_words_
         return self
 
@@ -522,7 +514,7 @@ class TextLM(Scoring, Continuing, DensityMixin, DocumentEstimator):
     def _set_saved(self, values: dict[str, Any]) -> None:
         super()._set_saved(values)
         model, vocabulary = self.estimator_, self.vocabulary_
-        check_model(model)
+        text_fitting.check_model(model)
         check_over_words(model, "the estimator")
         if self.tokenizer_ is not None:
             check_is_fitted(self.tokenizer_)

@@ -29,12 +29,7 @@ from nplm.cli._outputs import (
 )
 from nplm.cli._tally import warning_of_unknown
 from nplm.cli._values import ABOVE_ZERO, POSITIVE, SEED, SETTING, threads_option
-from nplm.cli.commands.paper.tables import (
-    one_line,
-    print_corpus,
-    print_examples,
-    print_table,
-)
+from nplm.cli.commands.paper import tables
 from nplm.datasets import Corpus, fetch_brown, fetch_ptb, load_python_docs, load_text
 from nplm.experiments import Row, compare, conclusion
 from nplm.inspection import nearest_words, suggestions
@@ -134,7 +129,7 @@ def compare_command(
     check_auto_settings(dict(settings))
     console, status = Console(), Console(stderr=True)
     corpus = _load_corpus(ctx, corpus_name, lines, min_count)
-    print_corpus(console, corpus_name, corpus)
+    tables.print_corpus(console, corpus_name, corpus)
     status.print(
         f"AutoLM trains for {time_in_words(60 * lm.minutes)}, after n-gram models that "
         "take some seconds; then all are scored.",
@@ -149,7 +144,7 @@ def compare_command(
         ):  # fmt: skip
             for row, model in compare(corpus, lm, ngram_order=ngram_order):
                 results.append((row, model))
-                status.print(one_line(row), markup=False, highlight=False)
+                status.print(tables.one_line(row), markup=False, highlight=False)
     except KeyboardInterrupt:
         status.print("Interrupted.", style="red")
         exit_code = INTERRUPTED
@@ -230,9 +225,9 @@ def _show(
 ) -> None:
     """Print the table, what it says, what the network has learned, and a warning."""
     rows = [row for row, _ in results]
-    print_table(console, rows)
+    tables.print_table(console, rows)
     console.print(conclusion(rows), highlight=False)
-    print_examples(console, report)
+    tables.print_examples(console, report)
     warning = warning_of_unknown(max(report["oov_rate"].values()))
     if warning:
         status.print(f"Warning: {warning}", style="red", markup=False)

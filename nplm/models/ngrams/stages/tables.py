@@ -11,12 +11,7 @@ from numpy.typing import NDArray
 
 from nplm._kernels.ngrams import _counts
 from nplm.base.array_types import Counts, Ids
-from nplm.models.ngrams.stages.levels import (
-    Part,
-    join_parts,
-    name_in_part,
-    ranges_of_words,
-)
+from nplm.models.ngrams.stages import levels
 from nplm.models.ngrams.trie.backoff_trie import BackoffTrie
 from nplm.models.ngrams.trie.context_trie import TrieBuilder
 from nplm.models.ngrams.trie.work import Work
@@ -115,15 +110,15 @@ class NgramTables:
             if new_ids is None:
                 new_ids = np.arange(len(self._n_rows), dtype=np.int32)
             np.add.at(n_rows, new_ids, self._n_rows)
-            ranges = list(ranges_of_words(n_rows, self._max_rows))
+            ranges = list(levels.ranges_of_words(n_rows, self._max_rows))
             work.stage("sorting n-grams", int(n_rows.sum()))
             rows_of = _RowsOfRanges(self._blocks, ranges, settled, new_ids, work)
             for i, words in enumerate(ranges):
                 self._write_range(i, words, sizes, unigrams, rows_of, distinct)
                 work.tell(int(n_rows[slice(*words)].sum()))
         prob = {"prob": unigrams.prob.astype(np.float32)}
-        parts = [Part(0, sizes[:-1])] if lengths else []
-        return BackoffTrie(n_words, **join_parts(n_words, prob, parts, work))
+        parts = [levels.Part(0, sizes[:-1])] if lengths else []
+        return BackoffTrie(n_words, **levels.join_parts(n_words, prob, parts, work))
 
     @property
     def _max_rows(self) -> int:
@@ -204,7 +199,7 @@ class NgramTables:
                 children = builder.child_start[level][span] - end + sizes[level, 0]
                 arrays["child_start"] = children.astype(np.int32)
             for name, values in arrays.items():
-                self._work.append(name_in_part(0, level, name), values)
+                self._work.append(levels.name_in_part(0, level, name), values)
             sizes[level - 1] += span.stop - span.start, n
 
 

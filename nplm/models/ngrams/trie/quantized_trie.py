@@ -16,19 +16,13 @@ from nplm.base.array_types import Bytes, Counts, Floats
 from nplm.base.blocks import blocks
 from nplm.base.checks import MAX_N_WORDS
 from nplm.base.fitted import Fitted
+from nplm.models.ngrams.trie import checks
 from nplm.models.ngrams.trie.bits import (
     MAX_WIDTH,
     READ_BYTES,
     set_bits,
     unpack_records,
     word_bits,
-)
-from nplm.models.ngrams.trie.checks import (
-    SuffixTrie,
-    are_probabilities,
-    are_weights,
-    check_suffix_trie,
-    offsets_in_order,
 )
 from nplm.models.ngrams.trie.hash_table import WindowLookUps
 from nplm.models.ngrams.trie.hashing import MAX_HASHED_ORDER
@@ -193,7 +187,7 @@ class QuantizedLevel:
 
 
 @dataclass(frozen=True, eq=False)
-class QuantizedTrie(WindowLookUps, SuffixTrie):
+class QuantizedTrie(WindowLookUps, checks.SuffixTrie):
     """Quantized, bit-packed trie of n-grams, with the newest word first.
 
     - `prob`, `bow` (n_words,): probability and back-off weight of each word
@@ -253,7 +247,7 @@ class QuantizedTrie(WindowLookUps, SuffixTrie):
             raise ValueError(f"in its {i + 2}-grams, high parts of offsets are wrong")
 
     def word_values(self) -> tuple[Floats, Floats]:
-        if not (are_probabilities(self.prob) and are_weights(self.bow)):
+        if not (checks.are_probabilities(self.prob) and checks.are_weights(self.bow)):
             raise ValueError("its n-grams have numbers out of range")
         return self.prob.astype(np.float64), self.bow.astype(np.float64)
 
@@ -263,7 +257,7 @@ class QuantizedTrie(WindowLookUps, SuffixTrie):
     def starts(self, i: int, size: int) -> Iterator[Counts]:
         parts = (self.start[part] for part in blocks(len(self.start), size))
         offsets = self.offsets(i - 1) if i else parts
-        return offsets_in_order(offsets, i + 1, self.n_nodes(i))
+        return checks.offsets_in_order(offsets, i + 1, self.n_nodes(i))
 
     def nodes(self, i: int, begin: int, end: int) -> tuple[NDArray[Any], ...]:
         words, prob_code, bow_code, _ = self.records(i, begin, end)
@@ -271,8 +265,8 @@ class QuantizedTrie(WindowLookUps, SuffixTrie):
         if not (
             words.max(initial=0) < self.n_words
             and level.prob[0] == NO_PROB
-            and are_probabilities(level.prob[1:])
-            and (ends or (level.bow[0] == NO_WEIGHT and are_weights(level.bow)))
+            and checks.are_probabilities(level.prob[1:])
+            and (ends or (level.bow[0] == NO_WEIGHT and checks.are_weights(level.bow)))
         ):
             raise ValueError(f"in its {i + 2}-grams, words or numbers are out of range")
         prob = level.prob[prob_code].astype(np.float64)
@@ -351,7 +345,7 @@ def restored_quantized(fitted: Fitted, *, check: bool = True) -> QuantizedTrie:
     ):
         raise misfit
     if check:
-        check_suffix_trie(trie, BLOCK_RECORDS)
+        checks.check_suffix_trie(trie, BLOCK_RECORDS)
     return trie
 
 
