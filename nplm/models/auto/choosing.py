@@ -134,9 +134,12 @@ def check_continued(
     try:
         new.check_continues(trained)
     except ValueError as error:
+        [problem] = error.args
+        if isinstance(problem, ParameterMessage):  # without advice for Python
+            problem = problem.in_words(in_python)
         message = ParameterMessage(
             "{settings:settings:} {0}: leave it out, or train another model without "
-            "{before:before}.", error.args[0].in_words(in_python),
+            "{before:before}.", problem.rstrip("."),
         )  # fmt: skip
         raise ValueError(message) from None
 
