@@ -23,6 +23,7 @@ from nplm.base.estimators.scored_texts import reads_texts
 from nplm.base.fitted import Fitted, Item, invalid_item
 from nplm.base.progress import stages
 from nplm.models.mixtures.members import (
+    MixedScores,
     check_sizes,
     columns_of_texts,
     fit_members,
@@ -31,7 +32,6 @@ from nplm.models.mixtures.members import (
     names_of,
     weights_of,
 )
-from nplm.models.mixtures.mixed_scores import MixedScores
 from nplm.models.mixtures.uniform_lm import UniformLM
 from nplm.models.ngrams.interpolated_trigram import RelativeFrequencies
 from nplm.models.ngrams.stages.counts import NgramCounts, taken_counts
