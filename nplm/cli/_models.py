@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 from numpy.typing import NDArray
 
 from nplm.cli._bars import stages
+from nplm.cli._options import Command
 from nplm.formats.open_model import OpenModel, open_model
 from nplm.text.lm.scorer import Scorer
 
 if TYPE_CHECKING:
     from nplm import TextLM, Vocabulary
-
-Command = TypeVar("Command", bound=Callable[..., Any])
 
 VERIFY = click.option(
     "--verify",

@@ -6,13 +6,12 @@ import os
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
 from nplm.base.files.atomic_files import check_writable, followed
-
-Command = TypeVar("Command", bound=Callable[..., Any])
+from nplm.cli._options import Command
 
 # The exit code that shells give a program that SIGINT ended.
 INTERRUPTED = 130

@@ -5,15 +5,14 @@ from __future__ import annotations
 import math
 from ast import literal_eval
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 import numpy as np
 
 from nplm.base.system import MIN_MEMORY_BYTES, memory_in_bytes
+from nplm.cli._options import Command
 from nplm.models.ngrams.stages.discounts import check_fallback
-
-Command = TypeVar("Command", bound=Callable[..., Any])
 
 # Longer n-grams do not repeat in a text; they only take memory and time.
 MAX_ORDER = 32

@@ -10,7 +10,8 @@ from sklearn.base import clone
 
 from nplm import AutoLM, InterpolatedTrigram, KneserNeyLM, TextLM, Vocabulary
 from nplm.datasets import Corpus
-from nplm.experiments.fits import PARTS, Row, Scores, perplexities, refuse_empty_parts
+from nplm.datasets.corpus import PARTS
+from nplm.experiments.fits import Row, Scores, perplexities, refuse_empty_parts
 from nplm.models.auto.fitting import network_of
 
 # Tokens of the training part that are scored, in pieces of about this many if it is one

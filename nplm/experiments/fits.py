@@ -21,9 +21,9 @@ from nplm.base.estimators.language_model import LanguageModel
 from nplm.base.estimators.scored_texts import perplexity
 from nplm.base.progress import time_in_words
 from nplm.datasets import Corpus
+from nplm.datasets.corpus import PARTS
 from nplm.models.neural.presets import paper_network
 
-PARTS = ("train", "valid", "test")
 # Called as report_stage(stage, done, total, note), one stage after the other.
 ReportStage = Callable[[str, float, float, str], None]
 # A table as data for JSON, as `results_of` returns it.

@@ -8,8 +8,8 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from nplm.datasets import Corpus, fetch_brown, load_wiki
+from nplm.datasets.corpus import PARTS
 from nplm.experiments.fits import (
-    PARTS,
     TRIGRAM_SETTINGS,
     ClassFit,
     Fit,

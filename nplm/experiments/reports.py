@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 
-from nplm.experiments.fits import PARTS, Results
+from nplm.datasets.corpus import PARTS
+from nplm.experiments.fits import Results
 from nplm.experiments.paper_tables import DIRECT, FINDINGS, INDIRECT
 from nplm.inspection._display import check_matplotlib
 

@@ -18,7 +18,8 @@ from nplm.base.exceptions import CheckpointError
 from nplm.base.files.atomic_files import replacing
 from nplm.base.progress import time_in_words
 from nplm.datasets import Corpus
-from nplm.experiments.fits import PARTS, Bench, Fit, ReportStage, Results, perplexities
+from nplm.datasets.corpus import PARTS
+from nplm.experiments.fits import Bench, Fit, ReportStage, Results, perplexities
 from nplm.experiments.paper_tables import TABLES, PaperTable
 from nplm.models.training.checkpoint import fingerprint
 from nplm.models.training.parallel.threads import n_threads

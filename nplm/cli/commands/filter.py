@@ -13,8 +13,8 @@ from typing import BinaryIO, NamedTuple
 
 import click
 import numpy as np
-from numpy.typing import NDArray
 
+from nplm.base.array_types import Counts, Floats
 from nplm.base.estimators.scored_texts import perplexities
 from nplm.cli._bars import Stages, bars_beside_output
 from nplm.cli._jobs import JOBS, in_order
@@ -26,7 +26,6 @@ from nplm.cli._values import ABOVE_ZERO, POSITIVE, SHARE, Real
 from nplm.cli.commands.score import refuse_to_share
 from nplm.formats._model_files import writing
 
-Floats = NDArray[np.float64]
 PARTS = ("head", "middle", "tail")
 
 
@@ -275,7 +274,7 @@ def _labelled(line: bytes, label: str, perplexity: float, field: str | None) -> 
 
 
 def _report(
-    counts: NDArray[np.int64],
+    counts: Counts,
     low: float,
     thresholds: Floats,
     in_parts: bool,

@@ -20,6 +20,7 @@ from nplm.base.files.compressed import reading
 from nplm.formats._lines import Lines, shown
 from nplm.formats._ngrams import Ngrams
 from nplm.formats._words import INTERPRETER_BYTES
+from nplm.models.ngrams.kenlm_trie import LOG_ZERO
 from nplm.models.ngrams.stages.tables import (
     NO_CONTEXT,
     NOT_AN_NGRAM,
@@ -35,8 +36,6 @@ from nplm.text.words.splitting import BEGIN, BETWEEN_BLANKS, BLANKS, END
 
 # Rounding in a file may put the log10 of a probability above 0 by this much.
 MAX_LOG10_PROB = 1e-4
-# SRILM and KenLM write -99 or -100 for log10 of 0.
-LOG_ZERO = -98.0
 # Largest log10 of a back-off weight, close to the largest of float32.
 MAX_LOG10_WEIGHT = 38.0
 LIMITS = LOG_ZERO, MAX_LOG10_PROB, MAX_LOG10_WEIGHT

@@ -20,7 +20,7 @@ from nplm.models.ngrams.trie.checks import (
 )
 from nplm.models.ngrams.trie.hash_table import WindowLookUps
 
-# KenLM writes -99 or -100 for log10 of 0.
+# SRILM and KenLM write -99 or -100 for log10 of 0.
 LOG_ZERO = -98.0
 # Far above the log10 of any back-off weight; SRILM writes -99 for 0.
 MAX_LOG10_WEIGHT = 100.0
