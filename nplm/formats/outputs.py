@@ -12,12 +12,7 @@ from nplm.base import system
 from nplm.formats._words import StoredWords
 from nplm.formats.arpa import arpa_lines as arpa
 from nplm.formats.arpa.text_fst import BACKOFF, write_fst_of
-from nplm.formats.binary.writing import (
-    check_bits,
-    check_tokenizer,
-    write_mapped,
-    write_quantized,
-)
+from nplm.formats.binary import writing
 from nplm.models.ngrams.trie.backoff_trie import BackoffTrie
 from nplm.models.ngrams.trie.work import Work
 from nplm.text.words.splitting import Splitter
@@ -58,9 +53,9 @@ class NgramsFile:
     def check(self, order: int, splitter: Splitter | None) -> None:
         """Raise ValueError if no file of this kind holds such a model."""
         if self.kind == "binary" and splitter is not None:
-            check_tokenizer(splitter)
+            writing.check_tokenizer(splitter)
         if self.bits is not None:
-            check_bits(self.bits, order)
+            writing.check_bits(self.bits, order)
 
     def write(
         self,
@@ -78,7 +73,7 @@ class NgramsFile:
             arguments = words.words, words.boundary, work
             write_fst_of(trie, self.path, *arguments, self.symbols, self.backoff)
         elif self.bits is not None:
-            check_bits(self.bits, trie.order)
-            write_quantized(self.path, words, trie, self.bits, work)
+            writing.check_bits(self.bits, trie.order)
+            writing.write_quantized(self.path, words, trie, self.bits, work)
         else:
-            write_mapped(self.path, words, trie, work)
+            writing.write_mapped(self.path, words, trie, work)
