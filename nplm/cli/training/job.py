@@ -47,13 +47,13 @@ class Job:
 
         - `limit`: called with the number of bytes of text so far, to refuse more
         """
+        refuse_empty(self.test, "test")
         split = Splitter(BETWEEN_BLANKS).split_function() if at_blanks else None
         marks, held_out = LineMarks(END, split), None
         texts = self.lines(self.inputs, marks, "train on", errors, limit)
         if self.valid is not None:
             what_for = f"validate on in {self.valid}"
             held_out = self.lines([self.valid], marks, what_for, errors, limit)
-        refuse_empty(self.test, "test")
         return texts, held_out
 
     def lines(

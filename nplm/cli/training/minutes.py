@@ -21,7 +21,7 @@ from nplm.cli._messages import check_auto_settings, report_in_options
 from nplm.cli._options import Settings, refuse
 from nplm.cli._outputs import BEGAN, INTERRUPTED, refuse_arpa
 from nplm.cli._tally import line_marks
-from nplm.cli._text import n_bytes_of, refuse_empty
+from nplm.cli._text import n_bytes_of
 from nplm.cli.training.fitting import kept_fit, save_trained, tokenizer_of
 from nplm.cli.training.job import Job
 from nplm.models.auto.auto_lm import check_before, fit_within, scores_of
@@ -135,7 +135,6 @@ def _fit_and_save(
     """Fit and save the model; return whether an interrupt ended the fit early."""
     limit, whole = partial(_refuse_too_large, lm, budget), True
     limit(n_bytes_of(job.inputs))
-    refuse_empty(job.test, "test")
     at_blanks = getattr(lm.tokenizer, "splits_at_blanks", False)
     errors = job.options["errors"]
     texts, held_out = job.read(at_blanks=at_blanks, errors=errors, limit=limit)

@@ -11,7 +11,6 @@ from typing import Any, Literal
 import click
 
 from nplm.base import system
-from nplm.base.files.atomic_files import check_writable
 from nplm.cli._bars import stages
 from nplm.cli._messages import report_in_options
 from nplm.cli._models import read_scorer
@@ -73,7 +72,6 @@ def _estimate(job: Job, choice: WordChoice, splitter: Splitter | None) -> Estima
         )
     with report_in_options(), _terms_as_interrupts(), stages() as bars:
         smoothing = Smoothing.of(**{name: options[name] for name in SMOOTHING})
-        check_writable(output)
         kind: Literal["arpa", "binary"] = "arpa" if is_arpa(output) else "binary"
         file = NgramsFile(output, kind, options["bits"])
         file.check(smoothing.order, splitter)

@@ -96,13 +96,11 @@ class Training:
         )
         self._fingerprint |= self._described_parts()
         counts = windows.counts(recipe.architecture.n_words, processes)
-        architecture = recipe.architecture
+        generator = None
         if before is None:
-            self.architecture = architecture.learned(counts, windows.whole)
-        else:
-            architecture.check_continues(before.architecture)
-            self.architecture = before.architecture
-        generator = None if before is None else before.generator
+            self.architecture = recipe.architecture.learned(counts, windows.whole)
+        else:  # `FitRequest` has checked that both are the same
+            self.architecture, generator = before.architecture, before.generator
         if generator is None:
             generator = check_random_state(recipe.random_state)
         self.generator = processes.generator(generator)
