@@ -63,7 +63,7 @@ FLOORS = {
         {"outputs"},
         {"."},
     ],
-    "models/neural/options": [{"names"}, {"."}, {"base"}],
+    "models/neural/options": [{"."}, {"base"}],
     "models/ngrams": [{"."}, {"stages"}, {"trie"}],
     "models/training": [{"."}, {"parallel"}],
     "text": [

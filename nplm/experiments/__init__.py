@@ -2,10 +2,9 @@
 
 from nplm.experiments.comparison import compare, conclusion
 from nplm.experiments.fits import Row
-from nplm.experiments.paper_tables import TABLES
+from nplm.experiments.paper_tables import TABLES, grouped
 from nplm.experiments.reports import as_markdown, draw, figures, findings, times
 from nplm.experiments.reproduction import reproduce, results_of
-from nplm.models.neural.options.names import grouped
 
 __all__ = [
     "TABLES", "Row", "as_markdown", "compare", "conclusion", "draw", "figures",

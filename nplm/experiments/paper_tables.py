@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import Any
@@ -18,6 +18,7 @@ from nplm.experiments.fits import (
     Row,
     TrigramFit,
 )
+from nplm.models.neural.neural_lm import NeuralLM
 from nplm.models.neural.presets import paper_network
 
 # How we train the networks of Table 1. The stochastic gradient of the exact loss and
@@ -195,3 +196,32 @@ FINDINGS = (
     ("Without direct connections it ends lower", INDIRECT, DIRECT),
     ("Without direct connections it ends lower in mixtures", "MLP10", "MLP2"),
 )
+
+
+def grouped(settings: Mapping[str, object]) -> dict[str, object]:
+    """Return settings with the full names that ``set_params`` takes.
+
+    Parameters
+    ----------
+    settings : mapping of str
+        Parameters of a `NeuralLM` or `EnergyLM`; those of an option by their own name,
+        such as ``learning_rate``.
+
+    Returns
+    -------
+    params : dict of str
+        Settings, with those of options under names such as ``solver__learning_rate``.
+
+    Examples
+    --------
+    >>> from nplm.experiments import grouped
+    >>> grouped({"n_hidden": 8, "learning_rate": "constant"})
+    {'n_hidden': 8, 'solver__learning_rate': 'constant'}
+    """
+    full_names = {
+        name: f"{parameter}__{name}"
+        for parameter, kinds in NeuralLM._options.items()
+        for kind in kinds.values()
+        for name in kind().get_params(deep=False)
+    }
+    return {full_names.get(name, name): value for name, value in settings.items()}
