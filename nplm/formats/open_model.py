@@ -294,16 +294,14 @@ def _kind_of(start: bytes) -> Kind:
         return Kind.TEXT_VECTORS
     if VECTORS.match(start):
         return Kind.BINARY_VECTORS
-    if start.lstrip().startswith(ARPA):
-        return Kind.ARPA  # also of other bytes: its reader names their line
-    if b"\0" in start or start[:1] == b"{":
-        return Kind.OTHER
-    is_arpa = ARPA in start
+    is_text = b"\0" not in start and start[:1] != b"{"
     try:
         codecs.getincrementaldecoder("utf-8")().decode(start)
     except UnicodeDecodeError:
-        if not is_arpa:
-            return Kind.OTHER
-    if TABLE.fullmatch(start[: start.rfind(b"\n") + 1]):
+        is_text = False
+    if is_text and TABLE.fullmatch(start[: start.rfind(b"\n") + 1]):
         return Kind.TABLE
-    return Kind.ARPA if is_arpa else Kind.TEXT
+    # Also with NULs, as in UTF-16, or other bytes: its reader names the line.
+    if ARPA in start.replace(b"\0", b""):
+        return Kind.ARPA
+    return Kind.TEXT if is_text else Kind.OTHER

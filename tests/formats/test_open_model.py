@@ -109,7 +109,9 @@ def test_orders_and_boundaries_are_those_of_the_model(pairs, folder, name):
     [
         (b"", "file is empty: copy or save the model again"),
         (b"\\data\\\nngram 1=3\n\0\n", "file, line 3: expected 'ngram 2='"),
-        (b"\n\\data\\\nngram 1=\xff\n", "file, line 3: "),
+        (b"\n\\data\\\nngram 1=\xff\n", "file, line 3: not UTF-8"),
+        ("a\n\\data\\\n".encode("utf-16"), "file, line 1: not UTF-8"),
+        ("\\data\\\nngram 1=2\n".encode("utf-16-le"), "file, after line .: no line"),
     ],
 )
 def test_empty_files_and_damaged_arpa_files_are_named(tmp_path, contents, message):
