@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 
 from nplm.text.lm.fitted_text import fitted_text
-from nplm.text.lm.row_cache import Context, RowCache
 from nplm.text.lm.text_lm import TextLM
-from nplm.text.lm.window_scorer import WindowWordScorer
+from nplm.text.lm.window_scorer import Context, RowCache, WindowWordScorer
 
 
 class ShallowFusion:

@@ -8,7 +8,7 @@ from sklearn.base import clone
 from nplm import NCE, EnergyLM, Importance, NeuralLM, Softmax, Tree, mpi, windows
 from nplm.models.neural.fitting.replicated import CommonNetwork, ReplicatedNetwork
 from nplm.models.neural.network import sharing
-from nplm.models.training.parallel import common_memory as memory
+from nplm.models.training.parallel import processes as memory
 
 from .base import comm, differences, raises_in_all
 

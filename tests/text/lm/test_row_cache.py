@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
 from nplm import TextLM
-from nplm.text.lm.row_cache import RowCache
+from nplm.text.lm.window_scorer import RowCache
 from tests.helpers import paper_lm
 
 

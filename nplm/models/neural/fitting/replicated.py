@@ -27,7 +27,7 @@ from nplm.models.neural.network.parameters import Parameters, aligned_zeros
 from nplm.models.neural.network.parts import Parts
 from nplm.models.neural.network.sharing import RankSharing, Sharing, own_examples
 from nplm.models.neural.network.workspace import Kernel
-from nplm.models.training.parallel.common_memory import SharedLayout, common_memory
+from nplm.models.training.parallel.processes import SharedLayout, common_memory
 
 
 class RankExamples(RankSharing):
