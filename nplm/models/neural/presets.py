@@ -80,7 +80,7 @@ class Row(NamedTuple):
 
 # The rows that `AutoLM` chooses by, which ``benchmarks/peers/rules.py`` fits again to
 # more measurements. The minutes are those of a core of an AMD EPYC (Zen 4) in bfloat16.
-# The rows of the Penn Treebank (0.93 million words) from a minute on and the last of
+# The rows of the Penn Treebank (0.93 million words) from 3 minutes on and the last of
 # Wiki (14 million) were measured there (docs/measured/peers.json,
 # docs/built/decisions.rst). The shorter ones of the Penn Treebank are of a Zen 3 (AVX2,
 # float32): their times are multiplied by 0.72, the ratio of both machines' times for

@@ -69,10 +69,9 @@ def test_every_token_of_documents_and_of_running_text_is_predicted():
     assert running.windows()[0].tolist()[3:] == [[2, 0], [0, 0], [0, 3]]
 
 
-def test_rules_grow_with_the_time_and_shrink_with_the_text():
+def test_networks_grow_with_the_time_and_batches_with_the_text():
     sizes = [nearest_row(1e6, minutes).embedding_dim for minutes in (0.1, 1, 3, 60)]
     assert sizes == sorted(sizes)
-    assert nearest_row(14e6, 0.8).n_hidden < nearest_row(0.9e6, 0.8).n_hidden
     assert most_epochs(1e5) < most_epochs(1e6) < most_epochs(1e7)
     rates = [dropout_for(1e6, epochs)[0] for epochs in (0.1, 2, 3, 9, 99)]
     assert rates == sorted(rates)
@@ -81,12 +80,13 @@ def test_rules_grow_with_the_time_and_shrink_with_the_text():
 
 
 def test_gain_of_twice_is_that_of_the_rows_and_else_unknown():
-    row = next(row for row in ROWS if (row.words, row.minutes) == (0.93, 1.0))
+    row = next(row for row in ROWS if (row.words, row.minutes) == (0.93, 1.06))
     seen = 1e6 * row.words * row.epochs
-    # 94.6 after one minute and 82.9 after 3.2: by the power of log 2 / log 3.2.
-    gain = 1 - (82.9 / 94.6) ** (np.log(2) / np.log(3.2))
+    # 92.7 after 1.06 minutes and 82.9 after 3.2.
+    gain = 1 - (82.9 / 92.7) ** (np.log(2) / np.log(3.2 / 1.06))
+    # The speed is that of a row with the same network, within 1%.
     told = gain_of_twice(0.93e6, 10_000, seen, row.network)
-    assert told == pytest.approx(gain, abs=1e-9)
+    assert told == pytest.approx(gain, abs=5e-4)
     gains = [gain_of_twice(n, 10_000, seen, row.network) for n in (0.93e6, 2e6, 14e6)]
     assert gains == sorted(gains)
     for words, n_types, tokens, network in (
