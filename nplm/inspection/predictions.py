@@ -283,6 +283,8 @@ def _ids_and_position(
 ) -> tuple[Ids, int]:
     """Return the ids of a document, and the checked position of a token of it."""
     ids = text.codec.encode_one(document, "document").ids
+    if position is not None:
+        check_scalar(position, "position", Integral)
     if position is not None and not 0 <= position <= len(ids):
         raise ValueError(
             f"position must be from 0 to {len(ids)}, the number of tokens of the "

@@ -20,6 +20,10 @@ ADVICE = (
     "Put a Tokenizer and a Vocabulary before the TextLM, or leave tokenizer and "
     "vocabulary at their defaults."
 )
+VALIDATION_ADVICE = (
+    "In a Pipeline pass raw X_val by metadata routing: set_fit_request(X_val=True) of "
+    "the TextLM, and transform_input=['X_val'] of the Pipeline."
+)
 FITTED_ADVICE = (
     "This model was fitted on ids: pass ids, which are p[:-1].transform([text]) if it "
     "is the last step of a Pipeline p."
@@ -99,9 +103,12 @@ class Documents(NamedTuple):
 def checked_document(ids: Any, name: str, n_words: int | None) -> Ids:
     """Return the ids of one document as int32, or raise an error that names it."""
     if isinstance(ids, str):
+        advice = ADVICE if n_words is None else FITTED_ADVICE
+        if name.startswith("X_val"):  # X was ids
+            advice = VALIDATION_ADVICE
         raise TypeError(
             f"{name} is a string, {ids[:30]!r}: a document must be an array of word "
-            f"ids. {ADVICE if n_words is None else FITTED_ADVICE}"
+            f"ids. {advice}"
         )
     check_document(ids, name, ITEM, ADVICE)
     if not isinstance(ids, Sequence) and np.ndim(ids) == 0:

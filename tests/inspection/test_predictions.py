@@ -190,6 +190,17 @@ def test_expected_words_refuse_numbers_out_of_range(given, message):
         expected_words(model("n-grams"), "the dog", **given)
 
 
+@pytest.mark.parametrize("position", ["1", 0.5])
+def test_positions_are_whole_numbers(position):
+    with pytest.raises(TypeError, match="position must be an instance of int"):
+        expected_words(model("n-grams"), "the dog", position=position)
+
+
+def test_models_of_windows_are_refused():
+    with pytest.raises(TypeError, match="lm must be a TextLM, got KneserNeyLM: make"):
+        surprisals(model("n-grams").estimator_, ["the dog"])
+
+
 @pytest.mark.parametrize("k", [None, 2.5, "3"])
 def test_numbers_of_words_are_whole(k):
     lm = model("network")

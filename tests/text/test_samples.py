@@ -218,6 +218,11 @@ def test_scores_of_a_stream_need_a_list():
             use(iter(["a b"]))
 
 
+def test_raw_held_out_text_behind_a_pipeline_is_refused():
+    with pytest.raises(TypeError, match=r"X_val\[0\] .*transform_input=\['X_val'\]"):
+        pipeline().fit(TEXTS, textlm__X_val=TEXTS)
+
+
 @pytest.mark.parametrize(
     ("X", "error", "message"),
     [

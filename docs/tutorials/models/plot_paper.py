@@ -298,7 +298,8 @@ for row in results["rows"]:
               f"{row['paper']['test']:17}")  # fmt: skip
 
 # %%
-# Which of the paper's findings hold on such a small text?
+# Which of the paper's findings hold on such a small text? Each network has one seed
+# here, so that differences of one or two per cent say little.
 
 print(*findings(results), sep="\n")
 

@@ -27,6 +27,10 @@ from nplm.cli.commands.score import refuse_to_share
 from nplm.formats._model_files import writing
 
 PARTS = ("head", "middle", "tail")
+JSON_HINT = (
+    "Hint: the first line looks like an object of JSON, all of which is scored. "
+    "--field names the field that holds the text."
+)
 
 
 class Part(NamedTuple):
@@ -171,8 +175,13 @@ def filter_command(
             high = max(thresholds[-1], low)
             thresholds = np.array([np.nextafter(low, -np.inf), high])
         counts = np.zeros(4, dtype=np.int64)
+        hints = field is None
         with file if rejects is None else writing(rejects) as bad:
             for part in parts:
+                if hints and part.lines:
+                    hints = False
+                    if part.lines[0].startswith(b'{"'):
+                        click.echo(JSON_HINT, err=True)
                 # NaN, of lines that are left out, is the last kind.
                 kinds = np.searchsorted(thresholds, part.perplexities)
                 kinds += np.isnan(part.perplexities)

@@ -135,6 +135,11 @@ class FittedText:
 @read_at_once
 def fitted_text(lm: TextAttributes) -> FittedText:
     """Return the fitted text of a text model, or raise NotFittedError."""
+    if not hasattr(lm, "predict_boundary"):
+        raise TypeError(
+            f"lm must be a TextLM, got {type(lm).__name__}: make one of a fitted model "
+            "of windows and its vocabulary by TextLM.from_model."
+        )
     check_is_fitted(lm)
     n_words = lm.estimator_.n_words_
     codec = codec_of(

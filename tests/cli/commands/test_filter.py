@@ -168,6 +168,15 @@ def test_documents_are_in_a_field_of_json(made, run):
     assert kept == json.dumps(rows[order[0]]) + "\n"  # as it was
 
 
+def test_json_without_a_field_gets_a_hint(run):
+    line = '{"text": "the cat sees it"}\n'
+    assert "--field" in run("filter", "@kn", "--keep", "1", input=line).stderr
+    for options in ([], ["--field", "text"]):
+        text = line if options else "the cat { sees it\n" + line
+        result = run("filter", "@kn", "--keep", "1", *options, input=text)
+        assert (result.stdout, "Hint" in result.stderr) == (text, False)
+
+
 @pytest.mark.parametrize("line", ["[1]", "{}", '{"text": 1}', "no JSON", '"text"'])
 def test_lines_without_the_field_are_an_error_or_left_out(made, run, line):
     text = f'{{"text": "the cat sees it"}}\n{line}\n'

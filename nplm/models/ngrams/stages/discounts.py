@@ -64,8 +64,9 @@ def find_discounts(
             values, setting = f"{default[0]:g}", default[0]
         message = ParameterMessage(
             "Kneser-Ney cannot estimate the discounts of {0}: it uses {1} instead. "
-            "Small texts and vocabularies without rare words give too few different "
-            "counts. To use these values without a warning, set {discount_fallback}.",
+            "Small texts, documents that repeat or have weights, and vocabularies "
+            "without rare words can cause this. To use these values without a warning, "
+            "set {discount_fallback}.",
             ", ".join(reasons), values, discount_fallback=setting,
         )  # fmt: skip
         warn(message, UserWarning)
