@@ -13,11 +13,32 @@ from nplm._kernels.ngrams.decoding._word_ids cimport (
     MORE, SECTION, BAD_LENGTH, BAD_NUMBER, OUT_OF_RANGE, UNKNOWN_WORD, TOO_HEAVY
 ) = range(7)
 
+cdef extern from *:
+    """
+    #define NPLM_LN10 2.302585092994045684
+    #define NPLM_LOG2_10 3.321928094887362348
+    /* log10(2) / 64: the first has 33 bits, so that its multiples are exact. */
+    #define NPLM_STEP_HIGH 0x1.3441350900000p-8
+    #define NPLM_STEP_LOW 0x1.ef3fde623e256p-41
+    #define NPLM_MARGIN 0x1p-48
+    """
+    const double LN10 "NPLM_LN10"
+    const double LOG2_10 "NPLM_LOG2_10"
+    const double STEP_HIGH "NPLM_STEP_HIGH"
+    const double STEP_LOW "NPLM_STEP_LOW"
+    const double MARGIN "NPLM_MARGIN"
+    int trailing_zeros "__builtin_ctzll" (uint64_t value) nogil
+
+
 cdef enum:
     # float64 represents whole numbers exactly up to this one, 2**53.
     MOST = 9007199254740992
     # Powers of ten up to this one are exact.
     EXACT_POWERS = 22
+    # Powers of two are tabulated in steps of 1 / STEPS.
+    STEPS = 64
+    # Digits read at once: the bytes of a number.
+    N_AT_ONCE = 8
     # Longest n-gram of an ARPA file.
     MAX_WORDS = 255
     # Lines whose words are looked up together, so that memory is read ahead, and about
@@ -38,6 +59,14 @@ cdef double[EXACT_POWERS + 1] POWERS
 for exponent in range(EXACT_POWERS + 1):
     POWERS[exponent] = 10.0**exponent
 
+cdef uint64_t[N_AT_ONCE + 1] WHOLE_POWERS
+for exponent in range(N_AT_ONCE + 1):
+    WHOLE_POWERS[exponent] = 10**exponent
+
+cdef double[STEPS] ROOTS
+for exponent in range(STEPS):
+    ROOTS[exponent] = 2.0 ** (exponent / <double> STEPS)
+
 
 cdef inline int find_word(
     const unsigned char* token, Py_ssize_t n, WordIds words
@@ -50,9 +79,31 @@ cdef inline double power_of_ten(int n) noexcept nogil:
     return POWERS[n] if n <= EXACT_POWERS else pow(10, n)
 
 
-cdef inline double power_below(double log10, double lowest) noexcept nogil:
-    """Return ten to a power, 0 below the lowest."""
-    return 0 if log10 < lowest else pow(10, log10)
+cdef inline float power_below(double log10, double lowest) noexcept nogil:
+    """Return ten to a power, rounded as that of ``pow`` is; 0 below the lowest."""
+    cdef double steps, rest, power
+    cdef int64_t n
+    cdef uint64_t bits
+    cdef float rounded
+    if log10 < lowest:
+        return 0
+    if -300 < log10 < 300:
+        # 10**x = 2**(n / STEPS) * e**r, where |r| is at most log(2) / STEPS / 2.
+        steps = log10 * (STEPS * LOG2_10)
+        n = <int64_t> (steps + 0.5 if steps > 0 else steps - 0.5)
+        rest = (log10 - n * STEP_HIGH - n * STEP_LOW) * LN10
+        bits = <uint64_t> ((n >> 6) + 1023) << 52
+        memcpy(&power, &bits, sizeof(double))
+        power *= ROOTS[n & (STEPS - 1)]
+        power += power * (
+            rest * (1 + rest * (1 / 2.0 + rest * (1 / 6.0 + rest * (1 / 24.0 + rest / 120))))
+        )
+        # The error is below 2**-50: if float32 rounds up and down from it alike, this is
+        # how it rounds the power. The power of 1 tells which weights are 1 in float64.
+        rounded = <float> (power * (1 + MARGIN))
+        if rounded == <float> (power * (1 - MARGIN)) and rounded != 1:
+            return rounded
+    return <float> pow(10, log10)
 
 
 cdef inline bint is_blank(unsigned char c) noexcept nogil:
@@ -63,6 +114,31 @@ cdef inline bint is_blank(unsigned char c) noexcept nogil:
 cdef inline bint ends_token(unsigned char c) noexcept nogil:
     """Whether a byte is a blank or ends the line."""
     return c <= 32 and (c == 10 or is_blank(c))
+
+
+cdef inline int read_digits(
+    const unsigned char* at, uint64_t* digits
+) noexcept nogil:
+    """Append the digits that eight bytes begin with to a number; return how many."""
+    cdef uint64_t bytes, others
+    cdef int n = N_AT_ONCE
+    memcpy(&bytes, at, N_AT_ONCE)
+    bytes ^= <uint64_t> 0x3030303030303030
+    # The highest bit of the first byte that is no digit is set, of those before it not.
+    others = ((bytes + <uint64_t> 0x7676767676767676) | bytes)
+    others &= <uint64_t> 0x8080808080808080
+    if others != 0:
+        n = trailing_zeros(others) >> 3
+        if n == 0:
+            return 0
+    # The last digit is in the highest byte, and zeros come before the first one.
+    bytes <<= 8 * (N_AT_ONCE - n)
+    # Numbers of two digits, then of four, then of eight.
+    bytes = (bytes * 10 + (bytes >> 8)) & <uint64_t> 0x00FF00FF00FF00FF
+    bytes = (bytes * 100 + (bytes >> 16)) & <uint64_t> 0x0000FFFF0000FFFF
+    bytes = (bytes * 10000 + (bytes >> 32)) & <uint64_t> 0xFFFFFFFF
+    digits[0] = digits[0] * WHOLE_POWERS[n] + bytes
+    return n
 
 
 cdef inline bint is_digit(unsigned char c) noexcept nogil:
@@ -81,6 +157,7 @@ cdef inline const unsigned char* after_number(
     cdef uint64_t digits = 0
     cdef int scale = 0
     cdef int exponent = 0
+    cdef int n_at_once
     cdef const unsigned char* begin
     cdef Py_ssize_t n_digits
     if at < end and (at[0] == 45 or at[0] == 43):  # - +
@@ -98,6 +175,10 @@ cdef inline const unsigned char* after_number(
     if at < end and at[0] == 46:
         at += 1
         begin = at
+        if end - at >= N_AT_ONCE and digits < 1000000000U:
+            n_at_once = read_digits(at, &digits)
+            at += n_at_once
+            scale = -n_at_once
         while at < end and is_digit(at[0]):
             if digits < 100000000000000000U:
                 digits = 10 * digits + (at[0] - 48)
@@ -223,6 +304,7 @@ def parse_ngrams(
     cdef int word, n_sought
     cdef int reason = 0
     cdef double number, weight
+    cdef float power
     # The words of the line above come first.
     cdef Sought[N_SOUGHT + 2 * MAX_WORDS] sought
     cdef int[MAX_WORDS] above
@@ -263,7 +345,7 @@ def parse_ngrams(
                 if number > highest:
                     reason = 4
                     break
-                prob[row] = <float> power_below(number, lowest)
+                prob[row] = power_below(number, lowest)
                 here = after_blanks(data, after - data, size)
                 while word < n_words and data[here] != 10:
                     # The n-grams of a context are adjacent in most files.
@@ -295,9 +377,10 @@ def parse_ngrams(
                         break
                 bow[row] = NAN
                 if weight != 0:
-                    weight = power_below(weight, lowest)
-                    if weight != 1:
-                        bow[row] = <float> weight
+                    power = power_below(weight, lowest)
+                    # A weight may be 1 in float32 alone.
+                    if power != 1 or pow(10, weight) != 1:
+                        bow[row] = power
                 at = here + 1
                 n_lines += 1
                 row += 1

@@ -33,6 +33,7 @@ cdef struct Pairs:
     int row_bits
     int right_bits
     int bits
+    int sorted_bits  # the lowest bits of pairs, by which they are sorted already
 
 
 cdef void measure(
@@ -82,20 +83,27 @@ cdef void release(Pairs* pairs) noexcept nogil:
 cdef bint pack(
     Pairs* pairs, const int[:] left, const int[:] right, int n_right
 ) noexcept nogil:
-    """Fill the keys; return whether they are in order, as in most files."""
+    """Fill the keys; return whether they are in order, as in many files.
+
+    In other files, KenLM's among them, the right numbers are.
+    """
     cdef Py_ssize_t i
-    cdef uint64_t key, last = 0
-    cdef bint in_order = True
+    cdef uint64_t key, last = 0, last_right = 0, own_right
+    cdef bint in_order = True, right_in_order = True
     for i in range(pairs.n):
         key = id_below(&left[i], pairs.highest + 1)
         key = max(<int> key, pairs.lowest) - pairs.lowest
-        key = key << pairs.right_bits | <uint64_t> id_below(&right[i], n_right)
+        own_right = <uint64_t> id_below(&right[i], n_right)
+        right_in_order &= last_right <= own_right
+        last_right = own_right
+        key = key << pairs.right_bits | own_right
         in_order &= last <= key
         last = key
         if pairs.row_bits > 0:
             pairs.keys[i] = key << pairs.row_bits | <uint64_t> i
         else:
             pairs.keys[i], pairs.rows[i] = key, <int> i
+    pairs.sorted_bits = pairs.right_bits if right_in_order else 0
     return in_order
 
 
@@ -104,15 +112,16 @@ cdef void radix_sort(Pairs* pairs) noexcept nogil:
     cdef Py_ssize_t place[MAX_DIGITS]
     cdef Py_ssize_t i, total, size, to
     cdef uint64_t digit, mask
-    cdef int n_passes = (pairs.bits + MAX_DIGIT_BITS - 1) // MAX_DIGIT_BITS
+    cdef int bits = pairs.bits - pairs.sorted_bits
+    cdef int n_passes = (bits + MAX_DIGIT_BITS - 1) // MAX_DIGIT_BITS
     cdef int digit_bits, shift
     cdef int step
     if n_passes == 0:
         return
-    digit_bits = (pairs.bits + n_passes - 1) // n_passes
+    digit_bits = (bits + n_passes - 1) // n_passes
     mask = (1 << digit_bits) - 1
     for step in range(n_passes):
-        shift = pairs.row_bits + step * digit_bits
+        shift = pairs.row_bits + pairs.sorted_bits + step * digit_bits
         memset(place, 0, sizeof(place))
         for i in range(pairs.n):
             place[(pairs.keys[i] >> shift) & mask] += 1
