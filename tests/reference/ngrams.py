@@ -47,33 +47,21 @@ def rank_pairs(left, right, n_right, start, words, rank):
     return len(pairs)
 
 
-def count_words(ngrams, bow, counts):
-    """Count the words with which the contexts of n-grams, and of weights, end."""
-    newest = ngrams[:0, -1] if bow is None else ngrams[~np.isnan(bow), -1]
-    for words in (ngrams[:, -2], newest):
-        counts += np.bincount(words, minlength=len(counts))
+def rename(words, new_ids, out):
+    """Give words their new ids."""
+    out[:] = new_ids[words]
 
 
 def sort_by_range(
-    ngrams,
-    values,
-    column,
-    new_ids,
-    range_of_word,
-    first_row,
-    starts,
-    out_ngrams,
-    out_values,
-    out_rows,
+    ngrams, values, column, range_of_word, starts, out_ngrams, out_values, out_rows
 ):
     """Sort the n-grams that have a value by the range of one of their words."""
     rows = np.flatnonzero(~np.isnan(values))
     ranges = range_of_word[ngrams[rows, column]]
     starts[:] = np.searchsorted(np.sort(ranges), np.arange(len(starts)))
     rows = rows[np.argsort(ranges, kind="stable")]
-    renumbered = ngrams if new_ids is None else new_ids[ngrams]
-    out_ngrams[: len(rows)], out_values[: len(rows)] = renumbered[rows], values[rows]
-    out_rows[: len(rows)] = first_row + rows
+    out_ngrams[: len(rows)], out_values[: len(rows)] = ngrams[rows], values[rows]
+    out_rows[: len(rows)] = rows
 
 
 def continuation_counts(trie, counts, slot, out):

@@ -231,37 +231,25 @@ def continuation_counts(
                 out[slot[trie.words[i]]] += 1
 
 
-def count_words(
-    const int[:, ::1] ngrams, const float[::1] bow, int64_t[::1] counts
-):
-    """Count the words with which contexts end: those of n-grams, and of weights.
+def rename(const int[::1] words, const int[::1] new_ids, int[::1] out):
+    """Give words their new ids.
 
-    Equivalent to ``counts += np.bincount(ngrams[:, -2], minlength=len(counts))`` and,
-    unless `bow` is None, the same of ``ngrams[~np.isnan(bow), -1]``.
+    Equivalent to ``out[:] = new_ids[words]``.
     """
-    cdef Py_ssize_t i, newest = ngrams.shape[1] - 1
-    cdef int n_words = <int> counts.shape[0]
-    cdef bint weighted = bow is not None
-    if (
-        newest < 1
-        or n_words < 1
-        or (weighted and bow.shape[0] != ngrams.shape[0])
-    ):
+    cdef Py_ssize_t i
+    cdef int n_ids = <int> new_ids.shape[0]
+    if n_ids < 1 or out.shape[0] != words.shape[0]:
         raise ValueError("the arrays do not belong together")
     with nogil:
-        for i in range(ngrams.shape[0]):
-            counts[id_below(&ngrams[i, newest - 1], n_words)] += 1
-            if weighted and bow[i] == bow[i]:
-                counts[id_below(&ngrams[i, newest], n_words)] += 1
+        for i in range(words.shape[0]):
+            out[i] = new_ids[id_below(&words[i], n_ids)]
 
 
 def sort_by_range(
     const int[:, ::1] ngrams,
     const float[::1] values,
     int column,
-    const int[::1] new_ids,
     const int[::1] range_of_word,
-    int first_row,
     int64_t[::1] starts,
     int[:, ::1] out_ngrams,
     float[::1] out_values,
@@ -270,16 +258,16 @@ def sort_by_range(
     """Sort the n-grams that have a value, not NaN, by the range of one of their words.
 
     Those of a range keep their order. `starts` gets the first row of each range and the
-    number of rows; `out_rows` their numbers, counted from `first_row`. With `new_ids`
-    words are renumbered; `range_of_word` has the ranges of the old numbers.
+    number of rows; `out_rows` their numbers.
 
-    Equivalent to ``rows = rows[np.argsort(range_of_word[ngrams[rows, column]],
+    Equivalent to ``out_rows = rows[np.argsort(range_of_word[ngrams[rows, column]],
     kind="stable")]`` of ``rows = np.flatnonzero(~np.isnan(values))``, and
-    ``new_ids[ngrams[rows]]``.
+    ``out_ngrams = ngrams[out_rows]``.
     """
     cdef Py_ssize_t n_ranges = starts.shape[0] - 1, n_columns = ngrams.shape[1]
     cdef Py_ssize_t n = values.shape[0], i, j, to
-    cdef int word, place, n_ids = 0 if new_ids is None else <int> new_ids.shape[0]
+    cdef int word
+    cdef int* places
     cdef int64_t n_before = 0, size
     if (
         min(ngrams.shape[0], out_ngrams.shape[0]) < n
@@ -289,30 +277,31 @@ def sort_by_range(
         or min(n_ranges, range_of_word.shape[0]) < 1
     ):
         raise ValueError("the arrays do not belong together")
+    places = <int*> malloc(max(n, 1) * sizeof(int))
+    if places == NULL:
+        raise MemoryError(f"no memory to sort {n} n-grams")
     with nogil:
         starts[:] = 0
         for i in range(n):
+            places[i] = -1
             if values[i] == values[i]:
                 word = id_below(&ngrams[i, column], <int> range_of_word.shape[0])
-                starts[id_below(&range_of_word[word], <int> n_ranges)] += 1
+                places[i] = id_below(&range_of_word[word], <int> n_ranges)
+                starts[places[i]] += 1
         for i in range(n_ranges):
             size = starts[i]
             starts[i] = n_before
             n_before += size
         for i in range(n):
-            if values[i] == values[i]:
-                word = id_below(&ngrams[i, column], <int> range_of_word.shape[0])
-                place = id_below(&range_of_word[word], <int> n_ranges)
-                to = starts[place]
-                starts[place] += 1
+            if places[i] >= 0:
+                to = starts[places[i]]
+                starts[places[i]] += 1
                 for j in range(n_columns):
-                    word = ngrams[i, j]
-                    if n_ids > 0:
-                        word = new_ids[id_below(&ngrams[i, j], n_ids)]
-                    out_ngrams[to, j] = word
+                    out_ngrams[to, j] = ngrams[i, j]
                 out_values[to] = values[i]
-                out_rows[to] = first_row + <int> i
+                out_rows[to] = <int> i
         # Each start is that of the next range now.
         for i in range(n_ranges, 0, -1):
             starts[i] = starts[i - 1]
         starts[0] = 0
+        free(places)

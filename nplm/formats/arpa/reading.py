@@ -39,9 +39,9 @@ MAX_LOG10_PROB = 1e-4
 # Largest log10 of a back-off weight, close to the largest of float32.
 MAX_LOG10_WEIGHT = 38.0
 LIMITS = LOG_ZERO, MAX_LOG10_PROB, MAX_LOG10_WEIGHT
-# Lines read at once: the size that a file claims is not trusted, and their numbers stay
-# in the cache.
-MAX_ROWS = 1 << 15
+# Lines that are read and sorted into ranges at once: the size that a file claims is not
+# trusted.
+MAX_ROWS = 1 << 18
 # Comment lines above the header: toolkits write a few.
 MAX_COMMENT_LINES = 10_000
 # The numbers that the kernel reads in higher orders; float() accepts more, such as 1_0.
@@ -76,7 +76,8 @@ def read_ngrams(
         work.stage("reading", sum(counts))
         words, prob, bow = _read_unigrams(lines, counts[0], path)
         work.tell(counts[0])
-        marks, tables = Marks(words), NgramTables(work, len(words))
+        marks = Marks(words)
+        tables = NgramTables(work, len(words), prob, marks.ids)
         for k, count in enumerate(counts[1:], 2):
             _expect(lines, f"\\{k}-grams:")
             first_line[k] = lines.n_read + 1
@@ -279,6 +280,7 @@ class Marks:
     def __init__(self, words: EncodedWords) -> None:
         self._n_words = len(words)
         self._begin, self._end = (words.ids.get(mark, -1) for mark in (BEGIN, END))
+        self.ids = [i for i in (self._begin, self._end) if i >= 0]
         # Whether one of them is still a word, and the final ids of all words.
         self.remain = max(self._begin, self._end) >= 0
         self.new_ids: Ids | None = None

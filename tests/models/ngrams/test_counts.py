@@ -58,33 +58,27 @@ def test_pairs_are_ranked(module, n, n_left, n_right, in_order):
     assert_array_equal(rank, [number[p] for p in zip(left.tolist(), right.tolist())])
 
 
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("n", [0, 1, 500])
-def test_words_that_end_contexts_are_counted_as_by_twin(n, weighted):
+def test_words_are_renamed_as_by_twin():
     rng = np.random.default_rng(0)
-    ngrams = rng.integers(40, size=(n, 3), dtype=np.int32)
-    bow = rng.choice(np.array([0.5, np.nan, 2], np.float32), n) if weighted else None
-    counts, expected = rng.integers(9, size=40).repeat(2).reshape(40, 2).T.copy()
-    _counts.count_words(ngrams, bow, counts)
-    reference.count_words(ngrams, bow, expected)
-    assert_array_equal(counts, expected)
+    words, new_ids = rng.integers(40, size=(2, 500), dtype=np.int32)
+    out, expected = np.empty((2, 500), np.int32)
+    _counts.rename(words, new_ids, out)
+    reference.rename(words, new_ids, expected)
+    assert_array_equal(out, expected)
 
 
-@pytest.mark.parametrize("renumbered", [False, True])
 @pytest.mark.parametrize(("n", "n_ranges"), [(0, 1), (1, 3), (50, 1), (500, 7)])
-def test_ngrams_are_sorted_by_range_as_by_twin(n, n_ranges, renumbered):
+def test_ngrams_are_sorted_by_range_as_by_twin(n, n_ranges):
     rng = np.random.default_rng(0)
     ngrams = rng.integers(40, size=(n, 3), dtype=np.int32)
     values = rng.choice(np.array([0.5, np.nan, 2], np.float32), n)
     range_of_word = np.sort(rng.integers(n_ranges, size=40, dtype=np.int32))
-    new_ids = rng.permutation(40).astype(np.int32) if renumbered else None
     results = []
     for module in (_counts, reference):
         starts = np.full(n_ranges + 1, -1, np.int64)
         out = [np.full((n, 3), -1, np.int32), np.full(n, -1, np.float32)]
         out += [np.full(n, -1, np.int32)]
-        own = ngrams, values, 1, new_ids, range_of_word, 9
-        module.sort_by_range(*own, starts, *out)
+        module.sort_by_range(ngrams, values, 1, range_of_word, starts, *out)
         results.append([starts, *out])
     for own, expected in zip(*results):
         assert_array_equal(own, expected)

@@ -135,7 +135,7 @@ class Quantizing:
         parents = trie.parents(work)
         for i, (first, last) in enumerate(ranges.tolist()):
             tables = {
-                k: self._ngrams(k, spans_of(starts[k], i), parents)
+                k: self._ngrams(k, spans_of(starts[k], (i, i + 1)), parents)
                 for k in self._lengths
             }
             self._write_range(first, last, tables, parents)
@@ -194,8 +194,8 @@ class Quantizing:
                 np.empty(len(pairs), np.int32),
             )
             out = np.empty_like(pairs), prob, rows
-            ranges = 1, None, range_of_word, 0, starts
-            _counts.sort_by_range(pairs, trie.prob[place], *ranges, *out)
+            inputs = pairs, trie.prob[place], 1, range_of_word
+            _counts.sort_by_range(*inputs, starts, *out)
             for name, values in zip(SORTED, (out[0], self._books[k][0].codes(prob))):
                 work.append(f"{name}.{k}", values)
             found.append(n_before + starts)
@@ -282,7 +282,7 @@ def unquantized(trie: SuffixTrie, work: Work) -> BackoffTrie:
     """Return the n-grams of a trie that only look-ups read, of nplm or of KenLM."""
     unigrams = trie.word_values()
     ids = np.arange(len(unigrams[0]), dtype=np.int32)[:, np.newaxis]
-    tables = NgramTables(work, len(ids))
+    tables = NgramTables(work, len(ids), unigrams[0])
     work.stage("reading", sum(map(trie.n_nodes, range(trie.order - 1))))
     arrays: dict[int, Ids] = {}
     for i in range(trie.order - 1):

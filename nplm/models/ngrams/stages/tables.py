@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from itertools import repeat
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nplm._kernels.ngrams import _counts
-from nplm.base.array_types import Counts, Ids
+from nplm.base.array_types import Counts, Floats, Ids, Index
 from nplm.models.ngrams.stages import levels
 from nplm.models.ngrams.trie.backoff_trie import BackoffTrie
 from nplm.models.ngrams.trie.context_trie import TrieBuilder
@@ -21,12 +20,15 @@ from nplm.models.ngrams.trie.work import Work
 NOT_AN_NGRAM = NO_CONTEXT = np.float32(np.nan)
 # Bytes of memory for each n-gram of a range: its words, numbers and ranks, for sorting.
 ROW_BYTES = 200
-# n-grams of a range at most: these are sorted in the cache.
+# n-grams of a range: these are sorted in the cache.
 MAX_ROWS = 1 << 19
-# Arrays of the n-grams of a range, and of its contexts: words, numbers, and rows. The
-# word in a column decides the range.
-OF_NGRAMS = -2, ("ngrams", "prob", "rows")
-OF_CONTEXTS = -1, ("contexts", "bow")
+# Ranges of words by which n-grams are written to files as they are added.
+N_RANGES = 512
+# Files of the n-grams of a length, and of contexts with a weight: words, numbers, and
+# rows. The word in a column decides the range.
+Kind = tuple[int, tuple[str, ...]]
+OF_NGRAMS: Kind = -2, ("ngrams", "prob", "rows")
+OF_CONTEXTS: Kind = -1, ("contexts", "bow")
 TYPES = np.int32, np.float32, np.int32
 
 
@@ -59,14 +61,36 @@ class NgramTables:
 
     The trie is made of a range of words at a time: those that contexts end with. Its
     n-grams and contexts are adjacent in each level.
+
+    `shares` (n_words,) are the probabilities of words, by which rows are expected to be
+    distributed: without them, or with wrong ones, some rows are sorted into ranges
+    twice. `marks` are words that may be left out, or become one; the last one's id is
+    that of all.
     """
 
-    def __init__(self, work: Work, n_words: int) -> None:
+    def __init__(
+        self,
+        work: Work,
+        n_words: int,
+        shares: Floats | None = None,
+        marks: Sequence[int] = (),
+    ) -> None:
         self._work = work
         self._n: dict[int, int] = {}
-        self._weighted: set[int] = set()  # lengths
-        # Numbers of n-grams and contexts that belong to each word.
-        self._n_rows = np.zeros(n_words, dtype=np.int64)
+        expected, least = np.full(n_words, 1 / n_words), np.finfo(float).tiny
+        if shares is not None:
+            expected += shares / max(shares.sum(), least)
+        expected[list(marks)] = 0
+        places = N_RANGES * (np.cumsum(expected) / max(expected.sum(), least))
+        first_words = np.unique(places.astype(np.int32), return_index=True)[1]
+        # A range begins with a word that stays.
+        is_first = ~np.isin(first_words, marks)
+        is_first[0] = True
+        self._first_words = first_words[is_first]
+        range_of_word = _numbered(self._first_words, n_words)
+        range_of_word[list(marks)] = range_of_word[list(marks[-1:])]
+        n_ranges = len(self._first_words)
+        self._rows = _SortedRows("range", n_ranges, range_of_word, work)
 
     def add(self, table: NgramTable) -> None:
         """Append n-grams, in any order."""
@@ -78,13 +102,11 @@ class NgramTables:
     def add_stored(self, table: NgramTable) -> None:
         """Append n-grams with numbers of float32, and `NO_CONTEXT` for weights of 1."""
         k = table.ngrams.shape[1]
-        self._n[k] = self._n.get(k, 0) + len(table.ngrams)
-        _counts.count_words(table.ngrams, table.bow, self._n_rows)
-        for array, values in zip(NgramTable._fields, table):
-            if values is not None:
-                self._work.append(f"table.{k}.{array}", values)
+        first_row = self._n.get(k, 0)
+        self._n[k] = first_row + len(table.ngrams)
+        self._rows.add(k, OF_NGRAMS, table.ngrams, table.prob, first_row)
         if table.bow is not None:
-            self._weighted.add(k)
+            self._rows.add(k, OF_CONTEXTS, table.ngrams, table.bow)
 
     def trie(
         self,
@@ -106,47 +128,48 @@ class NgramTables:
         sizes = np.zeros((order, 2), dtype=np.int64)
         lengths = range(2, order + 1)
         if lengths:
-            n_rows = np.zeros(n_words, dtype=np.int64)
-            if new_ids is None:
-                new_ids = np.arange(len(self._n_rows), dtype=np.int32)
-            np.add.at(n_rows, new_ids, self._n_rows)
-            ranges = list(levels.ranges_of_words(n_rows, self._max_rows))
-            work.stage("sorting n-grams", int(n_rows.sum()))
-            rows_of = _RowsOfRanges(self._blocks, ranges, settled, new_ids, work)
-            for i, words in enumerate(ranges):
-                self._write_range(i, words, sizes, unigrams, rows_of, distinct)
-                work.tell(int(n_rows[slice(*words)].sum()))
+            work.stage("sorting n-grams", int(self._rows.sizes.sum()))
+            for words, rows, number in self._ranges(n_words, new_ids):
+                chosen = {k: rows.chosen(k, number, settled, new_ids) for k in lengths}
+                self._write_range(words, sizes, unigrams, chosen, distinct)
+                work.tell(int(rows.sizes[slice(*number)].sum()))
+            self._rows.remove()
         prob = {"prob": unigrams.prob.astype(np.float32)}
         parts = [levels.Part(0, sizes[:-1])] if lengths else []
         return BackoffTrie(n_words, **levels.join_parts(n_words, prob, parts, work))
 
-    @property
-    def _max_rows(self) -> int:
-        return min(self._work.memory // ROW_BYTES, MAX_ROWS)
-
-    def _blocks(self, k: int) -> Iterator[tuple[int, NgramTable]]:
-        """Yield the n-grams of a length in blocks, each with its first row."""
-        if not self._n.get(k):
-            return
-        size, first = self._work.block, 0
-        types = (np.int32, size * k), (np.float32, size), (np.float32, size)
-        files: list[Iterator[Any]] = [
-            self._work.read(f"table.{k}.{array}", *kind)
-            for array, kind in zip(NgramTable._fields, types)
-        ]
-        if k not in self._weighted:
-            files[-1] = repeat(None)
-        for ngrams, prob, bow in zip(*files):
-            yield first, NgramTable(ngrams.reshape(-1, k), prob, bow)
-            first += len(prob)
+    def _ranges(
+        self, n_words: int, new_ids: Ids | None
+    ) -> Iterator[tuple[tuple[int, int], _SortedRows, tuple[int, int]]]:
+        """Yield ranges of final ids, and the rows of each: which of which files."""
+        most = self._work.memory // ROW_BYTES
+        old_ids = self._first_words
+        first_words = old_ids if new_ids is None else new_ids[old_ids]
+        bounds = [0, *first_words[1:].tolist(), n_words]
+        for ranges in levels.ranges_of_words(self._rows.sizes, min(most, MAX_ROWS)):
+            first, last = (bounds[number] for number in ranges)
+            n_rows = int(self._rows.sizes[slice(*ranges)].sum())
+            if n_rows <= most or last - first < 2:
+                yield (first, last), self._rows, ranges
+                continue
+            if new_ids is None:
+                new_ids = np.arange(n_words, dtype=np.int32)
+            counts = self._rows.counts(ranges, new_ids, n_words)[first:last]
+            parts = list(levels.ranges_of_words(counts, min(most, MAX_ROWS)))
+            range_of_word = _numbered([first + part[0] for part in parts], n_words)
+            numbers = len(parts), range_of_word[new_ids]
+            rows = _SortedRows("part of range", *numbers, self._work)
+            self._rows.move(ranges, rows)
+            for i, part in enumerate(parts):
+                yield (first + part[0], first + part[1]), rows, (i, i + 1)
+            rows.remove()
 
     def _write_range(
         self,
-        number: int,
         words: tuple[int, int],
         sizes: Counts,
         unigrams: NgramTable,
-        rows_of: _RowsOfRanges,
+        chosen: dict[int, _Chosen],
         distinct: bool,
     ) -> None:
         """Append the levels of contexts that end with a range of words, and sizes."""
@@ -157,13 +180,12 @@ class NgramTables:
         assert unigrams.bow is not None
         contexts, bows = {}, {1: unigrams.bow[first:last].astype(np.float32)}
         rows: list[NDArray[Any]] = [every]
-        for k in range(2, order + 1):
-            chosen = rows_of(k, number)
-            ngrams.append(chosen.ngrams)
-            probs.append(chosen.prob)
-            rows.append(chosen.rows)
+        for k, table in chosen.items():
+            ngrams.append(table.ngrams)
+            probs.append(table.prob)
+            rows.append(table.rows)
             if k < order:
-                contexts[k], bows[k] = chosen.contexts, chosen.bow
+                contexts[k], bows[k] = table.contexts, table.bow
         builder = TrieBuilder(n_words)
         positions, numbers = builder.add_tables(ngrams, contexts=contexts)
         for level in range(1, order):
@@ -213,71 +235,120 @@ class _Chosen(NamedTuple):
     bow: NDArray[np.float32]
 
 
-class _RowsOfRanges:
-    """The rows of tables that belong to a range of words.
-
-    If there are several ranges, the rows are sorted by them first, block by block, so
-    that each range reads its own rows alone. `blocks_of` yields the blocks of a length,
-    each with its first row.
-    """
+class _SortedRows:
+    """Rows of n-grams and contexts in files, each block of them sorted by range."""
 
     def __init__(
-        self,
-        blocks_of: Callable[[int], Iterator[tuple[int, NgramTable]]],
-        ranges: Sequence[tuple[int, int]],
-        settled: Callable[[NgramTable], NgramTable],
-        new_ids: Ids,
-        work: Work,
+        self, name: str, n_ranges: int, range_of_word: Ids, work: Work
     ) -> None:
-        self._blocks_of, self._settled, self._work = blocks_of, settled, work
-        self._n_ranges = len(ranges)
-        sizes = [last - first for first, last in ranges]
-        of_range = np.arange(len(ranges), dtype=np.int32)
-        self._new_ids = new_ids
-        self._range_of_word = np.repeat(of_range, sizes)[new_ids]
-        # Of n-grams and of contexts: where each range begins in a block.
-        self._starts: dict[int, tuple[list[Counts], ...]] = {}
+        self._name, self._work, self._range_of_word = name, work, range_of_word
+        # Number of rows in each range.
+        self.sizes = np.zeros(n_ranges, dtype=np.int64)
+        # Where each range begins in each block, and the end of the block.
+        self._starts: dict[tuple[int, Kind], list[Counts]] = {}
 
-    def __call__(self, k: int, number: int) -> _Chosen:
-        """Return the rows of a length; ranges are asked for in turn, each once."""
-        if number == 0:
-            self._sort(k)
-        arrays = []
-        for (_, names), starts in zip((OF_NGRAMS, OF_CONTEXTS), self._starts[k]):
-            for name, dtype, width in zip(names, TYPES, (k, 1, 1)):
-                spans = spans_of([width * start for start in starts], number)
-                values = self._work.at(f"range.{k}.{name}", dtype, *spans)
-                arrays.append(values.reshape(-1, k) if width > 1 else values)
-                if number == self._n_ranges - 1:
-                    self._work.remove(f"range.{k}.{name}")
+    def add(
+        self,
+        k: int,
+        kind: Kind,
+        ngrams: Ids,
+        values: NDArray[np.float32],
+        rows: Ids | int = 0,
+    ) -> None:
+        """Append the rows that have a value; `rows` has their numbers, or the first."""
+        column, names = kind
+        starts, n = np.empty(len(self.sizes) + 1, np.int64), len(ngrams)
+        arrays = np.empty_like(ngrams), np.empty(n, np.float32), np.empty(n, np.int32)
+        inputs = ngrams, values, k + column, self._range_of_word
+        _counts.sort_by_range(*inputs, starts, *arrays)
+        self.sizes += np.diff(starts)
+        before = self._starts.setdefault((k, kind), [])
+        before.append(starts + (before[-1][-1] if before else 0))
+        words, numbers, order = (out[: starts[-1]] for out in arrays)
+        order = order + np.int32(rows) if isinstance(rows, int) else rows[order]
+        for name, array in zip(names, (words, numbers, order)):
+            self._work.append(self._file(k, name), array)
+
+    def chosen(
+        self,
+        k: int,
+        ranges: tuple[int, int],
+        settled: Callable[[NgramTable], NgramTable],
+        new_ids: Ids | None,
+    ) -> _Chosen:
+        """Return the n-grams and contexts of some ranges, with their final numbers."""
+        arrays: list[NDArray[Any]] = []
+        for field, kind in enumerate((OF_NGRAMS, OF_CONTEXTS), 1):
+            spans = spans_of(self._starts.get((k, kind), []), ranges)
+            ngrams, values, *rows = self._read(k, kind, spans)
+            table = NgramTable(ngrams, values, values if field == 2 else None)
+            final: Any = settled(table)[field]
+            if final is not values:
+                stays = ~np.isnan(final)
+                ngrams, values = ngrams[stays], final[stays]
+                rows = [numbers[stays] for numbers in rows]
+            if new_ids is not None:
+                renamed = np.empty_like(ngrams)
+                _counts.rename(ngrams.reshape(-1), new_ids, renamed.reshape(-1))
+                ngrams = renamed
+            arrays += ngrams, values, *rows
         return _Chosen(*arrays)
 
-    def _sort(self, k: int) -> None:
-        """Write the rows of a length to files, those of each block by range."""
-        self._starts[k] = [], []
-        n_before = [0, 0]
-        for first_row, table in self._blocks_of(k):
-            ngrams, *numbers = self._settled(table)
-            for i, (column, names) in enumerate((OF_NGRAMS, OF_CONTEXTS)):
-                if numbers[i] is None:
-                    continue
-                starts = np.empty(self._n_ranges + 1, np.int64)
-                arrays = [np.empty_like(ngrams)]
-                arrays += [np.empty(len(ngrams), dtype) for dtype in TYPES[1:]]
-                words = k + column, self._new_ids, self._range_of_word
-                outputs = *words, first_row, starts, *arrays
-                _counts.sort_by_range(ngrams, numbers[i], *outputs)
-                self._starts[k][i].append(starts + n_before[i])
-                for name, values in zip(names, arrays):
-                    self._work.append(f"range.{k}.{name}", values[: starts[-1]])
-                n_before[i] += int(starts[-1])
-        self._remove_tables(k)
+    def counts(self, ranges: tuple[int, int], new_ids: Ids, n_words: int) -> Counts:
+        """Return the number of rows of each word in some ranges."""
+        counts = np.zeros(n_words, dtype=np.int64)
+        for _, (column, _), (ngrams, *_) in self._blocks(ranges):
+            words = new_ids[ngrams[:, column]]
+            np.add.at(counts, words, 1)
+        return counts
 
-    def _remove_tables(self, k: int) -> None:
-        self._work.remove(*(f"table.{k}.{array}" for array in NgramTable._fields))
+    def move(self, ranges: tuple[int, int], other: _SortedRows) -> None:
+        """Append the rows of some ranges to others."""
+        for k, kind, arrays in self._blocks(ranges):
+            other.add(k, kind, *arrays)
+
+    def remove(self) -> None:
+        """Remove the files."""
+        for k, (_, names) in self._starts:
+            self._work.remove(*(self._file(k, name) for name in names))
+
+    def _file(self, k: int, array: str) -> str:
+        return f"{self._name}.{k}.{array}"
+
+    def _blocks(
+        self, ranges: tuple[int, int]
+    ) -> Iterator[tuple[int, Kind, list[NDArray[Any]]]]:
+        """Yield the rows of some ranges by length, kind and block."""
+        for (k, kind), starts in self._starts.items():
+            for span in spans_of(starts, ranges):
+                yield k, kind, self._read(k, kind, [span])
+
+    def _read(
+        self, k: int, kind: Kind, spans: list[tuple[int, int]]
+    ) -> list[NDArray[Any]]:
+        """Return the words, numbers and rows in parts of files."""
+        words, *others = kind[1]
+        of_words = [(k * first, k * n) for first, n in spans]
+        ngrams = self._work.at(self._file(k, words), np.int32, *of_words)
+        return [ngrams.reshape(-1, k)] + [
+            self._work.at(self._file(k, name), dtype, *spans)
+            for name, dtype in zip(others, TYPES[1:])
+        ]
 
 
-def spans_of(starts: Sequence[Counts], number: int) -> list[tuple[int, int]]:
-    """Return where each block has a range, and its length, from where ranges begin."""
-    ends = (start[number : number + 2].tolist() for start in starts)
+def _numbered(first_words: Sequence[int] | Index, n_words: int) -> Ids:
+    """Return the number of each word's range, from the words with which ranges begin.
+
+    The first range has the words before it, too.
+    """
+    begins = np.zeros(n_words, dtype=np.int32)
+    begins[first_words[1:]] = 1
+    return np.cumsum(begins, dtype=np.int32)
+
+
+def spans_of(
+    starts: Sequence[Counts], ranges: tuple[int, int]
+) -> list[tuple[int, int]]:
+    """Return where each block has some ranges, and their length."""
+    ends = (start[list(ranges)].tolist() for start in starts)
     return [(first, last - first) for first, last in ends]

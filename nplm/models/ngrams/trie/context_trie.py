@@ -290,19 +290,21 @@ class TrieBuilder:
 
 
 class _Runs:
-    """Runs of equal adjacent rows."""
+    """Runs of equal adjacent rows, or each row if most differ from the one before."""
 
     def __init__(self, rows: Ids) -> None:
         begins = np.zeros(len(rows), dtype=bool)
         begins[:1] = True
         for column in range(rows.shape[1]):  # many rows, few columns
             begins[1:] |= rows[1:, column] != rows[:-1, column]
-        self.contexts = rows[begins]
-        self._run = np.cumsum(begins, dtype=np.int32) - np.int32(1)
+        self.contexts, self._run = rows, None
+        if 2 * np.count_nonzero(begins) < len(rows):
+            self.contexts = rows[begins]
+            self._run = np.cumsum(begins, dtype=np.int32) - np.int32(1)
 
     def expanded(self, values: Ids) -> Ids:
         """Repeat the value of each run for all its rows."""
-        return values[self._run]
+        return values if self._run is None else values[self._run]
 
 
 def _shifted(offsets: Ids, by: int) -> Ids:
