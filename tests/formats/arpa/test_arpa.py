@@ -1,5 +1,6 @@
 """ARPA files are written for KenLM and SRILM, and read from them."""
 
+import io
 import os
 from itertools import product
 
@@ -8,6 +9,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from nplm import TextLM, load, windows
+from nplm.base.encoded_words import EncodedWords
 from nplm.formats import _lines, read_arpa, write_arpa
 from nplm.formats.arpa import reading
 from tests.helpers.arpa import KENLM, SRILM, WORDS, fitted
@@ -88,6 +90,28 @@ def test_lines_are_read_in_blocks(tmp_path, monkeypatch):
         monkeypatch.setattr(reading, "MAX_ROWS", n_bytes)
         loaded, _ = read_arpa(tmp_path / "model.arpa")
         assert_array_equal(loaded.predict_proba(X[:50]), expected)
+
+
+@pytest.mark.parametrize(
+    ("spelling", "low", "high"),
+    [
+        (".7g", -9, 0), (".6f", -99, 38), (".17g", -3, 0), (".20f", -40, -37),
+        (".3e", -1, 1), (".3e", -1e-7, 1e-7), (".0f", -98, 0), (".3e", -1e-16, 1e-16),
+    ],
+)  # fmt: skip
+def test_numbers_are_the_powers_of_ten_of_python(spelling, low, high):
+    rng = np.random.default_rng(0)
+    texts = np.char.mod(f"%{spelling}", rng.uniform(low, high, (5000, 2)))
+    texts[:, 0] = np.where(texts[:, 0].astype(float) > 0, "-.5", texts[:, 0])
+    lines = "".join(f"{prob}\ta b\t{bow}\n" for prob, bow in texts)
+    source, ids = io.BytesIO(lines.encode()), EncodedWords.of(["a", "b"])
+    table = _lines.Lines(source, "a file").ngrams(
+        2, ids, len(texts), reading.LIMITS, weights=True, n_before=0, n_in_all=5000
+    )
+    exact = [[0 if x < -98 else 10.0**x for x in map(float, row)] for row in texts]
+    prob, bow = np.array(exact).T
+    assert_array_equal(table.prob, prob.astype(np.float32))
+    assert_array_equal(table.bow, np.where(bow == 1, np.nan, bow).astype(np.float32))
 
 
 @pytest.mark.parametrize("text", [KENLM, SRILM], ids=["kenlm", "srilm"])

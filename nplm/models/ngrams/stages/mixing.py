@@ -160,16 +160,17 @@ def mixed_trie(
 def _union(members: Sequence[Member], work: Work) -> BackoffTrie:
     """Return a trie of the n-grams of all members; its numbers are to be filled in."""
     n_words = members[0].n_words
-    tables = NgramTables(work, n_words)
+    ids = np.arange(n_words, dtype=np.int32)[:, np.newaxis]
+    unigrams = [m.next_word_prob(ids[:, :0], ids[:, 0]) for m in members]
+    tables = NgramTables(work, n_words, np.sum(unigrams, axis=0))
     order = max(member.order for member in members)
     work.stage("reading", sum(int(m.trie.n_ngrams[1 : m.order].sum()) for m in members))
     for member in members:
         for level in range(1, order):
             for ngrams in member.ngrams(level, work):
                 tables.add(NgramTable.of_words(ngrams))
-    ids = np.arange(n_words, dtype=np.int32)[:, np.newaxis]
-    unigrams = NgramTable.of_words(ids)._replace(bow=np.ones(n_words))
-    return tables.trie(order, unigrams, distinct=False)
+    every = NgramTable.of_words(ids)._replace(bow=np.ones(n_words))
+    return tables.trie(order, every, distinct=False)
 
 
 def _fill(
