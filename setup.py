@@ -72,6 +72,7 @@ class BuildKernels(build_ext):
         translated = cythonize(
             self.extensions,
             nthreads=os.cpu_count() or 1,
+            force=DEBUG,  # C files of the other directives are as new
             shared_utility_qualified_name=SHARED,
             compiler_directives={
                 "language_level": "3",
@@ -89,6 +90,9 @@ class BuildKernels(build_ext):
         for extension in self.extensions:
             extension.sources = c_files[extension.name]
         super().build_extensions()
+        if DEBUG:  # the next installation is without the checks
+            for files in c_files.values():
+                Path(files[0]).unlink()
 
     def check_compiler(self) -> None:
         """Raise before a minute's work where the kernels cannot be compiled."""
