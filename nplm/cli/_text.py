@@ -177,6 +177,20 @@ def refuse_empty(path: str | None, purpose: str) -> None:
         raise click.ClickException(f"there is no text to {purpose} on in {path}.")
 
 
+def hint_of_marks(inputs: Iterable[str], tokens: str) -> None:
+    """Show a hint if --tokens words splits the ``<unk>`` of a prepared text."""
+    files = [name for name in inputs if os.path.isfile(name)]
+    if not files or tokens != "words":
+        return
+    first = next(chunks_of(files), None)  # a hint need not read all
+    if first and any(b"<unk>" in line for line in first.lines):
+        click.echo(
+            f"Hint: {files[0]} has <unk>, which --tokens words splits into <, unk and "
+            ">. If its words are separated by blanks, give --tokens blanks.",
+            err=True,
+        )
+
+
 class Files:
     """Files one after another, open and decompressed.
 

@@ -74,7 +74,7 @@ class PaperTable:
             fits = [fit for fit in self.fits if any(_is(r, name) for r in fit.rows)]
             if not fits:
                 raise ValueError(
-                    f"{name!r} is no row of {self.name}: choose among "
+                    f"{name!r} is not a row of {self.name}: choose among "
                     f"{', '.join(row.name for row in self.rows)}; patterns such as "
                     "'MLP*' choose several."
                 )

@@ -92,8 +92,9 @@ class Tokenizer(Splitter, TransformerMixin, DocumentEstimator):
 
         A token is a word with the parts that ``-``, ``.``, ``:``, ``/``, ``@`` and
         ``$`` join to it, or one other mark. Numbers are ``<num>``, and other tokens
-        with a digit are ``<id>``, so lines of one kind become one sequence of tokens,
-        without templates that are learned before.
+        with a digit are ``<id>``, and so is a date such as ``Dec  1``, ``Sun Dec 04``
+        or ``Sun, 04 Dec``. So lines of one kind become one sequence of tokens, without
+        templates that are learned before.
 
         Parameters
         ----------

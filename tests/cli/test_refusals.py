@@ -115,7 +115,7 @@ OTHERS = {
         ("--follow -", 2, "give the name of one TEXT"),
         ("--follow @test @train", 2, "give the name of one TEXT"),
         ("--follow @test --jobs 2", 2, "give the name of one TEXT"),
-        ("--follow @pipe", 2, "which is no pipe"),
+        ("--follow @pipe", 2, "which is not a pipe"),
         ("--follow @log.gz", 1, "leave --follow out"),
         ("@latin", 1, "latin, line 2: not UTF-8"),
         ("@cut", 1, "cut cannot be decompressed"),
@@ -240,7 +240,7 @@ OTHERS = {
     ],
     "reproduce": [
         ("table3", 2, "table3"),
-        ("table1 --rows MLP11", 1, "'MLP11' is no row of table1"),
+        ("table1 --rows MLP11", 1, "'MLP11' is not a row of table1"),
         ("table1 --rows ' ,'", 2, "--rows names no row: leave it out for all"),
         ("table1 --text @train", 2, "--text is for table2: table1 is of Brown."),
         ("table1 --jobs 0", 2, "'0' must be 1 or more, or -1"),

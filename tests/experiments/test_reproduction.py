@@ -220,7 +220,7 @@ def test_rows_by_pattern():
 
 @pytest.mark.parametrize("name", ["MLP11", "", "Kneser-Ney back-off 6"])
 def test_no_such_row(run, name):
-    with pytest.raises(ValueError, match="is no row of table1: choose among MLP1, "):
+    with pytest.raises(ValueError, match="is not a row of table1: choose among MLP1, "):
         run(name)
 
 

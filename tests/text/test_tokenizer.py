@@ -72,6 +72,10 @@ def test_tokens_of_logs_are_masked():
             "<id> <id> RAS KERNEL INFO",
         "dfs.DataNode$PacketResponder: lr=0x1f, uid=0 rhost=a.org":
             "dfs.DataNode$PacketResponder : lr = <id> , uid = <num> rhost = a.org",
+        "Jan  1 11:00:50 LabSZ sshd[25]: up": "<id> <id> LabSZ sshd [ <num> ] : up",
+        "[Sun Dec 04 04:47:44 2005] ok": "[ <id> <id> <num> ] ok",
+        "Sun, 04 Dec 2005 is on 4 Mar 2006": "<id> <num> is on <id> <num>",
+        "Sun may set, 10 Marks, May 2005": "Sun may set , <num> Marks , May <num>",
         "1.2.3.4": "<id>",
         "3.5% of 2,000": "<num> % of <num> , <num>",
     }.items():  # fmt: skip

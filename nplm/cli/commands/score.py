@@ -191,7 +191,7 @@ def score_command(
     if follow and (len(inputs) != 1 or not os.path.isfile(*inputs) or n_jobs != 1):
         raise click.UsageError(
             "--follow scores the lines of one file as they come: give the name of one "
-            "TEXT, which is no pipe, and leave --jobs out."
+            "TEXT, which is not a pipe, and leave --jobs out."
         )
     scorer = read_scorer(model, verify=verify)
     refuse_to_share(scorer, n_jobs)

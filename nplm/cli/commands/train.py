@@ -18,7 +18,7 @@ from nplm.cli._options import (
     refuse_other_models,
 )
 from nplm.cli._outputs import output_option, refuse_to_replace
-from nplm.cli._text import INPUTS, listed_words
+from nplm.cli._text import INPUTS, hint_of_marks, listed_words
 from nplm.cli.training.job import Job
 from nplm.cli.training.options import OPEN_UNITS, UNITS, train_options
 from nplm.text.words.word_choice import WordChoice
@@ -70,6 +70,8 @@ def train_command(
     _refuse_chosen_units(options)
     refuse_other_models(ctx)
     refuse_to_replace(output, *inputs, valid, test, options["words_path"])
+    if not options["of_counts"]:
+        hint_of_marks(inputs, options["tokens"])
     if chosen_model(ctx) == BY_MINUTES:
         from nplm.cli.training.minutes import train_minutes
 

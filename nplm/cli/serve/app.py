@@ -288,7 +288,12 @@ async def _invalid(request: Request, error: Any) -> JSONResponse:
         return _answer(
             400, f"the request is not JSON: {why}, at character {first['loc'][1]}."
         )
-    where = ".".join(str(part) for part in first["loc"][1:]) or "the request"
+    if first["loc"] == ("body",):
+        return _answer(
+            422, "the request is not an object of JSON: send one, with the header "
+            "Content-Type: application/json.",
+        )  # fmt: skip
+    where = ".".join(str(part) for part in first["loc"][1:])
     return _answer(422, f"{where}: {first['msg']}.")
 
 

@@ -25,8 +25,12 @@ JOINERS = "\u200c\u200d"
 BLANKS = " \t\r\n"
 BETWEEN_BLANKS = r"[^ \t\r\n]+"
 # Words of logs keep what joins the parts of addresses, paths, dates and identifiers.
+# A date is one token, or the names of days and months would be unknown later.
+DAY = "(?:(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun),? +)?"
+MONTH = "(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)"
+DATE = rf"{DAY}(?:{MONTH} +\d{{1,2}}|\d{{1,2}} +{MONTH})\b"
 OF_LOGS: dict[str, Any] = {
-    "pattern": r"\w+(?:[-.:/@$]+\w+)*|[^\w\s]",
+    "pattern": rf"{DATE}|\w+(?:[-.:/@$]+\w+)*|[^\w\s]",
     "number": "<num>",
     "identifier": "<id>",
 }

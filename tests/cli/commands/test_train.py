@@ -42,6 +42,19 @@ SMALL = ["--epochs", "2", "--hidden", "8", "--embedding", "4"]
 NETWORKS = ["network", "energy", "shortlist", "mixture"]
 
 
+@pytest.mark.parametrize("tokens", ["words", "blanks"])
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_a_hint_tells_that_words_split_unk(run, tmp_path, tokens):
+    text = tmp_path / "prepared.txt"
+    text.write_text("the <unk> sat\n" * 20, encoding="utf-8")
+    options = "--order", "2", "--tokens", tokens, "-o", str(tmp_path / "model")
+    result = run("train", str(text), *options)
+    assert result.exit_code == 0
+    assert ("has <unk>, which --tokens words splits" in result.stderr) == (
+        tokens == "words"
+    )
+
+
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("held_out", [True, False])
 @pytest.mark.filterwarnings("ignore::UserWarning")

@@ -152,7 +152,7 @@ LONG = "x" * (messages.MAX_TEXT_CHARS + 1)
         ("/score", {}, 422, "text: Field required"),
         ("/score", {"text": "a", "word": "a"}, 422, "word: Extra"),
         ("/score", {"text": "a \ud800"}, 422, "text: .*string"),
-        ("/score", [], 422, "the request: "),
+        ("/score", [], 422, "not an object of JSON: .*Content-Type: application/json"),
         ("/score", {"text": "a", "model": "x"}, 404, "the models are 'n-grams', 'mix"),
         ("/next", {"text": "a", "k": 101}, 422, "k: .*less than or equal to 100"),
         ("/next", {"text": "a", "k": "5"}, 422, "k: .*integer"),

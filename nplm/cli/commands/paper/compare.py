@@ -28,8 +28,10 @@ from nplm.cli._outputs import (
     writable_folder,
 )
 from nplm.cli._tally import warning_of_unknown
+from nplm.cli._text import hint_of_marks
 from nplm.cli._values import ABOVE_ZERO, POSITIVE, SEED, SETTING, threads_option
 from nplm.cli.commands.paper import tables
+from nplm.cli.training.fitting import tokenizer_of
 from nplm.datasets import Corpus, fetch_brown, fetch_ptb, load_python_docs, load_text
 from nplm.experiments import Row, compare, conclusion
 from nplm.inspection import nearest_words, suggestions
@@ -56,6 +58,12 @@ Results = list[tuple[Row, TextLM]]
 )
 @click.option(
     "--lines", is_flag=True, help="Each line of PATH is a document of its own."
+)
+@click.option(
+    "--tokens",
+    type=click.Choice(["words", "blanks"]),
+    default="words",
+    help="Split PATH into words and punctuation marks, or at blanks.",
 )
 @click.option(
     "--min-count",
@@ -98,12 +106,13 @@ def compare_command(
     ctx: click.Context,
     /,
     corpus_name: str,
-    lines: bool,
-    min_count: int,
     settings: tuple[tuple[str, object], ...],
     ngram_order: int,
     json_path: Path | None,
     folder: Path | None,
+    lines: bool,
+    tokens: str,
+    min_count: int,
     **options: Any,
 ) -> None:
     """Train AutoLM and n-gram models on a corpus, side by side.
@@ -128,7 +137,7 @@ def compare_command(
     lm = AutoLM(**options, settings=dict(settings))
     check_auto_settings(dict(settings))
     console, status = Console(), Console(stderr=True)
-    corpus = _load_corpus(ctx, corpus_name, lines, min_count)
+    corpus = _load_corpus(ctx, corpus_name, tokens, lines=lines, min_count=min_count)
     tables.print_corpus(console, corpus_name, corpus)
     status.print(
         f"AutoLM trains for {time_in_words(60 * lm.minutes)}, after n-gram models that "
@@ -162,7 +171,7 @@ def compare_command(
     ctx.exit(exit_code)
 
 
-def _load_corpus(ctx: click.Context, name: str, lines: bool, min_count: int) -> Corpus:
+def _load_corpus(ctx: click.Context, name: str, tokens: str, **options: Any) -> Corpus:
     """Load a named corpus, or the text at a path.
 
     Options that are for a path are refused with a name.
@@ -173,9 +182,10 @@ def _load_corpus(ctx: click.Context, name: str, lines: bool, min_count: int) -> 
                 f"--corpus {name}: there is no such file or folder, and the named "
                 f"corpora are {', '.join(CORPORA)}."
             )
-        return load_text(name, lines=lines, min_count=min_count)
+        hint_of_marks([name], tokens)
+        return load_text(name, tokenizer=tokenizer_of(tokens), **options)
     refuse(
-        ctx, ("lines", "min_count"),
+        ctx, ("lines", "tokens", "min_count"),
         f"{{}} is for --corpus PATH; {name} has its own protocol.",
     )  # fmt: skip
     return CORPORA[name]()

@@ -1,6 +1,7 @@
 """``nplm compare``: its options, its output, and how it ends."""
 
 import json
+import re
 
 import numpy as np
 import pytest
@@ -36,6 +37,21 @@ def run(text):
         return CliRunner().invoke(main, arguments)
 
     return run
+
+
+def test_compare_keeps_the_words_of_a_prepared_text(run, tmp_path):
+    path = tmp_path / "prepared.txt"
+    path.write_text("the <unk> sees a cat's dog .\n" * 200, encoding="utf-8")
+    split = run(*NGRAMS, "--lines", corpus=path)
+    assert "Hint: " in split.stderr and "--tokens blanks" in split.stderr
+    assert re.search("vocabulary +11 words", split.stdout), split.output
+    kept = run(*NGRAMS, "--lines", "--tokens", "blanks", corpus=path)
+    assert "Hint: " not in kept.stderr
+    assert re.search("vocabulary +8 words", kept.stdout), kept.output
+    assert (
+        "--tokens is for --corpus PATH"
+        in run("--tokens", "blanks", corpus="brown").stderr
+    )
 
 
 @pytest.mark.parametrize("lines", [False, pytest.param(True, marks=pytest.mark.slow)])
