@@ -15,7 +15,7 @@ import click
 from rich.console import Console
 
 import nplm
-from nplm import AutoLM, NeuralLM, TextLM
+from nplm import AutoLM, NeuralLM, TextLM, Tokenizer
 from nplm.base.progress import time_in_words
 from nplm.cli._bars import stages
 from nplm.cli._messages import check_auto_settings, report_in_options
@@ -31,10 +31,10 @@ from nplm.cli._tally import warning_of_unknown
 from nplm.cli._text import hint_of_marks
 from nplm.cli._values import ABOVE_ZERO, POSITIVE, SEED, SETTING, threads_option
 from nplm.cli.commands.paper import tables
-from nplm.cli.training.fitting import tokenizer_of
 from nplm.datasets import Corpus, fetch_brown, fetch_ptb, load_python_docs, load_text
 from nplm.experiments import Row, compare, conclusion
 from nplm.inspection import nearest_words, suggestions
+from nplm.text.words.splitting import BETWEEN_BLANKS
 
 CORPORA: dict[str, Callable[[], Corpus]] = {
     "python-docs": load_python_docs,
@@ -183,7 +183,8 @@ def _load_corpus(ctx: click.Context, name: str, tokens: str, **options: Any) -> 
                 f"corpora are {', '.join(CORPORA)}."
             )
         hint_of_marks([name], tokens)
-        return load_text(name, tokenizer=tokenizer_of(tokens), **options)
+        tokenizer = Tokenizer(BETWEEN_BLANKS) if tokens == "blanks" else None
+        return load_text(name, tokenizer=tokenizer, **options)
     refuse(
         ctx, ("lines", "tokens", "min_count"),
         f"{{}} is for --corpus PATH; {name} has its own protocol.",
