@@ -28,8 +28,19 @@ cdef extern from *:
         }
         return !(differ | (n & 1 ? (uint64_t) (a[n - 1] ^ b[n - 1]) : 0));
     }
+    /* One of two numbers, without the branch that compilers make of ?: here: it would
+       be unpredictable. */
+    static inline float nplm_one_of(int yes, float this, float that) {
+        uint32_t a, b;
+        memcpy(&a, &this, 4);
+        memcpy(&b, &that, 4);
+        b ^= (a ^ b) & -(uint32_t) yes;
+        memcpy(&this, &b, 4);
+        return this;
+    }
     """
     bint same_ids "nplm_same_ids"(const int* a, const int* b, int n) noexcept nogil
+    float one_of "nplm_one_of"(bint yes, float this, float that) noexcept nogil
 
 cdef enum:
     # Windows per block, whose memory accesses overlap.
@@ -81,8 +92,7 @@ cdef inline int read_window(
 
     Its context is `row`, and `y` its next word. In a block of several windows the array
     before both has those of the window before. Ids that are not below `n_words` are
-    replaced, and clear `valid`. What `begin` reads is prefetched. Returns the index of
-    the first word that was read.
+    replaced, and clear `valid`. Returns the index of the first word that was read.
     """
     cdef int first = chains.n_read, end = first, chain = j - 1, word, k
     # Not compared with `words`: a processor waits to read pairs of numbers that it has
@@ -101,12 +111,20 @@ cdef inline int read_window(
         chain = BLOCK + chains.n_contexts - 1
     chains.context[j] = chain
     word = checked_id(y, n_words, valid)
-    NPLM_PREFETCH(prob + word)
-    NPLM_PREFETCH(bow + word)
     chains.words[end] = word
     chains.newest[j] = end
     chains.n_read = end + 1
     return first
+
+
+cdef inline void expect_words(
+    const Chains* chains, const float* prob, const float* bow
+) noexcept nogil:
+    """Prefetch what `begin` reads of each word."""
+    cdef int k
+    for k in range(1, chains.n_read):
+        NPLM_PREFETCH(prob + chains.words[k])
+        NPLM_PREFETCH(bow + chains.words[k])
 
 
 cdef inline void begin(

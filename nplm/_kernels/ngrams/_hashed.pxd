@@ -11,6 +11,8 @@ weight and no filter, so more of them fit in a bucket.
 
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 
+from nplm._kernels.ngrams._bits cimport NPLM_PREFETCH
+from nplm._kernels.ngrams._chains cimport N_CHAINS
 from nplm._kernels.ngrams._trie cimport Ngrams
 
 cdef extern from *:
@@ -107,6 +109,8 @@ cdef enum:
     SLOTS = 4
     LONG_SLOTS = 7
     BUCKET_SIZE = 64
+    # Searches whose memory is prefetched together, while others are prepared.
+    TOGETHER = 16
 
 
 cdef struct Bucket:
@@ -116,6 +120,17 @@ cdef struct Bucket:
     uint32_t low[SLOTS]
     float prob[SLOTS]  # negative if the slot is a context or a suffix
     float bow[SLOTS]   # 1 if it is not a context, or has no weight
+
+
+cdef struct Slot:
+    # A slot, seen from its `high`: the numbers of a bucket between are of other slots.
+    uint32_t high
+    uint32_t of_others[SLOTS - 1]
+    uint32_t low
+    uint32_t of_others_too[SLOTS - 1]
+    float prob
+    float of_others_either[SLOTS - 1]
+    float bow
 
 
 cdef struct LongBucket:
@@ -185,9 +200,14 @@ cdef inline int long_slot_in(const LongBucket* bucket, uint64_t wanted) noexcept
     return NPLM_FIRST(nplm_long_hits(bucket, wanted), LONG_SLOTS)
 
 
+cdef inline uint32_t stops(const Bucket* bucket, uint64_t key) noexcept nogil:
+    """Return 0 if the search for an n-gram that the bucket lacks goes on."""
+    return ~bucket.low[key >> 62] & PASSED
+
+
 cdef inline bint goes_on(const Bucket* bucket, uint64_t key) noexcept nogil:
     """Whether the search for an n-gram that the bucket lacks goes on in the next."""
-    return (bucket.low[key >> 62] & PASSED) != 0
+    return stops(bucket, key) == 0
 
 
 cdef inline bint long_goes_on(const LongBucket* bucket, uint64_t key) noexcept nogil:
@@ -216,24 +236,71 @@ cdef inline const Bucket* find_bucket(
     return <const Bucket*> NPLM_NOTHING
 
 
-cdef inline const Bucket* found_from(
-    Bucket* at, uint64_t key, Bucket* first, Bucket* end, int* slot
-) noexcept nogil:
-    """Return the bucket of a key, and its slot; NPLM_NOTHING if it is not there.
+cdef inline const Slot* slot_of(const Bucket* bucket, int hits) noexcept nogil:
+    """Return the slot of the lowest bit of `hits`; NPLM_NOTHING if there is none."""
+    cdef const void* found = nplm_either(hits != 0, bucket, NPLM_NOTHING)
+    return <const Slot*> (
+        <const uint32_t*> found + (NPLM_FIRST(hits, SLOTS) & (SLOTS - 1))
+    )
 
-    Branch-free if the search ends at the first bucket: it is unpredictable whether an
+
+cdef inline Bucket* found_from(
+    Bucket* at, uint64_t key, Bucket* first, Bucket* end, int* hits
+) noexcept nogil:
+    """Return the bucket where the search for a key ends; bit i of `hits` is slot i.
+
+    Branch-free if the search ends at its first bucket: it is unpredictable whether an
     n-gram is there, and in which slot.
     """
     cdef Bucket* begun = at
-    cdef int hits = nplm_hits(at, tag(key))
-    while (hits == 0) & goes_on(at, key):
+    hits[0] = nplm_hits(at, tag(key))
+    while (hits[0] | stops(at, key)) == 0:
         at = first if at + 1 == end else at + 1
         # In the table of a damaged file the search may not end otherwise.
         if at == begun:
             break
-        hits = nplm_hits(at, tag(key))
-    slot[0] = NPLM_FIRST(hits, SLOTS) & (SLOTS - 1)
-    return <const Bucket*> nplm_either(hits != 0, at, NPLM_NOTHING)
+        hits[0] = nplm_hits(at, tag(key))
+    return at
+
+
+cdef inline void find_all(
+    const uint64_t* keys, Bucket** bucket, const int* live, int n_live, Bucket* first,
+    Bucket* end, const Slot** slot,
+) noexcept nogil:
+    """Find the slots of the live keys, whose searches begin at buckets.
+
+    Those that go on do so together, after their memory was prefetched.
+    """
+    cdef int further[N_CHAINS]
+    cdef int n_further = 0, i, j, hits
+    cdef Bucket* at
+    for i in range(n_live):
+        j = live[i]
+        hits = nplm_hits(bucket[j], tag(keys[j]))
+        slot[j] = slot_of(bucket[j], hits)
+        further[n_further] = j
+        n_further += (hits | stops(bucket[j], keys[j])) == 0
+    for i in range(n_further):
+        j = further[i]
+        bucket[j] = first if bucket[j] + 1 == end else bucket[j] + 1
+        NPLM_PREFETCH(bucket[j])
+    for i in range(n_further):
+        j = further[i]
+        at = found_from(bucket[j], keys[j], first, end, &hits)
+        slot[j] = slot_of(at, hits)
+
+
+cdef inline void expect_all(
+    Bucket* const* bucket, const int* live, int n_live
+) noexcept nogil:
+    """Prefetch the buckets of live keys.
+
+    Do so for several at once: at each of them a processor waits for the place of its
+    page, and waits together only for those with few instructions between.
+    """
+    cdef int i
+    for i in range(n_live):
+        NPLM_PREFETCH(bucket[live[i]])
 
 
 cdef inline float find_long_from(

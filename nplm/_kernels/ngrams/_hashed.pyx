@@ -9,8 +9,8 @@ from libc.stdint cimport int64_t, uint64_t
 
 from nplm._kernels.ngrams._bits cimport NPLM_PREFETCH
 from nplm._kernels.ngrams._chains cimport (
-    BLOCK, MAX_WORDS, N_CHAINS, Chains, begin, begin_reading, n_growing, prob_of,
-    read_window,
+    BLOCK, MAX_WORDS, N_CHAINS, Chains, begin, begin_reading, expect_words, n_growing,
+    one_of, prob_of, read_window,
 )
 from nplm._kernels.ngrams._trie cimport Ngrams
 
@@ -77,11 +77,12 @@ cdef struct Words:
 cdef struct Searches:
     # Hashes of the words read.
     uint64_t hash[1 + BLOCK * MAX_WORDS]
-    # Of each chain: its key, where its search begins, and the words in the longest
-    # n-gram found.
+    # Of each chain: its key, where its search begins and ends, and the words in the
+    # longest n-gram found.
     uint64_t key[N_CHAINS]
     Bucket* bucket[N_CHAINS]
     int n_found[N_CHAINS]
+    const Slot* slot[N_CHAINS]
 
 
 cdef inline bint look_up_all(
@@ -104,15 +105,20 @@ cdef inline bint look_up_all(
                 &chains, words.prob, words.bow, words.n, X + row * n_context, y + row,
                 j, n_context, &valid,
             )
-            # Searches begin here: their memory is fetched while other words are read.
             for k in range(k, chains.n_read):
                 searches.hash[k] = hash_word(chains.words[k])
             begin_search(&chains, &searches, table, j)
+            if (j + 1) % TOGETHER == 0 or j + 1 == n:
+                for k in range(j - j % TOGETHER, j + 1):
+                    NPLM_PREFETCH(searches.bucket[k])
         for j in range(BLOCK, BLOCK + chains.n_contexts):
             begin_search(&chains, &searches, table, j)
             # Contexts of contexts are not looked up.
             chains.context[j] = N_CHAINS - 1
         searches.n_found[N_CHAINS - 1] = MAX_WORDS
+        for j in range(BLOCK, BLOCK + chains.n_contexts):
+            NPLM_PREFETCH(searches.bucket[j])
+        expect_words(&chains, words.prob, words.bow)
         begin(&chains, words.prob, words.bow, n, n_context)
         power = MULTIPLIER
         for k in range(1, n_context):
@@ -128,7 +134,7 @@ cdef inline bint look_up_all(
 cdef inline void begin_search(
     Chains* chains, Searches* searches, Table table, int chain
 ) noexcept nogil:
-    """Set the key of a chain to that of its two newest words; prefetch its bucket."""
+    """Set the key of a chain to that of its two newest words, and its bucket."""
     cdef int newest = chains.newest[chain]
     cdef uint64_t key = searches.hash[newest] + searches.hash[newest - 1] * MULTIPLIER
     searches.key[chain] = key
@@ -137,7 +143,6 @@ cdef inline void begin_search(
         table.bucket_start[2] - table.bucket_start[1], key,
     )
     searches.n_found[chain] = 1
-    NPLM_PREFETCH(searches.bucket[chain])
 
 
 cdef inline void step(
@@ -148,38 +153,42 @@ cdef inline void step(
 
     `power` is that of the multiplier for the next older word.
     """
-    cdef Bucket* buckets = table.buckets + table.bucket_start[k]
     cdef Bucket* longer = table.buckets + table.bucket_start[k + 1]
     cdef uint64_t n_longer = table.bucket_start[k + 2] - table.bucket_start[k + 1]
     cdef int end = n_growing(k, n_context)
     # n-grams that a longer one may have as context; all if there may be others.
     cdef int n_needed = k + 1 if table.closed else 0
-    cdef int i, chain, slot, goes, n_next = 0
+    cdef int i, chain, goes, n_fetched = 0, n_next = 0
     cdef uint64_t key, older
     cdef float prob
-    cdef const Bucket* at
-    cdef Bucket* after
+    cdef const Slot* slot
+    find_all(
+        searches.key, searches.bucket, chains.live, chains.n_live,
+        table.buckets + table.bucket_start[k], longer, searches.slot,
+    )
     for i in range(chains.n_live):
         chain = chains.live[i]
-        key = searches.key[chain]
-        at = found_from(searches.bucket[chain], key, buckets, longer, &slot)
-        prob = at.prob[slot]
+        slot = searches.slot[chain]
+        searches.n_found[chain] = k + (slot != NPLM_NOTHING)
+        prob = slot.prob
         chains.n_words[chain] += (k - chains.n_words[chain]) * (prob >= 0)
-        chains.prob[chain] = prob if prob >= 0 else chains.prob[chain]
-        chains.bow[chain * (n_context + 1) + k + 1] = at.bow[slot]
-        searches.n_found[chain] = k + (at != NPLM_NOTHING)
+        chains.prob[chain] = one_of(prob >= 0, prob, chains.prob[chain])
+        chains.bow[chain * (n_context + 1) + k + 1] = slot.bow
         older = searches.hash[chains.newest[chain] - k - 1]
-        key += older * power
-        after = home(longer, n_longer, key)
+        key = searches.key[chain] + older * power
         # The filter of an empty slot has no bits set.
         goes = (
             (chain < end) & (searches.n_found[chains.context[chain]] >= n_needed)
-            & <int> (at.low[slot] >> (older >> 60) & 1)
+            & <int> (slot.low >> (older >> 60) & 1)
         )
-        NPLM_PREFETCH(nplm_either(goes, after, at))
         chains.live[n_next] = chain
-        searches.key[chain], searches.bucket[chain] = key, after
+        searches.key[chain] = key
+        searches.bucket[chain] = home(longer, n_longer, key)
         n_next += goes
+        if i % TOGETHER == TOGETHER - 1:
+            expect_all(searches.bucket, chains.live + n_fetched, n_next - n_fetched)
+            n_fetched = n_next
+    expect_all(searches.bucket, chains.live + n_fetched, n_next - n_fetched)
     chains.n_live = n_next
 
 

@@ -102,7 +102,10 @@ cdef class QuantizedTrie(Ngrams):
                     &chains, prob, bow, n_words, X + (row + j) * n_context,
                     y + row + j, j, n_context, &valid,
                 )
-                NPLM_PREFETCH(&self.start[chains.words[chains.newest[j]]])
+                word = chains.words[chains.newest[j]]
+                NPLM_PREFETCH(prob + word)
+                NPLM_PREFETCH(bow + word)
+                NPLM_PREFETCH(&self.start[word])
             begin(&chains, prob, bow, n, n_context)
             n_next = 0
             for i in range(chains.n_live):

@@ -6,10 +6,10 @@ The look-ups are those of ``windows_prob``, for the words of one sentence.
 from libc.stdint cimport int64_t, uint64_t
 
 from nplm._kernels.ngrams._bits cimport NPLM_PREFETCH
-from nplm._kernels.ngrams._chains cimport MAX_WORDS
+from nplm._kernels.ngrams._chains cimport MAX_WORDS, one_of
 from nplm._kernels.ngrams._hashed cimport (
-    MULTIPLIER, NPLM_NOTHING, Bucket, Table, find_long_from, found_from, hash_word,
-    home, nplm_either,
+    MULTIPLIER, Bucket, Slot, Table, find_long_from, found_from, hash_word, home,
+    slot_of,
 )
 from nplm._kernels.ngrams._quantized cimport (
     FEW, Level, QuantizedTrie, bow_at, children, expect_children, expect_sample,
@@ -83,8 +83,9 @@ cdef class HashedWordScorer(NgramScorer):
         cdef Bucket* buckets = self.buckets + self.bucket_start[1]
         cdef Bucket* longer
         cdef Bucket* after
-        cdef const Bucket* at
-        cdef int slot
+        cdef Bucket* at
+        cdef const Slot* slot
+        cdef int hits
         cdef float prob
         n_buckets = self.bucket_start[2] - self.bucket_start[1]
         for k in range(n_before):
@@ -97,9 +98,11 @@ cdef class HashedWordScorer(NgramScorer):
             if before > 0 and not self.lacks(context, chains, j, 1, follow):
                 keys[n_live] += chains.hashes[before - 1] * MULTIPLIER
                 bucket[n_live] = home(buckets, n_buckets, keys[n_live])
-                NPLM_PREFETCH(bucket[n_live])
                 live[n_live] = j
                 n_live += 1
+        # Together, as `expect_all`.
+        for i in range(n_live):
+            NPLM_PREFETCH(bucket[i])
         for k in range(1, n_context):
             longer = self.buckets + self.bucket_start[k + 1]
             n_buckets = self.bucket_start[k + 2] - self.bucket_start[k + 1]
@@ -108,23 +111,29 @@ cdef class HashedWordScorer(NgramScorer):
             # Branch-free, as `step` of windows.
             for i in range(n_live):
                 j, key = live[i], keys[i]
-                at = found_from(bucket[i], key, buckets, longer, &slot)
-                prob = at.prob[slot]
+                at = found_from(bucket[i], key, buckets, longer, &hits)
+                slot = slot_of(at, hits)
+                prob = slot.prob
                 chains.known[j] += (k - chains.known[j]) * (prob >= 0)
-                chains.prob[j] = prob if prob >= 0 else chains.prob[j]
-                chains.bow[j][k] = at.bow[slot]
-                chains.n_found[j] = k + (at != NPLM_NOTHING)
+                # What follows of a single word need not wait for its number.
+                if n == 1:
+                    chains.prob[j] = prob if prob >= 0 else chains.prob[j]
+                else:
+                    chains.prob[j] = one_of(prob >= 0, prob, chains.prob[j])
+                chains.bow[j][k] = slot.bow
+                chains.n_found[j] = k + (hits != 0)
                 before = n_before + (j if follow else 0)
                 # Without an older word a hash is read that is not used.
                 older = chains.hashes[before - k - (before > k)]
                 key += older * power
                 after = home(longer, n_buckets, key)
-                goes = (before > k) & <int> (at.low[slot] >> (older >> 60) & 1) & (
+                goes = (before > k) & <int> (slot.low >> (older >> 60) & 1) & (
                     not self.lacks(context, chains, j, k + 1, follow)
                 )
-                NPLM_PREFETCH(nplm_either(goes, after, at))
                 live[n_next], keys[n_next], bucket[n_next] = j, key, after
                 n_next += goes
+            for i in range(n_next):
+                NPLM_PREFETCH(bucket[i])
             n_live, buckets = n_next, longer
         for i in range(n_live):
             j = live[i]
