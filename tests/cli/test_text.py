@@ -288,6 +288,12 @@ def test_generate_suggest_and_neighbors(made, run):
         shown = run("suggest", "@kn", "a", "cat", "-k", "30", *flags).stdout
         rows = [f"{word}\t{p:.4f}\n" for word, p in zip(words, proba)]
         assert shown == "".join(rows)
+    words, proba = lm.next_words("a cat", 2, exclude=["</s>", "the"])
+    shown = run("suggest", "@kn", "a", "cat", "-k", "2", "--exclude", "</s>",
+                "--exclude", "the").stdout  # fmt: skip
+    assert shown == "".join(f"{word}\t{p:.4f}\n" for word, p in zip(words, proba))
+    refused = run("suggest", "@kn", "a", "--exclude", "zebra", code=1)
+    assert "'zebra' is not in the vocabulary" in refused.stderr
     near = run("neighbors", "@network", "cat", "the", "-k", "2").stdout.splitlines()
     words, _ = nplm.load(made / "network").nearest("cat", 2)
     assert [row.split("\t")[:2] for row in near][:2] == [["cat", w] for w in words]

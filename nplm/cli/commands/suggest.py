@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
 from nplm.cli._models import MODEL, read_model
@@ -13,8 +15,9 @@ from nplm.cli._values import POSITIVE
 @click.argument("context", nargs=-1)
 @click.option("-k", "k", type=POSITIVE, default=5, help="Number of words.")
 @click.option("--unknown", is_flag=True, help="Also suggest <unk>.")
+@click.option("--exclude", multiple=True, help="Leave out a word, such as </s>.")
 def suggest_command(
-    model: str, context: tuple[str, ...], k: int, unknown: bool, verify: bool
+    model: str, context: tuple[str, ...], verify: bool, **options: Any
 ) -> None:
     """Show the most probable words after CONTEXT.
 
@@ -25,6 +28,6 @@ def suggest_command(
       nplm suggest model return a list of
     """  # noqa: D301  (click reads the control character)
     lm = read_model(model, verify=verify)
-    words, proba = lm.next_words(" ".join(context), k, unknown=unknown)
+    words, proba = lm.next_words(" ".join(context), **options)
     for word, p in zip(words, proba):
         click.echo(f"{word}\t{p:.4f}")
