@@ -415,8 +415,8 @@ def _speeds(
 ) -> tuple[float, float, float]:
     """Measure a network.
 
-    Returns the seconds to make it, and the words a second of training and of scoring,
-    of which the fastest of several, because other programs may run meanwhile.
+    Returns the seconds to make it, and the words a second of training, and of the
+    fastest of several scorings, because other programs may run meanwhile.
     """
     text = fit.text
     assert text.held_out is not None

@@ -62,10 +62,10 @@ class NgramTables:
     The trie is made of a range of words at a time: those that contexts end with. Its
     n-grams and contexts are adjacent in each level.
 
-    `shares` (n_words,) are the probabilities of words, by which rows are expected to be
-    distributed: without them, or with wrong ones, some rows are sorted into ranges
-    twice. `marks` are words that may be left out, or become one; the last one's id is
-    that of all.
+    `shares` (n_words,) are the probabilities of words, which estimate how many rows
+    each has: without them, or with wrong ones, some rows are sorted into ranges twice.
+    `marks` are words that may be left out, or get one id; their rows are in the range
+    of the last of them.
     """
 
     def __init__(

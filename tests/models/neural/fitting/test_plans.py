@@ -146,9 +146,8 @@ def test_timed_plan_that_is_to_end_soon_ends_within_a_twentieth(monkeypatch):
     assert clock.run(plan) == plan.corrections[-1][1] < 20_100 * 1.05
 
 
-@pytest.mark.parametrize(
-    "seconds", [0.5, 8.0, 80.0]
-)  # less than a call, a pass, or not
+# Less than a call, less than a pass, and more.
+@pytest.mark.parametrize("seconds", [0.5, 8.0, 80.0])
 def test_probe_measures_the_speed_after_a_slow_first_call(seconds, monkeypatch):
     clock = Clock(monkeypatch, lambda done: 1e-3 if done else 2e-2)
     probe = Probe(seconds)
