@@ -88,15 +88,15 @@ cdef bint pack(
     In other files, KenLM's among them, the right numbers are.
     """
     cdef Py_ssize_t i
-    cdef uint64_t key, last = 0, last_right = 0, own_right
+    cdef uint64_t key, last = 0, right_id, last_right = 0
     cdef bint in_order = True, right_in_order = True
     for i in range(pairs.n):
         key = id_below(&left[i], pairs.highest + 1)
         key = max(<int> key, pairs.lowest) - pairs.lowest
-        own_right = <uint64_t> id_below(&right[i], n_right)
-        right_in_order &= last_right <= own_right
-        last_right = own_right
-        key = key << pairs.right_bits | own_right
+        right_id = <uint64_t> id_below(&right[i], n_right)
+        right_in_order &= last_right <= right_id
+        last_right = right_id
+        key = key << pairs.right_bits | right_id
         in_order &= last <= key
         last = key
         if pairs.row_bits > 0:

@@ -295,8 +295,8 @@ cdef inline void expect_all(
 ) noexcept nogil:
     """Prefetch the buckets of live keys.
 
-    Do so for several at once: at each of them a processor waits for the place of its
-    page, and waits together only for those with few instructions between.
+    Do so for several at once: a processor translates the addresses of several pages
+    together only if there are few instructions between their prefetches.
     """
     cdef int i
     for i in range(n_live):

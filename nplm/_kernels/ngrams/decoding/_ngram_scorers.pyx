@@ -115,7 +115,8 @@ cdef class HashedWordScorer(NgramScorer):
                 slot = slot_of(at, hits)
                 prob = slot.prob
                 chains.known[j] += (k - chains.known[j]) * (prob >= 0)
-                # What follows of a single word need not wait for its number.
+                # With a branch, a processor goes on before it has read the number, which
+                # takes less time for a single word.
                 if n == 1:
                     chains.prob[j] = prob if prob >= 0 else chains.prob[j]
                 else:
