@@ -70,7 +70,8 @@ def train_command(
     _refuse_chosen_units(options)
     refuse_other_models(ctx)
     refuse_to_replace(output, *inputs, valid, test, options["words_path"])
-    if not options["of_counts"]:
+    # A model to continue, or its recipe, says how text is split.
+    if not (options["of_counts"] or options["continued"] or options["recipe"]):
         hint_of_marks(inputs, options["tokens"])
     if chosen_model(ctx) == BY_MINUTES:
         from nplm.cli.training.minutes import train_minutes

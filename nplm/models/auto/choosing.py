@@ -28,6 +28,7 @@ from nplm.models.auto.texts import AutoText
 from nplm.models.neural.network_lm import FitRequest
 from nplm.models.neural.network_parameters import MIN_WORDS_PER_NOISE_SAMPLE
 from nplm.models.neural.neural_lm import NeuralLM
+from nplm.models.neural.options import outputs
 from nplm.models.neural.options.base import Option
 from nplm.models.neural.presets import ROWS, Row, dropout_for
 from nplm.models.training.plan import Probe
@@ -129,9 +130,13 @@ def check_continued(
     asked = clone(network).set_params(**kept)
     order = network.order_ if asked.order is None else asked.order
     new, trained = asked._recipe(network.n_words_, order), network._trained
+    was_spelled = trained.architecture.features.word_features is not None
+    spelling = settings.get("spelling", was_spelled)
     if asked.precision == "auto":
         new = replace(new, precision=trained.precision_for("auto"))
     try:
+        if spelling != was_spelled:
+            raise outputs.changed(f"spelling={spelling!r} is", f" ({was_spelled})")
         new.check_continues(trained)
     except ValueError as error:
         [problem] = error.args

@@ -53,6 +53,10 @@ def test_a_hint_tells_that_words_split_unk(run, tmp_path, tokens):
     assert ("has <unk>, which --tokens words splits" in result.stderr) == (
         tokens == "words"
     )
+    # A model to continue says how text is split.
+    options = "--minutes", "1", "--continue", str(text), "-o", str(tmp_path / "other")
+    result = run("train", str(text), *options, code=1)
+    assert "Hint" not in result.stderr and "Error" in result.stderr
 
 
 @pytest.mark.parametrize("model", MODELS)

@@ -132,11 +132,12 @@ def test_network_that_diverges_leaves_no_choice(tmp_path, monkeypatch):
 
 def test_settings_that_the_network_before_refuses_leave_no_choice(tmp_path):
     lm = AutoLM(1.0, settings=SMALL | {"epochs": 1, "members": ["network"]}).fit(TEXTS)
-    other = clone(lm).set_params(settings=lm.settings | {"n_hidden": 7})
-    message = r"^settings: n_hidden=7 is not that of the fitted .*continues: leave it"
-    with pytest.raises(ValueError, match=message):
-        other.fit(iter([]), before=lm, checkpoint=tmp_path / "state")
-    assert not any(tmp_path.iterdir())
+    for name, value in ("n_hidden", 7), ("spelling", True):
+        other = clone(lm).set_params(settings=lm.settings | {name: value})
+        message = f"^settings: {name}={value} is not that of .*continues: leave it"
+        with pytest.raises(ValueError, match=message):
+            other.fit(iter([]), before=lm, checkpoint=tmp_path / "state")
+        assert not any(tmp_path.iterdir())
 
 
 def test_state_of_a_fit_after_another_model_names_the_choice(tmp_path, monkeypatch):
