@@ -82,10 +82,10 @@ class Row(NamedTuple):
 # more measurements. The minutes are those of a core of an AMD EPYC (Zen 4) in bfloat16.
 # The rows of the Penn Treebank (0.93 million words) from 3 minutes on and the last of
 # Wiki (14 million) were measured there (docs/measured/peers.json,
-# docs/built/decisions.rst). The shorter ones of the Penn Treebank are of a Zen 3 (AVX2,
-# float32): their times are multiplied by 0.72, the ratio of both machines' times for
-# the network of 192 units. The other rows of Wiki are the best of 3 to 8 settings each
-# on a Xeon with AMX, 16 side by side; their times are multiplied by 0.6.
+# docs/built/decisions.rst). A Zen 3 (AVX2, float32) measured the shorter ones of the
+# Penn Treebank: their times are multiplied by 0.72, the ratio of both machines' times
+# for the network of 192 units. The other rows of Wiki are the best of 3 to 8 settings
+# each on a Xeon with AMX, 16 side by side; their times are multiplied by 0.6.
 TABLE = Path(__file__).with_name("rows.csv")
 ROWS = [
     Row(*map(json.loads, line.split(",")))

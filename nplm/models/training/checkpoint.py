@@ -21,7 +21,7 @@ from nplm.base.files.atomic_files import replacing
 from nplm.base.files.tensors import CHECKSUM, read_tensors, write_tensors
 from nplm.base.fitted import INVALID_VALUE_ERRORS, Fitted
 from nplm.base.warnings import warn
-from nplm.models.training.folder_lock import LOCK, FolderLock
+from nplm.models.training.folder_lock import LOCK, SAVES, FolderLock
 from nplm.models.training.parallel.processes import Processes
 
 T = TypeVar("T")
@@ -100,7 +100,7 @@ def discard(folder: str | os.PathLike[str]) -> None:
         return
     for name in os.listdir(path):
         is_lock = name == LOCK and not has_lock
-        if is_lock or re.fullmatch(r"latest\.json|save-\d+\.\d+-of-\d+\.\w+", name):
+        if is_lock or SAVES.fullmatch(name):
             with suppress(OSError):  # a directory, or no permission
                 (path / name).unlink()
     with suppress(OSError):  # not empty

@@ -18,8 +18,9 @@ from nplm.base.exceptions import CheckpointError, ParameterMessage
 from nplm.base.files.atomic_files import full_disk_named
 
 LOCK = "lock"
-# The files of the state of a fit.
-STATE_FILES = re.compile(r"(latest|choice)\.json|save-\d+\.\d+-of-\d+\.\w+")
+# The files of the saves of a fit, and of its whole state.
+SAVES = re.compile(r"latest\.json|save-\d+\.\d+-of-\d+\.\w+")
+STATE_FILES = re.compile(rf"choice\.json|{SAVES.pattern}")
 
 
 class FolderLock(os.PathLike[str]):

@@ -224,7 +224,7 @@ class Probe(Plan):
     def __init__(self, seconds: float) -> None:
         super().__init__(10**12)
         self.speed, self._seconds_left = 0.0, seconds
-        self._timed_steps, self._timed_seconds, self._n_calls = 0, 0.0, 0
+        self._timed_steps, self._timed_seconds = 0, 0.0
         self._last_call: tuple[int, float] | None = None
 
     def limit(self, done: int) -> int:
@@ -233,13 +233,10 @@ class Probe(Plan):
         if self._last_call is not None:
             steps, seconds = done - self._last_call[0], now - self._last_call[1]
             self._seconds_left -= seconds
-            self._n_calls += 1
-            if self._n_calls > 1:
-                steps, seconds = (
-                    self._timed_steps + steps,
-                    self._timed_seconds + seconds,
-                )
-                self._timed_steps, self._timed_seconds = steps, seconds
+            if self.speed:
+                self._timed_steps += steps
+                self._timed_seconds += seconds
+                steps, seconds = self._timed_steps, self._timed_seconds
             self.speed = steps / max(seconds, 1e-9)
             if self._seconds_left <= 0:
                 self.n_steps = done

@@ -57,7 +57,7 @@ def flashlight_lm(lm: TextLM, words: Sequence[str] | Any) -> Any:
         A fitted text model of words: of n-grams, a network, classes, or a mixture. For
         a decoder without a lexicon, its words are the tokens of the acoustic model.
     words : sequence of str, or flashlight.lib.text.dictionary.Dictionary
-        The word of each index of the decoder: the dictionary that it is given, or the
+        The word of each index of the decoder: the dictionary passed to it, or the
         lines of ``lm_dict`` in torchaudio.
 
     Returns
