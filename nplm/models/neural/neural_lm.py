@@ -353,7 +353,8 @@ default="auto"
             too, for texts with lasting topics. The others are networks of these rules,
             with LSTM cells and output weights tied to the features, for running text in
             its order: "memory" for a million words, and "large_vocabulary" for more.
-            They and "distant" need X with 128 columns.
+            Their learning rate falls to 0 over `max_iter` epochs, 7 and 4 unless you
+            set it. They and "distant" need X with 128 columns.
         **changes
             Parameters to add or replace.
 

@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from nplm.models.neural.network.solvers import AUTO_EPOCHS
+
 # Sections 2 and 4.2: one example per update, and the schedule of section 4.
 AS_IN_PAPER: dict[str, object] = {
     "dropout": 0.0, "loss": "exact", "solver": "sgd", "batch_size": 1,
@@ -73,9 +75,13 @@ class Row(NamedTuple):
 
     @property
     def preset(self) -> dict[str, object]:
-        """Parameters with the dropout, for the loss and schedule of the default."""
+        """Parameters with the dropout and at least the default's epochs."""
         dropout = dropout_for(1e6 * self.words, self.epochs)
-        return self.network | {"dropout": tuple(round(rate, 2) for rate in dropout)}
+        return self.network | {
+            "dropout": tuple(round(rate, 2) for rate in dropout),
+            "solver__learning_rate": "linear",
+            "max_iter": max(AUTO_EPOCHS, round(self.epochs)),
+        }
 
 
 # The rows that `AutoLM` chooses by, which ``benchmarks/peers/rules.py`` fits again to

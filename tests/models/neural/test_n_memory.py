@@ -244,6 +244,14 @@ def test_files_from_before_there_was_a_memory_load():
     np.testing.assert_array_equal(loaded.log_prob(X, Y), lm.log_prob(X, Y))
 
 
+def test_files_of_the_memory_before_lstm_cells_are_refused_by_name():
+    lm = remembering().fit(X, Y)
+    items = saved(lm)
+    items["arrays"] |= {"F": items["arrays"].pop("V"), "f": np.zeros(5, np.float32)}
+    with pytest.raises(ValueError, match="quasi-recurrent memory of a development"):
+        restore(clone(lm), items)
+
+
 @pytest.mark.parametrize(
     ("settings", "message"),
     [

@@ -384,6 +384,7 @@ def test_loss_attribute_is_the_training_loss(data, tmp_path, settings, loss):
                 dropout=(0.2, 0.0, 0.1),
                 batch_size=1024,
                 solver__beta_2=0.99,
+                solver__learning_rate="linear",
             ),
         ),
     ],
@@ -401,6 +402,15 @@ def test_presets(name, params):
     n_context = max(n_window, lm.n_distant, lm.n_memory)
     lm.set_params(n_hidden=4, embedding_dim=3, n_words=N_WORDS)
     lm.fit(*windows(text(300, n_words=N_WORDS), n_context))
+
+
+@pytest.mark.parametrize(("name", "n_epochs"), [("memory", 7), ("large_vocabulary", 4)])
+def test_cells_of_presets_train_for_max_iter_epochs(name, n_epochs):
+    small = dict(n_hidden=4, embedding_dim=3, n_words=N_WORDS, early_stopping=False)
+    ids = text(300, n_words=N_WORDS)
+    lm = NeuralLM.preset(name, **small)
+    assert lm.fit_stream(ids).n_iter_ == n_epochs
+    assert lm.set_params(max_iter=6).fit_stream(ids).n_iter_ == 6
 
 
 def test_unknown_preset_is_refused():

@@ -96,6 +96,12 @@ def from_items(
 ) -> TrainedNetwork:
     """Return the network of a file, whose output is one of `outputs`."""
     arrays, is_rounded = _in_full(items["arrays"])
+    if "F" in arrays:
+        raise ValueError(
+            "its hidden units have the quasi-recurrent memory of a development version "
+            "after nplm 0.1, which alone reads it, and which LSTM cells have replaced: "
+            "fit the network again"
+        )
     architecture = _architecture(items["architecture"], outputs, arrays)
     n_words, n_added = architecture.n_words, items["n_added"]
     if n_added >= n_words:
