@@ -205,6 +205,13 @@ class ShortlistLM(CompositeLM):
                 "short-list may be another. Set it to False; fit(checkpoint=...) "
                 "resumes a fit that was interrupted."
             )
+        if self.network.n_memory:
+            raise ValueError(
+                f"n_memory={self.network.n_memory} of the network would train no state "
+                "from word to word, because the network sees only windows whose next "
+                "word is in the short-list. Set n_memory=0, or use the NeuralLM alone, "
+                "with loss='importance' for a large vocabulary."
+            )
         self._network_of(1).check_settings()
 
     def _network_of(self, n_outputs: int) -> NeuralLM:

@@ -204,6 +204,7 @@ def test_threads_score_the_same_bits(parts):
             r"a softmax with .* has output=Softmax\(.*tied=True\): set",
         ),
         ({"network__loss": "nce"}, "has loss='nce': set loss='exact'"),
+        ({"network__n_memory": 3}, "n_memory=3 of the network would train no state"),
         ({"network__order": 9}, "order=9 needs contexts of 8 words"),
     ],
 )
