@@ -5,11 +5,11 @@ from nplm.base.exceptions import DivergenceError as DivergenceError
 from nplm.formats.loading import load as load
 from nplm.formats.model_file import ModelFile as ModelFile
 from nplm.formats.saving.files import save as save
+from nplm.models.adaptation.adapted_reading import adapted_log_prob as adapted_log_prob
 from nplm.models.adaptation.cache_lm import CacheLM as CacheLM
 from nplm.models.adaptation.neural_cache_lm import NeuralCacheLM as NeuralCacheLM
-from nplm.models.adaptation.reading import adapted_log_prob as adapted_log_prob
 from nplm.models.auto.auto_lm import AutoLM as AutoLM
-from nplm.models.auto.recipe import AutoRecipe as AutoRecipe
+from nplm.models.auto.auto_recipe import AutoRecipe as AutoRecipe
 from nplm.models.classes.class_lm import ClassLM as ClassLM
 from nplm.models.classes.word_classes import WordClasses as WordClasses
 from nplm.models.classes.word_tree import word_tree as word_tree

@@ -30,13 +30,13 @@ FLOORS = {
         {"_kernels"},
     ],
     "cli": [{"__init__"}, {"commands", "serve"}, {"training"}, {"."}],
-    "cli/training": [{"minutes", "on_disk", "in_memory"}, {"fitting"}, {"."}],
+    "cli/training": [{"minutes", "on_disk", "in_memory"}, {"kept_fits"}, {"."}],
     "cli/serve": [{"command"}, {"app"}, {"."}],
     "formats": [
         {"__init__"},
         {"model_file"},
         {"counts", "loading"},
-        {"open_model", "outputs"},
+        {"open_model", "ngrams_file"},
         {"arpa", "binary", "saving"},
         {"."},
     ],
@@ -58,7 +58,7 @@ FLOORS = {
     ],
     "models/neural/network": [
         {"network"},
-        {"scorer"},
+        {"network_scorer"},
         {"parts"},
         {"outputs"},
         {"."},
@@ -253,6 +253,13 @@ def test_folders_are_small():
     files = [*SOURCES, *KERNELS, *BENCHMARKS, *TESTS]
     found = Counter(path.parent for path in files if path.name != "__init__.py")
     assert {f: n for f, n in found.items() if n > MOST_MODULES} == {}
+
+
+def test_each_module_has_a_name_of_its_own():
+    # A subcommand is named as users call it.
+    modules = [p.stem for p in SOURCES if "commands" not in p.parts]
+    names = Counter(name for name in modules if name not in {"__init__", "base"})
+    assert [name for name, n in names.items() if n > 1] == []
 
 
 def test_the_package_does_without_its_tests():

@@ -22,8 +22,8 @@ from nplm.cli._models import (
 )
 from nplm.cli._values import memory_option
 from nplm.formats._words import StoredWords, reserve_for_words
+from nplm.formats.ngrams_file import NgramsFile, free_memory
 from nplm.formats.open_model import OpenModel, open_model
-from nplm.formats.outputs import NgramsFile, free_memory
 from nplm.models.ngrams.stages.scratch import Scratch
 from nplm.models.ngrams.text_ngrams import NoNgramsError, TextNgrams
 from nplm.models.ngrams.trie.quantized_trie import MAX_BITS, MIN_BITS

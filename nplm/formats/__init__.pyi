@@ -4,10 +4,10 @@ from nplm.formats.arpa.arpa_files import read_arpa as read_arpa
 from nplm.formats.arpa.arpa_files import write_arpa as write_arpa
 from nplm.formats.arpa.text_fst import write_fst as write_fst
 from nplm.formats.binary.writing import save_binary as save_binary
-from nplm.formats.classes import read_class_definitions as read_class_definitions
-from nplm.formats.classes import read_classes as read_classes
-from nplm.formats.classes import write_class_definitions as write_class_definitions
-from nplm.formats.classes import write_classes as write_classes
+from nplm.formats.class_files import read_class_definitions as read_class_definitions
+from nplm.formats.class_files import read_classes as read_classes
+from nplm.formats.class_files import write_class_definitions as write_class_definitions
+from nplm.formats.class_files import write_classes as write_classes
 from nplm.formats.counts.count_files import read_counts as read_counts
 from nplm.formats.counts.count_files import write_counts as write_counts
 from nplm.formats.counts.count_tables import CountTables as CountTables

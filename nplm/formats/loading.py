@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 from nplm.base.exceptions import damaged_file
 from nplm.base.files.tensors import NotTensorsError
 from nplm.formats._model_files import NGRAMS
-from nplm.formats.binary.reading import read_ngrams
+from nplm.formats.binary.binary_reading import read_ngrams
 from nplm.formats.open_model import Kind, open_model
 
 if TYPE_CHECKING:

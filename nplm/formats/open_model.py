@@ -29,7 +29,7 @@ from nplm.base.files.tensors import (
 from nplm.formats._model_files import NGRAMS, SAVED
 from nplm.formats._ngrams import Ngrams, StoredTrie
 from nplm.formats._words import reserve_for_words
-from nplm.formats.binary.reading import read_ngrams as read_binary
+from nplm.formats.binary.binary_reading import read_ngrams as read_binary
 from nplm.formats.kenlm_files import MAGIC
 from nplm.formats.kenlm_files import read_ngrams as read_kenlm
 from nplm.models.ngrams.text_ngrams import NoNgramsError, TextNgrams
@@ -165,7 +165,7 @@ class OpenModel:
     def arpa_ngrams(self, work: Work) -> Ngrams[BackoffTrie]:
         """Return the n-grams of an ARPA file, in memory or on disk, without a table."""
         # Imported here: it would slow the start with other files.
-        from nplm.formats.arpa.reading import read_ngrams
+        from nplm.formats.arpa.arpa_reading import read_ngrams
 
         with self.contents() as file:
             source = self.path, work
@@ -263,7 +263,7 @@ class OpenModel:
                 )
             in_memory = ngrams.with_boundary(work or Work())
         else:
-            from nplm.formats.arpa.reading import check_boundary
+            from nplm.formats.arpa.arpa_reading import check_boundary
 
             in_memory = self.arpa_ngrams(work or Work())
             check_boundary(in_memory.boundary, in_memory.words, self.path)

@@ -26,7 +26,7 @@ from nplm.models.auto.describing import shown
 from nplm.models.auto.fitting import Budget
 from nplm.models.mixtures import members
 from nplm.models.neural.fitting import scoring
-from nplm.models.neural.network import scorer
+from nplm.models.neural.network import network_scorer
 from nplm.models.neural.network.network import Network
 from nplm.models.training import checkpoint, pace
 from nplm.text.document_streams import blocks_of
@@ -338,8 +338,8 @@ def test_a_network_that_reads_texts_tells_how_far_its_scores_are(notebook, monke
         ids = np.tile([0, 1, 2, 3], 100)
         return MixtureLM(list(members.items()), verbose=verbose).fit_stream(ids, ids)
 
-    monkeypatch.setattr(scorer, "STEPS_SHOWN", 1)
-    monkeypatch.setattr(scorer, "READ_AT_ONCE", 64)
+    monkeypatch.setattr(network_scorer, "STEPS_SHOWN", 1)
+    monkeypatch.setattr(network_scorer, "READ_AT_ONCE", 64)
     seen, update = [], Notebook.show
     monkeypatch.setattr(
         Notebook, "show", lambda *call: (seen.append(call[2]), update(*call))

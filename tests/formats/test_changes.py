@@ -18,7 +18,7 @@ from nplm.models.ngrams.backoff_model import BackoffLM
 from nplm.models.ngrams.stages.pruning import pruned_by_entropy
 from nplm.models.ngrams.stages.scratch import Scratch
 from nplm.models.ngrams.text_ngrams import TextNgrams
-from nplm.models.ngrams.trie.checks import arrays_of
+from nplm.models.ngrams.trie.trie_checks import arrays_of
 from nplm.models.ngrams.trie.work import Work
 from nplm.models.training.parallel.threads import Threads
 from tests.helpers import small_text, text

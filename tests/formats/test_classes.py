@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nplm.formats import (
-    classes,
+    class_files,
     read_class_definitions,
     read_classes,
     write_class_definitions,
@@ -40,7 +40,7 @@ def test_long_line_is_neither_read_nor_shown_completely(tmp_path, monkeypatch):
     with pytest.raises(ValueError, match=r"line 2: expected .* got 'a+\.\.\.'") as told:
         read_classes(path)
     assert len(str(told.value)) < 1000
-    monkeypatch.setattr(classes, "MAX_LINE_BYTES", 1000)
+    monkeypatch.setattr(class_files, "MAX_LINE_BYTES", 1000)
     with pytest.raises(ValueError, match=r"line 2: longer than 1000 bytes"):
         read_classes(path)
 

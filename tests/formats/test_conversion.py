@@ -15,7 +15,7 @@ from nplm import KneserNeyLM
 from nplm.base.encoded_words import EncodedWords
 from nplm.formats import load_binary, read_arpa, save_binary, write_arpa
 from nplm.formats._words import StoredWords
-from nplm.formats.outputs import NgramsFile, free_memory
+from nplm.formats.ngrams_file import NgramsFile, free_memory
 from nplm.models.ngrams.stages.quantizing import unquantized
 from nplm.models.ngrams.stages.scratch import Scratch
 from nplm.models.ngrams.trie import hashing
@@ -228,7 +228,7 @@ def large(tmp_path_factory):
 PEAK = """
 import sys
 from nplm.formats._words import StoredWords
-from nplm.formats.outputs import NgramsFile
+from nplm.formats.ngrams_file import NgramsFile
 from nplm.formats.open_model import open_model
 from nplm.models.mixtures.static_mixture import mixed
 from nplm.models.ngrams.stages.pruning import pruned_by_entropy

@@ -9,11 +9,11 @@ from scipy.sparse import csr_array
 from nplm import NCE, Classes, Exact, Features, Importance, Softmax, Tree, windows
 from nplm.models.neural.architecture import Architecture
 from nplm.models.neural.network.dropout import Dropout
-from nplm.models.neural.network.features import Fixed
 from nplm.models.neural.network.hidden import Block
 from nplm.models.neural.network.network import Network
 from nplm.models.neural.network.outputs import classes, estimates, tree
-from nplm.models.neural.network.solvers import SGD, Adam, Schedule
+from nplm.models.neural.network.solver_updates import SGD, Adam, Schedule
+from nplm.models.neural.network.word_features import Fixed
 from nplm.models.neural.options.outputs import Energy
 from nplm.models.training.parallel.threads import Threads
 from tests.reference import neural as reference

@@ -7,7 +7,7 @@ import numpy as np
 
 from nplm.base.encoded_words import EncodedWords
 from nplm.formats._words import StoredWords
-from nplm.formats.arpa.reading import read_ngrams
+from nplm.formats.arpa.arpa_reading import read_ngrams
 from nplm.formats.open_model import open_model
 from nplm.models.ngrams.stages.pruning import cut
 from nplm.models.ngrams.stages.scratch import Scratch

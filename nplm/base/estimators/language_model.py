@@ -18,7 +18,7 @@ from nplm.base.estimators.bases import DensityMixin
 from nplm.base.estimators.checked_inputs import HeldOut
 from nplm.base.estimators.pages import Documented
 from nplm.base.estimators.scored_texts import perplexity
-from nplm.base.estimators.streams import StreamModel
+from nplm.base.estimators.stream_model import StreamModel
 from nplm.base.fitted import Fitted, Item, Saved, invalid_item
 
 

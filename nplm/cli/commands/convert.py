@@ -18,7 +18,7 @@ from nplm.formats.open_model import OpenModel, open_model
 from nplm.models.mixtures.boosted_words import boosted
 
 if TYPE_CHECKING:
-    from nplm.formats.outputs import NgramsFile
+    from nplm.formats.ngrams_file import NgramsFile
 
 
 @click.command("convert")

@@ -25,8 +25,8 @@ from nplm.cli._models import vocabulary_of
 from nplm.cli._options import MODELS, NETWORKS, Settings, is_given, models_of
 from nplm.cli._outputs import refuse_arpa
 from nplm.cli._tally import report_words
-from nplm.cli.training.fitting import kept_fit, save_trained, tokenizer_of
 from nplm.cli.training.job import Job
+from nplm.cli.training.kept_fits import kept_fit, save_trained, tokenizer_of
 from nplm.cli.training.options import OPEN_UNITS, SMOOTHING, UNITS
 from nplm.models.neural.network_lm import NetworkLM
 from nplm.models.neural.options.losses import LOSSES

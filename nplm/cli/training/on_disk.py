@@ -21,7 +21,7 @@ from nplm.cli.training.job import Job
 from nplm.cli.training.options import SMOOTHING
 from nplm.formats.counts.estimation import Estimated, Resources, estimate, source_of
 from nplm.formats.counts.merging import CountFiles
-from nplm.formats.outputs import NgramsFile, free_memory
+from nplm.formats.ngrams_file import NgramsFile, free_memory
 from nplm.models.ngrams.stages.smoothing import Smoothing
 from nplm.text.words.splitting import OF_LOGS, Splitter
 from nplm.text.words.word_choice import WordChoice

@@ -9,7 +9,7 @@ from nplm.base.files.atomic_files import check_writable
 from nplm.formats._model_files import trie_of
 from nplm.formats._words import check_words
 from nplm.formats.arpa.arpa_lines import write_ngrams
-from nplm.formats.arpa.reading import read_ngrams
+from nplm.formats.arpa.arpa_reading import read_ngrams
 from nplm.models.ngrams.backoff_model import BackoffLM, BackoffModel
 from nplm.models.ngrams.trie.hashing import index_of
 from nplm.models.ngrams.trie.work import Work

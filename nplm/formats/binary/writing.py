@@ -21,15 +21,15 @@ from nplm.base.files.atomic_files import check_writable, followed
 from nplm.base.files.tensors import write_tensors
 from nplm.formats._model_files import NGRAMS, trie_of
 from nplm.formats._words import StoredWords, check_words
-from nplm.formats.binary.reading import sizes_of_hashed
+from nplm.formats.binary.binary_reading import sizes_of_hashed
 from nplm.models.ngrams.stages.quantizing import Quantizing
 from nplm.models.ngrams.stages.scratch import Scratch
 from nplm.models.ngrams.trie import hashing
 from nplm.models.ngrams.trie.backoff_trie import BackoffTrie
-from nplm.models.ngrams.trie.checks import arrays_of
 from nplm.models.ngrams.trie.hash_table import HashTable
 from nplm.models.ngrams.trie.packed_trie import fill_packed
 from nplm.models.ngrams.trie.quantized_trie import MAX_BITS, MIN_BITS
+from nplm.models.ngrams.trie.trie_checks import arrays_of
 from nplm.models.ngrams.trie.work import Work
 from nplm.models.training.parallel.threads import Threads
 from nplm.text.words.splitting import Splitter, params_of

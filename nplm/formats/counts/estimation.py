@@ -20,7 +20,7 @@ from nplm.formats.counts.count_files import write_lines
 from nplm.formats.counts.count_tables import CountTables, Tables
 from nplm.formats.counts.merging import CountedFiles, CountFiles
 from nplm.formats.counts.sources import Source, Texts
-from nplm.formats.outputs import NgramsFile
+from nplm.formats.ngrams_file import NgramsFile
 from nplm.models.ngrams.stages.levels import merged
 from nplm.models.ngrams.stages.runs import Packing
 from nplm.models.ngrams.stages.scratch import Scratch

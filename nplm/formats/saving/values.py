@@ -27,7 +27,7 @@ from nplm.base.encoded_words import EncodedWords
 from nplm.base.files.tensors import is_storable
 from nplm.base.fitted import INVALID_VALUE_ERRORS, Fitted, Saved, restore, saved
 from nplm.base.generators import plain_state, taken_state
-from nplm.models.auto.recipe import AutoRecipe
+from nplm.models.auto.auto_recipe import AutoRecipe
 from nplm.models.neural.options.base import Option
 from nplm.text.subwords.models import library_of, packed, unpacked
 from nplm.text.word_rows import is_keyed_vectors

@@ -19,9 +19,9 @@ from nplm.base.checks import check_ids
 from nplm.base.estimators.constraints import Whole
 from nplm.base.estimators.scored_texts import context_of_texts, texts_log_prob
 from nplm.base.fitted import Fitted, Item, invalid_item
-from nplm.models.auto import choosing, fitting, reading
+from nplm.models.auto import choosing, fitting, training_text
+from nplm.models.auto.auto_recipe import AutoRecipe
 from nplm.models.auto.describing import described, hint, shown
-from nplm.models.auto.recipe import AutoRecipe
 from nplm.models.auto.texts import AutoText, RunningWordScorer
 from nplm.models.classes.class_lm import ClassLM
 from nplm.models.training.checkpoint import check_same_fit, fingerprint
@@ -216,7 +216,7 @@ class AutoLM(TextLM):
             On an interrupt. If the network has learned something, the model is fitted
             with it.
         """
-        reading.are_windows(X, y, fit_params.get("sample_weight"))
+        training_text.are_windows(X, y, fit_params.get("sample_weight"))
         return super().fit(X, y, X_val=X_val, **fit_params)
 
     def _fit(
@@ -264,6 +264,7 @@ class AutoLM(TextLM):
             choice = fitting.kept_choice(folder.path)
             budget.spent_before = 0.0 if choice is None else choice.seconds
         text, recipe = self._text(X, y, X_val, options["y_val"], choice, before, budget)
+        words = self.vocabulary_
         asked = {} if folder is None else self._asked(text, fixed, before)
         if folder is not None and choice is not None and self.recipe is None:
             check_same_fit(folder.path, choice.asked, asked)
@@ -280,7 +281,7 @@ class AutoLM(TextLM):
             fit = fitting.AutoFit(
                 text, replace(choice or fitting.Choice(recipe), recipe=recipe),
                 None if self.recipe is not None else budget,
-                reading.spelling_of(self.vocabulary_) if recipe.spelling else None,
+                training_text.spelling_of(words) if recipe.spelling else None,
                 self.n_jobs, folder, report, self.memory,
             )  # fmt: skip
             if before is not None:
@@ -291,7 +292,7 @@ class AutoLM(TextLM):
                 settings = choosing.changed(settings, fixed)
                 choice = choosing.choose(
                     fit, settings, adapt=self.adapt,
-                    spell=lambda: reading.spelling_of(self.vocabulary_),
+                    spell=lambda: training_text.spelling_of(words),
                 )  # fmt: skip
                 fit.choice = replace(choice, asked=asked)
                 fit.check_disk()
@@ -327,17 +328,17 @@ class AutoLM(TextLM):
         recipe = None if choice is None else choice.recipe
         if recipe is not None and self.recipe is None:
             recipe = replace(recipe, n_tokens=0)  # `_asked` compares the whole text
-        if reading.are_windows(X, y):
+        if training_text.are_windows(X, y):
             n_columns = np.shape(X)[1]
-            documents = reading.runs_of_windows(X, y, n_words)
-            held_out = reading.runs_of_windows_held_out(
+            documents = training_text.runs_of_windows(X, y, n_words)
+            held_out = training_text.runs_of_windows_held_out(
                 X_val, y_val, n_words, n_columns
             )
         elif y_val is not None:
             raise ValueError("y_val is for windows of ids: X has documents.")
         else:
             if before is None:
-                codec, documents = reading.learned_codec(X, self, recipe, budget)
+                codec, documents = training_text.learned_codec(X, self, recipe, budget)
             else:
                 codec = fitted_text(before).codec
                 documents = encoded(codec, X, "X")
@@ -345,7 +346,7 @@ class AutoLM(TextLM):
         self.tokenizer_, self.vocabulary_ = codec.tokenizer, codec.vocabulary
         self.boundary_ = boundary_of(self.boundary, self.vocabulary_)
         vocabulary = self.vocabulary_
-        return reading.text_of(
+        return training_text.text_of(
             documents, held_out, recipe or self._known(before), is_new=recipe is None,
             n_columns=n_columns, n_words=n_words,
             least_words=self.boundary_ + 1 if vocabulary is None
@@ -411,7 +412,7 @@ class AutoLM(TextLM):
         -------
         score : float
         """
-        if reading.are_windows(X, y, sample_weight):
+        if training_text.are_windows(X, y, sample_weight):
             return float(np.mean(self.score_samples(X, y)))
         return super().score(X, y, sample_weight)
 
@@ -431,7 +432,7 @@ class AutoLM(TextLM):
         log_prob : ndarray of float64, shape (n_samples,)
             Natural logarithms.
         """
-        if not reading.are_windows(X, y):
+        if not training_text.are_windows(X, y):
             return super().score_samples(X)
         check_is_fitted(self)
         model, n = self.estimator_, X.shape[1]
@@ -441,7 +442,10 @@ class AutoLM(TextLM):
                 f"need {self.recipe_.ngram_order - 1}: make wider windows."
             )
         n_words = None if self.n_words is None else int(self.n_words)
-        runs, boundary = reading.runs_of_windows(X, y, n_words), self._text_boundary(n)
+        runs, boundary = (
+            training_text.runs_of_windows(X, y, n_words),
+            self._text_boundary(n),
+        )
         text = AutoText(runs, None, self.n_words_, boundary, n_columns=n)
         texts = text.texts(runs, context_of_texts(model))
         check_ids(texts.ids, "X and y", ndim=1, n_words=self.n_words_)

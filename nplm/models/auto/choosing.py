@@ -14,9 +14,9 @@ from scipy.sparse import csr_array
 from sklearn.base import clone
 
 from nplm.base.exceptions import DivergenceError, ParameterMessage, in_python
+from nplm.models.auto.auto_recipe import CHOSEN, AutoRecipe
 from nplm.models.auto.fitting import AutoFit, Choice, Scores
 from nplm.models.auto.memory import STATES
-from nplm.models.auto.recipe import CHOSEN, AutoRecipe
 from nplm.models.auto.rules import (
     batch_size_for,
     has_rare_words,

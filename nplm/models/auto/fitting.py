@@ -25,13 +25,13 @@ from nplm.base.files.atomic_files import allocate, release_pages, replacing
 from nplm.base.fitted import Fitted
 from nplm.base.warnings import warn
 from nplm.models.adaptation.cache_lm import CacheLM
+from nplm.models.auto.auto_recipe import AutoRecipe
 from nplm.models.auto.memory import (
     buffer_bytes,
     fit_bytes,
     ngrams_are_on_disk,
     saved_bytes,
 )
-from nplm.models.auto.recipe import AutoRecipe
 from nplm.models.auto.texts import CACHE_WORDS, AutoText
 from nplm.models.classes.class_lm import ClassLM
 from nplm.models.classes.word_classes import WordClasses

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nplm.models.auto.recipe import AutoRecipe
+from nplm.models.auto.auto_recipe import AutoRecipe
 from nplm.models.auto.texts import AutoText
 
 # Bytes of n-grams in memory, a token, by order: at most while they are estimated, and

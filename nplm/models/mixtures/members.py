@@ -21,7 +21,7 @@ from nplm.base.estimators.scored_texts import (
     shown_blocks,
     texts_log_prob,
 )
-from nplm.base.estimators.streams import Stepped
+from nplm.base.estimators.stream_model import Stepped
 from nplm.base.warnings import warn
 from nplm.models.ngrams.interpolated_trigram import RelativeFrequencies
 from nplm.models.training.em import checked_weights

@@ -35,7 +35,7 @@ from nplm.models.mixtures.members import (
 from nplm.models.mixtures.uniform_lm import UniformLM
 from nplm.models.ngrams.interpolated_trigram import RelativeFrequencies
 from nplm.models.ngrams.stages.counts import NgramCounts, taken_counts
-from nplm.models.ngrams.trie.checks import arrays_of
+from nplm.models.ngrams.trie.trie_checks import arrays_of
 from nplm.models.training.em import BIN_PRIOR, MAX_ITER, TOL, fit_mixture_weights
 
 

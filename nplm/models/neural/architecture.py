@@ -10,8 +10,7 @@ from scipy.sparse import csr_array
 
 from nplm.base.array_types import Counts, Ids
 from nplm.base.exceptions import parameter_error
-from nplm.models.neural.network import features as parts_of_features
-from nplm.models.neural.network.features import checked_embeddings, checked_parts
+from nplm.models.neural.network import word_features
 from nplm.models.neural.network.hidden import LSTM, NoHidden, Residual, Tanh
 from nplm.models.neural.network.inputs import (
     Concatenation,
@@ -20,6 +19,7 @@ from nplm.models.neural.network.inputs import (
 )
 from nplm.models.neural.network.outputs.estimates import Estimate
 from nplm.models.neural.network.parts import Parts
+from nplm.models.neural.network.word_features import checked_embeddings, checked_parts
 from nplm.models.neural.options.features import Features
 from nplm.models.neural.options.losses import Loss
 from nplm.models.neural.options.outputs import Output, Softmax, changed
@@ -256,16 +256,16 @@ class Architecture:
             units = LSTM(self.h, self.n_memory)
         return Residual(self.h, units, self.widths) if self.widths else units
 
-    def _features(self, estimate: Estimate | None) -> parts_of_features.Features:
+    def _features(self, estimate: Estimate | None) -> word_features.Features:
         m, features, tied = self.embedding_dim, self.features, self.output.tied
         if self.output.name == "energy" and estimate is None:
             # An exact update changes the features of all words.
-            return parts_of_features.DenselyUpdated(m)
+            return word_features.DenselyUpdated(m)
         if features.word_features is not None:
-            return parts_of_features.Composed(m, tied, features.word_features)
+            return word_features.Composed(m, tied, features.word_features)
         if not features.trained:
-            return parts_of_features.Fixed(m)
-        return parts_of_features.Features(m, tied)
+            return word_features.Fixed(m)
+        return word_features.Features(m, tied)
 
 
 def _same_matrix(a: csr_array | None, b: csr_array | None) -> bool:

@@ -19,13 +19,13 @@ from nplm.base.atomic import read_at_once, shallow_copy
 from nplm.base.blocks import Texts
 from nplm.base.checks import MAX_N_WORDS, plain
 from nplm.base.estimators.language_model import LanguageModel
-from nplm.base.estimators.streams import Stepped
+from nplm.base.estimators.stream_model import Stepped
 from nplm.base.fitted import Fitted, Item, invalid_item
 from nplm.base.warnings import warn
 from nplm.models.neural.fitting import saved
 from nplm.models.neural.network.network import Network
+from nplm.models.neural.network.network_scorer import MOST_COLUMNS
 from nplm.models.neural.network.parameters import Parameters
-from nplm.models.neural.network.scorer import MOST_COLUMNS
 from nplm.models.neural.options.base import Option
 from nplm.models.neural.options.outputs import Output
 from nplm.models.neural.recipe import TrainedNetwork

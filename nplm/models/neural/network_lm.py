@@ -15,7 +15,7 @@ from nplm.base.checks import check_ids, plain
 from nplm.base.estimators.language_model import refusing_weights
 from nplm.base.progress import OnProgress
 from nplm.models.neural.fitting.fit import FitInterrupted, Training, fit
-from nplm.models.neural.fitting.windows import Windows
+from nplm.models.neural.fitting.training_windows import Windows
 from nplm.models.neural.network_parameters import NetworkParameters
 from nplm.models.neural.options.outputs import changed
 from nplm.models.neural.recipe import Recipe, TrainedNetwork

@@ -13,12 +13,12 @@ from sklearn.utils import check_random_state
 
 from nplm.base.array_types import Array, State
 from nplm.models.neural.architecture import Architecture
-from nplm.models.neural.network import solvers
+from nplm.models.neural.network import solver_updates
 from nplm.models.neural.network.dropout import NO_DROPOUT, Dropout
 from nplm.models.neural.network.network import Network
 from nplm.models.neural.network.parameters import Parameters
 from nplm.models.neural.network.parts import Parts
-from nplm.models.neural.network.solvers import Schedule
+from nplm.models.neural.network.solver_updates import Schedule
 from nplm.models.neural.options.losses import Loss
 from nplm.models.neural.options.outputs import changed
 from nplm.models.neural.options.solvers import SGD
@@ -81,7 +81,7 @@ class Recipe:
         )  # fmt: skip
 
     @property
-    def network_solver(self) -> solvers.SGD:
+    def network_solver(self) -> solver_updates.SGD:
         """The solver that a network trains with."""
         return self.solver._part(self.schedule)
 
@@ -223,7 +223,7 @@ class TrainedNetwork:
         )
 
     def resumed(
-        self, parts: Parts, solver: solvers.SGD, rows: slice
+        self, parts: Parts, solver: solver_updates.SGD, rows: slice
     ) -> tuple[Parameters, State | None]:
         """Copy the parameters with these rows, and the state if `solver` wrote it."""
         parameters = self.parameters.copy(rows)

@@ -13,10 +13,10 @@ from nplm.base.fitted import Fitted, Item, invalid_item
 from nplm.models.ngrams.looked_up_lm import QuickLookUps, ReadFromFile
 from nplm.models.ngrams.stages.pruning import pruned_by_entropy
 from nplm.models.ngrams.trie.backoff_trie import BackoffTrie
-from nplm.models.ngrams.trie.checks import arrays_of, restored_trie, sums_to_one
 from nplm.models.ngrams.trie.hash_table import HashTable
 from nplm.models.ngrams.trie.hashing import index_of
 from nplm.models.ngrams.trie.packed_trie import MappedTrie
+from nplm.models.ngrams.trie.trie_checks import arrays_of, restored_trie, sums_to_one
 from nplm.models.ngrams.trie.word_scorer import word_scorer_of
 from nplm.models.ngrams.trie.work import Work
 

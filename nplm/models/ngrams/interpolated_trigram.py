@@ -19,7 +19,7 @@ from nplm.base.estimators.constraints import Whole, hyperparameters, non_negativ
 from nplm.base.estimators.language_model import CheapWords
 from nplm.base.fitted import Fitted, Item, invalid_item
 from nplm.models.ngrams.stages.counts import NgramCounts, taken_counts
-from nplm.models.ngrams.trie.checks import arrays_of
+from nplm.models.ngrams.trie.trie_checks import arrays_of
 from nplm.models.training import em
 
 

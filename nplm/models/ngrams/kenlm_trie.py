@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from nplm._kernels.ngrams.decoding._kenlm_files import KenlmNgrams
 from nplm.base.array_types import Bytes, Counts, Floats, Ids
 from nplm.base.blocks import blocks
-from nplm.models.ngrams.trie import checks
+from nplm.models.ngrams.trie import trie_checks
 from nplm.models.ngrams.trie.hash_table import WindowLookUps
 
 # SRILM and KenLM write -99 or -100 for log10 of 0.
@@ -23,7 +23,7 @@ MAX_LOG10_WEIGHT = 100.0
 
 
 @dataclass(frozen=True, eq=False)
-class KenlmTrie(WindowLookUps, checks.SuffixTrie):
+class KenlmTrie(WindowLookUps, trie_checks.SuffixTrie):
     """The n-grams of a binary file of KenLM, of any kind; the fields are its kernel's.
 
     Ids are KenLM's without ``<s>``. Hash tables (not `is_trie`) have no words of their
@@ -65,7 +65,7 @@ class KenlmTrie(WindowLookUps, checks.SuffixTrie):
     def check(self, size: int = 1 << 16) -> None:
         """Raise ValueError if numbers are out of range; of hash tables, of words."""
         if self.is_trie:
-            checks.check_suffix_trie(self, size)
+            trie_checks.check_suffix_trie(self, size)
         else:
             self.word_values()
 
@@ -89,7 +89,7 @@ class KenlmTrie(WindowLookUps, checks.SuffixTrie):
                 self.kernel.fill_starts(i - 1, part.start, starts)
                 yield starts
 
-        return checks.offsets_in_order(parts(), i + 1, self.n_nodes(i))
+        return trie_checks.offsets_in_order(parts(), i + 1, self.n_nodes(i))
 
     def nodes(self, i: int, begin: int, end: int) -> tuple[Ids, Floats, Floats]:
         words = np.empty(end - begin, np.int32)

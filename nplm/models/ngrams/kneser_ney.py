@@ -27,9 +27,9 @@ from nplm.models.ngrams.stages.counts import (
 )
 from nplm.models.ngrams.stages.runs import Windows
 from nplm.models.ngrams.stages.smoothing import Smoothing, estimated
-from nplm.models.ngrams.trie.checks import arrays_of
 from nplm.models.ngrams.trie.context_trie import ContextTrie
 from nplm.models.ngrams.trie.hashing import index_of
+from nplm.models.ngrams.trie.trie_checks import arrays_of
 from nplm.models.ngrams.trie.work import Work
 
 

@@ -17,9 +17,9 @@ from nplm.base.blocks import Texts
 from nplm.base.encoded_words import EncodedWords
 from nplm.base.estimators.checked_inputs import columns_needed
 from nplm.base.estimators.scored_texts import reads_texts
+from nplm.text.codec_fitting import fit_codec, refuse_weights, unset_params
 from nplm.text.codecs import codec_of, encoded
 from nplm.text.documents import Documents
-from nplm.text.fitting import fit_codec, refuse_weights, unset_params
 from nplm.text.lm.fitted_text import TextAttributes, fitted_text, no_token
 from nplm.text.subwords.subwords import with_methods
 from nplm.text.tokenizer import Tokenizer

@@ -17,7 +17,7 @@ from nplm.base.estimators.bases import DensityMixin
 from nplm.base.estimators.constraints import Whole, hyperparameters
 from nplm.base.estimators.pages import DocumentEstimator
 from nplm.base.fitted import Fitted, Item, invalid_item
-from nplm.text.fitting import repeated
+from nplm.text.codec_fitting import repeated
 from nplm.text.lm import text_fitting
 from nplm.text.lm.continuing import Continuing
 from nplm.text.lm.text_scoring import Scoring

@@ -27,7 +27,7 @@ from nplm.base.estimators.bases import ClassifierMixin, MetaEstimatorMixin
 from nplm.base.estimators.constraints import hyperparameters
 from nplm.base.estimators.pages import DocumentEstimator
 from nplm.base.fitted import Fitted, Item, invalid_item
-from nplm.text.fitting import refuse_weights
+from nplm.text.codec_fitting import refuse_weights
 from nplm.text.lm.text_lm import TextLM
 from nplm.text.samples import check_document, check_documents, is_missing
 from nplm.text.tasks.text_models import as_text_lm, with_words_of

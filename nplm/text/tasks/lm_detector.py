@@ -22,9 +22,9 @@ from nplm.base.estimators.constraints import hyperparameters
 from nplm.base.estimators.pages import DocumentEstimator
 from nplm.base.fitted import Fitted, Item
 from nplm.base.warnings import warn
+from nplm.text.codec_fitting import refuse_weights
 from nplm.text.codecs import ITEM
 from nplm.text.documents import Documents
-from nplm.text.fitting import refuse_weights
 from nplm.text.lm.fitted_text import fitted_text
 from nplm.text.lm.text_lm import TextLM
 from nplm.text.samples import check_documents

@@ -7,7 +7,7 @@ from typing import Any
 from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 
-from nplm.text.fitting import fit_codec, unset_params
+from nplm.text.codec_fitting import fit_codec, unset_params
 from nplm.text.lm.text_lm import TextLM
 from nplm.text.subwords.subwords import Subwords
 from nplm.text.tokenizer import Tokenizer

@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from nplm import TextLM, load, windows
 from nplm.base.encoded_words import EncodedWords
 from nplm.formats import _lines, read_arpa, write_arpa
-from nplm.formats.arpa import reading
+from nplm.formats.arpa import arpa_reading
 from tests.helpers.arpa import KENLM, SRILM, WORDS, fitted
 
 SETTINGS = [
@@ -87,7 +87,7 @@ def test_lines_are_read_in_blocks(tmp_path, monkeypatch):
     expected = read_arpa(tmp_path / "model.arpa")[0].predict_proba(X[:50])
     for n_bytes in (1, 7, 1000):
         monkeypatch.setattr(_lines, "CHUNK_BYTES", n_bytes)
-        monkeypatch.setattr(reading, "MAX_ROWS", n_bytes)
+        monkeypatch.setattr(arpa_reading, "MAX_ROWS", n_bytes)
         loaded, _ = read_arpa(tmp_path / "model.arpa")
         assert_array_equal(loaded.predict_proba(X[:50]), expected)
 
@@ -106,7 +106,7 @@ def test_numbers_are_the_powers_of_ten_of_python(spelling, low, high):
     lines = "".join(f"{prob}\ta b\t{bow}\n" for prob, bow in texts)
     source, ids = io.BytesIO(lines.encode()), EncodedWords.of(["a", "b"])
     table = _lines.Lines(source, "a file").ngrams(
-        2, ids, len(texts), reading.LIMITS, weights=True, n_before=0, n_in_all=5000
+        2, ids, len(texts), arpa_reading.LIMITS, weights=True, n_before=0, n_in_all=5000
     )
     exact = [[0 if x < -98 else 10.0**x for x in map(float, row)] for row in texts]
     prob, bow = np.array(exact).T

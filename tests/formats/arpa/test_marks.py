@@ -10,8 +10,8 @@ import pytest
 
 from nplm import kenlm, load
 from nplm.formats import read_arpa, save_binary, write_arpa
+from nplm.formats.ngrams_file import NgramsFile
 from nplm.formats.open_model import open_model
-from nplm.formats.outputs import NgramsFile
 from nplm.models.ngrams.stages.scratch import Scratch
 from nplm.models.training.parallel.threads import Threads
 from tests.helpers.arpa import KENLM, SRILM, arpa_of, ngrams_with_marks_anywhere

@@ -14,7 +14,7 @@ from nplm import KneserNeyLM
 from nplm.base.files.tensors import TensorFile
 from nplm.cli import main
 from nplm.formats import load_binary, save_binary
-from nplm.formats.binary import reading
+from nplm.formats.binary import binary_reading
 from tests.helpers import peak_of, small_text
 
 pytestmark = small_text
@@ -48,7 +48,7 @@ def folder(tmp_path_factory):
 def cache(tmp_path, monkeypatch):
     """The folder of notes, which are written at once."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setattr(reading, "SETTLED_NANOSECONDS", 0)
+    monkeypatch.setattr(binary_reading, "SETTLED_NANOSECONDS", 0)
     return tmp_path / "cache" / "nplm" / "verified"
 
 
@@ -146,8 +146,8 @@ def checks(monkeypatch):
     """The names of the checks of numbers that were made."""
     made = []
     for module, name in (
-        (reading, "check_hashed"),
-        (reading, "restored_quantized"),
+        (binary_reading, "check_hashed"),
+        (binary_reading, "restored_quantized"),
     ):
         own = getattr(module, name)
 
@@ -222,7 +222,7 @@ def test_note_that_says_something_else_is_not_believed(path, cache, checks, chan
 
 def test_note_that_cannot_be_written_is_no_error(path, monkeypatch, checks):
     monkeypatch.setenv("XDG_CACHE_HOME", os.devnull)
-    monkeypatch.setattr(reading, "SETTLED_NANOSECONDS", 0)
+    monkeypatch.setattr(binary_reading, "SETTLED_NANOSECONDS", 0)
     for _ in range(2):
         load_binary(path, verify=True)
         assert checks
@@ -230,7 +230,7 @@ def test_note_that_cannot_be_written_is_no_error(path, monkeypatch, checks):
 
 
 def test_file_that_was_just_written_is_not_noted(path, cache, monkeypatch):
-    monkeypatch.setattr(reading, "SETTLED_NANOSECONDS", 10**15)
+    monkeypatch.setattr(binary_reading, "SETTLED_NANOSECONDS", 10**15)
     load_binary(path, verify=True)
     assert not cache.exists()
 

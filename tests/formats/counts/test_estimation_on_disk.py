@@ -13,7 +13,7 @@ import pytest
 import nplm.base.files.atomic_files
 from nplm import KneserNeyLM
 from nplm.formats import estimate_arpa, estimate_binary
-from nplm.formats.arpa.reading import read_ngrams
+from nplm.formats.arpa.arpa_reading import read_ngrams
 from nplm.models.ngrams.stages import scratch
 from nplm.models.training.parallel.threads import Threads
 from tests.helpers.texts import joined, lines_of

@@ -372,15 +372,15 @@ def test_network_that_takes_too_long_to_make_is_left_out(monkeypatch):
 
 
 def test_network_on_a_machine_with_other_work_is_left_out(monkeypatch):
-    monkeypatch.setattr("nplm.models.auto.reading.MEASURED_SECONDS", 0.0)
+    monkeypatch.setattr("nplm.models.auto.training_text.MEASURED_SECONDS", 0.0)
     began = time.perf_counter()
     monkeypatch.setattr(time, "process_time", lambda: time.perf_counter() / 100 - began)
     assert AutoLM(0.5).fit(TEXTS).recipe_.members == ("ngrams",)
 
 
 def test_units_without_time_are_frequent_words(monkeypatch, capsys):
-    monkeypatch.setattr("nplm.models.auto.reading.MAX_TYPES", 20)
-    monkeypatch.setattr("nplm.models.auto.reading.SUBWORD_SHARE", 0.0)
+    monkeypatch.setattr("nplm.models.auto.training_text.MAX_TYPES", 20)
+    monkeypatch.setattr("nplm.models.auto.training_text.SUBWORD_SHARE", 0.0)
     lm = AutoLM(0.1, settings=NGRAMS, verbose=1).fit(TEXTS)
     assert (lm.n_words_, lm.recipe_.max_words) == (20, 20)
     assert "of 20 types (rarer ones are <unk>), " in capsys.readouterr().out

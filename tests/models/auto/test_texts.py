@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from nplm import windows
+from nplm.models.auto.auto_recipe import AutoRecipe
 from nplm.models.auto.memory import buffer_bytes, fit_bytes, ngrams_are_on_disk
-from nplm.models.auto.recipe import AutoRecipe
 from nplm.models.auto.rules import (
     batch_size_for,
     gain_of_twice,

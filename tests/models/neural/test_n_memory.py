@@ -10,7 +10,7 @@ import nplm
 from nplm import NeuralCacheLM, NeuralLM, adapted_log_prob, windows
 from nplm.base.fitted import restore, saved
 from nplm.models.neural.fitting.fit import Training, fit
-from nplm.models.neural.fitting.windows import RunOrder
+from nplm.models.neural.fitting.training_windows import RunOrder
 from nplm.models.neural.network.hidden import n_runs
 from nplm.models.neural.network.sharing import own_examples
 from nplm.models.neural.network_lm import FitRequest

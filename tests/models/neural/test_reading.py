@@ -15,7 +15,7 @@ from nplm import (
     windows,
 )
 from nplm.base.blocks import Texts
-from nplm.models.neural.network.scorer import columns_of
+from nplm.models.neural.network.network_scorer import columns_of
 from nplm.text.lm.fitted_text import fitted_text
 from tests.helpers import peak_of, text
 from tests.helpers.texts import texts

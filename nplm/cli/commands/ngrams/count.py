@@ -14,7 +14,7 @@ from nplm.cli._text import BLANK_LINES, INPUTS, Files
 from nplm.cli._values import MAX_ORDER, memory_option, weights_of
 from nplm.formats.counts.estimation import count_ngrams
 from nplm.formats.counts.merging import CountFiles
-from nplm.formats.outputs import free_memory
+from nplm.formats.ngrams_file import free_memory
 
 
 @click.command("count", context_settings={"show_default": True})

@@ -10,7 +10,7 @@ from nplm.cli._outputs import OUTPUT, refuse_to_replace
 from nplm.cli._values import MAX_ORDER, POSITIVE
 from nplm.cli._writing import Target, writes_ngrams
 from nplm.formats._words import reserve_for_words
-from nplm.formats.classes import read_class_definitions
+from nplm.formats.class_files import read_class_definitions
 from nplm.models.mixtures.class_expansion import MAX_EXPANDED, expanded
 
 

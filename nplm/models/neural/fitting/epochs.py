@@ -14,7 +14,7 @@ from nplm.base.exceptions import DivergenceError, ParameterMessage
 from nplm.base.fitted import Fitted
 from nplm.models.neural.fitting import scoring
 from nplm.models.neural.fitting.scoring import Scoring, scored_each_epoch
-from nplm.models.neural.fitting.windows import Windows, order_of
+from nplm.models.neural.fitting.training_windows import Windows, order_of
 from nplm.models.neural.network.network import Network
 from nplm.models.neural.network.parts import check_sums
 from nplm.models.neural.recipe import HISTORY_COLUMNS, Recipe

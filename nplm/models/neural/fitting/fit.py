@@ -22,7 +22,7 @@ from nplm.base.warnings import warn
 from nplm.models.neural.fitting.epochs import Epochs
 from nplm.models.neural.fitting.replicated import CommonNetwork, ReplicatedNetwork
 from nplm.models.neural.fitting.sharded import ShardedNetwork, rows_of
-from nplm.models.neural.fitting.windows import Windows, in_turns
+from nplm.models.neural.fitting.training_windows import Windows, in_turns
 from nplm.models.neural.network.dropout import Dropout
 from nplm.models.neural.network.hidden import n_runs
 from nplm.models.neural.network.network import Network

@@ -21,7 +21,7 @@ from nplm._kernels.neural._loops import Scratch
 from nplm._kernels.neural._team import Team
 from nplm.base.array_types import Array, Floats, Ids, Index
 from nplm.base.fitted import Fitted
-from nplm.models.neural.fitting.windows import OTHER_RANK
+from nplm.models.neural.fitting.training_windows import OTHER_RANK
 from nplm.models.neural.network.network import Network
 from nplm.models.neural.network.parameters import Parameters, aligned_zeros
 from nplm.models.neural.network.parts import Parts

@@ -22,11 +22,11 @@ from nplm.base.array_types import State
 from nplm.base.exceptions import parameter_error
 from nplm.base.fitted import Fitted, invalid_item
 from nplm.models.neural.architecture import OUTPUT_PARAMETERS, Architecture
-from nplm.models.neural.network.features import checked_parts
 from nplm.models.neural.network.hidden import checked_sizes
 from nplm.models.neural.network.parameters import Parameters
 from nplm.models.neural.network.parts import check_sums
-from nplm.models.neural.network.solvers import Adam, Schedule
+from nplm.models.neural.network.solver_updates import Adam, Schedule
+from nplm.models.neural.network.word_features import checked_parts
 from nplm.models.neural.options.base import Option
 from nplm.models.neural.options.features import Features
 from nplm.models.neural.options.losses import LOSSES, NCE, Loss

@@ -8,7 +8,7 @@ from itertools import pairwise
 import numpy as np
 
 from nplm.base.array_types import Floats, Ids, Index, Mask
-from nplm.models.neural.fitting.windows import Windows
+from nplm.models.neural.fitting.training_windows import Windows
 from nplm.models.neural.network.network import Network
 from nplm.models.training import pace
 from nplm.models.training.parallel.processes import Processes

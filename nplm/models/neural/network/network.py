@@ -16,11 +16,11 @@ from nplm._kernels.neural._team import Team
 from nplm.base.array_types import Array, Ids, Index, State
 from nplm.base.fitted import Fitted
 from nplm.models.neural.network.dropout import NO_DROPOUT, Dropout
+from nplm.models.neural.network.network_scorer import NO_SOLVER, Scorer
 from nplm.models.neural.network.parameters import Parameters
 from nplm.models.neural.network.parts import Parts
-from nplm.models.neural.network.scorer import NO_SOLVER, Scorer
 from nplm.models.neural.network.sharing import Examples, Rows, Sharing, sharing_of
-from nplm.models.neural.network.solvers import SGD
+from nplm.models.neural.network.solver_updates import SGD
 from nplm.models.neural.network.workspace import Kernel
 from nplm.models.training import pace
 from nplm.models.training.parallel.processes import ALONE, Processes, Seconds

@@ -9,11 +9,11 @@ from numpy.typing import DTypeLike
 
 from nplm._kernels.neural._loops import row_stride
 from nplm.base.array_types import Array, Counts, Shapes, State
-from nplm.models.neural.network.features import Features
 from nplm.models.neural.network.hidden import Block, Tanh
 from nplm.models.neural.network.inputs import Concatenation, MixedSenses
 from nplm.models.neural.network.outputs.base import Output
 from nplm.models.neural.network.parameters import Parameters, aligned_zeros, draw_normal
+from nplm.models.neural.network.word_features import Features
 
 
 class Parts(NamedTuple):

@@ -9,7 +9,7 @@ from typing import ClassVar
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from nplm.base.estimators.constraints import hyperparameters
-from nplm.models.neural.network import solvers
+from nplm.models.neural.network import solver_updates
 from nplm.models.neural.options.base import Option
 
 SCHEDULES = {"auto", "invscaling", "linear", "constant"}
@@ -70,9 +70,9 @@ class SGD(Option):
     learning_rate: str = field(default="auto", kw_only=False)
     learning_rate_decay: float = 1e-8
 
-    def _part(self, schedule: solvers.Schedule) -> solvers.SGD:
+    def _part(self, schedule: solver_updates.Schedule) -> solver_updates.SGD:
         """Return the solver that a network trains with."""
-        return solvers.SGD(schedule)
+        return solver_updates.SGD(schedule)
 
 
 @hyperparameters
@@ -125,8 +125,8 @@ class Adam(SGD):
     beta_2: float = 0.999
     epsilon: float = 1e-5
 
-    def _part(self, schedule: solvers.Schedule) -> solvers.SGD:
-        return solvers.Adam(schedule, self.beta_1, self.beta_2, self.epsilon)
+    def _part(self, schedule: solver_updates.Schedule) -> solver_updates.SGD:
+        return solver_updates.Adam(schedule, self.beta_1, self.beta_2, self.epsilon)
 
 
 SOLVERS: dict[str, type[SGD]] = {"adam": Adam, "sgd": SGD}

@@ -15,8 +15,8 @@ from nplm.base.checks import count_ids, refuse_where
 from nplm.base.fitted import Fitted
 from nplm.models.ngrams.stages.levels import merged
 from nplm.models.ngrams.stages.runs import Packing, Run, Windows, write_runs
-from nplm.models.ngrams.trie.checks import check_structure, restored
 from nplm.models.ngrams.trie.context_trie import ContextTrie, TrieBuilder
+from nplm.models.ngrams.trie.trie_checks import check_structure, restored
 from nplm.models.ngrams.trie.work import Work
 
 # float64 represents whole numbers exactly up to this one.

@@ -23,7 +23,6 @@ from nplm.models.ngrams.trie.bits import (
     put_offsets,
     word_bits,
 )
-from nplm.models.ngrams.trie.checks import SuffixTrie, check_values
 from nplm.models.ngrams.trie.context_trie import TrieBuilder, blocks_of_contexts
 from nplm.models.ngrams.trie.quantized_trie import (
     NO_PROB,
@@ -32,6 +31,7 @@ from nplm.models.ngrams.trie.quantized_trie import (
     quantized_sizes,
     record_bits,
 )
+from nplm.models.ngrams.trie.trie_checks import SuffixTrie, check_values
 from nplm.models.ngrams.trie.work import MAX_NGRAMS, Work
 
 # Bytes of memory for each n-gram of a range: its words, numbers and ranks, for sorting.

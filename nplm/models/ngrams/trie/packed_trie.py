@@ -25,10 +25,10 @@ from nplm.models.ngrams.trie.bits import (
     unpack_records,
     word_bits,
 )
-from nplm.models.ngrams.trie.checks import check_structure, check_values
 from nplm.models.ngrams.trie.context_trie import ContextTrie
 from nplm.models.ngrams.trie.hash_table import HashTable, WindowLookUps
 from nplm.models.ngrams.trie.hashing import keys_of
+from nplm.models.ngrams.trie.trie_checks import check_structure, check_values
 from nplm.models.ngrams.trie.work import Work
 
 # Records unpacked together, a multiple of 64.

@@ -16,7 +16,6 @@ from nplm.base.array_types import Bytes, Counts, Floats
 from nplm.base.blocks import blocks
 from nplm.base.checks import MAX_N_WORDS
 from nplm.base.fitted import Fitted
-from nplm.models.ngrams.trie import checks
 from nplm.models.ngrams.trie.bits import (
     MAX_WIDTH,
     READ_BYTES,
@@ -26,6 +25,13 @@ from nplm.models.ngrams.trie.bits import (
 )
 from nplm.models.ngrams.trie.hash_table import WindowLookUps
 from nplm.models.ngrams.trie.hashing import MAX_HASHED_ORDER
+from nplm.models.ngrams.trie.trie_checks import (
+    SuffixTrie,
+    are_probabilities,
+    are_weights,
+    check_suffix_trie,
+    offsets_in_order,
+)
 
 MIN_BITS, MAX_BITS = 3, 12
 # Values of the reserved codes: code 0 is an absent value, code 1 is zero.
@@ -187,7 +193,7 @@ class QuantizedLevel:
 
 
 @dataclass(frozen=True, eq=False)
-class QuantizedTrie(WindowLookUps, checks.SuffixTrie):
+class QuantizedTrie(WindowLookUps, SuffixTrie):
     """Quantized, bit-packed trie of n-grams, with the newest word first.
 
     - `prob`, `bow` (n_words,): probability and back-off weight of each word
@@ -247,7 +253,7 @@ class QuantizedTrie(WindowLookUps, checks.SuffixTrie):
             raise ValueError(f"in its {i + 2}-grams, high parts of offsets are wrong")
 
     def word_values(self) -> tuple[Floats, Floats]:
-        if not (checks.are_probabilities(self.prob) and checks.are_weights(self.bow)):
+        if not (are_probabilities(self.prob) and are_weights(self.bow)):
             raise ValueError("its n-grams have numbers out of range")
         return self.prob.astype(np.float64), self.bow.astype(np.float64)
 
@@ -257,7 +263,7 @@ class QuantizedTrie(WindowLookUps, checks.SuffixTrie):
     def starts(self, i: int, size: int) -> Iterator[Counts]:
         parts = (self.start[part] for part in blocks(len(self.start), size))
         offsets = self.offsets(i - 1) if i else parts
-        return checks.offsets_in_order(offsets, i + 1, self.n_nodes(i))
+        return offsets_in_order(offsets, i + 1, self.n_nodes(i))
 
     def nodes(self, i: int, begin: int, end: int) -> tuple[NDArray[Any], ...]:
         words, prob_code, bow_code, _ = self.records(i, begin, end)
@@ -265,8 +271,8 @@ class QuantizedTrie(WindowLookUps, checks.SuffixTrie):
         if not (
             words.max(initial=0) < self.n_words
             and level.prob[0] == NO_PROB
-            and checks.are_probabilities(level.prob[1:])
-            and (ends or (level.bow[0] == NO_WEIGHT and checks.are_weights(level.bow)))
+            and are_probabilities(level.prob[1:])
+            and (ends or (level.bow[0] == NO_WEIGHT and are_weights(level.bow)))
         ):
             raise ValueError(f"in its {i + 2}-grams, words or numbers are out of range")
         prob = level.prob[prob_code].astype(np.float64)
@@ -345,7 +351,7 @@ def restored_quantized(fitted: Fitted, *, check: bool = True) -> QuantizedTrie:
     ):
         raise misfit
     if check:
-        checks.check_suffix_trie(trie, BLOCK_RECORDS)
+        check_suffix_trie(trie, BLOCK_RECORDS)
     return trie
 
 

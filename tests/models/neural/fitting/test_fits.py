@@ -49,7 +49,7 @@ def test_early_stopping_without_held_out_data_takes_the_last_windows(data):
 def test_auto_early_stopping_holds_out_of_enough_windows(data, monkeypatch):
     X, y, *_ = data
     monkeypatch.setattr(
-        "nplm.models.neural.fitting.windows.MIN_WINDOWS_TO_SPLIT", len(y)
+        "nplm.models.neural.fitting.training_windows.MIN_WINDOWS_TO_SPLIT", len(y)
     )
     lm = paper_lm(n_words=20, early_stopping="auto", max_iter=2, **SMALL)
     held_out = clone(lm).set_params(early_stopping=True).fit(X, y)

@@ -7,7 +7,12 @@ import pytest
 from sklearn.base import clone
 
 from nplm import Adam, NeuralLM
-from nplm.models.neural.fitting.windows import OTHER_RANK, Order, Windows, order_of
+from nplm.models.neural.fitting.training_windows import (
+    OTHER_RANK,
+    Order,
+    Windows,
+    order_of,
+)
 from nplm.models.training.parallel.processes import ALONE
 from tests.helpers import text
 from tests.helpers.checkpoint import Killed

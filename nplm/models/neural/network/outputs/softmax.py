@@ -9,9 +9,9 @@ import numpy as np
 
 from nplm._kernels.neural.outputs import _sampled, _softmax
 from nplm.base.array_types import Array, Counts
-from nplm.models.neural.network.features import gradient_gatherer
 from nplm.models.neural.network.outputs.base import Output
 from nplm.models.neural.network.outputs.estimates import Sampled
+from nplm.models.neural.network.word_features import gradient_gatherer
 from nplm.models.neural.network.workspace import Kernel, Workspace
 
 

@@ -29,7 +29,7 @@ from nplm.models.ngrams.stages.tables import (
     NgramTables,
 )
 from nplm.models.ngrams.trie.backoff_trie import BackoffTrie
-from nplm.models.ngrams.trie.checks import multiplies
+from nplm.models.ngrams.trie.trie_checks import multiplies
 from nplm.models.ngrams.trie.work import MAX_NGRAMS, MOST, Work
 from nplm.text.words.known_words import UNKNOWN
 from nplm.text.words.splitting import BEGIN, BETWEEN_BLANKS, BLANKS, END

@@ -27,9 +27,9 @@ from nplm.formats._ngrams import AT_BLANKS, Ngrams
 from nplm.formats._words import check_words
 from nplm.models.ngrams.trie import hashing, packed_trie
 from nplm.models.ngrams.trie.backoff_trie import BackoffTrie
-from nplm.models.ngrams.trie.checks import BLOCK_ENTRIES, restored_trie
 from nplm.models.ngrams.trie.hash_table import BUCKET_BYTES, HashTable
 from nplm.models.ngrams.trie.quantized_trie import QuantizedTrie, restored_quantized
+from nplm.models.ngrams.trie.trie_checks import BLOCK_ENTRIES, restored_trie
 from nplm.models.ngrams.trie.work import Work
 from nplm.text.words.splitting import Splitter, finder_of, params_of
 

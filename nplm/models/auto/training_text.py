@@ -13,14 +13,14 @@ from scipy.sparse import csr_array
 from sklearn.utils.validation import check_consistent_length
 
 from nplm.base.checks import check_ids
+from nplm.models.auto.auto_recipe import AutoRecipe
 from nplm.models.auto.choosing import MIN_TOKENS
 from nplm.models.auto.fitting import Budget
-from nplm.models.auto.recipe import AutoRecipe
 from nplm.models.auto.rules import MAX_TYPES, N_SUBWORDS
 from nplm.models.auto.texts import AutoText, runs_of, split
+from nplm.text.codec_fitting import fit_codec
 from nplm.text.codecs import Codec
 from nplm.text.documents import Documents
-from nplm.text.fitting import fit_codec
 from nplm.text.lm.fitted_text import no_token
 from nplm.text.lm.text_lm import TextLM
 from nplm.text.subwords.subwords import Subwords

@@ -19,7 +19,7 @@ from nplm.base.progress import bar
 from nplm.models.neural.network.dropout import NO_DROPOUT, Dropout, Masks
 from nplm.models.neural.network.parameters import Parameters
 from nplm.models.neural.network.parts import Parts
-from nplm.models.neural.network.solvers import SGD, Schedule
+from nplm.models.neural.network.solver_updates import SGD, Schedule
 from nplm.models.neural.network.workspace import Kernel, Trained, Workspace
 from nplm.models.neural.tiers import kernel_tier
 from nplm.models.training.parallel.threads import Threads
