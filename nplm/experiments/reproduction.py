@@ -205,7 +205,7 @@ def _clock(path: Path, bench: Bench) -> Iterator[dict[str, float]]:
     wall, cpu = time.perf_counter(), time.process_time()
     spent = dict(before)
     written, progress = wall, bench.progress
-    goes_on = before["seconds"] > 0 and any(path.parent.glob("fit/*"))
+    continues = before["seconds"] > 0 and any(path.parent.glob("fit/*"))
     resumed: tuple[str, str] | None = None  # a stage, and its name from then on
 
     def keep() -> None:
@@ -219,7 +219,7 @@ def _clock(path: Path, bench: Bench) -> Iterator[dict[str, float]]:
         if time.perf_counter() - written > SECONDS_A_SAVE:
             keep()
             written = time.perf_counter()
-        if goes_on and total and resumed is None:
+        if continues and total and resumed is None:
             share = f"{done / total:.0%} after {time_in_words(before['seconds'])}"
             resumed = stage, f"{stage} (goes on from {path.parent}, {share})"
         if resumed is not None and stage == resumed[0]:

@@ -11,6 +11,7 @@ import numpy as np
 from nplm._kernels.files import _ngram_parse
 from nplm.base.array_types import Floats
 from nplm.base.encoded_words import EncodedWords
+from nplm.base.files.lines import NOT_UTF8
 from nplm.models.ngrams.stages.tables import NgramTable
 from nplm.text.words.splitting import BETWEEN_BLANKS, BLANKS
 
@@ -37,16 +38,19 @@ def shown(line: str) -> str:
 
 
 class Lines:
-    """The lines of a text file; errors call it `path`, and advise `if_not_utf8`."""
+    """The lines of a text file; errors call it `path`.
+
+    - `advice`: ends the error of a line that is not UTF-8
+    """
 
     def __init__(
         self,
         file: BinaryIO,
         path: str | os.PathLike[str],
-        if_not_utf8: str = "convert the file, with iconv for example",
+        advice: str = "",
     ) -> None:
         self._file, self._path = file, os.fspath(path)
-        self._if_not_utf8 = if_not_utf8
+        self._advice = advice
         self._buffer, self._position, self._n_read = b"", 0, 0
 
     @property
@@ -76,7 +80,9 @@ class Lines:
                 encoding = "utf-8-sig" if self._n_read == 1 else "utf-8"
                 text = line.decode(encoding).strip(BLANKS)
             except UnicodeDecodeError as error:
-                raise self.error(f"not UTF-8 ({error}); {self._if_not_utf8}") from error
+                wrong = NOT_UTF8.format(error.reason, self._advice)
+                where = f"{self._path}, line {self._n_read}"
+                raise ValueError(f"{where}: {wrong}") from error
             if text:
                 return text
 

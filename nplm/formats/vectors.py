@@ -163,9 +163,7 @@ Row = tuple[str, str, NDArray[np.float32]]  # location, word, vector
 
 
 def _read_text(file: BinaryIO, name: str) -> Iterator[Row]:
-    lines = Lines(
-        file, name, f"{IS_IT_BINARY}; if not, convert it, with iconv for example"
-    )
+    lines = Lines(file, name, f" Or, {IS_IT_BINARY}.")
     first = lines.next()
     if first is None:
         raise ValueError(f"{name} is empty: there is no vector in it.")

@@ -126,7 +126,7 @@ def surprisals(lm: TextLM, X: Sequence[object]) -> list[Surprisals]:
     texts = documents.texts(text.n_columns, text.boundary, ends=text.ends)
     contexts, ids = texts.windows()
     log_probs = None
-    if text.goes_on:
+    if text.continues:
         is_mixture = bool(member_names(model))
         log_probs = (
             model._member_log_probs(texts)
@@ -205,7 +205,7 @@ def expected_words(
     proba, context, state = _proba_after(text, ids[:stop])
     best = np.argsort(-proba, kind="stable")[:k].astype(np.int32)
     log_probs = None
-    if text.goes_on:
+    if text.continues:
         log_probs = np.log(proba[best])
         if member_names(model):
             rows, _ = model._step_by_member(context[np.newaxis], [state])

@@ -111,7 +111,7 @@ INVALID = {
         (b"1 2\na 1 1e99\n", "line 2: the vector of 'a' has inf"),
         (b"2 2\na 1 2\n\na 3 4\n", "line 4: 'a' has a vector already, at line 2"),
         (b"1 2\na 1 2\nb 3 4\n", "line 3: 'b 3 4' after the 1 vectors"),
-        (b"1 2\n\xff 1 2\n", "line 2: not UTF-8"),
+        (b"1 2\n\xff 1 2\n", "line 2: not UTF-8 .*convert it, .*set binary=True"),
     ],
     True: [
         (b"", "ends in the first line: it is truncated"),

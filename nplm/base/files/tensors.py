@@ -253,17 +253,17 @@ class TensorFile:
         *,
         mmap: bool = True,
         check: Collection[str] | None = None,
-        tell: Callable[[Any], object] = lambda block: None,
+        progress: Callable[[Any], object] = lambda block: None,
     ) -> dict[str, AnyArray]:
         """Return the arrays, as read-only parts of the mapped file or in memory.
 
-        Those in `check`, by default all, are compared with their checksums, and `tell`
-        is called with each block.
+        Those in `check`, by default all, are compared with their checksums, and
+        `progress` is called with each block.
         """
         data = self._data if mmap else in_memory(self._data)
         for name, (_, _, first, end) in self._places.items():
             is_checked = check is None or name in check
-            if is_checked and _checksum(data[first:end], tell) != self._sums[name]:
+            if is_checked and _checksum(data[first:end], progress) != self._sums[name]:
                 raise ValueError(f"the checksum of {name} is wrong")
         return {
             name: data[first:end].view(dtype).reshape(shape)

@@ -56,8 +56,8 @@ def write_ngrams(
             file.write(b"\n\\%d-grams:\n" % (level + 1))
             for part in ngrams.lines(level):
                 file.write(part)
-                work.forget(*trie.every_array)
-                work.tell(n_lines_in(part))
+                work.release_pages(*trie.every_array)
+                work.advance(n_lines_in(part))
         file.write(b"\n\\end\\\n")
 
 
@@ -117,7 +117,7 @@ class NgramLines:
             if self.boundary is not None:
                 has_none |= trie.words[rows] == self.boundary
             weights[part] = np.where(has_none, np.float32(np.nan), trie.bow[contexts])
-            self._work.forget(*trie.every_array)
+            self._work.release_pages(*trie.every_array)
         return weights
 
     def _weights_in_turn(self, level: int) -> NDArray[np.float32]:
@@ -127,12 +127,12 @@ class NgramLines:
         weights: NDArray[np.float32] = work.array(np.float32, len(words))
         for part in blocks(len(words), work.block):
             weights[part] = np.nan
-            work.forget()
+            work.release_pages()
         # The first context of each nearest word, and the end of the last.
         contexts = np.arange(1, trie.n_words + 2, dtype=np.int32)
         for _ in range(level):
             contexts = trie.child_start[contexts]
-            work.forget(trie.child_start)
+            work.release_pages(trie.child_start)
         assert self.boundary is not None
         # In blocks of weights that fit in memory.
         size = max(work.memory // 2 // weights.itemsize, 1 << 8)
@@ -143,7 +143,7 @@ class NgramLines:
             for part in blocks(len(words), work.block):
                 own = words[part], next_context, bow, first, weights[part]
                 _backoff.weights_in_turn(*own)
-                work.forget(*trie.every_array)
+                work.release_pages(*trie.every_array)
             next_context[self.boundary] = contexts[self.boundary + 1]
             assert np.array_equal(next_context, contexts[1:])
         return weights
@@ -182,7 +182,7 @@ def unpredicted_in(trie: BackoffTrie, contexts_made: Ids, work: Work) -> list[Id
     for part in blocks(len(contexts_made), work.n_at_random):
         own = contexts_made[part]
         predicted[own[own >= 0]] = True
-        work.forget()
+        work.release_pages()
     for k in range(trie.order - 1, 1, -1):
         first, last = trie.level_start[k : k + 2]
         contexts = first + np.flatnonzero(~predicted[first:last])

@@ -75,7 +75,7 @@ def read_ngrams(
         counts = _read_header(lines)
         work.stage("reading", sum(counts))
         words, prob, bow = _read_unigrams(lines, counts[0], path)
-        work.tell(counts[0])
+        work.advance(counts[0])
         marks = Marks(words)
         tables = NgramTables(work, len(words), prob, marks.ids)
         for k, count in enumerate(counts[1:], 2):
@@ -88,7 +88,7 @@ def read_ngrams(
                 )  # fmt: skip
                 marks.see(table.ngrams)
                 tables.add_stored(table)
-                work.tell(len(table.ngrams))
+                work.advance(len(table.ngrams))
         _expect(lines, "\\end\\")
     del lines  # the trie needs the memory
     stays, boundary = marks.settle(prob, bow)

@@ -137,8 +137,8 @@ def write_fst_of(
     with writing(path) as file:
         for level, first, last in arcs.blocks(work):
             file.write("".join(arcs.lines(level, first, last)).encode())
-            work.forget(*trie.every_array)
-            work.tell(int(trie.start[last] - trie.start[first]))
+            work.release_pages(*trie.every_array)
+            work.advance(int(trie.start[last] - trie.start[first]))
 
 
 def _numbers(

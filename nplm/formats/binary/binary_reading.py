@@ -78,7 +78,9 @@ def _read(
     if check:
         work.stage("comparing checksums", file.path.stat().st_size)
     arrays = file.arrays(
-        mmap=mmap, check=None if check else [], tell=lambda block: work.tell(len(block))
+        mmap=mmap,
+        check=None if check else [],
+        progress=lambda block: work.advance(len(block)),
     )
     fitted = Fitted(arrays | (quantized_items or {}))
     words = _words(fitted, n_words, file.path, check=check)

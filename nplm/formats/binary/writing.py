@@ -148,7 +148,7 @@ def _fill_hashed(
         arrays["closed"][:] = index.closed
         for part in blocks(len(buckets), work.block):
             buckets[part] = index.buckets[part]
-            work.forget(index.buckets, buckets)
+            work.release_pages(index.buckets, buckets)
     fill_packed(trie, arrays, work)
 
 

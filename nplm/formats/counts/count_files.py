@@ -15,6 +15,7 @@ from nplm.base.array_types import Counts, Ids
 from nplm.base.encoded_words import EncodedWords
 from nplm.base.files.atomic_files import check_writable
 from nplm.base.files.compressed import reading
+from nplm.base.files.lines import NOT_UTF8
 from nplm.formats._lines import shown
 from nplm.formats._model_files import counts_of, writing
 from nplm.formats._words import check_marks, check_words
@@ -81,8 +82,8 @@ def write_lines(
             of_level = counts[trie.followers(level)]
             for part in text.parts(level, 1, _ngram_format.format_counts, of_level):
                 file.write(part)
-                work.tell(n_lines_in(part))
-                work.forget()
+                work.advance(n_lines_in(part))
+                work.release_pages()
 
 
 def read_counts(
@@ -174,10 +175,8 @@ def decoded(words: Iterable[bytes], path: str) -> Iterator[str]:
                 matches = ((n, UNIGRAM.match(line)) for n, line in enumerate(file, 1))
                 places = (n for n, match in matches if match and match[1] == word)
                 line = next(places, 1)
-            raise ValueError(
-                f"{path}, line {line}: not UTF-8 ({error.reason}); convert the file, "
-                "with iconv for example."
-            ) from error
+            wrong = NOT_UTF8.format(error.reason, "")
+            raise ValueError(f"{path}, line {line}: {wrong}") from error
 
 
 def parsed(

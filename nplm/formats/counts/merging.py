@@ -147,9 +147,9 @@ class CountedFiles(Source):
                 for (word, _), n in zip(lines, _weighted(numbers, weight).tolist()):
                     of_file[word] = of_file.get(word, 0) + n
                 self._n_ngrams += data.count(b"\n")
-                scratch.tell(position - n_read)
+                scratch.advance(position - n_read)
                 n_read = position
-            scratch.tell(size - n_read)
+            scratch.advance(size - n_read)
             if END.encode() not in of_file:
                 raise ValueError(_without_ends(path))
             for word, count in zip(decoded(of_file, path), of_file.values()):
@@ -207,7 +207,7 @@ class CountedFiles(Source):
                 check_total(total, f"{path}: the counts", "lower the weights")
                 ngrams, counts = ngrams[counts > 0], counts[counts > 0]
                 # Those that are not sorted, which tells of the others.
-                scratch.tell(max(0, data.count(b"\n") - len(ngrams)))
+                scratch.advance(max(0, data.count(b"\n") - len(ngrams)))
                 np.add.at(self.counts, ngrams[:, -1], counts)
                 yield ngrams.astype(np.int32, copy=False), counts
             self._check_complete(path, order, ends, unigrams)

@@ -73,7 +73,7 @@ class Texts(Source):
                     file = cast(BinaryIO, tokens)
                 for part in stream.read(file, name):
                     scratch.append(IDS, part)
-                    scratch.tell(len(part))
+                    scratch.advance(len(part))
         if stream.n_tokens == 0:
             raise parameter_error(
                 "the texts have no word: there is nothing to estimate from.",

@@ -168,4 +168,4 @@ def _multiply(trie: BackoffTrie, factors: Floats, work: Work) -> None:
         changed = factors[trie.words[ngrams]] / np.repeat(total[contexts], n_ngrams)
         trie.prob[ngrams] = trie.prob[ngrams] * changed
         trie.bow[contexts] *= total[parents[contexts]] / total[contexts]
-        work.forget(*trie.every_array)
+        work.release_pages(*trie.every_array)

@@ -313,7 +313,7 @@ def _learned(
     for i, member in enumerate(tries):
         for part in blocks(len(probs), min(work.n_at_random, BLOCK_WINDOWS)):
             probs[part, i] = member.next_word_prob(X[part], y[part])
-            work.forget(*member.trie.every_array)
+            work.release_pages(*member.trie.every_array)
     fit = em.fit_mixture_weights(probs, max_iter=max_iter, tol=tol)
     fit.warn_unless_converged("static_mixture", max_iter, tol)
     return fit

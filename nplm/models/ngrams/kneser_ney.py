@@ -199,7 +199,7 @@ class KneserNeyLM(BackoffModel):
             trie, counts, raw, smoothing, work, warned_from=warned_from
         )
         work.drop(counts, raw)
-        work.forget(*estimate.trie.every_array)
+        work.release_pages(*estimate.trie.every_array)
         self.discounts_ = estimate.discounts
         self.counts_: NgramCounts | None = None
         index = None if work.on_disk else index_of(estimate.trie)

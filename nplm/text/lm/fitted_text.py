@@ -57,7 +57,7 @@ class FittedText:
     scores_windows: type[WindowWordScorer] = WindowWordScorer
 
     @property
-    def goes_on(self) -> bool:
+    def continues(self) -> bool:
         """Whether a state of the model goes on within a text."""
         return reads_texts(self.model)
 
@@ -102,14 +102,14 @@ class FittedText:
         # The context of the boundary is that of any word that follows.
         texts = document.texts(n_columns, self.boundary, ends=True)
         ids = texts.ids[texts.first[-1] : -1]
-        state = self.model._state(ids) if self.goes_on else None
+        state = self.model._state(ids) if self.continues else None
         return ids[len(ids) - n_columns :], state
 
     def next_proba(
         self, last: NDArray[np.int32], states: list[Any]
     ) -> tuple[Floats, Any]:
         """Return the probability of every word after contexts, and the states there."""
-        if not self.goes_on:
+        if not self.continues:
             proba = self.model.predict_proba(last)
             return proba.astype(np.float64, copy=False), states
         log_proba, after = self.model._step(last, states)

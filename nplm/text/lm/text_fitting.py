@@ -1,9 +1,9 @@
-"""The parts of a text model: fitted to documents, or those of a fitted model."""
+"""The attributes of a text model: fitted to documents, or those of a fitted model."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from sklearn.base import clone
@@ -29,23 +29,27 @@ from nplm.text.words.known_words import KnownWords, known_of, unknown_among
 from nplm.text.words.splitting import BETWEEN_BLANKS
 
 
-class FittedParts(NamedTuple):
-    """What a fit of a text model makes: the values of its attributes."""
+def set_fitted(
+    lm: TextAttributes,
+    estimator: Any,
+    tokenizer: object,
+    vocabulary: Vocabulary | None,
+    boundary: int,
+    n_context: int,
+) -> None:
+    """Set the fitted attributes of a text model."""
+    lm.estimator_, lm.n_words_ = estimator, estimator.n_words_
+    lm.tokenizer_, lm.vocabulary_ = tokenizer, vocabulary
+    lm.boundary_, lm.n_context_ = boundary, n_context
 
-    estimator: Any
-    tokenizer: Any
-    vocabulary: Vocabulary | None
-    boundary: int
-    n_context: int
 
-
-def fit_parts(
+def fit_documents(
     lm: TextAttributes,
     X: Iterable[object],
     X_val: object,
     fit_params: dict[str, Any],
     method: str,
-) -> tuple[FittedParts, KeyboardInterrupt | None]:
+) -> KeyboardInterrupt | None:
     """Fit the words of a text model, and a clone of its estimator by `method`.
 
     Returns the interrupt if one came and left the estimator fitted.
@@ -108,8 +112,9 @@ def fit_parts(
             f"n_words={fitted.n_words_}: leave n_words=None, or pass the "
             "vocabulary that the fitted estimator was trained with."
         )
-    parts = fitted, codec.tokenizer, vocabulary, boundary, options["n_context"]
-    return FittedParts(*parts), interrupt
+    n_context = options["n_context"]
+    set_fitted(lm, fitted, codec.tokenizer, vocabulary, boundary, n_context)
+    return interrupt
 
 
 def parts_of_model(
@@ -117,8 +122,8 @@ def parts_of_model(
     words: Sequence[object] | Vocabulary | KnownWords | None,
     tokenizer: object,
     boundary: int | None,
-) -> FittedParts:
-    """Return the parts of `TextLM.from_model`, which says what the parameters are."""
+) -> tuple[Any, Vocabulary | None, int, int]:
+    """Return tokenizer, vocabulary, boundary and n_context of `TextLM.from_model`."""
     check_model(model)
     check_is_fitted(model)
     checks.check_over_words(model, "the model")
@@ -139,9 +144,7 @@ def parts_of_model(
         vocabulary = _vocabulary_of(words, model.n_words_, int(boundary))
     if isinstance(tokenizer, str) and tokenizer == "auto":
         tokenizer = Tokenizer(BETWEEN_BLANKS)
-    tokenizer = with_methods(tokenizer)
-    n_context = model.n_features_in_
-    return FittedParts(model, tokenizer, vocabulary, int(boundary), n_context)
+    return with_methods(tokenizer), vocabulary, int(boundary), model.n_features_in_
 
 
 def _vocabulary_of(

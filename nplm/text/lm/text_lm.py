@@ -241,16 +241,18 @@ class TextLM(Scoring, Continuing, DensityMixin, DocumentEstimator):
             lm = TextLM.from_model(*nplm.formats.read_arpa("model.arpa.gz"))
         """
         parts = text_fitting.parts_of_model(model, words, tokenizer, boundary)
+        tokenizer, vocabulary, boundary, n_context = parts
         lm = cls(
             FrozenEstimator(model),
-            parts.n_context,
-            tokenizer=parts.tokenizer,
-            vocabulary=parts.vocabulary,
-            boundary=parts.boundary,
+            n_context,
+            tokenizer=tokenizer,
+            vocabulary=vocabulary,
+            boundary=boundary,
             predict_boundary=predict_boundary,
         )
         lm._validate_params()
-        return lm._set_parts(parts)
+        text_fitting.set_fitted(lm, model, *parts)
+        return lm
 
     def fit(
         self,
@@ -418,16 +420,7 @@ class TextLM(Scoring, Continuing, DensityMixin, DocumentEstimator):
         """Fit; return the interrupt if one came and left the estimator fitted."""
         self._validate_params()
         text_fitting.refuse_windows(X, y)
-        parts, interrupt = text_fitting.fit_parts(self, X, X_val, fit_params, method)
-        self._set_parts(parts)
-        return interrupt
-
-    def _set_parts(self, parts: text_fitting.FittedParts) -> Self:
-        """Set the fitted attributes."""
-        self.estimator_, self.n_words_ = parts.estimator, parts.estimator.n_words_
-        self.tokenizer_, self.vocabulary_ = parts.tokenizer, parts.vocabulary
-        self.boundary_, self.n_context_ = parts.boundary, parts.n_context
-        return self
+        return text_fitting.fit_documents(self, X, X_val, fit_params, method)
 
     def unigrams(self) -> list[Any]:
         """Return the words of the model, for decoders.

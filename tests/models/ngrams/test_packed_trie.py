@@ -46,7 +46,7 @@ def test_packed_trie_does_not_depend_on_blocks(monkeypatch, size):
     whole = PackedTrie.of(trie, Work())
     calls = []
     monkeypatch.setattr(Work, "block", size)
-    monkeypatch.setattr(Work, "forget", lambda *arrays: calls.append(None))
+    monkeypatch.setattr(Work, "release_pages", lambda *arrays: calls.append(None))
     monkeypatch.setattr(packed_trie, "BLOCK", 128)
     parts = PackedTrie.of(trie, Work())
     assert len(calls) > len(trie.words) // max(size, 32)

@@ -71,7 +71,7 @@ def mix_command(
             err=True,
         )
         report_perplexities(
-            mixture.scorer(), valid, None, blank_lines=False, done=work.forget
+            mixture.scorer(), valid, None, blank_lines=False, done=work.release_pages
         )
 
 

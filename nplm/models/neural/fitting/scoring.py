@@ -56,8 +56,8 @@ class Scoring:
         self.network, self.processes = network, processes
         self.text, self.weight = text, weight
         self.n_scored = min(len(scored), most or len(scored))
-        self._goes_on = network.parts.hidden.lowest.n_memory > 0
-        choose = self._parts if self._goes_on else self._sample
+        self._continues = network.parts.hidden.lowest.n_memory > 0
+        choose = self._parts if self._continues else self._sample
         examples, self._counted = choose(len(scored))
         self._X, self._y, self._rows = scored.X, scored.y, scored.index(examples)
         self._weights = None
@@ -70,7 +70,7 @@ class Scoring:
         if processes.size > 1:
             # Sums over processes may round by their length: it must not depend on time.
             self.least, self.seconds_a_call = WINDOWS_A_SHARED_CALL, 0.0
-        if self._goes_on:
+        if self._continues:
             self.least = len(examples) * N_STEPS
         self._scores = np.empty(0)
 
@@ -94,7 +94,7 @@ class Scoring:
         """Settle the network, and begin with empty states."""
         self.network.settle()
         self._scores = np.zeros(self._rows.shape)
-        if not self._goes_on:
+        if not self._continues:
             return
         (rank, size), n = self.network.share, self.network.threads.n
         n_parts, n_workers = len(self._rows), n * size
@@ -111,7 +111,7 @@ class Scoring:
         """Score the next windows of each part."""
         n_parts = len(self._rows)
         steps = slice(start // n_parts, stop // n_parts)
-        if self._goes_on:
+        if self._continues:
             self._scores[:, steps] = self._read(self._rows[:, steps])
         else:
             rows = self._rows[0, steps]

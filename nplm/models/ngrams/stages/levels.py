@@ -87,7 +87,7 @@ def join_parts(
         childless[rows] = n_contexts
     arrays["start"][-1] = n_ngrams
     work.stage("putting together", n_ngrams)
-    work.tell(n_words)
+    work.advance(n_words)
     for level in range(1, len(level_start) - 1):
         position = {
             name: int((level_start if name in OF_CONTEXTS else first_ngram)[level])
@@ -103,13 +103,13 @@ def join_parts(
                     at = slice(position[name], position[name] + len(values))
                     np.add(values, out.dtype.type(shifts.get(name, 0)), out=out[at])
                     position[name] = at.stop
-                    work.forget(out)
+                    work.release_pages(out)
                 work.remove(file)
             n_own = int(part.sizes[level - 1, 1])
             next_ngram += n_own
             if level < len(part.sizes):
                 next_context += int(part.sizes[level, 0])
-            work.tell(n_own)
+            work.advance(n_own)
     return {"level_start": level_start.astype(np.int32)} | arrays
 
 
@@ -219,7 +219,7 @@ def _merged(
         run, (first, last) = runs[active[0]], ends[active[0]]
         for part in blocks(last - first, n_rows):
             yield run.rows(first + part.start, first + part.stop)
-            work.tell(part.stop - part.start)
+            work.advance(part.stop - part.start)
         return
     buffers = np.empty((len(active), n_rows, width), dtype=np.uint64)
     out = np.empty((n_rows, width), dtype=np.uint64)
@@ -233,7 +233,7 @@ def _merged(
             last = min(first + n_rows, ends[run][1])
             position[k], end[k] = 0, last - first
             buffers[k, : last - first] = runs[run].rows(first, last)
-            work.tell(last - first)
+            work.advance(last - first)
 
     for k in range(len(active)):
         refill(k)

@@ -152,8 +152,8 @@ def mixed_trie(
     for level in range(trie.order):
         for begin, end in trie.blocks(level, work.block):
             _fill(trie, members, weights, level, begin, end)
-            work.tell(int(trie.start[end] - trie.start[begin]))
-            work.forget(*trie.every_array, *mapped)
+            work.advance(int(trie.start[end] - trie.start[begin]))
+            work.release_pages(*trie.every_array, *mapped)
     return trie
 
 
@@ -199,8 +199,8 @@ def ngrams_in_blocks(trie: BackoffTrie, level: int, work: Work) -> Iterator[Ids]
     for begin, end in trie.blocks(level, work.block):
         words, row, place = trie.after(level, begin, end)
         yield np.column_stack([words[row], trie.words[place]])
-        work.tell(len(row))
-        work.forget(*trie.every_array)
+        work.advance(len(row))
+        work.release_pages(*trie.every_array)
 
 
 def _balance(

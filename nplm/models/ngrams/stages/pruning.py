@@ -36,7 +36,7 @@ def pruned_by_entropy(trie: BackoffTrie, threshold: float, work: Work) -> Backof
     bow = work.array(np.float32, len(trie.bow))
     for part in blocks(len(bow), work.block):
         bow[part] = trie.bow[part]
-        work.forget(trie.bow)
+        work.release_pages(trie.bow)
     if not choose_by_entropy(trie, float(threshold), keep, bow, work):
         return trie
     pruned = cut(replace(trie, bow=bow), keep, work)
@@ -96,8 +96,8 @@ def choose_by_entropy(
             children = trie.child_start[block[0] : block[1] + 1]
             parent = np.repeat(np.arange(n), np.diff(children))
             own_stay[parent[stays[children[0] : children[-1]]]] = True
-            work.tell(len(p))
-            work.forget(*trie.every_array, context_of, keep, bow)
+            work.advance(len(p))
+            work.release_pages(*trie.every_array, context_of, keep, bow)
     return n_dropped
 
 
@@ -118,8 +118,8 @@ def renormalize(trie: BackoffTrie, work: Work) -> None:
             left_below = 1 - _sum_by(context, lower, block[1] - block[0])
             usable = (left >= 0) & (left_below > MIN_BACKOFF_MASS)
             trie.bow[slice(*block)][usable] = left[usable] / left_below[usable]
-            work.tell(len(p))
-            work.forget(*trie.every_array)
+            work.advance(len(p))
+            work.release_pages(*trie.every_array)
 
 
 def _probabilities(trie: BackoffTrie, context_of: Ids, work: Work) -> Floats:
@@ -141,15 +141,15 @@ def _probabilities(trie: BackoffTrie, context_of: Ids, work: Work) -> Floats:
                 context = np.repeat(np.arange(block[0], block[1]), np.diff(start))
                 prob = out[slice(*block)][context[rows] - block[0]]
                 own_out[longer[rows] - first] = prob * trie.prob[place][rows]
-                work.forget(*trie.every_array, context_of)
+                work.release_pages(*trie.every_array, context_of)
             # Contexts that are no n-grams, as at the beginning of a text.
             rest = np.flatnonzero(np.isnan(own_out))
             for part in blocks(len(rest), work.n_at_random):
                 words = trie.context_words(first + rest[part], level)
                 own_out[rest[part]] = _probability(trie, words)
-                work.forget(*trie.every_array)
+                work.release_pages(*trie.every_array)
             out[first:last] = own_out
-            work.forget()
+            work.release_pages()
     return out
 
 
@@ -158,7 +158,7 @@ def _at(flags: Mask, rows: Ids, work: Work) -> Mask:
     out = np.zeros(len(rows), dtype=bool)
     for part in blocks(len(rows), work.n_at_random):
         out[part] = (rows[part] >= 0) & flags[rows[part]]
-        work.forget()
+        work.release_pages()
     return out
 
 
@@ -220,7 +220,7 @@ def cut(trie: BackoffTrie, keep: Mask, work: Work) -> BackoffTrie:
                 values = columns[name][part][stays]
                 arrays[name][at] = number[values] if name == "child_start" else values
             n = at.stop
-            work.forget(*trie.every_array)
+            work.release_pages(*trie.every_array)
     arrays["child_start"][-1], arrays["start"][-1] = n_contexts, n_ngrams
     level_start = number[trie.level_start]
     work.drop(start, useful, number)
@@ -234,7 +234,7 @@ def _count_up_to(flags: Mask, out: Ids, work: Work) -> None:
         counted = n + np.cumsum(flags[part], dtype=np.int32)
         out[part.start + 1 : part.stop + 1] = counted
         n = counted[-1]
-        work.forget()
+        work.release_pages()
 
 
 def _kept_followers(trie: BackoffTrie, keep: Mask, work: Work) -> tuple[Ids, Mask]:
@@ -248,7 +248,7 @@ def _kept_followers(trie: BackoffTrie, keep: Mask, work: Work) -> tuple[Ids, Mas
         kept_start[first + 1 : last + 1] = n + n_before[1:]
         useful[first:last] = np.diff(n_before) > 0
         n += int(n_before[-1])
-        work.forget(*trie.every_array)
+        work.release_pages(*trie.every_array)
     return kept_start, useful
 
 
@@ -262,7 +262,7 @@ def _keep_parents(trie: BackoffTrie, useful: Mask, work: Work) -> None:
             children = trie.child_start[first : last + 1]
             n_before = _sums(useful[children[0] : children[-1]])
             useful[first:last] |= np.diff(n_before[children - children[0]]) > 0
-            work.forget(*trie.every_array)
+            work.release_pages(*trie.every_array)
 
 
 def _sums(flags: AnyArray) -> Ids:

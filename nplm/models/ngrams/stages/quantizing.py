@@ -112,7 +112,7 @@ class Quantizing:
             for part in blocks(len(values), self._work.block):
                 book.add(values[part])
                 self._forget()
-                self._work.tell(part.stop - part.start if values is prob else 0)
+                self._work.advance(part.stop - part.start if values is prob else 0)
             book.learn()
             books.append(book)
         return books[0], books[1]
@@ -139,7 +139,7 @@ class Quantizing:
                 for k in self._lengths
             }
             self._write_range(first, last, tables, parents)
-            work.tell(int(n_rows[first:last].sum()))
+            work.advance(int(n_rows[first:last].sum()))
         work.drop(parents)
         work.remove(*(f"{name}.{k}" for k in self._lengths for name in SORTED))
 
@@ -270,12 +270,12 @@ class Quantizing:
             packed = pack_records(values, width)[:-READ_BYTES]
             at = part.start // 8 * width
             records[at : at + len(packed)] = packed
-            work.tell(len(values))
-            work.forget(records, high)
+            work.advance(len(values))
+            work.release_pages(records, high)
         work.remove(*names)
 
     def _forget(self, *arrays: AnyArray) -> None:
-        self._work.forget(*self._trie.every_array, *arrays)
+        self._work.release_pages(*self._trie.every_array, *arrays)
 
 
 def unquantized(trie: SuffixTrie, work: Work) -> BackoffTrie:
@@ -302,8 +302,8 @@ def unquantized(trie: SuffixTrie, work: Work) -> BackoffTrie:
             rows = ~np.isnan(prob) | (bow != NO_WEIGHT)
             table = NgramTable(nodes[rows], prob[rows], bow[rows])
             tables.add(trie.settled(table))
-            work.tell(end - begin)
-            work.forget(*trie.mapped(i))
+            work.advance(end - begin)
+            work.release_pages(*trie.mapped(i))
         if i:
             work.drop(arrays.pop(k - 1))
     result = tables.trie(trie.order, NgramTable(ids, *unigrams))

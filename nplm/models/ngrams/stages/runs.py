@@ -178,7 +178,7 @@ def write_runs(packing: Packing, pieces: Iterable[Piece], work: Work) -> list[Ru
         for part in [rows] if piece.is_counted else _counted(rows):
             run.append(part)
         runs.append(run)
-        work.tell(n)
+        work.advance(n)
 
     work.each(sort, pieces)
     return runs
@@ -227,7 +227,7 @@ def write_runs_of_tables(
     if packing.order > 1:
         return write_runs(packing, _regrouped(packing, tables, work), work)
     for ngrams, _ in tables:
-        work.tell(len(ngrams))
+        work.advance(len(ngrams))
     return []
 
 

@@ -136,7 +136,7 @@ class Scratch(Work):
     def drop(self, *arrays: AnyArray | None) -> None:
         self._arrays = [a for a in self._arrays if not any(a is b for b in arrays)]
 
-    def forget(self, *arrays: AnyArray) -> None:
+    def release_pages(self, *arrays: AnyArray) -> None:
         self._check_aborted()
         release_pages(*self._arrays, *arrays)
 
@@ -148,16 +148,17 @@ class Scratch(Work):
         system.trim()
         super().stage(name, total)
 
-    def tell(self, n: int) -> None:
+    def advance(self, n: int) -> None:
         self._check_aborted()
         with self._lock:
-            super().tell(n)
+            super().advance(n)
 
     def each(self, work: Callable[[int, T], Any], parts: Iterable[T]) -> None:
         """Call ``work(thread, part)`` for each part, in parallel.
 
         After an error or an interrupt no further part begins, and the other threads
-        stop at their next `tell` or `forget`. No thread is running when this raises.
+        stop at their next `advance` or `release_pages`. No thread is running when this
+        raises.
         """
         lock = Lock()
         remaining, end = iter(parts), object()

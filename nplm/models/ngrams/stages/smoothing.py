@@ -128,7 +128,7 @@ def estimated(
         of_level = counts[trie.followers(level)]
         for part in blocks(len(of_level), work.block):
             n_of_counts[-1] += counts_of_counts(of_level[part])
-            work.forget()
+            work.release_pages()
     discounts = find_discounts(
         n_of_counts,
         smoothing.discounts,
@@ -148,7 +148,7 @@ def estimated(
         for part in blocks(rows.stop - rows.start, work.block):
             at = slice(rows.start + part.start, rows.start + part.stop)
             keep[at] = tested[at] >= min_count
-            work.forget()
+            work.release_pages()
     return Estimate(cut(model, keep, work), discounts, False)
 
 
@@ -178,8 +178,8 @@ def _weighted(
                 trie.arrays, *place, *arguments, smoothing.interpolate[level],
                 smoothing.cuts_by_text, smoothing.impossible, lower[thread], *exact,
             )  # fmt: skip
-            work.forget(*trie.every_array)
-            work.tell(int(trie.start[contexts[1]] - trie.start[contexts[0]]))
+            work.release_pages(*trie.every_array)
+            work.advance(int(trie.start[contexts[1]] - trie.start[contexts[0]]))
 
         work.each(estimate, trie.blocks(level, work.block))
     rounded: list[NDArray[Any]] = []
@@ -187,6 +187,6 @@ def _weighted(
         rounded.append(work.array(np.float32, len(values)))
         for part in blocks(len(values), work.block):
             rounded[-1][part] = values[part]
-            work.forget()
+            work.release_pages()
     work.drop(*exact)
     return rounded[0], rounded[1]

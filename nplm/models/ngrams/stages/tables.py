@@ -132,7 +132,7 @@ class NgramTables:
             for words, rows, number in self._ranges(n_words, new_ids):
                 chosen = {k: rows.chosen(k, number, settled, new_ids) for k in lengths}
                 self._write_range(words, sizes, unigrams, chosen, distinct)
-                work.tell(int(rows.sizes[slice(*number)].sum()))
+                work.advance(int(rows.sizes[slice(*number)].sum()))
             self._rows.remove()
         prob = {"prob": unigrams.prob.astype(np.float32)}
         parts = [levels.Part(0, sizes[:-1])] if lengths else []

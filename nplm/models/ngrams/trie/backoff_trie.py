@@ -99,6 +99,6 @@ class BackoffTrie(ContextTrie):
         size = min(work.n_at_random, BLOCK_FOLLOWERS)
         for block in blocks_of_contexts(self.start, 0, last, size):
             _backoff.contexts_made(self.arrays, parents, *block, slot, path, context_of)
-            work.forget(*self.every_array)
+            work.release_pages(*self.every_array)
         work.drop(parents)
         return context_of

@@ -93,7 +93,7 @@ class ContextTrie:
             numbers = np.arange(first, last, dtype=np.int32)
             n_children = np.diff(children[first : last + 1])
             parent[children[first] : children[last]] = np.repeat(numbers, n_children)
-            work.forget(children)
+            work.release_pages(children)
         return parent
 
     def context_words(self, contexts: AnyArray, level: int) -> Ids:

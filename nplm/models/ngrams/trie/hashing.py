@@ -109,7 +109,7 @@ def keys_of(trie: ContextTrie, parents: Ids, work: Work) -> NDArray[np.uint64]:
         for begin in range(first, last, work.block):
             end = min(begin + work.block, last)
             _hashing.context_keys(trie.arrays, parents, level, begin, end, keys)
-            work.forget(*trie.every_array)
+            work.release_pages(*trie.every_array)
     return keys
 
 
@@ -134,7 +134,7 @@ def _fill_window(
         ends = levels[level], levels[level + 1]
         for block in blocks_of_contexts(trie.start, *ends, work.block):
             yield block
-            work.forget(*trie.every_array)
+            work.release_pages(*trie.every_array)
 
     filters, parts = np.zeros(trie.n_words, dtype=np.uint16), [missing]
     for first, last in contexts(level):
@@ -192,7 +192,7 @@ def fill_table(
             ) -> None:
                 arguments = trie, parents, keys, level, window, missing, work
                 filled.append(_fill_window(*arguments))
-                work.forget(buckets)
+                work.release_pages(buckets)
 
             longest = level + 1 == trie.order
             _fill_level(buckets[first:last], fill, work, longest=longest)
@@ -220,7 +220,7 @@ def _fill_level(
         fill(_hashing.Window(window, n_buckets, 0, longest))
         if work.on_disk:
             _put(buckets, 0, window, work)
-        work.tell(n_buckets)
+        work.advance(n_buckets)
         return
     bounds = [n_buckets * i // n_arcs for i in range(n_arcs + 1)]
     tails: list[tuple[int, Bytes]] = []
@@ -246,7 +246,7 @@ def _fill_level(
                 is_full.set()
                 return last
         _put(buckets, first, window[: n * BUCKET_BYTES], work)
-        work.tell(n)
+        work.advance(n)
         return first + n
 
     def fill_arc(_: int, arc: tuple[int, int]) -> None:
@@ -264,7 +264,7 @@ def _fill_level(
         part_buckets = buckets[part.start * BUCKET_BYTES : part.stop * BUCKET_BYTES]
         used = used_slots(part_buckets, longest=longest)
         n_used, n_slots = n_used + int(np.count_nonzero(used)), n_slots + used.size
-        work.forget(buckets)
+        work.release_pages(buckets)
     if n_used + FREE_SLOTS >= n_slots - n_slots // 10:
         raise TableFullError
 
@@ -274,7 +274,7 @@ def _put(buckets: Bytes, first: int, values: Bytes, work: Work) -> None:
     target = buckets[first * BUCKET_BYTES :]
     for part in blocks(len(values), BLOCK_BYTES):
         put(target[part], values[part])
-        work.forget(buckets)
+        work.release_pages(buckets)
 
 
 def _last_free_bucket(window: Bytes, *, longest: bool) -> int:

@@ -111,8 +111,8 @@ class PackedTrie:
                 rest = packed[part.start * width // 8 :]
                 n = part.stop - part.start
                 arrays[name][part] = unpack_records(rest, width, n)
-                work.tell(n)
-                work.forget(packed)
+                work.advance(n)
+                work.release_pages(packed)
         for code, name in OFFSETS.items():
             n_found = 0
             high = getattr(self, f"{code}_high")
@@ -120,8 +120,8 @@ class PackedTrie:
                 out = arrays[name][n_found : n_found + len(places)]
                 out[:] = places[: len(out)] - np.arange(n_found, n_found + len(out))
                 n_found += len(places)
-                work.tell(len(places))
-                work.forget(high)
+                work.advance(len(places))
+                work.release_pages(high)
             if n_found != len(arrays[name]):
                 raise ValueError(
                     f"there are {n_found} high parts, but {len(arrays[name])} offsets"
@@ -224,13 +224,13 @@ def fill_packed(
             packed = pack_records(values[part], width)[:-READ_BYTES]
             first = part.start * width // 8
             arrays[name][first : first + len(packed)] = packed
-            work.forget(values, arrays[name])
+            work.release_pages(values, arrays[name])
     for code, name in OFFSETS.items():
         offsets: NDArray[Any] = getattr(trie, name)
         high, sample = arrays[f"{code}_high"], arrays[f"{code}_sample"]
         for part in blocks(len(offsets), size):
             put_offsets(offsets[part], part.start, 0, high, sample)
-            work.forget(offsets, high, sample)
+            work.release_pages(offsets, high, sample)
 
 
 def unpacked(
@@ -254,8 +254,8 @@ def unpacked(
             for first, end in trie.blocks(level, work.block):
                 arguments = trie.arrays, table.kernel, keys, level, first, end
                 _hashing.stored_values(*arguments, window, n_windows, prob, bow)
-                work.forget(table.buckets)
-                work.tell(int(trie.start[end] - trie.start[first]))
+                work.release_pages(table.buckets)
+                work.advance(int(trie.start[end] - trie.start[first]))
     work.drop(parents, keys)
     arrays = trie.context_word, trie.child_start, trie.start, trie.words
     result = BackoffTrie(trie.n_words, trie.level_start, *arrays, prob, bow)

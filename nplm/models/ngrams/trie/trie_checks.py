@@ -247,7 +247,7 @@ def _checked_level(trie: SuffixTrie, i: int, size: int, work: Work) -> float:
             heaviest = max(heaviest, _heaviest([bow]))
             yield oldest
             release_pages(*trie.mapped(i))
-            work.tell(len(oldest))
+            work.advance(len(oldest))
 
     begins = trie.starts(i, size)
     is_sorted = _increases(words(), begins)

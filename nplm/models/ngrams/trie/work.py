@@ -31,7 +31,7 @@ class Work:
     - `on_disk`: whether arrays are mapped, so that random accesses are to be avoided
     - `block`: number of n-grams that one thread processes at a time
     - `n_at_once`: number of float64 that are held in memory at once
-    - `n_at_random`: number of accesses at random between two calls of `forget`
+    - `n_at_random`: number of accesses at random between two calls of `release_pages`
     - `progress`: called with the name of the stage, the amount done, and the total
     """
 
@@ -56,7 +56,7 @@ class Work:
     def drop(self, *arrays: AnyArray | None) -> None:
         """Remove arrays that `array` returned, which have no further use."""
 
-    def forget(self, *arrays: AnyArray) -> None:
+    def release_pages(self, *arrays: AnyArray) -> None:
         """Release the memory of arrays on disk: `arrays`, and those made."""
 
     def append(self, name: str, data: Any) -> None:
@@ -89,9 +89,9 @@ class Work:
     def stage(self, name: str, total: int, n_bytes: int = 0) -> None:
         """Begin a stage up to `total`, which writes `n_bytes` at most (0: unknown)."""
         self._stage, self._done, self._total = name, 0, total
-        self.tell(0)
+        self.advance(0)
 
-    def tell(self, n: int) -> None:
+    def advance(self, n: int) -> None:
         """Report that `n` more units of the stage are done."""
         self._done += n
         self._progress(self._stage, self._done, self._total)
