@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from nplm.models.neural.network.solvers import AUTO_EPOCHS
+from nplm.models.neural.network.solver_updates import AUTO_EPOCHS
 
 # Sections 2 and 4.2: one example per update, and the schedule of section 4.
 AS_IN_PAPER: dict[str, object] = {
