@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import pprint
 from collections.abc import Iterator, Mapping, Sequence
 from shlex import quote
 from typing import Any, NamedTuple
 
 import numpy as np
+from sklearn.frozen import FrozenEstimator
 from sklearn.utils.validation import check_is_fitted
 
 import nplm
@@ -192,7 +194,16 @@ def _sizes(lm: TextLM) -> Iterator[list[str]]:
 
 
 def _parameters(lm: TextLM) -> str:
-    return f"\n\n```\n{lm.estimator_!r}\n```"
+    """Return the parameters of the model; of an `AutoLM` its recipe."""
+    recipe = getattr(lm, "recipe_", None)
+    if recipe is None:
+        return f"\n\n```\n{lm.estimator_!r}\n```"
+    of = pprint.pformat(recipe, width=88, sort_dicts=False)
+    return (
+        f"\n\nThe recipe of a fit of {recipe.minutes:g} minutes, which "
+        "`AutoLM(recipe=...)` and `nplm train --recipe` repeat:\n\n"
+        f"```\n{of}\n```"
+    )
 
 
 def _training(lm: TextLM, trained_on: str | None) -> str:
@@ -200,6 +211,10 @@ def _training(lm: TextLM, trained_on: str | None) -> str:
     precision = getattr(lm.estimator_, "precision_", None)
     if precision is not None:
         said += f"\n\nThe arithmetic of the training was in {precision}."
+    scores = getattr(lm, "scores_", {})  # of an AutoLM
+    if scores:
+        of = ", ".join(f"{name} {score:.2f}" for name, score in scores.items())
+        return f"{said}\n\nPerplexity of the held-out text of the fit: {of}."
     loss = getattr(lm.estimator_, "val_loss_", float("nan"))
     if np.isfinite(loss):
         said += (
@@ -263,7 +278,10 @@ def _kinds(estimator: object) -> list[str]:
 
 def _members(estimator: object) -> list[tuple[object, str]]:
     """Return the members of a mixture, each with its weight as text."""
-    members = list(getattr(estimator, "estimators_", ()))
+    members = [
+        member.estimator if isinstance(member, FrozenEstimator) else member
+        for member in getattr(estimator, "estimators_", ())
+    ]
     weights: Any = getattr(estimator, "weights_", None)
     if np.ndim(weights) != 1 or len(weights) < len(members):
         return [(member, "") for member in members]

@@ -7,6 +7,8 @@ import pytest
 
 import nplm
 from nplm import (
+    AutoLM,
+    AutoRecipe,
     InterpolatedTrigram,
     KneserNeyLM,
     MixtureLM,
@@ -130,6 +132,19 @@ def test_models_of_tokens_and_ids_are_described():
     card = model_card(without_ends, "text", texts={"t": TEXTS})
     assert "does not count as a token" in card
     assert "Ends of documents do not count." in card
+
+
+def test_card_of_auto_lm_has_its_recipe_and_members():
+    settings = {"members": ["ngrams", "classes"], "n_classes": 2}
+    recipe = AutoRecipe(1.0, held_out=500, weights=(0.25, 0.75), **settings)
+    lm = AutoLM(recipe=recipe).fit(TEXTS * 30)
+    card = model_card(lm, "roses")
+    [shown] = re.findall(r"```\n(AutoRecipe\(.*?\))\n```", card, re.DOTALL)
+    assert eval(shown, {"AutoRecipe": AutoRecipe}) == lm.recipe_
+    assert metadata(card)["tags"][2:] == ["mixture", "class-based", "n-gram"]
+    members = [row[1] for row in rows(card) if row[0].strip() == "member"]
+    assert members[0].startswith("KneserNeyLM, weight 0.250, ")
+    assert f"ngrams {lm.scores_['ngrams']:.2f}, classes " in card
 
 
 def test_what_is_no_text_model_is_refused():
