@@ -51,8 +51,9 @@ class AutoLM(TextLM):
     ----------
     minutes : float, default=3
         Time of a fit by the clock, from its beginning to the fitted model. A search
-        over 5 folds takes five times as long, and `LMClassifier` as many times as it
-        has classes. A fit ends earlier when the held-out text stops improving.
+        over 5 folds takes five times as long, `LMClassifier` as many times as it has
+        classes, and `LMDetector` five or ten times with few documents. A fit ends
+        earlier when the held-out text stops improving.
     running_text : bool, default=False
         Whether the documents are one text in its order, such as the lines of a book.
         Then the context of a document's first word is the document before it, in

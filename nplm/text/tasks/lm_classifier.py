@@ -30,7 +30,7 @@ from nplm.base.fitted import Fitted, Item, invalid_item
 from nplm.text.codec_fitting import refuse_weights
 from nplm.text.lm.text_lm import TextLM
 from nplm.text.samples import check_document, check_documents, is_missing
-from nplm.text.tasks.text_models import as_text_lm, with_words_of
+from nplm.text.tasks.text_models import announce_minutes, as_text_lm, with_words_of
 
 
 @hyperparameters
@@ -160,10 +160,8 @@ default="empirical"
                 if not of_class:
                     raise ValueError(f"y_val has no document of the class {label!r}.")
                 part["X_val"] = of_class
+        announce_minutes("LMClassifier", base, len(classes))
         base = with_words_of(base, documents)
-        minutes = getattr(base, "minutes", None)  # of an AutoLM
-        if minutes is not None and base.verbose:
-            print(f"LMClassifier: {len(classes)} fits of {minutes:g} minutes each")
         fitted = Parallel(n_jobs=self.n_jobs)(
             delayed(clone(base).fit)(**part, **fit_params) for part in parts
         )

@@ -28,7 +28,12 @@ from nplm.text.documents import Documents
 from nplm.text.lm.fitted_text import fitted_text
 from nplm.text.lm.text_lm import TextLM
 from nplm.text.samples import check_documents
-from nplm.text.tasks.text_models import as_text_lm, unfrozen, with_words_of
+from nplm.text.tasks.text_models import (
+    announce_minutes,
+    as_text_lm,
+    unfrozen,
+    with_words_of,
+)
 
 AGGREGATES = ("mean", "sum", "min")
 # With fewer held-out documents below the threshold, false alarms are often half or
@@ -203,6 +208,7 @@ class LMDetector(OutlierMixin, MetaEstimatorMixin, DocumentEstimator):
         elif not isinstance(lm, FrozenEstimator):
             documents = list(X)
             *others, part = self._parts(len(documents))
+            announce_minutes("LMDetector", lm, 1 + len(others))
             lm = with_words_of(clone(lm), documents, if_closed=True)
             scores = self._scores_of_parts(lm, documents, others, fit_params)
             X, held_out = _split(documents, part)

@@ -62,3 +62,11 @@ def unfrozen(estimator: object) -> Any:
     if isinstance(estimator, FrozenEstimator):
         return estimator.estimator
     return estimator
+
+
+def announce_minutes(task: str, lm: Any, n_fits: int) -> None:
+    """Print the time of several fits of an `AutoLM`, if it prints what it does."""
+    minutes = getattr(lm, "minutes", None)
+    if minutes is not None and n_fits > 1 and lm.verbose:
+        total = n_fits * minutes
+        print(f"{task}: {n_fits} fits of {minutes:g} minutes each, {total:g} in all")

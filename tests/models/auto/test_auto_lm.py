@@ -206,6 +206,7 @@ def test_impossible_fits_are_refused():
         ({"n_hiden": 3}, "settings has 'n_hiden'"),
         ({"members": ["netwerk"]}, "must be some of ngrams, classes, network"),
         ({"ngram_order": 0}, "settings: ngram_order must be an int above 0, got 0"),
+        ({"n_classes": 1}, "settings: n_classes must be 0, or an int of 2 or more"),
         ({"spelling": "no"}, "settings: spelling must be True or False, got 'no'"),
         ({"dropout": 5}, "settings: dropout=5"),
         ({"epochs": 0}, "epochs must be a number above 0, got 0"),
@@ -257,9 +258,13 @@ def test_classifies_and_detects(capsys):
     other = [text.replace("w", "v") + " v" for text in TEXTS[:100]]
     classifier = LMClassifier(AutoLM(0.05, verbose=1))
     classifier.fit([*TEXTS[:100], *other], labels)
-    assert "LMClassifier: 2 fits of 0.05 minutes each" in capsys.readouterr().out
+    said = "LMClassifier: 2 fits of 0.05 minutes each, 0.1 in all\n"
+    assert capsys.readouterr().out.startswith(said)
     assert classifier.score(["w1 w2 w3", "v1 v3"], ["a", "b"]) == 1
     detector = LMDetector(AutoLM(0.05), validation_fraction=0.5).fit(TEXTS[:300])
+    LMDetector(AutoLM(0.01, verbose=1)).fit(TEXTS[:20])
+    said = "LMDetector: 10 fits of 0.01 minutes each, 0.1 in all\n"
+    assert capsys.readouterr().out.startswith(said)
     unlikely = detector.score_samples(["w49 w48 w47"])
     assert unlikely < detector.score_samples(["w1 w1 w2"])
 
