@@ -45,9 +45,9 @@ def train_minutes(job: Job) -> None:
     options, output = job.options, job.output
     began = click.get_current_context().meta[BEGAN]
     refuse_arpa(output)
-    lm = _auto_lm(options)
-    budget = Budget(60 * lm.minutes, began)
     before = None if options["continued"] is None else _auto_of(options["continued"])
+    lm = _auto_lm(options, before)
+    budget = Budget(60 * lm.minutes, began)
     if before is not None:
         with report_in_options():
             check_before(before, lm.settings or {})
@@ -66,13 +66,13 @@ def train_minutes(job: Job) -> None:
         raise click.exceptions.Exit(INTERRUPTED)
 
 
-def _auto_lm(options: Settings) -> AutoLM:
-    """Make the model that the options ask for."""
-    memory = options["memory"]
+def _auto_lm(options: Settings, before: AutoLM | None) -> AutoLM:
+    """Make the model that the options ask for; what they leave out is as `before`."""
+    memory, context = options["memory"], click.get_current_context()
     limits: dict[str, Any] = {} if memory is None else {"memory": memory}
     if options["recipe"] is not None:
         refuse(
-            click.get_current_context(), CHOICES.split(),
+            context, CHOICES.split(),
             "--recipe has all choices: leave {} out, or --recipe.",
         )  # fmt: skip
         model = _auto_of(options["recipe"])
@@ -83,12 +83,21 @@ def _auto_lm(options: Settings) -> AutoLM:
     if options["minutes"] is None:
         raise click.UsageError("--continue needs the --minutes that it may take.")
     settings = dict(options["settings"])
+    is_running, adapt = options["text"] == "running", options["adapt"]
+    if before is not None:
+        refuse(
+            context, ["tokens"],
+            "--continue splits the text as its model does: leave {} out.",
+        )  # fmt: skip
+        recipe, fixed = before.recipe_, before.settings or {}
+        is_running = recipe.running_text if options["text"] is None else is_running
+        adapt = adapt or "cache" in recipe.members
+        settings = {name: fixed[name] for name in fixed if name == "members"} | settings
     if options["members"] is not None:
         settings["members"] = list(dict.fromkeys(options["members"].split(",")))
     check_auto_settings(settings)
     lm = AutoLM(
-        options["minutes"], running_text=options["text"] == "running",
-        adapt=options["adapt"], settings=settings,
+        options["minutes"], running_text=is_running, adapt=adapt, settings=settings,
         tokenizer=tokenizer_of(options["tokens"]) or "auto",
         n_jobs=options["n_jobs"], random_state=options["random_state"], verbose=BAR,
         **limits,
@@ -116,10 +125,13 @@ def _refuse_too_large(lm: AutoLM, budget: Budget, n_bytes: int) -> None:
     minutes, needed = lm.minutes, n_bytes / READ_A_SECOND / READING_SHARE / 60
     reading = f"reading {n_bytes / 1e6:,.2f} MB of text takes"
     if lm.recipe is None and (needed > minutes or budget.left < 0):
-        needed = max(needed, budget.spent / 60)
+        spent = budget.spent / 60
+        why = f"{reading} most of {needed:.2g} minutes"
+        if needed < spent:
+            why = f"{spent:.2g} minutes were over after {n_bytes / 1e6:,.2f} MB of text"
         raise click.ClickException(
-            f"--minutes {minutes:g} is too short: {reading} most of {needed:.2g} "
-            "minutes. Give more minutes, or a part of the text."
+            f"--minutes {minutes:g} is too short: {why}. Give more minutes, or a part "
+            "of the text."
         )
     giga = (PROGRAM_BYTES + BYTES_A_BYTE * n_bytes) / 1e9
     if lm.memory is not None and giga > lm.memory / 1e9:

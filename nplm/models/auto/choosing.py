@@ -63,7 +63,7 @@ ORDER = ("ngrams", "classes", "cache", "network")
 # The choices beside parameters of a network, and their values.
 FIXED = {
     "members": f"some of {', '.join(CHOSEN)}", "ngram_order": "an int above 0",
-    "n_classes": "an int, 0 or more", "spelling": "True or False",
+    "n_classes": "0, or an int of 2 or more", "spelling": "True or False",
     "epochs": "a number above 0",
 }  # fmt: skip
 # Parameters of networks that are those of `AutoLM` itself, or follow from the time and
@@ -106,6 +106,7 @@ def checked_settings(settings: Mapping[str, object]) -> dict[str, object]:
             recipe = AutoRecipe.of(known | {field: value})
             is_valid = set(recipe.members) <= set(CHOSEN)
             is_valid &= 0 < recipe.minutes < math.inf
+            is_valid &= recipe.n_classes != 1  # that of the boundary
         except ValueError:
             is_valid = False
         if not is_valid:
@@ -125,6 +126,10 @@ def check_continued(
 
     - `recipe`: of the fit of the network
     """
+    members: Any = settings.get("members", CHOSEN)
+    if "network" not in members:
+        what = "{members:settings: members} must have the network of {before:before}, "
+        raise ValueError(ParameterMessage(what + "got {0!r}.", list(members)))
     kept = changed(continued(recipe), settings)
     kept = {name: value for name, value in kept.items() if name not in FIXED}
     asked = clone(network).set_params(**kept)

@@ -97,6 +97,12 @@ def test_continued_model_is_not_worse(run, text, model, tmp_path):
     assert after.recipe_.continues
     # The text that is held out is the same, and the network stays if it gets no better.
     assert after.scores_["mixture"] < before.scores_["mixture"] * (1 + 1e-6)
+    for more, code, message in (
+        ("--members ngrams", 1, "--members must have the network of --continue"),
+        ("--tokens blanks", 2, "as its model does: leave --tokens out"),
+    ):
+        more = "--minutes", "1", "--continue", model, *more.split()
+        assert message in train(run, text, further, *more, code=code).stderr
     fixed = *options, "--continue", model, "--set", "n_hidden=7"
     refused = train(run, text, further, *fixed, code=1).stderr
     assert "Error: --set n_hidden=7 is not that of the fitted" in refused
@@ -108,6 +114,20 @@ def test_continued_model_is_not_worse(run, text, model, tmp_path):
     assert "a network needs 2,000 tokens" in refused.stderr
 
 
+def test_continued_model_reads_and_adapts_as_before(run, text, model, tmp_path):
+    small = "--set", "n_hidden=8", "--set", "epochs=1", "--minutes", "1"
+    train(run, text, model, *small, "--adapt", "--text", "running",
+          "--members", "network")  # fmt: skip
+    further = str(tmp_path / "further")
+    continued = "--minutes", "1", "--set", "epochs=1", "--continue", model
+    train(run, text, further, *continued)
+    recipe = nplm.load(further).recipe_
+    assert recipe.running_text
+    assert set(recipe.members) == {"cache", "network"}
+    train(run, text, further, *continued, "--text", "documents")
+    assert not nplm.load(further).recipe_.running_text
+
+
 @pytest.mark.parametrize("is_piped", [True, False], ids=["a pipe", "compressed"])
 def test_limits_hold_for_texts_of_unknown_size(run, model, tmp_path, is_piped):
     path, content = tmp_path / "text.gz", "one two\n" * 100_000
@@ -115,7 +135,7 @@ def test_limits_hold_for_texts_of_unknown_size(run, model, tmp_path, is_piped):
     text, given = ("-", content) if is_piped else (str(path), None)
     for options, message in (
         ("--minutes 1 --memory 192M", "--memory of 0.2 GB is too small: reading 0."),
-        ("--minutes 0.002 --memory 1G", "--minutes 0.002 is too short: reading 0."),
+        ("--minutes 0.002 --memory 1G", "--minutes 0.002 is too short: 0."),
     ):
         found = run("train", text, "-o", model, *options.split(), input=given, code=1)
         assert message in " ".join(found.stderr.split())
