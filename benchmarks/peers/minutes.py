@@ -97,6 +97,7 @@ def measured(
         defaults = run.SETTINGS[model]
         row = run.MODELS[model](corpus_of(text, unseen), defaults | settings, minutes)
         about = {"text": text, "model": model, "minutes": minutes, "changes": settings}
+        about["tier"] = run.TIER
         return about | {name: row[name] for name in FIGURES if name in row}
 
     name = " ".join(["minutes", text, model, f"{minutes:g}", *pairs])
@@ -118,7 +119,8 @@ def page(rows: Rows) -> str:
     header = ["time", "text, words", *COLUMNS]
     table = list_table("Test perplexity", header, cells)
     machines = [row["machines"][0] for row in rows]
-    return f"{table}\nOn one core of an {cpus(machines)}, in bfloat16.\n"
+    cores = f"On one core of an {cpus(machines)}"
+    return f"{table}\n{cores}, in bfloat16; on the Zen 3 in float32.\n"
 
 
 def draw(path: Path, rows: Rows) -> None:
@@ -169,6 +171,8 @@ def _name(axis: Any, dots: dict[str, tuple[float, float]]) -> None:
 
 
 def _processor(row: dict[str, Any]) -> str:
+    if row.get("tier") == "avx2":
+        return "Zen 3"
     return "Xeon" if "Xeon" in row["machines"][0]["cpu"] else "Zen 4"
 
 

@@ -17,6 +17,7 @@ PROCESSORS = {"AMD avx2": "AVX2", "AMD avx512": "Zen 4, AVX-512",
               "Intel(R) avx512": "Xeon, AMX"}  # fmt: skip
 NAMES = {"network": "nplm", "lstm": "LSTM", "gpt": "GPT", "default": "nplm, default",
          "kneser-ney": "Kneser-Ney 5"}  # fmt: skip
+WITHOUT_SETTINGS = "door-network"  # a network of nplm's, too
 BUDGETED = ("network", "lstm", "gpt")
 BUDGETS = (1, 3, 10, 30, 60, 100)
 ACROSS = 3  # panels of the picture, side by side
@@ -28,7 +29,8 @@ def write(docs: Path, rows: Rows) -> None:
     """Add rows to those in peers.json, and make the page of all."""
     path = docs / "peers.json"
     known = json.loads(path.read_text()) if path.exists() else []
-    merged = {_key(row): without_paths(row) for row in known + rows}
+    shown = [row for row in rows if row["model"] in (*NAMES, WITHOUT_SETTINGS)]
+    merged = {_key(row): without_paths(row) for row in known + shown}
     every = [merged[key] for key in sorted(merged)]
     lines = ",\n".join(json.dumps(row) for row in every)
     path.write_text(f"[\n{lines}\n]\n")
@@ -45,17 +47,22 @@ def _key(row: dict[str, Any]) -> str:
     )
 
 
+def _kind(row: dict[str, Any]) -> str:
+    return "network" if row["model"] == WITHOUT_SETTINGS else str(row["model"])
+
+
 def _processor(row: dict[str, Any]) -> str:
     return f"{row['machines'][0]['cpu'].split()[0]} {row['tier']}"
 
 
 def without_paths(row: dict[str, Any]) -> dict[str, Any]:
-    """A row whose machines lack the command line, which names folders."""
+    """A row without its recipe and the command lines, which name folders."""
     machines = [
         {name: value for name, value in machine.items() if name != "argv"}
         for machine in row["machines"]
     ]
-    return row | {"machines": machines}
+    others = {name: value for name, value in row.items() if name != "recipe"}
+    return others | {"machines": machines}
 
 
 class Place(NamedTuple):
@@ -85,7 +92,7 @@ def best(rows: Rows, place: Place, model: str, minutes: int) -> dict[str, Any] |
     found = [
         row for row in rows
         if Place.of(row) == place
-        and (row["model"], row["minutes"]) == (model, minutes)
+        and (_kind(row), row["minutes"]) == (model, minutes)
         and (not minutes or row["CPU s"] <= OVER * 60 * minutes)
     ]  # fmt: skip
     return min(found, key=lambda row: row["valid"], default=None)
@@ -129,10 +136,13 @@ def page(rows: Rows) -> tuple[str, str]:
 
 def _in_words(row: dict[str, Any]) -> dict[str, Any]:
     """A row, and how the page spells parts of it."""
+    changes = row["changes"].replace("_", " ") or "as in ``run.py``"
+    if row["model"] == WITHOUT_SETTINGS:
+        changes = "``AutoLM``, without settings"
     return row | {
-        "place": Place.of(row).title, "name": NAMES[row["model"]],
+        "place": Place.of(row).title, "name": NAMES[_kind(row)],
         "budget": row["minutes"] or "", "million": row["parameters"] / 1e6,
-        "change": row["changes"].replace("_", " ") or "as in ``run.py``",
+        "change": changes,
     }  # fmt: skip
 
 

@@ -160,6 +160,12 @@ class Architecture:
                 f"n_memory={self.n_memory} is a state of hidden units, and n_hidden=0 "
                 "has none; set n_hidden above 0, or n_memory=0."
             )
+        if self.output.n_outputs is not None:
+            raise ValueError(
+                f"n_memory={self.n_memory} would train no state from word to word, "
+                "because next words are outcomes with "
+                f"output__n_outputs={self.output.n_outputs}; set only one of the two."
+            )
         n_inputs = max(self.order - 1, self.n_distant)
         if n_inputs == 0:
             raise ValueError(

@@ -260,6 +260,7 @@ def test_files_of_the_memory_before_lstm_cells_are_refused_by_name():
         (dict(order=None), "n_memory=9 requires order"),
         (dict(order=1), "n_memory=9 has nothing to remember"),
         (dict(n_hidden=0, output__direct=True), "n_hidden=0 has none"),
+        (dict(output__n_outputs=7), "n_memory=9 would train no state"),
         (dict(n_memory=-1), "'n_memory' parameter of NeuralLM must be"),
         (dict(n_memory=1.5), "'n_memory' parameter of NeuralLM must be"),
     ],
