@@ -159,6 +159,7 @@ class Model(Scores):
     """
 
     path: bytes
+    _lm: TextLM  # of `from_text_lm`
 
     def __init__(
         self,

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
-from nplm._kernels.neural._loops import available_tiers
 
+from nplm._kernels.neural._loops import available_tiers
 from tests.helpers import PRECISIONS
 
 # A shell ignores interrupts for what it starts in the background, and Python with it:

@@ -45,7 +45,8 @@ class EncodedWords(Sequence[str]):
         self._name = name
         # The first word that repeats an earlier one, as `of_lines` sees.
         self.repeated: int | None = None
-        self.ids: Ids = WordIds(self._text, self._start, self._slots)
+        self.spelled_ids = WordIds(self._text, self._start, self._slots)
+        self.ids: Ids = self.spelled_ids
 
     @classmethod
     def of(cls, words: Sequence[str]) -> Self:

@@ -130,7 +130,7 @@ class Lines:
         """
         ids = np.empty((n, n_words), dtype=np.int32)
         prob, bow = np.empty((2, n), dtype=np.float32)
-        row = 0
+        words, row = text.spelled_ids, 0
         while row < n:
             if self._position == len(self._buffer) and not self._fill():
                 raise self.error(
@@ -141,7 +141,7 @@ class Lines:
                 )
             data = np.frombuffer(self._buffer, dtype=np.uint8)
             reason, position, n_lines, row = _ngram_parse.parse_ngrams(
-                data, self._position, text.ids, weights, *limits, row, ids, prob, bow
+                data, self._position, words, weights, *limits, row, ids, prob, bow
             )
             self._position = position
             self._n_read += n_lines

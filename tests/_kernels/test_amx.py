@@ -5,9 +5,9 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from nplm._kernels.neural._loops import available_tiers
 
 import nplm
+from nplm._kernels.neural._loops import available_tiers
 
 
 @pytest.mark.slow

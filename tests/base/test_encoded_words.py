@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from nplm._kernels.ngrams.decoding._word_ids import DictIds, WordIds, sizes_of, words_at
 
+from nplm._kernels.ngrams.decoding._word_ids import DictIds, WordIds, sizes_of, words_at
 from nplm.base.encoded_words import WORD_ARRAYS, EncodedWords
 
 SPELLED = st.text(st.characters(exclude_categories=["Cs"]), max_size=4)

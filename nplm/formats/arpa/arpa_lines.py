@@ -215,7 +215,7 @@ class NgramText:
         text = EncodedWords.of(self.words)
         begin = np.frombuffer(BEGIN.encode(), dtype=np.uint8)
         begin_id = -1 if boundary is None else boundary
-        arrays = trie.arrays, trie.parents(work), text.ids
+        arrays = trie.arrays, trie.parents(work), text.spelled_ids
         self._spelling = Spelling(*arrays, begin, begin_id)
         self._trie = trie
         self._longest_word = int(np.diff(text.arrays["word_start"]).max()) + len(BEGIN)

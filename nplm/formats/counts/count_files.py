@@ -194,7 +194,7 @@ def parsed(
     length, counts = np.empty(n, dtype=np.int32), np.empty(n, dtype=np.int64)
     reason, n_lines, begin, rows = _ngram_parse.parse_counts(
         np.frombuffer(data, dtype=np.uint8),
-        text.ids,
+        text.spelled_ids,
         ids,
         length,
         counts,

@@ -150,7 +150,7 @@ class CacheLM(LanguageModel):
 
     # -- probabilities --------------------------------------------------------
 
-    def _cache(self) -> tuple[object, ...]:
+    def _cache(self) -> tuple[int, Floats, Floats, float, float]:
         """Return what the kernels need: boundary, weights, unigrams and priors."""
         self._validate_params()  # parameters may be set after the fit
         check_boundary(self.boundary, len(self.proba_))

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval
 
 from nplm._kernels.ngrams import _interpolation
+from nplm._kernels.ngrams._trie import Trie
 from nplm.base.array_types import Counts, Floats, Ids, Index
 from nplm.base.blocks import BLOCK_WINDOWS, blocks, blocks_of_rows
 from nplm.base.estimators.checked_inputs import HeldOut
@@ -81,7 +82,7 @@ class RelativeFrequencies:
             )
         return out
 
-    def _arrays(self) -> tuple[object, ...]:
+    def _arrays(self) -> tuple[Trie, Counts, Counts]:
         return self.counts.arrays, self.counts.counts, self.totals
 
 

@@ -85,7 +85,7 @@ class Scorer:
         self.word_scorer, self.codec, self.eos = word_scorer, codec, eos
         # Of a vocabulary whose words are between blanks; the kernel then splits text.
         self._words = codec.word_ids if hasattr(word_scorer, "text") else None
-        self._split = splitter_of(codec.tokenizer)
+        self._split = None if codec.tokenizer is None else splitter_of(codec.tokenizer)
         # Without a call in between, which is a tenth of the time of a step.
         self.step = word_scorer.step  # type: ignore[method-assign]
 
@@ -330,9 +330,7 @@ def measured(
     return TextSize.of(texts, ends=scorer.eos), spelling
 
 
-def splitter_of(tokenizer: Any) -> Callable[[str], list[str]] | None:
+def splitter_of(tokenizer: Any) -> Callable[[str], list[str]]:
     """Return a function that splits one string, without validation where possible."""
-    if tokenizer is None:
-        return None
     make = getattr(tokenizer, "split_function", None)
     return (lambda text: tokenizer.transform([text])[0]) if make is None else make()

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from nplm._kernels.files._token_lines import format_tokens
 
 import nplm
+from nplm._kernels.files._token_lines import format_tokens
 
 LINE = re.compile(r"\tp\( (\S+) \| (\S+ )(?:\.\.\.)?\) \t= \[(\S+)\] (\S+) \[ (\S+) \]")
 

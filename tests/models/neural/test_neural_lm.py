@@ -4,11 +4,11 @@ from itertools import product
 
 import numpy as np
 import pytest
-from nplm._kernels.neural._loops import available_tiers
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from nplm import NCE, Classes, Importance, NeuralLM, Softmax, Tree, windows
+from nplm._kernels.neural._loops import available_tiers
 from nplm.models.neural import tiers
 from tests.helpers import markov_stream, paper_lm
 from tests.reference import neural as reference

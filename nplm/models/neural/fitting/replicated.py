@@ -12,13 +12,12 @@ from abc import abstractmethod
 from collections.abc import Callable
 from functools import partial
 from itertools import pairwise
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
 from nplm._kernels.neural import _examples, _network
 from nplm._kernels.neural._loops import Scratch
-from nplm._kernels.neural._team import Team
 from nplm.base.array_types import Array, Floats, Ids, Index
 from nplm.base.fitted import Fitted
 from nplm.models.neural.fitting.training_windows import OTHER_RANK
@@ -29,8 +28,10 @@ from nplm.models.neural.network.sharing import RankSharing, Sharing, own_example
 from nplm.models.neural.network.workspace import Kernel
 from nplm.models.training.parallel.processes import SharedLayout, common_memory
 
+T = TypeVar("T", bound=_examples.RankTeam)
 
-class RankExamples(RankSharing):
+
+class RankExamples(RankSharing, Generic[T]):
     """Each rank has examples of its own of every mini-batch."""
 
     def __init__(self, network: ReplicatedNetwork, batch_size: int) -> None:
@@ -41,7 +42,7 @@ class RankExamples(RankSharing):
         super().__init__(network, batch_size)
 
     @abstractmethod
-    def update(self, team: Team, K: int) -> float:
+    def update(self, team: T, K: int) -> float:
         """Update from the gradients of K examples; return the seconds of waits."""
 
     def step(self, X: Ids, y: Ids, batch: Index) -> float:
@@ -81,7 +82,7 @@ class RankExamples(RankSharing):
         ))  # fmt: skip
 
 
-class RankMessages(RankExamples):
+class RankMessages(RankExamples[_examples.MessageTeam]):
     """Each rank has all parameters, and sends the others its gradients.
 
     For each mini-batch the ranks add up the gradients of whole arrays and of the noise
@@ -106,7 +107,7 @@ class RankMessages(RankExamples):
             alike=numbers[n_whole:].view(np.uint8), batch_size=self.batch_size,
         )]  # fmt: skip
 
-    def update(self, team: Team, K: int) -> float:
+    def update(self, team: _examples.MessageTeam, K: int) -> float:
         processes, now = self.processes, time.perf_counter
         rank, info = processes.rank, self._info
         n_bytes = team.packed()
@@ -138,7 +139,7 @@ class RankMessages(RankExamples):
         }
 
 
-class RankMemory(RankExamples):
+class RankMemory(RankExamples[_examples.MemoryTeam]):
     """The ranks read each other's gradients, and each updates a part of the parameters.
 
     They wait for each other twice a mini-batch, as the threads of `sharing.Examples`.
@@ -168,14 +169,14 @@ class RankMemory(RankExamples):
         self._wait(team)  # others may still read the parameters
         super().train(X, y, index)
 
-    def update(self, team: Team, K: int) -> float:
+    def update(self, team: _examples.MemoryTeam, K: int) -> float:
         self._info[self.processes.rank] = team.own_loss, team.own_noise
         team.post()
         first = self._wait(team)
         team.apply(K, *self._info.sum(axis=0))
         return first + self._wait(team)
 
-    def _wait(self, team: Any) -> float:
+    def _wait(self, team: _examples.MemoryTeam) -> float:
         """Wait for all processes; return the seconds."""
         began = time.perf_counter()
         team.arrive()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import islice, pairwise
+from typing import Any
 
 import numpy as np
 
@@ -224,7 +225,7 @@ class Scorer:
         member: int = 0,
         worker: int = 0,
         n_workers: int = 1,
-        **options: object,
+        **options: Any,
     ) -> Team:
         """Make the kernels of a team; it scores texts with a `memory`, else windows."""
         scoring = make_solver is None

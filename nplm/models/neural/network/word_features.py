@@ -12,7 +12,7 @@ from scipy.sparse import csr_array
 from nplm._kernels.neural import _features
 from nplm._kernels.neural._loops import Scratch, Tier
 from nplm._kernels.neural._solvers import Clock, Parameter
-from nplm.base.array_types import Array, Mask, Shapes, State
+from nplm.base.array_types import Array, Floats, Ids, Index, Mask, Shapes, State
 from nplm.base.blocks import blocks
 from nplm.base.checks import refuse_where
 from nplm.models.neural.network.parameters import Parameters, draw_normal
@@ -181,7 +181,7 @@ def gradient_gatherer(features: Kernel, tier: Tier, solver: Kernel) -> Kernel:
     )  # fmt: skip
 
 
-def _parts_of(matrix: csr_array) -> tuple[Array, Array, Array]:
+def _parts_of(matrix: csr_array) -> tuple[Index, Ids, Floats]:
     """Return the starts of the words' parts, the parts, and their weights."""
     return (
         matrix.indptr.astype(np.intp),

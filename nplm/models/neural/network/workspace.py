@@ -9,7 +9,7 @@ from nplm._kernels.neural._inputs import Activations
 from nplm._kernels.neural._loops import Scratch, Tier
 from nplm.base.array_types import State
 
-Kernel = Any  # a compiled object of a part or a solver: its module has no types
+Kernel = Any  # a compiled object of a part or a solver, of a class for each kind
 Trained = dict[str, Kernel]  # parameters in the form that kernels take, by name
 
 

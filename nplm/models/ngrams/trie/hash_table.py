@@ -20,8 +20,12 @@ BUCKET_BYTES = _hashing.BUCKET_BYTES
 class WindowLookUps:
     """Mixin of n-grams that a kernel looks windows up in."""
 
-    kernel: _trie.Ngrams
     n_ngrams: Counts  # of each order; every word is a unigram
+
+    @property
+    def kernel(self) -> _trie.Ngrams:
+        """The n-grams in the form that kernels take."""
+        raise NotImplementedError
 
     @property
     def n_words(self) -> int:

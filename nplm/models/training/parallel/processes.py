@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import DTypeLike
+from numpy.typing import DTypeLike, NDArray
 
 from nplm.base.array_types import AnyArray, Bytes, Floats, Index
 from nplm.base.generators import private_generator
@@ -213,7 +213,7 @@ class SharedLayout:
         """Number of bytes of all."""
         return int(self.starts[-1])
 
-    def array(self, memory: Bytes, i: int, dtype: DTypeLike = np.uint8) -> AnyArray:
+    def array(self, memory: Bytes, i: int, dtype: DTypeLike = np.uint8) -> NDArray[Any]:
         """Return one of the arrays, with one dimension."""
         start = self.starts[i]
         return memory[start : start + self.sizes[i]].view(dtype)

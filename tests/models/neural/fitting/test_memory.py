@@ -6,9 +6,9 @@ import sys
 
 import numpy as np
 import pytest
-from nplm._kernels.neural._loops import row_stride
 
 from nplm import windows
+from nplm._kernels.neural._loops import row_stride
 from tests.helpers import paper_lm, peak_of
 
 WEIGHTS = ["C_", "H_", "d_", "U_", "W_", "b_"]

@@ -6,9 +6,9 @@ import sys
 
 import numpy as np
 import pytest
-from nplm._kernels.neural._caches import CHUNK, MOST_ROWS, Caches
 
 from nplm._kernels.neural import _caches
+from nplm._kernels.neural._caches import CHUNK, MOST_ROWS, Caches
 from tests.helpers.networks import random_network, random_windows, solver_of, weights_of
 
 KB, MB = 1 << 10, 1 << 20

@@ -5,11 +5,11 @@ from functools import partial
 
 import numpy as np
 import pytest
-from nplm._kernels.neural._loops import Scratch, Tier
-from nplm._kernels.neural.outputs._sampler import Sampler
 from sklearn.base import clone
 
 from nplm import Importance, windows
+from nplm._kernels.neural._loops import Scratch, Tier
+from nplm._kernels.neural.outputs._sampler import Sampler
 from tests.helpers import changed, energy_lm, paper_lm, text
 from tests.helpers.networks import (
     SAMPLED,

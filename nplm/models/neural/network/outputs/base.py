@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -98,7 +98,7 @@ class Output:
 
     def _rows(
         self, team: Workspace, start: int, stop: int, leader: Kernel | None
-    ) -> dict[str, object]:
+    ) -> dict[str, Any]:
         """Return keyword arguments of the kernels that derive from `Rows`."""
         n = stop - start
         return {

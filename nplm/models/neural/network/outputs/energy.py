@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -57,7 +57,7 @@ class Energy(Output):
             row=start, leader=leader,
         )  # fmt: skip
 
-    def _arguments(self, team: Workspace) -> tuple[object, ...]:
+    def _arguments(self, team: Workspace) -> tuple[Any, ...]:
         """Return the arguments that all energy kernels share."""
         trained = team.trained
         return (

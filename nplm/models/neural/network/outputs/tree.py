@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -37,7 +37,7 @@ class Tree(Output):
     nodes: Joined
 
     @cached_property
-    def numbers(self) -> dict[str, object]:
+    def numbers(self) -> dict[str, Any]:
         """Options of the kernels, which every call that scores makes."""
         depth, most_rows = self.nodes.deepest()
         return {

@@ -1,0 +1,21 @@
+import numpy as np
+from numpy.typing import NDArray
+
+from nplm._kernels.ngrams._trie import Trie
+from nplm.base.array_types import Counts, Ids
+
+def rank_pairs(
+    left: Ids, right: Ids, n_right: int, start: Ids, words: Ids, rank: Ids
+) -> int: ...
+def continuation_counts(trie: Trie, counts: Counts, slot: Ids, out: Counts) -> None: ...
+def rename(words: Ids, new_ids: Ids, out: Ids) -> None: ...
+def sort_by_range(
+    ngrams: Ids,
+    values: NDArray[np.float32],
+    column: int,
+    range_of_word: Ids,
+    starts: Counts,
+    out_ngrams: Ids,
+    out_values: NDArray[np.float32],
+    out_rows: Ids,
+) -> None: ...

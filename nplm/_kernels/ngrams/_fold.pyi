@@ -1,0 +1,19 @@
+import numpy as np
+from numpy.typing import NDArray
+
+class Fold:
+    def __init__(
+        self,
+        order: int,
+        n_words: int,
+        boundary: int,
+        n_bits: int,
+        first: int,
+        raw: bool,
+        marks: bool,
+    ) -> None: ...
+    def add(self, rows: NDArray[np.uint64]) -> None: ...
+    def end(self, last: int) -> None: ...
+    def take(self, level: int) -> dict[str, bytes]: ...
+    def sizes(self, level: int) -> tuple[int, int]: ...
+    def distinct(self) -> bytes: ...

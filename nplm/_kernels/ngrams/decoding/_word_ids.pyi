@@ -1,0 +1,29 @@
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nplm.base.array_types import Bytes, Counts
+
+def fill_slots(
+    text: Bytes | bytes | memoryview, start: Counts, slots: NDArray[np.uint64]
+) -> int: ...
+def sizes_of(texts: Iterable[str]) -> tuple[int, int, int]: ...
+def words_at(texts: list[str], row: Counts, i: Counts) -> list[str]: ...
+
+class Ids:
+    def get(self, word: object, default: Any = None) -> Any: ...
+    def __contains__(self, word: object) -> bool: ...
+
+class DictIds(Ids):
+    def __init__(self, ids: dict[Any, int]) -> None: ...
+
+class WordIds(Ids):
+    def __init__(
+        self, text: Bytes | bytes | memoryview, start: Counts, slots: NDArray[np.uint64]
+    ) -> None: ...
+    def __len__(self) -> int: ...
+    def fill_ids(
+        self, texts: list[str], unknown: int, ids: NDArray[np.int32], lengths: Counts
+    ) -> int: ...
