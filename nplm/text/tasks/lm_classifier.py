@@ -160,7 +160,7 @@ default="empirical"
                 if not of_class:
                     raise ValueError(f"y_val has no document of the class {label!r}.")
                 part["X_val"] = of_class
-        announce_minutes("LMClassifier", base, len(classes))
+        announce_minutes("LMClassifier", base, len(classes), self.n_jobs)
         base = with_words_of(base, documents)
         fitted = Parallel(n_jobs=self.n_jobs)(
             delayed(clone(base).fit)(**part, **fit_params) for part in parts

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from math import ceil
 from typing import Any
 
+from joblib import effective_n_jobs
 from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 
@@ -64,9 +66,19 @@ def unfrozen(estimator: object) -> Any:
     return estimator
 
 
-def announce_minutes(task: str, lm: Any, n_fits: int) -> None:
-    """Print the time of several fits of an `AutoLM`, if it prints what it does."""
-    minutes = getattr(lm, "minutes", None)
-    if minutes is not None and n_fits > 1 and lm.verbose:
-        total = n_fits * minutes
-        print(f"{task}: {n_fits} fits of {minutes:g} minutes each, {total:g} in all")
+def announce_minutes(task: str, lm: Any, n_fits: int, n_jobs: int | None = 1) -> None:
+    """Print the time of several fits of an `AutoLM`, if it prints what it does.
+
+    - `n_jobs`: the number of fits at the same time, as joblib's
+    """
+    if not hasattr(lm, "minutes"):
+        return
+    lm._validate_params()
+    if not lm.verbose or n_fits == 1:
+        return
+    n_at_once = min(effective_n_jobs(n_jobs), n_fits)
+    each = f"{lm.minutes:g} minutes each"
+    if n_at_once > 1:
+        each += f", {n_at_once} at the same time"
+    total = ceil(n_fits / n_at_once) * lm.minutes
+    print(f"{task}: {n_fits} fits of {each}, {total:g} in all")

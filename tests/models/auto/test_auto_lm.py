@@ -265,8 +265,20 @@ def test_classifies_and_detects(capsys):
     LMDetector(AutoLM(0.01, verbose=1)).fit(TEXTS[:20])
     said = "LMDetector: 10 fits of 0.01 minutes each, 0.1 in all\n"
     assert capsys.readouterr().out.startswith(said)
+    parallel = LMClassifier(AutoLM(0.01, verbose=1), n_jobs=2)
+    parallel.fit(TEXTS[:30], ["a", "b", "c"] * 10)
+    said = "3 fits of 0.01 minutes each, 2 at the same time, 0.02 in all\n"
+    assert said in capsys.readouterr().out
     unlikely = detector.score_samples(["w49 w48 w47"])
     assert unlikely < detector.score_samples(["w1 w1 w2"])
+
+
+@pytest.mark.parametrize("minutes", ["3", -1])
+def test_tasks_refuse_minutes_before_they_print(capsys, minutes):
+    for task in LMClassifier, LMDetector:
+        with pytest.raises(ValueError, match="The 'minutes' parameter of AutoLM"):
+            task(AutoLM(minutes, verbose=1)).fit(TEXTS[:20], ["a", "b"] * 10)
+        assert capsys.readouterr().out == ""
 
 
 def test_ids_and_tokens_are_documents_too():
