@@ -443,10 +443,8 @@ class AutoLM(TextLM):
                 f"need {self.recipe_.ngram_order - 1}: make wider windows."
             )
         n_words = None if self.n_words is None else int(self.n_words)
-        runs, boundary = (
-            training_text.runs_of_windows(X, y, n_words),
-            self._text_boundary(n),
-        )
+        runs = training_text.runs_of_windows(X, y, n_words)
+        boundary = self._text_boundary(n)
         text = AutoText(runs, None, self.n_words_, boundary, n_columns=n)
         texts = text.texts(runs, context_of_texts(model))
         check_ids(texts.ids, "X and y", ndim=1, n_words=self.n_words_)

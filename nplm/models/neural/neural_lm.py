@@ -354,7 +354,9 @@ default="auto"
             with LSTM cells and output weights tied to the features, for running text in
             its order: "memory" for a million words, and "large_vocabulary" for more.
             Their learning rate falls to 0 over `max_iter` epochs, 7 and 4 unless you
-            set it. They and "distant" need X with 128 columns.
+            set it. Calls of `partial_fit` are an epoch each, and end there, too: for
+            more set ``solver__learning_rate="constant"``. The two and
+            "distant" need X with 128 columns.
         **changes
             Parameters to add or replace.
 
