@@ -92,7 +92,10 @@ def _auto_lm(options: Settings, before: AutoLM | None) -> AutoLM:
         recipe, fixed = before.recipe_, before.settings or {}
         is_running = recipe.running_text if options["text"] is None else is_running
         adapt = adapt or "cache" in recipe.members
-        settings = {name: fixed[name] for name in fixed if name == "members"} | settings
+        if before.recipe is not None:  # which had the members, in place of settings
+            fixed = {"members": [name for name in recipe.members if name != "cache"]}
+        if "members" in fixed:
+            settings = {"members": fixed["members"]} | settings
     if options["members"] is not None:
         settings["members"] = list(dict.fromkeys(options["members"].split(",")))
     check_auto_settings(settings)
@@ -123,12 +126,13 @@ def _refuse_too_large(lm: AutoLM, budget: Budget, n_bytes: int) -> None:
     A fit that repeats another has no time.
     """
     minutes, needed = lm.minutes, n_bytes / READ_A_SECOND / READING_SHARE / 60
-    reading = f"reading {n_bytes / 1e6:,.2f} MB of text takes"
+    size = f"{n_bytes / 1e6:,.2f} MB of text"
+    reading = f"reading {size} takes"
     if lm.recipe is None and (needed > minutes or budget.left < 0):
         spent = budget.spent / 60
         why = f"{reading} most of {needed:.2g} minutes"
         if needed < spent:
-            why = f"{spent:.2g} minutes were over after {n_bytes / 1e6:,.2f} MB of text"
+            why = f"{spent:.2g} minutes had passed before {size} were read"
         raise click.ClickException(
             f"--minutes {minutes:g} is too short: {why}. Give more minutes, or a part "
             "of the text."

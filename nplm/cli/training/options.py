@@ -155,7 +155,8 @@ OPTIONS = (
     of_models(BY_MINUTES,
         option("--text", ["documents", "running"], None,
             "A line is a document (by default), or the lines are one text in its "
-            "order, whose context goes on across lines."),
+            "order, whose context goes on across lines. With --continue the default "
+            "is that of the model."),
         flag("--adapt",
             "Mix in a cache of the last 500 words of the document or running text; "
             "compare scores only with those of models that adapt, too."),
@@ -168,7 +169,8 @@ OPTIONS = (
             "Train as this model was, without a clock: of the same text the same "
             "model."),
         option("--continue continued", click.Path(exists=True, dir_okay=False), None,
-            "Go on from this model for --minutes more."),
+            "Go on from this model for --minutes more, with its --text, --adapt and "
+            "--members."),
         ERRORS,
     ),
 )  # fmt: skip

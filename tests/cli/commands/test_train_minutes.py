@@ -11,11 +11,14 @@ from errno import ENOSPC
 from pathlib import Path
 from unittest.mock import Mock
 
+import click
 import numpy as np
 import pytest
 
 import nplm
-from nplm.models.auto.fitting import CHOICE_FILE, AutoFit
+from nplm import AutoLM
+from nplm.cli.training.minutes import _refuse_too_large
+from nplm.models.auto.fitting import CHOICE_FILE, AutoFit, Budget
 from nplm.models.training.folder_lock import FolderLock
 from tests.helpers.texts import texts
 
@@ -126,6 +129,18 @@ def test_continued_model_reads_and_adapts_as_before(run, text, model, tmp_path):
     assert set(recipe.members) == {"cache", "network"}
     train(run, text, further, *continued, "--text", "documents")
     assert not nplm.load(further).recipe_.running_text
+    # A model that was made by a recipe has the members of the recipe.
+    repeated = str(tmp_path / "repeated")
+    train(run, text, repeated, "--recipe", model)
+    train(run, text, further, *continued[:-1], repeated)
+    assert set(nplm.load(further).recipe_.members) == {"cache", "network"}
+
+
+def test_late_start_is_not_called_reading():
+    budget = Budget(6, time.perf_counter() - 120)
+    said = "2 minutes had passed before 0.80 MB of text were read"
+    with pytest.raises(click.ClickException, match=said):
+        _refuse_too_large(AutoLM(0.1), budget, 800_000)
 
 
 @pytest.mark.parametrize("is_piped", [True, False], ids=["a pipe", "compressed"])
