@@ -78,7 +78,7 @@ def test_stub_has_the_names_and_parameters_of_its_module(path):
     for source in classes:
         name = re.match(r"\w+", source)[0]
         compiled[name] = in_module(vars(members[name]), source)
-        made = re.search(r"^    def __c?init__\((.*?)\):", source, re.DOTALL | re.M)
-        if made:
-            compiled[name]["__init__"] = parameters(made[1])
+        head = re.search(r"^    def __c?init__\((.*?)\):", source, re.DOTALL | re.M)
+        if head:
+            compiled[name]["__init__"] = parameters(head[1])
     assert stubs == compiled
