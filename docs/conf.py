@@ -70,9 +70,19 @@ numpydoc_show_class_members = False  # the class template lists them
 autodoc_typehints = "none"  # the docstrings have the types
 
 
+# What the classes of nplm ask each other for.
+INTERNAL = {
+    "choose", "columns_of_texts", "fit_texts", "has_units_of", "known",
+    "log_prob_of_texts", "member_log_probs", "n_context_of_texts", "reads_texts",
+    "state_of_text", "step_members", "step_states", "sums_over_words",
+    "takes_fractions", "token_details", "word_scorer", "words_mass",
+}  # fmt: skip
+
+
 def skip_member(app, what, name, obj, skip, options):
-    """Leave out what scikit-learn adds to each class for metadata routing."""
-    return True if re.fullmatch(r"set_\w+_request", name) else None
+    """Leave out what is internal, and what scikit-learn adds for metadata routing."""
+    is_hidden = name in INTERNAL or re.fullmatch(r"set_\w+_request", name)
+    return True if is_hidden else None
 
 
 def parameters(kind, name, obj):

@@ -33,7 +33,6 @@ from nplm._kernels.ngrams.decoding._kenlm import FullScoreReturn, Scores, State
 from nplm.formats.open_model import open_model
 from nplm.text.codecs import Text
 from nplm.text.lm.scorer import Scorer, splitter_of
-from nplm.text.words.known_words import known_of
 from nplm.text.words.splitting import BETWEEN_BLANKS, Splitter
 
 if TYPE_CHECKING:
@@ -205,11 +204,11 @@ class Model(Scores):
         codec, word_scorer = scorer.codec, scorer.word_scorer
         if codec.tokenizer is None:  # of a model of lists of words
             codec = Text(Splitter(BETWEEN_BLANKS), codec.vocabulary)
-        lookup = known_of(codec.vocabulary).ids_and_unknown
+        ids, unknown = codec.vocabulary.known.ids_and_unknown
         blanks = getattr(codec.tokenizer, "splits_at_blanks", False)
         word_ids = codec.word_ids if hasattr(word_scorer, "text") else None
         split = splitter_of(codec.tokenizer)
-        super().__init__(word_scorer, split, blanks, *lookup, word_ids)
+        super().__init__(word_scorer, split, blanks, ids, unknown, word_ids)
         self._order = word_scorer.order
 
     @property

@@ -19,7 +19,6 @@ from nplm.text.lm.scorer import Scorer
 from nplm.text.words.known_words import (
     KnownWords,
     UnknownSpelling,
-    known_of,
     known_words_of,
 )
 from nplm.text.words.splitting import BETWEEN_BLANKS, END, Splitter
@@ -112,7 +111,7 @@ class Ngrams(NamedTuple, Generic[Trie]):
         ends = self._predicts_boundary()
         lm = TextLM.from_model(*parts, tokenizer=tokenizer, predict_boundary=ends)
         assert lm.vocabulary_ is not None
-        self._set_spelling(known_of(lm.vocabulary_))
+        self._set_spelling(lm.vocabulary_.known)
         return lm
 
     def _predicts_boundary(self) -> bool:

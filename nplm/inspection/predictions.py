@@ -129,7 +129,7 @@ def surprisals(lm: TextLM, X: Sequence[object]) -> list[Surprisals]:
     if text.continues:
         is_mixture = bool(member_names(model))
         log_probs = (
-            model._member_log_probs(texts)
+            model.member_log_probs(texts)
             if is_mixture
             else texts_log_prob(model, texts)
         )
@@ -208,7 +208,7 @@ def expected_words(
     if text.continues:
         log_probs = np.log(proba[best])
         if member_names(model):
-            rows, _ = model._step_by_member(context[np.newaxis], [state])
+            rows, _ = model.step_members(context[np.newaxis], [state])
             log_probs = np.column_stack([row[0, best] for row in rows])
     contexts = np.tile(context, (len(best), 1))
     scores = score_members(model, text.boundary, contexts, best, log_probs)
@@ -331,9 +331,9 @@ def score_members(
         order = _orders(model, boundary, X, y)
         log_prob = model.log_prob(X, y) if log_probs is None else log_probs
         return scores._replace(log_prob=log_prob, order=order)
-    weights = model._token_details(X)["weights"]
+    weights = model.token_details(X)["weights"]
     if log_probs is None:
-        log_probs = model._member_log_probs((X, y))
+        log_probs = model.member_log_probs((X, y))
     for i, member in enumerate(getattr(model, "estimators_", ())):
         order = _orders(member, boundary, X, y)
         if order is not None:
@@ -347,7 +347,7 @@ def score_members(
 
 def _orders(model: object, boundary: int, X: Ids, y: Ids) -> Ids | None:
     """Return the length of the longest n-gram found; None if none is looked up."""
-    make = getattr(model, "_word_scorer", None)
+    make = getattr(model, "word_scorer", None)
     scorer = None if make is None else make(boundary, None, -1)
     if scorer is None:
         return None

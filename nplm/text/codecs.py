@@ -21,7 +21,7 @@ from nplm.base.checks import check_ids, count_ids
 from nplm.text import document_streams
 from nplm.text.documents import Documents, checked_document
 from nplm.text.samples import check_tokens, lists_of_tokens, texts_of
-from nplm.text.words.known_words import KnownWords, known_of
+from nplm.text.words.known_words import KnownWords
 from nplm.text.words.splitting import Splitter
 
 # Ids that are renumbered at once.
@@ -164,7 +164,7 @@ class Words(Codec):
     @property
     def known(self) -> KnownWords:
         """The words of the fitted vocabulary."""
-        return known_of(self.vocabulary)
+        return self.vocabulary.known
 
     @property
     def unknown_id(self) -> int:
@@ -204,7 +204,7 @@ class Words(Codec):
 
     def _chosen(self, counts: dict[Any, int]) -> NDArray[np.int32]:
         """Choose the words by their counts; return the new id of each token."""
-        self.vocabulary._choose(counts)
+        self.vocabulary.choose(counts)
         get, unknown = self.known.lookup.get, self.known.unknown_id
         ids = [get(token, unknown) for token in counts]
         if unknown is None and None in ids:

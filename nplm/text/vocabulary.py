@@ -163,9 +163,9 @@ class Vocabulary(WordChoice, TransformerMixin, DocumentEstimator):
             If a parameter is out of range, or one of `words` occurs twice.
         """
         self._validate_params()
-        return self._choose(self._counted(X) if self.words is None else {})
+        return self.choose(self._counted(X) if self.words is None else {})
 
-    def _choose(self, counts: Mapping[Hashable, int]) -> Self:
+    def choose(self, counts: Mapping[Hashable, int]) -> Self:
         """Choose the words by their counts."""
         self._validate_params()
         self._fitted_words = chosen_words(self, counts)
@@ -232,7 +232,7 @@ class Vocabulary(WordChoice, TransformerMixin, DocumentEstimator):
                     "add each new word once."
                 )
             ids_[word] = len(ids_)
-        known = self._known
+        known = self.known
         self._fitted_words = KnownWords(
             list(ids_), known.unknown, known.boundary, known.spelling
         )
@@ -260,7 +260,7 @@ class Vocabulary(WordChoice, TransformerMixin, DocumentEstimator):
         ValueError
             If a word is outside the vocabulary, and `unknown` is None.
         """
-        ids, lengths = self._known.encode(X)
+        ids, lengths = self.known.encode(X)
         ends = np.cumsum(lengths).tolist()
         return [ids[i:j] for i, j in zip([0, *ends], ends)]
 
@@ -277,7 +277,7 @@ class Vocabulary(WordChoice, TransformerMixin, DocumentEstimator):
         -------
         documents : list of list of str
         """
-        n_words, words_of = self.n_words_, self._known.words_of
+        n_words, words_of = self.n_words_, self.known.words_of
         return [
             words_of(check_ids(ids, f"X[{i}]", ndim=1, n_words=n_words))
             for i, ids in enumerate(check_documents(X, "an array of word ids"))
@@ -303,7 +303,7 @@ class Vocabulary(WordChoice, TransformerMixin, DocumentEstimator):
         >>> vocabulary.count_unknown([["a", "c", "d"], ["b"]])
         array([2, 0])
         """
-        ids, lengths = self._known.encode(X)
+        ids, lengths = self.known.encode(X)
         document = np.repeat(np.arange(len(lengths)), lengths)
         return np.bincount(document[ids == self.unknown_id_], minlength=len(lengths))
 
@@ -399,34 +399,35 @@ class Vocabulary(WordChoice, TransformerMixin, DocumentEstimator):
         return spelling_features(words, ngrams, min_words)
 
     @property
-    def _known(self) -> KnownWords:
+    def known(self) -> KnownWords:
+        """The fitted words."""
         check_is_fitted(self)
         return self._fitted_words
 
     @property
     def words_(self) -> NDArray[np.object_]:
         """The word of each id."""
-        return self._known.array
+        return self.known.array
 
     @property
     def ids_(self) -> dict[Any, int]:
         """The id of each word."""
-        return self._known.ids
+        return self.known.ids
 
     @property
     def n_words_(self) -> int:
         """Size of the vocabulary."""
-        return len(self._known)
+        return len(self.known)
 
     @property
     def boundary_id_(self) -> int | None:
         """Id of the boundary."""
-        return self._known.boundary_id
+        return self.known.boundary_id
 
     @property
     def unknown_id_(self) -> int | None:
         """Id of the unknown symbol."""
-        return self._known.unknown_id
+        return self.known.unknown_id
 
     _saved: ClassVar[dict[str, Item]] = {
         "words": Item(Fitted.take, list, of=lambda v: v.words_.tolist()),
@@ -434,7 +435,7 @@ class Vocabulary(WordChoice, TransformerMixin, DocumentEstimator):
         "boundary_id": Item(Fitted.optional_id),
         "spelling": Item(
             Fitted.take,
-            of=lambda v: v._known.spelling and v._known.spelling.params,
+            of=lambda v: v.known.spelling and v.known.spelling.params,
             is_optional=True,
         ),
     }

@@ -203,7 +203,7 @@ UNVERIFIED_USES = [
     lambda lm, words, path: nplm.save(lm, path.with_name("saved")),
     lambda lm, words, path: pickle.loads(pickle.dumps(lm)).score_samples(["w1 w2"]),
     lambda lm, words, path: getattr(lm.estimator_, "n_parameters_", None),
-    lambda lm, words, path: lm.estimator_._words_mass(np.arange(3)).after([[1, 2]]),
+    lambda lm, words, path: lm.estimator_.words_mass(np.arange(3)).after([[1, 2]]),
 ]
 
 

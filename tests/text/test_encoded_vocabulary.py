@@ -48,14 +48,14 @@ def assert_same(a, b):
 @pytest.mark.parametrize("name", USES)
 def test_encoded_words_are_used_without_strings(encoded, name):
     assert_same(USES[name](encoded), USES[name](Vocabulary.from_words(WORDS)))
-    assert {"array", "ids"}.isdisjoint(vars(encoded._known))
+    assert {"array", "ids"}.isdisjoint(vars(encoded.known))
 
 
 @pytest.mark.parametrize("name", USES_OF_STRINGS)
 def test_strings_are_made_when_they_are_asked_for(encoded, name):
     expected = USES_OF_STRINGS[name](Vocabulary.from_words(WORDS))
     assert_same(USES_OF_STRINGS[name](encoded), expected)
-    assert not {"array", "ids"}.isdisjoint(vars(encoded._known))
+    assert not {"array", "ids"}.isdisjoint(vars(encoded.known))
 
 
 def test_words_are_added_to_encoded_ones(encoded):

@@ -12,7 +12,6 @@ from nplm import KneserNeyLM, TextLM, Tokenizer, Vocabulary
 from nplm.formats import save_binary
 from nplm.text.codecs import codec_of
 from nplm.text.lm.fitted_text import fitted_text
-from nplm.text.words.known_words import known_of
 from nplm.text.words.splitting import BETWEEN_BLANKS
 
 # Words of one to four bytes a letter, and the blanks that are none here.
@@ -64,7 +63,7 @@ def test_text_has_the_bits_of_its_words(words, blank, eos):
 def test_text_is_encoded_by_bytes_as_by_words(texts):
     codec = fitted_text(LM).codec
     words = [re.findall(BETWEEN_BLANKS, text) for text in texts]
-    expected = known_of(LM.vocabulary_).encode(words)
+    expected = LM.vocabulary_.known.encode(words)
     for found in (codec.encode(texts), codec.encode(tuple(texts))):
         np.testing.assert_array_equal(found.ids, expected.ids)
         np.testing.assert_array_equal(found.lengths, expected.lengths)

@@ -190,7 +190,7 @@ class LanguageModel(WindowScores, DensityMixin, Saved, Documented, StreamModel):
             out[rows] = np.take_along_axis(log_proba, words, axis=1)
         return out
 
-    def _words_mass(self, words: Ids) -> WordsMass:
+    def words_mass(self, words: Ids) -> WordsMass:
         """Return the object that computes the total probability of these words."""
         return WordsMass(self, words)
 

@@ -29,15 +29,15 @@ def perplexities(log_prob: ArrayLike, n: ArrayLike) -> Floats:
 def reads_texts(estimator: object) -> bool:
     """Return whether a state of an estimator, not frozen, goes on within a text."""
     # A frozen one has the attributes of the estimator in it, but its class has not.
-    if not hasattr(type(estimator), "_reads_texts"):
+    if not hasattr(type(estimator), "reads_texts"):
         return False
-    return getattr(estimator, "_reads_texts", False)
+    return getattr(estimator, "reads_texts", False)
 
 
 def context_of_texts(model: Any, least: int = 1) -> int:
     """Return the words of context before the first token of a text to be scored."""
-    if hasattr(model, "_n_context_of_texts"):
-        return max(model._n_context_of_texts(), least)
+    if hasattr(model, "n_context_of_texts"):
+        return max(model.n_context_of_texts(), least)
     return model.n_features_in_
 
 
@@ -52,7 +52,7 @@ def shown_blocks(name: str, scores: Floats, size: int) -> Iterator[slice]:
 
 def texts_log_prob(model: Any, texts: Texts) -> Floats:
     """Return the log-probability of the tokens of texts by any model of windows."""
-    if hasattr(model, "_texts_log_prob"):
+    if hasattr(model, "log_prob_of_texts"):
         return _texts_log_prob(model, texts)
     out, X, y = np.empty(len(texts)), texts.X, texts.y
     X = X[:, X.shape[1] - model.n_features_in_ :]
@@ -64,4 +64,4 @@ def texts_log_prob(model: Any, texts: Texts) -> Floats:
 
 @read_at_once
 def _texts_log_prob(model: Any, texts: Texts) -> Floats:
-    return model._texts_log_prob(texts)
+    return model.log_prob_of_texts(texts)

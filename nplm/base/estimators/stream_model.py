@@ -74,10 +74,10 @@ class StreamModel(CheckedInputs):
         if weights is None:
             return self._fit_streams(ids, ids_val, **fit_params)
         texts, held_out = self._streams(ids, ids_val, weights)
-        return self._fit_texts(texts, held_out, **fit_params)
+        return self.fit_texts(texts, held_out, **fit_params)
 
     # Whether texts of a fit may have weights that are not whole.
-    _takes_fractions = False
+    takes_fractions = False
 
     def _copies(self, ids: Any, sample_weight: Any) -> tuple[Any, Any]:
         """Return documents as often as they count, and the weight of each copy."""
@@ -85,14 +85,14 @@ class StreamModel(CheckedInputs):
             return ids, None
         if not _are_documents(ids):
             raise ValueError("sample_weight is for a list of documents: pass a list.")
-        whole_of = "" if self._takes_fractions else type(self).__name__
+        whole_of = "" if self.takes_fractions else type(self).__name__
         copies, weights = copies_of(sample_weight, len(ids), whole_of)
         return [ids[i] for i in copies], weights
 
     def _fit_streams(self, ids: Any, ids_val: Any, **fit_params: Any) -> Self:
-        return self._fit_texts(*self._streams(ids, ids_val), **fit_params)
+        return self.fit_texts(*self._streams(ids, ids_val), **fit_params)
 
-    def _fit_texts(
+    def fit_texts(
         self, texts: Texts, held_out: Texts | None, **fit_params: Any
     ) -> Self:
         """Fit the model to checked texts."""
@@ -118,7 +118,7 @@ class StreamModel(CheckedInputs):
             Natural logarithms of all scored tokens, in text order. The memory besides
             them does not grow with the text.
         """
-        return self._texts_log_prob(self._scored_texts(ids))
+        return self.log_prob_of_texts(self._scored_texts(ids))
 
     def score_stream(
         self, ids: ArrayLike | Sequence[ArrayLike], **options: object
@@ -140,11 +140,11 @@ class StreamModel(CheckedInputs):
         return float(np.mean(self.log_prob_stream(ids, **options)))
 
     @property
-    def _reads_texts(self) -> bool:
+    def reads_texts(self) -> bool:
         """Whether a state goes on within a text, further than windows reach."""
         return False
 
-    def _texts_log_prob(self, texts: Texts) -> Floats:
+    def log_prob_of_texts(self, texts: Texts) -> Floats:
         """Return the log-probability of the tokens of checked texts."""
         X, y, out = self._nearest(texts.X), texts.y, np.empty(len(texts))
         for part in shown_blocks(type(self).__name__, out, BLOCK_WINDOWS):
@@ -152,15 +152,15 @@ class StreamModel(CheckedInputs):
             out[part] = self._log_prob(X[rows], y[rows])
         return out
 
-    def _step(self, X: Ids, states: Sequence[object]) -> Stepped:
+    def step_states(self, X: Ids, states: Sequence[object]) -> Stepped:
         """Return log-probabilities of all words after contexts, and the states."""
         return self._predict_log_proba(self._nearest(X)), [None] * len(X)
 
-    def _state(self, ids: Ids) -> Any:
-        """Return the state before the last word of a text, for `_step`."""
+    def state_of_text(self, ids: Ids) -> Any:
+        """Return the state before the last word of a text, for `step_states`."""
         return None
 
-    def _n_context_of_texts(self) -> int:
+    def n_context_of_texts(self) -> int:
         """Return the words of context before the first token of a text to be scored."""
         return self.order_ - 1
 
@@ -168,7 +168,7 @@ class StreamModel(CheckedInputs):
         self._check_fitted()
         return self._texts(ids, "ids", context_of_texts(self), self.n_words_)
 
-    def _columns_of_texts(self) -> int:
+    def columns_of_texts(self) -> int:
         """Return the columns of the windows of a stream; it has none to infer from."""
         self._validate_params()
         if self.get_params(deep=False).get("order", 1) is None:
@@ -182,7 +182,7 @@ class StreamModel(CheckedInputs):
         self, ids: Any, ids_val: object, weights: Floats | None = None
     ) -> tuple[Texts, Texts | None]:
         """Check the text or documents of a fit, and held-out ones."""
-        n_context, n_words = self._columns_of_texts(), self.n_words
+        n_context, n_words = self.columns_of_texts(), self.n_words
         texts = replace(self._texts(ids, "ids", n_context, n_words), weights=weights)
         if ids_val is None:
             return texts, None

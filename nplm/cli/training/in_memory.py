@@ -33,7 +33,6 @@ from nplm.models.neural.options.losses import LOSSES
 from nplm.models.neural.options.solvers import SOLVERS
 from nplm.models.training.checkpoint import discard
 from nplm.models.training.folder_lock import FolderLock
-from nplm.text.words.known_words import known_of
 from nplm.text.words.word_choice import WordChoice
 
 
@@ -159,7 +158,7 @@ def _fit_and_save(
 
 
 def _report(lm: TextLM, n_lines: int) -> None:
-    text = known_of(vocabulary_of(lm)).text
+    text = vocabulary_of(lm).known.text
     assert text is not None  # the words were chosen by it
     share = text.n_unknown / max(text.n_tokens, 1)
     report_words(n_lines, text.n_tokens, lm.n_words_, share)

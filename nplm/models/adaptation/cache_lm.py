@@ -113,7 +113,7 @@ class CacheLM(LanguageModel):
         counts = count_ids(y, self.n_words_) + 1.0
         self.proba_ = counts / counts.sum()
 
-    def _fit_texts(
+    def fit_texts(
         self, texts: Texts, held_out: Texts | None, **fit_params: object
     ) -> Self:
         # Of wide windows only the next words count.

@@ -361,7 +361,7 @@ class AutoFit:
 
     def texts_of(self, network: NeuralLM) -> tuple[Texts, Texts | None]:
         """Return the training and the held-out text for a network."""
-        text, n_context = self.text, network._columns_of_texts()
+        text, n_context = self.text, network.columns_of_texts()
         held_out = text.held_out
         return (
             text.texts(text.train, n_context),

@@ -95,7 +95,7 @@ class AutoText:
     def fit_cache(self, model: Any) -> Any:
         """Fit a cache."""
         if self.n_columns:
-            return model._fit_texts(self.texts(self.train, model.length), None)
+            return model.fit_texts(self.texts(self.train, model.length), None)
         return model.fit_stream(self.joined(self.train))
 
 

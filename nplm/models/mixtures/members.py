@@ -135,7 +135,7 @@ def check_sizes(names: list[str], members: list[Any], n_words: int) -> None:
 def columns_of_texts(member: Any) -> int:
     """Return the columns that a member to be fitted on texts needs."""
     if reads_texts(member):
-        return int(member._columns_of_texts())
+        return int(member.columns_of_texts())
     if isinstance(member, FrozenEstimator):
         return context_of_texts(member)
     return columns_needed(member)
@@ -153,7 +153,7 @@ class MixedScores(CompositeLM):
     # With "context" weights the contexts whose frequency selects a row of them.
     _contexts: RelativeFrequencies | None
 
-    def _n_context_of_texts(self) -> int:
+    def n_context_of_texts(self) -> int:
         least = 2 if self._contexts is not None else 0
         return max(context_of_texts(member, least) for member in self.estimators_)
 
@@ -167,7 +167,7 @@ class MixedScores(CompositeLM):
         """Return the weights of each context, shape (n_samples, n_members)."""
         return np.atleast_2d(self.weights_)[self._rows(X)]
 
-    def _token_details(self, X: Ids) -> dict[str, NDArray[Any]]:
+    def token_details(self, X: Ids) -> dict[str, NDArray[Any]]:
         weights = self._row_weights(X)
         return {"weights": np.broadcast_to(weights, (len(X), weights.shape[1]))}
 
@@ -180,11 +180,11 @@ class MixedScores(CompositeLM):
         return proba
 
     @property
-    def _sums_over_words(self) -> bool:
+    def sums_over_words(self) -> bool:
         """Whether a member sums over all words to score one."""
-        return any(getattr(m, "_sums_over_words", False) for m in self.estimators_)
+        return any(getattr(m, "sums_over_words", False) for m in self.estimators_)
 
-    def _member_log_probs(
+    def member_log_probs(
         self, data: HeldOut | Texts, begin: Callable[[str], None] = lambda stage: None
     ) -> Floats:
         """Return the scores by each member, (n_samples, n_members)."""
@@ -211,22 +211,22 @@ class MixedScores(CompositeLM):
         weights = weights[..., np.newaxis] if np.ndim(log_probs) == 3 else weights
         return logsumexp(log_probs, axis=0, b=weights)
 
-    def _texts_log_prob(self, texts: Texts) -> Floats:
-        log_probs, X = self._member_log_probs(texts).T, texts.X
+    def log_prob_of_texts(self, texts: Texts) -> Floats:
+        log_probs, X = self.member_log_probs(texts).T, texts.X
         out = np.empty(len(texts))
         for tokens in blocks(len(out), BLOCK_WINDOWS):
             out[tokens] = self._mixed(log_probs[:, tokens], X[texts.rows(tokens)])
         return out
 
-    def _state(self, ids: Ids) -> Any:
+    def state_of_text(self, ids: Ids) -> Any:
         # A text begins with as many boundaries as a context has words.
-        n = self._n_context_of_texts()
+        n = self.n_context_of_texts()
         return tuple(
-            member._state(ids[n - context_of_texts(member, 0) :])
+            member.state_of_text(ids[n - context_of_texts(member, 0) :])
             for member in self.estimators_
         )
 
-    def _step_by_member(
+    def step_members(
         self, X: Ids, states: Sequence[Any]
     ) -> tuple[list[Array], list[Any]]:
         """Return the log-probabilities by each member, and the states."""
@@ -234,17 +234,17 @@ class MixedScores(CompositeLM):
         for i, member in enumerate(self.estimators_):
             check_not_grown(member, self.n_words_, type(self).__name__)
             before = [state[i] if state else None for state in states]
-            log_proba, states_after = member._step(X, before)
+            log_proba, states_after = member.step_states(X, before)
             parts.append(log_proba)
             after.append(states_after)
         return parts, list(zip(*after))
 
-    def _step(self, X: Ids, states: Sequence[object]) -> Stepped:
-        log_probs, after = self._step_by_member(X, states)
+    def step_states(self, X: Ids, states: Sequence[object]) -> Stepped:
+        log_probs, after = self.step_members(X, states)
         return self._mixed(log_probs, X), after
 
     def _log_prob(self, X: Ids, y: Ids) -> Floats:
-        return self._mixed(self._member_log_probs((X, y)).T, X)
+        return self._mixed(self.member_log_probs((X, y)).T, X)
 
     def _candidate_log_prob(self, X: Ids, candidates: Ids, normalize: bool) -> Floats:
         # Only normalised probabilities of members can be summed.

@@ -210,11 +210,11 @@ class MixtureLM(_BaseComposition, MixedScores):
             self, lambda model: model._fit_parts(X, y, X_val, y_val, fit_params)
         )
 
-    def _fit_texts(
+    def fit_texts(
         self, texts: Texts, held_out: Texts | None, **fit_params: object
     ) -> Self:
-        if not self._reads_texts:
-            return super()._fit_texts(texts, held_out, **fit_params)
+        if not self.reads_texts:
+            return super().fit_texts(texts, held_out, **fit_params)
         X, y = texts.windows()
         X_val, y_val = (None, None) if held_out is None else held_out.windows()
 
@@ -259,7 +259,7 @@ class MixtureLM(_BaseComposition, MixedScores):
                 data: Any = X, y
                 method, validation = "fit", {"X_val": X_val, "y_val": y_val}
                 if texts is not None and reads_texts(member):
-                    data, method, validation = texts, "_fit_texts", {}
+                    data, method, validation = texts, "fit_texts", {}
                 arguments = validation | params_of[name]
                 fitted = fitted_or_interrupted(member, *data, fit=method, **arguments)
                 self._check_part(fitted[0], f"member {name!r}")
@@ -285,16 +285,16 @@ class MixtureLM(_BaseComposition, MixedScores):
         """Return those of the member that needs most, and two to count contexts."""
         return max(2, *(columns_needed(model) for _, model in kept_of(self.estimators)))
 
-    def _columns_of_texts(self) -> int:
+    def columns_of_texts(self) -> int:
         """Return the columns that members need which do not read texts."""
         kept = kept_of(self.estimators)
         return max(2, *(columns_of_texts(model) for _, model in kept))
 
     @property
-    def _reads_texts(self) -> bool:
+    def reads_texts(self) -> bool:
         """Whether a member reads texts."""
         members = vars(self).get("estimators_") or dict(self.estimators).values()
-        return any(getattr(member, "_reads_texts", False) for member in members)
+        return any(getattr(member, "reads_texts", False) for member in members)
 
     def _count_contexts(self, X: Ids, y: Ids) -> RelativeFrequencies | None:
         """Count the contexts of two words, whose frequency selects the weights."""
@@ -312,7 +312,7 @@ class MixtureLM(_BaseComposition, MixedScores):
         self, held_out: HeldOut | Texts, begin: Callable[[str], None]
     ) -> Floats:
         X, _ = held_out.windows() if isinstance(held_out, Texts) else held_out
-        log_probs = self._member_log_probs(held_out, begin)
+        log_probs = self.member_log_probs(held_out, begin)
         begin("weights")
         fit = fit_mixture_weights(
             np.exp(log_probs),

@@ -186,7 +186,7 @@ class ShortlistLM(CompositeLM):
         self._set_list(np.argsort(-counts, kind="stable")[:n].astype(np.int32))
         self.network_, interrupt = self._fitted_network(X, y, held_out, **fit_params)
         self.backoff_ = backoff
-        self._mass = backoff._words_mass(self.words_)
+        self._mass = backoff.words_mass(self.words_)
         return interrupt
 
     def _columns_needed(self) -> int:
@@ -288,7 +288,7 @@ class ShortlistLM(CompositeLM):
     def _set_saved(self, values: dict[str, Any]) -> None:
         super()._set_saved(values)
         network, backoff, words = self.network_, self.backoff_, self.words_
-        if not hasattr(backoff, "_words_mass"):
+        if not hasattr(backoff, "words_mass"):
             raise invalid_item("backoff", backoff)
         self.n_words_ = backoff.n_words_
         self._check_part(backoff, "the back-off model")
@@ -302,7 +302,7 @@ class ShortlistLM(CompositeLM):
         if not sound:
             raise ValueError("its network, its back-off model and its list disagree")
         self._set_list(words)
-        self._mass = backoff._words_mass(words)
+        self._mass = backoff.words_mass(words)
 
     # -- probabilities --------------------------------------------------------
 

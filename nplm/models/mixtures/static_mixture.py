@@ -235,7 +235,7 @@ def _split_alike(a: Any, b: Any) -> bool:
     if type(a) is not type(b):
         return False
     # Subwords with equal parameters may have learned different units.
-    same = getattr(a, "_has_units_of", None)
+    same = getattr(a, "has_units_of", None)
     return bool(a.get_params() == b.get_params() if same is None else same(b))
 
 

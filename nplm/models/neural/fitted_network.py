@@ -172,7 +172,7 @@ class FittedNetworkLM(LanguageModel):
     # -- probabilities --------------------------------------------------------
 
     @property
-    def _sums_over_words(self) -> bool:
+    def sums_over_words(self) -> bool:
         """Whether one word costs as much as all words after the same context."""
         return self._trained.parts.output.logits_are_single
 
@@ -262,7 +262,7 @@ class FittedNetworkLM(LanguageModel):
             them does not grow with the text.
         """
         check_scalar(n_columns, "n_columns", Integral, min_val=1, max_val=MOST_COLUMNS)
-        return self._texts_log_prob(self._scored_texts(ids), n_columns)
+        return self.log_prob_of_texts(self._scored_texts(ids), n_columns)
 
     def _check_width(self, X: ArrayLike) -> None:
         n, n_memory = np.shape(X)[1], self._trained.architecture.n_memory
@@ -284,13 +284,13 @@ class FittedNetworkLM(LanguageModel):
             first, group = distinct
             return self._network().log_prob(X[first], y[first])[group]
 
-    def _n_context_of_texts(self) -> int:
+    def n_context_of_texts(self) -> int:
         return self._trained.parts.inputs.n_context
 
-    def _texts_log_prob(self, texts: Texts, n_columns: int = 1) -> Floats:
+    def log_prob_of_texts(self, texts: Texts, n_columns: int = 1) -> Floats:
         trained = self._trained
         if not trained.architecture.n_memory:
-            return super()._texts_log_prob(texts)
+            return super().log_prob_of_texts(texts)
         trained.architecture.check_next_words(texts.y, "ids")
         texts, kept = texts.reread(trained.parts.inputs.n_context)
         counted: Any = slice(None)
@@ -299,15 +299,15 @@ class FittedNetworkLM(LanguageModel):
         with blas_threads(1):
             return self._network().log_prob_of_texts(texts)[counted][kept]
 
-    def _step(self, X: Ids, states: Sequence[Any]) -> Stepped:
+    def step_states(self, X: Ids, states: Sequence[Any]) -> Stepped:
         trained = self._trained
         if not trained.architecture.n_memory:
-            return super()._step(X, states)
+            return super().step_states(X, states)
         X = X[:, X.shape[1] - trained.parts.inputs.n_context :]
         with blas_threads(1):
             return self._network().step(X, states)
 
-    def _state(self, ids: Ids) -> bytes | None:
+    def state_of_text(self, ids: Ids) -> bytes | None:
         if not self._trained.architecture.n_memory:
             return None
         with blas_threads(1):

@@ -196,7 +196,7 @@ class NetworkLM(NetworkParameters):
         request.fit(checkpoint=checkpoint, progress=progress)
         return self
 
-    def _fit_texts(
+    def fit_texts(
         self,
         texts: Texts,
         held_out: Texts | None,
@@ -207,10 +207,10 @@ class NetworkLM(NetworkParameters):
         FitRequest.of(self, texts, held_out, further=further).fit(**options)
         return self
 
-    _takes_fractions = True
+    takes_fractions = True
 
     @property
-    def _reads_texts(self) -> bool:
+    def reads_texts(self) -> bool:
         trained = vars(self).get("_trained")
         fitted = self if trained is None else trained.architecture
         return bool(fitted.n_memory)

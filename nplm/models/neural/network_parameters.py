@@ -220,7 +220,7 @@ class NetworkParameters(FittedNetworkLM):
     def _columns_of_inputs(self) -> int:
         return max(super()._columns_needed(), unless_none(self.n_distant))
 
-    def _columns_of_texts(self) -> int:
+    def columns_of_texts(self) -> int:
         # The memory of a network needs no columns: it goes on from row to row.
-        super()._columns_of_texts()
+        super().columns_of_texts()
         return self._columns_of_inputs()

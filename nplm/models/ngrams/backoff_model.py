@@ -140,7 +140,7 @@ class BackoffModel(QuickLookUps):
         with np.errstate(divide="ignore"):
             return np.log(prob, out=prob)
 
-    def _word_scorer(
+    def word_scorer(
         self, boundary: int, ids: dict[Any, int] | None, unknown: int
     ) -> object:
         """Return the word-by-word scorer, or None if there is no index."""
@@ -148,7 +148,7 @@ class BackoffModel(QuickLookUps):
             return None
         return word_scorer_of(self.index_, boundary, ids, unknown)
 
-    def _words_mass(self, words: Ids) -> WordsMass:
+    def words_mass(self, words: Ids) -> WordsMass:
         return TrieMass(self, words)
 
 

@@ -232,10 +232,10 @@ class InterpolatedTrigram(CheapWords):
     def _row_weights(self, X: Ids) -> Floats:
         return self.weights_[self.members_.bin_of(X)]
 
-    def _token_details(self, X: Ids) -> dict[str, NDArray[Any]]:
+    def token_details(self, X: Ids) -> dict[str, NDArray[Any]]:
         return {"weights": self._row_weights(self._nearest(X))}
 
-    def _member_log_probs(self, data: tuple[Ids, Ids]) -> Floats:
+    def member_log_probs(self, data: tuple[Ids, Ids]) -> Floats:
         """Return the scores of windows by each order."""
         X, y = data
         with np.errstate(divide="ignore"):  # a word that was never seen after a context

@@ -246,7 +246,7 @@ class KneserNeyLM(BackoffModel):
     def _fit_streams(self, ids: object, ids_val: object, **fit_params: object) -> Self:
         texts, is_list = self._checked_texts(ids, "ids", self.n_words)
         if is_list and self.boundary is None:
-            self._columns_of_texts()
+            self.columns_of_texts()
             if not any(map(len, texts)):
                 raise ValueError("ids has documents, but no token; pass more ids.")
             if ids_val is not None:

@@ -125,7 +125,7 @@ class LookedUpLM(ReadFromFile, CheapWords):
     def _set_trie(self, trie: Any) -> None:
         self.trie_, self.n_ngrams_ = trie, trie.n_ngrams
 
-    def _word_scorer(
+    def word_scorer(
         self, boundary: int, ids: dict[Any, int] | None, unknown: int
     ) -> object:
         """Return the word-by-word scorer."""

@@ -12,7 +12,7 @@ from nplm.models.ngrams.trie.hashing import index_of
 from nplm.text.codecs import codec_of
 from nplm.text.lm.scorer import Scorer
 from nplm.text.lm.window_scorer import WindowWordScorer
-from nplm.text.words.known_words import KnownWords, known_of
+from nplm.text.words.known_words import KnownWords
 from nplm.text.words.splitting import Splitter, params_of
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ class TextNgrams(NamedTuple):
                 f"{name} has ids and no words: make it by TextLM.from_model(model, "
                 "words)."
             )
-        words = known_of(lm.vocabulary_)
+        words = lm.vocabulary_.known
         trie = model.trie_.unpacked()
         return cls(trie, words, lm.boundary_, lm.tokenizer_, lm.predict_boundary)
 

@@ -70,7 +70,7 @@ class FittedText:
 
     def ngram_scorer(self) -> Any:
         """Return the scorer of the model's n-grams; None if it has none."""
-        make = getattr(self.model, "_word_scorer", None)
+        make = getattr(self.model, "word_scorer", None)
         if make is None:
             return None
         ids, unknown = self.codec.lookup
@@ -102,7 +102,7 @@ class FittedText:
         # The context of the boundary is that of any word that follows.
         texts = document.texts(n_columns, self.boundary, ends=True)
         ids = texts.ids[texts.first[-1] : -1]
-        state = self.model._state(ids) if self.continues else None
+        state = self.model.state_of_text(ids) if self.continues else None
         return ids[len(ids) - n_columns :], state
 
     def next_proba(
@@ -112,7 +112,7 @@ class FittedText:
         if not self.continues:
             proba = self.model.predict_proba(last)
             return proba.astype(np.float64, copy=False), states
-        log_proba, after = self.model._step(last, states)
+        log_proba, after = self.model.step_states(last, states)
         return np.exp(log_proba, dtype=np.float64), after
 
     def excluded(self, exclude: Iterable[object], unknown: bool) -> NDArray[np.int32]:

@@ -11,7 +11,6 @@ import numpy as np
 from nplm.base.array_types import Floats
 from nplm.text.codecs import Ids, Text, Words
 from nplm.text.lm.text_scores import ScoredTokens, TextSize
-from nplm.text.words.known_words import known_of
 
 
 class Scorer:
@@ -315,7 +314,7 @@ class Scorer:
     def _check(self, words: object, name: str) -> None:
         """Raise an error if a single word stands in place of a list."""
         if self.codec.vocabulary is not None:
-            known_of(self.codec.vocabulary).check_one_document(words, name)
+            self.codec.vocabulary.known.check_one_document(words, name)
 
 
 def measured(

@@ -25,7 +25,7 @@ from nplm.text.subwords.subwords import with_methods
 from nplm.text.tokenizer import Tokenizer
 from nplm.text.vocabulary import Vocabulary
 from nplm.text.word_rows import matched_rows
-from nplm.text.words.known_words import KnownWords, known_of, unknown_among
+from nplm.text.words.known_words import KnownWords, unknown_among
 from nplm.text.words.splitting import BETWEEN_BLANKS
 
 
@@ -91,7 +91,7 @@ def fit_documents(
         data = texts, held_out
         if method == "partial_fit":
             fit_params = fit_params | {"further": True}
-        method = "_fit_texts"
+        method = "fit_texts"
     else:
         data = texts.windows()
         if held_out is not None:
@@ -151,8 +151,7 @@ def _vocabulary_of(
     words: Sequence[object] | Vocabulary | KnownWords, n_words: int, boundary: int
 ) -> Vocabulary:
     """Make the vocabulary of a model's words, which clones and fits do not change."""
-    is_known = isinstance(words, (Vocabulary, KnownWords))
-    known = known_of(words) if is_known else None
+    known = words.known if isinstance(words, (Vocabulary, KnownWords)) else None
     listed: Any = words if known is None else known.words
     if not isinstance(listed, EncodedWords):
         listed = list(listed)
@@ -161,7 +160,7 @@ def _vocabulary_of(
     end = listed[boundary]
     vocabulary = Vocabulary.from_words(listed, unknown=unknown, boundary=end)
     if known is not None:
-        known_of(vocabulary).spelling = known.spelling
+        vocabulary.known.spelling = known.spelling
     return vocabulary
 
 
@@ -175,7 +174,7 @@ def fit_further(
     options = text.n_context, text.boundary, text.ends
     texts = _training_texts(documents, "X", text.model, *options)
     if reads_texts(text.model):
-        text.model._fit_texts(texts, None, further=True, **fit_params)
+        text.model.fit_texts(texts, None, further=True, **fit_params)
     else:
         text.model.partial_fit(*texts.windows(), **fit_params)
 
@@ -237,7 +236,7 @@ def _training_texts(
     if len(documents.ids) + n_documents * ends == 0:
         raise no_token(n_documents, name)
     if reads_texts(estimator):
-        n_context = estimator._columns_of_texts()
+        n_context = estimator.columns_of_texts()
     return documents.texts(n_context, boundary, ends=bool(ends), weights=weights)
 
 

@@ -24,7 +24,7 @@ from nplm.text.lm.text_scoring import Scoring
 from nplm.text.subwords.subwords import Subwords
 from nplm.text.tokenizer import Tokenizer
 from nplm.text.vocabulary import Vocabulary
-from nplm.text.words.known_words import KnownWords, known_of
+from nplm.text.words.known_words import KnownWords
 
 
 @hyperparameters
@@ -342,7 +342,7 @@ class TextLM(Scoring, Continuing, DensityMixin, DocumentEstimator):
         """
         if sample_weight is not None:
             text_fitting.refuse_windows(X, y)
-            takes_fractions = getattr(type(self.estimator), "_takes_fractions", False)
+            takes_fractions = getattr(type(self.estimator), "takes_fractions", False)
             whole_of = "" if takes_fractions else type(self.estimator).__name__
             X, weights = repeated(X, sample_weight, whole_of)
             if weights is not None:
@@ -450,8 +450,7 @@ class TextLM(Scoring, Continuing, DensityMixin, DocumentEstimator):
                 "unigrams() needs words, but this model was fitted on ids; fit it on "
                 "strings or tokens, or give its words to TextLM.from_model."
             )
-        known = known_of(self.vocabulary_)
-        symbols = {self.boundary_, known.unknown_id}
+        symbols = {self.boundary_, self.vocabulary_.unknown_id_}
         words = enumerate(self.vocabulary_.words_.tolist())
         return [word for i, word in words if i not in symbols]
 

@@ -105,7 +105,7 @@ class StateCache(RowCache):
 
     def _computed(self, contexts: list[Context]) -> Iterable[Kept]:
         X = np.array([context[:-1] for context in contexts], dtype=np.int32)
-        return zip(*self.model._step(X, [context[-1] for context in contexts]))
+        return zip(*self.model.step_states(X, [context[-1] for context in contexts]))
 
 
 # Ids of the last n_context words; of models that read texts, those of the few words
@@ -151,7 +151,7 @@ class WindowWordScorer:
         n_context = columns_of(model, n_context)
         if self._reads:
             self.cache = StateCache(model)
-        elif getattr(model, "_sums_over_words", False):
+        elif getattr(model, "sums_over_words", False):
             self.cache = RowCache(model)
         self._start: State = (boundary,) * n_context + (None,) * self._reads
         # Positions of the windows of a short sentence.
@@ -254,8 +254,8 @@ class WindowWordScorer:
         if len(lengths) == 0 or len(texts) == 0:
             return np.empty(0), {}
         model, by_token = self.model, {}
-        if details and hasattr(model, "_token_details"):
-            by_token = model._token_details(texts.windows()[0][tokens])
+        if details and hasattr(model, "token_details"):
+            by_token = model.token_details(texts.windows()[0][tokens])
         return texts_log_prob(model, texts)[tokens], by_token
 
     def _texts(self, ids: Ids, lengths: Index, eos: bool) -> tuple[Texts, Any]:

@@ -214,7 +214,7 @@ class Subwords(TransformerMixin, DocumentEstimator):
             )
         return unit_model(self.model)
 
-    def _has_units_of(self, other: Subwords) -> bool:
+    def has_units_of(self, other: Subwords) -> bool:
         """Return whether another fitted transformer splits texts alike."""
         models = [fitted.model_ for fitted in (self, other)]
         if None in models:

@@ -153,6 +153,11 @@ class KnownWords:
         return len(self.words)
 
     @property
+    def known(self) -> Self:
+        """These words: a `Vocabulary` has them under this name."""
+        return self
+
+    @property
     def ids_and_unknown(self) -> tuple[Any, int]:
         """The `lookup`, and the id of unknown words, -1 without one."""
         return self.lookup, -1 if self.unknown_id is None else self.unknown_id
@@ -253,12 +258,6 @@ class KnownWords:
             else 'give the vocabulary an unknown symbol (unknown="<unk>") and fit again'
         )
         raise unknown_word(words[0], len(self), remedy)
-
-
-def known_of(vocabulary: Any) -> KnownWords:
-    """Return the words of a fitted `Vocabulary`; those of a file as they are."""
-    is_known = isinstance(vocabulary, KnownWords)
-    return vocabulary if is_known else vocabulary._known
 
 
 def known_words_of(words: Sequence[str], boundary: int) -> KnownWords:

@@ -70,7 +70,7 @@ def test_it_is_learned_from_the_rarest_words(monkeypatch):
     monkeypatch.setattr(known_words, "MAX_WORDS", 3)
     texts = [["often"] * 9, ["two"] * 2, ["two", "one", "<unk>", "un"], ["ein", "uno"]]
     vocabulary = Vocabulary(min_count=3).fit(texts)
-    own = vocabulary._known.spelling
+    own = vocabulary.known.spelling
     assert own.words == ["ein", "un"]  # every second of the four that occur once
     assert own.symbol == "<unk>"
     # One of its own, four words that the vocabulary lacks, and one more.
@@ -78,10 +78,10 @@ def test_it_is_learned_from_the_rarest_words(monkeypatch):
 
 
 def test_events_and_vocabularies_without_unknown_words_have_none():
-    assert Vocabulary().fit([[1, (2, 3)]])._known.spelling is None
-    assert Vocabulary(unknown=None).fit([["a"]])._known.spelling is None
-    assert Vocabulary.from_words(["a"])._known.spelling is None
-    assert Vocabulary(words=["a"]).fit([["a"]])._known.spelling is None
+    assert Vocabulary().fit([[1, (2, 3)]]).known.spelling is None
+    assert Vocabulary(unknown=None).fit([["a"]]).known.spelling is None
+    assert Vocabulary.from_words(["a"]).known.spelling is None
+    assert Vocabulary(words=["a"]).fit([["a"]]).known.spelling is None
 
 
 @pytest.mark.parametrize("params", [
