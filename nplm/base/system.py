@@ -1,4 +1,4 @@
-"""The parts of POSIX that differ between systems: locks, open files, memory."""
+"""Parts of POSIX and of Linux: locks of files, and memory."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import errno
 import fcntl
 import os
 import re
+from contextlib import suppress
 from pathlib import Path
 
 # Errors of a file system without locks; network file systems return ENOLCK too.
@@ -17,6 +18,14 @@ M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
 REUSED_BYTES = 1 << 25
 UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 MEMINFO = Path("/proc/meminfo")
+# Files of a control group, version 2 and 1: its limit and the use of memory.
+GROUP_LIMITS = [
+    ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current"),
+    (
+        "/sys/fs/cgroup/memory/memory.limit_in_bytes",
+        "/sys/fs/cgroup/memory/memory.usage_in_bytes",
+    ),
+]
 
 
 def lock(number: int, *, wait: bool) -> None:
@@ -26,22 +35,6 @@ def lock(number: int, *, wait: bool) -> None:
     `NO_LOCKS`, if the file system has no locks.
     """
     fcntl.flock(number, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-
-
-def open_unfollowed(path: Path) -> int:
-    """Open or create a file to read and write; raise OSError with ELOOP for a link."""
-    # O_NONBLOCK, because a pipe may wait for a reader.
-    flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK
-    return os.open(path, flags, 0o666)
-
-
-def sync_folder(path: Path) -> None:
-    """Wait until the names in a folder are on disk."""
-    folder = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
 
 
 def trim() -> None:
@@ -63,10 +56,12 @@ def reuse_freed_memory() -> None:
         mallopt(M_TRIM_THRESHOLD, 2 * REUSED_BYTES)
 
 
-def available_memory() -> int:
-    """Return the bytes that Linux calls available; elsewhere half of all memory.
+def free_memory() -> int:
+    """Return three quarters of the memory that is available here, or in a container.
 
-    Linux before 3.14, and some containers, tell only what is free or holds files.
+    The rest is left for the pages of files and for other programs. Linux before 3.14,
+    and some containers, tell only what is free or holds files; of other systems it is
+    half of all memory.
     """
     try:
         lines = MEMINFO.read_text().splitlines()
@@ -74,9 +69,14 @@ def available_memory() -> int:
         names = ["MemAvailable:"]
         if names[0] not in kibi:
             names = ["MemFree:", "Buffers:", "Cached:"]
-        return sum(kibi[name] for name in names) << 10
+        free = sum(kibi[name] for name in names) << 10
     except (OSError, ValueError, KeyError):
-        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2
+        free = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2
+    for group in GROUP_LIMITS:
+        with suppress(OSError, ValueError):  # "max" is no number: there is no limit
+            limit, used = (int(Path(name).read_text()) for name in group)
+            free = min(free, max(limit - used, 0))
+    return free * 3 // 4
 
 
 def memory_in_bytes(memory: int | str) -> int:

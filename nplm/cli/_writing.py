@@ -22,7 +22,7 @@ from nplm.cli._models import (
 )
 from nplm.cli._values import memory_option
 from nplm.formats._words import StoredWords, reserve_for_words
-from nplm.formats.ngrams_file import NgramsFile, free_memory
+from nplm.formats.ngrams_file import NgramsFile
 from nplm.formats.open_model import OpenModel, open_model
 from nplm.models.ngrams.stages.scratch import Scratch
 from nplm.models.ngrams.text_ngrams import NoNgramsError, TextNgrams
@@ -106,7 +106,7 @@ class Target:
                 return
             n_bytes = self.memory
             if n_bytes is None:
-                n_bytes = min(free_memory(), DEFAULT_BYTES)
+                n_bytes = min(system.free_memory(), DEFAULT_BYTES)
             system.reuse_freed_memory()
             with Scratch(None, n_bytes, Threads(1), show) as scratch:
                 yield scratch

@@ -1,14 +1,11 @@
-"""Files of n-grams to be written, and the memory for it."""
+"""NgramsFile: a file of n-grams to be written."""
 
 from __future__ import annotations
 
 import os
-from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Literal
 
-from nplm.base import system
 from nplm.formats._words import StoredWords
 from nplm.formats.arpa import arpa_lines as arpa
 from nplm.formats.arpa.text_fst import BACKOFF, write_fst_of
@@ -16,28 +13,6 @@ from nplm.formats.binary import writing
 from nplm.models.ngrams.trie.backoff_trie import BackoffTrie
 from nplm.models.ngrams.trie.work import Work
 from nplm.text.words.splitting import Splitter
-
-# Files of a control group, version 2 and 1: its limit and the use of memory.
-GROUP_LIMITS = [
-    ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current"),
-    (
-        "/sys/fs/cgroup/memory/memory.limit_in_bytes",
-        "/sys/fs/cgroup/memory/memory.usage_in_bytes",
-    ),
-]
-
-
-def free_memory() -> int:
-    """Return three quarters of the memory that the system, or a container, has free.
-
-    The rest is left for the pages of files and for other programs.
-    """
-    free = system.available_memory()
-    for limit, used in GROUP_LIMITS:
-        with suppress(OSError, ValueError):  # "max" is no number: there is no limit
-            of_group = int(Path(limit).read_text()) - int(Path(used).read_text())
-            free = min(free, max(of_group, 0))
-    return free * 3 // 4
 
 
 @dataclass

@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_scalar
 from nplm.base.array_types import AnyArray, Floats, Ids, Index
 from nplm.base.blocks import blocks
 from nplm.base.checks import check_ids, refuse_where, trusted_ids
-from nplm.base.estimators.constraints import Whole
+from nplm.base.estimators.bases import Whole
 
 ROOT_MEAN_SQUARE = 0.1
 # Of the randomised decomposition: vectors beyond those asked for, and products with the

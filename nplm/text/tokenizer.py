@@ -8,8 +8,7 @@ from typing import ClassVar, Self
 
 from sklearn.utils import Tags
 
-from nplm.base.estimators.bases import TransformerMixin
-from nplm.base.estimators.pages import DocumentEstimator
+from nplm.base.estimators.bases import DocumentEstimator, TransformerMixin
 from nplm.text.samples import lists_of_tokens
 from nplm.text.words.splitting import OF_LOGS, Splitter, finder_of
 

@@ -14,9 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from nplm.base.array_types import Counts, Ids
 from nplm.base.atomic import all_or_nothing, read_at_once
 from nplm.base.checks import check_ids
-from nplm.base.estimators.bases import TransformerMixin
-from nplm.base.estimators.constraints import Whole
-from nplm.base.estimators.pages import DocumentEstimator
+from nplm.base.estimators.bases import DocumentEstimator, TransformerMixin, Whole
 from nplm.base.fitted import Fitted, Item, invalid_item
 from nplm.base.generators import private_generator
 from nplm.text.embeddings import aligned, spelling_features

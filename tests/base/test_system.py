@@ -1,6 +1,5 @@
 """Locks, open files and memory."""
 
-import errno
 import os
 import platform
 import subprocess
@@ -21,14 +20,22 @@ from nplm.base import system
         (None, None),
     ],
 )
-def test_available_memory_is_told_or_half_of_all(tmp_path, monkeypatch, meminfo, kibi):
+def test_free_memory_is_that_of_the_system_or_of_the_group(
+    tmp_path, monkeypatch, meminfo, kibi
+):
     path = tmp_path / "meminfo"
     if meminfo is not None:
         path.write_text(meminfo)
     monkeypatch.setattr(system, "MEMINFO", path)
     half = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2
     expected = half if kibi is None else kibi << 10
-    assert system.available_memory() == expected
+    limit, used = tmp_path / "limit", tmp_path / "used"
+    monkeypatch.setattr(system, "GROUP_LIMITS", [(limit, used)])
+    assert system.free_memory() == expected * 3 // 4
+    for of_group, free in (("max", expected), ("9000", 8000), ("900", 0)):
+        limit.write_text(of_group)
+        used.write_text("1000")
+        assert system.free_memory() == free * 3 // 4
 
 
 def test_locked_file_is_locked_once_and_read_by_all(tmp_path):
@@ -42,18 +49,6 @@ def test_locked_file_is_locked_once_and_read_by_all(tmp_path):
         assert one.read() == b"ken" and other.read() == b"token"
     with open(path, "r+b") as third:  # closing a file unlocks it
         system.lock(third.fileno(), wait=False)
-
-
-def test_link_is_not_followed_and_a_folder_not_opened(tmp_path):
-    (tmp_path / "precious").touch()
-    (tmp_path / "link").symlink_to(tmp_path / "precious")
-    with pytest.raises(OSError) as caught:
-        system.open_unfollowed(tmp_path / "link")
-    assert caught.value.errno == errno.ELOOP
-    with pytest.raises(IsADirectoryError):
-        system.open_unfollowed(tmp_path)
-    os.close(system.open_unfollowed(tmp_path / "new"))
-    assert (tmp_path / "new").exists()
 
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="another C library")

@@ -14,8 +14,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_dat
 
 from nplm.base import checks
 from nplm.base.array_types import AnyArray, Ids
-from nplm.base.estimators.bases import BaseEstimator
-from nplm.base.estimators.constraints import COMMON, USUAL_COLUMNS, unless_none
+from nplm.base.estimators.bases import COMMON, USUAL_COLUMNS, BaseEstimator, unless_none
 
 # Checked contexts and next words.
 HeldOut = tuple[Ids, Ids]

@@ -100,7 +100,11 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
             unfinished.unlink()
         raise
     # The new name is on the disk once the folder is synced.
-    system.sync_folder(path.parent)
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
 
 
 def _keep_permissions(path: Path, file: BinaryIO) -> None:

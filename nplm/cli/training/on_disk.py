@@ -21,7 +21,7 @@ from nplm.cli.training.job import Job
 from nplm.cli.training.options import SMOOTHING
 from nplm.formats.counts.estimation import Estimated, Resources, estimate, source_of
 from nplm.formats.counts.merging import CountFiles
-from nplm.formats.ngrams_file import NgramsFile, free_memory
+from nplm.formats.ngrams_file import NgramsFile
 from nplm.models.ngrams.stages.smoothing import Smoothing
 from nplm.text.words.splitting import OF_LOGS, Splitter
 from nplm.text.words.word_choice import WordChoice
@@ -64,7 +64,7 @@ def _estimate(job: Job, choice: WordChoice, splitter: Splitter | None) -> Estima
     options, output = job.options, job.output
     memory = options["memory"]
     if memory is None:
-        memory = free_memory()
+        memory = system.free_memory()
         click.echo(
             f"estimating within {memory / GIGA:.1f} GB of memory (--memory sets "
             "another limit), with temporary files on disk (--folder)",

@@ -8,7 +8,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from nplm.base.array_types import Floats
 from nplm.base.blocks import blocks
-from nplm.base.estimators.constraints import Whole
+from nplm.base.estimators.bases import Whole
 from nplm.base.exceptions import DivergenceError
 from nplm.models.neural.fitted_network import trained_network, with_network
 from nplm.models.neural.network_lm import FitRequest, NetworkLM

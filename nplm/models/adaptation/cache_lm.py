@@ -14,8 +14,8 @@ from nplm.base.array_types import Floats, Ids
 from nplm.base.atomic import fit_copy
 from nplm.base.blocks import BLOCK_WINDOWS, Texts, blocks
 from nplm.base.checks import check_boundary, check_ids, count_ids, plain
+from nplm.base.estimators.bases import Whole, hyperparameters, unless_none
 from nplm.base.estimators.checked_inputs import HeldOut
-from nplm.base.estimators.constraints import Whole, hyperparameters, unless_none
 from nplm.base.estimators.language_model import LanguageModel
 from nplm.base.fitted import Fitted, Item
 

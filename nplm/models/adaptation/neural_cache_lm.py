@@ -16,14 +16,14 @@ from nplm.base import checks
 from nplm.base.array_types import AnyArray, Floats, Ids, Index
 from nplm.base.atomic import fitted_or_interrupted
 from nplm.base.blocks import BLOCK_WINDOWS, blocks
-from nplm.base.estimators.checked_inputs import HeldOut, columns_needed
-from nplm.base.estimators.composite import CompositeLM
-from nplm.base.estimators.constraints import (
+from nplm.base.estimators.bases import (
     Whole,
     hyperparameters,
     non_negative,
     unless_none,
 )
+from nplm.base.estimators.checked_inputs import HeldOut, columns_needed
+from nplm.base.estimators.language_model import CompositeLM
 from nplm.base.fitted import Fitted, Item, invalid_item
 from nplm.models.adaptation.cache_lm import cache_length
 from nplm.models.neural.fitted_network import trained_network

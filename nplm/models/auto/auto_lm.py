@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from nplm.base.atomic import fit_copy
 from nplm.base.checks import check_ids
-from nplm.base.estimators.constraints import Whole
+from nplm.base.estimators.bases import Whole
 from nplm.base.estimators.scored_texts import context_of_texts, texts_log_prob
 from nplm.base.fitted import Fitted, Item, invalid_item
 from nplm.models.auto import choosing, fitting, training_text

@@ -14,8 +14,8 @@ from sklearn.utils._param_validation import Interval
 
 from nplm.base.array_types import Counts, Floats, Ids
 from nplm.base.checks import check_boundary, check_classes, count_ids, trusted_ids
+from nplm.base.estimators.bases import Whole, hyperparameters
 from nplm.base.estimators.checked_inputs import HeldOut
-from nplm.base.estimators.constraints import Whole, hyperparameters
 from nplm.base.estimators.language_model import CheapWords
 from nplm.base.fitted import Fitted, Item, invalid_item
 from nplm.models.classes.word_classes import WordClasses

@@ -15,9 +15,13 @@ from sklearn.utils.validation import check_is_fitted
 from nplm.base import checks
 from nplm.base.array_types import Ids
 from nplm.base.atomic import fit_copy, read_at_once
-from nplm.base.estimators.bases import TransformerMixin
-from nplm.base.estimators.constraints import COMMON, Whole, hyperparameters
-from nplm.base.estimators.pages import Documented
+from nplm.base.estimators.bases import (
+    COMMON,
+    Documented,
+    TransformerMixin,
+    Whole,
+    hyperparameters,
+)
 from nplm.base.fitted import Fitted, Item, Saved, invalid_item
 from nplm.base.generators import private_generator
 from nplm.base.progress import BAR, OnProgress, bar

@@ -14,7 +14,7 @@ from nplm.base.array_types import Array, Floats, Ids, Index
 from nplm.base.blocks import BLOCK_WINDOWS, Texts, blocks
 from nplm.base.checks import check_not_grown
 from nplm.base.estimators.checked_inputs import HeldOut, columns_needed
-from nplm.base.estimators.composite import CompositeLM
+from nplm.base.estimators.language_model import CompositeLM
 from nplm.base.estimators.scored_texts import (
     context_of_texts,
     reads_texts,

@@ -16,9 +16,13 @@ from sklearn.utils.validation import check_is_fitted
 from nplm.base.array_types import Floats, Ids
 from nplm.base.atomic import fit_copy, fitted_or_interrupted
 from nplm.base.blocks import Texts
-from nplm.base.estimators.bases import _BaseComposition
+from nplm.base.estimators.bases import (
+    Whole,
+    _BaseComposition,
+    hyperparameters,
+    non_negative,
+)
 from nplm.base.estimators.checked_inputs import HeldOut, columns_needed
-from nplm.base.estimators.constraints import Whole, hyperparameters, non_negative
 from nplm.base.estimators.scored_texts import reads_texts
 from nplm.base.fitted import Fitted, Item, invalid_item
 from nplm.base.progress import stages

@@ -15,10 +15,9 @@ from sklearn.utils.validation import check_is_fitted
 from nplm.base.array_types import Floats, Ids
 from nplm.base.atomic import fit_copy, fitted_or_interrupted
 from nplm.base.checks import count_ids, plain, trusted_ids
+from nplm.base.estimators.bases import Whole, hyperparameters
 from nplm.base.estimators.checked_inputs import HeldOut, columns_needed
-from nplm.base.estimators.composite import CompositeLM
-from nplm.base.estimators.constraints import Whole, hyperparameters
-from nplm.base.estimators.language_model import refusing_weights
+from nplm.base.estimators.language_model import CompositeLM, refusing_weights
 from nplm.base.fitted import Fitted, Item, invalid_item
 from nplm.base.progress import OnProgress
 from nplm.models.neural.neural_lm import NeuralLM

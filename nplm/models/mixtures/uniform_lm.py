@@ -10,8 +10,8 @@ from sklearn.utils._param_validation import StrOptions
 
 from nplm.base.array_types import Floats, Ids
 from nplm.base.checks import trusted_ids
+from nplm.base.estimators.bases import hyperparameters
 from nplm.base.estimators.checked_inputs import HeldOut
-from nplm.base.estimators.constraints import hyperparameters
 from nplm.base.estimators.language_model import CheapWords
 from nplm.base.fitted import Fitted, Item
 

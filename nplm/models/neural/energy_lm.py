@@ -13,7 +13,7 @@ from sklearn.utils.validation import _num_samples, check_is_fitted, column_or_1d
 from nplm.base.array_types import Ids
 from nplm.base.atomic import all_or_nothing
 from nplm.base.checks import check_ids, plain
-from nplm.base.estimators.constraints import Whole, hyperparameters
+from nplm.base.estimators.bases import Whole, hyperparameters
 from nplm.models.neural.architecture import Architecture
 from nplm.models.neural.fitted_network import view
 from nplm.models.neural.network_lm import NetworkLM

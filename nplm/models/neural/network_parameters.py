@@ -14,7 +14,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from nplm.base.atomic import replace_state, shallow_copy
 from nplm.base.checks import plain
-from nplm.base.estimators.constraints import Whole, hyperparameters, unless_none
+from nplm.base.estimators.bases import Whole, hyperparameters, unless_none
 from nplm.models.neural.architecture import Architecture
 from nplm.models.neural.fitted_network import FittedNetworkLM
 from nplm.models.neural.network.dropout import NO_DROPOUT, Dropout

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from nplm.base.array_types import AnyArray, Ids
 from nplm.base.atomic import read_at_once
 from nplm.base.checks import MAX_N_WORDS, plain
-from nplm.base.estimators.constraints import Whole, hyperparameters
+from nplm.base.estimators.bases import Whole, hyperparameters
 from nplm.base.warnings import warn
 from nplm.models.neural.architecture import Architecture
 from nplm.models.neural.fitted_network import view

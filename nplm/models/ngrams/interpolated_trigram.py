@@ -15,8 +15,8 @@ from nplm._kernels.ngrams import _interpolation
 from nplm._kernels.ngrams._trie import Trie
 from nplm.base.array_types import Counts, Floats, Ids, Index
 from nplm.base.blocks import BLOCK_WINDOWS, blocks, blocks_of_rows
+from nplm.base.estimators.bases import Whole, hyperparameters, non_negative
 from nplm.base.estimators.checked_inputs import HeldOut
-from nplm.base.estimators.constraints import Whole, hyperparameters, non_negative
 from nplm.base.estimators.language_model import CheapWords
 from nplm.base.fitted import Fitted, Item, invalid_item
 from nplm.models.ngrams.stages.counts import NgramCounts, taken_counts

@@ -14,8 +14,8 @@ from sklearn.utils._param_validation import StrOptions
 from nplm.base.array_types import Ids
 from nplm.base.atomic import all_or_nothing
 from nplm.base.checks import check_boundary, check_ids, count_ids
+from nplm.base.estimators.bases import hyperparameters
 from nplm.base.estimators.checked_inputs import HeldOut
-from nplm.base.estimators.constraints import hyperparameters
 from nplm.base.estimators.language_model import refusing_weights
 from nplm.base.fitted import Fitted, Item, invalid_item
 from nplm.models.ngrams.backoff_model import BackoffModel

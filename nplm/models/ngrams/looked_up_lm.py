@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from nplm._kernels.ngrams._trie import take_logs
 from nplm.base.array_types import Floats, Ids
 from nplm.base.blocks import BLOCK_WINDOWS
-from nplm.base.estimators.constraints import hyperparameters
+from nplm.base.estimators.bases import hyperparameters
 from nplm.base.estimators.language_model import CheapWords, LanguageModel
 from nplm.base.fitted import Item, invalid_item
 from nplm.models.ngrams.trie.quantized_trie import quantized_items, restored_quantized

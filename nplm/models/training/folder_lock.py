@@ -117,8 +117,10 @@ class FolderLock(os.PathLike[str]):
 
 def _open_lock(path: Path) -> IO[str]:
     """Open a file for writing, without following a link."""
+    # O_NONBLOCK, because a pipe may wait for a reader.
+    flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK
     try:
-        number = system.open_unfollowed(path)
+        number = os.open(path, flags, 0o666)
     except IsADirectoryError as error:
         raise CheckpointError(
             f"{path} is a folder, but the checkpoint needs a file of that name: "

@@ -12,8 +12,7 @@ from sklearn.utils._param_validation import HasMethods, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from nplm.base.array_types import Floats
-from nplm.base.estimators.constraints import hyperparameters
-from nplm.base.estimators.pages import Documented
+from nplm.base.estimators.bases import Documented, hyperparameters
 from nplm.base.exceptions import optional_module
 from nplm.base.fitted import Fitted, Item, Saved
 

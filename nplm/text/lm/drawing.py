@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval, validate_parameter_constraints
 
 from nplm.base.array_types import Floats, Ids
-from nplm.base.estimators.constraints import Whole
+from nplm.base.estimators.bases import Whole
 from nplm.base.exceptions import parameter_error
 
 DRAWING: dict[str, list[object]] = {

@@ -13,9 +13,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from nplm.base.atomic import fit_copy
 from nplm.base.checks import check_over_words
-from nplm.base.estimators.bases import DensityMixin
-from nplm.base.estimators.constraints import Whole, hyperparameters
-from nplm.base.estimators.pages import DocumentEstimator
+from nplm.base.estimators.bases import (
+    DensityMixin,
+    DocumentEstimator,
+    Whole,
+    hyperparameters,
+)
 from nplm.base.fitted import Fitted, Item, invalid_item
 from nplm.text.codec_fitting import repeated
 from nplm.text.lm import text_fitting

@@ -9,9 +9,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils._param_validation import HasMethods, StrOptions
 
 from nplm.base.atomic import all_or_nothing
-from nplm.base.estimators.bases import TransformerMixin
-from nplm.base.estimators.constraints import Whole
-from nplm.base.estimators.pages import DocumentEstimator
+from nplm.base.estimators.bases import DocumentEstimator, TransformerMixin, Whole
 from nplm.base.fitted import Fitted, Item, invalid_item
 from nplm.text.document_streams import DocumentStream, blocks_of, readable
 from nplm.text.samples import check_documents, check_text, lists_of_tokens

@@ -23,9 +23,12 @@ from sklearn.utils.validation import (
 
 from nplm.base.array_types import AnyArray, Floats, Index
 from nplm.base.atomic import all_or_nothing, read_at_once
-from nplm.base.estimators.bases import ClassifierMixin, MetaEstimatorMixin
-from nplm.base.estimators.constraints import hyperparameters
-from nplm.base.estimators.pages import DocumentEstimator
+from nplm.base.estimators.bases import (
+    ClassifierMixin,
+    DocumentEstimator,
+    MetaEstimatorMixin,
+    hyperparameters,
+)
 from nplm.base.fitted import Fitted, Item, invalid_item
 from nplm.text.codec_fitting import refuse_weights
 from nplm.text.lm.text_lm import TextLM

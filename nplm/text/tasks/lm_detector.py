@@ -17,9 +17,12 @@ from sklearn.utils.validation import check_is_fitted, check_scalar
 
 from nplm.base.array_types import Floats, Index
 from nplm.base.atomic import fit_copy, fitted_or_interrupted, read_at_once
-from nplm.base.estimators.bases import MetaEstimatorMixin, OutlierMixin
-from nplm.base.estimators.constraints import hyperparameters
-from nplm.base.estimators.pages import DocumentEstimator
+from nplm.base.estimators.bases import (
+    DocumentEstimator,
+    MetaEstimatorMixin,
+    OutlierMixin,
+    hyperparameters,
+)
 from nplm.base.fitted import Fitted, Item
 from nplm.base.warnings import warn
 from nplm.text.codec_fitting import refuse_weights

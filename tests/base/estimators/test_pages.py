@@ -13,7 +13,7 @@ from nplm import (
     Vocabulary,
     WordClasses,
 )
-from nplm.base.estimators.pages import BUILT
+from nplm.base.estimators.bases import BUILT
 
 ESTIMATORS = [
     KneserNeyLM(),
@@ -39,7 +39,7 @@ def test_estimator_links_to_its_page(estimator, monkeypatch):
 
 def test_estimator_links_to_pages_built_in_the_checkout(monkeypatch, tmp_path):
     monkeypatch.delenv("NPLM_DOCS", raising=False)
-    monkeypatch.setattr("nplm.base.estimators.pages.BUILT", tmp_path)
+    monkeypatch.setattr("nplm.base.estimators.bases.BUILT", tmp_path)
     assert 'href="' not in UniformLM()._repr_html_()
     (tmp_path / "index.html").touch()
     assert f'href="{page("UniformLM", tmp_path.as_uri())}"' in UniformLM()._repr_html_()

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from nplm.base.system import free_memory
 from nplm.cli._bars import stages
 from nplm.cli._messages import report_in_options
 from nplm.cli._outputs import output_option, refuse_to_replace
@@ -14,7 +15,6 @@ from nplm.cli._text import BLANK_LINES, INPUTS, Files
 from nplm.cli._values import MAX_ORDER, memory_option, weights_of
 from nplm.formats.counts.estimation import count_ngrams
 from nplm.formats.counts.merging import CountFiles
-from nplm.formats.ngrams_file import free_memory
 
 
 @click.command("count", context_settings={"show_default": True})

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Self
 from sklearn.utils._param_validation import InvalidParameterError
 
 from nplm.base.checks import plain
-from nplm.base.estimators.pages import Documented
+from nplm.base.estimators.bases import Documented
 from nplm.base.exceptions import ParameterMessage
 
 

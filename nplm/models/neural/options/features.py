@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from sklearn.utils._param_validation import StrOptions
 
-from nplm.base.estimators.constraints import Whole, hyperparameters
+from nplm.base.estimators.bases import Whole, hyperparameters
 from nplm.models.neural.options.base import Option
 from nplm.text.word_rows import SPELLING, STARTS
 

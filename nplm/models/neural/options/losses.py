@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from nplm.base.array_types import AnyArray
-from nplm.base.estimators.constraints import Whole, hyperparameters
+from nplm.base.estimators.bases import Whole, hyperparameters
 from nplm.models.neural.network.outputs import estimates
 from nplm.models.neural.options.base import Option
 

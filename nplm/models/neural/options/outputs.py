@@ -11,7 +11,7 @@ from sklearn.utils._param_validation import HasMethods, StrOptions
 
 from nplm.base.array_types import Counts, Ids
 from nplm.base.checks import check_classes
-from nplm.base.estimators.constraints import Whole, hyperparameters
+from nplm.base.estimators.bases import Whole, hyperparameters
 from nplm.base.exceptions import parameter_error
 from nplm.base.word_trees import huffman
 from nplm.models.neural.network.hidden import Linear, Projected, Tanh

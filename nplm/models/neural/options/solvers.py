@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from nplm.base.estimators.constraints import hyperparameters
+from nplm.base.estimators.bases import hyperparameters
 from nplm.models.neural.network import solver_updates
 from nplm.models.neural.options.base import Option
 
