@@ -85,7 +85,11 @@ class Commands(click.Group):
             raise click.exceptions.Exit(INTERRUPTED) from None
 
 
-@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
+# The settings of all commands, too.
+SETTINGS = {"help_option_names": ["-h", "--help"], "show_default": True}
+
+
+@click.group(cls=Commands, context_settings=SETTINGS)
 @click.version_option(nplm.__version__, prog_name="nplm")
 def main() -> None:
     """Language models of Bengio et al. (2003) beside their n-gram baselines."""

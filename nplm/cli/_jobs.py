@@ -7,8 +7,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, TypeVar
 
-import click
-
+from nplm.cli._options import option
 from nplm.cli._text import Chunk
 from nplm.cli._values import N_JOBS
 from nplm.models.training.parallel.threads import n_threads
@@ -23,14 +22,8 @@ AHEAD = 3
 # N-grams score less text in the time in which a process starts.
 MIN_BYTES = 1 << 19
 
-
-JOBS = click.option(
-    "--jobs",
-    "n_jobs",
-    type=N_JOBS,
-    default=1,
-    show_default=True,
-    help="Processes, which share one model; -1 is all cores.",
+JOBS = option(
+    "--jobs n_jobs", N_JOBS, 1, "Processes, which share one model; -1 is all cores."
 )
 
 

@@ -11,26 +11,21 @@ import click
 from numpy.typing import NDArray
 
 from nplm.cli._bars import stages
-from nplm.cli._options import Command
+from nplm.cli._options import EXISTING, flag
 from nplm.formats.open_model import OpenModel, open_model
 from nplm.text.lm.scorer import Scorer
 
 if TYPE_CHECKING:
     from nplm import TextLM, Vocabulary
 
-VERIFY = click.option(
+VERIFY = flag(
     "--verify",
-    is_flag=True,
-    help="Check all of a file of mapped n-grams first, which may be damaged or is not "
-    "your own. It is not checked again while it stays as it is. Other files are always "
+    "Check all of a file of mapped n-grams first, which may be damaged or is not your "
+    "own. It is not checked again while it stays as it is. Other files are always "
     "checked.",
 )
-
-
-def MODEL(command: Command) -> Command:
-    """Give a command the argument MODEL and the option --verify."""
-    model = click.argument("model", type=click.Path(exists=True, dir_okay=False))
-    return model(VERIFY(command))
+MODEL = (click.Argument(["model"], type=EXISTING), VERIFY)
+MODELS = click.Argument(["models"], nargs=-1, required=True, type=EXISTING)
 
 
 @contextmanager

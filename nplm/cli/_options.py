@@ -1,13 +1,14 @@
-"""Options, and what only some models have: refusals, and sections of --help."""
+"""Options as values: how commands declare them, and what only some models have."""
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
-Command = TypeVar("Command", bound=Callable[..., Any])
+Params = click.Parameter | Sequence[click.Parameter]
 Settings = dict[str, Any]  # values by parameter
 
 MODELS = (
@@ -18,40 +19,49 @@ NETWORKS = "network energy shortlist mixture"
 # models and their settings.
 BY_MINUTES = "--minutes"
 ANY = (*MODELS, BY_MINUTES)
+EXISTING = click.Path(exists=True, dir_okay=False)  # the type of a file to read
+
+
+def command(
+    name: str, *params: Params, cls: type[click.Command] = click.Command
+) -> Callable[[Callable[..., None]], click.Command]:
+    """Return the decorator of a command with these parameters, in their order."""
+    return click.command(name, cls=cls, params=_flat(params))
 
 
 def option(
     names: str, kind: Any, default: object, text: str | None = None, **settings: Any
-) -> Callable[[Command], Command]:
+) -> click.Option:
     """Return an option: its names between blanks, its type or choices, and its help.
 
     It has no default if that is None.
     """
     if isinstance(kind, Sequence):
         kind = click.Choice(kind)
-    if default is not None:
+    if default is not None or "/" in names:  # whose default would be False
         settings["default"] = default
-    return click.option(*names.split(), type=kind, help=text, **settings)
+    return click.Option(names.split(), type=kind, help=text, **settings)
 
 
-def flag(names: str, text: str) -> Callable[[Command], Command]:
+def flag(names: str, text: str) -> click.Option:
     """Return an option without a value."""
-    return click.option(*names.split(), is_flag=True, help=text)
+    return click.Option(names.split(), is_flag=True, help=text)
 
 
-def of_models(
-    models: str, *options: Callable[[Command], Command]
-) -> Callable[[Command], Command]:
-    """Give a command options that only `models`, separated by blanks, have."""
+def of_models(models: str, *params: Params) -> list[click.Parameter]:
+    """Return options that only `models`, separated by blanks, have."""
+    options = [copy.copy(option) for option in _flat(params)]
+    for option in options:
+        vars(option)["models"] = tuple(models.split())
+    return options
 
-    def decorated(command: Command) -> Command:
-        for add in reversed(options):
-            command = add(command)
-            params: list[Any] = vars(command)["__click_params__"]
-            params[-1].models = tuple(models.split())
-        return command
 
-    return decorated
+def _flat(params: Iterable[Params]) -> list[click.Parameter]:
+    return [
+        param
+        for group in params
+        for param in ([group] if isinstance(group, click.Parameter) else group)
+    ]
 
 
 def models_of(option: click.Parameter) -> tuple[str, ...]:
@@ -69,16 +79,17 @@ def chosen_model(ctx: click.Context) -> str | None:
     return ctx.params.get("model")
 
 
-def is_given(ctx: click.Context, name: str) -> bool:
+def is_given(name: str) -> bool:
     """Whether the user gave this parameter, and not its default."""
-    return ctx.get_parameter_source(name) != click.core.ParameterSource.DEFAULT
+    source = click.get_current_context().get_parameter_source(name)
+    return source != click.core.ParameterSource.DEFAULT
 
 
-def refuse(ctx: click.Context, names: Iterable[str], message: str) -> None:
+def refuse(names: Iterable[str], message: str) -> None:
     """Refuse the first of some parameters that is given; ``{}`` is its option."""
-    for option in ctx.command.params:
+    for option in click.get_current_context().command.params:
         name = str(option.name)
-        if name in names and is_given(ctx, name):
+        if name in names and is_given(name):
             raise click.UsageError(message.format(option.opts[0]))
 
 
@@ -102,7 +113,7 @@ def refuse_other_models(ctx: click.Context) -> None:
                 f"--model {model} has no {{}}, an option of {others}: leave it out, or "
                 "train another --model."
             )
-        refuse(ctx, [str(option.name)], message)
+        refuse([str(option.name)], message)
 
 
 class ModelCommand(click.Command):

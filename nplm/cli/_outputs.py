@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import click
 
 from nplm.base.files.atomic_files import check_writable, followed
-from nplm.cli._options import Command
+from nplm.cli._options import option
 
 # The exit code that shells give a program that SIGINT ended.
 INTERRUPTED = 130
@@ -53,12 +52,12 @@ class OutputFile(click.Path):
         return path
 
 
-OUTPUT = click.argument("output", type=OutputFile())
+OUTPUT = click.Argument(["output"], type=OutputFile())
 
 
-def output_option(text: str) -> Callable[[Command], Command]:
+def output_option(text: str) -> click.Option:
     """Return the option --output of a command that must have one."""
-    return click.option("--output", "-o", required=True, type=OutputFile(), help=text)
+    return option("--output -o", OutputFile(), None, text, required=True)
 
 
 def refuse_to_replace(output: Path, *read: str | None) -> None:

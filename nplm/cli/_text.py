@@ -18,6 +18,7 @@ import click
 from nplm.base.files.atomic_files import check_regular, opened
 from nplm.base.files.compressed import unpacked
 from nplm.base.files.lines import BYTE_ORDER_MARK, decoded_line, text_in_json
+from nplm.cli._options import flag, option
 from nplm.text.words.splitting import BEGIN, BLANKS, END, LineMarks
 
 # Memory does not grow with the text.
@@ -25,47 +26,30 @@ CHUNK_BYTES = 1 << 17
 # Between two looks at a file that grows.
 SECONDS_A_LOOK = 0.2
 
-INPUTS = click.argument(
-    "inputs",
+INPUTS = click.Argument(
+    ["inputs"],
     nargs=-1,
     metavar="[TEXT]...",
     type=click.Path(exists=True, dir_okay=False, allow_dash=True),
 )
-
-
-BLANK_LINES = click.option(
-    "--blank-lines",
-    type=click.Choice(["skip", "sentences"]),
-    default="skip",
-    show_default=True,
-    callback=lambda _ctx, _param, value: value == "sentences",
-    help="Skip lines without words, as SRILM does, or take each as a sentence without "
+BLANK_LINES = option("--blank-lines", ["skip", "sentences"], "skip",
+    "Skip lines without words, as SRILM does, or take each as a sentence without "
     "words, as KenLM does.",
-)
-
-NO_MARKS = click.option(
-    "--no-marks",
-    "-n",
-    is_flag=True,
-    help="Score lines without <s> before and </s> after them, as KenLM's query -n: the "
+    callback=lambda _ctx, _param, value: value == "sentences",
+)  # fmt: skip
+NO_MARKS = flag("--no-marks -n",
+    "Score lines without <s> before and </s> after them, as KenLM's query -n: the "
     "first word has no context, and the end is no token. For back-off n-grams.",
-)
-
-ERRORS = click.option(
-    "--errors",
-    type=click.Choice(["strict", "replace", "skip"]),
-    default="strict",
-    show_default=True,
-    help="A line that is not UTF-8, or has a NUL byte, or a mark (<s>, </s>) inside: "
-    "end with an error, put U+FFFD in place of each, or leave the line out (skip, also "
-    "a line without a text in --field).",
-)
-
-FIELD = click.option(
-    "--field",
-    help="Lines are objects of JSON: the text of a document, of one or more lines, is "
-    "in this field.",
-)
+)  # fmt: skip
+ERRORS = option("--errors", ["strict", "replace", "skip"], "strict",
+    "A line that is not UTF-8, or has a NUL byte, or a mark (<s>, </s>) inside: end "
+    "with an error, put U+FFFD in place of each, or leave the line out (skip, also a "
+    "line without a text in --field).",
+)  # fmt: skip
+FIELD = option("--field", None, None,
+    "Lines are objects of JSON: the text of a document, of one or more lines, is in "
+    "this field.",
+)  # fmt: skip
 
 
 class KeptText(click.Path):

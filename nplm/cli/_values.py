@@ -11,12 +11,12 @@ import click
 import numpy as np
 
 from nplm.base.system import MIN_MEMORY_BYTES, memory_in_bytes
-from nplm.cli._options import Command
+from nplm.cli._options import option
 from nplm.models.ngrams.stages.discounts import check_fallback
 
 # Longer n-grams do not repeat in a text; they only take memory and time.
 MAX_ORDER = 32
-POSITIVE = click.IntRange(min=1)
+POSITIVE, WHOLE = click.IntRange(min=1), click.IntRange(min=0)
 
 
 class Real(click.FloatRange):
@@ -150,28 +150,20 @@ def weights_of(argument: str) -> Parsed:
     )
 
 
-def threads_option(default: int) -> Callable[[Command], Command]:
+def threads_option(default: int) -> click.Option:
     """Return the option of a command that trains with threads."""
-    text = "Threads; -1 is all cores."
-    return click.option("--jobs", "n_jobs", type=N_JOBS, default=default, help=text)
+    return option("--jobs n_jobs", N_JOBS, default, "Threads; -1 is all cores.")
 
 
-SEED = click.option(
-    "--seed", "random_state", type=click.IntRange(min=0), default=0, help="Random seed."
-)
+SEED = option("--seed random_state", WHOLE, 0, "Random seed.")
 AVAILABLE = (
     "three quarters of the memory that is available (of half of all memory where the "
     "system does not tell, as macOS)"
 )
 
 
-def memory_option(
-    purpose: str, default: str = AVAILABLE
-) -> Callable[[Command], Command]:
+def memory_option(purpose: str, default: str = AVAILABLE) -> click.Option:
     """Return the option of a command that needs memory for a purpose."""
-    return click.option(
-        "--memory",
-        type=MEMORY,
-        help=f"Memory to {purpose} (500M, 2G); the rest is done on disk. By default "
-        f"{default}.",
-    )
+    return option("--memory", MEMORY, None,
+        f"Memory to {purpose} (500M, 2G); the rest is done on disk. By default "
+        f"{default}.")  # fmt: skip

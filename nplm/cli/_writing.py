@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -20,6 +19,7 @@ from nplm.cli._models import (
     refuse_vectors,
     vocabulary_of,
 )
+from nplm.cli._options import flag, option
 from nplm.cli._values import memory_option
 from nplm.formats._words import StoredWords, reserve_for_words
 from nplm.formats.ngrams_file import NgramsFile
@@ -37,46 +37,28 @@ if TYPE_CHECKING:
 # Sorting and hashing in more memory takes as long: it misses the cache more often.
 DEFAULT_BYTES = 1 << 29
 OF_NGRAMS = ("arpa", "binary", "fst")
-KINDS = ("nplm", *OF_NGRAMS, "vectors", "vectors-binary")
 
-BITS = click.option(
-    "--bits",
-    type=click.IntRange(MIN_BITS, MAX_BITS),
-    help="Write quantized n-grams, a tenth of the size of mapped ones: a probability "
-    "takes this number of bits. 8 change perplexities by less than half a per cent.",
-)
-KEEP_OPTIMIZER = click.option(
-    "--keep-optimizer",
-    is_flag=True,
-    help="Also save the optimizer's state of a network, twice as large as its weights. "
-    "Only partial_fit in Python uses it; without it, partial_fit starts with a new "
+BITS = option("--bits", click.IntRange(MIN_BITS, MAX_BITS), None,
+    "Write quantized n-grams, a tenth of the size of mapped ones: a probability takes "
+    "this number of bits. 8 change perplexities by less than half a per cent.",
+)  # fmt: skip
+KEEP_OPTIMIZER = flag("--keep-optimizer",
+    "Also save the optimizer's state of a network, twice as large as its weights. Only "
+    "partial_fit in Python uses it; without it, partial_fit starts with a new "
     "optimizer.",
-)
-TO = click.option(
-    "--to",
-    type=click.Choice(KINDS),
-    help="Kind of file to write: that of nplm.save, ARPA, mapped n-grams, n-grams as "
-    "an FST in text form, or the features of words in word2vec's text or binary form. "
-    "By default the ending of the name decides: arpa for .arpa, vectors for .vec (also "
+)  # fmt: skip
+TO = option("--to", ("nplm", *OF_NGRAMS, "vectors", "vectors-binary"), None,
+    "Kind of file to write: that of nplm.save, ARPA, mapped n-grams, n-grams as an FST "
+    "in text form, or the features of words in word2vec's text or binary form. By "
+    "default the ending of the name decides: arpa for .arpa, vectors for .vec (also "
     "with .gz or .xz), else nplm.",
-)
+)  # fmt: skip
 
 
-def writes_ngrams(purpose: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Give a command --to, --bits, and --memory, with --output as its `target`."""
-
-    def decorated(command: Callable[..., None]) -> Callable[..., None]:
-        @wraps(command)
-        def with_target(
-            output: Path, to: str | None, bits: int | None, memory: int | None,
-            **options: object,
-        ) -> None:  # fmt: skip
-            command(target=Target(output, to, bits, memory), **options)
-
-        default = "512M, or less if less is available: more would save no time"
-        return TO(BITS(memory_option(purpose, default)(with_target)))
-
-    return decorated
+def target_options(purpose: str) -> list[click.Option]:
+    """Return the options of a `Target`."""
+    default = "512M, or less if less is available: more would save no time"
+    return [TO, BITS, memory_option(purpose, default)]
 
 
 class Target:
@@ -114,7 +96,7 @@ class Target:
     @contextmanager
     def changed_from(
         self, models: Sequence[str], *, verify: bool, quantized: bool = False
-    ) -> Iterator[Change]:
+    ) -> Iterator[tuple[list[TextNgrams], Work]]:
         """Open models, quantized ones too if asked, to be changed and written here."""
         with self.work() as work:
             members = []
@@ -122,14 +104,14 @@ class Target:
                 with open_model(model, verify=verify) as file:
                     members.append(ngrams_in(file, work, quantized=quantized))
             reserve_for_words(work, sum(len(ngrams.words) for ngrams in members))
-            yield Change(self, members, work)
+            yield members, work
 
-    def write(self, ngrams: TextNgrams, work: Work) -> None:
-        """Write n-grams of text."""
-        file, tokenizer = self.ngrams_file, ngrams.tokenizer
+    def write(self, ngrams: TextNgrams, work: Work) -> int:
+        """Write n-grams of text, and return their number."""
+        file, tokenizer, n_ngrams = self.ngrams_file, ngrams.tokenizer, size_of(ngrams)
         if file is None:
             self.write_model(ngrams.text_lm(index=False))
-            return
+            return n_ngrams
         words = StoredWords.of(ngrams.words, ngrams.boundary, tokenizer)
         file.write(ngrams.trie, words, work)
         is_stored = self.kind == "binary" and isinstance(tokenizer, Splitter)
@@ -150,6 +132,7 @@ class Target:
                 "does not with MODEL: write it with --to nplm to leave ends out.",
                 err=True,
             )
+        return n_ngrams
 
     def write_model(
         self, lm: TextLM, *, optimizer: bool = False, dtype: str | None = None
@@ -175,19 +158,6 @@ class Target:
         formats.write_vectors(self.path, words, vectors, binary=is_binary)
 
 
-class Change:
-    """Opened models, and the target of what is made of them."""
-
-    def __init__(self, target: Target, models: list[TextNgrams], work: Work) -> None:
-        self._target, self.models, self.work = target, models, work
-        self.n_before = sum(map(_n_ngrams, models))
-
-    def write(self, ngrams: TextNgrams) -> int:
-        """Write changed n-grams, and return their number."""
-        self._target.write(ngrams, self.work)
-        return _n_ngrams(ngrams)
-
-
 def ngrams_in(file: OpenModel, work: Work, *, quantized: bool) -> TextNgrams:
     """Read the n-grams of an open file; see `OpenModel.text_ngrams`."""
     refuse_vectors(file)
@@ -203,7 +173,8 @@ def ngrams_in(file: OpenModel, work: Work, *, quantized: bool) -> TextNgrams:
     return ngrams
 
 
-def _n_ngrams(ngrams: TextNgrams) -> int:
+def size_of(ngrams: TextNgrams) -> int:
+    """Return the number of n-grams of all orders."""
     return int(ngrams.trie.n_ngrams.sum())
 
 

@@ -8,36 +8,26 @@ import click
 
 from nplm.base.files.atomic_files import replacing
 from nplm.cli._models import MODEL, read_model
+from nplm.cli._options import EXISTING, command, option
 from nplm.cli._outputs import OutputFile, refuse_to_replace
 from nplm.cli._tally import line_marks
 from nplm.cli._text import lines_of
 from nplm.inspection import model_card
 
 
-@click.command("card")
-@MODEL
-@click.option(
-    "--output",
-    "-o",
-    type=OutputFile(),
-    help="File of the page, such as README.md; by default standard output.",
-)
-@click.option("--name", help="Name of the model; by default that of the file.")
-@click.option("--trained-on", help="What it was trained on, in words.")
-@click.option(
-    "--licence",
-    "--license",
-    "licence",
-    help="Licence of the model, by Hugging Face's identifier, such as cc-by-sa-4.0.",
-)
-@click.option("--language", help="Language of the text, by its code, such as en.")
-@click.option(
-    "--text",
-    "texts",
-    multiple=True,
-    type=click.Path(exists=True, dir_okay=False),
-    help="Text whose perplexities to measure; may be given several times.",
-)
+@command(
+    "card", MODEL,
+    option("--output -o", OutputFile(), None,
+        "File of the page, such as README.md; by default standard output."),
+    option("--name", None, None, "Name of the model; by default that of the file."),
+    option("--trained-on", None, None, "What it was trained on, in words."),
+    option("--licence --license licence", None, None,
+        "Licence of the model, by Hugging Face's identifier, such as cc-by-sa-4.0."),
+    option("--language", None, None, "Language of the text, by its code, such as en."),
+    option("--text texts", EXISTING, None,
+        "Text whose perplexities to measure; may be given several times.",
+        multiple=True),
+)  # fmt: skip
 def card_command(
     model: str,
     output: Path | None,

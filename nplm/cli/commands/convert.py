@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from nplm.base.encoded_words import EncodedWords
 from nplm.cli._messages import report_in_options
 from nplm.cli._models import MODEL, text_lm_in
+from nplm.cli._options import EXISTING, command, option
 from nplm.cli._outputs import OUTPUT, refuse_to_replace
 from nplm.cli._text import lines_of
-from nplm.cli._writing import KEEP_OPTIMIZER, Target, ngrams_in, writes_ngrams
+from nplm.cli._writing import KEEP_OPTIMIZER, Target, ngrams_in, target_options
 from nplm.formats._words import StoredWords
 from nplm.formats.arpa.text_fst import BACKOFF
 from nplm.formats.open_model import OpenModel, open_model
@@ -21,47 +23,34 @@ if TYPE_CHECKING:
     from nplm.formats.ngrams_file import NgramsFile
 
 
-@click.command("convert")
-@MODEL
-@OUTPUT
-@writes_ngrams("sort n-grams and hold hash tables")
-@click.option(
-    "--float16",
-    "dtype",
-    flag_value="float16",
-    help="Store the weights of a network in half precision: half the size, and "
-    "perplexities that change little.",
-)
-@KEEP_OPTIMIZER
-@click.option(
-    "--boost",
-    type=click.Path(exists=True, dir_okay=False),
-    help="File of words to add to n-grams, or to make more probable: one a line, with "
-    "a factor of its odds after it (1 without). Words that the model lacks begin as "
-    "probable as its rarest.",
-)
-@click.option(
-    "--symbols",
-    type=click.Path(dir_okay=False),
-    help="With --to fst, number the labels of arcs as this table of symbols does "
-    "(Kaldi's words.txt), which is written if there is none. Without it the labels are "
-    "the words.",
-)
-@click.option(
-    "--backoff-symbol",
-    "backoff",
-    help="With --to fst, the input label of back-off arcs; <eps> makes them epsilon "
-    "arcs.  [default: #0]",
-)
+@command(
+    "convert", MODEL, OUTPUT, target_options("sort n-grams and hold hash tables"),
+    option("--float16 dtype", None, None,
+        "Store the weights of a network in half precision: half the size, and "
+        "perplexities that change little.", flag_value="float16"),
+    KEEP_OPTIMIZER,
+    option("--boost", EXISTING, None,
+        "File of words to add to n-grams, or to make more probable: one a line, with a "
+        "factor of its odds after it (1 without). Words that the model lacks begin as "
+        "probable as its rarest."),
+    option("--symbols", click.Path(dir_okay=False), None,
+        "With --to fst, number the labels of arcs as this table of symbols does "
+        "(Kaldi's words.txt), which is written if there is none. Without it the labels "
+        "are the words."),
+    option("--backoff-symbol backoff", None, None,
+        "With --to fst, the input label of back-off arcs; <eps> makes them epsilon "
+        "arcs.  [default: #0]"),
+)  # fmt: skip
 def convert_command(
-    target: Target,
     model: str,
+    output: Path,
     dtype: str | None,
     keep_optimizer: bool,
     boost: str | None,
     symbols: str | None,
     backoff: str | None,
     verify: bool,
+    **options: Any,
 ) -> None:
     """Write MODEL to OUTPUT in another format.
 
@@ -82,7 +71,8 @@ def convert_command(
       nplm convert words.vec words.bin --to vectors-binary
       nplm convert network small --float16
     """  # noqa: D301  (click reads the control character)
-    refuse_to_replace(target.path, model, symbols, boost)
+    target = Target(output, **options)
+    refuse_to_replace(output, model, symbols, boost)
     if target.ngrams_file is not None:
         target.ngrams_file.symbols = symbols
         target.ngrams_file.backoff = BACKOFF if backoff is None else backoff
@@ -96,9 +86,9 @@ def convert_command(
         )
     if boost is not None:
         factors = _factors_in(boost)
-        with target.changed_from([model], verify=verify, quantized=True) as change:
-            [ngrams] = change.models
-            change.write(boosted(ngrams, factors, change.work))
+        changed = target.changed_from([model], verify=verify, quantized=True)
+        with changed as ([ngrams], work):
+            target.write(boosted(ngrams, factors, work), work)
         return
     with report_in_options(), open_model(model, verify=verify) as file:
         if file.kind.is_vectors:

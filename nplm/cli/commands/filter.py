@@ -19,6 +19,7 @@ from nplm.base.estimators.scored_texts import perplexities
 from nplm.cli._bars import Stages, bars_beside_output
 from nplm.cli._jobs import JOBS, in_order
 from nplm.cli._models import MODEL, read_scorer
+from nplm.cli._options import command, flag, option
 from nplm.cli._outputs import OutputFile, refuse_to_replace
 from nplm.cli._tally import TextScorer
 from nplm.cli._text import ERRORS, FIELD, INPUTS, Chunk, chunks_of, left_out, n_bytes_of
@@ -60,51 +61,29 @@ class Perplexities:
         return Part(lines, of_lines, chunk.n_bytes)
 
 
-@click.command("filter")
-@MODEL
-@INPUTS
-@click.option(
-    "--keep",
-    type=SHARE,
-    help="Share of the lines to keep: those with the lowest perplexities.",
-)
-@click.option(
-    "--max-perplexity", type=ABOVE_ZERO, help="Keep the lines up to this perplexity."
-)
-@click.option(
-    "--min-perplexity",
-    type=Real(0, math.inf, min_open=True, max_open=True),
-    help="Leave out the lines below this perplexity, such as repeated ones; alone, or "
-    "with --keep or --max-perplexity.",
-)
-@click.option(
-    "--by-quantiles",
-    is_flag=True,
-    help="Keep all lines, each after its third and a tab: head (the lowest "
-    "perplexities), middle or tail. With --field, objects get bucket and perplexity.",
-)
-@click.option(
-    "--by-perplexities",
-    type=(ABOVE_ZERO, ABOVE_ZERO),
-    metavar="LOW HIGH",
-    help="As --by-quantiles, with lines up to the perplexity LOW as head, and those up "
-    "to HIGH as middle.",
-)
-@FIELD
-@click.option(
-    "--rejects",
-    type=OutputFile(),
-    help="File for the other lines; compressed if its name ends in .gz or .xz.",
-)
-@click.option(
-    "--sample",
-    type=POSITIVE,
-    default=10_000,
-    show_default=True,
-    help="Lines of a pipe, or a few more, that its threshold is taken from.",
-)
-@ERRORS
-@JOBS
+@command(
+    "filter", MODEL, INPUTS,
+    option("--keep", SHARE, None,
+        "Share of the lines to keep: those with the lowest perplexities."),
+    option("--max-perplexity", ABOVE_ZERO, None,
+        "Keep the lines up to this perplexity."),
+    option("--min-perplexity", Real(0, math.inf, min_open=True, max_open=True), None,
+        "Leave out the lines below this perplexity, such as repeated ones; alone, or "
+        "with --keep or --max-perplexity."),
+    flag("--by-quantiles",
+        "Keep all lines, each after its third and a tab: head (the lowest "
+        "perplexities), middle or tail. With --field, objects get bucket and "
+        "perplexity."),
+    option("--by-perplexities", click.Tuple([ABOVE_ZERO, ABOVE_ZERO]), None,
+        "As --by-quantiles, with lines up to the perplexity LOW as head, and those up "
+        "to HIGH as middle.", metavar="LOW HIGH"),
+    FIELD,
+    option("--rejects", OutputFile(), None,
+        "File for the other lines; compressed if its name ends in .gz or .xz."),
+    option("--sample", POSITIVE, 10_000,
+        "Lines of a pipe, or a few more, that its threshold is taken from."),
+    ERRORS, JOBS,
+)  # fmt: skip
 def filter_command(
     model: str,
     inputs: tuple[str, ...],

@@ -9,48 +9,30 @@ import click
 from nplm.base.generators import private_generator
 from nplm.cli._messages import report_in_options
 from nplm.cli._models import MODEL, read_model
-from nplm.cli._values import ABOVE_ZERO, POSITIVE, SHARE
+from nplm.cli._options import command, flag, option
+from nplm.cli._values import ABOVE_ZERO, POSITIVE, SHARE, WHOLE
 
 # Texts are drawn and written in blocks, so that memory does not grow.
 TEXTS_A_BLOCK = 256
 
 
-@click.command("generate", context_settings={"show_default": True})
-@MODEL
-@click.option("--prompt", default="", help="Beginning of the text.")
-@click.option("-n", "n", type=POSITIVE, default=1, help="Number of texts, a line each.")
-@click.option(
-    "--min-words",
-    type=click.IntRange(min=0),
-    default=0,
-    help="Words of a text at least: 1 draws no empty text.",
-)
-@click.option(
-    "--max-words",
-    type=click.IntRange(min=0),
-    default=50,
-    help="Words of a text at most.",
-)
-@click.option(
-    "--temperature",
-    type=ABOVE_ZERO,
-    default=1.0,
-    help="Below 1, probable words are drawn even more often.",
-)
-@click.option(
-    "--top-k", type=POSITIVE, help="Draw from this many most probable words only."
-)
-@click.option(
-    "--top-p",
-    type=SHARE,
-    help="Draw from the fewest words that together have this probability.",
-)
-@click.option("--unknown", is_flag=True, help="Also draw <unk>.")
-@click.option(
-    "--seed",
-    type=click.IntRange(0, 2**32 - 1),
-    help="Random seed; the same seed gives the same text.",
-)
+@command(
+    "generate", MODEL,
+    option("--prompt", None, "", "Beginning of the text."),
+    option("-n n", POSITIVE, 1, "Number of texts, a line each."),
+    option("--min-words", WHOLE, 0,
+        "Words of a text at least: 1 draws no empty text."),
+    option("--max-words", WHOLE, 50, "Words of a text at most."),
+    option("--temperature", ABOVE_ZERO, 1.0,
+        "Below 1, probable words are drawn even more often."),
+    option("--top-k", POSITIVE, None,
+        "Draw from this many most probable words only."),
+    option("--top-p", SHARE, None,
+        "Draw from the fewest words that together have this probability."),
+    flag("--unknown", "Also draw <unk>."),
+    option("--seed", click.IntRange(0, 2**32 - 1), None,
+        "Random seed; the same seed gives the same text."),
+)  # fmt: skip
 def generate_command(
     model: str, prompt: str, n: int, seed: int | None, verify: bool, **options: Any
 ) -> None:

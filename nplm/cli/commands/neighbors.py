@@ -5,14 +5,15 @@ from __future__ import annotations
 import click
 
 from nplm.cli._models import MODEL, learned_features, read_model
+from nplm.cli._options import command, option
 from nplm.cli._values import POSITIVE
 
 
-@click.command("neighbors", context_settings={"show_default": True})
-@MODEL
-@click.argument("words", nargs=-1, required=True)
-@click.option(
-    "-k", "k", type=POSITIVE, default=10, help="Number of neighbors of each word."
+@command(
+    "neighbors",
+    MODEL,
+    click.Argument(["words"], nargs=-1, required=True),
+    option("-k k", POSITIVE, 10, "Number of neighbors of each word."),
 )
 def neighbors_command(model: str, words: tuple[str, ...], k: int, verify: bool) -> None:
     """Show the words with the most similar features.

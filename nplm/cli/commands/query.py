@@ -12,6 +12,7 @@ from nplm._kernels.files._token_lines import format_tokens
 from nplm.base.estimators.scored_texts import perplexity
 from nplm.cli._bars import bars_beside_output
 from nplm.cli._models import MODEL, is_of_running_text, read_scorer, without_marks
+from nplm.cli._options import command, flag, option
 from nplm.cli._tally import (
     LN10,
     Figures,
@@ -28,36 +29,20 @@ from nplm.text.lm.text_scores import NO_SPELLING, ScoredTokens
 Token = dict[str, Any]  # figures by the names of JSON
 
 
-@click.command("query")
-@MODEL
-@INPUTS
-@click.option(
-    "--summary", "-s", is_flag=True, help="Show only the figures of the whole text."
-)
-@click.option(
-    "--each",
-    type=click.Choice(["word", "line", "file"]),
-    default="word",
-    show_default=True,
-    help="Show the probability of each word, or log10 of the probability, the "
-    "perplexity, and the numbers of tokens and of unknown words of each line or file.",
-)
-@click.option(
-    "--json",
-    "in_json",
-    is_flag=True,
-    help="Show an object of JSON for each line or file, and one for the whole text.",
-)
-@click.option(
-    "--columns",
-    type=click.Choice(["kenlm", "srilm"]),
-    default="kenlm",
-    show_default=True,
-    help="Show words as KenLM's query does, or as SRILM's ngram -ppl -debug 2, with "
-    "its figures of each line and file.",
-)
-@BLANK_LINES
-@NO_MARKS
+@command(
+    "query", MODEL, INPUTS,
+    flag("--summary -s", "Show only the figures of the whole text."),
+    option("--each", ["word", "line", "file"], "word",
+        "Show the probability of each word, or log10 of the probability, the "
+        "perplexity, and the numbers of tokens and of unknown words of each line or "
+        "file."),
+    flag("--json in_json",
+        "Show an object of JSON for each line or file, and one for the whole text."),
+    option("--columns", ["kenlm", "srilm"], "kenlm",
+        "Show words as KenLM's query does, or as SRILM's ngram -ppl -debug 2, with its "
+        "figures of each line and file."),
+    BLANK_LINES, NO_MARKS,
+)  # fmt: skip
 def query_command(
     model: str,
     inputs: tuple[str, ...],

@@ -13,6 +13,7 @@ from nplm.base.estimators.scored_texts import perplexity
 from nplm.cli._bars import bars_beside_output
 from nplm.cli._jobs import JOBS, in_order
 from nplm.cli._models import MODEL, is_of_running_text, read_scorer, without_marks
+from nplm.cli._options import command, flag, option
 from nplm.cli._tally import LN10, TextScorer, as_json, end_of_lines
 from nplm.cli._text import (
     ERRORS,
@@ -100,47 +101,28 @@ class Scoring:
         return self.above is None or line.perplexity > self.above
 
 
-@click.command("score")
-@MODEL
-@INPUTS
-@click.option("--per-token", is_flag=True, help="Divide by the number of tokens.")
-@click.option("--with-text", is_flag=True, help="Put the line after its number.")
-@click.option(
-    "--json",
-    "in_json",
-    is_flag=True,
-    help="Show an object of JSON for each line: file, line, log10_prob, perplexity, "
-    "tokens, unknown, with --least-token least_token and least_log10_prob, and with "
-    "--with-text the text.",
-)
-@click.option(
-    "--above",
-    type=ABOVE_ZERO,
-    help="Show only lines with a perplexity per token above this.",
-)
-@click.option(
-    "--least-token",
-    is_flag=True,
-    help="Score each line by its least probable token, and show that: one odd word is "
-    "not averaged away. --above, and the perplexity of --json, then is 1 over its "
-    "probability.",
-)
-@click.option(
-    "--follow",
-    is_flag=True,
-    help="Go on as TEXT, one file, grows, and with the file that takes its place, "
-    "until Ctrl-C.",
-)
-@FIELD
-@ERRORS
-@NO_MARKS
-@JOBS
-@click.option(
-    "--progress/--no-progress",
-    default=None,
-    help="Show how much of the files is scored, on standard error. By default a bar if "
-    "that is a terminal and the output is not.",
-)
+@command(
+    "score", MODEL, INPUTS,
+    flag("--per-token", "Divide by the number of tokens."),
+    flag("--with-text", "Put the line after its number."),
+    flag("--json in_json",
+        "Show an object of JSON for each line: file, line, log10_prob, perplexity, "
+        "tokens, unknown, with --least-token least_token and least_log10_prob, and "
+        "with --with-text the text."),
+    option("--above", ABOVE_ZERO, None,
+        "Show only lines with a perplexity per token above this."),
+    flag("--least-token",
+        "Score each line by its least probable token, and show that: one odd word is "
+        "not averaged away. --above, and the perplexity of --json, then is 1 over its "
+        "probability."),
+    flag("--follow",
+        "Go on as TEXT, one file, grows, and with the file that takes its place, until "
+        "Ctrl-C."),
+    FIELD, ERRORS, NO_MARKS, JOBS,
+    option("--progress/--no-progress", None, None,
+        "Show how much of the files is scored, on standard error. By default a bar if "
+        "that is a terminal and the output is not."),
+)  # fmt: skip
 def score_command(
     model: str,
     inputs: tuple[str, ...],

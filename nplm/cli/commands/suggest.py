@@ -7,15 +7,18 @@ from typing import Any
 import click
 
 from nplm.cli._models import MODEL, read_model
+from nplm.cli._options import command, flag, option
 from nplm.cli._values import POSITIVE
 
 
-@click.command("suggest", context_settings={"show_default": True})
-@MODEL
-@click.argument("context", nargs=-1)
-@click.option("-k", "k", type=POSITIVE, default=5, help="Number of words.")
-@click.option("--unknown", is_flag=True, help="Also suggest <unk>.")
-@click.option("--exclude", multiple=True, help="Leave out a word, such as </s>.")
+@command(
+    "suggest",
+    MODEL,
+    click.Argument(["context"], nargs=-1),
+    option("-k k", POSITIVE, 5, "Number of words."),
+    flag("--unknown", "Also suggest <unk>."),
+    option("--exclude", None, None, "Leave out a word, such as </s>.", multiple=True),
+)
 def suggest_command(
     model: str, context: tuple[str, ...], verify: bool, **options: Any
 ) -> None:

@@ -13,6 +13,7 @@ from nplm.cli._options import (
     ModelCommand,
     Settings,
     chosen_model,
+    command,
     models_of,
     refuse,
     refuse_other_models,
@@ -20,20 +21,20 @@ from nplm.cli._options import (
 from nplm.cli._outputs import output_option, refuse_to_replace
 from nplm.cli._text import INPUTS, hint_of_marks, listed_words
 from nplm.cli.training.job import Job
-from nplm.cli.training.options import OPEN_UNITS, UNITS, train_options
+from nplm.cli.training.options import OPEN_UNITS, TRAIN_OPTIONS, UNITS
 from nplm.text.words.word_choice import WordChoice
 
 # The bytes and </s>.
 LEAST_UNITS = 257
 
 
-@click.command("train", cls=ModelCommand, context_settings={"show_default": True})
-@INPUTS
-@output_option(
-    "File to save the model to, for nplm.load. Kneser-Ney is saved as mapped n-grams, "
-    "or as ARPA if OUTPUT ends in .arpa, .arpa.gz or .arpa.xz."
-)
-@train_options
+@command(
+    "train", INPUTS,
+    output_option(
+        "File to save the model to, for nplm.load. Kneser-Ney is saved as mapped "
+        "n-grams, or as ARPA if OUTPUT ends in .arpa, .arpa.gz or .arpa.xz."),
+    *TRAIN_OPTIONS, cls=ModelCommand,
+)  # fmt: skip
 @click.pass_context
 def train_command(
     ctx: click.Context,
@@ -82,7 +83,7 @@ def train_command(
         on_disk = {BY_MINUTES, "kneser-ney"}
         params = [o for o in ctx.command.params if on_disk.issuperset(models_of(o))]
         refuse(
-            ctx, [str(option.name) for option in params],
+            [str(option.name) for option in params],
             "{} is for models that are estimated on disk, and those of --tokens "
             f"{options['tokens']} are fitted in memory: leave it out.",
         )  # fmt: skip
@@ -90,9 +91,10 @@ def train_command(
         # Imported here: only models that are fitted in memory need scikit-learn.
         from nplm.cli.training.in_memory import train_in_memory
 
-        train_in_memory(ctx, job, _choice(options))
+        train_in_memory(job, _choice(options))
         return
-    _refuse_text_options(ctx, inputs, of_counts=options["of_counts"])
+    if options["of_counts"]:
+        _refuse_text_options(inputs)
     from nplm.cli.training.on_disk import train_on_disk
 
     train_on_disk(job, _choice(options))
@@ -131,16 +133,12 @@ def _refuse_chosen_units(options: Settings) -> None:
         )
 
 
-def _refuse_text_options(
-    ctx: click.Context, inputs: Sequence[str], *, of_counts: bool
-) -> None:
+def _refuse_text_options(inputs: Sequence[str]) -> None:
     """Refuse options of texts with counts."""
-    if not of_counts:
-        return
     if not inputs or "-" in inputs:
         raise click.UsageError("--counts reads files of counts: give their names.")
     refuse(
-        ctx, ("tokens", "blank_lines", "no_marks"),
+        ("tokens", "blank_lines", "no_marks"),
         "{} is for texts, and --counts has the words of its files: leave it out.",
     )  # fmt: skip
 

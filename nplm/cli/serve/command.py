@@ -12,35 +12,24 @@ import click
 
 from nplm import TextLM
 from nplm.base.exceptions import missing_packages
-from nplm.cli._models import VERIFY, read_model
+from nplm.cli._models import MODELS, VERIFY, read_model
+from nplm.cli._options import command, option
 
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
-@click.command("serve", context_settings={"show_default": True})
-@click.argument(
-    "models", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False)
-)
-@click.option("--host", default="127.0.0.1", help="Name or address to listen at.")
-@click.option(
-    "--port",
-    type=click.IntRange(0, 65535),
-    default=8000,
-    help="Port to listen at; 0 takes any that is free.",
-)
-@click.option(
-    "--allow-host",
-    "allowed_hosts",
-    metavar="NAME",
-    multiple=True,
-    help="Answer requests to this name too, as a proxy forwards it in its Host header. "
-    "May be repeated.",
-)
-@click.option(
-    "--text",
-    help="The text that the page begins with.  [default: the first model writes one]",
-)
-@VERIFY
+@command(
+    "serve", MODELS,
+    option("--host", None, "127.0.0.1", "Name or address to listen at."),
+    option("--port", click.IntRange(0, 65535), 8000,
+        "Port to listen at; 0 takes any that is free."),
+    option("--allow-host allowed_hosts", None, None,
+        "Answer requests to this name too, as a proxy forwards it in its Host header. "
+        "May be repeated.", metavar="NAME", multiple=True),
+    option("--text", None, None,
+        "The text that the page begins with.  [default: the first model writes one]"),
+    VERIFY,
+)  # fmt: skip
 def serve_command(
     models: tuple[str, ...],
     host: str,

@@ -36,10 +36,10 @@ from nplm.models.training.folder_lock import FolderLock
 from nplm.text.words.word_choice import WordChoice
 
 
-def train_in_memory(ctx: click.Context, job: Job, choice: WordChoice) -> None:
+def train_in_memory(job: Job, choice: WordChoice) -> None:
     """Train a model in memory, save it, and report."""
     options = job.options
-    lm = _text_lm(ctx, options, choice)
+    lm = _text_lm(options, choice)
     of_words = "--tokens words or blanks with " if options["tokens"] in UNITS else ""
     refuse_arpa(
         job.output,
@@ -55,7 +55,7 @@ def train_in_memory(ctx: click.Context, job: Job, choice: WordChoice) -> None:
     job.report(lm.scorer())
 
 
-def _text_lm(ctx: click.Context, options: Settings, choice: WordChoice) -> TextLM:
+def _text_lm(options: Settings, choice: WordChoice) -> TextLM:
     """Make the model that the options ask for."""
     tokens, n_words = options["tokens"], options["max_words"]
     tokenizer = tokenizer_of(tokens) or Tokenizer()
@@ -63,14 +63,14 @@ def _text_lm(ctx: click.Context, options: Settings, choice: WordChoice) -> TextL
         tokenizer.set_params(n_words=n_words - 1)  # </s> is one more
     vocabulary = Vocabulary(choice.min_count, choice.max_words, words=choice.words)
     return TextLM(
-        _estimator(ctx, options),
+        _estimator(options),
         options["order"] - 1,
         tokenizer=tokenizer,
         vocabulary="auto" if tokens in OPEN_UNITS else vocabulary,
     )
 
 
-def _estimator(ctx: click.Context, options: Settings) -> LanguageModel:
+def _estimator(options: Settings) -> LanguageModel:
     model, order = options["model"], options["order"]
     if model == "trigram":
         return InterpolatedTrigram(order)
@@ -84,7 +84,7 @@ def _estimator(ctx: click.Context, options: Settings) -> LanguageModel:
     ngrams = KneserNeyLM(**{name: options[name] for name in SMOOTHING})
     if model == "kneser-ney":
         return ngrams
-    network = _network(ctx, options)
+    network = _network(options)
     if model == "shortlist":
         assert isinstance(network, NeuralLM)
         return ShortlistLM(network, ngrams, n_shortlist=options["n_shortlist"])
@@ -94,7 +94,7 @@ def _estimator(ctx: click.Context, options: Settings) -> LanguageModel:
     return network
 
 
-def _network(ctx: click.Context, options: Settings) -> NetworkLM:
+def _network(options: Settings) -> NetworkLM:
     """Make a network of the options that are given, and check its parameters.
 
     It has the options that all models have, and the others of the command line but
@@ -102,11 +102,12 @@ def _network(ctx: click.Context, options: Settings) -> NetworkLM:
     """
     network = EnergyLM() if options["model"] == "energy" else NeuralLM()
     names = network.get_params(deep=False)
-    of_all = {o.name for o in ctx.command.params if set(models_of(o)) >= set(MODELS)}
+    params = click.get_current_context().command.params
+    of_all = {o.name for o in params if set(models_of(o)) >= set(MODELS)}
     settings = {
         name: value
         for name, value in options.items()
-        if name.partition("__")[0] in names and (name in of_all or is_given(ctx, name))
+        if name.partition("__")[0] in names and (name in of_all or is_given(name))
     }
     loss, samples_given = settings.get("loss", "auto"), "loss__n_noise" in settings
     if options["model"] == "shortlist" and loss not in ("auto", "exact"):

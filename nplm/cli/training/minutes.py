@@ -68,11 +68,11 @@ def train_minutes(job: Job) -> None:
 
 def _auto_lm(options: Settings, before: AutoLM | None) -> AutoLM:
     """Make the model that the options ask for; what they leave out is as `before`."""
-    memory, context = options["memory"], click.get_current_context()
+    memory = options["memory"]
     limits: dict[str, Any] = {} if memory is None else {"memory": memory}
     if options["recipe"] is not None:
         refuse(
-            context, CHOICES.split(),
+            CHOICES.split(),
             "--recipe has all choices: leave {} out, or --recipe.",
         )  # fmt: skip
         model = _auto_of(options["recipe"])
@@ -86,7 +86,7 @@ def _auto_lm(options: Settings, before: AutoLM | None) -> AutoLM:
     is_running, adapt = options["text"] == "running", options["adapt"]
     if before is not None:
         refuse(
-            context, ["tokens"],
+            ["tokens"],
             "--continue splits the text as its model does: leave {} out.",
         )  # fmt: skip
         recipe, fixed = before.recipe_, before.settings or {}

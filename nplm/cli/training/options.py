@@ -8,9 +8,9 @@ import nplm.cli._values as values
 from nplm.cli._options import (
     ANY,
     BY_MINUTES,
+    EXISTING,
     MODELS,
     NETWORKS,
-    Command,
     flag,
     of_models,
     option,
@@ -27,10 +27,10 @@ SMOOTHING = (
 )  # fmt: skip
 # In the order of --help. Those of networks have the names that set_params takes, and
 # the defaults of `NeuralLM`, whose import would slow the start of the commands.
-OPTIONS = (
+TRAIN_OPTIONS = (
     of_models(" ".join(MODELS),
         option("--model", MODELS, "kneser-ney"),
-        option("--vocabulary words_path", click.Path(exists=True, dir_okay=False), None,
+        option("--vocabulary words_path", EXISTING, None,
             "File with the words of the vocabulary, one a line; others are <unk>."),
         option("--min-count", values.POSITIVE, 1, "Rarer words are <unk>."),
         option("--max-words", click.IntRange(min=3), None,
@@ -165,19 +165,12 @@ OPTIONS = (
         option("--set settings", values.SETTING, None,
             "Fix a choice: ngram_order, n_classes, spelling, epochs, or a "
             "parameter of NeuralLM.", multiple=True),
-        option("--recipe", click.Path(exists=True, dir_okay=False), None,
+        option("--recipe", EXISTING, None,
             "Train as this model was, without a clock: of the same text the same "
             "model."),
-        option("--continue continued", click.Path(exists=True, dir_okay=False), None,
+        option("--continue continued", EXISTING, None,
             "Go on from this model for --minutes more, with its --text, --adapt and "
             "--members."),
         ERRORS,
     ),
 )  # fmt: skip
-
-
-def train_options(command: Command) -> Command:
-    """Add the options to the command."""
-    for options in reversed(OPTIONS):
-        command = options(command)
-    return command

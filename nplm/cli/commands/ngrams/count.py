@@ -10,6 +10,7 @@ import click
 from nplm.base.system import free_memory
 from nplm.cli._bars import stages
 from nplm.cli._messages import report_in_options
+from nplm.cli._options import command, flag, option
 from nplm.cli._outputs import output_option, refuse_to_replace
 from nplm.cli._text import BLANK_LINES, INPUTS, Files
 from nplm.cli._values import MAX_ORDER, memory_option, weights_of
@@ -17,29 +18,20 @@ from nplm.formats.counts.estimation import count_ngrams
 from nplm.formats.counts.merging import CountFiles
 
 
-@click.command("count", context_settings={"show_default": True})
-@INPUTS
-@output_option("File of the counts; compressed if its name ends in .gz or .xz.")
-@click.option(
-    "--order",
-    type=click.IntRange(1, MAX_ORDER),
-    default=5,
-    help="Words in the longest n-grams.",
-)
-@click.option(
-    "--merge",
-    is_flag=True,
-    help="TEXT is files of counts, such as nplm count writes: add them up, as SRILM's "
-    "ngram-merge.",
-)
-@click.option(
-    "--weights",
-    type=weights_of("file of counts"),
-    help="With --merge, a weight above 0 for each file, such as 3,1. Counts stay whole "
-    "numbers: if a weight is not one, they are rounded, but never below 1.",
-)
-@memory_option("sort n-grams")
-@BLANK_LINES
+@command(
+    "count", INPUTS,
+    output_option("File of the counts; compressed if its name ends in .gz or .xz."),
+    option("--order", click.IntRange(1, MAX_ORDER), 5,
+        "Words in the longest n-grams."),
+    flag("--merge",
+        "TEXT is files of counts, such as nplm count writes: add them up, as SRILM's "
+        "ngram-merge."),
+    option("--weights", weights_of("file of counts"), None,
+        "With --merge, a weight above 0 for each file, such as 3,1. Counts stay whole "
+        "numbers: if a weight is not one, they are rounded, but never below 1."),
+    memory_option("sort n-grams"),
+    BLANK_LINES,
+)  # fmt: skip
 def count_command(
     inputs: tuple[str, ...],
     output: Path,

@@ -2,41 +2,40 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
 import click
 
 from nplm.cli._messages import report_in_options
-from nplm.cli._models import VERIFY
+from nplm.cli._models import MODELS, VERIFY
+from nplm.cli._options import command, option
 from nplm.cli._outputs import output_option, refuse_to_replace
 from nplm.cli._tally import line_marks, report_perplexities
 from nplm.cli._text import KeptText, lines_of
 from nplm.cli._values import weights_of
-from nplm.cli._writing import Target, writes_ngrams
+from nplm.cli._writing import Target, size_of, target_options
 from nplm.models.mixtures.static_mixture import mixed
 from nplm.models.ngrams.text_ngrams import TextNgrams
 from nplm.text.codecs import codec_of
 
 
-@click.command("mix")
-@click.argument(
-    "models", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False)
-)
-@output_option("File of the mixture.")
-@click.option(
-    "--valid",
-    type=KeptText(),
-    help="Held-out text, on which EM learns the weights.",
-)
-@click.option(
-    "--weights", type=weights_of("MODEL"), help="The weights, summing to 1: 0.7,0.3."
-)
-@writes_ngrams("sort n-grams and hold parts of the models")
-@VERIFY
+@command(
+    "mix", MODELS, output_option("File of the mixture."),
+    option("--valid", KeptText(), None,
+        "Held-out text, on which EM learns the weights."),
+    option("--weights", weights_of("MODEL"), None,
+        "The weights, summing to 1: 0.7,0.3."),
+    target_options("sort n-grams and hold parts of the models"),
+    VERIFY,
+)  # fmt: skip
 def mix_command(
-    target: Target,
     models: tuple[str, ...],
+    output: Path,
     valid: str | None,
     weights: list[float] | None,
     verify: bool,
+    **options: Any,
 ) -> None:
     """Write one n-gram model with the n-grams of all MODELS.
 
@@ -53,21 +52,22 @@ def mix_command(
       nplm mix news.arpa.gz talk.arpa.gz --valid dev.txt -o both.arpa.gz
       nplm mix a.arpa b.arpa c.arpa --weights 0.5,0.3,0.2 -o mapped --to binary
     """  # noqa: D301  (click reads the control character)
-    refuse_to_replace(target.path, *models, valid)
+    target = Target(output, **options)
+    refuse_to_replace(output, *models, valid)
     if (valid is None) == (weights is None):
         raise click.UsageError(
             "give --valid, a text on which to learn the weights, or --weights."
         )
-    with target.changed_from(models, verify=verify) as change:
-        members, work = change.models, change.work
+    with target.changed_from(models, verify=verify) as (members, work):
+        n_before = sum(map(size_of, members))
         held_out = _held_out(valid, members[0])
         with report_in_options():
             mixture, chosen, _ = mixed(members, weights, held_out, work, names=models)
-        n_ngrams = change.write(mixture)
+        n_ngrams = target.write(mixture, work)
         for model, weight in zip(models, chosen):
             click.echo(f"{weight:.6f}\t{model}")
         click.echo(
-            f"{n_ngrams:,} n-grams, of {change.n_before:,} in {len(models)} models",
+            f"{n_ngrams:,} n-grams, of {n_before:,} in {len(models)} models",
             err=True,
         )
         report_perplexities(

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
 import click
 
 from nplm.cli._models import MODEL
+from nplm.cli._options import EXISTING, command, option
 from nplm.cli._outputs import OUTPUT, refuse_to_replace
 from nplm.cli._text import listed_words
 from nplm.cli._values import NOT_NEGATIVE
-from nplm.cli._writing import Target, writes_ngrams
+from nplm.cli._writing import Target, size_of, target_options
 from nplm.models.mixtures.limited_vocabulary import limited
 from nplm.models.ngrams.stages.pruning import pruned_by_entropy
 from nplm.models.ngrams.text_ngrams import TextNgrams
@@ -17,39 +21,30 @@ from nplm.models.ngrams.trie.work import Work
 DEFAULT_THRESHOLD = 1e-7
 
 
-@click.command("prune", context_settings={"show_default": True})
-@MODEL
-@OUTPUT
-@click.option(
-    "--threshold",
-    type=NOT_NEGATIVE,
-    show_default="1e-7, or 0 with --limit-vocab",
-    help="Remove each n-gram that changes the model's own perplexity by less than this "
-    "share (Stolcke, 1998), as SRILM's -prune.",
-)
-@click.option(
-    "--limit-vocab",
-    type=click.Path(exists=True, dir_okay=False),
-    help="File of the words to keep, one a line. N-grams with others are removed and "
-    "back-off weights recomputed, as by SRILM's -limit-vocab -renorm; other words "
-    "become <unk>.",
-)
-@click.option(
-    "--mass-to",
-    type=click.Choice(["unknown", "words"]),
-    default="unknown",
-    help="With --limit-vocab, give the probability of the words that are removed to "
-    "<unk>, or divide it among all words that are kept, as SRILM does: for texts "
-    "without other words.",
-)
-@writes_ngrams("sort n-grams and hold parts of the model")
+@command(
+    "prune", MODEL, OUTPUT,
+    option("--threshold", NOT_NEGATIVE, None,
+        "Remove each n-gram that changes the model's own perplexity by less than this "
+        "share (Stolcke, 1998), as SRILM's -prune.",
+        show_default="1e-7, or 0 with --limit-vocab"),
+    option("--limit-vocab", EXISTING, None,
+        "File of the words to keep, one a line. N-grams with others are removed and "
+        "back-off weights recomputed, as by SRILM's -limit-vocab -renorm; other words "
+        "become <unk>."),
+    option("--mass-to", ["unknown", "words"], "unknown",
+        "With --limit-vocab, give the probability of the words that are removed to "
+        "<unk>, or divide it among all words that are kept, as SRILM does: for texts "
+        "without other words."),
+    target_options("sort n-grams and hold parts of the model"),
+)  # fmt: skip
 def prune_command(
-    target: Target,
     model: str,
+    output: Path,
     threshold: float | None,
     limit_vocab: str | None,
     mass_to: str,
     verify: bool,
+    **options: Any,
 ) -> None:
     """Write MODEL with fewer n-grams, or fewer words.
 
@@ -63,19 +58,20 @@ def prune_command(
       nplm prune --limit-vocab words.txt model.arpa.gz small.arpa.gz
       nplm prune large.nplm small.nplm --to binary --memory 2G
     """  # noqa: D301  (click reads the control character)
-    refuse_to_replace(target.path, model, limit_vocab)
+    target = Target(output, **options)
+    refuse_to_replace(output, model, limit_vocab)
     words = set[str]()
     if limit_vocab is not None:
         words = set(listed_words(limit_vocab, "--limit-vocab"))
     if threshold is None:
         threshold = DEFAULT_THRESHOLD if limit_vocab is None else 0.0
-    with target.changed_from([model], verify=verify) as change:
-        [ngrams] = change.models
+    with target.changed_from([model], verify=verify) as ([ngrams], work):
+        n_before = size_of(ngrams)
         if limit_vocab is not None:
-            ngrams = _limited(ngrams, words, limit_vocab, mass_to, change.work)
-        trie = pruned_by_entropy(ngrams.trie, threshold, change.work)
-        n_kept = change.write(ngrams._replace(trie=trie))
-    click.echo(f"{n_kept:,} of {change.n_before:,} n-grams kept", err=True)
+            ngrams = _limited(ngrams, words, limit_vocab, mass_to, work)
+        trie = pruned_by_entropy(ngrams.trie, threshold, work)
+        n_kept = target.write(ngrams._replace(trie=trie), work)
+    click.echo(f"{n_kept:,} of {n_before:,} n-grams kept", err=True)
 
 
 def _limited(

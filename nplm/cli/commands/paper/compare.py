@@ -20,7 +20,7 @@ from nplm.base.progress import time_in_words
 from nplm.cli._bars import stages
 from nplm.cli._messages import check_auto_settings, report_in_options
 from nplm.cli._models import vocabulary_of
-from nplm.cli._options import refuse
+from nplm.cli._options import command, flag, option, refuse
 from nplm.cli._outputs import (
     INTERRUPTED,
     OutputFile,
@@ -46,61 +46,31 @@ OF_THE_PAPER = ("direct", "c", "mix", "name")
 Results = list[tuple[Row, TextLM]]
 
 
-@click.command("compare", context_settings={"show_default": True})
-@click.option(
-    "--corpus",
-    "corpus_name",
-    default="python-docs",
-    metavar="[python-docs|brown|ptb|PATH]",
-    help="Text to train on: python-docs is on every machine, brown and ptb are "
-    "downloaded once (or found in the folder that NPLM_DATA names), PATH is a UTF-8 "
-    "text file or a folder of .txt files.",
-)
-@click.option(
-    "--lines", is_flag=True, help="Each line of PATH is a document of its own."
-)
-@click.option(
-    "--tokens",
-    type=click.Choice(["words", "blanks"]),
-    default="words",
-    help="Split PATH into words and punctuation marks, or at blanks.",
-)
-@click.option(
-    "--min-count",
-    type=POSITIVE,
-    default=4,
-    help="Rarer words of PATH are <unk>. Perplexities of different vocabularies cannot "
-    "be compared.",
-)
-@click.option(
-    "--minutes", type=ABOVE_ZERO, default=1.0, help="Time to train AutoLM by the clock."
-)
-@click.option(
-    "--set",
-    "settings",
-    multiple=True,
-    type=SETTING,
-    help="Fix a choice of AutoLM: members, ngram_order, n_classes, spelling, epochs, "
-    "or a parameter of NeuralLM.",
-)
-@click.option(
-    "--ngram-order", type=click.IntRange(min=2), default=5, help="The n of Kneser-Ney."
-)
-@threads_option(-1)
-@SEED
-@click.option(
-    "--json",
-    "json_path",
-    type=OutputFile(),
-    help="Also write the results as data to this file.",
-)
-@click.option(
-    "--output",
-    "folder",
-    type=click.Path(path_type=Path),
-    callback=lambda _ctx, _param, path: path and writable_folder(path),
-    help="Save the trained models (for nplm.load) to this folder.",
-)
+@command(
+    "compare",
+    option("--corpus corpus_name", None, "python-docs",
+        "Text to train on: python-docs is on every machine, brown and ptb are "
+        "downloaded once (or found in the folder that NPLM_DATA names), PATH is a "
+        "UTF-8 text file or a folder of .txt files.",
+        metavar="[python-docs|brown|ptb|PATH]"),
+    flag("--lines", "Each line of PATH is a document of its own."),
+    option("--tokens", ["words", "blanks"], "words",
+        "Split PATH into words and punctuation marks, or at blanks."),
+    option("--min-count", POSITIVE, 4,
+        "Rarer words of PATH are <unk>. Perplexities of different vocabularies cannot "
+        "be compared."),
+    option("--minutes", ABOVE_ZERO, 1.0, "Time to train AutoLM by the clock."),
+    option("--set settings", SETTING, None,
+        "Fix a choice of AutoLM: members, ngram_order, n_classes, spelling, epochs, or "
+        "a parameter of NeuralLM.", multiple=True),
+    option("--ngram-order", click.IntRange(min=2), 5, "The n of Kneser-Ney."),
+    threads_option(-1), SEED,
+    option("--json json_path", OutputFile(), None,
+        "Also write the results as data to this file."),
+    option("--output folder", click.Path(path_type=Path), None,
+        "Save the trained models (for nplm.load) to this folder.",
+        callback=lambda _ctx, _param, path: path and writable_folder(path)),
+)  # fmt: skip
 @click.pass_context
 def compare_command(
     ctx: click.Context,
@@ -137,7 +107,7 @@ def compare_command(
     lm = AutoLM(**options, settings=dict(settings))
     check_auto_settings(dict(settings))
     console, status = Console(), Console(stderr=True)
-    corpus = _load_corpus(ctx, corpus_name, tokens, lines=lines, min_count=min_count)
+    corpus = _load_corpus(corpus_name, tokens, lines=lines, min_count=min_count)
     tables.print_corpus(console, corpus_name, corpus)
     status.print(
         f"AutoLM trains for {time_in_words(60 * lm.minutes)}, after n-gram models that "
@@ -171,7 +141,7 @@ def compare_command(
     ctx.exit(exit_code)
 
 
-def _load_corpus(ctx: click.Context, name: str, tokens: str, **options: Any) -> Corpus:
+def _load_corpus(name: str, tokens: str, **options: Any) -> Corpus:
     """Load a named corpus, or the text at a path.
 
     Options that are for a path are refused with a name.
@@ -186,7 +156,7 @@ def _load_corpus(ctx: click.Context, name: str, tokens: str, **options: Any) -> 
         tokenizer = Tokenizer(BETWEEN_BLANKS) if tokens == "blanks" else None
         return load_text(name, tokenizer=tokenizer, **options)
     refuse(
-        ctx, ("lines", "tokens", "min_count"),
+        ("lines", "tokens", "min_count"),
         f"{{}} is for --corpus PATH; {name} has its own protocol.",
     )  # fmt: skip
     return CORPORA[name]()

@@ -12,6 +12,7 @@ from rich.console import Console
 from nplm.base.files.atomic_files import replacing
 from nplm.cli._bars import stages
 from nplm.cli._messages import report_in_options
+from nplm.cli._options import command, flag, option
 from nplm.cli._outputs import INTERRUPTED, writable_folder
 from nplm.cli._values import threads_option
 from nplm.cli.commands.paper.tables import one_line_of, print_paper_table
@@ -20,39 +21,24 @@ from nplm.experiments import TABLES, as_markdown, draw, findings, reproduce, res
 from nplm.experiments.fits import Results
 
 
-@click.command("reproduce", context_settings={"show_default": True})
-@click.argument("table", type=click.Choice(list(TABLES)))
-@click.option(
-    "--rows",
-    multiple=True,
-    metavar="NAMES",
-    help="Rows to measure, by name or pattern, separated by commas: MLP9,MLP1 or "
-    "'class-based*'. By default all, n-grams first.",
-)
-@click.option(
-    "--folder",
-    type=click.Path(path_type=Path),
-    help="Folder for results, networks and unfinished fits; by default a folder with "
-    "the table's name.",
-)
-@click.option(
-    "--text",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="A text of your own for table2, in the form of nplm.datasets.load_wiki.",
-)
-@threads_option(1)
-@click.option(
-    "--precision",
-    type=click.Choice(["float32", "bfloat16"]),
-    default="float32",
-    help="Arithmetic of the networks; bfloat16 is faster where the processor has it.",
-)
-@click.option(
-    "--as-printed",
-    is_flag=True,
-    help="Train networks with the paper's own values: one example an update, a "
-    "learning rate of 1e-3, up to 20 epochs. This takes days.",
-)
+@command(
+    "reproduce", click.Argument(["table"], type=click.Choice(list(TABLES))),
+    option("--rows", None, None,
+        "Rows to measure, by name or pattern, separated by commas: MLP9,MLP1 or "
+        "'class-based*'. By default all, n-grams first.",
+        multiple=True, metavar="NAMES"),
+    option("--folder", click.Path(path_type=Path), None,
+        "Folder for results, networks and unfinished fits; by default a folder with "
+        "the table's name."),
+    option("--text", click.Path(exists=True, dir_okay=False, path_type=Path), None,
+        "A text of your own for table2, in the form of nplm.datasets.load_wiki."),
+    threads_option(1),
+    option("--precision", ["float32", "bfloat16"], "float32",
+        "Arithmetic of the networks; bfloat16 is faster where the processor has it."),
+    flag("--as-printed",
+        "Train networks with the paper's own values: one example an update, a learning "
+        "rate of 1e-3, up to 20 epochs. This takes days."),
+)  # fmt: skip
 @click.pass_context
 def reproduce_command(
     ctx: click.Context,
