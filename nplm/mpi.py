@@ -36,7 +36,6 @@ from typing import Any, TypeVar, cast
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_scalar
 
-from nplm.base.blocks import Texts
 from nplm.base.progress import OnProgress
 from nplm.base.warnings import warn
 from nplm.models.neural.fitted_network import trained_network, with_network
@@ -201,14 +200,9 @@ def fit_stream(
     >>> lm.n_iter_
     2
     """
-
-    def taken() -> tuple[Texts, Texts | None]:
-        documents, weights = estimator._copies(ids, sample_weight)
-        return estimator._streams(documents, ids_val, weights)
-
     return _fit(
-        estimator, taken, ids_val is not None, Ranks(comm), data, keep, average_every,
-        **options,
+        estimator, lambda: estimator.texts_to_fit(ids, ids_val, sample_weight),
+        ids_val is not None, Ranks(comm), data, keep, average_every, **options,
     )  # fmt: skip
 
 

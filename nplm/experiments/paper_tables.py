@@ -220,7 +220,7 @@ def grouped(settings: Mapping[str, object]) -> dict[str, object]:
     """
     full_names = {
         name: f"{parameter}__{name}"
-        for parameter, kinds in NeuralLM._options.items()
+        for parameter, kinds in NeuralLM.option_kinds.items()
         for kind in kinds.values()
         for name in kind().get_params(deep=False)
     }

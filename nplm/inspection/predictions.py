@@ -331,7 +331,7 @@ def score_members(
         order = _orders(model, boundary, X, y)
         log_prob = model.log_prob(X, y) if log_probs is None else log_probs
         return scores._replace(log_prob=log_prob, order=order)
-    weights = model.token_details(X)["weights"]
+    weights = model.member_weights(X)
     if log_probs is None:
         log_probs = model.member_log_probs((X, y))
     for i, member in enumerate(getattr(model, "estimators_", ())):

@@ -70,7 +70,7 @@ def energy_lm(order=None, **settings):
 
 def check_shared(lm, n_words=20):
     """Raise unless processes can share the output units of this network."""
-    recipe = lm._recipe(n_words, order=3)
+    recipe = lm.recipe_for(n_words, order=3)
     recipe.architecture.check_shared(recipe.loss, recipe.estimator)
 
 

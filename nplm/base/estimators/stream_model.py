@@ -89,6 +89,13 @@ class StreamModel(CheckedInputs):
         copies, weights = copies_of(sample_weight, len(ids), whole_of)
         return [ids[i] for i in copies], weights
 
+    def texts_to_fit(
+        self, ids: Any, ids_val: Any, sample_weight: Any
+    ) -> tuple[Texts, Texts | None]:
+        """Return the checked texts of a fit, and the held-out ones."""
+        ids, weights = self._copies(ids, sample_weight)
+        return self._streams(ids, ids_val, weights)
+
     def _fit_streams(self, ids: Any, ids_val: Any, **fit_params: Any) -> Self:
         return self.fit_texts(*self._streams(ids, ids_val), **fit_params)
 

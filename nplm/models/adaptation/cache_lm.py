@@ -11,7 +11,7 @@ from sklearn.utils._param_validation import Interval
 
 from nplm._kernels.ngrams import _cache
 from nplm.base.array_types import Floats, Ids
-from nplm.base.atomic import fit_copy
+from nplm.base.atomic import all_or_nothing
 from nplm.base.blocks import BLOCK_WINDOWS, Texts, blocks
 from nplm.base.checks import check_boundary, check_ids, count_ids, plain
 from nplm.base.estimators.bases import Whole, hyperparameters, unless_none
@@ -113,20 +113,18 @@ class CacheLM(LanguageModel):
         counts = count_ids(y, self.n_words_) + 1.0
         self.proba_ = counts / counts.sum()
 
+    @all_or_nothing
     def fit_texts(
         self, texts: Texts, held_out: Texts | None, **fit_params: object
     ) -> Self:
+        self._validate_params()
+        check_ids(texts.ids, "ids", ndim=1, n_words=self.n_words)
         # Of wide windows only the next words count.
         y = texts.y[texts.rows(slice(0, len(texts)))]
-
-        def fit(model: Self) -> None:
-            model._validate_params()
-            check_ids(texts.ids, "ids", ndim=1, n_words=self.n_words)
-            model.n_features_in_ = texts.n_context
-            model._set_sizes(1, texts.ids, y)
-            model._fit(texts.X, y, None)
-
-        return fit_copy(self, fit)
+        self.n_features_in_ = texts.n_context
+        self._set_sizes(1, texts.ids, y)
+        self._fit(texts.X, y, None)
+        return self
 
     def _columns_needed(self) -> int:
         return unless_none(self.length)

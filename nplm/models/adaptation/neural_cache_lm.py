@@ -26,7 +26,8 @@ from nplm.base.estimators.checked_inputs import HeldOut, columns_needed
 from nplm.base.estimators.language_model import CompositeLM
 from nplm.base.fitted import Fitted, Item, invalid_item
 from nplm.models.adaptation.cache_lm import cache_length
-from nplm.models.neural.fitted_network import trained_network
+from nplm.models.neural.fitted_network import scoring_network, trained_network
+from nplm.models.neural.network.network_scorer import Scorer
 from nplm.models.neural.neural_lm import NeuralLM
 from nplm.models.training.parallel.blas import blas_threads
 
@@ -208,7 +209,7 @@ class NeuralCacheLM(CompositeLM):
         contexts = np.lib.stride_tricks.sliding_window_view(
             text[start - n_context :], n_context
         )
-        hidden = self.estimator_._hidden(contexts)
+        hidden = scoring_network(self.estimator_).hidden(contexts)
         n_words = len(text) - start
         return Cached(
             rows, hidden[width - start :], text[start:], hidden[:n_words],
@@ -262,10 +263,10 @@ class NeuralCacheLM(CompositeLM):
                     words = checks.trusted_ids(words, self.n_words_)
                     for row, ids, shares_of_row in zip(proba[rows], words, shares):
                         np.add.at(row, ids, shares_of_row)
-        empty = np.flatnonzero(~proba.any(axis=1))
-        if len(empty):
-            network = self.estimator_
-            proba[empty] = network._predict_proba(network._nearest(X[empty]))
+            empty = np.flatnonzero(~proba.any(axis=1))
+            if len(empty):
+                network, contexts = self._alone(X[empty])
+                proba[empty] = network.predict_proba(contexts)
         return proba
 
     def _log_prob(self, X: Ids, y: Ids) -> Floats:
@@ -277,13 +278,17 @@ class NeuralCacheLM(CompositeLM):
                     hits = words == y[rows, None]
                     proba[rows] = np.where(hits, shares, 0).sum(axis=1)
                     is_empty[rows] = cached.first[part] >= cached.last[part]
-        with np.errstate(divide="ignore"):
-            log_prob = np.log(proba)
-        empty = np.flatnonzero(is_empty)
-        if len(empty):
-            network = self.estimator_
-            log_prob[empty] = network._log_prob(network._nearest(X[empty]), y[empty])
+            with np.errstate(divide="ignore"):
+                log_prob = np.log(proba)
+            if is_empty.any():
+                network, contexts = self._alone(X[is_empty])
+                log_prob[is_empty] = network.log_prob(contexts, y[is_empty])
         return log_prob
+
+    def _alone(self, X: Ids) -> tuple[Scorer, Ids]:
+        """Return the network without a cache, and the columns of X that it uses."""
+        n_context = _n_context(self.estimator_)
+        return scoring_network(self.estimator_), X[:, X.shape[1] - n_context :]
 
     # -- scikit-learn ---------------------------------------------------------
 

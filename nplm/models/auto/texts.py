@@ -72,12 +72,10 @@ class AutoText:
 
     def fit_ngrams(self, model: Any, work: Work) -> Any:
         """Fit n-grams of words or classes, in memory or on disk."""
-        windows = model._start_fit(*self._windows(self.train, model.order))
-        held_out = None
-        if self.held_out is not None:
-            held_out = model._check_held_out(*self._windows(self.held_out, model.order))
-        model._fit_within(work, *windows, held_out)
-        return model
+        held_out = self.held_out and self._windows(self.held_out, model.order)
+        return model.fit_windows(
+            work, *self._windows(self.train, model.order), held_out
+        )
 
     def _windows(
         self, documents: Documents, order: int

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import field
 from numbers import Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -129,6 +129,13 @@ class ClassLM(CheapWords):
 
     def _fit(self, X: Ids, y: Ids, held_out: HeldOut | None) -> None:
         self._fit_within(Work(), X, y, held_out)
+
+    def fit_windows(
+        self, work: Work, X: Ids, y: Ids, held_out: HeldOut | None = None
+    ) -> Self:
+        """Fit to windows as `fit`, with n-grams in memory or on disk."""
+        self._fit_within(work, *self._start_fit(X, y), held_out)
+        return self
 
     def _fit_within(self, work: Work, X: Ids, y: Ids, held_out: HeldOut | None) -> None:
         """Fit to checked windows, with n-grams in memory or on disk."""

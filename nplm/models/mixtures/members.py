@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import logsumexp
 from sklearn.frozen import FrozenEstimator
 
@@ -132,7 +132,7 @@ def check_sizes(names: list[str], members: list[Any], n_words: int) -> None:
         )
 
 
-def columns_of_texts(member: Any) -> int:
+def columns_of_member(member: Any) -> int:
     """Return the columns that a member to be fitted on texts needs."""
     if reads_texts(member):
         return int(member.columns_of_texts())
@@ -163,16 +163,12 @@ class MixedScores(CompositeLM):
             return np.zeros(len(X), dtype=np.intp)
         return self._contexts.bin_of(X[:, -2:])
 
-    def _row_weights(self, X: Ids) -> Floats:
+    def member_weights(self, X: Ids) -> Floats:
         """Return the weights of each context, shape (n_samples, n_members)."""
         return np.atleast_2d(self.weights_)[self._rows(X)]
 
-    def token_details(self, X: Ids) -> dict[str, NDArray[Any]]:
-        weights = self._row_weights(X)
-        return {"weights": np.broadcast_to(weights, (len(X), weights.shape[1]))}
-
     def _predict_proba(self, X: Ids) -> Floats:
-        weights = self._row_weights(X)
+        weights = self.member_weights(X)
         proba = np.zeros((len(X), self.n_words_))
         for i, member in enumerate(self.estimators_):
             part = member.predict_proba(self._nearest_of(member, X))
@@ -207,7 +203,7 @@ class MixedScores(CompositeLM):
 
     def _mixed(self, log_probs: ArrayLike, X: Ids) -> Floats:
         """Return the log-probabilities of the mixture, of those of each member."""
-        weights = self._row_weights(X).T
+        weights = self.member_weights(X).T
         weights = weights[..., np.newaxis] if np.ndim(log_probs) == 3 else weights
         return logsumexp(log_probs, axis=0, b=weights)
 

@@ -29,7 +29,7 @@ from nplm.base.progress import stages
 from nplm.models.mixtures.members import (
     MixedScores,
     check_sizes,
-    columns_of_texts,
+    columns_of_member,
     fit_members,
     fit_params_of,
     kept_of,
@@ -292,7 +292,7 @@ class MixtureLM(_BaseComposition, MixedScores):
     def columns_of_texts(self) -> int:
         """Return the columns that members need which do not read texts."""
         kept = kept_of(self.estimators)
-        return max(2, *(columns_of_texts(model) for _, model in kept))
+        return max(2, *(columns_of_member(model) for _, model in kept))
 
     @property
     def reads_texts(self) -> bool:

@@ -20,6 +20,7 @@ from nplm.base.estimators.checked_inputs import HeldOut, columns_needed
 from nplm.base.estimators.language_model import CompositeLM, refusing_weights
 from nplm.base.fitted import Fitted, Item, invalid_item
 from nplm.base.progress import OnProgress
+from nplm.models.neural.fitted_network import trained_network
 from nplm.models.neural.neural_lm import NeuralLM
 from nplm.models.neural.options.losses import Exact
 from nplm.models.neural.options.outputs import Softmax
@@ -293,8 +294,9 @@ class ShortlistLM(CompositeLM):
         self._check_part(backoff, "the back-off model")
         if self.order_ <= self.n_features_in_:  # members get all columns
             raise invalid_item("order", self.order_)
+        n_outcomes = trained_network(network).architecture.n_outcomes
         sound = (
-            len(np.unique(words)) == len(words) == network._n_outcomes
+            len(np.unique(words)) == len(words) == n_outcomes
             and words.max() < self.n_words_ == network.n_words_
             and network.n_features_in_ == self.n_features_in_
         )

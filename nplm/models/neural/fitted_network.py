@@ -67,10 +67,15 @@ def trained_network(lm: FittedNetworkLM) -> TrainedNetwork:
     return lm._trained
 
 
+def scoring_network(lm: FittedNetworkLM) -> Network:
+    """Return the network of a fitted model, to score with its `n_jobs` threads."""
+    return lm._trained.scorer(lm.precision, n_threads(lm.n_jobs))
+
+
 def with_network(lm: Fits, trained: TrainedNetwork) -> Fits:
     """Return a copy of a fitted model with another network."""
     other = shallow_copy(lm)
-    for name in lm._options:  # set_params changes options in place
+    for name in lm.option_kinds:  # set_params changes options in place
         setattr(other, name, copy(getattr(lm, name)))
     other._trained = trained
     return other
@@ -88,16 +93,12 @@ class FittedNetworkLM(LanguageModel):
     # Kinds of output that the model supports, by name.
     _outputs: ClassVar[dict[str, type[Output]]]
     # Options of each parameter that takes one, by the strings that select them.
-    _options: ClassVar[dict[str, Mapping[str, type[Option]]]]
+    option_kinds: ClassVar[dict[str, Mapping[str, type[Option]]]]
 
     def __sklearn_is_fitted__(self) -> bool:
         return "_trained" in vars(self)
 
     # -- the network ----------------------------------------------------------
-
-    def _network(self) -> Network:
-        """Return a network that scores with `n_jobs` threads."""
-        return self._trained.scorer(self.precision, n_threads(self.n_jobs))
 
     @property
     def _n_outcomes(self) -> int:
@@ -178,11 +179,11 @@ class FittedNetworkLM(LanguageModel):
 
     def _predict_proba(self, X: Ids) -> NDArray[Any]:
         with blas_threads(1):
-            return self._network().predict_proba(X)
+            return scoring_network(self).predict_proba(X)
 
     def _predict_log_proba(self, X: Ids) -> NDArray[Any]:
         with blas_threads(1):
-            return self._network().predict_proba(X, logarithm=True)
+            return scoring_network(self).predict_proba(X, logarithm=True)
 
     @read_at_once
     def log_prob(
@@ -280,9 +281,9 @@ class FittedNetworkLM(LanguageModel):
         distinct = distinct_windows(X, y)
         with blas_threads(1):
             if distinct is None:
-                return self._network().log_prob(X, y)
+                return scoring_network(self).log_prob(X, y)
             first, group = distinct
-            return self._network().log_prob(X[first], y[first])[group]
+            return scoring_network(self).log_prob(X[first], y[first])[group]
 
     def n_context_of_texts(self) -> int:
         return self._trained.parts.inputs.n_context
@@ -297,7 +298,7 @@ class FittedNetworkLM(LanguageModel):
         if n_columns > 1 and len(texts.first) == 1:
             texts, counted = texts.columns(n_columns, trained.architecture.n_memory)
         with blas_threads(1):
-            return self._network().log_prob_of_texts(texts)[counted][kept]
+            return scoring_network(self).log_prob_of_texts(texts)[counted][kept]
 
     def step_states(self, X: Ids, states: Sequence[Any]) -> Stepped:
         trained = self._trained
@@ -305,13 +306,13 @@ class FittedNetworkLM(LanguageModel):
             return super().step_states(X, states)
         X = X[:, X.shape[1] - trained.parts.inputs.n_context :]
         with blas_threads(1):
-            return self._network().step(X, states)
+            return scoring_network(self).step(X, states)
 
     def state_of_text(self, ids: Ids) -> bytes | None:
         if not self._trained.architecture.n_memory:
             return None
         with blas_threads(1):
-            return self._network().state_before(ids)
+            return scoring_network(self).state_before(ids)
 
     @read_at_once
     def normalizers(self, X: ArrayLike) -> Floats:
@@ -332,7 +333,7 @@ class FittedNetworkLM(LanguageModel):
         """
         X = self._check_X(X)
         with blas_threads(1):
-            return self._network().normalizers(X)
+            return scoring_network(self).normalizers(X)
 
     def _candidate_log_prob(self, X: Ids, candidates: Ids, normalize: bool) -> Floats:
         self._trained.architecture.check_next_words(candidates, "candidates")
@@ -342,7 +343,7 @@ class FittedNetworkLM(LanguageModel):
         if rounds or not self._trained.parts.output.logits_are_single:
             return super()._candidate_log_prob(X, candidates, normalize)
         with blas_threads(1):
-            return self._network().candidates(X, candidates, normalize=normalize)
+            return scoring_network(self).candidates(X, candidates, normalize=normalize)
 
     # -- files ----------------------------------------------------------------
 

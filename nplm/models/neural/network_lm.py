@@ -316,7 +316,7 @@ class NetworkLM(NetworkParameters):
             n_initial = n_words - before.n_added
             if self.n_words is not None and self.n_words != n_initial:
                 raise changed(f"n_words={self.n_words!r} is", f" ({n_initial})")
-        recipe = self._recipe(n_words, order)
+        recipe = self.recipe_for(n_words, order)
         recipe.check()
         architecture = recipe.architecture
         estimate = recipe.loss._estimate()

@@ -61,7 +61,7 @@ class NetworkParameters(FittedNetworkLM):
     random_state: int | np.random.RandomState | None = None
     verbose: int = 0
 
-    _options: ClassVar[dict[str, Mapping[str, type[Option]]]] = {
+    option_kinds: ClassVar[dict[str, Mapping[str, type[Option]]]] = {
         "solver": SOLVERS,
         "loss": LOSSES,
     }
@@ -113,7 +113,7 @@ class NetworkParameters(FittedNetworkLM):
         )
         for key in inner:
             name = key.partition("__")[0]
-            if name in self._options:
+            if name in self.option_kinds:
                 setattr(changed, name, copy(changed._inner_option(name, key)))
             elif name in self.get_params(deep=False):
                 raise ValueError(f"{key} is not a parameter: {name} is not an option.")
@@ -123,7 +123,7 @@ class NetworkParameters(FittedNetworkLM):
 
     def _inner_option(self, name: str, key: str) -> object:
         """Return the option whose parameter `key` is to be set."""
-        value, kinds = getattr(self, name), self._options[name]
+        value, kinds = getattr(self, name), self.option_kinds[name]
         if isinstance(value, Option):
             return value
         if isinstance(value, str) and value in kinds:
@@ -141,14 +141,14 @@ class NetworkParameters(FittedNetworkLM):
 
     def _validate_params(self) -> None:
         super()._validate_params()
-        for name in self._options:
+        for name in self.option_kinds:
             self._option(name)
 
     def _option(self, name: str) -> Any:
         """Return a plain copy of the validated option of a parameter, or "auto"."""
         others = ("auto",) if name == "loss" else ()
         return expanded(
-            getattr(self, name), name, self._options[name], *others,
+            getattr(self, name), name, self.option_kinds[name], *others,
             model=type(self).__name__,
         )  # fmt: skip
 
@@ -170,9 +170,9 @@ class NetworkParameters(FittedNetworkLM):
         self._check_parameters()
         n_words = 0 if self.n_words is None else plain(self.n_words)
         order = 2 if self.order is None else plain(self.order)
-        self._recipe(n_words, order).check()
+        self.recipe_for(n_words, order).check()
 
-    def _recipe(self, n_words: int, order: int) -> Recipe:
+    def recipe_for(self, n_words: int, order: int) -> Recipe:
         """Turn the parameters into a recipe; arrays by word are not yet checked."""
         architecture = self._architecture(n_words, order)
         return Recipe(

@@ -15,7 +15,7 @@ from nplm.base.checks import MAX_N_WORDS, plain
 from nplm.base.estimators.bases import Whole, hyperparameters
 from nplm.base.warnings import warn
 from nplm.models.neural.architecture import Architecture
-from nplm.models.neural.fitted_network import view
+from nplm.models.neural.fitted_network import scoring_network, view
 from nplm.models.neural.network.dropout import Dropout
 from nplm.models.neural.network.hidden import Block, checked_sizes
 from nplm.models.neural.network_lm import NetworkLM
@@ -282,8 +282,8 @@ default="auto"
     """
 
     _outputs = OUTPUTS
-    _options: ClassVar[dict[str, Mapping[str, type[Option]]]] = {
-        **NetworkLM._options,
+    option_kinds: ClassVar[dict[str, Mapping[str, type[Option]]]] = {
+        **NetworkLM.option_kinds,
         "output": OUTPUTS,
         "features": {"learned": Features},
     }
@@ -465,13 +465,11 @@ default="auto"
         >>> lm.hidden([[0, 1], [2, 3]]).shape
         (2, 8)
         """
-        return self._hidden(self._check_X(X))
-
-    def _hidden(self, X: Ids) -> AnyArray:
+        X = self._check_X(X)
         if self._trained.parts.hidden.n_activations == 0:
             raise ValueError("the network has no hidden units (n_hidden=0).")
         with blas_threads(1):
-            return self._network().hidden(X)
+            return scoring_network(self).hidden(X)
 
     @property
     def blocks_(self) -> tuple[Block, ...]:

@@ -8,7 +8,6 @@ from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval
 
 from nplm._kernels.ngrams import _interpolation
@@ -229,11 +228,9 @@ class InterpolatedTrigram(CheapWords):
             NgramCounts.from_windows(X, y, n_words=self.n_words_)
         )
 
-    def _row_weights(self, X: Ids) -> Floats:
-        return self.weights_[self.members_.bin_of(X)]
-
-    def token_details(self, X: Ids) -> dict[str, NDArray[Any]]:
-        return {"weights": self._row_weights(self._nearest(X))}
+    def member_weights(self, X: Ids) -> Floats:
+        """Return the weights of each context, shape (n_samples, n_members)."""
+        return self.weights_[self.members_.bin_of(self._nearest(X))]
 
     def member_log_probs(self, data: tuple[Ids, Ids]) -> Floats:
         """Return the scores of windows by each order."""
@@ -242,9 +239,9 @@ class InterpolatedTrigram(CheapWords):
             return np.log(self.members_.prob(self._nearest(X), y))
 
     def _predict_proba(self, X: Ids) -> Floats:
-        return self.members_.mixture(X, self._row_weights(X))
+        return self.members_.mixture(X, self.member_weights(X))
 
     def _log_prob(self, X: Ids, y: Ids) -> Floats:
-        prob = np.einsum("ij,ij->i", self._row_weights(X), self.members_.prob(X, y))
+        prob = np.einsum("ij,ij->i", self.member_weights(X), self.members_.prob(X, y))
         with np.errstate(divide="ignore"):  # the user may have set a weight to 0
             return np.log(prob, out=prob)

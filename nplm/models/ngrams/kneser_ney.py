@@ -167,12 +167,17 @@ class KneserNeyLM(BackoffModel):
         self._check_relations()
         self._estimate(self._count(X, y))
 
+    def fit_windows(
+        self, work: Work, X: Ids, y: Ids, held_out: HeldOut | None = None
+    ) -> Self:
+        """Fit to windows as `fit`, in memory or on disk, and keep no counts."""
+        return self._fit_within(work, *self._start_fit(X, y))
+
     def _fit_within(
         self,
         work: Work,
         X: Ids,
         y: Ids,
-        held_out: HeldOut | None = None,
         *,
         labels: Ids | None = None,
         warned_from: int = 1,

@@ -254,8 +254,8 @@ class WindowWordScorer:
         if len(lengths) == 0 or len(texts) == 0:
             return np.empty(0), {}
         model, by_token = self.model, {}
-        if details and hasattr(model, "token_details"):
-            by_token = model.token_details(texts.windows()[0][tokens])
+        if details and hasattr(model, "member_weights"):
+            by_token["weights"] = model.member_weights(texts.windows()[0][tokens])
         return texts_log_prob(model, texts)[tokens], by_token
 
     def _texts(self, ids: Ids, lengths: Index, eos: bool) -> tuple[Texts, Any]:

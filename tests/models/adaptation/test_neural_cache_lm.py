@@ -13,6 +13,7 @@ from sklearn.frozen import FrozenEstimator
 
 from nplm import KneserNeyLM, NeuralCacheLM, TextLM, windows
 from nplm.models.adaptation import neural_cache_lm
+from nplm.models.neural.network.network import Network
 from tests.helpers import energy_lm, paper_lm, text
 
 N_WORDS = 12
@@ -97,11 +98,11 @@ def test_a_run_computes_an_activation_for_each_word(monkeypatch):
     lm, (X, y) = fitted(), windows(IDS, 10)
     computed = []
 
-    def counted(contexts):
+    def counted(network, contexts, hidden=Network.hidden):
         computed.append(len(contexts))
-        return type(NETWORK)._hidden(NETWORK, contexts)
+        return hidden(network, contexts)
 
-    monkeypatch.setattr(lm.estimator_, "_hidden", counted)
+    monkeypatch.setattr(Network, "hidden", counted)
     lm.log_prob(X, y)
     assert computed == [len(y) + 8]
 

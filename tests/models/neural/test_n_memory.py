@@ -9,6 +9,7 @@ from sklearn.base import clone
 import nplm
 from nplm import NeuralCacheLM, NeuralLM, adapted_log_prob, windows
 from nplm.base.fitted import restore, saved
+from nplm.models.neural.fitted_network import scoring_network
 from nplm.models.neural.fitting.fit import Training, fit
 from nplm.models.neural.fitting.training_windows import RunOrder
 from nplm.models.neural.network.hidden import n_runs
@@ -207,7 +208,7 @@ def test_held_out_windows_are_scored_as_a_text(n_jobs):
 
 def as_text(lm, X, y):
     """Return the scores of NumPy, whose state goes from each row to the next."""
-    weights = wide(weights_of(lm._network()))
+    weights = wide(weights_of(scoring_network(lm)))
     near = X[:, -weights.n_context :]
     memory = reference.Carried(X[:, -9:], y, 1).of(np.arange(len(y)))
     logits = reference.forward(weights, near, memory=memory)[-1]
@@ -216,7 +217,7 @@ def as_text(lm, X, y):
 
 def test_a_text_is_read_to_the_same_bits_in_any_mini_batches():
     lm = remembering().fit(X, Y)
-    network, near = lm._network(), np.ascontiguousarray(X[:, -9:])
+    network, near = scoring_network(lm), np.ascontiguousarray(X[:, -9:])
     expected = network.reader(len(Y))(near, Y, np.arange(len(Y)))
     for n in (1, 7, 64):
         reader, rows = network.reader(n), np.split(np.arange(len(Y)), [50, 51])

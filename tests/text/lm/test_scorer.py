@@ -308,7 +308,7 @@ def test_token_scores_have_the_weights_of_members(models):
     assert [len(s.weights) for s in scores] == [3, 1, 2]
     assert_allclose(scores[0].weights.sum(axis=1), 1)
     contexts = np.array([[0, 0], [0, lm.vocabulary_.ids_["w1"]]])
-    expected = lm.estimator_._row_weights(contexts.astype(np.int32))
+    expected = lm.estimator_.member_weights(contexts.astype(np.int32))
     assert_array_equal(scores[0].weights[:2], expected)
 
 

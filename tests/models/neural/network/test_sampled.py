@@ -10,6 +10,7 @@ from sklearn.base import clone
 from nplm import Importance, windows
 from nplm._kernels.neural._loops import Scratch, Tier
 from nplm._kernels.neural.outputs._sampler import Sampler
+from nplm.models.neural.fitted_network import scoring_network
 from tests.helpers import changed, energy_lm, paper_lm, text
 from tests.helpers.networks import (
     SAMPLED,
@@ -273,7 +274,7 @@ def test_unnormalised_scores_equal_the_reference(precision):
         precision=precision, random_state=0,
     ).fit(X, y)  # fmt: skip
     lm.U_ = rng.normal(size=lm.U_.shape)
-    weights = wide(weights_of(lm._network()))
+    weights = wide(weights_of(scoring_network(lm)))
     rounds = precision == "bfloat16"  # the hidden units, not single scores
     rounded = reference.bfloat16 if rounds else reference.as_it_is
     want = reference.candidates(
