@@ -205,12 +205,12 @@ cdef inline uint32_t stops(const Bucket* bucket, uint64_t key) noexcept nogil:
     return ~bucket.low[key >> 62] & PASSED
 
 
-cdef inline bint goes_on(const Bucket* bucket, uint64_t key) noexcept nogil:
+cdef inline bint continues(const Bucket* bucket, uint64_t key) noexcept nogil:
     """Whether the search for an n-gram that the bucket lacks goes on in the next."""
     return stops(bucket, key) == 0
 
 
-cdef inline bint long_goes_on(const LongBucket* bucket, uint64_t key) noexcept nogil:
+cdef inline bint long_continues(const LongBucket* bucket, uint64_t key) noexcept nogil:
     """Whether the search for one of the longest n-grams goes on in the next bucket."""
     return bucket.passed >> (key >> 61) & 1
 
@@ -226,7 +226,7 @@ cdef inline const Bucket* find_bucket(
         slot[0] = slot_in(at, wanted)
         if slot[0] < SLOTS:
             return at
-        if not goes_on(at, key):
+        if not continues(at, key):
             break
         at = next_bucket(buckets, n_buckets, at)
         # In the table of a damaged file the search may not end otherwise.
@@ -319,7 +319,7 @@ cdef inline float find_long_from(
         hit = long_slot_in(own, wanted)
         if hit < LONG_SLOTS:
             return own.prob[hit]
-        if not long_goes_on(own, key):
+        if not long_continues(own, key):
             break
         at = first if at + 1 == end else at + 1
         if at == begun:

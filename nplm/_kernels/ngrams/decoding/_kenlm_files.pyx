@@ -198,7 +198,7 @@ cdef class KenlmNgrams(Ngrams):
         for j in range(search.n):
             keys[j] = self.newest(search.words[j])
             # The sign says that no longer n-gram ends so.
-            if goes_on(search, j, 1) and not bits_of(chains.prob[j]) & SIGN:
+            if continues(search, j, 1) and not bits_of(chains.prob[j]) & SIGN:
                 live[n_live] = j
                 n_live += 1
             chains.prob[j] = float_of(bits_of(chains.prob[j]) | SIGN)
@@ -220,7 +220,7 @@ cdef class KenlmNgrams(Ngrams):
                 if k == self.n_context:
                     continue
                 put_bow(chains, j, k, float_of(read32(found + 4)))
-                if not read32(found) & SIGN and goes_on(search, j, k + 1):
+                if not read32(found) & SIGN and continues(search, j, k + 1):
                     live[n_next] = j
                     n_next += 1
             n_live = n_next
@@ -238,7 +238,7 @@ cdef class KenlmNgrams(Ngrams):
             first[j] = <int64_t> read64(own + 8)
             after[j] = <int64_t> read64(own + 8 + UNIGRAM)
             live[n_live] = j
-            n_live += 0 <= first[j] < after[j] <= level.n and goes_on(search, j, 1)
+            n_live += 0 <= first[j] < after[j] <= level.n and continues(search, j, 1)
         for k in range(1, self.n_context + 1):
             level = &self.level[k - 1]
             self.search_all(search, k, level, live, n_live, first, after)
@@ -254,7 +254,7 @@ cdef class KenlmNgrams(Ngrams):
                 put_bow(chains, j, k, bow_at(level, at))
                 extensions(level, at, &first[j], &after[j])
                 # Offsets of a damaged file may be outside the next level.
-                if 0 <= first[j] < after[j] <= self.level[k].n and goes_on(
+                if 0 <= first[j] < after[j] <= self.level[k].n and continues(
                     search, j, k + 1
                 ):
                     live[n_next] = j
@@ -403,7 +403,7 @@ cdef class KenlmNgrams(Ngrams):
                 extensions(&self.level[i], n - 1, &after, &starts[j])
 
 
-cdef inline bint goes_on(const Search* search, int j, int k) noexcept nogil:
+cdef inline bint continues(const Search* search, int j, int k) noexcept nogil:
     """Whether `k` words before word j can matter."""
     return k <= search.n_older[j] and k <= search.limit[j][0]
 

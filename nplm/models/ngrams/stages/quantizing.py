@@ -111,7 +111,7 @@ class Quantizing:
             book = Codebook(self._bits, absent)
             for part in blocks(len(values), self._work.block):
                 book.add(values[part])
-                self._forget()
+                self._release_pages()
                 self._work.advance(part.stop - part.start if values is prob else 0)
             book.learn()
             books.append(book)
@@ -125,7 +125,7 @@ class Quantizing:
             words = trie.words[trie.followers(k - 1)]
             for part in blocks(len(words), work.block):
                 n_rows += np.bincount(words[part], minlength=trie.n_words)
-                self._forget()
+                self._release_pages()
         work.stage("quantizing", int(n_rows.sum()))
         max_rows = min(work.memory // ROW_BYTES, MAX_ROWS)
         ranges = np.array(list(ranges_of_words(n_rows, max_rows)))
@@ -200,7 +200,7 @@ class Quantizing:
                 work.append(f"{name}.{k}", values)
             found.append(n_before + starts)
             n_before += len(pairs)
-            self._forget()
+            self._release_pages()
         return found
 
     def _ngrams(self, k: int, spans: list[tuple[int, int]], parents: Ids) -> Rows:
@@ -211,7 +211,7 @@ class Quantizing:
         rows[:, -1] = pairs[:, 1]
         for part in blocks(len(pairs), self._work.block):
             self._spell(pairs[part, 0], rows[part, :-1], parents)
-            self._forget(parents)
+            self._release_pages(parents)
         return Rows(rows, self._work.at(f"codes.{k}", np.uint16, *spans))
 
     def _weighted(self, first: int, last: int, parents: Ids) -> Iterator[Rows]:
@@ -228,7 +228,7 @@ class Quantizing:
                 rows = np.empty((len(chosen), k), dtype=np.int32)
                 self._spell(begin + part.start + chosen, rows, parents)
                 parts.append(Rows(rows, self._books[k][1].codes(bow[chosen])))
-                self._forget(parents)
+                self._release_pages(parents)
             yield _joined(k, parts)
 
     def _spell(self, contexts: AnyArray, out: Ids, parents: Ids) -> None:
@@ -274,7 +274,7 @@ class Quantizing:
             work.release_pages(records, high)
         work.remove(*names)
 
-    def _forget(self, *arrays: AnyArray) -> None:
+    def _release_pages(self, *arrays: AnyArray) -> None:
         self._work.release_pages(*self._trie.every_array, *arrays)
 
 
