@@ -190,19 +190,16 @@ def bar(
 
     Yields the callback of the training loop; None if nothing is shown.
     """
-    enclosing = _ENCLOSING.get()
-    if enclosing is not None:  # share its surface
-        yield _Bar(enclosing.named(name), enclosing.surface, note)
-        return
-    if not verbose:
+    where, name, closes = _place(verbose, name)
+    if where is None:
         yield None
         return
-    # With 1 the caller prints a line for each pass.
-    shown = _Bar(name, surface() if verbose >= BAR else Log(0), note)
+    shown = _Bar(name, where, note)
     try:
         yield shown
     finally:
-        shown.close()
+        if closes:
+            where.close(shown.text)
 
 
 @contextmanager
@@ -211,20 +208,31 @@ def stages(verbose: int, name: str) -> Iterator[Callable[[str], None]]:
 
     Yields a function to call with the name of each stage when it begins.
     """
-    enclosing, began = _ENCLOSING.get(), time.perf_counter()
-    if enclosing is not None:
-        with Stages(enclosing.surface, enclosing.named(name)).enclosing() as shown:
-            yield shown.begin
-        return
-    if not verbose:
+    began = time.perf_counter()
+    where, name, closes = _place(verbose, name)
+    if where is None:
         yield lambda stage: None
         return
-    where = surface() if verbose >= BAR else Log(0)
     try:
         with Stages(where, name).enclosing() as shown:
             yield shown.begin
     finally:
-        where.close(f"{name}: {time.perf_counter() - began:.0f} s")
+        if closes:
+            where.close(f"{name}: {time.perf_counter() - began:.0f} s")
+
+
+def _place(verbose: int, name: str) -> tuple[Surface | None, str, bool]:
+    """Return the surface of a call, its name there, and whether it ends with the call.
+
+    A call inside of another one shares its surface.
+    """
+    enclosing = _ENCLOSING.get()
+    if enclosing is not None:
+        return enclosing.surface, enclosing.named(name), False
+    if not verbose:
+        return None, name, False
+    # With 1 the caller prints a line for each pass.
+    return surface() if verbose >= BAR else Log(0), name, True
 
 
 class Stages:
@@ -293,7 +301,7 @@ class _Bar:
     def __init__(self, name: str, on: Surface, note: Callable[[float], str]) -> None:
         self._name, self._surface, self._note = name, on, note
         self._first: tuple[float, float] | None = None
-        self._text, self._label = "", ""
+        self.text, self._label = "", ""
 
     def __call__(self, done: float, total: float, figure: float) -> None:
         self.show(done, total, self._note(figure))
@@ -309,17 +317,14 @@ class _Bar:
             parts.append(f"{(done - first) / spent:,.0f} a second")
         if not self._surface.has_clock and (total or spent >= 1):
             parts.append(f"{spent:.0f} s")
-        self._text = f"{self._name}: {', '.join(parts)}" if parts else self._name
+        self.text = f"{self._name}: {', '.join(parts)}" if parts else self._name
         if not total:
-            self._surface.show(None, self._text)
+            self._surface.show(None, self.text)
         elif done > first:  # else the time left is unknown
             left = time_in_words(spent * (total - done) / (done - first))
             rest = f", {left} left" if done < total else ""
-            self._surface.show(done / total, self._text + rest + self._label)
+            self._surface.show(done / total, self.text + rest + self._label)
 
     def label(self, text: str) -> None:
         """Name the current work in the next lines; the empty text names none."""
         self._label = f", {text}" if text else ""
-
-    def close(self) -> None:
-        self._surface.close(self._text)

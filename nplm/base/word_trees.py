@@ -7,7 +7,7 @@ two children: a word, below n, or n plus the row of another node. scikit-learn's
 
 from __future__ import annotations
 
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush, heapreplace
 from typing import NamedTuple
 
 import numpy as np
@@ -23,30 +23,19 @@ MIN_SHARE = 0.1
 def huffman(weights: Counts) -> Tree:
     """Return the tree with the least mean depth (Huffman, 1952), the root first.
 
-    The two lightest nodes are merged until one is left. A merged node is never lighter
-    than an earlier one, so the lightest node is at the head of one of two queues.
+    The two lightest nodes are merged until one is left; of equal weight, words come
+    before merged nodes, and earlier ones before later ones.
     """
     n = len(weights)
-    lightest_first = np.argsort(weights, kind="stable")
-    words, word_weights = lightest_first.tolist(), weights[lightest_first].tolist()
+    # A weight and a node as one number: these are compared faster than pairs.
+    heap = [weight * 2 * n + word for word, weight in enumerate(weights.tolist())]
+    heapify(heap)
     pairs: list[tuple[int, int]] = []
-    node_weights: list[int] = []
-    word = node = 0
-    for _ in range(n - 1):
-        pair, total = [], 0
-        for _ in range(2):
-            if word < n and (
-                node == len(node_weights) or word_weights[word] <= node_weights[node]
-            ):
-                pair.append(words[word])
-                total += word_weights[word]
-                word += 1
-            else:
-                pair.append(n + node)
-                total += node_weights[node]
-                node += 1
-        pairs.append((pair[0], pair[1]))
-        node_weights.append(total)
+    for node in range(n, 2 * n - 1):
+        weight, child = divmod(heappop(heap), 2 * n)
+        other_weight, other = divmod(heap[0], 2 * n)
+        heapreplace(heap, (weight + other_weight) * 2 * n + node)
+        pairs.append((child, other))
     return _reversed(np.array(pairs, np.int32).reshape(-1, 2))
 
 

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from enum import Enum, auto
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -127,7 +127,7 @@ class OpenModel:
             self.kind = _kind_of(start)
 
     @contextmanager
-    def contents(self) -> Iterator[BinaryIO]:
+    def contents(self) -> Iterator[io.BufferedReader]:
         """Yield the file at its beginning, decompressed."""
         self._raw.seek(0)
         with unpacked(self._raw, os.fspath(self.path)) as file:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterator, Sequence
-from typing import BinaryIO
+from io import BufferedReader
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -123,7 +123,7 @@ def read_vectors(
 
 
 def vectors_in(
-    file: BinaryIO,
+    file: BufferedReader,
     name: str,
     words: Collection[str] | None = None,
     *,
@@ -162,7 +162,7 @@ def vectors_in(
 Row = tuple[str, str, NDArray[np.float32]]  # location, word, vector
 
 
-def _read_text(file: BinaryIO, name: str) -> Iterator[Row]:
+def _read_text(file: BufferedReader, name: str) -> Iterator[Row]:
     lines = Lines(file, name, f" Or, {IS_IT_BINARY}.")
     first = lines.next()
     if first is None:
@@ -204,16 +204,15 @@ def _read_text(file: BinaryIO, name: str) -> Iterator[Row]:
         )
 
 
-def _read_binary(file: BinaryIO, name: str) -> Iterator[Row]:
-    source = _Bytes(file, name)
-    first = source.until(b"\n", "the first line")
+def _read_binary(file: BufferedReader, name: str) -> Iterator[Row]:
+    first = _until(file, b"\n", f"{name}, the first line")
     try:
         n_words, m = _sizes(first.decode("utf-8", errors="replace"))
     except ValueError as error:
         raise ValueError(f"{name}, the first line: {error}.") from None
     for i in range(n_words):
         where = f"vector {i + 1} of {n_words}"
-        raw = source.until(b" ", where).lstrip(b"\n")
+        raw = _until(file, b" ", f"{name}, {where}").lstrip(b"\n")
         try:
             word = raw.decode("utf-8")
         except UnicodeDecodeError as error:
@@ -226,58 +225,39 @@ def _read_binary(file: BinaryIO, name: str) -> Iterator[Row]:
                 f"{name}, {where}: {shown(word)} is not a word; is this a text file, "
                 "or is the size of vectors in its first line wrong?"
             )
-        vector = np.frombuffer(source.take(m * BINARY.itemsize, where), BINARY)
-        yield where, word, vector.astype(np.float32)
-    if source.rest().strip():
+        data = file.read(m * BINARY.itemsize)
+        if len(data) < m * BINARY.itemsize:
+            raise _ended(f"{name}, {where}")
+        yield where, word, np.frombuffer(data, BINARY).astype(np.float32)
+    if file.read(CHUNK_BYTES).strip():
         raise ValueError(
             f"{name} has more than the {n_words} vectors that its first line "
             "announces: that line is wrong, or the file is damaged."
         )
 
 
-class _Bytes:
-    """A buffered binary file, whose early end is an error."""
+def _until(file: BufferedReader, separator: bytes, where: str) -> bytes:
+    """Return the bytes before the next separator, and skip it."""
+    taken = b""
+    while len(taken) <= MAX_WORD_BYTES:
+        data = file.peek()
+        if not data:
+            raise _ended(where)
+        end = data.find(separator) + 1
+        taken += file.read(end or len(data))
+        if end:
+            return taken[:-1]
+    raise ValueError(
+        f"{where}: no word ends within {MAX_WORD_BYTES} bytes: this is not a binary "
+        "word2vec file."
+    )
 
-    def __init__(self, file: BinaryIO, name: str) -> None:
-        self._file, self._name = file, name
-        self._buffer, self._position = b"", 0
 
-    def until(self, separator: bytes, where: str) -> bytes:
-        """Return the bytes before the next separator, and skip it."""
-        while (end := self._buffer.find(separator, self._position)) < 0:
-            if len(self._buffer) - self._position > MAX_WORD_BYTES:
-                raise ValueError(
-                    f"{self._name}, {where}: no word ends within {MAX_WORD_BYTES} "
-                    "bytes: this is not a binary word2vec file."
-                )
-            self._fill(where)
-        taken = self._buffer[self._position : end]
-        self._position = end + 1
-        return taken
-
-    def take(self, n: int, where: str) -> bytes:
-        """Return the next n bytes."""
-        while len(self._buffer) - self._position < n:
-            self._fill(where)
-        self._position += n
-        return self._buffer[self._position - n : self._position]
-
-    def rest(self) -> bytes:
-        """Return the rest of the buffer and one more chunk."""
-        return self._buffer[self._position :] + self._read()
-
-    def _fill(self, where: str) -> None:
-        more = self._read()
-        if not more:
-            raise ValueError(
-                f"{self._name} ends in {where}: it is truncated, or its first line is "
-                "wrong."
-            )
-        self._buffer = self._buffer[self._position :] + more
-        self._position = 0
-
-    def _read(self) -> bytes:
-        return self._file.read(CHUNK_BYTES)
+def _ended(where: str) -> ValueError:
+    name, _, place = where.rpartition(", ")
+    return ValueError(
+        f"{name} ends in {place}: it is truncated, or its first line is wrong."
+    )
 
 
 def _sizes(line: str) -> tuple[int, int]:

@@ -113,14 +113,16 @@ class UnpackingError(ValueError):
 
 
 @contextmanager
-def reading(path: str | os.PathLike[str], *, pipes: bool = False) -> Iterator[BinaryIO]:
+def reading(
+    path: str | os.PathLike[str], *, pipes: bool = False
+) -> Iterator[io.BufferedReader]:
     """Open a file for reading, as `opened`; decompress gzip, bzip2, xz and zstd."""
     with opened(path, pipes=pipes) as raw, unpacked(raw, os.fspath(path)) as file:
         yield file
 
 
 @contextmanager
-def unpacked(raw: io.BufferedReader, name: str) -> Iterator[BinaryIO]:
+def unpacked(raw: io.BufferedReader, name: str) -> Iterator[io.BufferedReader]:
     """Decompress an open file of gzip, bzip2, xz or zstd; see `reading`."""
     start = raw.peek(START_BYTES)[:START_BYTES]
     refuse_foreign(start, name)
@@ -146,11 +148,10 @@ def unpacked(raw: io.BufferedReader, name: str) -> Iterator[BinaryIO]:
             "backports.zstd",
             otherwise="Or decompress it first.",
         ) from None
-    with (
-        decompressed as file,
-        io.BufferedReader(_Bounded(file, compressed, name), BUFFER_BYTES) as bounded,
-    ):
-        yield cast(BinaryIO, bounded)
+    with decompressed as file:
+        bounded: Any = _Bounded(file, compressed, name)
+        with io.BufferedReader(bounded, BUFFER_BYTES) as buffered:
+            yield buffered
 
 
 class _Counted:

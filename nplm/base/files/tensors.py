@@ -15,6 +15,7 @@ import mmap
 import os
 import zlib
 from collections.abc import Callable, Collection, Mapping
+from contextlib import nullcontext
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, BinaryIO
@@ -140,19 +141,18 @@ def _entries(
     """Return the entries of arrays and of the padding between them, and the end."""
     entries: dict[str, Any] = {}
     end = 0
+
+    def add(name: str, dtype: np.dtype[Any], shape: tuple[int, ...]) -> None:
+        nonlocal end
+        start, end = end, end + dtype.itemsize * math.prod(shape)
+        places = {"shape": list(shape), "data_offsets": [start, end]}
+        entries[name] = {"dtype": NAMES[dtype]} | places
+
     for name, (dtype, shape) in types.items():
         if padding := -end % ALIGNMENT_BYTES:
-            entries[f"{PADDING}{len(entries)}"] = _entry(
-                "U8", (padding,), end, end + padding
-            )
-            end += padding
-        start, end = end, end + dtype.itemsize * math.prod(shape)
-        entries[name] = _entry(NAMES[dtype], shape, start, end)
+            add(f"{PADDING}{len(entries)}", np.dtype(np.uint8), (padding,))
+        add(name, dtype, shape)
     return entries, end
-
-
-def _entry(kind: str, shape: tuple[int, ...], start: int, end: int) -> dict[str, Any]:
-    return {"dtype": kind, "shape": list(shape), "data_offsets": [start, end]}
 
 
 def _header(
@@ -196,11 +196,8 @@ class TensorFile:
         self, path: str | os.PathLike[str], file: BinaryIO | None = None
     ) -> None:
         self.path = Path(path)
-        if file is None:
-            with opened(self.path) as file:
-                self._read(file)
-        else:
-            self._read(file)
+        with opened(self.path) if file is None else nullcontext(file) as source:
+            self._read(source)
 
     def _read(self, file: BinaryIO) -> None:
         file.seek(0)

@@ -84,25 +84,22 @@ def _read(
     )
     fitted = Fitted(arrays | (quantized_items or {}))
     words = _words(fitted, n_words, file.path, check=check)
+    trie: BackoffTrie | packed_trie.MappedTrie | QuantizedTrie
+    table = None
     if quantized_items is not None:
-        quantized = restored_quantized(fitted, check=check)
-        fitted.done()
-        if quantized.n_words != n_words:
-            raise ValueError(f"it has {quantized.n_words} words, not {n_words}")
-        if check:
-            note_verified(file)
-        return Ngrams(quantized, None, boundary, words, split, spelling)
-    if "buckets" in arrays:
-        mapped, table = read_mapped(fitted, n_words, file.path, check=check)
-        if check:
-            note_verified(file)
-        return Ngrams(mapped, table, boundary, words, split, spelling)
-    # Few files lack a hash table. Without it, look-ups trust the trie.
-    trie = restored_trie(fitted)
+        trie = restored_quantized(fitted, check=check)
+    elif "buckets" in arrays:
+        trie, table = read_mapped(fitted, n_words, file.path, check=check)
+    else:  # of the few orders without a hash table: look-ups trust the trie
+        trie = restored_trie(fitted)
     fitted.done()
     if trie.n_words != n_words:
         raise ValueError(f"it has {trie.n_words} words, not {n_words}")
-    return Ngrams(trie, hashing.index_of(trie), boundary, words, split, spelling)
+    if isinstance(trie, BackoffTrie):
+        table = hashing.index_of(trie)
+    elif check:
+        note_verified(file)
+    return Ngrams(trie, table, boundary, words, split, spelling)
 
 
 def _words(fitted: Fitted, n_words: int, path: Path, *, check: bool) -> EncodedWords:
@@ -121,15 +118,7 @@ def _words(fitted: Fitted, n_words: int, path: Path, *, check: bool) -> EncodedW
 
 def _split(params: Any) -> dict[str, Any]:
     """Return checked parameters of a `Splitter`, or a `Tokenizer`, of the text."""
-    if not _is_splitter(params):
-        raise ValueError(f"its header has tokenizer={params!r:.80}")
-    finder_of(Splitter(**params))  # compiles its pattern
-    return params
-
-
-def _is_splitter(params: object) -> bool:
-    """Return whether these are parameters of a `Splitter`."""
-    return (
+    if not (
         isinstance(params, dict)
         # Files from before `identifier` have none.
         and params.keys() | {"identifier"} == params_of(Splitter()).keys()
@@ -139,7 +128,10 @@ def _is_splitter(params: object) -> bool:
             for name, value in params.items()
             if name != "lowercase"
         )
-    )
+    ):
+        raise ValueError(f"its header has tokenizer={params!r:.80}")
+    finder_of(Splitter(**params))  # compiles its pattern
+    return params
 
 
 def _header(file: TensorFile) -> Fitted:
@@ -158,7 +150,6 @@ def read_mapped(
 ) -> tuple[packed_trie.MappedTrie, HashTable]:
     """Return the trie of a file with a hash table, and the table."""
     arrays = {n: fitted.array(n, kind, (None,)) for n, kind in HASHED.items()}
-    fitted.done()
     # Kernels read sizes when they are called, and trust them.
     for name in ("n_ngrams", "level_start", "bucket_start"):
         arrays[name] = np.array(arrays[name])
