@@ -1,23 +1,19 @@
 """Reader processes, whose crashes and hangs are reported as failures."""
 
-import json
+import multiprocessing
 import os
-import selectors
 import shutil
-import subprocess
-import sys
 import tempfile
 from pathlib import Path
 from random import Random
 
-import nplm
 from tests.fuzz.mutations import mutated
 from tests.fuzz.seeds import seeds
 from tests.fuzz.structures import FOLDER, PIPE
+from tests.fuzz.worker import serve
 
 # A case takes milliseconds, but the machine may be busy.
 TIMEOUT_SECONDS = 60.0
-ROOT = Path(__file__).parents[2]
 
 
 def case(kind, number):
@@ -43,13 +39,11 @@ class Reader:
         self._process = None
 
     def __enter__(self):
-        self._errors = tempfile.TemporaryFile("w+")
         self._folder = Path(tempfile.mkdtemp(prefix="nplm-fuzz-"))
         return self
 
     def __exit__(self, *error):
         self._end()
-        self._errors.close()
         shutil.rmtree(self._folder)
 
     def read(self, kind, files):
@@ -61,47 +55,34 @@ class Reader:
             put(folder / name, data)
         if self._process is None:
             self._start()
-        self._process.stdin.write(json.dumps([kind, str(folder)]) + "\n")
-        self._process.stdin.flush()
+        self._pipe.send((kind, folder))
         return self._report()
 
     def _start(self):
-        folders = [str(ROOT), str(Path(nplm.__file__).parents[1])]
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "tests.fuzz.worker"],
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(folders)},
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors,
-            text=True,
-        )  # fmt: skip
-        # Without a timeout: a busy machine may start it slowly.
-        if not self._process.stdout.readline():
-            raise RuntimeError(f"the reader does not start: {self._stderr()}")
+        context = multiprocessing.get_context("spawn")
+        self._pipe, theirs = context.Pipe()
+        self._errors = self._folder / "errors"
+        self._process = context.Process(target=serve, args=(theirs, self._errors))
+        self._process.start()
+        theirs.close()
+        self._pipe.recv()  # without a timeout: a busy machine may start it slowly
 
     def _report(self):
-        with selectors.DefaultSelector() as selector:
-            selector.register(self._process.stdout, selectors.EVENT_READ)
-            if not selector.select(TIMEOUT_SECONDS):
-                self._end()
-                why = f"did not end within {TIMEOUT_SECONDS} s"
-                return {"outcome": "failed", "why": why}
-        line = self._process.stdout.readline()
-        if line:
-            return json.loads(line)
-        code = self._end()
-        return {"outcome": "failed", "why": f"ended with {code}: {self._stderr()}"}
-
-    def _stderr(self):
-        self._errors.seek(0)
-        text = self._errors.read()[-3000:]
-        self._errors.truncate(0)
-        return text
+        if not self._pipe.poll(TIMEOUT_SECONDS):
+            self._end()
+            why = f"did not end within {TIMEOUT_SECONDS} s"
+            return {"outcome": "failed", "why": why}
+        try:
+            return self._pipe.recv()
+        except EOFError:
+            why = f"ended with {self._end()}: {self._errors.read_text()[-3000:]}"
+            return {"outcome": "failed", "why": why}
 
     def _end(self):
         if self._process is None:
             return None
-        self._process.kill()
-        code = self._process.wait()
-        self._process.stdin.close()
-        self._process.stdout.close()
-        self._process = None
-        return code
+        process, self._process = self._process, None
+        process.kill()
+        process.join()
+        self._pipe.close()
+        return process.exitcode

@@ -1,12 +1,7 @@
-"""Read one case after the other, in a process that may crash.
-
-``python -m tests.fuzz.worker`` reads a line of JSON, (kind, folder), from standard
-input for each case, and writes its outcome as a line of JSON to standard output.
-"""
+"""Read one case after the other, in a process that may crash."""
 
 import contextlib
 import faulthandler
-import json
 import os
 import resource
 import sys
@@ -27,8 +22,11 @@ QUANTIZED, FREE_BYTES_QUANTIZED = "binary, unverified", 256 << 20
 MAX_ADDRESS_SPACE_BYTES = 4 << 30
 
 
-def main():
-    faulthandler.enable()
+def serve(pipe, errors):
+    """Read each case, (kind, folder), and send its outcome; crashes go to a file."""
+    file = open(errors, "w")  # noqa: SIM115  (as long as the process lives)
+    os.dup2(file.fileno(), sys.stderr.fileno())
+    faulthandler.enable(file)
     os.environ["XDG_CACHE_HOME"] = os.devnull  # no notes of verified files
     limits = MAX_ADDRESS_SPACE_BYTES, MAX_ADDRESS_SPACE_BYTES
     resource.setrlimit(resource.RLIMIT_AS, limits)
@@ -36,11 +34,10 @@ def main():
     warnings.simplefilter("error")
     # Python's warning about a pattern, which is meant for the user.
     warnings.filterwarnings("ignore", "Possible nested set")
-    out, sys.stdout = sys.stdout, sys.stderr
-    print(json.dumps({"outcome": "ready"}), file=out, flush=True)
-    for line in sys.stdin:
-        kind, folder = json.loads(line)
-        print(json.dumps(_reported(kind, Path(folder))), file=out, flush=True)
+    pipe.send("ready")
+    with contextlib.suppress(EOFError):
+        while True:
+            pipe.send(_reported(*pipe.recv()))
 
 
 def _reported(kind, folder):
@@ -85,7 +82,3 @@ def _kilobytes(name):
         if line.startswith(name + ":"):
             return int(line.split()[1])
     return 0
-
-
-if __name__ == "__main__":
-    main()
