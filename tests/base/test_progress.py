@@ -64,6 +64,16 @@ def notebook(monkeypatch):
     return shown
 
 
+@pytest.fixture
+def seen(notebook, monkeypatch):
+    """Record each share and text that a notebook shows."""
+    seen, update = [], Notebook.show
+    monkeypatch.setattr(
+        Notebook, "show", lambda *call: (seen.append(call[1:]), update(*call))
+    )
+    return seen
+
+
 def test_log_has_a_line_per_tenth(capsys):
     progress(100)
     out, err = capsys.readouterr()
@@ -100,11 +110,7 @@ def test_stages_before_a_fit_are_shown(capsys):
 
 
 @pytest.mark.parametrize("is_known", [True, False])
-def test_documents_that_are_split_are_counted(notebook, monkeypatch, is_known):
-    seen = []
-    monkeypatch.setattr(
-        Notebook, "show", lambda _, share, text: seen.append((share, text))
-    )
+def test_documents_that_are_split_are_counted(seen, monkeypatch, is_known):
     monkeypatch.setattr("time.perf_counter", lambda: 0.0)
     texts = ["a rose"] * 3000
     with stages(2, "texts") as begin:
@@ -125,11 +131,7 @@ def test_documents_that_are_split_are_counted(notebook, monkeypatch, is_known):
 
 
 @pytest.mark.parametrize("is_known", [True, False])
-def test_documents_that_units_are_learned_from_are_counted(
-    notebook, monkeypatch, is_known
-):
-    seen = []
-    monkeypatch.setattr(Notebook, "show", lambda _, *shown: seen.append(shown))
+def test_documents_that_units_are_learned_from_are_counted(seen, is_known):
     texts = ["a rose", "is a rose"] * 1000
     with stages(2, "units") as begin:
         begin("learning")
@@ -144,14 +146,10 @@ def test_documents_that_units_are_learned_from_are_counted(
 
 
 @pytest.mark.parametrize("bits", [None, 8])
-def test_verification_of_a_file_shows_its_time_left(
-    notebook, monkeypatch, tmp_path, bits
-):
+def test_verification_of_a_file_shows_its_time_left(seen, tmp_path, bits):
     discounts = (0.5, 1.0, 1.5)
     model = KneserNeyLM(2, n_words=4, discount_fallback=discounts).fit(X, Y)
     save_binary(model, tmp_path / "model", "abcd", bits=bits)
-    monkeypatch.setattr(Notebook, "show", lambda _, *shown: seen.append(shown))
-    seen = []
     with stages(2, "") as begin:
         begin("")
         load_binary(tmp_path / "model", verify=True)
@@ -163,15 +161,13 @@ def test_verification_of_a_file_shows_its_time_left(
         assert 0.9 * (step in steps) < shares[-1] <= 1
 
 
-def test_perplexities_of_progress_are_named(notebook, monkeypatch):
-    seen = []
-    monkeypatch.setattr(Notebook, "show", lambda _, __, text: seen.append(text))
+def test_perplexities_of_progress_are_named(seen):
     lm = NeuralLM(n_hidden=4, max_iter=2, verbose=2, random_state=0)
     lm.fit(X, Y, X_val=X, y_val=Y)
     first = f"(held-out {np.exp(lm.history_['val_loss'][0]):.1f})"
-    assert all("training perplexity " in text for text in seen)
-    epochs = [int(re.search(r" (\d+)%", text)[1]) > 50 for text in seen]
-    assert {(epoch, first in text) for epoch, text in zip(epochs, seen)} == {
+    assert all("training perplexity " in text for _, text in seen)
+    epochs = [int(re.search(r" (\d+)%", text)[1]) > 50 for _, text in seen]
+    assert {(epoch, first in text) for epoch, (_, text) in zip(epochs, seen)} == {
         (False, False), (True, True),
     }  # fmt: skip
 
@@ -280,17 +276,12 @@ def mixture(verbose):
 
 
 @pytest.mark.filterwarnings("ignore:Kneser-Ney")
-def test_a_mixture_has_one_bar(notebook, monkeypatch, capsys):
-    seen = []
-    update = Notebook.show
-    monkeypatch.setattr(
-        Notebook, "show", lambda *call: (seen.append(call[2]), update(*call))
-    )
+def test_a_mixture_has_one_bar(notebook, seen, monkeypatch, capsys):
     mixture(2).fit(X, Y, X_val=X, y_val=Y)
     [element] = notebook
     assert element.startswith("MixtureLM: ")
     assert element.endswith(" s")
-    parts = [text.removeprefix("MixtureLM: ") for text in seen]
+    parts = [text.removeprefix("MixtureLM: ") for _, text in seen]
     assert parts[0] == "ngrams (1 of 2)"
     inside = [text for text in parts if text.startswith("inner (2 of 2), MixtureLM: ")]
     found = [text.split(": ")[1].split(",")[0] for text in inside]
@@ -315,21 +306,18 @@ def test_a_mixture_has_one_bar(notebook, monkeypatch, capsys):
 
 
 @pytest.mark.filterwarnings("ignore:Kneser-Ney")
-def test_scores_inside_a_mixture_tell_how_far_they_are(notebook, monkeypatch):
+def test_scores_inside_a_mixture_tell_how_far_they_are(seen, monkeypatch):
     quiet = mixture(0).fit(X, Y, X_val=X, y_val=Y)
     monkeypatch.setattr(members, "BLOCK_WINDOWS", len(Y) // 4)
-    seen, update = [], Notebook.show
-    monkeypatch.setattr(
-        Notebook, "show", lambda *call: (seen.append(call[2]), update(*call))
-    )
     shown = mixture(2).fit(X, Y, X_val=X, y_val=Y)
-    assert any("scores (1 of 2), KneserNeyLM: 50%," in text for text in seen)
-    assert any(re.search(r"scores \(1 of 2\), NeuralLM: .* left", t) for t in seen)
+    texts = [text for _, text in seen]
+    assert any("scores (1 of 2), KneserNeyLM: 50%," in text for text in texts)
+    assert any(re.search(r"scores \(1 of 2\), NeuralLM: .* left", t) for t in texts)
     np.testing.assert_array_equal(shown.weights_, quiet.weights_)
 
 
 @pytest.mark.filterwarnings("ignore:Kneser-Ney")
-def test_a_network_that_reads_texts_tells_how_far_its_scores_are(notebook, monkeypatch):
+def test_a_network_that_reads_texts_tells_how_far_its_scores_are(seen, monkeypatch):
     def fit(verbose):
         members = {
             "n-grams": KneserNeyLM(2, n_words=4),
@@ -340,21 +328,14 @@ def test_a_network_that_reads_texts_tells_how_far_its_scores_are(notebook, monke
 
     monkeypatch.setattr(network_scorer, "STEPS_SHOWN", 1)
     monkeypatch.setattr(network_scorer, "READ_AT_ONCE", 64)
-    seen, update = [], Notebook.show
-    monkeypatch.setattr(
-        Notebook, "show", lambda *call: (seen.append(call[2]), update(*call))
-    )
     shown = fit(2)
-    assert any(re.search(r"scores \(2 of 2\), network: .* left", t) for t in seen)
+    assert any(re.search(r"scores \(2 of 2\), network: .* left", t) for _, t in seen)
     np.testing.assert_array_equal(shown.weights_, fit(0).weights_)
 
 
 @pytest.mark.filterwarnings("ignore:Kneser-Ney")
-def test_the_clock_of_a_budget_goes_on_while_a_model_is_fitted(
-    notebook, monkeypatch, capsys
-):
-    seen, budget = [], Budget(60)
-    monkeypatch.setattr(Notebook, "show", lambda *call: seen.append(call[1:]))
+def test_the_clock_of_a_budget_goes_on_while_a_model_is_fitted(seen, capsys):
+    budget = Budget(60)
     with shown(2, budget) as report:
         fit_network(max_iter=1)  # which measures its speed
         report("classes of words", "")
@@ -365,11 +346,6 @@ def test_the_clock_of_a_budget_goes_on_while_a_model_is_fitted(
         pytest.approx(0.5, abs=0.1), "AutoLM: classes of words, 0:30 left",
     )  # fmt: skip
     assert capsys.readouterr().out == ""
-
-
-def test_bar_does_not_change_results(notebook):
-    shown, hidden = (fit_network(max_iter=2, verbose=verbose) for verbose in (2, 0))
-    np.testing.assert_array_equal(shown.C_, hidden.C_)
 
 
 def test_progress_replaces_the_bar(notebook):

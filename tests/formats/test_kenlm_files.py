@@ -1,6 +1,5 @@
 """Files of KenLM's ``build_binary``: its numbers, and the n-grams of tries."""
 
-import gzip
 import pickle
 from pathlib import Path
 
@@ -198,12 +197,6 @@ def test_other_files_are_refused(name, at, value, message, tmp_path):
     with pytest.raises(ValueError, match=message) as error:
         nplm.load(path)
     assert str(path) in str(error.value)
-
-
-def test_compressed_files_are_refused(tmp_path):
-    (tmp_path / "trie.gz").write_bytes(gzip.compress((DATA / "trie").read_bytes()))
-    with pytest.raises(ValueError, match="is a binary model of KenLM, compressed"):
-        nplm.load(tmp_path / "trie.gz")
 
 
 @pytest.mark.parametrize("name", ["probing", "trie-q-b-a"])

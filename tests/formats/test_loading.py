@@ -9,7 +9,6 @@ import pytest
 
 import nplm
 from nplm import KneserNeyLM, TextLM
-from nplm.base.files.tensors import write_tensors
 from nplm.formats import (
     load_binary,
     read_arpa,
@@ -117,36 +116,3 @@ def test_files_that_are_no_models_name_their_reader(tmp_path, model):
                 ValueError, match=rf"model has .*not a model: .*{message}"
             ):
                 nplm.load(path)
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        (b"", "model is empty: copy or save"),
-        (b"\x80\x04\x95", "model cannot be loaded: it does not begin like"),
-        (b"{}", "model cannot be loaded: it does not begin like"),
-        (
-            b"a text of\nsome lines\n",
-            "model, after line 2: .*not an ARPA file",
-        ),
-        (b"caf\xe9\n", "model cannot be loaded: it does not begin like"),
-        (b"\\data\\\nngram 1=1\n\n\\1-grams:\n-1\tcaf\xe9\n", "line 5: not UTF-8"),
-        (
-            gzip.compress(b"\\data\\\n" * 99, mtime=0)[:-9],
-            "model cannot be decompressed",
-        ),
-        (b"BZh91AY&SY", "model cannot be decompressed"),
-    ],
-)
-def test_other_files(tmp_path, content, message):
-    path = tmp_path / "model"
-    path.write_bytes(content)
-    with pytest.raises(ValueError, match=message):
-        nplm.load(path)
-
-
-def test_tensors_of_other_programs(tmp_path):
-    path = tmp_path / "model"
-    write_tensors(path, {"a": np.zeros(3)}, {"format": "pt"})
-    with pytest.raises(ValueError, match=r"it is not a model that nplm\.save wrote"):
-        nplm.load(path)

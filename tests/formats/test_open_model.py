@@ -1,5 +1,6 @@
 """A file is opened once; the scorer of its n-grams is that of their model."""
 
+import gzip
 import os
 import pickle
 import sys
@@ -108,13 +109,19 @@ def test_orders_and_boundaries_are_those_of_the_model(pairs, folder, name):
     ("contents", "message"),
     [
         (b"", "file is empty: copy or save the model again"),
+        (b"\x80\x04\x95", "file cannot be loaded: it does not begin like"),
+        (b"{}", "file cannot be loaded: it does not begin like"),
+        (b"caf\xe9\n", "file cannot be loaded: it does not begin like"),
+        (b"a text of\nsome lines\n", "file, after line 2: .*not an ARPA file"),
+        (gzip.compress(b"\\data\\\n" * 99)[:-9], "file cannot be decompressed"),
+        (b"BZh91AY&SY", "file cannot be decompressed"),
         (b"\\data\\\nngram 1=3\n\0\n", "file, line 3: expected 'ngram 2='"),
         (b"\n\\data\\\nngram 1=\xff\n", "file, line 3: not UTF-8"),
         ("a\n\\data\\\n".encode("utf-16"), "file, line 1: not UTF-8"),
         ("\\data\\\nngram 1=2\n".encode("utf-16-le"), "file, after line .: no line"),
     ],
 )
-def test_empty_files_and_damaged_arpa_files_are_named(tmp_path, contents, message):
+def test_other_files_and_damaged_ones_are_named(tmp_path, contents, message):
     (tmp_path / "file").write_bytes(contents)
     with pytest.raises(ValueError, match=message):
         nplm.load(tmp_path / "file")

@@ -152,15 +152,6 @@ def test_binary_file_read_as_text_is_refused(tmp_path, number):
         read_vectors(path)
 
 
-@pytest.mark.parametrize("binary", [False, True])
-def test_truncated_compressed_file_is_refused(tmp_path, binary):
-    path = tmp_path / "vectors.gz"
-    write_vectors(path, WORDS, vectors_of(len(WORDS)), binary=binary)
-    path.write_bytes(path.read_bytes()[:-9])
-    with pytest.raises(ValueError, match=r"vectors\.gz.* cannot be decompressed"):
-        read_vectors(path, binary=binary)
-
-
 def test_file_without_the_requested_words_is_refused(tmp_path):
     write_vectors(tmp_path / "vectors", ["a"], [[1.0]])
     with pytest.raises(ValueError, match="no vector of any of the requested"):

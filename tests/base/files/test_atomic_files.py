@@ -173,15 +173,6 @@ def test_unfinished_files_stay_on_a_file_system_without_locks(tmp_path, monkeypa
     assert sorted(os.listdir(tmp_path)) == ["model", left]
 
 
-def test_concurrent_writers_leave_one_complete_file(tmp_path):
-    path = tmp_path / "model"
-    with replacing(path) as one, replacing(path) as other:
-        one.write(b"one")
-        other.write(b"other")
-    assert path.read_bytes() == b"one"
-    assert os.listdir(tmp_path) == ["model"]
-
-
 def test_failed_removal_of_the_part_does_not_hide_the_error(tmp_path):
     folder = tmp_path / "folder"
     folder.mkdir()

@@ -149,7 +149,9 @@ def test_every_reader_refuses_a_bomb(tmp_path, monkeypatch, name, line):
     monkeypatch.setattr(compressed, "FREE_BYTES", 1 << 16)
     path = tmp_path / "bomb"
     path.write_bytes(lzma.compress(line * 10**5))
-    with pytest.raises(ValueError, match=r"bomb(, line \d+: | decompresses to more)"):
+    with pytest.raises(
+        ValueError, match=r"bomb(, .*line( \d+)?: | decompresses to more)"
+    ):
         (READERS | TEXTS)[name](path)
 
 

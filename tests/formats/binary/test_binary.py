@@ -120,11 +120,16 @@ def model_of(order):
     return KneserNeyLM(order, n_words=50).fit_stream(ids)
 
 
-@pytest.fixture(params=[3, 17], ids=["hashed", "order 17"])
+HASHED, UNHASHED, QUANTIZED = "hashed", "order 17", "8 bits"
+
+
+@pytest.fixture(params=[HASHED, UNHASHED, QUANTIZED])
 def saved(request, tmp_path):
-    """Return the path of a valid file, with a hash table up to order 16."""
+    """Return the path of a valid file."""
     path = tmp_path / "model.nplm"
-    save_binary(model_of(request.param), path, WORDS[:50])
+    model = model_of(17 if request.param == UNHASHED else 3)
+    bits = 8 if request.param == QUANTIZED else None
+    save_binary(model, path, WORDS[:50], bits=bits)
     return path
 
 
@@ -166,16 +171,56 @@ def test_another_header_is_refused(saved, changes, texts, message):
         load_binary(saved)
 
 
-@pytest.mark.parametrize("name", ["vocabulary", "word_start", "level_start", "words"])
-def test_an_array_of_another_name_or_shape(saved, name):
+@pytest.mark.parametrize("saved", [QUANTIZED], indirect=True)
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"bits": 2}, {"bits": "8"}, {"bits": 9}, {"n_ngrams": [50]},
+        {"n_ngrams": [49, 9, 9]}, {"n_ngrams": [[]]}, {"n_nodes": [9]},
+        {"n_nodes": [-1, 9]}, {"n_nodes": [9, 9]}, {"low": [0, None]}, {"low": [57, 0]},
+        {"low": 0}, {"other": 0}, None, [], "empty",
+    ],
+    ids=str,
+)  # fmt: skip
+def test_another_header_of_quantized_ngrams_is_refused(saved, changes):
+    header, arrays = read_parts(saved)
+    own = header["quantized"]
+    header["quantized"] = own | changes if isinstance(changes, dict) else changes
+    write_parts(saved, header, arrays)
+    with pytest.raises(ValueError, match=DAMAGED):
+        load_binary(saved)
+
+
+NAMES = ["vocabulary", "word_start", "level_start", "words"]
+QUANTIZED_NAMES = [
+    "prob", "bow", "start", "records_2", "prob_2", "records_3", "prob_3", "high_2",
+    "sample_2", "bow_2",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("saved", "name"),
+    [
+        *((kind, name) for kind in (HASHED, UNHASHED) for name in NAMES),
+        *((QUANTIZED, name) for name in [*NAMES[:2], *QUANTIZED_NAMES]),
+    ],
+    indirect=["saved"],
+)
+def test_an_array_of_another_name_shape_or_size_is_refused(saved, name):
     header, arrays = read_parts(saved)
     own = arrays.pop(name)
-    for other, message in [
+    others = [
         ({}, f"is damaged: {name} is missing"),
         ({name: own.astype(np.float64)}, f"{name} is an array of float64 of"),
         ({name: own.reshape(1, -1)}, f"{name} is an array of .* of shape .1, "),
         ({name: own, "other": own}, "other is an unexpected item"),
-    ]:
+    ]
+    if name in QUANTIZED_NAMES:
+        others += [
+            ({name: other}, "arrays do not fit together")
+            for other in (own[:-1], np.append(own, own[:1]))
+        ]
+    for other, message in others:
         write_parts(saved, header, arrays | other)
         with pytest.raises(ValueError, match=message):
             load_binary(saved)
@@ -191,40 +236,34 @@ VOCABULARIES = [
     ("word_slots", 0, 1),
     ("word_slots", slice(None), 1),
 ]
-UNHASHED = [
-    *VOCABULARIES,
-    ("level_start", 0, 1),
-    ("level_start", 2, 50),
-    ("level_start", 2, -1),
-    ("child_start", 0, 0),
-    ("child_start", 3, 10**9),
-    ("child_start", 3, -1),
-    ("child_start", 50, 60),
-    ("start", 0, 1),
-    ("start", 1, 49),
-    ("start", 3, 10**9),
-    ("start", 3, -(10**9)),
-    ("start", -1, 10**9),
-    ("context_word", 0, 1),
-    ("context_word", 1, 2),
-    ("context_word", -1, 50),
-    ("words", 1, 2),
-    ("words", -1, 50),
-    ("words", 51, 0),
-]
-HASHED = [
-    *VOCABULARIES,
-    ("n_ngrams", 1, 60),
-    ("level_start", 2, 52),
-    *[("prob", 7, value) for value in (2, -1, np.nan)],
-    *[("bow", 7, value) for value in (-1, np.nan, np.inf)],
-    ("buckets", 0, 0xFF),
-]
+NUMBERS = {
+    UNHASHED: [
+        *VOCABULARIES,
+        ("level_start", 0, 1), ("level_start", 2, 50), ("level_start", 2, -1),
+        ("child_start", 0, 0), ("child_start", 3, 10**9), ("child_start", 3, -1),
+        ("child_start", 50, 60), ("start", 0, 1), ("start", 1, 49),
+        ("start", 3, 10**9), ("start", 3, -(10**9)), ("start", -1, 10**9),
+        ("context_word", 0, 1), ("context_word", 1, 2), ("context_word", -1, 50),
+        ("words", 1, 2), ("words", -1, 50), ("words", 51, 0),
+    ],
+    HASHED: [
+        *VOCABULARIES,
+        ("n_ngrams", 1, 60), ("level_start", 2, 52), ("buckets", 0, 0xFF),
+        *[("prob", 7, value) for value in (2, -1, np.nan)],
+        *[("bow", 7, value) for value in (-1, np.nan, np.inf)],
+    ],
+    QUANTIZED: [
+        ("prob", 3, -1), ("prob", 3, 2), ("bow", 3, np.nan), ("start", 3, 10**6),
+        ("start", 3, -1), ("records_2", 0, 0xFF), ("records_3", 0, 0xFF),  # word ids
+        ("high_2", 0, 0), ("sample_2", 1, 10**6), ("prob_2", 0, 0.5), ("prob_3", 2, -1),
+        ("bow_2", 2, np.inf),
+    ],
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(
     ("saved", "name", "position", "value"),
-    [(3, *own) for own in HASHED] + [(17, *own) for own in UNHASHED],
+    [(kind, *own) for kind, numbers in NUMBERS.items() for own in numbers],
     indirect=["saved"],
 )
 def test_numbers_out_of_range_with_a_valid_checksum_are_refused(
@@ -234,11 +273,11 @@ def test_numbers_out_of_range_with_a_valid_checksum_are_refused(
     kind = arrays[name].dtype
     arrays[name][position] = np.array(value).astype(kind)
     write_parts(saved, header, arrays)
-    with pytest.raises(ValueError, match=r"model\.nplm is damaged"):
+    with pytest.raises(ValueError, match=DAMAGED):
         load_binary(saved, verify=True)
 
 
-@pytest.mark.parametrize("saved", [3], indirect=True)
+@pytest.mark.parametrize("saved", [HASHED], indirect=True)
 @pytest.mark.parametrize(
     ("name", "position", "value"),
     [
@@ -262,7 +301,7 @@ def test_sizes_that_do_not_fit_are_refused_without_verify(saved, name, position,
         load_binary(saved)
 
 
-@pytest.mark.parametrize("saved", [3], indirect=True)
+@pytest.mark.parametrize("saved", [HASHED], indirect=True)
 @pytest.mark.parametrize("name", ["child", "start"])
 @pytest.mark.parametrize("array", ["high", "sample"])
 def test_distribution_stays_inside_the_arrays_of_a_damaged_file(saved, name, array):
@@ -281,7 +320,7 @@ def test_distribution_stays_inside_the_arrays_of_a_damaged_file(saved, name, arr
                 loaded.prune(1e-3)
 
 
-@pytest.mark.parametrize("saved", [3], indirect=True)
+@pytest.mark.parametrize("saved", [HASHED], indirect=True)
 def test_hash_table_is_loaded_from_the_file(saved, monkeypatch):
     model, _ = load_binary(saved)
     assert isinstance(model.index_.buckets, np.memmap)
@@ -291,7 +330,7 @@ def test_hash_table_is_loaded_from_the_file(saved, monkeypatch):
     assert_array_equal(load_binary(saved)[0].log_prob(X, y), expected)
 
 
-@pytest.mark.parametrize("saved", [3], indirect=True)
+@pytest.mark.parametrize("saved", [HASHED], indirect=True)
 def test_mapped_model_is_pickled_as_a_model_in_memory(saved):
     model, _ = load_binary(saved)
     X, y = windows(np.arange(50), 2)

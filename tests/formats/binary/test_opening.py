@@ -187,52 +187,46 @@ def test_file_that_was_changed_is_verified_again(path, cache, keep_times):
             load(path, verify=True)
 
 
-def test_file_that_was_moved_or_replaced_is_verified_again(path, cache, checks):
-    load_binary(path, verify=True)
-    del checks[:]
-    moved = path.rename(path.with_name("moved"))
-    load_binary(moved, verify=True)
-    assert checks
-    del checks[:]
-    path.write_bytes(moved.read_bytes())
-    load_binary(path, verify=True)
-    assert checks
+def other_rules(path, note):
+    note.write_text(json.dumps(json.loads(note.read_text()) | {"rules": 0}))
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        lambda note: note.write_bytes(b""),
-        lambda note: note.write_bytes(b"[" * 99_999),
-        lambda note: note.write_bytes(b"\xff"),
-        lambda note: note.write_text(
-            json.dumps(json.loads(note.read_text()) | {"rules": 0})
-        ),
-        lambda note: (note.unlink(), note.mkdir()),
-    ],
-)
-def test_note_that_says_something_else_is_not_believed(path, cache, checks, change):
+CHANGES = {
+    "moved": lambda path, note: path.rename(path.with_name("moved")),
+    "written again": lambda path, note: path.write_bytes(path.read_bytes()),
+    "an empty note": lambda path, note: note.write_bytes(b""),
+    "a deep note": lambda path, note: note.write_bytes(b"[" * 99_999),
+    "no text": lambda path, note: note.write_bytes(b"\xff"),
+    "other rules": other_rules,
+    "a folder": lambda path, note: (note.unlink(), note.mkdir()),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+def test_file_is_verified_again_after_a_change_of_it_or_of_its_note(
+    path, cache, checks, change
+):
     load_binary(path, verify=True)
     del checks[:]
     [note] = cache.iterdir()
-    change(note)
-    load_binary(path, verify=True)
+    change(path, note)
+    [changed] = {path, path.with_name("moved")} & set(path.parent.iterdir())
+    load_binary(changed, verify=True)
     assert checks
 
 
-def test_note_that_cannot_be_written_is_no_error(path, monkeypatch, checks):
-    monkeypatch.setenv("XDG_CACHE_HOME", os.devnull)
-    monkeypatch.setattr(binary_reading, "SETTLED_NANOSECONDS", 0)
+@pytest.mark.parametrize("why", ["no folder for it", "just written"])
+def test_file_without_a_note_is_verified_each_time(
+    path, cache, checks, monkeypatch, why
+):
+    if why == "just written":
+        monkeypatch.setattr(binary_reading, "SETTLED_NANOSECONDS", 10**15)
+    else:
+        monkeypatch.setenv("XDG_CACHE_HOME", os.devnull)
     for _ in range(2):
         load_binary(path, verify=True)
-        assert checks
+        assert checks and not cache.exists()
         del checks[:]
-
-
-def test_file_that_was_just_written_is_not_noted(path, cache, monkeypatch):
-    monkeypatch.setattr(binary_reading, "SETTLED_NANOSECONDS", 10**15)
-    load_binary(path, verify=True)
-    assert not cache.exists()
 
 
 def test_command_verifies_when_asked(path, cache):
