@@ -2,8 +2,8 @@
 
 from nplm.base.exceptions import CheckpointError as CheckpointError
 from nplm.base.exceptions import DivergenceError as DivergenceError
+from nplm.formats.loading import ModelFile as ModelFile
 from nplm.formats.loading import load as load
-from nplm.formats.model_file import ModelFile as ModelFile
 from nplm.formats.saving.files import save as save
 from nplm.models.adaptation.adapted_reading import adapted_log_prob as adapted_log_prob
 from nplm.models.adaptation.cache_lm import CacheLM as CacheLM

@@ -34,7 +34,6 @@ FLOORS = {
     "cli/serve": [{"command"}, {"app"}, {"."}],
     "formats": [
         {"__init__"},
-        {"model_file"},
         {"counts", "loading"},
         {"open_model", "ngrams_file"},
         {"arpa", "binary", "saving"},

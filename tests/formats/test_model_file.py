@@ -11,7 +11,7 @@ import pytest
 
 import nplm
 from nplm import KneserNeyLM, ModelFile, NeuralLM, TextLM
-from nplm.formats import model_file, save_binary, write_arpa
+from nplm.formats import loading, save_binary, write_arpa
 from nplm.formats.open_model import OpenModel
 from tests.helpers import code_of, small_text
 
@@ -61,7 +61,7 @@ def loads(monkeypatch):
         return LOAD(file)
 
     monkeypatch.setattr(OpenModel, "load", counted)
-    monkeypatch.setattr(model_file._Cache, "models", {})
+    monkeypatch.setattr(loading._Cache, "models", {})
     return found
 
 
@@ -106,7 +106,7 @@ def test_replaced_files_are_refused(tmp_path, models, loads, write):
     # Refused also when the new one is loaded; and only one is kept.
     with pytest.raises(ValueError, match="Copy the model again, or make another"):
         file.load()
-    assert len(loads) == 2 and len(model_file._Cache.models) == 1
+    assert len(loads) == 2 and len(loading._Cache.models) == 1
 
 
 def test_file_that_is_replaced_while_it_is_loaded_is_refused(path, loads, monkeypatch):
@@ -156,7 +156,7 @@ def test_file_is_mapped_unread_unless_it_is_to_be_verified(path, loads):
     damaged = bytearray(path.read_bytes())
     damaged[-500] ^= 1
     path.write_bytes(bytes(damaged))
-    model_file._Cache.models.clear()
+    loading._Cache.models.clear()
     ModelFile(path).load()
     with pytest.raises(ValueError, match=r"model is damaged: the checksum of"):
         ModelFile(path, verify=True).load()
@@ -166,7 +166,7 @@ def test_file_is_mapped_unread_unless_it_is_to_be_verified(path, loads):
 @pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")
 def test_fork_loads_while_another_thread_holds_the_lock(path, loads):
     file = ModelFile(path)
-    with model_file._Cache.lock:
+    with loading._Cache.lock:
         child = os.fork()
         if not child:
             signal.alarm(30)
@@ -176,17 +176,17 @@ def test_fork_loads_while_another_thread_holds_the_lock(path, loads):
 
 def count_loads():
     """Replace the loader of a worker by one that counts."""
-    model_file.n_loads = 0
+    loading.n_loads = 0
 
     def counted(file):
-        model_file.n_loads += 1
+        loading.n_loads += 1
         return LOAD(file)
 
     OpenModel.load = counted
 
 
 def loads_here():
-    return os.getpid(), model_file.n_loads
+    return os.getpid(), loading.n_loads
 
 
 @pytest.mark.slow

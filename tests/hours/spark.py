@@ -33,16 +33,16 @@ N_SCORED = {"mapped n-grams": 100_000, "network": 10_000}
 # Python runs this at the start of every worker: a load writes a line.
 COUNT_LOADS = """
 import os
-from nplm.formats import model_file
+from nplm.formats.open_model import OpenModel
 
-load = model_file.load
+load = OpenModel.load
 
-def counted(path, **options):
-    with open(f"{path}.loads", "a") as file:
-        file.write(f"{os.getpid()}\\n")
-    return load(path, **options)
+def counted(file):
+    with open(f"{file.path}.loads", "a") as loads:
+        loads.write(f"{os.getpid()}\\n")
+    return load(file)
 
-model_file.load = counted
+OpenModel.load = counted
 """
 
 

@@ -201,7 +201,7 @@ class TensorFile:
 
     def _read(self, file: BinaryIO) -> None:
         file.seek(0)
-        self.stamp = _stamp(os.fstat(file.fileno()))
+        self.stamp = stamp_of(file.fileno())
         size = os.fstat(file.fileno()).st_size
         start = file.read(9)
         n = int.from_bytes(start[:8], "little")
@@ -240,10 +240,6 @@ class TensorFile:
             self._data = np.memmap(
                 file, np.uint8, "r", offset=self._start, shape=(end,)
             )
-
-    def stamp_now(self) -> tuple[int, ...]:
-        """Return the stamp of the file that now has this path."""
-        return _stamp(os.stat(self.path))
 
     def arrays(
         self,
@@ -332,7 +328,9 @@ def header_checksum(header: Mapping[str, object]) -> str:
     return f"{zlib.crc32(json.dumps(header, sort_keys=True).encode()):08x}"
 
 
-def _stamp(status: os.stat_result) -> tuple[int, ...]:
+def stamp_of(file: int | Path) -> tuple[int, ...]:
+    """Return numbers that differ once a file is written, replaced or moved."""
+    status = os.stat(file)
     times = status.st_mtime_ns, status.st_ctime_ns
     return status.st_dev, status.st_ino, status.st_size, *times
 

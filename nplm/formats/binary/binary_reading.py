@@ -20,7 +20,7 @@ from nplm.base.checks import MAX_N_WORDS
 from nplm.base.encoded_words import WORD_ARRAYS, EncodedWords
 from nplm.base.exceptions import damaged_file
 from nplm.base.files.atomic_files import release_pages, replacing, user_cache
-from nplm.base.files.tensors import CHECKSUM, TensorFile
+from nplm.base.files.tensors import CHECKSUM, TensorFile, stamp_of
 from nplm.base.fitted import Fitted
 from nplm.formats._model_files import NGRAMS
 from nplm.formats._ngrams import AT_BLANKS, Ngrams
@@ -264,7 +264,7 @@ def note_verified(file: TensorFile) -> None:
     # RuntimeError: the user has no home.
     with suppress(OSError, RuntimeError):
         is_settled = time.time_ns() - max(file.stamp[-2:]) > SETTLED_NANOSECONDS
-        if not is_settled or file.stamp != file.stamp_now():
+        if not is_settled or file.stamp != stamp_of(file.path):
             return
         path = _path_of(file)
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
