@@ -53,26 +53,23 @@ class Ngrams(NamedTuple, Generic[Trie]):
     split: dict[str, Any] = AT_BLANKS
     spelling: Any = None
 
-    def scorer(self) -> Scorer | None:
-        """Return the scorer of `text_lm`, if look-ups need no model."""
+    def scorer(self) -> Scorer:
+        """Return the scorer of `text_lm`; without a model, if look-ups need none."""
         trie: Any = self.trie  # a trie of arrays is not looked up by itself
         table = self.table or (trie if isinstance(trie, WindowLookUps) else None)
-        if table is None or self.boundary is None:
-            return None
-        known = known_words_of(self.words, self.boundary)
-        self._set_spelling(known)
-        word_scorer = word_scorer_of(table, self.boundary, *known.ids_and_unknown)
+        if table is None:
+            return self.text_lm().scorer()
+        known, boundary = self._known(self.words)
+        word_scorer = word_scorer_of(table, boundary, *known.ids_and_unknown)
         codec = Text(Splitter(**self.split), known)
-        return Scorer(word_scorer, codec, eos=self._predicts_boundary())
+        return Scorer(word_scorer, codec, eos=self._predicts(boundary))
 
     def text_ngrams(self, work: Work) -> TextNgrams:
         """Return n-grams of text whose arrays can be read in order, and are checked."""
-        assert self.boundary is not None  # `OpenModel` refuses files without
         trie = self._unpacked(work)
-        known = known_words_of(list(self.words), self.boundary)
-        self._set_spelling(known)
-        split = Splitter(**self.split), self._predicts_boundary()
-        return TextNgrams(trie, known, self.boundary, *split)
+        known, boundary = self._known(list(self.words))
+        split = Splitter(**self.split), self._predicts(boundary)
+        return TextNgrams(trie, known, boundary, *split)
 
     def with_boundary(self, work: Work) -> Ngrams[BackoffTrie]:
         """Return n-grams with a boundary of probability 0, as of text without marks."""
@@ -106,25 +103,23 @@ class Ngrams(NamedTuple, Generic[Trie]):
         from nplm.text.lm.text_lm import TextLM
         from nplm.text.tokenizer import Tokenizer
 
-        tokenizer = Tokenizer(**self.split)
-        parts = self.model(), self.words
-        ends = self._predicts_boundary()
-        lm = TextLM.from_model(*parts, tokenizer=tokenizer, predict_boundary=ends)
-        assert lm.vocabulary_ is not None
-        self._set_spelling(lm.vocabulary_.known)
-        return lm
+        known, boundary = self._known(self.words)
+        tokenizer, ends = Tokenizer(**self.split), self._predicts(boundary)
+        parts = self.model(), known
+        return TextLM.from_model(*parts, tokenizer=tokenizer, predict_boundary=ends)
 
-    def _predicts_boundary(self) -> bool:
-        """Whether lines have an end: not in n-grams without marks of sentences."""
-        if self.boundary is None:
-            return True
-        if isinstance(self.trie, KenlmTrie):
-            return bool(self.trie.kernel.unigram_prob[self.boundary] > LOG_ZERO)
-        of_words = self.trie
-        if isinstance(of_words, MappedTrie):
-            return bool(of_words.table.prob[self.boundary] > 0)
-        return bool(of_words.prob[self.boundary] > 0)
-
-    def _set_spelling(self, known: KnownWords) -> None:
+    def _known(self, words: Sequence[str]) -> tuple[KnownWords, int]:
+        """Return words with their ids and their spelling, and that of the boundary."""
+        assert self.boundary is not None  # `OpenModel` refuses files without
+        known = known_words_of(words, self.boundary)
         if self.spelling is not None:
             known.spelling = UnknownSpelling.of_params(self.spelling, known.unknown)
+        return known, self.boundary
+
+    def _predicts(self, boundary: int) -> bool:
+        """Whether lines have an end: not in n-grams without marks of sentences."""
+        trie: StoredTrie = self.trie
+        if isinstance(trie, KenlmTrie):
+            return bool(trie.kernel.unigram_prob[boundary] > LOG_ZERO)
+        prob = (trie.table if isinstance(trie, MappedTrie) else trie).prob
+        return bool(prob[boundary] > 0)

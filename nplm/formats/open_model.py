@@ -177,8 +177,7 @@ class OpenModel:
             return self.text_lm().scorer()
         ngrams = self._ngrams()
         with self._named_words():
-            scorer = ngrams.scorer()
-            return ngrams.text_lm().scorer() if scorer is None else scorer
+            return ngrams.scorer()
 
     def text_lm(self, work: Work | None = None, *, index: bool = True) -> TextLM:
         """Return the model of words; a detector's is that of usual documents."""
