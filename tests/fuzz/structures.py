@@ -14,6 +14,8 @@ from importlib.util import find_spec
 
 import numpy as np
 
+from tests.helpers.saving import entry, mixture_of
+
 # These stand for the bytes of a file.
 PIPE, FOLDER = "a pipe", "a folder"
 CODECS = {
@@ -140,29 +142,16 @@ def _estimators(objects):
 
 
 def _mixture(members, rng):
-    pairs = [{"tuple": [f"m{i}", {"object": n}]} for i, n in enumerate(members)]
     fitted = None
     if rng.random() < 0.5:
         # A valid fitted state, so that valid files are scored.
-        n = len(members)
         state = {
-            "names": [f"m{i}" for i in range(n)],
+            "names": [f"m{i}" for i in range(len(members))],
             "members": [{"object": n} for n in members],
             "weights": {"array": "mixed"}, "n_iter": 0, "n_context": 2, "order": 3,
         }  # fmt: skip
         fitted = {"dict": state}
-    return {"kind": "MixtureLM", "params": {"dict": {"estimators": pairs}},
-            "fitted": fitted}  # fmt: skip
-
-
-def _frozen(member, _):
-    given = {"dict": {"estimator": {"object": member}}}
-    return {"kind": "FrozenEstimator", "params": given, "fitted": None}
-
-
-def _pipeline(members, _):
-    steps = [{"tuple": [f"s{i}", {"object": n}]} for i, n in enumerate(members)]
-    return {"kind": "Pipeline", "params": {"dict": {"steps": steps}}, "fitted": None}
+    return mixture_of(*members, fitted=fitted)
 
 
 def chained(objects, arrays, rng):
@@ -178,9 +167,10 @@ def chained(objects, arrays, rng):
         if kind == "mixture":
             objects.append(_mixture(members, rng))
         elif kind == "frozen":
-            objects.append(_frozen(members[0], rng))
+            objects.append(entry("FrozenEstimator", estimator={"object": members[0]}))
         else:
-            objects.append(_pipeline(members, rng))
+            steps = [{"tuple": [f"s{i}", {"object": n}]} for i, n in enumerate(members)]
+            objects.append(entry("Pipeline", steps=steps))
     if '"mixed"' not in json.dumps(objects):
         del arrays["mixed"]
 
@@ -227,8 +217,7 @@ def patterns(objects, arrays, rng):
         pattern = {"pattern": rng.choice(PATTERNS)}
         if rng.random() < 0.3:
             pattern = pattern["pattern"][0]
-        given = {"dict": {"pattern": pattern}}
-        own = {"kind": "Tokenizer", "params": given, "fitted": {"dict": {}}}
+        own = entry("Tokenizer", {"dict": {}}, pattern=pattern)
         objects.insert(rng.choice([0, len(objects)]), own)
 
 
@@ -242,8 +231,7 @@ def units(objects, arrays, rng):
     data = json.dumps(described).encode()
     arrays["units"] = np.frombuffer(data[: rng.choice([None, None, -9])], np.uint8)
     model = {"subwords": [library, {"array": "units"}]}
-    given = {"dict": {"model": model}}
-    objects.append({"kind": "Subwords", "params": given, "fitted": given})
+    objects.append(entry("Subwords", {"dict": {"model": model}}, model=model))
 
 
 BUILDERS = [chained, chained, repeated, repeated, deep, patterns, units]

@@ -121,6 +121,17 @@ def pipeline(lm, **options):
     return Pipeline(steps)
 
 
+def entry(kind, fitted=None, **params):
+    """Return an estimator as a file of `nplm.save` has it."""
+    return {"kind": kind, "params": {"dict": params}, "fitted": fitted}
+
+
+def mixture_of(*members, fitted=None):
+    """Return a mixture of the estimators of these numbers."""
+    pairs = [{"tuple": [f"m{i}", {"object": n}]} for i, n in enumerate(members)]
+    return entry("MixtureLM", fitted, estimators=pairs)
+
+
 def quiet(fit):
     """Fit without the warning on discounts of small texts."""
     with warnings.catch_warnings():

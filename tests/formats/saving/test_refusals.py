@@ -25,7 +25,16 @@ from nplm import (
 )
 from nplm.base.files.tensors import read_tensors, write_tensors
 from tests.helpers import neural_lm, peak_of
-from tests.helpers.saving import N_WORDS, TEXTS, X, Y, pipeline, quiet
+from tests.helpers.saving import (
+    N_WORDS,
+    TEXTS,
+    X,
+    Y,
+    entry,
+    mixture_of,
+    pipeline,
+    quiet,
+)
 
 
 def written(path, objects, **arrays):
@@ -115,15 +124,6 @@ def test_other_json_is_refused(tmp_path, encoded):
     assert ".." not in str(told.value)
 
 
-def entry(kind, fitted=None, **params):
-    return {"kind": kind, "params": {"dict": params}, "fitted": fitted}
-
-
-def mixture_of(*members):
-    pairs = [{"tuple": [f"m{i}", {"object": n}]} for i, n in enumerate(members)]
-    return entry("MixtureLM", estimators=pairs)
-
-
 @pytest.mark.parametrize(
     "last",
     [
@@ -134,23 +134,23 @@ def mixture_of(*members):
     ids=["weights", "estimators", "text"],
 )
 def test_chain_of_mixtures_is_refused_before_it_is_shown(tmp_path, last):
-    """Each mixture has the previous one twice: a walk takes 2**n steps."""
-    chain = [entry("UniformLM"), *(mixture_of(n, n) for n in range(40)), last]
-    path = written(tmp_path / "chain", chain)
-    with pytest.raises(
-        ValueError, match=r"chain cannot be loaded: .* members, counted"
-    ):
+    """A walk over mixtures of the previous one twice takes 2**n steps.
+
+    scikit-learn shows an estimator twice for each one that contains it.
+    """
+    path, first = tmp_path / "chain", entry("UniformLM")
+    written(path, [first, *(mixture_of(n, n) for n in range(40)), last])
+    with pytest.raises(ValueError, match=r"chain cannot be loaded: .* members, coun"):
         nplm.load(path)
-
-
-def test_deep_chain_is_refused(tmp_path):
-    """scikit-learn shows an estimator twice for each one that contains it."""
-    chain = [entry("UniformLM"), *(mixture_of(n) for n in range(8))]
-    last = entry("Tokenizer", {"dict": {}})
-    assert isinstance(nplm.load(written(tmp_path / "chain", [*chain, last])), Tokenizer)
-    chain = [entry("UniformLM"), *(mixture_of(n) for n in range(30))]
+    written(path, [first, *(mixture_of(n) for n in range(30))])
     with pytest.raises(ValueError, match="or they are nested too deeply"):
-        nplm.load(written(tmp_path / "chain", chain))
+        nplm.load(path)
+    shown = [
+        first,
+        *(mixture_of(n) for n in range(8)),
+        entry("Tokenizer", {"dict": {}}),
+    ]
+    assert isinstance(nplm.load(written(path, shown)), Tokenizer)
 
 
 @pytest.mark.parametrize("kind", ["tuple", "dict", "list"])
@@ -240,7 +240,7 @@ def mixture_of_a_network(n):
     """Return a mixture that was fitted with this member alone."""
     state = {"names": ["m0"], "members": [{"object": n}], "weights": {"array": "one"},
             "n_iter": 0, "n_context": 2, "order": 3}  # fmt: skip
-    return entry("MixtureLM", {"dict": state}, **mixture_of(n)["params"]["dict"])
+    return mixture_of(n, fitted={"dict": state})
 
 
 def text_of_a_network(n):
