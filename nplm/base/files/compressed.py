@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from importlib import import_module
-from typing import Any, BinaryIO, NamedTuple, cast
+from typing import Any, BinaryIO, cast
 
 from nplm.base.exceptions import missing_packages
 from nplm.base.files.atomic_files import opened
@@ -59,47 +59,34 @@ COMPRESSED_BYTES = 1 << 13
 LARGE_WINDOW = "requires too much memory"
 
 
-class Foreign(NamedTuple):
-    """A kind of file: how it begins, what it is, and what to read instead."""
-
-    start: re.Pattern[bytes]
-    what: str
-    advice: str
-
-
-FOREIGN = (
-    Foreign(
-        re.compile(rb"mmap lm http://kheafield\.com/code"),
+# Files of other tools: how they begin, what they are, and what to read instead.
+FOREIGN = {
+    rb"mmap lm http://kheafield\.com/code": (
         "a binary model of KenLM, compressed or in place of another file",
         "give the file as build_binary wrote it to nplm.load, or to a command that "
         "takes a MODEL",
     ),
-    Foreign(
-        re.compile(rb"SRILM_BINARY_"),
+    rb"SRILM_BINARY_": (
         "a binary file of SRILM",
         "write a model as ARPA by 'ngram -order N -lm FILE -write-lm model.arpa'",
     ),
-    Foreign(
-        re.compile(rb"Trie Language Model[\0-\x08]|.{4}Darpa Trigram LM", re.S),
+    rb"(?s)Trie Language Model[\0-\x08]|.{4}Darpa Trigram LM": (
         "a binary model of CMU Sphinx",
         "write it as ARPA by 'pocketsphinx_lm_convert -i FILE -o FILE.arpa -ofmt arpa'",
     ),
-    Foreign(
-        re.compile(rb"[QI]?blmt \d+ \d+"),
+    rb"[QI]?blmt \d+ \d+": (
         "a binary model of IRSTLM",
         "write it as ARPA by 'compile-lm --text=yes FILE model.arpa'",
     ),
-    Foreign(
-        re.compile(rb"\xba\x16\x4f\x2f"),
+    rb"\xba\x16\x4f\x2f": (
         "a model of fastText",
         "give its vectors, the .vec file",
     ),
-    Foreign(
-        re.compile(rb"\xd6\xfd\xb2\x7e"),
+    rb"\xd6\xfd\xb2\x7e": (
         "a transducer of OpenFst, such as Kaldi's",
         "give the ARPA file that it was built from",
     ),
-)
+}
 
 
 def unpacking_errors() -> tuple[type[Exception], ...]:
@@ -238,8 +225,6 @@ class _Bounded(io.RawIOBase):
 
 def refuse_foreign(start: bytes, name: str) -> None:
     """Raise ValueError if a file that begins so is another tool's that is not read."""
-    for foreign in FOREIGN:
-        if foreign.start.match(start):
-            raise ValueError(
-                f"{name} is {foreign.what}, which nplm does not read: {foreign.advice}."
-            )
+    for pattern, (what, advice) in FOREIGN.items():
+        if re.match(pattern, start):
+            raise ValueError(f"{name} is {what}, which nplm does not read: {advice}.")
