@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 from collections import Counter
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 
@@ -112,8 +113,13 @@ BENCHMARKS = sorted((ROOT.parent / "benchmarks").rglob("*.py"))
 TESTS = sorted(Path(__file__).parent.rglob("*.py"))
 
 
+@cache
 def imported(path):
     """Modules of nplm that a file imports, at any depth, if only for their types."""
+    return list(imports_in(path))
+
+
+def imports_in(path):
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
