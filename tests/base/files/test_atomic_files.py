@@ -7,7 +7,12 @@ import sys
 
 import pytest
 
-from nplm.base.files.atomic_files import _machine_id, full_disk_named, replacing
+from nplm.base.files.atomic_files import (
+    _machine_id,
+    check_writable,
+    full_disk_named,
+    replacing,
+)
 
 
 def test_file_is_replaced_when_the_new_one_is_complete(tmp_path):
@@ -88,7 +93,6 @@ def test_file_and_folder_are_synced(tmp_path, monkeypatch):
     assert synced == [(False, False), (True, True)]
 
 
-@pytest.mark.skipif(os.name != "posix", reason="permissions of POSIX")
 def test_new_file_has_default_permissions(tmp_path):
     (tmp_path / "any").touch()
     with replacing(tmp_path / "model"):
@@ -97,7 +101,6 @@ def test_new_file_has_default_permissions(tmp_path):
     assert len(modes) == 1
 
 
-@pytest.mark.skipif(os.name != "posix", reason="permissions of POSIX")
 @pytest.mark.parametrize("mode", [0o600, 0o640, 0o666])
 def test_replacement_keeps_the_permissions_of_the_old_file(tmp_path, mode):
     path = tmp_path / "model"
@@ -180,3 +183,20 @@ def test_failed_removal_of_the_part_does_not_hide_the_error(tmp_path):
         folder.rename(tmp_path / "elsewhere")
         folder.write_text("not a folder")
         raise KeyboardInterrupt
+
+
+def test_devices_and_pipes_are_not_replaced(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(OSError, match="pipe: it is a device or a pipe"):
+        check_writable(tmp_path / "pipe")
+    with pytest.raises(OSError, match=r"/dev/null: it is a device"):
+        check_writable("/dev/null")
+
+
+def test_target_of_a_link_is_checked(tmp_path):
+    link = tmp_path / "link"
+    link.symlink_to(tmp_path / "absent" / "model")
+    with pytest.raises(FileNotFoundError, match=r"link: there is no folder .*absent;"):
+        check_writable(link)
+    (tmp_path / "absent").mkdir()
+    assert check_writable(link) == link

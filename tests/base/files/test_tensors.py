@@ -9,6 +9,7 @@ import pytest
 from nplm.base.files import tensors
 from nplm.base.files.tensors import (
     CHECKSUM,
+    METADATA,
     NotTensorsError,
     TensorFile,
     read_tensors,
@@ -157,29 +158,27 @@ def swapped(header):
     header["prob"], header["start"] = header["start"], header["prob"]
 
 
+def updated(name, **changes):
+    return lambda header: header[name].update(changes)
+
+
+NOT_OURS = "its header is not one of nplm's"
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
         (swapped, None),  # types and places go together
-        *[
-            (
-                lambda header, own=own: header["start"].update(own),
-                "its header has|the off",
-            )
+        *(
+            (updated("start", **own), "its header has|the off")
             for own in INVALID_ENTRIES
-        ],
+        ),
         (lambda header: header.pop("start"), "the offsets of"),
         (lambda header: header.update(more=header["none"]), "no checksums of its arr"),
-        (lambda header: header["__metadata__"].pop("arrays"), "its header is not JSON"),
-        (lambda header: header["__metadata__"].update(arrays="{}"), "no checksums of"),
-        (
-            lambda header: header["__metadata__"].update(of=3),
-            "its header is not one of",
-        ),
-        (
-            lambda header: header.update(__metadata__=3),
-            "its header is not one of nplm's",
-        ),
+        (lambda header: header[METADATA].pop("arrays"), "its header is not JSON"),
+        (updated(METADATA, arrays="{}"), "no checksums of"),
+        (updated(METADATA, of=3), NOT_OURS),
+        (lambda header: header.update({METADATA: 3}), NOT_OURS),
     ],
 )
 def test_headers_whose_checksum_is_right(path, change, message):

@@ -4,9 +4,20 @@ import os
 
 import numpy as np
 import pytest
+from sklearn.exceptions import NotFittedError
 
-from nplm.formats import _lines, read_arpa, write_arpa
+from nplm import (
+    ClassLM,
+    InterpolatedTrigram,
+    KneserNeyLM,
+    MixtureLM,
+    NeuralLM,
+    UniformLM,
+)
+from nplm.formats import _lines, read_arpa, save_binary, write_arpa, write_counts
+from nplm.models.ngrams.backoff_model import BackoffLM
 from tests.helpers.arpa import KENLM, SRILM, WORDS, fitted
+from tests.helpers.ngrams import trie_of_tables
 
 
 def test_number_of_comment_lines_is_limited(tmp_path):
@@ -243,3 +254,28 @@ def test_first_invalid_line_of_many_is_named(tmp_path, blank_lines):
             number = head.count("\n") + 1 + first * (1 + blank_lines)
             with pytest.raises(ValueError, match=f"line {number}: .*{message}"):
                 read_arpa(path)
+
+
+WRITERS = [write_arpa, save_binary, write_counts]
+
+
+@pytest.mark.parametrize("write", WRITERS)
+def test_what_has_no_ngrams_is_refused(tmp_path, write):
+    models = ClassLM(), InterpolatedTrigram(), MixtureLM([]), NeuralLM(), UniformLM()
+    for model in (*models, 3):
+        message = f"{type(model).__name__} .* pass a KneserNeyLM"
+        with pytest.raises(TypeError, match=message):
+            write(model, tmp_path / "model", ["a", "b"])
+    unfitted = [KneserNeyLM(), *[BackoffLM()] * (write is not write_counts)]
+    for model in unfitted:
+        message = f"{type(model).__name__} instance is not fitted"
+        with pytest.raises(NotFittedError, match=message):
+            write(model, tmp_path / "model", ["a", "b"])
+    assert not any(tmp_path.iterdir())
+
+
+def test_counts_of_a_model_from_a_file_are_refused(tmp_path):
+    one = np.zeros((1, 1), dtype=np.int32)
+    read = BackoffLM.from_trie(trie_of_tables([one], [np.zeros(1)], []))
+    with pytest.raises(TypeError, match="BackoffLM keeps no n-gram counts"):
+        write_counts(read, tmp_path / "counts", ["a"])

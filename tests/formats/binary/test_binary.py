@@ -77,11 +77,8 @@ def test_damage(tmp_path):
         (b"", "model.nplm is empty", False),
         (b"\\data\\\n", "not a file of save_binary: .*read_arpa reads", False),
         (saved, r"not a file of save_binary: nplm\.load reads", False),
-        (data[:30], "is damaged: it is truncated: its header has", False),
         (bytes(header), "is damaged: the checksum of its header", False),
         (data[:-200], "is truncated: it has .* bytes, but its header says", False),
-        (data[:-1], "is truncated: it has .* bytes, but its header says", False),
-        (data + b"\0", "is damaged: it has .* bytes, but its header says", False),
         (bytes(flipped), "is damaged: the checksum of buckets", True),
     ]:
         path.write_bytes(bad)
