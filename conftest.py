@@ -13,7 +13,9 @@ NEEDS_MPI = [
     "nplm/models/training/parallel/agreement.py",
     "docs/guide/parallel.rst",
 ]
-NEEDS_FASTAPI = ["nplm/cli/serve/app.py", "nplm/cli/serve/messages.py"]
+NEEDS_FASTAPI = [
+    f"nplm/cli/serve/{name}.py" for name in ("app", "guard", "messages", "server")
+]
 NEEDS_SPARK = ["tests/hours/spark.py"]
 collect_ignore = [
     *([] if find_spec("mpi4py") else NEEDS_MPI),

@@ -31,7 +31,7 @@ FLOORS = {
         {"_kernels"},
     ],
     "cli": [{"__init__"}, {"commands", "serve"}, {"training"}, {"."}],
-    "cli/training": [{"minutes", "on_disk", "in_memory"}, {"kept_fits"}, {"."}],
+    "cli/training": [{"minutes"}, {"in_memory", "on_disk"}, {"."}],
     "cli/serve": [{"command"}, {"app"}, {"."}],
     "formats": [
         {"__init__"},

@@ -35,8 +35,10 @@ COMMANDS = {
 # The modules of commands that are not in a file of their name in ``commands/``.
 ELSEWHERE = {
     **{n: f"nplm.cli.commands.ngrams.{n}" for n in ("count", "expand", "mix", "prune")},
-    "compare": "nplm.cli.commands.paper.compare",
-    "reproduce": "nplm.cli.commands.paper.reproduce",
+    **{n: f"nplm.cli.commands.paper.{n}" for n in ("compare", "reproduce")},
+    **dict.fromkeys(
+        ("generate", "neighbors", "suggest"), "nplm.cli.commands.predictions"
+    ),
     "serve": "nplm.cli.serve.command",
 }
 # Threads of NumPy's BLAS wait for work in a loop before they sleep, for 2 to this power

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING
 
 from nplm.base import progress
 from nplm.base.progress import Log, Surface, Terminal
-from nplm.cli._text import Files
+from nplm.cli._text import Chunk, Files, chunks_of, n_bytes_of
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -17,6 +17,17 @@ if TYPE_CHECKING:
 
 class Stages(progress.Stages):
     """The stages of a command."""
+
+    def chunks(
+        self, stage: str, inputs: Sequence[str], *, follow: bool = False
+    ) -> Iterator[Chunk]:
+        """Yield the lines of files as `chunks_of`, and show how many are done."""
+        n_lines, n_bytes = 0, 0 if follow else n_bytes_of(inputs)
+        self.show_units(stage, 0, "lines", 0, n_bytes)
+        for chunk in chunks_of(inputs, follow=follow):
+            yield chunk
+            n_lines += len(chunk.lines)
+            self.show_units(stage, n_lines, "lines", chunk.n_bytes, n_bytes)
 
     def show_units(
         self, stage: str, done: int, unit: str, n_read: int, n_bytes: int

@@ -128,13 +128,15 @@ class Chunk(NamedTuple):
         return None if is_marked else text.split("\n")
 
 
-def left_out(n_skipped: int, n_lines: int, field: str | None) -> str:
-    """Return how many lines were left out, and why."""
+def report_left_out(n_skipped: int, n_lines: int, field: str | None) -> None:
+    """Say how many lines were left out, if any, and why."""
     no_text = f", or have no text in {field!r}" if field else ""
-    return (
-        f"{n_skipped} of {n_lines} lines were left out: they are not UTF-8, or have "
-        f"NUL bytes, or marks inside{no_text}."
-    )
+    if n_skipped:
+        click.echo(
+            f"{n_skipped} of {n_lines} lines were left out: they are not UTF-8, or "
+            f"have NUL bytes, or marks inside{no_text}.",
+            err=True,
+        )
 
 
 def listed_words(path: str, option: str) -> list[str]:

@@ -11,7 +11,7 @@ import pytest
 import nplm
 from nplm import TextLM
 from nplm.cli import _text
-from nplm.cli.commands import generate
+from nplm.cli.commands import predictions
 from nplm.formats import read_arpa, read_vectors
 
 

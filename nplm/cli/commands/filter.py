@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from itertools import chain
@@ -22,7 +22,14 @@ from nplm.cli._models import MODEL, read_scorer
 from nplm.cli._options import command, flag, option
 from nplm.cli._outputs import OutputFile, refuse_to_replace
 from nplm.cli._tally import TextScorer
-from nplm.cli._text import ERRORS, FIELD, INPUTS, Chunk, chunks_of, left_out, n_bytes_of
+from nplm.cli._text import (
+    ERRORS,
+    FIELD,
+    INPUTS,
+    Chunk,
+    n_bytes_of,
+    report_left_out,
+)
 from nplm.cli._values import ABOVE_ZERO, POSITIVE, SHARE, Real
 from nplm.cli.commands.score import refuse_to_share
 from nplm.formats._model_files import writing
@@ -39,7 +46,6 @@ class Part(NamedTuple):
 
     lines: list[bytes]
     perplexities: Floats
-    n_bytes: int
 
 
 @dataclass(frozen=True)
@@ -58,7 +64,7 @@ class Perplexities:
         of_lines = np.full(len(chunk.lines), np.nan)
         of_lines[np.array(scored.numbers, dtype=np.intp) - chunk.first] = scores
         lines = chunk.lines if self.with_lines else []
-        return Part(lines, of_lines, chunk.n_bytes)
+        return Part(lines, of_lines)
 
 
 @command(
@@ -192,10 +198,9 @@ class _Text:
 
     def scored(self, work: Perplexities) -> Iterator[Part]:
         """Yield all lines as they are scored."""
-        chunks = chunks_of(self.inputs)
+        chunks = self.bars.chunks("scoring", self.inputs)
         size = self.n_bytes if work.score.is_quick else 0
-        parts = in_order(work, chunks, self.n_jobs, size)
-        return self._shown("scoring", parts)
+        return in_order(work, chunks, self.n_jobs, size)
 
     def of_files(self, shares: list[float]) -> tuple[Floats, Iterator[Part]]:
         """Return the thresholds of files, and their lines, which are read again."""
@@ -204,17 +209,17 @@ class _Text:
 
         def parts() -> Iterator[Part]:
             start = 0
-            for chunk in chunks_of(self.inputs):
+            for chunk in self.bars.chunks("writing", self.inputs):
                 of_chunk = every[start : start + len(chunk.lines)]
                 start += len(chunk.lines)
                 if len(of_chunk) < len(chunk.lines):
                     break
-                yield Part(chunk.lines, of_chunk, chunk.n_bytes)
+                yield Part(chunk.lines, of_chunk)
             if start != len(every):
                 names = " ".join(self.inputs)
                 raise ValueError(f"{names}: written to while it was read.")
 
-        return _thresholds(every, shares), self._shown("writing", parts())
+        return _thresholds(every, shares), parts()
 
     def of_a_pipe(
         self, shares: list[float], sample: int
@@ -234,14 +239,6 @@ class _Text:
                 break
         every = np.concatenate([np.empty(0), *(part.perplexities for part in first)])
         return _thresholds(every, shares), chain(first, parts)
-
-    def _shown(self, stage: str, parts: Iterable[Part]) -> Iterator[Part]:
-        n_lines = 0
-        self.bars.show_units(stage, 0, "lines", 0, self.n_bytes)
-        for part in parts:
-            n_lines += len(part.perplexities)
-            self.bars.show_units(stage, n_lines, "lines", part.n_bytes, self.n_bytes)
-            yield part
 
 
 def _thresholds(perplexities: Floats, shares: list[float]) -> Floats:
@@ -289,5 +286,4 @@ def _report(
             f"{' '.join(limits)}"
         )
     click.echo(text, err=True)
-    if n_skipped:
-        click.echo(left_out(n_skipped, n_lines + n_skipped, field), err=True)
+    report_left_out(n_skipped, n_lines + n_skipped, field)

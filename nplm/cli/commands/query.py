@@ -22,7 +22,7 @@ from nplm.cli._tally import (
     end_of_lines,
     warning_of_unknown,
 )
-from nplm.cli._text import BLANK_LINES, INPUTS, NO_MARKS, chunks_of, n_bytes_of
+from nplm.cli._text import BLANK_LINES, INPUTS, NO_MARKS
 from nplm.text.lm.scorer import Scorer, measured
 from nplm.text.lm.text_scores import NO_SPELLING, ScoredTokens
 
@@ -99,10 +99,8 @@ def query_command(
     whole = Figures(scorer.eos)
     with bars_beside_output() as bars:
         for name in inputs or ("-",):
-            of_file, n_bytes = Figures(scorer.eos), n_bytes_of([name])
-            stage = f"scoring {name}"
-            bars.show_units(stage, 0, "lines", 0, n_bytes)
-            for chunk in chunks_of([name]):
+            of_file = Figures(scorer.eos)
+            for chunk in bars.chunks(f"scoring {name}", [name]):
                 scored = score(chunk, words=words)
                 part = scored.tokens
                 measures = measured(scorer, scored.texts, part)
@@ -110,8 +108,6 @@ def query_command(
                 of_file.add(part, *measures)
                 if show is not None:
                     show(scorer, scored)
-                n_lines = chunk.first + len(chunk.lines) - 1
-                bars.show_units(stage, n_lines, "lines", chunk.n_bytes, n_bytes)
             if each == "file":
                 sums = of_file.log_prob, of_file.n_tokens, of_file.n_unknown
                 if in_json:

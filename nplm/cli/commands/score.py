@@ -21,9 +21,8 @@ from nplm.cli._text import (
     INPUTS,
     NO_MARKS,
     Chunk,
-    chunks_of,
-    left_out,
     n_bytes_of,
+    report_left_out,
 )
 from nplm.cli._values import ABOVE_ZERO
 from nplm.text.lm.scorer import Scorer
@@ -56,9 +55,8 @@ class Output(NamedTuple):
 
     text: str
     n_shown: int
+    n_scored: int
     n_lines: int
-    n_skipped: int
-    n_bytes: int
 
 
 def refuse_to_share(scorer: Scorer, n_jobs: int) -> None:
@@ -93,9 +91,8 @@ class Scoring:
             for number, text, of_line in zip(scored.numbers, scored.joined(), figures)
         ]
         rows = [self.row(line) for line in lines if self._is_shown(line)]
-        n_skipped = len(chunk.lines) - len(lines)
         text = "".join(f"{row}\n" for row in rows)
-        return Output(text, len(rows), len(lines), n_skipped, chunk.n_bytes)
+        return Output(text, len(rows), len(lines), len(chunk.lines))
 
     def _is_shown(self, line: Line) -> bool:
         return self.above is None or line.perplexity > self.above
@@ -181,8 +178,7 @@ def score_command(
         scorer = without_marks(scorer)
     if follow and progress is None:
         progress = False
-    n_bytes = 0 if follow else n_bytes_of(inputs)
-    n_lines = n_shown = n_skipped = 0
+    n_lines = n_shown = n_scored = 0
     row = _json_row(with_text) if in_json else _row(per_token, with_text)
     work = Scoring(
         TextScorer(scorer, errors, field, bos=not no_marks),
@@ -190,20 +186,17 @@ def score_command(
         above,
         least_token,
     )
-    chunks = chunks_of(inputs, follow=follow)
     with bars_beside_output(progress) as bars:
-        size = n_bytes if work.score.is_quick else 0
-        bars.show_units("scoring", 0, "lines", 0, n_bytes)
+        size = n_bytes_of(inputs) if work.score.is_quick else 0
+        chunks = bars.chunks("scoring", inputs, follow=follow)
         for output in in_order(work, chunks, n_jobs, size):
             click.echo(output.text, nl=False)
             n_lines += output.n_lines
             n_shown += output.n_shown
-            n_skipped += output.n_skipped
-            bars.show_units("scoring", n_lines, "lines", output.n_bytes, n_bytes)
+            n_scored += output.n_scored
     if above is not None:
-        click.echo(f"{n_shown:,} of {n_lines:,} lines are above {above:g}", err=True)
-    if n_skipped:
-        click.echo(left_out(n_skipped, n_lines + n_skipped, field), err=True)
+        click.echo(f"{n_shown:,} of {n_scored:,} lines are above {above:g}", err=True)
+    report_left_out(n_lines - n_scored, n_lines, field)
 
 
 def _row(per_token: bool, with_text: bool) -> Callable[[Line], str]:

@@ -19,10 +19,9 @@ from nplm.cli._options import (
     refuse_other_models,
 )
 from nplm.cli._outputs import output_option, refuse_to_replace
-from nplm.cli._text import INPUTS, hint_of_marks, listed_words
+from nplm.cli._text import INPUTS, hint_of_marks
 from nplm.cli.training.job import Job
 from nplm.cli.training.options import OPEN_UNITS, TRAIN_OPTIONS, UNITS
-from nplm.text.words.word_choice import WordChoice
 
 # The bytes and </s>.
 LEAST_UNITS = 257
@@ -91,13 +90,13 @@ def train_command(
         # Imported here: only models that are fitted in memory need scikit-learn.
         from nplm.cli.training.in_memory import train_in_memory
 
-        train_in_memory(job, _choice(options))
+        train_in_memory(job)
         return
     if options["of_counts"]:
         _refuse_text_options(inputs)
     from nplm.cli.training.on_disk import train_on_disk
 
-    train_on_disk(job, _choice(options))
+    train_on_disk(job)
 
 
 # -- options that do not go together --------------------------------------------
@@ -141,9 +140,3 @@ def _refuse_text_options(inputs: Sequence[str]) -> None:
         ("tokens", "blank_lines", "no_marks"),
         "{} is for texts, and --counts has the words of its files: leave it out.",
     )  # fmt: skip
-
-
-def _choice(options: Settings) -> WordChoice:
-    path = options["words_path"]
-    words = None if path is None else listed_words(path, "--vocabulary")
-    return WordChoice(options["min_count"], options["max_words"], words=words)

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Awaitable, Callable, Collection, MutableMapping
-from typing import Any
+from collections.abc import Collection
 from urllib.parse import urlsplit
 
 import anyio
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.exceptions import HTTPException
+from starlette.responses import JSONResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 BODY_SECONDS = 30  # for the whole body of a request
 HEALTH = "/health"  # any host: a load balancer names an address
-
-Message = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
-Application = Callable[[Message, Receive, Send], Awaitable[None]]
 
 # All of the page comes from this server, and no other page may hold or ask it.
 HEADERS = {
@@ -41,7 +38,7 @@ class Guard:
     _is_ending = False
 
     def __init__(
-        self, app: Application, hosts: Collection[str] | None, max_bytes: int
+        self, app: ASGIApp, hosts: Collection[str] | None, max_bytes: int
     ) -> None:
         self.app, self.hosts, self.max_bytes = app, hosts, max_bytes
         self._arriving: set[anyio.CancelScope] = set()
@@ -52,7 +49,7 @@ class Guard:
             scope.cancel()
         self._is_ending = True
 
-    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request, or refuse it."""
         if scope["type"] != "http":
             await self.app(scope, receive, send)
@@ -60,18 +57,18 @@ class Guard:
 
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
-                more = [(k.encode(), v.encode()) for k, v in HEADERS.items()]
-                message["headers"] = [*message.get("headers", ()), *more]
+                MutableHeaders(scope=message).update(HEADERS)
             await send(message)
 
-        headers = {name.lower(): value for name, value in scope["headers"]}
-        host = headers.get(b"host", b"").decode("latin-1")
         try:
-            if not (self.hosts is None or scope["path"] == HEALTH):
-                self._check(host)
+            if scope["path"] != HEALTH:
+                self._check(Headers(scope=scope).get("host", ""))
             body = await self._body(receive)
-        except _RefusalError as error:
-            await _refuse(send_with_headers, *error.args)
+        except HTTPException as error:  # the connection ends: the request is not read
+            refusal = JSONResponse(
+                {"error": error.detail}, error.status_code, {"connection": "close"}
+            )
+            await refusal(scope, receive, send_with_headers)
             return
         if body is None:
             return
@@ -89,7 +86,7 @@ class Guard:
         """Refuse another name of the host."""
         if self.hosts is not None and name_of(host) not in self.hosts:
             names = " or ".join(sorted(self.hosts))
-            raise _RefusalError(
+            raise HTTPException(
                 421,
                 f"this server is not {host!r}: open it as {names}, or start it with "
                 "--allow-host and this name.",
@@ -108,7 +105,7 @@ class Guard:
                     body += message.get("body", b"")
                     is_more = message.get("more_body", False)
                     if len(body) > self.max_bytes:
-                        raise _RefusalError(
+                        raise HTTPException(
                             413,
                             f"the request has more than {self.max_bytes} bytes: send "
                             "less text.",
@@ -116,30 +113,14 @@ class Guard:
             finally:
                 self._arriving.discard(scope)
         if is_more and self._is_ending:
-            raise _RefusalError(503, "the server ends, and the request is not whole.")
+            raise HTTPException(503, "the server ends, and the request is not whole.")
         if is_more:
-            raise _RefusalError(
+            raise HTTPException(
                 408,
                 f"the request was not whole after {BODY_SECONDS} seconds: send it "
                 "again.",
             )
         return body
-
-
-class _RefusalError(Exception):
-    """A status and a sentence."""
-
-
-async def _refuse(send: Send, status: int, sentence: str) -> None:
-    """Answer with a sentence, and end the connection: the request is not read."""
-    body = json.dumps({"error": sentence}).encode()
-    headers = [
-        (b"content-type", b"application/json"),
-        (b"content-length", str(len(body)).encode()),
-        (b"connection", b"close"),
-    ]
-    await send({"type": "http.response.start", "status": status, "headers": headers})
-    await send({"type": "http.response.body", "body": body})
 
 
 def name_of(host: str) -> str | None:

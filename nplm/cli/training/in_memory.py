@@ -1,12 +1,15 @@
-"""Models that ``nplm train`` fits in memory."""
+"""Models that ``nplm train`` fits in memory, and how fits are kept and saved."""
 
 from __future__ import annotations
 
-from contextlib import nullcontext
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 
 import click
 
+import nplm
 from nplm import (
+    CheckpointError,
     ClassLM,
     EnergyLM,
     InterpolatedTrigram,
@@ -14,6 +17,7 @@ from nplm import (
     MixtureLM,
     NeuralLM,
     ShortlistLM,
+    Subwords,
     TextLM,
     Tokenizer,
     Vocabulary,
@@ -26,20 +30,19 @@ from nplm.cli._options import MODELS, NETWORKS, Settings, is_given, models_of
 from nplm.cli._outputs import refuse_arpa
 from nplm.cli._tally import report_words
 from nplm.cli.training.job import Job
-from nplm.cli.training.kept_fits import kept_fit, save_trained, tokenizer_of
 from nplm.cli.training.options import OPEN_UNITS, SMOOTHING, UNITS
 from nplm.models.neural.network_lm import NetworkLM
 from nplm.models.neural.options.losses import LOSSES
 from nplm.models.neural.options.solvers import SOLVERS
-from nplm.models.training.checkpoint import discard
+from nplm.models.training.checkpoint import discard, has_save
 from nplm.models.training.folder_lock import FolderLock
-from nplm.text.words.word_choice import WordChoice
+from nplm.text.words.splitting import BETWEEN_BLANKS
 
 
-def train_in_memory(job: Job, choice: WordChoice) -> None:
+def train_in_memory(job: Job) -> None:
     """Train a model in memory, save it, and report."""
     options = job.options
-    lm = _text_lm(options, choice)
+    lm = _text_lm(job)
     of_words = "--tokens words or blanks with " if options["tokens"] in UNITS else ""
     refuse_arpa(
         job.output,
@@ -55,8 +58,9 @@ def train_in_memory(job: Job, choice: WordChoice) -> None:
     job.report(lm.scorer())
 
 
-def _text_lm(options: Settings, choice: WordChoice) -> TextLM:
+def _text_lm(job: Job) -> TextLM:
     """Make the model that the options ask for."""
+    options, choice = job.options, job.choice
     tokens, n_words = options["tokens"], options["max_words"]
     tokenizer = tokenizer_of(tokens) or Tokenizer()
     if tokens in OPEN_UNITS and n_words is not None:
@@ -163,3 +167,51 @@ def _report(lm: TextLM, n_lines: int) -> None:
     assert text is not None  # the words were chosen by it
     share = text.n_unknown / max(text.n_tokens, 1)
     report_words(n_lines, text.n_tokens, lm.n_words_, share)
+
+
+# -- for the fits of some minutes, too ------------------------------------------
+
+
+def tokenizer_of(tokens: str) -> Tokenizer | Subwords | None:
+    """Return the tokenizer of --tokens; None of words, which models have by default."""
+    if tokens in UNITS:
+        return Subwords(tokens)
+    if tokens == "logs":
+        return Tokenizer.for_logs()
+    return Tokenizer(BETWEEN_BLANKS) if tokens == "blanks" else None
+
+
+@contextmanager
+def kept_fit(job: Job) -> Iterator[None]:
+    """Say how to go on after an interrupt or a full disk, and how to begin anew.
+
+    The checkpoint may be that of another fit.
+    """
+    folder = job.checkpoint
+    if has_save(folder):
+        click.echo(f"Going on from {folder}.", err=True)
+    try:
+        yield
+    except (KeyboardInterrupt, OSError):
+        if has_save(folder):
+            click.echo(
+                f"The state of the fit is in {folder}: the same command goes on from "
+                "there.",
+                err=True,
+            )
+        raise
+    except CheckpointError as error:
+        # Not if another fit is at work in the folder, which would lose its state.
+        if not isinstance(error.__cause__, BlockingIOError):
+            click.echo(
+                f"To begin anew, remove the folder {folder} or give another --output.",
+                err=True,
+            )
+        raise
+
+
+def save_trained(lm: TextLM, job: Job, *, optimizer: bool, whole: bool) -> None:
+    """Save a model; one that is not `whole` was interrupted."""
+    nplm.save(lm, job.output, optimizer=optimizer)
+    if not whole:
+        click.echo(f"{job.output} has the model as far as it was trained.", err=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import click
@@ -11,9 +12,10 @@ import click
 from nplm.cli._bars import stages
 from nplm.cli._options import Settings
 from nplm.cli._tally import report_perplexities
-from nplm.cli._text import chunks_of, n_bytes_of, refuse_empty
+from nplm.cli._text import listed_words, refuse_empty
 from nplm.text.lm.scorer import Scorer
 from nplm.text.words.splitting import BETWEEN_BLANKS, BLANKS, END, LineMarks, Splitter
+from nplm.text.words.word_choice import WordChoice
 
 
 @dataclass(frozen=True)
@@ -31,10 +33,12 @@ class Job:
         """The folder for the state of a fit, beside its output."""
         return self.output.with_name(f"{self.output.name}.checkpoint")
 
-    def refuse_empty(self) -> None:
-        """Refuse a text to score without words."""
-        refuse_empty(self.valid, "validate")
-        refuse_empty(self.test, "test")
+    @cached_property
+    def choice(self) -> WordChoice:
+        """How the words of a vocabulary are chosen."""
+        path, options = self.options["words_path"], self.options
+        words = None if path is None else listed_words(path, "--vocabulary")
+        return WordChoice(options["min_count"], options["max_words"], words=words)
 
     def read(
         self,
@@ -66,17 +70,14 @@ class Job:
     ) -> list[str]:
         """Read the lines of some files; see `read`."""
         texts: list[str] = []
-        n_bytes, stage = n_bytes_of(names), f"reading the text to {what_for}"
         n_read = 0  # of text, which files may have compressed
         keep = self.options["blank_lines"]
         with stages() as bars:
-            bars.show_units(stage, 0, "lines", 0, n_bytes)
-            for chunk in chunks_of(names):
+            for chunk in bars.chunks(f"reading the text to {what_for}", names):
                 n_read += len(chunk.lines) + sum(map(len, chunk.lines))
                 limit(n_read)
                 _, documents = chunk.documents(marks, errors, blank_lines=keep)
                 texts += [line for [line] in documents]
-                bars.show_units(stage, len(texts), "lines", chunk.n_bytes, n_bytes)
         if not any(line.strip(BLANKS) for line in texts):
             raise click.ClickException(f"there is no text to {what_for}.")
         return texts

@@ -22,8 +22,8 @@ from nplm.cli._options import Settings, refuse
 from nplm.cli._outputs import BEGAN, INTERRUPTED, refuse_arpa
 from nplm.cli._tally import line_marks
 from nplm.cli._text import n_bytes_of
+from nplm.cli.training.in_memory import kept_fit, save_trained, tokenizer_of
 from nplm.cli.training.job import Job
-from nplm.cli.training.kept_fits import kept_fit, save_trained, tokenizer_of
 from nplm.models.auto.auto_lm import check_before, fit_within, scores_of
 from nplm.models.auto.fitting import Budget, Scores, forget
 from nplm.models.auto.rules import gain_of_twice

@@ -16,7 +16,7 @@ from nplm.cli._messages import report_in_options
 from nplm.cli._models import read_scorer
 from nplm.cli._outputs import is_arpa
 from nplm.cli._tally import report_words
-from nplm.cli._text import Files
+from nplm.cli._text import Files, refuse_empty
 from nplm.cli.training.job import Job
 from nplm.cli.training.options import SMOOTHING
 from nplm.formats.counts.estimation import Estimated, Resources, estimate, source_of
@@ -24,14 +24,14 @@ from nplm.formats.counts.merging import CountFiles
 from nplm.formats.ngrams_file import NgramsFile
 from nplm.models.ngrams.stages.smoothing import Smoothing
 from nplm.text.words.splitting import OF_LOGS, Splitter
-from nplm.text.words.word_choice import WordChoice
 
 GIGA = 1e9
 
 
-def train_on_disk(job: Job, choice: WordChoice) -> None:
+def train_on_disk(job: Job) -> None:
     """Estimate a Kneser-Ney model, save it, and report."""
-    job.refuse_empty()
+    refuse_empty(job.valid, "validate")
+    refuse_empty(job.test, "test")
     options, output = job.options, job.output
     scores = (job.valid, job.test) != (None, None)
     if scores and is_arpa(output):
@@ -47,7 +47,7 @@ def train_on_disk(job: Job, choice: WordChoice) -> None:
     blanks = options["of_counts"] or options["tokens"] == "blanks"
     of_words = Splitter(**OF_LOGS) if options["tokens"] == "logs" else Splitter()
     splitter = None if blanks else of_words
-    estimated = _estimate(job, choice, splitter)
+    estimated = _estimate(job, splitter)
     unknown = estimated.n_unknown / estimated.n_tokens
     report_words(estimated.n_lines, estimated.n_tokens, estimated.n_words, unknown)
     if is_arpa(output) and splitter is not None:
@@ -60,7 +60,7 @@ def train_on_disk(job: Job, choice: WordChoice) -> None:
         job.report(read_scorer(output))
 
 
-def _estimate(job: Job, choice: WordChoice, splitter: Splitter | None) -> Estimated:
+def _estimate(job: Job, splitter: Splitter | None) -> Estimated:
     options, output = job.options, job.output
     memory = options["memory"]
     if memory is None:
@@ -78,7 +78,7 @@ def _estimate(job: Job, choice: WordChoice, splitter: Splitter | None) -> Estima
         files = None if options["of_counts"] else Files(job.inputs)
         texts: Any = CountFiles(job.inputs) if files is None else files
         source = source_of(
-            texts, choice, splitter, options["blank_lines"], os.fspath(output)
+            texts, job.choice, splitter, options["blank_lines"], os.fspath(output)
         )
         progress = bars.counting("n-grams" if files is None else "words", files)
         n_jobs, folder = options["n_jobs"], options["folder"]

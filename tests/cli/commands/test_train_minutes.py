@@ -257,7 +257,7 @@ def test_full_disk_leaves_the_state_of_the_fit(run, text, model, monkeypatch):
     options = "--minutes", "1", "--set", "epochs=1", "--set", "n_hidden=8"
     full = Mock(side_effect=OSError(ENOSPC, "the disk is full"))
     with monkeypatch.context() as patch:
-        patch.setattr("nplm.cli.training.kept_fits.nplm.save", full)
+        patch.setattr("nplm.cli.training.in_memory.nplm.save", full)
         found = train(run, text, model, *options, code=1)
     assert f"{model}.checkpoint: the same command goes on from there." in found.stderr
     assert found.stderr.endswith("Error: the disk is full.\n")

@@ -1,4 +1,4 @@
-"""``nplm generate``: text drawn from a model."""
+"""``nplm generate``, ``nplm neighbors`` and ``nplm suggest``: what a model predicts."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import click
 
 from nplm.base.generators import private_generator
 from nplm.cli._messages import report_in_options
-from nplm.cli._models import MODEL, read_model
+from nplm.cli._models import MODEL, learned_features, read_model
 from nplm.cli._options import command, flag, option
 from nplm.cli._values import ABOVE_ZERO, POSITIVE, SHARE, WHOLE
 
@@ -53,3 +53,51 @@ def generate_command(
             )
         for text in texts:
             click.echo(text.strip())
+
+
+@command(
+    "neighbors",
+    MODEL,
+    click.Argument(["words"], nargs=-1, required=True),
+    option("-k k", POSITIVE, 10, "Number of neighbors of each word."),
+)
+def neighbors_command(model: str, words: tuple[str, ...], k: int, verify: bool) -> None:
+    """Show the words with the most similar features.
+
+    Each line has a word, a neighbor, and the cosine of their features.
+
+    \b
+    Examples:
+      nplm neighbors model list string
+    """  # noqa: D301  (click reads the control character)
+    lm = read_model(model, verify=verify)
+    learned_features(lm)  # raises an error that says which models have them
+    for word in words:
+        nearest, cosines = lm.nearest(word, k)
+        for other, cosine in zip(nearest, cosines):
+            click.echo(f"{word}\t{other}\t{cosine:.4f}")
+
+
+@command(
+    "suggest",
+    MODEL,
+    click.Argument(["context"], nargs=-1),
+    option("-k k", POSITIVE, 5, "Number of words."),
+    flag("--unknown", "Also suggest <unk>."),
+    option("--exclude", None, None, "Leave out a word, such as </s>.", multiple=True),
+)
+def suggest_command(
+    model: str, context: tuple[str, ...], verify: bool, **options: Any
+) -> None:
+    """Show the most probable words after CONTEXT.
+
+    Each line has a word and its probability. </s> is the end of a line.
+
+    \b
+    Examples:
+      nplm suggest model return a list of
+    """  # noqa: D301  (click reads the control character)
+    lm = read_model(model, verify=verify)
+    words, proba = lm.next_words(" ".join(context), **options)
+    for word, p in zip(words, proba):
+        click.echo(f"{word}\t{p:.4f}")
