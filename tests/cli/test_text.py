@@ -273,7 +273,7 @@ def test_generate_suggest_and_neighbors(made, run):
     drawn = lm.generate("the", 3, top_k=2, random_state=1)
     assert shown == [f"the {text}".strip() for text in drawn]
     with pytest.MonkeyPatch.context() as patch:  # as it draws any number
-        patch.setattr(generate, "TEXTS_A_BLOCK", 3)
+        patch.setattr(predictions, "TEXTS_A_BLOCK", 3)
         again = run("generate", "@kn", "-n", "7", *options[:2], *options[4:]).stdout
         assert again.splitlines()[:3] == shown
         assert len(again.splitlines()) == 7
