@@ -10,7 +10,7 @@ import click
 
 import nplm
 from nplm.base.exceptions import DivergenceError
-from nplm.cli._outputs import BEGAN, INTERRUPTED
+from nplm.cli._outputs import BEGAN, INTERRUPTED, notify
 
 # The commands, with their lines in the help. A module is imported when its command is
 # called: what one needs would slow the start of the others.
@@ -83,7 +83,7 @@ class Commands(click.Group):
 
             raise click.ClickException(sentence_of(error)) from error
         except KeyboardInterrupt:
-            click.echo("Interrupted.", err=True)
+            notify("Interrupted.")
             raise click.exceptions.Exit(INTERRUPTED) from None
 
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from nplm.cli._bars import stages
 from nplm.cli._options import EXISTING, flag
+from nplm.cli._outputs import notify
 from nplm.formats.open_model import OpenModel, open_model
 from nplm.text.lm.scorer import Scorer
 
@@ -49,8 +50,26 @@ def read_scorer(path: str | os.PathLike[str], *, verify: bool = False) -> Scorer
         return scorer
 
 
-def without_marks(scorer: Scorer) -> Scorer:
-    """Return a scorer of lines without ends, after checking that none need begin."""
+def read_line_scorer(
+    path: str, *, verify: bool, n_jobs: int = 1, no_marks: bool = False
+) -> Scorer:
+    """Read the scorer of lines that `n_jobs` processes score, without marks if asked.
+
+    Of a model of running text a file is one text, which one process scores.
+    """
+    scorer = read_scorer(path, verify=verify)
+    if hasattr(scorer.word_scorer, "restart"):
+        notify(
+            "Note: the model is of running text: a file is one text, and a line has "
+            "the lines before it as context."
+        )
+        if n_jobs != 1:
+            raise click.UsageError(
+                f"--jobs {n_jobs}: a line of running text has the lines before it as "
+                "context, so they are scored in turn; leave --jobs out."
+            )
+    if not no_marks:
+        return scorer
     try:
         scorer.begin(bos=False)
     except ValueError as error:
@@ -59,18 +78,6 @@ def without_marks(scorer: Scorer) -> Scorer:
             "back-off n-grams do without; leave it out."
         ) from error
     return Scorer(scorer.word_scorer, scorer.codec, eos=False)
-
-
-def is_of_running_text(scorer: Scorer) -> bool:
-    """Return whether a file is one text for the model, and say so."""
-    is_one_text = hasattr(scorer.word_scorer, "restart")
-    if is_one_text:
-        click.echo(
-            "Note: the model is of running text: a file is one text, and a line has "
-            "the lines before it as context.",
-            err=True,
-        )
-    return is_one_text
 
 
 def read_model(

@@ -1,4 +1,4 @@
-"""Checks of the names of outputs, before hours of training, and an exit code."""
+"""Outputs: notes beside them, checks of their names before hours of training."""
 
 from __future__ import annotations
 
@@ -18,6 +18,11 @@ INTERRUPTED = 130
 BEGAN = "nplm.began"
 # Compression that is read, but not written.
 READ_ONLY = (".bz2", ".zst")
+
+
+def notify(text: str) -> None:
+    """Print a line on standard error, beside the output."""
+    click.echo(text, err=True)
 
 
 def is_arpa(path: Path) -> bool:
@@ -77,6 +82,14 @@ def refuse_arpa(output: Path, advice: str = "") -> None:
             f"OUTPUT is a model of nplm, which no other tool would read as "
             f"{output.name}: give it another name{advice}."
         )
+
+
+def note_lost_tokenizer(output: Path) -> None:
+    """Say that a file of n-grams does not hold how its text was split."""
+    notify(
+        f"Note: {output} has no tokenizer, and its text will be split between blanks: "
+        "train with --tokens blanks, or give it text that is split."
+    )
 
 
 def writable_folder(path: Path) -> Path:

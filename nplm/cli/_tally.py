@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from nplm.base.array_types import Index
 from nplm.base.progress import BAR, counter, stages
+from nplm.cli._outputs import notify
 from nplm.cli._text import Chunk, chunks_of, n_bytes_of
 from nplm.text.lm.scorer import Scorer
 from nplm.text.lm.text_scores import PerplexitySums, ScoredTokens
@@ -185,14 +186,13 @@ def _rounded(value: object) -> object:
 
 def report_words(n_lines: int, n_tokens: int, n_words: int, unknown: float) -> None:
     """Report the size of a training text, and the share of unknown words."""
-    click.echo(
+    notify(
         f"trained on {n_lines:,} lines of {n_tokens:,} words; vocabulary {n_words:,}, "
-        f"{unknown:.2%} of the words are <unk>",
-        err=True,
+        f"{unknown:.2%} of the words are <unk>"
     )
     warning = warning_of_unknown(unknown)
     if warning:
-        click.echo(f"Warning: {warning}", err=True)
+        notify(f"Warning: {warning}")
 
 
 def report_perplexities(

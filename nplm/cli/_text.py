@@ -19,6 +19,7 @@ from nplm.base.files.atomic_files import check_regular, opened
 from nplm.base.files.compressed import unpacked
 from nplm.base.files.lines import BYTE_ORDER_MARK, decoded_line, text_in_json
 from nplm.cli._options import flag, option
+from nplm.cli._outputs import notify
 from nplm.text.words.splitting import BEGIN, BLANKS, END, LineMarks
 
 # Memory does not grow with the text.
@@ -132,10 +133,9 @@ def report_left_out(n_skipped: int, n_lines: int, field: str | None) -> None:
     """Say how many lines were left out, if any, and why."""
     no_text = f", or have no text in {field!r}" if field else ""
     if n_skipped:
-        click.echo(
+        notify(
             f"{n_skipped} of {n_lines} lines were left out: they are not UTF-8, or "
-            f"have NUL bytes, or marks inside{no_text}.",
-            err=True,
+            f"have NUL bytes, or marks inside{no_text}."
         )
 
 
@@ -170,10 +170,9 @@ def hint_of_marks(inputs: Iterable[str], tokens: str) -> None:
         return
     first = next(chunks_of(files), None)  # a hint need not read all
     if first and any(b"<unk>" in line for line in first.lines):
-        click.echo(
+        notify(
             f"Hint: {files[0]} has <unk>, which --tokens words splits into <, unk and "
-            ">. If its words are separated by blanks, give --tokens blanks.",
-            err=True,
+            ">. If its words are separated by blanks, give --tokens blanks."
         )
 
 

@@ -20,6 +20,7 @@ from nplm.cli._models import (
     vocabulary_of,
 )
 from nplm.cli._options import flag, option
+from nplm.cli._outputs import note_lost_tokenizer, notify
 from nplm.cli._values import memory_option
 from nplm.formats._words import StoredWords, reserve_for_words
 from nplm.formats.ngrams_file import NgramsFile
@@ -120,17 +121,11 @@ class Target:
             and not is_stored
             and not getattr(tokenizer, "splits_at_blanks", False)
         ):
-            click.echo(
-                f"Note: {self.path} has no tokenizer, and its text will be split "
-                "between blanks: train with --tokens blanks, or give it text that is "
-                "split.",
-                err=True,
-            )
+            note_lost_tokenizer(self.path)
         if not ngrams.predict_boundary and ngrams.trie.prob[ngrams.boundary] > 0:
-            click.echo(
+            notify(
                 f"Note: the end of a line will count as a token with {self.path}, but "
-                "does not with MODEL: write it with --to nplm to leave ends out.",
-                err=True,
+                "does not with MODEL: write it with --to nplm to leave ends out."
             )
         return n_ngrams
 

@@ -18,9 +18,9 @@ from nplm.base.array_types import Counts, Floats
 from nplm.base.estimators.scored_texts import perplexities
 from nplm.cli._bars import Stages, bars_beside_output
 from nplm.cli._jobs import JOBS, in_order
-from nplm.cli._models import MODEL, read_scorer
+from nplm.cli._models import MODEL, read_line_scorer
 from nplm.cli._options import command, flag, option
-from nplm.cli._outputs import OutputFile, refuse_to_replace
+from nplm.cli._outputs import OutputFile, notify, refuse_to_replace
 from nplm.cli._tally import TextScorer
 from nplm.cli._text import (
     ERRORS,
@@ -31,7 +31,6 @@ from nplm.cli._text import (
     report_left_out,
 )
 from nplm.cli._values import ABOVE_ZERO, POSITIVE, SHARE, Real
-from nplm.cli.commands.score import refuse_to_share
 from nplm.formats._model_files import writing
 
 PARTS = ("head", "middle", "tail")
@@ -143,8 +142,7 @@ def filter_command(
         )
     if rejects is not None:
         refuse_to_replace(rejects, model, *inputs)
-    scorer = read_scorer(model, verify=verify)
-    refuse_to_share(scorer, n_jobs)
+    scorer = read_line_scorer(model, verify=verify, n_jobs=n_jobs)
     work = Perplexities(TextScorer(scorer, errors, field), True)
     shares = [keep] if keep is not None else [1 / 3, 2 / 3] if by_quantiles else []
     file: AbstractContextManager[BinaryIO | None] = nullcontext()
@@ -166,7 +164,7 @@ def filter_command(
                 if hints and part.lines:
                     hints = False
                     if part.lines[0].startswith(b'{"'):
-                        click.echo(JSON_HINT, err=True)
+                        notify(JSON_HINT)
                 # NaN, of lines that are left out, is the last kind.
                 kinds = np.searchsorted(thresholds, part.perplexities)
                 kinds += np.isnan(part.perplexities)
@@ -231,10 +229,9 @@ class _Text:
             first.append(part)
             n_lines += len(part.lines)
             if n_lines >= sample:
-                click.echo(
+                notify(
                     f"Note: a pipe is read once, so its first {n_lines:,} lines set "
-                    "the threshold (--sample). Of files all lines do.",
-                    err=True,
+                    "the threshold (--sample). Of files all lines do."
                 )
                 break
         every = np.concatenate([np.empty(0), *(part.perplexities for part in first)])
@@ -285,5 +282,5 @@ def _report(
             f"kept {kinds[1]:,} of {n_lines:,} lines, of perplexities "
             f"{' '.join(limits)}"
         )
-    click.echo(text, err=True)
+    notify(text)
     report_left_out(n_skipped, n_lines + n_skipped, field)

@@ -11,8 +11,9 @@ import numpy as np
 from nplm._kernels.files._token_lines import format_tokens
 from nplm.base.estimators.scored_texts import perplexity
 from nplm.cli._bars import bars_beside_output
-from nplm.cli._models import MODEL, is_of_running_text, read_scorer, without_marks
+from nplm.cli._models import MODEL, read_line_scorer
 from nplm.cli._options import command, flag, option
+from nplm.cli._outputs import notify
 from nplm.cli._tally import (
     LN10,
     Figures,
@@ -82,11 +83,8 @@ def query_command(
         raise click.UsageError(
             "--columns srilm shows each word: leave out --summary, --each and --json."
         )
-    scorer = read_scorer(model, verify=verify)
-    if no_marks:
-        scorer = without_marks(scorer)
+    scorer = read_line_scorer(model, verify=verify, no_marks=no_marks)
     score = TextScorer(scorer, blank_lines=blank_lines, bos=not no_marks)
-    is_of_running_text(scorer)
     show: Callable[[Scorer, Scored], None] | None = None
     if in_json and each != "file" and not summary:
         show = _print_objects
@@ -128,19 +126,17 @@ def query_command(
     advice = "Is the text split into words as the model's was?"
     warning = warning_of_unknown(whole.n_unknown / max(whole.n_tokens, 1), advice)
     if whole.n_impossible:
-        click.echo(
+        notify(
             "Note: unknown words have no probability by this model, where KenLM's "
-            f"query gives each 10^-100. There are {whole.n_impossible}.",
-            err=True,
+            f"query gives each 10^-100. There are {whole.n_impossible}."
         )
     elif warning:
-        click.echo(f"Warning: {warning}", err=True)
+        notify(f"Warning: {warning}")
     if np.isnan(whole.spelling):
-        click.echo(
+        notify(
             f"Note: the text has unknown words ({whole.n_unknown:,}), so there are no "
             "bits per character or byte and no perplexity per word of the text: "
-            f"{NO_SPELLING}.",
-            err=True,
+            f"{NO_SPELLING}."
         )
 
 

@@ -12,8 +12,9 @@ import click
 from nplm.base.estimators.scored_texts import perplexity
 from nplm.cli._bars import bars_beside_output
 from nplm.cli._jobs import JOBS, in_order
-from nplm.cli._models import MODEL, is_of_running_text, read_scorer, without_marks
+from nplm.cli._models import MODEL, read_line_scorer
 from nplm.cli._options import command, flag, option
+from nplm.cli._outputs import notify
 from nplm.cli._tally import LN10, TextScorer, as_json, end_of_lines
 from nplm.cli._text import (
     ERRORS,
@@ -25,7 +26,6 @@ from nplm.cli._text import (
     report_left_out,
 )
 from nplm.cli._values import ABOVE_ZERO
-from nplm.text.lm.scorer import Scorer
 
 
 class Line(NamedTuple):
@@ -57,15 +57,6 @@ class Output(NamedTuple):
     n_shown: int
     n_scored: int
     n_lines: int
-
-
-def refuse_to_share(scorer: Scorer, n_jobs: int) -> None:
-    """Refuse processes that would score the lines of one text."""
-    if is_of_running_text(scorer) and n_jobs != 1:
-        raise click.UsageError(
-            f"--jobs {n_jobs}: a line of running text has the lines before it as "
-            "context, so they are scored in turn; leave --jobs out."
-        )
 
 
 @dataclass(frozen=True)
@@ -172,10 +163,7 @@ def score_command(
             "--follow scores the lines of one file as they come: give the name of one "
             "TEXT, which is not a pipe, and leave --jobs out."
         )
-    scorer = read_scorer(model, verify=verify)
-    refuse_to_share(scorer, n_jobs)
-    if no_marks:
-        scorer = without_marks(scorer)
+    scorer = read_line_scorer(model, verify=verify, n_jobs=n_jobs, no_marks=no_marks)
     if follow and progress is None:
         progress = False
     n_lines = n_shown = n_scored = 0
@@ -195,7 +183,7 @@ def score_command(
             n_shown += output.n_shown
             n_scored += output.n_scored
     if above is not None:
-        click.echo(f"{n_shown:,} of {n_scored:,} lines are above {above:g}", err=True)
+        notify(f"{n_shown:,} of {n_scored:,} lines are above {above:g}")
     report_left_out(n_lines - n_scored, n_lines, field)
 
 

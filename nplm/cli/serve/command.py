@@ -14,6 +14,7 @@ from nplm import TextLM
 from nplm.base.exceptions import missing_packages
 from nplm.cli._models import MODELS, VERIFY, read_model
 from nplm.cli._options import command, option
+from nplm.cli._outputs import notify
 
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 
@@ -91,9 +92,7 @@ def serve_command(
         port = listener.getsockname()[1]
         shown = f"[{host}]" if ":" in host else host
         if not is_local:
-            click.echo(
-                f"Note: whoever reaches {shown}:{port} can ask these models.", err=True
-            )
+            notify(f"Note: whoever reaches {shown}:{port} can ask these models.")
         click.echo(
             f"Serving {', '.join(named)} at http://{shown}:{port}/ (Ctrl-C ends it)."
         )

@@ -27,7 +27,7 @@ from nplm.cli._bars import stages
 from nplm.cli._messages import report_in_options
 from nplm.cli._models import vocabulary_of
 from nplm.cli._options import MODELS, NETWORKS, Settings, is_given, models_of
-from nplm.cli._outputs import refuse_arpa
+from nplm.cli._outputs import notify, refuse_arpa
 from nplm.cli._tally import report_words
 from nplm.cli.training.job import Job
 from nplm.cli.training.options import OPEN_UNITS, SMOOTHING, UNITS
@@ -189,23 +189,21 @@ def kept_fit(job: Job) -> Iterator[None]:
     """
     folder = job.checkpoint
     if has_save(folder):
-        click.echo(f"Going on from {folder}.", err=True)
+        notify(f"Going on from {folder}.")
     try:
         yield
     except (KeyboardInterrupt, OSError):
         if has_save(folder):
-            click.echo(
+            notify(
                 f"The state of the fit is in {folder}: the same command goes on from "
-                "there.",
-                err=True,
+                "there."
             )
         raise
     except CheckpointError as error:
         # Not if another fit is at work in the folder, which would lose its state.
         if not isinstance(error.__cause__, BlockingIOError):
-            click.echo(
-                f"To begin anew, remove the folder {folder} or give another --output.",
-                err=True,
+            notify(
+                f"To begin anew, remove the folder {folder} or give another --output."
             )
         raise
 
@@ -214,4 +212,4 @@ def save_trained(lm: TextLM, job: Job, *, optimizer: bool, whole: bool) -> None:
     """Save a model; one that is not `whole` was interrupted."""
     nplm.save(lm, job.output, optimizer=optimizer)
     if not whole:
-        click.echo(f"{job.output} has the model as far as it was trained.", err=True)
+        notify(f"{job.output} has the model as far as it was trained.")

@@ -19,7 +19,7 @@ from nplm import AutoLM
 from nplm.base.progress import BAR
 from nplm.cli._messages import check_auto_settings, report_in_options
 from nplm.cli._options import Settings, refuse
-from nplm.cli._outputs import BEGAN, INTERRUPTED, refuse_arpa
+from nplm.cli._outputs import BEGAN, INTERRUPTED, notify, refuse_arpa
 from nplm.cli._tally import line_marks
 from nplm.cli._text import n_bytes_of
 from nplm.cli.training.in_memory import kept_fit, save_trained, tokenizer_of
@@ -57,9 +57,7 @@ def train_minutes(job: Job) -> None:
     seconds, size = budget.spent, output.stat().st_size / 1e6
     _report(lm, job)
     of = "" if lm.recipe is not None else f" of {lm.minutes:g}"  # which reads no clock
-    click.echo(
-        f"{output}: {size:.1f} MB, after {seconds / 60:.2f}{of} minutes.", err=True
-    )
+    notify(f"{output}: {size:.1f} MB, after {seconds / 60:.2f}{of} minutes.")
     _report_gain(lm, seconds)
     job.report(lm.scorer())
     if interrupted:
@@ -244,4 +242,4 @@ def _report_gain(lm: AutoLM, seconds: float) -> None:
     if gain is not None:
         gain *= weight
         sentence = f"Twice the minutes would lower the perplexity by about {gain:.0%}."
-    click.echo(sentence, err=True)
+    notify(sentence)

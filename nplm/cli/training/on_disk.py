@@ -14,7 +14,7 @@ from nplm.base import system
 from nplm.cli._bars import stages
 from nplm.cli._messages import report_in_options
 from nplm.cli._models import read_scorer
-from nplm.cli._outputs import is_arpa
+from nplm.cli._outputs import is_arpa, note_lost_tokenizer, notify
 from nplm.cli._tally import report_words
 from nplm.cli._text import Files, refuse_empty
 from nplm.cli.training.job import Job
@@ -51,11 +51,7 @@ def train_on_disk(job: Job) -> None:
     unknown = estimated.n_unknown / estimated.n_tokens
     report_words(estimated.n_lines, estimated.n_tokens, estimated.n_words, unknown)
     if is_arpa(output) and splitter is not None:
-        click.echo(
-            f"Note: {output} has no tokenizer, and its text will be split between "
-            "blanks: train with --tokens blanks, or give it text that is split.",
-            err=True,
-        )
+        note_lost_tokenizer(output)
     if scores:
         job.report(read_scorer(output))
 
@@ -65,10 +61,9 @@ def _estimate(job: Job, splitter: Splitter | None) -> Estimated:
     memory = options["memory"]
     if memory is None:
         memory = system.free_memory()
-        click.echo(
+        notify(
             f"estimating within {memory / GIGA:.1f} GB of memory (--memory sets "
-            "another limit), with temporary files on disk (--folder)",
-            err=True,
+            "another limit), with temporary files on disk (--folder)"
         )
     with report_in_options(), _terms_as_interrupts(), stages() as bars:
         smoothing = Smoothing.of(**{name: options[name] for name in SMOOTHING})

@@ -10,7 +10,7 @@ import click
 from nplm.cli._messages import report_in_options
 from nplm.cli._models import MODEL
 from nplm.cli._options import EXISTING, command, option
-from nplm.cli._outputs import OUTPUT, refuse_to_replace
+from nplm.cli._outputs import OUTPUT, notify, refuse_to_replace
 from nplm.cli._values import MAX_ORDER, POSITIVE
 from nplm.cli._writing import Target, size_of, target_options
 from nplm.formats._words import reserve_for_words
@@ -61,8 +61,7 @@ def expand_command(
         of_words = expanded(ngrams, classes, order, max_ngrams, work)
         n_written = target.write(of_words, work)
         n_found = len(classes.keys() & ngrams.words.ids.keys())
-    click.echo(
+    notify(
         f"{n_found:,} of {len(classes):,} classes are in the model; "
-        f"{n_before:,} n-grams became {n_written:,}",
-        err=True,
+        f"{n_before:,} n-grams became {n_written:,}"
     )

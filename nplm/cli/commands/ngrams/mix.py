@@ -10,7 +10,7 @@ import click
 from nplm.cli._messages import report_in_options
 from nplm.cli._models import MODELS, VERIFY
 from nplm.cli._options import command, option
-from nplm.cli._outputs import output_option, refuse_to_replace
+from nplm.cli._outputs import notify, output_option, refuse_to_replace
 from nplm.cli._tally import line_marks, report_perplexities
 from nplm.cli._text import KeptText, lines_of
 from nplm.cli._values import weights_of
@@ -66,10 +66,7 @@ def mix_command(
         n_ngrams = target.write(mixture, work)
         for model, weight in zip(models, chosen):
             click.echo(f"{weight:.6f}\t{model}")
-        click.echo(
-            f"{n_ngrams:,} n-grams, of {n_before:,} in {len(models)} models",
-            err=True,
-        )
+        notify(f"{n_ngrams:,} n-grams, of {n_before:,} in {len(models)} models")
         report_perplexities(
             mixture.scorer(), valid, None, blank_lines=False, done=work.release_pages
         )

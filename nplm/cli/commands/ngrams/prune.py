@@ -9,7 +9,7 @@ import click
 
 from nplm.cli._models import MODEL
 from nplm.cli._options import EXISTING, command, option
-from nplm.cli._outputs import OUTPUT, refuse_to_replace
+from nplm.cli._outputs import OUTPUT, notify, refuse_to_replace
 from nplm.cli._text import listed_words
 from nplm.cli._values import NOT_NEGATIVE
 from nplm.cli._writing import Target, size_of, target_options
@@ -71,7 +71,7 @@ def prune_command(
             ngrams = _limited(ngrams, words, limit_vocab, mass_to, work)
         trie = pruned_by_entropy(ngrams.trie, threshold, work)
         n_kept = target.write(ngrams._replace(trie=trie), work)
-    click.echo(f"{n_kept:,} of {n_before:,} n-grams kept", err=True)
+    notify(f"{n_kept:,} of {n_before:,} n-grams kept")
 
 
 def _limited(
@@ -83,9 +83,8 @@ def _limited(
         fewer = limited(ngrams, words, work, mass_to)
     except ValueError as error:
         raise click.ClickException(f"--limit-vocab {path}: {error}") from error
-    click.echo(
+    notify(
         f"{len(fewer.words):,} of {len(ngrams.words):,} words kept; {lacking:,} "
-        f"words of {path} are not in the model",
-        err=True,
+        f"words of {path} are not in the model"
     )
     return fewer
