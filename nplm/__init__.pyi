@@ -13,9 +13,9 @@ from nplm.models.auto.auto_recipe import AutoRecipe as AutoRecipe
 from nplm.models.classes.class_lm import ClassLM as ClassLM
 from nplm.models.classes.word_classes import WordClasses as WordClasses
 from nplm.models.classes.word_tree import word_tree as word_tree
-from nplm.models.mixtures.boosted_words import boost_words as boost_words
+from nplm.models.mixtures.changed_words import boost_words as boost_words
+from nplm.models.mixtures.changed_words import limit_vocabulary as limit_vocabulary
 from nplm.models.mixtures.class_expansion import expand_classes as expand_classes
-from nplm.models.mixtures.limited_vocabulary import limit_vocabulary as limit_vocabulary
 from nplm.models.mixtures.mixture_lm import MixtureLM as MixtureLM
 from nplm.models.mixtures.shortlist_lm import ShortlistLM as ShortlistLM
 from nplm.models.mixtures.static_mixture import aligned as aligned

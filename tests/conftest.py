@@ -64,6 +64,15 @@ def processor_clock():
         yield
 
 
+@pytest.fixture(scope="module")
+def simulated_clock():
+    """Fits in a given time take that of a slow machine, which is simulated."""
+    from tests.helpers.auto import SimulatedClock
+
+    with pytest.MonkeyPatch.context() as context:
+        yield SimulatedClock(context, parameters_a_second=2e8)
+
+
 @pytest.fixture(autouse=True)
 def no_disk_to_wait_for(monkeypatch):
     """What fsync promises no test could see; a busy disk may take a second for it."""

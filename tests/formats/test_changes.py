@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from nplm import KneserNeyLM, TextLM
 from nplm.formats import save_binary
 from nplm.formats.open_model import open_model
+from nplm.models.mixtures.changed_words import limited
 from nplm.models.mixtures.class_expansion import expanded
-from nplm.models.mixtures.limited_vocabulary import limited
 from nplm.models.mixtures.static_mixture import mixed
 from nplm.models.ngrams.backoff_model import BackoffLM
 from nplm.models.ngrams.stages.pruning import pruned_by_entropy

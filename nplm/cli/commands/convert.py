@@ -17,7 +17,7 @@ from nplm.cli._writing import KEEP_OPTIMIZER, Target, ngrams_in, target_options
 from nplm.formats._words import StoredWords
 from nplm.formats.arpa.text_fst import BACKOFF
 from nplm.formats.open_model import OpenModel, open_model
-from nplm.models.mixtures.boosted_words import boosted
+from nplm.models.mixtures.changed_words import boosted
 
 if TYPE_CHECKING:
     from nplm.formats.ngrams_file import NgramsFile

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -248,7 +248,7 @@ def choose(
     )  # fmt: skip
     choice = None
     if "network" in members:
-        choice = _with_network(fit, fixed, network)
+        choice = NetworkChooser(fit, network).choose(fixed)
     if choice is None:
         members = tuple(name for name in fit.recipe.members if name != "network")
         fit.set(members=members, spelling=False)
@@ -278,116 +278,163 @@ def _check_time(what: str, seconds: float, fit: AutoFit) -> None:
         raise ValueError(message)
 
 
-def _with_network(
-    fit: AutoFit, fixed: Mapping[str, Any], settings: dict[str, Any]
-) -> Choice | None:
-    """Choose the network, by two measurements at most.
+class NetworkChooser:
+    """Chooses the network of a fit from the measured ones that fit in the memory.
 
-    Returns None if there is no memory or no time for one.
+    - `settings`: parameters of the network that are fixed
     """
-    text, recipe, budget = fit.text, fit.recipe, fit.budget
-    assert budget is not None
-    before = NGRAM_SECONDS * text.n_tokens if "ngrams" in recipe.members else 0.0
-    if fit.known_classes(recipe.n_classes) is None:
-        before += CLASS_SECONDS * text.n_words * recipe.n_classes
-    before *= budget.slowness
-    minutes = (budget.left - before) / 60
-    rows = _fitting_rows(fit, settings)
-    if not rows:
-        assert fit.memory is not None
-        if "members" in fixed or fit.before is not None:
-            message = ParameterMessage(
-                "{memory:memory} of {0:.3g} GB is too small for a network of {1:,} "
-                "words: give more, or leave the network out.", fit.memory / 1e9,
-                text.n_words,
-            )  # fmt: skip
-            raise ValueError(message)
-        return None
-    row, last, building = nearest_row(text.n_tokens, minutes, rows), None, math.inf
-    while True:
-        parameters = _adapted(row, text, settings)
-        seconds_to_build, speed, scoring = _speeds(
-            fit, parameters, PROBE_SHARE * budget.seconds
+
+    def __init__(self, fit: AutoFit, settings: dict[str, Any]) -> None:
+        self.fit, self.settings, self.rows = fit, settings, list(ROWS)
+        if fit.memory is not None:
+            self.rows = [row for row in ROWS if self._n_bytes(row) <= fit.memory]
+
+    def _n_bytes(self, row: Row) -> int:
+        network = changed(row.network, self.settings)
+        return self.fit.n_bytes(replace(self.fit.recipe, network=network))
+
+    def choose(self, fixed: Mapping[str, Any]) -> Choice | None:
+        """Choose the network, by two measurements at most.
+
+        Returns None if there is no memory or no time for one.
+        """
+        fit, text, recipe, budget = (
+            self.fit, self.fit.text, self.fit.recipe, self.fit.budget,
+        )  # fmt: skip
+        assert budget is not None
+        is_required = "members" in fixed or fit.before is not None
+        before = NGRAM_SECONDS * text.n_tokens if "ngrams" in recipe.members else 0.0
+        if fit.known_classes(recipe.n_classes) is None:
+            before += CLASS_SECONDS * text.n_words * recipe.n_classes
+        before *= budget.slowness
+        minutes = (budget.left - before) / 60
+        if not self.rows:
+            assert fit.memory is not None
+            if is_required:
+                message = ParameterMessage(
+                    "{memory:memory} of {0:.3g} GB is too small for a network of {1:,} "
+                    "words: give more, or leave the network out.", fit.memory / 1e9,
+                    text.n_words,
+                )  # fmt: skip
+                raise ValueError(message)
+            return None
+        row = nearest_row(text.n_tokens, minutes, self.rows)
+        last, building = None, math.inf
+        while True:
+            parameters = self._parameters(row)
+            seconds_to_build, speed, scoring = self._measured(
+                parameters, PROBE_SHARE * budget.seconds
+            )
+            building = min(building, seconds_to_build)
+            scoring_seconds = text.n_held_out / scoring
+            n_parameters = STATES * fit.n_features * parameters["embedding_dim"]
+            if "ngrams" in recipe.members:
+                n_parameters += NGRAMS_A_TOKEN * text.n_tokens
+            reserved = SAVING_SECONDS + PARAMETER_SECONDS * n_parameters
+            reserved *= budget.slowness
+            after = building + reserved + scoring_seconds
+            seconds = budget.left - before - after
+            further = self._row_after(row, minutes, speed)
+            share = BUILDING_SHARE if seconds > 0 else 1 - BUILDING_SHARE
+            is_known = last is not None or (further is row and seconds > 0)
+            if is_known or building > share * (budget.left - before):
+                break
+            last, row = row, further
+        if seconds <= 0:
+            if is_required:
+                _check_time("a network and n-grams", before + after, fit)
+            return None
+        most = fixed.get("epochs", most_epochs(text.n_tokens))
+        choice = Choice(
+            recipe, scoring_seconds, reserved, math.ceil(most * text.n_tokens), speed
         )
-        building = min(building, seconds_to_build)
-        scoring_seconds = text.n_held_out / scoring
-        n_parameters = STATES * fit.n_features * parameters["embedding_dim"]
-        if "ngrams" in recipe.members:
-            n_parameters += NGRAMS_A_TOKEN * text.n_tokens
-        reserved = SAVING_SECONDS + PARAMETER_SECONDS * n_parameters
-        reserved *= budget.slowness
-        after = building + reserved + scoring_seconds
-        seconds = budget.left - before - after
-        further = row
-        if "n_hidden" not in settings:
-            on_rows = minutes * speed / row.speed
-            further = nearest_row(text.n_tokens, on_rows, rows)
-        share = BUILDING_SHARE if seconds > 0 else 1 - BUILDING_SHARE
-        is_known = last is not None or (further is row and seconds > 0)
-        if is_known or building > share * (budget.left - before):
-            break
-        last, row = row, further
-    if seconds <= 0:
-        if "members" in fixed or fit.before is not None:
-            _check_time("a network and n-grams", before + after, fit)
-        return None
-    most = fixed.get("epochs", most_epochs(text.n_tokens))
-    choice = Choice(
-        fit.recipe, scoring_seconds, reserved, math.ceil(most * text.n_tokens), speed
-    )
-    fit.choose_again = partial(_again, fit, row, rows, settings)
-    return _with_row(choice, row, text, seconds, settings)
+        fit.choose_again = partial(self._again, row)
+        return self._with_row(choice, row, seconds)
 
+    def _again(self, row: Row, speed: float, seconds: float) -> Choice | None:
+        """Choose again if the network trains at another speed than the measured one.
 
-def _with_row(
-    choice: Choice,
-    row: Row,
-    text: AutoText,
-    seconds: float,
-    settings: dict[str, object],
-) -> Choice:
-    """Choose the network of a row, whose speed `choice` has, and plan its steps."""
-    a_token = 1 / choice.speed + choice.scoring_seconds / text.n_tokens
-    planned = max(1, round(min(seconds / a_token, choice.most)))
-    dropout = dropout_for(text.n_tokens, planned / text.n_tokens)
-    network = {"dropout": dropout} | _adapted(row, text, settings)
-    recipe = replace(choice.recipe, network=network, planned=planned)
-    return replace(choice, recipe=recipe)
+        Returns None if that changes nothing.
 
+        - `speed`: words a second in training
+        - `seconds`: for the network, from now on
+        """
+        choice = self.fit.choice
+        ratio = speed / choice.speed
+        if 1 / SAME_SPEED < ratio < SAME_SPEED:
+            return None
+        other = self._row_after(row, seconds / 60, speed)
+        ratio *= other.speed / row.speed
+        choice = replace(
+            choice, speed=ratio * choice.speed,
+            scoring_seconds=choice.scoring_seconds / ratio,
+        )  # fmt: skip
+        choice = self._with_row(choice, other, seconds)
+        if choice.recipe.network == self.fit.recipe.network:
+            return None
+        self.fit.choose_again = partial(self._again, other)
+        return choice
 
-def _again(
-    fit: AutoFit,
-    row: Row,
-    rows: Sequence[Row],
-    settings: dict[str, object],
-    speed: float,
-    seconds: float,
-) -> Choice | None:
-    """Choose the network again if it trains at another speed than the measured one.
+    def _row_after(self, row: Row, minutes: float, speed: float) -> Row:
+        """Return the row for some minutes on a machine where `row` has a speed."""
+        if "n_hidden" in self.settings:
+            return row
+        on_rows = minutes * speed / row.speed  # on the machine of the rows
+        return nearest_row(self.fit.text.n_tokens, on_rows, self.rows)
 
-    Returns None if that changes nothing.
+    def _with_row(self, choice: Choice, row: Row, seconds: float) -> Choice:
+        """Choose the network of a row, whose speed `choice` has, and plan its steps."""
+        n_tokens = self.fit.text.n_tokens
+        a_token = 1 / choice.speed + choice.scoring_seconds / n_tokens
+        planned = max(1, round(min(seconds / a_token, choice.most)))
+        dropout = dropout_for(n_tokens, planned / n_tokens)
+        network = {"dropout": dropout} | self._parameters(row)
+        recipe = replace(choice.recipe, network=network, planned=planned)
+        return replace(choice, recipe=recipe)
 
-    - `speed`: words a second in training
-    - `seconds`: for the network, from now on
-    """
-    choice, text = fit.choice, fit.text
-    ratio = speed / choice.speed
-    if 1 / SAME_SPEED < ratio < SAME_SPEED:
-        return None
-    other = row
-    if "n_hidden" not in settings:
-        on_rows = seconds / 60 * speed / row.speed
-        other = nearest_row(text.n_tokens, on_rows, rows)
-    ratio *= other.speed / row.speed
-    choice = replace(
-        choice, speed=ratio * choice.speed,
-        scoring_seconds=choice.scoring_seconds / ratio,
-    )  # fmt: skip
-    choice = _with_row(choice, other, text, seconds, settings)
-    if choice.recipe.network == fit.recipe.network:
-        return None
-    fit.choose_again = partial(_again, fit, other, rows, settings)
-    return choice
+    def _parameters(self, row: Row) -> dict[str, Any]:
+        """Return the parameters of a row for a text that may be small, and settings."""
+        text, parameters = self.fit.text, network_of_row(row)
+        parameters["batch_size"] = batch_size_for(text.n_tokens, row.batch_size)
+        has_loss = any(name.startswith("loss") for name in self.settings)
+        if not has_loss and text.n_words <= MIN_WORDS_PER_NOISE_SAMPLE * row.n_noise:
+            parameters["loss"] = "exact"
+            del parameters["loss__n_noise"]
+        if text.n_columns and text.n_tokens < SHORT_RUN * len(text.train.lengths):
+            # A memory would begin anew in most windows.
+            parameters |= {"order": text.n_columns + 1, "n_memory": 0}
+        return changed(parameters, self.settings)
+
+    def _measured(
+        self, parameters: Mapping[str, object], seconds: float
+    ) -> tuple[float, float, float]:
+        """Measure a network.
+
+        Returns the seconds to make it, and the words a second of training, and of the
+        fastest of several scorings, because other programs may run meanwhile.
+        """
+        fit, text = self.fit, self.fit.text
+        assert text.held_out is not None
+        piece = replace(
+            text, train=_first(text.train, PROBE_TOKENS),
+            held_out=_first(text.held_out, PROBE_HELD_OUT),
+        )  # fmt: skip
+        network = fit.new_network(parameters)
+        texts = replace(fit, text=piece).texts_of(network)
+        request, now = FitRequest.of(network, *texts), time.perf_counter()
+        probe = Probe(max(LEAST_PROBE, seconds))
+        try:
+            request.fit(plan=probe)
+        except DivergenceError:
+            if probe.speed:
+                return 0.0, probe.speed, probe.speed
+            raise
+        history = network.history_
+        building = time.perf_counter() - now
+        building -= sum(sum(history[name]) for name in ("seconds", "scoring_seconds"))
+        scored = [Scores.of("network", network, piece) for _ in range(PROBE_SCORINGS)]
+        scoring = piece.n_held_out / max(min(score.seconds for score in scored), 1e-6)
+        return building, probe.speed, scoring
 
 
 def continued(recipe: AutoRecipe) -> dict[str, Any]:
@@ -405,68 +452,11 @@ def continued(recipe: AutoRecipe) -> dict[str, Any]:
     return kept
 
 
-def _adapted(
-    row: Row, text: AutoText, settings: Mapping[str, object]
-) -> dict[str, Any]:
-    """Return the parameters of a row for a text that may be small, and settings."""
-    parameters = network_of_row(row)
-    parameters["batch_size"] = batch_size_for(text.n_tokens, row.batch_size)
-    has_loss = any(name.startswith("loss") for name in settings)
-    if not has_loss and text.n_words <= MIN_WORDS_PER_NOISE_SAMPLE * row.n_noise:
-        parameters["loss"] = "exact"
-        del parameters["loss__n_noise"]
-    if text.n_columns and text.n_tokens < SHORT_RUN * len(text.train.lengths):
-        # A memory would begin anew in most windows.
-        parameters |= {"order": text.n_columns + 1, "n_memory": 0}
-    return changed(parameters, settings)
-
-
-def _speeds(
-    fit: AutoFit, parameters: Mapping[str, object], seconds: float
-) -> tuple[float, float, float]:
-    """Measure a network.
-
-    Returns the seconds to make it, and the words a second of training, and of the
-    fastest of several scorings, because other programs may run meanwhile.
-    """
-    text = fit.text
-    assert text.held_out is not None
-    piece = replace(
-        text, train=_first(text.train, PROBE_TOKENS),
-        held_out=_first(text.held_out, PROBE_HELD_OUT),
-    )  # fmt: skip
-    network = fit.new_network(parameters)
-    texts = replace(fit, text=piece).texts_of(network)
-    request, now = FitRequest.of(network, *texts), time.perf_counter()
-    probe = Probe(max(LEAST_PROBE, seconds))
-    try:
-        request.fit(plan=probe)
-    except DivergenceError:
-        if probe.speed:
-            return 0.0, probe.speed, probe.speed
-        raise
-    history = network.history_
-    building = time.perf_counter() - now
-    building -= sum(sum(history[name]) for name in ("seconds", "scoring_seconds"))
-    scored = [Scores.of("network", network, piece) for _ in range(PROBE_SCORINGS)]
-    scoring = piece.n_held_out / max(min(score.seconds for score in scored), 1e-6)
-    return building, probe.speed, scoring
-
-
 def _first(documents: Documents, n_tokens: int) -> Documents:
     """Return the first documents, with about so many tokens."""
     ends = np.cumsum(documents.lengths)
     lengths = documents.lengths - np.clip(ends - n_tokens, 0, documents.lengths)
     return Documents(documents.ids[:n_tokens], lengths[: 1 + (ends < n_tokens).sum()])
-
-
-def _fitting_rows(fit: AutoFit, settings: dict[str, Any]) -> list[Row]:
-    """Return the rows whose networks fit in the memory."""
-    memory, recipe = fit.memory, fit.recipe
-    if memory is None:
-        return list(ROWS)
-    networks = [replace(recipe, network=changed(row.network, settings)) for row in ROWS]
-    return [row for row, of in zip(ROWS, networks) if fit.n_bytes(of) <= memory]
 
 
 def _n_classes(text: AutoText, seconds: float) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from operator import attrgetter
 from typing import Any, ClassVar, Self
@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import clone
+from sklearn.frozen import FrozenEstimator
 from sklearn.utils import Bunch
 from sklearn.utils.validation import check_is_fitted
 
@@ -23,24 +24,22 @@ from nplm.base.estimators.bases import (
     non_negative,
 )
 from nplm.base.estimators.checked_inputs import HeldOut, columns_needed
-from nplm.base.estimators.scored_texts import reads_texts
+from nplm.base.estimators.scored_texts import context_of_texts, reads_texts
 from nplm.base.fitted import Fitted, Item, invalid_item
 from nplm.base.progress import stages
-from nplm.models.mixtures.members import (
-    MixedScores,
-    check_sizes,
-    columns_of_member,
-    fit_members,
-    fit_params_of,
-    kept_of,
-    names_of,
-    weights_of,
-)
+from nplm.base.warnings import warn
+from nplm.models.mixtures.mixed_scores import MixedScores
 from nplm.models.mixtures.uniform_lm import UniformLM
 from nplm.models.ngrams.interpolated_trigram import RelativeFrequencies
 from nplm.models.ngrams.stages.counts import NgramCounts, taken_counts
 from nplm.models.ngrams.trie.trie_checks import arrays_of
-from nplm.models.training.em import BIN_PRIOR, MAX_ITER, TOL, fit_mixture_weights
+from nplm.models.training.em import (
+    BIN_PRIOR,
+    MAX_ITER,
+    TOL,
+    checked_weights,
+    fit_mixture_weights,
+)
 
 
 @hyperparameters
@@ -242,9 +241,9 @@ class MixtureLM(_BaseComposition, MixedScores):
         names = names_of(self.estimators) + uniform
         self._validate_names(names)
         has_held_out = X_val is not None or y_val is not None
-        weights = weights_of(self.weights, names, self.estimators, has_held_out)
         kept = kept_of(self.estimators)
-        names = [*dict(kept), *uniform]
+        kept_names = [*dict(kept), *uniform]
+        weights = weights_of(self.weights, names, kept_names, has_held_out)
         X, y = self._start_fit(X, y)
         if weights is None and not has_held_out:
             raise ValueError(
@@ -254,24 +253,36 @@ class MixtureLM(_BaseComposition, MixedScores):
         if texts is not None:
             self.n_features_in_ = self._columns_needed()
             self.order_ = self.n_features_in_ + 1
-        params_of = fit_params_of(names, fit_params)
+        names, params_of = kept_names, fit_params_of(kept_names, fit_params)
+        members: list[Any] = []
+        interrupt = None
         with stages(int(self.verbose), type(self).__name__) as begin:
-
-            def fit(name: str, model: Any) -> tuple[Any, KeyboardInterrupt | None]:
-                member: Any = clone(model)
+            for i, (name, model) in enumerate(kept, 1):
+                begin(f"{name} ({i} of {len(kept)})")
+                member = clone(model)
                 self._set_n_words(member, self.n_words)
                 data: Any = X, y
-                method, validation = "fit", {"X_val": X_val, "y_val": y_val}
+                method, arguments = "fit", {"X_val": X_val, "y_val": y_val}
                 if texts is not None and reads_texts(member):
-                    data, method, validation = texts, "fit_texts", {}
-                arguments = validation | params_of[name]
-                fitted = fitted_or_interrupted(member, *data, fit=method, **arguments)
-                self._check_part(fitted[0], f"member {name!r}")
-                return fitted
-
-            members, interrupt = fit_members(kept, fit, begin, type(self).__name__)
-            check_sizes(names, members, self.n_words_)
-            self.n_words_ = members[0].n_words_
+                    data, method, arguments = texts, "fit_texts", {}
+                arguments |= params_of[name]
+                member, interrupt = fitted_or_interrupted(
+                    member, *data, fit=method, **arguments
+                )
+                self._check_part(member, f"member {name!r}")
+                members.append(member)
+                if interrupt is not None and i < len(kept):
+                    warn(
+                        f"{type(self).__name__}: interrupted while {name!r} was "
+                        f"fitted, before {kept[i][0]!r}; the mixture stays as it was "
+                        "before the fit.",
+                        RuntimeWarning,
+                    )
+                    try:
+                        raise interrupt
+                    finally:
+                        del interrupt  # avoids a reference cycle with this frame
+            self.n_words_ = self._common_n_words(names, members)
             held_out = texts[1] if texts else self._check_held_out(X_val, y_val)
             if self.include_uniform:
                 members.append(UniformLM(n_words=self.n_words_).fit(X, y))
@@ -289,10 +300,22 @@ class MixtureLM(_BaseComposition, MixedScores):
         """Return those of the member that needs most, and two to count contexts."""
         return max(2, *(columns_needed(model) for _, model in kept_of(self.estimators)))
 
+    def _common_n_words(self, names: list[str], members: list[Any]) -> int:
+        """Return the size of the members' vocabulary, or raise ValueError."""
+        sizes = {name: member.n_words_ for name, member in zip(names, members)}
+        n_words: int = members[0].n_words_
+        if len(set(sizes.values())) > 1 or n_words < self.n_words_:
+            raise ValueError(
+                "the members and the windows disagree on the vocabulary: n_words is "
+                f"{sizes} and at least {self.n_words_} in X and y; set the same "
+                "n_words in all members, or set n_words of the mixture."
+            )
+        return n_words
+
     def columns_of_texts(self) -> int:
         """Return the columns that members need which do not read texts."""
         kept = kept_of(self.estimators)
-        return max(2, *(columns_of_member(model) for _, model in kept))
+        return max(2, *(columns_of_texts(model) for _, model in kept))
 
     @property
     def reads_texts(self) -> bool:
@@ -388,3 +411,81 @@ class MixtureLM(_BaseComposition, MixedScores):
 
         names, models = zip(*self.estimators)
         return _VisualBlock("parallel", models, names=names)
+
+
+def names_of(estimators: Any) -> list[str]:
+    """Return the names of all members; raise ValueError if none is to be kept."""
+    if not estimators:
+        raise ValueError("estimators is empty: pass at least one (name, model).")
+    try:
+        names = [name for name, _ in estimators]
+    except (TypeError, ValueError):
+        names = []
+    # Keys of two letters make a dict look like a list of pairs.
+    if not names or isinstance(estimators, Mapping):
+        raise ValueError(
+            f"estimators must be a list of (name, model) pairs, got {estimators!r}."
+        )
+    if not kept_of(estimators):
+        raise ValueError('all estimators are "drop": keep at least one.')
+    return names
+
+
+def kept_of(estimators: Sequence[tuple[str, object]]) -> list[tuple[str, Any]]:
+    """Return the members that are not "drop"."""
+    return [
+        (name, member)
+        for name, member in estimators
+        if not (isinstance(member, str) and member == "drop")
+    ]
+
+
+def weights_of(
+    weights: str | ArrayLike,
+    names: list[str],
+    kept_names: list[str],
+    has_held_out: bool,
+) -> Floats | None:
+    """Return the weights of the members kept; None if they must be learned."""
+    if isinstance(weights, str):
+        if weights not in ("auto", "uniform", "learned", "context"):
+            raise ValueError(
+                'weights must be "auto", "uniform", "learned", "context" or '
+                f"numbers, got {weights!r}."
+            )
+        if weights == "uniform" or (weights == "auto" and not has_held_out):
+            return np.full(len(kept_names), 1 / len(kept_names))
+        return None
+    kept = np.isin(names, kept_names)
+    values = checked_weights(weights, len(names), max_error=1e-5)[kept]
+    if not values.any():
+        raise ValueError(
+            f"weights={weights!r} are 0 for all members that are not "
+            '"drop": set a positive one.'
+        )
+    return values / values.sum()
+
+
+def fit_params_of(
+    names: list[str], fit_params: dict[str, object]
+) -> dict[str, dict[str, Any]]:
+    """Group ``name__parameter`` by the names of members."""
+    by_name: dict[str, dict[str, object]] = {name: {} for name in names}
+    for key, value in fit_params.items():
+        name, _, parameter = key.partition("__")
+        if name not in by_name or not parameter:
+            raise ValueError(
+                f"fit got {key}, which is not the name of a member, two underscores "
+                f"and a parameter: the members are {', '.join(names)}."
+            )
+        by_name[name][parameter] = value
+    return by_name
+
+
+def columns_of_texts(member: Any) -> int:
+    """Return the columns that a member to be fitted on texts needs."""
+    if reads_texts(member):
+        return int(member.columns_of_texts())
+    if isinstance(member, FrozenEstimator):
+        return context_of_texts(member)
+    return columns_needed(member)

@@ -16,7 +16,7 @@ from nplm.models.auto.fitting import AutoFit, Budget
 from tests.helpers.auto import ENDLESS, NGRAMS, SMALL, TEXTS, equal
 from tests.helpers.checkpoint import Killed, n_saves
 
-pytestmark = pytest.mark.usefixtures("processor_clock")
+pytestmark = pytest.mark.usefixtures("simulated_clock")
 
 
 def after(monkeypatch, condition, error):
@@ -34,7 +34,7 @@ def after(monkeypatch, condition, error):
 @pytest.mark.filterwarnings("ignore:NeuralLM. interrupted")
 def test_interrupt_keeps_the_mixture(monkeypatch):
     lm = AutoLM(0.2, settings=ENDLESS, random_state=0)
-    after(monkeypatch, lambda done: done > 50_000, KeyboardInterrupt)
+    after(monkeypatch, lambda done: done > 30_000, KeyboardInterrupt)
     with pytest.raises(KeyboardInterrupt):
         lm.fit(TEXTS)
     assert lm.recipe_.last is not None

@@ -8,7 +8,7 @@ from nplm import AutoLM, KneserNeyLM, windows
 from tests.helpers import markov_stream
 from tests.helpers.auto import NGRAMS, SMALL, TEXTS
 
-pytestmark = pytest.mark.usefixtures("processor_clock")
+pytestmark = pytest.mark.usefixtures("simulated_clock")
 X, Y = windows(markov_stream(4000), 3)
 
 

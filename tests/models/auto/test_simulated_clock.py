@@ -1,55 +1,25 @@
 """AutoLM by a simulated clock, which the work of networks moves."""
 
-import time
 from functools import cache
 
 import numpy as np
 import pytest
 
 from nplm import AutoLM
-from nplm.models.neural.fitting.epochs import Epochs
-from nplm.models.neural.fitting.scoring import Scoring
 from tests.helpers import markov_stream
+from tests.helpers.auto import SimulatedClock
 from tests.helpers.texts import texts
 
 PARAMETERS_A_SECOND = 1e9
 WORDS = [f"w{i}" for i in markov_stream(10_000)]
 CHAIN = [" ".join(WORDS[i : i + 20]) for i in range(0, len(WORDS), 20)]
-
-
-class SimulatedClock:
-    """Time of a machine on which a word takes as long as its network is large.
-
-    - `slowdown`: times that work takes longer in the first `until` seconds
-    """
-
-    def __init__(self, monkeypatch, *, slowdown=1.0, until=0.0):
-        self.seconds, self._slowdown, self._until = 0.0, slowdown, until
-        for job, words_a_word in ((Epochs, 1.0), (Scoring, 0.2)):
-            monkeypatch.setattr(job, "work", self._timed(job.work, words_a_word))
-        monkeypatch.setattr(time, "perf_counter", lambda: self.seconds)
-
-    def _timed(self, work, words_a_word):
-        def timed(job, start, stop):
-            work(job, start, stop)
-            arrays = job.network.parameters.trained().values()
-            n_words = words_a_word * (stop - start)
-            self._advance(n_words * sum(a.size for a in arrays) / PARAMETERS_A_SECOND)
-
-        return timed
-
-    def _advance(self, seconds):
-        slow = min(self._slowdown * seconds, max(0.0, self._until - self.seconds))
-        self.seconds += slow + seconds - slow / self._slowdown
-
-
 DOCUMENTS = {"chain": CHAIN, "words": texts(500, n_words=50)}
 
 
 @cache  # tests compare several fits with those of a machine that is free
 def timed_by_a_simulated_clock(minutes, name="chain", seed=0, **busy):
     with pytest.MonkeyPatch.context() as context:
-        clock = SimulatedClock(context, **busy)
+        clock = SimulatedClock(context, PARAMETERS_A_SECOND, **busy)
         lm = AutoLM(minutes, random_state=seed).fit(DOCUMENTS[name][:450])
     assert clock.seconds < 1.05 * 60 * minutes
     return lm

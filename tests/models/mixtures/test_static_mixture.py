@@ -11,7 +11,6 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.frozen import FrozenEstimator
 
 from nplm import (
-    InterpolatedTrigram,
     KneserNeyLM,
     MixtureLM,
     TextLM,
@@ -310,8 +309,6 @@ def test_weights_that_are_no_distribution_are_refused(models, weights):
 
 
 def test_models_that_cannot_be_mixed_are_refused(models):
-    trigram = TextLM(InterpolatedTrigram(), n_context=2).fit(["a b c", "c b a"] * 9)
-    ids = TextLM.from_model(models[0].estimator_, boundary=0)
     tokens = TextLM.from_model(
         models[0].estimator_, models[0].vocabulary_, tokenizer=None
     )
@@ -321,14 +318,11 @@ def test_models_that_cannot_be_mixed_are_refused(models):
         tokenizer=models[0].tokenizer_,
         predict_boundary=False,
     )
-    for other, error, message in [
-        (models[0].estimator_, TypeError, "pass a TextLM"),
-        (trigram, TypeError, "over a InterpolatedTrigram"),
-        (ids, ValueError, "ids and no words"),
-        (tokens, ValueError, "splits text in another way"),
-        (endless, ValueError, "predict_boundary=False"),
+    for other, message in [
+        (tokens, "splits text in another way"),
+        (endless, "predict_boundary=False"),
     ]:
-        with pytest.raises(error, match=message):
+        with pytest.raises(ValueError, match=message):
             static_mixture([models[0], other], [0.5, 0.5])
     with pytest.raises(ValueError, match="two models or more"):
         static_mixture(models[:1], [1.0])

@@ -13,7 +13,7 @@ from nplm.cli._outputs import OUTPUT, notify, refuse_to_replace
 from nplm.cli._text import listed_words
 from nplm.cli._values import NOT_NEGATIVE
 from nplm.cli._writing import Target, size_of, target_options
-from nplm.models.mixtures.limited_vocabulary import limited
+from nplm.models.mixtures.changed_words import limited
 from nplm.models.ngrams.stages.pruning import pruned_by_entropy
 from nplm.models.ngrams.text_ngrams import TextNgrams
 from nplm.models.ngrams.trie.work import Work
