@@ -67,21 +67,16 @@ Report = Callable[[str, str], None]
 Member = TypeVar("Member")
 
 
+@dataclass(eq=False)
 class Budget:
-    """The time of a fit, which can be asked to end soon.
+    """The time of a fit, which can be asked to end soon."""
 
-    - `seconds`: of the whole work
-    - `begun`: when it began, by ``time.perf_counter``; by default now
-    - `spent_before`: seconds that the work took before it was killed
-    - `slowness`: how often the time of the processor other work takes, with its own
-    """
-
-    def __init__(self, seconds: float, begun: float | None = None) -> None:
-        self.seconds = seconds
-        self.begun = time.perf_counter() if begun is None else begun
-        self.spent_before = 0.0
-        self.plan: TimedPlan | None = None
-        self.ends_soon, self.slowness = False, 1.0
+    seconds: float  # of the whole work
+    begun: float = field(default_factory=lambda: time.perf_counter())
+    spent_before: float = 0.0  # seconds that the work took before it was killed
+    slowness: float = 1.0  # time of the work, by its time of the processor
+    ends_soon: bool = False
+    plan: TimedPlan | None = None
 
     @property
     def spent(self) -> float:
@@ -102,24 +97,16 @@ class Budget:
 
 @dataclass(frozen=True)
 class Choice:
-    """A recipe, and what it was chosen by.
-
-    - `scoring_seconds`: expected duration of scoring the held-out text by the network
-    - `reserved`: seconds for the work that follows the scoring
-    - `most`: tokens that the network sees at most
-    - `speed`: words a second in training; 0 if none was measured
-    - `n_bytes`: memory that it takes, about; 0 if unknown
-    - `seconds`: that the fit took so far
-    - `asked`: fingerprint of the parameters and the text that it was chosen for
-    """
+    """A recipe, and what it was chosen by."""
 
     recipe: AutoRecipe
-    scoring_seconds: float = 0.0
-    reserved: float = 0.0
-    most: int = 0
-    speed: float = 0.0
-    n_bytes: int = 0
-    seconds: float = 0.0
+    scoring_seconds: float = 0.0  # expected, of the held-out text by the network
+    reserved: float = 0.0  # seconds for the work that follows the scoring
+    most: int = 0  # tokens that the network sees at most
+    speed: float = 0.0  # words a second in training; 0 if none was measured
+    n_bytes: int = 0  # memory that it takes, about; 0 if unknown
+    seconds: float = 0.0  # that the fit took so far
+    # Fingerprint of the parameters and the text that it was chosen for.
     asked: dict[str, str] = field(default_factory=dict)
 
     def keep(self, folder: Path) -> None:
@@ -169,14 +156,11 @@ class _OtherSpeedError(Exception):
 
 @dataclass
 class Scores:
-    """A member of the mixture, or all of them, on a text.
-
-    - `seconds`: of scoring it
-    """
+    """A member of the mixture, or all of them, on a text."""
 
     name: str
     log_prob: NDArray[np.float64]
-    seconds: float
+    seconds: float  # of scoring it
 
     @classmethod
     def of(cls, name: str, model: Any, text: AutoText) -> Self:
@@ -205,39 +189,25 @@ class Scores:
 
 @dataclass(eq=False)
 class AutoFit:
-    """A fit: it completes the recipe of `choice`, and makes the model.
-
-    - `text`: training and held-out documents
-    - `budget`: the time; None with a complete recipe
-    - `word_features`: those of the network
-    - `n_jobs`: as of `NeuralLM`
-    - `checkpoint`: folder for the state of the fit
-    - `report`: called with the work that begins, and a note
-    - `memory`: bytes that the fit may take, about
-    - `before`, `classes`: a network to train further, and n-grams of classes whose
-      classes stay
-    - `scores`: of the members, and of the mixture, if there is held-out text
-    - `choose_again`: returns the choice for a true speed and the seconds that are left,
-      if it is another; None if the network stays
-    - `announce`: called with a choice that replaces the first one; None if nothing is
-      shown
-    - `order_gain`: by which share a cache that goes on across documents is better
-    """
+    """A fit: it completes the recipe of `choice`, and makes the model."""
 
     text: AutoText
     choice: Choice
-    budget: Budget | None
-    word_features: csr_array | None
+    budget: Budget | None  # None with a complete recipe
+    word_features: csr_array | None  # those of the network
     n_jobs: int | None
-    checkpoint: str | os.PathLike[str] | None
-    report: Report
-    memory: int | None = None
-    before: NeuralLM | None = None
-    classes: ClassLM | None = None
+    checkpoint: str | os.PathLike[str] | None  # folder for the state of the fit
+    report: Report  # called with the work that begins, and a note
+    memory: int | None = None  # bytes that the fit may take, about
+    before: NeuralLM | None = None  # a network to train further
+    classes: ClassLM | None = None  # whose classes of words stay
     scores: list[Scores] = field(default_factory=list)
+    # Returns the choice for a true speed and the seconds that are left, or None if it
+    # is the same; None if the network stays.
     choose_again: Callable[[float, float], Choice | None] | None = None
+    # Called with a choice that replaces the first one; None if nothing is shown.
     announce: Callable[[Choice], None] | None = None
-    order_gain: float = 0.0
+    order_gain: float = 0.0  # share by which a cache of all documents is better
     _planned: Plan | None = None
 
     @property

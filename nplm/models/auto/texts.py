@@ -24,19 +24,14 @@ MIN_DOCUMENTS = 100
 
 @dataclass(frozen=True, eq=False)
 class AutoText:
-    """Training and held-out documents in ids.
-
-    - `boundary`: id of the symbol that ends documents; None if windows have none
-    - `is_running`: whether the documents are one text in its order
-    - `n_columns`: of windows, whose runs the documents are (`runs_of`); 0 of others
-    """
+    """Training and held-out documents in ids."""
 
     train: Documents
     held_out: Documents | None
     n_words: int
-    boundary: int | None
-    is_running: bool = False
-    n_columns: int = 0
+    boundary: int | None  # id of the symbol that ends documents; None if none does
+    is_running: bool = False  # whether the documents are one text in its order
+    n_columns: int = 0  # of windows, whose runs the documents are; 0 of others
 
     @property
     def n_tokens(self) -> int:
