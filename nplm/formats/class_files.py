@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,7 +13,7 @@ from numpy.typing import ArrayLike
 from nplm.base.array_types import Ids
 from nplm.base.checks import MAX_N_WORDS, check_ids
 from nplm.base.files.compressed import reading
-from nplm.base.files.lines import decoded_line
+from nplm.base.files.lines import read_lines
 from nplm.formats._lines import MAX_LINE_BYTES, shown
 from nplm.formats._model_files import writing
 from nplm.formats._words import check_words
@@ -259,16 +260,5 @@ def _out_of_range(name: str, word: str, prob: float) -> str:
 def _lines(path: str | os.PathLike[str]) -> Iterator[tuple[str, str]]:
     """Yield each line after its location, for error messages."""
     with reading(path) as file:
-        number = 0
-        while raw := file.readline(MAX_LINE_BYTES + 1):
-            number += 1
-            where = f"{os.fspath(path)}, line {number}"
-            if len(raw) > MAX_LINE_BYTES:
-                raise ValueError(
-                    f"{where}: longer than {MAX_LINE_BYTES} bytes: this is not a class "
-                    "file."
-                )
-            line, wrong = decoded_line(raw, number)
-            if wrong is not None:
-                raise ValueError(f"{where}: {wrong}")
-            yield where, line
+        lines = iter(partial(file.readline, MAX_LINE_BYTES + 1), b"")
+        yield from read_lines(lines, os.fspath(path), max_bytes=MAX_LINE_BYTES)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable, Iterator
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -52,16 +53,25 @@ def decoded_line(
 
 
 def read_lines(
-    file: Iterable[bytes], name: str, errors: str = "strict", advice: str = ""
+    file: Iterable[bytes],
+    name: str,
+    errors: str = "strict",
+    advice: str = "",
+    max_bytes: float = math.inf,
 ) -> Iterator[tuple[str, str]]:
     """Yield the place of each line, for errors, and its text without the end.
 
     `errors`: a line whose bytes are not UTF-8, or have a NUL, is an error ("strict"),
-    has U+FFFD ("replace"), or is left out ("skip"). `advice` ends the error.
+    has U+FFFD ("replace"), or is left out ("skip"). `advice` ends the error. A line of
+    more than `max_bytes` is always one.
     """
     for number, line in enumerate(file, 1):
-        text, wrong = decoded_line(line, number, advice)
         where = f"{name}, line {number}"
+        if len(line) > max_bytes:
+            raise ValueError(
+                f"{where}: longer than {max_bytes} bytes: check that this is the file."
+            )
+        text, wrong = decoded_line(line, number, advice)
         if wrong is not None and errors == "strict":
             raise ValueError(f"{where}: {wrong}")
         if wrong is None or errors == "replace":

@@ -15,6 +15,7 @@ from nplm.base.array_types import Floats
 from nplm.base.exceptions import parameter_error
 from nplm.base.files.atomic_files import check_writable
 from nplm.base.files.compressed import reading
+from nplm.base.files.lines import read_lines
 from nplm.formats._model_files import trie_of, writing
 from nplm.formats._words import NOT_IN_WORDS, check_marks, check_words
 from nplm.formats.arpa.arpa_lines import unpredicted_in
@@ -155,18 +156,17 @@ def _numbers(
         return table
     name, table, numbers = os.fspath(path), dict[str, str](), set[str]()
     with reading(path) as file:
-        for n, line in enumerate(file, 1):
-            text = line.decode(errors="replace").strip(BLANKS)
+        for where, line in read_lines(file, name, "replace"):
+            text = line.strip(BLANKS)
             symbol, *number = re.split(f"[{BLANKS}]+", text)
             if len(number) != 1 or not re.fullmatch("[0-9]+", number[0]):
                 raise ValueError(
-                    f"{name}, line {n}: expected a symbol and its number, got "
-                    f"{text!r:.80}."
+                    f"{where}: expected a symbol and its number, got {text!r:.80}."
                 )
             if symbol in table or number[0] in numbers:
                 raise ValueError(
-                    f"{name}, line {n}: {text!r:.80} has a symbol or a number of a "
-                    "line before: labels would be confused."
+                    f"{where}: {text!r:.80} has a symbol or a number of a line before: "
+                    "labels would be confused."
                 )
             table[symbol] = number[0]
             numbers.add(number[0])
