@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import platform
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
@@ -253,11 +252,8 @@ class ModelFile:
         self.path = Path(path).absolute()
         self.verify = bool(verify)
         _stamp(self.path)  # says which machine lacks the file
-        with self._opened() as file:
+        with open_model(self.path, verify=self.verify) as file:
             self.checksum = _checksum(file)
-
-    def _opened(self) -> AbstractContextManager[OpenModel]:
-        return open_model(self.path, verify=self.verify)
 
     def __repr__(self) -> str:
         verify = ", verify=True" if self.verify else ""
@@ -287,7 +283,7 @@ class ModelFile:
             stamp = _stamp(self.path)
             loaded = _Cache.models.get(key)
             if loaded is None or loaded.stamp != stamp:
-                with self._opened() as file:
+                with open_model(self.path, verify=self.verify) as file:
                     checksum = _checksum(file)
                     self._check(checksum)
                     if loaded is None or loaded.checksum != checksum:
@@ -350,9 +346,9 @@ def _stamp(path: Path) -> tuple[int, ...]:
 
 
 def _checksum(file: OpenModel) -> str:
-    """Return the size and the CRC-32 of a file, of a safetensors file by its header."""
+    """Return the checksum of a file; the error of a damaged one names the machine."""
     try:
-        return f"{file.n_bytes}-{file.checksum()}"
+        return file.checksum()
     except ValueError as error:
         raise ValueError(
             f"{file.path} on {platform.node()} cannot be loaded: "

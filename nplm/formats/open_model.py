@@ -138,21 +138,20 @@ class OpenModel:
         """The file as a safetensors file. A ValueError does not name it."""
         return TensorFile(self.path, self._raw)
 
-    @property
-    def n_bytes(self) -> int:
-        """Size of the file."""
-        return os.fstat(self._raw.fileno()).st_size
-
     def checksum(self) -> str:
-        """Return the CRC-32 of the file, or of a safetensors file's header."""
+        """Return the size and the CRC-32 of a file, of a safetensors file its header's.
+
+        A ValueError does not name it.
+        """
         try:
-            return self.tensors.metadata[CHECKSUM]
+            checksum = self.tensors.metadata[CHECKSUM]
         except NotTensorsError:
             crc = 0
             self._raw.seek(0)
             while block := self._raw.read(BLOCK_BYTES):
                 crc = zlib.crc32(block, crc)
-            return f"{crc:08x}"
+            checksum = f"{crc:08x}"
+        return f"{os.fstat(self._raw.fileno()).st_size}-{checksum}"
 
     def vectors(self) -> tuple[list[str], NDArray[np.float32]]:
         """Return the words and vectors of a file of vectors."""

@@ -14,19 +14,13 @@ from nplm import KneserNeyLM, ModelFile, NeuralLM, TextLM
 from nplm.formats import loading, save_binary, write_arpa
 from nplm.formats.open_model import OpenModel
 from tests.helpers import code_of, small_text
+from tests.helpers.texts import texts
 
 pytestmark = small_text
-N_WORDS = 30
 LOAD = OpenModel.load
 
 
-def lines_of(n, seed=0):
-    rng = np.random.default_rng(seed)
-    lengths = rng.integers(1, 9, n)
-    return [" ".join(f"w{i}" for i in rng.zipf(1.4, k) % N_WORDS) for k in lengths]
-
-
-LINES = lines_of(300)
+LINES = texts(300, n_words=30)
 
 
 @pytest.fixture(scope="module")

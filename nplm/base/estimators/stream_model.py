@@ -70,11 +70,7 @@ class StreamModel(CheckedInputs):
         >>> lm.log_prob_stream([0, 1, 2]).round(2)
         array([-0.7])
         """
-        ids, weights = self._copies(ids, sample_weight)
-        if weights is None:
-            return self._fit_streams(ids, ids_val, **fit_params)
-        texts, held_out = self._streams(ids, ids_val, weights)
-        return self.fit_texts(texts, held_out, **fit_params)
+        return self._fit_streams(ids, ids_val, sample_weight, **fit_params)
 
     # Whether texts of a fit may have weights that are not whole.
     takes_fractions = False
@@ -94,10 +90,17 @@ class StreamModel(CheckedInputs):
     ) -> tuple[Texts, Texts | None]:
         """Return the checked texts of a fit, and the held-out ones."""
         ids, weights = self._copies(ids, sample_weight)
-        return self._streams(ids, ids_val, weights)
+        n_context, n_words = self.columns_of_texts(), self.n_words
+        texts = replace(self._texts(ids, "ids", n_context, n_words), weights=weights)
+        if ids_val is None:
+            return texts, None
+        return texts, self._texts(ids_val, "ids_val", n_context, n_words)
 
-    def _fit_streams(self, ids: Any, ids_val: Any, **fit_params: Any) -> Self:
-        return self.fit_texts(*self._streams(ids, ids_val), **fit_params)
+    def _fit_streams(
+        self, ids: Any, ids_val: Any, sample_weight: Any, **fit_params: Any
+    ) -> Self:
+        texts = self.texts_to_fit(ids, ids_val, sample_weight)
+        return self.fit_texts(*texts, **fit_params)
 
     def fit_texts(
         self, texts: Texts, held_out: Texts | None, **fit_params: Any
@@ -184,16 +187,6 @@ class StreamModel(CheckedInputs):
                 f"infer it from: set order, for example {type(self).__name__}(order=5)."
             )
         return self._columns_needed()
-
-    def _streams(
-        self, ids: Any, ids_val: object, weights: Floats | None = None
-    ) -> tuple[Texts, Texts | None]:
-        """Check the text or documents of a fit, and held-out ones."""
-        n_context, n_words = self.columns_of_texts(), self.n_words
-        texts = replace(self._texts(ids, "ids", n_context, n_words), weights=weights)
-        if ids_val is None:
-            return texts, None
-        return texts, self._texts(ids_val, "ids_val", n_context, n_words)
 
     def _texts(
         self, ids: object, name: str, n_context: int, n_words: int | None

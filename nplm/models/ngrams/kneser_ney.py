@@ -248,7 +248,10 @@ class KneserNeyLM(BackoffModel):
         counts = self._count(X, y)
         return self._estimate(counts if before is None else before.merged(counts))
 
-    def _fit_streams(self, ids: object, ids_val: object, **fit_params: object) -> Self:
+    def _fit_streams(
+        self, ids: object, ids_val: object, sample_weight: object, **fit_params: object
+    ) -> Self:
+        ids, _ = self._copies(ids, sample_weight)  # a whole number of each
         texts, is_list = self._checked_texts(ids, "ids", self.n_words)
         if is_list and self.boundary is None:
             self.columns_of_texts()
@@ -260,7 +263,7 @@ class KneserNeyLM(BackoffModel):
         if is_list:  # a context ends at the boundary of the sentence before
             end = np.array([self.boundary], np.int32)
             ids = np.concatenate([part for text in texts for part in (text, end)])
-        return super()._fit_streams(ids, ids_val, **fit_params)
+        return super()._fit_streams(ids, ids_val, None, **fit_params)
 
     @all_or_nothing
     def _fit_sentences(self, sentences: list[Ids]) -> Self:
