@@ -32,7 +32,8 @@ def test_free_memory_is_that_of_the_system_or_of_the_group(
     limit, used = tmp_path / "limit", tmp_path / "used"
     monkeypatch.setattr(system, "GROUP_LIMITS", [(limit, used)])
     assert system.free_memory() == expected * 3 // 4
-    for of_group, free in (("max", expected), ("9000", 8000), ("900", 0)):
+    groups = {"max": expected, "9" * 18: expected, "9000": 8000, "900": 0}
+    for of_group, free in groups.items():
         limit.write_text(of_group)
         used.write_text("1000")
         assert system.free_memory() == free * 3 // 4
