@@ -50,7 +50,7 @@ class Item:
 class Saved:
     """Base of estimators whose fitted state can be saved."""
 
-    _can_be_saved: ClassVar[bool] = True
+    can_be_saved: ClassVar[bool] = True
     # Items of the fitted state, besides those of the base classes.
     _saved: ClassVar[Mapping[str, Item]] = {}
 

@@ -12,7 +12,7 @@ from nplm.base.files.tensors import (
     header_checksum,
     write_tensors,
 )
-from nplm.formats.binary.writing import metadata_of
+from nplm.formats._model_files import NGRAMS
 
 
 def tensors_of(data):
@@ -50,7 +50,8 @@ def assert_same_ngrams(folder, found="found"):
 
 def write_parts(path, header, arrays, **texts):
     """Write a file whose checksums are right, whatever is in it."""
-    write_tensors(path, arrays, metadata_of(header) | texts)
+    metadata = NGRAMS.metadata(model=json.dumps(header))
+    write_tensors(path, arrays, metadata | texts)
 
 
 def change_header(path, change):

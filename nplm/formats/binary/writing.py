@@ -116,7 +116,7 @@ def write_mapped(
     index: HashTable | None = None,
 ) -> None:
     """Write a file of mapped n-grams, with their hash table if their order has one."""
-    metadata = metadata_of(header_of(words))
+    metadata = metadata_of(words)
     if not hashing.is_hashable(trie.order):
         write_tensors(path, words.words.arrays | arrays_of(trie), metadata)
         return
@@ -161,7 +161,7 @@ def write_quantized(
 ) -> None:
     """Write a quantized file in bounded memory, with codes of `bits` bits."""
     quantizing = Quantizing(trie, bits, work)
-    metadata = metadata_of(header_of(words) | {"quantized": quantizing.header})
+    metadata = metadata_of(words, quantized=quantizing.header)
     sizes, fill = quantizing.sizes, quantizing.fill
     write_tensors(path, words.words.arrays, metadata, sizes, fill)
 
@@ -179,15 +179,15 @@ def check_bits(bits: object, order: int) -> int:
     return int(bits)
 
 
-def header_of(words: StoredWords) -> dict[str, object]:
-    """Return what a file says of its words."""
+def metadata_of(words: StoredWords, **more: object) -> dict[str, str]:
+    """Return what a file says of the model in it, beside its arrays."""
     header: dict[str, Any] = {"n_words": words.n_words, "boundary": words.boundary}
     if words.tokenizer is not None and not words.tokenizer.splits_at_blanks:
         check_tokenizer(words.tokenizer)
         header["tokenizer"] = params_of(words.tokenizer)
     if words.spelling is not None:
         header["spelling"] = words.spelling.params
-    return header
+    return NGRAMS.metadata(model=json.dumps(header | more))
 
 
 def check_tokenizer(tokenizer: Splitter) -> None:
@@ -199,8 +199,3 @@ def check_tokenizer(tokenizer: Splitter) -> None:
             "n-grams holds patterns as strings: set pattern to a string, with its "
             r"flags inside, such as '(?i)\w+'."
         )
-
-
-def metadata_of(header: Mapping[str, object]) -> dict[str, str]:
-    """Return what a file says of the model in it, beside its arrays."""
-    return NGRAMS.metadata(model=json.dumps(header))

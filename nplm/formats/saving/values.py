@@ -161,7 +161,7 @@ class Encoder:
 
     def _lightened(self, estimator: object) -> Any:
         """Return a fitted network without what is not to be saved."""
-        lightened = getattr(estimator, "_lightened", None)
+        lightened = getattr(estimator, "lightened", None)
         if lightened is None:
             return estimator
         self.n_networks += 1
@@ -329,7 +329,7 @@ def _kind(name: str) -> Any:
         return OTHERS[name]
     kind = getattr(nplm, name, None)
     is_option = isinstance(kind, type) and issubclass(kind, Option)
-    return kind if is_option or getattr(kind, "_can_be_saved", False) else None
+    return kind if is_option or getattr(kind, "can_be_saved", False) else None
 
 
 def _check_nesting(entry: dict[str, object]) -> None:

@@ -370,7 +370,7 @@ class FittedNetworkLM(LanguageModel):
         ),
     }
 
-    def _lightened(self, *, optimizer: bool, dtype: str | None) -> Self:
+    def lightened(self, *, optimizer: bool, dtype: str | None) -> Self:
         """Return a copy to be saved, as `nplm.save` says."""
         return with_network(
             self, saved.lightened(self._trained, optimizer=optimizer, dtype=dtype)

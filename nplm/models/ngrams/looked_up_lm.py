@@ -245,7 +245,7 @@ class KenlmLM(LookedUpLM):
     """
 
     _reader = "load"
-    _can_be_saved = False
+    can_be_saved = False
 
 
 def are_windows(X: object, y: object, n_context: int) -> bool:
