@@ -143,16 +143,15 @@ def _words(
 ) -> tuple[list[str], NDArray[np.int32]]:
     """Choose the vocabulary; return its words and the word id of each token."""
     lower, capitals = Counter[str](), Counter[str]()
-    for token, count in zip(tokens, counts.tolist()):
-        word = NUMBER if token[0].isdigit() else token.lower()
+    spelled = [NUMBER if token[0].isdigit() else token.lower() for token in tokens]
+    for token, word, count in zip(tokens, spelled, counts.tolist()):
         lower[word] += count
         capitals[word] += count * token[0].isupper()
     kept = [word for word, _ in lower.most_common() if word != NUMBER]
     words = [RARE, NAME, NUMBER, *kept[: n_words - 3]]
     id_of = {word: i for i, word in enumerate(words)}
     word_ids = np.empty(len(tokens), np.int32)
-    for i, token in enumerate(tokens):
-        word = NUMBER if token[0].isdigit() else token.lower()
+    for i, word in enumerate(spelled):
         is_name = 2 * capitals[word] > lower[word]
         word_ids[i] = id_of.get(word, id_of[NAME] if is_name else id_of[RARE])
     return words, word_ids

@@ -8,10 +8,10 @@ from typing import Any
 
 from sklearn.base import clone
 
-from nplm import AutoLM, InterpolatedTrigram, KneserNeyLM, TextLM, Vocabulary
+from nplm import AutoLM, InterpolatedTrigram, KneserNeyLM, TextLM
 from nplm.datasets import Corpus
 from nplm.datasets.corpus import PARTS
-from nplm.experiments.fits import Row, Scores, perplexities, refuse_empty_parts
+from nplm.experiments.fits import Row, perplexities, refuse_empty_parts
 from nplm.models.auto.fitting import network_of
 
 # Tokens of the training part that are scored, in pieces of about this many if it is one
@@ -74,14 +74,15 @@ def compare(
     lm.set_params(
         tokenizer=None, vocabulary=vocabulary, running_text=corpus.boundary is None
     )
-    models = {
-        TRIGRAM: _text_lm(InterpolatedTrigram(TRIGRAM_ORDER), vocabulary),
-        KNESER_NEY: _text_lm(
-            KneserNeyLM(ngram_order, discount_fallback=FALLBACK), vocabulary
-        ),
-        AUTO: lm,
+    ngrams = {
+        TRIGRAM: InterpolatedTrigram(TRIGRAM_ORDER),
+        KNESER_NEY: KneserNeyLM(ngram_order, discount_fallback=FALLBACK),
     }
-    for name, model in models.items():
+    models = {
+        name: TextLM(estimator, tokenizer=None, vocabulary=vocabulary)
+        for name, estimator in ngrams.items()
+    }
+    for name, model in {**models, AUTO: lm}.items():
         interrupt, began = None, time.perf_counter()
         try:
             model.fit(train, X_val=valid)
@@ -90,17 +91,14 @@ def compare(
                 raise
             interrupt = error
         seconds = time.perf_counter() - began
-        for row, lm_of_row in [*_members(model).items(), (name, model)]:
-            stopped = interrupt is not None and row != CLASSES
-            took = seconds if row == name else None
-            scores = _scores(lm_of_row, scored)
-            yield _row(row, lm_of_row, scores, took, stopped), lm_of_row
+        for member, lm_of_row in [*_members(model).items(), (name, model)]:
+            yield _row(
+                member, lm_of_row, scored,
+                seconds=seconds if member == name else None,
+                interrupted=interrupt is not None and member != CLASSES,
+            ), lm_of_row  # fmt: skip
         if interrupt is not None:
             raise interrupt
-
-
-def _text_lm(estimator: object, vocabulary: Vocabulary) -> TextLM:
-    return TextLM(estimator, tokenizer=None, vocabulary=vocabulary)
 
 
 def _documents(corpus: Corpus, part: str) -> Documents:
@@ -130,25 +128,17 @@ def _members(lm: TextLM) -> dict[str, TextLM]:
     }
 
 
-def _scores(lm: TextLM, scored: dict[str, Documents]) -> Scores:
-    # A scorer for each part, as a text that runs on would go on from another part.
-    return {part: lm.scorer().tokens(texts).log_prob for part, texts in scored.items()}
-
-
-def _row(
-    name: str, lm: TextLM, scores: Scores, seconds: float | None, interrupted: bool
-) -> Row:
+def _row(name: str, lm: TextLM, scored: dict[str, Documents], **outcome: Any) -> Row:
     """Return the row of a fitted model, with the shape of the network in it."""
     model, network = lm.estimator_, network_of(lm.estimator_)
+    n, h, m = model.order_, None, None
+    if network is not None:
+        n, h, m = None, network.n_hidden, network.embedding_dim
+    # A scorer for each part, as a text that runs on would go on from another part.
+    scores = {p: lm.scorer().tokens(texts).log_prob for p, texts in scored.items()}
     train, valid, test = perplexities(scores).values()
-    return Row(
-        name,
-        model.order_ if network is None else None,
-        None if network is None else network.n_hidden,
-        None if network is None else network.embedding_dim,
-        None, train, valid, test, parameters=model.n_parameters_, seconds=seconds,
-        interrupted=interrupted,
-    )  # fmt: skip
+    size = model.n_parameters_
+    return Row(name, n, h, m, None, train, valid, test, parameters=size, **outcome)
 
 
 def conclusion(rows: Sequence[Row]) -> str:

@@ -103,6 +103,7 @@ OTHERS = {
         ("@latin", 1, "latin, line 2: not UTF-8"),
         ("@wide", 1, "wide, line 1: it has a NUL"),
         ("", 1, "the texts have no word: there is nothing"),
+        ("@short --minutes 1 --members network", 1, "a network needs 2,000 tokens, or"),
         ("@counts.gz --counts --tokens blanks", 2, "--tokens is for texts"),
         ("@marks --tokens blanks", 1, "line 1: it has '<s>' inside"),
         ("@marks --tokens blanks --model trigram", 1, "line 1: it has '<s>' inside"),

@@ -29,7 +29,8 @@ def results(tmp_path):
     return results
 
 
-def test_findings_are_those_of_the_figures(results):
+def test_findings_are_those_of_the_figures(results, tmp_path):
+    assert findings(results_of("table2", tmp_path)) == []  # nothing is done
     found = findings(results)
     assert found == [
         "Hidden units help: no, MLP1 260.5 and MLP3 259.5 (the paper 268 and 310).",
@@ -42,10 +43,6 @@ def test_findings_are_those_of_the_figures(results):
         "The best by validation: MLP10 240.0, of the n-gram models Kneser-Ney back-off "
         "3 300.0, which is 25.0% more.",
     ]
-
-
-def test_nothing_is_found_in_nothing(tmp_path):
-    assert findings(results_of("table2", tmp_path)) == []
 
 
 def test_markdown(results):

@@ -157,14 +157,6 @@ def test_limits_hold_for_texts_of_unknown_size(run, model, tmp_path, is_piped):
         assert "splitting into tokens" not in found.stderr
 
 
-def test_network_needs_text(run, model, tmp_path):
-    path = tmp_path / "text"
-    path.write_text("one two three\n")
-    options = "--minutes", "1", "--members", "classes,network"
-    found = train(run, str(path), model, *options, code=1)
-    assert "a network needs 2,000 tokens, or held-out text, and there" in found.stderr
-
-
 def test_report_claims_only_what_is_known(run, text, model, tmp_path):
     found = train(run, text, model, "--minutes", "1", "--members", "ngrams")
     assert "no time for a network" not in found.stderr
@@ -239,18 +231,6 @@ def test_state_of_another_fit_is_refused_in_options(
     other = tmp_path / "other"
     other.write_text("\n".join(texts(1999, n_words=50)))
     assert "its TEXT was int32 (" in refused(text=str(other))
-
-
-def test_members_and_settings_are_refused_in_options(run, text, model):
-    for options, message in (
-        ("--members netwerk", "Error: --members must be some of ngrams, classes, netw"),
-        (
-            "--set ngram_order=0",
-            "Error: --set: ngram_order must be an int above 0, got",
-        ),
-    ):
-        found = train(run, text, model, "--minutes", "1", *options.split(), code=2)
-        assert message in found.stderr
 
 
 def test_full_disk_leaves_the_state_of_the_fit(run, text, model, monkeypatch):

@@ -30,7 +30,7 @@ from nplm.cli._outputs import (
 from nplm.cli._tally import warning_of_unknown
 from nplm.cli._text import hint_of_marks
 from nplm.cli._values import ABOVE_ZERO, POSITIVE, SEED, SETTING, threads_option
-from nplm.cli.commands.paper import tables
+from nplm.cli.commands.paper.tables import print_table
 from nplm.datasets import Corpus, fetch_brown, fetch_ptb, load_python_docs, load_text
 from nplm.experiments import Row, compare, conclusion
 from nplm.inspection import nearest_words, suggestions
@@ -108,7 +108,8 @@ def compare_command(
     check_auto_settings(dict(settings))
     console, status = Console(), Console(stderr=True)
     corpus = _load_corpus(corpus_name, tokens, lines=lines, min_count=min_count)
-    tables.print_corpus(console, corpus_name, corpus)
+    console.print(f"[bold]{corpus_name}[/bold]", highlight=False)
+    console.print(corpus.DESCR, markup=False, highlight=False)
     status.print(
         f"AutoLM trains for {time_in_words(60 * lm.minutes)}, after n-gram models that "
         "take some seconds; then all are scored.",
@@ -123,7 +124,7 @@ def compare_command(
         ):  # fmt: skip
             for row, model in compare(corpus, lm, ngram_order=ngram_order):
                 results.append((row, model))
-                status.print(tables.one_line(row), markup=False, highlight=False)
+                status.print(_one_line(row), markup=False, highlight=False)
     except KeyboardInterrupt:
         status.print("Interrupted.", style="red")
         exit_code = INTERRUPTED
@@ -206,9 +207,55 @@ def _show(
 ) -> None:
     """Print the table, what it says, what the network has learned, and a warning."""
     rows = [row for row, _ in results]
-    tables.print_table(console, rows)
+    _print_rows(console, rows)
     console.print(conclusion(rows), highlight=False)
-    tables.print_examples(console, report)
+    _print_examples(console, report)
     warning = warning_of_unknown(max(report["oov_rate"].values()))
     if warning:
         status.print(f"Warning: {warning}", style="red", markup=False)
+
+
+def _one_line(row: Row) -> str:
+    """Return a line about a row of a comparison."""
+    seconds = "" if row.seconds is None else f", {row.seconds:.1f} s"
+    return (
+        f"{_name(row)}: perplexity {row.train:.1f} (training), {row.valid:.1f} "
+        f"(validation), {row.test:.1f} (test){seconds}"
+    )
+
+
+def _print_rows(console: Console, rows: list[Row]) -> None:
+    """Print the rows of a comparison."""
+    header = "model", "n", "h", "m", "train", "valid", "test"
+    cells = [
+        [
+            _name(row),
+            *("" if value is None else str(value) for value in (row.n, row.h, row.m)),
+            *(f"{perplexity:.1f}" for perplexity in (row.train, row.valid, row.test)),
+            f"{row.parameters:,}",
+            "" if row.seconds is None else f"{row.seconds:.1f}",
+        ]
+        for row in rows
+    ]
+    print_table(console, "Perplexity", [*header, "parameters", "seconds"], cells)
+
+
+def _name(row: Row) -> str:
+    return f"{row.model} (interrupted)" if row.interrupted else row.model
+
+
+def _print_examples(console: Console, report: dict[str, Any]) -> None:
+    """Print next words and nearest words by the network."""
+    rates = (f"{rate:.2%} of {part}" for part, rate in report["oov_rate"].items())
+    console.print(f"\nOut of vocabulary (<unk>): {', '.join(rates)}.", markup=False)
+    if not report["nearest_words"]:
+        return
+    console.print("\n[bold]Next words[/bold], by the network")
+    for example in report["next_words"]:
+        words = ", ".join(f"{word} {p:.2f}" for word, p in example["suggestions"])
+        line = f"  {' '.join(example['context'])} ({example['next']}): {words}"
+        console.print(line, markup=False, highlight=False, soft_wrap=True)
+    console.print("\n[bold]Nearest words[/bold], by the cosine of their features")
+    for word, nearest in report["nearest_words"].items():
+        line = f"  {word}: {', '.join(nearest)}"
+        console.print(line, markup=False, highlight=False, soft_wrap=True)

@@ -15,9 +15,17 @@ from nplm.cli._messages import report_in_options
 from nplm.cli._options import command, flag, option
 from nplm.cli._outputs import INTERRUPTED, writable_folder
 from nplm.cli._values import threads_option
-from nplm.cli.commands.paper.tables import one_line_of, print_paper_table
+from nplm.cli.commands.paper.tables import print_table
 from nplm.datasets import load_wiki
-from nplm.experiments import TABLES, as_markdown, draw, findings, reproduce, results_of
+from nplm.experiments import (
+    TABLES,
+    as_markdown,
+    draw,
+    figures,
+    findings,
+    reproduce,
+    results_of,
+)
 from nplm.experiments.fits import Results
 
 
@@ -87,7 +95,7 @@ def reproduce_command(
         )
     results = results_of(table, folder)
     _write(results, folder)
-    print_paper_table(Console(), results)
+    _print_results(Console(), results)
     for sentence in findings(results):
         click.echo(sentence)
     _draw(results, folder, status)
@@ -109,7 +117,7 @@ def _measure(
         for i, (row, _) in enumerate(done, start=1):
             results = results_of(table, folder)
             _write(results, folder)
-            line = f"{i} of {n_fits}: {one_line_of(results, row)}"
+            line = f"{i} of {n_fits}: {_one_line(results, row)}"
             status.print(line, highlight=False, soft_wrap=True)
 
 
@@ -125,3 +133,34 @@ def _draw(results: Results, folder: Path, status: Console) -> None:
         draw(results, folder / "results.svg")
     except ImportError as error:
         status.print(f"No picture was drawn. {error}", style="yellow", markup=False)
+
+
+def _one_line(results: Results, name: str) -> str:
+    """Return a line about a row that is done, from `nplm.experiments.results_of`."""
+    [ours] = [row["ours"] for row in results["rows"] if row["name"] == name]
+    [seconds] = [fit["seconds"] for fit in results["fits"] if fit["fit"] == name]
+    return (
+        f"{name}: perplexity {ours['valid']:.1f} (validation), {ours['test']:.1f} "
+        f"(test), {seconds:.1f} s"
+    )
+
+
+def _print_results(console: Console, results: Results) -> None:
+    """Print the paper's figures and ours, from `nplm.experiments.results_of`."""
+    header, *rows = figures(results)
+    first = header.index("train, paper")
+    columns = [
+        "ours" if name.endswith("ours") else name.replace(",", ":")
+        for name in header[first:]
+    ]
+    minutes = {fit["fit"]: fit["seconds"] / 60 for fit in results["fits"]}
+    cells = [
+        [name, *values[first - 1 :], f"{minutes[name]:.1f}" if name in minutes else ""]
+        for name, *values in rows
+    ]
+    print_table(console, results["title"], [header[0], *columns, "minutes"], cells)
+    total = sum(minutes.values())
+    console.print(
+        f"{total:.0f} minutes in all; a row without minutes shares the fit of another.",
+        highlight=False,
+    )
