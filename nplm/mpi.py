@@ -39,6 +39,7 @@ from sklearn.utils.validation import check_scalar
 from nplm.base.progress import OnProgress
 from nplm.base.warnings import warn
 from nplm.models.neural.fitted_network import trained_network, with_network
+from nplm.models.neural.fitting.fit import fit as fit_network
 from nplm.models.neural.fitting.sharded import gathered, sharded
 from nplm.models.neural.network_lm import FitRequest, NetworkLM
 from nplm.models.neural.neural_lm import NeuralLM
@@ -243,8 +244,14 @@ def _fit(
         request = _with_parts(request, data, ranks)
 
         options |= {"processes": ranks}
+
+        def trained() -> TrainedNetwork:
+            verbose = int(estimator.verbose)
+            data = request.recipe, request.windows, request.before
+            return fit_network(*data, verbose=verbose, **options)
+
         if keep == "shards":
-            shard = request.train(**options)
+            shard = trained()
             part = replace(request, model=with_network(estimator, shard))
             return ShardedLM(cast(NeuralLM, part.assign(shard)), ranks)
 
@@ -252,7 +259,7 @@ def _fit(
             return gathered(trained, ranks, everywhere=keep == "all")
 
         if keep == "root" and ranks.rank > 0:
-            gather(request.train(**options))
+            gather(trained())
             return None
         request.fit(gather, **options)
         return estimator

@@ -128,6 +128,11 @@ def inferred_n_words(ids: Ids, next_words: Ids, name: str = "X and y") -> int:
     return n_words
 
 
+def size_of_vocabulary(n_words: int | None, ids: Ids, next_words: Ids) -> int:
+    """Return the parameter `n_words`, or the size that windows or a text have."""
+    return inferred_n_words(ids, next_words) if n_words is None else int(n_words)
+
+
 def check_classes(classes: Any, name: str, n_words: int | None) -> Ids:
     """Return the class of each word, from a fitted `WordClasses` or an array."""
     labels = getattr(classes, "labels_", classes)

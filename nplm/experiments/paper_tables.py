@@ -18,7 +18,7 @@ from nplm.experiments.fits import (
     Row,
     TrigramFit,
 )
-from nplm.models.neural.neural_lm import NeuralLM
+from nplm.models.neural.network_parameters import OPTIONS
 from nplm.models.neural.presets import paper_network
 
 # How we train the networks of Table 1. The stochastic gradient of the exact loss and
@@ -220,7 +220,7 @@ def grouped(settings: Mapping[str, object]) -> dict[str, object]:
     """
     full_names = {
         name: f"{parameter}__{name}"
-        for parameter, kinds in NeuralLM.option_kinds.items()
+        for parameter, kinds in OPTIONS.items()
         for kind in kinds.values()
         for name in kind().get_params(deep=False)
     }

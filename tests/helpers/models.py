@@ -18,6 +18,7 @@ from nplm import (
     Vocabulary,
 )
 from nplm.experiments import grouped
+from nplm.models.neural.network_parameters import recipe_of
 from tests.helpers.texts import texts
 
 BLANKS = Tokenizer(r"[^ \t\r\n]+")
@@ -70,7 +71,7 @@ def energy_lm(order=None, **settings):
 
 def check_shared(lm, n_words=20):
     """Raise unless processes can share the output units of this network."""
-    recipe = lm.recipe_for(n_words, order=3)
+    recipe = recipe_of(lm, n_words, order=3)
     recipe.architecture.check_shared(recipe.loss, recipe.estimator)
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext, suppress
 from typing import ClassVar
 
 import numpy as np
@@ -13,7 +13,7 @@ from sklearn.utils._param_validation import validate_parameter_constraints
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
 from nplm.base import checks
-from nplm.base.array_types import AnyArray, Ids
+from nplm.base.array_types import Ids
 from nplm.base.estimators.bases import COMMON, USUAL_COLUMNS, BaseEstimator, unless_none
 
 # Checked contexts and next words.
@@ -42,6 +42,7 @@ class CheckedInputs(BaseEstimator):
 
     order: int | None
     n_words: int | None
+    n_words_: int
     _parameter_constraints: ClassVar[dict[str, list[object]]] = {}
 
     def _validate_params(self) -> None:
@@ -61,15 +62,9 @@ class CheckedInputs(BaseEstimator):
     ) -> HeldOut:
         """Check parameters and windows; `reset` sets ``order_`` and ``n_words_``."""
         self._validate_params()
-        contexts, target = self._arrays(X, y, reset=reset)
         if not reset:
             self._check_fitted()
-            return self._check_ids(contexts, target)
-        order = self._checked_order(contexts.shape[1])
-        ids = checks.check_ids(contexts, "X", ndim=2, n_words=self.n_words)
-        next_words = checks.check_ids(target, "y", ndim=1, n_words=self.n_words)
-        self._set_sizes(order, ids, next_words)
-        return self._nearest(ids), next_words
+        return self._check_windows(X, y, reset=reset)
 
     def _checked_order(self, n_context: int) -> int:
         """Return the order of a fit to contexts of `n_context` words."""
@@ -82,13 +77,6 @@ class CheckedInputs(BaseEstimator):
                 f"(n_context={order - 1}) or lower order."
             )
         return order
-
-    def _set_sizes(self, order: int, ids: Ids, next_words: Ids) -> None:
-        self.order_ = order
-        if self.n_words is None:
-            self.n_words_ = checks.inferred_n_words(ids, next_words)
-        else:
-            self.n_words_ = int(self.n_words)
 
     def _check_held_out(
         self, X_val: ArrayLike | None, y_val: ArrayLike | None
@@ -136,16 +124,22 @@ class CheckedInputs(BaseEstimator):
         """Return the size of the vocabulary, from the shapes of the fitted arrays."""
         return self.n_words_
 
-    def _check_windows(self, X: ArrayLike, y: ArrayLike | None) -> HeldOut:
-        return self._check_ids(*self._arrays(X, y))
-
-    def _arrays(
+    def _check_windows(
         self, X: ArrayLike, y: ArrayLike | None, *, reset: bool = False
-    ) -> tuple[AnyArray, AnyArray]:
-        """Return contexts and next words as arrays of any numbers."""
+    ) -> HeldOut:
+        """Return checked windows; `reset` sets the sizes of a fit, which follow."""
         checks.refuse_usual_mistakes(X, y, type(self).__name__, need_y=True)
         contexts, target = validate_data(self, X, y, reset=reset, **UNCHECKED)
-        return contexts, column_or_1d(target, warn=True)
+        target = column_or_1d(target, warn=True)
+        if reset:
+            self.order_ = self._checked_order(contexts.shape[1])
+        n_words: int | None = self.n_words if reset else self.n_words_
+        with nullcontext() if reset else self._inferred_n_words():
+            ids = checks.check_ids(contexts, "X", ndim=2, n_words=n_words)
+            next_words = checks.check_ids(target, "y", ndim=1, n_words=n_words)
+        if reset:
+            self.n_words_ = checks.size_of_vocabulary(n_words, ids, next_words)
+        return ids[:, max(ids.shape[1] - self._n_context(), 0) :], next_words
 
     def _plain_ids(self, values: object, *, ndim: int) -> Ids | None:
         """Return ids that pass a quick check; None if the full checks must decide."""
@@ -163,13 +157,7 @@ class CheckedInputs(BaseEstimator):
         )
         return ids if is_as_fitted else None
 
-    def _check_ids(self, X: AnyArray, y: AnyArray) -> HeldOut:
-        with self._inferred_n_words():
-            contexts = checks.check_ids(X, "X", ndim=2, n_words=self.n_words_)
-            next_words = checks.check_ids(y, "y", ndim=1, n_words=self.n_words_)
-        return self._nearest(contexts), next_words
-
-    @contextlib.contextmanager
+    @contextmanager
     def _inferred_n_words(self) -> Iterator[None]:
         """Add advice on `n_words` to the error of an id, if `n_words` was inferred."""
         try:
@@ -185,7 +173,7 @@ class CheckedInputs(BaseEstimator):
 
     def _check_candidates(self, candidates: ArrayLike, n_samples: int) -> Ids:
         """Return checked candidates, a row for each of `n_samples` contexts."""
-        with contextlib.suppress(ValueError):  # ragged: `check_ids` explains it
+        with suppress(ValueError):  # ragged: `check_ids` explains it
             candidates = np.asarray(candidates)
         ndim = 1 if getattr(candidates, "ndim", 2) == 1 else 2
         ids = checks.plain_ids(candidates, ndim=ndim, n_words=self.n_words_)
@@ -203,6 +191,10 @@ class CheckedInputs(BaseEstimator):
             )
         return ids
 
+    def _n_context(self) -> int:
+        """Return the number of context words that the model uses."""
+        return self.order_ - 1
+
     def _nearest(self, X: Ids) -> Ids:
-        """Keep the columns of the nearest ``order_ - 1`` words."""
-        return X[:, X.shape[1] - (self.order_ - 1) :]
+        """Keep the columns of the words that the model uses."""
+        return X[:, max(X.shape[1] - self._n_context(), 0) :]

@@ -13,7 +13,13 @@ from nplm._kernels.ngrams import _cache
 from nplm.base.array_types import Floats, Ids
 from nplm.base.atomic import all_or_nothing
 from nplm.base.blocks import BLOCK_WINDOWS, Texts, blocks
-from nplm.base.checks import check_boundary, check_ids, count_ids, plain
+from nplm.base.checks import (
+    check_boundary,
+    check_ids,
+    count_ids,
+    plain,
+    size_of_vocabulary,
+)
 from nplm.base.estimators.bases import Whole, hyperparameters, unless_none
 from nplm.base.estimators.checked_inputs import HeldOut
 from nplm.base.estimators.language_model import LanguageModel
@@ -122,7 +128,8 @@ class CacheLM(LanguageModel):
         # Of wide windows only the next words count.
         y = texts.y[texts.rows(slice(0, len(texts)))]
         self.n_features_in_ = texts.n_context
-        self._set_sizes(1, texts.ids, y)
+        self.order_ = 1
+        self.n_words_ = size_of_vocabulary(self.n_words, texts.ids, y)
         self._fit(texts.X, y, None)
         return self
 

@@ -27,7 +27,11 @@ from nplm.models.auto.rules import (
 from nplm.models.auto.texts import AutoText
 from nplm.models.neural.fitted_network import trained_network
 from nplm.models.neural.network_lm import FitRequest
-from nplm.models.neural.network_parameters import MIN_WORDS_PER_NOISE_SAMPLE
+from nplm.models.neural.network_parameters import (
+    MIN_WORDS_PER_NOISE_SAMPLE,
+    OPTIONS,
+    recipe_of,
+)
 from nplm.models.neural.neural_lm import NeuralLM
 from nplm.models.neural.options import outputs
 from nplm.models.neural.options.base import Option
@@ -135,7 +139,7 @@ def check_continued(
     kept = {name: value for name, value in kept.items() if name not in FIXED}
     asked = clone(network).set_params(**kept)
     order = network.order_ if asked.order is None else asked.order
-    new, trained = asked.recipe_for(network.n_words_, order), trained_network(network)
+    new, trained = recipe_of(asked, network.n_words_, order), trained_network(network)
     was_spelled = trained.architecture.features.word_features is not None
     spelling = settings.get("spelling", was_spelled)
     if asked.precision == "auto":
@@ -160,7 +164,7 @@ def _spelled_out(settings: Mapping[str, object]) -> dict[str, object]:
     spelled: dict[str, object] = {}
     for name, value in settings.items():
         spelled[name] = value
-        for kind, of in NeuralLM.option_kinds.get(name, {}).items():
+        for kind, of in OPTIONS.get(name, {}).items():
             if not isinstance(value, Option) or type(value) is not of:
                 continue
             spelled[name], defaults = kind, of().get_params(deep=False)

@@ -68,7 +68,7 @@ class Architecture:
 
     def settings(self) -> dict[str, object]:
         """Return what identifies a fit, by the names of the estimator's parameters."""
-        of_features = self.features._settings()
+        of_features = self.features.settings()
         settings = {f"features__{name}": value for name, value in of_features.items()}
         for name in OUTPUT_PARAMETERS:
             if name != "tree_from":  # follows from `tree`
@@ -226,7 +226,7 @@ class Architecture:
         features = copy(self.features)
         features.embeddings = None
         return replace(
-            self, features=features, output=self.output._learned(counts, windows)
+            self, features=features, output=self.output.learned(counts, windows)
         )
 
     def check_continues(self, fitted: Architecture) -> None:
@@ -238,21 +238,21 @@ class Architecture:
         matrices = self.features.word_features, fitted.features.word_features
         if not _same_matrix(*matrices):
             raise changed("features__word_features is")
-        self.output._check_continued(fitted.output)
+        self.output.check_continued(fitted.output)
 
     # -- parts ----------------------------------------------------------------
 
     def parts(self, loss: Loss) -> Parts:
         """Make the parts for training with `loss`, after `learned`."""
-        estimate, m = loss._estimate(), self.embedding_dim
+        estimate, m = loss.estimate(), self.embedding_dim
         inputs = Concatenation(self.order - 1, m)
         if self.n_distant:
             inputs = DistantAverages(self.order - 1, m, self.n_distant)
         n_senses = self.features.n_senses
         return Parts(
             MixedSenses(inputs, n_senses) if n_senses > 1 else inputs,
-            self.output._hidden(self._units(), m),
-            self.output._part(estimate),
+            self.output.hidden(self._units(), m),
+            self.output.part(estimate),
             self._features(estimate),
         )
 

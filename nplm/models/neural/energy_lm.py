@@ -12,9 +12,8 @@ from sklearn.utils.validation import _num_samples, check_is_fitted, column_or_1d
 
 from nplm.base.array_types import Ids
 from nplm.base.atomic import all_or_nothing
-from nplm.base.checks import check_ids, plain
+from nplm.base.checks import check_ids
 from nplm.base.estimators.bases import Whole, hyperparameters
-from nplm.models.neural.architecture import Architecture
 from nplm.models.neural.fitted_network import view
 from nplm.models.neural.network_lm import NetworkLM
 from nplm.models.neural.options.outputs import Energy, Output
@@ -147,16 +146,6 @@ random_state, verbose
     embedding_dim: int = 30
     target_weights: bool = False
     precision: str = "float32"
-
-    def _architecture(self, n_words: int, order: int) -> Architecture:
-        return Architecture(
-            n_words=n_words,
-            order=order,
-            n_hidden=plain(self.n_hidden),
-            embedding_dim=plain(self.embedding_dim),
-            n_distant=plain(self.n_distant),
-            output=Energy(target_weights=plain(self.target_weights)),
-        )
 
     @property
     def n_added_(self) -> int:

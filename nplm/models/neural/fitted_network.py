@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from copy import copy
 from numbers import Integral
 from operator import attrgetter
 from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted, check_scalar
 
-from nplm.base.array_types import AnyArray, Floats, Ids, Index
+from nplm.base.array_types import AnyArray, Array, Floats, Ids, Mask
 from nplm.base.atomic import read_at_once, shallow_copy
 from nplm.base.blocks import Texts
 from nplm.base.checks import MAX_N_WORDS, plain
@@ -29,15 +29,7 @@ from nplm.models.neural.network.parameters import Parameters
 from nplm.models.neural.options.base import Option
 from nplm.models.neural.options.outputs import Output
 from nplm.models.neural.recipe import TrainedNetwork
-from nplm.models.training.parallel.blas import blas_threads
 from nplm.models.training.parallel.threads import n_threads
-
-# Fewer windows are scored before their repeats are found.
-MIN_WINDOWS = 256
-# Below this share of distinct windows, scoring them alone is faster than all.
-MAX_DISTINCT_SHARE = 0.95
-# Odd: a multiplication modulo 2**64 then loses nothing. From SplitMix64.
-MULTIPLIER = np.uint64(0xBF58476D1CE4E5B9)
 
 Fits = TypeVar("Fits", bound="FittedNetworkLM")
 
@@ -75,8 +67,9 @@ def scoring_network(lm: FittedNetworkLM) -> Network:
 def with_network(lm: Fits, trained: TrainedNetwork) -> Fits:
     """Return a copy of a fitted model with another network."""
     other = shallow_copy(lm)
-    for name in lm.option_kinds:  # set_params changes options in place
-        setattr(other, name, copy(getattr(lm, name)))
+    for name, value in lm.get_params(deep=False).items():
+        if isinstance(value, Option):  # set_params changes options in place
+            setattr(other, name, copy(value))
     other._trained = trained
     return other
 
@@ -85,15 +78,13 @@ class FittedNetworkLM(LanguageModel):
     """Base of `NetworkLM`: attributes, scores and files of a fit, ``_trained``."""
 
     n_distant: int
-    n_memory: int = 0  # of the estimators that have no such parameter
+    n_memory = 0  # of the estimators that have no such parameter
     n_jobs: int | None
     precision: str
 
     _trained: TrainedNetwork
     # Kinds of output that the model supports, by name.
     _outputs: ClassVar[dict[str, type[Output]]]
-    # Options of each parameter that takes one, by the strings that select them.
-    option_kinds: ClassVar[dict[str, Mapping[str, type[Option]]]]
 
     def __sklearn_is_fitted__(self) -> bool:
         return "_trained" in vars(self)
@@ -108,16 +99,11 @@ class FittedNetworkLM(LanguageModel):
     def _n_known(self) -> int:
         return self._trained.architecture.n_words
 
-    def _nearest(self, X: Ids) -> Ids:
-        """Return the columns of X that the network uses."""
+    def _n_context(self) -> int:
         trained = vars(self).get("_trained")
         if trained is None:
-            n_context = max(
-                self.order_ - 1, plain(self.n_distant), plain(self.n_memory)
-            )
-        else:
-            n_context = trained.architecture.n_context
-        return X[:, max(X.shape[1] - n_context, 0) :]
+            return max(self.order_ - 1, plain(self.n_distant), plain(self.n_memory))
+        return int(trained.architecture.n_context)
 
     @property
     def n_parameters_(self) -> int:
@@ -177,13 +163,11 @@ class FittedNetworkLM(LanguageModel):
         """Whether one word costs as much as all words after the same context."""
         return self._trained.parts.output.logits_are_single
 
-    def _predict_proba(self, X: Ids) -> NDArray[Any]:
-        with blas_threads(1):
-            return scoring_network(self).predict_proba(X)
+    def _predict_proba(self, X: Ids) -> Array:
+        return scoring_network(self).predict_proba(X)
 
-    def _predict_log_proba(self, X: Ids) -> NDArray[Any]:
-        with blas_threads(1):
-            return scoring_network(self).predict_proba(X, logarithm=True)
+    def _predict_log_proba(self, X: Ids) -> Array:
+        return scoring_network(self).predict_proba(X, logarithm=True)
 
     @read_at_once
     def log_prob(
@@ -277,13 +261,7 @@ class FittedNetworkLM(LanguageModel):
 
     def _log_prob(self, X: Ids, y: Ids) -> Floats:
         self._trained.architecture.check_next_words(y, "y")
-        # The bits of a window do not depend on the others.
-        distinct = distinct_windows(X, y)
-        with blas_threads(1):
-            if distinct is None:
-                return scoring_network(self).log_prob(X, y)
-            first, group = distinct
-            return scoring_network(self).log_prob(X[first], y[first])[group]
+        return scoring_network(self).log_prob_of_distinct(X, y)
 
     def n_context_of_texts(self) -> int:
         return self._trained.parts.inputs.n_context
@@ -294,25 +272,22 @@ class FittedNetworkLM(LanguageModel):
             return super().log_prob_of_texts(texts)
         trained.architecture.check_next_words(texts.y, "ids")
         texts, kept = texts.reread(trained.parts.inputs.n_context)
-        counted: Any = slice(None)
+        counted: slice | Mask = slice(None)
         if n_columns > 1 and len(texts.first) == 1:
             texts, counted = texts.columns(n_columns, trained.architecture.n_memory)
-        with blas_threads(1):
-            return scoring_network(self).log_prob_of_texts(texts)[counted][kept]
+        return scoring_network(self).log_prob_of_texts(texts)[counted][kept]
 
     def step_states(self, X: Ids, states: Sequence[Any]) -> Stepped:
         trained = self._trained
         if not trained.architecture.n_memory:
             return super().step_states(X, states)
         X = X[:, X.shape[1] - trained.parts.inputs.n_context :]
-        with blas_threads(1):
-            return scoring_network(self).step(X, states)
+        return scoring_network(self).step(X, states)
 
     def state_of_text(self, ids: Ids) -> bytes | None:
         if not self._trained.architecture.n_memory:
             return None
-        with blas_threads(1):
-            return scoring_network(self).state_before(ids)
+        return scoring_network(self).state_before(ids)
 
     @read_at_once
     def normalizers(self, X: ArrayLike) -> Floats:
@@ -331,9 +306,7 @@ class FittedNetworkLM(LanguageModel):
         -------
         normalizers : ndarray of float64, shape (n_samples,)
         """
-        X = self._check_X(X)
-        with blas_threads(1):
-            return scoring_network(self).normalizers(X)
+        return scoring_network(self).normalizers(self._check_X(X))
 
     def _candidate_log_prob(self, X: Ids, candidates: Ids, normalize: bool) -> Floats:
         self._trained.architecture.check_next_words(candidates, "candidates")
@@ -342,8 +315,7 @@ class FittedNetworkLM(LanguageModel):
         rounds = normalize and precision == "bfloat16"
         if rounds or not self._trained.parts.output.logits_are_single:
             return super()._candidate_log_prob(X, candidates, normalize)
-        with blas_threads(1):
-            return scoring_network(self).candidates(X, candidates, normalize=normalize)
+        return scoring_network(self).candidates(X, candidates, normalize=normalize)
 
     # -- files ----------------------------------------------------------------
 
@@ -396,28 +368,3 @@ class FittedNetworkLM(LanguageModel):
     d_ = view("d", "Hidden biases.")
     b_ = view("b", "Output biases.")
     P_ = view("P", "Weights of distant words by position, or None.")
-
-
-def distinct_windows(X: Ids, y: Ids) -> tuple[Index, Index] | None:
-    """Return the first of each group of equal windows, and the group of each window.
-
-    The result is None if most windows are distinct, or there are few.
-    """
-    if len(y) < MIN_WINDOWS:
-        return None
-    words = [y, *X.T]
-    hashes = np.zeros(len(y), np.uint64)
-    for column in words:
-        hashes ^= column.astype(np.uint64)
-        hashes *= MULTIPLIER
-        hashes ^= hashes >> np.uint64(29)
-    _, first, group = np.unique(hashes, return_index=True, return_inverse=True)
-    if len(first) > MAX_DISTINCT_SHARE * len(y):
-        return None
-    if not all(np.array_equal(column[first[group]], column) for column in words):
-        return None  # two windows have one hash
-    # In the order of the text: windows that begin alike share steps of LSTM cells.
-    order = np.argsort(first)
-    place = np.empty_like(order)
-    place[order] = np.arange(len(order))
-    return first[order], place[group]

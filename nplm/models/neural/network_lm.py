@@ -1,28 +1,40 @@
-"""NetworkLM: the fits of all neural models."""
+"""NetworkLM: hyper-parameters and fits of all neural models."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import Any, Self
+from dataclasses import dataclass, field, replace
+from numbers import Integral, Real
+from typing import Any, ClassVar, Self
 
+import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.utils._param_validation import Interval, StrOptions
 
 from nplm.base.atomic import replace_state, shallow_copy
 from nplm.base.blocks import Texts
-from nplm.base.checks import check_ids, plain
+from nplm.base.checks import check_ids, plain, size_of_vocabulary
+from nplm.base.estimators.bases import Whole, hyperparameters, unless_none
 from nplm.base.estimators.language_model import refusing_weights
 from nplm.base.progress import OnProgress
+from nplm.models.neural.fitted_network import FittedNetworkLM
 from nplm.models.neural.fitting.fit import FitInterrupted, Training, fit
 from nplm.models.neural.fitting.training_windows import Windows
-from nplm.models.neural.network_parameters import NetworkParameters
+from nplm.models.neural.network_parameters import (
+    check_parameters,
+    option_to_change,
+    options_of,
+    recipe_of,
+)
+from nplm.models.neural.options.base import Option
 from nplm.models.neural.options.outputs import changed
 from nplm.models.neural.recipe import Recipe, TrainedNetwork
 from nplm.models.neural.trainer import Trainer
 from nplm.models.training.parallel.processes import ALONE, Processes
 
-Pair = tuple[Any, Any]  # contexts, next words
+Pair = tuple[ArrayLike, ArrayLike | None]  # contexts, next words
+HeldOut = Texts | tuple[ArrayLike | None, ArrayLike | None] | None
 # Attributes that the checks of the training windows set.
 SIZES = ("order_", "n_words_", "n_features_in_", "feature_names_in_")
 
@@ -42,7 +54,7 @@ class FitRequest:
         cls,
         model: NetworkLM,
         data: Texts | Pair,
-        held_out: Texts | Pair | None = None,
+        held_out: HeldOut = None,
         *,
         further: bool = False,
     ) -> Self:
@@ -50,14 +62,15 @@ class FitRequest:
 
         `further` asks for one more epoch, which continues the schedule.
         """
-        model._check_parameters()
+        check_parameters(model)
         continues = further or model.warm_start
         before = vars(model).get("_trained") if continues else None
         sized = shallow_copy(model)  # on which the checks of the windows set sizes
         if before is None:
             sized.__dict__.pop("_trained", None)
         windows = sized._windows(data, held_out, reset=before is None)
-        recipe = sized._checked_recipe(windows, before)
+        recipe = sized._recipe(before)
+        windows.check_next_words(recipe.architecture)
         if before is not None:
             before = before if further else before.restarted()
             if model.precision == "auto":
@@ -75,13 +88,6 @@ class FitRequest:
         """Return the network in training, for examples that the caller chooses."""
         return Training(self.recipe, self.windows, self.before, processes)
 
-    def train(self, **options: Any) -> TrainedNetwork:
-        """Train as `fitting.fit`, with its processes, checkpoint and progress."""
-        return fit(
-            self.recipe, self.windows, self.before, verbose=int(self.model.verbose),
-            **options,
-        )  # fmt: skip
-
     def fit(
         self,
         gather: Callable[[TrainedNetwork], TrainedNetwork] | None = None,
@@ -94,7 +100,10 @@ class FitRequest:
             self.model._advise(self.recipe.architecture.n_words)
         interrupt = None
         try:
-            trained = self.train(processes=processes, **options)
+            trained = fit(
+                self.recipe, self.windows, self.before, processes=processes,
+                verbose=int(self.model.verbose), **options,
+            )  # fmt: skip
             trained = trained if gather is None else gather(trained)
         except FitInterrupted as error:
             trained, interrupt = error.trained, KeyboardInterrupt(*error.args)
@@ -135,8 +144,109 @@ class FitRequest:
         return keep
 
 
-class NetworkLM(NetworkParameters):
+@hyperparameters
+class NetworkLM(FittedNetworkLM):
     """Base class of the neural models; a fit and `add_words` assign ``_trained``."""
+
+    order: int | None = field(default=None, kw_only=False)
+    n_words: int | None = None
+    n_hidden: object
+    embedding_dim: int
+    n_distant: int = 0
+    loss: str | Option = "auto"
+    solver: str | Option = "adam"
+    learning_rate_init: float = 4e-3
+    alpha: float | str = "auto"
+    batch_size: int = 256
+    max_iter: int = 100
+    early_stopping: bool | str = "auto"
+    validation_fraction: float = 0.1
+    n_iter_no_change: int = 1
+    tol: float = 1e-3
+    shuffle: bool = True
+    n_jobs: int | None = None
+    parallel: str = "sync"
+    precision: str = "auto"
+    warm_start: bool = False
+    random_state: int | np.random.RandomState | None = None
+    verbose: int = 0
+
+    _parameter_constraints: ClassVar[dict[str, list[object]]] = {
+        "n_hidden": [Whole(0)],
+        "embedding_dim": [Whole(1)],
+        "n_distant": [Whole(0)],
+        "learning_rate_init": [Interval(Real, 0, None, closed="neither")],
+        "alpha": [StrOptions({"auto"}), Interval(Real, 0, None, closed="left")],
+        "batch_size": [Whole(1)],
+        "max_iter": [Whole(1)],
+        "early_stopping": ["boolean", StrOptions({"auto"})],
+        "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
+        "n_iter_no_change": [Whole(1)],
+        "tol": [Interval(Real, 0, None, closed="left")],
+        "shuffle": ["boolean"],
+        "n_jobs": [Integral, None],
+        "parallel": [StrOptions({"sync", "async", "locked"})],
+        "precision": [StrOptions({"auto", "float32", "float64", "bfloat16"})],
+        "warm_start": ["boolean"],
+        "random_state": ["random_state"],
+        "verbose": ["verbose"],
+    }
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters of this model and of its options.
+
+        Parameters
+        ----------
+        **params
+            Parameters by name; those of an option as ``solver__learning_rate``, even
+            if a string selects the option.
+
+        Returns
+        -------
+        self : NetworkLM
+
+        Raises
+        ------
+        ValueError
+            If a parameter is unknown, or belongs to an option that ``loss="auto"``
+            chooses.
+        """
+        # Set on a copy, options too, so that an error leaves the model unchanged.
+        changed = shallow_copy(self)
+        inner = {k: v for k, v in params.items() if "__" in k}
+        super(NetworkLM, changed).set_params(
+            **{k: v for k, v in params.items() if "__" not in k}
+        )
+        for key in inner:
+            option = option_to_change(changed, key)
+            if option is not None:
+                setattr(changed, key.partition("__")[0], option)
+        super(NetworkLM, changed).set_params(**inner)
+        replace_state(self, changed)
+        return self
+
+    def _validate_params(self) -> None:
+        super()._validate_params()
+        options_of(self)
+
+    def check_settings(self) -> None:
+        """Raise ValueError if parameters are invalid or incompatible, before a fit."""
+        check_parameters(self)
+        n_words = 0 if self.n_words is None else plain(self.n_words)
+        recipe_of(self, n_words, 2 if self.order is None else plain(self.order)).check()
+
+    def _columns_needed(self) -> int:
+        return max(self._columns_of_inputs(), unless_none(self.n_memory))
+
+    def _columns_of_inputs(self) -> int:
+        return max(super()._columns_needed(), unless_none(self.n_distant))
+
+    def columns_of_texts(self) -> int:
+        # The memory of a network needs no columns: it goes on from row to row.
+        super().columns_of_texts()
+        return self._columns_of_inputs()
+
+    # -- fits -------------------------------------------------------------------
 
     def _advise(self, n_words: int) -> None:
         """Warn if another parameter than a default suits the vocabulary better."""
@@ -273,7 +383,7 @@ class NetworkLM(NetworkParameters):
         return Trainer(request.training(), request.keeper())
 
     def _windows(
-        self, data: Texts | Pair, held_out: Texts | Pair | None, *, reset: bool
+        self, data: Texts | Pair, held_out: HeldOut, *, reset: bool
     ) -> Windows:
         """Return the checked windows of a fit; `reset` sets what follows from them."""
         if isinstance(data, Texts):
@@ -296,14 +406,13 @@ class NetworkLM(NetworkParameters):
             check_ids(texts.ids, "ids", ndim=1, n_words=self.n_words_)
             return
         check_ids(texts.ids, "ids", ndim=1, n_words=self.n_words)
-        self._set_sizes(self._checked_order(texts.n_context), texts.ids, texts.y)
+        self.order_ = self._checked_order(texts.n_context)
+        self.n_words_ = size_of_vocabulary(self.n_words, texts.ids, texts.y)
         self.n_features_in_ = max(texts.n_context, self._columns_needed())
         self.__dict__.pop("feature_names_in_", None)
 
-    def _checked_recipe(
-        self, windows: Windows, before: TrainedNetwork | None
-    ) -> Recipe:
-        """Return the checked recipe for the sizes of the windows."""
+    def _recipe(self, before: TrainedNetwork | None) -> Recipe:
+        """Return the checked recipe of a fit, for the sizes of its windows."""
         n_words, order = self.n_words_, self.order_
         if before is None and self.n_distant > self.n_features_in_:
             raise ValueError(
@@ -316,13 +425,6 @@ class NetworkLM(NetworkParameters):
             n_initial = n_words - before.n_added
             if self.n_words is not None and self.n_words != n_initial:
                 raise changed(f"n_words={self.n_words!r} is", f" ({n_initial})")
-        recipe = self.recipe_for(n_words, order)
+        recipe = recipe_of(self, n_words, order)
         recipe.check()
-        architecture = recipe.architecture
-        estimate = recipe.loss._estimate()
-        if estimate is not None:
-            estimate.check(n_words)
-        architecture.check_next_words(windows.next_words(), "y")
-        if windows.held_out is not None:
-            architecture.check_next_words(windows.held_out.next_words(), "y_val")
-        return replace(recipe, architecture=architecture.with_checked_arrays())
+        return recipe.with_checked_arrays()

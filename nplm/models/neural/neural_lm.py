@@ -2,35 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from numbers import Real
 from typing import ClassVar, Self
 
-import numpy as np
 from numpy.typing import ArrayLike
 
 from nplm.base.array_types import AnyArray, Ids
 from nplm.base.atomic import read_at_once
-from nplm.base.checks import MAX_N_WORDS, plain
+from nplm.base.checks import MAX_N_WORDS
 from nplm.base.estimators.bases import Whole, hyperparameters
 from nplm.base.warnings import warn
-from nplm.models.neural.architecture import Architecture
 from nplm.models.neural.fitted_network import scoring_network, view
-from nplm.models.neural.network.dropout import Dropout
-from nplm.models.neural.network.hidden import Block, checked_sizes
+from nplm.models.neural.network.hidden import Block
 from nplm.models.neural.network_lm import NetworkLM
 from nplm.models.neural.options.base import Option
-from nplm.models.neural.options.features import Features
-from nplm.models.neural.options.outputs import OUTPUTS, Softmax
+from nplm.models.neural.options.outputs import OUTPUTS
 from nplm.models.neural.presets import paper_network, preset_network
-from nplm.models.neural.tiers import multiplies_bfloat16
-from nplm.models.training.parallel.blas import blas_threads
 
 # Above it, scoring takes over 30 times as long as training on noise samples.
 MANY_WORDS = 100_000
-# precision="auto" rounds from as many examples of an update and weights of an output
-# unit on.
-ROUNDED_BATCH, ROUNDED_WIDTH = 16, 64
 
 
 @hyperparameters
@@ -282,11 +273,6 @@ default="auto"
     """
 
     _outputs = OUTPUTS
-    option_kinds: ClassVar[dict[str, Mapping[str, type[Option]]]] = {
-        **NetworkLM.option_kinds,
-        "output": OUTPUTS,
-        "features": {"learned": Features},
-    }
     _parameter_constraints: ClassVar[dict[str, list[object]]] = {
         **NetworkLM._parameter_constraints,
         "dropout": [Real, "array-like"],
@@ -386,41 +372,7 @@ default="auto"
         taken = {k: v for k, v in params.items() if k.partition("__")[0] not in changes}
         return cls().set_params(**(taken | changes))
 
-    # -- the recipe -------------------------------------------------------------
-
-    def _architecture(self, n_words: int, order: int) -> Architecture:
-        return Architecture(
-            n_words=n_words,
-            order=order,
-            n_hidden=checked_sizes(self.n_hidden),
-            embedding_dim=plain(self.embedding_dim),
-            n_distant=plain(self.n_distant),
-            n_memory=plain(self.n_memory),
-            features=self._option("features"),
-            output=self._option("output"),
-        )
-
-    def _dropout(self) -> Dropout:
-        return Dropout.from_parameter(self.dropout)
-
-    def _would_sample(self, n_words: int) -> bool:
-        output = self._option("output")
-        # No proposal is restricted to the outcomes of a short-list.
-        all_words = output.has_samples and output.n_outputs is None
-        is_required = output.tied and self.parallel != "sync"
-        is_faster = super()._would_sample(n_words)
-        return all_words and (is_required or is_faster)
-
-    def _chosen_precision(self, architecture: Architecture) -> str:
-        if self.precision != "auto":
-            return str(self.precision)
-        width, output = architecture.embedding_dim, architecture.output
-        if not output.tied:
-            h = np.ravel(architecture.n_hidden)[0]
-            width = h + output.direct * (architecture.order - 1) * width
-        rounds = isinstance(output, Softmax) and multiplies_bfloat16()
-        is_faster = self.batch_size >= ROUNDED_BATCH and width >= ROUNDED_WIDTH
-        return "bfloat16" if rounds and is_faster else "float32"
+    # -- the fitted network -----------------------------------------------------
 
     def _advise(self, n_words: int) -> None:
         # A `Softmax` or a loss was chosen; the string and "auto" are the defaults.
@@ -432,8 +384,6 @@ default="auto"
                 "output=Softmax() to keep the softmax without this warning.",
                 UserWarning,
             )
-
-    # -- the fitted network -----------------------------------------------------
 
     @read_at_once
     def hidden(self, X: ArrayLike) -> AnyArray:
@@ -468,8 +418,7 @@ default="auto"
         X = self._check_X(X)
         if self._trained.parts.hidden.n_activations == 0:
             raise ValueError("the network has no hidden units (n_hidden=0).")
-        with blas_threads(1):
-            return scoring_network(self).hidden(X)
+        return scoring_network(self).hidden(X)
 
     @property
     def blocks_(self) -> tuple[Block, ...]:

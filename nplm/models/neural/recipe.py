@@ -83,7 +83,7 @@ class Recipe:
     @property
     def network_solver(self) -> solver_updates.SGD:
         """The solver that a network trains with."""
-        return self.solver._part(self.schedule)
+        return self.solver.part(self.schedule)
 
     @property
     def scoring_weight(self) -> float:
@@ -94,7 +94,7 @@ class Recipe:
         # Exact training takes three products for one of scoring. With noise samples,
         # it visits few rows of the output, and scoring visits all.
         n_rows, share = self.architecture.n_words, 1.0
-        estimate = self.loss._estimate()
+        estimate = self.loss.estimate()
         if estimate is not None:
             share = n_rows / (2 * (estimate.n_noise + self.batch_size))
         return 0.4 * max(1.0, share)
@@ -111,6 +111,13 @@ class Recipe:
                 "because an exact update changes all features; set parallel='sync', "
                 "output__tied=False, or a loss with noise samples."
             )
+
+    def with_checked_arrays(self) -> Recipe:
+        """Return the recipe with checked arrays by word."""
+        estimate = self.loss.estimate()
+        if estimate is not None:
+            estimate.check(self.architecture.n_words)
+        return replace(self, architecture=self.architecture.with_checked_arrays())
 
     def check_continues(self, fitted: TrainedNetwork) -> None:
         """Raise ValueError if a network has another architecture or dtype."""
@@ -136,7 +143,7 @@ class Recipe:
             for name in ("inputs", "hidden", "projection")
         }
         for option in ("loss", "solver"):
-            params = values[option]._settings()
+            params = values[option].settings()
             values |= {f"{option}__{name}": value for name, value in params.items()}
         values["loss"] = self.loss.name
         values["solver"] = type(self.solver).__name__

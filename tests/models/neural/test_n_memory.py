@@ -13,7 +13,7 @@ from nplm.models.neural.fitted_network import scoring_network
 from nplm.models.neural.fitting.fit import Training, fit
 from nplm.models.neural.fitting.training_windows import RunOrder
 from nplm.models.neural.network.hidden import n_runs
-from nplm.models.neural.network.sharing import own_examples
+from nplm.models.neural.network.network import own_examples
 from nplm.models.neural.network_lm import FitRequest
 from tests.helpers import text
 from tests.helpers.networks import weights_of, wide

@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nplm import windows
-from nplm.models.neural import fitted_network
-from nplm.models.neural.fitted_network import distinct_windows
+from nplm.models.neural.network import network_scorer
 from nplm.models.neural.network.network import Network
+from nplm.models.neural.network.network_scorer import distinct_windows
 from tests.helpers import neural_lm, text
 
 N_WORDS = 12
@@ -18,7 +18,7 @@ SMALL = dict(n_words=N_WORDS, n_hidden=4, embedding_dim=3, max_iter=1, random_st
 
 @given(st.lists(st.tuples(*[st.integers(0, 2)] * 3), min_size=1, max_size=60))
 def test_distinct_windows_are_those_of_a_set(rows):
-    rows = rows * -(-fitted_network.MIN_WINDOWS // max(1, len(rows)))
+    rows = rows * -(-network_scorer.MIN_WINDOWS // max(1, len(rows)))
     table = np.array(rows, dtype=np.int32).reshape(-1, 3)
     found = distinct_windows(table[:, :2], table[:, 2])
     first, group = found
@@ -44,5 +44,5 @@ def test_repeats_have_the_same_bits_and_are_scored_once(output, monkeypatch):
 
 
 def test_windows_of_one_hash_are_all_scored(monkeypatch):
-    monkeypatch.setattr(fitted_network, "MULTIPLIER", np.uint64(0))
+    monkeypatch.setattr(network_scorer, "MULTIPLIER", np.uint64(0))
     assert distinct_windows(X.repeat(3, axis=0), Y.repeat(3)) is None

@@ -5,7 +5,7 @@ from mpi4py import MPI
 
 from nplm import NeuralLM, mpi, windows
 from nplm.experiments import grouped
-from nplm.models.neural.network import sharing
+from nplm.models.neural.network import network as networks
 
 comm = MPI.COMM_WORLD
 
@@ -40,7 +40,7 @@ def differences(one, other):
 
 def share_rows():
     """Have threads and ranks share output units, also those of small networks."""
-    sharing.MIN_EXAMPLES_A_THREAD = 10**9
+    networks.MIN_EXAMPLES_A_THREAD = 10**9
 
 
 def raises_in_all(message, call, *args, **kwargs):

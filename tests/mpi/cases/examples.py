@@ -7,7 +7,7 @@ from sklearn.base import clone
 
 from nplm import NCE, EnergyLM, Importance, NeuralLM, Softmax, Tree, mpi, windows
 from nplm.models.neural.fitting.replicated import CommonNetwork, ReplicatedNetwork
-from nplm.models.neural.network import sharing
+from nplm.models.neural.network import network as networks
 from nplm.models.training.parallel import processes as memory
 
 from .base import comm, differences, raises_in_all
@@ -36,7 +36,7 @@ NETWORKS = [
 
 def every_network():
     """Ranks share the examples of a mini-batch, with the parameters of serial fits."""
-    sharing.MIN_EXAMPLES_A_THREAD = 1
+    networks.MIN_EXAMPLES_A_THREAD = 1
     X, y = windows(np.random.default_rng(0).zipf(1.4, 500) % 40, 5)
     shared = dict(n_words=40, max_iter=2, precision="float64", random_state=0)
     own = dict(n_hidden=6, embedding_dim=4, batch_size=64)

@@ -184,8 +184,8 @@ class Epochs(Job):
 
     def work(self, start: int, stop: int) -> None:
         windows = self.windows
-        examples = windows.index(self.order.examples(start, stop))
-        self.network.train(windows.X, windows.y, examples, self.batch_size)
+        rows = self.order.rows(start, stop)
+        self.network.train(windows.X, windows.y, rows, self.batch_size)
 
     def steps_done(self, passes: int) -> int:
         return self.network.n_seen - self._seen - passes * self.n_steps

@@ -25,9 +25,8 @@ from nplm.models.neural.fitting.sharded import ShardedNetwork, rows_of
 from nplm.models.neural.fitting.training_windows import Windows, in_turns
 from nplm.models.neural.network.dropout import Dropout
 from nplm.models.neural.network.hidden import n_runs
-from nplm.models.neural.network.network import Network
+from nplm.models.neural.network.network import Network, Rows, sharing_of
 from nplm.models.neural.network.parts import Parts
-from nplm.models.neural.network.sharing import Rows, sharing_of
 from nplm.models.neural.recipe import HISTORY_COLUMNS, Recipe, TrainedNetwork
 from nplm.models.training.checkpoint import Checkpoint, fingerprint
 from nplm.models.training.loop import run_passes
@@ -85,6 +84,9 @@ class Training:
         plan: Plan | None = None,
     ) -> None:
         self.recipe, self.windows, self.plan = recipe, windows, plan
+        # Numbers of examples of an epoch, of all processes, and of an update.
+        self.n_examples = windows.n_examples(processes.size)
+        self.batch_size = min(recipe.batch_size, self.n_examples)
         self.processes, self._folder = processes, checkpoint
         if recipe.architecture.n_memory and processes is not ALONE:
             self._check_runs()
@@ -270,16 +272,6 @@ class Training:
         """Whether processes with windows of their own share each mini-batch."""
         has_parts = self.windows.min_windows is not None
         return has_parts and self.recipe.average_every is None
-
-    @property
-    def n_examples(self) -> int:
-        """Number of examples of an epoch, of all processes."""
-        return self.windows.n_examples(self.processes.size)
-
-    @property
-    def batch_size(self) -> int:
-        """Number of examples of an update, at most those of an epoch."""
-        return min(self.recipe.batch_size, self.n_examples)
 
     def run(
         self, progress: OnProgress | None = None, verbose: int = 0

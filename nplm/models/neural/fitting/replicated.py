@@ -20,11 +20,11 @@ from nplm._kernels.neural import _examples, _network
 from nplm._kernels.neural._loops import Scratch
 from nplm.base.array_types import Array, Floats, Ids, Index
 from nplm.base.fitted import Fitted
+from nplm.models.neural.fitting.sharded import RankSharing
 from nplm.models.neural.fitting.training_windows import OTHER_RANK
-from nplm.models.neural.network.network import Network
+from nplm.models.neural.network.network import Network, Sharing, own_examples
 from nplm.models.neural.network.parameters import Parameters, aligned_zeros
 from nplm.models.neural.network.parts import Parts
-from nplm.models.neural.network.sharing import RankSharing, Sharing, own_examples
 from nplm.models.neural.network.workspace import Kernel
 from nplm.models.training.parallel.processes import SharedLayout, common_memory
 
@@ -65,7 +65,7 @@ class RankExamples(RankSharing, Generic[T]):
         return batch, first, stop - first
 
     def _collecting(
-        self, network: Any, n: int
+        self, network: ReplicatedNetwork, n: int
     ) -> tuple[Kernel, Callable[..., Kernel], list[Scratch]]:
         """Return a solver, the maker of its collectors of gradients, and n memories."""
         self._memory = [network.scratch() for _ in range(n + 1)]
@@ -191,7 +191,7 @@ class RankAverages(RankSharing):
     This is local SGD (Stich, 2019), for networks of computers that are slow.
     """
 
-    def __init__(self, network: Any, batch_size: int, every: int) -> None:
+    def __init__(self, network: ReplicatedNetwork, batch_size: int, every: int) -> None:
         self.network, self.every = network, every
         self._run_length = network.run_length(batch_size)
         super().__init__(network, batch_size)

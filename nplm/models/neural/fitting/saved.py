@@ -212,7 +212,7 @@ def _output(items: Fitted, outputs: Mapping[str, type[Output]], n_words: int) ->
         getattr(output, name), np.ndarray
     ):
         raise items.invalid_item(name, getattr(output, name))
-    output = output._checked(n_words)
+    output = output.checked(n_words)
     if isinstance(output, Tree):
         output.tree_from = tree_from
     return output
@@ -232,7 +232,7 @@ def _hidden_sizes(items: Fitted) -> int | tuple[int, ...]:
 
 def loss_items(loss: Loss) -> dict[str, object]:
     """Return the name and the settings of a loss."""
-    settings = loss._settings()
+    settings = loss.settings()
     if settings.get("proposal") is not None:
         settings["proposal"] = np.asarray(settings["proposal"], np.float64)
     return {"loss": loss.name} | settings
@@ -252,8 +252,8 @@ def _loss(items: Fitted, sizes: range) -> Loss:
         if weights.ndim != 1 or len(weights) not in sizes:
             raise items.invalid_item("proposal", weights)
         loss.proposal = weights
-        loss._estimate().check(len(weights))
-    return loss._plain()
+        loss.estimate().check(len(weights))
+    return loss.plain_copy()
 
 
 # -- the arrays ----------------------------------------------------------------------

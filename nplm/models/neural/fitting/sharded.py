@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from abc import abstractmethod
 from dataclasses import replace
 from math import log2
 from typing import Any
@@ -14,12 +15,12 @@ from nplm._kernels.neural._loops import row_stride
 from nplm._kernels.neural._network import BACKWARD, FORWARD, UPDATE
 from nplm._kernels.neural._team import block_starts
 from nplm.base.array_types import Array, Floats, Ids, Index
-from nplm.models.neural.network.network import Network
+from nplm.models.neural.network.network import Network, Sharing
 from nplm.models.neural.network.parameters import Parameters, aligned_zeros
 from nplm.models.neural.network.parts import Parts
-from nplm.models.neural.network.sharing import RankSharing, Sharing
 from nplm.models.neural.recipe import TrainedNetwork
 from nplm.models.training.parallel.processes import Processes
+from nplm.models.training.parallel.threads import Threads
 
 # Bytes that an interconnect transfers within its latency: 2 us at 100 Gb/s, 25 us at
 # 10 Gb/s.
@@ -38,10 +39,35 @@ def gathers_totals(n_ranks: int, n_columns: int) -> bool:
     return (n_ranks - 1 - steps) * 24 * n_columns <= steps * LATENCY_BYTES
 
 
+class RankSharing(Sharing):
+    """One rank of the processes that train a network together, in steps."""
+
+    def __init__(self, network: Network, batch_size: int) -> None:
+        self.processes, self.seconds = network.processes, network.seconds
+        super().__init__(Threads(1), network, batch_size)
+
+    @property
+    def n_examples(self) -> int:
+        """Number of examples of a step, of all ranks."""
+        return self.batch_size
+
+    def train(self, X: Ids, y: Ids, index: Index) -> None:
+        starts = range(0, len(index), self.n_examples)
+        messages = np.empty(len(starts))
+        began = time.perf_counter()
+        for i, start in enumerate(starts):
+            messages[i] = self.step(X, y, index[start : start + self.n_examples])
+        self.seconds.add(time.perf_counter() - began, messages, self.processes)
+
+    @abstractmethod
+    def step(self, X: Ids, y: Ids, batch: Index) -> float:
+        """Train on the examples of a step; return the seconds of waits and messages."""
+
+
 class RankRows(RankSharing):
     """Each rank has output units of its own, of every example (section 3.2)."""
 
-    def make_teams(self, network: Any) -> list[Any]:
+    def make_teams(self, network: Network) -> list[Any]:
         n_ranks, rank = self.processes.size, self.processes.rank
         parts, parameters = network.parts, network.parameters
         columns = 1 if self.batch_size == 1 else row_stride(self.batch_size)

@@ -15,6 +15,7 @@ from nplm.base.array_types import Counts, Floats, Ids, Index
 from nplm.base.blocks import Texts, blocks
 from nplm.base.checks import count_ids
 from nplm.base.exceptions import parameter_error
+from nplm.models.neural.architecture import Architecture
 from nplm.models.neural.network.hidden import n_runs
 from nplm.models.neural.recipe import Recipe
 from nplm.models.training.parallel.processes import Processes
@@ -67,9 +68,7 @@ class Windows:
 
     def index(self, examples: Index) -> Index:
         """Return the rows of examples; those below 0 have none and stay."""
-        if self.rows is None:
-            return examples
-        return np.where(examples < 0, examples, self.rows[examples])
+        return rows_of_examples(self.rows, examples)
 
     def part(self, part: slice) -> Windows:
         """Return some windows, without held-out ones."""
@@ -105,6 +104,12 @@ class Windows:
     def next_words(self) -> Ids:
         """Return the next words of the windows."""
         return self.y[self._rows]
+
+    def check_next_words(self, architecture: Architecture) -> None:
+        """Raise ValueError if next words are not outcomes of an architecture."""
+        architecture.check_next_words(self.next_words(), "y")
+        if self.held_out is not None:
+            architecture.check_next_words(self.held_out.next_words(), "y_val")
 
     def counts(self, n_words: int, processes: Processes) -> Counts:
         """Count the next words, of all processes."""
@@ -171,6 +176,9 @@ class Order:
     # Whether a mini-batch has runs of windows that do not follow each other.
     has_runs = False
 
+    # Rows of the windows, if not all; set by `order_of`.
+    window_rows: Ids | Index | None = None
+
     def __init__(self, n_windows: int, *, shuffle: bool) -> None:
         self.n_windows, self.shuffle = n_windows, shuffle
         self._index: NDArray[np.unsignedinteger] | None = None
@@ -186,6 +194,10 @@ class Order:
         self._index = np.arange(n, dtype=np.min_scalar_type(n))
         if self.shuffle:
             rng.shuffle(self._index)
+
+    def rows(self, start: int, stop: int) -> Index:
+        """Return the rows of X and y of these examples of the epoch."""
+        return rows_of_examples(self.window_rows, self.examples(start, stop))
 
     def examples(self, start: int, stop: int) -> Index:
         """Return the windows of these examples of the epoch."""
@@ -320,6 +332,13 @@ class PartOrder(Order):
         return examples
 
 
+def rows_of_examples(rows: Ids | Index | None, examples: Index) -> Index:
+    """Return the rows of examples; those below 0 have none and stay."""
+    if rows is None:
+        return examples
+    return np.where(examples < 0, examples, rows[examples])
+
+
 def in_turns(mine: Index, processes: Processes) -> Index:
     """Return the examples of all processes in turns; raise unless each has as many."""
     processes.check_same({"the number of examples": str(len(mine))})
@@ -350,6 +369,7 @@ def order_of(
         order = RunOrder(n, n_each, shuffle=shuffle)
     if windows.weights is not None and (windows.weights < 1).any():
         order = WeightedOrder(order, windows, windows.weights)
-    if min_windows is None:
-        return order
-    return PartOrder(order, min_windows, processes)
+    if min_windows is not None:
+        order = PartOrder(order, min_windows, processes)
+    order.window_rows = windows.rows
+    return order

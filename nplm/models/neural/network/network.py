@@ -1,30 +1,38 @@
-"""Train a network with threads."""
+"""Train a network, and ways in which threads share its training (section 3)."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any
+from functools import partial
+from typing import Any, ClassVar
 
 import numpy as np
 
+from nplm._kernels.neural import _examples, _network
 from nplm._kernels.neural._gradients import Gradients
 from nplm._kernels.neural._loops import Scratch
 from nplm._kernels.neural._solvers import Clock
-from nplm._kernels.neural._team import Team
+from nplm._kernels.neural._team import Team, UpdateLock
 from nplm.base.array_types import Array, Ids, Index, State
 from nplm.base.fitted import Fitted
 from nplm.models.neural.network.dropout import NO_DROPOUT, Dropout
 from nplm.models.neural.network.network_scorer import NO_SOLVER, Scorer
 from nplm.models.neural.network.parameters import Parameters
 from nplm.models.neural.network.parts import Parts
-from nplm.models.neural.network.sharing import Examples, Rows, Sharing, sharing_of
 from nplm.models.neural.network.solver_updates import SGD
 from nplm.models.neural.network.workspace import Kernel
 from nplm.models.training import pace
 from nplm.models.training.parallel.processes import ALONE, Processes, Seconds
 from nplm.models.training.parallel.threads import Threads
+
+# Examples for a thread of a mini-batch: with fewer, threads mostly wait for each other.
+MIN_EXAMPLES_A_THREAD = 8
+# Share of the output units in the multiplications of an example above which threads
+# share these units.
+MIN_OUTPUT_SHARE = 0.8
 
 
 class Network(Scorer):
@@ -250,3 +258,164 @@ class Network(Scorer):
     ) -> Team:
         """Make the kernels of a team that trains, with a solver made in its memory."""
         return self._team(batch_size, self._trained, make_solver, **options)
+
+
+# -- sharing ---------------------------------------------------------------------
+
+
+class Sharing(ABC):
+    """Threads that train a network, in mini-batches of `batch_size` examples."""
+
+    # Whether each thread trains on mini-batches of its own.
+    is_async: ClassVar[bool] = False
+
+    def __init__(self, threads: Threads, network: Network, batch_size: int) -> None:
+        self.threads, self.batch_size = threads, batch_size
+        self.teams = self.make_teams(network)
+
+    @abstractmethod
+    def make_teams(self, network: Network) -> list[Any]:
+        """Return the kernels of each team that trains."""
+
+    @abstractmethod
+    def train(self, X: Ids, y: Ids, index: Index) -> None:
+        """Train once on the examples `index`, and add to `loss`."""
+
+    def give_up(self) -> None:
+        """Make all threads return soon.
+
+        Threads that share a mini-batch return within it, which trains a part of the
+        parameters. So they finish the examples when they are interrupted.
+        """
+        for team in self.teams:
+            team.give_up()
+
+    @property
+    def loss(self) -> float:
+        """Summed negative log-likelihood since it was last set."""
+        return float(sum(team.loss for team in self.teams))
+
+    @loss.setter
+    def loss(self, value: float) -> None:
+        for team in self.teams:
+            # One team holds all of it: the order of a sum affects its rounding.
+            team.loss, value = value, 0.0
+
+
+class Rows(Sharing):
+    """Each thread has output units of its own, of every example (section 3.2)."""
+
+    def make_teams(self, network: Network) -> list[Any]:
+        n, solver = self.threads.n, network.solver_kernel
+        return [network.team(self.batch_size, solver, n_members=n)]
+
+    def train(self, X: Ids, y: Ids, index: Index) -> None:
+        (team,) = self.teams
+        self.threads.run_together(
+            partial(_network.train, team, X=X, y=y, index=index),
+            len(team.outputs), give_up=self.give_up, finish=True,
+        )  # fmt: skip
+
+
+class Examples(Sharing):
+    """Each thread has examples of its own of every mini-batch."""
+
+    def make_teams(self, network: Network) -> list[object]:
+        n, length = self.threads.n, network.run_length(self.batch_size)
+        most = _examples.most_examples(n, self.batch_size, length)
+        self._memory = network.scratch()
+        solver = network.solver_kernel(self._memory)
+        collector = partial(network.collector, solver)
+        teams = [network.team(most, collector, member=i) for i in range(n)]
+        return [
+            _examples.ExampleTeam(
+                tuple(teams), solver, batch_size=self.batch_size, run_length=length
+            )
+        ]
+
+    def train(self, X: Ids, y: Ids, index: Index) -> None:
+        (team,) = self.teams
+        self.threads.run_together(
+            partial(_examples.train, team, X=X, y=y, index=index),
+            self.threads.n, give_up=self.give_up, finish=True,
+        )  # fmt: skip
+
+
+class Asynchronous(Sharing):
+    """Each thread has mini-batches of its own, and updates without a lock (3.1).
+
+    Part of an update is sometimes lost.
+    """
+
+    is_async: ClassVar[bool] = True
+
+    def make_teams(self, network: Network) -> list[object]:
+        n, solver = self.threads.n, network.solver_kernel
+        options = {"n_workers": n, "lock": self.lock()}
+        length = network.run_length(self.batch_size)
+        self._n_runs = None if length == 1 else self.batch_size // length
+        return [
+            network.team(self.batch_size, solver, worker=i, member=i, **options)
+            for i in range(n)
+        ]
+
+    def lock(self) -> Any:
+        """Return the lock around updates, if any."""
+        return None
+
+    def train(self, X: Ids, y: Ids, index: Index) -> None:
+        n = len(self.teams)
+        if self._n_runs is None:
+            parts = self.threads.split(len(index), self.batch_size)
+            shares = [index[part] for part in parts]
+        else:
+            shares = [
+                own_examples(index, i, n, self.batch_size, self._n_runs)
+                for i in range(n)
+            ]
+        self.threads.map(
+            lambda part: _network.train(part[0], 0, X, y, part[1]),
+            list(zip(self.teams, shares)), give_up=self.give_up,
+        )  # fmt: skip
+
+
+class Locked(Asynchronous):
+    """Like `Asynchronous`, with a lock around updates, as the paper tried first."""
+
+    def lock(self) -> Any:
+        return UpdateLock()
+
+
+def own_examples(
+    index: Index, worker: int, n_workers: int, batch_size: int, n_runs: int
+) -> Index:
+    """Return a worker's examples: mini-batches in turns, and a share of the rest."""
+    n_whole = len(index) // (batch_size * n_workers) * batch_size * n_workers
+    whole = index[:n_whole].reshape(-1, n_workers, batch_size)[:, worker].ravel()
+    rest = index[n_whole:]
+    each = len(rest) // (n_runs * n_workers) * n_runs
+    stop = None if worker == n_workers - 1 else each * (worker + 1)
+    return np.concatenate([whole, rest[each * worker : stop]])
+
+
+def sharing_of(
+    parallel: str, parts: Parts, n_words: int, batch_size: int, n_threads: int
+) -> tuple[type[Sharing], int]:
+    """Return the way in which threads share a fit, and how many of them do.
+
+    With ``parallel="sync"`` they share the output units where these are nearly all of
+    the work of an example, or where a mini-batch has few examples, and else examples.
+    """
+    if parallel != "sync":
+        return {"async": Asynchronous, "locked": Locked}[parallel], n_threads
+    output, few = parts.output, batch_size // MIN_EXAMPLES_A_THREAD < n_threads
+    if output.rows_are_shared and (
+        few or not output.examples_are_shared
+        or parts.output_share(n_words) > MIN_OUTPUT_SHARE
+    ):  # fmt: skip
+        return Rows, n_threads
+    if parts.hidden.lowest.n_memory and output.examples_are_arranged:
+        return Rows, 1
+    n_runs = batch_size // parts.hidden.lowest.run_length(batch_size)
+    n_threads = max(1, min(n_threads, n_runs, batch_size // MIN_EXAMPLES_A_THREAD))
+    return (Rows if n_threads == 1 else Examples), n_threads

@@ -23,6 +23,7 @@ from nplm.models.neural.network.parts import Parts
 from nplm.models.neural.network.solver_updates import SGD, Schedule
 from nplm.models.neural.network.workspace import Kernel, Trained, Workspace
 from nplm.models.neural.tiers import kernel_tier
+from nplm.models.training.parallel.blas import blas_threads
 from nplm.models.training.parallel.threads import Threads
 
 # Examples of a mini-batch when scoring: large enough for the matrix products,
@@ -34,6 +35,12 @@ SCORING_PART = 4
 READ_AT_ONCE, MOST_COLUMNS = 512, 64
 # Mini-batches of texts from one report of the progress to the next.
 STEPS_SHOWN = 8
+# Fewer windows are scored before their repeats are found.
+MIN_WINDOWS = 256
+# Below this share of distinct windows, scoring them alone is faster than all.
+MAX_DISTINCT_SHARE = 0.95
+# Odd: a multiplication modulo 2**64 then loses nothing. From SplitMix64.
+MULTIPLIER = np.uint64(0xBF58476D1CE4E5B9)
 # Placeholder for networks that only score.
 NO_SOLVER = SGD(Schedule(0.0, 0.0, 0.0))
 
@@ -77,6 +84,15 @@ class Scorer:
         """Return the natural-log probability of each next word."""
         return self.combined(self._totals(X, y))
 
+    def log_prob_of_distinct(self, X: Ids, y: Ids) -> Floats:
+        """Return the same, computed once for windows that are equal."""
+        # The bits of a window do not depend on the others.
+        distinct = distinct_windows(X, y)
+        if distinct is None:
+            return self.log_prob(X, y)
+        first, group = distinct
+        return self.log_prob(X[first], y[first])[group]
+
     def combined(self, totals: Floats) -> Floats:
         """Return the natural-log probabilities from the totals of all output rows."""
         high, total, target = totals
@@ -116,7 +132,7 @@ class Scorer:
         ends = np.linspace(0, len(out), self.threads.n + 1)[1:-1]
         inner = np.searchsorted(texts.begin, ends).tolist()
         cuts = sorted({0, *inner, len(texts.first)})
-        with bar(0, "network", "{:.2f} nats".format) as shown:
+        with bar(0, "network", "{:.2f} nats".format) as shown, blas_threads(1):
             self.threads.map(read, [slice(*pair) for pair in pairwise(cuts)])
         return out
 
@@ -130,10 +146,12 @@ class Scorer:
         memory = hidden.lowest.initial_memory(1, 1, self.parameters.dtype)
         trained = self.kernel_parameters()
         team = self._team(READ_AT_ONCE, trained, memory=memory)
-        for rows in blocks(len(X), READ_AT_ONCE):
-            index = np.arange(rows.start, rows.stop)
-            out = np.empty((len(index), hidden.n_activations), self.parameters.dtype)
-            _network.hidden(team, X, index, out.view(np.uint8))
+        with blas_threads(1):
+            for rows in blocks(len(X), READ_AT_ONCE):
+                index = np.arange(rows.start, rows.stop)
+                shape = len(index), hidden.n_activations
+                out = np.empty(shape, self.parameters.dtype)
+                _network.hidden(team, X, index, out.view(np.uint8))
         return memory["memory"][0, 0].tobytes()
 
     def step(self, X: Ids, states: Sequence[bytes | None]) -> tuple[Array, list[bytes]]:
@@ -153,7 +171,9 @@ class Scorer:
         trained = self.kernel_parameters()
         team = self._team(n, trained, memory=memory)
         index = np.arange(1, 2 * n, 2)
-        _network.probabilities(team, rows, index, out.view(np.uint8), logarithm=True)
+        filled = out.view(np.uint8)
+        with blas_threads(1):
+            _network.probabilities(team, rows, index, filled, logarithm=True)
         return out, [row.tobytes() for row in numbers]
 
     def normalizers(self, X: Ids) -> Floats:
@@ -211,7 +231,8 @@ class Scorer:
             team = self._team(batch, trained, memory={}, n_columns=n_columns)
             work(team, part, index)
 
-        self.threads.map(score, self.threads.split(n, batch, SCORING_PART))
+        with blas_threads(1):
+            self.threads.map(score, self.threads.split(n, batch, SCORING_PART))
 
     def _team(
         self,
@@ -289,3 +310,28 @@ def columns_of(texts: Texts, part: slice) -> Iterator[tuple[Index, Index]]:
             for (row, at, n), (_, _, left) in zip(pieces, going)
             if left > n
         ]
+
+
+def distinct_windows(X: Ids, y: Ids) -> tuple[Index, Index] | None:
+    """Return the first of each group of equal windows, and the group of each window.
+
+    The result is None if most windows are distinct, or there are few.
+    """
+    if len(y) < MIN_WINDOWS:
+        return None
+    words = [y, *X.T]
+    hashes = np.zeros(len(y), np.uint64)
+    for column in words:
+        hashes ^= column.astype(np.uint64)
+        hashes *= MULTIPLIER
+        hashes ^= hashes >> np.uint64(29)
+    _, first, group = np.unique(hashes, return_index=True, return_inverse=True)
+    if len(first) > MAX_DISTINCT_SHARE * len(y):
+        return None
+    if not all(np.array_equal(column[first[group]], column) for column in words):
+        return None  # two windows have one hash
+    # In the order of the text: windows that begin alike share steps of LSTM cells.
+    order = np.argsort(first)
+    place = np.empty_like(order)
+    place[order] = np.arange(len(order))
+    return first[order], place[group]

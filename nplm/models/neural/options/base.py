@@ -17,12 +17,12 @@ class Option(Documented):
 
     _parameter_constraints: ClassVar[dict[str, list[object]]] = {}
 
-    def _plain(self) -> Self:
+    def plain_copy(self) -> Self:
         """Return a copy with Python numbers in place of NumPy's."""
         params = self.get_params(deep=False)
         return type(self)(**{name: plain(value) for name, value in params.items()})
 
-    def _settings(self) -> dict[str, object]:
+    def settings(self) -> dict[str, object]:
         """Return what identifies a fit: the parameters."""
         return self.get_params(deep=False)
 
@@ -44,7 +44,7 @@ def expanded(
         if value in others:
             return value
         if value in kinds:
-            return kinds[value]()._plain()
+            return kinds[value]().plain_copy()
     if not isinstance(value, Option) or not isinstance(value, tuple(kinds.values())):
         names = ", ".join(repr(name) for name in (*others, *kinds))
         options = ", ".join(f"{kind.__name__}(...)" for kind in kinds.values())
@@ -55,4 +55,4 @@ def expanded(
         )  # fmt: skip
         raise InvalidParameterError(message)
     value._validate_params()
-    return value._plain()
+    return value.plain_copy()

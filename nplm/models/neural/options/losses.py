@@ -22,7 +22,7 @@ class Loss(Option):
     name: ClassVar[str]  # the string that selects it with its defaults
     has_samples: ClassVar[bool] = True
 
-    def _estimate(self) -> estimates.Estimate | None:
+    def estimate(self) -> estimates.Estimate | None:
         """Return the estimate of the gradient from noise samples, if it is one."""
         return None
 
@@ -93,20 +93,20 @@ class NCE(Loss):
     proposal: str | ArrayLike = "unigram"
     proposal_power: float = 1.0
 
-    def _plain(self) -> Self:
-        option = super()._plain()
+    def plain_copy(self) -> Self:
+        option = super().plain_copy()
         option.proposal_power = float(option.proposal_power)
         if not isinstance(self.proposal, str):
             option.proposal = np.array(self.proposal)  # a copy
         return option
 
-    def _settings(self) -> dict[str, object]:
-        return super()._settings() | {"proposal": self._weights()}
+    def settings(self) -> dict[str, object]:
+        return super().settings() | {"proposal": self._weights()}
 
     def _weights(self) -> AnyArray | None:
         return None if isinstance(self.proposal, str) else np.asarray(self.proposal)
 
-    def _estimate(self) -> estimates.Estimate:
+    def estimate(self) -> estimates.Estimate:
         return estimates.NoiseContrastive(
             self.n_noise, self._weights(), self.proposal_power
         )
@@ -162,12 +162,12 @@ class Importance(NCE):
 
     min_effective_samples: float = 0.0
 
-    def _plain(self) -> Self:
-        option = super()._plain()
+    def plain_copy(self) -> Self:
+        option = super().plain_copy()
         option.min_effective_samples = float(option.min_effective_samples)
         return option
 
-    def _estimate(self) -> estimates.Estimate:
+    def estimate(self) -> estimates.Estimate:
         return estimates.Importance(
             self.n_noise, self._weights(), self.proposal_power,
             self.min_effective_samples,

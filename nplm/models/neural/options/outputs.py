@@ -37,23 +37,23 @@ class Output(Option):
     tree_from: str = "given"  # the origin of `tree`: or "huffman", or "contexts"
     n_branches: int = 2
 
-    def _part(self, estimate: Estimate | None) -> base.Output:
+    def part(self, estimate: Estimate | None) -> base.Output:
         """Return the part of a network, which trains with an estimate or exactly."""
         raise NotImplementedError
 
-    def _hidden(self, units: Tanh, embedding_dim: int) -> Tanh:
+    def hidden(self, units: Tanh, embedding_dim: int) -> Tanh:
         """Return the hidden units that the part uses, made of the network's."""
         return units
 
-    def _checked(self, n_words: int) -> Self:
+    def checked(self, n_words: int) -> Self:
         """Return the option with a checked copy of its classes or tree, if any."""
         return self
 
-    def _learned(self, counts: Counts, windows: MakeWindows) -> Self:
+    def learned(self, counts: Counts, windows: MakeWindows) -> Self:
         """Return the option with its classes or tree, made for training if need be."""
         return self
 
-    def _check_continued(self, fitted: Self) -> None:
+    def check_continued(self, fitted: Self) -> None:
         """Raise ValueError unless training continues with the same classes or tree."""
 
 
@@ -104,7 +104,7 @@ class Softmax(Output):
     tied: bool = False
     n_outputs: int | None = None
 
-    def _part(self, estimate: Estimate | None) -> base.Output:
+    def part(self, estimate: Estimate | None) -> base.Output:
         direct = self.direct and not self.tied  # direct connections of R are its own
         if estimate is not None:
             if self.tied:
@@ -113,7 +113,7 @@ class Softmax(Output):
         exact = softmax.TiedSoftmax if self.tied else softmax.Softmax
         return exact(direct, n_outputs=self.n_outputs)
 
-    def _hidden(self, units: Tanh, embedding_dim: int) -> Tanh:
+    def hidden(self, units: Tanh, embedding_dim: int) -> Tanh:
         if not self.tied:
             return units
         return Projected(units.n_hidden, units, embedding_dim, self.direct)
@@ -163,10 +163,10 @@ class Classes(Output):
     classes: Any = field(default=None, kw_only=False)
     direct: bool = False
 
-    def _part(self, estimate: Estimate | None) -> base.Output:
+    def part(self, estimate: Estimate | None) -> base.Output:
         return classes.Classes.from_labels(self.direct, self.classes)
 
-    def _checked(self, n_words: int) -> Self:
+    def checked(self, n_words: int) -> Self:
         if self.classes is None:
             return self
         return self._with(check_classes(self.classes, "classes", n_words))
@@ -174,13 +174,13 @@ class Classes(Output):
     def _with(self, labels: Ids) -> Self:
         return type(self)(frozen(labels), direct=self.direct)
 
-    def _learned(self, counts: Counts, windows: MakeWindows) -> Self:
+    def learned(self, counts: Counts, windows: MakeWindows) -> Self:
         if self.classes is None:
             return self._with(classes.frequency_bins(counts + 1))
-        return self._checked(len(counts))
+        return self.checked(len(counts))
 
-    def _check_continued(self, fitted: Self) -> None:
-        labels = self._checked(len(fitted.classes)).classes
+    def check_continued(self, fitted: Self) -> None:
+        labels = self.checked(len(fitted.classes)).classes
         if labels is not None and not np.array_equal(labels, fitted.classes):
             raise changed("output__classes is", back=" (or to None)")
 
@@ -241,10 +241,10 @@ class Tree(Output):
     n_branches: int = 128
     direct: bool = False
 
-    def _part(self, estimate: Estimate | None) -> base.Output:
+    def part(self, estimate: Estimate | None) -> base.Output:
         return tree.Tree.from_children(self.direct, self.tree, self.n_branches)
 
-    def _checked(self, n_words: int) -> Self:
+    def checked(self, n_words: int) -> Self:
         if self.tree is None or isinstance(self.tree, str):
             return self
         return self._with(tree.checked_tree(self.tree, n_words), "given")
@@ -256,21 +256,21 @@ class Tree(Output):
         option.tree_from = tree_from
         return option
 
-    def _learned(self, counts: Counts, windows: MakeWindows) -> Self:
+    def learned(self, counts: Counts, windows: MakeWindows) -> Self:
         if self.tree is None:
             return self._with(tree.context_tree(counts, *windows()), "contexts")
         if isinstance(self.tree, str):
             return self._with(huffman(counts + 1), self.tree)
-        return self._checked(len(counts))
+        return self.checked(len(counts))
 
-    def _check_continued(self, fitted: Self) -> None:
+    def check_continued(self, fitted: Self) -> None:
         # New windows would make another tree, so compare the origins.
         if self.tree is None:
             is_same = fitted.tree_from in ("contexts", "given")
         elif isinstance(self.tree, str):
             is_same = fitted.tree_from == self.tree
         else:
-            tree = self._checked(len(fitted.tree) + 1).tree
+            tree = self.checked(len(fitted.tree) + 1).tree
             is_same = np.array_equal(tree, fitted.tree)
         if not is_same:
             raise changed("output__tree is", back=" (or to tree_)")
@@ -288,14 +288,14 @@ class Energy(Output):
 
     target_weights: bool = False
 
-    def _part(self, estimate: Estimate | None) -> base.Output:
+    def part(self, estimate: Estimate | None) -> base.Output:
         if estimate is None:
             return energy.Energy(target_weights=self.target_weights)
         return energy.SampledEnergy(
             False, target_weights=self.target_weights, estimate=estimate
         )
 
-    def _hidden(self, units: Tanh, embedding_dim: int) -> Tanh:
+    def hidden(self, units: Tanh, embedding_dim: int) -> Tanh:
         return Linear(units.n_hidden)
 
 

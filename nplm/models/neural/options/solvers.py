@@ -70,7 +70,7 @@ class SGD(Option):
     learning_rate: str = field(default="auto", kw_only=False)
     learning_rate_decay: float = 1e-8
 
-    def _part(self, schedule: solver_updates.Schedule) -> solver_updates.SGD:
+    def part(self, schedule: solver_updates.Schedule) -> solver_updates.SGD:
         """Return the solver that a network trains with."""
         return solver_updates.SGD(schedule)
 
@@ -125,7 +125,7 @@ class Adam(SGD):
     beta_2: float = 0.999
     epsilon: float = 1e-5
 
-    def _part(self, schedule: solver_updates.Schedule) -> solver_updates.SGD:
+    def part(self, schedule: solver_updates.Schedule) -> solver_updates.SGD:
         return solver_updates.Adam(schedule, self.beta_1, self.beta_2, self.epsilon)
 
 

@@ -12,8 +12,7 @@ from sklearn.model_selection import GridSearchCV
 
 from nplm import DivergenceError, Importance, NeuralLM, Softmax, windows
 from nplm._kernels.neural import _examples, _network
-from nplm.models.neural.network.network import Network
-from nplm.models.neural.network.sharing import Examples, Rows, sharing_of
+from nplm.models.neural.network.network import Examples, Network, Rows, sharing_of
 from nplm.models.neural.network_lm import FitRequest
 from nplm.models.training import pace
 from tests.helpers import markov_stream, paper_lm

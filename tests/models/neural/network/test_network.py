@@ -10,7 +10,7 @@ from nplm import available_tiers
 from nplm._kernels.neural import _caches
 from nplm.models.neural.fitting.sharded import ShardedNetwork
 from nplm.models.neural.network import network as networks
-from nplm.models.neural.network.sharing import Examples
+from nplm.models.neural.network.network import Examples
 from nplm.models.training.parallel.threads import Threads
 from tests.helpers import PRECISIONS, pairwise
 from tests.helpers.networks import (
