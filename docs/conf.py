@@ -74,7 +74,7 @@ autodoc_typehints = "none"  # the docstrings have the types
 INTERNAL = {
     "can_be_saved", "choose", "columns_of_texts", "fit_texts", "fit_windows",
     "has_units_of", "known", "lightened", "log_prob_of_texts", "member_log_probs",
-    "member_weights", "n_context_of_texts", "reads_texts", "recipe_for",
+    "member_weights", "n_context_of_texts", "reads_texts",
     "state_of_text", "step_members", "step_states", "sums_over_words",
     "takes_fractions", "texts_to_fit", "word_scorer", "words_mass",
 }  # fmt: skip
