@@ -76,7 +76,7 @@ INTERNAL = {
     "has_units_of", "known", "lightened", "log_prob_of_texts", "member_log_probs",
     "member_weights", "n_context_of_texts", "reads_texts",
     "state_of_text", "step_members", "step_states", "sums_over_words",
-    "takes_fractions", "texts_to_fit", "word_scorer", "words_mass",
+    "takes_fractions", "texts_to_fit", "window_scorer", "word_scorer", "words_mass",
 }  # fmt: skip
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
-from itertools import pairwise
 from typing import BinaryIO
 
 import numpy as np
 
 from nplm._kernels.files import _tokens
+from nplm._kernels.ngrams.decoding._word_ids import fill_slots
 from nplm.base.array_types import Counts, Ids
 from nplm.base.files.lines import BYTE_ORDER_MARK, check_nuls, decoded
 from nplm.text.words.splitting import BLANKS, LineMarks, Splitter, inside
@@ -92,8 +92,8 @@ class WordStream:
 
     def words(self) -> list[str]:
         """Return the words in the order of their ids."""
-        text, ends = self._text.tobytes(), self._start[: self.n_words + 1].tolist()
-        return [text[i:j].decode() for i, j in pairwise(ends)]
+        text = self._text[: self._start[self.n_words]].tobytes()
+        return text.decode().split("\n")[:-1]  # a line feed follows each
 
     def read(self, file: BinaryIO, name: str | os.PathLike[str]) -> Iterator[Ids]:
         """Yield the ids of words of UTF-8, by first occurrence; -1 after each line.
@@ -160,8 +160,8 @@ class WordStream:
         if reason == _tokens.TEXT_FULL:
             self._text = np.concatenate([self._text, np.empty_like(self._text)])
             return
-        n = self.n_words
+        start = self._start[: self.n_words + 1]
         self._counts = np.concatenate([self._counts, np.zeros_like(self._counts)])
         self._start = np.concatenate([self._start, np.zeros_like(self._start[1:])])
         self._slots = np.zeros(2 * len(self._slots), dtype=np.uint64)
-        _tokens.place_words(self._slots, self._text, self._start, n)
+        fill_slots(self._text, start, self._slots)

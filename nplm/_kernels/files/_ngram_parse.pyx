@@ -5,7 +5,8 @@ from libc.stdint cimport int64_t, uint64_t
 from libc.string cimport memchr, memcpy
 
 from nplm._kernels.ngrams.decoding._word_ids cimport (
-    FNV_PRIME, FNV_START, WordIds, expect, expect_text, guess_id, hash_of, mixed,
+    FNV_START, WordIds, expect, expect_text, guess_id, hash_of, mixed,
+    with_byte,
 )
 
 # Reasons to stop before the end of the lines.
@@ -247,7 +248,7 @@ cdef inline Py_ssize_t hash_token(
     cdef uint64_t h = FNV_START
     word.text = data + at
     while not ends_token(data[at]):
-        h = (h ^ data[at]) * FNV_PRIME
+        h = with_byte(h, data[at])
         at += 1
     word.n, word.hashed = data + at - word.text, mixed(h)
     return at

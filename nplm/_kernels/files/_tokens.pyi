@@ -8,12 +8,6 @@ WORDS_FULL: int
 TEXT_FULL: int
 MARK_INSIDE: int
 
-def place_words(
-    slots: NDArray[np.uint64],
-    text: Bytes | bytes | memoryview,
-    start: Counts,
-    n_words: int,
-) -> None: ...
 def encode_text(
     chunk: Bytes | bytes | memoryview,
     at: int,

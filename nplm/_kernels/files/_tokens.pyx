@@ -1,10 +1,10 @@
 """Encode words between blanks as ids, in the order of first occurrence."""
 
 from libc.stdint cimport int64_t, uint32_t, uint64_t
-from libc.string cimport memcmp, memcpy
+from libc.string cimport memcpy
 
 from nplm._kernels.ngrams.decoding._word_ids cimport (
-    FNV_PRIME, FNV_START, hash_of, is_blank, mixed
+    Word, is_blank, next_word, slot_of, tag_of
 )
 
 # Reasons to stop.
@@ -25,49 +25,7 @@ cdef enum:
     END_MARK
 
 cdef enum:
-    # A slot has 32 bits of the hash above the id + 1; an empty slot is 0.
-    ID_BITS = 32
     LINE_END = -1
-
-
-cdef inline Py_ssize_t slot_of(
-    uint64_t h, const unsigned char* token, Py_ssize_t n,
-    const uint64_t[::1] slots, const unsigned char[::1] text, const int64_t[::1] start,
-) noexcept nogil:
-    """Return the slot of a word, or the empty slot in which to insert it."""
-    cdef Py_ssize_t mask = slots.shape[0] - 1
-    cdef Py_ssize_t at = h & mask
-    cdef uint64_t slot
-    cdef int64_t begin, word
-    while slots[at] != 0:
-        slot = slots[at]
-        if slot >> ID_BITS == h >> ID_BITS:
-            word = <int64_t> <uint32_t> slot - 1
-            begin = start[word]
-            if start[word + 1] - begin == n and memcmp(&text[begin], token, n) == 0:
-                break
-        at = (at + 1) & mask
-    return at
-
-
-def place_words(
-    uint64_t[::1] slots,
-    const unsigned char[::1] text,
-    const int64_t[::1] start,
-    int64_t n_words,
-):
-    """Fill an empty hash table with `n_words` words; see ``encode_text``.
-
-    No twin: the layout of the table is private to this module.
-    """
-    cdef int64_t word
-    cdef uint64_t h
-    with nogil:
-        for word in range(n_words):
-            h = hash_of(&text[start[word]], start[word + 1] - start[word])
-            slots[slot_of(
-                h, &text[start[word]], start[word + 1] - start[word], slots, text, start
-            )] = (h >> ID_BITS << ID_BITS) | <uint64_t> (word + 1)
 
 
 def encode_text(
@@ -96,11 +54,11 @@ def encode_text(
     their id in ``ids[n]``.
 
     `state` has the number of words known, of lines ended, and of words in the current
-    line, whether the current line has begun, and its last mark. Word w is
-    ``text[start[w]:start[w + 1]]`` and occurred ``counts[w]`` times. `slots` is a hash
-    table whose size is a power of two. `ids` has one more entry than the chunk has bytes.
-    Returns the reason to stop, the byte reached, and the number of ids written. If `counts`
-    or `text` is full, or `slots` half full, the caller must enlarge it.
+    line, whether the current line has begun, and its last mark. `text`, `start` and
+    `slots` are a table as of ``WordIds``, with a line feed after each word. Word w
+    occurred ``counts[w]`` times. `ids` has one more entry than the chunk has bytes.
+    Returns the reason to stop, the byte reached, and the number of ids written. If
+    `counts` or `text` is full, or `slots` half full, the caller must enlarge it.
 
     Equivalent to, for each line, ``[known.setdefault(word, len(known)) for word in
     BETWEEN_BLANKS.findall(line)] + [-1]``.
@@ -109,7 +67,7 @@ def encode_text(
     """
     cdef Py_ssize_t size = chunk.shape[0]
     cdef Py_ssize_t end, slot
-    cdef uint64_t h
+    cdef Word token
     cdef int64_t word
     cdef int reason = 0
     with nogil:
@@ -125,15 +83,12 @@ def encode_text(
                         state[WORDS_IN_LINE] = 0
                 at += 1
                 continue
-            h = FNV_START
-            end = at
-            while end < size and not is_blank(chunk[end]):
-                h = (h ^ chunk[end]) * FNV_PRIME
-                end += 1
+            token.end = at
+            next_word(&chunk[0], size, &token)
+            end = token.end
             if end == size and not is_last:
                 break
-            h = mixed(h)
-            slot = slot_of(h, &chunk[at], end - at, slots, text, start)
+            slot = slot_of(slots, text, start, &chunk[at], end - at, token.hashed)
             if slots[slot] != 0:
                 word = <int64_t> <uint32_t> slots[slot] - 1
             else:
@@ -141,13 +96,14 @@ def encode_text(
                 if word == counts.shape[0] or 2 * word >= slots.shape[0]:
                     reason = 1
                     break
-                if start[word] + end - at > text.shape[0]:
+                if start[word] + end - at + 1 > text.shape[0]:
                     reason = 2
                     break
                 memcpy(&text[start[word]], &chunk[at], end - at)
-                start[word + 1] = start[word] + end - at
+                start[word + 1] = start[word] + end - at + 1
+                text[start[word + 1] - 1] = 10
                 counts[word] = 0
-                slots[slot] = (h >> ID_BITS << ID_BITS) | <uint64_t> (word + 1)
+                slots[slot] = tag_of(token.hashed) | <uint64_t> (word + 1)
                 state[N_WORDS] += 1
             if word < n_marks or state[MARKED] == END_MARK:
                 if state[MARKED] == END_MARK or (

@@ -450,8 +450,9 @@ class AutoLM(TextLM):
         check_ids(texts.ids, "X and y", ndim=1, n_words=self.n_words_)
         return texts_log_prob(model, texts)
 
-    def _window_scorer(self) -> type[WindowWordScorer]:
-        """Return the scorer of single words; of running text it remembers the text."""
+    @property
+    def window_scorer(self) -> type[WindowWordScorer]:
+        """The scorer of single words; of running text it remembers the text."""
         return RunningWordScorer if self.recipe_.running_text else WindowWordScorer
 
     # -- files ------------------------------------------------------------------

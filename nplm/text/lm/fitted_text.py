@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,37 +13,21 @@ from sklearn.utils.validation import check_is_fitted
 
 from nplm.base.array_types import Floats
 from nplm.base.atomic import read_at_once
-from nplm.base.estimators.scored_texts import reads_texts
-from nplm.text.codecs import Ids, Words, codec_of
+from nplm.base.blocks import blocks_of_rows
+from nplm.base.estimators.scored_texts import perplexities, perplexity, reads_texts
+from nplm.base.warnings import warn
+from nplm.text.codecs import Ids, Text, Words, codec_of
+from nplm.text.document_streams import blocks_of, readable
 from nplm.text.documents import Documents
-from nplm.text.lm.drawing import most_probable
-from nplm.text.lm.scorer import Scorer
-from nplm.text.lm.text_scores import ScoredTokens
+from nplm.text.lm.drawing import drawn, most_probable, sharpened, without
+from nplm.text.lm.scorer import Scorer, measured
+from nplm.text.lm.text_scores import (
+    NO_SPELLING,
+    PerplexitySums,
+    ScoredTokens,
+    TextScores,
+)
 from nplm.text.lm.window_scorer import WindowWordScorer, columns_of
-from nplm.text.vocabulary import Vocabulary
-
-
-class TextAttributes:
-    """The parameters of a `TextLM`, and its attributes, which `fitted_text` reads."""
-
-    estimator: Any
-    n_context: int | str
-    tokenizer: Any
-    vocabulary: Vocabulary | str | None
-    boundary: int | str
-    predict_boundary: bool
-    handle_unknown: str
-
-    estimator_: Any
-    tokenizer_: object
-    vocabulary_: Vocabulary | None
-    n_words_: int
-    n_context_: int
-    boundary_: int
-
-    def _window_scorer(self) -> type[WindowWordScorer]:
-        """Return the scorer of single words of a model without n-grams."""
-        return WindowWordScorer
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,6 +79,53 @@ class FittedText:
             raise no_token(len(tokens.lengths))
         return tokens
 
+    def score_samples(self, X: Sequence[object]) -> Floats:
+        """Return `TextLM.score_samples`; n-grams of text need no arrays of ids."""
+        sentences = self.codec.sentences(X)
+        if sentences is not None and self.ngram_scorer() is not None:
+            return self.scorer().score_many(sentences)
+        tokens = self.tokens(X)
+        return tokens.sums(tokens.log_prob)
+
+    def perplexity(self, X: Sequence[object], skip: object, per_document: bool) -> Any:
+        """Return `TextLM.perplexity`."""
+        tokens = self.tokens(X)
+        counts = np.ones(len(tokens.ids), dtype=bool)
+        if skip is not None:
+            [skipped] = self.codec.encode_words([skip])
+            counts = tokens.ids != skipped
+            if not counts.any():
+                raise ValueError(
+                    f"every token of X is skip={skip!r}: none is left to count."
+                )
+        if not per_document:
+            log_prob = tokens.log_prob[counts]
+            return perplexity(log_prob.sum(), len(log_prob))
+        total = tokens.sums(np.where(counts, tokens.log_prob, 0))
+        return perplexities(total, tokens.sums(counts))
+
+    def text_scores(self, X: Iterable[str]) -> TextScores:
+        """Return `TextLM.text_scores`."""
+        scorer = self.scorer()
+        if not isinstance(scorer.codec, Text):
+            raise TypeError(
+                "this model was fitted on lists of tokens or on ids, which have no "
+                "characters: fit a TextLM to strings."
+            )
+        sums = PerplexitySums(ends=scorer.eos)
+        for start, block in blocks_of(readable(X, "a string")):
+            tokens = scorer.tokens(block, start=start)
+            sums.add(tokens, *measured(scorer, block, tokens))
+        if sums.n_tokens == 0:
+            raise no_token(sums.n_documents)
+        if math.isnan(sums.spelling):
+            warn(
+                f"X has {sums.n_unknown} unknown tokens, so its bits per character and "
+                f"per byte and its word_perplexity are NaN: {NO_SPELLING}.",
+                UserWarning,
+            )
+        return sums.text_scores
+
     # -- next words -------------------------------------------------------------
 
     def state_after(self, document: Documents) -> tuple[NDArray[np.int32], Any]:
@@ -131,9 +163,48 @@ class FittedText:
         ids, proba = most_probable(next_proba, k, excluded)
         return self.codec.words(ids), proba
 
+    def generated(
+        self,
+        context: Any,
+        n: int,
+        min_words: int,
+        max_words: int,
+        excluded: NDArray[np.int32],
+        random: np.random.RandomState,
+        *,
+        with_context: bool,
+        **shape: Any,
+    ) -> list[Any]:
+        """Return `n` texts of `TextLM.generate`; `shape`: parameters of `sharpened`."""
+        codec, boundary = self.codec, self.boundary
+        start, state = self.state_after(codec.encode_one(context, "context"))
+        not_ended = np.union1d(excluded, np.array([boundary], np.int32))
+        last, states = np.tile(start, (n, 1)), [state] * n
+        words = np.full((n, max_words), boundary, dtype=np.int32)
+        # Texts whose boundary has not been drawn.
+        live = np.arange(n)
+        for step in range(max_words):
+            left_out = not_ended if step < min_words else excluded
+            for rows in blocks_of_rows(len(live), self.model.n_words_):
+                some = live[rows].tolist()
+                proba, after = self.next_proba(last[some], [states[i] for i in some])
+                proba = without(proba, left_out)
+                words[some, step] = drawn(sharpened(proba, **shape), random)
+                for i, state in zip(some, after):
+                    states[i] = state
+            live = live[words[live, step] != boundary]
+            if len(live) == 0:
+                break
+            last[live] = np.column_stack([last[live, 1:], words[live, step]])
+        ends = np.column_stack([words == boundary, np.ones(n, bool)])
+        drawn_ids = [row[:i] for row, i in zip(words, ends.argmax(axis=1))]
+        if with_context:
+            return [codec.continued(context, ids) for ids in drawn_ids]
+        return [codec.decode(ids) for ids in drawn_ids]
+
 
 @read_at_once
-def fitted_text(lm: TextAttributes) -> FittedText:
+def fitted_text(lm: Any) -> FittedText:
     """Return the fitted text of a text model, or raise NotFittedError."""
     if not hasattr(lm, "predict_boundary"):
         raise TypeError(
@@ -156,7 +227,7 @@ def fitted_text(lm: TextAttributes) -> FittedText:
         lm.n_context_,
         lm.boundary_,
         bool(lm.predict_boundary),
-        lm._window_scorer(),
+        lm.window_scorer,
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.base import clone
@@ -20,7 +20,7 @@ from nplm.base.estimators.scored_texts import reads_texts
 from nplm.text.codec_fitting import fit_codec, refuse_weights, unset_params
 from nplm.text.codecs import codec_of, encoded
 from nplm.text.documents import Documents
-from nplm.text.lm.fitted_text import TextAttributes, fitted_text, no_token
+from nplm.text.lm.fitted_text import fitted_text, no_token
 from nplm.text.subwords.subwords import with_methods
 from nplm.text.tokenizer import Tokenizer
 from nplm.text.vocabulary import Vocabulary
@@ -29,30 +29,26 @@ from nplm.text.words.known_words import KnownWords, unknown_among
 from nplm.text.words.splitting import BETWEEN_BLANKS
 
 
-def set_fitted(
-    lm: TextAttributes,
-    estimator: Any,
-    tokenizer: object,
-    vocabulary: Vocabulary | None,
-    boundary: int,
-    n_context: int,
-) -> None:
-    """Set the fitted attributes of a text model."""
-    lm.estimator_, lm.n_words_ = estimator, estimator.n_words_
-    lm.tokenizer_, lm.vocabulary_ = tokenizer, vocabulary
-    lm.boundary_, lm.n_context_ = boundary, n_context
+class TextParts(NamedTuple):
+    """What a fitted text model consists of."""
+
+    model: Any
+    tokenizer: Any
+    vocabulary: Vocabulary | None
+    boundary: int
+    n_context: int
 
 
 def fit_documents(
-    lm: TextAttributes,
+    lm: Any,
     X: Iterable[object],
     X_val: object,
     fit_params: dict[str, Any],
     method: str,
-) -> KeyboardInterrupt | None:
+) -> tuple[TextParts, KeyboardInterrupt | None]:
     """Fit the words of a text model, and a clone of its estimator by `method`.
 
-    Returns the interrupt if one came and left the estimator fitted.
+    Also returns the interrupt if one came and left the estimator fitted.
     """
     check_model(lm.estimator)
     _check_vocabulary(lm.vocabulary)
@@ -113,8 +109,8 @@ def fit_documents(
             "vocabulary that the fitted estimator was trained with."
         )
     n_context = options["n_context"]
-    set_fitted(lm, fitted, codec.tokenizer, vocabulary, boundary, n_context)
-    return interrupt
+    parts = TextParts(fitted, codec.tokenizer, vocabulary, boundary, n_context)
+    return parts, interrupt
 
 
 def parts_of_model(
@@ -122,8 +118,8 @@ def parts_of_model(
     words: Sequence[object] | Vocabulary | KnownWords | None,
     tokenizer: object,
     boundary: int | None,
-) -> tuple[Any, Vocabulary | None, int, int]:
-    """Return tokenizer, vocabulary, boundary and n_context of `TextLM.from_model`."""
+) -> TextParts:
+    """Return the parts of `TextLM.from_model`."""
     check_model(model)
     check_is_fitted(model)
     checks.check_over_words(model, "the model")
@@ -144,7 +140,8 @@ def parts_of_model(
         vocabulary = _vocabulary_of(words, model.n_words_, int(boundary))
     if isinstance(tokenizer, str) and tokenizer == "auto":
         tokenizer = Tokenizer(BETWEEN_BLANKS)
-    return with_methods(tokenizer), vocabulary, int(boundary), model.n_features_in_
+    tokenizer, n_context = with_methods(tokenizer), model.n_features_in_
+    return TextParts(model, tokenizer, vocabulary, int(boundary), n_context)
 
 
 def _vocabulary_of(
@@ -164,9 +161,7 @@ def _vocabulary_of(
     return vocabulary
 
 
-def fit_further(
-    lm: TextAttributes, X: Iterable[object], fit_params: dict[str, Any]
-) -> None:
+def fit_further(lm: Any, X: Iterable[object], fit_params: dict[str, Any]) -> None:
     """Train the fitted estimator of a text model further."""
     refuse_weights("partial_fit", fit_params)
     text = fitted_text(lm)
@@ -179,7 +174,7 @@ def fit_further(
         text.model.partial_fit(*texts.windows(), **fit_params)
 
 
-def add_words(lm: TextAttributes, X: object, vocabulary: Vocabulary | None) -> None:
+def add_words(lm: Any, X: object, vocabulary: Vocabulary | None) -> None:
     """Add the new words of documents to the fitted estimator, and to a vocabulary."""
     model, n_words = lm.estimator_, lm.n_words_
     codec = codec_of(

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from copy import deepcopy
 from dataclasses import field
+from numbers import Integral
 from typing import Any, ClassVar, Self
 
+import numpy as np
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils._param_validation import HasMethods, Hidden, StrOptions
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_is_fitted, check_scalar
 
+from nplm.base.array_types import Floats
 from nplm.base.atomic import fit_copy
-from nplm.base.checks import check_over_words
+from nplm.base.checks import check_over_words, check_weights, plain
 from nplm.base.estimators.bases import (
     DensityMixin,
     DocumentEstimator,
@@ -20,10 +23,15 @@ from nplm.base.estimators.bases import (
     hyperparameters,
 )
 from nplm.base.fitted import Fitted, Item, invalid_item
+from nplm.base.generators import private_generator
 from nplm.text.codec_fitting import repeated
+from nplm.text.embeddings import learned_features, nearest_rows
 from nplm.text.lm import text_fitting
-from nplm.text.lm.continuing import Continuing
-from nplm.text.lm.text_scoring import Scoring
+from nplm.text.lm.drawing import check_drawing
+from nplm.text.lm.fitted_text import fitted_text
+from nplm.text.lm.scorer import Scorer
+from nplm.text.lm.text_scores import TextScores, TokenScores
+from nplm.text.lm.window_scorer import WindowWordScorer
 from nplm.text.subwords.subwords import Subwords
 from nplm.text.tokenizer import Tokenizer
 from nplm.text.vocabulary import Vocabulary
@@ -31,7 +39,7 @@ from nplm.text.words.known_words import KnownWords
 
 
 @hyperparameters
-class TextLM(Scoring, Continuing, DensityMixin, DocumentEstimator):
+class TextLM(DensityMixin, DocumentEstimator):
     """A language model of documents: text in, text out.
 
     The samples are documents of one of three kinds: strings, lists of tokens (or
@@ -159,6 +167,9 @@ class TextLM(Scoring, Continuing, DensityMixin, DocumentEstimator):
     predict_boundary: bool = True
     handle_unknown: str = "symbol"
 
+    # Scores single words with a model without n-grams.
+    window_scorer: ClassVar[Any] = WindowWordScorer
+
     def set_params(self, **params: object) -> Self:
         """Set parameters of this model, or ``name__parameter`` of a part.
 
@@ -244,17 +255,16 @@ class TextLM(Scoring, Continuing, DensityMixin, DocumentEstimator):
             lm = TextLM.from_model(*nplm.formats.read_arpa("model.arpa.gz"))
         """
         parts = text_fitting.parts_of_model(model, words, tokenizer, boundary)
-        tokenizer, vocabulary, boundary, n_context = parts
         lm = cls(
             FrozenEstimator(model),
-            n_context,
-            tokenizer=tokenizer,
-            vocabulary=vocabulary,
-            boundary=boundary,
+            parts.n_context,
+            tokenizer=parts.tokenizer,
+            vocabulary=parts.vocabulary,
+            boundary=parts.boundary,
             predict_boundary=predict_boundary,
         )
         lm._validate_params()
-        text_fitting.set_fitted(lm, model, *parts)
+        lm._assign(parts)
         return lm
 
     def fit(
@@ -423,7 +433,423 @@ class TextLM(Scoring, Continuing, DensityMixin, DocumentEstimator):
         """Fit; return the interrupt if one came and left the estimator fitted."""
         self._validate_params()
         text_fitting.refuse_windows(X, y)
-        return text_fitting.fit_documents(self, X, X_val, fit_params, method)
+        parts, interrupt = text_fitting.fit_documents(
+            self, X, X_val, fit_params, method
+        )
+        self._assign(parts)
+        return interrupt
+
+    def _assign(self, parts: text_fitting.TextParts) -> None:
+        """Set the fitted attributes."""
+        self.estimator_, self.n_words_ = parts.model, parts.model.n_words_
+        self.tokenizer_, self.vocabulary_ = parts.tokenizer, parts.vocabulary
+        self.boundary_, self.n_context_ = parts.boundary, parts.n_context
+
+    # -- scores -----------------------------------------------------------------
+
+    def score_samples(self, X: Sequence[object]) -> Floats:
+        """Return the log-probability of each document.
+
+        Parameters
+        ----------
+        X : sequence of documents
+            Of the kind that the model was fitted on.
+
+        Returns
+        -------
+        log_prob : ndarray of float64, shape (n_documents,)
+            Natural logarithm, summed over the tokens of the document; 0 for an
+            empty document whose boundary is not predicted.
+        """
+        return fitted_text(self).score_samples(X)
+
+    def score(
+        self, X: Sequence[object], y: object = None, sample_weight: object = None
+    ) -> float:
+        """Return the mean natural-log probability per token of all documents.
+
+        Parameters
+        ----------
+        X : sequence of documents
+            Of the kind that the model was fitted on.
+        y : ignored
+        sample_weight : array-like of shape (n_documents,), optional
+            How often the tokens of each document count.
+
+        Returns
+        -------
+        score : float
+        """
+        tokens = fitted_text(self).tokens(X)
+        weights = None
+        if sample_weight is not None:
+            weights = check_weights(sample_weight, len(tokens.lengths))
+            weights = np.repeat(weights, tokens.lengths)
+        return float(np.average(tokens.log_prob, weights=weights))
+
+    def token_scores(
+        self, X: Sequence[object], *, bos: bool = True, eos: bool | None = None
+    ) -> list[TokenScores]:
+        """Return the log-probability of each token, and how it was obtained.
+
+        Parameters
+        ----------
+        X : sequence of documents
+            Of the kind that the model was fitted on.
+        bos : bool, default=True
+            Whether each document begins a sentence. If False, the context of its first
+            word is empty, as in KenLM; only backoff n-grams (`KneserNeyLM`,
+            `BackoffLM`) support this.
+        eos : bool, optional
+            Whether the end of each document counts; ``predict_boundary`` by default.
+
+        Returns
+        -------
+        scores : list of TokenScores
+            One per document: ``words``, ``log_prob``, ``unknown``, and the ``order`` of
+            the longest n-gram found or the ``weights`` of members.
+
+        Raises
+        ------
+        ValueError
+            If `bos` is False and the model needs whole windows.
+
+        Examples
+        --------
+        >>> from nplm import InterpolatedTrigram, TextLM
+        >>> lm = TextLM(InterpolatedTrigram()).fit(["to be or not to be"] * 9)
+        >>> [scores] = lm.token_scores(["to see"])
+        >>> scores.words, scores.unknown.tolist()
+        (['to', '<unk>', '</s>'], [False, True, False])
+        >>> scores.weights.shape  # of p_0 to p_3
+        (3, 4)
+        """
+        scorer = self.scorer()
+        tokens = scorer.tokens(X, bos=bos, eos=eos, details=True)
+        words = scorer.codec.words
+        return [
+            TokenScores(words(d.ids), d.log_prob, d.unknown, d.order, d.weights)
+            for d in tokens.documents()
+        ]
+
+    def scorer(self) -> Scorer:
+        """Make a `Scorer`, which is fast in loops because it skips validation.
+
+        Returns
+        -------
+        scorer : Scorer
+            Uses the model as it is now.
+
+        Examples
+        --------
+        >>> from nplm import InterpolatedTrigram, TextLM
+        >>> lm = TextLM(InterpolatedTrigram()).fit(["to be or not to be"] * 9)
+        >>> scorer = lm.scorer()
+        >>> log_prob, state = scorer.step(scorer.begin(), "to")
+        >>> abs(scorer.score("to be") - lm.score_samples(["to be"])[0]) < 1e-9
+        np.True_
+        """
+        return fitted_text(self).scorer()
+
+    def perplexity(
+        self, X: Sequence[object], *, skip: object = None, per_document: bool = False
+    ) -> Any:
+        """Return ``exp(-score)`` of all documents together, or of each.
+
+        Parameters
+        ----------
+        X : sequence of documents
+            Of the kind that the model was fitted on.
+        skip : word or int, optional
+            A word that is not counted as next word, such as ``"<unk>"`` (its id where
+            documents are ids): the toolkits' perplexity "excluding OOVs". It stays in
+            the contexts.
+        per_document : bool, default=False
+            Whether to return the perplexity of each document instead.
+
+        Returns
+        -------
+        perplexity : float, or ndarray of float64, shape (n_documents,)
+            NaN for a document without tokens that count.
+
+        Raises
+        ------
+        ValueError
+            If no token is left to count, or `skip` is not in the vocabulary.
+        """
+        return fitted_text(self).perplexity(X, skip, per_document)
+
+    def text_scores(self, X: Iterable[str]) -> TextScores:
+        """Return scores that compare between models with different tokens.
+
+        Parameters
+        ----------
+        X : iterable of str
+            Documents, as in `fit`; they may be a stream. They are scored in blocks.
+
+        Returns
+        -------
+        scores : TextScores
+            Bits per character and per byte, perplexities of words and of tokens, and
+            the counts behind them, of all documents together. Bits include how unknown
+            words are spelled.
+
+        Raises
+        ------
+        TypeError
+            If the model was not fitted on strings.
+        ValueError
+            If there is no token.
+
+        Warns
+        -----
+        UserWarning
+            If there are unknown words and the model cannot spell them: bits per
+            character are then NaN.
+
+        Examples
+        --------
+        >>> from nplm import KneserNeyLM, Subwords, TextLM
+        >>> texts = ["to be or not to be", "not to be or to be"] * 9
+        >>> ngrams = KneserNeyLM(discount_fallback=(0.5, 1, 1.5))  # the text is small
+        >>> words = TextLM(ngrams).fit(texts)
+        >>> characters = TextLM(ngrams, tokenizer=Subwords("characters")).fit(texts)
+        >>> scores = words.text_scores(["to be"])
+        >>> scores.n_tokens, scores.n_words, scores.n_characters
+        (3, 3, 6)
+        >>> other = characters.text_scores(["to be"])
+        >>> other.n_tokens, other.n_words, other.n_characters
+        (6, 3, 6)
+        >>> scores.perplexity == scores.word_perplexity
+        True
+        """
+        return fitted_text(self).text_scores(X)
+
+    # -- words ------------------------------------------------------------------
+
+    def next_words(
+        self,
+        context: object = (),
+        k: int = 5,
+        *,
+        exclude: Iterable[object] = (),
+        unknown: bool = False,
+    ) -> tuple[Any, Floats]:
+        """Return the most probable next words.
+
+        Parameters
+        ----------
+        context : document, default=()
+            The start of one document, of the kind that the model was fitted on; its
+            last ``n_context_`` words count.
+        k : int, default=5
+            Number of words.
+        exclude : iterable of words, default=()
+            Words to leave out, such as ``["</s>"]``.
+        unknown : bool, default=False
+            Whether the vocabulary's symbol for unknown words, ``<unk>``, may be among
+            the words.
+
+        Returns
+        -------
+        words : list of length k, or ndarray of int32
+            The most probable first; ids where documents are ids. Fewer than `k` in a
+            small vocabulary.
+        proba : ndarray of float64, shape (k,)
+            Their probabilities. If words are left out, ``<unk>`` or others, these are
+            conditional on the next word being none of them.
+
+        Raises
+        ------
+        ValueError
+            If `k` is out of range, a word is not in the vocabulary, or no word is left
+            that has any probability.
+
+        Examples
+        --------
+        >>> from nplm import InterpolatedTrigram, TextLM
+        >>> lm = TextLM(InterpolatedTrigram()).fit(["to be or not to be"] * 9)
+        >>> words, proba = lm.next_words("not to", k=2)
+        >>> words[0], bool(proba[0] > proba[1])
+        ('be', True)
+        """
+        check_scalar(k, "k", Integral, min_val=1)
+        text = fitted_text(self)
+        document = text.codec.encode_one(context, "context")
+        return text.words_after(document, k, text.excluded(exclude, unknown))
+
+    def generate(
+        self,
+        context: Any = (),
+        n: int | None = None,
+        *,
+        min_words: int = 0,
+        max_words: int = 50,
+        temperature: float = 1.0,
+        top_k: int | None = None,
+        top_p: float | None = None,
+        exclude: Iterable[object] = (),
+        unknown: bool = False,
+        with_context: bool = False,
+        random_state: int | np.random.RandomState | None = None,
+    ) -> Any:
+        """Generate the words that follow a context, one by one, up to the boundary.
+
+        Parameters
+        ----------
+        context : document, default=()
+            The start of one document, of the kind that the model was fitted on.
+        n : int, optional
+            Number of texts to generate, returned as a list. By default one text, not
+            in a list.
+        min_words : int, default=0
+            Do not draw the boundary before this many words: with 1, no text is empty.
+        max_words : int, default=50
+            Stop after this many words if no boundary was drawn before.
+        temperature : float, default=1.0
+            Probabilities are raised to the power of ``1 / temperature`` and
+            renormalised: below 1, probable words become more probable.
+        top_k : int, optional
+            Draw from this many most probable words only.
+        top_p : float, optional
+            Draw from the fewest words whose probabilities sum to at least this
+            (nucleus sampling), after `temperature` and `top_k`.
+        exclude : iterable of words, default=()
+            Words that are never drawn.
+        unknown : bool, default=False
+            Whether the vocabulary's symbol for unknown words, ``<unk>``, may be drawn.
+        with_context : bool, default=False
+            Whether the texts begin with `context`.
+        random_state : int, RandomState instance or None, default=None
+            An int draws the same words each time.
+
+        Returns
+        -------
+        words : str, list of tokens, or ndarray of int32; or a list of them
+            The generated words, of the kind that the model was fitted on, without the
+            boundary, and without `context` by default. The tokenizer joins them to a
+            string by its ``inverse_transform``; without one, spaces do.
+
+        Raises
+        ------
+        ValueError
+            If a number is out of range, a word is not in the vocabulary, or no word is
+            left that has any probability.
+
+        References
+        ----------
+        A. Holtzman, J. Buys, L. Du, M. Forbes and Y. Choi (2020). The curious case of
+        neural text degeneration. ICLR.
+
+        A. Fan, M. Lewis and Y. Dauphin (2018). Hierarchical neural story generation.
+        ACL.
+
+        Examples
+        --------
+        >>> from nplm import InterpolatedTrigram, TextLM
+        >>> lm = TextLM(InterpolatedTrigram()).fit(["to be or not to be"] * 9)
+        >>> lm.generate("or not", top_k=1)
+        'to be'
+        >>> lm.generate("or not", top_k=1, with_context=True)
+        'or not to be'
+        >>> len(lm.generate(n=3, random_state=0))
+        3
+        """
+        check_drawing(
+            n=n, min_words=min_words, max_words=max_words, temperature=temperature,
+            top_k=top_k, top_p=top_p,
+        )  # fmt: skip
+        text, n_drawn = fitted_text(self), 1 if n is None else int(n)
+        excluded = text.excluded(exclude, unknown)
+        texts = text.generated(
+            context, n_drawn, int(min_words), int(max_words), excluded,
+            private_generator(random_state), with_context=with_context,
+            temperature=plain(temperature), top_k=top_k, top_p=top_p,
+        )  # fmt: skip
+        return texts[0] if n is None else texts
+
+    def sample(
+        self,
+        n_samples: int = 1,
+        *,
+        max_words: int = 1000,
+        random_state: int | np.random.RandomState | None = None,
+    ) -> list[Any]:
+        """Draw documents from the model, unknown words included, as `generate` does.
+
+        Parameters
+        ----------
+        n_samples : int, default=1
+            Number of documents.
+        max_words : int, default=1000
+            End a document after this many words.
+        random_state : int, RandomState instance or None, default=None
+            An int draws the same documents each time.
+
+        Returns
+        -------
+        documents : list
+            Of the kind that the model was fitted on.
+
+        Examples
+        --------
+        >>> from nplm import InterpolatedTrigram, TextLM
+        >>> lm = TextLM(InterpolatedTrigram()).fit(["to be or not to be"] * 9)
+        >>> len(lm.sample(3, random_state=0))
+        3
+        """
+        check_scalar(n_samples, "n_samples", Integral, min_val=1)
+        return self.generate(
+            n=n_samples, max_words=max_words, unknown=True, random_state=random_state
+        )
+
+    def nearest(
+        self, word: Hashable, k: int = 10, *, among: int | None = 2000
+    ) -> tuple[Any, Floats]:
+        """Return the words with the most similar features learned by a network.
+
+        Parameters
+        ----------
+        word : str or other word of the vocabulary; int where documents are ids
+            The word whose neighbours are returned.
+        k : int, default=10
+            Number of neighbours.
+        among : int or None, default=2000
+            Search only this many words of the lowest ids: with a `Vocabulary`, the
+            most frequent. The features of rare words hardly differ from their initial
+            values. None searches all words.
+
+        Returns
+        -------
+        words : list, or ndarray of int32
+            The nearest first.
+        cosines : ndarray of float64
+            Cosine similarity of their features to those of `word`, rows of ``C_``
+            (section 2).
+
+        Raises
+        ------
+        TypeError
+            If neither the estimator nor a member of it has word features (``C_``).
+        ValueError
+            If `word` is not in the vocabulary.
+
+        Examples
+        --------
+        >>> from nplm import NeuralLM, TextLM
+        >>> texts = ["the cat sat", "the dog sat", "a cat ran", "a dog ran"] * 50
+        >>> network = NeuralLM(n_hidden=10, embedding_dim=10, learning_rate_init=0.01,
+        ...                    random_state=0)
+        >>> lm = TextLM(network, n_context=2).fit(texts)
+        >>> words, cosines = lm.nearest("cat", k=1)
+        >>> words
+        ['dog']
+        """
+        text = fitted_text(self)
+        features = learned_features(text.model)
+        [i] = text.codec.encode_words([word])
+        ids, cosines = nearest_rows(features, i, k, among)
+        return text.codec.words(ids), cosines
 
     def unigrams(self) -> list[Any]:
         """Return the words of the model, for decoders.

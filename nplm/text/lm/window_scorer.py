@@ -253,7 +253,7 @@ class WindowWordScorer:
         texts, tokens = self._texts(ids, lengths, bool(eos))
         if len(lengths) == 0 or len(texts) == 0:
             return np.empty(0), {}
-        model, by_token = self.model, {}
+        model, by_token = self.model, dict[str, NDArray[Any]]()
         if details and hasattr(model, "member_weights"):
             by_token["weights"] = model.member_weights(texts.windows()[0][tokens])
         return texts_log_prob(model, texts)[tokens], by_token

@@ -1,6 +1,7 @@
 """Ids of words, asked by kernels."""
 
 from libc.stdint cimport int64_t, uint32_t, uint64_t
+from libc.string cimport memcmp
 
 from nplm._kernels.ngrams._bits cimport NPLM_PREFETCH
 
@@ -59,10 +60,6 @@ cdef class WordIds(Ids):
         self, const unsigned char* word, Py_ssize_t n, uint64_t h, int guess
     ) noexcept nogil
 
-    cdef bint spells(
-        self, int64_t i, const unsigned char* word, Py_ssize_t n
-    ) noexcept nogil
-
     cdef int find(
         self, const unsigned char* word, Py_ssize_t n, uint64_t h
     ) noexcept nogil
@@ -118,9 +115,50 @@ cdef inline void expect_text(WordIds words, int guess) noexcept nogil:
         NPLM_PREFETCH(&words.text[begin])
 
 
+cdef inline bint spells(
+    const unsigned char[::1] text, const int64_t[::1] start, int64_t i,
+    const unsigned char* word, Py_ssize_t n,
+) noexcept nogil:
+    """Whether word i, which is in range, has these letters."""
+    cdef int64_t begin = start[i], end = start[i + 1]
+    return (
+        0 <= begin < end <= text.shape[0] + 1
+        and end - begin - 1 == n
+        and (n == 0 or memcmp(&text[begin], word, n) == 0)
+    )
+
+
+cdef inline Py_ssize_t slot_of(
+    const uint64_t[::1] slots, const unsigned char[::1] text, const int64_t[::1] start,
+    const unsigned char* word, Py_ssize_t n, uint64_t h,
+) noexcept nogil:
+    """Return the slot of a word, or the empty one for it; -1 if a table is damaged."""
+    cdef Py_ssize_t n_slots = slots.shape[0], at = home(h, n_slots), _
+    cdef uint64_t slot
+    cdef int64_t i
+    for _ in range(n_slots):  # a damaged table may be full
+        slot = slots[at]
+        if slot == 0:
+            return at
+        i = <int64_t> <uint32_t> slot - 1
+        if (
+            slot >> ID_BITS << ID_BITS == tag_of(h)
+            and 0 <= i < start.shape[0] - 1
+            and spells(text, start, i, word, n)
+        ):
+            return at
+        at = at + 1 if at + 1 < n_slots else 0
+    return -1
+
+
 cdef inline bint is_blank(unsigned char c) noexcept nogil:
     """Whether a byte is white space of the n-gram toolkits."""
     return c == 32 or c == 9 or c == 10 or c == 13
+
+
+cdef inline uint64_t with_byte(uint64_t h, unsigned char c) noexcept nogil:
+    """Return the FNV-1a hash of one more byte."""
+    return (h ^ c) * FNV_PRIME
 
 
 cdef inline uint64_t mixed(uint64_t h) noexcept nogil:
@@ -133,7 +171,7 @@ cdef inline uint64_t hash_of(const unsigned char* text, Py_ssize_t n) noexcept n
     cdef uint64_t h = FNV_START
     cdef Py_ssize_t i
     for i in range(n):
-        h = (h ^ text[i]) * FNV_PRIME
+        h = with_byte(h, text[i])
     return mixed(h)
 
 
@@ -147,7 +185,7 @@ cdef inline bint next_word(
         at += 1
     word.begin = at
     while at < n and not is_blank(text[at]):
-        h = (h ^ text[at]) * FNV_PRIME
+        h = with_byte(h, text[at])
         at += 1
     word.end, word.hashed = at, mixed(h)
     return word.begin < at

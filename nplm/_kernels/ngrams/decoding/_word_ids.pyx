@@ -10,7 +10,6 @@ from cpython.bytes cimport PyBytes_AS_STRING
 from cpython.unicode cimport PyUnicode_AsUTF8AndSize
 from libc.limits cimport INT_MAX
 from libc.stdint cimport int64_t, uint32_t, uint64_t
-from libc.string cimport memcmp
 
 import numpy as np
 
@@ -34,22 +33,13 @@ def fill_slots(
     -----
     No twin: `WordIds` is tested against a dictionary.
     """
-    cdef Py_ssize_t at, i, n, other, repeated = -1
+    cdef Py_ssize_t at, i, n, repeated = -1
     cdef uint64_t h
     with nogil:
         for i in range(start.shape[0] - 1):
             n = start[i + 1] - start[i] - 1
             h = hash_of(&text[start[i]], n)
-            at = home(h, slots.shape[0])
-            while slots[at] != 0:
-                if slots[at] >> ID_BITS << ID_BITS == tag_of(h):
-                    other = <Py_ssize_t> <uint32_t> slots[at] - 1
-                    if (
-                        start[other + 1] - start[other] - 1 == n
-                        and memcmp(&text[start[other]], &text[start[i]], n) == 0
-                    ):
-                        break
-                at = at + 1 if at + 1 < slots.shape[0] else 0
+            at = slot_of(slots, text, start, &text[start[i]], n, h)
             if slots[at] == 0:
                 slots[at] = tag_of(h) | <uint64_t> (i + 1)
             elif repeated < 0:
@@ -289,41 +279,17 @@ cdef class WordIds(Ids):
         self, const unsigned char* word, Py_ssize_t n, uint64_t h, int guess
     ) noexcept nogil:
         """Return the id of a word that `guess_id` was asked for, or -1."""
-        if guess >= 0 and self.spells(guess, word, n):
+        if guess >= 0 and spells(self.text, self.start, guess, word, n):
             return guess
         return self.find(word, n, h)
-
-    cdef inline bint spells(
-        self, int64_t i, const unsigned char* word, Py_ssize_t n
-    ) noexcept nogil:
-        """Whether word i, which is in range, has these letters."""
-        cdef int64_t begin = self.start[i], end = self.start[i + 1]
-        return (
-            0 <= begin < end <= self.text.shape[0] + 1
-            and end - begin - 1 == n
-            and (n == 0 or memcmp(&self.text[begin], word, n) == 0)
-        )
 
     cdef int find(
         self, const unsigned char* word, Py_ssize_t n, uint64_t h
     ) noexcept nogil:
         """Return the id of a word with this hash, or -1."""
-        cdef Py_ssize_t n_slots = self.slots.shape[0], at = home(h, n_slots), _
-        cdef uint64_t slot
-        cdef int64_t i
-        for _ in range(n_slots):  # a damaged table may be full
-            slot = self.slots[at]
-            if slot == 0:
-                return -1
-            i = <int64_t> <uint32_t> slot - 1
-            if (
-                slot >> ID_BITS << ID_BITS == tag_of(h)
-                and 0 <= i < self.start.shape[0] - 1
-                and self.spells(i, word, n)
-            ):
-                return <int> i
-            at = at + 1 if at + 1 < n_slots else 0
-        return -1
+        cdef Py_ssize_t at = slot_of(self.slots, self.text, self.start, word, n, h)
+        # An empty slot has no id either.
+        return -1 if at < 0 else <int> (<int64_t> <uint32_t> self.slots[at] - 1)
 
     def fill_ids(
         self, list texts not None, int unknown, int[::1] ids, int64_t[::1] lengths

@@ -15,7 +15,7 @@ from nplm._kernels.ngrams._chains cimport MAX_WORDS
 from nplm._kernels.ngrams._hashed cimport MULTIPLIER, hash_word
 from nplm._kernels.ngrams.decoding._kenlm cimport Steps
 from nplm._kernels.ngrams.decoding._word_ids cimport (
-    Batch, Word, WordIds, encodable, expect_text, guess_id, hashed_text, ids_of,
+    Batch, Word, WordIds, encodable, expect_text, guess_id, hashed_text, ids_of, spells,
     utf8_of,
 )
 
@@ -228,7 +228,7 @@ cdef class WordScorer(Steps):
                 self.prefetch(&state.context, i)
                 expect_text(self.words, i)
                 after = self.after_word(state, i, log_prob, order, suffixes)
-                if self.words.spells(i, data, n):
+                if spells(self.words.text, self.words.start, i, data, n):
                     return after
             i = self.words.find(data, n, h)
         if not 0 <= i < self.n_words:
