@@ -6,7 +6,7 @@ A document is text, tokens or ids. A model returns the kind that it was fitted o
 from __future__ import annotations
 
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -181,7 +181,8 @@ class Words(Codec):
         occurrence, and renumbered when the vocabulary is known.
         """
         self.vocabulary._validate_params()
-        numbers = document_streams.Numbers()
+        numbers: defaultdict[Any, int] = defaultdict()  # in order of first occurrence
+        numbers.default_factory = numbers.__len__
         with document_streams.IdCollector(
             on_disk=isinstance(X, document_streams.DocumentStream)
         ) as collector:

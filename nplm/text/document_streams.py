@@ -131,14 +131,6 @@ def blocks_of(documents: Iterable[object]) -> Iterator[tuple[int, list[Any]]]:
     return blocks()
 
 
-class Numbers(dict[Any, int]):
-    """Numbers of tokens, in the order of their first occurrence."""
-
-    def __missing__(self, token: object) -> int:
-        number = self[token] = len(self)
-        return number
-
-
 class IdCollector:
     """Collect the ids of documents, in memory or in a temporary file without a name.
 

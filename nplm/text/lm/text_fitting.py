@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from sklearn.base import clone
@@ -20,7 +20,7 @@ from nplm.base.estimators.scored_texts import reads_texts
 from nplm.text.codec_fitting import fit_codec, refuse_weights, unset_params
 from nplm.text.codecs import codec_of, encoded
 from nplm.text.documents import Documents
-from nplm.text.lm.fitted_text import fitted_text, no_token
+from nplm.text.lm.fitted_text import FittedText, fitted_text, no_token
 from nplm.text.subwords.subwords import with_methods
 from nplm.text.tokenizer import Tokenizer
 from nplm.text.vocabulary import Vocabulary
@@ -29,23 +29,13 @@ from nplm.text.words.known_words import KnownWords, unknown_among
 from nplm.text.words.splitting import BETWEEN_BLANKS
 
 
-class TextParts(NamedTuple):
-    """What a fitted text model consists of."""
-
-    model: Any
-    tokenizer: Any
-    vocabulary: Vocabulary | None
-    boundary: int
-    n_context: int
-
-
 def fit_documents(
     lm: Any,
     X: Iterable[object],
     X_val: object,
     fit_params: dict[str, Any],
     method: str,
-) -> tuple[TextParts, KeyboardInterrupt | None]:
+) -> tuple[FittedText, KeyboardInterrupt | None]:
     """Fit the words of a text model, and a clone of its estimator by `method`.
 
     Also returns the interrupt if one came and left the estimator fitted.
@@ -108,18 +98,17 @@ def fit_documents(
             f"n_words={fitted.n_words_}: leave n_words=None, or pass the "
             "vocabulary that the fitted estimator was trained with."
         )
-    n_context = options["n_context"]
-    parts = TextParts(fitted, codec.tokenizer, vocabulary, boundary, n_context)
-    return parts, interrupt
+    return FittedText(fitted, codec, **options), interrupt
 
 
-def parts_of_model(
+def text_of_model(
     model: Any,
     words: Sequence[object] | Vocabulary | KnownWords | None,
     tokenizer: object,
     boundary: int | None,
-) -> TextParts:
-    """Return the parts of `TextLM.from_model`."""
+    ends: bool,
+) -> FittedText:
+    """Return what `TextLM.from_model` makes a text model of."""
     check_model(model)
     check_is_fitted(model)
     checks.check_over_words(model, "the model")
@@ -134,14 +123,12 @@ def parts_of_model(
         )
     checks.check_boundary(boundary, model.n_words_)
     vocabulary = None
-    if words is None:
-        tokenizer = None
-    else:
+    if words is not None:
         vocabulary = _vocabulary_of(words, model.n_words_, int(boundary))
     if isinstance(tokenizer, str) and tokenizer == "auto":
         tokenizer = Tokenizer(BETWEEN_BLANKS)
-    tokenizer, n_context = with_methods(tokenizer), model.n_features_in_
-    return TextParts(model, tokenizer, vocabulary, int(boundary), n_context)
+    codec = codec_of(with_methods(tokenizer), vocabulary)
+    return FittedText(model, codec, model.n_features_in_, int(boundary), ends)
 
 
 def _vocabulary_of(

@@ -28,7 +28,7 @@ from nplm.text.codec_fitting import repeated
 from nplm.text.embeddings import learned_features, nearest_rows
 from nplm.text.lm import text_fitting
 from nplm.text.lm.drawing import check_drawing
-from nplm.text.lm.fitted_text import fitted_text
+from nplm.text.lm.fitted_text import FittedText, fitted_text
 from nplm.text.lm.scorer import Scorer
 from nplm.text.lm.text_scores import TextScores, TokenScores
 from nplm.text.lm.window_scorer import WindowWordScorer
@@ -254,17 +254,19 @@ class TextLM(DensityMixin, DocumentEstimator):
 
             lm = TextLM.from_model(*nplm.formats.read_arpa("model.arpa.gz"))
         """
-        parts = text_fitting.parts_of_model(model, words, tokenizer, boundary)
+        text = text_fitting.text_of_model(
+            model, words, tokenizer, boundary, predict_boundary
+        )
         lm = cls(
             FrozenEstimator(model),
-            parts.n_context,
-            tokenizer=parts.tokenizer,
-            vocabulary=parts.vocabulary,
-            boundary=parts.boundary,
+            text.n_context,
+            tokenizer=text.codec.tokenizer,
+            vocabulary=text.codec.vocabulary,
+            boundary=text.boundary,
             predict_boundary=predict_boundary,
         )
         lm._validate_params()
-        lm._assign(parts)
+        lm._assign(text)
         return lm
 
     def fit(
@@ -433,17 +435,15 @@ class TextLM(DensityMixin, DocumentEstimator):
         """Fit; return the interrupt if one came and left the estimator fitted."""
         self._validate_params()
         text_fitting.refuse_windows(X, y)
-        parts, interrupt = text_fitting.fit_documents(
-            self, X, X_val, fit_params, method
-        )
-        self._assign(parts)
+        text, interrupt = text_fitting.fit_documents(self, X, X_val, fit_params, method)
+        self._assign(text)
         return interrupt
 
-    def _assign(self, parts: text_fitting.TextParts) -> None:
+    def _assign(self, text: FittedText) -> None:
         """Set the fitted attributes."""
-        self.estimator_, self.n_words_ = parts.model, parts.model.n_words_
-        self.tokenizer_, self.vocabulary_ = parts.tokenizer, parts.vocabulary
-        self.boundary_, self.n_context_ = parts.boundary, parts.n_context
+        self.estimator_, self.n_words_ = text.model, text.model.n_words_
+        self.tokenizer_, self.vocabulary_ = text.codec.tokenizer, text.codec.vocabulary
+        self.boundary_, self.n_context_ = text.boundary, text.n_context
 
     # -- scores -----------------------------------------------------------------
 
