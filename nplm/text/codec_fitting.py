@@ -12,7 +12,7 @@ from sklearn.base import clone
 from nplm.base.array_types import Floats
 from nplm.base.checks import copies_of
 from nplm.base.progress import stages
-from nplm.text.codecs import ITEM, Codec, codec_of
+from nplm.text.codecs import ITEM, Ids, Words, codec_of
 from nplm.text.document_streams import DocumentStream, first_of, readable
 from nplm.text.documents import Documents
 from nplm.text.samples import check_documents, unpacked
@@ -28,7 +28,7 @@ def fit_codec(
     *,
     refuse_zero: bool = False,
     max_types: int | None = None,
-) -> tuple[Codec, Documents]:
+) -> tuple[Ids | Words, Documents]:
     """Choose the codec of training documents, and fit their vocabulary.
 
     An estimator that shows its progress shows these stages, too. A vocabulary that is
