@@ -239,7 +239,7 @@ def copies_of(
     return copies, of_copies
 
 
-def count_ids(ids: Ids, n_words: int, weights: Floats | None = None) -> Counts:
+def count_ids(ids: Ids, n_words: int, weights: Floats | Counts | None = None) -> Counts:
     """Count how often each id occurs, or round the sums of their weights, (n_words,).
 
     ``np.bincount`` alone would take 16 GB for an id that another thread made large.

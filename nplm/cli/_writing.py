@@ -29,7 +29,6 @@ from nplm.models.ngrams.stages.scratch import Scratch
 from nplm.models.ngrams.text_ngrams import NoNgramsError, TextNgrams
 from nplm.models.ngrams.trie.quantized_trie import MAX_BITS, MIN_BITS
 from nplm.models.ngrams.trie.work import Work
-from nplm.models.training.parallel.threads import Threads
 from nplm.text.words.splitting import Splitter
 
 if TYPE_CHECKING:
@@ -91,7 +90,7 @@ class Target:
             if n_bytes is None:
                 n_bytes = min(system.free_memory(), DEFAULT_BYTES)
             system.reuse_freed_memory()
-            with Scratch(None, n_bytes, Threads(1), show) as scratch:
+            with Scratch(None, n_bytes, 1, show) as scratch:
                 yield scratch
 
     @contextmanager

@@ -20,7 +20,6 @@ from nplm.models.ngrams.stages.scratch import Scratch
 from nplm.models.ngrams.text_ngrams import TextNgrams
 from nplm.models.ngrams.trie.trie_checks import arrays_of
 from nplm.models.ngrams.trie.work import Work
-from nplm.models.training.parallel.threads import Threads
 from tests.helpers import small_text, text
 
 pytestmark = small_text
@@ -62,7 +61,7 @@ def assert_same_in_limited_memory(models, change, memory):
     expected = change(in_memory, Work())
     with (
         tempfile.TemporaryDirectory() as folder,
-        Scratch(folder, memory, Threads(1)) as work,
+        Scratch(folder, memory) as work,
     ):
         first = in_memory[0]
         others = [unpacked(lm, folder, work) for lm in models[1:]]
@@ -74,7 +73,7 @@ def assert_same_in_limited_memory(models, change, memory):
 def test_pruned_model_does_not_depend_on_memory(order, before, threshold, memory, seed):
     lm = fitted(seed, order, threshold=before)
     with tempfile.TemporaryDirectory() as folder:
-        with Scratch(folder, memory, Threads(1)) as work:
+        with Scratch(folder, memory) as work:
             mapped = unpacked(lm, folder, work)
             found = mapped._replace(
                 trie=pruned_by_entropy(mapped.trie, threshold, work)

@@ -20,7 +20,6 @@ from nplm.models.ngrams.stages.quantizing import unquantized
 from nplm.models.ngrams.stages.scratch import Scratch
 from nplm.models.ngrams.trie import hashing
 from nplm.models.ngrams.trie.quantized_trie import QuantizedTrie
-from nplm.models.training.parallel.threads import Threads
 from tests.helpers import small_text, text
 from tests.helpers.ngrams import convert_arpa, cut_in_memory
 
@@ -35,7 +34,7 @@ def output(path, kind, bits=6):
 
 
 def convert_trie(trie, words, target, memory, folder):
-    with Scratch(folder, memory, Threads(1)) as scratch:
+    with Scratch(folder, memory) as scratch:
         unpack = unquantized if isinstance(trie, QuantizedTrie) else type(trie).unpacked
         target.write(unpack(trie, scratch), words, scratch)
 
@@ -233,7 +232,6 @@ from nplm.formats.open_model import open_model
 from nplm.models.mixtures.static_mixture import mixed
 from nplm.models.ngrams.stages.pruning import pruned_by_entropy
 from nplm.models.ngrams.stages.scratch import Scratch
-from nplm.models.training.parallel.threads import Threads
 
 def peak():
     lines = open("/proc/self/status")
@@ -243,7 +241,7 @@ source, target, folder, memory, *changes = sys.argv[1:]
 for change in changes:
     open("/proc/self/clear_refs", "w").write("5")
     before = peak()
-    with Scratch(folder, int(memory), Threads(1)) as work:
+    with Scratch(folder, int(memory)) as work:
         with open_model(source) as file:
             ngrams = file.text_ngrams(work)
         if change == "prune":

@@ -13,7 +13,6 @@ from nplm.models.ngrams.stages.pruning import cut
 from nplm.models.ngrams.stages.scratch import Scratch
 from nplm.models.ngrams.stages.tables import NgramTable, NgramTables
 from nplm.models.ngrams.trie.work import Work
-from nplm.models.training.parallel.threads import Threads
 
 
 def lines_of(n, words, seed=0):
@@ -44,7 +43,7 @@ def cut_in_memory(trie, keep):
 
 def convert_arpa(path, target, memory, folder=None):
     """Convert an ARPA file in so many bytes of memory."""
-    with Scratch(folder, memory, Threads(1)) as scratch:
+    with Scratch(folder, memory) as scratch:
         ngrams = read_ngrams(path, scratch, add_unknown=True)
         words = StoredWords(EncodedWords.of(ngrams.words), ngrams.boundary)
         target.write(ngrams.trie, words, scratch)

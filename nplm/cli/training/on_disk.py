@@ -19,9 +19,10 @@ from nplm.cli._tally import report_words
 from nplm.cli._text import Files, refuse_empty
 from nplm.cli.training.job import Job
 from nplm.cli.training.options import SMOOTHING
-from nplm.formats.counts.estimation import Estimated, Resources, estimate, source_of
+from nplm.formats.counts.estimation import Estimated, estimate, source_of
 from nplm.formats.counts.merging import CountFiles
 from nplm.formats.ngrams_file import NgramsFile
+from nplm.models.ngrams.stages.scratch import Scratch
 from nplm.models.ngrams.stages.smoothing import Smoothing
 from nplm.text.words.splitting import OF_LOGS, Splitter
 
@@ -78,9 +79,9 @@ def _estimate(job: Job, splitter: Splitter | None) -> Estimated:
         progress = bars.counting("n-grams" if files is None else "words", files)
         n_jobs, folder = options["n_jobs"], options["folder"]
         system.reuse_freed_memory()
-        resources = Resources(memory, folder, n_jobs, progress)
         marks = not options["no_marks"]
-        return estimate(smoothing, source, file, resources, marks=marks)
+        with Scratch(folder, memory, n_jobs, progress) as work:
+            return estimate(smoothing, source, file, work, marks=marks)
 
 
 @contextmanager

@@ -202,9 +202,8 @@ def check_hashed(packed: packed_trie.PackedTrie, table: HashTable) -> None:
     """
     # Imported here: few files are verified, and they need estimation.
     from nplm.models.ngrams.stages.scratch import Scratch
-    from nplm.models.training.parallel.threads import Threads
 
-    with Scratch(None, CHECKING_BYTES, Threads(1)) as scratch:
+    with Scratch(None, CHECKING_BYTES) as scratch:
         trie = packed_trie.unpacked(packed, table, scratch, CHECKING_BYTES)
         again = packed_trie.PackedTrie.of(trie, scratch)
         for field in fields(packed):

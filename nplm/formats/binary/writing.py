@@ -31,7 +31,6 @@ from nplm.models.ngrams.trie.packed_trie import fill_packed
 from nplm.models.ngrams.trie.quantized_trie import MAX_BITS, MIN_BITS
 from nplm.models.ngrams.trie.trie_checks import arrays_of
 from nplm.models.ngrams.trie.work import Work
-from nplm.models.training.parallel.threads import Threads
 from nplm.text.words.splitting import Splitter, params_of
 
 if TYPE_CHECKING:
@@ -100,7 +99,7 @@ def save_binary(
     if bits is not None:
         n_bits = check_bits(bits, trie.order)
         folder = followed(Path(path).absolute()).parent
-        with Scratch(folder, QUANTIZING_BYTES, Threads(1)) as scratch:
+        with Scratch(folder, QUANTIZING_BYTES) as scratch:
             write_quantized(path, stored, trie, n_bits, scratch)
     else:
         index = hashing.index_of(trie) if model.index_ is None else model.index_

@@ -20,8 +20,7 @@ from nplm.formats._lines import shown
 from nplm.formats._model_files import counts_of, writing
 from nplm.formats._words import check_marks, check_words
 from nplm.formats.arpa.arpa_lines import NgramText, n_lines_in
-from nplm.models.ngrams.stages.counts import check_total
-from nplm.models.ngrams.trie.context_trie import ContextTrie
+from nplm.models.ngrams.stages.counts import NgramCounts, check_total
 from nplm.models.ngrams.trie.work import Work
 from nplm.text.words.splitting import BEGIN, END
 
@@ -64,22 +63,22 @@ def write_counts(
     trie, boundary = counts_of(model), model.boundary
     words = check_words(words, trie.n_words)
     check_marks(words, boundary)
-    work = Work()
-    write_lines(path, trie, trie.counts, NgramText(trie, words, boundary, work), work)
+    write_lines(path, trie, words, boundary, Work())
 
 
 def write_lines(
     path: str | os.PathLike[str],
-    trie: ContextTrie,
-    counts: Counts,
-    text: NgramText,
+    trie: NgramCounts,
+    words: Sequence[str],
+    boundary: int | None,
     work: Work,
 ) -> None:
-    """Write the n-grams of a trie and their counts."""
+    """Write n-grams and their counts."""
+    text = NgramText(trie, words, boundary, work)
     work.stage("writing", int(trie.n_ngrams.sum()))
     with writing(path) as file:
         for level in range(trie.order):
-            of_level = counts[trie.followers(level)]
+            of_level = trie.counts[trie.followers(level)]
             for part in text.parts(level, 1, _ngram_format.format_counts, of_level):
                 file.write(part)
                 work.advance(n_lines_in(part))

@@ -18,10 +18,10 @@ from nplm.base.encoded_words import EncodedWords
 from nplm.base.exceptions import optional_module, parameter_error
 from nplm.base.files.atomic_files import opened
 from nplm.formats._words import StoredWords, check_words
-from nplm.formats.counts.sources import Source
+from nplm.formats.counts.sources import TextSource
 from nplm.models.ngrams.stages.counts import check_counts, check_total
 from nplm.models.ngrams.stages.runs import Packing, Run, write_runs_of_tables
-from nplm.models.ngrams.stages.scratch import Scratch
+from nplm.models.ngrams.trie.work import Work
 
 BATCH_ROWS = 1 << 16
 # An odd number with random bits, for `_hashes`.
@@ -92,7 +92,7 @@ class CountTables:
         self.unknown = unknown if unknown in spelled else None
 
 
-class Tables(Source):
+class Tables(TextSource):
     """`CountTables` as the source of an estimation."""
 
     def __init__(self, tables: CountTables) -> None:
@@ -107,12 +107,12 @@ class Tables(Source):
         # Hashes of the contexts after each n-gram, less those of the contexts before.
         self._balance = np.zeros((), dtype=np.uint64)
 
-    def words(self, scratch: Scratch) -> StoredWords:
+    def words(self, work: Work) -> StoredWords:
         return self._words
 
-    def runs(self, packing: Packing, scratch: Scratch) -> list[Run]:
+    def runs(self, packing: Packing, work: Work) -> tuple[list[Run], Counts]:
         tables = self._checked(packing.order)
-        runs = write_runs_of_tables(packing, tables, scratch)
+        runs = write_runs_of_tables(packing, tables, work)
         if not self.counts.any():
             raise ValueError(
                 "the tables have no n-gram: nothing to estimate from. If tables is an "
@@ -120,7 +120,7 @@ class Tables(Source):
                 "it again."
             )
         self._check_complete(packing.order)
-        return runs
+        return runs, self.counts
 
     def _checked(self, order: int) -> Iterator[tuple[Ids, Counts]]:
         """Yield n-grams of `order` words and their counts, and tally their contexts."""

@@ -7,26 +7,22 @@ from collections.abc import Callable, Iterable, Iterator
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 import numpy as np
 
 from nplm.base.array_types import Counts, Floats
 from nplm.base.files.atomic_files import check_writable
-from nplm.base.system import memory_in_bytes
 from nplm.formats._words import StoredWords, check_marks
-from nplm.formats.arpa.arpa_lines import NgramText
 from nplm.formats.counts.count_files import write_lines
 from nplm.formats.counts.count_tables import CountTables, Tables
 from nplm.formats.counts.merging import CountedFiles, CountFiles
-from nplm.formats.counts.sources import Source, Texts
+from nplm.formats.counts.sources import Texts, TextSource
 from nplm.formats.ngrams_file import NgramsFile
-from nplm.models.ngrams.stages.levels import merged
+from nplm.models.ngrams.stages.counts import NgramCounts
 from nplm.models.ngrams.stages.runs import Packing
 from nplm.models.ngrams.stages.scratch import Scratch
 from nplm.models.ngrams.stages.smoothing import Smoothing, estimated
-from nplm.models.ngrams.trie.context_trie import ContextTrie
-from nplm.models.training.parallel.threads import Threads, n_threads
 from nplm.text.words.splitting import BEGIN, END, Splitter, finder_of
 from nplm.text.words.word_choice import WordChoice, symbols_of
 
@@ -166,10 +162,9 @@ def estimate_binary(
     >>> words
     ['</s>', '<unk>', 'a', 'rose', 'is', 'it']
     """
-    return _estimated(
-        model, texts, NgramsFile(path, "binary", bits), vocabulary, tokenizer,
-        Resources(memory, folder, n_jobs, progress), blank_lines,
-    )  # fmt: skip
+    output = NgramsFile(path, "binary", bits)
+    inputs = texts, vocabulary, tokenizer, blank_lines
+    return _estimated(model, output, inputs, folder, memory, n_jobs, progress)
 
 
 def estimate_arpa(
@@ -226,10 +221,9 @@ def estimate_arpa(
     >>> estimated.n_ngrams, model.n_ngrams_
     (array([6, 7, 7]), array([6, 7, 7]))
     """
-    return _estimated(
-        model, texts, NgramsFile(path, "arpa"), vocabulary, tokenizer,
-        Resources(memory, folder, n_jobs, progress), blank_lines,
-    )  # fmt: skip
+    output = NgramsFile(path, "arpa")
+    inputs = texts, vocabulary, tokenizer, blank_lines
+    return _estimated(model, output, inputs, folder, memory, n_jobs, progress)
 
 
 def count_ngrams(
@@ -293,38 +287,20 @@ def count_ngrams(
     if not isinstance(order, int | np.integer) or order < 1:
         raise ValueError(f"order must be a whole number, 1 or more, got {order!r}.")
     source = source_of(texts, vocabulary, tokenizer, blank_lines, os.fspath(path))
-    with Resources(memory, folder, n_jobs, progress).scratch() as work:
+    with Scratch(folder, memory, n_jobs, progress) as work:
         words = source.words(work)
         check_marks(words.words, words.boundary)
-        trie, counts = counted(source, words, int(order), work, "raw")
-        text = NgramText(trie, words.words, words.boundary, work)
-        write_lines(path, trie, counts["raw"], text, work)
-        return trie.n_ngrams
-
-
-class Resources(NamedTuple):
-    """What an estimation may use."""
-
-    memory: int | str
-    folder: str | os.PathLike[str] | None
-    n_jobs: int | None
-    progress: Callable[[str, int, int], object] | None
-
-    def scratch(self) -> Scratch:
-        """Make the temporary files."""
-        threads = Threads(n_threads(self.n_jobs))
-        n_bytes = memory_in_bytes(self.memory)
-        return Scratch(self.folder, n_bytes, threads, self.progress)
+        packing = _packing(source, words, int(order), work)
+        counts = NgramCounts.of_source(source, packing, work)
+        write_lines(path, counts, words.words, words.boundary, work)
+        return counts.n_ngrams
 
 
 def _estimated(
     model: KneserNeyLM,
-    texts: object,
     output: NgramsFile,
-    vocabulary: Vocabulary | None,
-    tokenizer: Tokenizer | None,
-    resources: Resources,
-    blank_lines: bool,
+    inputs: tuple[Any, Vocabulary | None, Tokenizer | None, bool],
+    *resources: Any,
 ) -> Estimated:
     """Check estimators, and estimate a model with their parameters."""
     # Imported here: the commands estimate without scikit-learn.
@@ -332,77 +308,64 @@ def _estimated(
 
     order = _checked_order(model)
     check_writable(output.path)
-    output.check(order, tokenizer)
-    path = os.fspath(output.path)
-    source = source_of(texts, vocabulary, tokenizer, blank_lines, path)
+    output.check(order, inputs[2])
+    source = source_of(*inputs, os.fspath(output.path))
     smoothing = smoothing_of(model, order)
     check_words = partial(_check_sizes, model)
-    return estimate(smoothing, source, output, resources, check_words)
+    with Scratch(*resources) as work:
+        return estimate(smoothing, source, output, work, check_words)
 
 
 def estimate(
     smoothing: Smoothing,
-    source: Source,
+    source: TextSource,
     output: NgramsFile,
-    resources: Resources,
+    work: Scratch,
     check_words: Callable[[StoredWords], object] = lambda words: None,
     *,
     marks: bool = True,
 ) -> Estimated:
-    """Estimate a model: the stages of `KneserNeyLM`, from a source to a file.
+    """Estimate a model, as `KneserNeyLM` does, from a source to a file.
 
     Without `marks` lines have no boundary around them, and it has probability 0.
     """
-    with resources.scratch() as work:
-        words = source.words(work)
-        check_words(words)
-        if output.kind == "arpa":
-            check_marks(words.words, words.boundary)
-        wanted = ("counts", "raw") if smoothing.cuts_by_text else ("counts",)
-        if not marks:
-            boundary = cast(int, words.boundary)
-            smoothing = replace(smoothing, impossible=boundary)
-        order = smoothing.order
-        structure, counts = counted(source, words, order, work, *wanted, marks=marks)
-        arrays = counts["counts"], counts.get("raw")
-        model = estimated(structure, *arrays, smoothing, work)
-        work.drop(*arrays)
-        output.write(model.trie, words, work, is_whole=model.is_whole)
-        n_of_word = source.counts
-        n_lines = int(n_of_word[cast(int, words.boundary)])
-        return Estimated(
-            n_lines=n_lines,
-            n_tokens=int(n_of_word.sum()) - n_lines,
-            n_unknown=int(n_of_word[words.unknown]) if words.unknown >= 0 else 0,
-            n_words=words.n_words,
-            n_ngrams=model.trie.n_ngrams,
-            discounts=model.discounts,
-        )
+    words = source.words(work)
+    check_words(words)
+    boundary, n_of_word = cast(int, words.boundary), source.counts
+    if output.kind == "arpa":
+        check_marks(words.words, boundary)
+    n_counts = 2 if smoothing.cuts_by_text else 1
+    packing = _packing(source, words, smoothing.order, work, n_counts, marks=marks)
+    if not marks:
+        smoothing = replace(smoothing, impossible=boundary)
+    model, _ = estimated(source, packing, smoothing, work)
+    output.write(model.trie, words, work, is_whole=model.is_whole)
+    n_lines = int(n_of_word[boundary])
+    return Estimated(
+        n_lines=n_lines,
+        n_tokens=int(n_of_word.sum()) - n_lines,
+        n_unknown=int(n_of_word[words.unknown]) if words.unknown >= 0 else 0,
+        n_words=words.n_words,
+        n_ngrams=model.trie.n_ngrams,
+        discounts=model.discounts,
+    )
 
 
-def counted(
-    source: Source,
+def _packing(
+    source: TextSource,
     words: StoredWords,
     order: int,
     work: Scratch,
-    *wanted: str,
+    n_counts: int = 2,
+    *,
     marks: bool = True,
-) -> tuple[ContextTrie, dict[str, Counts]]:
-    """Count the n-grams of a source: return their trie, and the `wanted` counts."""
+) -> Packing:
+    """Give buffers the memory that words leave; return how n-grams are packed."""
     # A word takes its text, ids and counts, and in each thread numbers for each order
     # (see ``_fold``) and the probability of one order below.
-    bytes_per_order = 16 if "raw" in wanted else 8
-    bytes_per_word = 40 + work.n_threads * (bytes_per_order * order + 8)
+    bytes_per_word = 40 + work.n_threads * (8 * n_counts * order + 8)
     work.reserve(INTERPRETER_BYTES + bytes_per_word * source.n_known)
-    boundary = cast(int, words.boundary)
-    packing = Packing(order, words.n_words, boundary, marks)
-    runs, of_words = source.runs(packing, work), source.counts
-    if not marks:
-        of_words = of_words.copy()
-        of_words[boundary] = 0
-    arrays = merged(packing, runs, of_words, work, wanted=wanted)
-    counts = {name: arrays.pop(name) for name in wanted}
-    return ContextTrie(words.n_words, **arrays), counts
+    return Packing(order, words.n_words, cast(int, words.boundary), marks)
 
 
 def source_of(
@@ -411,7 +374,7 @@ def source_of(
     tokenizer: Splitter | None,
     blank_lines: bool,
     path: str,
-) -> Source:
+) -> TextSource:
     """Return what n-grams are counted from."""
     if isinstance(texts, CountTables):
         for name, value in (("vocabulary", vocabulary), ("tokenizer", tokenizer)):

@@ -17,11 +17,11 @@ from nplm.base.files.compressed import unpacked
 from nplm.formats._lines import MAX_LINE_BYTES
 from nplm.formats._words import StoredWords
 from nplm.formats.counts.count_files import MAX_ORDER, UNIGRAM, decoded, parsed
-from nplm.formats.counts.sources import Source, choose_words
+from nplm.formats.counts.sources import TextSource, choose_words
 from nplm.formats.open_model import Kind, open_model
 from nplm.models.ngrams.stages.counts import MAX_TOTAL, check_total
 from nplm.models.ngrams.stages.runs import Packing, Run, write_runs_of_tables
-from nplm.models.ngrams.stages.scratch import Scratch
+from nplm.models.ngrams.trie.work import Work
 from nplm.text.words.splitting import BEGIN, END
 from nplm.text.words.word_choice import WordChoice
 
@@ -115,7 +115,7 @@ class CountFiles:
         self.weights = values.astype(np.float64).tolist()
 
 
-class CountedFiles(Source):
+class CountedFiles(TextSource):
     """`CountFiles` as the source of an estimation."""
 
     def __init__(self, files: CountFiles, choice: WordChoice) -> None:
@@ -126,12 +126,12 @@ class CountedFiles(Source):
             )
         self._files, self._choice = files, choice
 
-    def words(self, scratch: Scratch) -> StoredWords:
+    def words(self, work: Work) -> StoredWords:
         """Choose the words by their counts."""
         for path in self._files.paths:
             check_regular(path)  # it is read for words, and again for n-grams
         sizes = [os.path.getsize(path) for path in self._files.paths]
-        scratch.stage("reading", sum(sizes))
+        work.stage("reading", sum(sizes))
         counts_of: dict[str, int] = {}
         self._n_ngrams = 0
         for path, weight, size in zip(self._files.paths, self._files.weights, sizes):
@@ -147,9 +147,9 @@ class CountedFiles(Source):
                 for (word, _), n in zip(lines, _weighted(numbers, weight).tolist()):
                     of_file[word] = of_file.get(word, 0) + n
                 self._n_ngrams += data.count(b"\n")
-                scratch.advance(position - n_read)
+                work.advance(position - n_read)
                 n_read = position
-            scratch.advance(size - n_read)
+            work.advance(size - n_read)
             if END.encode() not in of_file:
                 raise ValueError(_without_ends(path))
             for word, count in zip(decoded(of_file, path), of_file.values()):
@@ -167,21 +167,21 @@ class CountedFiles(Source):
         self.n_known = max(len(new_ids), len(known))
         return StoredWords.of(known, end)
 
-    def runs(self, packing: Packing, scratch: Scratch) -> list[Run]:
+    def runs(self, packing: Packing, work: Work) -> tuple[list[Run], Counts]:
         if packing.order > MAX_ORDER:
             raise parameter_error(
                 "{order}, but count files have n-grams of up to {0} words: lower "
                 "{order:order}.", MAX_ORDER, order=packing.order,
             )  # fmt: skip
-        tables = self._tables(packing.order, scratch)
-        runs = write_runs_of_tables(packing, tables, scratch, self._n_ngrams)
+        tables = self._tables(packing.order, work)
+        runs = write_runs_of_tables(packing, tables, work, self._n_ngrams)
         if self.counts.sum() == self.counts[self._boundary]:
             raise ValueError(
                 "the count files have no word that occurs: count text that has words."
             )
-        return runs
+        return runs, self.counts
 
-    def _tables(self, order: int, scratch: Scratch) -> Iterator[tuple[Ids, Counts]]:
+    def _tables(self, order: int, work: Work) -> Iterator[tuple[Ids, Counts]]:
         """Yield n-grams of `order` words, with those that begin with <s> filled up."""
         total = 0.0
         for path, weight in zip(self._files.paths, self._files.weights):
@@ -207,7 +207,7 @@ class CountedFiles(Source):
                 check_total(total, f"{path}: the counts", "lower the weights")
                 ngrams, counts = ngrams[counts > 0], counts[counts > 0]
                 # Those that are not sorted, which tells of the others.
-                scratch.advance(max(0, data.count(b"\n") - len(ngrams)))
+                work.advance(max(0, data.count(b"\n") - len(ngrams)))
                 np.add.at(self.counts, ngrams[:, -1], counts)
                 yield ngrams.astype(np.int32, copy=False), counts
             self._check_complete(path, order, ends, unigrams)

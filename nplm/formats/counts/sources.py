@@ -6,7 +6,7 @@ import io
 import os
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
-from typing import Any, BinaryIO, Protocol, cast
+from typing import Any, BinaryIO, cast
 
 import numpy as np
 
@@ -14,8 +14,8 @@ from nplm.base.array_types import Counts
 from nplm.base.exceptions import parameter_error
 from nplm.base.files.compressed import reading, unpacking_errors
 from nplm.formats._words import StoredWords
-from nplm.models.ngrams.stages.runs import Packing, Run, streams, write_runs
-from nplm.models.ngrams.stages.scratch import Scratch
+from nplm.models.ngrams.stages.runs import Packing, Run, Source, streams, write_runs
+from nplm.models.ngrams.trie.work import Work
 from nplm.text.streams import Tokens, WordStream
 from nplm.text.words.known_words import KnownWords
 from nplm.text.words.splitting import Splitter, marks_of
@@ -32,8 +32,8 @@ def choose_words(choice: WordChoice, counts: Mapping[Any, int]) -> KnownWords:
     return known
 
 
-class Source(Protocol):
-    """A source of n-grams, with `counts` (n_words,) once the runs are written.
+class TextSource(Source):
+    """N-grams of lines of words, with `counts` (n_words,) once the runs are written.
 
     `n_known` words take memory while n-grams are counted.
     """
@@ -41,14 +41,12 @@ class Source(Protocol):
     n_known: int
     counts: Counts
 
-    def words(self, scratch: Scratch) -> StoredWords:
+    def words(self, work: Work) -> StoredWords:
         """Find and return the words."""
-
-    def runs(self, packing: Packing, scratch: Scratch) -> list[Run]:
-        """Write sorted runs of n-grams (none for order 1)."""
+        raise NotImplementedError
 
 
-class Texts(Source):
+class Texts(TextSource):
     """Text files, and the choice of their words."""
 
     def __init__(
@@ -61,19 +59,19 @@ class Texts(Source):
         self._texts, self._choice, self._splitter = texts, choice, splitter
         self._blank_lines = blank_lines
 
-    def words(self, scratch: Scratch) -> StoredWords:
+    def words(self, work: Work) -> StoredWords:
         """Choose the words, and write all texts as ids in order of appearance."""
         boundary = cast(str, self._choice.boundary)
         stream = WordStream(*marks_of(boundary), blank_lines=self._blank_lines)
-        scratch.stage("reading", 0)
+        work.stage("reading", 0)
         for text in self._texts:
             with _opened(text) as (file, name):
                 if self._splitter is not None:
                     tokens = Tokens(file, self._splitter, name, boundary)
                     file = cast(BinaryIO, tokens)
                 for part in stream.read(file, name):
-                    scratch.append(IDS, part)
-                    scratch.advance(len(part))
+                    work.append(IDS, part)
+                    work.advance(len(part))
         if stream.n_tokens == 0:
             raise parameter_error(
                 "the texts have no word: there is nothing to estimate from.",
@@ -95,15 +93,14 @@ class Texts(Source):
         self.n_known = max(len(self._new_ids), len(known))
         return StoredWords.of(known, end, self._splitter)
 
-    def runs(self, packing: Packing, scratch: Scratch) -> list[Run]:
+    def runs(self, packing: Packing, work: Work) -> tuple[list[Run], Counts]:
         if packing.order == 1:
-            return []
-        n_tokens = scratch.size(IDS) // 4
-        scratch.stage("sorting n-grams", n_tokens, n_tokens * packing.row_bytes)
-        parts = streams(packing, IDS, self._new_ids, scratch)
-        runs = write_runs(packing, parts, scratch)
-        scratch.remove(IDS)
-        return runs
+            return [], self.counts
+        n_tokens = work.size(IDS) // 4
+        work.stage("sorting n-grams", n_tokens, n_tokens * packing.row_bytes)
+        runs = write_runs(packing, streams(packing, IDS, self._new_ids, work), work)
+        work.remove(IDS)
+        return runs, self.counts
 
 
 @contextmanager

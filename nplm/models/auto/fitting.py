@@ -43,7 +43,6 @@ from nplm.models.ngrams.stages.scratch import Scratch
 from nplm.models.ngrams.trie.work import Work
 from nplm.models.training.checkpoint import CONTENT_ERRORS, discard, has_save
 from nplm.models.training.em import fit_mixture_weights
-from nplm.models.training.parallel.threads import Threads, n_threads
 from nplm.models.training.plan import Plan, TimedPlan
 
 CLASS_PASSES = 10
@@ -295,8 +294,7 @@ class AutoFit:
         if not ngrams_are_on_disk(self.text, self.recipe, self.n_features, memory):
             return self.text.fit_ngrams(model, Work())
         assert memory is not None
-        threads = Threads(n_threads(self.n_jobs))
-        with Scratch(None, buffer_bytes(self.text, memory), threads) as work:
+        with Scratch(None, buffer_bytes(self.text, memory), self.n_jobs) as work:
             return self.text.fit_ngrams(model, work)
 
     @property

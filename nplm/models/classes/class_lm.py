@@ -21,6 +21,7 @@ from nplm.base.fitted import Fitted, Item, invalid_item
 from nplm.models.classes.word_classes import WordClasses
 from nplm.models.ngrams.kneser_ney import KneserNeyLM
 from nplm.models.ngrams.stages.discounts import check_fallback
+from nplm.models.ngrams.stages.runs import Windows
 from nplm.models.ngrams.trie.work import Work
 from nplm.models.training.em import fit_mixture_weights
 
@@ -156,7 +157,7 @@ class ClassLM(CheapWords):
         )
         model.n_words_, model.order_ = n_classes, self.order_
         model.n_features_in_ = X.shape[1]
-        model._fit_within(work, X, y, labels=labels, warned_from=2)
+        model.fit_source(Windows(X, y, labels=labels), work, warned_from=2)
         self.labels_ = np.asarray(labels, np.int32)
         self.n_classes_ = n_classes
         self.class_model_ = model

@@ -22,17 +22,7 @@ from nplm.models.ngrams.trie.work import Work
 
 
 class BackoffModel(QuickLookUps):
-    """Base class of models that look words up in a back-off trie.
-
-    Attributes
-    ----------
-    trie_ : BackoffTrie, or MappedTrie of a mapped file
-        The probabilities and back-off weights; ``trie_.unpacked()`` has the arrays.
-    index_ : HashTable or None
-        The same n-grams in a hash table, used to look up next words.
-    n_ngrams_ : ndarray of int64, shape (order_,)
-        Number of n-grams stored of each order, with every word as a unigram.
-    """
+    """Base class of models that look words up in a back-off trie."""
 
     trie_: BackoffTrie | MappedTrie
     index_: HashTable | None

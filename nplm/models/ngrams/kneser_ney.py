@@ -13,7 +13,7 @@ from sklearn.utils._param_validation import StrOptions
 
 from nplm.base.array_types import Ids
 from nplm.base.atomic import all_or_nothing
-from nplm.base.checks import check_boundary, check_ids, count_ids
+from nplm.base.checks import check_boundary, check_ids
 from nplm.base.estimators.bases import hyperparameters
 from nplm.base.estimators.checked_inputs import HeldOut
 from nplm.base.estimators.language_model import refusing_weights
@@ -22,12 +22,16 @@ from nplm.models.ngrams.backoff_model import BackoffModel
 from nplm.models.ngrams.stages.counts import (
     NgramCounts,
     check_counts,
-    counted,
+    check_total,
     taken_counts,
 )
-from nplm.models.ngrams.stages.runs import Windows
-from nplm.models.ngrams.stages.smoothing import Smoothing, estimated
-from nplm.models.ngrams.trie.context_trie import ContextTrie
+from nplm.models.ngrams.stages.runs import Packing, Windows
+from nplm.models.ngrams.stages.smoothing import (
+    Estimate,
+    Smoothing,
+    estimated,
+    smoothed,
+)
 from nplm.models.ngrams.trie.hashing import index_of
 from nplm.models.ngrams.trie.trie_checks import arrays_of
 from nplm.models.ngrams.trie.work import Work
@@ -164,52 +168,31 @@ class KneserNeyLM(BackoffModel):
     discount_fallback: float | Sequence[float] | None = None
 
     def _fit(self, X: Ids, y: Ids, held_out: HeldOut | None) -> None:
-        self._check_relations()
-        self._estimate(self._count(X, y))
+        self.fit_source(Windows(X, y), Work(), keep_counts=True)
 
     def fit_windows(
         self, work: Work, X: Ids, y: Ids, held_out: HeldOut | None = None
     ) -> Self:
         """Fit to windows as `fit`, in memory or on disk, and keep no counts."""
-        return self._fit_within(work, *self._start_fit(X, y))
+        return self.fit_source(Windows(*self._start_fit(X, y)), work)
 
-    def _fit_within(
+    def fit_source(
         self,
+        windows: Windows,
         work: Work,
-        X: Ids,
-        y: Ids,
         *,
-        labels: Ids | None = None,
+        keep_counts: bool = False,
         warned_from: int = 1,
     ) -> Self:
-        """Fit to checked windows in memory or on disk, and keep no counts.
-
-        With `labels`, the class of each word, n-grams are those of classes. N-grams on
-        disk get no hash table.
-        """
-        check_boundary(self.boundary, self.n_words_)
-        n_words, smoothing = self.n_words_, smoothing_of(self, self.order_)
-        wanted = ("counts", "raw") if smoothing.cuts_by_text else ("counts",)
-        of_words = count_ids(y, n_words if labels is None else len(labels))
-        if labels is not None:
-            of_words = np.bincount(labels, of_words, n_words).astype(np.int64)
-        windows = Windows(X, y, labels=labels)
-        arrays = counted(
-            windows, of_words, self.order_, self.boundary, work, wanted=wanted
-        )
-        counts, raw = arrays.pop("counts"), arrays.pop("raw", None)
-        trie = ContextTrie(n_words, **arrays)
-        del arrays
-        estimate = estimated(
-            trie, counts, raw, smoothing, work, warned_from=warned_from
-        )
-        work.drop(counts, raw)
+        """Fit to checked windows; n-grams on disk get no hash table."""
+        smoothing = self._smoothing()
+        packing = Packing.of(self.order_, self.n_words_, self.boundary)
+        estimate, counts = estimated(
+            windows, packing, smoothing, work,
+            keep_counts=keep_counts, warned_from=warned_from,
+        )  # fmt: skip
         work.release_pages(*estimate.trie.every_array)
-        self.discounts_ = estimate.discounts
-        self.counts_: NgramCounts | None = None
-        index = None if work.on_disk else index_of(estimate.trie)
-        self._set_trie(estimate.trie, index)
-        return self
+        return self._set_estimate(estimate, counts, indexed=not work.on_disk)
 
     @refusing_weights
     @all_or_nothing
@@ -244,9 +227,12 @@ class KneserNeyLM(BackoffModel):
                     "KneserNeyLM to all windows."
                 )
         X, y = self._start_fit(X, y, reset=first)
-        self._check_relations()
-        counts = self._count(X, y)
-        return self._estimate(counts if before is None else before.merged(counts))
+        self._smoothing()
+        counts = NgramCounts.from_windows(
+            X, y, n_words=self.n_words_, boundary=self.boundary
+        )
+        merged = counts if before is None else before.merged(counts)
+        return self._estimate_counts(merged)
 
     def _fit_streams(
         self, ids: object, ids_val: object, sample_weight: object, **fit_params: object
@@ -272,14 +258,14 @@ class KneserNeyLM(BackoffModel):
         ids = np.concatenate([np.zeros(n_context, np.int32), *sentences])
         view = np.lib.stride_tricks.sliding_window_view
         self._start_fit(view(ids[:-1], n_context), ids[n_context:])
-        self._check_relations()
+        self._smoothing()
         position = np.concatenate([np.arange(len(sentence)) for sentence in sentences])
         tables = [
             view(ids, k + 1)[n_context - k :][position >= k] for k in range(self.order_)
         ]
         ones = [np.ones(len(table), dtype=np.int64) for table in tables]
         counts = NgramCounts.from_tables(tables, ones, n_words=self.n_words_)
-        return self._estimate(counts)
+        return self._estimate_counts(counts)
 
     @all_or_nothing
     def fit_counts(
@@ -364,33 +350,36 @@ class KneserNeyLM(BackoffModel):
         )
         self._start_fit(wide[:, :-1], wide[:, -1])
         del wide
-        self._check_relations()
-        sizes: dict[str, Any] = {"n_words": self.n_words_, "boundary": self.boundary}
+        self._smoothing()
         k = self.order_
         if is_list:
-            counted = NgramCounts.from_tables(columns[:k], totals[:k], **sizes)
-            counted.check_suffixes()
-        else:
-            counted = NgramCounts.from_ngrams(columns[0][:, -k:], totals[0], **sizes)
-        return self._estimate(counted)
+            tables, totals = columns[:k], totals[:k]
+            of_orders = NgramCounts.from_tables(
+                tables, totals, n_words=self.n_words_, boundary=self.boundary
+            )
+            of_orders.check_suffixes()
+            return self._estimate_counts(of_orders)
+        check_total(float(totals[0].sum(dtype=np.float64)))
+        rows = columns[0][:, -k:]
+        windows = Windows(rows[:, :-1], rows[:, -1], totals[0])
+        return self.fit_source(windows, Work(), keep_counts=True)
 
-    def _count(self, X: Ids, y: Ids) -> NgramCounts:
-        return NgramCounts.from_windows(
-            X, y, n_words=self.n_words_, boundary=self.boundary
-        )
+    def _estimate_counts(self, counts: NgramCounts) -> Self:
+        modified, smoothing = counts.continuation_counts(), self._smoothing()
+        estimate = smoothed(counts, modified, counts.counts, smoothing, Work())
+        return self._set_estimate(estimate, counts)
 
-    def _estimate(self, counts: NgramCounts) -> Self:
-        estimate = estimated(
-            counts,
-            counts.continuation_counts(),
-            counts.counts,
-            smoothing_of(self, self.order_),
-            Work(),
-        )
-        self.discounts_ = estimate.discounts
-        self._set_trie(estimate.trie, index_of(estimate.trie))
-        self.counts_ = counts
+    def _set_estimate(
+        self, estimate: Estimate, counts: NgramCounts | None, *, indexed: bool = True
+    ) -> Self:
+        self.discounts_, self.counts_ = estimate.discounts, counts
+        self._set_trie(estimate.trie, index_of(estimate.trie) if indexed else None)
         return self
+
+    def _smoothing(self) -> Smoothing:
+        """Return the parameters of the estimation, or raise ValueError."""
+        check_boundary(self.boundary, self.n_words_)
+        return smoothing_of(self, self.order_)
 
     _saved: ClassVar[dict[str, Item]] = {
         "counts": Item(
@@ -410,10 +399,6 @@ class KneserNeyLM(BackoffModel):
             raise ValueError("counts and trie differ in vocabulary size or order")
         if len(self.discounts_) != self.order_:
             raise invalid_item("discounts", self.discounts_)
-
-    def _check_relations(self) -> None:
-        smoothing_of(self, self.order_)
-        check_boundary(self.boundary, self.n_words_)
 
 
 def smoothing_of(model: KneserNeyLM, order: int) -> Smoothing:

@@ -148,22 +148,15 @@ class QuantizedLM(LookedUpLM):
 
     Parameters
     ----------
-    order : int, optional
-        Words in the longest n-gram.
-    n_words : int, optional
-        Size of the vocabulary.
-    boundary : int, optional
-        Id of the sentence boundary, for windows made with the same `boundary`.
+    order, n_words, boundary
+        As of `BackoffLM`.
 
     Attributes
     ----------
     trie_ : QuantizedTrie
         The n-grams.
-    n_ngrams_ : ndarray of int64, shape (order_,)
-        Number of n-grams stored of each order. Every word of the vocabulary is a
-        unigram.
-    order_, n_words_ : int
-        The order and vocabulary size in use.
+    n_ngrams_, order_, n_words_
+        As of `BackoffLM`.
 
     Notes
     -----
@@ -214,23 +207,16 @@ class KenlmLM(LookedUpLM):
 
     Parameters
     ----------
-    order : int, optional
-        Words in the longest n-gram.
-    n_words : int, optional
-        Size of the vocabulary.
-    boundary : int, optional
-        Id of the sentence boundary.
+    order, n_words, boundary
+        As of `BackoffLM`.
 
     Attributes
     ----------
     trie_ : KenlmTrie
         The n-grams.
-    n_ngrams_ : ndarray of int64, shape (order_,)
-        Number of n-grams stored of each order. For tries these include the suffixes of
-        n-grams that the ARPA file lacked, which KenLM inserts with the probability of
-        their back-off.
-    order_, n_words_ : int
-        The order and vocabulary size in use.
+    n_ngrams_, order_, n_words_
+        As of `BackoffLM`. The n-grams of tries include the suffixes of n-grams that the
+        ARPA file lacked, which KenLM inserts with the probability of their back-off.
 
     Notes
     -----

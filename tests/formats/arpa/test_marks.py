@@ -13,7 +13,6 @@ from nplm.formats import read_arpa, save_binary, write_arpa
 from nplm.formats.ngrams_file import NgramsFile
 from nplm.formats.open_model import open_model
 from nplm.models.ngrams.stages.scratch import Scratch
-from nplm.models.training.parallel.threads import Threads
 from tests.helpers.arpa import KENLM, SRILM, arpa_of, ngrams_with_marks_anywhere
 from tests.helpers.ngrams import arpa_lm, convert_arpa
 
@@ -172,7 +171,7 @@ def test_end_mark_is_a_word_of_a_stream_if_no_ngram_begins_with_the_other(tmp_pa
     found = model.log_prob([[0], [1]], [1, 0]) / np.log(10)
     assert found == pytest.approx([-0.1, -0.2], abs=1e-6)
     message = "has </s> as an ordinary word, and no n-grams that begin with <s>"
-    with Scratch(tmp_path, 1 << 20, Threads(1)) as scratch:
+    with Scratch(tmp_path, 1 << 20) as scratch:
         on_disk = partial(arpa_lm, work=scratch)
 
         def text_ngrams(path):

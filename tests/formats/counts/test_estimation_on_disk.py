@@ -15,7 +15,6 @@ from nplm import KneserNeyLM
 from nplm.formats import estimate_arpa, estimate_binary
 from nplm.formats.arpa.arpa_reading import read_ngrams
 from nplm.models.ngrams.stages import scratch
-from nplm.models.training.parallel.threads import Threads
 from tests.helpers.texts import joined, lines_of
 
 STAGES = ["reading", "sorting n-grams", "merging", "estimating"]
@@ -157,7 +156,7 @@ def test_peak_memory_is_bounded(tmp_path, estimate):
 def test_killed_process_leaves_no_files(tmp_path):
     child = os.fork()
     if child == 0:
-        one = scratch.Scratch(tmp_path, 1 << 20, Threads(1))
+        one = scratch.Scratch(tmp_path, 1 << 20)
         one.append("ids", b"much")
         one.array("u1", 1 << 20)
         os.kill(os.getpid(), signal.SIGKILL)
@@ -179,7 +178,7 @@ def test_open_files_do_not_grow_with_the_text(tmp_path):
             KneserNeyLM(3, discount_fallback=0.5), [joined(lines_of(n))],
             tmp_path / "model", memory="2K", n_jobs=2, progress=count,
         )  # fmt: skip
-        with scratch.Scratch(tmp_path, 2 << 10, Threads(1), count) as work:
+        with scratch.Scratch(tmp_path, 2 << 10, 1, count) as work:
             read_ngrams(tmp_path / "model", work, add_unknown=False)
     assert most[1000] <= most[100] < 100
 

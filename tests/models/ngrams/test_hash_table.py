@@ -16,7 +16,6 @@ from nplm.models.ngrams.trie.backoff_trie import BackoffTrie
 from nplm.models.ngrams.trie.hash_table import HashTable, empty_buckets
 from nplm.models.ngrams.trie.hashing import fill_table, hash_table_of, keys_of
 from nplm.models.ngrams.trie.work import Work
-from nplm.models.training.parallel.threads import Threads
 from tests.helpers import arpa
 from tests.helpers.ngrams import cut_in_memory, trie_of_tables
 from tests.reference import ngrams as reference
@@ -77,7 +76,7 @@ def test_ngrams_beyond_full_buckets_are_found(tmp_path, monkeypatch, slots):
     [scores] = lm.token_scores([y[:500]])
     own, following = windows(np.append(y[:500], 1), 4, boundary=1)
     assert_allclose(scores.log_prob, np.log(trie.next_word_prob(own, following)), 1e-12)
-    with Scratch(tmp_path, 1 << 12, Threads(2)) as scratch:
+    with Scratch(tmp_path, 1 << 12, 2) as scratch:
         made = np.zeros_like(table.buckets)
         assert fill_table(trie, made, table.bucket_start, scratch) == table.closed
     assert_array_equal(made, table.buckets)

@@ -17,7 +17,6 @@ from nplm.models.ngrams.trie.quantized_trie import (
     quantized_items,
     restored_quantized,
 )
-from nplm.models.training.parallel.threads import Threads
 from tests.helpers import arpa
 from tests.helpers.ngrams import cut_in_memory
 from tests.reference import ngrams as reference
@@ -31,7 +30,7 @@ def fitted(request):
 
 def quantized_of(trie, bits, memory=1 << 20):
     """Return a quantized trie, of nodes that were sorted in this much memory."""
-    with Scratch(None, memory, Threads(1)) as scratch:
+    with Scratch(None, memory) as scratch:
         work = Quantizing(trie, bits, scratch)
         arrays = {name: np.zeros(n, kind) for name, (kind, n) in work.sizes.items()}
         work.fill(arrays)

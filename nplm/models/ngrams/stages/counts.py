@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from nplm._kernels.ngrams import _backoff, _counts
 from nplm.base.array_types import Counts, Ids
-from nplm.base.checks import count_ids, refuse_where
+from nplm.base.checks import refuse_where
 from nplm.base.fitted import Fitted
-from nplm.models.ngrams.stages.levels import merged
-from nplm.models.ngrams.stages.runs import Packing, Run, Windows, write_runs
+from nplm.models.ngrams.stages.levels import counted
+from nplm.models.ngrams.stages.runs import Packing, Source, Windows
 from nplm.models.ngrams.trie.context_trie import ContextTrie, TrieBuilder
 from nplm.models.ngrams.trie.trie_checks import check_structure, restored
 from nplm.models.ngrams.trie.work import Work
@@ -41,27 +41,14 @@ class NgramCounts(ContextTrie):
 
         Ids are not checked. A context ends at the nearest `boundary`.
         """
-        windows, of_words = Windows(X, y), count_ids(y, n_words)
-        return cls._counted(windows, of_words, X.shape[1], boundary)
+        packing = Packing.of(X.shape[1] + 1, n_words, boundary)
+        return cls.of_source(Windows(X, y), packing, Work())
 
     @classmethod
-    def from_ngrams(
-        cls, ngrams: Ids, counts: Counts, *, n_words: int, boundary: int | None = None
-    ) -> Self:
-        """Count the n-grams of all orders in those (n, order) of the highest."""
-        check_total(float(counts.sum(dtype=np.float64)))
-        totals = np.zeros(n_words, dtype=np.int64)
-        np.add.at(totals, ngrams[:, -1], counts)
-        windows = Windows(ngrams[:, :-1], ngrams[:, -1], counts)
-        return cls._counted(windows, totals, ngrams.shape[1] - 1, boundary)
-
-    @classmethod
-    def _counted(
-        cls, windows: Windows, totals: Counts, n_context: int, boundary: int | None
-    ) -> Self:
-        order = n_context + 1
-        arrays = counted(windows, totals, order, boundary, Work(), wanted=["raw"])
-        return cls(len(totals), counts=arrays.pop("raw"), **arrays)
+    def of_source(cls, source: Source, packing: Packing, work: Work) -> Self:
+        """Count the n-grams of a source, in memory or on disk."""
+        arrays = counted(source, packing, work, "raw")
+        return cls(packing.n_words, counts=arrays.pop("raw"), **arrays)
 
     @classmethod
     def from_tables(
@@ -159,28 +146,6 @@ class NgramCounts(ContextTrie):
         """Return how often each context was seen, shape (n_contexts,)."""
         cumulative = np.concatenate([[0], np.cumsum(self.counts)])
         return np.diff(cumulative[self.start])
-
-
-def counted(
-    windows: Windows,
-    of_words: Counts,
-    order: int,
-    boundary: int | None,
-    work: Work,
-    *,
-    wanted: Collection[str],
-) -> dict[str, NDArray[Any]]:
-    """Count the n-grams of all orders that end in the next word of each window.
-
-    `of_words` (n_words,) has the counts of the next words. Returns as `merged`.
-    """
-    n_words = len(of_words)
-    end = n_words if boundary is None else boundary
-    packing, runs = Packing(order, n_words, end), list[Run]()
-    if order > 1:
-        work.stage("sorting n-grams", len(windows))
-        runs = write_runs(packing, windows.pieces(packing, work), work)
-    return merged(packing, runs, of_words, work, wanted=wanted)
 
 
 def check_counts(counts: ArrayLike, n: int) -> Counts:

@@ -1,9 +1,9 @@
-"""Merge sorted runs into the arrays of a trie."""
+"""Count n-grams: merge sorted runs of them into the arrays of a trie."""
 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +14,7 @@ from nplm._kernels.ngrams import _fold, _runs
 from nplm.base.array_types import Counts
 from nplm.base.blocks import blocks
 from nplm.base.exceptions import parameter_error
-from nplm.models.ngrams.stages.runs import NUMBER_BYTES, Packing, Run
+from nplm.models.ngrams.stages.runs import NUMBER_BYTES, Packing, Run, Source
 from nplm.models.ngrams.trie.work import MAX_NGRAMS, Work
 
 # More runs are merged in several steps, so that the buffer of each is large enough.
@@ -113,19 +113,18 @@ def join_parts(
     return {"level_start": level_start.astype(np.int32)} | arrays
 
 
-def merged(
-    packing: Packing,
-    runs: Sequence[Run],
-    counts: Counts,
-    work: Work,
-    *,
-    wanted: Collection[str],
+def counted(
+    source: Source, packing: Packing, work: Work, *wanted: str
 ) -> dict[str, NDArray[Any]]:
-    """Merge runs into the arrays of the trie of their n-grams, and remove them.
+    """Sort and count the n-grams of a source: return the arrays of their trie.
 
-    `counts` (n_words,) are those of the words in the text; modified ones (``counts``),
-    those in the text (``raw``), or both may be `wanted`.
+    Modified counts (``counts``), those in the text (``raw``), or both are `wanted`.
     """
+    runs: Sequence[Run]
+    runs, counts = source.runs(packing, work)
+    if not packing.marks:
+        counts = counts.copy()
+        counts[packing.boundary] = 0
     if packing.order == 1:
         of_words = dict.fromkeys(wanted, counts)
         return join_parts(packing.n_words, of_words, [], work)

@@ -151,8 +151,15 @@ def mixed_trie(
     work.stage("mixing", len(trie.words))
     for level in range(trie.order):
         for begin, end in trie.blocks(level, work.block):
-            _fill(trie, members, weights, level, begin, end)
-            work.advance(int(trie.start[end] - trie.start[begin]))
+            words, row, place = trie.after(level, begin, end)
+            X, y = words[row], trie.words[place]
+            prob = np.zeros(len(y))
+            for member, weight in zip(members, weights):
+                prob += weight * member.next_word_prob(X, y)
+            trie.prob[place] = prob
+            if level > 0:  # the numbers of shorter contexts are there
+                trie.bow[begin:end] = _balance(trie, words, X, row, place)
+            work.advance(len(y))
             work.release_pages(*trie.every_array, *mapped)
     return trie
 
@@ -171,25 +178,6 @@ def _union(members: Sequence[Member], work: Work) -> BackoffTrie:
                 tables.add(NgramTable.of_words(ngrams))
     every = NgramTable.of_words(ids)._replace(bow=np.ones(n_words))
     return tables.trie(order, every, distinct=False)
-
-
-def _fill(
-    trie: BackoffTrie,
-    members: Sequence[Member],
-    weights: Sequence[float],
-    level: int,
-    first: int,
-    last: int,
-) -> None:
-    """Fill in the numbers of successive contexts; those of shorter ones are there."""
-    words, row, place = trie.after(level, first, last)
-    X, y = words[row], trie.words[place]
-    prob = np.zeros(len(y))
-    for member, weight in zip(members, weights):
-        prob += weight * member.next_word_prob(X, y)
-    trie.prob[place] = prob
-    if level > 0:
-        trie.bow[first:last] = _balance(trie, words, X, row, place)
 
 
 def ngrams_in_blocks(trie: BackoffTrie, level: int, work: Work) -> Iterator[Ids]:

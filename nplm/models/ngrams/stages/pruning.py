@@ -62,15 +62,10 @@ def choose_by_entropy(
     keep[: trie.n_words] = True
     for level in range(trie.order - 1, 0, -1):
         for block in trie.blocks(level, work.block):
-            words, context, place = trie.after(level, *block)
-            X = words[context]
-            p = trie.prob[place].astype(np.float64)
-            lower = trie.next_word_prob(X[:, 1:], trie.words[place])
-            # Equation (3) of Stolcke: the mass left for words that do not follow the
-            # context, in this order and in the one below.
-            n = block[1] - block[0]
-            numerator = 1 - _sum_by(context, p, n)
-            denominator = 1 - _sum_by(context, lower, n)
+            context, place, p, lower, numerator, denominator = _masses(
+                trie, level, block
+            )
+            n = len(numerator)
             drop = _loss(
                 p,
                 lower,
@@ -109,17 +104,30 @@ def renormalize(trie: BackoffTrie, work: Work) -> None:
     work.stage("normalizing", len(trie.words) - trie.n_words)
     for level in range(1, trie.order):
         for block in trie.blocks(level, work.block):
-            words, context, place = trie.after(level, *block)
-            X = words[context]
             # The shorter contexts already have their new weights.
-            lower = trie.next_word_prob(X[:, 1:], trie.words[place])
-            p = trie.prob[place].astype(np.float64)
-            left = 1 - _sum_by(context, p, block[1] - block[0])
-            left_below = 1 - _sum_by(context, lower, block[1] - block[0])
+            *_, p, _, left, left_below = _masses(trie, level, block)
             usable = (left >= 0) & (left_below > MIN_BACKOFF_MASS)
             trie.bow[slice(*block)][usable] = left[usable] / left_below[usable]
             work.advance(len(p))
             work.release_pages(*trie.every_array)
+
+
+def _masses(
+    trie: BackoffTrie, level: int, block: tuple[int, int]
+) -> tuple[Index, slice, Floats, Floats, Floats, Floats]:
+    """Return the n-grams after contexts, and what these leave to other words.
+
+    Returns the context of each n-gram, the place, the probability p and that of the
+    order below; then, for each context, 1 less the sum of each (equation (3) of
+    Stolcke).
+    """
+    words, context, place = trie.after(level, *block)
+    p = trie.prob[place].astype(np.float64)
+    lower = trie.next_word_prob(words[context][:, 1:], trie.words[place])
+    left, left_below = (
+        1 - _sum_by(context, values, len(words)) for values in (p, lower)
+    )
+    return context, place, p, lower, left, left_below
 
 
 def _probabilities(trie: BackoffTrie, context_of: Ids, work: Work) -> Floats:

@@ -6,7 +6,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
+from typing import Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from nplm._kernels.ngrams import _runs
 from nplm.base.array_types import Counts, Ids
 from nplm.base.blocks import blocks
-from nplm.base.checks import trusted_ids
+from nplm.base.checks import count_ids, trusted_ids
 from nplm.models.ngrams.trie.work import Work
 
 NUMBER_BYTES = 8
@@ -34,6 +34,11 @@ class Packing:
     n_words: int
     boundary: int
     marks: bool = True
+
+    @classmethod
+    def of(cls, order: int, n_words: int, boundary: int | None) -> Self:
+        """Return the packing of windows, whose boundary may be None."""
+        return cls(order, n_words, n_words if boundary is None else boundary)
 
     @cached_property
     def n_bits(self) -> int:
@@ -91,6 +96,13 @@ class Run:
         return bisect_left(range(self.n_rows), word, key=nearest)
 
 
+class Source(Protocol):
+    """N-grams to be counted."""
+
+    def runs(self, packing: Packing, work: Work) -> tuple[list[Run], Counts]:
+        """Write sorted runs of n-grams (none for order 1), and count the words."""
+
+
 class Piece(Protocol):
     """N-grams of the highest order that are sorted together."""
 
@@ -122,7 +134,7 @@ class Stream(Piece):
 
 
 @dataclass(frozen=True, eq=False)
-class Windows(Piece):
+class Windows(Piece, Source):
     """Contexts and next words, whose counts (n,) add up; with `labels`, of classes."""
 
     X: Ids
@@ -150,7 +162,17 @@ class Windows(Piece):
             arguments = packing.boundary, packing.n_bits
             _runs.pack_counted(ngrams, counts, *arguments, rows[part])
 
-    def pieces(self, packing: Packing, work: Work) -> Iterator[Windows]:
+    def runs(self, packing: Packing, work: Work) -> tuple[list[Run], Counts]:
+        runs, labels, n_words = list[Run](), self.labels, packing.n_words
+        if packing.order > 1:
+            work.stage("sorting n-grams", len(self))
+            runs = write_runs(packing, self._pieces(packing, work), work)
+        if labels is None:
+            return runs, count_ids(self.y, n_words, self.counts)
+        of_words = count_ids(self.y, len(labels), self.counts)
+        return runs, np.bincount(labels, of_words, n_words).astype(np.int64)
+
+    def _pieces(self, packing: Packing, work: Work) -> Iterator[Windows]:
         """Cut windows into pieces whose sorting fits in memory."""
         n_bytes = 2 * (packing.width + self.is_counted) * NUMBER_BYTES
         n_rows = max(work.memory // work.n_threads // n_bytes, 16)

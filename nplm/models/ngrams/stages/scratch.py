@@ -18,11 +18,10 @@ from nplm.base.array_types import AnyArray
 from nplm.base.blocks import blocks
 from nplm.base.files.atomic_files import GIBI, allocate, full_disk_named, release_pages
 from nplm.models.ngrams.trie.work import BLOCK_FOLLOWERS, Progress, Work
+from nplm.models.training.parallel.threads import Threads, n_threads
 
 if TYPE_CHECKING:
     from io import FileIO
-
-    from nplm.models.training.parallel.threads import Threads
 
 T = TypeVar("T")
 PAGE_BYTES = 4096
@@ -45,18 +44,20 @@ class Scratch(Work):
     def __init__(
         self,
         folder: str | os.PathLike[str] | None,
-        memory: int,
-        threads: Threads,
+        memory: int | str,
+        n_jobs: int | None = 1,
         progress: Progress | None = None,
     ) -> None:
         super().__init__(progress)
+        self._threads = Threads(n_threads(n_jobs))
+        self.n_threads = self._threads.n
+        self._budget = system.memory_in_bytes(memory)
         self._folder = Path(tempfile.gettempdir() if folder is None else folder)
         if not self._folder.is_dir():
             raise NotADirectoryError(
                 f"folder={str(self._folder)!r}, for temporary files, is not a "
                 "directory: create it, or pass another one."
             )
-        self._budget, self._threads, self.n_threads = memory, threads, threads.n
         self.reserve(0)
         self._needs = 0
         self._lock = Lock()

@@ -1,4 +1,4 @@
-"""Kneser-Ney estimation: discounts, probabilities, cut-offs, after the counts."""
+"""Kneser-Ney estimation: counts, discounts, probabilities, cut-offs."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from nplm._kernels.ngrams import _kneser_ney
 from nplm.base.array_types import Counts, Floats
 from nplm.base.blocks import blocks
 from nplm.base.exceptions import parameter_error
-from nplm.models.ngrams.stages.counts import MAX_TOTAL
+from nplm.models.ngrams.stages.counts import MAX_TOTAL, NgramCounts
 from nplm.models.ngrams.stages.discounts import (
     check_fallback,
     counts_of_counts,
     find_discounts,
 )
+from nplm.models.ngrams.stages.levels import STRUCTURE, counted
 from nplm.models.ngrams.stages.pruning import cut
+from nplm.models.ngrams.stages.runs import Packing, Source
 from nplm.models.ngrams.trie.backoff_trie import BackoffTrie
 from nplm.models.ngrams.trie.context_trie import ContextTrie
 from nplm.models.ngrams.trie.work import Work
-
-STRUCTURE = ("level_start", "context_word", "child_start", "start", "words")
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,9 +109,31 @@ class Estimate(NamedTuple):
 
 
 def estimated(
+    source: Source,
+    packing: Packing,
+    smoothing: Smoothing,
+    work: Work,
+    *,
+    keep_counts: bool = False,
+    warned_from: int = 1,
+) -> tuple[Estimate, NgramCounts | None]:
+    """Estimate a model, and keep its counts if asked: all stages, in their order."""
+    wanted = ["counts"] + ["raw"] * (keep_counts or smoothing.cuts_by_text)
+    arrays = counted(source, packing, work, *wanted)
+    modified = arrays.pop("counts")
+    raw = arrays.pop("raw", modified)
+    trie = ContextTrie(packing.n_words, **arrays)
+    estimate = smoothed(trie, modified, raw, smoothing, work, warned_from=warned_from)
+    if keep_counts:
+        return estimate, NgramCounts(packing.n_words, counts=raw, **arrays)
+    work.drop(modified, raw)
+    return estimate, None
+
+
+def smoothed(
     trie: ContextTrie,
     counts: Counts,
-    raw: Counts | None,
+    raw: Counts,
     smoothing: Smoothing,
     work: Work,
     *,
@@ -136,10 +158,10 @@ def estimated(
         fallback=smoothing.fallback,
         warned_from=warned_from,
     )
-    tested = raw if smoothing.cuts_by_text and raw is not None else counts
+    tested = raw if smoothing.cuts_by_text else counts
     prob, bow = _weighted(trie, counts, tested, discounts, smoothing, work)
     structure = {name: getattr(trie, name) for name in STRUCTURE}
-    model = BackoffTrie(trie.n_words, **structure, prob=prob, bow=bow)
+    model = BackoffTrie(trie.n_words, trie.level_start, **structure, prob=prob, bow=bow)
     if not smoothing.cuts:
         return Estimate(model, discounts, smoothing.impossible < 0)
     keep = work.array(np.bool_, len(tested))

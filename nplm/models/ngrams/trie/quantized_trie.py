@@ -280,9 +280,6 @@ class QuantizedTrie(WindowLookUps, SuffixTrie):
         bow = np.ones(1) if ends else level.bow.astype(np.float64)
         return words, prob, bow[bow_code]
 
-    def settled(self, table: object) -> Any:
-        return table
-
     def mapped(self, i: int) -> list[NDArray[Any]]:
         return [self.levels[i].records, self.levels[i].high]
 

@@ -217,6 +217,7 @@ class SuffixTrie(Protocol):
 
     def settled(self, table: object) -> Any:
         """Return n-grams with their final ids and numbers."""
+        return table
 
     def mapped(self, i: int) -> list[NDArray[Any]]:
         """Return the arrays of level `i`, whose memory a pass over it releases."""
