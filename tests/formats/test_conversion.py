@@ -208,7 +208,9 @@ def test_order_that_has_no_quantized_file_is_refused(tmp_path, order):
     words = [f"w{i}" for i in range(9)]
     write_arpa(fitted(0, order, None, n=60), tmp_path / "arpa", words)
     with pytest.raises(ValueError, match=f"quantizes orders 2 to 16, .* is {order}"):
-        convert_arpa(tmp_path / "arpa", output(tmp_path / "out", "quantized"), memory=1)
+        convert_arpa(
+            tmp_path / "arpa", output(tmp_path / "out", "quantized"), memory=1 << 10
+        )
     assert not (tmp_path / "out").exists()
 
 
