@@ -28,12 +28,12 @@ WINDOWS = ["unigrams", "trigram", "network", "classes", "mixture"]
 
 
 SENTENCES = [
-    *texts(15, 14, seed=2),
+    *texts(8, 14, seed=2),
     "",
     "  w1\tw2  w1 ",
     "w1 zoo <unk> w1",
     "zoö w1\u00a0w2",
-    " ".join(texts(60, seed=3)),
+    " ".join(texts(20, seed=3)),
     "w1 w2 </s>",
     "w1 w2 </s> w1 w2 w3 </s> w1",
 ]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Self
 
 from nplm.base.exceptions import optional_module
 
@@ -23,15 +24,30 @@ class Display:
 
     ax_: Axes
     figure_: Figure | SubFigure
+    _draw: Callable[..., None]  # on axes, with the options of `plot`
 
-    def _axes(self, ax: Axes | None) -> Axes:
-        """Return the given axes or new ones, and store them."""
+    def plot(self, ax: Axes | None = None, **kwargs: Any) -> Self:
+        """Draw what the display has.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Axes to draw on; new ones by default.
+        **kwargs : dict
+            As of `from_estimator`.
+
+        Returns
+        -------
+        display : Display
+            This object.
+        """
         check_matplotlib(f"{type(self).__name__}.plot")
         import matplotlib.pyplot as plt
 
         self.ax_ = plt.subplots()[1] if ax is None else ax
         self.figure_ = self.ax_.figure
-        return self.ax_
+        self._draw(self.ax_, **kwargs)
+        return self
 
 
 def above(ax: Axes) -> None:

@@ -166,7 +166,7 @@ class FeaturesDisplay(Display):
         of: Sequence[object] | None = None,
         n_words: int = 100,
         ax: Axes | None = None,
-        **kwargs: Any,
+        text_kw: dict[str, Any] | None = None,
     ) -> Self:
         """Plot the word features that a network has learned; see `feature_map`.
 
@@ -176,8 +176,8 @@ class FeaturesDisplay(Display):
             As of `feature_map`.
         ax : matplotlib Axes, optional
             Axes to draw on; new ones by default.
-        **kwargs : dict
-            Passed to `plot`.
+        text_kw : dict, optional
+            Passed to matplotlib's ``annotate``, such as ``{"fontsize": 7}``.
 
         Returns
         -------
@@ -199,26 +199,9 @@ class FeaturesDisplay(Display):
             features.words,
             explained_variance_ratio=features.explained_variance_ratio,
         )
-        return display.plot(ax, **kwargs)
+        return display.plot(ax, text_kw=text_kw)
 
-    def plot(
-        self, ax: Axes | None = None, *, text_kw: dict[str, Any] | None = None
-    ) -> Self:
-        """Draw the words.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, optional
-            Axes to draw on; new ones by default.
-        text_kw : dict, optional
-            Passed to matplotlib's ``annotate``, such as ``{"fontsize": 7}``.
-
-        Returns
-        -------
-        display : FeaturesDisplay
-            This object.
-        """
-        ax = self._axes(ax)
+    def _draw(self, ax: Axes, *, text_kw: dict[str, Any] | None = None) -> None:
         x, y = self.positions.T
         self.points_ = ax.scatter(x, y, s=6, alpha=0.5)
         text_kw = {
@@ -240,4 +223,3 @@ class FeaturesDisplay(Display):
                 )
             ]
         ax.set(xlabel=labels[0], ylabel=labels[1])
-        return self

@@ -18,7 +18,7 @@ from nplm.text.words.known_words import UNKNOWN
 
 
 class NextWordsDisplay(Display):
-    """Bar chart of the most probable next words and their probabilities.
+    """Bar chart of the most probable next words, the most probable at the top.
 
     Use `from_estimator` to create a display.
 
@@ -91,7 +91,7 @@ class NextWordsDisplay(Display):
         ax : matplotlib Axes, optional
             Axes to draw on; new ones by default.
         **kwargs : dict
-            Passed to `plot`.
+            Passed to matplotlib's ``barh``, such as ``color="grey"``.
 
         Returns
         -------
@@ -123,22 +123,7 @@ class NextWordsDisplay(Display):
             title = " ".join(str(words[i]) for i in np.asarray(context))
         return cls(likely, proba, context=title).plot(ax, **kwargs)
 
-    def plot(self, ax: Axes | None = None, **kwargs: Any) -> Self:
-        """Draw a bar for each word, the most probable at the top.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, optional
-            Axes to draw on; new ones by default.
-        **kwargs : dict
-            Passed to matplotlib's ``barh``, such as ``color="grey"``.
-
-        Returns
-        -------
-        display : NextWordsDisplay
-            This object.
-        """
-        ax = self._axes(ax)
+    def _draw(self, ax: Axes, **kwargs: Any) -> None:
         rows = np.arange(len(self.words))
         self.bars_ = ax.barh(rows, self.proba, **kwargs)
         ax.set_yticks(rows, [str(word) for word in self.words], parse_math=False)
@@ -146,7 +131,6 @@ class NextWordsDisplay(Display):
         ax.set_xlabel("probability")
         if self.context:
             ax.set_title(f"{self.context} …", parse_math=False)
-        return self
 
 
 def _next_words(

@@ -112,7 +112,7 @@ class PerplexityDisplay(Display):
         ax : matplotlib Axes, optional
             Axes to draw on; new ones by default.
         **kwargs : dict
-            Passed to `plot`.
+            Passed to matplotlib's ``barh``, or ``plot`` if there are bins.
 
         Returns
         -------
@@ -142,29 +142,10 @@ class PerplexityDisplay(Display):
         )
         return display.plot(ax, **kwargs)
 
-    def plot(self, ax: Axes | None = None, **kwargs: object) -> Self:
-        """Draw a bar for each model, or a line if there are bins.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, optional
-            Axes to draw on; new ones by default.
-        **kwargs : dict
-            Passed to matplotlib's ``barh`` or ``plot``.
-
-        Returns
-        -------
-        display : PerplexityDisplay
-            This object.
-        """
-        ax = self._axes(ax)
-        if self.bins is None:
-            self._plot_bars(ax, kwargs)
-        else:
-            self._plot_lines(ax, kwargs)
-        return self
-
-    def _plot_bars(self, ax: Axes, kwargs: dict[str, Any]) -> None:
+    def _draw(self, ax: Axes, **kwargs: Any) -> None:
+        if self.bins is not None:
+            self._draw_lines(ax, self.bins, kwargs)
+            return
         values = self.perplexity[:, 0]
         rows = np.arange(len(values))
         self.bars_ = ax.barh(rows, values, **kwargs)
@@ -174,11 +155,10 @@ class PerplexityDisplay(Display):
         ax.margins(x=0.12)
         ax.set_xlabel("perplexity")
 
-    def _plot_lines(self, ax: Axes, kwargs: dict[str, Any]) -> None:
+    def _draw_lines(self, ax: Axes, bins: AnyArray, kwargs: dict[str, Any]) -> None:
         from matplotlib.ticker import LogFormatter
 
-        assert self.bins is not None
-        columns = np.arange(len(self.bins))
+        columns = np.arange(len(bins))
         style = {"marker": "o"} | kwargs
         self.lines_ = [
             line
@@ -188,7 +168,7 @@ class PerplexityDisplay(Display):
         share = self.n_tokens / self.n_tokens.sum()
         ax.set_xticks(
             columns,
-            [f"{name}\n{part:.0%}" for name, part in zip(_named(self.bins), share)],
+            [f"{name}\n{part:.0%}" for name, part in zip(_named(bins), share)],
         )
         ax.set_yscale("log")
         ax.yaxis.set_major_formatter("{x:g}")

@@ -71,10 +71,11 @@ class TrainingDisplay(Display):
         estimator: object,
         *,
         name: str | None = None,
+        x: Literal["epochs", "seconds"] = "epochs",
         ax: Axes | None = None,
         **kwargs: Any,
     ) -> Self:
-        """Plot the learning curves of a fitted network.
+        """Plot the learning curves of a fitted network; that of training is dashed.
 
         Parameters
         ----------
@@ -82,10 +83,12 @@ class TrainingDisplay(Display):
             Fitted.
         name : str, optional
             Name in the legend; by default that of the class.
+        x : {"epochs", "seconds"}, default="epochs"
+            Unit of the horizontal axis.
         ax : matplotlib Axes, optional
             Axes to draw on; new ones by default.
         **kwargs : dict
-            Passed to `plot`.
+            Passed to matplotlib's ``plot``, such as ``color="black"``.
 
         Returns
         -------
@@ -115,37 +118,18 @@ class TrainingDisplay(Display):
             val_perplexity=None if np.isnan(val_perplexity).all() else val_perplexity,
             name=type(model).__name__ if name is None else name,
         )
-        return display.plot(ax, **kwargs)
+        return display.plot(ax, x=x, **kwargs)
 
-    def plot(
+    def _draw(
         self,
-        ax: Axes | None = None,
+        ax: Axes,
         *,
         name: str | None = None,
         x: Literal["epochs", "seconds"] = "epochs",
         **kwargs: Any,
-    ) -> Self:
-        """Draw the curves; the training curve is dashed.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, optional
-            Axes to draw on; new ones by default.
-        name : str, optional
-            Name in the legend.
-        x : {"epochs", "seconds"}, default="epochs"
-            Unit of the horizontal axis.
-        **kwargs : dict
-            Passed to matplotlib's ``plot``, such as ``color="black"``.
-
-        Returns
-        -------
-        display : TrainingDisplay
-            This object.
-        """
+    ) -> None:
         if x not in ("epochs", "seconds"):
             raise ValueError(f'x must be "epochs" or "seconds", got {x!r}.')
-        ax = self._axes(ax)
         name = self.name if name is None else name
         label = "" if name is None else f"{name}, "
         if x == "epochs":
@@ -162,4 +146,3 @@ class TrainingDisplay(Display):
             )
         ax.set(xlabel="epoch" if x == "epochs" else x, ylabel="perplexity")
         ax.legend()
-        return self

@@ -71,7 +71,7 @@ class MixtureWeightsDisplay(Display):
         ax : matplotlib Axes, optional
             Axes to draw on; new ones by default.
         **kwargs : dict
-            Passed to `plot`.
+            Passed to matplotlib's ``bar``, such as ``width=1``.
 
         Returns
         -------
@@ -97,22 +97,7 @@ class MixtureWeightsDisplay(Display):
         bins = getattr(model, "bins_", None) if weights.ndim == 2 else None
         return cls(weights, names, bins=bins).plot(ax, **kwargs)
 
-    def plot(self, ax: Axes | None = None, **kwargs: Any) -> Self:
-        """Draw the weights of each bin as a stacked bar.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, optional
-            Axes to draw on; new ones by default.
-        **kwargs : dict
-            Passed to matplotlib's ``bar``, such as ``width=1``.
-
-        Returns
-        -------
-        display : MixtureWeightsDisplay
-            This object.
-        """
-        ax = self._axes(ax)
+    def _draw(self, ax: Axes, **kwargs: Any) -> None:
         columns = np.arange(len(self.weights)) if self.bins is None else self.bins
         bottom = np.zeros(len(self.weights))
         self.bars_ = []
@@ -128,7 +113,6 @@ class MixtureWeightsDisplay(Display):
             ax.locator_params(axis="x", integer=True)
         ax.set_ylabel("weight")
         above(ax)
-        return self
 
 
 def member_names(model: object) -> list[str]:

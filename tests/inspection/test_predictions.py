@@ -17,7 +17,7 @@ from nplm import (
     UniformLM,
     Vocabulary,
 )
-from nplm.inspection import expected_words, feature_map, surprisals
+from nplm.inspection import expected_words, surprisals
 from tests.helpers import paper_lm
 
 CELLS = NeuralLM(
@@ -215,16 +215,3 @@ def test_an_impossible_token_has_infinite_surprisal():
     [found] = surprisals(lm, ["b b"])
     assert found.bits[0] == np.inf
     assert (found.bits >= 0).all() and not np.signbit(found.bits).any()
-
-
-def test_the_map_has_the_first_singular_vectors():
-    network = NeuralLM(n_hidden=4, embedding_dim=5, max_iter=2, random_state=0)
-    lm = TextLM(network, n_context=2).fit(TEXTS)
-    found = feature_map(lm, n_words=6)
-    features = lm.estimator_.C_[:6].astype(float)
-    U, S, _ = np.linalg.svd(features - features.mean(axis=0), full_matrices=False)
-    np.testing.assert_allclose(abs(found.positions), abs(U[:, :2] * S[:2]), atol=1e-6)
-    np.testing.assert_allclose(
-        found.explained_variance_ratio, (S**2 / (S**2).sum())[:2], rtol=1e-5
-    )
-    assert found.words == lm.vocabulary_.words_[:6].tolist()

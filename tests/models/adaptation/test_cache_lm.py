@@ -32,7 +32,7 @@ def naive(lm, context):
     return (pairs + lm.bigram_prior * p) / (pairs.sum() + lm.bigram_prior)
 
 
-@settings(max_examples=50)
+@settings(max_examples=25)
 @given(
     data=st.data(),
     width=st.integers(1, 9),

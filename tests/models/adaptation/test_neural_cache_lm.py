@@ -47,7 +47,7 @@ def naive(lm, context):
     return p / p.sum()
 
 
-@settings(max_examples=25)
+@settings(max_examples=15)
 @given(
     data=st.data(), theta=st.floats(0, 20),
     length=st.none() | st.integers(1, 8), boundary=st.none() | st.integers(0, 3),

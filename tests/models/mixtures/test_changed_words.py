@@ -26,7 +26,7 @@ def sums_are_one(lm):
     return proba
 
 
-@settings(max_examples=25)
+@settings(max_examples=15)
 @given(
     kept=st.sets(st.sampled_from(NAMES[:8]), min_size=1),
     order=st.integers(2, 4),
@@ -130,7 +130,7 @@ def test_words_to_keep_are_a_list_of_the_models_words(words, error, message):
         limit_vocabulary(trained(), words)
 
 
-@settings(max_examples=20)
+@settings(max_examples=12)
 @given(
     factors=st.dictionaries(st.sampled_from(NAMES[:8]), FACTORS, min_size=1),
     order=st.integers(2, 4),

@@ -107,7 +107,7 @@ def test_words_of_one_class_have_the_probability_of_the_class_model(
     np.testing.assert_allclose(found.sum(axis=1), 1, atol=1e-6)
 
 
-@settings(max_examples=15)
+@settings(max_examples=10)
 @given(
     order=st.integers(2, 3),
     a=distributions(["a", "ab", "abc", "v"]),

@@ -40,15 +40,25 @@ def parts():
     return windows(chain(900, 0), 3), windows(chain(400, 1), 3)
 
 
-def mixture(weights, **parameters):
+def mixture(weights, models=None, **parameters):
+    models = members() if models is None else models
     return MixtureLM(
-        members(), weights, n_words=N_WORDS, include_uniform=True, **parameters
+        models, weights, n_words=N_WORDS, include_uniform=True, **parameters
     )
 
 
-def fitted(weights, parts, **parameters):
+@pytest.fixture(scope="module")
+def fitted(parts):
+    """Fit a mixture of members that are fitted once."""
     (X, y), (X_val, y_val) = parts
-    return mixture(weights, **parameters).fit(X, y, X_val=X_val, y_val=y_val)
+    held_out = {"X_val": X_val, "y_val": y_val}
+    models = mixture("learned").fit(X, y, **held_out).named_estimators_
+    frozen = [(name, FrozenEstimator(models[name])) for name, _ in members()]
+
+    def fit(weights, **parameters):
+        return mixture(weights, frozen, **parameters).fit(X, y, **held_out)
+
+    return fit
 
 
 def member_probs(model, X, y):
@@ -56,9 +66,9 @@ def member_probs(model, X, y):
 
 
 @pytest.mark.parametrize("weights", WEIGHTS)
-def test_probabilities_are_the_weighted_sum(parts, weights):
+def test_probabilities_are_the_weighted_sum(parts, fitted, weights):
     X, y = parts[1]
-    model = fitted(weights, parts)
+    model = fitted(weights)
     row_weights = model.weights_
     if weights == "context":
         seen = model._contexts.frequency(X[:, -2:])
@@ -77,29 +87,27 @@ def test_probabilities_are_the_weighted_sum(parts, weights):
         assert_array_equal(model.weights_, np.full(3, 1 / 3))
 
 
-def test_learned_weights_are_a_fixed_point_of_em(parts):
+def test_learned_weights_are_a_fixed_point_of_em(parts, fitted):
     X, y = parts[1]
-    model = fitted("learned", parts, tol=0, max_iter=5000)
+    model = fitted("learned", tol=0, max_iter=5000)
     joint = model.weights_ * member_probs(model, X, y)
     step = (joint / joint.sum(axis=1, keepdims=True)).mean(axis=0)
     assert_allclose(model.weights_, step, atol=1e-4)
     # Nearby weights are worse on the held-out windows.
     for direction in np.eye(3):
         near = 0.95 * model.weights_ + 0.05 * direction
-        assert fitted(near, parts).score(X, y) <= model.score(X, y) + 1e-7
+        assert fitted(near).score(X, y) <= model.score(X, y) + 1e-7
 
 
 @pytest.mark.parametrize("weights", ["learned", "context"])
-def test_no_em_step_lowers_the_held_out_likelihood(parts, weights):
-    scores = [
-        fitted(weights, parts, max_iter=n, tol=0).score(*parts[1]) for n in range(6)
-    ]
+def test_no_em_step_lowers_the_held_out_likelihood(parts, fitted, weights):
+    scores = [fitted(weights, max_iter=n, tol=0).score(*parts[1]) for n in range(6)]
     assert max(scores) > scores[0]
     if weights == "learned":  # those of contexts also follow their priors
         assert (np.diff(scores) >= -1e-12).all()
-    assert scores[0] == pytest.approx(fitted("uniform", parts).score(*parts[1]))
-    assert fitted(weights, parts, max_iter=4, tol=0).n_iter_ == 4
-    assert fitted("uniform", parts).n_iter_ == 0
+    assert scores[0] == pytest.approx(fitted("uniform").score(*parts[1]))
+    assert fitted(weights, max_iter=4, tol=0).n_iter_ == 4
+    assert fitted("uniform").n_iter_ == 0
 
 
 def relative_frequency(order, X, y):
