@@ -323,8 +323,8 @@ class NetworkChooser:
                 raise ValueError(message)
             return None
         row = nearest_row(text.n_tokens, minutes, self.rows)
-        last, building = None, math.inf
-        while True:
+        building = math.inf
+        for is_last in (False, True):
             parameters = self._parameters(row)
             seconds_to_build, speed, scoring = self._measured(
                 parameters, PROBE_SHARE * budget.seconds
@@ -340,10 +340,10 @@ class NetworkChooser:
             seconds = budget.left - before - after
             further = self._row_after(row, minutes, speed)
             share = BUILDING_SHARE if seconds > 0 else 1 - BUILDING_SHARE
-            is_known = last is not None or (further is row and seconds > 0)
+            is_known = is_last or (further is row and seconds > 0)
             if is_known or building > share * (budget.left - before):
                 break
-            last, row = row, further
+            row = further
         if seconds <= 0:
             if is_required:
                 _check_time("a network and n-grams", before + after, fit)

@@ -23,15 +23,13 @@ MIN_UPDATES, MIN_BATCH = 400, 64
 # The logarithm of what a text may be larger or smaller than those of the rows, and the
 # ratio of a time to those of the rows, to say what more time gives.
 SAME_TEXT, MARGIN = 0.25, 1.3
-# The share of a distance in words, beside one in minutes, in the choice of a row.
-WORDS_SHARE = 1.0
 
 
 def nearest_row(words: float, minutes: float, rows: Sequence[Row] = ROWS) -> Row:
     """Return the row nearest to a text and a time, on the machine of the rows."""
 
     def distance(row: Row) -> float:
-        of_words = WORDS_SHARE * math.log(words / (1e6 * row.words))
+        of_words = math.log(words / (1e6 * row.words))
         return math.hypot(math.log(minutes / row.minutes), of_words)
 
     return min(rows, key=distance)

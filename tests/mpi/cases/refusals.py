@@ -5,6 +5,7 @@ from contextlib import chdir
 from functools import partial
 
 import numpy as np
+import pytest
 from mpi4py import MPI
 from sklearn.base import clone
 
@@ -88,10 +89,6 @@ def of_their_own():
 def diverges():
     X, y = data(20)
     lm = paper_lm(n_words=20, alpha=0, **SETTINGS).set_params(learning_rate_init=1e6)
-    try:
+    with pytest.raises(DivergenceError, match="lower learning_rate_init"):
         mpi.fit(lm, X, y)
-    except DivergenceError as error:
-        assert "lower learning_rate_init" in str(error)
-        assert not hasattr(lm, "C_")
-    else:
-        raise AssertionError("did not diverge")
+    assert not hasattr(lm, "C_")

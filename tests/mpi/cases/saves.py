@@ -8,6 +8,7 @@ import warnings
 from pathlib import Path
 
 import numpy as np
+import pytest
 from sklearn.base import clone
 
 from nplm import CheckpointError, Importance, NeuralLM, mpi
@@ -88,12 +89,8 @@ def terminated(folder):
         _network.train = count
         checkpoint.Checkpoint.save = save_and_hear_more
         before = signal.getsignal(number)
-        try:
+        with pytest.raises(KeyboardInterrupt, match=signal.Signals(number).name):
             mpi.fit(clone(lm), X, y, checkpoint=saves)
-        except KeyboardInterrupt as interrupt:
-            assert signal.Signals(number).name in str(interrupt)
-        else:
-            raise AssertionError("not interrupted")
         assert signal.getsignal(number) is before
         path = saves / f"save-1.{comm.rank}-of-{comm.size}.safetensors"
         _, texts = read_tensors(path, mmap=False)
@@ -113,13 +110,9 @@ def terminated_with_examples(folder):
     n, saves = len(y) // 2, Path(folder) / "sharded"
     X, y = X[n * comm.rank :][:n], y[n * comm.rank :][:n]
     resumed_examples(X, y, saves, data="sharded")
-    try:
-        other = y[::-1] if comm.rank == 1 else y
+    other = y[::-1] if comm.rank == 1 else y
+    with pytest.raises((CheckpointError, ValueError), match="its y of rank 1 was"):
         resumed_examples(X, other, saves, data="sharded")
-    except (CheckpointError, ValueError) as error:
-        assert "its y of rank 1 was" in str(error), error
-    else:
-        raise AssertionError("not refused")
 
 
 def resumed_examples(X, y, saves, settings=None, **options):
@@ -141,12 +134,8 @@ def resumed_examples(X, y, saves, settings=None, **options):
         return update(*args)
 
     kind.update = count
-    try:
+    with pytest.raises(KeyboardInterrupt, match="SIGTERM"):
         mpi.fit(clone(lm), X, y, checkpoint=saves, **options)
-    except KeyboardInterrupt as interrupt:
-        assert "SIGTERM" in str(interrupt)
-    else:
-        raise AssertionError("not interrupted")
     kind.update = update
     gone_on = mpi.fit(clone(lm), X, y, checkpoint=saves, **options)
     assert max(differences(gone_on, whole)) == 0
@@ -168,12 +157,8 @@ def terminated_while_scoring(folder):
             work(self, start, stop)
 
         scoring.Scoring.work = terminate
-        try:
+        with pytest.raises(KeyboardInterrupt, match="SIGTERM"):
             mpi.fit(clone(lm), X, y, **held_out, checkpoint=saves)
-        except KeyboardInterrupt as interrupt:
-            assert "SIGTERM" in str(interrupt)
-        else:
-            raise AssertionError("not interrupted")
         scoring.Scoring.work = work
         (path,) = saves.glob(f"save-*.{comm.rank}-of-{comm.size}.safetensors")
         _, texts = read_tensors(path, mmap=False)
