@@ -6,7 +6,6 @@ from typing import Any
 
 import click
 
-from nplm.base.generators import private_generator
 from nplm.cli._messages import report_in_options
 from nplm.cli._models import MODEL, learned_features, read_model
 from nplm.cli._options import command, flag, option
@@ -43,6 +42,9 @@ def generate_command(
       nplm generate model -n 5 --top-p 0.9
       nplm generate model --prompt "return a list of" --temperature 0.7 --seed 1
     """  # noqa: D301  (click reads the control character)
+    # Imported here: it needs scikit-learn, which would slow the help of the others.
+    from nplm.base.generators import private_generator
+
     lm = read_model(model, verify=verify)
     random = private_generator(seed)
     for start in range(0, n, TEXTS_A_BLOCK):

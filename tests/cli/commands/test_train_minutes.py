@@ -29,7 +29,7 @@ MINUTES = "0.08"
 @pytest.fixture
 def text(tmp_path):
     path = tmp_path / "text.txt"
-    path.write_text("\n".join(texts(2000, n_words=50)) + "\n")
+    path.write_text("\n".join(texts(800, n_words=50)) + "\n")
     return str(path)
 
 
@@ -117,6 +117,7 @@ def test_continued_model_is_not_worse(run, text, model, tmp_path):
     assert "a network needs 2,000 tokens" in refused.stderr
 
 
+@pytest.mark.slow
 def test_continued_model_reads_and_adapts_as_before(run, text, model, tmp_path):
     small = "--set", "n_hidden=8", "--set", "epochs=1", "--minutes", "1"
     train(run, text, model, *small, "--adapt", "--text", "running",
@@ -157,6 +158,7 @@ def test_limits_hold_for_texts_of_unknown_size(run, model, tmp_path, is_piped):
         assert "splitting into tokens" not in found.stderr
 
 
+@pytest.mark.slow
 def test_report_claims_only_what_is_known(run, text, model, tmp_path):
     found = train(run, text, model, "--minutes", "1", "--members", "ngrams")
     assert "no time for a network" not in found.stderr
@@ -207,6 +209,7 @@ def test_first_ctrl_c_saves_the_whole_mixture(text, model):
     assert done < planned <= 1.05 * done + 1
 
 
+@pytest.mark.slow
 def test_state_of_another_fit_is_refused_in_options(
     run, text, model, tmp_path, monkeypatch
 ):
@@ -229,7 +232,7 @@ def test_state_of_another_fit_is_refused_in_options(
     )
     assert "choose another --output." in refused("--seed", "3")
     other = tmp_path / "other"
-    other.write_text("\n".join(texts(1999, n_words=50)))
+    other.write_text("\n".join(texts(799, n_words=50)))
     assert "its TEXT was int32 (" in refused(text=str(other))
 
 

@@ -113,9 +113,12 @@ def test_a_vocabulary_of_unknown_words_is_told(run):
     ("fails", "rows"),
     [
         ("Kneser-Ney", ["trigram"]),
-        ("network", ["trigram", "Kneser-Ney", "network", "AutoLM"]),
+        pytest.param(
+            "network", ["trigram", "Kneser-Ney", "network", "AutoLM"],
+            marks=pytest.mark.slow,
+        ),
     ],
-)
+)  # fmt: skip
 def test_an_interrupt_keeps_what_was_trained(run, tmp_path, monkeypatch, fails, rows):
     monkeypatch.setattr(fitting, "LEAST_WEIGHT", 0.0)
     calls = []
