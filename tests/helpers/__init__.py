@@ -12,6 +12,7 @@ from tests.helpers.cases import (
     small_text,
 )
 from tests.helpers.models import (
+    assert_same_weights,
     changed,
     check_shared,
     energy_lm,

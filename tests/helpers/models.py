@@ -75,6 +75,13 @@ def check_shared(lm, n_words=20):
     recipe.architecture.check_shared(recipe.loss, recipe.estimator)
 
 
+def assert_same_weights(one, other):
+    """Raise unless two fitted networks have the same weights, to the bit."""
+    arrays, others = (lm._trained.parameters.trained() for lm in (one, other))
+    for name, array in arrays.items():
+        np.testing.assert_array_equal(others[name], array)
+
+
 def small_models(n_words):
     """Return a small instance of each model of windows."""
     size = dict(n_words=n_words)

@@ -42,11 +42,11 @@ def view(name: str, doc: str, *, of_words: str | None = None) -> property:
             return name
         return of_words
 
-    def get(self: Any) -> AnyArray | None:
+    def get(self: FittedNetworkLM) -> AnyArray | None:
         parameters = self._fit_result(name).parameters
         return parameters.named().get(array_in(parameters))
 
-    def set_(self: Any, values: object) -> None:
+    def set_(self: FittedNetworkLM, values: object) -> None:
         parameters = trained_network(self).parameters
         parameters.set(array_in(parameters), values, f"{name}_")
 

@@ -8,13 +8,15 @@ from typing import Any
 
 import numpy as np
 from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import InvalidParameterError
 
 from nplm.base.checks import plain
 from nplm.base.estimators.language_model import LanguageModel
+from nplm.base.exceptions import ParameterMessage
 from nplm.models.neural.architecture import Architecture
 from nplm.models.neural.network.dropout import Dropout
 from nplm.models.neural.network.hidden import checked_sizes
-from nplm.models.neural.options.base import Option, expanded
+from nplm.models.neural.options.base import Option
 from nplm.models.neural.options.features import Features
 from nplm.models.neural.options.losses import LOSSES
 from nplm.models.neural.options.outputs import OUTPUTS, Energy, Output, Softmax
@@ -41,16 +43,32 @@ ROUNDED_BATCH, ROUNDED_WIDTH = 16, 64
 
 
 def options_of(lm: LanguageModel) -> dict[str, Any]:
-    """Return plain copies of the options, by parameter; the loss may be "auto"."""
-    params, model = lm.get_params(deep=False), type(lm).__name__
+    """Return plain copies of the checked options, by parameter; "auto" for a loss."""
+    params = lm.get_params(deep=False)
     return {
-        name: expanded(
-            params[name], name, kinds, *(["auto"] if name == "loss" else []),
-            model=model,
-        )
-        for name, kinds in OPTIONS.items()
-        if name in params
-    }  # fmt: skip
+        name: _option_of(lm, name, params[name]) for name in OPTIONS if name in params
+    }
+
+
+def _option_of(lm: LanguageModel, name: str, value: object) -> Option | str:
+    kinds, others = OPTIONS[name], ["auto"] if name == "loss" else []
+    if isinstance(value, str):
+        value = str(value)  # may be a NumPy string
+        if value in others:
+            return value
+        if value in kinds:
+            return kinds[value]().plain_copy()
+    if not isinstance(value, Option) or not isinstance(value, tuple(kinds.values())):
+        names = ", ".join(map(repr, [*others, *kinds]))
+        options = ", ".join(f"{kind.__name__}(...)" for kind in kinds.values())
+        message = ParameterMessage(
+            f"{{{name}:The {name!r} parameter of {type(lm).__name__}}} must be one of "
+            "{0}, {1}. Got {2!r} instead.", names, options, value,
+            advice="", **{name: value},
+        )  # fmt: skip
+        raise InvalidParameterError(message)
+    value._validate_params()
+    return value.plain_copy()
 
 
 def option_to_change(lm: LanguageModel, key: str) -> Option | None:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from nplm.base.array_types import Index
+from nplm.base.estimators.language_model import LanguageModel
 from nplm.models.neural.fitting.fit import Training
 from nplm.models.neural.recipe import TrainedNetwork
 
@@ -27,7 +27,7 @@ class Trainer:
     """
 
     def __init__(
-        self, training: Training, keep: Callable[[TrainedNetwork], object]
+        self, training: Training, keep: Callable[[TrainedNetwork], LanguageModel]
     ) -> None:
         self._training, self._keep = training, keep
 
@@ -72,7 +72,7 @@ class Trainer:
         """
         return self._training.network.costs()
 
-    def keep(self) -> Any:
+    def keep(self) -> LanguageModel:
         """Assign the current weights to the model.
 
         Returns

@@ -18,7 +18,8 @@ from nplm import (
     Tree,
     windows,
 )
-from tests.helpers import markov_stream
+from tests.helpers import assert_same_weights, markov_stream
+from tests.helpers.checkpoint import fit_and_interrupt
 
 IDS, HELD_OUT = markov_stream(1500), markov_stream(500, seed=1)
 X, Y = windows(IDS, 5)
@@ -68,9 +69,7 @@ def network(name, **settings):
 
 
 def equal(one, other):
-    arrays, others = (lm._trained.parameters.trained() for lm in (one, other))
-    for name, array in arrays.items():
-        np.testing.assert_array_equal(others[name], array)
+    assert_same_weights(one, other)
     assert one.history_["loss"] == other.history_["loss"]
     found, scores = (lm.log_prob_stream(HELD_OUT) for lm in (one, other))
     np.testing.assert_array_equal(found, scores)
@@ -108,14 +107,8 @@ def test_fits_have_the_same_bits(name, tmp_path):
     first = 0 if name == "distant" else 3  # whose windows have all columns of X
     equal(clone(lm).fit_stream(IDS[first:], HELD_OUT[first:]), lm)
 
-    def interrupt(done, total, loss):
-        if done > 2000:
-            raise KeyboardInterrupt
-
-    resumed = clone(lm)
-    with pytest.raises(KeyboardInterrupt), pytest.warns(RuntimeWarning):
-        clone(lm).fit(X, Y, **VAL, checkpoint=tmp_path, progress=interrupt)
-    equal(resumed.fit(X, Y, **VAL, checkpoint=tmp_path), lm)
+    fit_and_interrupt(clone(lm), VAL, 2000, X=X, y=Y, checkpoint=tmp_path)
+    equal(clone(lm).fit(X, Y, **VAL, checkpoint=tmp_path), lm)
     again = pickle.loads(pickle.dumps(lm))
     equal(again.partial_fit(X, Y), lm.partial_fit(X, Y))
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import time
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -278,7 +277,7 @@ class Epochs(Job):
         best = {f"best_{i}": a for i, a in enumerate(self.held_out.best or ())}
         return self.network.state() | best
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> dict[str, object]:
         facts: dict[str, object] = {
             "history": self.history, "held_out": self.held_out.facts(),
             "n_before": self._n_before, "seen": self._seen,

@@ -137,14 +137,14 @@ class Training:
         if self._folder is None and self.processes is ALONE:
             return {}
         windows = self.windows
-        arrays: dict[str, Any] = {}
+        arrays: dict[str, AnyArray | None] = {}
         if windows.min_windows is None:
-            arrays = windows.arrays()
+            arrays |= windows.arrays()
         if windows.held_out is None:
             arrays |= {"X_val": None, "y_val": None}
         else:
             arrays |= windows.held_out.arrays("_val")
-        facts: dict[str, Any] = {"fitted": before is not None}
+        facts: dict[str, object] = {"fitted": before is not None}
         if before is not None:
             named = before.parameters.named()
             arrays |= {f"{name}_": array for name, array in named.items()}

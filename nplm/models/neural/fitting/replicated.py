@@ -12,12 +12,13 @@ from abc import abstractmethod
 from collections.abc import Callable
 from functools import partial
 from itertools import pairwise
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
 from nplm._kernels.neural import _examples, _network
 from nplm._kernels.neural._loops import Scratch
+from nplm._kernels.neural._team import Team
 from nplm.base.array_types import Array, Floats, Ids, Index
 from nplm.base.fitted import Fitted
 from nplm.models.neural.fitting.sharded import RankSharing
@@ -28,10 +29,10 @@ from nplm.models.neural.network.parts import Parts
 from nplm.models.neural.network.workspace import Kernel
 from nplm.models.training.parallel.processes import SharedLayout, common_memory
 
-T = TypeVar("T", bound=_examples.RankTeam)
+T = TypeVar("T", bound=_examples.MessageTeam | _examples.MemoryTeam)
 
 
-class RankExamples(RankSharing, Generic[T]):
+class RankExamples(RankSharing[T]):
     """Each rank has examples of its own of every mini-batch."""
 
     def __init__(self, network: ReplicatedNetwork, batch_size: int) -> None:
@@ -65,7 +66,7 @@ class RankExamples(RankSharing, Generic[T]):
         return batch, first, stop - first
 
     def _collecting(
-        self, network: ReplicatedNetwork, n: int
+        self, network: Network, n: int
     ) -> tuple[Kernel, Callable[..., Kernel], list[Scratch]]:
         """Return a solver, the maker of its collectors of gradients, and n memories."""
         self._memory = [network.scratch() for _ in range(n + 1)]
@@ -90,12 +91,11 @@ class RankMessages(RankExamples[_examples.MessageTeam]):
     (one Allgather of numbers of bytes, one Allgatherv), and make the same update.
     """
 
-    def make_teams(self, network: Any) -> list[object]:
+    def make_teams(self, network: Network) -> list[_examples.MessageTeam]:
         n_ranks, dtype = self.processes.size, network.parameters.dtype
-        n_whole, n_alike = network.n_whole, network.n_alike
-        numbers = aligned_zeros((1, n_whole + n_alike), dtype)[0]
-        self._sums, self._n_whole = numbers, n_whole
-        whole = numbers[:n_whole].view(np.uint8)
+        self._n_whole = n = n_whole(network)
+        self._sums = numbers = aligned_zeros((1, n + n_alike(network)), dtype)[0]
+        whole = numbers[:n].view(np.uint8)
         self._info = np.zeros((n_ranks, 4))  # bytes, loss, noise, numbers alike
         self._packed = np.zeros(0, np.uint8)
         self._received = np.zeros(0, np.uint8)
@@ -104,7 +104,7 @@ class RankMessages(RankExamples[_examples.MessageTeam]):
         received = tuple(map(collector, others))
         return [_examples.MessageTeam(
             team, received, solver, first=collector(first, whole=whole),
-            alike=numbers[n_whole:].view(np.uint8), batch_size=self.batch_size,
+            alike=numbers[n:].view(np.uint8), batch_size=self.batch_size,
         )]  # fmt: skip
 
     def update(self, team: _examples.MessageTeam, K: int) -> float:
@@ -145,10 +145,10 @@ class RankMemory(RankExamples[_examples.MemoryTeam]):
     They wait for each other twice a mini-batch, as the threads of `sharing.Examples`.
     """
 
-    def make_teams(self, network: Any) -> list[Any]:
+    def make_teams(self, network: Network) -> list[_examples.MemoryTeam]:
         n_ranks, rank = self.processes.size, self.processes.rank
-        n_whole = network.n_whole * network.parameters.dtype.itemsize
-        sizes = [_examples.BARRIER_BYTES, 16 * n_ranks, *[n_whole] * n_ranks]
+        n_bytes = n_whole(network) * network.parameters.dtype.itemsize
+        sizes = [_examples.BARRIER_BYTES, 16 * n_ranks, *[n_bytes] * n_ranks]
         parts = SharedLayout(sizes)
         memory = common_memory(self.processes, parts.n_bytes)
         info = parts.array(memory, 1, np.float64)
@@ -185,7 +185,7 @@ class RankMemory(RankExamples[_examples.MemoryTeam]):
         return time.perf_counter() - began
 
 
-class RankAverages(RankSharing):
+class RankAverages(RankSharing[Team]):
     """Each rank trains on mini-batches of its own; then all take the mean network.
 
     This is local SGD (Stich, 2019), for networks of computers that are slow.
@@ -196,7 +196,7 @@ class RankAverages(RankSharing):
         self._run_length = network.run_length(batch_size)
         super().__init__(network, batch_size)
 
-    def make_teams(self, network: Any) -> list[Any]:
+    def make_teams(self, network: Network) -> list[Team]:
         # Noise samples and masks of its own, as those of asynchronous threads.
         processes = self.processes
         return [network.team(
@@ -261,6 +261,24 @@ class RankAverages(RankSharing):
                 processes.sum(array)
 
 
+def n_whole(network: Network) -> int:
+    """Return the number of gradients that every mini-batch has."""
+    return sum(
+        array.size
+        for name, array in network.parameters.learned().items()
+        if f"decayed_{name}" not in network.solver_state
+    )
+
+
+def n_alike(network: Network) -> int:
+    """Return the maximum number of gradients of rows that all ranks visit."""
+    estimate = getattr(network.parts.output, "estimate", None)
+    if estimate is None or network.parameters.tied:
+        return 0
+    n_noise = min(estimate.max_noise, network.n_words)
+    return int(n_noise * network.parameters.E.shape[1])
+
+
 class ReplicatedNetwork(Network):
     """A network that every process has, and that all of them train together.
 
@@ -280,24 +298,7 @@ class ReplicatedNetwork(Network):
         super().__init__(parts, parameters, **options)
         self.average_every, self.has_parts = average_every, has_parts
 
-    @property
-    def n_whole(self) -> int:
-        """Number of gradients that every mini-batch has."""
-        return sum(
-            array.size
-            for name, array in self.parameters.learned().items()
-            if f"decayed_{name}" not in self.solver_state
-        )
-
-    @property
-    def n_alike(self) -> int:
-        """Maximum number of gradients of rows that all ranks visit."""
-        estimate = getattr(self.parts.output, "estimate", None)
-        if estimate is None or self.parameters.tied:
-            return 0
-        return int(min(estimate.max_noise, self.n_words) * self.parameters.E.shape[1])
-
-    def _shared(self, batch_size: int) -> Sharing:
+    def _shared(self, batch_size: int) -> Sharing[Any]:
         if self.average_every is None:
             return RankMessages(self, batch_size)
         return RankAverages(self, batch_size, self.average_every)
@@ -351,7 +352,7 @@ class CommonNetwork(ReplicatedNetwork):
             {name: common[name] for name in parameters.learned()}
         )
 
-    def _shared(self, batch_size: int) -> Sharing:
+    def _shared(self, batch_size: int) -> Sharing[Any]:
         return RankMemory(self, batch_size)
 
     def _once(self, work: Callable[[], None]) -> None:

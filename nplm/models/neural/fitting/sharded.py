@@ -13,9 +13,9 @@ import numpy as np
 from nplm._kernels.neural import _network
 from nplm._kernels.neural._loops import row_stride
 from nplm._kernels.neural._network import BACKWARD, FORWARD, UPDATE
-from nplm._kernels.neural._team import block_starts
+from nplm._kernels.neural._team import Team, block_starts
 from nplm.base.array_types import Array, Floats, Ids, Index
-from nplm.models.neural.network.network import Network, Sharing
+from nplm.models.neural.network.network import Network, Sharing, T
 from nplm.models.neural.network.parameters import Parameters, aligned_zeros
 from nplm.models.neural.network.parts import Parts
 from nplm.models.neural.recipe import TrainedNetwork
@@ -39,7 +39,7 @@ def gathers_totals(n_ranks: int, n_columns: int) -> bool:
     return (n_ranks - 1 - steps) * 24 * n_columns <= steps * LATENCY_BYTES
 
 
-class RankSharing(Sharing):
+class RankSharing(Sharing[T]):
     """One rank of the processes that train a network together, in steps."""
 
     def __init__(self, network: Network, batch_size: int) -> None:
@@ -64,10 +64,10 @@ class RankSharing(Sharing):
         """Train on the examples of a step; return the seconds of waits and messages."""
 
 
-class RankRows(RankSharing):
+class RankRows(RankSharing[Team]):
     """Each rank has output units of its own, of every example (section 3.2)."""
 
-    def make_teams(self, network: Network) -> list[Any]:
+    def make_teams(self, network: Network) -> list[Team]:
         n_ranks, rank = self.processes.size, self.processes.rank
         parts, parameters = network.parts, network.parameters
         columns = 1 if self.batch_size == 1 else row_stride(self.batch_size)
@@ -116,7 +116,7 @@ class ShardedNetwork(Network):
 
     # -- training -------------------------------------------------------------
 
-    def _shared(self, batch_size: int) -> Sharing:
+    def _shared(self, batch_size: int) -> Sharing[Team]:
         return RankRows(self, batch_size)
 
     # -- scoring --------------------------------------------------------------

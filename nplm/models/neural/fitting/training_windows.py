@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 from scipy.sparse import csr_array
 
-from nplm.base.array_types import Counts, Floats, Ids, Index
+from nplm.base.array_types import AnyArray, Counts, Floats, Ids, Index
 from nplm.base.blocks import Texts, blocks
 from nplm.base.checks import count_ids
 from nplm.base.exceptions import parameter_error
@@ -78,7 +78,7 @@ class Windows:
             return replace(some, rows=self.rows[part])
         return replace(some, X=self.X[part], y=self.y[part])
 
-    def arrays(self, suffix: str = "") -> dict[str, Any]:
+    def arrays(self, suffix: str = "") -> dict[str, AnyArray]:
         """Return the arrays of the windows by name."""
         some = {f"rows{suffix}": self.rows, f"weights{suffix}": self.weights}
         every = {f"X{suffix}": self.X, f"y{suffix}": self.y}
@@ -269,7 +269,7 @@ class WeightedOrder(Order):
         is_next[:1] = False
         first = np.flatnonzero(~is_next)
         is_small = max(n, self.n_windows) < 2**30
-        self._dtype: Any = np.int32 if is_small else np.int64
+        self._dtype: DTypeLike = np.int32 if is_small else np.int64
         self._first, self._length = first, np.diff(first, append=n)
         self._is_part = weights[first] < 1
         sums = np.cumsum((weights[first] * self._length)[self._is_part])

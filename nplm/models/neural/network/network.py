@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from nplm._kernels.neural._gradients import Gradients
 from nplm._kernels.neural._loops import Scratch
 from nplm._kernels.neural._solvers import Clock
 from nplm._kernels.neural._team import Team, UpdateLock
-from nplm.base.array_types import Array, Ids, Index, State
+from nplm.base.array_types import Array, Bytes, Ids, Index, State
 from nplm.base.fitted import Fitted
 from nplm.models.neural.network.dropout import NO_DROPOUT, Dropout
 from nplm.models.neural.network.network_scorer import NO_SOLVER, Scorer
@@ -68,7 +68,7 @@ class Network(Scorer):
         self.dropout = dropout
         self.clock = Clock(*clock)
         self.processes, self.seconds = processes, Seconds()
-        self._sharing: Sharing | None = None
+        self._sharing: Sharing[Any] | None = None
         self._loss = 0.0  # the part that no current team holds
 
     # Whether a mini-batch has separate runs, by which threads may share it where units
@@ -202,7 +202,7 @@ class Network(Scorer):
         figures = self.parts.output.figures(self.output_state)
         return figures | ({} if self.processes is ALONE else self.seconds.taken())
 
-    def sharing(self, batch_size: int) -> Sharing:
+    def sharing(self, batch_size: int) -> Sharing[Any]:
         """Return the threads that train with mini-batches of this size."""
         if self._sharing is None or self._sharing.batch_size != batch_size:
             self._release()
@@ -212,11 +212,11 @@ class Network(Scorer):
             self._sharing.loss, self._loss = self._loss, 0.0
         return self._sharing
 
-    def _shared(self, batch_size: int) -> Sharing:
+    def _shared(self, batch_size: int) -> Sharing[Any]:
         kind, n_threads = self._kind(batch_size)
         return kind(Threads(n_threads), self, batch_size)
 
-    def _kind(self, batch_size: int) -> tuple[type[Sharing], int]:
+    def _kind(self, batch_size: int) -> tuple[type[Sharing[Any]], int]:
         kind, n_threads = sharing_of(
             self.parallel, self.parts, self.n_words, batch_size, self.threads.n
         )
@@ -241,7 +241,9 @@ class Network(Scorer):
             self.tier, self.clock, self._trained, self.solver_state, scratch
         )
 
-    def collector(self, solver: Kernel, scratch: Scratch, whole: Any = None) -> Kernel:
+    def collector(
+        self, solver: Kernel, scratch: Scratch, whole: Bytes | None = None
+    ) -> Kernel:
         """Return what collects the gradients of a member for the solver."""
         learned = {name: self._trained[name] for name in self.parameters.learned()}
         return Gradients(
@@ -263,7 +265,10 @@ class Network(Scorer):
 # -- sharing ---------------------------------------------------------------------
 
 
-class Sharing(ABC):
+T = TypeVar("T", bound=Team | _examples.ExampleTeam | _examples.RankTeam)
+
+
+class Sharing(ABC, Generic[T]):
     """Threads that train a network, in mini-batches of `batch_size` examples."""
 
     # Whether each thread trains on mini-batches of its own.
@@ -274,7 +279,7 @@ class Sharing(ABC):
         self.teams = self.make_teams(network)
 
     @abstractmethod
-    def make_teams(self, network: Network) -> list[Any]:
+    def make_teams(self, network: Network) -> list[T]:
         """Return the kernels of each team that trains."""
 
     @abstractmethod
@@ -302,10 +307,10 @@ class Sharing(ABC):
             team.loss, value = value, 0.0
 
 
-class Rows(Sharing):
+class Rows(Sharing[Team]):
     """Each thread has output units of its own, of every example (section 3.2)."""
 
-    def make_teams(self, network: Network) -> list[Any]:
+    def make_teams(self, network: Network) -> list[Team]:
         n, solver = self.threads.n, network.solver_kernel
         return [network.team(self.batch_size, solver, n_members=n)]
 
@@ -317,10 +322,10 @@ class Rows(Sharing):
         )  # fmt: skip
 
 
-class Examples(Sharing):
+class Examples(Sharing[_examples.ExampleTeam]):
     """Each thread has examples of its own of every mini-batch."""
 
-    def make_teams(self, network: Network) -> list[object]:
+    def make_teams(self, network: Network) -> list[_examples.ExampleTeam]:
         n, length = self.threads.n, network.run_length(self.batch_size)
         most = _examples.most_examples(n, self.batch_size, length)
         self._memory = network.scratch()
@@ -341,27 +346,24 @@ class Examples(Sharing):
         )  # fmt: skip
 
 
-class Asynchronous(Sharing):
+class Asynchronous(Sharing[Team]):
     """Each thread has mini-batches of its own, and updates without a lock (3.1).
 
     Part of an update is sometimes lost.
     """
 
     is_async: ClassVar[bool] = True
+    locks: ClassVar[bool] = False  # whether a lock is around updates
 
-    def make_teams(self, network: Network) -> list[object]:
+    def make_teams(self, network: Network) -> list[Team]:
         n, solver = self.threads.n, network.solver_kernel
-        options = {"n_workers": n, "lock": self.lock()}
+        options = {"n_workers": n, "lock": UpdateLock() if self.locks else None}
         length = network.run_length(self.batch_size)
         self._n_runs = None if length == 1 else self.batch_size // length
         return [
             network.team(self.batch_size, solver, worker=i, member=i, **options)
             for i in range(n)
         ]
-
-    def lock(self) -> Any:
-        """Return the lock around updates, if any."""
-        return None
 
     def train(self, X: Ids, y: Ids, index: Index) -> None:
         n = len(self.teams)
@@ -382,8 +384,7 @@ class Asynchronous(Sharing):
 class Locked(Asynchronous):
     """Like `Asynchronous`, with a lock around updates, as the paper tried first."""
 
-    def lock(self) -> Any:
-        return UpdateLock()
+    locks: ClassVar[bool] = True
 
 
 def own_examples(
@@ -400,7 +401,7 @@ def own_examples(
 
 def sharing_of(
     parallel: str, parts: Parts, n_words: int, batch_size: int, n_threads: int
-) -> tuple[type[Sharing], int]:
+) -> tuple[type[Sharing[Any]], int]:
     """Return the way in which threads share a fit, and how many of them do.
 
     With ``parallel="sync"`` they share the output units where these are nearly all of

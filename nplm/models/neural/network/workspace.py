@@ -7,10 +7,11 @@ from typing import Any
 
 from nplm._kernels.neural._inputs import Activations
 from nplm._kernels.neural._loops import Scratch, Tier
+from nplm._kernels.neural._solvers import Parameter, Solver
 from nplm.base.array_types import State
 
 Kernel = Any  # a compiled object of a part or a solver, of a class for each kind
-Trained = dict[str, Kernel]  # parameters in the form that kernels take, by name
+Trained = dict[str, Parameter]  # parameters in the form that kernels take, by name
 
 
 @dataclass(frozen=True)
@@ -31,4 +32,4 @@ class Workspace:
     member: int  # number of this team among those that share mini-batches
     worker: int  # number of this team among those that train the same parameters
     n_workers: int
-    solver: Kernel | None  # None when scoring
+    solver: Solver | None  # None when scoring

@@ -11,6 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 from nplm import DivergenceError, NeuralLM, windows
 from nplm.models.neural.fitting.epochs import Epochs
 from tests.helpers import changed, markov_stream, paper_lm
+from tests.helpers.checkpoint import fit_and_interrupt
 
 SMALL = dict(n_hidden=6, embedding_dim=4, random_state=0)
 
@@ -18,21 +19,6 @@ SMALL = dict(n_hidden=6, embedding_dim=4, random_state=0)
 @pytest.fixture(scope="module")
 def data():
     return *windows(markov_stream(3000), 2), *windows(markov_stream(1000, seed=1), 2)
-
-
-def test_early_stopping_keeps_the_best_epoch(data):
-    X, y, X_val, y_val = data
-    lm = paper_lm(
-        n_words=20, direct=True, learning_rate_init=0.1, batch_size=8, alpha=0,
-        max_iter=60, n_iter_no_change=3, early_stopping="auto", **SMALL,
-    ).fit(X[:300], y[:300], X_val=X_val, y_val=y_val)  # fmt: skip
-    losses = lm.history_["val_loss"]
-    assert lm.n_iter_ == len(losses) < 60
-    assert np.argmin(losses) < len(losses) - 1
-    assert -lm.score(X_val, y_val) == pytest.approx(min(losses), rel=1e-6)
-    again = clone(lm).set_params(early_stopping=False, max_iter=lm.n_iter_)
-    again.fit(X[:300], y[:300], X_val=X_val, y_val=y_val)
-    assert -again.score(X_val, y_val) == pytest.approx(losses[-1], rel=1e-6)
 
 
 @pytest.mark.filterwarnings("ignore:NeuralLM. the held-out loss was still falling")
@@ -109,16 +95,6 @@ def test_partial_fit_in_one_call_is_one_epoch(data):
         one.partial_fit(X[:1], [20])
 
 
-def test_warm_start_continues_from_the_weights(data):
-    X, y, *_ = data
-    lm = paper_lm(n_words=20, max_iter=2, warm_start=True, **SMALL).fit(X, y)
-    before = lm.history_["loss"]
-    lm.fit(X, y)
-    assert lm.history_["loss"][:2] == before
-    assert lm.history_["loss"][2] < before[-1]
-    assert lm.n_seen_ == 4 * len(y)
-
-
 def test_n_iter_counts_the_epochs_of_the_history(data):
     X, y, X_val, y_val = data
     lm = paper_lm(n_words=20, max_iter=2, warm_start=True, **SMALL)
@@ -134,15 +110,7 @@ def test_n_iter_counts_the_epochs_of_the_history(data):
     check(4)
     assert np.isnan(lm.history_["val_loss"]).tolist() == [True, True, False, False]
 
-    def interrupt(done, total, loss):
-        if done > total / 2:
-            raise KeyboardInterrupt
-
-    with (
-        pytest.warns(RuntimeWarning, match="interrupted in epoch 2 of at most 2"),
-        pytest.raises(KeyboardInterrupt),
-    ):
-        lm.fit(X, y, progress=interrupt)
+    fit_and_interrupt(lm, dict(X=X, y=y), 3 * len(y) / 2)
     check(5)
     lm.set_params(warm_start=False, max_iter=1).fit(X, y)
     check(1)
@@ -175,19 +143,12 @@ def test_verbose_prints_a_line_an_epoch_and_the_speed(data, capsys):
 
 
 @pytest.mark.parametrize("warm_start", [False, True])
-def test_divergence_does_not_change_an_earlier_fit(data, warm_start):
-    X, y, *_ = data
-    lm = paper_lm(max_iter=1, alpha=0, warm_start=warm_start, **SMALL).fit(X, y)
-    before = lm.predict_proba(X[:3])
-    with pytest.raises(DivergenceError):
-        lm.set_params(learning_rate_init=1e6).fit(X % 7, y % 7)
-    np.testing.assert_array_equal(lm.predict_proba(X[:3]), before)
-
-
-def test_a_divergence_after_good_epochs_leaves_an_earlier_fit_alone(data, monkeypatch):
+def test_a_divergence_after_good_epochs_leaves_an_earlier_fit_alone(
+    data, monkeypatch, warm_start
+):
     X, y, X_val, y_val = data
-    lm = paper_lm(n_words=20, max_iter=1, **SMALL).fit(X, y)
-    before = vars(lm).copy()
+    lm = paper_lm(n_words=20, max_iter=1, warm_start=warm_start, **SMALL).fit(X, y)
+    before, proba = vars(lm).copy(), lm.predict_proba(X[:3])
     check = Epochs._check_divergence
 
     def diverged_later(self, loss, epoch, done):
@@ -197,6 +158,7 @@ def test_a_divergence_after_good_epochs_leaves_an_earlier_fit_alone(data, monkey
     with pytest.raises(DivergenceError, match="epoch 3"):
         lm.set_params(max_iter=5).fit(X, y, X_val=X_val, y_val=y_val)
     assert vars(lm) == before | {"max_iter": 5}
+    np.testing.assert_array_equal(lm.predict_proba(X[:3]), proba)
 
 
 def test_an_interrupt_before_training_leaves_an_earlier_fit_alone(

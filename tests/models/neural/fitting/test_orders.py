@@ -104,7 +104,7 @@ def weighted(runs_of=None, *, shuffle=True):
 
 @pytest.mark.parametrize("runs_of", [None, 16])
 def test_windows_are_visited_by_their_weights_on_average(runs_of):
-    made, rng, n_epochs = weighted(runs_of), np.random.RandomState(0), 3000
+    made, rng, n_epochs = weighted(runs_of), np.random.RandomState(0), 1200
     visits = np.array([
         np.bincount(epoch(made, rng, 100), minlength=len(WEIGHTS))
         for _ in range(n_epochs)

@@ -82,7 +82,7 @@ def test_error_in_a_thread_ends_the_fit(
     lm = paper_lm(
         n_words=20, parallel=parallel, n_jobs=2, max_iter=1, batch_size=batch_size,
         **SMALL,
-    ).fit(X[:300], y[:300])  # fmt: skip
+    ).fit(X[:120], y[:120])  # fmt: skip
     before = lm.predict_proba(X[:3])
     train, callers = module.train, set()
 
@@ -98,7 +98,7 @@ def test_error_in_a_thread_ends_the_fit(
             lm.fit(X, y)
     assert callers
     np.testing.assert_array_equal(lm.predict_proba(X[:3]), before)
-    assert lm.fit(X[:300], y[:300]).n_seen_ == 300
+    assert lm.fit(X[:120], y[:120]).n_seen_ == 120
 
 
 @pytest.mark.parametrize(

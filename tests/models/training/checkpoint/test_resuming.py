@@ -18,12 +18,18 @@ import nplm
 from nplm import CheckpointError
 from nplm.models.neural.fitting.scoring import Scoring
 from nplm.models.training import checkpoint as checkpoints
-from tests.helpers import paper_lm
-from tests.helpers.checkpoint import SAMPLED, SETTINGS, fit_and_kill, n_saves
+from tests.helpers import assert_same_weights, paper_lm
+from tests.helpers.checkpoint import (
+    SAMPLED,
+    SETTINGS,
+    fit_and_interrupt,
+    fit_and_kill,
+    n_saves,
+    resume,
+)
 
 pytestmark = pytest.mark.slow
 
-PARAMETERS = ["C_", "H_", "d_", "U_", "b_"]
 FIT = """
 import sys
 import numpy as np
@@ -57,13 +63,10 @@ def test_killed_fit_resumes_to_the_same_bits(data, tmp_path, n_jobs, at, parts):
     lm = paper_lm(**common | SETTINGS | PARTS[parts])
     whole = clone(lm).fit(**data)
     fit_and_kill(clone(lm), data, tmp_path, at)
-    began_at = []
-    lm.fit(**data, checkpoint=tmp_path, progress=lambda done, *_: began_at.append(done))
+    began_at = resume(lm, data, tmp_path)
     if at > 1000:
-        assert began_at[0] > 0.3 * at  # it resumed
-    arrays, wanted = (fitted._trained.parameters.trained() for fitted in (lm, whole))
-    for name, want in wanted.items():
-        np.testing.assert_array_equal(arrays[name], want)
+        assert began_at > 0.3 * at  # it resumed
+    assert_same_weights(lm, whole)
     for name in ("loss", "val_loss"):
         assert lm.history_[name] == whole.history_[name]
     assert (lm.n_iter_, lm.n_seen_) == (whole.n_iter_, whole.n_seen_)
@@ -122,9 +125,7 @@ def test_fit_is_resumed_after_sigkill(data, tmp_path, n_jobs):
         assert n_saves(folder) >= saves
     went_on = paper_lm(**settings).fit(X, y, checkpoint=folder)
     whole = paper_lm(**settings).fit(X, y)
-    for name in PARAMETERS:
-        np.testing.assert_array_equal(getattr(went_on, name), getattr(whole, name))
-    assert went_on.history_["loss"] == whole.history_["loss"]
+    assert_same_fit(went_on, whole)
 
 
 def test_interrupt_while_scoring_is_saved(data, tmp_path, monkeypatch):
@@ -152,10 +153,8 @@ def test_interrupt_while_scoring_is_saved(data, tmp_path, monkeypatch):
         interrupted.fit(**data, checkpoint=tmp_path)
     assert {len(values) for values in interrupted.history_.values()} == {1}
     monkeypatch.undo()
-    began_at = []
-    lm.fit(**data, checkpoint=tmp_path, progress=lambda done, *_: began_at.append(done))
+    assert resume(lm, data, tmp_path) > 2 * len(data["y"])
     assert_same_fit(lm, whole)
-    assert began_at[0] > 2 * len(data["y"])
 
 
 def test_interrupted_warm_start_is_resumed(data, tmp_path):
@@ -163,28 +162,16 @@ def test_interrupted_warm_start_is_resumed(data, tmp_path):
     state = pickle.dumps(lm)
     whole, again = pickle.loads(state).fit(**data), pickle.loads(state)
 
-    def interrupt(done, total, loss):
-        if done > 1.5 * len(data["y"]):
-            raise KeyboardInterrupt
-
-    with (
-        pytest.warns(RuntimeWarning, match="interrupted"),
-        pytest.raises(KeyboardInterrupt),
-    ):
-        lm.fit(**data, checkpoint=tmp_path, progress=interrupt)
+    fit_and_interrupt(lm, data, 1.5 * len(data["y"]), checkpoint=tmp_path)
     assert lm.n_iter_ == len(lm.history_["loss"]) == 3
-    began_at = []
-    again.fit(
-        **data, checkpoint=tmp_path, progress=lambda done, *_: began_at.append(done)
-    )
+    # The interrupt saved it.
+    assert resume(again, data, tmp_path) > 1.5 * len(data["y"])
     assert_same_fit(again, whole)
     assert again.n_iter_ == len(again.history_["loss"]) == 4
-    assert began_at[0] > 1.5 * len(data["y"])  # the interrupt saved it
 
 
 def assert_same_fit(one, other):
-    for name in PARAMETERS:
-        np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
+    assert_same_weights(one, other)
     assert one.history_["loss"] == other.history_["loss"]
 
 
@@ -209,9 +196,7 @@ def test_an_interrupt_saves(data, tmp_path, monkeypatch, n_jobs, parallel):
         interrupted.fit(X, y, checkpoint=tmp_path)
     lm.set_params(max_iter=interrupted.n_iter_ + 2)
     whole = clone(lm).fit(X, y)
-    began_at = []
-    lm.fit(X, y, checkpoint=tmp_path, progress=lambda done, *_: began_at.append(done))
-    assert began_at[0] > interrupted.n_seen_
+    assert resume(lm, dict(X=X, y=y), tmp_path) > interrupted.n_seen_
     assert lm.n_seen_ == lm.n_iter_ * len(y)
     if parallel == "sync":
         assert_same_fit(lm, whole)
