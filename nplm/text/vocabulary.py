@@ -19,8 +19,13 @@ from nplm.base.fitted import Fitted, Item, invalid_item
 from nplm.base.generators import private_generator
 from nplm.text.embeddings import aligned, spelling_features
 from nplm.text.samples import check_documents, check_tokens, lists_of_tokens, unpacked
-from nplm.text.words.known_words import KnownWords, UnknownSpelling
-from nplm.text.words.word_choice import WordChoice, chosen_words, symbols_of
+from nplm.text.words.known_words import (
+    KnownWords,
+    UnknownSpelling,
+    WordChoice,
+    chosen_words,
+    symbols_of,
+)
 
 
 class Vocabulary(WordChoice, TransformerMixin, DocumentEstimator):

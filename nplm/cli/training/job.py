@@ -14,8 +14,8 @@ from nplm.cli._options import Settings
 from nplm.cli._tally import report_perplexities
 from nplm.cli._text import listed_words, refuse_empty
 from nplm.text.lm.scorer import Scorer
+from nplm.text.words.known_words import WordChoice
 from nplm.text.words.splitting import BETWEEN_BLANKS, BLANKS, END, LineMarks, Splitter
-from nplm.text.words.word_choice import WordChoice
 
 
 @dataclass(frozen=True)

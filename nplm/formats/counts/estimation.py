@@ -23,8 +23,8 @@ from nplm.models.ngrams.stages.counts import NgramCounts
 from nplm.models.ngrams.stages.runs import Packing
 from nplm.models.ngrams.stages.scratch import Scratch
 from nplm.models.ngrams.stages.smoothing import Smoothing, estimated
+from nplm.text.words.known_words import WordChoice, symbols_of
 from nplm.text.words.splitting import BEGIN, END, Splitter, finder_of
-from nplm.text.words.word_choice import WordChoice, symbols_of
 
 if TYPE_CHECKING:
     from nplm.models.ngrams.kneser_ney import KneserNeyLM

@@ -22,8 +22,8 @@ from nplm.formats.open_model import Kind, open_model
 from nplm.models.ngrams.stages.counts import MAX_TOTAL, check_total
 from nplm.models.ngrams.stages.runs import Packing, Run, write_runs_of_tables
 from nplm.models.ngrams.trie.work import Work
+from nplm.text.words.known_words import WordChoice
 from nplm.text.words.splitting import BEGIN, END
-from nplm.text.words.word_choice import WordChoice
 
 CHUNK_BYTES = 1 << 20
 COUNT = re.compile(rb"0*\d{1,16}")

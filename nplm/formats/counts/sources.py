@@ -17,9 +17,8 @@ from nplm.formats._words import StoredWords
 from nplm.models.ngrams.stages.runs import Packing, Run, Source, streams, write_runs
 from nplm.models.ngrams.trie.work import Work
 from nplm.text.streams import Tokens, WordStream
-from nplm.text.words.known_words import KnownWords
+from nplm.text.words.known_words import KnownWords, WordChoice, chosen_words
 from nplm.text.words.splitting import Splitter, marks_of
-from nplm.text.words.word_choice import WordChoice, chosen_words
 
 IDS = "ids"
 

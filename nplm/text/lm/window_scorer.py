@@ -32,7 +32,7 @@ class RowCache:
 
     For a model that sums over all words to score one, such as a network with a softmax:
     hypotheses with the same context, whatever their next words, then cost one sum. At
-    least one row is kept.
+    least one row is kept. A context of a model that reads texts ends with a state.
 
     The bits of a row do not depend on the other contexts of a call. Threads may share a
     cache: two of them may compute a row twice, and one that finds another thread
@@ -72,8 +72,11 @@ class RowCache:
         return out
 
     def _computed(self, contexts: list[Context]) -> Iterable[Kept]:
-        rows = self.model.predict_log_proba(np.array(contexts, dtype=np.int32))
-        return ((row, None) for row in rows)
+        if not reads_texts(self.model):
+            rows = self.model.predict_log_proba(np.array(contexts, dtype=np.int32))
+            return ((row, None) for row in rows)
+        X = np.array([context[:-1] for context in contexts], dtype=np.int32)
+        return zip(*self.model.step_states(X, [context[-1] for context in contexts]))
 
     def _rows_of(self, contexts: Sequence[Context]) -> dict[Context, Kept]:
         """Return the row of each distinct context; at most `capacity` of them."""
@@ -98,14 +101,6 @@ class RowCache:
             self._rows.move_to_end(context)
         for _ in range(len(self._rows) - self.capacity):
             self._rows.popitem(last=False)
-
-
-class StateCache(RowCache):
-    """The same for a model that reads texts: a context ends with a state, or None."""
-
-    def _computed(self, contexts: list[Context]) -> Iterable[Kept]:
-        X = np.array([context[:-1] for context in contexts], dtype=np.int32)
-        return zip(*self.model.step_states(X, [context[-1] for context in contexts]))
 
 
 # Ids of the last n_context words; of models that read texts, those of the few words
@@ -149,9 +144,7 @@ class WindowWordScorer:
         self.cache: RowCache | None = None
         self._reads = reads_texts(model)
         n_context = columns_of(model, n_context)
-        if self._reads:
-            self.cache = StateCache(model)
-        elif getattr(model, "sums_over_words", False):
+        if self._reads or getattr(model, "sums_over_words", False):
             self.cache = RowCache(model)
         self._start: State = (boundary,) * n_context + (None,) * self._reads
         # Positions of the windows of a short sentence.
