@@ -295,6 +295,8 @@ class Text(Words):
         return self.known.word_ids if by_blanks else None
 
     def _split(self, X: object, name: str = "X", start: int = 0) -> Iterable[Any]:
+        if isinstance(self.tokenizer, Splitter):  # one by one: the lists take memory
+            return map(self.tokenizer.split_function(), texts_of(X, start, name))
         try:
             return self.tokenizer.transform(X)
         except TypeError:
@@ -305,7 +307,8 @@ class Text(Words):
     def read(self, X: object, name: str, start: int = 0) -> Documents:
         words = self.word_ids
         if words is None:
-            return super().read(self._split(X, name, start), name, start)
+            split = self._split(X, name, start)
+            return self.known.encode_each(split, name, start, refuse=self.refuse)
         texts = list(texts_of(X, start, name))
         unknown = -1 if self.refuse else self.unknown_id
         # A word has a letter at least, and there is a blank between words.

@@ -149,6 +149,8 @@ def lists_of_tokens(X: object, start: int = 0, name: str = "X") -> Iterator[Any]
 
 def tokens_of(document: object, name: str) -> Any:
     """Return the tokens of one document, or raise an error that calls it `name`."""
+    if type(document) is list:
+        return document
     document = unpacked(document)
     if isinstance(document, str):
         raise TypeError(

@@ -115,7 +115,7 @@ class Tokenizer(Splitter, TransformerMixin, DocumentEstimator):
         return cls(**(OF_LOGS | params))
 
     def fit(self, X: object = None, y: object = None) -> Self:
-        """Do nothing: a tokenizer learns nothing.
+        """Check the parameters: a tokenizer learns nothing.
 
         Parameters
         ----------
@@ -126,6 +126,7 @@ class Tokenizer(Splitter, TransformerMixin, DocumentEstimator):
         -------
         self : Tokenizer
         """
+        self._validate_params()
         return self
 
     def transform(self, X: Iterable[str]) -> list[list[str]]:

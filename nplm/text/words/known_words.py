@@ -197,9 +197,16 @@ class KnownWords:
         self, X: object, name: str = "X", start: int = 0, *, refuse: bool = False
     ) -> Documents:
         """Return the word ids of documents; `refuse`: unknown words are an error."""
+        documents = check_documents(X, TOKENS, ADVICE, name)
+        return self.encode_each(documents, name, start, refuse=refuse)
+
+    def encode_each(
+        self, documents: Iterable[object], name: str, start: int, *, refuse: bool
+    ) -> Documents:
+        """Return the word ids of any iterable of documents."""
         flat: list[int] = []
         lengths: list[int] = []
-        for i, document in enumerate(check_documents(X, TOKENS, ADVICE, name), start):
+        for i, document in enumerate(documents, start):
             n_before = len(flat)
             flat += self.encode_one(document, f"{name}[{i}]", refuse=refuse)
             lengths.append(len(flat) - n_before)
