@@ -6,6 +6,7 @@ import pickle
 import numpy as np
 import pytest
 from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
 
 import nplm
 from nplm import KneserNeyLM, TextLM, Vocabulary, windows
@@ -80,6 +81,8 @@ def test_missing_symbols_come_first():
 def test_vocabulary_has_no_words_before_its_fit():
     vocabulary = Vocabulary(words=EncodedWords.of(WORDS))
     assert not hasattr(vocabulary, "words_") and not hasattr(vocabulary, "ids_")
+    with pytest.raises(NotFittedError):
+        vocabulary.spelling_features()
 
 
 @pytest.mark.parametrize("form", [{}, {"bits": 4}], ids=str)

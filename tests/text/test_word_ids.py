@@ -92,9 +92,12 @@ def test_steps_by_bytes_have_the_bits_of_steps_by_words(tmp_path):
     known = lm.vocabulary_.words_.tolist()
     save_binary(lm.estimator_, tmp_path / "model", known)
     mapped = nplm.load(tmp_path / "model").scorer()
-    by_words = lm.scorer()
+    other = TextLM.from_model(lm.estimator_, known, tokenizer=Tokenizer(r"\S+"))
+    by_words = other.scorer()
+    assert mapped.codec.word_ids is not None is by_words.codec.word_ids
     states = mapped.begin(), by_words.begin()
-    for word in [*known[1:], "tulip", "\ud800", "", *known[::-1]]:
+    others = "tulip", "\ud800", "", np.str_("a1"), 3, "</s>"
+    for word in [*known[1:], *others, *known[::-1]]:
         steps = [
             own.step(state, word) for own, state in zip((mapped, by_words), states)
         ]
@@ -102,6 +105,11 @@ def test_steps_by_bytes_have_the_bits_of_steps_by_words(tmp_path):
         states = [state for _, state in steps]
         assert states[0].words == states[1].words
     assert mapped.score(texts[0]) == by_words.score(texts[0].split())
+    for word in None, float("nan"), ["a1"]:
+        with pytest.raises(TypeError) as error:
+            mapped.step(states[0], word)
+        with pytest.raises(TypeError, match=re.escape(str(error.value))):
+            by_words.step(states[1], word)
 
 
 def fnv_1a(word):

@@ -1,7 +1,6 @@
 """Scorer and token_scores: the same scores as those of windows."""
 
 import pickle
-import re
 
 import numpy as np
 import pytest
@@ -11,12 +10,10 @@ from sklearn.base import BaseEstimator
 from nplm import (
     KneserNeyLM,
     TextLM,
-    Tokenizer,
     Vocabulary,
     windows,
 )
 from nplm.formats import load_binary, save_binary
-from nplm.text.words.splitting import BETWEEN_BLANKS
 from tests.helpers import small_text
 from tests.helpers.models import SCORED as MODELS
 from tests.helpers.models import fitted_to_texts
@@ -104,27 +101,6 @@ def test_steps_have_the_bits_of_single_steps(models, name):
     assert len(log_prob) == len(states) == 0
     with pytest.raises(ValueError, match="1 states and 2 words"):
         batched.steps([single.begin()], ["w1", "w2"])
-
-
-def test_words_between_blanks_step_as_others(models):
-    # Their ids are those of their bytes, not of a dictionary.
-    lm = models["Kneser-Ney"]
-    words = list(lm.vocabulary_.words_)
-    scorer, expected = (
-        TextLM.from_model(lm.estimator_, words, tokenizer=Tokenizer(pattern)).scorer()
-        for pattern in (BETWEEN_BLANKS, r"\S+")
-    )
-    assert scorer.codec.word_ids is not None is expected.codec.word_ids
-    state, other = scorer.begin(), expected.begin()
-    for word in ["w1", "zoo", "w2", "\udc80", np.str_("w1"), 3, "", "</s>", "w1"]:
-        log_prob, state = scorer.step(state, word)
-        expected_log_prob, other = expected.step(other, word)
-        assert (log_prob, state) == (expected_log_prob, other)
-    for word in None, float("nan"), ["w1"]:
-        with pytest.raises(TypeError) as error:
-            scorer.step(state, word)
-        with pytest.raises(TypeError, match=re.escape(str(error.value))):
-            expected.step(other, word)
 
 
 @pytest.mark.parametrize("name", ["network", "mixture"])
