@@ -131,16 +131,8 @@ def test_lines_of_equal_ngrams_are_rounded_one_by_one(tmp_path, order):
     assert found["<unk>"] == 1
 
 
-def test_counts_on_disk_are_those_in_memory(tmp_path):
-    path = files_of(tmp_path, TEXTS[:1], 3)[0]
-    tables, counts, words = read_counts(path)
-    model = KneserNeyLM(3, boundary=words.index("</s>"), **FALLBACK)
-    write_counts(model.fit_counts(tables, counts), tmp_path / "again", words)
-    count_ngrams(CountFiles([path]), tmp_path / "found", 3)
-    assert in_file(tmp_path / "again") == in_file(tmp_path / "found")
-
-
-def test_byte_order_mark_is_no_part_of_a_word(tmp_path):
+def test_counts_read_into_memory_are_those_on_disk(tmp_path):
+    """A byte order mark is no part of a word."""
     path = Path(files_of(tmp_path, TEXTS[:1], 2)[0])
     plain, marked = (tmp_path / name for name in ("plain", "marked"))
     plain.write_bytes(gzip.decompress(path.read_bytes()))
@@ -151,7 +143,10 @@ def test_byte_order_mark_is_no_part_of_a_word(tmp_path):
         assert own.tolist() == other.tolist()
     for own in (marked, plain):
         count_ngrams(CountFiles([own]), tmp_path / f"{own.name} again", 2)
-    assert in_file(tmp_path / "marked again") == in_file(tmp_path / "plain again")
+    model = KneserNeyLM(2, boundary=found[2].index("</s>"), **FALLBACK)
+    write_counts(model.fit_counts(*found[:2]), tmp_path / "again", found[2])
+    for name in ("marked again", "plain again"):
+        assert in_file(tmp_path / name) == in_file(tmp_path / "again")
     plain.write_bytes(b"\xef\xbb\xbf")
     with pytest.raises(ValueError, match="is empty"):
         read_counts(plain)
@@ -191,9 +186,7 @@ def test_counts_that_are_not_complete_are_refused(tmp_path):
     refused(
         [*lines, "a nobody\t1"], f"plain, line {len(lines) + 1}: 'a nobody.* a word"
     )
-    for line in ("a b\tmany", "a\t-4", "d\t1.5"):
-        refused([*lines, line], f"line {len(lines) + 1}: .*whole number")
-    refused([*lines, f"d\t{10**30}"], f"line {len(lines) + 1}: .*overflows")
+    refused([*lines, "a b\tmany"], f"line {len(lines) + 1}: .*whole number")
     refused([*lines, "\udce9\t1"], rf"plain, line {len(lines) + 1}: not UTF-8")
 
 
@@ -255,15 +248,16 @@ def test_parameters_out_of_range_are_refused(tmp_path):
         CountFiles([])
     with pytest.raises(TypeError, match="single str"):
         CountFiles(paths[0])
-    with pytest.raises(ValueError, match="overflow"):
-        count_ngrams(CountFiles(paths, [1e15, 1e15]), tmp_path / "found", 2)
-    with pytest.raises(ValueError, match="one of the files"):
-        count_ngrams(CountFiles(paths), paths[0], 2)
-    with pytest.raises(ValueError, match="order must be"):
-        count_ngrams(CountFiles(paths), tmp_path / "found", 0)
-    with pytest.raises(ValueError, match="boundary='<p>', but"):
-        vocabulary = Vocabulary(boundary="<p>")
-        count_ngrams(CountFiles(paths), tmp_path / "found", 2, vocabulary=vocabulary)
+    found, own = tmp_path / "found", Vocabulary(boundary="<p>")
+    for weights, path, order, vocabulary, message in [
+        ([1e15, 1e15], found, 2, None, "overflow"),
+        (None, paths[0], 2, None, "one of the files"),
+        (None, found, 0, None, "order must be"),
+        (None, found, 2, own, "boundary='<p>', but"),
+    ]:
+        files = CountFiles(paths, weights)
+        with pytest.raises(ValueError, match=message):
+            count_ngrams(files, path, order, vocabulary=vocabulary)
 
 
 @pytest.mark.parametrize("order", [1, 3])

@@ -43,7 +43,7 @@ def test_probabilities_equal_a_dictionary_implementation(order):
     assert model.n_parameters_ == over_classes.n_parameters_ + 2 * N_WORDS + 1
 
 
-@settings(max_examples=40)
+@settings(max_examples=15)
 @given(
     st.integers(8, 300),
     st.integers(1, 10),

@@ -25,6 +25,7 @@ def settings_of_models():
         {
             "n_tokens": st.integers(6, 400),
             "n_words": st.integers(2, 12),
+            "n_unseen": st.integers(0, 1),
             "order": st.integers(1, 9),
             "discounts": st.sampled_from(["modified", "plain"]),
             "interpolate": st.booleans(),
@@ -41,16 +42,18 @@ def settings_of_models():
 @settings(max_examples=60)
 @given(settings_of_models())
 def test_kneser_ney_agrees_with_dictionary(case):
-    n_tokens, seed, n_words = (case.pop(n) for n in ("n_tokens", "seed", "n_words"))
+    n_tokens, seed, n_seen = (case.pop(n) for n in ("n_tokens", "seed", "n_words"))
+    n_words = n_seen + case.pop("n_unseen")
     order, boundary, given = case["order"], case["boundary"], case["min_counts"]
-    ids, width = text(n_tokens, seed, n_words), max(order - 1, 1)
-    # The last word is never seen, and must still have a positive probability.
+    # A word that is never seen must still have a positive probability. Without one, a
+    # context may be followed by every word, and has none to back off to.
+    ids, width = text(n_tokens, seed, n_seen), max(order - 1, 1)
     X, y = windows(np.resize(ids, max(n_tokens, order + 1)), width, boundary=boundary)
-    model = KneserNeyLM(n_words=n_words + 1, **case).fit(X, y)
+    model = KneserNeyLM(n_words=n_words, **case).fit(X, y)
     expected = DictionaryKneserNey(
         [x[width - (order - 1) :] for x in X.tolist()],
         y.tolist(),
-        n_words + 1,
+        n_words,
         case["interpolate"],
         (given + (given[-1],) * order)[:order],
         boundary,
@@ -61,7 +64,7 @@ def test_kneser_ney_agrees_with_dictionary(case):
     assert_allclose(model.discounts_, expected.discounts)
     # Contexts that were seen, partly seen, and never seen.
     shuffled = np.random.default_rng(seed).permuted(X, axis=0)
-    unseen = np.full((1, width), n_words)
+    unseen = np.full((1, width), n_words - 1)
     contexts = np.concatenate([X[:20], shuffled[:20], unseen])
     proba, rows = model.predict_proba(contexts), []
     for x in contexts[:, width - (order - 1) :].tolist():
@@ -71,20 +74,9 @@ def test_kneser_ney_agrees_with_dictionary(case):
     assert_allclose(proba, rows, rtol=2e-6)
     assert_allclose(proba.sum(axis=1), 1, atol=1e-6)
     assert (proba > 0).all()
-    for w in range(n_words + 1):
+    for w in range(n_words):
         scores = model.log_prob(contexts, np.full(len(contexts), w))
         assert_allclose(scores, np.log(proba[:, w]), rtol=1e-12, atol=1e-12)
-
-
-@small_text
-def test_context_followed_by_every_word_is_normalised():
-    """Such a context has no word to back off to."""
-    X, y = windows(text(5000, n_words=4), 1)
-    for interpolate in (True, False):
-        model = KneserNeyLM(interpolate=interpolate).fit(X, y)
-        assert model.n_ngrams_.tolist() == [4, 16]
-        proba = model.predict_proba([[w] for w in range(4)])
-        assert_allclose(proba.sum(axis=1), 1, atol=1e-6)
 
 
 @small_text

@@ -111,26 +111,18 @@ def test_quantized_trie_does_not_depend_on_ranges(fitted, monkeypatch):
             assert_array_equal(own, others[name])
 
 
-def test_quantized_kernel_agrees_with_reference(fitted):
-    model, X, y = fitted
-    X, y = X[::16], y[::16]
-    for trie in tries(model):
-        for bits in (4, 12):
-            quantized = quantized_of(trie, bits)
-            found, expected = quantized.next_word_prob(X, y), np.empty(len(y))
-            reference.quantized_prob(quantized, X, y, expected)
-            assert_allclose(found, expected, rtol=1e-12)
-
-
-def test_quantized_trie_has_the_ngrams_of_the_trie(fitted):
+@pytest.mark.parametrize(("bits", "rtol"), [(4, 2), (12, 2e-3)])
+def test_quantized_kernel_agrees_with_reference_and_trie(fitted, bits, rtol):
     """With enough codes the scores are those of the trie."""
     model, X, y = fitted
+    X, y = X[::32], y[::32]
     for trie in tries(model):
-        quantized = quantized_of(trie, 12)
+        quantized = quantized_of(trie, bits)
         assert_array_equal(quantized.n_ngrams, trie.n_ngrams)
-        assert_allclose(
-            quantized.next_word_prob(X, y), trie.next_word_prob(X, y), rtol=2e-3
-        )
+        found, expected = quantized.next_word_prob(X, y), np.empty(len(y))
+        reference.quantized_prob(quantized, X, y, expected)
+        assert_allclose(found, expected, rtol=1e-12)
+        assert_allclose(found, trie.next_word_prob(X, y), rtol=rtol)
 
 
 def test_quantized_model_scores_and_predicts(fitted):
