@@ -292,7 +292,10 @@ class Decoder:
         if not isinstance(values, dict) or not isinstance(kind, str):
             raise ValueError(f"{kind!r:.80} has no parameters")
         if kind == "RandomState":
-            return _generator(values)
+            items, generator = Fitted(values, "RandomState."), np.random.RandomState(0)
+            generator.set_state(taken_state(items))
+            items.done()
+            return generator
         known = _kind(kind)
         if known is None:
             raise ValueError(
@@ -305,7 +308,14 @@ class Decoder:
                 f"{kind} has the parameter {min(unknown)!r}, which this nplm does not "
                 "support: a newer nplm may have written it"
             )
-        return _restored(known, values, state)
+        try:
+            estimator = known(**values)
+            _check_parameters(estimator)
+            if state is not None:
+                restore(estimator, state)
+        except INVALID_VALUE_ERRORS as error:
+            raise ValueError(f"in its {kind}, {error}") from error
+        return estimator
 
 
 DECODERS: dict[str, Callable[[Decoder, Any], object]] = {
@@ -345,18 +355,6 @@ def _check_nesting(entry: dict[str, object]) -> None:
     )
 
 
-def _restored(kind: Any, params: dict[str, object], state: Any) -> object:
-    """Return an estimator with these parameters and this fitted state."""
-    try:
-        estimator = kind(**params)
-        _check_parameters(estimator)
-        if state is not None:
-            restore(estimator, state)
-    except INVALID_VALUE_ERRORS as error:
-        raise ValueError(f"in its {kind.__name__}, {error}") from error
-    return estimator
-
-
 def _check_parameters(estimator: Any) -> None:
     """Raise if an estimator has invalid parameters."""
     if isinstance(estimator, FrozenEstimator):
@@ -391,12 +389,3 @@ def _words_of(data: Bytes) -> list[str]:
         unescaped = {"\\\\": "\\", "\\n": "\n"}
         words = [re.sub(r"\\.", lambda m: unescaped[m[0]], word) for word in words]
     return words
-
-
-def _generator(state: dict[str, object]) -> np.random.RandomState:
-    fitted = Fitted(state, "RandomState.")
-    taken = taken_state(fitted)
-    fitted.done()
-    generator = np.random.RandomState(0)
-    generator.set_state(taken)
-    return generator
