@@ -309,7 +309,7 @@ def check_not_grown(member: Any, n_words: int, model: str) -> None:
 
 def check_over_words(model: Any, name: str) -> None:
     """Raise if a fitted model predicts the outputs of a short-list, not words."""
-    n_outcomes = getattr(model, "_n_outcomes", model.n_words_)
+    n_outcomes = getattr(model, "n_outcomes", model.n_words_)
     if n_outcomes != model.n_words_:
         raise ValueError(
             f"{name} predicts {n_outcomes} outputs of a short-list instead of "

@@ -92,7 +92,7 @@ class FittedNetworkLM(LanguageModel):
     # -- the network ----------------------------------------------------------
 
     @property
-    def _n_outcomes(self) -> int:
+    def n_outcomes(self) -> int:
         """Number of outcomes that the fitted network predicts."""
         return self._trained.architecture.n_outcomes
 
