@@ -50,31 +50,25 @@ def mutated(kind, files, rng):
     name = rng.choice(sorted(name for name in files if name != "lock"))
     if kind.startswith("checkpoint"):
         return _checkpoint(files, name, rng)
+    files[name] = _mutated(kind, files[name], rng)
+    return files
+
+
+def _mutated(kind, data, rng):
     if rng.random() < 0.02:
         # A reader of text would wait for the writer of a pipe.
-        files[name] = FOLDER if kind in PIPED else rng.choice([PIPE, FOLDER])
-        return files
+        return FOLDER if kind in PIPED else rng.choice([PIPE, FOLDER])
     if kind in TEXT and rng.random() < 0.1:
-        files[name] = bomb(files[name], rng)
-        return files
+        return bomb(data, rng)
     if kind in TEXT and rng.random() < 0.15:
-        files[name] = streams(files[name], rng)
-        return files
-    is_structured = rng.random() < 0.7
-    codec = codec_of(files[name])
-    if kind in TEXT and is_structured and codec is not None:
-        decompress, compress = codec
-        files[name] = compress(_text(decompress(files[name]), rng))
-        return files
-    if kind.startswith("binary") and is_structured:
-        files[name] = _binary(files[name], rng)
-    elif kind == "saved" and is_structured:
-        files[name] = _saved(files[name], rng)
-    elif kind in TEXT and is_structured:
-        files[name] = _text(files[name], rng)
-    else:
-        files[name] = _bytes(files[name], rng)
-    return files
+        return streams(data, rng)
+    if rng.random() >= 0.7:
+        return _bytes(data, rng)
+    if kind in TEXT:
+        decompress, compress = codec_of(data) or (bytes, bytes)
+        return compress(_text(decompress(data), rng))
+    change = {"binary": _binary, "saved": _saved}.get(kind.split(",")[0], _bytes)
+    return change(data, rng)
 
 
 # -- bytes, and lines of text ----------------------------------------------------------
