@@ -64,11 +64,8 @@ def _refused(error, path):
 
 
 def _arpa(path):
-    try:
+    with _errors_that_name_the_line():
         model, words = quiet(lambda: read_arpa(path))
-    except ValueError as error:
-        _check_names_line(error)
-        raise
     # Probabilities in a file need not sum to 1.
     _check_model(model, sums=False)
     if len(words) != model.n_words_:
@@ -76,11 +73,8 @@ def _arpa(path):
 
 
 def _counts(path):
-    try:
+    with _errors_that_name_the_line():
         tables, counts, words = read_counts(path)
-    except ValueError as error:
-        _check_names_line(error)
-        raise
     for table, own in zip(tables, counts):
         if len(table) != len(own) or (own < 0).any():
             raise InvalidResultError("inconsistent tables")
@@ -106,11 +100,15 @@ def _vectors(path, **options):
         raise InvalidResultError("invalid vectors")
 
 
-def _check_names_line(error):
-    if not re.search(
-        "line [0-9]+|is empty|ha(s|ve) no word|decompress|overflow", str(error)
-    ):
-        raise InvalidResultError(f"does not name the line: {error}") from error
+@contextlib.contextmanager
+def _errors_that_name_the_line():
+    named = "line [0-9]+|is empty|ha(s|ve) no word|decompress|overflow"
+    try:
+        yield
+    except ValueError as error:
+        if not re.search(named, str(error)):
+            raise InvalidResultError(f"does not name the line: {error}") from error
+        raise
 
 
 def _binary(path):
@@ -238,14 +236,11 @@ def _text(path):
 def _stream(path):
     """Estimate a model from a text, in bounded memory."""
     model, folder = path.with_name("model"), path.parent
+    options = dict(memory="20K", folder=folder)
     try:
-        quiet(
-            lambda: estimate_binary(
-                KneserNeyLM(2), [path], model, memory="20K", folder=folder
-            )
-        )
+        with _errors_that_name_the_line():
+            quiet(lambda: estimate_binary(KneserNeyLM(2), [path], model, **options))
     except ValueError as error:
-        _check_names_line(error)
         if "the texts have no word" in str(error):  # about all texts, none is named
             raise ValueError(f"{path}: {error}") from error
         raise
