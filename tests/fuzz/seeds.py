@@ -4,7 +4,7 @@ import contextlib
 import re
 import tempfile
 import warnings
-from functools import cache
+from functools import cache, partial
 from importlib.util import find_spec
 from pathlib import Path
 from random import Random
@@ -117,10 +117,8 @@ def _texts(*texts):
 
 def _checkpoint(model):
     """Return the checkpoint of a fit that stops in its second pass."""
-    calls = []
 
     def stop(done, total, figure):
-        calls.append(done)
         if done > 1.2 * total / 2:
             raise Stopped
 
@@ -137,6 +135,9 @@ def _kneser_ney(order=3):
     return fit(KneserNeyLM(order, boundary=boundary, **SIZE))
 
 
+UNIGRAMS = partial(_kneser_ney, 1)
+
+
 @cache
 def _classes():
     return fit(WordClasses(4, max_iter=3, random_state=0, **SIZE))
@@ -151,8 +152,8 @@ def _with_marks(path):
     Path(path).write_text(arpa_of(ngrams))
 
 
-def _binary(order=3, **options):
-    return lambda path: save_binary(_kneser_ney(order), path, WORDS, **options)
+def _binary(model=_kneser_ney, **options):
+    return lambda path: save_binary(model(), path, WORDS, **options)
 
 
 @cache
@@ -163,18 +164,10 @@ def _quantized():
 
 
 @cache
-def _pruned_model():
+def _pruned():
     """A model that lacks suffixes of its n-grams."""
     model = fit(KneserNeyLM(3, boundary=0, min_counts=(1, 2, 1), **SIZE))
     return model.prune(0.02)
-
-
-def _pruned(path, **options):
-    save_binary(_pruned_model(), path, WORDS, **options)
-
-
-def _pruned_quantized(path):
-    _pruned(path, bits=4)
 
 
 def _vectors(**options):
@@ -227,13 +220,13 @@ SEEDS = {
     ),
     "vectors": lambda: _compressed(*_vectors()),
     "vectors, binary": lambda: _compressed(*_vectors(binary=True)),
-    "binary": lambda: [_binary(), _binary(1), _binary(bits=4)],
+    "binary": lambda: [_binary(), _binary(UNIGRAMS), _binary(bits=4)],
     "binary, unverified": lambda: [
         _binary(),
         _binary(bits=4),
-        _binary(1),
-        _pruned,
-        _pruned_quantized,
+        _binary(UNIGRAMS),
+        _binary(_pruned),
+        _binary(_pruned, bits=4),
     ],
     "kenlm": lambda: [
         {"file": path.read_bytes()}
