@@ -14,9 +14,6 @@ from nplm.base.encoded_words import WORD_ARRAYS, EncodedWords
 
 SPELLED = st.text(st.characters(exclude_categories=["Cs"]), max_size=4)
 SOME = st.lists(SPELLED, min_size=1, max_size=9, unique=True)
-LINES = SOME.map(lambda words: [word.replace("\n", "_") for word in words]).filter(
-    lambda words: len(set(words)) == len(words)
-)
 NO_TEXT = st.sampled_from(["\ud800", None, 3, ("a", "b"), b"a"])
 OTHERS = st.lists(SPELLED | NO_TEXT, max_size=6)
 
@@ -46,21 +43,24 @@ def test_words_outside_of_texts_are_refused(row, i):
         words_at(["a b"], np.array([row]), np.array([i, i]))
 
 
-@given(LINES, OTHERS)
-def test_encoded_words_are_a_sequence_of_strings(words, others):
+@given(SOME, OTHERS)
+def test_encoded_words_are_a_sequence_of_strings_with_ids(words, others):
     encoded = EncodedWords.of(words)
-    encoded.check()
-    assert list(encoded) == encoded.tolist() == encoded[:] == words
-    assert [encoded[i] for i in range(len(words))] == words
-    assert encoded[-1] == words[-1] and len(encoded) == len(words)
     expected = {word: i for i, word in enumerate(words)}
-    for word in [*words, *others]:
-        assert encoded.ids.get(word, -7) == expected.get(word, -7)
-        assert (word in encoded) == (word in expected) == (word in encoded.ids)
+    for ids in (encoded.ids, pickle.loads(pickle.dumps(encoded.ids))):
+        assert len(ids) == len(encoded) == len(words)
+        for word in [*words, *others]:
+            assert ids.get(word, -7) == expected.get(word, -7)
+            assert (word in encoded) == (word in expected) == (word in ids)
     assert encoded.index(words[-1]) == len(words) - 1
+    assert copy.deepcopy(encoded) is encoded
+    if any("\n" in word for word in words):  # of these only the ids are right
+        return
+    encoded.check()
+    assert [encoded[i] for i in range(-1, len(words))] == [words[-1], *words]
+    assert list(encoded) == encoded.tolist() == encoded[:] == words
     again = pickle.loads(pickle.dumps(encoded))
     assert again.tolist() == words and again.ids.get(words[0]) == 0
-    assert copy.deepcopy(encoded) is encoded
 
 
 def test_words_that_are_equal_are_refused_where_all_are_read():
@@ -69,18 +69,6 @@ def test_words_that_are_equal_are_refused_where_all_are_read():
     for read in (words.tolist, lambda: list(words)):
         with pytest.raises(ValueError, match=r"model is damaged: .*it has 'b' twice"):
             read()
-
-
-@given(SOME, OTHERS)
-def test_ids_of_words_are_those_of_a_dictionary(words, others):
-    ids, expected = (
-        EncodedWords.of(words).ids,
-        {word: i for i, word in enumerate(words)},
-    )
-    for found in (ids, pickle.loads(pickle.dumps(ids))):
-        assert [found.get(word) for word in words] == list(range(len(words)))
-        assert [found.get(word) for word in others] == list(map(expected.get, others))
-        assert len(found) == len(words)
 
 
 def test_ids_of_many_words_are_found():
