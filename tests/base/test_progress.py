@@ -24,7 +24,7 @@ from nplm.base.progress import Notebook, bar, stages
 from nplm.formats import load_binary, save_binary
 from nplm.models.auto.describing import shown
 from nplm.models.auto.fitting import Budget
-from nplm.models.mixtures import members
+from nplm.models.mixtures import mixed_scores
 from nplm.models.neural.fitting import scoring
 from nplm.models.neural.network import network_scorer
 from nplm.models.neural.network.network import Network
@@ -308,7 +308,7 @@ def test_a_mixture_has_one_bar(notebook, seen, monkeypatch, capsys):
 @pytest.mark.filterwarnings("ignore:Kneser-Ney")
 def test_scores_inside_a_mixture_tell_how_far_they_are(seen, monkeypatch):
     quiet = mixture(0).fit(X, Y, X_val=X, y_val=Y)
-    monkeypatch.setattr(members, "BLOCK_WINDOWS", len(Y) // 4)
+    monkeypatch.setattr(mixed_scores, "BLOCK_WINDOWS", len(Y) // 4)
     shown = mixture(2).fit(X, Y, X_val=X, y_val=Y)
     texts = [text for _, text in seen]
     assert any("scores (1 of 2), KneserNeyLM: 50%," in text for text in texts)
