@@ -30,36 +30,6 @@ def figures(result):
     return {name: float(value) for name, value in lines}
 
 
-def test_query_shows_each_line_and_each_file(made, run):
-    (made / "two").write_text("the cat sees it\nthe zebra\n")
-    texts = ["@kn", "@test", "@two"]
-    words = run("query", *texts).stdout.splitlines()
-    tokens = [line.split("\t") for line in words if "total" in line]
-    lines = [line.split("\t") for line in run("query", "--each", "line", *texts)
-             .stdout.splitlines() if ":" not in line]  # fmt: skip
-    assert len(lines) == len(tokens) > 20
-    for own, (log10, perplexity, n, n_unknown) in zip(tokens, lines):
-        assert own[-1] == f"total {log10}"
-        assert (int(n), int(n_unknown)) == (
-            len(own) - 1,
-            sum(token.endswith("OOV") for token in own),
-        )
-        expected = 10 ** (-float(log10) / int(n))
-        assert float(perplexity) == pytest.approx(expected, rel=1e-4)
-    files = run("query", "--each", "file", *texts).stdout.splitlines()
-    assert files[2:] == words[len(tokens) :]  # the figures of the whole
-    for shown, name in zip(files, ["@test", "@two"]):
-        log10, perplexity, n, n_unknown, path = shown.split("\t")
-        assert path == str(made / name[1:])
-        alone = figures(run("query", "--summary", "@kn", name))
-        assert float(log10) == pytest.approx(alone["log10 probability"], abs=1e-4)
-        assert float(perplexity) == alone["perplexity with unknown words"]
-        assert int(n) == alone["words"] + alone["sentences"]
-        assert int(n_unknown) == alone["unknown words"]
-    summary = run("query", "--each", "line", "--summary", *texts).stdout.splitlines()
-    assert summary == files[2:]
-
-
 MARKED = [
     lambda line: f"<s> {line} </s>", lambda line: f"<s>\t{line}",
     lambda line: f" {line} </s> ", lambda line: line,
@@ -251,19 +221,6 @@ def test_text_from_anywhere_in_any_number_of_lines(made, run, tmp_path, monkeypa
     assert run("score", "@kn", input=gzip.compress(text)).stdout == wanted
     assert run("score", "@kn", "@test", "-", input=text).stdout == 2 * wanted
     assert run("score", "@kn", input=text.rstrip(b"\n")).stdout == wanted
-
-
-def test_score(made, run):
-    lm = nplm.load(made / "kn")
-    lines = (made / "test").read_text().splitlines()
-    log10 = lm.score_samples(lines) / np.log(10)
-    found = np.array(run("score", "@kn", "@test").stdout.split(), float)
-    np.testing.assert_allclose(found, log10, atol=1e-6)
-    shown = run("score", "@kn", "@test", "--per-token", "--with-text").stdout
-    for line, number, row in zip(lines, log10, shown.splitlines()):
-        score, text = row.split("\t")
-        assert text == line
-        assert float(score) == pytest.approx(number / (len(line.split()) + 1), abs=1e-6)
 
 
 def test_generate_suggest_and_neighbors(made, run):

@@ -62,9 +62,14 @@ def test_json_has_the_figures_of_each_line(made, run):
     assert [f"{row['log10_prob']:.6f}" for row in found] == plain
     assert [row["tokens"] for row in found] == [len(s.split()) + 1 for s in lines]
     assert [row["unknown"] for row in found] == [s.count("zebra") for s in lines]
-    for row in found:
-        wanted = 10 ** (-row["log10_prob"] / row["tokens"])
-        assert row["perplexity"] == pytest.approx(wanted, rel=1e-4)
+    shown = run("score", "@kn", path, "--per-token", "--with-text").stdout.splitlines()
+    for row, line, of_line in zip(found, lines, shown, strict=True):
+        per_token, text = of_line.split("\t")
+        assert text == line
+        assert float(per_token) == pytest.approx(
+            row["log10_prob"] / row["tokens"], 1e-5
+        )
+        assert row["perplexity"] == pytest.approx(10 ** -float(per_token), rel=1e-4)
 
 
 def test_json_of_probability_0_is_null(made, run, tmp_path):
@@ -91,6 +96,10 @@ def test_query_in_json_has_the_figures_of_query(made, run):
             for w in own["words"]
         ]
         assert [*tokens, f"total {own['log10_prob']:.4f}"] == line.split("\t")
+        assert own["tokens"] == len(tokens)
+        assert own["unknown"] == sum(token.endswith(" OOV") for token in tokens)
+        perplexity = 10 ** (-own["log10_prob"] / len(tokens))
+        assert own["perplexity"] == pytest.approx(perplexity, rel=1e-4)
     figures = [line.split(": ") for line in shown[len(lines) :]]
     assert len(figures) == len(whole)
     for name, value in figures:
@@ -107,6 +116,16 @@ def test_query_in_json_has_the_figures_of_query(made, run):
         whole["log10_probability"]
     )
     assert rows(run("query", "--json", "--summary", *texts)) == [whole]
+    for each, expected in (("line", alone), ("file", files[:2])):
+        plain = run("query", "--each", each, *texts).stdout.splitlines()
+        for own, line in zip(expected, plain):
+            *numbers, name = [*line.split("\t"), None][:5]
+            assert name == own.get("file")
+            wanted = [own[n] for n in ("log10_prob", "perplexity", "tokens", "unknown")]
+            np.testing.assert_allclose(np.array(numbers, float), wanted, atol=1e-4)
+        assert plain[len(expected) :] == shown[len(lines) :]
+    summary = run("query", "--each", "line", "--summary", *texts).stdout
+    assert summary.splitlines() == shown[len(lines) :]
 
 
 def test_blank_line_without_ends_has_probability_1(made, run, tmp_path):

@@ -54,15 +54,14 @@ def test_compare_keeps_the_words_of_a_prepared_text(run, tmp_path):
     )
 
 
-@pytest.mark.parametrize("lines", [False, pytest.param(True, marks=pytest.mark.slow)])
-def test_compare_reports_and_saves(run, text, tmp_path, monkeypatch, lines):
+def test_compare_reports_and_saves(run, text, tmp_path, monkeypatch):
     # On a machine that is busy, the network learns little in the time.
     monkeypatch.setattr(fitting, "LEAST_WEIGHT", 0.0)
     json_path, folder = tmp_path / "result.json", tmp_path / "new" / "models"
     options = ["--min-count", 1, "--json", json_path, "--output", folder]
     # It ends before the minute does.
     options += ["--ngram-order", 4, "--set", "epochs=1", "--set", "n_hidden=8"]
-    result = run(*NETWORK, *options, *["--lines"] * lines)
+    result = run(*NETWORK, *options, "--lines")
     assert result.exit_code == 0, result.output
     for heading in (
         "Perplexity",
@@ -78,8 +77,7 @@ def test_compare_reports_and_saves(run, text, tmp_path, monkeypatch, lines):
     models = [row["model"] for row in report["rows"]]
     assert models == ["trigram", "Kneser-Ney", "network", "AutoLM"]
     assert [row["n"] for row in report["rows"]] == [3, 4, None, None]
-    corpus = load_text(text, min_count=1, lines=lines)
-    documents = corpus.documents("test") if lines else [corpus.words[corpus.test]]
+    documents = load_text(text, min_count=1, lines=True).documents("test")
     for row in report["rows"]:
         assert row["model"] in result.stdout
         assert f"{row['test']:.1f}" in result.stdout
@@ -88,7 +86,7 @@ def test_compare_reports_and_saves(run, text, tmp_path, monkeypatch, lines):
         assert row["parameters"] == model.estimator_.n_parameters_
         assert (row["seconds"] is None) == (row["model"] == "network")
     assert report["recipe"]["members"] == ["ngrams", "network"]
-    assert report["recipe"]["running_text"] is not lines
+    assert not report["recipe"]["running_text"]
     for example in report["next_words"]:
         assert len(example["context"]) == 4
 
