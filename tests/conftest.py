@@ -57,20 +57,15 @@ def precision(request, monkeypatch):
 
 
 @pytest.fixture(scope="module")
-def processor_clock():
-    """Fits in a given time take that of the processor, also beside other programs."""
-    with pytest.MonkeyPatch.context() as context:
-        context.setattr(time, "perf_counter", time.process_time)
-        yield
-
-
-@pytest.fixture(scope="module")
 def simulated_clock():
-    """Fits in a given time take that of a slow machine, which is simulated."""
+    """Fits take the time of the processor, and that of networks on a slow machine."""
     from tests.helpers.auto import SimulatedClock
 
     with pytest.MonkeyPatch.context() as context:
-        yield SimulatedClock(context, parameters_a_second=2e8)
+        clock = SimulatedClock(context, parameters_a_second=2e8)
+        now = time.process_time
+        context.setattr(time, "perf_counter", lambda: clock.seconds + now())
+        yield
 
 
 @pytest.fixture(autouse=True)

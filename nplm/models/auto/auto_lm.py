@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from copy import deepcopy
 from dataclasses import replace
 from numbers import Real
@@ -231,7 +232,6 @@ class AutoLM(TextLM):
     ) -> KeyboardInterrupt | None:
         self._validate_params()
         fixed = choosing.checked_settings(self.settings or {})
-        options: dict[str, Any] = dict.fromkeys(FIT_PARAMS) | fit_params
         if self.recipe is not None and (fixed or self.adapt):
             raise ValueError(
                 "recipe has all choices: leave settings and adapt out, or the recipe."
@@ -239,32 +239,30 @@ class AutoLM(TextLM):
         unknown = fit_params.keys() - FIT_PARAMS
         if unknown:
             raise TypeError(f"AutoLM.fit has no parameter {min(unknown)!r}.")
-        if options["before"] is not None:
-            check_before(options["before"], fixed)
+        before, checkpoint = fit_params.get("before"), fit_params.get("checkpoint")
+        if before is not None:
+            check_before(before, fixed)
         budget = budget or fitting.Budget(60 * float(self.minutes))
-        if options["checkpoint"] is None:
-            return self._fit_in(None, X, y, X_val, options, fixed, budget)
+        data = X, y, X_val, fit_params.get("y_val")
         # Before its state is read, and until the last one is kept.
-        with FolderLock.of(options["checkpoint"]) as lock:
-            return self._fit_in(lock, X, y, X_val, options, fixed, budget)
+        lock = nullcontext() if checkpoint is None else FolderLock.of(checkpoint)
+        with lock as folder:
+            return self._fit_in(folder, data, before, fixed, budget)
 
     def _fit_in(
         self,
         folder: FolderLock | None,
-        X: Any,
-        y: Any,
-        X_val: Any,
-        options: dict[str, Any],
+        data: tuple[Any, Any, Any, Any],
+        before: AutoLM | None,
         fixed: dict[str, Any],
         budget: fitting.Budget,
     ) -> KeyboardInterrupt | None:
         """Fit with settings that are `fixed`, and keep the state in a folder."""
-        before = options["before"]
         choice = None if self.recipe is None else fitting.Choice(self.recipe)
         if choice is None and folder is not None:
             choice = fitting.kept_choice(folder.path)
             budget.spent_before = 0.0 if choice is None else choice.seconds
-        text, recipe = self._text(X, y, X_val, options["y_val"], choice, before, budget)
+        text, recipe = self._text(*data, choice, before, budget)
         words = self.vocabulary_
         asked = {} if folder is None else self._asked(text, fixed, before)
         if folder is not None and choice is not None and self.recipe is None:

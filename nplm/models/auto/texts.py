@@ -86,7 +86,7 @@ class AutoText:
         return X[:, X.shape[1] - n_context :], y
 
     def fit_cache(self, model: Any) -> Any:
-        """Fit a cache."""
+        """Fit a cache; a text of joined documents takes less memory than texts do."""
         if self.n_columns:
             return model.fit_texts(self.texts(self.train, model.length), None)
         return model.fit_stream(self.joined(self.train))

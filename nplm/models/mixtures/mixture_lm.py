@@ -220,12 +220,8 @@ class MixtureLM(_BaseComposition, MixedScores):
             return super().fit_texts(texts, held_out, **fit_params)
         X, y = texts.windows()
         X_val, y_val = (None, None) if held_out is None else held_out.windows()
-
-        def fit(model: Self) -> KeyboardInterrupt | None:
-            data = texts, held_out
-            return model._fit_parts(X, y, X_val, y_val, fit_params, data)
-
-        return fit_copy(self, fit)
+        data, pair = (X, y, X_val, y_val), (texts, held_out)
+        return fit_copy(self, lambda model: model._fit_parts(*data, fit_params, pair))
 
     def _fit_parts(
         self,

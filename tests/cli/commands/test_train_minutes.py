@@ -22,7 +22,7 @@ from nplm.models.auto.fitting import CHOICE_FILE, AutoFit, Budget
 from nplm.models.training.folder_lock import FolderLock
 from tests.helpers.texts import texts
 
-pytestmark = pytest.mark.usefixtures("processor_clock")
+pytestmark = pytest.mark.usefixtures("simulated_clock")
 MINUTES = "0.08"
 
 
