@@ -136,6 +136,7 @@ class AutoLM(TextLM):
     }
     predict_boundary = True
     handle_unknown = "symbol"
+    recipe_: AutoRecipe
 
     def __init__(
         self,
