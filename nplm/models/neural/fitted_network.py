@@ -29,7 +29,7 @@ from nplm.models.neural.network.parameters import Parameters
 from nplm.models.neural.options.base import Option
 from nplm.models.neural.options.outputs import Output
 from nplm.models.neural.recipe import TrainedNetwork
-from nplm.models.training.parallel.threads import n_threads
+from nplm.models.training.parallel.threads import Threads, n_threads
 
 Fits = TypeVar("Fits", bound="FittedNetworkLM")
 
@@ -61,13 +61,18 @@ def trained_network(lm: FittedNetworkLM) -> TrainedNetwork:
 
 def scoring_network(lm: FittedNetworkLM) -> Network:
     """Return the network of a fitted model, to score with its `n_jobs` threads."""
-    return lm._trained.scorer(lm.precision, n_threads(lm.n_jobs))
+    trained = lm._trained
+    return Network(
+        trained.parts, trained.parameters, state={},
+        precision=trained.precision_for(lm.precision),
+        threads=Threads(n_threads(lm.n_jobs)),
+    )  # fmt: skip
 
 
 def with_network(lm: Fits, trained: TrainedNetwork) -> Fits:
     """Return a copy of a fitted model with another network."""
     other = shallow_copy(lm)
-    for name, value in lm.get_params(deep=False).items():
+    for name, value in vars(lm).items():
         if isinstance(value, Option):  # set_params changes options in place
             setattr(other, name, copy(value))
     other._trained = trained

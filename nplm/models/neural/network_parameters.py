@@ -44,9 +44,11 @@ ROUNDED_BATCH, ROUNDED_WIDTH = 16, 64
 
 def options_of(lm: LanguageModel) -> dict[str, Any]:
     """Return plain copies of the checked options, by parameter; "auto" for a loss."""
-    params = lm.get_params(deep=False)
+    # Not of `get_params`, which reads a signature at each call.
     return {
-        name: _option_of(lm, name, params[name]) for name in OPTIONS if name in params
+        name: _option_of(lm, name, getattr(lm, name))
+        for name in OPTIONS
+        if hasattr(lm, name)
     }
 
 
@@ -113,7 +115,7 @@ def check_parameters(lm: LanguageModel) -> None:
 
 def recipe_of(lm: LanguageModel, n_words: int, order: int) -> Recipe:
     """Turn the parameters into a recipe; arrays by word are not yet checked."""
-    options, params = options_of(lm), lm.get_params(deep=False)
+    options = options_of(lm)
     output = options.get("output")
     if output is None:  # of an `EnergyLM`
         output = Energy(target_weights=plain(lm.target_weights))
@@ -138,12 +140,12 @@ def recipe_of(lm: LanguageModel, n_words: int, order: int) -> Recipe:
         solver=options["solver"],
         alpha=None if lm.alpha == "auto" else plain(lm.alpha),
         n_epochs=plain(lm.max_iter),
-        dropout=Dropout.from_parameter(params.get("dropout", 0.0)),
+        dropout=Dropout.from_parameter(getattr(lm, "dropout", 0.0)),
         shuffle=bool(lm.shuffle),
         precision=_precision(str(lm.precision), architecture, lm.batch_size),
         n_jobs=n_threads(lm.n_jobs),
         parallel=str(lm.parallel),
-        **{name: plain(params[name]) for name in AS_GIVEN},
+        **{name: plain(getattr(lm, name)) for name in AS_GIVEN},
     )
 
 

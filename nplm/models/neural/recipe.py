@@ -15,7 +15,6 @@ from nplm.base.array_types import Array, State
 from nplm.models.neural.architecture import Architecture
 from nplm.models.neural.network import solver_updates
 from nplm.models.neural.network.dropout import NO_DROPOUT, Dropout
-from nplm.models.neural.network.network import Network
 from nplm.models.neural.network.parameters import Parameters
 from nplm.models.neural.network.parts import Parts
 from nplm.models.neural.network.solver_updates import Schedule
@@ -24,7 +23,6 @@ from nplm.models.neural.options.outputs import changed
 from nplm.models.neural.options.solvers import SGD
 from nplm.models.neural.tiers import kernel_tier, multiplies_bfloat16
 from nplm.models.training.checkpoint import fingerprint
-from nplm.models.training.parallel.threads import Threads
 
 # Metrics of an epoch that each history has.
 HISTORY_COLUMNS = ("loss", "val_loss", "seconds", "scoring_seconds")
@@ -208,13 +206,6 @@ class TrainedNetwork:
         if asked == "auto":
             asked = self.precision if multiplies_bfloat16() else fitted
         return "bfloat16" if (asked, fitted) == ("bfloat16", "float32") else fitted
-
-    def scorer(self, precision: str, n_jobs: int) -> Network:
-        """Return a network that scores with `n_jobs` threads."""
-        return Network(
-            self.parts, self.parameters, precision=self.precision_for(precision),
-            threads=Threads(n_jobs), state={},
-        )  # fmt: skip
 
     def restarted(self) -> TrainedNetwork:
         """Return the network for a fit that restarts the seed and the schedule."""

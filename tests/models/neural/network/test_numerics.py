@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from nplm import DivergenceError, available_tiers, use_tier, windows
-from tests.helpers import PRECISIONS, markov_stream, pairwise, paper_lm
+from tests.helpers import FULL_PRECISIONS, PRECISIONS, markov_stream, pairwise, paper_lm
 from tests.helpers.networks import (
     SAMPLED,
     random_network,
@@ -120,6 +120,31 @@ def test_divergence_raises_and_leaves_no_fit(loss, batch_size, exponent, tier):
     with pytest.raises(DivergenceError, match=f"{when}lower learning_rate_init"):
         lm.fit(X, y)
     assert not hasattr(lm, "C_")
+
+
+@pairwise(
+    {
+        "size": [1e-3, 1.0, 10.0, 20.0],
+        "kind": ["energy", "energy, own weights"],
+        "precision": FULL_PRECISIONS,
+    }
+)
+def test_large_sums_of_an_energy_are_exact(size, kind, precision):
+    """As long as no part of one is beyond 21: its tanh is made of two powers of e."""
+    rng = np.random.default_rng(6)
+    network = random_network(30, 2, 9, 5, False, precision, rng, kind=kind)
+    named = network.parameters.named()
+    X, y = random_windows(40, 30, 2, rng)
+    for name, sums in (("H_next", named["C"] @ named["H_next"].T), ("H", None)):
+        if sums is None:
+            x = reference.concatenation(named["C"], X, 2)
+            sums = x @ named["H"].T
+        named[name] *= size / np.abs(sums).max()
+    named["d"][:] = 0
+    weights = wide(weights_of(network))
+    want = reference.log_prob(weights, X, y)
+    tolerance = 1e-4 if precision != "float64" else 1e-10
+    np.testing.assert_allclose(network.log_prob(X, y), want, atol=tolerance)
 
 
 @pairwise(
