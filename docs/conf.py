@@ -75,7 +75,7 @@ INTERNAL = {
     "can_be_saved", "choose", "columns_of_texts", "fit_source", "fit_texts",
     "fit_windows", "has_units_of", "known", "lightened", "log_prob_of_texts",
     "member_log_probs", "member_weights", "n_context_of_texts", "n_outcomes",
-    "reads_texts", "state_of_text", "step_members", "step_states",
+    "reads_texts", "smoothing", "state_of_text", "step_members", "step_states",
     "sums_over_words", "takes_fractions", "texts_to_fit", "window_scorer",
     "word_scorer", "words_mass",
 }  # fmt: skip

@@ -19,8 +19,8 @@ from nplm.cli._tally import report_words
 from nplm.cli._text import Files, refuse_empty
 from nplm.cli.training.job import Job
 from nplm.cli.training.options import SMOOTHING
+from nplm.formats.counts.count_files import CountFiles
 from nplm.formats.counts.estimation import Estimated, estimate, source_of
-from nplm.formats.counts.merging import CountFiles
 from nplm.formats.ngrams_file import NgramsFile
 from nplm.models.ngrams.stages.scratch import Scratch
 from nplm.models.ngrams.stages.smoothing import Smoothing

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from copy import copy
 from dataclasses import dataclass, replace
-from functools import partial
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 import numpy as np
@@ -14,9 +14,8 @@ import numpy as np
 from nplm.base.array_types import Counts, Floats
 from nplm.base.files.atomic_files import check_writable
 from nplm.formats._words import StoredWords, check_marks
-from nplm.formats.counts.count_files import write_lines
+from nplm.formats.counts.count_files import CountedFiles, CountFiles, write_lines
 from nplm.formats.counts.count_tables import CountTables, Tables
-from nplm.formats.counts.merging import CountedFiles, CountFiles
 from nplm.formats.counts.sources import Texts, TextSource
 from nplm.formats.ngrams_file import NgramsFile
 from nplm.models.ngrams.stages.counts import NgramCounts
@@ -303,17 +302,14 @@ def _estimated(
     *resources: Any,
 ) -> Estimated:
     """Check estimators, and estimate a model with their parameters."""
-    # Imported here: the commands estimate without scikit-learn.
-    from nplm.models.ngrams.kneser_ney import smoothing_of
-
     order = _checked_order(model)
     check_writable(output.path)
     output.check(order, inputs[2])
     source = source_of(*inputs, os.fspath(output.path))
-    smoothing = smoothing_of(model, order)
-    check_words = partial(_check_sizes, model)
+    smoothing = model.smoothing(order)
+    sizes = {"n_words": model.n_words, "boundary": model.boundary}
     with Scratch(*resources) as work:
-        return estimate(smoothing, source, output, work, check_words)
+        return estimate(smoothing, source, output, work, sizes)
 
 
 def estimate(
@@ -321,16 +317,22 @@ def estimate(
     source: TextSource,
     output: NgramsFile,
     work: Scratch,
-    check_words: Callable[[StoredWords], object] = lambda words: None,
+    sizes: Mapping[str, int | None] = MappingProxyType({}),
     *,
     marks: bool = True,
 ) -> Estimated:
     """Estimate a model, as `KneserNeyLM` does, from a source to a file.
 
-    Without `marks` lines have no boundary around them, and it has probability 0.
+    `sizes` are parameters that the words must agree with. Without `marks` lines have no
+    boundary around them, and it has probability 0.
     """
     words = source.words(work)
-    check_words(words)
+    for name, size in sizes.items():
+        if size not in (None, getattr(words, name)):
+            raise ValueError(
+                f"the model has {name}={size!r}, but the vocabulary has "
+                f"{getattr(words, name)}: leave it out of the model."
+            )
     boundary, n_of_word = cast(int, words.boundary), source.counts
     if output.kind == "arpa":
         check_marks(words.words, boundary)
@@ -434,6 +436,7 @@ def _not_replaced(texts: Iterable[Any], path: str) -> Iterator[Any]:
 
 def _checked_order(model: KneserNeyLM) -> int:
     """Return the order of a model, or raise if its parameters are invalid."""
+    # Imported here: the commands estimate without scikit-learn.
     from nplm.models.ngrams.kneser_ney import KneserNeyLM
 
     if not isinstance(model, KneserNeyLM):
@@ -445,14 +448,3 @@ def _checked_order(model: KneserNeyLM) -> int:
             "KneserNeyLM(5) for example."
         )
     return int(model.order)
-
-
-def _check_sizes(model: KneserNeyLM, words: StoredWords) -> None:
-    """Raise if the model's parameters differ from those of the vocabulary."""
-    for name in ("n_words", "boundary"):
-        of_model, of_words = getattr(model, name), getattr(words, name)
-        if of_model not in (None, of_words):
-            raise ValueError(
-                f"the model has {name}={of_model!r}, but the vocabulary has "
-                f"{of_words}: leave it out of the model."
-            )

@@ -178,18 +178,14 @@ class ClassLM(CheapWords):
             finder.set_params(n_words=self.n_words_, boundary=self.boundary)
             return finder._fit_pairs(X[:, -1], y).labels_
         labels = check_classes(classes, "classes", self.n_words_)
-        if self.boundary is not None:
-            self._check_class_of_boundary(labels)
-        return labels
-
-    def _check_class_of_boundary(self, labels: Ids) -> None:
-        label = labels[self.boundary]
-        if np.count_nonzero(labels == label) > 1:
+        label = None if self.boundary is None else labels[self.boundary]
+        if label is not None and np.count_nonzero(labels == label) > 1:
             raise ValueError(
                 f"the class of the boundary, {label}, has other words; "
                 "put the boundary in a class of its own (as WordClasses(boundary=...) "
                 "does)."
             )
+        return labels
 
     def _estimate_uniform_weight(
         self, counts: Counts, held_out: HeldOut | None

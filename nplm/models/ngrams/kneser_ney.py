@@ -377,9 +377,16 @@ class KneserNeyLM(BackoffModel):
         return self
 
     def _smoothing(self) -> Smoothing:
-        """Return the parameters of the estimation, or raise ValueError."""
         check_boundary(self.boundary, self.n_words_)
-        return smoothing_of(self, self.order_)
+        return self.smoothing(self.order_)
+
+    def smoothing(self, order: int) -> Smoothing:
+        """Return the parameters of an estimation of this order, or raise ValueError."""
+        sizes = {"order", "n_words", "boundary"}
+        settings = self.get_params(deep=False)
+        return Smoothing.of(
+            order, **{k: value for k, value in settings.items() if k not in sizes}
+        )
 
     _saved: ClassVar[dict[str, Item]] = {
         "counts": Item(
@@ -399,16 +406,3 @@ class KneserNeyLM(BackoffModel):
             raise ValueError("counts and trie differ in vocabulary size or order")
         if len(self.discounts_) != self.order_:
             raise invalid_item("discounts", self.discounts_)
-
-
-def smoothing_of(model: KneserNeyLM, order: int) -> Smoothing:
-    """Return the parameters of an estimation of this order, or raise ValueError."""
-    return Smoothing.of(
-        order,
-        discounts=model.discounts,
-        discount_fallback=model.discount_fallback,
-        interpolate=model.interpolate,
-        interpolate_unigrams=model.interpolate_unigrams,
-        min_counts=model.min_counts,
-        min_counts_of=model.min_counts_of,
-    )

@@ -14,8 +14,8 @@ from nplm.cli._options import command, flag, option
 from nplm.cli._outputs import output_option, refuse_to_replace
 from nplm.cli._text import BLANK_LINES, INPUTS, Files
 from nplm.cli._values import MAX_ORDER, memory_option, weights_of
+from nplm.formats.counts.count_files import CountFiles
 from nplm.formats.counts.estimation import count_ngrams
-from nplm.formats.counts.merging import CountFiles
 
 
 @command(

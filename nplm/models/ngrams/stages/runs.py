@@ -103,21 +103,7 @@ class Source(Protocol):
         """Write sorted runs of n-grams (none for order 1), and count the words."""
 
 
-class Piece(Protocol):
-    """N-grams of the highest order that are sorted together."""
-
-    @property
-    def is_counted(self) -> bool:
-        """Whether rows have their counts before they are sorted."""
-
-    def __len__(self) -> int:
-        """Return the number of n-grams."""
-
-    def pack(self, packing: Packing, rows: NDArray[np.uint64]) -> None:
-        """Fill the rows of the n-grams."""
-
-
-class Stream(Piece):
+class Stream:
     """Consecutive words of a text, after those of the first context."""
 
     is_counted = False
@@ -129,12 +115,13 @@ class Stream(Piece):
         return self._n
 
     def pack(self, packing: Packing, rows: NDArray[np.uint64]) -> None:
+        """Fill the rows of the n-grams."""
         arguments = packing.order - 1, packing.boundary, packing.n_bits
         _runs.pack_windows(self._ids, *arguments, rows)
 
 
 @dataclass(frozen=True, eq=False)
-class Windows(Piece, Source):
+class Windows(Source):
     """Contexts and next words, whose counts (n,) add up; with `labels`, of classes."""
 
     X: Ids
@@ -144,12 +131,14 @@ class Windows(Piece, Source):
 
     @property
     def is_counted(self) -> bool:
+        """Whether rows have their counts before they are sorted."""
         return self.counts is not None
 
     def __len__(self) -> int:
         return len(self.y)
 
     def pack(self, packing: Packing, rows: NDArray[np.uint64]) -> None:
+        """Fill the rows of the n-grams."""
         for part in blocks(len(self), MAX_PIECE_ROWS):
             ngrams = np.empty((part.stop - part.start, packing.order), dtype=np.int32)
             ngrams[:, :-1], ngrams[:, -1] = self.X[part], self.y[part]
@@ -181,12 +170,14 @@ class Windows(Piece, Source):
             yield Windows(self.X[part], self.y[part], counts, self.labels)
 
 
-def write_runs(packing: Packing, pieces: Iterable[Piece], work: Work) -> list[Run]:
+def write_runs(
+    packing: Packing, pieces: Iterable[Stream | Windows], work: Work
+) -> list[Run]:
     """Sort and count n-grams, in a run for each piece; a file for each thread."""
     runs: list[Run] = []
     buffers = [np.empty((2, 0, 0), dtype=np.uint64)] * work.n_threads
 
-    def sort(thread: int, piece: Piece) -> None:
+    def sort(thread: int, piece: Stream | Windows) -> None:
         n, width = len(piece), packing.width + piece.is_counted
         if buffers[thread].shape[1] < n:
             buffers[thread] = np.empty((2, 0, 0), dtype=np.uint64)  # the old one first
