@@ -5,7 +5,7 @@ import re
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nplm.text import streams
@@ -125,6 +125,7 @@ LINES = st.lists(
 )
 
 
+@settings(max_examples=60)
 @given(
     st.lists(LINES, min_size=1, max_size=4),
     st.integers(1, 9),

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone
 
@@ -65,6 +65,7 @@ def test_known_tokens_come_back(documents):
     assert vocabulary.count_unknown(documents).sum() == spelled
 
 
+@settings(max_examples=40)
 @given(
     st.lists(st.lists(st.sampled_from("abcd"), max_size=6), min_size=2, max_size=4),
     st.integers(1, 5),

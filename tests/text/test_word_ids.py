@@ -4,7 +4,7 @@ import re
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import nplm
@@ -48,6 +48,7 @@ def fitted(**options):
 LM = fitted()
 
 
+@settings(max_examples=40)
 @given(SOME_TEXT, st.sampled_from([" ", "\t", "\r\n", "  "]), st.booleans())
 def test_text_has_the_bits_of_its_words(words, blank, eos):
     text = blank.join(words)
@@ -59,6 +60,7 @@ def test_text_has_the_bits_of_its_words(words, blank, eos):
     assert LM.score_samples(np.array([text], dtype=object))[0] == scorer.score(text)
 
 
+@settings(max_examples=40)
 @given(st.lists(SOME_TEXT.map(" ".join), max_size=3))
 def test_text_is_encoded_by_bytes_as_by_words(texts):
     codec = fitted_text(LM).codec

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nplm import InterpolatedTrigram, TextLM, Tokenizer, Vocabulary
@@ -17,6 +17,7 @@ OF_IDS = TextLM(InterpolatedTrigram(2), boundary=0).fit([np.arange(10)])
 OF_TEXT = text_lm()
 
 
+@settings(max_examples=40)
 @given(st.integers(0, 2**31), st.floats(0.01, 10), st.lists(st.integers(0, 9)))
 def test_generated_words_are_in_range(seed, temperature, context):
     draw = {"max_words": 12, "temperature": temperature, "random_state": seed}
@@ -45,10 +46,10 @@ def test_excluded_words_are_not_predicted():
     all_words, all_proba = lm.next_words("zoo", k=99, unknown=True)
     kept = [p for word, p in zip(all_words, all_proba) if word in words]
     np.testing.assert_allclose(proba, np.array(kept) / sum(kept))
-    settings = dict(max_words=30, exclude=["</s>", "cat"], random_state=0)
-    texts = lm.generate("a", 20, **settings)
+    options = dict(max_words=30, exclude=["</s>", "cat"], random_state=0)
+    texts = lm.generate("a", 20, **options)
     assert "cat" not in " ".join(texts).split()
-    assert texts == lm.generate("a", 20, **settings)
+    assert texts == lm.generate("a", 20, **options)
     for words in (lm.vocabulary_.words_, [*lm.vocabulary_.words_[2:].tolist(), "</s>"]):
         with pytest.raises(
             ValueError, match=r"among them <unk>, unless .*exclude fewer"

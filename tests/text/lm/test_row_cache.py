@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
@@ -28,6 +28,7 @@ class Model:
         return np.arange(5.0) + 10 * X[:, :1] + 100 * X[:, 1:]
 
 
+@settings(max_examples=40)
 @given(
     st.integers(0, 300),
     st.lists(

@@ -45,7 +45,7 @@ CASES = [
     *texts(20, 14, seed=2),
     "",
     "zoo w1 zoo zoo w1",
-    " ".join(texts(60, seed=3)),
+    " ".join(texts(20, seed=3)),
     "w1 w2 </s> w1 w2 w3 </s>",
 ]
 

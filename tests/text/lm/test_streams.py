@@ -9,7 +9,7 @@ from multiprocessing.connection import Pipe
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nplm import (
@@ -159,6 +159,7 @@ def test_memory_does_not_grow_with_a_stream(monkeypatch):
     assert many - few < 100_000
 
 
+@settings(max_examples=40)
 @given(
     st.lists(st.lists(st.integers(1, 9), max_size=9), min_size=1, max_size=12),
     st.integers(1, 4),

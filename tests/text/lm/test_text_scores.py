@@ -7,7 +7,7 @@ from functools import cache
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import nplm
@@ -40,6 +40,7 @@ def uniform(kind, ends):
     return lm.fit(["aé न a\n"])
 
 
+@settings(max_examples=40)
 @given(TEXTS, st.sampled_from(sorted(TOKENIZERS)), st.booleans())
 def test_scores_are_those_of_the_tokens_per_unit_of_the_text(texts, kind, ends):
     lm = uniform(kind, ends)
