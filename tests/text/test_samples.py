@@ -148,17 +148,29 @@ def test_arrays_of_small_numbers_are_ids():
     assert expected.perplexity([numbers]) == expected.perplexity([[1, 2, 2]])
 
 
-def test_what_is_not_computed_is_refused():
+def lazy_frames():
+    polars = pytest.importorskip("polars")
+    return [polars.LazyFrame({"text": TEXTS})]
+
+
+def dask_frames():
     dask = pytest.importorskip("dask.dataframe")
-    pandas, polars = map(pytest.importorskip, ("pandas", "polars"))
-    frame = dask.from_pandas(pandas.DataFrame({"text": TEXTS}), npartitions=2)
-    lazy = polars.LazyFrame({"text": TEXTS})
+    table = pytest.importorskip("pandas").DataFrame({"text": TEXTS})
+    frame = dask.from_pandas(table, npartitions=2)
+    return [frame, frame["text"]]
+
+
+@pytest.mark.parametrize(
+    ("make", "remedy"),
+    [
+        (lazy_frames, "collect"),
+        # Dask takes long to import.
+        pytest.param(dask_frames, "compute", marks=pytest.mark.slow),
+    ],
+)
+def test_what_is_not_computed_is_refused(make, remedy):
     lm = TextLM(InterpolatedTrigram()).fit(TEXTS)
-    for X, remedy in (
-        (frame, "compute"),
-        (frame["text"], "compute"),
-        (lazy, "collect"),
-    ):
+    for X in make():
         for use in (lm.fit, lm.score_samples, Tokenizer().transform):
             with pytest.raises(TypeError, match=rf"not computed yet: pass X\.{remedy}"):
                 use(X)

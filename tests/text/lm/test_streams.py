@@ -121,6 +121,8 @@ def test_errors_name_the_document_of_a_stream():
         text_lm().fit(Again(texts))
     with pytest.raises(TypeError, match=r"X\[1500\] is of type bytes"):
         text_lm().fit(Again([*TEXTS, b"bytes"]))
+    with pytest.raises(TypeError, match=r"X\[1200\] is of type int"):
+        text_lm(tokenizer=Subwords("characters")).fit(Again([*TEXTS[:1200], 3]))
     with pytest.raises(ValueError, match=r"X\[1200\] has -1 at 1"):
         text_lm().fit(Again([[1, 2]] * 1200 + [[1, -1]]))
     lm = text_lm().fit(TEXTS)
