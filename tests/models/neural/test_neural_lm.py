@@ -83,6 +83,15 @@ def test_weights_exist_after_the_fit():
         lm.U_ = np.zeros((3, 2))
 
 
+def test_changed_number_of_words_is_refused(data):
+    X, y, *_ = data
+    lm = paper_lm(n_words=20, max_iter=1, **SMALL).fit(X, y)
+    lm.n_words_ = 30
+    for use in (lm.log_prob, lm.partial_fit):
+        with pytest.raises(ValueError, match="n_words_ adds no words"):
+            use(X, y)
+
+
 def test_words_may_be_masked(data):
     X, y, *_ = data
     lm = paper_lm(n_words=600, max_iter=1, **SMALL).fit(X, y)

@@ -12,6 +12,7 @@ from sklearn.model_selection import GridSearchCV
 
 from nplm import DivergenceError, Importance, NeuralLM, Softmax, windows
 from nplm._kernels.neural import _examples, _network
+from nplm.models.neural.network import network as networks
 from nplm.models.neural.network.network import Examples, Network, Rows, sharing_of
 from nplm.models.neural.network_lm import FitRequest
 from nplm.models.training import pace
@@ -199,7 +200,7 @@ def test_failed_thread_releases_the_others(monkeypatch):
 
 @pytest.mark.parametrize("parallel", ["async", "locked"])
 @pytest.mark.parametrize("n_threads", [2, 5])
-def test_asynchronous_threads_count_all_examples(parallel, n_threads):
+def test_asynchronous_threads_count_all_examples(parallel, n_threads, monkeypatch):
     # Part of an update may be lost; an example's loss, its place in the schedule
     # and the weight decay's clock never are.
     rng = np.random.default_rng(8)
@@ -207,8 +208,13 @@ def test_asynchronous_threads_count_all_examples(parallel, n_threads):
     network = random_network(
         50, 3, 7, 4, False, "float64", rng, n_threads, solver=solver, parallel=parallel
     )
+    locks, lock = [], networks.UpdateLock
+    monkeypatch.setattr(
+        networks, "UpdateLock", lambda: locks.append(lock()) or locks[0]
+    )
     X, y = random_windows(2000, 50, 3, rng)
     network.train(X, y, np.arange(2000), 3)
+    assert bool(locks) == (parallel == "async")  # that of "locked" is taken
     assert network.n_seen == 2000
     assert network.clock.read()[2] == pytest.approx(-0.01 * 0.05 * 2000, rel=1e-2)
     assert 0 < network.loss < np.inf
