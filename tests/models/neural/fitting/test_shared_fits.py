@@ -208,10 +208,8 @@ def test_asynchronous_threads_count_all_examples(parallel, n_threads, monkeypatc
     network = random_network(
         50, 3, 7, 4, False, "float64", rng, n_threads, solver=solver, parallel=parallel
     )
-    locks, lock = [], networks.UpdateLock
-    monkeypatch.setattr(
-        networks, "UpdateLock", lambda: locks.append(lock()) or locks[0]
-    )
+    locks = [networks.UpdateLock()]
+    monkeypatch.setattr(networks, "UpdateLock", locks.pop)
     X, y = random_windows(2000, 50, 3, rng)
     network.train(X, y, np.arange(2000), 3)
     assert bool(locks) == (parallel == "async")  # that of "locked" is taken
