@@ -1,4 +1,4 @@
-"""The ``nplm`` command: a file for each subcommand, and shared modules."""
+"""The ``nplm`` command: its subcommands, imported when called, and shared modules."""
 
 import os
 import sys

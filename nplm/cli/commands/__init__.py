@@ -1,1 +1,1 @@
-"""The subcommands, one a file."""
+"""The subcommands: a file each, and one of those that show what a model predicts."""
