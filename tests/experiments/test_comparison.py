@@ -53,6 +53,19 @@ def test_the_training_part_is_scored_evenly():
     assert [part[0] for part in parts[:3]] == ["0", "4000", "8000"]
 
 
+@pytest.mark.filterwarnings("ignore:NeuralLM. interrupted")
+def test_an_interrupted_network_has_its_row(monkeypatch):
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(fitting.AutoFit, "_progress", interrupt)
+    rows = []
+    with pytest.raises(KeyboardInterrupt):
+        rows.extend(row for row, _ in compare(corpus_of(IDS, 0), auto("network")))
+    assert [row.model for row in rows] == ["trigram", "Kneser-Ney", "AutoLM"]
+    assert [row.interrupted for row in rows] == [False, False, True]
+
+
 def row(model, valid, test):
     return Row(model, 5, 1, 1, None, 1.0, valid, test)
 
