@@ -98,7 +98,7 @@ class FitRequest:
         """Train, `gather` the shares of processes, and assign the result, last."""
         if self.before is None and processes.rank == 0:
             self.model._advise(self.recipe.architecture.n_words)
-        interrupt = None
+        interrupted = None  # the arguments of an interrupt
         try:
             trained = fit(
                 self.recipe, self.windows, self.before, processes=processes,
@@ -106,13 +106,10 @@ class FitRequest:
             )  # fmt: skip
             trained = trained if gather is None else gather(trained)
         except FitInterrupted as error:
-            trained, interrupt = error.trained, KeyboardInterrupt(*error.args)
+            trained, interrupted = error.trained, error.args
         self.assign(trained)
-        try:
-            if interrupt is not None:
-                raise interrupt
-        finally:
-            del interrupt  # it would keep this frame alive in a cycle
+        if interrupted is not None:
+            raise KeyboardInterrupt(*interrupted)
         return self.model
 
     def assign(self, trained: TrainedNetwork) -> NetworkLM:

@@ -33,7 +33,7 @@ def data():
         (dict(n_jobs=2, parallel="async"), "exact"),
         (dict(tied=True, n_jobs=2, parallel="async"), "importance"),
         (dict(n_words=MANY, output="classes"), "exact"),
-        (dict(n_words=MANY, output="tree"), "exact"),
+        (dict(n_words=MANY, output="tree", tree="huffman"), "exact"),
         (dict(n_words=MANY, **FIXED), "importance"),
     ],
     ids=str,
