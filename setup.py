@@ -8,6 +8,7 @@ import sysconfig
 from glob import glob
 from pathlib import Path
 
+import numpy
 from Cython.Build import cythonize
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
@@ -120,7 +121,9 @@ def extension(path: str) -> Extension:
         [path],
         extra_compile_args=COMPILE_ARGS,
         extra_link_args=LINK_ARGS,
-        include_dirs=["nplm/_kernels/neural", "nplm/_kernels/neural/tiers"],
+        include_dirs=[
+            "nplm/_kernels/neural", "nplm/_kernels/neural/tiers", numpy.get_include()
+        ],
         depends=sources("h") + sources("pxd"),
     )
 

@@ -85,20 +85,21 @@ cdef inline void begin_reading(Chains* chains) noexcept nogil:
 
 
 cdef inline int read_window(
-    Chains* chains, const float* prob, const float* bow, int n_words,
-    const int* row, const int* y, int j, int n_context, int* valid,
+    Chains* chains, int n_words, const int* row, Py_ssize_t stride, const int* y, int j,
+    int n_context, int* valid,
 ) noexcept nogil:
     """Read the words of window j, the next one of a block.
 
-    Its context is `row`, and `y` its next word. In a block of several windows the array
-    before both has those of the window before. Ids that are not below `n_words` are
+    Its context is `row`, and `y` its next word. In a block of several windows the
+    context of the window before is `stride` ids before, and its next word is before
+    `y`. Ids that are not below `n_words` are
     replaced, and clear `valid`. Returns the index of the first word that was read.
     """
     cdef int first = chains.n_read, end = first, chain = j - 1, word, k
     # Not compared with `words`: a processor waits to read pairs of numbers that it has
     # just written one by one.
     if j == 0 or not (
-        same_ids(row, row - n_context + 1, n_context - 1)
+        same_ids(row, row - stride + 1, n_context - 1)
         and row[n_context - 1] == (y - 1)[0]
     ):
         if not (chains.begun and same_ids(row, &chains.words[chains.begun], n_context)):

@@ -51,21 +51,21 @@ cdef class Table(Ngrams):
         self.buckets = <Bucket*> &memory[0]
 
     cdef bint look_up(
-        self, const int* X, const int* y, Py_ssize_t n, double* out
+        self, const int* X, Py_ssize_t stride, const int* y, Py_ssize_t n, double* out
     ) noexcept nogil:
         cdef Words words
         words.prob, words.bow = &self.prob[0], &self.bow[0]
         words.n = <int> self.prob.shape[0]
         # The compiler unrolls the loops over words of the usual orders.
         if self.n_context == 2:
-            return look_up_all(self, words, X, y, n, out, 2)
+            return look_up_all(self, words, X, stride, y, n, out, 2)
         if self.n_context == 3:
-            return look_up_all(self, words, X, y, n, out, 3)
+            return look_up_all(self, words, X, stride, y, n, out, 3)
         if self.n_context == 4:
-            return look_up_all(self, words, X, y, n, out, 4)
+            return look_up_all(self, words, X, stride, y, n, out, 4)
         if self.n_context == 5:
-            return look_up_all(self, words, X, y, n, out, 5)
-        return look_up_all(self, words, X, y, n, out, self.n_context)
+            return look_up_all(self, words, X, stride, y, n, out, 5)
+        return look_up_all(self, words, X, stride, y, n, out, self.n_context)
 
 
 cdef struct Words:
@@ -86,8 +86,8 @@ cdef struct Searches:
 
 
 cdef inline bint look_up_all(
-    Table table, Words words, const int* X, const int* y, Py_ssize_t n_windows,
-    double* out, int n_context,
+    Table table, Words words, const int* X, Py_ssize_t stride, const int* y,
+    Py_ssize_t n_windows, double* out, int n_context,
 ) noexcept nogil:
     cdef Chains chains
     cdef Searches searches
@@ -102,8 +102,8 @@ cdef inline bint look_up_all(
         for j in range(n):
             row = first + j
             k = read_window(
-                &chains, words.prob, words.bow, words.n, X + row * n_context, y + row,
-                j, n_context, &valid,
+                &chains, words.n, X + row * stride, stride, y + row, j, n_context,
+                &valid,
             )
             for k in range(k, chains.n_read):
                 searches.hash[k] = hash_word(chains.words[k])

@@ -83,7 +83,8 @@ cdef class QuantizedTrie(Ngrams):
                 own.width = word + 2 * code + low
 
     cdef bint look_up(
-        self, const int* X, const int* y, Py_ssize_t n_windows, double* out
+        self, const int* X, Py_ssize_t stride, const int* y, Py_ssize_t n_windows,
+        double* out,
     ) noexcept nogil:
         cdef int n_context = self.n_context, n_words = <int> self.prob.shape[0]
         cdef const float* prob = &self.prob[0]
@@ -99,8 +100,8 @@ cdef class QuantizedTrie(Ngrams):
             begin_reading(&chains)
             for j in range(n):
                 read_window(
-                    &chains, prob, bow, n_words, X + (row + j) * n_context,
-                    y + row + j, j, n_context, &valid,
+                    &chains, n_words, X + (row + j) * stride, stride, y + row + j, j,
+                    n_context, &valid,
                 )
                 word = chains.words[chains.newest[j]]
                 NPLM_PREFETCH(prob + word)

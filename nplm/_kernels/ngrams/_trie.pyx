@@ -1,15 +1,17 @@
 """Classes that kernels take: n-grams in which windows are looked up, and a trie."""
 
-from cpython.buffer cimport PyBUF_STRIDES, PyObject_GetBuffer, PyBuffer_Release
+cimport cython
+cimport numpy as cnp
+from cpython.exc cimport PyErr_CheckSignals
 from libc.math cimport log
-
-import numpy as np
 
 from nplm._kernels.ngrams._chains cimport check_width
 
-cdef object ndarray = np.ndarray
-cdef object empty = np.empty
-cdef object ID_TYPE = np.dtype(np.intc)
+cnp.import_array()
+
+cdef enum:
+    # Windows that are looked up before Python handles an interrupt.
+    BLOCK_WINDOWS = 1 << 15
 
 
 cdef class Ngrams:
@@ -25,81 +27,21 @@ cdef class Ngrams:
         return self.prob.shape[0]
 
     cdef bint look_up(
-        self, const int* X, const int* y, Py_ssize_t n, double* out
+        self, const int* X, Py_ssize_t stride, const int* y, Py_ssize_t n, double* out
     ) noexcept nogil:
         """Compute the probabilities of `n` next words; return whether ids are in range.
 
-        The rows of X are contexts of ``n_context`` words. Ids that are out of range are
-        replaced.
+        The rows of X are contexts of ``n_context`` words, `stride` ids apart. Ids that
+        are out of range are replaced.
         """
-
-    def few_log_prob(self, X, y, Py_ssize_t most):
-        """Return the natural logarithms of the probabilities of a few next words.
-
-        Parameters
-        ----------
-        X : ndarray of int32, shape (n, n_context)
-            Contexts, in C order.
-        y : ndarray of int32, shape (n,)
-            Next words.
-        most : int
-            Largest `n`.
-
-        Returns
-        -------
-        log_prob : ndarray of float64, shape (n,), or None
-            None if `X` and `y` are other objects, or an id is out of range.
-
-        Notes
-        -----
-        A sentence is looked up in less time than Cython takes for the memoryviews of
-        three arrays, so this function reads the buffers itself.
-
-        Equivalent to ``np.log(windows_prob(...))``, bit for bit `windows_log_prob`.
-
-        No twin: see ``windows_prob``.
-        """
-        cdef Py_buffer rows, words, values
-        cdef bint valid = False
-        cdef Py_ssize_t n, size = sizeof(int)
-        if type(X) is not ndarray or type(y) is not ndarray:
-            return None
-        # Compared by identity: a buffer with its format takes longer, as NumPy spells
-        # the type out for each.
-        if X.dtype is not ID_TYPE or y.dtype is not ID_TYPE:
-            return None
-        PyObject_GetBuffer(X, &rows, PyBUF_STRIDES)
-        try:
-            PyObject_GetBuffer(y, &words, PyBUF_STRIDES)
-            try:
-                n = words.shape[0] if words.ndim == 1 else 0
-                if (
-                    0 < n <= most
-                    and rows.ndim == 2 and rows.shape[0] == n
-                    and rows.shape[1] == self.n_context
-                    and rows.strides[0] == self.n_context * size
-                    and rows.strides[1] == words.strides[0] == size
-                ):
-                    out = empty(n)
-                    PyObject_GetBuffer(out, &values, PyBUF_STRIDES)
-                    with nogil:
-                        valid = log_prob(
-                            self, <const int*> rows.buf, <const int*> words.buf, n,
-                            <double*> values.buf,
-                        )
-                    PyBuffer_Release(&values)
-            finally:
-                PyBuffer_Release(&words)
-        finally:
-            PyBuffer_Release(&rows)
-        return out if valid else None
 
 
 cdef inline bint log_prob(
-    Ngrams ngrams, const int* X, const int* y, Py_ssize_t n, double* out
+    Ngrams ngrams, const int* X, Py_ssize_t stride, const int* y, Py_ssize_t n,
+    double* out,
 ) noexcept nogil:
     """Fill in the logarithms of the probabilities; return whether ids are in range."""
-    cdef bint valid = ngrams.look_up(X, y, n, out)
+    cdef bint valid = ngrams.look_up(X, stride, y, n, out)
     cdef Py_ssize_t row
     for row in range(n):
         out[row] = log(out[row])
@@ -120,7 +62,7 @@ def windows_prob(
     check_width(X.shape[1], ngrams.n_context)
     if X.shape[0] > 0:
         with nogil:
-            ngrams.look_up(&X[0, 0], &y[0], X.shape[0], &out[0])
+            ngrams.look_up(&X[0, 0], X.shape[1], &y[0], X.shape[0], &out[0])
 
 
 def windows_log_prob(
@@ -138,8 +80,89 @@ def windows_log_prob(
     check_width(X.shape[1], ngrams.n_context)
     if X.shape[0] > 0:
         with nogil:
-            valid = log_prob(ngrams, &X[0, 0], &y[0], X.shape[0], &out[0])
+            valid = log_prob(
+                ngrams, &X[0, 0], X.shape[1], &y[0], X.shape[0], &out[0]
+            )
     return bool(valid)
+
+
+@cython.binding(False)
+def quick_log_prob(dict fitted not None, str name not None, X, y):
+    """Return the logarithms of probabilities of next words, of arrays as users have them.
+
+    Parameters
+    ----------
+    fitted : dict
+        Attributes of a model.
+    name : str
+        The one whose ``kernel`` is `Ngrams`.
+    X : ndarray of int32, shape (n, n_context)
+        Contexts; a view of a text, too.
+    y : ndarray of int32, shape (n,)
+        Next words.
+
+    Returns
+    -------
+    log_prob : ndarray of float64, shape (n,), or None
+        None if the arguments are others, or an id is out of range.
+
+    Notes
+    -----
+    A sentence is looked up in less time than Cython takes for the memoryviews of three
+    arrays, or than Python takes for these comparisons.
+
+    Equivalent to ``np.log(windows_prob(...))``, bit for bit `windows_log_prob`.
+
+    No twin: see ``windows_prob``.
+    """
+    cdef cnp.npy_intp n, first = 0
+    cdef Py_ssize_t stride, most
+    cdef const int* contexts
+    cdef const int* words
+    cdef double* values
+    cdef Ngrams ngrams
+    cdef bint valid = True
+    index = fitted.get(name)
+    if index is None or not is_array_of_ids(X, 2) or not is_array_of_ids(y, 1):
+        return None
+    ngrams, n = index.kernel, cnp.PyArray_DIM(y, 0)
+    stride = cnp.PyArray_STRIDE(X, 0)
+    if not (
+        n > 0
+        and cnp.PyArray_DIM(X, 0) == n
+        and cnp.PyArray_DIM(X, 1) == ngrams.n_context
+        and cnp.PyArray_STRIDE(X, 1) == cnp.PyArray_STRIDE(y, 0) == sizeof(int)
+        and stride % <Py_ssize_t> sizeof(int) == 0
+        and fitted["n_features_in_"] == ngrams.n_context
+        and fitted["n_words_"] == ngrams.prob.shape[0]
+        and "feature_names_in_" not in fitted
+    ):
+        return None
+    stride //= sizeof(int)
+    out = cnp.PyArray_EMPTY(1, &n, cnp.NPY_FLOAT64, False)
+    contexts, words = <const int*> cnp.PyArray_DATA(X), <const int*> cnp.PyArray_DATA(y)
+    values = <double*> cnp.PyArray_DATA(out)
+    while valid and first < n:
+        most = min(n - first, <Py_ssize_t> BLOCK_WINDOWS)
+        with nogil:
+            valid = log_prob(
+                ngrams, contexts + first * stride, stride, words + first, most,
+                values + first,
+            )
+        first += most
+        if first < n:
+            PyErr_CheckSignals()
+    return out if valid else None
+
+
+cdef inline bint is_array_of_ids(object ids, int n_dimensions) noexcept:
+    """Whether an object is an array of int32 in memory as processors have them."""
+    return (
+        cnp.PyArray_CheckExact(ids)
+        and cnp.PyArray_TYPE(ids) == cnp.NPY_INT
+        and cnp.PyArray_ISBEHAVED_RO(ids)
+        and cnp.PyArray_NDIM(ids) == n_dimensions
+    )
 
 
 def take_logs(double[::1] values):

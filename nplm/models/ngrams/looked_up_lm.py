@@ -9,16 +9,13 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from nplm._kernels.ngrams._trie import take_logs
+from nplm._kernels.ngrams._trie import quick_log_prob, take_logs
 from nplm.base.array_types import Floats, Ids
-from nplm.base.blocks import BLOCK_WINDOWS
 from nplm.base.estimators.bases import hyperparameters
 from nplm.base.estimators.language_model import CheapWords, LanguageModel
 from nplm.base.fitted import Item, invalid_item
 from nplm.models.ngrams.trie.quantized_trie import quantized_items, restored_quantized
 from nplm.models.ngrams.trie.word_scorer import word_scorer_of
-
-INT32 = np.dtype(np.int32)
 
 
 class QuickLookUps(LanguageModel):
@@ -34,23 +31,8 @@ class QuickLookUps(LanguageModel):
 
     def log_prob(self, X: ArrayLike, y: ArrayLike | None = None) -> Floats:
         # The attributes are read from one dictionary, which a fit replaces as a whole.
-        fitted = vars(self)
-        ngrams: Any = fitted.get(self._looked_up_in)
-        if ngrams is not None:
-            kernel = ngrams.kernel
-            if (
-                fitted["n_features_in_"] == kernel.n_context
-                and fitted["n_words_"] == kernel.n_words
-                and "feature_names_in_" not in fitted
-            ):
-                log_prob = kernel.few_log_prob(X, y, BLOCK_WINDOWS)
-                if log_prob is not None:
-                    return log_prob
-                if are_windows(X, y, kernel.n_context):
-                    log_prob = ngrams.next_word_log_prob(X, y)
-                    if log_prob is not None:
-                        return log_prob
-        return super().log_prob(X, y)
+        log_prob = quick_log_prob(vars(self), self._looked_up_in, X, y)
+        return super().log_prob(X, y) if log_prob is None else log_prob
 
     def _log_prob(self, X: Ids, y: Ids) -> Floats:
         ngrams: Any = getattr(self, self._looked_up_in)
@@ -232,16 +214,3 @@ class KenlmLM(LookedUpLM):
 
     _reader = "load"
     can_be_saved = False
-
-
-def are_windows(X: object, y: object, n_context: int) -> bool:
-    """Whether `X` and `y` are arrays of int32 of the shapes of windows."""
-    return (
-        type(X) is np.ndarray
-        and type(y) is np.ndarray
-        and X.dtype is INT32
-        and y.dtype is INT32
-        and y.ndim == 1
-        and X.shape == (*y.shape, n_context)
-        and y.shape != (0,)
-    )

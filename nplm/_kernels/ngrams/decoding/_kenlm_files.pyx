@@ -313,7 +313,8 @@ cdef class KenlmNgrams(Ngrams):
             n_many = n_next
 
     cdef bint look_up(
-        self, const int* X, const int* y, Py_ssize_t n_windows, double* out
+        self, const int* X, Py_ssize_t stride, const int* y, Py_ssize_t n_windows,
+        double* out,
     ) noexcept nogil:
         cdef int words[CHUNK * (MAX_WORDS + 1)]
         cdef Search contexts
@@ -331,7 +332,7 @@ cdef class KenlmNgrams(Ngrams):
                 row = &words[j * (width + 1)]
                 for k in range(width):
                     row[k] = checked_id(
-                        &X[(done + j) * width + k], <int> self.prob.shape[0], &valid
+                        &X[(done + j) * stride + k], <int> self.prob.shape[0], &valid
                     )
                 row[width] = checked_id(&y[done + j], <int> self.prob.shape[0], &valid)
                 contexts.words[j], search.words[j] = row[width - 1], row[width]
