@@ -11,8 +11,6 @@ weight and no filter, so more of them fit in a bucket.
 
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 
-from nplm._kernels.ngrams._bits cimport NPLM_PREFETCH
-from nplm._kernels.ngrams._chains cimport N_CHAINS
 from nplm._kernels.ngrams._trie cimport Ngrams
 
 cdef extern from *:
@@ -261,46 +259,6 @@ cdef inline Bucket* found_from(
             break
         hits[0] = nplm_hits(at, tag(key))
     return at
-
-
-cdef inline void find_all(
-    const uint64_t* keys, Bucket** bucket, const int* live, int n_live, Bucket* first,
-    Bucket* end, const Slot** slot,
-) noexcept nogil:
-    """Find the slots of the live keys, whose searches begin at buckets.
-
-    Those that go on do so together, after their memory was prefetched.
-    """
-    cdef int further[N_CHAINS]
-    cdef int n_further = 0, i, j, hits
-    cdef Bucket* at
-    for i in range(n_live):
-        j = live[i]
-        hits = nplm_hits(bucket[j], tag(keys[j]))
-        slot[j] = slot_of(bucket[j], hits)
-        further[n_further] = j
-        n_further += (hits | stops(bucket[j], keys[j])) == 0
-    for i in range(n_further):
-        j = further[i]
-        bucket[j] = first if bucket[j] + 1 == end else bucket[j] + 1
-        NPLM_PREFETCH(bucket[j])
-    for i in range(n_further):
-        j = further[i]
-        at = found_from(bucket[j], keys[j], first, end, &hits)
-        slot[j] = slot_of(at, hits)
-
-
-cdef inline void expect_all(
-    Bucket* const* bucket, const int* live, int n_live
-) noexcept nogil:
-    """Prefetch the buckets of live keys.
-
-    Do so for several at once: a processor translates the addresses of several pages
-    together only if there are few instructions between their prefetches.
-    """
-    cdef int i
-    for i in range(n_live):
-        NPLM_PREFETCH(bucket[live[i]])
 
 
 cdef inline float find_long_from(

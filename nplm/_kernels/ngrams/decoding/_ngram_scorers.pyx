@@ -100,7 +100,7 @@ cdef class HashedWordScorer(NgramScorer):
                 bucket[n_live] = home(buckets, n_buckets, keys[n_live])
                 live[n_live] = j
                 n_live += 1
-        # Together, as `expect_all`.
+        # Together, as `expect_live` of windows.
         for i in range(n_live):
             NPLM_PREFETCH(bucket[i])
         for k in range(1, n_context):
