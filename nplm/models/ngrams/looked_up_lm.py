@@ -31,7 +31,7 @@ class QuickLookUps(LanguageModel):
 
     def log_prob(self, X: ArrayLike, y: ArrayLike | None = None) -> Floats:
         # The attributes are read from one dictionary, which a fit replaces as a whole.
-        log_prob = quick_log_prob(vars(self), self._looked_up_in, X, y)
+        log_prob = quick_log_prob(self.__dict__, self._looked_up_in, X, y)
         return super().log_prob(X, y) if log_prob is None else log_prob
 
     def _log_prob(self, X: Ids, y: Ids) -> Floats:
