@@ -146,39 +146,18 @@ cdef class HashedWordScorer(NgramScorer):
                 chains.prob[j], chains.known[j] = prob, n_context
 
     cdef void prefetch(self, const Context* context, int id) noexcept nogil:
-        cdef Bucket* bucket[MAX_WORDS]
         cdef uint64_t key = hash_word(id), power = MULTIPLIER
-        # A state may be that of another model.
-        cdef int k, n = min(
-            context.n_found if self.closed else context.n_words, self.n_context
-        )
-        for k in range(n):
-            key += context.hashes[k] * power
-            power *= MULTIPLIER
-            bucket[k] = home(
-                self.buckets + self.bucket_start[k + 1],
-                self.bucket_start[k + 2] - self.bucket_start[k + 1], key,
-            )
-        for k in range(n):
-            NPLM_PREFETCH(bucket[k])
+        cdef int k, n = context.n_found if self.closed else context.n_words
         NPLM_PREFETCH(self.prob + id)
         NPLM_PREFETCH(self.bow + id)
-
-    cdef void expect_words(
-        self, const Context* context, const int* ids, int n
-    ) noexcept nogil:
-        cdef Bucket* bucket[CHUNK]
-        cdef Bucket* buckets = self.buckets + self.bucket_start[1]
-        cdef uint64_t n_buckets = self.bucket_start[2] - self.bucket_start[1]
-        cdef uint64_t older = context.hashes[0] if context.n_words > 0 else 0, newest
-        cdef int j
-        for j in range(n):
-            newest = hash_word(ids[j] if ids[j] >= 0 else self.unknown)
-            bucket[j] = home(buckets, n_buckets, newest + older * MULTIPLIER)
-            older = newest
-        for j in range(n):
-            NPLM_PREFETCH(bucket[j])
-        WordScorer.expect_words(self, context, ids, n)
+        # A state may be that of another model.
+        for k in range(1, min(n, self.n_context) + 1):
+            key += context.hashes[k - 1] * power
+            power *= MULTIPLIER
+            NPLM_PREFETCH(home(
+                self.buckets + self.bucket_start[k],
+                self.bucket_start[k + 1] - self.bucket_start[k], key,
+            ))
 
 
 cdef class QuantizedWordScorer(NgramScorer):

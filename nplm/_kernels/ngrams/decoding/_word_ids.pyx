@@ -260,11 +260,9 @@ cdef class WordIds(Ids):
             word.end = at
             if not next_word(text, n, word):
                 break
+            expect(self, word.hashed)
             at = word.end
             batch.n += 1
-        # In a row: a processor then translates the addresses of several pages together.
-        for i in range(batch.n):
-            expect(self, batch.words[i].hashed)
         for i in range(batch.n):
             batch.guesses[i] = guess_id(self, batch.words[i].hashed)
 

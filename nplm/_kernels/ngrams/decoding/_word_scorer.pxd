@@ -60,10 +60,6 @@ cdef class WordScorer(Steps):
 
     cdef void prefetch(self, const Context* context, int id) noexcept nogil
 
-    cdef void expect_words(
-        self, const Context* context, const int* ids, int n
-    ) noexcept nogil
-
     cdef void begin_in(self, Context* context, bint bos) noexcept nogil
 
     cdef double score_words(

@@ -158,17 +158,6 @@ cdef class WordScorer(Steps):
     cdef void prefetch(self, const Context* context, int id) noexcept nogil:
         """Prefetch what the look-up of a word after a context reads."""
 
-    cdef void expect_words(
-        self, const Context* context, const int* ids, int n
-    ) noexcept nogil:
-        """Prefetch what `look_up` reads first of words that follow; -1 is unknown."""
-        cdef int j, id
-        for j in range(n):
-            id = ids[j] if ids[j] >= 0 else self.unknown
-            if 0 <= id < self.n_words:
-                NPLM_PREFETCH(self.prob + id)
-                NPLM_PREFETCH(self.bow + id)
-
     def begin(self, bint bos=True):
         """Return the state before the first word, after a boundary if `bos`."""
         cdef State state = State.__new__(State)
@@ -365,8 +354,10 @@ cdef class WordScorer(Steps):
         self.begin_in(&context, bos)
         words.guess(data, size, 0, &batch)
         while batch.n > 0:
-            # Before letters are compared: both wait for memory.
-            self.expect_words(&context, batch.guesses, batch.n)
+            for i in range(batch.n):
+                if 0 <= batch.guesses[i] < self.n_words:
+                    NPLM_PREFETCH(self.prob + batch.guesses[i])
+                    NPLM_PREFETCH(self.bow + batch.guesses[i])
             for i in range(batch.n):
                 expect_text(words, batch.guesses[i])
             for i in range(batch.n):
