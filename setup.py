@@ -122,7 +122,9 @@ def extension(path: str) -> Extension:
         extra_compile_args=COMPILE_ARGS,
         extra_link_args=LINK_ARGS,
         include_dirs=[
-            "nplm/_kernels/neural", "nplm/_kernels/neural/tiers", numpy.get_include()
+            "nplm/_kernels/neural",
+            "nplm/_kernels/neural/tiers",
+            numpy.get_include(),
         ],
         depends=sources("h") + sources("pxd"),
     )

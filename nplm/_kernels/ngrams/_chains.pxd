@@ -11,7 +11,6 @@ the weights, removes the chains that end from `live`, and finally calls `prob_of
 """
 
 from nplm._kernels._ids cimport checked_id
-from nplm._kernels.ngrams._bits cimport NPLM_PREFETCH
 
 cdef extern from *:
     """
@@ -116,16 +115,6 @@ cdef inline int read_window(
     chains.newest[j] = end
     chains.n_read = end + 1
     return first
-
-
-cdef inline void expect_words(
-    const Chains* chains, const float* prob, const float* bow
-) noexcept nogil:
-    """Prefetch what `begin` reads of each word."""
-    cdef int k
-    for k in range(1, chains.n_read):
-        NPLM_PREFETCH(prob + chains.words[k])
-        NPLM_PREFETCH(bow + chains.words[k])
 
 
 cdef inline void begin(

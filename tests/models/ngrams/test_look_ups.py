@@ -1,5 +1,7 @@
 """Windows in arrays of int32 are scored without the checks of all inputs."""
 
+import signal
+
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
@@ -34,6 +36,35 @@ def test_log_prob_of_arrays_is_that_of_other_inputs_bit_for_bit(fitted):
         found = np.concatenate(parts)
         assert_array_equal(found, expected[: len(found)])
     assert_array_equal(model.log_prob(X[::7], y[::7]), expected[::7])
+
+
+def test_views_have_the_log_prob_of_copies_bit_for_bit(fitted):
+    model, *_ = fitted
+    text = np.random.default_rng(3).integers(0, N_WORDS, 70_000).astype(np.int32)
+    stream = np.lib.stride_tricks.sliding_window_view(text[:-1], 3)
+    table = np.zeros((len(text), 5), np.int32)
+    table[:, 1:4] = text[:, None]
+    for X in (
+        stream, stream[:1], stream[::-1], stream[5::9], table[:, 1:4],
+        np.broadcast_to(stream[7], (500, 3)), stream[:, ::-1],
+    ):  # fmt: skip
+        y = np.ascontiguousarray(text[: len(X)][::-1])
+        expected = model.log_prob(X.tolist(), y.tolist())
+        assert_array_equal(model.log_prob(X, y), expected)
+        assert_array_equal(model.log_prob(X.copy(), y), expected)
+
+
+def test_an_interrupt_ends_a_long_call(fitted):
+    model, X, _ = fitted
+    X, y = np.broadcast_to(X[0], (10**7, 3)), np.zeros(10**7, np.int32)
+    before = signal.signal(signal.SIGALRM, signal.default_int_handler)
+    signal.setitimer(signal.ITIMER_REAL, 0.02)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            model.log_prob(X, y)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
 
 
 @pytest.mark.parametrize("value", [-1, N_WORDS, 2**31 - 1])
