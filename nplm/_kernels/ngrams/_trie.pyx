@@ -1,6 +1,5 @@
 """Classes that kernels take: n-grams in which windows are looked up, and a trie."""
 
-cimport cython
 cimport numpy as cnp
 from cpython.exc cimport PyErr_CheckSignals
 from libc.math cimport log
@@ -86,7 +85,6 @@ def windows_log_prob(
     return bool(valid)
 
 
-@cython.binding(False)
 def quick_log_prob(dict fitted not None, str name not None, X, y):
     """Return the logarithms of probabilities of next words, of arrays as users have them.
 
