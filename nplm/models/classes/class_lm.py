@@ -176,7 +176,7 @@ class ClassLM(CheapWords):
         if isinstance(classes, WordClasses) and not hasattr(classes, "labels_"):
             finder = clone(classes)
             finder.set_params(n_words=self.n_words_, boundary=self.boundary)
-            return finder._fit_pairs(X[:, -1], y).labels_
+            return finder.fit_pairs(X[:, -1], y).labels_
         labels = check_classes(classes, "classes", self.n_words_)
         label = None if self.boundary is None else labels[self.boundary]
         if label is not None and np.count_nonzero(labels == label) > 1:

@@ -175,9 +175,9 @@ class WordClasses(TransformerMixin, Saved, Documented):
         self._validate_params()
         stream = checks.check_ids(ids, "ids", ndim=1, n_words=self.n_words)
         X, after = windows(stream, 1, boundary=self.boundary)
-        return self._fit_pairs(X[:, 0], after, progress, checkpoint)
+        return self.fit_pairs(X[:, 0], after, progress, checkpoint)
 
-    def _fit_pairs(
+    def fit_pairs(
         self,
         before: Ids,
         after: Ids,

@@ -109,7 +109,7 @@ def test_fitted_classes_and_their_labels_agree():
     assert_array_equal(frozen.labels_, classes.labels_)
     # A clone is unfitted, so it is fitted to the windows.
     again = ClassLM(n_words=N_WORDS, classes=clone(classes)).fit(X, y)
-    found = clone(classes)._fit_pairs(X[:, -1], y)
+    found = clone(classes).fit_pairs(X[:, -1], y)
     assert_array_equal(again.labels_, found.labels_)
     found = ClassLM(n_classes=4, n_words=N_WORDS, random_state=0).fit(X, y)
     restored = pickle.loads(pickle.dumps(found))
