@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.base import clone
 
-from nplm import Tokenizer
+from nplm import InterpolatedTrigram, TextLM, Tokenizer
 
 
 def test_tokens_are_words_with_decimals_and_apostrophes_or_single_marks():
@@ -117,6 +117,15 @@ def test_pickles_of_tokenizers_without_symbols_for_identifiers_split_text():
     restored = pickle.loads(pickle.dumps(tokenizer))
     assert restored.transform(["a 3"]) == [["a", "<num>"]]
     assert clone(restored).identifier is None
+
+
+@pytest.mark.parametrize("params", [{"pattern": 3}, {"lowercase": "x"}, {"number": 1}])
+def test_tokenizer_refuses_parameters(params):
+    tokenizer = Tokenizer(**params)
+    lm = TextLM(InterpolatedTrigram(), tokenizer=tokenizer)
+    for use in (tokenizer.fit, tokenizer.transform, lm.fit):
+        with pytest.raises(ValueError, match=f"'{next(iter(params))}' parameter"):
+            use(["a text"])
 
 
 def test_tokenizer_names_a_wrong_pattern():
