@@ -52,16 +52,30 @@ def rename(words, new_ids, out):
     out[:] = new_ids[words]
 
 
-def sort_by_range(
-    ngrams, values, column, range_of_word, starts, out_ngrams, out_values, out_rows
+def pack_by_range(
+    ngrams, values, column, range_of_word, n_bits, starts, records
 ):
-    """Sort the n-grams that have a value by the range of one of their words."""
+    """Pack the n-grams that have a value by the range of one of their words."""
     rows = np.flatnonzero(~np.isnan(values))
     ranges = range_of_word[ngrams[rows, column]]
     starts[:] = np.searchsorted(np.sort(ranges), np.arange(len(starts)))
     rows = rows[np.argsort(ranges, kind="stable")]
-    out_ngrams[: len(rows)], out_values[: len(rows)] = ngrams[rows], values[rows]
-    out_rows[: len(rows)] = rows
+    words = ngrams[rows, :, np.newaxis] >> np.arange(n_bits) & 1
+    numbers = values[rows].view(np.uint32)[:, np.newaxis] >> np.arange(32) & 1
+    bits = np.concatenate([words.reshape(len(rows), n_bits * ngrams.shape[1]), numbers], 1)
+    packed = np.packbits(bits.astype(np.uint8), axis=1, bitorder="little").ravel()
+    records[: len(packed)] = packed
+
+
+def unpack_rows(records, n_bits, ngrams, values):
+    """Unpack the records of `pack_by_range`."""
+    n, n_columns = ngrams.shape
+    rows = records.reshape(n, (n_columns * n_bits + 39) // 8)
+    bits = np.unpackbits(rows, axis=1, bitorder="little")
+    words, numbers = np.split(bits, [n_columns * n_bits], axis=1)
+    words = words.reshape(n, n_columns, n_bits)
+    ngrams[:] = words @ (1 << np.arange(n_bits))
+    values[:] = np.packbits(numbers[:, :32], axis=1, bitorder="little").view("<f4")[:, 0]
 
 
 def continuation_counts(trie, counts, slot, out):

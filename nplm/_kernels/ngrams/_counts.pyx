@@ -1,8 +1,8 @@
-"""Rank pairs of numbers by radix sort, and count the distinct words before n-grams."""
+"""Rank pairs of numbers by radix sort, pack n-grams, and count the words before them."""
 
-from libc.stdint cimport int64_t, uint64_t
+from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libc.stdlib cimport free, malloc
-from libc.string cimport memset
+from libc.string cimport memcpy, memset
 
 from nplm._kernels._ids cimport id_below
 from nplm._kernels.ngrams._trie cimport Trie
@@ -245,34 +245,101 @@ def rename(const int[::1] words, const int[::1] new_ids, int[::1] out):
             out[i] = new_ids[id_below(&words[i], n_ids)]
 
 
-def sort_by_range(
+cdef inline Py_ssize_t n_record_bytes(int n_columns, int n_bits) noexcept nogil:
+    return (n_columns * n_bits + 32 + 7) // 8
+
+
+def record_bytes(int n_columns, int n_bits):
+    """Return the size of a record of ``pack_by_range``."""
+    return n_record_bytes(n_columns, n_bits)
+
+
+cdef inline void pack_record(
+    const int* words, int n_columns, int n_bits, float value, unsigned char* out
+) noexcept nogil:
+    cdef uint64_t bits = 0, mask = (<uint64_t> 1 << n_bits) - 1
+    cdef uint32_t low
+    cdef int n = 0, i
+    for i in range(n_columns + 1):
+        if i < n_columns:
+            bits |= (<uint64_t> words[i] & mask) << n
+            n += n_bits
+        else:
+            memcpy(&low, &value, 4)
+            bits |= <uint64_t> low << n
+            n += 32
+        if n >= 32:
+            low = <uint32_t> bits
+            memcpy(out, &low, 4)
+            out += 4
+            bits >>= 32
+            n -= 32
+    while n > 0:
+        out[0] = <unsigned char> bits
+        out += 1
+        bits >>= 8
+        n -= 8
+
+
+cdef inline void unpack_record(
+    const unsigned char* record, int n_columns, int n_bits, int* words, float* value
+) noexcept nogil:
+    cdef const unsigned char* end = record + n_record_bytes(n_columns, n_bits)
+    cdef uint64_t bits = 0, mask = (<uint64_t> 1 << n_bits) - 1
+    cdef uint32_t low
+    cdef int n = 0, i, wanted
+    for i in range(n_columns + 1):
+        wanted = n_bits if i < n_columns else 32
+        while n < wanted:
+            if end - record >= 4:
+                memcpy(&low, record, 4)
+                bits |= <uint64_t> low << n
+                record += 4
+                n += 32
+            else:
+                bits |= <uint64_t> record[0] << n
+                record += 1
+                n += 8
+        if i < n_columns:
+            words[i] = <int> (bits & mask)
+        else:
+            low = <uint32_t> bits
+            memcpy(value, &low, 4)
+        bits >>= wanted
+        n -= wanted
+
+
+def pack_by_range(
     const int[:, ::1] ngrams,
     const float[::1] values,
     int column,
     const int[::1] range_of_word,
+    int n_bits,
     int64_t[::1] starts,
-    int[:, ::1] out_ngrams,
-    float[::1] out_values,
-    int[::1] out_rows,
+    unsigned char[::1] records,
 ):
-    """Sort the n-grams that have a value, not NaN, by the range of one of their words.
+    """Pack the n-grams that have a value, not NaN, by the range of one of their words.
 
-    Those of a range keep their order. `starts` gets the first row of each range and the
-    number of rows; `out_rows` their numbers.
+    Those of a range keep their order. A record has words of `n_bits` bits, at most 31,
+    the lowest bits first, then the value, and ends at a byte; see ``record_bytes``.
+    `starts` gets the first record of each range and the number of records.
 
-    Equivalent to ``out_rows = rows[np.argsort(range_of_word[ngrams[rows, column]],
-    kind="stable")]`` of ``rows = np.flatnonzero(~np.isnan(values))``, and
-    ``out_ngrams = ngrams[out_rows]``.
+    Equivalent to ``rows = np.flatnonzero(~np.isnan(values))``, ``rows =
+    rows[np.argsort(range_of_word[ngrams[rows, column]], kind="stable")]``, and the bits
+    of ``ngrams[row]`` and ``values[row]`` for each.
     """
-    cdef Py_ssize_t n_ranges = starts.shape[0] - 1, n_columns = ngrams.shape[1]
-    cdef Py_ssize_t n = values.shape[0], i, j, to
+    cdef Py_ssize_t n_ranges = starts.shape[0] - 1
+    cdef Py_ssize_t n = values.shape[0], size, i
+    cdef int n_columns = <int> ngrams.shape[1]
     cdef int word
     cdef int* places
-    cdef int64_t n_before = 0, size
+    cdef int64_t n_before = 0, n_own
+    if not 1 <= n_bits <= 31:
+        raise ValueError(f"words of {n_bits} bits do not fit in 1 to 31")
+    size = n_record_bytes(n_columns, n_bits)
     if (
-        min(ngrams.shape[0], out_ngrams.shape[0]) < n
-        or min(out_values.shape[0], out_rows.shape[0]) < n
-        or out_ngrams.shape[1] != n_columns
+        ngrams.shape[0] < n
+        or records.shape[0] < n * size
         or not 0 <= column < n_columns
         or min(n_ranges, range_of_word.shape[0]) < 1
     ):
@@ -289,19 +356,39 @@ def sort_by_range(
                 places[i] = id_below(&range_of_word[word], <int> n_ranges)
                 starts[places[i]] += 1
         for i in range(n_ranges):
-            size = starts[i]
+            n_own = starts[i]
             starts[i] = n_before
-            n_before += size
+            n_before += n_own
         for i in range(n):
             if places[i] >= 0:
-                to = starts[places[i]]
+                pack_record(
+                    &ngrams[i, 0], n_columns, n_bits, values[i],
+                    &records[starts[places[i]] * size],
+                )
                 starts[places[i]] += 1
-                for j in range(n_columns):
-                    out_ngrams[to, j] = ngrams[i, j]
-                out_values[to] = values[i]
-                out_rows[to] = <int> i
         # Each start is that of the next range now.
         for i in range(n_ranges, 0, -1):
             starts[i] = starts[i - 1]
         starts[0] = 0
         free(places)
+
+
+def unpack_rows(
+    const unsigned char[::1] records, int n_bits, int[:, ::1] ngrams, float[::1] values
+):
+    """Unpack the records of ``pack_by_range``.
+
+    Equivalent to the reverse: words of `n_bits` bits, and the values after them.
+    """
+    cdef Py_ssize_t i, size
+    cdef int n_columns = <int> ngrams.shape[1]
+    if not 1 <= n_bits <= 31:
+        raise ValueError(f"words of {n_bits} bits do not fit in 1 to 31")
+    size = n_record_bytes(n_columns, n_bits)
+    if ngrams.shape[0] != values.shape[0] or records.shape[0] != size * values.shape[0]:
+        raise ValueError("the arrays do not belong together")
+    with nogil:
+        for i in range(values.shape[0]):
+            unpack_record(
+                &records[i * size], n_columns, n_bits, &ngrams[i, 0], &values[i]
+            )

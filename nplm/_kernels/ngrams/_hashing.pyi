@@ -9,8 +9,13 @@ BUCKET_BYTES: int
 BUCKET_SLOTS: int
 LONG_BUCKET_SLOTS: int
 
-def context_keys(
-    trie: Trie, parent: Ids, level: int, first: int, last: int, keys: NDArray[np.uint64]
+def child_keys(
+    trie: Trie,
+    level: int,
+    first: int,
+    last: int,
+    keys: NDArray[np.uint64],
+    out: NDArray[np.uint64],
 ) -> None: ...
 
 class Window:
@@ -40,7 +45,6 @@ def put_contexts(
 ) -> bool: ...
 def put_suffixes(
     trie: Trie,
-    parent: Ids,
     keys: NDArray[np.uint64],
     missing: Ids,
     window: Window,

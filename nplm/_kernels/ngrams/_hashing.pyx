@@ -23,31 +23,33 @@ cdef inline uint64_t ngram_key(int word, uint64_t context_key) noexcept nogil:
     return hash_word(word) + MULTIPLIER * context_key
 
 
-def context_keys(
-    Trie trie, const int[::1] parent, int level, int first, int last, uint64_t[::1] keys
+def child_keys(
+    Trie trie, int level, int first, int last, const uint64_t[::1] keys,
+    uint64_t[::1] out,
 ):
-    """Compute the keys of contexts ``first <= c < last``, all of `level` words.
+    """Compute the keys of the children of contexts ``first <= c < last``.
 
-    The keys of the shorter contexts must be filled already.
+    The children all have `level` words, and their parents' `keys` are filled already.
 
-    Equivalent to ``keys[c] = sum(hash_word(w) * M**i for i, w in
-    enumerate(reversed(words_of(c))))`` modulo 2**64.
+    Equivalent to ``out[i] = keys[parent[c]] + hash_word(context_word[c]) *
+    M**(level - 1)`` modulo 2**64 for the i-th child c: the sum of ``hash_word(w) *
+    M**i for i, w in enumerate(reversed(words_of(c)))``.
 
     No twin: the layout of the table is private to this module, and the probabilities
     found in it are tested against the twin of ``backoff_prob``.
     """
-    cdef int _, context
+    cdef int _, context, child, begin = trie.child_start[first]
     cdef uint64_t power = 1
+    if out.shape[0] != trie.child_start[last] - begin:
+        raise ValueError("the arrays do not belong together")
     with nogil:
-        if level == 0:
-            keys[0] = 0
-            first = last
         for _ in range(level - 1):
             power *= MULTIPLIER
         for context in range(first, last):
-            keys[context] = (
-                keys[parent[context]] + hash_word(trie.context_word[context]) * power
-            )
+            for child in range(trie.child_start[context], trie.child_start[context + 1]):
+                out[child - begin] = (
+                    keys[context] + hash_word(trie.context_word[child]) * power
+                )
 
 
 cdef class Window:
@@ -214,7 +216,7 @@ def put_ngrams(
     Equivalent to ``table[key(c, w)].prob = prob[...]`` and, for each child d of c,
     ``table[key(c, w)].key |= filter_bit(oldest word of d)`` where w follows d.
 
-    No twin: see ``context_keys``.
+    No twin: see ``child_keys``.
     """
     cdef Block block
     cdef int context, child, i, word
@@ -276,7 +278,7 @@ def put_contexts(
     Equivalent to ``table[key(c)].bow = bow[c]`` and, for each child d of c,
     ``table[key(c)].key |= filter_bit(oldest word of d)``.
 
-    No twin: see ``context_keys``.
+    No twin: see ``child_keys``.
     """
     cdef Block block
     cdef Bucket* at
@@ -303,7 +305,6 @@ def put_contexts(
 
 def put_suffixes(
     Trie trie,
-    const int[::1] parent,
     const uint64_t[::1] keys,
     const int[:, ::1] missing,
     Window window,
@@ -311,13 +312,14 @@ def put_suffixes(
 ):
     """Insert suffixes that the trie lacks, given by context, word and filter.
 
-    A suffix that gets a new slot has a suffix in turn, whose context, word and filter
-    are written to `made`, which has the size of `missing`. Returns their number, or -1
-    if the window has all buckets of the level and they do not suffice.
+    A suffix that gets a new slot has a suffix in turn: its word and filter are written
+    to `made`, which has the size of `missing`, after the context of which its own is
+    the parent. Returns their number, or -1 if the window has all buckets of the level
+    and they do not suffice.
 
     Equivalent to ``table[key(c, w)].key |= filters``.
 
-    No twin: see ``context_keys``.
+    No twin: see ``child_keys``.
     """
     cdef Block block
     cdef Bucket* at
@@ -341,7 +343,7 @@ def put_suffixes(
             if at != NULL:
                 at.low[slot] |= block.filters[0]
             if window.n_used > n_before:
-                made[0, n_made] = parent[context]
+                made[0, n_made] = context
                 made[1, n_made] = missing[1, i]
                 made[2, n_made] = <int> filter_bit(
                     hash_word(trie.context_word[context])
@@ -386,7 +388,7 @@ def stored_values(
 
     Equivalent to ``prob[i] = table[key(c, w)].prob`` and ``bow[c] = table[key(c)].bow``.
 
-    No twin: see ``context_keys``.
+    No twin: see ``child_keys``.
     """
     cdef Bucket* own = table.buckets + table.bucket_start[level]
     cdef Bucket* shorter = table.buckets + table.bucket_start[max(level - 1, 0)]

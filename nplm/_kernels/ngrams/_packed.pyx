@@ -91,7 +91,7 @@ def packed_distribution(
 
     Equivalent to ``backoff_distribution(...)``, bit for bit.
 
-    No twin: see ``context_keys``.
+    No twin: see ``child_keys``.
     """
     cdef int n_words = <int> table.prob.shape[0]
     cdef int n_context = table.n_context

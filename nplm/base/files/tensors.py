@@ -65,13 +65,14 @@ class FileArray(np.memmap):
         self.file = getattr(obj, "file", None)
 
 
-def put(target: Any, values: NDArray[Any]) -> None:
+def put(target: Any, values: NDArray[Any], file: Any = None) -> None:
     """Copy values into an array of their size and type, through its file if it has one.
 
     The system fills a page of a mapped file with zeros before the first value comes,
     but not one that is written as a whole.
     """
-    if getattr(target, "file", None) is None or not target.size:
+    file = getattr(target, "file", file)
+    if file is None or not target.size:
         target[:] = values
         return
     memory = np.frombuffer(target._mmap, np.uint8)
@@ -79,7 +80,7 @@ def put(target: Any, values: NDArray[Any]) -> None:
     at = mapped + target.ctypes.data - memory.ctypes.data
     rest = np.ascontiguousarray(values, target.dtype).reshape(-1).view(np.uint8).data
     while rest:
-        n_written = os.pwrite(target.file.fileno(), rest, at)
+        n_written = os.pwrite(file.fileno(), rest, at)
         rest, at = rest[n_written:], at + n_written
 
 

@@ -7,7 +7,7 @@ import os
 import re
 from array import array
 from bisect import bisect_right
-from collections.abc import Container
+from collections.abc import Container, Iterator
 from contextlib import nullcontext
 from typing import Any, BinaryIO
 
@@ -69,7 +69,6 @@ def read_ngrams(
     the file, decompressed, if it is open already.
     """
     work.reserve(MOST)  # the words may be many
-    first_line = {1: 0}
     with reading(path) if file is None else nullcontext(file) as contents:
         lines = Lines(contents, path)
         counts = _read_header(lines)
@@ -78,17 +77,10 @@ def read_ngrams(
         work.advance(counts[0])
         marks = Marks(words)
         tables = NgramTables(work, len(words), prob, marks.ids)
-        for k, count in enumerate(counts[1:], 2):
-            _expect(lines, f"\\{k}-grams:")
-            first_line[k] = lines.n_read + 1
-            for part in blocks(count, min(work.block, MAX_ROWS)):
-                table = lines.ngrams(
-                    k, words, part.stop - part.start, LIMITS, weights=k < len(counts),
-                    n_before=part.start, n_in_all=count,
-                )  # fmt: skip
-                marks.see(table.ngrams)
-                tables.add_stored(table)
-                work.advance(len(table.ngrams))
+        for _, table in _tables(lines, counts, words, work):
+            marks.see(table.ngrams)
+            tables.add_stored(table)
+            work.advance(len(table.ngrams))
         _expect(lines, "\\end\\")
     del lines  # the trie needs the memory
     stays, boundary = marks.settle(prob, bow)
@@ -111,10 +103,10 @@ def read_ngrams(
         gram = [words[w] for w in error.ngram]
         if boundary is not None:
             gram[:-1] = [BEGIN if word == END else word for word in gram[:-1]]
+        line = _line_of_second(path, error.ngram, marks, work)
         raise ValueError(
-            f"{os.fspath(path)}, line {first_line[error.order] + error.row} (not "
-            f"counting blank lines among the {error.order}-grams): "
-            f"{shown(' '.join(gram))} occurs twice."
+            f"{os.fspath(path)}, line {line} (not counting blank lines among the "
+            f"{len(gram)}-grams): {shown(' '.join(gram))} occurs twice."
         ) from error
     except ValueError as error:  # too many contexts for int32
         raise ValueError(f"{os.fspath(path)} has {error}") from error
@@ -124,6 +116,38 @@ def read_ngrams(
             "is damaged; estimate the model again."
         )
     return Ngrams(trie, None, boundary, words)
+
+
+def _tables(
+    lines: Lines, counts: list[int], words: EncodedWords, work: Work
+) -> Iterator[tuple[int, NgramTable]]:
+    """Yield the n-grams of 2 words and more in parts, after the line of the first."""
+    for k, count in enumerate(counts[1:], 2):
+        _expect(lines, f"\\{k}-grams:")
+        first_line = lines.n_read + 1
+        for part in blocks(count, min(work.block, MAX_ROWS)):
+            yield first_line + part.start, lines.ngrams(
+                k, words, part.stop - part.start, LIMITS, weights=k < len(counts),
+                n_before=part.start, n_in_all=count,
+            )  # fmt: skip
+
+
+def _line_of_second(
+    path: str | os.PathLike[str], ngram: Ids, marks: Marks, work: Work
+) -> int:
+    """Return the line where an n-gram, of final ids, occurs for the second time."""
+    found: list[int] = []
+    with reading(path) as contents:
+        lines = Lines(contents, path)
+        counts = _read_header(lines)
+        words = _read_unigrams(lines, counts[0], path)[0]
+        for first_line, table in _tables(lines, counts, words, work):
+            ngrams, prob, _ = marks.settled(table)
+            if ngrams.shape[1] == len(ngram):
+                final = ngrams if marks.new_ids is None else marks.new_ids[ngrams]
+                is_it = (final == ngram).all(axis=1) & ~np.isnan(prob)
+                found += (first_line + np.flatnonzero(is_it)).tolist()
+    return found[1]
 
 
 def check_boundary(
@@ -345,7 +369,9 @@ class Marks:
             # Without </s>, <s> is a word of a stream, but never predicted.
             return table._replace(prob=np.where(ngrams[:, -1] == self._begin, 0, prob))
         if bow is not None and not self._is_stream:
-            bow = np.where(ngrams[:, -1] == self._end, NO_CONTEXT, bow)
+            ends = ngrams[:, -1] == self._end
+            if ends.any():  # few files give </s> a weight
+                bow = np.where(ends, NO_CONTEXT, bow)
         if self._are_anywhere:
             left_out, after_end = self._unreachable(ngrams)
             if not self._is_stream:

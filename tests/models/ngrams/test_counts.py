@@ -69,20 +69,44 @@ def test_words_are_renamed_as_by_twin():
 
 
 @pytest.mark.parametrize(("n", "n_ranges"), [(0, 1), (1, 3), (50, 1), (500, 7)])
-def test_ngrams_are_sorted_by_range_as_by_twin(n, n_ranges):
+@pytest.mark.parametrize(("n_columns", "n_bits"), [(1, 1), (2, 31), (3, 6), (5, 20)])
+def test_ngrams_are_packed_by_range_as_by_twin(n, n_ranges, n_columns, n_bits):
     rng = np.random.default_rng(0)
-    ngrams = rng.integers(40, size=(n, 3), dtype=np.int32)
+    n_words = min(1 << n_bits, 1000)
+    ngrams = rng.integers(1 << n_bits, size=(n, n_columns)).astype(np.int32)
+    column = n_columns // 2
+    ngrams[:, column] %= n_words
     values = rng.choice(np.array([0.5, np.nan, 2], np.float32), n)
-    range_of_word = np.sort(rng.integers(n_ranges, size=40, dtype=np.int32))
-    results = []
+    range_of_word = np.sort(rng.integers(n_ranges, size=n_words, dtype=np.int32))
+    size, results = _counts.record_bytes(n_columns, n_bits), []
     for module in (_counts, reference):
-        starts = np.full(n_ranges + 1, -1, np.int64)
-        out = [np.full((n, 3), -1, np.int32), np.full(n, -1, np.float32)]
-        out += [np.full(n, -1, np.int32)]
-        module.sort_by_range(ngrams, values, 1, range_of_word, starts, *out)
-        results.append([starts, *out])
-    for own, expected in zip(*results):
-        assert_array_equal(own, expected)
+        starts, records = np.full(n_ranges + 1, -1), np.zeros(n * size, np.uint8)
+        arrays = starts, records
+        module.pack_by_range(ngrams, values, column, range_of_word, n_bits, *arrays)
+        m = starts[-1]
+        rows, numbers = np.empty((m, n_columns), np.int32), np.empty(m, np.float32)
+        module.unpack_rows(records[: m * size], n_bits, rows, numbers)
+        results.append([*arrays, rows, numbers])
+    for result, expected in zip(*results):
+        assert_array_equal(result, expected)
+    kept = ngrams[~np.isnan(values)]
+    order = np.argsort(range_of_word[kept[:, column]], kind="stable")
+    assert_array_equal(results[0][2], kept[order])
+
+
+def test_records_of_wrong_sizes_are_refused():
+    ngrams, values = np.zeros((2, 3), np.int32), np.ones(2, np.float32)
+    starts, records = np.zeros(2, np.int64), np.zeros(20, np.uint8)
+    words = np.zeros(1, np.int32)
+    assert _counts.record_bytes(3, 16) == 10
+    _counts.pack_by_range(ngrams, values, 1, words, 16, starts, records)
+    for n_bits, column, out in [(0, 1, records), (32, 1, records), (16, 3, records)]:
+        with pytest.raises(ValueError, match="bits|belong"):
+            _counts.pack_by_range(ngrams, values, column, words, n_bits, starts, out)
+    with pytest.raises(ValueError, match="belong together"):
+        _counts.pack_by_range(ngrams, values, 1, words, 16, starts, records[1:])
+    with pytest.raises(ValueError, match="belong together"):
+        _counts.unpack_rows(records[1:], 16, ngrams, values)
 
 
 def dictionary(X, y, boundary):

@@ -106,7 +106,7 @@ def test_ngrams_that_a_table_has_no_room_for_are_left_out(longest):
         [np.full(n, 1 / n), np.full(n + 1, 0.5)],
         [np.ones(n)],
     )
-    keys = keys_of(trie, trie.parents(), Work())
+    keys = keys_of(trie, Work())
     first, last = trie.level_start[1:3].tolist()
     filters, missing = np.zeros(n, np.uint16), np.empty((3, 0), np.int32)
     for n_buckets, expected in [(33, -1), (2000, 0)]:

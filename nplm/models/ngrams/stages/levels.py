@@ -101,7 +101,9 @@ def join_parts(
                 size = min(max(work.memory // 4 // out.itemsize, 16), 1 << 20)
                 for values in work.read(file, out.dtype, size):
                     at = slice(position[name], position[name] + len(values))
-                    np.add(values, out.dtype.type(shifts.get(name, 0)), out=out[at])
+                    if name in shifts:
+                        values = values + out.dtype.type(shifts[name])
+                    work.put(out[at], values)
                     position[name] = at.stop
                     work.release_pages(out)
                 work.remove(file)

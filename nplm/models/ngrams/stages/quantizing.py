@@ -9,12 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nplm._kernels.ngrams import _counts
 from nplm.base.array_types import AnyArray, Counts, Ids
 from nplm.base.blocks import blocks
 from nplm.base.exceptions import parameter_error
 from nplm.models.ngrams.stages.levels import ranges_of_words
-from nplm.models.ngrams.stages.tables import NgramTable, NgramTables, spans_of
+from nplm.models.ngrams.stages.tables import NgramTable, NgramTables, SortedRows
 from nplm.models.ngrams.trie.backoff_trie import BackoffTrie
 from nplm.models.ngrams.trie.bits import (
     MAX_WIDTH,
@@ -40,8 +39,6 @@ ROW_BYTES = 160
 MAX_ROWS = 1 << 21
 # Values and offsets that are packed at once; a multiple of 64.
 PACKED = 1 << 16
-# Files of n-grams of one length, sorted: contexts with next words, and codes.
-SORTED = "pairs", "codes"
 
 
 @dataclass(frozen=True)
@@ -131,17 +128,17 @@ class Quantizing:
         ranges = np.array(list(ranges_of_words(n_rows, max_rows)))
         numbers = np.arange(len(ranges), dtype=np.int32)
         range_of_word = np.repeat(numbers, ranges[:, 1] - ranges[:, 0])
-        starts = {k: self._sorted(k, len(ranges), range_of_word) for k in self._lengths}
+        n_bits = word_bits(max(len(trie.context_word), trie.n_words))
+        pairs = SortedRows("pairs", len(ranges), range_of_word, n_bits, work)
+        for k in self._lengths:
+            self._sort(k, pairs)
         parents = trie.parents(work)
         for i, (first, last) in enumerate(ranges.tolist()):
-            tables = {
-                k: self._ngrams(k, spans_of(starts[k], (i, i + 1)), parents)
-                for k in self._lengths
-            }
+            tables = {k: self._ngrams(k, i, pairs, parents) for k in self._lengths}
+            pairs.remove_before(i + 1)
             self._write_range(first, last, tables, parents)
             work.advance(int(n_rows[first:last].sum()))
         work.drop(parents)
-        work.remove(*(f"{name}.{k}" for k in self._lengths for name in SORTED))
 
     def _write_range(
         self, first: int, last: int, tables: dict[int, Rows], parents: Ids
@@ -176,43 +173,27 @@ class Quantizing:
                     "{order}, or prune the model.", MAX_NGRAMS, k,
                 )  # fmt: skip
 
-    def _sorted(self, k: int, n_ranges: int, range_of_word: Ids) -> list[Counts]:
-        """Write n-grams and codes, each block by range; return where ranges begin."""
-        trie, work, found, n_before = self._trie, self._work, [], 0
-        for first, last in trie.blocks(k - 1, work.block):
+    def _sort(self, k: int, pairs: SortedRows) -> None:
+        """Append the contexts, next words and probabilities of n-grams of `k` words."""
+        trie = self._trie
+        for first, last in trie.blocks(k - 1, self._work.block):
             start = trie.start[first : last + 1]
             place = slice(int(start[0]), int(start[-1]))
             contexts = np.arange(first, last, dtype=np.int32)
-            pairs = np.empty((place.stop - place.start, 2), dtype=np.int32)
-            pairs[:, 0], pairs[:, 1] = (
-                contexts.repeat(np.diff(start)),
-                trie.words[place],
-            )
-            starts = np.empty(n_ranges + 1, dtype=np.int64)
-            prob, rows = (
-                np.empty(len(pairs), np.float32),
-                np.empty(len(pairs), np.int32),
-            )
-            out = np.empty_like(pairs), prob, rows
-            inputs = pairs, trie.prob[place], 1, range_of_word
-            _counts.sort_by_range(*inputs, starts, *out)
-            for name, values in zip(SORTED, (out[0], self._books[k][0].codes(prob))):
-                work.append(f"{name}.{k}", values)
-            found.append(n_before + starts)
-            n_before += len(pairs)
+            own = np.empty((place.stop - place.start, 2), dtype=np.int32)
+            own[:, 0], own[:, 1] = contexts.repeat(np.diff(start)), trie.words[place]
+            pairs.add((k, 1), own, trie.prob[place])
             self._release_pages()
-        return found
 
-    def _ngrams(self, k: int, spans: list[tuple[int, int]], parents: Ids) -> Rows:
-        """Return the n-grams of `k` words in parts of the files of `_sorted`."""
-        of_pairs = [(2 * first, 2 * n) for first, n in spans]
-        pairs = self._work.at(f"pairs.{k}", np.int32, *of_pairs).reshape(-1, 2)
-        rows = np.empty((len(pairs), k), dtype=np.int32)
-        rows[:, -1] = pairs[:, 1]
-        for part in blocks(len(pairs), self._work.block):
-            self._spell(pairs[part, 0], rows[part, :-1], parents)
+    def _ngrams(self, k: int, i: int, pairs: SortedRows, parents: Ids) -> Rows:
+        """Return the n-grams of `k` words whose newest word is in range `i`."""
+        own, prob = pairs.read((k, 1), 2, (i, i + 1))
+        rows = np.empty((len(own), k), dtype=np.int32)
+        rows[:, -1] = own[:, 1]
+        for part in blocks(len(own), self._work.block):
+            self._spell(own[part, 0], rows[part, :-1], parents)
             self._release_pages(parents)
-        return Rows(rows, self._work.at(f"codes.{k}", np.uint16, *spans))
+        return Rows(rows, self._books[k][0].codes(prob))
 
     def _weighted(self, first: int, last: int, parents: Ids) -> Iterator[Rows]:
         """Yield the contexts of 2 words, 3, ... with a weight."""

@@ -17,6 +17,7 @@ from nplm.base import system
 from nplm.base.array_types import AnyArray
 from nplm.base.blocks import blocks
 from nplm.base.files.atomic_files import GIBI, allocate, full_disk_named, release_pages
+from nplm.base.files.tensors import put
 from nplm.models.ngrams.trie.work import BLOCK_FOLLOWERS, Progress, Work
 from nplm.models.training.parallel.threads import Threads, n_threads
 
@@ -62,14 +63,15 @@ class Scratch(Work):
         self._needs = 0
         self._lock = Lock()
         self._open: dict[str, FileIO] = {}
-        self._arrays: list[AnyArray] = []
+        # Those on disk, and their files.
+        self._arrays: list[tuple[AnyArray, FileIO]] = []
         self._aborted = Event()
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *error: object) -> None:
-        self._arrays.clear()
+        self.drop(*(array for array, _ in self._arrays))
         self.remove(*self._open)
 
     def reserve(self, n_bytes: int) -> None:
@@ -127,19 +129,33 @@ class Scratch(Work):
         """Make an array on disk, mapped into memory, with its space allocated."""
         n_bytes = size * np.dtype(dtype).itemsize
         array = np.zeros(0, dtype=dtype)
-        with self._new() as file:
-            allocate(file, n_bytes, self._folder)
-            if n_bytes:
-                array = np.memmap(file, dtype, "r+", shape=(size,))
-        self._arrays.append(array)
+        file = self._new()
+        self._arrays.append((array, file))  # closes the file, whatever happens
+        allocate(file, n_bytes, self._folder)
+        if n_bytes:
+            array = np.memmap(file, dtype, "r+", shape=(size,))
+            self._arrays[-1] = array, file
         return array
 
+    def put(self, array: AnyArray, values: AnyArray) -> None:
+        for mapped, file in self._arrays:
+            if getattr(mapped, "_mmap", self) is getattr(array, "_mmap", None):
+                put(array, values, file)
+                return
+        array[:] = values
+
     def drop(self, *arrays: AnyArray | None) -> None:
-        self._arrays = [a for a in self._arrays if not any(a is b for b in arrays)]
+        kept = []
+        for array, file in self._arrays:
+            if any(array is other for other in arrays):
+                file.close()
+            else:
+                kept.append((array, file))
+        self._arrays = kept
 
     def release_pages(self, *arrays: AnyArray) -> None:
         self._check_aborted()
-        release_pages(*self._arrays, *arrays)
+        release_pages(*(array for array, _ in self._arrays), *arrays)
 
     # -- work ----------------------------------------------------------------------
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,6 +13,7 @@ from nplm._kernels.ngrams import _counts
 from nplm.base.array_types import Counts, Floats, Ids, Index
 from nplm.models.ngrams.stages import levels
 from nplm.models.ngrams.trie.backoff_trie import BackoffTrie
+from nplm.models.ngrams.trie.bits import word_bits
 from nplm.models.ngrams.trie.context_trie import TrieBuilder
 from nplm.models.ngrams.trie.work import Work
 
@@ -24,20 +26,19 @@ ROW_BYTES = 200
 MAX_ROWS = 1 << 19
 # Ranges of words by which n-grams are written to files as they are added.
 N_RANGES = 512
-# Files of the n-grams of a length, and of contexts with a weight: words, numbers, and
-# rows. The word in a column decides the range.
-Kind = tuple[int, tuple[str, ...]]
-OF_NGRAMS: Kind = -2, ("ngrams", "prob", "rows")
-OF_CONTEXTS: Kind = -1, ("contexts", "bow")
-TYPES = np.int32, np.float32, np.int32
+# Files of ranges. The pages of one that was read are used again.
+N_FILES = 64
+# The word whose range decides: of n-grams with a probability, and of contexts with a
+# weight.
+OF_NGRAMS, OF_CONTEXTS = -2, -1
 
 
 class DuplicateNgramError(ValueError):
-    """Raised if tables contain an n-gram twice; has its order, second row and words."""
+    """Raised if tables contain an n-gram twice; has its words."""
 
-    def __init__(self, order: int, row: int, ngram: Ids) -> None:
-        super().__init__(f"row {row} of the {order}-grams repeats an earlier one")
-        self.order, self.row, self.ngram = order, row, ngram
+    def __init__(self, ngram: Ids) -> None:
+        super().__init__(f"{ngram.tolist()} repeats an earlier n-gram")
+        self.ngram = ngram
 
 
 class NgramTable(NamedTuple):
@@ -76,7 +77,6 @@ class NgramTables:
         marks: Sequence[int] = (),
     ) -> None:
         self._work = work
-        self._n: dict[int, int] = {}
         expected, least = np.full(n_words, 1 / n_words), np.finfo(float).tiny
         if shares is not None:
             expected += shares / max(shares.sum(), least)
@@ -89,8 +89,9 @@ class NgramTables:
         self._first_words = first_words[is_first]
         range_of_word = _numbered(self._first_words, n_words)
         range_of_word[list(marks)] = range_of_word[list(marks[-1:])]
-        n_ranges = len(self._first_words)
-        self._rows = _SortedRows("range", n_ranges, range_of_word, work)
+        n_ranges, self._n_bits = len(self._first_words), word_bits(n_words)
+        numbers = n_ranges, range_of_word, self._n_bits
+        self._rows = SortedRows("range", *numbers, work)
 
     def add(self, table: NgramTable) -> None:
         """Append n-grams, in any order."""
@@ -102,11 +103,9 @@ class NgramTables:
     def add_stored(self, table: NgramTable) -> None:
         """Append n-grams with numbers of float32, and `NO_CONTEXT` for weights of 1."""
         k = table.ngrams.shape[1]
-        first_row = self._n.get(k, 0)
-        self._n[k] = first_row + len(table.ngrams)
-        self._rows.add(k, OF_NGRAMS, table.ngrams, table.prob, first_row)
+        self._rows.add((k, OF_NGRAMS), table.ngrams, table.prob)
         if table.bow is not None:
-            self._rows.add(k, OF_CONTEXTS, table.ngrams, table.bow)
+            self._rows.add((k, OF_CONTEXTS), table.ngrams, table.bow)
 
     def trie(
         self,
@@ -130,17 +129,17 @@ class NgramTables:
         if lengths:
             work.stage("sorting n-grams", int(self._rows.sizes.sum()))
             for words, rows, number in self._ranges(n_words, new_ids):
-                chosen = {k: rows.chosen(k, number, settled, new_ids) for k in lengths}
+                chosen = {k: _chosen(rows, k, number, settled, new_ids) for k in lengths}
+                rows.remove_before(number[1])
                 self._write_range(words, sizes, unigrams, chosen, distinct)
                 work.advance(int(rows.sizes[slice(*number)].sum()))
-            self._rows.remove()
         prob = {"prob": unigrams.prob.astype(np.float32)}
         parts = [levels.Part(0, sizes[:-1])] if lengths else []
         return BackoffTrie(n_words, **levels.join_parts(n_words, prob, parts, work))
 
     def _ranges(
         self, n_words: int, new_ids: Ids | None
-    ) -> Iterator[tuple[tuple[int, int], _SortedRows, tuple[int, int]]]:
+    ) -> Iterator[tuple[tuple[int, int], SortedRows, tuple[int, int]]]:
         """Yield ranges of final ids, and the rows of each: which of which files."""
         most = self._work.memory // ROW_BYTES
         old_ids = self._first_words
@@ -154,15 +153,19 @@ class NgramTables:
                 continue
             if new_ids is None:
                 new_ids = np.arange(n_words, dtype=np.int32)
-            counts = self._rows.counts(ranges, new_ids, n_words)[first:last]
-            parts = list(levels.ranges_of_words(counts, min(most, MAX_ROWS)))
+            counts = np.zeros(n_words, dtype=np.int64)
+            for (_, column), ngrams, _ in self._rows.blocks(ranges):
+                np.add.at(counts, new_ids[ngrams[:, column]], 1)
+            own = counts[first:last]
+            parts = list(levels.ranges_of_words(own, min(most, MAX_ROWS)))
             range_of_word = _numbered([first + part[0] for part in parts], n_words)
-            numbers = len(parts), range_of_word[new_ids]
-            rows = _SortedRows("part of range", *numbers, self._work)
-            self._rows.move(ranges, rows)
+            numbers = len(parts), range_of_word[new_ids], self._n_bits
+            rows = SortedRows("part of range", *numbers, self._work)
+            for block in self._rows.blocks(ranges):
+                rows.add(*block)
+            self._rows.remove_before(ranges[1])
             for i, part in enumerate(parts):
                 yield (first + part[0], first + part[1]), rows, (i, i + 1)
-            rows.remove()
 
     def _write_range(
         self,
@@ -179,11 +182,9 @@ class NgramTables:
         ngrams, probs = [every[:, np.newaxis]], [unigrams.prob.astype(np.float32)]
         assert unigrams.bow is not None
         contexts, bows = {}, {1: unigrams.bow[first:last].astype(np.float32)}
-        rows: list[NDArray[Any]] = [every]
         for k, table in chosen.items():
             ngrams.append(table.ngrams)
             probs.append(table.prob)
-            rows.append(table.rows)
             if k < order:
                 contexts[k], bows[k] = table.contexts, table.bow
         builder = TrieBuilder(n_words)
@@ -193,9 +194,7 @@ class NgramTables:
             if distinct and len(position) != n:
                 by_position = np.argsort(position, kind="stable")
                 repeated = by_position[1:][np.diff(position[by_position]) == 0]
-                at = repeated[np.argmin(rows[level][repeated])]
-                row, ngram = int(rows[level][at]), ngrams[level][at]
-                raise DuplicateNgramError(level + 1, row, ngram)
+                raise DuplicateNgramError(ngrams[level][repeated.min()])
             begin, end = builder.level_start[level : level + 2]
             span = slice(first, last) if level == 1 else slice(0, end - begin)
             prob = np.empty(n, dtype=np.float32)
@@ -230,110 +229,121 @@ class _Chosen(NamedTuple):
 
     ngrams: Ids
     prob: NDArray[np.float32]
-    rows: Ids
     contexts: Ids
     bow: NDArray[np.float32]
 
 
-class _SortedRows:
-    """Rows of n-grams and contexts in files, each block of them sorted by range."""
+def _chosen(
+    rows: SortedRows,
+    k: int,
+    ranges: tuple[int, int],
+    settled: Callable[[NgramTable], NgramTable],
+    new_ids: Ids | None,
+) -> _Chosen:
+    """Return the n-grams and contexts of some ranges, with their final numbers."""
+    arrays: list[NDArray[Any]] = []
+    for field, column in enumerate((OF_NGRAMS, OF_CONTEXTS), 1):
+        ngrams, values = rows.read((k, column), k, ranges)
+        table = NgramTable(ngrams, values, values if field == 2 else None)
+        final: Any = settled(table)[field]
+        if final is not values:
+            stays = ~np.isnan(final)
+            ngrams, values = ngrams[stays], final[stays]
+        if new_ids is not None:
+            words = ngrams.reshape(-1)
+            _counts.rename(words, new_ids, words)
+        arrays += ngrams, values
+    return _Chosen(*arrays)
+
+
+class SortedRows:
+    """Rows of words with a number each, in files: each block of them sorted by range.
+
+    - `sizes` (n_ranges,): number of rows in each range
+    - `range_of_word`: the range of a row is that of its word in one column
+    - `n_bits`: bits of a word
+    """
 
     def __init__(
-        self, name: str, n_ranges: int, range_of_word: Ids, work: Work
+        self, name: str, n_ranges: int, range_of_word: Ids, n_bits: int, work: Work
     ) -> None:
-        self._name, self._work, self._range_of_word = name, work, range_of_word
-        # Number of rows in each range.
+        self._name, self._work = name, work
+        self._range_of_word, self._n_bits = range_of_word, n_bits
         self.sizes = np.zeros(n_ranges, dtype=np.int64)
-        # Where each range begins in each block, and the end of the block.
-        self._starts: dict[tuple[int, Kind], list[Counts]] = {}
+        # The first range of each file, and the end; the bytes in each file.
+        n_files = min(n_ranges, N_FILES)
+        self._bounds = [n_ranges * i // n_files for i in range(n_files + 1)]
+        self._n_bytes = [0] * n_files
+        # Of each block the first row of each range and the end, and the byte of each
+        # file at which its row 0 would be.
+        self._blocks: dict[tuple[int, int], list[tuple[Counts, list[int]]]] = {}
 
     def add(
-        self,
-        k: int,
-        kind: Kind,
-        ngrams: Ids,
-        values: NDArray[np.float32],
-        rows: Ids | int = 0,
+        self, kind: tuple[int, int], rows: Ids, values: NDArray[np.float32]
     ) -> None:
-        """Append the rows that have a value; `rows` has their numbers, or the first."""
-        column, names = kind
-        starts, n = np.empty(len(self.sizes) + 1, np.int64), len(ngrams)
-        arrays = np.empty_like(ngrams), np.empty(n, np.float32), np.empty(n, np.int32)
-        inputs = ngrams, values, k + column, self._range_of_word
-        _counts.sort_by_range(*inputs, starts, *arrays)
+        """Append the rows that have a value; a kind ends with their column."""
+        size = _counts.record_bytes(rows.shape[1], self._n_bits)
+        starts = np.empty(len(self.sizes) + 1, dtype=np.int64)
+        records = np.empty(len(rows) * size, dtype=np.uint8)
+        column = kind[1] % rows.shape[1]
+        inputs = rows, values, column, self._range_of_word, self._n_bits
+        _counts.pack_by_range(*inputs, starts, records)
         self.sizes += np.diff(starts)
-        before = self._starts.setdefault((k, kind), [])
-        before.append(starts + (before[-1][-1] if before else 0))
-        words, numbers, order = (out[: starts[-1]] for out in arrays)
-        order = order + np.int32(rows) if isinstance(rows, int) else rows[order]
-        for name, array in zip(names, (words, numbers, order)):
-            self._work.append(self._file(k, name), array)
+        offsets = []
+        ends = (starts[self._bounds] * size).tolist()
+        for file, (first, last) in enumerate(pairwise(ends)):
+            offsets.append(self._n_bytes[file] - first)
+            if first < last:
+                self._work.append(self._file(file), records[first:last])
+                self._n_bytes[file] += last - first
+        self._blocks.setdefault(kind, []).append((starts, offsets))
 
-    def chosen(
-        self,
-        k: int,
-        ranges: tuple[int, int],
-        settled: Callable[[NgramTable], NgramTable],
-        new_ids: Ids | None,
-    ) -> _Chosen:
-        """Return the n-grams and contexts of some ranges, with their final numbers."""
-        arrays: list[NDArray[Any]] = []
-        for field, kind in enumerate((OF_NGRAMS, OF_CONTEXTS), 1):
-            spans = spans_of(self._starts.get((k, kind), []), ranges)
-            ngrams, values, *rows = self._read(k, kind, spans)
-            table = NgramTable(ngrams, values, values if field == 2 else None)
-            final: Any = settled(table)[field]
-            if final is not values:
-                stays = ~np.isnan(final)
-                ngrams, values = ngrams[stays], final[stays]
-                rows = [numbers[stays] for numbers in rows]
-            if new_ids is not None:
-                renamed = np.empty_like(ngrams)
-                _counts.rename(ngrams.reshape(-1), new_ids, renamed.reshape(-1))
-                ngrams = renamed
-            arrays += ngrams, values, *rows
-        return _Chosen(*arrays)
+    def read(
+        self, kind: tuple[int, int], width: int, ranges: tuple[int, int]
+    ) -> tuple[Ids, NDArray[np.float32]]:
+        """Return the rows of some ranges, of `width` words, and their values."""
+        return self._read(self._blocks.get(kind, []), width, ranges)
 
-    def counts(self, ranges: tuple[int, int], new_ids: Ids, n_words: int) -> Counts:
-        """Return the number of rows of each word in some ranges."""
-        counts = np.zeros(n_words, dtype=np.int64)
-        for _, (column, _), (ngrams, *_) in self._blocks(ranges):
-            words = new_ids[ngrams[:, column]]
-            np.add.at(counts, words, 1)
-        return counts
-
-    def move(self, ranges: tuple[int, int], other: _SortedRows) -> None:
-        """Append the rows of some ranges to others."""
-        for k, kind, arrays in self._blocks(ranges):
-            other.add(k, kind, *arrays)
-
-    def remove(self) -> None:
-        """Remove the files."""
-        for k, (_, names) in self._starts:
-            self._work.remove(*(self._file(k, name) for name in names))
-
-    def _file(self, k: int, array: str) -> str:
-        return f"{self._name}.{k}.{array}"
-
-    def _blocks(
+    def blocks(
         self, ranges: tuple[int, int]
-    ) -> Iterator[tuple[int, Kind, list[NDArray[Any]]]]:
-        """Yield the rows of some ranges by length, kind and block."""
-        for (k, kind), starts in self._starts.items():
-            for span in spans_of(starts, ranges):
-                yield k, kind, self._read(k, kind, [span])
+    ) -> Iterator[tuple[tuple[int, int], Ids, NDArray[np.float32]]]:
+        """Yield the rows of some ranges by kind and block: n-grams of their length."""
+        for kind, own in self._blocks.items():
+            for block in own:
+                yield kind, *self._read([block], kind[0], ranges)
+
+    def remove_before(self, end: int) -> None:
+        """Remove the files whose ranges are all before `end`."""
+        for file, last in enumerate(self._bounds[1:]):
+            if last <= end:
+                self._work.remove(self._file(file))
+
+    def _file(self, number: int) -> str:
+        return f"{self._name}.{number}"
 
     def _read(
-        self, k: int, kind: Kind, spans: list[tuple[int, int]]
-    ) -> list[NDArray[Any]]:
-        """Return the words, numbers and rows in parts of files."""
-        words, *others = kind[1]
-        of_words = [(k * first, k * n) for first, n in spans]
-        ngrams = self._work.at(self._file(k, words), np.int32, *of_words)
-        return [ngrams.reshape(-1, k)] + [
-            self._work.at(self._file(k, name), dtype, *spans)
-            for name, dtype in zip(others, TYPES[1:])
-        ]
+        self,
+        blocks: list[tuple[Counts, list[int]]],
+        width: int,
+        ranges: tuple[int, int],
+    ) -> tuple[Ids, NDArray[np.float32]]:
+        size = _counts.record_bytes(width, self._n_bits)
+        parts = [np.empty(0, np.uint8)]
+        for file, (begin, end) in enumerate(pairwise(self._bounds)):
+            own = [max(begin, ranges[0]), min(end, ranges[1])]
+            if own[0] < own[1]:
+                spans = []
+                for starts, offsets in blocks:
+                    first, last = (starts[own] * size).tolist()
+                    if first < last:
+                        spans.append((offsets[file] + first, last - first))
+                if spans:
+                    parts.append(self._work.at(self._file(file), np.uint8, *spans))
+        records = parts[-1] if len(parts) <= 2 else np.concatenate(parts)
+        rows = np.empty((len(records) // size, width), dtype=np.int32)
+        values = np.empty(len(rows), dtype=np.float32)
+        _counts.unpack_rows(records, self._n_bits, rows, values)
+        return rows, values
 
 
 def _numbered(first_words: Sequence[int] | Index, n_words: int) -> Ids:
@@ -344,11 +354,3 @@ def _numbered(first_words: Sequence[int] | Index, n_words: int) -> Ids:
     begins = np.zeros(n_words, dtype=np.int32)
     begins[first_words[1:]] = 1
     return np.cumsum(begins, dtype=np.int32)
-
-
-def spans_of(
-    starts: Sequence[Counts], ranges: tuple[int, int]
-) -> list[tuple[int, int]]:
-    """Return where each block has some ranges, and their length."""
-    ends = (start[list(ranges)].tolist() for start in starts)
-    return [(first, last - first) for first, last in ends]

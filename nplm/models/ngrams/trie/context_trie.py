@@ -101,10 +101,14 @@ class ContextTrie:
         X = np.empty((len(contexts), level), dtype=np.int32)
         for column in range(level):
             X[:, column] = self.context_word[contexts]
-            # The type of the array: otherwise searchsorted would copy the array.
-            contexts = contexts.astype(self.child_start.dtype, copy=False)
-            contexts = np.searchsorted(self.child_start, contexts, side="right") - 1
+            contexts = self.parents_of(contexts)
         return X
+
+    def parents_of(self, contexts: AnyArray) -> Index:
+        """Return the parents of some contexts; that of the root is out of range."""
+        # The type of the array: otherwise searchsorted would copy the array.
+        contexts = contexts.astype(self.child_start.dtype, copy=False)
+        return np.searchsorted(self.child_start, contexts, side="right") - 1
 
     def ngrams(self, level: int) -> Ids:
         """Return the n-grams (n, level + 1) of contexts of `level` words, in order."""

@@ -101,21 +101,22 @@ def buckets_of_levels(n_ngrams: Counts, level_start: AnyArray) -> Iterator[Count
         yield np.concatenate([[0], np.cumsum(n_buckets)])
 
 
-def keys_of(trie: ContextTrie, parents: Ids, work: Work) -> NDArray[np.uint64]:
-    """Return the key of each context."""
+def keys_of(trie: ContextTrie, work: Work) -> NDArray[np.uint64]:
+    """Return the key of each context: 0 of the root."""
     keys = work.array(np.uint64, len(trie.context_word))
-    for level in range(trie.order):
-        first, last = map(int, trie.level_start[level : level + 2])
-        for begin in range(first, last, work.block):
-            end = min(begin + work.block, last)
-            _hashing.context_keys(trie.arrays, parents, level, begin, end, keys)
+    for level in range(1, trie.order):
+        parents = map(int, trie.level_start[level - 1 : level + 1])
+        for begin, end in blocks_of_contexts(trie.child_start, *parents, work.block):
+            children = slice(*trie.child_start[[begin, end]].tolist())
+            own = np.empty(children.stop - children.start, dtype=np.uint64)
+            _hashing.child_keys(trie.arrays, level, begin, end, keys, own)
+            work.put(keys[children], own)
             work.release_pages(*trie.every_array)
     return keys
 
 
 def _fill_window(
     trie: BackoffTrie,
-    parents: Ids,
     keys: NDArray[np.uint64],
     level: int,
     window: _hashing.Window,
@@ -152,10 +153,12 @@ def _fill_window(
     closed = window.n_used == n_ngrams
     lacking = np.concatenate(parts, axis=1)
     added = np.empty_like(lacking)
-    n_added = _hashing.put_suffixes(arrays, parents, keys, lacking, window, added)
+    n_added = _hashing.put_suffixes(arrays, keys, lacking, window, added)
     if n_added < 0:
         raise TableFullError
-    return Filled(added[:, :n_added].copy(), closed)
+    added = added[:, :n_added].copy()
+    added[0] = trie.parents_of(added[0])
+    return Filled(added, closed)
 
 
 def _in_order(missing: Ids) -> Ids:
@@ -174,8 +177,7 @@ def fill_table(
     Equal tries give the same bytes, whatever the windows. Suffixes that n-grams lack
     take 12 bytes of memory each. Raises TableFullError if the slots do not suffice.
     """
-    parents = trie.parents(work)
-    keys = keys_of(trie, parents, work)
+    keys = keys_of(trie, work)
     work.stage("hashing", int(bucket_start[-1]))
     closed = True
     missing = np.empty((3, 0), dtype=np.int32)
@@ -190,7 +192,7 @@ def fill_table(
                 missing: Ids = missing,
                 filled: list[Filled] = filled,
             ) -> None:
-                arguments = trie, parents, keys, level, window, missing, work
+                arguments = trie, keys, level, window, missing, work
                 filled.append(_fill_window(*arguments))
                 work.release_pages(buckets)
 
@@ -200,7 +202,7 @@ def fill_table(
             missing = _in_order(missing)
             closed = closed and all(window.closed for window in filled)
     finally:
-        work.drop(parents, keys)
+        work.drop(keys)
     return closed
 
 

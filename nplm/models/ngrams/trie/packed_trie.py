@@ -246,8 +246,7 @@ def unpacked(
     prob = work.array(np.float32, len(trie.words))
     bow = work.array(np.float32, len(trie.context_word))
     bow[0] = 1  # the root has no weight
-    parents = trie.parents(work)
-    keys = keys_of(trie, parents, work)
+    keys = keys_of(trie, work)
     work.stage("reading values", n_windows * len(trie.words))
     for level in range(trie.order):
         for window in range(n_windows):
@@ -256,7 +255,7 @@ def unpacked(
                 _hashing.stored_values(*arguments, window, n_windows, prob, bow)
                 work.release_pages(table.buckets)
                 work.advance(int(trie.start[end] - trie.start[first]))
-    work.drop(parents, keys)
+    work.drop(keys)
     arrays = trie.context_word, trie.child_start, trie.start, trie.words
     result = BackoffTrie(trie.n_words, trie.level_start, *arrays, prob, bow)
     check_values(result)

@@ -53,6 +53,10 @@ class Work:
         """Make an array of zeros."""
         return np.zeros(size, dtype=dtype)
 
+    def put(self, array: AnyArray, values: AnyArray) -> None:
+        """Copy values into an array that `array` returned, or a slice of one."""
+        array[:] = values
+
     def drop(self, *arrays: AnyArray | None) -> None:
         """Remove arrays that `array` returned, which have no further use."""
 
