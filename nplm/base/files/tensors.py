@@ -65,7 +65,9 @@ class FileArray(np.memmap):
         self.file = getattr(obj, "file", None)
 
 
-def put(target: Any, values: NDArray[Any], file: Any = None) -> None:
+def put(
+    target: Any, values: NDArray[Any], file: Any = None, piece: int | None = None
+) -> None:
     """Copy values into an array of their size and type, through its file if it has one.
 
     The system fills a page of a mapped file with zeros before the first value comes,
@@ -80,7 +82,7 @@ def put(target: Any, values: NDArray[Any], file: Any = None) -> None:
     at = mapped + target.ctypes.data - memory.ctypes.data
     rest = np.ascontiguousarray(values, target.dtype).reshape(-1).view(np.uint8).data
     while rest:
-        n_written = os.pwrite(file.fileno(), rest, at)
+        n_written = os.pwrite(file.fileno(), rest[:piece], at)
         rest, at = rest[n_written:], at + n_written
 
 

@@ -16,6 +16,7 @@ from nplm._kernels.ngrams._quantized import SAMPLED
 from nplm.base.array_types import Bytes, Counts, Floats, Ids
 from nplm.base.blocks import blocks, blocks_of_rows
 from nplm.base.exceptions import damaged_file
+from nplm.base.files.tensors import put
 from nplm.models.ngrams.trie.backoff_trie import BackoffTrie
 from nplm.models.ngrams.trie.bits import (
     READ_BYTES,
@@ -223,7 +224,7 @@ def fill_packed(
         for part in blocks(len(values), size):
             packed = pack_records(values[part], width)[:-READ_BYTES]
             first = part.start * width // 8
-            arrays[name][first : first + len(packed)] = packed
+            put(arrays[name][first : first + len(packed)], packed)
             work.release_pages(values, arrays[name])
     for code, name in OFFSETS.items():
         offsets: NDArray[Any] = getattr(trie, name)
