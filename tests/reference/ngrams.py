@@ -67,15 +67,17 @@ def pack_by_range(
     records[: len(packed)] = packed
 
 
-def unpack_rows(records, n_bits, ngrams, values):
-    """Unpack the records of `pack_by_range`."""
+def unpack_rows(records, n_bits, places, ngrams, values):
+    """Unpack the records of `pack_by_range`, the rows of each part to its place."""
     n, n_columns = ngrams.shape
+    rows = [np.arange(first, first + own) for first, own in places]
+    at = np.concatenate(rows) if rows else np.arange(0)
     rows = records.reshape(n, (n_columns * n_bits + 39) // 8)
     bits = np.unpackbits(rows, axis=1, bitorder="little")
     words, numbers = np.split(bits, [n_columns * n_bits], axis=1)
     words = words.reshape(n, n_columns, n_bits)
-    ngrams[:] = words @ (1 << np.arange(n_bits))
-    values[:] = np.packbits(numbers[:, :32], axis=1, bitorder="little").view("<f4")[:, 0]
+    ngrams[at] = words @ (1 << np.arange(n_bits))
+    values[at] = np.packbits(numbers[:, :32], axis=1, bitorder="little").view("<f4")[:, 0]
 
 
 def continuation_counts(trie, counts, slot, out):

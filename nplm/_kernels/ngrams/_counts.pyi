@@ -20,5 +20,9 @@ def pack_by_range(
     records: Bytes,
 ) -> None: ...
 def unpack_rows(
-    records: Bytes, n_bits: int, ngrams: Ids, values: NDArray[np.float32]
+    records: Bytes,
+    n_bits: int,
+    places: Counts,
+    ngrams: Ids,
+    values: NDArray[np.float32],
 ) -> None: ...

@@ -81,28 +81,39 @@ cdef void release(Pairs* pairs) noexcept nogil:
 
 
 cdef bint pack(
-    Pairs* pairs, const int[:] left, const int[:] right, int n_right
+    Pairs* pairs, const int[:] left, const int[:] right, int n_right, int[::1] rank
 ) noexcept nogil:
     """Fill the keys; return whether they are in order, as in many files.
 
-    In other files, KenLM's among them, the right numbers are.
+    In other files, KenLM's among them, the right numbers of each left one are. A pair
+    that is equal to the one before it has no key, and its `rank` becomes -1.
     """
-    cdef Py_ssize_t i
+    cdef Py_ssize_t i, n = pairs.n
+    cdef int64_t own, highest = -1
+    # Right numbers begin again after left ones that are not higher than this one.
+    cdef int64_t bound = -1
     cdef uint64_t key, last = 0, right_id, last_right = 0
     cdef bint in_order = True, right_in_order = True
-    for i in range(pairs.n):
-        key = id_below(&left[i], pairs.highest + 1)
-        key = max(<int> key, pairs.lowest) - pairs.lowest
+    pairs.n = 0
+    for i in range(n):
+        own = max(id_below(&left[i], pairs.highest + 1), pairs.lowest) - pairs.lowest
         right_id = <uint64_t> id_below(&right[i], n_right)
-        right_in_order &= last_right <= right_id
+        key = <uint64_t> own << pairs.right_bits | right_id
+        if i > 0 and key == last:
+            rank[i] = -1
+            continue
+        if right_id < last_right:
+            bound = highest
+        highest = max(highest, own)
+        right_in_order &= own > bound
         last_right = right_id
-        key = key << pairs.right_bits | right_id
         in_order &= last <= key
         last = key
         if pairs.row_bits > 0:
-            pairs.keys[i] = key << pairs.row_bits | <uint64_t> i
+            pairs.keys[pairs.n] = key << pairs.row_bits | <uint64_t> i
         else:
-            pairs.keys[i], pairs.rows[i] = key, <int> i
+            pairs.keys[pairs.n], pairs.rows[pairs.n] = key, <int> i
+        pairs.n += 1
     pairs.sorted_bits = pairs.right_bits if right_in_order else 0
     return in_order
 
@@ -171,7 +182,7 @@ def rank_pairs(
         measure(&pairs, left, n_left, n_right)
         enough = allocate(&pairs)
         if enough:
-            if not pack(&pairs, left, right, n_right):
+            if not pack(&pairs, left, right, n_right, rank):
                 radix_sort(&pairs)
             mask = (<uint64_t> 1 << pairs.right_bits) - 1
             row_mask = (<uint64_t> 1 << pairs.row_bits) - 1
@@ -192,6 +203,10 @@ def rank_pairs(
             while left_done <= n_left:
                 start[left_done] = n_distinct
                 left_done += 1
+            if pairs.n < left.shape[0]:
+                for i in range(1, left.shape[0]):
+                    if rank[i] < 0:
+                        rank[i] = rank[i - 1]
         release(&pairs)
     if not enough:
         raise MemoryError(f"no memory to sort {left.shape[0]} pairs")
@@ -374,21 +389,39 @@ def pack_by_range(
 
 
 def unpack_rows(
-    const unsigned char[::1] records, int n_bits, int[:, ::1] ngrams, float[::1] values
+    const unsigned char[::1] records,
+    int n_bits,
+    const int64_t[:, ::1] places,
+    int[:, ::1] ngrams,
+    float[::1] values,
 ):
-    """Unpack the records of ``pack_by_range``.
+    """Unpack the records of ``pack_by_range``, words of `n_bits` bits and values.
 
-    Equivalent to the reverse: words of `n_bits` bits, and the values after them.
+    `places` has the first row of each part of the records, and the number of its rows.
+
+    Equivalent to the reverse for ``rows``, and ``ngrams[first : first + n] = rows[:n]``
+    for each part, after those of the parts before.
     """
-    cdef Py_ssize_t i, size
+    cdef Py_ssize_t part, i, size, n_read = 0
     cdef int n_columns = <int> ngrams.shape[1]
     if not 1 <= n_bits <= 31:
         raise ValueError(f"words of {n_bits} bits do not fit in 1 to 31")
     size = n_record_bytes(n_columns, n_bits)
-    if ngrams.shape[0] != values.shape[0] or records.shape[0] != size * values.shape[0]:
+    for part in range(places.shape[0]):
+        if (
+            min(places[part, 0], places[part, 1]) < 0
+            or places[part, 0] > values.shape[0] - places[part, 1]
+        ):
+            raise ValueError("the arrays do not belong together")
+        n_read += places[part, 1]
+    if ngrams.shape[0] != values.shape[0] or records.shape[0] != size * n_read:
         raise ValueError("the arrays do not belong together")
+    n_read = 0
     with nogil:
-        for i in range(values.shape[0]):
-            unpack_record(
-                &records[i * size], n_columns, n_bits, &ngrams[i, 0], &values[i]
-            )
+        for part in range(places.shape[0]):
+            for i in range(places[part, 0], places[part, 0] + places[part, 1]):
+                unpack_record(
+                    &records[n_read * size], n_columns, n_bits, &ngrams[i, 0],
+                    &values[i],
+                )
+                n_read += 1

@@ -40,12 +40,13 @@ SIZES = [
 
 @pytest.mark.parametrize("module", [_counts, reference], ids=["fast", "naive"])
 @pytest.mark.parametrize(("n", "n_left", "n_right"), SIZES)
-@pytest.mark.parametrize("in_order", [False, True])
-def test_pairs_are_ranked(module, n, n_left, n_right, in_order):
+@pytest.mark.parametrize("range_size", [None, 1, 3, 1 << 31])
+def test_pairs_are_ranked(module, n, n_left, n_right, range_size):
+    """Also if they are sorted by ranges of left numbers, then by right ones."""
     left, right = pairs(n, n_left, n_right)
-    if in_order:
-        by_pair = np.lexsort((right, left))
-        left, right = left[by_pair], right[by_pair]
+    if range_size is not None:
+        order = np.lexsort((right, left // range_size))
+        left, right = left[order], right[order]
     distinct = sorted(set(zip(left.tolist(), right.tolist())))
     start = np.empty(n_left + 1, dtype=np.int32)
     words, rank = np.empty((2, n), dtype=np.int32)
@@ -85,12 +86,15 @@ def test_ngrams_are_packed_by_range_as_by_twin(n, n_ranges, n_columns, n_bits):
         module.pack_by_range(ngrams, values, column, range_of_word, n_bits, *arrays)
         m = starts[-1]
         rows, numbers = np.empty((m, n_columns), np.int32), np.empty(m, np.float32)
-        module.unpack_rows(records[: m * size], n_bits, rows, numbers)
+        # The second half before the first.
+        places = np.array([[m - m // 2, m // 2], [0, m - m // 2]])
+        module.unpack_rows(records[: m * size], n_bits, places, rows, numbers)
         results.append([*arrays, rows, numbers])
     for result, expected in zip(*results):
         assert_array_equal(result, expected)
     kept = ngrams[~np.isnan(values)]
     order = np.argsort(range_of_word[kept[:, column]], kind="stable")
+    order = np.roll(order, len(order) - len(order) // 2)
     assert_array_equal(results[0][2], kept[order])
 
 
@@ -105,8 +109,13 @@ def test_records_of_wrong_sizes_are_refused():
             _counts.pack_by_range(ngrams, values, column, words, n_bits, starts, out)
     with pytest.raises(ValueError, match="belong together"):
         _counts.pack_by_range(ngrams, values, 1, words, 16, starts, records[1:])
+    places = np.array([[1, 1], [0, 1]])
+    _counts.unpack_rows(records, 16, places, ngrams, values)
+    for wrong in [places[:1], places + 1, places - 1, np.array([[0, 3]])]:
+        with pytest.raises(ValueError, match="belong together"):
+            _counts.unpack_rows(records, 16, wrong, ngrams, values)
     with pytest.raises(ValueError, match="belong together"):
-        _counts.unpack_rows(records[1:], 16, ngrams, values)
+        _counts.unpack_rows(records[1:], 16, places, ngrams, values)
 
 
 def dictionary(X, y, boundary):

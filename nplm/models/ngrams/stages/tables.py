@@ -327,22 +327,27 @@ class SortedRows:
         width: int,
         ranges: tuple[int, int],
     ) -> tuple[Ids, NDArray[np.float32]]:
-        size = _counts.record_bytes(width, self._n_bits)
-        parts = [np.empty(0, np.uint8)]
-        for file, (begin, end) in enumerate(pairwise(self._bounds)):
-            own = [max(begin, ranges[0]), min(end, ranges[1])]
-            if own[0] < own[1]:
-                spans = []
-                for starts, offsets in blocks:
-                    first, last = (starts[own] * size).tolist()
-                    if first < last:
-                        spans.append((offsets[file] + first, last - first))
-                if spans:
-                    parts.append(self._work.at(self._file(file), np.uint8, *spans))
-        records = parts[-1] if len(parts) <= 2 else np.concatenate(parts)
-        rows = np.empty((len(records) // size, width), dtype=np.int32)
+        size, (first, last) = _counts.record_bytes(width, self._n_bits), ranges
+        n = np.empty((len(blocks), last - first), dtype=np.int64)
+        for i, (starts, _) in enumerate(blocks):
+            n[i] = np.diff(starts[first : last + 1])
+        # One range after the other, and the blocks of each: n-grams of a range are in
+        # the order in which they were added.
+        firsts = np.cumsum(n.T).reshape(n.T.shape).T - n
+        rows = np.empty((int(n.sum()), width), dtype=np.int32)
         values = np.empty(len(rows), dtype=np.float32)
-        _counts.unpack_rows(records, self._n_bits, rows, values)
+        for file, (begin, end) in enumerate(pairwise(self._bounds)):
+            begin, end = max(begin, first), min(end, last)
+            if begin >= end or not blocks:
+                continue
+            spans = []
+            for starts, offsets in blocks:
+                at, stop = (starts[[begin, end]] * size).tolist()
+                spans.append((offsets[file] + at, stop - at))
+            own = slice(begin - first, end - first)
+            places = np.stack([firsts[:, own].ravel(), n[:, own].ravel()], axis=1)
+            records = self._work.at(self._file(file), np.uint8, *spans)
+            _counts.unpack_rows(records, self._n_bits, places, rows, values)
         return rows, values
 
 

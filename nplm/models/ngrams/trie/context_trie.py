@@ -226,15 +226,13 @@ class TrieBuilder:
         are `contexts`, by their length. Returns the index of each row among the n-grams
         of its order, and the numbers of `contexts`.
         """
-        # Adjacent rows with the same context, usual in files, are processed as one run.
-        runs = {k: _Runs(table[:, :-1]) for k, table in enumerate(ngrams) if k}
-        paths = {k: run.contexts for k, run in runs.items()}
+        paths = {k: table[:, :-1] for k, table in enumerate(ngrams) if k}
         paths |= {-k: rows for k, rows in contexts.items() if k < len(ngrams)}
         numbers = self.add_contexts(len(ngrams) - 1, paths)
         positions = [ngrams[0][:, 0]]
-        for k, run in runs.items():
-            context = run.expanded(numbers.pop(k))
-            positions.append(self.rank_followers(k, context, ngrams[k][:, -1]))
+        for k, table in enumerate(ngrams[1:], 1):
+            followers = numbers.pop(k), table[:, -1]
+            positions.append(self.rank_followers(k, *followers))
         first = {-key: np.int32(self.level_start[-key]) for key in numbers}
         return positions, {k: numbers[-k] + first[k] for k in first}
 
@@ -291,24 +289,6 @@ class TrieBuilder:
         rank = np.empty(len(context), dtype=np.int32)
         n = _counts.rank_pairs(context, words, self.n_words, start, distinct, rank)
         return start, distinct[:n], rank
-
-
-class _Runs:
-    """Runs of equal adjacent rows, or each row if most differ from the one before."""
-
-    def __init__(self, rows: Ids) -> None:
-        begins = np.zeros(len(rows), dtype=bool)
-        begins[:1] = True
-        for column in range(rows.shape[1]):  # many rows, few columns
-            begins[1:] |= rows[1:, column] != rows[:-1, column]
-        self.contexts, self._run = rows, None
-        if 2 * np.count_nonzero(begins) < len(rows):
-            self.contexts = rows[begins]
-            self._run = np.cumsum(begins, dtype=np.int32) - np.int32(1)
-
-    def expanded(self, values: Ids) -> Ids:
-        """Repeat the value of each run for all its rows."""
-        return values if self._run is None else values[self._run]
 
 
 def _shifted(offsets: Ids, by: int) -> Ids:
