@@ -52,17 +52,16 @@ def rename(words, new_ids, out):
     out[:] = new_ids[words]
 
 
-def pack_by_range(
-    ngrams, values, column, range_of_word, n_bits, starts, records
-):
+def pack_by_range(ngrams, values, column, range_of_word, n_bits, starts, records):
     """Pack the n-grams that have a value by the range of one of their words."""
     rows = np.flatnonzero(~np.isnan(values))
     ranges = range_of_word[ngrams[rows, column]]
     starts[:] = np.searchsorted(np.sort(ranges), np.arange(len(starts)))
     rows = rows[np.argsort(ranges, kind="stable")]
     words = ngrams[rows, :, np.newaxis] >> np.arange(n_bits) & 1
+    words = words.reshape(len(rows), n_bits * ngrams.shape[1])
     numbers = values[rows].view(np.uint32)[:, np.newaxis] >> np.arange(32) & 1
-    bits = np.concatenate([words.reshape(len(rows), n_bits * ngrams.shape[1]), numbers], 1)
+    bits = np.concatenate([words, numbers], axis=1)
     packed = np.packbits(bits.astype(np.uint8), axis=1, bitorder="little").ravel()
     records[: len(packed)] = packed
 
@@ -77,7 +76,8 @@ def unpack_rows(records, n_bits, places, ngrams, values):
     words, numbers = np.split(bits, [n_columns * n_bits], axis=1)
     words = words.reshape(n, n_columns, n_bits)
     ngrams[at] = words @ (1 << np.arange(n_bits))
-    values[at] = np.packbits(numbers[:, :32], axis=1, bitorder="little").view("<f4")[:, 0]
+    numbers = np.packbits(numbers[:, :32], axis=1, bitorder="little")
+    values[at] = numbers.view("<f4")[:, 0]
 
 
 def continuation_counts(trie, counts, slot, out):

@@ -105,7 +105,7 @@ def test_records_of_wrong_sizes_are_refused():
     assert _counts.record_bytes(3, 16) == 10
     _counts.pack_by_range(ngrams, values, 1, words, 16, starts, records)
     for n_bits, column, out in [(0, 1, records), (32, 1, records), (16, 3, records)]:
-        with pytest.raises(ValueError, match="bits|belong"):
+        with pytest.raises(ValueError, match=r"bits|belong"):
             _counts.pack_by_range(ngrams, values, column, words, n_bits, starts, out)
     with pytest.raises(ValueError, match="belong together"):
         _counts.pack_by_range(ngrams, values, 1, words, 16, starts, records[1:])

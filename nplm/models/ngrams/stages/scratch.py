@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 PAGE_BYTES = 4096
-# Bytes written at once. The system takes the memory of larger pieces from larger ranges,
-# not that of files just removed: it takes several times as long to come by.
+# Bytes written at once: for larger pieces the system looks for larger free ranges of
+# memory, and leaves that of files just removed, which takes less time to use again.
 PIECE_BYTES = 1 << 17
 
 

@@ -129,7 +129,9 @@ class NgramTables:
         if lengths:
             work.stage("sorting n-grams", int(self._rows.sizes.sum()))
             for words, rows, number in self._ranges(n_words, new_ids):
-                chosen = {k: _chosen(rows, k, number, settled, new_ids) for k in lengths}
+                chosen = {
+                    k: _chosen(rows, k, number, settled, new_ids) for k in lengths
+                }
                 rows.remove_before(number[1])
                 self._write_range(words, sizes, unigrams, chosen, distinct)
                 work.advance(int(rows.sizes[slice(*number)].sum()))

@@ -105,8 +105,8 @@ def keys_of(trie: ContextTrie, work: Work) -> NDArray[np.uint64]:
     """Return the key of each context: 0 of the root."""
     keys = work.array(np.uint64, len(trie.context_word))
     for level in range(1, trie.order):
-        parents = map(int, trie.level_start[level - 1 : level + 1])
-        for begin, end in blocks_of_contexts(trie.child_start, *parents, work.block):
+        first, last = map(int, trie.level_start[level - 1 : level + 1])
+        for begin, end in blocks_of_contexts(trie.child_start, first, last, work.block):
             children = slice(*trie.child_start[[begin, end]].tolist())
             own = np.empty(children.stop - children.start, dtype=np.uint64)
             _hashing.child_keys(trie.arrays, level, begin, end, keys, own)
