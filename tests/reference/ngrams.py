@@ -52,6 +52,11 @@ def rename(words, new_ids, out):
     out[:] = new_ids[words]
 
 
+def record_bytes(n_columns, n_bits):
+    """Return the size of a record of `pack_by_range`."""
+    return -(-(n_columns * n_bits + 32) // 8)
+
+
 def pack_by_range(ngrams, values, column, range_of_word, n_bits, starts, records):
     """Pack the n-grams that have a value by the range of one of their words."""
     rows = np.flatnonzero(~np.isnan(values))
@@ -71,7 +76,7 @@ def unpack_rows(records, n_bits, places, ngrams, values):
     n, n_columns = ngrams.shape
     rows = [np.arange(first, first + own) for first, own in places]
     at = np.concatenate(rows) if rows else np.arange(0)
-    rows = records.reshape(n, (n_columns * n_bits + 39) // 8)
+    rows = records.reshape(n, record_bytes(n_columns, n_bits))
     bits = np.unpackbits(rows, axis=1, bitorder="little")
     words, numbers = np.split(bits, [n_columns * n_bits], axis=1)
     words = words.reshape(n, n_columns, n_bits)

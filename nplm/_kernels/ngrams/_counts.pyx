@@ -265,7 +265,10 @@ cdef inline Py_ssize_t n_record_bytes(int n_columns, int n_bits) noexcept nogil:
 
 
 def record_bytes(int n_columns, int n_bits):
-    """Return the size of a record of ``pack_by_range``."""
+    """Return the size of a record of ``pack_by_range``.
+
+    Equivalent to ``-(-(n_columns * n_bits + 32) // 8)``.
+    """
     return n_record_bytes(n_columns, n_bits)
 
 

@@ -80,6 +80,7 @@ def test_ngrams_are_packed_by_range_as_by_twin(n, n_ranges, n_columns, n_bits):
     values = rng.choice(np.array([0.5, np.nan, 2], np.float32), n)
     range_of_word = np.sort(rng.integers(n_ranges, size=n_words, dtype=np.int32))
     size, results = _counts.record_bytes(n_columns, n_bits), []
+    assert size == reference.record_bytes(n_columns, n_bits)
     for module in (_counts, reference):
         starts, records = np.full(n_ranges + 1, -1), np.zeros(n * size, np.uint8)
         arrays = starts, records

@@ -27,7 +27,7 @@ MAX_ROWS = 1 << 19
 # Ranges of words by which n-grams are written to files as they are added.
 N_RANGES = 512
 # Files of ranges. The pages of one that was read are used again.
-N_FILES = 64
+N_FILES = 16
 # The word whose range decides: of n-grams with a probability, and of contexts with a
 # weight.
 OF_NGRAMS, OF_CONTEXTS = -2, -1
