@@ -6,7 +6,7 @@ import re
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from nplm._kernels.ngrams.decoding._word_ids import DictIds, WordIds, sizes_of, words_at
@@ -44,6 +44,7 @@ def test_words_outside_of_texts_are_refused(row, i):
 
 
 @given(SOME, OTHERS)
+@example(["a\n", "\n", "b"], ["a", "\n\n"])
 def test_encoded_words_are_a_sequence_of_strings_with_ids(words, others):
     encoded = EncodedWords.of(words)
     expected = {word: i for i, word in enumerate(words)}

@@ -341,10 +341,11 @@ def test_the_clock_of_a_budget_goes_on_while_a_model_is_fitted(seen, capsys):
         report("classes of words", "")
         budget.begun -= 30
         ClassLM(2, n_classes=2).fit(X, Y)
-    assert seen[0] == (pytest.approx(0, abs=0.1), "AutoLM: classes of words, 1:00 left")
-    assert seen[-1] == (
-        pytest.approx(0.5, abs=0.1), "AutoLM: classes of words, 0:30 left",
-    )  # fmt: skip
+    for (share, text), expected, left in (
+        (seen[0], 0, r"1:00|0:5\d"), (seen[-1], 0.5, r"0:30|0:2\d"),
+    ):  # fmt: skip
+        assert share == pytest.approx(expected, abs=0.15)  # a machine may be busy
+        assert re.fullmatch(f"AutoLM: classes of words, ({left}) left", text)
     assert capsys.readouterr().out == ""
 
 
