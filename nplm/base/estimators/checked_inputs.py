@@ -102,7 +102,8 @@ class CheckedInputs(BaseEstimator):
             ids = checks.check_ids(contexts, "X", ndim=2, n_words=self.n_words_)
         return self._nearest(ids)
 
-    def _check_Xy(self, X: ArrayLike, y: ArrayLike | None) -> HeldOut:
+    def checked_windows(self, X: ArrayLike, y: ArrayLike | None) -> HeldOut:
+        """Return the checked windows of a score."""
         plain, next_words = self._plain_ids(X, ndim=2), self._plain_ids(y, ndim=1)
         if plain is None or next_words is None or len(plain) != len(next_words):
             self._check_fitted()

@@ -252,7 +252,7 @@ class LanguageModel(WindowScores, DensityMixin, Saved, Documented, StreamModel):
 
     @read_at_once
     def log_prob(self, X: ArrayLike, y: ArrayLike | None = None) -> Floats:
-        return self._log_prob(*self._check_Xy(X, y))
+        return self._log_prob(*self.checked_windows(X, y))
 
     @read_at_once
     def candidate_log_prob(

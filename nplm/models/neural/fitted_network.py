@@ -218,7 +218,7 @@ class FittedNetworkLM(LanguageModel):
         """
         if normalize:
             return super().log_prob(X, y)
-        X, y = self._check_Xy(X, y)
+        X, y = self.checked_windows(X, y)
         if not self._trained.parts.output.normalizes:
             raise ValueError(
                 "normalize=False needs scores that loss='nce' makes close to "

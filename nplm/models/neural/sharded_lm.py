@@ -44,7 +44,7 @@ class ShardedLM(WindowScores):
     def log_prob(self, X: ArrayLike, y: ArrayLike | None = None) -> Floats:
         ranks, part = self._ranks, self._part
         with ranks.guard(), blas_threads(1):
-            ids, words = ranks.all_or_none(lambda: part._check_Xy(X, y))
+            ids, words = ranks.all_or_none(lambda: part.checked_windows(X, y))
             ranks.check_same(fingerprint({}, {"X": ids, "y": words}))
             return self._network().log_prob(ids, words)
 

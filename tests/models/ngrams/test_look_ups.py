@@ -105,7 +105,7 @@ def test_usual_windows_skip_the_checks(fitted, monkeypatch):
     model, X, y = fitted
     assert isinstance(model, QuickLookUps)
     if getattr(model, "index_", model) is not None:
-        monkeypatch.setattr(type(model), "_check_Xy", None)
+        monkeypatch.setattr(type(model), "checked_windows", None)
         assert len(model.log_prob(X, y)) == len(y)
 
 
