@@ -8,6 +8,7 @@ import types
 from abc import ABC, abstractmethod
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from numpy.testing import assert_allclose
 import nplm
 from nplm import InterpolatedTrigram, TextLM, flashlight_lm, kenlm, pyctcdecode_lm
 from nplm.formats import save_binary, write_arpa
+from nplm.text.decoding.decoders import WordSteps
 from tests.helpers import small_text
 from tests.helpers.decoding import BLANK, SPACE, TOKENS, WORDS, models, word_errors
 
@@ -164,6 +166,15 @@ def test_dictionary_of_flashlight_names_the_words(flashlight):
         for own in (flashlight_lm(lm, dictionary), flashlight_lm(lm, WORDS))
     ]
     assert scores[0] == scores[1]
+
+
+def test_probability_0_is_that_of_kenlm():
+    steps = WordSteps(models()["n-grams"], "a test")
+    steps.scorer = SimpleNamespace(
+        step=lambda state, word: (-math.inf, "after"), end=lambda state: -math.inf
+    )
+    assert steps.step("before", "da") == (-100.0, "after")
+    assert steps.end("before") == -100.0
 
 
 def test_model_without_words_is_refused(flashlight):
