@@ -4,6 +4,7 @@ The examples in the pages run as doctests, and links are checked when Sphinx bui
 them.
 """
 
+import ast
 import inspect
 import re
 import runpy
@@ -98,6 +99,36 @@ def public_callables():
             for method, own in vars(thing).items() if inspect.isclass(thing) else ():
                 if inspect.isfunction(own) and not method.startswith("_"):
                     yield f"{module}.{name}.{method}", own
+
+
+# Methods whose docstring is one sentence, and says all.
+SHORT = {
+    "AutoLM.from_model", "AutoLM.partial_fit", "AutoRecipe.as_dict", "AutoRecipe.of",
+    "AutoRecipe.plan", "EnergyLM.check_settings", "KenlmLM.from_trie",
+    "NeuralLM.check_settings", "QuantizedLM.from_trie", "Scorer.begin_text",
+}  # fmt: skip
+
+
+def test_pages_list_no_internal_methods():
+    conf = (ROOT / "docs" / "conf.py").read_text()
+    listed = re.search(r"^INTERNAL = (\{.*?\})", conf, re.MULTILINE | re.DOTALL)
+    internal = ast.literal_eval(listed[1])
+    short, hidden = set(), set()
+    for module in API["modules"]():
+        for name in import_module(module).__all__:
+            thing = getattr(import_module(module), name)
+            kinds = thing.__mro__ if inspect.isclass(thing) else ()
+            ours = [vars(kind) for kind in kinds if kind.__module__[:5] == "nplm."]
+            for member in {member for of in ours for member in of if member[0] != "_"}:
+                value = getattr(thing, member)
+                text = inspect.getdoc(value) or ""
+                if member in internal:
+                    hidden.add(member)
+                elif callable(value) and "\n---" not in text:
+                    short.add(f"{name}.{member}")
+    # Other short ones are for the classes of nplm: add them to INTERNAL.
+    assert short == SHORT
+    assert hidden == internal
 
 
 @pytest.mark.parametrize(
