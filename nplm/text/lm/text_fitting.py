@@ -161,11 +161,11 @@ def fit_further(lm: Any, X: Iterable[object], fit_params: dict[str, Any]) -> Non
         text.model.partial_fit(*texts.windows(), **fit_params)
 
 
-def add_words(lm: Any, X: object, vocabulary: Vocabulary | None) -> None:
-    """Add the new words of documents to the fitted estimator, and to a vocabulary."""
+def add_words(lm: Any, X: object) -> None:
+    """Add the new words of documents to the vocabulary and to the fitted estimator."""
     model, n_words = lm.estimator_, lm.n_words_
     codec = codec_of(
-        lm.tokenizer_, vocabulary, n_known=n_words,
+        lm.tokenizer_, lm.vocabulary_, n_known=n_words,
         refuse_zero=isinstance(lm.boundary, str),
     )  # fmt: skip
     codec.add_unknown(X)

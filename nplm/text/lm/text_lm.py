@@ -14,7 +14,7 @@ from sklearn.utils._param_validation import HasMethods, Hidden, StrOptions
 from sklearn.utils.validation import check_is_fitted, check_scalar
 
 from nplm.base.array_types import Floats
-from nplm.base.atomic import fit_copy
+from nplm.base.atomic import all_or_nothing, fit_copy, shallow_copy
 from nplm.base.checks import check_over_words, check_weights, plain
 from nplm.base.estimators.bases import (
     DensityMixin,
@@ -883,6 +883,7 @@ class TextLM(DensityMixin, DocumentEstimator):
         words = enumerate(self.vocabulary_.words_.tolist())
         return [word for i, word in words if i not in symbols]
 
+    @all_or_nothing
     def add_words(self, X: Sequence[object]) -> Self:
         """Add words that were not in training, if the estimator supports it.
 
@@ -920,9 +921,11 @@ class TextLM(DensityMixin, DocumentEstimator):
                 f"{type(self.estimator_).__name__} cannot take new words: fit a "
                 "TextLM(EnergyLM()), which can."
             )
-        vocabulary = deepcopy(self.vocabulary_)
-        text_fitting.add_words(self, X, vocabulary)
-        self.vocabulary_, self.n_words_ = vocabulary, self.estimator_.n_words_
+        # Words are added in several steps, to copies: an error leaves all unchanged.
+        self.estimator_ = shallow_copy(self.estimator_)
+        self.vocabulary_ = deepcopy(self.vocabulary_)
+        text_fitting.add_words(self, X)
+        self.n_words_ = self.estimator_.n_words_
         return self
 
     _saved: ClassVar[dict[str, Item]] = {

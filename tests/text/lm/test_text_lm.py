@@ -15,6 +15,7 @@ from sklearn.pipeline import Pipeline
 from nplm import (
     CacheLM,
     ClassLM,
+    EnergyLM,
     InterpolatedTrigram,
     KneserNeyLM,
     MixtureLM,
@@ -382,6 +383,26 @@ def test_words_of_texts_are_added():
     assert lm.add_words(["the cat"]).n_words_ == n_before + 2
     with pytest.raises(TypeError, match="cannot take new words"):
         text_lm().add_words(["zoo"])
+
+
+def test_interrupt_between_new_words_leaves_the_model_unchanged(monkeypatch):
+    lm = TextLM(energy_lm(max_iter=1, random_state=0), n_context=2).fit(TEXTS)
+    before, model, scores = dict(vars(lm)), lm.estimator_, lm.score_samples(TEXTS)
+    add_words, calls = EnergyLM.add_words, []
+
+    def interrupted(self, X, y):
+        calls.append(y)
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        return add_words(self, X, y)
+
+    monkeypatch.setattr(EnergyLM, "add_words", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        lm.add_words(["the zoo gnu"])  # the context of the second has the first
+    assert len(calls) == 2
+    assert vars(lm) == before
+    assert model.n_words_ == lm.n_words_ == len(lm.vocabulary_.words_)
+    np.testing.assert_array_equal(lm.score_samples(TEXTS), scores)
 
 
 def test_nearest_words():
