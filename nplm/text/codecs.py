@@ -9,6 +9,7 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -181,8 +182,8 @@ class Words(Codec):
         occurrence, and renumbered when the vocabulary is known.
         """
         self.vocabulary._validate_params()
-        numbers: defaultdict[Any, int] = defaultdict()  # in order of first occurrence
-        numbers.default_factory = numbers.__len__
+        # In order of first occurrence.
+        numbers: defaultdict[Any, int] = defaultdict(count().__next__)
         with document_streams.IdCollector(
             on_disk=isinstance(X, document_streams.DocumentStream)
         ) as collector:

@@ -1,5 +1,8 @@
 """What is a document and what is an event, in every method of a text model."""
 
+import gc
+import weakref
+
 import numpy as np
 import pytest
 
@@ -110,6 +113,22 @@ def test_events_are_added_by_the_same_rule():
         lm.add_words([[TONIC, [0, 3, 7]]])
     minor = (0, 3, 7)
     assert lm.add_words([[TONIC, minor]]).vocabulary_.words_[-1] == minor
+
+
+def test_events_that_no_vocabulary_has_are_freed():
+    class Event:
+        pass
+
+    rare = Event()
+    rare_is_alive = weakref.ref(rare)
+    gc.disable()
+    try:
+        lm = TextLM(InterpolatedTrigram(), vocabulary=Vocabulary(min_count=2))
+        lm.fit([["a", "b", rare], ["a", "b"]])
+        del rare
+        assert not rare_is_alive()
+    finally:
+        gc.enable()
 
 
 def test_unhashable_events_are_named(lm):
