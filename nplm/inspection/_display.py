@@ -44,9 +44,14 @@ class Display:
         check_matplotlib(f"{type(self).__name__}.plot")
         import matplotlib.pyplot as plt
 
-        self.ax_ = plt.subplots()[1] if ax is None else ax
-        self.figure_ = self.ax_.figure
-        self._draw(self.ax_, **kwargs)
+        new, axes = plt.subplots() if ax is None else (None, ax)
+        try:
+            self._draw(axes, **kwargs)
+        except BaseException:
+            if new is not None:  # an empty figure would be shown
+                plt.close(new)
+            raise
+        self.ax_, self.figure_ = axes, axes.figure
         return self
 
 

@@ -114,8 +114,13 @@ def test_learning_curves_are_the_history():
     display.plot(x="seconds")
     seconds = np.cumsum(lm.history_["seconds"])
     np.testing.assert_allclose(display.lines_[0].get_xdata(), seconds)
+    axes, figures = display.ax_, plt.get_fignums()
     with pytest.raises(ValueError, match="'hours'"):
         display.plot(x="hours")
+    with pytest.raises(AttributeError, match="colour"):
+        display.plot(colour="black")
+    assert display.ax_ is axes
+    assert plt.get_fignums() == figures  # none that is empty
 
 
 def test_learning_curves_without_held_out_windows_and_of_two_fits():
