@@ -214,7 +214,7 @@ def _report(lm: AutoLM, job: Job) -> None:
             name, f"{weights[name]:.2f}" if name in weights else "",
             *(f"{of[name].perplexity:.2f}" if name in of else ""
               for of in texts.values()),
-            f"{len(timed.log_prob) / timed.seconds:,.0f}" if timed else "",
+            f"{timed.speed:,.0f}" if timed else "",
             f"{model.n_parameters_:,}" if model else "",
         )  # fmt: skip
     Console(stderr=True).print(table)

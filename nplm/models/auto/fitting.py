@@ -185,6 +185,11 @@ class Scores:
         """Perplexity of the text."""
         return perplexity(self.log_prob.sum(), len(self.log_prob))
 
+    @property
+    def speed(self) -> float:
+        """Words a second; a coarse clock may show that they took no time."""
+        return len(self.log_prob) / max(self.seconds, 1e-6)
+
 
 @dataclass(eq=False)
 class AutoFit:

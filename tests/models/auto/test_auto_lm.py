@@ -27,7 +27,7 @@ from nplm import (
     windows,
 )
 from nplm.models.auto.describing import Shown
-from nplm.models.auto.fitting import AutoFit, Budget, network_of
+from nplm.models.auto.fitting import AutoFit, Budget, Scores, network_of
 from nplm.models.auto.memory import fit_bytes
 from nplm.models.auto.texts import AutoText
 from nplm.models.training.plan import TimedPlan
@@ -462,3 +462,7 @@ def test_model_that_goes_on_keeps_what_is_no_better(tmp_path):
     nplm.save(further, tmp_path / "further")
     equal(nplm.load(tmp_path / "further"), further)
     equal(AutoLM(recipe=further.recipe_).fit(TEXTS, before=before), further)
+
+
+def test_speed_is_finite_where_the_clock_shows_no_time():
+    assert Scores("network", np.zeros(30), 0.0).speed == 30 / 1e-6
