@@ -85,6 +85,8 @@ def test_it_learns_and_keeps_its_best_epoch(name):
     else:
         assert -lm.score(*VAL.values()) == pytest.approx(lm.val_loss_, rel=1e-6)
     assert lm.val_loss_ == min(lm.history_["val_loss"])
+    if name == "sgd":  # its best epoch is not the last
+        assert lm.val_loss_ < lm.history_["val_loss"][-1]
     proba = lm.predict_proba(X)
     np.testing.assert_allclose(proba.sum(axis=1), 1, atol=1e-5)
     found = np.log(proba[np.arange(len(Y)), Y])
