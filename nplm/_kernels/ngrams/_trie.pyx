@@ -136,7 +136,7 @@ def quick_log_prob(dict fitted not None, str name not None, X, y):
         and "feature_names_in_" not in fitted
     ):
         return None
-    stride //= sizeof(int)
+    stride //= <Py_ssize_t> sizeof(int)
     out = cnp.PyArray_EMPTY(1, &n, cnp.NPY_FLOAT64, False)
     contexts, words = <const int*> cnp.PyArray_DATA(X), <const int*> cnp.PyArray_DATA(y)
     values = <double*> cnp.PyArray_DATA(out)
