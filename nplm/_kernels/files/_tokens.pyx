@@ -4,7 +4,7 @@ from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libc.string cimport memcpy
 
 from nplm._kernels.ngrams.decoding._word_ids cimport (
-    Word, is_blank, next_word, slot_of, tag_of
+    end_of_word, is_blank, slot_of, tag_of,
 )
 
 # Reasons to stop.
@@ -67,7 +67,7 @@ def encode_text(
     """
     cdef Py_ssize_t size = chunk.shape[0]
     cdef Py_ssize_t end, slot
-    cdef Word token
+    cdef uint64_t h
     cdef int64_t word
     cdef int reason = 0
     with nogil:
@@ -83,12 +83,10 @@ def encode_text(
                         state[WORDS_IN_LINE] = 0
                 at += 1
                 continue
-            token.end = at
-            next_word(&chunk[0], size, &token)
-            end = token.end
+            end = end_of_word(&chunk[0], size, at, &h)
             if end == size and not is_last:
                 break
-            slot = slot_of(slots, text, start, &chunk[at], end - at, token.hashed)
+            slot = slot_of(slots, text, start, &chunk[at], end - at, h)
             if slots[slot] != 0:
                 word = <int64_t> <uint32_t> slots[slot] - 1
             else:
@@ -103,7 +101,7 @@ def encode_text(
                 start[word + 1] = start[word] + end - at + 1
                 text[start[word + 1] - 1] = 10
                 counts[word] = 0
-                slots[slot] = tag_of(token.hashed) | <uint64_t> (word + 1)
+                slots[slot] = tag_of(h) | <uint64_t> (word + 1)
                 state[N_WORDS] += 1
             if word < n_marks or state[MARKED] == END_MARK:
                 if state[MARKED] == END_MARK or (

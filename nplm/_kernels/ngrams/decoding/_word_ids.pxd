@@ -120,10 +120,10 @@ cdef inline bint spells(
     const unsigned char* word, Py_ssize_t n,
 ) noexcept nogil:
     """Whether word i, which is in range, has these letters."""
-    cdef int64_t begin = start[i], end = start[i + 1]
+    cdef int64_t begin = start[i]
     return (
-        0 <= begin < end <= text.shape[0] + 1
-        and end - begin - 1 == n
+        0 <= begin <= text.shape[0] - n
+        and start[i + 1] == begin + n + 1
         and (n == 0 or memcmp(&text[begin], word, n) == 0)
     )
 
@@ -175,17 +175,24 @@ cdef inline uint64_t hash_of(const unsigned char* text, Py_ssize_t n) noexcept n
     return mixed(h)
 
 
+cdef inline Py_ssize_t end_of_word(
+    const unsigned char* text, Py_ssize_t n, Py_ssize_t at, uint64_t* hashed
+) noexcept nogil:
+    """Return the end of the word that begins at a byte, and its hash."""
+    cdef uint64_t h = FNV_START
+    while at < n and not is_blank(text[at]):
+        h = with_byte(h, text[at])
+        at += 1
+    hashed[0] = mixed(h)
+    return at
+
+
 cdef inline bint next_word(
     const unsigned char* text, Py_ssize_t n, Word* word
 ) noexcept nogil:
     """Find the word after this one, between blanks; return whether there is one."""
-    cdef uint64_t h = FNV_START
     cdef Py_ssize_t at = word.end
     while at < n and is_blank(text[at]):
         at += 1
-    word.begin = at
-    while at < n and not is_blank(text[at]):
-        h = with_byte(h, text[at])
-        at += 1
-    word.end, word.hashed = at, mixed(h)
-    return word.begin < at
+    word.begin, word.end = at, end_of_word(text, n, at, &word.hashed)
+    return word.begin < word.end
