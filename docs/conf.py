@@ -74,7 +74,7 @@ autodoc_typehints = "none"  # the docstrings have the types
 INTERNAL = {
     "can_be_saved", "check_continued", "checked", "checked_windows", "choose",
     "columns_of_texts", "estimate", "fit_pairs", "fit_source", "fit_texts",
-    "fit_windows", "has_units_of", "hidden", "known", "learned", "lightened",
+    "fit_windows", "has_units_of", "hidden_layer", "known", "learned", "lightened",
     "log_prob_of_texts", "member_log_probs", "member_weights", "n_context_of_texts",
     "n_outcomes", "part", "plain_copy", "reads_texts", "settings", "smoothing",
     "state_of_text", "step_members", "step_states", "sums_over_words",

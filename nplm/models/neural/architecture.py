@@ -251,7 +251,7 @@ class Architecture:
         n_senses = self.features.n_senses
         return Parts(
             MixedSenses(inputs, n_senses) if n_senses > 1 else inputs,
-            self.output.hidden(self._units(), m),
+            self.output.hidden_layer(self._units(), m),
             self.output.part(estimate),
             self._features(estimate),
         )

@@ -41,7 +41,7 @@ class Output(Option):
         """Return the part of a network, which trains with an estimate or exactly."""
         raise NotImplementedError
 
-    def hidden(self, units: Tanh, embedding_dim: int) -> Tanh:
+    def hidden_layer(self, units: Tanh, embedding_dim: int) -> Tanh:
         """Return the hidden units that the part uses, made of the network's."""
         return units
 
@@ -113,7 +113,7 @@ class Softmax(Output):
         exact = softmax.TiedSoftmax if self.tied else softmax.Softmax
         return exact(direct, n_outputs=self.n_outputs)
 
-    def hidden(self, units: Tanh, embedding_dim: int) -> Tanh:
+    def hidden_layer(self, units: Tanh, embedding_dim: int) -> Tanh:
         if not self.tied:
             return units
         return Projected(units.n_hidden, units, embedding_dim, self.direct)
@@ -295,7 +295,7 @@ class Energy(Output):
             False, target_weights=self.target_weights, estimate=estimate
         )
 
-    def hidden(self, units: Tanh, embedding_dim: int) -> Tanh:
+    def hidden_layer(self, units: Tanh, embedding_dim: int) -> Tanh:
         return Linear(units.n_hidden)
 
 
