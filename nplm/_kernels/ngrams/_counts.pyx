@@ -41,12 +41,12 @@ cdef void measure(
 ) noexcept nogil:
     """Find the bits that pairs take."""
     cdef Py_ssize_t i
-    cdef int own
+    cdef int left_id
     pairs.n = left.shape[0]
     pairs.lowest, pairs.highest = n_left - 1, 0
     for i in range(pairs.n):
-        own = id_below(&left[i], n_left)
-        pairs.lowest, pairs.highest = min(pairs.lowest, own), max(pairs.highest, own)
+        left_id = id_below(&left[i], n_left)
+        pairs.lowest, pairs.highest = min(pairs.lowest, left_id), max(pairs.highest, left_id)
     pairs.right_bits = bit_length(n_right - 1)
     pairs.bits = pairs.right_bits
     if pairs.n > 0:
@@ -89,23 +89,23 @@ cdef bint pack(
     that is equal to the one before it has no key, and its `rank` becomes -1.
     """
     cdef Py_ssize_t i, n = pairs.n
-    cdef int64_t own, highest = -1
+    cdef int64_t left_id, highest = -1
     # Right numbers begin again after left ones that are not higher than this one.
     cdef int64_t bound = -1
     cdef uint64_t key, last = 0, right_id, last_right = 0
     cdef bint in_order = True, right_in_order = True
     pairs.n = 0
     for i in range(n):
-        own = max(id_below(&left[i], pairs.highest + 1), pairs.lowest) - pairs.lowest
+        left_id = max(id_below(&left[i], pairs.highest + 1), pairs.lowest) - pairs.lowest
         right_id = <uint64_t> id_below(&right[i], n_right)
-        key = <uint64_t> own << pairs.right_bits | right_id
+        key = <uint64_t> left_id << pairs.right_bits | right_id
         if i > 0 and key == last:
             rank[i] = -1
             continue
         if right_id < last_right:
             bound = highest
-        highest = max(highest, own)
-        right_in_order &= own > bound
+        highest = max(highest, left_id)
+        right_in_order &= left_id > bound
         last_right = right_id
         in_order &= last <= key
         last = key
@@ -351,7 +351,7 @@ def pack_by_range(
     cdef int n_columns = <int> ngrams.shape[1]
     cdef int word
     cdef int* places
-    cdef int64_t n_before = 0, n_own
+    cdef int64_t n_before = 0, n_in_range
     if not 1 <= n_bits <= 31:
         raise ValueError(f"words of {n_bits} bits do not fit in 1 to 31")
     size = n_record_bytes(n_columns, n_bits)
@@ -374,9 +374,9 @@ def pack_by_range(
                 places[i] = id_below(&range_of_word[word], <int> n_ranges)
                 starts[places[i]] += 1
         for i in range(n_ranges):
-            n_own = starts[i]
+            n_in_range = starts[i]
             starts[i] = n_before
-            n_before += n_own
+            n_before += n_in_range
         for i in range(n):
             if places[i] >= 0:
                 pack_record(

@@ -136,7 +136,7 @@ def _line_of_second(
     path: str | os.PathLike[str], ngram: Ids, marks: Marks, work: Work
 ) -> int:
     """Return the line where an n-gram, of final ids, occurs for the second time."""
-    found: list[int] = []
+    lines_of_ngram: list[int] = []
     with reading(path) as contents:
         lines = Lines(contents, path)
         counts = _read_header(lines)
@@ -146,8 +146,8 @@ def _line_of_second(
             if ngrams.shape[1] == len(ngram):
                 final = ngrams if marks.new_ids is None else marks.new_ids[ngrams]
                 is_it = (final == ngram).all(axis=1) & ~np.isnan(prob)
-                found += (first_line + np.flatnonzero(is_it)).tolist()
-    return found[1]
+                lines_of_ngram += (first_line + np.flatnonzero(is_it)).tolist()
+    return lines_of_ngram[1]
 
 
 def check_boundary(

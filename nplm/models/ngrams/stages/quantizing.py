@@ -180,18 +180,21 @@ class Quantizing:
             start = trie.start[first : last + 1]
             place = slice(int(start[0]), int(start[-1]))
             contexts = np.arange(first, last, dtype=np.int32)
-            own = np.empty((place.stop - place.start, 2), dtype=np.int32)
-            own[:, 0], own[:, 1] = contexts.repeat(np.diff(start)), trie.words[place]
-            pairs.add((k, 1), own, trie.prob[place])
+            context_and_word = np.empty((place.stop - place.start, 2), dtype=np.int32)
+            context_and_word[:, 0], context_and_word[:, 1] = (
+                contexts.repeat(np.diff(start)),
+                trie.words[place],
+            )
+            pairs.add((k, 1), context_and_word, trie.prob[place])
             self._release_pages()
 
     def _ngrams(self, k: int, i: int, pairs: SortedRows, parents: Ids) -> Rows:
         """Return the n-grams of `k` words whose newest word is in range `i`."""
-        own, prob = pairs.read((k, 1), 2, (i, i + 1))
-        rows = np.empty((len(own), k), dtype=np.int32)
-        rows[:, -1] = own[:, 1]
-        for part in blocks(len(own), self._work.block):
-            self._spell(own[part, 0], rows[part, :-1], parents)
+        context_and_word, prob = pairs.read((k, 1), 2, (i, i + 1))
+        rows = np.empty((len(context_and_word), k), dtype=np.int32)
+        rows[:, -1] = context_and_word[:, 1]
+        for part in blocks(len(context_and_word), self._work.block):
+            self._spell(context_and_word[part, 0], rows[part, :-1], parents)
             self._release_pages(parents)
         return Rows(rows, self._books[k][0].codes(prob))
 
