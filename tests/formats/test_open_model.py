@@ -124,7 +124,7 @@ def test_orders_and_boundaries_are_those_of_the_model(pairs, folder, name):
         (b"{}", "file cannot be loaded: it does not begin like"),
         (b"caf\xe9\n", "file cannot be loaded: it does not begin like"),
         (b"a text of\nsome lines\n", "file, after line 2: .*not an ARPA file"),
-        (gzip.compress(b"\\data\\\n" * 99, mtime=0)[:-9], "file cannot be decompressed"),
+        (gzip.compress(b"line\n" * 99, mtime=0)[:-9], "file cannot be decompressed"),
         (b"BZh91AY&SY", "file cannot be decompressed"),
         (b"\\data\\\nngram 1=3\n\0\n", "file, line 3: expected 'ngram 2='"),
         (b"\n\\data\\\nngram 1=\xff\n", "file, line 3: not UTF-8"),

@@ -24,16 +24,21 @@ def pack_records(const Number[::1] values, int width, unsigned char[::1] packed)
     Equivalent to ``packed[:-8] = np.packbits(bits, bitorder="little")`` where row i of
     `bits` has the lowest `width` bits of number i, lowest first.
     """
-    cdef Py_ssize_t i
-    cdef uint64_t at = 0, word
+    cdef Py_ssize_t i, at = 0
+    # Bits that are not written yet, and how many: fewer than 8 of the numbers before.
+    cdef uint64_t bits = 0
+    cdef int n = 0
     if not 0 < width <= 57 or packed.shape[0] < (values.shape[0] * width + 7) // 8 + 8:
         raise ValueError("there is no room for the records")
     with nogil:
         for i in range(values.shape[0]):
-            memcpy(&word, &packed[at >> 3], 8)
-            word |= (<uint64_t> values[i]) << (at & 7)
-            memcpy(&packed[at >> 3], &word, 8)
-            at += width
+            bits |= (<uint64_t> values[i]) << n
+            n += width
+            memcpy(&packed[at], &bits, 8)
+            at += n >> 3
+            # In two steps: there may be 64 bits.
+            bits = bits >> (n >> 3 << 2) >> (n >> 3 << 2)
+            n &= 7
 
 
 cdef class QuantizedTrie(Ngrams):
